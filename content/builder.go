@@ -5,28 +5,28 @@ import (
 	"fmt"
 )
 
-// PutFunc stores a chunk, or an encoded node. It may be called with the same one several
-// times. It must not keep or change the bytes: they are overwritten once it has returned.
+// PutFunc stores a chunk or an encoded node. It may be called repeatedly with the same one.
+// It must not retain or change the bytes: they are overwritten after it returns.
 type PutFunc func(key Key, chunk []byte) error
 
 var errFinished = errors.New("tree is already finished")
 
-// TreeBuilder builds the tree over the chunks of a body as they arrive. It keeps one
-// unfinished node for each level, and nothing else.
+// TreeBuilder builds the tree over the chunks of a body as they arrive. It keeps only one
+// unfinished node per level.
 type TreeBuilder struct {
 	put    PutFunc
-	levels [][]child // the unfinished nodes, those above chunks first
+	levels [][]child // the unfinished nodes, from the lowest level up
 	buf    []byte
 	size   int64
-	err    error // what stopped the tree from growing
+	err    error // why the builder failed
 }
 
-// NewTreeBuilder returns a builder that passes all nodes and chunks to put: children always
-// before the node that names them.
+// NewTreeBuilder returns a builder that passes all chunks and nodes to put, children before
+// their parent.
 func NewTreeBuilder(put PutFunc) *TreeBuilder { return &TreeBuilder{put: put} }
 
-// Add appends a chunk, of one to MaxChunk bytes, to the body. Once it has failed
-// it keeps failing.
+// Add appends a chunk of 1 to MaxChunk bytes to the body. After an error, all further calls
+// fail.
 func (b *TreeBuilder) Add(chunk []byte) error {
 	if b.err != nil {
 		return b.err
@@ -43,8 +43,8 @@ func (b *TreeBuilder) Add(chunk []byte) error {
 	return b.err
 }
 
-// grow appends a child to the unfinished node at a level, and ends the node when
-// the child says so.
+// grow appends a child to the unfinished node at a level, and ends the node if the child's
+// key ends it.
 func (b *TreeBuilder) grow(level int, c child) error {
 	for ; ; level++ {
 		if level == len(b.levels) {
@@ -76,8 +76,8 @@ func (b *TreeBuilder) end(level int) (child, error) {
 	return c, b.put(c.key, b.buf)
 }
 
-// Finish ends the unfinished nodes and returns the root of the tree. The builder
-// is of no more use then.
+// Finish stores the unfinished nodes and returns the root of the tree. The builder cannot
+// be used afterwards.
 func (b *TreeBuilder) Finish() (Root, error) {
 	if b.err != nil {
 		return Root{}, b.err
@@ -92,7 +92,7 @@ func (b *TreeBuilder) Finish() (Root, error) {
 }
 
 func (b *TreeBuilder) finish() (Root, error) {
-	// Ending a node may start a level, so their number is asked for each time.
+	// Ending a node may add a level, so their number is read each time.
 	for level := 0; level < len(b.levels); level++ {
 		top := level == len(b.levels)-1
 		children := b.levels[level]

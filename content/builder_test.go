@@ -20,8 +20,8 @@ func TestTreeShape(t *testing.T) {
 	})
 }
 
-// requireShape checks that every node ends exactly where its children say so. The
-// last one of a level, and only that, may end early.
+// requireShape checks that every node ends exactly where the keys of its children
+// require. Only the last node of a level may end early.
 func requireShape(t require.TestingT, store chunkMap, s subtree, last bool) {
 	if s.height == 0 {
 		return
@@ -40,7 +40,7 @@ func requireShape(t require.TestingT, store chunkMap, s subtree, last bool) {
 	}
 }
 
-// Chunks that are all alike never say that a node ends, or always do.
+// Equal chunks either never or always end a node.
 func TestTreeOfEqualChunksEnds(t *testing.T) {
 	var never, always []byte
 	for b := range 1 << 16 {
@@ -89,8 +89,8 @@ func TestTreeBuilderRefuses(t *testing.T) {
 
 }
 
-// Whichever put fails, of a chunk, a node on the way or a node at the end, the
-// builder says so, puts nothing more and yields no root.
+// If any put fails, of a chunk, an inner node or a final node, the builder
+// returns the error, puts nothing more and returns no root.
 func TestTreeBuilderPassesErrorsOn(t *testing.T) {
 	const chunks = 700
 	boom := errors.New("boom")

@@ -2,54 +2,54 @@ package content
 
 import "io"
 
-// InlineLimit is the size up to which a body is kept whole. Larger ones are cut.
+// InlineLimit is the largest size of a body that is stored whole. Larger ones are
+// cut into chunks.
 const InlineLimit = 64 << 10
 
-// Sizes of chunks in bytes. They decide where bodies are cut and must not change.
+// Sizes of chunks in bytes. They determine the cuts and must not change.
 const (
-	// MinChunk is the size below which only the last chunk of a body may be.
+	// MinChunk is the least size of all chunks but the last of a body.
 	MinChunk = 4 << 10
-	// AverageChunk is the size that chunks are steered towards.
+	// AverageChunk is the intended average size.
 	AverageChunk = 16 << 10
-	// MaxChunk is the size that no chunk exceeds.
+	// MaxChunk is the largest size of a chunk.
 	MaxChunk = 64 << 10
 )
 
-// A cut falls behind a byte where the rolling hash has none of a mask's bits. An
-// even chance for the average size would take 14 bits. Two more before that size
-// and two fewer after it (normalised chunking, level 2) bring sizes closer
-// together. The bits are the topmost, which the last 64 bytes decide.
+// A cut is made after a byte where the rolling hash has none of a mask's bits.
+// For the average size, 14 bits would be needed. Two more bits below that size
+// and two fewer above it (normalized chunking, level 2) reduce the variance. The
+// topmost bits are used, because they depend on the last 64 bytes.
 const (
 	maskBelowAverage uint64 = (1<<16 - 1) << 48
 	maskAboveAverage uint64 = (1<<12 - 1) << 52
 )
 
 const (
-	// chunkerBuffer leaves room for several chunks, so that what is left over is
-	// seldom moved to the front.
+	// chunkerBuffer has room for several chunks, so that remaining bytes are
+	// rarely moved.
 	chunkerBuffer = 4 * MaxChunk
-	// maxEmptyReads is how often in a row a reader may return nothing.
+	// maxEmptyReads is the largest number of consecutive empty reads.
 	maxEmptyReads = 100
 )
 
-// Chunker cuts a stream into chunks by the FastCDC method. Equal bytes are cut
-// at equal places, whatever the sizes of the reads they came in.
+// Chunker cuts a stream into chunks by the FastCDC method. The cuts depend only
+// on the bytes, not on the sizes of reads.
 type Chunker struct {
 	r          io.Reader
 	buf        []byte
-	start, end int   // what of buf is read and not yet returned
-	err        error // why there is nothing more to read
+	start, end int   // the unread part of buf
+	err        error // the error that ended reading
 }
 
-// NewChunker returns a chunker over all that r has to give. It takes a fixed
-// amount of memory.
+// NewChunker returns a chunker of r. It uses a fixed amount of memory.
 func NewChunker(r io.Reader) *Chunker {
 	return &Chunker{r: r, buf: make([]byte, chunkerBuffer)}
 }
 
-// Next returns the next chunk, which is never empty and stays as it is until the
-// following call. At the end of the stream the error is io.EOF. Any other error
-// is the reader's, and bytes that were read ahead of it are withheld.
+// Next returns the next chunk, which is not empty and is valid until the next
+// call. At the end of the stream it returns io.EOF. Any other error comes from
+// the reader; bytes read before it are not returned.
 func (c *Chunker) Next() ([]byte, error) {
 	c.fill()
 	if c.err != nil && c.err != io.EOF {
@@ -63,7 +63,7 @@ func (c *Chunker) Next() ([]byte, error) {
 	return chunk[:len(chunk):len(chunk)], nil
 }
 
-// fill reads until a chunk of the greatest size is there, or nothing more comes.
+// fill reads until a chunk of the largest size is available, or the stream ends.
 func (c *Chunker) fill() {
 	if c.err != nil || c.end-c.start >= MaxChunk {
 		return
@@ -82,8 +82,8 @@ func (c *Chunker) fill() {
 	}
 }
 
-// cut returns the length of the first chunk of b. It looks at no more than
-// MaxChunk bytes, and takes b for the end of the body when there are fewer.
+// cut returns the length of the first chunk of b. It reads at most MaxChunk
+// bytes; fewer are the end of the body.
 func cut(b []byte) int {
 	if len(b) <= MinChunk {
 		return len(b)

@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 )
 
-// drainChunks returns the lengths of the chunks and the body they make up.
+// drainChunks returns the lengths of the chunks and the whole body.
 func drainChunks(t require.TestingT, r io.Reader) (lengths []int, body []byte) {
 	c := NewChunker(r)
 	for {
@@ -29,7 +29,7 @@ func drainChunks(t require.TestingT, r io.Reader) (lengths []int, body []byte) {
 	}
 }
 
-// ragged reads in pieces whose sizes a random source decides, some of them empty.
+// ragged reads pieces of random sizes, some of them empty.
 type ragged struct {
 	r   io.Reader
 	rng *rand.Rand
@@ -74,8 +74,8 @@ func TestChunksOfAnyBody(t *testing.T) {
 	})
 }
 
-// drawBody draws a body of random stretches and stretches of one byte, for which
-// no cut is found before the greatest size.
+// drawBody draws a body of random ranges and ranges of one repeated byte, in
+// which no cut is found before the largest size.
 func drawBody(t *rapid.T, limit int) (body []byte) {
 	// Lengths drawn by rapid would mostly be small.
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "lengths"), 0))
@@ -132,7 +132,7 @@ func TestChunkerStopsAtError(t *testing.T) {
 	require.ErrorIs(t, err, boom, "an error stays")
 }
 
-// idle never has anything and never ends.
+// idle returns no bytes and never ends.
 type idle struct{}
 
 func (idle) Read([]byte) (int, error) { return 0, nil }

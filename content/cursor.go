@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// cursor is a place in a tree: some chunks that follow each other, and the nodes on the way
-// to them. A move fetches only nodes that are not on the way to where it was.
+// cursor is a position in a tree: consecutive chunks and the nodes above them. A move fetches
+// only nodes that are not above the old position.
 type cursor struct {
 	path   []step // from the root down
 	leaves []subtree
-	chunks [][]byte // the bytes of leaves, as many as there were
-	ahead  int64    // how much to fetch at once, because the last fetches followed each other
+	chunks [][]byte // the fetched bytes of leaves, possibly fewer
+	ahead  int64    // size to fetch at once, if the last fetches were sequential
 }
 
 const (
-	mostAhead  = 1 << 20 // the most bytes that are fetched at once
-	mostLeaves = 64      // the most chunks: what a tree says of their sizes may be wrong
+	maxAhead  = 1 << 20 // largest size fetched at once
+	maxLeaves = 64      // largest number of chunks: the sizes in a tree may be wrong
 )
 
-// step is a node on the way.
+// step is a node above the position.
 type step struct {
 	subtree
 	children []child
 }
 
-// part returns the child that covers off, which the step itself does.
+// part returns the child that covers off, which is within the step.
 func (s *step) part(off int64) subtree {
 	i, start := 0, s.start
 	for ; off-start >= s.children[i].size; i++ {
@@ -36,17 +36,17 @@ func (s *step) part(off int64) subtree {
 	return subtree{key: c.key, height: s.height - 1, start: start, end: start + c.size}
 }
 
-// parts appends to dst the children of a step of height 1 from the one that covers off on,
-// up to the one that covers the last of so many bytes.
+// parts appends to dst children of a step of height 1, from the one that covers off to the
+// one that covers the last of so many bytes.
 func (s *step) parts(dst []subtree, off, bytes int64) []subtree {
-	end := off + min(bytes, mostAhead)
+	end := off + min(bytes, maxAhead)
 	start := s.start
 	for _, c := range s.children {
 		part := subtree{key: c.key, height: s.height - 1, start: start, end: start + c.size}
 		if start = part.end; part.end <= off {
 			continue
 		}
-		if len(dst) > 0 && part.start >= end || len(dst) == mostLeaves {
+		if len(dst) > 0 && part.start >= end || len(dst) == maxLeaves {
 			break
 		}
 		dst = append(dst, part)
@@ -54,8 +54,8 @@ func (s *step) parts(dst []subtree, off, bytes int64) []subtree {
 	return dst
 }
 
-// from returns the bytes from off to the end of the chunk that covers it. The root must cover
-// off. So many bytes from there on will be asked for.
+// from returns the bytes from off to the end of its chunk. The root must cover off. wanted is
+// the number of bytes that will be read from there.
 func (c *cursor) from(ctx context.Context, root Root, get GetFunc, off, wanted int64) ([]byte, error) {
 	for range 2 {
 		for i, b := range c.chunks {
@@ -72,7 +72,7 @@ func (c *cursor) from(ctx context.Context, root Root, get GetFunc, off, wanted i
 
 func (c *cursor) move(ctx context.Context, root Root, get GetFunc, off, wanted int64) error {
 	if n := len(c.chunks); n > 0 && c.leaves[n-1].end == off {
-		c.ahead = min(2*(off-c.leaves[0].start), mostAhead)
+		c.ahead = min(2*(off-c.leaves[0].start), maxAhead)
 	} else {
 		c.ahead = 0
 	}
@@ -86,7 +86,7 @@ func (c *cursor) move(ctx context.Context, root Root, get GetFunc, off, wanted i
 	}
 	c.path, c.leaves, c.chunks = c.path[:n], c.leaves[:0], nil
 	for ; at.height > 0; n++ {
-		// A step that was here before leaves its memory to the new one.
+		// A former step leaves its memory to the new one.
 		path := slices.Grow(c.path, 1)[:n+1]
 		s := &path[n]
 		children, err := at.fetchChildren(ctx, get, s.children[:0])

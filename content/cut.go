@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// Cut reads a body to its end, and hands its chunks and the tree over them to put
-// as they come. It returns the body's id and the root of the tree. The memory it
-// takes does not depend on the size of the body.
+// Cut reads a body to its end, and passes its chunks and the tree over them to
+// put. It returns the body's id and the root of the tree. Its memory does not
+// depend on the size of the body.
 //
-// The context is looked at between chunks; it does not end a read that blocks.
+// The context is checked between chunks; it does not end a blocked read.
 func Cut(ctx context.Context, r io.Reader, put PutFunc) (ID, Root, error) {
 	hasher, chunker, tree := NewHasher(), NewChunker(r), NewTreeBuilder(put)
 	for {

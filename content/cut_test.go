@@ -86,7 +86,7 @@ func TestCutPassesErrorsOn(t *testing.T) {
 	_, _, err := Cut(t.Context(), io.MultiReader(bytes.NewReader(body), iotest.ErrReader(boom)), store.put)
 	require.ErrorIs(t, err, boom)
 
-	// Every single put may fail: those of chunks and that of the node over them.
+	// Every put may fail: those of chunks and that of the node above them.
 	puts := 0
 	_, _, err = Cut(t.Context(), bytes.NewReader(body), func(Key, []byte) error { puts++; return nil })
 	require.NoError(t, err)
@@ -116,8 +116,8 @@ func TestCutPassesErrorsOn(t *testing.T) {
 	require.Equal(t, 3, n)
 }
 
-// A stream is cut in memory that does not grow with it. All that is ever
-// allocated is an upper bound of what is held at once.
+// A stream is cut in constant memory. Total allocations are an upper bound of
+// the memory in use.
 func TestCutTakesBoundedMemory(t *testing.T) {
 	const size = 32 << 20
 	source := &endless{body: randomBytes(14, 5<<20+1)}

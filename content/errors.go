@@ -8,16 +8,17 @@ import (
 var (
 	// ErrMismatch is returned when bytes do not have the requested hash.
 	ErrMismatch = errors.New("content does not match its hash")
-	// ErrMalformed is returned when a tree is not well formed, although its bytes
-	// match their keys: no version of this package wrote it, or a newer one did.
+	// ErrMalformed is returned for a malformed tree whose bytes match their keys: it
+	// was written by a newer version, or not by this package.
 	ErrMalformed = errors.New("malformed content tree")
 )
 
-// MismatchError names the bytes that do not match their hash. It matches ErrMismatch.
+// MismatchError identifies the bytes that do not match their hash. It matches
+// ErrMismatch.
 type MismatchError struct {
 	What string // "chunk", "node" or "body"
-	Key  Key    // the key of a chunk or node that was asked for
-	ID   ID     // the id of a body that was asked for
+	Key  Key    // the requested key of a chunk or node
+	ID   ID     // the requested id of a body
 }
 
 func (e *MismatchError) Error() string {

@@ -7,15 +7,15 @@ import (
 	"io"
 )
 
-// GetFunc returns the chunks or nodes of keys, in the order of the keys. The bytes must stay
-// as they are afterwards. Its errors are passed on wrapped, io.EOF as io.ErrUnexpectedEOF.
+// GetFunc returns the chunks or nodes with the given keys, in order. The bytes must not
+// change afterwards. Errors are returned wrapped, io.EOF as io.ErrUnexpectedEOF.
 type GetFunc func(ctx context.Context, keys []Key) ([][]byte, error)
 
-// subtree is a chunk or node as the one above it describes it.
+// subtree is a chunk or node as described by its parent.
 type subtree struct {
 	key        Key
 	height     uint8
-	start, end int64 // what of the body lies under it
+	start, end int64 // range of the body
 }
 
 func (r Root) subtree() subtree { return subtree{key: r.Key, height: r.Height, end: r.Size} }
@@ -24,7 +24,7 @@ func (s subtree) size() int64 { return s.end - s.start }
 
 func (s subtree) covers(off int64) bool { return s.start <= off && off < s.end }
 
-// check returns an error if b is not the chunk that a subtree of height 0 is.
+// check returns an error if b is not the chunk of a subtree of height 0.
 func (s subtree) check(b []byte) error {
 	if KeyOf(b) != s.key {
 		return &MismatchError{What: "chunk", Key: s.key}
@@ -35,8 +35,8 @@ func (s subtree) check(b []byte) error {
 	return nil
 }
 
-// fetchChunks returns the bytes of subtrees of height 0: those of the first, and of as many
-// behind it as can be had.
+// fetchChunks returns the bytes of subtrees of height 0: of the first one, and of as many
+// following ones as are available.
 func fetchChunks(ctx context.Context, get GetFunc, parts []subtree) ([][]byte, error) {
 	all, err := fetch(ctx, get, "chunk", parts)
 	if err != nil && len(parts) > 1 {
@@ -56,7 +56,7 @@ func fetchChunks(ctx context.Context, get GetFunc, parts []subtree) ([][]byte, e
 	return all, nil
 }
 
-// fetchChildren appends to dst what a higher subtree consists of.
+// fetchChildren appends to dst the children of a node.
 func (s subtree) fetchChildren(ctx context.Context, get GetFunc, dst []child) ([]child, error) {
 	nodes, err := fetch(ctx, get, "node", []subtree{s})
 	if err != nil {
@@ -65,7 +65,7 @@ func (s subtree) fetchChildren(ctx context.Context, get GetFunc, dst []child) ([
 	return s.children(nodes[0], dst)
 }
 
-// children appends to dst what the node b of a higher subtree consists of.
+// children appends to dst the children of the node encoded in b.
 func (s subtree) children(b []byte, dst []child) ([]child, error) {
 	if KeyOf(b) != s.key {
 		return nil, &MismatchError{What: "node", Key: s.key}
@@ -87,7 +87,7 @@ func fetch(ctx context.Context, get GetFunc, what string, parts []subtree) ([][]
 	}
 	all, err := get(ctx, keys)
 	if errors.Is(err, io.EOF) || err == nil && len(all) != len(keys) {
-		// A body must not seem to end where its chunks could not be had.
+		// A body must not seem to end at missing chunks.
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {

@@ -1,10 +1,10 @@
 package content
 
-// gearSeed reads "Lineage1" in ASCII. It has no other meaning.
+// gearSeed is "Lineage1" in ASCII, an arbitrary value.
 const gearSeed = 0x4c696e6561676531
 
-// gear gives each byte value the random number that it adds to the rolling hash.
-// It decides where bodies are cut and must not change.
+// gear has, for each byte value, the random number that it adds to the rolling
+// hash. It determines the cuts and must not change.
 var gear = newGear(gearSeed)
 
 // newGear fills a table with the successive outputs of SplitMix64.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireGolden compares text with a file of testdata. What these files freeze is
+// requireGolden compares text with a file of testdata. These files freeze what is
 // on the disks of every store: a difference is a change of format.
 func requireGolden(t *testing.T, name, got string) {
 	t.Helper()
@@ -28,7 +28,7 @@ func requireGolden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// randomBytes returns n bytes that are the same for the same seed everywhere.
+// randomBytes returns n bytes that depend only on the seed.
 func randomBytes(seed byte, n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{seed}).Read(b)
@@ -63,7 +63,7 @@ func TestGoldenCut(t *testing.T) {
 }
 
 func TestGoldenTree(t *testing.T) {
-	// Chunks far below the usual size make a tree of three levels out of little.
+	// Very small chunks give a tree of three levels from little data.
 	store := make(chunkMap)
 	root := store.build(t, tinyChunks(40_000))
 

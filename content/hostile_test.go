@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever single byte of whatever chunk or node is damaged, reading says so.
+// Any damaged byte of any chunk or node is reported by reads.
 func TestDamageIsFound(t *testing.T) {
 	good := make(chunkMap)
 	root := good.build(t, tinyChunks(3000))
@@ -45,7 +45,7 @@ func TestDamageIsFound(t *testing.T) {
 	})
 }
 
-// forge stores a node, well formed or not, under its true key.
+// forge stores a node, well-formed or not, under its true key.
 func (m chunkMap) forge(b []byte) Key {
 	m[KeyOf(b)] = b
 	return KeyOf(b)
@@ -95,8 +95,7 @@ func TestHostileTrees(t *testing.T) {
 	require.ErrorIs(t, err, errAbsent)
 }
 
-// bomb returns the root of a tree of few nodes that stands for a body of more
-// than 2^62 bytes.
+// bomb returns the root of a tree of few nodes for a body of more than 2^62 bytes.
 func (m chunkMap) bomb() Root {
 	chunk := make([]byte, MaxChunk)
 	r := Root{Key: m.forge(chunk), Size: MaxChunk}
@@ -121,7 +120,8 @@ func TestBombIsReadPiecemeal(t *testing.T) {
 	require.Equal(t, 50, n2)
 }
 
-// FuzzTree opens a forged node over a good tree: its bytes are any, its key is true.
+// FuzzTree opens a forged node above a good tree: its bytes are arbitrary, its key
+// is right.
 func FuzzTree(f *testing.F) {
 	store := make(chunkMap)
 	root := store.build(f, tinyChunks(700))

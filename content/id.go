@@ -7,11 +7,10 @@ import (
 	"hash"
 )
 
-// shortLen is how many hexadecimal digits the short form of an id or key has.
+// shortLen is the number of hexadecimal digits in the short form of an id or key.
 const shortLen = 12
 
-// ID identifies a content block: the SHA-256 of exactly its body. The zero ID
-// means that there is none.
+// ID identifies a content block: the SHA-256 of its body. The zero ID means none.
 type ID [sha256.Size]byte
 
 // Sum returns the id of a body.
@@ -30,7 +29,7 @@ func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 // String returns the id as 64 lower-case hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// Short returns the first 12 digits, enough for a person and too few for a lookup.
+// Short returns the first 12 digits, for display and not for lookups.
 func (id ID) Short() string { return hex.EncodeToString(id[:shortLen/2]) }
 
 // AppendText implements encoding.TextAppender.
@@ -39,8 +38,8 @@ func (id ID) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, i
 // MarshalText implements encoding.TextMarshaler.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText implements encoding.TextUnmarshaler. It leaves the id alone when
-// it fails.
+// UnmarshalText implements encoding.TextUnmarshaler. After an error the id is
+// unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, err := ParseID(string(text))
 	if err == nil {
@@ -49,18 +48,18 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Hasher computes the id of a body that is written to it piece by piece.
+// Hasher computes the id of a body that is written in pieces.
 type Hasher struct {
 	sha hash.Hash
 }
 
-// NewHasher returns a hasher that has seen nothing yet.
+// NewHasher returns a hasher of an empty body.
 func NewHasher() *Hasher { return &Hasher{sha: sha256.New()} }
 
-// Write adds to the body. It never fails.
+// Write appends to the body. It never fails.
 func (h *Hasher) Write(p []byte) (int, error) { return h.sha.Write(p) }
 
-// ID returns the id of what was written so far. More may follow.
+// ID returns the id of the bytes written so far. More may be written.
 func (h *Hasher) ID() (id ID) {
 	h.sha.Sum(id[:0])
 	return id

@@ -105,7 +105,7 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
-// However a body is split, its id is that of the whole.
+// The id of a body does not depend on how it is split.
 func TestHasherAgreesWithSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 200)).Draw(t, "pieces")

@@ -7,9 +7,9 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// Key identifies a chunk or a tree node: the BLAKE3 of its bytes. Keys are the
-// store's own and meet the outside only in messages. The zero Key means that
-// there is none.
+// Key identifies a chunk or a tree node: the BLAKE3 of its bytes. Keys are
+// internal to stores and appear elsewhere only in messages. The zero Key means
+// none.
 type Key [32]byte
 
 // KeyOf returns the key of a chunk or an encoded node.
@@ -28,7 +28,7 @@ func (k Key) Compare(other Key) int { return bytes.Compare(k[:], other[:]) }
 // String returns the key as 64 lower-case hexadecimal digits.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// Short returns the first 12 digits, enough for a person and too few for a lookup.
+// Short returns the first 12 digits, for display and not for lookups.
 func (k Key) Short() string { return hex.EncodeToString(k[:shortLen/2]) }
 
 // AppendText implements encoding.TextAppender.
@@ -37,8 +37,8 @@ func (k Key) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, k
 // MarshalText implements encoding.TextMarshaler.
 func (k Key) MarshalText() ([]byte, error) { return k.AppendText(nil) }
 
-// UnmarshalText implements encoding.TextUnmarshaler. It leaves the key alone when
-// it fails.
+// UnmarshalText implements encoding.TextUnmarshaler. After an error the key is
+// unchanged.
 func (k *Key) UnmarshalText(text []byte) error {
 	parsed, err := ParseKey(string(text))
 	if err == nil {

@@ -2,7 +2,7 @@ package content
 
 import "slices"
 
-// Media types that conversations are mostly made of.
+// Common media types of conversations.
 const (
 	TypeText     = "text/plain"
 	TypeMarkdown = "text/markdown"
@@ -22,13 +22,13 @@ const (
 	TypeWAV      = "audio/wav"
 	TypeMP4      = "video/mp4"
 
-	// TypeForm is the JSON of a message without the pieces that were said.
+	// TypeForm is the JSON of a message without its pieces.
 	TypeForm = "application/vnd.lineage.form"
 )
 
-// typeCodes holds a media type at the place of its code. Codes are on disk: new
-// types are added at the end, and none is ever moved or removed. Code 0 stands
-// for a type that is spelled out.
+// typeCodes has media types indexed by code. Codes are on disk: new types are
+// appended, and none is ever moved or removed. Code 0 announces a type that is
+// spelled out.
 var typeCodes = [...]string{
 	1:  TypeText,
 	2:  TypeMarkdown,
@@ -67,15 +67,15 @@ var typeCodes = [...]string{
 	35: TypeForm,
 }
 
-// TypeCode returns the code that stands for a media type on disk. It reports
-// false for a type that has none and must be spelled out, which code 0 announces.
+// TypeCode returns the code of a media type on disk. It returns false for a type
+// without a code.
 func TypeCode(mediaType string) (uint8, bool) {
 	i := slices.Index(typeCodes[1:], mediaType) + 1
 	return uint8(i), i != 0
 }
 
-// TypeOfCode returns the media type that a code stands for. It reports false for
-// 0 and for a code that this version does not know.
+// TypeOfCode returns the media type with a code. It returns false for 0 and for
+// unknown codes.
 func TypeOfCode(code uint8) (string, bool) {
 	if code == 0 || int(code) >= len(typeCodes) {
 		return "", false

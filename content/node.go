@@ -6,30 +6,30 @@ import (
 	"math"
 )
 
-// The children of a tree node. The figures decide where nodes end and must not
-// change.
+// The number of children of a tree node. These values determine where nodes end
+// and must not change.
 const (
 	minChildren = 16
 	maxChildren = 512
-	// A key with none of these bits ends the node it is in: one in 128 does.
+	// A key with none of these bits ends its node: one in 128 does.
 	endMask = 127
 )
 
 // nodeVersion is the first byte of every encoded node.
 const nodeVersion = 1
 
-// MaxHeight is how high a tree can be. Nodes of minChildren over chunks of
-// MinChunk reach every size that an int64 can hold at a height of 13.
+// MaxHeight is the largest height of a tree. Nodes of minChildren over chunks
+// of MinChunk cover every int64 size at height 13.
 const MaxHeight = 16
 
 // child is one entry of a node: a chunk, or a node one level below.
 type child struct {
 	key  Key
-	size int64 // how many bytes of the body lie under it
+	size int64 // size of the body below it
 }
 
-// endsNode reports whether a node of n children ends with the given one as its
-// last. Keys decide it, so that an edit moves the ends of no nodes but those
+// endsNode reports whether a node of n children ends with the given one. It
+// depends on the key, so that an edit changes only the ends of nodes around it.
 // around it.
 func endsNode(n int, last Key) bool {
 	if n < minChildren {
@@ -38,8 +38,9 @@ func endsNode(n int, last Key) bool {
 	return n == maxChildren || binary.BigEndian.Uint16(last[len(last)-2:])&endMask == 0
 }
 
-// appendNode appends the stored form of a node: version, height, the number of
-// children, and of each its key and size. Numbers are shortest varints.
+// appendNode appends the encoding of a node: version, height, the number of
+// children, and the key and size of each. Numbers are varints of minimal
+// length.
 func appendNode(dst []byte, height uint8, children []child) []byte {
 	dst = append(dst, nodeVersion, height)
 	dst = binary.AppendUvarint(dst, uint64(len(children)))
@@ -50,8 +51,8 @@ func appendNode(dst []byte, height uint8, children []child) []byte {
 	return dst
 }
 
-// decodeNode appends the children of a stored node to dst, after it has checked
-// that the node is what appendNode writes for the given height and total size.
+// decodeNode appends the children of an encoded node to dst. It accepts only
+// the output of appendNode for the given height and total size.
 func decodeNode(dst []child, b []byte, height uint8, size int64) ([]child, error) {
 	if len(b) < 2 {
 		return nil, fmt.Errorf("%w: node of %d bytes", ErrMalformed, len(b))
@@ -91,13 +92,13 @@ func decodeNode(dst []child, b []byte, height uint8, size int64) ([]child, error
 		return nil, fmt.Errorf("%w: node is %d bytes short of its size", ErrMalformed, size)
 	}
 	if len(rest) != 0 {
-		return nil, fmt.Errorf("%w: %d bytes behind a node", ErrMalformed, len(rest))
+		return nil, fmt.Errorf("%w: %d bytes after a node", ErrMalformed, len(rest))
 	}
 	return dst, nil
 }
 
-// cutUvarint takes a varint off the front of b. It refuses one that is longer
-// than it need be.
+// cutUvarint splits a varint from the front of b. It refuses one that is longer
+// than necessary.
 func cutUvarint(b []byte) (v uint64, rest []byte, ok bool) {
 	v, n := binary.Uvarint(b)
 	if n <= 0 || n > 1 && b[n-1] == 0 {

@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// OriginKind is the kind of source that content comes from. The numbers are on disk and must
-// not change.
+// OriginKind is the kind of source of content. The numbers are on disk and must not change.
 type OriginKind uint8
 
 const (
@@ -15,7 +14,7 @@ const (
 	OriginAssistant OriginKind = 2 // a model's answer
 	OriginSystem    OriginKind = 3 // the program around the model
 	OriginImport    OriginKind = 4 // another store or file
-	OriginTool      OriginKind = 5 // what a tool returned
+	OriginTool      OriginKind = 5 // the output of a tool
 )
 
 var originKinds = [...]string{
@@ -39,7 +38,7 @@ func ParseOriginKind(s string) (OriginKind, error) {
 // IsValid reports whether the kind is one of the constants.
 func (k OriginKind) IsValid() bool { return int(k) < len(originKinds) }
 
-// String returns the kind's name, or its number for a kind that has none.
+// String returns the kind's name, or its number if it has none.
 func (k OriginKind) String() string {
 	if !k.IsValid() {
 		return "origin kind " + strconv.Itoa(int(k))
@@ -58,8 +57,7 @@ func (k OriginKind) AppendText(b []byte) ([]byte, error) {
 // MarshalText implements encoding.TextMarshaler. A kind without a name is an error.
 func (k OriginKind) MarshalText() ([]byte, error) { return k.AppendText(nil) }
 
-// UnmarshalText implements encoding.TextUnmarshaler. It leaves the kind alone when
-// it fails.
+// UnmarshalText implements encoding.TextUnmarshaler. After an error the kind is unchanged.
 func (k *OriginKind) UnmarshalText(text []byte) error {
 	parsed, err := ParseOriginKind(string(text))
 	if err == nil {
@@ -71,7 +69,7 @@ func (k *OriginKind) UnmarshalText(text []byte) error {
 // Origin states where content comes from. Every field may be absent.
 type Origin struct {
 	Kind OriginKind
-	// UserID is the user, where several share a store.
+	// UserID is the user, in a store with several users.
 	UserID string
 	// ModelID is the model that wrote the content.
 	ModelID string
@@ -81,16 +79,16 @@ type Origin struct {
 	ParentID ID
 }
 
-// Attribution is the part of an origin that belongs to one appearance of content: who
-// brought it then, and from where. Shared content has none of its own.
+// Attribution is the part of an origin that belongs to one appearance of content: its user,
+// model and source. Shared content has none of its own.
 type Attribution struct {
 	UserID   string
 	ModelID  string
 	SourceID string
 }
 
-// BlockOrigin is the part of an origin that is stated with a block: what kind of origin it
-// has, and the content that it was derived from.
+// BlockOrigin is the part of an origin that belongs to a block: the kind of origin, and the
+// content that it was derived from.
 type BlockOrigin struct {
 	Kind     OriginKind
 	ParentID ID
@@ -99,7 +97,7 @@ type BlockOrigin struct {
 // Attribution returns the part of the origin that belongs to one appearance.
 func (o Origin) Attribution() Attribution { return Attribution{o.UserID, o.ModelID, o.SourceID} }
 
-// OfBlock returns the part of the origin that is stated with a block.
+// OfBlock returns the part of the origin that belongs to a block.
 func (o Origin) OfBlock() BlockOrigin { return BlockOrigin{o.Kind, o.ParentID} }
 
 // By returns the origin of an appearance of the block.
@@ -107,10 +105,10 @@ func (o BlockOrigin) By(a Attribution) Origin {
 	return Origin{Kind: o.Kind, UserID: a.UserID, ModelID: a.ModelID, SourceID: a.SourceID, ParentID: o.ParentID}
 }
 
-// IsZero reports whether nothing is known.
+// IsZero reports whether all fields are absent.
 func (o Origin) IsZero() bool { return o == Origin{} }
 
-// OriginOfRole returns the kind of origin that says what has a message's role.
+// OriginOfRole returns the kind of origin for messages with a role.
 func OriginOfRole(role string) OriginKind {
 	switch role {
 	case "user":

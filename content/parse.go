@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// quotedLen bounds how much of a bad text an error repeats.
+// quotedLen limits the length of invalid text in an error.
 const quotedLen = 80
 
-// ParseError is returned for text that is not what it should be.
+// ParseError is returned for text that cannot be parsed.
 type ParseError struct {
 	What string // what was expected, such as "content id"
-	Text string // the text, its end cut off if it is long
+	Text string // the text, truncated if it is long
 }
 
 func (e *ParseError) Error() string { return fmt.Sprintf("malformed %s %q", e.What, e.Text) }

@@ -2,14 +2,14 @@ package content
 
 import "fmt"
 
-// Root is where the tree over a body that was cut begins. An empty body has no
-// chunks and the zero Root.
+// Root is the root of the tree over a chunked body. An empty body has no chunks
+// and the zero Root.
 type Root struct {
 	// Key is the key of the topmost node, or of the only chunk.
 	Key Key
-	// Height is how many levels of nodes lie above the chunks.
+	// Height is the number of levels of nodes above the chunks.
 	Height uint8
-	// Size is how many bytes the body has.
+	// Size is the size of the body in bytes.
 	Size int64
 }
 

@@ -14,7 +14,7 @@ import (
 
 var errAbsent = errors.New("absent")
 
-// chunkMap keeps chunks and nodes in memory.
+// chunkMap stores chunks and nodes in memory.
 type chunkMap map[Key][]byte
 
 func (m chunkMap) put(key Key, chunk []byte) error {
@@ -34,7 +34,7 @@ func (m chunkMap) get(_ context.Context, keys []Key) ([][]byte, error) {
 	return all, nil
 }
 
-// with returns a function that gets one chunk as said and the others from the map.
+// with returns a function that returns b for one key, and otherwise reads the map.
 func (m chunkMap) with(key Key, b []byte) GetFunc {
 	own := maps.Clone(m)
 	own[key] = b
@@ -59,7 +59,7 @@ func (m chunkMap) build(t require.TestingT, chunks iter.Seq[[]byte]) Root {
 
 func (m chunkMap) open(root Root) *TreeReader { return OpenTree(context.Background(), root, m.get) }
 
-// tinyChunks yields n chunks of four bytes, all different.
+// tinyChunks yields n different chunks of four bytes.
 func tinyChunks(n int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for i := range n {
@@ -77,7 +77,7 @@ func join(chunks iter.Seq[[]byte]) (body []byte) {
 	return body
 }
 
-// chunksOf yields the chunks of a body, each only until the next.
+// chunksOf yields the chunks of a body, each valid until the next.
 func chunksOf(t require.TestingT, body []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		c := NewChunker(bytes.NewReader(body))

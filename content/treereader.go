@@ -12,14 +12,14 @@ var (
 	errNegativeOffset = errors.New("negative offset")
 )
 
-// TreeReader reads a body that was cut. Each chunk and node is checked against
-// its key before anything of it is returned, and one chunk is held at a time. The
-// order of the chunks is the tree's word: VerifyReader checks the whole.
+// TreeReader reads a chunked body. Each chunk and node is checked against its key before
+// any of it is returned. The order of the chunks is not checked: VerifyReader checks the
+// whole body.
 //
-// A failed call moves nothing and may be tried again. ReadAt may be called by
+// A failed call does not move the position and may be repeated. ReadAt may be called by
 // several goroutines at a time, the other methods by one.
 type TreeReader struct {
-	ctx  context.Context // for the methods of io, which have no place for one
+	ctx  context.Context // for the methods of io, which take no context
 	root Root
 	get  GetFunc
 	off  int64
@@ -33,17 +33,16 @@ var (
 	_ io.WriterTo   = (*TreeReader)(nil)
 )
 
-// OpenTree returns a reader of the body under root, which fetches through get
-// with ctx as it goes. It fetches nothing by itself: what is wrong with the root
-// is returned by the first read.
+// OpenTree returns a reader of the body under root, which calls get with ctx on demand. It
+// fetches nothing itself: an error in the root is returned by the first read.
 func OpenTree(ctx context.Context, root Root, get GetFunc) *TreeReader {
 	return &TreeReader{ctx: ctx, root: root, get: get, bad: root.validate()}
 }
 
-// Size returns how many bytes the root says the body has.
+// Size returns the size of the body according to the root.
 func (t *TreeReader) Size() int64 { return t.root.Size }
 
-// Read implements io.Reader. It returns no more than what is left of one chunk.
+// Read implements io.Reader. It reads at most to the end of a chunk.
 func (t *TreeReader) Read(p []byte) (int, error) {
 	if len(p) == 0 && t.bad == nil {
 		return 0, nil
@@ -54,7 +53,7 @@ func (t *TreeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek implements io.Seeker. It fetches nothing, and may go past the end.
+// Seek implements io.Seeker. It fetches nothing, and may seek past the end.
 func (t *TreeReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -88,10 +87,10 @@ func (t *TreeReader) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// WriteTo implements io.WriterTo. Each chunk is written as it was fetched.
+// WriteTo implements io.WriterTo. Each chunk is written as fetched.
 func (t *TreeReader) WriteTo(w io.Writer) (written int64, err error) {
 	for {
-		b, err := t.rest(&t.here, t.off, mostAhead)
+		b, err := t.rest(&t.here, t.off, maxAhead)
 		if err == io.EOF {
 			return written, nil
 		}
@@ -110,8 +109,8 @@ func (t *TreeReader) WriteTo(w io.Writer) (written int64, err error) {
 	}
 }
 
-// rest returns what follows off in its chunk, or io.EOF behind the last byte. So many bytes
-// are wanted from there on.
+// rest returns the bytes from off to the end of its chunk, or io.EOF at the end of the
+// body. wanted is the number of bytes that will be read from there.
 func (t *TreeReader) rest(c *cursor, off, wanted int64) ([]byte, error) {
 	if t.bad != nil {
 		return nil, t.bad

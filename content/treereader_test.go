@@ -44,7 +44,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// However a deep tree is moved about in, it shows the bytes of its body.
+// Reads after any moves in a deep tree return the bytes of the body.
 func TestMovesInDeepTree(t *testing.T) {
 	store := make(chunkMap)
 	root := store.build(t, tinyChunks(40_000))
@@ -68,7 +68,7 @@ func TestMovesInDeepTree(t *testing.T) {
 				n, err := tree.ReadAt(got, at)
 				want := make([]byte, len(got))
 				m, wantErr := plain.ReadAt(want, at)
-				if len(got) > 0 { // bytes.Reader reports the end even to who wants nothing
+				if len(got) > 0 { // bytes.Reader reports the end even for empty reads
 					require.Equal(t, wantErr, err)
 				}
 				require.Equal(t, want[:m], got[:n])
@@ -109,7 +109,7 @@ func TestReadAtByManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// What is fetched is what lies on the way, once.
+// Only the nodes and chunks on the path are fetched, once.
 func TestReadFetchesOnlyTheWay(t *testing.T) {
 	store := make(chunkMap)
 	root := store.build(t, tinyChunks(40_000))
@@ -192,7 +192,7 @@ func TestReadOfCancelledContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// short takes less than it is given without an error.
+// short writes fewer bytes than given, without an error.
 type short struct{}
 
 func (short) Write(p []byte) (int, error) { return len(p) - 1, nil }

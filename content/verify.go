@@ -2,17 +2,17 @@ package content
 
 import "io"
 
-// verifyReader passes a body on and checks it when it ends.
+// verifyReader passes on a body and checks it at its end.
 type verifyReader struct {
 	r      io.Reader
 	hasher *Hasher
 	id     ID
-	err    error // what the end of the body brought
+	err    error // the result at the end of the body
 }
 
-// VerifyReader returns a reader of what r reads that checks it against an id.
-// Instead of io.EOF it returns a *MismatchError when the body is another one, so
-// nothing may be trusted before io.EOF was seen.
+// VerifyReader returns a reader that reads r and checks the body against an id.
+// If the body differs, it returns a *MismatchError instead of io.EOF: the bytes
+// are trustworthy only after io.EOF.
 func VerifyReader(r io.Reader, id ID) io.Reader {
 	return &verifyReader{r: r, hasher: NewHasher(), id: id}
 }

@@ -6,11 +6,10 @@ import (
 	"slices"
 )
 
-// Walk calls visit for each node under root, before what is below it, and for
-// each chunk. Nodes are fetched and checked as TreeReader does; chunks are not
-// fetched. A node is visited once however often the tree names it, a chunk may be
-// visited again, so that the work is in proportion to what is stored. An error
-// from visit ends the walk and is returned.
+// Walk calls visit for each node under root, before its children, and for each chunk. Nodes
+// are fetched and checked as in TreeReader; chunks are not fetched. A node is visited once
+// however often the tree refers to it, a chunk possibly more often, so that the work is
+// proportional to the stored data. An error from visit ends the walk and is returned.
 func Walk(ctx context.Context, root Root, get GetFunc, visit func(key Key, isNode bool) error) error {
 	if err := root.validate(); err != nil || root.IsZero() {
 		return err
@@ -19,7 +18,7 @@ func Walk(ctx context.Context, root Root, get GetFunc, visit func(key Key, isNod
 	return w.walk(ctx, root.subtree(), nil)
 }
 
-// nodesAtOnce is the most nodes that are fetched together.
+// nodesAtOnce is the largest number of nodes that are fetched together.
 const nodesAtOnce = 16
 
 type walker struct {
@@ -28,8 +27,7 @@ type walker struct {
 	seen  map[Key]subtree
 }
 
-// walk visits what is under a subtree. The bytes of its node are nil if they are still to be
-// fetched.
+// walk visits a subtree. node has the bytes of its node, or is nil if they must be fetched.
 func (w *walker) walk(ctx context.Context, s subtree, node []byte) error {
 	if s.height == 0 {
 		return w.visit(s.key, false)
@@ -66,8 +64,8 @@ func (w *walker) walk(ctx context.Context, s subtree, node []byte) error {
 	return nil
 }
 
-// fetchNodes returns the nodes of children that were not seen yet, or nothing if they cannot
-// all be had.
+// fetchNodes returns the nodes of children that were not seen yet, or nil if not all are
+// available.
 func (w *walker) fetchNodes(ctx context.Context, children []child, height uint8) map[Key][]byte {
 	var parts []subtree
 	for _, c := range children {

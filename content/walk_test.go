@@ -40,7 +40,7 @@ func TestWalkOfLittle(t *testing.T) {
 	fail := func(Key, bool) error { return errors.New("visited") }
 	require.NoError(t, Walk(t.Context(), Root{}, store.get, fail))
 
-	// A lone chunk is visited without being fetched.
+	// A single chunk is visited without being fetched.
 	var got []Key
 	require.NoError(t, Walk(t.Context(), Root{Key: Key{7}, Size: 5}, store.get, func(key Key, isNode bool) error {
 		require.False(t, isNode)
@@ -85,7 +85,8 @@ func TestWalkRefuses(t *testing.T) {
 	large.Size++
 	require.ErrorIs(t, Walk(t.Context(), large, store.get, none), ErrMalformed)
 
-	// The second mention of a node is not fetched, so its size is compared instead.
+	// The second reference to a node is not followed, so its size is compared
+	// instead.
 	twice := store.forge(appendNode(nil, root.Height+1, []child{{root.Key, root.Size}, {root.Key, root.Size - 1}}))
 	err := Walk(t.Context(), Root{Key: twice, Height: root.Height + 1, Size: 2*root.Size - 1}, store.get, none)
 	require.ErrorIs(t, err, ErrMalformed)
@@ -94,8 +95,8 @@ func TestWalkRefuses(t *testing.T) {
 	require.ErrorIs(t, Walk(t.Context(), root, store.get, none), ErrMismatch)
 }
 
-// A tree that names one node 512 times on each level takes no longer than its
-// nodes are many.
+// Walking a tree that refers to one node 512 times on each level takes time
+// proportional to the number of nodes.
 func TestWalkOfBomb(t *testing.T) {
 	store := make(chunkMap)
 	root := store.bomb()

@@ -46,8 +46,8 @@ func decodeAll(d *structure.Decoder, payload []byte) error {
 	return err
 }
 
-// What a payload makes the decoder allocate is bounded by a multiple of its
-// length, whatever lengths and counts it claims.
+// The allocations of the decoder are proportional to the size of the payload,
+// whatever lengths and counts it claims.
 func TestDecodingAllocatesInProportion(t *testing.T) {
 	huge := bytes.Repeat([]byte{0xff}, 8)
 	huge = append(huge, 0x7f) // 2^63 - 1
@@ -78,7 +78,7 @@ func TestDecodingAllocatesInProportion(t *testing.T) {
 	for name, payload := range tests {
 		t.Run(name, func(t *testing.T) {
 			least := uint64(math.MaxUint64)
-			for range 3 { // whatever else runs in the program counts too
+			for range 3 { // other goroutines count too
 				least = min(least, allocated(func() { _, _ = structure.DecodeCommit(payload) }))
 			}
 			require.LessOrEqual(t, least, uint64(4096+96*len(payload)))
@@ -86,7 +86,7 @@ func TestDecodingAllocatesInProportion(t *testing.T) {
 	}
 	for _, worst := range []string{"the shortest usages", "the source id for each"} {
 		_, err := structure.DecodeCommit(tests[worst])
-		require.NoError(t, err, "the worst case is one that is accepted")
+		require.NoError(t, err, "the worst case is accepted")
 	}
 }
 
@@ -120,7 +120,7 @@ func BenchmarkDecodeMessage(b *testing.B) {
 	}
 }
 
-// The span of an import: many usages, each of a block beyond reach.
+// The span of an import: many usages, each of a block out of reach.
 func BenchmarkEncodeManyFarUsages(b *testing.B) {
 	commit := &structure.Commit{Time: sampleTime}
 	for _, body := range numbered(1000) {

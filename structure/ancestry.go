@@ -9,42 +9,42 @@ import (
 // ErrBrokenAncestry is returned when runs do not form a line back to a root.
 var ErrBrokenAncestry = errors.New("broken ancestry")
 
-// RunInfo is a run together with what lies behind it.
+// RunInfo is a run with the depth and digest of the history before it.
 type RunInfo struct {
 	Run
-	// Depth is how many spans a history has before the first of this run.
+	// Depth is the number of spans before the first span of this run.
 	Depth uint64
-	// Digest is the digest of the history before the first of this run.
+	// Digest is the digest of the history before the first span of this run.
 	Digest Digest
 }
 
-// Position returns the place of a span of the run in its whole history, from 1.
+// Position returns the position of a span of the run in its whole history, from
+// 1.
 func (r RunInfo) Position(seq uint64) uint64 { return r.Depth + seq }
 
-// RunLookup returns what is known of a run.
+// RunLookup returns information about a run.
 type RunLookup func(RunID) (RunInfo, error)
 
-// Segment is a stretch of one run: the spans First to Last.
+// Segment is a range of one run: the spans First to Last.
 type Segment struct {
 	Run         RunInfo
 	First, Last uint64
 }
 
-// Len returns how many spans the segment has.
+// Len returns the number of spans in the segment.
 func (s Segment) Len() uint64 { return s.Last - s.First + 1 }
 
 // Window selects positions of a history, counted from 1.
 type Window struct {
-	// From and To are the first and last position wanted. A zero From is the
-	// start and a zero To the end.
+	// From and To are the first and last position. A zero From is the start and
+	// a zero To the end.
 	From, To uint64
-	// Last, when not zero, asks for only that many at the end of what From and
-	// To leave.
+	// Last, if not zero, limits the window to that many positions at its end.
 	Last uint64
 }
 
-// bounds returns the window as first and last position of a history of depth
-// spans. It is empty when first exceeds last.
+// bounds returns the first and last position of the window in a history of depth
+// spans. The window is empty if first exceeds last.
 func (w Window) bounds(depth uint64) (first, last uint64) {
 	first, last = max(w.From, 1), depth
 	if w.To != 0 {
@@ -56,7 +56,7 @@ func (w Window) bounds(depth uint64) (first, last uint64) {
 	return first, last
 }
 
-// Position returns the place of a span in its history, from 1; the empty
+// Position returns the position of a span in its history, from 1; the empty
 // position is 0.
 func Position(ref SpanRef, runs RunLookup) (uint64, error) {
 	if ref.IsZero() {
@@ -66,9 +66,9 @@ func Position(ref SpanRef, runs RunLookup) (uint64, error) {
 	return position, err
 }
 
-// locate returns the run of a position that is not the empty one, and its place
-// in its history. It refuses a run whose depth and parent disagree about whether
-// anything lies before it: that history would come out cut short.
+// locate returns the run of a non-empty position and its place in the history.
+// It refuses a run whose depth and parent disagree about whether it has a
+// history before it: that history would be truncated.
 func locate(ref SpanRef, runs RunLookup) (RunInfo, uint64, error) {
 	run, err := runs(ref.Run)
 	if err != nil {
@@ -81,9 +81,9 @@ func locate(ref SpanRef, runs RunLookup) (RunInfo, uint64, error) {
 	return run, position, nil
 }
 
-// Segments returns the stretches of runs that make up the window of the history
-// that ends at tip, oldest first. It looks up one run for each fork passed
-// through and stops at the start of the window.
+// Segments returns the segments of runs in a window of the history that ends at
+// tip, oldest first. It looks up one run per fork and stops at the start of the
+// window.
 func Segments(tip SpanRef, w Window, runs RunLookup) ([]Segment, error) {
 	if tip.IsZero() {
 		return nil, nil
@@ -115,9 +115,9 @@ func Segments(tip SpanRef, w Window, runs RunLookup) ([]Segment, error) {
 	}
 }
 
-// parentRun returns the position that a run starts after and that position's
-// run. Depths must agree and so shrink with every step: a damaged pointer cannot
-// lead in circles.
+// parentRun returns the position after which a run starts, and its run. Depths
+// must match and therefore decrease with every step: a damaged parent cannot
+// cause a loop.
 func parentRun(run RunInfo, runs RunLookup) (SpanRef, RunInfo, error) {
 	parent, position, err := locate(run.Parent, runs)
 	if err == nil && position != run.Depth {
@@ -142,11 +142,11 @@ func At(tip SpanRef, position uint64, runs RunLookup) (SpanRef, error) {
 	return SpanRef{Run: segments[0].Run.ID, Seq: segments[0].First}, nil
 }
 
-// ErrOutOfRange is returned for a position that a history does not have.
+// ErrOutOfRange is returned for a position outside a history.
 var ErrOutOfRange = errors.New("position out of range")
 
 // CommonAncestor returns the last span that the histories ending at a and b
-// share, or the empty position. It looks at runs, each once, and not at spans.
+// share, or the empty position. It looks up each run once, and no spans.
 func CommonAncestor(a, b SpanRef, runs RunLookup) (SpanRef, error) {
 	if a.IsZero() || b.IsZero() {
 		return SpanRef{}, nil
@@ -160,7 +160,7 @@ func CommonAncestor(a, b SpanRef, runs RunLookup) (SpanRef, error) {
 		return SpanRef{}, err
 	}
 	for a.Run != b.Run {
-		// The deeper run cannot lie on the other's history: leave it.
+		// The deeper run cannot be in the other history: go to its parent.
 		if ra.Depth < rb.Depth {
 			a, ra, b, rb = b, rb, a, ra
 		}
@@ -174,8 +174,8 @@ func CommonAncestor(a, b SpanRef, runs RunLookup) (SpanRef, error) {
 	return SpanRef{Run: a.Run, Seq: min(a.Seq, b.Seq)}, nil
 }
 
-// IsAncestor reports whether span lies on the history that ends at tip. The
-// empty position lies on every history.
+// IsAncestor reports whether span is in the history that ends at tip. The empty
+// position is in every history.
 func IsAncestor(span, tip SpanRef, runs RunLookup) (bool, error) {
 	common, err := CommonAncestor(span, tip, runs)
 	return common == span, err

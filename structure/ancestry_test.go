@@ -14,8 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// forest is a set of runs as a store would know them, and each span's whole
-// history spelled out, which ancestry is compared with.
+// forest is a set of runs and, for comparison, the whole history of each span.
 type forest struct {
 	runs      map[structure.RunID]structure.RunInfo
 	histories map[structure.SpanRef][]structure.SpanRef
@@ -34,7 +33,7 @@ func (f *forest) run(id structure.RunID) (structure.RunInfo, error) {
 	return run, nil
 }
 
-// grow adds a run of some spans after the parent and returns its last.
+// grow adds a run of some spans after the parent and returns its last span.
 func (f *forest) grow(parent structure.SpanRef, spans int) structure.SpanRef {
 	run := structure.RunID{byte(len(f.runs) >> 8), byte(len(f.runs)), 1}
 	history := f.histories[parent]
@@ -104,7 +103,7 @@ func TestEveryWindow(t *testing.T) {
 	}
 }
 
-// cut is what a window leaves of a history.
+// cut returns the part of a history that is in a window.
 func cut(history []structure.SpanRef, w structure.Window) []structure.SpanRef {
 	var kept []structure.SpanRef
 	for i, ref := range history {
@@ -128,7 +127,7 @@ func spell(segments []structure.Segment) []structure.SpanRef {
 	return refs
 }
 
-func TestSegmentsSpellHistories(t *testing.T) {
+func TestSegmentsCoverHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := forests().Draw(t, "forest")
 		tip, w := f.span(t, "tip"), windows().Draw(t, "window")
@@ -148,7 +147,7 @@ func TestSegmentsSpellHistories(t *testing.T) {
 		}
 		require.EqualValues(t, len(want), total)
 
-		// One lookup for each run from the tip's to that of the window's start.
+		// One lookup per run from the tip's to that of the window's start.
 		passed := map[structure.RunID]bool{tip.Run: true}
 		if len(want) > 0 {
 			for _, ref := range f.histories[tip][slices.Index(f.histories[tip], want[0]):] {
@@ -256,7 +255,7 @@ func TestBrokenAncestry(t *testing.T) {
 	tests := []struct {
 		name          string
 		root, child   structure.RunInfo // 3 spans, and 2 after the second of them
-		childsHistory bool              // whether only the child's history is broken
+		childsHistory bool              // only the child's history is broken
 	}{
 		{"own parent", info(structure.SpanRef{}, 0), info(place(child, 2), 2), true},
 		{"own parent without a place", info(structure.SpanRef{}, 0), info(place(child, 0), 2), true},
@@ -278,7 +277,7 @@ func TestBrokenAncestry(t *testing.T) {
 			f.runs[root], f.runs[child] = tt.root, tt.child
 			f.runs[stranger] = structure.RunInfo{Run: structure.Run{ID: stranger}}
 			lookup := func(id structure.RunID) (structure.RunInfo, error) {
-				require.Less(t, f.lookups, 100, "it goes round in circles")
+				require.Less(t, f.lookups, 100, "it loops")
 				return f.run(id)
 			}
 			tip := place(child, 2)
@@ -305,7 +304,7 @@ func info(parent structure.SpanRef, depth uint64) structure.RunInfo {
 	return structure.RunInfo{Run: structure.Run{Parent: parent}, Depth: depth}
 }
 
-func TestPlacesThatNoHistoryHas(t *testing.T) {
+func TestPlacesOutsideHistories(t *testing.T) {
 	f := newForest()
 	child := f.grow(f.grow(structure.SpanRef{}, 3), 2)
 	for _, tip := range []structure.SpanRef{{Run: child.Run}, {Run: child.Run, Seq: math.MaxUint64}} {
@@ -318,8 +317,7 @@ func TestPlacesThatNoHistoryHas(t *testing.T) {
 	}
 }
 
-// Damage of any kind is found, or leaves an answer that is consistent in itself;
-// it never leads in circles.
+// Any damage is found or gives a consistent answer; it never causes a loop.
 func TestDamagedAncestryEnds(t *testing.T) {
 	edge := rapid.OneOf(rapid.Uint64Range(0, 20), rapid.Uint64Range(math.MaxUint64-20, math.MaxUint64))
 	rapid.Check(t, func(t *rapid.T) {
@@ -335,7 +333,7 @@ func TestDamagedAncestryEnds(t *testing.T) {
 			f.runs[run.ID] = run
 		}
 		lookup := func(id structure.RunID) (structure.RunInfo, error) {
-			require.LessOrEqual(t, f.lookups, 2*len(f.runs), "it goes round in circles")
+			require.LessOrEqual(t, f.lookups, 2*len(f.runs), "it loops")
 			return f.run(id)
 		}
 		tip, w := f.span(t, "tip"), windows().Draw(t, "window")
@@ -359,8 +357,8 @@ func TestDamagedAncestryEnds(t *testing.T) {
 	})
 }
 
-// chain returns the lookup of runs of one span each, one after the other from
-// run 1, whose ids are their numbers.
+// chain returns the lookup of consecutive runs of one span each, from run 1,
+// whose ids are their numbers.
 func chain() structure.RunLookup {
 	return func(id structure.RunID) (structure.RunInfo, error) {
 		n := uint64(id[0]) | uint64(id[1])<<8 | uint64(id[2])<<16

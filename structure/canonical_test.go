@@ -16,10 +16,9 @@ import (
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
-// requireOneForm checks that a payload is refused with a known error or else is
-// the only form of what it decodes to, but for the two liberties that the decoder
-// grants. Both shorten when they are written again, and only blocks and spans
-// have them.
+// requireOneForm requires a payload to be refused with a known error, or to be
+// the only form of its commit, apart from two exceptions of the decoder. These
+// become shorter when encoded again, and occur only in blocks and spans.
 func requireOneForm(t require.TestingT, payload []byte) {
 	commit, err := structure.DecodeCommit(payload)
 	if err != nil {
@@ -52,7 +51,7 @@ func requireOneForm(t require.TestingT, payload []byte) {
 	require.Equal(t, commit, third)
 }
 
-func TestFlippedBytesAreRefusedOrMeanSomethingElse(t *testing.T) {
+func TestFlippedBytesAreDetected(t *testing.T) {
 	payload := encode(t, sampleCommit())
 	for i := range payload {
 		for bit := range 8 {
@@ -63,7 +62,7 @@ func TestFlippedBytesAreRefusedOrMeanSomethingElse(t *testing.T) {
 	}
 }
 
-func TestMutatedCommitsAreRefusedOrMeanSomethingElse(t *testing.T) {
+func TestMutatedCommitsAreDetected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		payload, _, err := new(structure.Encoder).Encode(structuretest.Commits().Draw(t, "commit"))
 		require.NoError(t, err)
@@ -74,8 +73,8 @@ func TestMutatedCommitsAreRefusedOrMeanSomethingElse(t *testing.T) {
 	})
 }
 
-// A payload cut between two records is a shorter commit; only what frames it can
-// tell. Any other cut is refused.
+// A payload cut between two records is a shorter commit; only its frame can
+// detect that. Any other cut is refused.
 func TestTruncatedCommits(t *testing.T) {
 	commit := sampleCommit()
 	payload, offsets, err := new(structure.Encoder).Encode(commit)
@@ -115,8 +114,8 @@ func TestTrailingBytes(t *testing.T) {
 	}
 }
 
-// One block is read without its commit: whatever byte of it is damaged, it is
-// refused or recognizably another block.
+// A block can be read without its commit: with any damaged byte it is refused or
+// recognizably another block.
 func TestFlippedBytesOfAnObject(t *testing.T) {
 	for _, want := range sampleCommit().Records {
 		if k := want.Kind(); k != structure.KindBlock && k != structure.KindChunk {
@@ -161,7 +160,7 @@ func TestRefusedForms(t *testing.T) {
 	zeros := make([]byte, 32)
 	one := join([]byte{1}, zeros[1:])
 	plain := append([]byte{0}, ref...) // a span's flags and place
-	// stating is a span up to its usages, which states ids.
+	// stating is the start of a span that states ids.
 	stating := func(ids ...[]byte) []byte { return join([]byte{4}, ref, []byte{byte(len(ids))}, join(ids...)) }
 	span := stating(zeros)
 	usage := func(flags uint64, rest ...byte) []byte { // of an asset with a short name
@@ -173,10 +172,10 @@ func TestRefusedForms(t *testing.T) {
 		return join(binary.AppendUvarint([]byte{1}, flags), []byte{0, 1, 0}, rest)
 	}
 	part := []byte{4, 0, 0, 0}
-	several := func(states []byte, n byte, usages ...byte) []byte { // flags, and how many
+	several := func(states []byte, n byte, usages ...byte) []byte { // flags and count
 		return join([]byte{states[0] | 8}, states[1:], []byte{n}, usages)
 	}
-	// formed is a message with a form, of which the span states the ids.
+	// formed is a message with a form, whose ids the span states.
 	formed := func(flags uint64, rest ...byte) []byte {
 		return join(stating(zeros, one), binary.AppendUvarint([]byte{1}, 16|flags), []byte{1, 1, 0, 0}, rest)
 	}
@@ -280,10 +279,10 @@ func TestRefusedForms(t *testing.T) {
 			for err == nil {
 				_, _, err = d.Next()
 			}
-			require.False(t, d.More(), "a decoder goes no further after an error")
+			require.False(t, d.More(), "a decoder stops after an error")
 		})
 	}
-	// What the refused forms were made from is itself accepted.
+	// The variants are derived from forms that are accepted.
 	for name, payload := range map[string][]byte{
 		"span":       record(structure.KindSpan, usage(0)),
 		"span set":   record(structure.KindSpan, join([]byte{5}, ref, ref[1:], after(usage(0)))),
@@ -311,9 +310,9 @@ func TestRefusedForms(t *testing.T) {
 	}
 }
 
-// Where a shorter form says the same, the longer one is refused.
+// If a shorter form exists, the longer one is refused.
 func TestRefusedLongForms(t *testing.T) {
-	asset := join([]byte{1}, make([]byte, 32), []byte{3, 0, 0, 0, 0}) // and the id that its span states
+	asset := join([]byte{1}, make([]byte, 32), []byte{3, 0, 0, 0, 0}) // and the id stated by its span
 	first := record(structure.KindSpan, join([]byte{4, 1}, make([]byte, 16), asset))
 	next := record(structure.KindSpan, join([]byte{4, 2}, make([]byte, 16), asset))[2:]
 	tip := record(structure.KindTip, join(make([]byte, 16), []byte{0, 1}, make([]byte, 16)))[2:]
@@ -325,8 +324,8 @@ func TestRefusedLongForms(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An encoder may not know yet that a name has a number, or may look less far for
-// a block: what it writes is read all the same.
+// An older encoder may not know the number of a name, or search less far for a
+// block: its output is accepted.
 func TestAcceptedLongForms(t *testing.T) {
 	b := text("a")
 	payload, _, err := new(structure.Encoder).Encode(&structure.Commit{Records: []structure.Record{b}})
@@ -345,7 +344,7 @@ func TestAcceptedLongForms(t *testing.T) {
 	requireOneForm(t, payload)
 }
 
-func TestLastPlaceOfARunIsFollowedByNone(t *testing.T) {
+func TestNoSpanFollowsTheLastPlace(t *testing.T) {
 	usages := []structure.Usage{{Kind: structure.AssetUsage}}
 	payload := encode(t, &structure.Commit{Records: []structure.Record{
 		&structure.Span{Ref: structure.SpanRef{Seq: math.MaxUint64}, Usages: usages},
@@ -355,7 +354,7 @@ func TestLastPlaceOfARunIsFollowedByNone(t *testing.T) {
 	require.ErrorIs(t, err, structure.ErrMalformed)
 }
 
-// A decoder that is used again has forgotten the payload before.
+// A reused decoder has no state of the payload before.
 func TestDecoderForgets(t *testing.T) {
 	var d structure.Decoder
 	for name, body := range map[string][]byte{
@@ -374,14 +373,14 @@ func TestDecoderForgets(t *testing.T) {
 	}
 }
 
-// tree returns the body of the record of a block that was cut into chunks.
+// tree returns the body of the record of a chunked block.
 func tree(size uint64) []byte {
 	head := join([]byte{1, 0, 0, 1}, make([]byte, 65))
 	head = binary.AppendUvarint(head, size)
 	return binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// gone returns a block of which nothing but its description is left.
+// gone returns a block of which only the description is left.
 func gone(size uint64) []byte {
 	head := binary.AppendUvarint(join([]byte{1, 0, 0, 2}, make([]byte, 32)), size)
 	return binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))

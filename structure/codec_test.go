@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
-func TestCommitComesBackAsItWas(t *testing.T) {
-	var enc structure.Encoder // reused: nothing of one commit may show in the next
+func TestCommitRoundTrip(t *testing.T) {
+	var enc structure.Encoder // reused: nothing of one commit may appear in the next
 	rapid.Check(t, func(t *rapid.T) {
 		want := structuretest.Commits().Draw(t, "commit")
 		payload, _, err := enc.Encode(want)
@@ -33,7 +33,7 @@ func TestCommitComesBackAsItWas(t *testing.T) {
 	})
 }
 
-func TestRecordsStandWhereEncodeSays(t *testing.T) {
+func TestEncodeReturnsRecordOffsets(t *testing.T) {
 	var d structure.Decoder
 	rapid.Check(t, func(t *rapid.T) {
 		commit := structuretest.Commits().Draw(t, "commit")
@@ -56,8 +56,8 @@ func TestRecordsStandWhereEncodeSays(t *testing.T) {
 	})
 }
 
-// requireObject checks that a record can be read from the middle of a commit,
-// its size being known from its first bytes.
+// requireObject requires that a record can be read from the middle of a commit, with its size
+// from its first bytes.
 func requireObject(t require.TestingT, from []byte, want structure.Record) {
 	size := structure.RecordSize(from[:min(len(from), 16)])
 	require.Positive(t, size)
@@ -73,7 +73,7 @@ func requireObject(t require.TestingT, from []byte, want structure.Record) {
 	}
 }
 
-func TestPlainRecordsComeBackByThemselves(t *testing.T) {
+func TestPlainRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := structuretest.PlainRecords().Draw(t, "record")
 		b, err := structure.MarshalRecord(want)
@@ -106,8 +106,8 @@ func TestRecordSize(t *testing.T) {
 	require.Zero(t, structure.RecordSize([]byte{2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}), "an impossible length")
 }
 
-// Content that a commit names already is referred to by place as far as the encoder looks
-// back, and by id beyond.
+// Content that a commit named before is referred to by distance within reach, and by id
+// beyond.
 func TestContentOfTheSameCommit(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -143,7 +143,7 @@ func TestContentOfTheSameCommit(t *testing.T) {
 	}
 }
 
-// An id is in a payload once, however many usages of the commit name it, and in whatever way.
+// A payload contains an id once, however many usages of the commit name it in whatever way.
 func TestIDsAreWrittenOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfNDistinct(structuretest.ContentIDs(), 1, 6, rapid.ID).Draw(t, "ids")
@@ -175,8 +175,8 @@ func TestIDsAreWrittenOnce(t *testing.T) {
 	})
 }
 
-// An extra that spells the source id takes a byte, whichever of the extras it is, and one that
-// only resembles it comes back too.
+// An extra that equals the source id takes one byte, whichever of the extras it is, and one
+// that only resembles it is decoded correctly too.
 func TestExtraIsTheSourceID(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"m-1", `"`, `""`, "\\"})).Draw(t, "source id")
@@ -214,8 +214,8 @@ func TestFieldsOfOtherUsagesAreNotStored(t *testing.T) {
 	}
 }
 
-// Records share memory with their payload, but not its spare capacity: to append
-// to a field leaves the fields behind it as they are.
+// Records share memory with their payload, but without spare capacity: appending to a field
+// does not overwrite the next.
 func TestDecodedBytesHaveNoCapacityToSpare(t *testing.T) {
 	payload := encode(t, sampleCommit())
 	before := bytes.Clone(payload)
@@ -272,7 +272,7 @@ func TestTimesKeepMilliseconds(t *testing.T) {
 	}
 }
 
-// foreign is a kind of record that this program does not know.
+// foreign is an unknown kind of record.
 type foreign struct{}
 
 func (foreign) Kind() structure.Kind { return 99 }
@@ -286,7 +286,7 @@ func value(key string, change func(*structure.Value)) *structure.Value {
 	return v
 }
 
-func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
+func TestEncodeRefusesUnreadableRecords(t *testing.T) {
 	usages := []structure.Usage{{Kind: structure.AssetUsage}}
 	half := structure.SpanRef{Run: id[structure.RunID](1)}
 	usage := func(u structure.Usage) *structure.Span {

@@ -9,13 +9,12 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// Decoder reads a commit's binary form record by record. What it returns shares
-// memory with the payload, which must not change afterwards.
+// Decoder decodes a commit record by record. Its results share memory with the
+// payload, which must not change afterwards.
 //
-// It refuses every form that the encoder would not write, with two exceptions
-// that leave room for encoders to come: a name that has a number may be spelled
-// out, and content that the commit names already may be named again or, where it
-// stands there more than once, by any of its places.
+// It refuses every form that the encoder does not write, with two exceptions for
+// other encoders: a name that has a number may be spelled out, and content that
+// the commit named before may be named again, or by any of its earlier names.
 type Decoder struct {
 	// Time is the commit's time.
 	Time time.Time
@@ -24,16 +23,16 @@ type Decoder struct {
 	size  int
 	names []content.ID
 	last  SpanRef
-	plain cursor // of the record that is being read
+	plain cursor // of the current record
 }
 
-// NewDecoder starts reading a payload.
+// NewDecoder starts decoding a payload.
 func NewDecoder(payload []byte) (*Decoder, error) {
 	d := &Decoder{}
 	return d, d.Reset(payload)
 }
 
-// Reset starts reading another payload and keeps the decoder's buffers.
+// Reset starts decoding another payload and keeps the decoder's buffers.
 func (d *Decoder) Reset(payload []byte) error {
 	*d = Decoder{c: cursor{rest: payload}, size: len(payload), names: d.names[:0]}
 	if v := d.c.byte("version"); d.c.err == nil && v != commitVersion {
@@ -48,11 +47,11 @@ func (d *Decoder) Reset(payload []byte) error {
 	return d.c.err
 }
 
-// More reports whether records are left.
+// More reports whether there are more records.
 func (d *Decoder) More() bool { return len(d.c.rest) > 0 && d.c.err == nil }
 
-// Next returns the next record and where it starts in the payload. After the
-// last it must not be called: see More. After an error nothing more is read.
+// Next returns the next record and its offset in the payload. It must be called
+// only if More returns true. After an error nothing more is read.
 func (d *Decoder) Next() (offset int, r Record, err error) {
 	offset = d.size - len(d.c.rest)
 	kind, body := d.c.record()
@@ -88,8 +87,8 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	return offset, r, nil
 }
 
-// ends requires that a record was read well and to its end. Otherwise nothing more
-// is read.
+// ends checks that a record was read to its end without an error. Otherwise
+// nothing more is read.
 func (d *Decoder) ends(c *cursor, kind Kind, offset int) error {
 	if err := c.end(); err != nil {
 		d.c.rest, d.c.err = nil, fmt.Errorf("%v at byte %d: %w", kind, offset, err)
@@ -97,7 +96,7 @@ func (d *Decoder) ends(c *cursor, kind Kind, offset int) error {
 	return d.c.err
 }
 
-// DecodeCommit reads a whole commit; its Number is left zero.
+// DecodeCommit decodes a whole commit; Number is not set.
 func DecodeCommit(payload []byte) (*Commit, error) {
 	d, err := NewDecoder(payload)
 	if err != nil {
@@ -114,9 +113,8 @@ func DecodeCommit(payload []byte) (*Commit, error) {
 	return commit, d.c.err
 }
 
-// RecordSize returns how many bytes the record at the start of b takes, of which
-// b may hold only the beginning, or 0 when b does not tell. Nothing checks that
-// the record is whole or that its size is sane.
+// RecordSize returns the size of the record at the start of b, of which b may
+// contain only the beginning, or 0 if unknown. It does not check the record.
 func RecordSize(b []byte) int {
 	c := cursor{rest: b}
 	c.byte("kind")
@@ -127,9 +125,8 @@ func RecordSize(b []byte) int {
 	return len(b) - len(c.rest) + int(n)
 }
 
-// DecodeObject reads the block or chunk record that b consists of. The id or key
-// it returns is computed from the bytes, except for the id of a block that was
-// cut into chunks, which is the one recorded.
+// DecodeObject decodes b as a block or chunk record. The id or key is computed
+// from the bytes, except for the id of a chunked block, which is in the record.
 func DecodeObject(b []byte) (Record, error) {
 	outer := cursor{rest: b}
 	kind, body := outer.record()

@@ -8,13 +8,13 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// names are what spans of a commit can name content by.
+// names resolves the names by which spans of a commit refer to content.
 type names interface {
-	// state adds ids that a span states.
+	// state adds ids stated by a span.
 	state(ids []byte)
-	// local returns the id of so many names back, for a usage of the span.
+	// local returns the id of a name, counted backwards, for a usage of the span.
 	local(usage int, back uint64) (content.ID, error)
-	// aside is local for content that a usage names beside its own.
+	// aside is local for the other content that a usage names.
 	aside(back uint64) (content.ID, error)
 }
 
@@ -35,16 +35,15 @@ func (d *Decoder) aside(back uint64) (content.ID, error) {
 	return d.names[len(d.names)-1-int(back)], nil
 }
 
-// spanReader reads a span of a commit.
+// spanReader decodes a span of a commit.
 type spanReader struct {
 	cursor
 	names  names
-	time   time.Time // the commit's
-	unused uint64    // how many ids that the span states no usage has named so far
+	time   time.Time // of the commit
+	unused uint64    // number of stated ids that no usage has named so far
 }
 
-// span reads a span that stands behind another. It uses the memory of the usages that it
-// finds there.
+// span decodes a span after another one. It reuses the memory of s.Usages.
 func (c *spanReader) span(s *Span, last SpanRef) {
 	flags := c.byte("span flags")
 	if flags >= spanSeveral<<1 {
@@ -62,8 +61,8 @@ func (c *spanReader) span(s *Span, last SpanRef) {
 	c.unused = uint64(len(ids) / len(content.ID{}))
 	n := uint64(1)
 	if flags&spanSeveral != 0 {
-		const leastUsage = 4 // bytes of the shortest usage, a part
-		if n = c.uint("usages"); n < 2 || n > uint64(len(c.rest))/leastUsage {
+		const minUsage = 4 // bytes of the shortest usage, a part
+		if n = c.uint("usages"); n < 2 || n > uint64(len(c.rest))/minUsage {
 			c.fail("impossible number of usages")
 			return
 		}
@@ -80,7 +79,7 @@ func (c *spanReader) span(s *Span, last SpanRef) {
 	}
 }
 
-// placeOf reads the place of a span, which a flag says follows from the one before.
+// placeOf decodes the place of a span, which may follow from the last one.
 func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
 	if flags&spanFollowed != 0 {
 		ref = SpanRef{Run: last.Run, Seq: last.Seq + 1}
@@ -93,7 +92,7 @@ func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
 	return ref
 }
 
-// stated reads the ids that a span states, one behind the other.
+// stated decodes the ids stated by a span, one after the other.
 func (c *cursor) stated(flags byte) []byte {
 	if flags&spanNames == 0 {
 		return nil
@@ -106,7 +105,7 @@ func (c *cursor) stated(flags byte) []byte {
 	return c.take(n*uint64(len(content.ID{})), "stated ids")
 }
 
-// usage reads a usage, one of several of a span.
+// usage decodes the i-th usage of a span.
 func (c *spanReader) usage(u *Usage, i int) {
 	*u = Usage{}
 	kind := c.byte("usage kind")
@@ -142,7 +141,7 @@ func (c *spanReader) usage(u *Usage, i int) {
 	c.announced(u, present)
 }
 
-// announced reads the fields that the flags of a usage announce.
+// announced decodes the optional fields of a usage.
 func (c *spanReader) announced(u *Usage, present Present) {
 	u.Opaque = present&IsOpaque != 0
 	if present&HasSource != 0 {
@@ -185,7 +184,7 @@ func (c *spanReader) announced(u *Usage, present Present) {
 	}
 }
 
-// named reads content that a usage names beside its own.
+// named decodes the other content that a usage names.
 func (c *spanReader) named(what string) (id content.ID) {
 	back := c.back(what)
 	if c.err == nil {
@@ -197,8 +196,7 @@ func (c *spanReader) named(what string) (id content.ID) {
 	return id
 }
 
-// back reads how many names back content is. The ids that a span states are named in their
-// order.
+// back decodes a name, counted backwards. The ids stated by a span must be used in order.
 func (c *spanReader) back(what string) uint64 {
 	back := c.uint(what)
 	if back < c.unused {
@@ -217,7 +215,7 @@ func (c *spanReader) extras(u *Usage) {
 	}
 	u.Extras = make([][]byte, n)
 	size := 0
-	var quoted []byte // the source id, for all extras that are it
+	var quoted []byte // the source id, shared by all extras that equal it
 	for i := range u.Extras {
 		length := c.uint("extra")
 		switch {

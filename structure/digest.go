@@ -5,9 +5,9 @@ import (
 	"encoding/hex"
 )
 
-// Digest identifies a history: it is a span's SHA-256 over its parent's digest
-// and the roles, names and content ids of its usages, without ids or times. Two
-// histories with equal digests hold the same messages, in whatever store.
+// Digest identifies a history: a span's SHA-256 over its parent's digest and
+// the roles, names and content ids of its usages, without other ids and times.
+// Two histories with equal digests have the same messages, in any store.
 type Digest [32]byte
 
 // String returns the digest in hex.
@@ -20,8 +20,8 @@ func (d Digest) IsZero() bool { return d == Digest{} }
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // NextDigest returns the digest of a span with the given usages after a history
-// with the parent digest. The empty history has the zero digest. What is hashed
-// must not change: digests are compared between stores.
+// with the parent digest. The empty history has the zero digest. The hashed
+// bytes must not change: digests are compared between stores.
 func NextDigest(parent Digest, usages []Usage) Digest {
 	var stack [256]byte
 	b := append(stack[:0], parent[:]...)

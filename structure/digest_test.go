@@ -26,7 +26,7 @@ func asset(name, body string) structure.Usage {
 	return structure.Usage{Kind: structure.AssetUsage, Filename: name, Content: content.Sum([]byte(body))}
 }
 
-// distinct are spans that must not be taken for one another.
+// distinct are spans that must have different digests.
 func distinct() map[string][]structure.Usage {
 	return map[string][]structure.Usage{
 		"no usages":            nil,
@@ -66,7 +66,7 @@ func TestGoldenDigests(t *testing.T) {
 	requireGolden(t, "digests", b.String())
 }
 
-func TestDigestsTellSpansApart(t *testing.T) {
+func TestDigestsDistinguishSpans(t *testing.T) {
 	seen := map[structure.Digest]string{{}: "the empty history"}
 	add := func(d structure.Digest, name string) {
 		require.NotContains(t, seen, d, "%s and %s", name, seen[d])
@@ -81,7 +81,7 @@ func TestDigestsTellSpansApart(t *testing.T) {
 	add(structure.NextDigest(structure.NextDigest(structure.Digest{}, two[:1]), two[1:]), "two messages in two spans")
 }
 
-// identity is what a digest may depend on.
+// identity is everything that a digest may depend on.
 func identity(usages []structure.Usage) string {
 	var b strings.Builder
 	for _, u := range usages {
@@ -111,7 +111,7 @@ func TestDigestsDependOnWhatIsSaidAlone(t *testing.T) {
 		same := structure.NextDigest(structure.Digest{}, a) == structure.NextDigest(structure.Digest{}, b)
 		require.Equal(t, identity(a) == identity(b), same)
 
-		// Ids, times, origins, types, forms and metadata leave it as it is.
+		// Ids, times, origins, types, forms and metadata do not change it.
 		other := make([]structure.Usage, len(a))
 		for i, u := range a {
 			other[i] = structure.Usage{

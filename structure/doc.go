@@ -2,7 +2,7 @@
 // runs, spans, contexts, branches and checkpoints, the commits that group them, their binary
 // form, and pure functions over ancestry.
 //
-// Nothing here does I/O. Every change to a store is a [Commit], an atomic and
-// numbered list of immutable [Record] values; everything a store can answer is
+// It does no I/O. Every change to a store is a [Commit], an atomic, numbered list of
+// immutable [Record] values; the state of a store is a function of its commits in order.
 // a function of its commits in order.
 package structure

@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// The commit that docs/format.md shows in hex is what the encoder writes.
+// The commit shown in hex in docs/format.md is the output of the encoder.
 func TestDocumentedCommit(t *testing.T) {
 	document, err := os.ReadFile("../docs/format.md")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestDocumentedCommit(t *testing.T) {
 				break
 			}
 			if m := repeated.FindStringSubmatch(field); m != nil {
-				field = strings.Repeat(m[1], 16) // an id of one byte, repeated
+				field = strings.Repeat(m[1], 16) // an id of one repeated byte
 			}
 			shown.WriteString(field)
 		}
@@ -59,7 +59,7 @@ func TestDocumentedCommit(t *testing.T) {
 	require.WithinRange(t, c.Time, time.UnixMilli(0), time.UnixMilli(1<<41))
 }
 
-// The table of records in docs/format.md has a row for each kind, under its number and name.
+// The table of records in docs/format.md has each kind, with its number and name.
 func TestDocumentedKinds(t *testing.T) {
 	document, err := os.ReadFile("../docs/format.md")
 	require.NoError(t, err)

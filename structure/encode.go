@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// commitVersion is the first byte of a commit's binary form. Versions before it were never
+// commitVersion is the first byte of a commit's binary form. Earlier versions were never
 // released.
 const commitVersion = 3
 
@@ -17,7 +17,7 @@ const (
 	spanInSet    = 1 << iota // a span set id follows
 	spanFollowed             // directly follows the span record before it in the commit: no ref
 	spanNames                // states ids of content
-	spanSeveral              // has more than one usage, and their number
+	spanSeveral              // has several usages, and their number
 )
 
 // Flags of an attribution.
@@ -34,25 +34,24 @@ const (
 	bodyGone  = 2
 )
 
-// maxTreeSize is the most bytes that a body which is not at hand can claim to have.
+// maxTreeSize is the largest possible size of a body that is not in the record.
 const maxTreeSize = 1 << 62
 
-// Encoder turns commits into their binary form. It keeps its buffers between
-// commits; it is not safe for concurrent use.
+// Encoder encodes commits. It keeps its buffers between commits; it is not safe for
+// concurrent use.
 type Encoder struct {
 	buf     []byte
 	offsets []int
 	body    []byte
 	names   Names
-	places  []int // among the names, of what the usages of a span name
-	written int   // of these
+	places  []int // indices of the names that the usages of a span use
+	written int   // number of these that were written
 	plain   appender
 }
 
-// Encode returns the binary form of the commit without its number, and where
-// each record starts in it. Both are valid until the next call. It trusts that a
-// block's id and a chunk's key belong to their bytes: neither is written where it
-// can be computed.
+// Encode returns the binary form of the commit without its number, and the offset of each
+// record. Both are valid until the next call. It trusts that block ids and chunk keys
+// match their bytes, and does not write those that can be computed.
 func (e *Encoder) Encode(c *Commit) (payload []byte, offsets []int, err error) {
 	e.buf = append(e.buf[:0], commitVersion)
 	e.buf = appendTime(e.buf, c.Time)
@@ -60,9 +59,9 @@ func (e *Encoder) Encode(c *Commit) (payload []byte, offsets []int, err error) {
 	return e.records(c, SpanRef{})
 }
 
-// EncodeRest is Encode for records that others of the commit stand before: the last
-// span among those and the last names are given. The payload is that of the records
-// alone, and the offsets count from its start.
+// EncodeRest is Encode for records after others of the same commit, given the last span
+// and the last names of those. The payload contains only these records, and the offsets
+// count from its start.
 func (e *Encoder) EncodeRest(c *Commit, last SpanRef, names []content.ID) (payload []byte, offsets []int, err error) {
 	e.buf = e.buf[:0]
 	e.names.Reset(names...)
@@ -74,7 +73,7 @@ func (e *Encoder) records(c *Commit, last SpanRef) (payload []byte, offsets []in
 	for _, r := range c.Records {
 		e.offsets = append(e.offsets, len(e.buf))
 		e.body = e.body[:0]
-		var tail []byte // the end of the record, written without a copy into body
+		var tail []byte // the end of the record, not copied to body
 		switch r := r.(type) {
 		case *Block:
 			e.names.Add(r.ID)
@@ -110,13 +109,13 @@ func (e *Encoder) records(c *Commit, last SpanRef) (payload []byte, offsets []in
 	return e.buf, e.offsets, nil
 }
 
-// block writes a block record up to its body, which it returns.
+// block encodes a block record up to its body, which it returns.
 func (e *Encoder) block(b *Block) ([]byte, error) {
 	if b.Tree.Size < 0 || b.Tree.Size > maxTreeSize || b.Tree.Size == 0 && !b.Tree.Key.IsZero() {
 		return nil, fmt.Errorf("block %v with a tree of %d bytes: %w", b.ID, b.Tree.Size, ErrIncomplete)
 	}
 	b0 := appendMediaType(e.body, b.Type)
-	if b.Origin.Kind > mostOriginKind {
+	if b.Origin.Kind > maxOriginKind {
 		return nil, fmt.Errorf("block %v of origin kind %d: %w", b.ID, b.Origin.Kind, ErrIncomplete)
 	}
 	b0 = appendBlockOrigin(b0, &b.Origin)
@@ -136,8 +135,8 @@ func (e *Encoder) block(b *Block) ([]byte, error) {
 		b0 = append(b0, b.Tree.Height)
 		b0 = appendUint(b0, uint64(b.Tree.Size))
 	}
-	// A block may be read without the frame it came in: its body is checked
-	// against its id, and what stands before the body against this.
+	// A block may be read without its frame: its body is checked against its id, and the
+	// bytes before the body against this checksum.
 	e.body = binary.LittleEndian.AppendUint32(b0, crc32.Checksum(b0, castagnoli))
 	if whole {
 		return b.Body, nil
@@ -154,8 +153,8 @@ func appendMediaType(dst []byte, t string) []byte {
 	return appendString(append(dst, 0), t)
 }
 
-// mostOriginKind is the greatest kind of origin that there is room for.
-const mostOriginKind = 127
+// maxOriginKind is the greatest kind of origin that can be encoded.
+const maxOriginKind = 127
 
 func appendBlockOrigin(dst []byte, o *content.BlockOrigin) []byte {
 	if o.ParentID.IsZero() {
@@ -226,8 +225,7 @@ func (e *Encoder) span(s *Span, last SpanRef, c *Commit) error {
 	return nil
 }
 
-// place finds the places of the content that a span names, and adds names for those that
-// have none.
+// place finds the names of the content that a span uses, and adds missing ones.
 func (e *Encoder) place(s *Span) error {
 	e.places, e.written = e.places[:0], 0
 	var named [3]*content.ID
@@ -248,7 +246,7 @@ func (e *Encoder) place(s *Span) error {
 	return nil
 }
 
-// follows reports whether ref is the place directly after last in one run.
+// follows reports whether ref is directly after last in the same run.
 func follows(ref, last SpanRef) bool {
 	return last.Seq != 0 && ref.Run == last.Run && ref.Seq == last.Seq+1
 }
@@ -272,7 +270,7 @@ func (e *Encoder) usage(b []byte, u *Usage, c *Commit) []byte {
 	return e.announced(b, u, present)
 }
 
-// announced writes the fields that are present in a usage.
+// announced encodes the optional fields of a usage.
 func (e *Encoder) announced(b []byte, u *Usage, present Present) []byte {
 	if present&HasSource != 0 {
 		b = appendString(b, u.SourceID)
@@ -314,8 +312,8 @@ func (e *Encoder) announced(b []byte, u *Usage, present Present) []byte {
 	return b
 }
 
-// isQuoted reports whether an extra is the source id as JSON spells it: most messages that
-// have an id say it in their JSON too.
+// isQuoted reports whether an extra is the source id as a JSON string: most messages with
+// an id also have it in their JSON.
 func isQuoted(extra []byte, sourceID string) bool {
 	n := len(sourceID)
 	return n > 0 && len(extra) == n+2 && extra[0] == '"' && extra[n+1] == '"' && string(extra[1:n+1]) == sourceID
@@ -324,7 +322,7 @@ func isQuoted(extra []byte, sourceID string) bool {
 // kindByte is the kind of a usage with its piece, which is 0 for plain text.
 func kindByte(u *Usage) byte { return byte(u.Kind) | byte(u.Piece)<<4 }
 
-// named writes the next of the places that were found, as how many names back it is.
+// named encodes the next name, counted backwards.
 func (e *Encoder) named(b []byte) []byte {
 	place := e.places[e.written]
 	e.written++

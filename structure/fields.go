@@ -6,10 +6,10 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// Fields visits the fields of a plain record. It reads or sets the variables that it
-// is given. Names are unique within a kind.
+// Fields visits the fields of a plain record. It reads or sets the given variables.
+// Names are unique within a kind.
 type Fields interface {
-	// ID is the id of a record of some kind, zero where there is none.
+	// ID is the id of a record of some kind, or zero.
 	ID(name string, of Kind, id *[16]byte)
 	// Ref is the address of a span, or the empty position.
 	Ref(name string, ref *SpanRef)
@@ -23,21 +23,21 @@ type Fields interface {
 	Small(name string, v *uint8)
 	Flag(name string, v *bool)
 	Time(name string, t *time.Time)
-	// Count returns the number of elements that follow, each of at least so many
-	// bytes. Given is the number that the record has.
+	// Count returns the number of elements that follow, each of at least so many bytes.
+	// given is the number in the record.
 	Count(name string, given, least int) int
 	// Refuse is called for a record that has no binary form.
 	Refuse(why string)
-	// Failed reports that the visitor cannot go on.
+	// Failed reports whether the visitor has stopped.
 	Failed() bool
 }
 
-// Walk shows the fields of a plain record to a visitor, in the order in which they are
-// on disk. A record is plain when its binary form depends on nothing around it: blocks,
-// chunks, spans and tips are not. Walk reports whether the record is plain.
+// Walk visits the fields of a plain record in their order on disk. A record is plain if
+// its binary form does not depend on other records: blocks, chunks, spans and tips are
+// not plain. Walk reports whether the record is plain.
 //
 // This is the only list of the fields. The binary form, copies, comparisons and the
-// columns of packs follow from it.
+// columns of packs are derived from it.
 func Walk(r Record, f Fields) bool {
 	switch r := r.(type) {
 	case *Thread:
@@ -160,7 +160,7 @@ func walkDeletion(r *Deletion, f Fields) {
 	f.Time("time", &r.At)
 }
 
-// NewPlain returns an empty plain record of a kind, nil if no plain record is of it.
+// NewPlain returns an empty plain record of a kind, or nil for other kinds.
 func NewPlain(kind Kind) Record {
 	switch kind {
 	case KindThread:

@@ -22,7 +22,7 @@ func FuzzDecodeCommit(f *testing.F) {
 			readAll(t, payload, func(n int) []int { return everyOne(n) })
 		} else if l := new(structure.Layout); l.Reset(payload) == nil {
 			var r structure.Reading
-			for i := range l.Len() { // whatever it says, it ends
+			for i := range l.Len() { // it must end, whatever its contents
 				_ = l.Read(i, true, &r)
 			}
 		}

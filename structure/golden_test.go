@@ -13,9 +13,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// requireGolden compares text with a file of test data, or rewrites the file when
-// LINEAGE_UPDATE_GOLDEN is set. A difference means that other stores, or older
-// ones, no longer agree with this program.
+// requireGolden compares text with a file of test data, or rewrites the file if
+// LINEAGE_UPDATE_GOLDEN is set. A difference means that this program no longer
+// agrees with other or older stores.
 func requireGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
@@ -34,7 +34,7 @@ func TestGoldenCommit(t *testing.T) {
 	require.NoError(t, err)
 	requireGolden(t, "commit", dump(want, payload, offsets))
 
-	// What older programs wrote is read without the help of today's encoder.
+	// Commits of older programs are read without the current encoder.
 	text, err := os.ReadFile(filepath.Join("testdata", "commit.golden"))
 	require.NoError(t, err)
 	got, err := structure.DecodeCommit(undump(t, string(text)))

@@ -17,8 +17,8 @@ import (
 // ErrBadID is returned when text cannot be parsed as an id.
 var ErrBadID = errors.New("malformed id")
 
-// ID is the identity of a structural record of kind K: a UUID that can be
-// compared, used as a map key, and not be mistaken for another kind's.
+// ID is the id of a record of kind K: a UUID that is comparable, can be a map key, and
+// cannot be confused with the id of another kind.
 type ID[K any] [16]byte
 
 type (
@@ -36,7 +36,7 @@ type (
 	StoreID = ID[storeKind]
 	// ThreadID identifies a thread.
 	ThreadID = ID[threadKind]
-	// ContextID identifies a context, and with it the branch that names it.
+	// ContextID identifies a context, and the branch that names it.
 	ContextID = ID[contextKind]
 	// RunID identifies a run.
 	RunID = ID[runKind]
@@ -48,33 +48,32 @@ type (
 	SummaryID = ID[summaryKind]
 )
 
-// NewID returns a fresh id. Ids made later by one process sort later.
-// They are UUIDs of version 7: the time in milliseconds, and then a number that
-// begins at random in each process and goes up by one, so that ids which are made
-// together take little room together.
+// NewID returns a new id. Later ids of one process sort later. They are UUIDs of version 7:
+// the time in milliseconds and a number that starts at random in each process and is
+// incremented, so that consecutive ids compress well.
 func NewID[T ~[16]byte]() T { return NewIDAt[T](time.Now()) }
 
-// NewIDAt is NewID for a caller that knows what time it is.
-func NewIDAt[T ~[16]byte](now time.Time) T { return T(made.next(now)) }
+// NewIDAt is NewID with a given current time.
+func NewIDAt[T ~[16]byte](now time.Time) T { return T(created.next(now)) }
 
-// NewIncarnation returns a number that no thread has had: it distinguishes a thread from an
-// earlier one of the same id that was deleted.
+// NewIncarnation returns a new number that distinguishes a thread from a deleted thread
+// with the same id.
 func NewIncarnation() uint64 {
-	id := made.next(time.Now())
+	id := created.next(time.Now())
 	return binary.BigEndian.Uint64(id[8:])
 }
 
-// made is what NewID made last: two goroutines must not make the same.
-var made idMaker
+// created generates ids, without duplicates between goroutines.
+var created idGenerator
 
-type idMaker struct {
+type idGenerator struct {
 	mu     sync.Mutex
 	millis int64
-	start  uint64        // what number began after
+	start  uint64        // number before the first id
 	number atomic.Uint64 // of the last id; 0 before the first
 }
 
-func (m *idMaker) next(now time.Time) (id uuid.UUID) {
+func (m *idGenerator) next(now time.Time) (id uuid.UUID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.number.Load()
@@ -92,21 +91,20 @@ func (m *idMaker) next(now time.Time) (id uuid.UUID) {
 	return id
 }
 
-// LastMade returns the number of the last id that NewID made in this process, 0
-// before the first.
-func LastMade() uint64 { return made.number.Load() }
+// LastMade returns the number of the last id that NewID created in this process, or 0.
+func LastMade() uint64 { return created.number.Load() }
 
-// Made returns the number of an id if NewID made it in this process. Ids that were
-// made later have greater numbers.
+// Made returns the number of an id if NewID created it in this process. Later ids have
+// greater numbers.
 func Made[T ~[16]byte](id T) (number uint64, ok bool) {
 	last := LastMade()
 	number = binary.BigEndian.Uint64(id[8:]) &^ (3 << 62)
-	return number, last != 0 && id[8]>>6 == 2 && number <= last && number > made.start
+	return number, last != 0 && id[8]>>6 == 2 && number <= last && number > created.start
 }
 
-// DeriveID returns the id that stands for the given parts: the same parts give
-// the same id in every store. Parts are length-prefixed before they are hashed,
-// so ("ab", "c") and ("a", "bc") differ.
+// DeriveID returns an id derived from the given parts: the same parts give the same id in
+// every store. Parts are length-prefixed before hashing, so ("ab", "c") and ("a", "bc")
+// differ.
 func DeriveID[T ~[16]byte](parts ...string) T {
 	var stack [256]byte
 	b := stack[:0]

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
-// A commit that claims more than it has is refused, or means something else, and takes no
-// more memory than one that does not.
+// A commit that claims more data than it has is refused or decodes to another one, and
+// takes no more memory.
 func TestInflatedCommits(t *testing.T) {
 	payloads := [][]byte{encode(t, messageCommit()), record(structure.KindBlock, tree(70_000)), record(structure.KindBlock, gone(70_000))}
 	for i := range 12 {
@@ -34,7 +34,7 @@ func TestInflatedCommits(t *testing.T) {
 	}
 }
 
-// So is a block whose checksum is right.
+// The same for a block with a right checksum.
 func TestInflatedBlocks(t *testing.T) {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	for _, body := range [][]byte{tree(70_000), gone(70_000)} {

@@ -21,36 +21,34 @@ type Layout struct {
 	spans   []laidSpan
 }
 
-// laidName is where the payload has an id that spans can name content by: the record of a
-// block, or the id itself, of which only the start is set.
+// laidName is the place of an id by which spans can name content: the extent of a block
+// record, or the id itself, for which only start is set.
 type laidName struct{ extent }
 
 func (n laidName) isID() bool { return n.end == 0 }
 
-// extent is where the body of a record is in the payload.
+// extent is the place of a record's body in the payload.
 type extent struct{ start, end uint32 }
 
 type laidSpan struct {
 	ref   SpanRef
 	body  extent
-	names uint32 // how many it can use
+	names uint32 // number of names that it can use
 }
 
-// Reading is a span as it was read, in memory that the next reading into it uses
-// again.
+// Reading is a decoded span. Its memory is reused by the next read into it.
 type Reading struct {
 	Span Span
-	// Local has the block of each usage that refers to an earlier block of the commit, nil for
-	// other usages.
+	// Local has, for each usage, the block if it is earlier in the commit, or nil.
 	Local []*Block
 
-	usages [1]Usage // what most spans need
+	usages [1]Usage // enough for most spans
 	locals [1]*Block
 	blocks [1]Block
 	from   laidNames
 }
 
-// Begin makes the reading ready for a span.
+// Begin prepares the reading for a span.
 func (r *Reading) Begin() {
 	if r.Local == nil {
 		r.Span.Usages, r.Local = r.usages[:0], r.locals[:0]
@@ -59,7 +57,7 @@ func (r *Reading) Begin() {
 	r.Local = r.Local[:0]
 }
 
-// Block returns where to put the block of a usage.
+// Block returns memory for the block of a usage.
 func (r *Reading) Block(usage int) *Block {
 	for len(r.Local) <= usage {
 		r.Local = append(r.Local, nil)
@@ -73,16 +71,15 @@ func (r *Reading) Block(usage int) *Block {
 	return b
 }
 
-// End leaves the usages that have no block in the commit without one.
+// End sets nil blocks for the remaining usages.
 func (r *Reading) End() {
 	for len(r.Local) < len(r.Span.Usages) {
 		r.Local = append(r.Local, nil)
 	}
 }
 
-// Reset lays out another payload, which must not change while the layout is used,
-// and keeps the layout's buffers. Of the records it checks nothing but where they
-// end and where spans belong.
+// Reset lays out another payload, which must not change while the layout is used, and keeps
+// the layout's buffers. It checks only where records end and the places of spans.
 func (l *Layout) Reset(payload []byte) error {
 	*l = Layout{payload: payload, names: l.names[:0], spans: l.spans[:0]}
 	d := Decoder{}
@@ -126,22 +123,21 @@ func (l *Layout) Reset(payload []byte) error {
 	return nil
 }
 
-// Clone returns a layout of the same payload with buffers of its own.
+// Clone returns a layout of the same payload with its own buffers.
 func (l *Layout) Clone() *Layout {
 	return &Layout{Time: l.Time, payload: l.payload, names: slices.Clone(l.names), spans: slices.Clone(l.spans)}
 }
 
-// Size is about how much memory the layout and its payload take.
+// Size is the approximate size of the layout and its payload in memory.
 func (l *Layout) Size() int { return len(l.payload) + 8*len(l.names) + 40*len(l.spans) + 256 }
 
-// Len returns how many spans the commit has.
+// Len returns the number of spans.
 func (l *Layout) Len() int { return len(l.spans) }
 
 // Ref returns the place of the i-th span.
 func (l *Layout) Ref(i int) SpanRef { return l.spans[i].ref }
 
-// Find returns which span of the commit has a place, or -1. The spans of a run
-// mostly stand side by side.
+// Find returns the index of a span, or -1. It is fast if the spans of a run are adjacent.
 func (l *Layout) Find(ref SpanRef) int {
 	for i := range l.spans {
 		s := &l.spans[i]
@@ -158,8 +154,7 @@ func (l *Layout) Find(ref SpanRef) int {
 	return -1
 }
 
-// Read reads the i-th span. What it returns shares memory with the payload, unless
-// own is set.
+// Read reads the i-th span. The result shares memory with the payload, unless own is set.
 func (l *Layout) Read(i int, own bool, into *Reading) error {
 	s := &l.spans[i]
 	var last SpanRef
@@ -185,8 +180,7 @@ func (l *Layout) Read(i int, own bool, into *Reading) error {
 
 func (l *Layout) bytes(at extent) []byte { return l.payload[at.start:at.end:at.end] }
 
-// laidNames are the names that a span can use. It decodes the blocks among them that it does
-// use.
+// laidNames are the names that a span can use. It decodes only those blocks that are used.
 type laidNames struct {
 	l     *Layout
 	names []laidName

@@ -12,9 +12,9 @@ import (
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
-// Whoever reads spans of a layout, in any order, gets what reading the whole
-// commit gives, and the blocks that those spans use.
-func TestLayoutReadsWhatDecodingReads(t *testing.T) {
+// Reading spans of a layout in any order agrees with decoding the whole commit,
+// including the blocks that they use.
+func TestLayoutAgreesWithDecoding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		commit := structuretest.Commits().Draw(t, "commit")
 		payload, _, err := new(structure.Encoder).Encode(commit)
@@ -25,13 +25,13 @@ func TestLayoutReadsWhatDecodingReads(t *testing.T) {
 	})
 }
 
-// laid is a span as decoding the whole commit gives it, and the blocks before it.
+// laid is a span from decoding the whole commit, with the blocks before it.
 type laid struct {
 	span   *structure.Span
 	before []*structure.Block
 }
 
-// readAll reads the spans that are chosen of so many, of a payload that decodes.
+// readAll reads the chosen spans of a valid payload.
 func readAll(t require.TestingT, payload []byte, choose func(n int) []int) {
 	whole, err := structure.DecodeCommit(payload)
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func readAll(t require.TestingT, payload []byte, choose func(n int) []int) {
 		}
 	}
 	var l structure.Layout
-	require.NoError(t, l.Reset(sampleMessages)) // its buffers are used again
+	require.NoError(t, l.Reset(sampleMessages)) // its buffers are reused
 	require.NoError(t, l.Reset(payload))
 	require.Equal(t, whole.Time, l.Time)
 	require.Equal(t, len(spans), l.Len())
@@ -88,7 +88,7 @@ var sampleMessages = func() []byte {
 	return payload
 }()
 
-// A span whose block is damaged is not returned, one beside it is.
+// A span with a damaged block is refused, its neighbors are not.
 func TestLayoutChecksWhatItReturns(t *testing.T) {
 	run := structure.NewID[structure.RunID]()
 	span := func(seq uint64, id content.ID) *structure.Span {
@@ -107,8 +107,8 @@ func TestLayoutChecksWhatItReturns(t *testing.T) {
 	require.Equal(t, "second", string(r.Local[0].Body))
 }
 
-// What a reader owns does not change with the payload, and reading many spans
-// into the same memory allocates little.
+// Owned results do not change with the payload, and reading many spans into the
+// same memory allocates little.
 func TestReadingIntoMemory(t *testing.T) {
 	payload := append([]byte(nil), sampleMessages...)
 	var l structure.Layout

@@ -10,9 +10,9 @@ import (
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
-// An owned record is what reading it back returns, and shares no memory with the one
-// that it was copied from. The original is written over to show that.
-func TestOwnedRecordIsWhatIsReadBack(t *testing.T) {
+// An owned record equals the decoded one, and shares no memory with the original,
+// which is overwritten to show that.
+func TestOwnedRecordEqualsDecodedRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := structuretest.PlainRecords().Draw(t, "record")
 		b, err := structure.MarshalRecord(r)
@@ -29,7 +29,7 @@ func TestOwnedRecordIsWhatIsReadBack(t *testing.T) {
 	})
 }
 
-// Records are equal when they have the same binary form.
+// Records are equal if they have the same binary form.
 func TestEqualRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := structuretest.PlainRecords().Draw(t, "a"), structuretest.PlainRecords().Draw(t, "b")

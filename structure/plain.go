@@ -13,18 +13,17 @@ import (
 // ErrIncomplete is returned when a record lacks what its kind requires.
 var ErrIncomplete = errors.New("incomplete record")
 
-// MarshalRecord returns the binary form of a plain record by itself: see Walk.
+// MarshalRecord returns the binary form of a single plain record: see Walk.
 func MarshalRecord(r Record) ([]byte, error) { return AppendRecord(nil, r) }
 
-// AppendRecord is MarshalRecord that appends to dst.
+// AppendRecord appends the output of MarshalRecord to dst.
 func AppendRecord(dst []byte, r Record) ([]byte, error) {
 	a := appenders.Get().(*appender)
 	defer appenders.Put(a)
 	return a.record(dst, r)
 }
 
-// UnmarshalRecord is the inverse of MarshalRecord. The record shares memory with
-// b.
+// UnmarshalRecord is the inverse of MarshalRecord. The record shares memory with b.
 func UnmarshalRecord(kind Kind, b []byte) (Record, error) {
 	c := readers.Get().(*cursor)
 	defer readers.Put(c)
@@ -45,17 +44,17 @@ func Equal(a, b Record) bool {
 	return err == nil && errB == nil && a.Kind() == b.Kind() && bytes.Equal(x, y)
 }
 
-// Own makes a plain record what it would be if it were read back: with memory of its
-// own, and with times of the precision that is kept.
+// Own gives a plain record its own memory, and times of the stored precision, as if it
+// had been encoded and decoded.
 func Own(r Record) { Walk(r, owner{}) }
 
-// Visitors are passed as interfaces and would be allocated each time.
+// Visitors are passed as interfaces and would otherwise be allocated each time.
 var (
 	appenders = sync.Pool{New: func() any { return new(appender) }}
 	readers   = sync.Pool{New: func() any { return new(cursor) }}
 )
 
-// appender writes the fields that it visits.
+// appender encodes the fields that it visits.
 type appender struct {
 	dst []byte
 	err error
@@ -114,8 +113,7 @@ func (a *appender) Refuse(why string) {
 
 func (a *appender) Failed() bool { return a.err != nil }
 
-// checkRef refuses a run without a place: it is no position, and written it would come
-// back as the empty one.
+// checkRef refuses a run without a place: it would be decoded as the empty position.
 func checkRef(r SpanRef) error {
 	if r.Seq == 0 && !r.Run.IsZero() {
 		return fmt.Errorf("no place in run %v: %w", r.Run, ErrIncomplete)
@@ -123,7 +121,7 @@ func checkRef(r SpanRef) error {
 	return nil
 }
 
-// plain reads a plain record.
+// plain decodes a plain record.
 func (c *cursor) plain(kind Kind) Record {
 	r := NewPlain(kind)
 	if r == nil {
@@ -165,7 +163,7 @@ func (c *cursor) Count(name string, _, least int) int {
 func (c *cursor) Refuse(why string) { c.fail(why) }
 func (c *cursor) Failed() bool      { return c.err != nil }
 
-// owner gives the fields that it visits memory of their own.
+// owner gives fields their own memory.
 type owner struct{}
 
 func (owner) ID(string, Kind, *[16]byte)        {}

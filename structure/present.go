@@ -2,14 +2,14 @@ package structure
 
 import "github.com/lineage-store/lineage/content"
 
-// Present is the set of optional fields that a usage has. Its bits are those of the flags on
-// disk, the frequent ones first: flags up to 64 take one byte.
+// Present is the set of optional fields of a usage. Its bits are the flags on disk, frequent
+// ones first: flags up to 64 take one byte.
 type Present uint64
 
 // Optional fields of a usage.
 const (
 	HasSource          Present = 1 << iota // a source id
-	HasUnique                              // no field: it is the first of its source id
+	HasUnique                              // no field: it is the first with its source id
 	HasMetadata                            // metadata in the usage
 	HasBy                                  // an attribution
 	HasForm                                // the content that is the form
@@ -24,7 +24,7 @@ const (
 	lastPresent = HasMetadataContent
 )
 
-// Present returns which optional fields the usage has.
+// Present returns the optional fields that the usage has.
 func (u *Usage) Present() (p Present) {
 	for _, field := range [...]struct {
 		is  bool
@@ -50,7 +50,7 @@ func (u *Usage) Present() (p Present) {
 	return p
 }
 
-// Possible reports whether a usage of the kind can have these fields together.
+// Possible reports whether a usage of the kind can have this set of fields.
 func (p Present) Possible(kind UsageKind) bool {
 	either := func(a, b Present) bool { return p&a == 0 || p&b == 0 }
 	needs := func(a, b Present) bool { return p&a == 0 || p&b != 0 }
@@ -61,10 +61,10 @@ func (p Present) Possible(kind UsageKind) bool {
 		(kind == MessageUsage || kind == PartUsage || p&HasName == 0)
 }
 
-// roles are the roles that have a number.
+// roles are the roles with numbers.
 var roles = [...]string{1: "user", 2: "assistant", 3: "system", 4: "tool", 5: "developer", 6: "function"}
 
-// RoleNumber returns the number of a role, or 0 if it has none.
+// RoleNumber returns the number of a role, or 0.
 func RoleNumber(role string) int {
 	for i := 1; i < len(roles); i++ {
 		if roles[i] == role {
@@ -74,7 +74,7 @@ func RoleNumber(role string) int {
 	return 0
 }
 
-// RoleOf returns the role of a number other than 0.
+// RoleOf returns the role with a number other than 0.
 func RoleOf(number int) (role string, ok bool) {
 	if number < 1 || number >= len(roles) {
 		return "", false

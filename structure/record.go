@@ -45,37 +45,37 @@ func (k Kind) String() string {
 	return "record kind " + strconv.Itoa(int(k))
 }
 
-// Record is one immutable statement in a commit. Records of threads, contexts,
-// branches and checkpoints state the whole of their subject: a later one of the
-// same id replaces what an earlier one said.
+// Record is one immutable statement in a commit. Records of threads, contexts, branches and
+// checkpoints state their subject completely: a later record with the same id replaces an
+// earlier one.
 type Record interface {
 	Kind() Kind
 }
 
-// Block is a content block on its way into a store, with its bytes. One that was
-// collected after it was erased is gone: its description without bytes.
+// Block is a content block to store, with its bytes. A block that was erased and collected
+// is gone: only its description is left.
 type Block struct {
 	content.Block
-	// Body is the whole body when Tree is zero and the block is not gone.
+	// Body is the whole body if Tree is zero and the block is not gone.
 	Body []byte
-	// Tree is the root of the chunks of a body that was cut, else zero.
+	// Tree is the root of the chunks of a chunked body, or zero.
 	Tree content.Root
 
 	summed bool // ID was computed from Body
 }
 
-// Described returns the block of a description, without its bytes.
+// Described returns a block with a description only.
 func Described(b content.Block) *Block { return &Block{Block: b} }
 
-// NewBlock returns the block of a body that is kept whole. Its id is computed
-// from the body, which must not change from here on.
+// NewBlock returns a block with a whole body. Its id is computed from the body, which must
+// not change afterwards.
 func NewBlock(mediaType string, origin content.BlockOrigin, createdAt time.Time, body []byte) *Block {
 	b := new(Block)
 	b.Hold(mediaType, origin, createdAt, body)
 	return b
 }
 
-// Hold makes b what NewBlock returns.
+// Hold sets b to the result of NewBlock.
 func (b *Block) Hold(mediaType string, origin content.BlockOrigin, createdAt time.Time, body []byte) {
 	*b = Block{
 		Block: content.Block{
@@ -85,15 +85,15 @@ func (b *Block) Hold(mediaType string, origin content.BlockOrigin, createdAt tim
 	}
 }
 
-// Summed reports whether the id is known to be that of the body: NewBlock made it.
+// Summed reports whether NewBlock computed the id from the body.
 func (b *Block) Summed() bool { return b.summed }
 
-// Gone reports that nothing but the description of the block is left. An empty
-// body has nothing to lose.
+// Gone reports whether only the description of the block is left. An empty body is never
+// gone.
 func (b *Block) Gone() bool { return b.Body == nil && b.Tree.Size == 0 && b.Size > 0 }
 
-// Chunk is a piece of a body that was cut, or a node of the tree over them. Its
-// key is the BLAKE3 of its bytes.
+// Chunk is a part of a chunked body, or a node of the tree over its parts. Its key is the
+// BLAKE3 of its bytes.
 type Chunk struct {
 	Key   content.Key
 	Bytes []byte
@@ -102,31 +102,31 @@ type Chunk struct {
 // Thread is a conversation.
 type Thread struct {
 	ID ThreadID
-	// SourceID is the id its caller chose, else empty.
+	// SourceID is the id chosen by the caller, or empty.
 	SourceID string
 	UserID   string
 	Title    string
-	// Metadata is JSON, kept byte for byte; nil when absent.
+	// Metadata is JSON, stored byte for byte; nil if absent.
 	Metadata []byte
-	// Active is the context whose branch is the active one, zero before the first.
+	// Active is the context of the active branch, or zero.
 	Active ContextID
-	// Incarnation is a random number that distinguishes the thread from an earlier one that
-	// had the same id and was deleted.
+	// Incarnation is a random number that distinguishes the thread from a deleted thread
+	// with the same id.
 	Incarnation uint64
-	// Keeps says that all runs of the thread live as long as it does, whether a context
-	// leads there or not.
+	// Keeps retains all runs of the thread as long as the thread, even if they are in no
+	// context.
 	Keeps     bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
 
-// Overrides are what a context sets differently from what it inherits. A nil
-// field inherits.
+// Overrides are settings of a context that differ from the inherited ones. A nil field is
+// inherited.
 type Overrides struct {
 	SystemPrompt *string
 	Model        *string
-	// JSON is any further overrides as JSON, kept byte for byte. It is merged with what is inherited as a
-	// JSON merge patch.
+	// JSON has further overrides, stored byte for byte. It is applied to the inherited JSON
+	// as a JSON merge patch.
 	JSON []byte
 }
 
@@ -135,7 +135,7 @@ func (o Overrides) Clone() Overrides {
 	return Overrides{SystemPrompt: cloneText(o.SystemPrompt), Model: cloneText(o.Model), JSON: bytes.Clone(o.JSON)}
 }
 
-// IsZero reports whether o sets nothing.
+// IsZero reports whether o overrides nothing.
 func (o Overrides) IsZero() bool { return o.SystemPrompt == nil && o.Model == nil && o.JSON == nil }
 
 func cloneText(s *string) *string {
@@ -145,21 +145,21 @@ func cloneText(s *string) *string {
 	return new(*s)
 }
 
-// Context is a mutable view of a history. Its tip is stated by the latest of its
-// Context and Tip records.
+// Context is a mutable view of a history. Its tip is in the latest of its Context and Tip
+// records.
 type Context struct {
 	ID     ContextID
 	Thread ThreadID
-	// Parent is the context that this one was forked or spawned from, else zero.
+	// Parent is the context that this one was forked or spawned from, or zero.
 	Parent ContextID
-	// Base is the span that it started at; what lies behind it is inherited.
+	// Base is the span that it started at; the history up to it is inherited.
 	Base SpanRef
 	// Tip is its current span; zero while it is empty.
 	Tip SpanRef
-	// Set is the span set that this context fills an alternative of, else zero.
+	// Set is the span set of which this context is an alternative, or zero.
 	Set       SpanSetID
 	Overrides Overrides
-	// Metadata is JSON, kept byte for byte; nil when absent.
+	// Metadata is JSON, stored byte for byte; nil if absent.
 	Metadata  []byte
 	CreatedAt time.Time
 }
@@ -170,17 +170,16 @@ type Tip struct {
 	Span    SpanRef
 }
 
-// Run opens a straight line of spans that starts after Parent.
+// Run creates a straight line of spans after Parent.
 type Run struct {
 	ID     RunID
 	Parent SpanRef
-	// Home is the thread that the messages of the run belong to, zero for a run outside
-	// threads.
+	// Home is the thread that the messages of the run belong to, or zero.
 	Home Home
 }
 
-// Home is the thread that a run or a value belongs to. A thread that was deleted and created
-// again under the same id has another incarnation, and is another home.
+// Home is the thread that a run or a value belongs to. A thread that was deleted and
+// created again with the same id has another incarnation, and is another home.
 type Home struct {
 	Thread      ThreadID
 	Incarnation uint64
@@ -189,12 +188,11 @@ type Home struct {
 // Home returns the home of the thread's runs and values.
 func (t *Thread) Home() Home { return Home{t.ID, t.Incarnation} }
 
-// SpanSet is a position at which alternatives are offered: its spans all follow
-// Parent.
+// SpanSet is a position with alternatives: all of its spans follow Parent.
 type SpanSet struct {
 	ID     SpanSetID
 	Parent SpanRef
-	// Count is how many alternatives were asked for.
+	// Count is the number of requested alternatives.
 	Count     uint64
 	CreatedAt time.Time
 }
@@ -203,39 +201,39 @@ type SpanSet struct {
 type Branch struct {
 	Thread ThreadID
 	Name   string
-	// SourceID is the id that its caller chose, unique among the branches of its thread;
-	// else empty.
+	// SourceID is the id chosen by the caller, unique among the branches of its thread, or
+	// empty.
 	SourceID  string
 	Context   ContextID
 	CreatedAt time.Time
 }
 
-// Checkpoint is a named and fixed pointer to a span, unique in its thread.
+// Checkpoint is a named, fixed reference to a span, unique in its thread.
 type Checkpoint struct {
 	ID     CheckpointID
 	Thread ThreadID
 	Name   string
-	// SourceID is the id that its caller chose, unique among the checkpoints of its
-	// thread; else empty.
+	// SourceID is the id chosen by the caller, unique among the checkpoints of its thread,
+	// or empty.
 	SourceID  string
 	Span      SpanRef
 	CreatedAt time.Time
 }
 
-// Summary states that a content block stands for the spans after From up to and
-// including To, as seen from Context.
+// Summary states that a content block summarizes the spans after From up to and including
+// To, in the history of Context.
 type Summary struct {
 	ID       SummaryID
 	Context  ContextID
 	Content  content.ID
 	From, To SpanRef
-	// Level is 0 for a summary of spans and one more than its parts for a
-	// summary of summaries.
+	// Level is 0 for a summary of spans, and one more than that of its parts for a summary
+	// of summaries.
 	Level uint64
-	// Parts are the summaries that a summary of summaries was made from.
+	// Parts are the sources of a summary of summaries.
 	Parts []SummaryID
 	Model string
-	// Embedding is an optional vector, as the caller encoded it.
+	// Embedding is an optional vector in the caller's encoding.
 	Embedding []byte
 	CreatedAt time.Time
 }
@@ -248,10 +246,9 @@ type Reflog struct {
 	At       time.Time
 }
 
-// Deletion deletes a subject from the store. Exactly the fields that its Subject needs are
-// set.
+// Deletion deletes a subject. Exactly the fields that its Subject needs are set.
 type Deletion struct {
-	// Subject is the kind of record that is deleted: thread, context, branch, checkpoint,
+	// Subject is the kind of the deleted record: thread, context, branch, checkpoint,
 	// summary, or block (an erasure).
 	Subject Kind
 	Thread  ThreadID
@@ -262,8 +259,8 @@ type Deletion struct {
 	At      time.Time
 }
 
-// Cut states that spans of a run were collected from its end. The rest of the run stays. No
-// span may follow in it, so that the address of a span is never used again.
+// Cut states that the last spans of a run were collected. The rest of the run stays. No
+// span may follow, so that the address of a span is never reused.
 type Cut struct{ Run RunID }
 
 func (*Block) Kind() Kind      { return KindBlock }
@@ -281,8 +278,8 @@ func (*Deletion) Kind() Kind   { return KindDeletion }
 func (*Cut) Kind() Kind        { return KindCut }
 func (*Value) Kind() Kind      { return KindValue }
 
-// Commit is an atomic list of records. The engine that applies it gives it its
-// number; numbers start at 1 and have no gaps.
+// Commit is an atomic list of records. The engine assigns the number; numbers start at 1
+// and have no gaps.
 type Commit struct {
 	Number  uint64
 	ID      uint64 // distinguishes commits that had the same number; not part of the binary form

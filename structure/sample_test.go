@@ -10,7 +10,7 @@ import (
 
 var sampleTime = time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 
-// id returns an id that is recognized in a dump.
+// id returns an id that is recognizable in a dump.
 func id[T ~[16]byte](n byte) T { return T(bytes.Repeat([]byte{n}, 16)) }
 
 func at(run byte, seq uint64) structure.SpanRef {
@@ -26,8 +26,8 @@ func text(body string) *structure.Block {
 	}
 }
 
-// messageCommit returns the commit of an ordinary Extend: a block, the span that
-// uses it, and the tip that moves there.
+// messageCommit returns the commit of an ordinary Extend: a block, the span that uses
+// it, and the tip on that span.
 func messageCommit() *structure.Commit {
 	b := text("the quick brown fox jumps over the lazy dog")
 	b.Origin = content.BlockOrigin{Kind: content.OriginUser}
@@ -40,8 +40,7 @@ func messageCommit() *structure.Commit {
 	}}
 }
 
-// sampleCommit returns a commit with every kind of record, and with every form
-// that a record has.
+// sampleCommit returns a commit with every kind and form of record.
 func sampleCommit() *structure.Commit {
 	question, answer := text("question"), text("answer")
 	question.Origin = content.BlockOrigin{Kind: content.OriginImport, ParentID: content.Sum([]byte("draft"))}
@@ -103,8 +102,8 @@ func valueKey(owner structure.Owner, key string) structure.ValueKey {
 	return structure.ValueKey{Owner: owner, Key: key}
 }
 
-// sampleValues has a value of every scope and form. They stand behind everything else in
-// the sample, whose bytes are older.
+// sampleValues has a value of every scope and form. They come last in the sample,
+// because they were added to the format last.
 func sampleValues() []structure.Record {
 	user := structure.Owner{Scope: structure.UserScope, Name: "ada"}
 	context := structure.Owner{Scope: structure.ContextScope, Context: id[structure.ContextID](2)}

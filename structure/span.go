@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// SpanRef is the address of a span: its place in a run. Places count from 1;
-// the zero SpanRef is the empty position before any first span.
+// SpanRef is the address of a span: its run and its place in it. Places count from 1; the
+// zero SpanRef is the empty position before the first span.
 type SpanRef struct {
 	Run RunID
 	Seq uint64
@@ -29,7 +29,7 @@ func (r SpanRef) String() string {
 	return r.Run.String() + "/" + strconv.FormatUint(r.Seq, 10)
 }
 
-// ParseSpanRef parses what String returns.
+// ParseSpanRef is the inverse of String.
 func ParseSpanRef(s string) (SpanRef, error) {
 	if s == "-" {
 		return SpanRef{}, nil
@@ -66,7 +66,7 @@ const (
 	MessageUsage  UsageKind = 1
 	DocumentUsage UsageKind = 2
 	AssetUsage    UsageKind = 3
-	// PartUsage is a further piece of the message that comes before it in the span.
+	// PartUsage is a further piece of the message before it in the span.
 	PartUsage UsageKind = 4
 )
 
@@ -109,16 +109,16 @@ func (p Piece) String() string {
 	return "piece " + strconv.Itoa(int(p))
 }
 
-// MostExtras and MostExtraBytes bound the extras of a usage, together.
+// MostExtras and MostExtraBytes limit the extras of a usage.
 const (
 	MostExtras     = 256
 	MostExtraBytes = 64 << 10
 )
 
-// MostParts bounds the parts of a message.
+// MostParts limits the parts of a message.
 const MostParts = 1000
 
-// Entries returns how many messages, documents and assets usages are. Parts belong to the
+// Entries returns the number of messages, documents and assets. Parts belong to the
 // message before them.
 func Entries(usages []Usage) (n int) {
 	for i := range usages {
@@ -129,51 +129,51 @@ func Entries(usages []Usage) (n int) {
 	return n
 }
 
-// Usage is one appearance of a content block in a span. Fields that belong to
-// another kind of usage are not stored.
+// Usage is one appearance of a content block in a span. Fields of other kinds of usage are
+// not stored.
 type Usage struct {
 	Kind    UsageKind
 	Content content.ID
 
-	// Piece belongs to messages and parts.
+	// Piece is for messages and parts.
 	Piece Piece
-	// Role and Name belong to a message. Name is empty where it equals Role. The Name of a
-	// part is that of its tool.
+	// Role and Name are for messages. Name is empty if it equals Role. For a part, Name is
+	// its tool.
 	Role, Name string
-	// Form is the content that says how a message was written, its pieces left out, and
-	// Extras what varies in it. Zero and nil for a message that has no form.
+	// Form is the content with the form of the message, without its pieces, and Extras the
+	// values that vary in it. They are zero and nil for a message without a form.
 	Form   content.ID
 	Extras [][]byte
-	// Opaque says that the content is the whole message as it was written.
+	// Opaque means that the content is the whole original message.
 	Opaque bool
-	// Document and Revision belong to a document revision.
+	// Document and Revision are for document revisions.
 	Document string
 	Revision uint64
-	// Filename belongs to an asset.
+	// Filename is for assets.
 	Filename string
 
-	// Type is the media type where it differs from the block's, else empty.
+	// Type is the media type if it differs from the block's, or empty.
 	Type string
-	// By says who brought this appearance.
+	// By is the user, model and source of this appearance.
 	By content.Attribution
-	// Origin is where this appearance comes from, where that differs from the origin
-	// first recorded with the block, else nil.
+	// Origin is the origin of this appearance if it differs from the one first recorded
+	// with the block, or nil.
 	Origin *content.BlockOrigin
-	// SourceID is the id its caller or its archive gave it, else empty.
+	// SourceID is the id from the caller or archive, or empty.
 	SourceID string
-	// Lookup is how the span is found by SourceID in the home of its run: 0 not at all, 1
-	// as the first message of that id, n as its n-th version. No two usages of a home
-	// have the same source id and the same Lookup. The greatest is found first.
+	// Lookup is the number under which SourceID finds the span in the home of its run: 0
+	// for not at all, 1 for the first message with that id, n for its n-th version. No two
+	// usages in a home have the same source id and Lookup. The greatest is found first.
 	Lookup uint64
-	// Metadata is JSON, kept byte for byte; nil when absent. MetadataContent is content that
-	// has it instead, zero when there is none.
+	// Metadata is JSON, stored byte for byte; nil if absent. MetadataContent is content
+	// with the metadata instead, or zero.
 	Metadata        []byte
 	MetadataContent content.ID
 	// CreatedAt has millisecond precision.
 	CreatedAt time.Time
 }
 
-// Check refuses a usage that has no binary form.
+// Check returns an error for a usage that has no binary form.
 func (u *Usage) Check() error {
 	fail := func(why string) error { return fmt.Errorf("%v: %s: %w", u.Kind, why, ErrIncomplete) }
 	message := u.Kind == MessageUsage
@@ -192,7 +192,7 @@ func (u *Usage) Check() error {
 		return fail("metadata twice")
 	case u.Lookup != 0 && u.SourceID == "":
 		return fail("lookup without a source id")
-	case u.Origin != nil && u.Origin.Kind > mostOriginKind:
+	case u.Origin != nil && u.Origin.Kind > maxOriginKind:
 		return fail("unknown kind of origin")
 	case len(u.Extras) > MostExtras:
 		return fail("too many extras")
@@ -206,8 +206,8 @@ func (u *Usage) Check() error {
 	return nil
 }
 
-// Named appends where the usage names content: its own, and its form and its metadata if
-// it has them.
+// Named appends pointers to the content ids in the usage: its content, its form and its
+// metadata.
 func (u *Usage) Named(dst []*content.ID) []*content.ID {
 	dst = append(dst, &u.Content)
 	if !u.Form.IsZero() {
@@ -224,7 +224,7 @@ func (u *Usage) Names(id content.ID) bool {
 	return u.Content == id || !id.IsZero() && (u.Form == id || u.MetadataContent == id)
 }
 
-// CloneBytes gives the usage memory of its own for what are bytes.
+// CloneBytes gives the byte fields of the usage their own memory.
 func (u *Usage) CloneBytes() {
 	u.Metadata = bytes.Clone(u.Metadata)
 	if u.Extras != nil {
@@ -235,7 +235,7 @@ func (u *Usage) CloneBytes() {
 	}
 }
 
-// OriginWith returns the whole origin of the usage, given that of its block.
+// OriginWith returns the complete origin of the usage, given that of its block.
 func (u *Usage) OriginWith(block content.BlockOrigin) content.Origin {
 	if u.Origin != nil {
 		block = *u.Origin
@@ -243,8 +243,8 @@ func (u *Usage) OriginWith(block content.BlockOrigin) content.Origin {
 	return block.By(u.By)
 }
 
-// UsageID identifies a usage: the span it is in and its place there. The ids
-// are derived from where the usage stands, not stored.
+// UsageID identifies a usage: its span and its index there. It is derived from the place,
+// not stored.
 type UsageID struct {
 	Span  SpanRef
 	Index int
@@ -253,14 +253,13 @@ type UsageID struct {
 // String returns "run/seq.index".
 func (u UsageID) String() string { return u.Span.String() + "." + strconv.Itoa(u.Index) }
 
-// Span is one step of a conversation: one or more usages after one parent span.
-// The parent is the span before it in its run or, for the first of a run, the
-// run's parent.
+// Span is one step of a conversation: one or more usages after a parent span. The parent
+// is the span before it in its run or, for the first, the run's parent.
 type Span struct {
 	Ref SpanRef
-	// Set names the span set that this span is an alternative in, else zero.
+	// Set is the span set of which this span is an alternative, or zero.
 	Set SpanSetID
-	// Usages are in order and at least one.
+	// Usages are in order; there is at least one.
 	Usages []Usage
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// Scope is the kind of thing that a value belongs to.
+// Scope is the kind of owner of a value.
 type Scope uint8
 
 // The scopes. The values are part of the disk format.
@@ -34,8 +34,7 @@ func (s Scope) String() string {
 	return "scope " + strconv.Itoa(int(s))
 }
 
-// Owner is what values belong to. Of the fields behind the scope, only the one that the
-// scope needs is set.
+// Owner is the owner of values. Only the field for its scope is set.
 type Owner struct {
 	Scope   Scope
 	Name    string // of an application or user
@@ -56,7 +55,7 @@ func (o Owner) String() string {
 	return o.Scope.String()
 }
 
-// ValueKey identifies a value: an owner has one value under each key.
+// ValueKey identifies a value: an owner has one value per key.
 type ValueKey struct {
 	Owner Owner
 	Key   string
@@ -65,45 +64,44 @@ type ValueKey struct {
 // Name returns the owner and the key, for messages.
 func (k ValueKey) Name() string { return fmt.Sprintf("%v: %.80q", k.Owner, k.Key) }
 
-// MaxValueName is the largest size of the key of a value, and of the name of an application
-// or user, in bytes.
+// MaxValueName is the largest size in bytes of a value's key, and of the name of an
+// application or user.
 const MaxValueName = 512
 
-// MaxInlineValue is the largest size of the JSON in a value record, in bytes. Larger JSON
-// is a block.
+// MaxInlineValue is the largest size in bytes of the JSON in a value record. Larger JSON is
+// stored as a block.
 const MaxInlineValue = 64 << 10
 
-// Value sets a named value, which is JSON, or deletes it. It replaces what earlier records of
-// the same key said; of several in a commit the last counts.
+// Value sets a named JSON value, or deletes it. It replaces earlier records with the same
+// key; in one commit the last counts.
 type Value struct {
 	ValueKey
-	// Incarnation is that of the thread that the value belongs to.
+	// Incarnation is the incarnation of the thread that owns the value.
 	Incarnation uint64
-	// JSON is the value, kept byte for byte, unless it is in Content. When there is neither,
+	// JSON is the value, stored byte for byte, unless it is in Content. If neither is set,
 	// the value is deleted.
 	JSON    []byte
 	Content content.ID
-	// Seen is the tip of the context that the value belongs to, when the value was set.
-	// Forks that start behind it inherit the value. See SetBefore.
+	// Seen is the tip of the context that owns the value, when the value was set. Forks that
+	// start after it inherit the value. See SetBefore.
 	Seen SpanRef
 	At   time.Time
 }
 
-// CollectedSpan takes the place of a span that was collected, in Value.Seen. It is in no
-// run.
+// CollectedSpan replaces a collected span in Value.Seen. It is in no run.
 var CollectedSpan = SpanRef{Seq: 1}
 
 // Deleted reports whether the record deletes the value.
 func (v *Value) Deleted() bool { return v.JSON == nil && v.Content.IsZero() }
 
-// Home returns the thread that the value belongs to, zero if it belongs to something else.
+// Home returns the thread that owns the value, or zero.
 func (v *Value) Home() Home { return Home{v.Owner.Thread, v.Incarnation} }
 
 // SetBefore reports whether the value was set before a span of its context was added: a
-// context that starts at the span inherits the value unless a later one was set before
-// the span as well.
+// context that starts at the span inherits it, unless a later value was also set before the
+// span.
 //
-// It does not ask for the run of Seen, which may have been collected.
+// It does not look up the run of Seen, which may have been collected.
 func (v *Value) SetBefore(span SpanRef, runs RunLookup) (bool, error) {
 	switch v.Seen {
 	case SpanRef{}:
@@ -127,8 +125,8 @@ func (v *Value) SetBefore(span SpanRef, runs RunLookup) (bool, error) {
 }
 
 // InheritedAt returns the position as of which a context reads the values of its parent,
-// when its own are read as of a position: the base of the context, or the position if that
-// is before the base.
+// given the position as of which its own are read: the base of the context, or the position
+// if that is before the base.
 func InheritedAt(at, base SpanRef, runs RunLookup) (SpanRef, error) {
 	before, err := Position(at, runs)
 	if err != nil {
@@ -145,7 +143,7 @@ func InheritedAt(at, base SpanRef, runs RunLookup) (SpanRef, error) {
 	return at, nil
 }
 
-// Check reports what keeps a value from being stored.
+// Check returns an error for a value that cannot be stored.
 func (v *Value) Check() error {
 	if why := v.fault(); why != "" {
 		return fmt.Errorf("%s: %w", why, ErrIncomplete)
@@ -153,7 +151,7 @@ func (v *Value) Check() error {
 	return nil
 }
 
-// fault says what is wrong with the value, nothing if it can be stored.
+// fault returns what is wrong with the value, or "".
 func (v *Value) fault() string {
 	if why := v.ValueKey.fault(); why != "" {
 		return why

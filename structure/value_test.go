@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// histories is a tree of runs, and the whole history of each of its spans.
+// histories is a tree of runs, with the whole history of each span.
 type histories struct {
 	runs  map[structure.RunID]structure.RunInfo
 	paths map[structure.SpanRef][]structure.SpanRef
@@ -44,7 +44,8 @@ func (h *histories) lookup(id structure.RunID) (structure.RunInfo, error) {
 	return structure.RunInfo{}, errNoRun
 }
 
-// before reports whether a span is in the history of another, or the empty position.
+// before reports whether a span is in the history of another, or is the empty
+// position.
 func (h *histories) before(a, b structure.SpanRef) bool {
 	return a.IsZero() || a != b && slices.Contains(h.paths[b], a)
 }

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// MostVersionsCounted is the number of names that are counted at most for a new one.
+// MostVersionsCounted is the largest number of names that are counted for a new one.
 const MostVersionsCounted = 100
 
-// maxVersionName is the most bytes of a name that VersionName makes. Names are made from
-// names that were made so, and would grow without end.
+// maxVersionName limits the bytes of a name from VersionName. Names are derived from such
+// names repeatedly, and would grow without limit.
 const maxVersionName = 200
 
-// VersionStem returns what the names made from a name begin with, before "-v" and a
+// VersionStem returns the stem of the names derived from a name, before "-v" and a
 // number: the name itself unless it is too long.
 func VersionStem(name string) string {
 	const longestVersion = len("-v18446744073709551615")
@@ -31,11 +31,11 @@ func VersionStem(name string) string {
 	return name
 }
 
-// VersionName returns the name of a new version of something: the stem, "-v" and one more
-// than the names that are the stem or begin with it and "-v", of which no more than
-// MostVersionsCounted need be counted. If that name is taken, its number is a higher one
-// that is free while the one before it is not. It asks for a few names, however many are
-// taken.
+// VersionName returns the name of a new version: the stem, "-v" and a number. The number
+// is one more than counted, the number of names that are the stem or start with it and
+// "-v", up to MostVersionsCounted. If that name is taken, it is a higher number that is
+// free while the one before it is taken. taken is called a few times, however many names
+// are taken.
 func VersionName(stem string, counted int, taken func(name string) (bool, error)) (string, error) {
 	name := func(n uint64) string { return fmt.Sprintf("%s-v%d", stem, n) }
 	first := uint64(min(counted, MostVersionsCounted)) + 1
@@ -43,8 +43,8 @@ func VersionName(stem string, counted int, taken func(name string) (bool, error)
 	return name(n), err
 }
 
-// FreeNumber returns a number that is not taken: the first, or a higher one behind one
-// that is taken. It asks for a few numbers, however many are taken.
+// FreeNumber returns a number that is not taken: the first, or a higher one after one
+// that is taken. taken is called a few times, however many numbers are taken.
 func FreeNumber(first uint64, taken func(uint64) (bool, error)) (uint64, error) {
 	used, free := first-1, first // the one before the first counts as taken
 	for step := uint64(1); ; step *= 2 {

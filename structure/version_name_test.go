@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// versionName makes a name from another among names, and says how often it asked.
+// versionName derives a name from another, and returns the number of calls.
 func versionName(t require.TestingT, current string, names map[string]bool) (name string, asked int) {
 	stem, counted := structure.VersionStem(current), 0
 	for name := range names {
@@ -49,8 +49,8 @@ func TestVersionName(t *testing.T) {
 	require.Equal(t, failed, err)
 }
 
-// A name that is made is free and short, its number is the next after one that is taken
-// or the count, and making it takes few questions.
+// A derived name is free and short, its number follows a taken one or the count, and
+// deriving it takes few calls.
 func TestVersionNameIsFree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		current := rapid.OneOf(rapid.SampledFrom([]string{"main", "main-v2", "-v", "v", "-v-v"}), rapid.StringN(1, 300, 600)).Draw(t, "current")

@@ -12,11 +12,10 @@ import (
 // ErrMalformed is returned when bytes are not the binary form of a commit.
 var ErrMalformed = errors.New("malformed commit")
 
-// ErrUnknownVersion is returned for a commit or record that a newer program wrote.
+// ErrUnknownVersion is returned for a commit or record of a newer program.
 var ErrUnknownVersion = errors.New("written by a newer version of the program")
 
-// ErrOldVersion is returned for a commit that an older program wrote, which was never
-// released.
+// ErrOldVersion is returned for a commit of an older program that was never released.
 var ErrOldVersion = errors.New("written by an older, unreleased version of the program")
 
 func appendUint(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
@@ -33,7 +32,7 @@ func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
-// appendOptional writes bytes whose absence differs from emptiness.
+// appendOptional encodes bytes that may be absent, which differs from empty.
 func appendOptional(dst, b []byte) []byte {
 	if b == nil {
 		return append(dst, 0)
@@ -58,9 +57,9 @@ func appendRef(dst []byte, r SpanRef) []byte {
 	return dst
 }
 
-// cursor reads the binary form front to back. The first problem sticks: later
-// reads return zero values, so that a decoder checks err once at its end. Byte
-// slices it returns share memory with the input.
+// cursor decodes from front to back. The first error sticks: later reads return zero
+// values, so that a decoder checks err once at its end. Returned byte slices share
+// memory with the input.
 type cursor struct {
 	rest []byte
 	err  error
@@ -90,7 +89,7 @@ func (c *cursor) byte(what string) byte {
 	return 0
 }
 
-// uint reads a varint and accepts only its shortest form.
+// uint decodes a varint of minimal length.
 func (c *cursor) uint(what string) uint64 {
 	v, n := binary.Uvarint(c.rest)
 	if n <= 0 || n > 1 && c.rest[n-1] == 0 {
@@ -108,7 +107,7 @@ func (c *cursor) int(what string) int64 {
 
 func (c *cursor) string(what string) string { return string(c.bytes(what)) }
 
-// someString reads a string that a flag announced, which is not empty.
+// someString decodes a string that a flag announced and that must not be empty.
 func (c *cursor) someString(what string) string {
 	s := c.string(what)
 	if s == "" {
@@ -156,7 +155,7 @@ func readID[T ~[16]byte](c *cursor, what string) (id T) {
 	return id
 }
 
-// someID reads an id that a flag announced, which is not zero.
+// someID decodes an id that a flag announced and that must not be zero.
 func someID[T ~[16]byte](c *cursor, what string) T {
 	id := readID[T](c, what)
 	if id == (T{}) {
@@ -165,7 +164,7 @@ func someID[T ~[16]byte](c *cursor, what string) T {
 	return id
 }
 
-// end reports the first problem, or bytes that nothing accounts for.
+// end returns the first error, or one for remaining bytes.
 func (c *cursor) end() error {
 	if c.err == nil && len(c.rest) > 0 {
 		c.fail(fmt.Sprintf("%d bytes too many", len(c.rest)))

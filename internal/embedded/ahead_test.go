@@ -20,22 +20,22 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// told notes what is prefetched, and reports everything else that is read.
-type told struct {
+// prefetchLog records which keys and spans were prefetched, and reports reads of others.
+type prefetchLog struct {
 	mu      sync.Mutex
 	keys    map[string]bool
 	ranges  []read.Range
 	lasts   []read.Range
 	commits map[journal.Position]bool
-	asked   int // how often something was prefetched
+	asked   int // number of prefetches
 	fail    func(string)
 }
 
-func newTold(fail func(string)) *told {
-	return &told{keys: map[string]bool{}, commits: map[journal.Position]bool{}, fail: fail}
+func newPrefetchLog(fail func(string)) *prefetchLog {
+	return &prefetchLog{keys: map[string]bool{}, commits: map[journal.Position]bool{}, fail: fail}
 }
 
-func (p *told) Prefetch(_ context.Context, n read.Need) error {
+func (p *prefetchLog) Prefetch(_ context.Context, n read.Need) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++
@@ -58,7 +58,7 @@ func within(all []read.Range, from, to []byte) bool {
 	return false
 }
 
-func (p *told) key(k []byte) {
+func (p *prefetchLog) key(k []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.keys[string(k)] && !within(p.ranges, k, k) {
@@ -66,7 +66,7 @@ func (p *told) key(k []byte) {
 	}
 }
 
-func (p *told) span(all *[]read.Range, from, to []byte) {
+func (p *prefetchLog) span(all *[]read.Range, from, to []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !within(*all, from, to) {
@@ -74,75 +74,77 @@ func (p *told) span(all *[]read.Range, from, to []byte) {
 	}
 }
 
-// toldIndex is an index that reports what was not prefetched.
-type toldIndex struct {
+// checkedIndex is an index that reports reads that were not prefetched.
+type checkedIndex struct {
 	read.Index
 	read.Commits
-	told *told
+	prefetchLog *prefetchLog
 }
 
-func (i *toldIndex) Get(k []byte) ([]byte, bool, error) {
-	i.told.key(k)
+func (i *checkedIndex) Get(k []byte) ([]byte, bool, error) {
+	i.prefetchLog.key(k)
 	return i.Index.Get(k)
 }
 
-func (i *toldIndex) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
-	i.told.span(&i.told.ranges, from, to)
+func (i *checkedIndex) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
+	i.prefetchLog.span(&i.prefetchLog.ranges, from, to)
 	return i.Index.Scan(from, to)
 }
 
-func (i *toldIndex) Last(from, to []byte) (index.Entry, bool, error) {
-	i.told.span(&i.told.lasts, from, to)
+func (i *checkedIndex) Last(from, to []byte) (index.Entry, bool, error) {
+	i.prefetchLog.span(&i.prefetchLog.lasts, from, to)
 	return i.Index.Last(from, to)
 }
 
-func (i *toldIndex) NewReader() read.Reader { return &toldReader{i.Commits.NewReader(), i.told} }
-
-type toldReader struct {
-	read.Reader
-	told *told
+func (i *checkedIndex) NewReader() read.Reader {
+	return &checkedReader{i.Commits.NewReader(), i.prefetchLog}
 }
 
-func (r *toldReader) Frame(p journal.Position) (journal.Frame, error) {
-	if !r.told.commits[p] {
-		r.told.fail(fmt.Sprint(p))
+type checkedReader struct {
+	read.Reader
+	prefetchLog *prefetchLog
+}
+
+func (r *checkedReader) Frame(p journal.Position) (journal.Frame, error) {
+	if !r.prefetchLog.commits[p] {
+		r.prefetchLog.fail(fmt.Sprint(p))
 	}
 	return r.Reader.Frame(p)
 }
 
-func (r *toldReader) Object(frame journal.Position, record, size int64) (structure.Record, error) {
-	if !r.told.commits[frame] {
-		r.told.fail(fmt.Sprint(frame))
+func (r *checkedReader) Object(frame journal.Position, record, size int64) (structure.Record, error) {
+	if !r.prefetchLog.commits[frame] {
+		r.prefetchLog.fail(fmt.Sprint(frame))
 	}
 	return r.Reader.Object(frame, record, size)
 }
 
-// toldView returns a view without caches of a store that has no packs.
-func toldView(v *read.View, p *told) *read.View {
-	i := &toldIndex{v.Index, v.Commits, p}
+// checkedView returns a view without caches of a store that has no packs.
+func checkedView(v *read.View, p *prefetchLog) *read.View {
+	i := &checkedIndex{v.Index, v.Commits, p}
 	return &read.View{Index: i, Commits: i, Ahead: p}
 }
 
-// toldSource is the state of an engine, of which nothing may be looked up that was not prefetched.
-type toldSource struct {
+// checkedSource is the state of an engine in which only prefetched keys may be looked up.
+type checkedSource struct {
 	*source
-	told *told
+	prefetchLog *prefetchLog
 }
 
-func (s *toldSource) Get(k []byte) ([]byte, bool, error) {
-	s.told.key(k)
+func (s *checkedSource) Get(k []byte) ([]byte, bool, error) {
+	s.prefetchLog.key(k)
 	return s.source.Get(k)
 }
 
-func (s *toldSource) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
-	s.told.span(&s.told.ranges, from, to)
+func (s *checkedSource) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
+	s.prefetchLog.span(&s.prefetchLog.ranges, from, to)
 	return s.source.Scan(from, to)
 }
 
-func (s *toldSource) View() *read.View { return toldView(s.source.View(), s.told) }
+func (s *checkedSource) View() *read.View { return checkedView(s.source.View(), s.prefetchLog) }
 
-// prefetching is an engine that judges each commit twice: first in a state from which only what
-// was prefetched may be read. So are blocks, chunks and paths.
+// prefetching is an engine that judges each commit twice: first in a state in which only
+// prefetched entries may be read. Blocks, chunks and paths are checked in the same way.
 type prefetching struct {
 	*Engine
 	t testing.TB
@@ -161,8 +163,8 @@ func (n *prefetching) judge(c *structure.Commit, o backend.Options) {
 	e.write.Lock()
 	defer e.write.Unlock()
 	fail := func(what string) { n.t.Errorf("%s is not prefetched for %v", what, c.Records) }
-	p := newTold(fail)
-	state := entries.State{Source: &toldSource{(*source)(e), p}, Cache: entries.NewCache()}
+	p := newPrefetchLog(fail)
+	state := entries.State{Source: &checkedSource{(*source)(e), p}, Cache: entries.NewCache()}
 	state.Begin(e.index.Number()+1, false)
 	var prepared judge.Preparation
 	if prepared.Begin(c) != nil {
@@ -172,7 +174,7 @@ func (n *prefetching) judge(c *structure.Commit, o backend.Options) {
 		return
 	}
 	p.fail = func(what string) {
-		switch { // names of what is not stored yet, and what was found by a source id in any thread
+		switch { // names of content that is not stored yet, and results of lookups by source id in any thread
 		case what[1] == keys.TableNamed, len(o.Sources) > 0 && (what[1] == keys.TableThread || what[1] == keys.TableLookup):
 		default:
 			fail(what)
@@ -194,8 +196,8 @@ func (n *prefetching) judge(c *structure.Commit, o backend.Options) {
 	}
 }
 
-// view calls fn with a view that reports what was not prefetched. Entries of the tables named may
-// be read all the same.
+// view calls fn with a view that reports reads that were not prefetched. Entries of the tables in
+// free are exempt.
 func (n *prefetching) view(fn func(*read.View), free ...byte) {
 	if n.begin() != nil {
 		return
@@ -206,7 +208,7 @@ func (n *prefetching) view(fn func(*read.View), free ...byte) {
 	if v.at.packs.last != 0 {
 		return
 	}
-	fn(toldView(v.View, newTold(func(what string) {
+	fn(checkedView(v.View, newPrefetchLog(func(what string) {
 		if !bytes.Contains(free, []byte{what[1]}) {
 			n.t.Errorf("%s is not prefetched", what)
 		}
@@ -231,14 +233,14 @@ func (n *prefetching) Chunks(ctx context.Context, all []content.Key) ([][]byte, 
 func (n *prefetching) Path(ctx context.Context, at structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
 	n.view(func(v *read.View) {
 		o := o
-		o.Bodies = false // which may be anywhere
+		o.Bodies = false // bodies may be in any commit
 		for range v.Path(ctx, at, w, o) {
 		}
 	}, keys.TableSpan, keys.TableRun)
 	return n.Engine.Path(ctx, at, w, o)
 }
 
-// What the suite's commits and reads look up is prefetched.
+// Everything that the commits and reads of the suite look up is prefetched.
 func TestPrefetch(t *testing.T) {
 	backendtest.Run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
 		open := newStore(Options{Durability: backend.Normal, NoPacking: true})(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Apply implements backend.Engine. The costly part, hashing and encoding, is done
-// before the lock is taken; under it come the checks, one write to the journal
-// and the index entries; the wait for durability comes after it (see commitQueue).
+// Apply implements backend.Engine. Hashing and encoding, the costly part, is done
+// before the write lock is taken. The checks, one write to the journal and the index
+// entries follow under the lock, the wait for durability after it (see commitQueue).
 func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return backend.Receipt{}, context.Cause(ctx)
@@ -76,8 +76,7 @@ func (e *Engine) apply(t *turn, c *structure.Commit) (backend.Receipt, error) {
 	return backend.Receipt{Cursor: t.at, Known: p.Known, KnownChunks: p.KnownChunks}, nil
 }
 
-// turn is a prepared commit that is about to be written. Turns are used again for
-// their memory.
+// turn is a prepared commit that is about to be written. Turns are pooled.
 type turn struct {
 	engine     *Engine
 	ctx        context.Context
@@ -85,7 +84,7 @@ type turn struct {
 	o          backend.Options
 	durability backend.Durability
 
-	seen   uint64 // commit as of which known content was left out
+	seen   uint64 // commit as of which known content was dropped
 	behind *barrier
 
 	encoder structure.Encoder
@@ -93,13 +92,13 @@ type turn struct {
 	offsets []int
 
 	at       backend.Cursor
-	repeated bool // the commit is that of an earlier attempt
+	repeated bool // the request was applied by an earlier attempt
 	err      error
 	panicked *panicked
 }
 
-// panicked is what a commit panicked with, and where. Whoever brought the commit panics
-// with it, which may be another than who made it.
+// panicked is the value and stack of a panic in a commit. It is raised again in the
+// goroutine that called Apply; another one may have written the commit.
 type panicked struct {
 	value any
 	stack []byte
@@ -107,8 +106,8 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
 
-// errPanicked is what a store is left with by a commit that panicked: nobody knows what
-// it had done by then.
+// errPanicked refuses all commits after one that panicked: the state in memory may be
+// incomplete.
 var errPanicked = fmt.Errorf("store: a commit ended in a panic; open the store again: %w", backend.ErrReadOnly)
 
 func (t *turn) encode() (err error) {
@@ -118,7 +117,8 @@ func (t *turn) encode() (err error) {
 	return err
 }
 
-// filter leaves out what the store has, and encodes the rest anew if that is less.
+// filter drops content that the store has, and encodes the remaining records again if
+// any was dropped.
 func (t *turn) filter() error {
 	if changed, err := t.leaveOut(); err != nil || !changed {
 		return err
@@ -128,17 +128,17 @@ func (t *turn) filter() error {
 
 func (t *turn) leaveOut() (changed bool, err error) {
 	t.seen, t.behind = t.engine.index.Number(), t.engine.barrier.Load()
-	return t.p.LeaveOut((*stock)(t.engine))
+	return t.p.DropKnown((*stock)(t.engine))
 }
 
-// free lets go of what the caller gave to a turn.
+// free drops the references to what the caller gave, and pools the turn.
 func (e *Engine) free(t *turn) {
 	t.engine, t.ctx, t.o, t.err, t.behind = nil, nil, backend.Options{}, nil, nil
 	t.p.Release()
 	e.turns.Put(t)
 }
 
-// commit writes a turn's commit and makes it visible. The lock on writing is held.
+// commit writes a turn's commit and publishes it. The write lock is held.
 func (e *Engine) commit(t *turn) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -154,7 +154,7 @@ func (e *Engine) commit(t *turn) {
 	e.committing = false
 }
 
-// commitNow is commit, but for panics.
+// commitNow is commit without the handling of panics.
 func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
 	if t.o.Once != nil {
 		if at, err = e.repeated(t.o.Once); err != nil || at.Number > 0 {
@@ -169,8 +169,8 @@ func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
 	}
 	p := &t.p
 	if p.Contents > 0 && (e.index.Number() != t.seen || e.barrier.Load() != t.behind) {
-		// Another commit may have brought the same content in the meantime, or a
-		// collection may be about to take out what was known.
+		// Another commit may have stored the same content since, or a collection may be
+		// about to delete content that was known.
 		if err := t.filter(); err != nil {
 			return at, err
 		}

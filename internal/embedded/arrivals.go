@@ -9,14 +9,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// arrivals wakes those who wait for commits. Announcing costs a look and nothing
-// else while nobody waits.
+// arrivals wakes the goroutines that wait for commits. Without waiters, announcing is
+// one atomic load.
 type arrivals struct {
-	next atomic.Pointer[chan struct{}] // closed at the next commit; nil while nobody waits
+	next atomic.Pointer[chan struct{}] // closed at the next commit; nil without waiters
 }
 
-// announce comes after the commit's number is there to be seen: who does not see it
-// waits already.
+// announce must be called after the commit's number is published: a waiter that did
+// not see the number already holds the channel.
 func (a *arrivals) announce() {
 	if a.next.Load() == nil {
 		return
@@ -26,7 +26,7 @@ func (a *arrivals) announce() {
 	}
 }
 
-// wait returns what is closed when a commit arrives that is not there to be seen yet.
+// wait returns a channel that is closed when the next commit is published.
 func (a *arrivals) wait() <-chan struct{} {
 	for {
 		if next := a.next.Load(); next != nil {

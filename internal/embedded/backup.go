@@ -24,13 +24,13 @@ var (
 	_ backend.CopySource = (*Engine)(nil)
 )
 
-// manifestFile says in a backup what it consists of. It is written last.
+// manifestFile lists the files of a backup. It is written last.
 const manifestFile = "BACKUP.json"
 
-// partialPattern names the directory of a copy that is not complete.
+// partialPattern names the directory of an incomplete copy.
 const partialPattern = ".partial-*"
 
-// manifest is what a backup consists of.
+// manifest lists the files of a backup.
 type manifest struct {
 	Format int            `json:"format"`
 	Store  string         `json:"store"`
@@ -44,15 +44,15 @@ type manifestFact struct {
 	SHA256 string `json:"sha256"`
 }
 
-// manifestFormat is the newest that this program reads, and writes.
+// manifestFormat is the manifest version that this program writes, and the newest
+// that it reads.
 const manifestFormat = 1
 
-// mostManifest bounds the size of a manifest: it takes some 130 bytes a file.
-const mostManifest = 64 << 20
+// maxManifestSize limits the size of a manifest, which has some 130 bytes per file.
+const maxManifestSize = 64 << 20
 
-// Backup implements backend.Copier. It copies the journal up to a commit, from
-// which the index is made when the copy is first opened. What it copies is checked
-// before.
+// Backup implements backend.Copier. It checks and copies the journal up to a commit.
+// The index is built when the copy is first opened.
 func (e *Engine) Backup(ctx context.Context, dir string, o backend.BackupOptions) (backend.BackupReport, error) {
 	return WriteCopy(ctx, dir, e.Copy(ctx), o)
 }
@@ -63,7 +63,7 @@ func (e *Engine) Copy(ctx context.Context) iter.Seq2[backend.CopyPart, error] {
 		err := e.begin()
 		if err == nil {
 			defer e.end()
-			e.packing.Lock() // files stay what they are
+			e.packing.Lock() // the set of files must not change
 			defer e.packing.Unlock()
 			var plan *backend.CopyPlan
 			var names []string
@@ -77,18 +77,18 @@ func (e *Engine) Copy(ctx context.Context) iter.Seq2[backend.CopyPart, error] {
 	}
 }
 
-// errCopyEnded is returned where nobody wants more of a copy.
-var errCopyEnded = errors.New("the copy was left")
+// errCopyEnded is returned when the caller stops iterating.
+var errCopyEnded = errors.New("the copy was stopped")
 
-// planCopy returns what a copy consists of, and where its files are.
+// planCopy returns the plan of a copy and the paths of its files.
 func (e *Engine) planCopy(ctx context.Context) (plan *backend.CopyPlan, names []string, err error) {
-	e.write.Lock() // no commit is in the journal and not in the index
+	e.write.Lock() // the index has every commit of the journal
 	state := e.index.State()
 	e.write.Unlock()
 	if err := e.journal.Sync(state.Number); err != nil {
 		return nil, nil, err
 	}
-	if e.damage != nil { // a copy of what can be read would pass for the whole
+	if e.damage != nil { // a partial copy would look like a complete one
 		return nil, nil, e.damage
 	}
 	v := e.journal.View()
@@ -100,7 +100,7 @@ func (e *Engine) planCopy(ctx context.Context) (plan *backend.CopyPlan, names []
 	plan = &backend.CopyPlan{Store: e.journal.StoreID(), Commit: state.Number}
 	for _, s := range e.journal.Segments() {
 		if s.First > max(state.Segment, 1) {
-			break // begun since
+			break // created since
 		}
 		f := backend.CopyFile{Name: filepath.Base(s.Name), Size: s.Bytes}
 		if !s.Packed && s.First == state.Segment {
@@ -119,7 +119,7 @@ func (e *Engine) planCopy(ctx context.Context) (plan *backend.CopyPlan, names []
 	return plan, names, nil
 }
 
-// yieldCopy yields a plan and the files of it.
+// yieldCopy yields a plan and its files.
 func (e *Engine) yieldCopy(ctx context.Context, plan *backend.CopyPlan, names []string, yield func(backend.CopyPart, error) bool) error {
 	if !yield(backend.CopyPart{Plan: plan}, nil) {
 		return errCopyEnded
@@ -155,7 +155,7 @@ type copyWriter struct {
 	dir         string // of the journal
 	plan        *backend.CopyPlan
 	facts       []manifestFact
-	file        *copiedFile // that is being written
+	file        *copiedFile // the file being written
 	done, total int64
 }
 
@@ -197,7 +197,7 @@ func (w *copyWriter) write(partial string, parts iter.Seq2[backend.CopyPart, err
 
 var errNoPlan = &backend.CorruptError{File: "copy", What: "it does not begin with a plan"}
 
-// begin takes the plan. It may come from another process.
+// begin checks and stores the plan, which may come from another process.
 func (w *copyWriter) begin(plan *backend.CopyPlan) error {
 	if plan == nil {
 		return errNoPlan
@@ -205,7 +205,7 @@ func (w *copyWriter) begin(plan *backend.CopyPlan) error {
 	seen := make(map[string]bool)
 	for _, f := range plan.Files {
 		if !isJournalFile(f.Name) || f.Size < 0 || seen[f.Name] {
-			return &backend.CorruptError{File: "copy", What: fmt.Sprintf("%.80q is no file of a journal, or comes twice", f.Name)}
+			return &backend.CorruptError{File: "copy", What: fmt.Sprintf("%.80q is not a journal file, or is listed twice", f.Name)}
 		}
 		seen[f.Name] = true
 		w.total += f.Size
@@ -223,7 +223,7 @@ func (w *copyWriter) part(p backend.CopyPart) error {
 		return err
 	}
 	if w.file == nil || p.File >= len(w.plan.Files) || w.file.size+int64(len(p.Bytes)) > w.plan.Files[p.File].Size {
-		return &backend.CorruptError{File: "copy", What: "bytes of no file of the plan"}
+		return &backend.CorruptError{File: "copy", What: "bytes that belong to no file of the plan"}
 	}
 	if err := w.file.write(p.Bytes); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (w *copyWriter) part(p backend.CopyPart) error {
 	return nil
 }
 
-// upTo finishes the files before one, and begins that one.
+// upTo finishes the files before the given one, and creates that one.
 func (w *copyWriter) upTo(file int) error {
 	for len(w.facts) < min(file, len(w.plan.Files)) || w.file == nil && len(w.facts) < len(w.plan.Files) {
 		if w.file == nil {
@@ -258,8 +258,8 @@ func (w *copyWriter) upTo(file int) error {
 	return nil
 }
 
-// complete makes a directory under another name and gives it its own when it is
-// durable.
+// complete creates a directory under a temporary name, and renames it when it is
+// complete and durable.
 func complete(dir string, fill func(partial string) error) (err error) {
 	dir = filepath.Clean(dir)
 	if err := requireNew(dir); err != nil {
@@ -293,7 +293,7 @@ func complete(dir string, fill func(partial string) error) (err error) {
 	return vfs.OS().SyncDir(above)
 }
 
-// requireNew refuses a directory that has anything in it.
+// requireNew refuses a directory that is not empty.
 func requireNew(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -329,8 +329,8 @@ type copying struct {
 	done, total int64
 }
 
-// files copies the beginnings of files into the journal of a store, as long as the
-// facts say, and notes their hashes there.
+// files copies the first facts[i].Size bytes of each file into the journal of a
+// store, and sets the hashes in facts.
 func (c *copying) files(dir string, names []string, facts []manifestFact) error {
 	dir = filepath.Join(dir, journalDir)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -363,7 +363,7 @@ func (c *copying) file(to, from string, size int64) (sum string, err error) {
 	return out.finish()
 }
 
-// readBeginning reads so many bytes of a file, a part at a time.
+// readBeginning reads the first size bytes of a file in parts.
 func readBeginning(ctx context.Context, fsys vfs.FS, name string, size int64, part func([]byte) error) error {
 	in, err := fsys.Open(name)
 	if err != nil {
@@ -411,7 +411,7 @@ func (f *copiedFile) write(b []byte) error {
 	return err
 }
 
-// finish makes the file durable and returns the hash of what is in it.
+// finish makes the file durable and returns its hash.
 func (f *copiedFile) finish() (sum string, err error) {
 	return hex.EncodeToString(f.hash.Sum(nil)), errors.Join(f.out.Sync(), f.out.Close())
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// requireBackup opens a backup and requires it to be a store of so many messages.
+// requireBackup opens a backup and requires it to be a store with so many
+// messages.
 func requireBackup(t *testing.T, dir string, messages uint64) {
 	t.Helper()
 	e, err := Open(background, dir, Options{MustExist: true})
@@ -54,7 +55,7 @@ func TestBackup(t *testing.T) {
 			}
 			require.Equal(t, []string{"backup"}, namesIn(t, filepath.Join(room, "deep")))
 
-			// The copy goes on by itself.
+			// The copy can be written to independently.
 			copied, err := Open(background, restored, Options{})
 			require.NoError(t, err)
 			require.Equal(t, e.StoreID(), copied.StoreID())
@@ -65,8 +66,9 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// A backup is taken while others write, pack and collect. It is one state.
-func TestBackupMeanwhile(t *testing.T) {
+// A backup that runs during writes, packing and collections is one consistent
+// state.
+func TestBackupDuringWrites(t *testing.T) {
 	room := t.TempDir()
 	e := fill(t, filepath.Join(room, "store"), Options{SegmentSize: 8 << 10, Durability: backend.Normal}, 50)
 	defer func() { require.NoError(t, e.Close()) }()
@@ -132,13 +134,14 @@ func TestBackupIsRefused(t *testing.T) {
 	require.Error(t, err)
 
 	ctx, cancel := context.WithCancelCause(background)
-	off := errors.New("called off")
+	off := errors.New("canceled")
 	cancel(off)
 	_, err = e.Backup(ctx, filepath.Join(room, "backup"), backend.BackupOptions{})
 	require.ErrorIs(t, err, off)
 	require.Equal(t, []string{"store", "taken"}, namesIn(t, room))
 
-	// A store that somebody has open is not restored, nor is what is none.
+	// A store that is open in another process is not restored, nor is a directory
+	// that is no store.
 	_, err = Restore(background, filepath.Join(room, "store"), filepath.Join(room, "restored"), RestoreOptions{})
 	require.ErrorIs(t, err, backend.ErrLocked)
 	_, err = Restore(background, taken, filepath.Join(room, "restored"), RestoreOptions{})
@@ -151,8 +154,8 @@ func TestBackupIsRefused(t *testing.T) {
 	requireBackup(t, filepath.Join(room, "restored"), 3)
 }
 
-// Whatever byte of a backup is changed, and wherever it is cut short, restoring it
-// fails and leaves nothing.
+// Restoring a backup with any changed byte, or cut at any length, fails and leaves
+// nothing.
 func TestDamagedBackup(t *testing.T) {
 	room := t.TempDir()
 	e := fill(t, filepath.Join(room, "store"), Options{SegmentSize: 4 << 10}, 40)
@@ -207,8 +210,8 @@ func TestDamagedBackup(t *testing.T) {
 	requireBackup(t, to, 60)
 }
 
-// backupVariable makes the test binary back up the store that it names while it
-// writes to it, until it is killed.
+// backupVariable names the store that the test binary writes to and backs up until
+// it is killed.
 const backupVariable = "EMBEDDED_TEST_BACKUP"
 
 func backUpForEver(dir string) int {
@@ -235,7 +238,8 @@ func backUpForEver(dir string) int {
 	}
 }
 
-// A process is killed while it backs up. What has the name of a backup is one.
+// A process is killed during a backup. Every directory with the name of a backup
+// is complete.
 func TestKillDuringBackup(t *testing.T) {
 	for round := range 3 {
 		room := t.TempDir()

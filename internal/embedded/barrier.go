@@ -8,10 +8,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// barrier keeps new commits from building on what a collection has found dead
-// and is about to take out of the index: content that is dead is not known and
-// stored again, dead spans, runs and span sets are not found, their aliases are free.
-// What commits bring from then on lives. Readers do not see it.
+// barrier hides from new commits what a collection found dead and is about to delete
+// from the index: dead content is unknown and is stored again, dead spans, runs and
+// span sets are not found, and their aliases are free. Everything that commits add
+// after the barrier was raised is live. Readers do not see the barrier.
 type barrier struct {
 	live *liveSet
 
@@ -30,15 +30,15 @@ func newBarrier(l *liveSet) *barrier {
 	}
 }
 
-// filter takes out of a commit what is dead; nil takes nothing.
+// filter removes dead records from a commit; a nil barrier removes nothing.
 func (b *barrier) filter(c *structure.Commit) {
 	if b != nil {
 		b.live.filter(c, new(collected))
 	}
 }
 
-// said notes the times of the last messages that a commit brings.
-func (b *barrier) said(effects *judge.Effects) {
+// noteMessages records the times of the last messages of a commit.
+func (b *barrier) noteMessages(effects *judge.Effects) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for home, at := range effects.LastMessages.All() {
@@ -48,8 +48,9 @@ func (b *barrier) said(effects *judge.Effects) {
 	}
 }
 
-// passed notes what a commit brings that came after the barrier was put up.
-func (b *barrier) passed(c *structure.Commit) {
+// noteLater records content, runs and span sets of a commit after the barrier was
+// raised.
+func (b *barrier) noteLater(c *structure.Commit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range c.Records {
@@ -66,7 +67,7 @@ func (b *barrier) passed(c *structure.Commit) {
 	}
 }
 
-// content reports whether content that begins so is dead.
+// content reports whether the content whose id begins with start is dead.
 func (b *barrier) content(start []byte) bool {
 	h := hash(start)
 	if b.live.contents.has(h) {
@@ -102,7 +103,7 @@ func (b *barrier) set(id structure.SpanSetID) bool {
 	return !has(b.sets, id)
 }
 
-// dead reports whether an index entry is of something dead.
+// dead reports whether an index entry belongs to something dead.
 func (b *barrier) dead(key, value []byte) bool {
 	switch key[0] {
 	case keys.TableBlock, keys.TableChunk:
@@ -120,7 +121,7 @@ func (b *barrier) dead(key, value []byte) bool {
 	return false
 }
 
-// known returns an entry that new commits may build on.
+// known returns an entry that new commits may refer to.
 func (e *Engine) known(key []byte) ([]byte, bool, error) {
 	v, ok, err := e.get(key, anyCommit)
 	if err != nil || !ok {
@@ -132,5 +133,6 @@ func (e *Engine) known(key []byte) ([]byte, bool, error) {
 	return v, true, nil
 }
 
-// refuses reports whether a run is closed to new spans because its end is dead.
+// refuses reports whether a run is closed to new spans because its last spans are
+// dead.
 func (b *barrier) refuses(run structure.RunID) bool { return b != nil && b.live.isCut(run) }

@@ -23,16 +23,17 @@ var _ backend.Collector = (*Engine)(nil)
 type collecting struct {
 	one sync.Mutex // one collection at a time
 
-	// pruned guards what the index and the barrier say together: whoever compares
-	// the index with the journal takes it for reading while it takes both.
+	// pruned is held for writing while the index and the barrier change together. Code
+	// that compares the index with the journal holds it for reading while it loads
+	// both.
 	pruned sync.RWMutex
-	done   bool // the index has lost what the barrier calls dead
+	done   bool // the index no longer has what the barrier hides
 }
 
-// Collect implements backend.Collector. It finds what lives, makes what is dead
-// unknown to new commits, takes it out of the index, and then rewrites the files
-// of the journal that hold any of it. From when it is known what lives until the last
-// of these is in place the collection is pending: see pendingFile.
+// Collect implements backend.Collector. It marks what is live, hides the rest from new
+// commits, deletes it from the index, and then rewrites the journal files that contain
+// dead records. The collection is pending (see pendingFile) from the end of marking
+// until the last file is rewritten.
 func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
 	if err := e.begin(); err != nil {
 		return backend.CollectReport{}, err
@@ -53,7 +54,7 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend
 	return c.report, nil
 }
 
-// collection is a collection under way.
+// collection is a running collection.
 type collection struct {
 	ctx    context.Context
 	engine *Engine
@@ -61,8 +62,8 @@ type collection struct {
 	report backend.CollectReport
 
 	marker  *marker
-	live    *liveSet        // once writing was held
-	files   map[uint32]bool // numbers of segments that hold anything dead
+	live    *liveSet        // set while the write lock is held
+	files   map[uint32]bool // numbers of segments with dead records
 	done    int64           // bytes of work
 	total   int64
 	barrier *barrier
@@ -80,8 +81,8 @@ func (c *collection) setDefaults() {
 	}
 }
 
-// The journal is read once to mark, once to filter into an index, and written
-// once more at most.
+// passes over the journal: one to mark, one to filter into an index, at most one to
+// rewrite.
 const passes = 3
 
 func (c *collection) progress(n int64) error {
@@ -92,7 +93,7 @@ func (c *collection) progress(n int64) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
-	if c.engine.closed.Load() { // Close waits, but not for the rest
+	if c.engine.closed.Load() { // Close waits only for the current step
 		return fmt.Errorf("store: %w", backend.ErrClosed)
 	}
 	return nil
@@ -136,7 +137,7 @@ func (c *collection) size() uint64 {
 	return uint64(c.engine.journal.Size()) + uint64(c.engine.index.Size())
 }
 
-// mark finds out what lives as of now.
+// mark finds everything that is live now.
 func (c *collection) mark() error {
 	s := c.engine.latest()
 	defer s.Close()
@@ -148,10 +149,10 @@ func (c *collection) mark() error {
 	return c.marker.scan(c.progress)
 }
 
-// nothing is done with commits that are only counted.
+// nothing is the callback for commits that are only counted.
 func nothing(commitFrame) error { return nil }
 
-// filter shows what is left of each commit, and notes how much goes.
+// filter filters each commit, counts what is dead, and calls left with the rest.
 func (c *collection) filter(commits iter.Seq2[commitFrame, error], left func(commitFrame) error) error {
 	var gone collected
 	c.files = make(map[uint32]bool)
@@ -183,7 +184,7 @@ func (c *collection) filter(commits iter.Seq2[commitFrame, error], left func(com
 	return nil
 }
 
-// elsewhere is where a collection removes nothing.
+// elsewhere lists places from which a collection removes nothing.
 var elsewhere = []string{
 	"backups and other copies of the store",
 	"bundles and exports",
@@ -191,15 +192,17 @@ var elsewhere = []string{
 	"free blocks and snapshots of the file system",
 }
 
-// fewCommits is how many commits may be followed while writing is held.
-const fewCommits = 64
+// maxFollowedLocked is the largest number of commits to follow while the write lock is
+// held.
+const maxFollowedLocked = 64
 
-// raise follows the commits that came meanwhile and then, while none comes, makes the
-// collection pending and puts up the barrier. It returns the state as of that moment.
+// raise follows commits that arrived during marking. Then, with writes blocked, it
+// makes the collection pending and raises the barrier. It returns the state as of that
+// moment.
 func (c *collection) raise() (*catalog, error) {
 	e := c.engine
 	for range 8 {
-		if e.index.Number()-c.marker.live.until <= fewCommits {
+		if e.index.Number()-c.marker.live.until <= maxFollowedLocked {
 			break
 		}
 		if err := c.follow(); err != nil {
@@ -216,8 +219,8 @@ func (c *collection) raise() (*catalog, error) {
 	c.report.Commit = c.marker.live.until
 	c.live = c.marker.live
 	c.barrier = newBarrier(c.live)
-	taken, err := e.savePending(c.live)
-	if taken {
+	maybe, err := e.savePending(c.live)
+	if maybe {
 		e.collected.Store(true)
 		e.barrier.Store(c.barrier)
 		e.collecting.done = false
@@ -235,12 +238,13 @@ func (c *collection) follow() error {
 	return c.marker.follow(s.viewed())
 }
 
-// forgetRecent makes everything be looked up anew. The lock on writing is held.
+// forgetRecent empties the cache. The write lock is held.
 func (e *Engine) forgetRecent() {
 	e.cache.Forget()
 }
 
-// prune makes the index that the journal will have, and changes the one in use into it.
+// prune builds the index of the filtered journal, and changes the current index into
+// it.
 func (c *collection) prune(is *catalog) error {
 	e := c.engine
 	shadow, discard, err := e.shadow()
@@ -248,7 +252,7 @@ func (c *collection) prune(is *catalog) error {
 		return err
 	}
 	defer discard()
-	shadow.putUp(newBarrier(c.live))
+	shadow.setBarrier(newBarrier(c.live))
 	shadow.beginWith(is.packs.last)
 	err = c.filter(e.commitsAt(journal.Position{}, 1, is.State().Number, nil), func(f commitFrame) error {
 		if err := shadow.replayCommit(f); err != nil {
@@ -273,11 +277,11 @@ func (c *collection) prune(is *catalog) error {
 	return nil
 }
 
-// batchEntries is how many entries of the index are changed while writing is held.
+// batchEntries is the number of index entries that are changed in one critical section.
 const batchEntries = 4 << 10
 
-// change applies the difference between two states to the index, but for what
-// later commits have changed themselves.
+// change applies the difference between two states to the index, except for entries
+// that later commits have changed.
 func (c *collection) change(is, will *index.Snapshot) error {
 	p := pruning{engine: c.engine, will: will}
 	for change, err := range difference(is, will) {
@@ -295,10 +299,10 @@ func (c *collection) change(is, will *index.Snapshot) error {
 	}, pendingEntry(c.live))
 }
 
-// sweep rewrites the files of the journal that hold anything dead, the newest
-// first: what is left of a journal whose later part was swept can be replayed, for
-// deletions stay and what lives needs nothing that does not. Then nothing of what
-// is dead is left but in files that a reader has open, which go with the last reader.
+// sweep rewrites the journal files that contain dead records, newest first. A journal
+// of which only a later part is swept can be replayed, because deletions are kept and
+// live records refer only to live ones. Afterwards dead records remain only in files
+// that readers have open; these are removed with their last reader.
 func (c *collection) sweep() error {
 	e := c.engine
 	if len(c.files) > 0 {
@@ -314,9 +318,9 @@ func (c *collection) sweep() error {
 			return err
 		}
 	}
-	e.takeDown()
-	if err := e.leaveToPacks(c.ctx); err != nil && c.ctx.Err() == nil {
-		e.opt.Logger.Warn("index keeps what packs hold", "err", err)
+	e.dropBarrier()
+	if err := e.dropPacked(c.ctx); err != nil && c.ctx.Err() == nil {
+		e.opt.Logger.Warn("index keeps entries that packs replace", "err", err)
 	}
 	if c.report.Records+c.report.Erased > 0 {
 		err := e.index.Compact(c.ctx)

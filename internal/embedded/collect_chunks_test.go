@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A body whose pieces were collected while it was being stored is refused, however
-// much of its tree is there, and can be stored again.
+// A body whose chunks were collected while it was being stored is refused, however
+// much of its tree exists, and can be stored again.
 func TestCollectionWhileABodyIsStored(t *testing.T) {
 	ctx := context.Background()
 	e, err := Open(ctx, t.TempDir(), Options{Durability: backend.Normal})

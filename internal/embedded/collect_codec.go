@@ -23,13 +23,13 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errLiveSet is returned for a file that is shorter or longer than its fields say.
-var errLiveSet = errors.New("the list of what lives is malformed")
+// errLiveSet is returned for a file that is shorter or longer than its fields require.
+var errLiveSet = errors.New("the live set is malformed")
 
 // liveSetCodec writes the fields of a live set, or reads them. After an error it does nothing.
 type liveSetCodec struct {
 	out *bufio.Writer
-	in  *bufio.Reader // nil to write
+	in  *bufio.Reader // nil when writing
 	buf []byte
 	err error
 }
@@ -50,8 +50,8 @@ func writeLiveSet(f vfs.File, store [16]byte, l *liveSet) error {
 	return err
 }
 
-// readLiveSet returns the live set in a file, and the store that it belongs to. It uses at most a few times as much
-// memory as the file has bytes.
+// readLiveSet returns the live set in a file, and the id of its store. It uses at most a small
+// multiple of the file's size in memory.
 func readLiveSet(f vfs.File, name string) (l *liveSet, store [16]byte, err error) {
 	fault := func(what string) error { return &backend.CorruptError{File: name, What: what} }
 	size, err := f.Size()
@@ -72,7 +72,7 @@ func readLiveSet(f vfs.File, name string) (l *liveSet, store [16]byte, err error
 	c := liveSetCodec{in: bufio.NewReaderSize(io.NewSectionReader(f, 0, body.Size()), 1<<20)}
 	magic, version := make([]byte, len(liveSetMagic)), uint64(0)
 	if c.bytes(magic); string(magic) != liveSetMagic {
-		return nil, store, fault("not a list of what lives")
+		return nil, store, fault("not a live set")
 	}
 	if c.number(&version); version > liveSetVersion {
 		return nil, store, fmt.Errorf("%s has version %d, this program reads %d: %w", name, version, liveSetVersion, backend.ErrNewerFormat)
@@ -89,7 +89,7 @@ func readLiveSet(f vfs.File, name string) (l *liveSet, store [16]byte, err error
 	return l, store, nil
 }
 
-// set writes or reads the fields in their order in the file.
+// set writes or reads the fields in file order.
 func (c *liveSetCodec) set(l *liveSet) {
 	none := func(*struct{}) {}
 	c.number(&l.until)
@@ -185,7 +185,7 @@ func codeIDs[K, V any](c *liveSetCodec, m map[structure.ID[K]]V, value func(*V))
 	})
 }
 
-// codeMap writes the number of entries and each of them in the order of their keys, or reads them.
+// codeMap writes or reads the number of entries and then each of them, in key order.
 func codeMap[K interface {
 	comparable
 	Compare(K) int

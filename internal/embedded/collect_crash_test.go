@@ -20,8 +20,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
 
-// fillForCollection writes commits of all kinds to a disk, some of which are
-// collected already.
+// fillForCollection writes commits of all kinds to a disk and collects some of them.
 func fillForCollection(t *testing.T, disk *crashfs.FS, seed uint64) *collectStore {
 	s := &collectStore{
 		t: t, dir: t.TempDir(), author: &backendtest.Author{Chooser: rand.New(rand.NewPCG(seed, 5))}, state: backendtest.NewModel(),
@@ -41,7 +40,7 @@ func fillForCollection(t *testing.T, disk *crashfs.FS, seed uint64) *collectStor
 	return s
 }
 
-// crashed returns the store as one crash leaves it, opened.
+// crashed returns the store after one crash, opened.
 func (s *collectStore) crashed(c crashfs.Crash) *collectStore {
 	s.t.Helper()
 	after := *s
@@ -56,9 +55,8 @@ func (s *collectStore) crashed(c crashfs.Crash) *collectStore {
 	return &after
 }
 
-// The power fails at every operation of a collection. The store is what it was before
-// the collection, or what it is after it, and remains that when it is used. The next collection does the
-// rest, through more crashes.
+// The power fails at every operation of a collection. The store is as it was before the collection
+// or as it is after it, and stays so. The next collection finishes the work, through more crashes.
 func TestCollectCrashAtEveryOperation(t *testing.T) {
 	for i := range campaign.Rounds(3) {
 		seed := campaign.Seed() + uint64(i)
@@ -101,7 +99,8 @@ func crashCollections(t *testing.T, seed uint64) {
 	require.Len(t, found, 2)
 }
 
-// surviveCrash uses a store that a crash left in the middle of a collection, or not, and collects.
+// surviveCrash opens a store after a crash that may have interrupted a collection, uses it and
+// collects.
 func (s *collectStore) surviveCrash(choose *rand.Rand, outcomes func() crashfs.Crash, what string) {
 	s.t.Helper()
 	s.verify()
@@ -113,14 +112,14 @@ func (s *collectStore) surviveCrash(choose *rand.Rand, outcomes func() crashfs.C
 		s.close()
 		s.open()
 	case 1:
-		s.anew()
+		s.rebuildIndex()
 	case 2:
 		_, err := s.engine.Pack(background, backend.PackOptions{All: true})
 		require.NoError(s.t, err)
 	}
 	s.check()
 	s.verify()
-	if choose.IntN(2) == 0 { // and again
+	if choose.IntN(2) == 0 { // crash again
 		o := s.collectOptions(0)
 		s.opt.FS.(*crashfs.FS).CrashAfter(1+choose.IntN(40), choose.IntN(3000))
 		if _, err := s.engine.Collect(background, o); err != nil {
@@ -139,7 +138,7 @@ func (s *collectStore) surviveCrash(choose *rand.Rand, outcomes func() crashfs.C
 	for range 5 {
 		s.commit()
 	}
-	s.anew()
+	s.rebuildIndex()
 	s.check()
 	names, err := s.opt.FS.List(filepath.Join(s.dir, journalDir))
 	require.NoError(s.t, err)
@@ -147,7 +146,7 @@ func (s *collectStore) surviveCrash(choose *rand.Rand, outcomes func() crashfs.C
 	s.close()
 }
 
-// requireEither requires the store to be as it was before a collection, or as it is after it.
+// requireEither requires the store to be as before or as after a collection.
 func (s *collectStore) requireEither(o backend.CollectOptions) {
 	s.t.Helper()
 	is, collected := ask(s.t, s.engine, s.ever), s.state.Clone()
@@ -159,9 +158,9 @@ func (s *collectStore) requireEither(o backend.CollectOptions) {
 	require.Empty(s.t, is.Wrong(s.state.Facts(censusOf(s.ever)), false))
 }
 
-// A collection is called off at any moment. The store goes on, and so does the
-// next collection.
-func TestCollectIsCalledOff(t *testing.T) {
+// A collection can be canceled at any moment. The store can be used, and the next collection
+// succeeds.
+func TestCollectIsCanceled(t *testing.T) {
 	for n := range int64(campaign.Rounds(12)) {
 		s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(uint64(n), 3)))
 		s.opt.SegmentSize = 4 << 10
@@ -171,7 +170,7 @@ func TestCollectIsCalledOff(t *testing.T) {
 			s.commit()
 		}
 		ctx, cancel := context.WithCancelCause(background)
-		off := errors.New("called off")
+		off := errors.New("canceled")
 		o := s.collectOptions(0)
 		calls := int64(0)
 		o.Progress = func(done, total int64) {
@@ -198,7 +197,7 @@ func TestCollectIsCalledOff(t *testing.T) {
 		for range 20 {
 			s.commit()
 		}
-		s.anew()
+		s.rebuildIndex()
 		s.check()
 		s.close()
 		require.False(t, slices.ContainsFunc(append(namesIn(t, s.dir), namesIn(t, filepath.Join(s.dir, journalDir))...), func(name string) bool {

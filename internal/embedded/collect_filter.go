@@ -7,14 +7,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// filter takes out of a commit what is dead: dropped records become nil, some are
-// replaced. The records themselves are not changed. It is a function of the commit
-// and the set; of a commit that was filtered it takes nothing more.
+// filter removes dead records from a commit: dropped records become nil, some are
+// replaced. The records themselves are not changed. It depends only on the commit and
+// the set, and is idempotent. It reports whether it changed anything.
 //
-// What stays can be replayed by itself, with or without what was taken from earlier
-// commits: whatever a live record needs lives, and deletions stay, for those that
-// follow the feed and have seen what they delete.
-// It reports whether it took anything.
+// The result can be replayed whether or not earlier commits were filtered: live records
+// refer only to live ones, and deletions are kept for followers of the feed that have
+// seen the deleted records.
 func (l *liveSet) filter(c *structure.Commit, t *collected) (changed bool) {
 	if c.Number > l.until {
 		return false
@@ -36,18 +35,18 @@ func (l *liveSet) filter(c *structure.Commit, t *collected) (changed bool) {
 	return changed
 }
 
-// leave filters a commit and removes the records that became nil; a nil set leaves all.
-func (l *liveSet) leave(c *structure.Commit) {
+// strip filters a commit and removes the nil records; a nil set removes nothing.
+func (l *liveSet) strip(c *structure.Commit) {
 	if l == nil || !l.filter(c, new(collected)) {
 		return
 	}
 	c.Records = slices.DeleteFunc(c.Records, func(r structure.Record) bool { return r == nil })
 	if len(c.Records) == 0 {
-		c.Records = nil // as it is decoded
+		c.Records = nil // as the decoder returns it
 	}
 }
 
-// record returns what stays of a record: itself, another, or nil.
+// record returns the filtered record: the same, a replacement, or nil.
 func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structure.Record {
 	lives := true
 	switch r := r.(type) {
@@ -92,8 +91,8 @@ func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structu
 	return nil
 }
 
-// blockRecord leaves of a block that was erased, or that was erased once and
-// stored again, what describes it: histories that used it meet that.
+// blockRecord keeps the description of a block that was erased, even if it was stored
+// again later: histories refer to it.
 func (l *liveSet) blockRecord(c *structure.Commit, i int, b *structure.Block) structure.Record {
 	if !l.block(b.ID) {
 		return nil
@@ -103,7 +102,7 @@ func (l *liveSet) blockRecord(c *structure.Commit, i int, b *structure.Block) st
 	}
 	commit, again := l.stored[b.ID]
 	counts := !again || commit == c.Number && !storedLater(c, i, b.ID)
-	if b.Size > 0 && (has(l.erased, b.ID) || !counts) { // an empty one has no bytes to lose
+	if b.Size > 0 && (has(l.erased, b.ID) || !counts) { // an empty block has no bytes to lose
 		return structure.Described(b.Block)
 	}
 	return b
@@ -116,8 +115,8 @@ func storedLater(c *structure.Commit, i int, id content.ID) bool {
 	})
 }
 
-// thread reports whether what record i says of a thread is said of one that lives,
-// and not of an earlier one of the same id.
+// thread reports whether record i is about a live thread, and not about an earlier
+// thread with the same id.
 func (l *liveSet) thread(id structure.ThreadID, c *structure.Commit, i int) bool {
 	return has(l.threads, id) && !pastLife(l.deletedThreads, id, c, i, func(d *structure.Deletion) bool {
 		return d.Subject == structure.KindThread && d.Thread == id
@@ -131,7 +130,7 @@ func (l *liveSet) context(id structure.ContextID, c *structure.Commit, i int) bo
 	})
 }
 
-// pastLife reports whether something is deleted behind record i of a commit.
+// pastLife reports whether id is deleted after record i of a commit.
 func pastLife[K comparable](deleted map[K]uint64, id K, c *structure.Commit, i int, deletes func(*structure.Deletion) bool) bool {
 	commit, again := deleted[id]
 	if !again || commit != c.Number {
@@ -155,8 +154,7 @@ func (l *liveSet) contextRecord(c *structure.Commit, i int, r *structure.Context
 	return &own
 }
 
-// tipRecord keeps a context from standing at a span that is gone: it stood as far
-// as its history is left.
+// tipRecord moves a tip on a dead span back to the last live span before it.
 func (l *liveSet) tipRecord(c *structure.Commit, i int, r *structure.Tip) structure.Record {
 	if !l.context(r.Context, c, i) {
 		return nil
@@ -167,8 +165,8 @@ func (l *liveSet) tipRecord(c *structure.Commit, i int, r *structure.Tip) struct
 	return &structure.Tip{Context: r.Context, Span: l.clamp(r.Span)}
 }
 
-// deletion keeps what those who follow the feed need to know, without the names
-// in threads that were deleted themselves.
+// deletion reports whether a deletion is kept for followers of the feed. Those of names
+// in deleted threads are not.
 func (l *liveSet) deletion(d *structure.Deletion, c *structure.Commit, i int) bool {
 	switch d.Subject {
 	case structure.KindBranch, structure.KindCheckpoint:
@@ -179,7 +177,7 @@ func (l *liveSet) deletion(d *structure.Deletion, c *structure.Commit, i int) bo
 	return true
 }
 
-// collected counts what a filter takes out.
+// collected counts what a filter removes.
 type collected struct {
 	records, spans, blocks, chunks, erased, bytes uint64
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// follow marks what the commits up to a later state say and point at. What they
-// bring lives in any case, and what they delete, but for bytes that they erase, until
-// the next collection.
+// follow marks everything that the commits up to a later state add or refer to. What
+// they add is live, and what they delete stays live until the next collection, except
+// for erased bytes.
 func (m *marker) follow(v view) error {
 	from := m.live.until
 	m.view, m.live.until = v, v.Index.State().Number
@@ -111,7 +111,7 @@ func (m *marker) followSpan(s *structure.Span) error {
 	return nil
 }
 
-// revive marks what spans use that were dead when the journal was passed over.
+// revive marks what spans use that were dead when the journal was scanned.
 func (m *marker) revive(s revival) error {
 	spans, reading := m.view.NewSpanReader(), structure.Reading{}
 	for seq := s.after + 1; seq <= s.last; seq++ {

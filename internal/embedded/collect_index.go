@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// commitFrame is a commit as the journal has it, with the places of its records.
+// commitFrame is a commit in the journal, with the offsets of its records.
 type commitFrame struct {
 	*structure.Commit
 	frame   journal.Frame
@@ -20,7 +20,8 @@ type commitFrame struct {
 	size    int64
 }
 
-// commits yields the commits of the journal up to a number, without what is hidden from the view.
+// commits yields the commits of the journal up to a number, without those parts that are hidden
+// from the view.
 func (v view) commits(until uint64) iter.Seq2[commitFrame, error] {
 	return v.at.engine.commitsAt(journal.Position{}, 1, until, v.at.packs.hidden)
 }
@@ -81,8 +82,7 @@ func (e *Engine) decodeFrame(f journal.Frame) (commitFrame, error) {
 	return c, nil
 }
 
-// replayCommit adds to the index what a commit says. Records that are nil were
-// taken out of it.
+// replayCommit adds a commit to the index. Nil records are skipped.
 func (e *Engine) replayCommit(c commitFrame) error {
 	n := 0
 	for i, r := range c.Records {
@@ -95,9 +95,8 @@ func (e *Engine) replayCommit(c commitFrame) error {
 	return e.replayRecords(c.Commit, c.frame, c.offsets)
 }
 
-// difference yields what is to be changed in one state of the index so that it
-// becomes another: the entry as it is, with a nil value where there is none, and
-// as it is to be.
+// difference yields the entries that differ between two states of the index: the old and the new
+// entry, with a nil value where there is none.
 func difference(from, to *index.Snapshot) iter.Seq2[[2]index.Entry, error] {
 	return func(yield func([2]index.Entry, error) bool) {
 		nextIs, stopIs := iter.Pull2(from.Scan(nil, nil))
@@ -142,7 +141,7 @@ func difference(from, to *index.Snapshot) iter.Seq2[[2]index.Entry, error] {
 	}
 }
 
-// pruning changes the index in use, in batches.
+// pruning changes the current index in batches.
 type pruning struct {
 	engine  *Engine
 	will    *index.Snapshot
@@ -150,13 +149,13 @@ type pruning struct {
 	lists   [][]byte // prefixes
 }
 
-// add adds a change of an entry. Reflog entries and summaries have the places of
-// their records in their keys, which move up when those before are taken out, and
-// later commits may have deleted some: the list of a commit is changed as a whole.
+// add adds a change of an entry. The keys of reflog entries and summaries contain the positions
+// of their records, which shift when earlier records are removed, and later commits may have
+// deleted some of them: the entries of a commit are changed as one list.
 func (p *pruning) add(change [2]index.Entry) error {
 	k := change[1].Key
-	// Packs do not say which requests their commits were, and a fold derives the order. What
-	// is pending is said at the end.
+	// Packs do not store the requests of their commits, and a fold derives the order. The pending
+	// entry is written at the end.
 	if k[0] == keys.TableOnce || k[0] == keys.TableOrder || k[0] == keys.TablePending {
 		return nil
 	}
@@ -171,8 +170,8 @@ func (p *pruning) add(change [2]index.Entry) error {
 	return p.flush(func() {})
 }
 
-// flush applies what was added, and more. Before it does, and while nobody writes, it calls
-// count.
+// flush applies the added changes and the entries in more. Before that it calls count, with the
+// write lock held.
 func (p *pruning) flush(count func(), more ...index.Entry) error {
 	e := p.engine
 	if err := e.index.Throttle(); err != nil {
@@ -211,8 +210,8 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 	return nil
 }
 
-// message returns the entry of a last message, given that of what lived when the barrier was
-// put up: later messages may be older than one that is dead.
+// message returns the entry of the last message of a home. will is the entry as of the barrier;
+// messages since then count too.
 func (p *pruning) message(will index.Entry) index.Entry {
 	home := keys.HomeOfMessage(will.Key)
 	e := p.engine
@@ -227,8 +226,8 @@ func (p *pruning) message(will index.Entry) index.Entry {
 	return will
 }
 
-// list returns what changes the entries under a prefix into those that are still
-// there of the ones to be.
+// list returns the changes by which the entries under a prefix become those of the new index that
+// still exist.
 func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry, err error) {
 	there := make(map[string]int)
 	for e, err := range now.Scan(prefix, keys.PrefixEnd(prefix)) {

@@ -18,11 +18,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// collectVariable makes the test binary write messages and garbage to the store
-// that it names, and collect, until it is killed.
+// collectVariable names the store that the test binary writes to and collects
+// until it is killed.
 const collectVariable = "EMBEDDED_TEST_COLLECT"
 
-// killedOptions are those of the store that is killed.
+// killedOptions are the options of the store of the killed process.
 var killedOptions = Options{Durability: backend.Normal, SegmentSize: 16 << 10}
 
 const garbage = "garbage that nothing uses "
@@ -47,8 +47,8 @@ func collectForEver(dir string) int {
 	return 1
 }
 
-// A process is killed while it collects. Every message that was acknowledged is
-// there, and the garbage goes with the next collection.
+// A process is killed during a collection. Every acknowledged message exists,
+// and the next collection removes the garbage.
 func TestKillDuringCollect(t *testing.T) {
 	for round := range 4 {
 		dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestKillDuringCollect(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		acked := uint64(0)
-		for acked < 160 && lines.Scan() { // then it is about to collect for the fourth time
+		for acked < 160 && lines.Scan() { // then the fourth collection is about to start
 			_, err := fmt.Sscan(lines.Text(), &acked)
 			require.NoError(t, err, lines.Text())
 		}
@@ -91,7 +91,7 @@ func TestKillDuringCollect(t *testing.T) {
 	}
 }
 
-// requireSpans requires at least so many messages to be there.
+// requireSpans requires at least so many messages.
 func requireSpans(t *testing.T, e *Engine, least uint64) {
 	t.Helper()
 	last, err := e.Last(background, structure.DeriveID[structure.RunID]("run"))

@@ -9,40 +9,40 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// liveSet is what can be reached as of a commit. It knows every run by how far it
-// is live, since what lies before a live span lives, and content by eight bytes of
-// its hash: what shares them with something live stays, which is harmless.
+// liveSet is everything that can be reached as of a commit. For a run it stores the last live
+// place: all places before it are live. For content it stores eight bytes of the hash: dead
+// content that shares them with live content is kept, which is harmless.
 type liveSet struct {
-	until uint64 // what came with later commits lives
+	until uint64 // everything in later commits is live
 
 	runs        map[structure.RunID]liveRun
-	contents    hashSet // blocks, erased ones too, and chunks
+	contents    hashSet // blocks (including erased ones) and chunks
 	threads     map[structure.ThreadID]struct{}
 	contexts    map[structure.ContextID]struct{}
 	sets        map[structure.SpanSetID]struct{}
 	checkpoints map[structure.CheckpointID]struct{}
 	summaries   map[structure.SummaryID]struct{}
-	values      hashSet // of the index keys of records of values
+	values      hashSet // of the index keys of value records
 
-	// reflog has the commit of the first entry that a context has: others may be left
-	// in the journal by a collection that did not come to its end. cutReflog has, for
-	// contexts that lose entries, the commit of the last that goes.
+	// reflog has the commit of each context's first entry; an interrupted collection may have
+	// left earlier ones in the journal. cutReflog has the commit of the last entry that a
+	// context loses.
 	reflog    map[structure.ContextID]uint64
 	cutReflog map[structure.ContextID]uint64
-	// deletedThreads and deletedContexts have the commit in which something was last
-	// deleted whose id is in use again: what came before is of its past life.
+	// deletedThreads and deletedContexts have the last commit that deleted an id that is in
+	// use again: records before it belong to the deleted thread or context.
 	deletedThreads  map[structure.ThreadID]uint64
 	deletedContexts map[structure.ContextID]uint64
-	// erased are the blocks that are. Of those that ever were, stored has the commit with the
-	// record that counts: the last.
+	// erased has the blocks that are erased now. stored has the commit with the last
+	// record of each block that was ever erased.
 	erased map[content.ID]struct{}
 	stored map[content.ID]uint64
 
-	// deadRuns has where runs begin that are not live.
+	// deadRuns has the parents of runs that are not live.
 	deadRuns map[structure.RunID]structure.SpanRef
 }
 
-// liveRun is how far a run is live, and its last place if that is further.
+// liveRun has the last live place of a run, and its last place if that is later.
 type liveRun struct{ live, end uint64 }
 
 func newLiveSet() *liveSet {
@@ -69,10 +69,10 @@ func has[K comparable, V any](m map[K]V, k K) bool {
 	return ok
 }
 
-// span reports whether a span lives; the empty position does.
+// span reports whether a span is live; the empty position is.
 func (l *liveSet) span(r structure.SpanRef) bool { return r.IsZero() || r.Seq <= l.runs[r.Run].live }
 
-// hash is what the set knows content by.
+// hash returns the part of an id that the set stores.
 func hash(id []byte) uint64 { return binary.LittleEndian.Uint64(id) }
 
 func (l *liveSet) block(id content.ID) bool     { return l.contents.has(hash(id[:])) }
@@ -91,19 +91,20 @@ func (l *liveSet) clamp(r structure.SpanRef) structure.SpanRef {
 	return r
 }
 
-// hashSet is a set of hashes in an open table: 8 bytes for each and as much room
-// again at most. The zero value is an empty set.
+// hashSet is a set of hashes in an open-addressing table: 8 bytes per hash, and at most as
+// much again. The zero value is an empty set.
 type hashSet struct {
-	table []uint64 // a power of two of them; 0 is an empty place
+	table []uint64 // the length is a power of two; 0 is an empty slot
 	seed  maphash.Seed
 	n     int
 	zero  bool
 }
 
-const leastHashes = 1 << 10
+const minHashes = 1 << 10
 
-// spread returns where to look for a hash. Hashes that are read from a file may have been chosen to meet in one place, and
-// those of another set come in the order of its table, which in this one would make long runs.
+// spread returns where to look for a hash. The seed is random, because hashes from a file may
+// be crafted to collide, and hashes from another set come in the order of its table, which
+// would cluster here.
 func (s *hashSet) spread(h uint64) uint64 { return maphash.Comparable(s.seed, h) }
 
 func (s *hashSet) has(h uint64) bool {
@@ -135,7 +136,7 @@ func (s *hashSet) add(h uint64) bool {
 	if s.n >= len(s.table)*3/4 {
 		old := s.table
 		s.seed = maphash.MakeSeed()
-		s.table = make([]uint64, max(leastHashes, 2*len(old)))
+		s.table = make([]uint64, max(minHashes, 2*len(old)))
 		for _, h := range old {
 			if h != 0 {
 				s.put(h)
@@ -147,7 +148,7 @@ func (s *hashSet) add(h uint64) bool {
 	return true
 }
 
-// addAll adds what one set has and another has not.
+// addAll adds the hashes of one set that another does not have.
 func (s *hashSet) addAll(of, without *hashSet) {
 	for h := range of.all() {
 		if !without.has(h) {
@@ -164,7 +165,7 @@ func (s *hashSet) len() uint64 {
 	return n
 }
 
-// all yields the hashes in no order that means anything.
+// all yields the hashes in undefined order.
 func (s *hashSet) all() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		if s.zero && !yield(0) {

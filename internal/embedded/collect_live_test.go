@@ -22,7 +22,7 @@ func TestHashSet(t *testing.T) {
 		hashes := rapid.SliceOf(rapid.OneOf(rapid.Uint64Range(0, 40), rapid.Uint64())).Draw(t, "hashes")
 		for range rapid.IntRange(0, 3).Draw(t, "growth") {
 			for range 2000 {
-				hashes = append(hashes, rand.Uint64()&^1023) // which meet in the table
+				hashes = append(hashes, rand.Uint64()&^1023) // these collide in the table
 			}
 		}
 		for i, h := range hashes {
@@ -46,7 +46,7 @@ func TestHashSet(t *testing.T) {
 	})
 }
 
-// What was filtered is not changed by the same filter, and encodes.
+// Filtering is idempotent, and the result can be encoded.
 func TestFilterTwice(t *testing.T) {
 	s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(3, 3)))
 	defer s.close()

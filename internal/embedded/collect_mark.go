@@ -13,33 +13,34 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// marker finds out what lives: first from the index what histories can be
-// reached, then in one pass over the journal what content they use. What commits
-// bring meanwhile is followed until writing is held for a moment.
+// marker finds what is live: first the reachable histories from the index, then their
+// content in one pass over the journal. It then follows the commits that arrived
+// meanwhile, the last of them with writes blocked.
 type marker struct {
 	ctx    context.Context
 	engine *Engine
-	view   view // of the state that roots were taken from
+	view   view // of the state that roots were read from
 	live   *liveSet
 	opt    backend.CollectOptions
 
-	// inherits says that contexts have values. Of those, inherited are the ones that were
-	// marked because forks inherit them, by where they are read.
+	// inherits reports whether contexts have values. inherited has the positions in
+	// contexts at which inherited values were marked.
 	inherits  bool
 	inherited map[inherited]struct{}
-	runs      map[structure.RunID]structure.RunInfo // that were looked up
+	runs      map[structure.RunID]structure.RunInfo // cached
 
-	// trees are the bodies that were cut; once scanned, those that live are walked.
+	// trees has the roots of chunked bodies; after the scan, the trees of live ones are
+	// walked.
 	trees   map[content.ID]content.Root
 	scanned bool
-	// revived are stretches of runs that were found to be live after the pass.
+	// revived has spans that were found live after the scan.
 	revived []revival
-	// young and youngChunks were stored lately; left are those of them that are used
-	// by what is dead.
-	young, youngChunks, left hashSet
+	// young and youngChunks were stored within KeepUnused. left has those that something
+	// dead uses.
+	young, youngChunks, usedByDead hashSet
 }
 
-// revival is the spans of a run behind one place and up to another.
+// revival is the spans of a run after one place and up to another.
 type revival struct {
 	run         structure.RunID
 	after, last uint64
@@ -52,7 +53,7 @@ func newMarker(ctx context.Context, v view, o backend.CollectOptions) *marker {
 	}
 }
 
-// span marks a span and the history that ends there.
+// span marks a span and its history.
 func (m *marker) span(r structure.SpanRef) error {
 	for !r.IsZero() {
 		was, seen := m.live.runs[r.Run]
@@ -91,7 +92,7 @@ func (m *marker) spans(refs ...structure.SpanRef) error {
 	return nil
 }
 
-// roots marks all that is reached from what has a name or an id of its own.
+// roots marks everything that can be reached by a name or an id.
 func (m *marker) roots() error {
 	m.live.until = m.view.Index.State().Number
 	if err := m.values(); err != nil {
@@ -125,7 +126,7 @@ func (m *marker) threadRoot(e index.Entry) error {
 	return m.kept(t)
 }
 
-// kept marks the runs of a thread that keeps them all.
+// kept marks all runs of a thread with Keeps set.
 func (m *marker) kept(t *structure.Thread) error {
 	if !t.Keeps {
 		return nil
@@ -179,7 +180,8 @@ func (m *marker) checkpointRoot(e index.Entry) error {
 	return m.span(c.Span)
 }
 
-// summaryRoot marks what a summary stands for: it can be asked for in full.
+// summaryRoot marks the content and range of a summary: readers can ask for the full
+// range.
 func (m *marker) summaryRoot(e index.Entry) error {
 	s, err := keys.Record[*structure.Summary](structure.KindSummary, e.Value, "")
 	if err != nil {
@@ -216,7 +218,7 @@ func (m *marker) erasedRoot(e index.Entry) error {
 	return nil
 }
 
-// set marks a span set and the position that it is at.
+// set marks a span set and its position.
 func (m *marker) set(id structure.SpanSetID) error {
 	if has(m.live.sets, id) {
 		return nil
@@ -229,7 +231,7 @@ func (m *marker) set(id structure.SpanSetID) error {
 	return m.span(s.Parent)
 }
 
-// alternatives marks the sets of live spans, which may bring others to life.
+// alternatives marks the sets of live spans. Their positions may make more spans live.
 func (m *marker) alternatives() error {
 	prefix := keys.Of(keys.TableAlternative)
 	for again := true; again; {
@@ -258,7 +260,7 @@ func (m *marker) alternatives() error {
 	return nil
 }
 
-// content marks a block and, once it is known which are trees, what it consists of.
+// content marks a block and, once all trees are known, its chunks.
 func (m *marker) content(id content.ID) error {
 	if m.live.contents.add(hash(id[:])) && m.scanned {
 		return m.tree(id)
@@ -266,8 +268,7 @@ func (m *marker) content(id content.ID) error {
 	return nil
 }
 
-// tree marks the chunks of a block that was cut. A block whose chunks are not all
-// there is as it is.
+// tree marks the chunks of a chunked block, as far as they exist.
 func (m *marker) tree(id content.ID) error {
 	root, ok := m.trees[id]
 	if !ok || has(m.live.erased, id) {

@@ -17,37 +17,41 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A collection is pending from when its live set is in a file beside the journal until nothing that is dead is left in the
-// journal. While it is, the journal counts as if it had been filtered: the index is built through the filter, readers see
-// nothing that is dead, and the barrier keeps new commits from building on it. So a crash leaves the store as it was before
-// the collection, or as it is after it.
+// A collection is pending from when its live set is in a file beside the journal until no
+// dead record is left in the journal. Meanwhile the journal is read through the filter: the
+// index is built from filtered commits, readers do not see dead records, and the barrier
+// hides them from new commits. After a crash the store is therefore as before or as after
+// the collection.
 
-// pendingFile has the live set of the pending collection. It is in the journal's directory.
+// pendingFile contains the live set of the pending collection. It is in the journal's
+// directory.
 const pendingFile = "COLLECTING"
 
-// unfinished ends the name of the file while it is written.
+// unfinished is the suffix of a file that is being written.
 const unfinished = ".tmp"
 
-// searchFile is what a search index beside the journal is kept in. It follows the
-// feed and is made anew when it is opened.
+// searchFile is the file of a search index. It follows the feed and is rebuilt when it is
+// opened.
 const searchFile = "search.db"
 
-// cutSuffix ends the names of files of bytes that recovery set aside.
+// cutSuffix is the suffix of files with bytes that recovery set aside.
 const cutSuffix = ".cut"
 
-// errPending is returned for an index that is not what the journal says without what the pending collection deletes.
+// errPending is returned for an index that does not match the journal filtered by the
+// pending collection.
 var errPending = errors.New("a collection was interrupted")
 
 func (e *Engine) pendingPath() string { return filepath.Join(e.dir, journalDir, pendingFile) }
 
-// pendingEntry says which collection the index accounts for, by its last commit.
+// pendingEntry identifies the collection that the index accounts for, by its last commit.
 func pendingEntry(l *liveSet) index.Entry {
 	return index.Entry{Key: keys.Of(keys.TablePending), Value: binary.AppendUvarint(nil, l.until)}
 }
 
-// savePending makes a collection pending. An error does not mean that it is not, unless taken is false.
-func (e *Engine) savePending(l *liveSet) (taken bool, err error) {
-	if err := e.journal.Sync(l.until); err != nil { // what takes the place of a lost commit must not be filtered
+// savePending makes a collection pending. After an error it may be pending too, if maybe is
+// true.
+func (e *Engine) savePending(l *liveSet) (maybe bool, err error) {
+	if err := e.journal.Sync(l.until); err != nil { // a commit that replaces a lost one must not be filtered
 		return false, err
 	}
 	tmp := e.pendingPath() + unfinished
@@ -64,7 +68,7 @@ func (e *Engine) savePending(l *liveSet) (taken bool, err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return false, errors.Join(err, e.removeIfThere(tmp))
 	}
-	// What fails from here on may have taken effect on the disk.
+	// What fails from here on may have taken effect on disk.
 	if err := e.opt.FS.Rename(tmp, e.pendingPath()); err != nil {
 		return true, err
 	}
@@ -78,17 +82,17 @@ func (e *Engine) removeIfThere(name string) error {
 	return nil
 }
 
-// takeDown takes the barrier down when nothing that is dead is left in the journal.
-func (e *Engine) takeDown() {
+// dropBarrier drops the barrier once no dead record is left in the journal.
+func (e *Engine) dropBarrier() {
 	e.write.Lock()
 	defer e.write.Unlock()
-	e.putUp(nil)
+	e.setBarrier(nil)
 	state := e.index.State()
 	state.Counts = e.counts.Values()
 	e.index.Apply(state, []index.Entry{{Key: keys.Of(keys.TablePending)}})
 }
 
-// endPending ends the pending collection: the journal is what its filter leaves of it, and so is the index.
+// endPending ends the pending collection: journal and index are filtered.
 func (e *Engine) endPending() error {
 	if err := e.index.Checkpoint(); err != nil {
 		return err
@@ -99,8 +103,8 @@ func (e *Engine) endPending() error {
 	return e.opt.FS.SyncDir(filepath.Join(e.dir, journalDir))
 }
 
-// readPending returns the live set of the pending collection of the store in a directory, and the id of the store. Without
-// a pending collection the set is nil.
+// readPending returns the live set of the pending collection of the store in a directory,
+// and the store's id. Without a pending collection the set is nil.
 func readPending(fsys vfs.FS, dir string) (l *liveSet, store [16]byte, err error) {
 	name := filepath.Join(dir, journalDir, pendingFile)
 	f, err := fsys.Open(name)
@@ -114,13 +118,13 @@ func readPending(fsys vfs.FS, dir string) (l *liveSet, store [16]byte, err error
 	return readLiveSet(f, name)
 }
 
-// openPending puts up the barrier of the pending collection of a store that is being opened. The index must account for it,
-// or be empty.
+// openPending raises the barrier of the pending collection of a store that is being opened.
+// The index must account for the collection, or be empty.
 func (e *Engine) openPending() error {
 	live, of, err := readPending(e.opt.FS, e.dir)
 	var damage *backend.CorruptError
 	if errors.As(err, &damage) {
-		damage.What += "; without the file, what the collection has not yet deleted is there again"
+		damage.What += "; without the file, records that the collection has not yet deleted reappear"
 	} else if live != nil && of != e.journal.StoreID() {
 		err = &backend.CorruptError{File: e.pendingPath(), What: "belongs to another store"}
 	} else if live != nil && live.until > e.journal.Last() && e.damage == nil {
@@ -163,13 +167,13 @@ func (e *Engine) openPending() error {
 		e.index.Apply(state, []index.Entry{entry})
 	}
 	b := newBarrier(live)
-	e.putUp(b)
+	e.setBarrier(b)
 	e.collected.Store(true)
 	e.collecting.done = true
 	return e.passBefore(b, state.Number)
 }
 
-// passBefore lets pass the barrier what came after it was put up and is in the index.
+// passBefore adds to the barrier the commits after it that are in the index.
 func (e *Engine) passBefore(b *barrier, last uint64) error {
 	for f, err := range e.journal.Frames(e.journal.Find(b.live.until + 1)) {
 		if err != nil {
@@ -185,20 +189,20 @@ func (e *Engine) passBefore(b *barrier, last uint64) error {
 		if err != nil {
 			return err
 		}
-		b.passed(c.Commit)
+		b.noteLater(c.Commit)
 	}
 	return nil
 }
 
-// finishPending does what an earlier collection left to do.
+// finishPending finishes an interrupted collection.
 func (c *collection) finishPending() error {
 	e := c.engine
 	if c.barrier = e.barrier.Load(); c.barrier == nil {
 		return nil
 	}
 	c.live = c.barrier.live
-	if !e.collecting.done { // it failed before it had changed the index
-		if _, err := e.savePending(c.live); err != nil { // that may be what failed
+	if !e.collecting.done { // it failed before it changed the index
+		if _, err := e.savePending(c.live); err != nil { // possibly in this step
 			return err
 		}
 		is := e.latest()
@@ -214,9 +218,9 @@ func (c *collection) finishPending() error {
 	return c.sweep()
 }
 
-// removeFollowers removes the files that may hold what was collected and that the
-// store does not need, and returns their paths in the store's directory: bytes that
-// recovery set aside, a search index, and the index from before a repair.
+// removeFollowers removes files that may contain collected data and that the store does not
+// need: bytes that recovery set aside, a search index, and the index from before a repair.
+// It returns their paths in the store's directory.
 func (e *Engine) removeFollowers() (removed []string, err error) {
 	names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir))
 	if err != nil {

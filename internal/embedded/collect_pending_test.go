@@ -53,7 +53,7 @@ func decoded(t tester, b []byte) (*liveSet, [16]byte, error) {
 	return readLiveSet(f, "set")
 }
 
-// requireEqualSets compares live sets whose tables of hashes may have another order.
+// requireEqualSets compares live sets; the order in their hash tables may differ.
 func requireEqualSets(t tester, want, is *liveSet) {
 	t.Helper()
 	want, is = new(*want), new(*is)
@@ -123,7 +123,7 @@ func TestLiveSetReadsBack(t *testing.T) {
 	})
 }
 
-// Any bytes are read as a live set or refused, behind a checksum that is right too.
+// Any bytes, with a right checksum or not, are read as a live set or refused.
 func FuzzReadLiveSet(f *testing.F) {
 	l := newLiveSet()
 	l.runs[structure.RunID{1}] = liveRun{1, 2}
@@ -180,8 +180,8 @@ func TestLiveSetGolden(t *testing.T) {
 	require.Equal(t, crc32.Checksum(b[:len(b)-4], castagnoli), binary.LittleEndian.Uint32(b[len(b)-4:]))
 }
 
-// pendingStore returns a closed store, packed or not, of which a collection is pending that has swept nothing, with what
-// it answers.
+// pendingStore returns a closed store, packed or not, with a pending collection that has
+// swept nothing, and the answers of the store.
 func pendingStore(t *testing.T, seed uint64) (*collectStore, backendtest.Facts) {
 	t.Helper()
 	s := newCollectStore(t, filepath.Join(t.TempDir(), "store"), rand.New(rand.NewPCG(seed, 9)))
@@ -202,7 +202,7 @@ func pendingStore(t *testing.T, seed uint64) (*collectStore, backendtest.Facts) 
 	return s, is
 }
 
-// Whatever is done with a store of which a collection is pending is done with the store as it is after the collection.
+// A store with a pending collection behaves as after the collection.
 func TestPendingCollection(t *testing.T) {
 	for seed := range uint64(campaign.Rounds(6)) {
 		s, want := pendingStore(t, seed)
@@ -228,9 +228,9 @@ func TestPendingCollection(t *testing.T) {
 		require.NoError(t, err)
 		would, err := e.Collect(background, backend.CollectOptions{Now: s.author.Now(), DryRun: true, KeepUnused: -1})
 		require.NoError(t, err)
-		require.Zero(t, would.Records, "what is pending was collected already")
+		require.Zero(t, would.Records, "the pending collection counts as done")
 		require.NoError(t, e.Close())
-		if seed%3 < 2 { // a small dense store keeps no index
+		if seed%3 < 2 { // a small dense store has no index
 			require.Empty(t, log)
 		}
 		restored = filepath.Join(t.TempDir(), "restored")
@@ -255,7 +255,7 @@ func TestPendingCollection(t *testing.T) {
 	}
 }
 
-// requireDeadGone requires content that is not in the state to be in no commit.
+// requireDeadGone requires that no commit contains content that is not in the state.
 func requireDeadGone(t *testing.T, s *collectStore) {
 	t.Helper()
 	e := reopen(t, s.dir, Options{ReadOnly: true})
@@ -270,7 +270,7 @@ func requireDeadGone(t *testing.T, s *collectStore) {
 	require.NoError(t, e.Close())
 }
 
-// A collection does not filter commits that take the place of others, which power loss took.
+// A collection does not filter commits that replace commits lost in a power failure.
 func TestPendingCollectionComesAfterItsCommits(t *testing.T) {
 	disk := crashfs.New()
 	s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(5, 9)))
@@ -295,7 +295,7 @@ func TestPendingCollectionComesAfterItsCommits(t *testing.T) {
 	s.close()
 }
 
-// A salvage has nothing of what a pending collection deletes.
+// A salvage restores nothing that a pending collection deletes.
 func TestSalvageOfAPendingCollection(t *testing.T) {
 	for seed := range uint64(campaign.Rounds(3)) {
 		s, _ := pendingStore(t, seed)
@@ -315,7 +315,7 @@ func TestSalvageOfAPendingCollection(t *testing.T) {
 	}
 }
 
-// A damaged list of what lives is found, and keeps the store from being opened for writing.
+// A damaged live set is detected and prevents opening for writing.
 func TestDamagedPendingCollection(t *testing.T) {
 	s, _ := pendingStore(t, 0)
 	path := filepath.Join(s.dir, journalDir, pendingFile)
@@ -355,15 +355,15 @@ func TestDamagedPendingCollection(t *testing.T) {
 	s.open()
 	s.check()
 	s.verify()
-	require.NoError(t, os.Remove(path)) // by somebody
+	require.NoError(t, os.Remove(path)) // by the user
 	s.close()
 	s.open()
 	s.verify()
 	s.close()
 }
 
-// A collection that fails before it changed the index, or when it had, is finished by the next one, also when that keeps
-// more.
+// The next collection finishes one that failed before or after it changed the index, also if
+// it keeps more.
 func TestCollectAfterFailedPrune(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(2, 9)))
@@ -389,13 +389,13 @@ func TestCollectAfterFailedPrune(t *testing.T) {
 		s.collectAs(o)
 		s.check()
 		s.verify()
-		s.anew()
+		s.rebuildIndex()
 		s.check()
 		s.close()
 	}
 }
 
-// Many hashes are read in the order of the table that they were written from, in time that grows with their number.
+// Reading many hashes in the order of another table takes linear time.
 func TestLargeLiveSetReadsBack(t *testing.T) {
 	l, random := newLiveSet(), rand.New(rand.NewPCG(4, 9))
 	for range 300_000 {

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// scan passes over the journal up to the state: of the spans that live it marks
-// the content, and it notes what was ever deleted.
+// scan reads the journal up to the state. It marks the content of live spans, and notes
+// all deletions.
 func (m *marker) scan(progress func(int64) error) error {
 	for f, err := range m.view.commits(m.live.until) {
 		if err != nil {
@@ -59,11 +59,12 @@ func (m *marker) scanRecord(c *structure.Commit, r structure.Record) error {
 	case *structure.Span:
 		return m.scanSpan(r)
 	case *structure.Summary:
-		m.leave(r.Content)
+		m.noteDeadUse(r.Content)
 	case *structure.Value:
-		m.leave(r.Content)
+		m.noteDeadUse(r.Content)
 	case *structure.Reflog:
-		// An undo must not pass over an entry that is missing, so those before it go too.
+		// An undo must not skip a missing entry, so the entries before it are removed
+		// too.
 		if has(m.live.contexts, r.Context) && !(m.live.span(r.From) && m.live.span(r.To)) {
 			m.live.cutReflog[r.Context] = c.Number
 		}
@@ -84,7 +85,7 @@ func (m *marker) scanSpan(s *structure.Span) error {
 	for i := range s.Usages {
 		for _, id := range s.Usages[i].Named(named[:0]) {
 			if !lives {
-				m.leave(*id)
+				m.noteDeadUse(*id)
 			} else if err := m.content(*id); err != nil {
 				return err
 			}
@@ -93,10 +94,10 @@ func (m *marker) scanSpan(s *structure.Span) error {
 	return nil
 }
 
-// leave notes that content is used by what is dead, or may be.
-func (m *marker) leave(id content.ID) {
+// noteDeadUse records that something that is dead, or may be dead, uses content.
+func (m *marker) noteDeadUse(id content.ID) {
 	if h := hash(id[:]); m.young.has(h) {
-		m.left.add(h)
+		m.usedByDead.add(h)
 	}
 }
 
@@ -119,14 +120,14 @@ func (m *marker) isYoung(c *structure.Commit) bool {
 	return m.opt.KeepUnused > 0 && c.Time.After(m.before(m.opt.KeepUnused))
 }
 
-// unused marks the content that was stored lately and that nothing used: somebody
-// may be about to. Chunks of which no block is there yet are such content; those
-// of blocks that are erased, or were used and are not live any more, are not.
+// unused marks recently stored content that nothing used yet: a caller may be about to
+// use it. This includes chunks without a block, but not the chunks of blocks that are
+// erased, or that were used and are now dead.
 func (m *marker) unused() error {
 	var used hashSet
 	for id, root := range m.trees {
 		h := hash(id[:])
-		if m.youngChunks.n == 0 || !has(m.live.erased, id) && (!m.left.has(h) || m.live.contents.has(h)) {
+		if m.youngChunks.n == 0 || !has(m.live.erased, id) && (!m.usedByDead.has(h) || m.live.contents.has(h)) {
 			continue
 		}
 		err := content.Walk(m.ctx, root, m.view.Chunks, func(k content.Key, _ bool) error {
@@ -137,13 +138,14 @@ func (m *marker) unused() error {
 			return err
 		}
 	}
-	m.live.contents.addAll(&m.young, &m.left)
+	m.live.contents.addAll(&m.young, &m.usedByDead)
 	m.live.contents.addAll(&m.youngChunks, &used)
-	m.young, m.youngChunks, m.left = hashSet{}, hashSet{}, hashSet{}
+	m.young, m.youngChunks, m.usedByDead = hashSet{}, hashSet{}, hashSet{}
 	return nil
 }
 
-// findStored finds where the blocks stand that were erased at any time.
+// findStored finds the commits that have the last records of the blocks that were ever
+// erased.
 func (m *marker) findStored() error {
 	r := m.view.Commits.NewReader()
 	for id := range m.live.stored {

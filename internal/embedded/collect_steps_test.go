@@ -16,22 +16,22 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// begin starts a collection whose steps the test takes.
+// begin starts a collection whose steps the test runs one by one.
 func (s *collectStore) begin() *collection {
 	c := &collection{ctx: background, engine: s.engine, opt: backend.CollectOptions{Now: s.author.Now(), KeepUnused: -1}}
 	c.setDefaults()
 	return c
 }
 
-// keep takes out of the model what a live set has not.
+// keep removes from the model everything that is not in a live set.
 func (s *collectStore) keep(l *liveSet) {
 	s.state.Keep(backendtest.Kept{
 		Span: l.span, Set: func(id structure.SpanSetID) bool { return has(l.sets, id) }, Block: l.block, Chunk: l.chunk, Value: l.value,
 	})
 }
 
-// Commits come between the steps of a collection: some bring back what was found
-// dead, as long as they may.
+// Commits between the steps of a collection may revive dead records until the barrier is
+// raised.
 func TestCollectStepByStep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newCollectStore(rt, t.TempDir(), backendtest.Drawn{T: rt})
@@ -66,14 +66,14 @@ func TestCollectStepByStep(t *testing.T) {
 			s.check()
 			s.verify()
 		}
-		s.anew()
+		s.rebuildIndex()
 		s.check()
 		s.verify()
 	})
 }
 
-// What is dead cannot be built on from the moment that the barrier is up, and what
-// comes in its place stays.
+// Once the barrier is raised, commits cannot refer to dead records, and records that
+// replace them stay.
 func TestBarrier(t *testing.T) {
 	s := newCollectStore(t, t.TempDir(), nil)
 	defer s.close()
@@ -115,8 +115,8 @@ func TestBarrier(t *testing.T) {
 		"move there":                          {backend.ErrNotFound, []structure.Record{tip(at(run, 2))}},
 		"use its content":                     {backend.ErrNotFound, []structure.Record{&structure.Run{ID: usesDead.Ref.Run}, usesDead}},
 		"erase its content":                   {backend.ErrNotFound, []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: dead.ID}}},
-		"go on behind it":                     {backend.ErrConflict, []structure.Record{alive, span(at(run, 3), text("x"))}},
-		"take its place":                      {backend.ErrConflict, []structure.Record{alive, span(at(run, 2), text("x"))}},
+		"continue after it":                   {backend.ErrConflict, []structure.Record{alive, span(at(run, 3), text("x"))}},
+		"replace it":                          {backend.ErrConflict, []structure.Record{alive, span(at(run, 2), text("x"))}},
 		"begin in its run":                    {backend.ErrConflict, []structure.Record{text("x"), span(at(other, 1), text("x"))}},
 		"begin a run behind it":               {backend.ErrNotFound, []structure.Record{&structure.Run{ID: structure.DeriveID[structure.RunID]("new"), Parent: at(run, 2)}}},
 		"offer alternatives":                  {backend.ErrNotFound, []structure.Record{&structure.SpanSet{ID: structure.DeriveID[structure.SpanSetID]("new"), Parent: at(run, 2)}}},
@@ -129,7 +129,7 @@ func TestBarrier(t *testing.T) {
 	} {
 		require.ErrorIs(t, apply(refused.records...), refused.err, name)
 	}
-	// The same bytes are stored again, and its source id is free.
+	// The same bytes can be stored again, and the source id is free.
 	third := usesDead.Ref.Run
 	receipt, err := s.engine.Apply(background, &structure.Commit{Records: []structure.Record{
 		&structure.Run{ID: third, Parent: at(run, 1), Home: home}, alive, dead, chunk, usesDead, tip(usesDead.Ref),
@@ -139,7 +139,7 @@ func TestBarrier(t *testing.T) {
 	require.Zero(t, receipt.KnownChunks)
 	require.NoError(t, c.prune(is))
 	is.Close()
-	require.NoError(t, apply(&structure.Run{ID: other}, &structure.SpanSet{ID: set}), "the index has nothing more of what had the ids")
+	require.NoError(t, apply(&structure.Run{ID: other}, &structure.SpanSet{ID: set}), "the index has no entries of the former owners of the ids")
 	s.verify()
 	require.NoError(t, c.sweep())
 	for range 2 {
@@ -153,11 +153,11 @@ func TestBarrier(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrNotFound)
 		require.ErrorIs(t, apply(text("x"), span(at(run, 2), text("x"))), backend.ErrConflict)
 		s.verify()
-		s.anew()
+		s.rebuildIndex()
 	}
 }
 
-// pend leaves a collection pending that nothing was swept of.
+// pend leaves a pending collection that has swept nothing.
 func (s *collectStore) pend() {
 	s.t.Helper()
 	c := s.begin()
@@ -169,7 +169,8 @@ func (s *collectStore) pend() {
 	s.modelCollects(c.opt)
 }
 
-// What may hold deleted data goes also when a collection was killed before it got there.
+// Files that may contain deleted data are removed even if a collection was killed before
+// it removed them.
 func TestInterruptedCollectionLeavesNoCopies(t *testing.T) {
 	s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(1, 1)))
 	s.commit()
@@ -187,8 +188,9 @@ func TestInterruptedCollectionLeavesNoCopies(t *testing.T) {
 	s.close()
 }
 
-// A message that comes while a collection takes a later one is the last one then.
-func TestLastMessageMeanwhile(t *testing.T) {
+// A message that arrives while a collection deletes a later one becomes the last
+// message.
+func TestLastMessageDuringCollect(t *testing.T) {
 	s := newCollectStore(t, t.TempDir(), nil)
 	defer s.close()
 	th := &structure.Thread{ID: structure.DeriveID[structure.ThreadID]("t")}
@@ -235,8 +237,9 @@ func TestLastMessageMeanwhile(t *testing.T) {
 	s.verify()
 }
 
-// A collection ends early when commits passed its barrier already: what was dead is dead, and they are there.
-func TestCollectEndsBehindTheBarrier(t *testing.T) {
+// A collection ends early although commits came after its barrier: dead records stay
+// dead, and the new commits exist.
+func TestCollectEndsAfterTheBarrier(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newCollectStore(rt, t.TempDir(), backendtest.Drawn{T: rt})
 		defer func() { s.close() }()
@@ -255,7 +258,7 @@ func TestCollectEndsBehindTheBarrier(t *testing.T) {
 		s.verify()
 		switch rapid.IntRange(0, 2).Draw(rt, "then") {
 		case 0:
-			s.anew()
+			s.rebuildIndex()
 			s.check()
 		case 1:
 			s.close()
@@ -266,7 +269,7 @@ func TestCollectEndsBehindTheBarrier(t *testing.T) {
 		s.collectRest()
 		s.check()
 		s.verify()
-		s.anew()
+		s.rebuildIndex()
 		s.check()
 	})
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// collectStore is an engine beside a model that is collected by other means.
+// collectStore is an engine with a model, which has its own implementation of
+// collection.
 type collectStore struct {
 	t      tester
 	dir    string
@@ -27,7 +28,7 @@ type collectStore struct {
 	author *backendtest.Author
 	state  *backendtest.Model
 	ever   []*structure.Commit
-	pinned *catalog // released when a test fails half way
+	pinned *catalog // released when a test fails early
 }
 
 func newCollectStore(t tester, dir string, choose backendtest.Chooser) *collectStore {
@@ -64,8 +65,7 @@ func (s *collectStore) commit() {
 	require.Equal(s.t, s.state.Number(), receipt.Number)
 }
 
-// collectOptions keeps reflog entries for as long as some commits take, and
-// nothing that is not used.
+// collectOptions keeps reflog entries for keep commits, and nothing unused.
 func (s *collectStore) collectOptions(keep int) backend.CollectOptions {
 	return backend.CollectOptions{Now: s.author.Now(), KeepReflog: time.Duration(keep)*time.Millisecond - 1, KeepUnused: -1}
 }
@@ -83,7 +83,7 @@ func (s *collectStore) collect(keep int) backend.CollectReport {
 	return did
 }
 
-// collectRest does what an interrupted collection left to do.
+// collectRest finishes an interrupted collection.
 func (s *collectStore) collectRest() {
 	s.t.Helper()
 	s.collectAs(s.collectOptions(0))
@@ -121,8 +121,8 @@ func (s *collectStore) verify() {
 	require.Empty(s.t, complaints(s.t, s.engine))
 }
 
-// anew makes the index anew from the journal.
-func (s *collectStore) anew() {
+// rebuildIndex rebuilds the index from the journal.
+func (s *collectStore) rebuildIndex() {
 	s.t.Helper()
 	s.close()
 	if err := os.Remove(filepath.Join(s.dir, indexFile)); !errors.Is(err, os.ErrNotExist) { // a small dense store has none
@@ -150,7 +150,7 @@ func (s *collectStore) steps(t *rapid.T, n int) {
 			s.check()
 			s.verify()
 		case 1:
-			s.anew()
+			s.rebuildIndex()
 			s.check()
 		case 2:
 			s.close()
@@ -166,7 +166,7 @@ func (s *collectStore) steps(t *rapid.T, n int) {
 	s.verify()
 }
 
-// TestCollectLongRandom is the same, longer and cheaper.
+// TestCollectLongRandom is the same with longer and cheaper rounds.
 func TestCollectLongRandom(t *testing.T) {
 	for seed := range uint64(campaign.Rounds(2)) {
 		s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(seed, 0)))
@@ -177,14 +177,14 @@ func TestCollectLongRandom(t *testing.T) {
 			s.collect(int(seed) * 10)
 			s.check()
 			s.verify()
-			s.anew()
+			s.rebuildIndex()
 			s.check()
 		}
 		s.close()
 	}
 }
 
-// Content that was erased stays known as that, also when it is all that a store has.
+// Erased content stays known as erased, even if the store has nothing else.
 func TestErasedStaysKnown(t *testing.T) {
 	dir := t.TempDir()
 	e := reopen(t, dir, Options{})

@@ -11,17 +11,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Of what was said of a value these live: the latest; what is younger than the reflog is
-// kept, and the one before that; and of a context's values the one that is inherited by a
-// fork, or would be if the fork and those between had none.
+// These records of a value are live: the latest; those younger than KeepReflog and the one
+// before them; and, for a context's values, those that a fork inherits, or would inherit if
+// it and the contexts between had none.
 
-// inherited is a context whose values are read as of a position.
+// inherited is a context and the position as of which its values are read.
 type inherited struct {
 	context structure.ContextID
 	at      structure.SpanRef
 }
 
-// hashValue is what the live set knows a record of a value by.
+// hashValue returns the hash under which the live set stores a value record.
 func hashValue(key []byte) uint64 {
 	sum := sha256.Sum256(key)
 	return hash(sum[:])
@@ -31,7 +31,7 @@ func (l *liveSet) value(key structure.ValueKey, commit uint64) bool {
 	return l.values.has(hashValue(keys.Value(key, commit)))
 }
 
-// keepValue marks the record of a value under a key of the index.
+// keepValue marks the value record under an index key.
 func (m *marker) keepValue(key []byte, v *structure.Value) error {
 	m.live.values.add(hashValue(key))
 	if v.Content.IsZero() {
@@ -40,10 +40,10 @@ func (m *marker) keepValue(key []byte, v *structure.Value) error {
 	return m.content(v.Content)
 }
 
-// values marks values, the latest record of each first.
+// values marks value records, the latest of each value first.
 func (m *marker) values() error {
-	var history []byte // prefix of the keys of the value at hand
-	settled := false   // the rest of them is old and was replaced before that
+	var history []byte // key prefix of the current value
+	settled := false   // the remaining records of the value are old and were replaced earlier
 	for e, err := range m.view.Entries(m.ctx, keys.Of(keys.TableValue)) {
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (m *marker) values() error {
 	return nil
 }
 
-// inherit marks the values that a context inherits from its parent and those above.
+// inherit marks the values that a context inherits from its ancestors.
 func (m *marker) inherit(c *structure.Context) error {
 	if !m.inherits {
 		return nil
@@ -125,7 +125,7 @@ func (m *marker) keepInForce(e index.Entry, at structure.SpanRef) (bool, error) 
 	return true, m.keepValue(e.Key, &v.Value)
 }
 
-// run looks a run up, once.
+// run looks up a run, with a cache.
 func (m *marker) run(id structure.RunID) (structure.RunInfo, error) {
 	if run, ok := m.runs[id]; ok {
 		return run, nil
@@ -137,8 +137,8 @@ func (m *marker) run(id structure.RunID) (structure.RunInfo, error) {
 	return run, err
 }
 
-// valueRecord leaves of a value what is said of an owner that lives, unless it was replaced
-// and nobody needs it. A span that was seen and is dead has no place any more.
+// valueRecord keeps a value record of a live owner unless it was replaced and is no longer
+// needed. If its Seen span is dead, it is replaced by CollectedSpan.
 func (l *liveSet) valueRecord(c *structure.Commit, i int, v *structure.Value) structure.Record {
 	lives := l.value(v.ValueKey, c.Number)
 	switch v.Owner.Scope {
@@ -158,8 +158,8 @@ func (l *liveSet) valueRecord(c *structure.Commit, i int, v *structure.Value) st
 	return &own
 }
 
-// replaced finds the values of a commit that a later record of it replaces, which come
-// last first.
+// replaced finds values of a commit that a later record of the same commit replaces.
+// Records are given last to first.
 type replaced map[structure.ValueKey]struct{}
 
 func (r *replaced) is(v *structure.Value) bool {

@@ -15,8 +15,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// valueStore is a store with a thread and a context whose values change as it is said
-// something in.
+// valueStore is a store with a thread and a context whose values change between messages.
 type valueStore struct {
 	*collectStore
 	thread *structure.Thread
@@ -50,7 +49,7 @@ func (s *valueStore) at(seq uint64) (ref structure.SpanRef) {
 	return ref
 }
 
-// set sets a value of main to a block of its own, or deletes it.
+// set sets a value of main to a new block, or deletes it.
 func (s *valueStore) set(key, text string) content.ID {
 	s.t.Helper()
 	v := &structure.Value{ValueKey: structure.ValueKey{Owner: ofContext(s.main.ID), Key: key}, Seen: s.at(s.said), At: s.clock}
@@ -112,7 +111,7 @@ func (s *valueStore) collectNow(keep time.Duration) {
 	s.verify()
 }
 
-// journalHas reports whether bytes are in the journal.
+// journalHas reports whether the journal contains the bytes.
 func (s *valueStore) journalHas(text string) bool {
 	s.t.Helper()
 	names, err := filepath.Glob(filepath.Join(s.dir, journalDir, "*"))
@@ -128,9 +127,9 @@ func (s *valueStore) journalHas(text string) bool {
 	return false
 }
 
-// A collection takes values that were replaced, with their content, and leaves what forks
-// inherit, also through others and where a fork has a value of its own.
-func TestCollectLeavesWhatForksInherit(t *testing.T) {
+// A collection deletes replaced values with their content. It keeps values that forks
+// inherit, also through other forks and where a fork has its own value.
+func TestCollectKeepsValuesThatForksInherit(t *testing.T) {
 	s := newValueStore(t)
 	defer s.close()
 	v1 := s.set("k", "first secret")
@@ -168,13 +167,13 @@ func TestCollectLeavesWhatForksInherit(t *testing.T) {
 		check()
 		require.Equal(t, []content.ID{v5, v3, v2, v1}, s.history("k"))
 		require.False(t, s.journalHas("fifth secret"))
-		s.anew()
+		s.rebuildIndex()
 		s.verify()
 	}
-	// Who needs a value no more leaves it to the next collection.
+	// The next collection removes values that are no longer needed.
 	s.apply(&structure.Deletion{Subject: structure.KindContext, Context: earlier}, &structure.Deletion{Subject: structure.KindContext, Context: ofThree})
 	s.collectNow(-1)
-	require.Equal(t, []content.ID{v5, v3, v1}, s.history("k"), "three would inherit it, but for its own")
+	require.Equal(t, []content.ID{v5, v3, v1}, s.history("k"), "three would inherit it if it had none of its own")
 	require.False(t, s.journalHas("second secret"))
 	s.apply(&structure.Deletion{Subject: structure.KindThread, Thread: s.thread.ID})
 	s.collectNow(-1)
@@ -182,13 +181,13 @@ func TestCollectLeavesWhatForksInherit(t *testing.T) {
 	require.Empty(t, s.history("k"))
 }
 
-// What was in force when the reflog begins stays, and what is younger.
+// The value at the start of the reflog and the younger ones are kept.
 func TestCollectKeepsValuesAsLongAsTheReflog(t *testing.T) {
 	s := newValueStore(t)
 	defer s.close()
 	var all []content.ID
 	for i := range 6 {
-		all = append(all, s.set("k", fmt.Sprint(i))) // at its hour
+		all = append(all, s.set("k", fmt.Sprint(i))) // one per hour
 	}
 	s.collectNow(3 * time.Hour) // the last three, and the one before
 	require.Equal(t, []content.ID{all[5], all[4], all[3], all[2]}, s.history("k"))
@@ -196,11 +195,11 @@ func TestCollectKeepsValuesAsLongAsTheReflog(t *testing.T) {
 	require.Equal(t, []content.ID{all[5]}, s.history("k"))
 	s.set("k", "")
 	s.collectNow(-1)
-	require.Equal(t, []content.ID{{}}, s.history("k"), "those who follow the store have to know")
+	require.Equal(t, []content.ID{{}}, s.history("k"), "followers of the store need it")
 }
 
-// What a commit says of a value before it says something else is nobody's.
-func TestCollectTakesValuesReplacedAtOnce(t *testing.T) {
+// A value that the same commit replaces is deleted.
+func TestCollectDeletesValuesReplacedAtOnce(t *testing.T) {
 	s := newValueStore(t)
 	defer s.close()
 	key := structure.ValueKey{Owner: ofContext(s.main.ID), Key: "k"}
@@ -215,13 +214,13 @@ func TestCollectTakesValuesReplacedAtOnce(t *testing.T) {
 		require.False(t, s.journalHas("secret"))
 		require.True(t, s.journalHas("what is left"))
 		require.Equal(t, []string{`"what is left"`}, jsonOf(t, s.engine, key))
-		s.anew()
+		s.rebuildIndex()
 		s.verify()
 	}
 }
 
-// A context that is forked while a collection runs inherits what it would have.
-func TestForkMeanwhile(t *testing.T) {
+// A context that is forked during a collection inherits the same values.
+func TestForkDuringCollect(t *testing.T) {
 	s := newValueStore(t)
 	defer s.close()
 	v1 := s.set("k", "first")
@@ -242,6 +241,6 @@ func TestForkMeanwhile(t *testing.T) {
 		require.Equal(t, map[string]content.ID{"k": v1}, s.read(one))
 		require.Equal(t, []content.ID{v3, v1}, s.history("k"))
 		s.verify()
-		s.anew()
+		s.rebuildIndex()
 	}
 }

@@ -18,7 +18,8 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// ask puts every question to an engine that can be asked about the subjects of commits, of those that were lost too.
+// ask queries an engine for everything about the subjects of commits, including
+// lost ones.
 func ask(t tester, e *Engine, about []*structure.Commit) backendtest.Facts {
 	t.Helper()
 	facts := backendtest.Ask(t, e, censusOf(about))
@@ -42,7 +43,8 @@ func censusOf(about []*structure.Commit) *backendtest.Census {
 	return seen
 }
 
-// expected returns the answers that a store with the commits must give to what is asked about others.
+// expected returns the answers of a store that has the commits, to queries
+// about others.
 func expected(t tester, commits, about []*structure.Commit) backendtest.Facts {
 	t.Helper()
 	m := backendtest.ModelOf(t, commits...)
@@ -54,7 +56,7 @@ func expected(t tester, commits, about []*structure.Commit) backendtest.Facts {
 	return facts
 }
 
-// text describes a commit, but for its id, which is random.
+// text describes a commit without its id, which is random.
 func text(c *structure.Commit) string {
 	own := *c
 	own.ID = 0

@@ -19,7 +19,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
 
-// damaged is a store that was closed in good order and is damaged again and again.
+// damaged is a cleanly closed store that is damaged many times.
 type damaged struct {
 	*crashStore
 	clean     backendtest.Facts
@@ -44,8 +44,8 @@ func newDamaged(t *testing.T) *damaged {
 	return d
 }
 
-// try opens the store with an index and a journal, and reads all there is. What
-// is read is right or an error, and the damage is reported.
+// try opens the store with an index and a journal, and reads everything. Each read
+// returns the right data or an error, and the damage is reported.
 func (d *damaged) try(t *testing.T, index []byte, disk *crashfs.FS, what string, at int) {
 	require.NoError(t, os.WriteFile(d.indexPath(), index, 0o600))
 	require.NoError(t, os.WriteFile(d.indexPath()+".sums", d.indexSums, 0o600))
@@ -54,7 +54,7 @@ func (d *damaged) try(t *testing.T, index []byte, disk *crashfs.FS, what string,
 	o.Logger = logline.New(slog.LevelDebug, func(string) { reported = true })
 	e, err := Open(context.Background(), d.dir, o)
 	if err != nil {
-		if !errors.Is(err, backend.ErrNewerFormat) { // all there is to see where the version was
+		if !errors.Is(err, backend.ErrNewerFormat) { // the version was damaged
 			require.ErrorIs(t, err, backend.ErrCorrupt, "byte %d of %s", at, what)
 		}
 		return
@@ -64,10 +64,10 @@ func (d *damaged) try(t *testing.T, index []byte, disk *crashfs.FS, what string,
 	for range e.Verify(context.Background(), backend.VerifyOptions{Deep: true}) {
 		reported = true // a finding, or an error
 	}
-	require.True(t, reported, "byte %d of %s was flipped, and nobody noticed", at, what)
+	require.True(t, reported, "byte %d of %s was flipped, and nothing was reported", at, what)
 }
 
-// places returns some places in a file, or all in a campaign.
+// places returns some offsets in a file, or all in a campaign.
 func places(choose *rand.Rand, size, some int) []int {
 	all := choose.Perm(size)
 	if !campaign.Runs() {
@@ -77,7 +77,8 @@ func places(choose *rand.Rand, size, some int) []int {
 	return all
 }
 
-// flipped returns a copy of b in which a bit of one byte, or all, are others.
+// flipped returns a copy of b in which one bit, or all bits, of a byte are
+// inverted.
 func flipped(choose *rand.Rand, b []byte, at int) []byte {
 	b = slices.Clone(b)
 	b[at] ^= []byte{1 << choose.IntN(8), 0xff}[choose.IntN(2)]
@@ -106,7 +107,7 @@ func TestCrashFlippedByteOfIndex(t *testing.T) {
 	for _, at := range places(choose, len(d.index), 30) {
 		d.try(t, flipped(choose, d.index, at), d.disk.Crash(crashfs.KeepAll()), indexFile, at)
 	}
-	// Most of a small index is not in use. What is comes in the first pages.
+	// Most of a small index is unused; the used pages come first.
 	for _, at := range places(choose, min(len(d.index), 64<<10), 40) {
 		d.try(t, flipped(choose, d.index, at), d.disk.Crash(crashfs.KeepAll()), indexFile, at)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A checkpoint takes several transactions when there is much to fold. A crash
-// between them leaves an index with entries that its state does not account for.
+// A large checkpoint takes several transactions. A crash between them leaves an
+// index with entries that its state does not account for.
 func TestCrashBetweenTransactionsOfCheckpoint(t *testing.T) {
 	for seed := range uint64(campaign.Rounds(3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestCrashBetweenTransactionsOfCheckpoint(t *testing.T) {
 	}
 }
 
-// openCopy opens an index of the given bytes.
+// openCopy opens an index with the given bytes.
 func openCopy(t *testing.T, b []byte) (*index.DB, string) {
 	path := filepath.Join(t.TempDir(), indexFile)
 	require.NoError(t, os.WriteFile(path, b, 0o600))
@@ -57,8 +57,8 @@ func openCopy(t *testing.T, b []byte) (*index.DB, string) {
 	return db, path
 }
 
-// newcomers returns the entries that a checkpoint between two indexes may write
-// ahead of its last transaction, in order.
+// newcomers returns in order the entries that a checkpoint between two indexes
+// may write before its last transaction.
 func newcomers(t *testing.T, before, after []byte) (come []index.Entry) {
 	old, _ := openCopy(t, before)
 	defer old.Close()
@@ -77,7 +77,8 @@ func newcomers(t *testing.T, before, after []byte) (come []index.Entry) {
 	return come
 }
 
-// withEntries returns the index with entries of which its state knows nothing.
+// withEntries returns the index with entries added that its state does not
+// account for.
 func withEntries(t *testing.T, before []byte, entries []index.Entry) []byte {
 	db, path := openCopy(t, before)
 	db.Apply(db.State(), entries)

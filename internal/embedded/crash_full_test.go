@@ -20,8 +20,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// fillDisk lets no file grow beyond a size, as if the disk were full, and returns
-// a function that frees it again. The journals of these tests are in memory.
+// fillDisk limits the size of files, as if the disk were full, and returns a function
+// that removes the limit. The journals of these tests are in memory.
 func fillDisk(t *testing.T, size int64) (empty func()) {
 	t.Helper()
 	var before unix.Rlimit
@@ -34,14 +34,14 @@ func fillDisk(t *testing.T, size int64) (empty func()) {
 	return empty
 }
 
-// indexSize returns how long the index file is.
+// indexSize returns the size of the index file.
 func (s *crashStore) indexSize() int64 {
 	info, err := os.Stat(s.indexPath())
 	require.NoError(s.t, err)
 	return info.Size()
 }
 
-// bulk returns a commit whose index entries take some tens of kilobytes.
+// bulk returns a commit with some tens of kilobytes of index entries.
 func (s *crashStore) bulk() *structure.Commit {
 	c := &structure.Commit{Time: s.author.Now()}
 	for range 4 {
@@ -52,12 +52,12 @@ func (s *crashStore) bulk() *structure.Commit {
 	return c
 }
 
-// fullVariable is set in the process whose files can be kept small.
+// fullVariable is set in the process whose file size is limited.
 const fullVariable = "EMBEDDED_TEST_FULL"
 
-// Writes go on while the index cannot, as long as there is room in memory. The test
-// starts a process that runs it: in this one the limit would also be one on the files
-// that go test writes.
+// Writes continue while the index cannot be folded, as long as there is memory. The
+// test runs in a child process, because the limit would also apply to the files of go
+// test.
 func TestCrashIndexDiskFull(t *testing.T) {
 	if os.Getenv(fullVariable) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestCrashIndexDiskFull$", "-test.v")
@@ -81,11 +81,11 @@ func TestCrashIndexDiskFull(t *testing.T) {
 	}
 	require.ErrorContains(t, err, syscall.EFBIG.Error())
 	require.ErrorContains(t, err, "index checkpoint")
-	require.GreaterOrEqual(t, accepted, 13, "there is room for four times the overlay's size")
-	s.check() // and reads go on
+	require.GreaterOrEqual(t, accepted, 13, "the overlay may grow to four times its size")
+	s.check() // and reads work
 
 	empty()
-	for s.commit(backend.Full) != nil { // the next attempt to fold comes a second after the last
+	for s.commit(backend.Full) != nil { // the next fold is tried after a second
 		time.Sleep(50 * time.Millisecond)
 	}
 	require.NoError(t, s.checkpoint(false))
@@ -100,14 +100,14 @@ func TestCrashIndexDiskFull(t *testing.T) {
 	for range 8 {
 		require.NoError(t, s.apply(s.bulk(), backend.Full))
 	}
-	require.NoError(t, s.close(), "what was acknowledged is there; only the index is behind")
+	require.NoError(t, s.close(), "acknowledged commits are in the journal; only the index is behind")
 	empty()
 	require.NoError(t, s.open())
 	s.check()
 	require.NoError(t, s.close())
 }
 
-// A journal that cannot be synced takes no checkpoint either.
+// A journal that cannot be synced allows no checkpoint.
 func TestCrashCheckpointNeedsDurableJournal(t *testing.T) {
 	s := newCrashStore(t, t.TempDir(), rand.New(rand.NewPCG(9, 9)), crashfs.New(), Options{OverlayBytes: 1 << 20})
 	require.NoError(t, s.commit(backend.Full))

@@ -23,22 +23,22 @@ import (
 // killVariable names the store that TestKillVictim writes to.
 const killVariable = "EMBEDDED_TEST_KILL"
 
-// killOptions make a store that does much in a short life: new segments and
-// checkpoints all the time.
+// killOptions make segments and checkpoints so small that many are created in a
+// short time.
 var killOptions = Options{SegmentSize: 64 << 10, OverlayBytes: 16 << 10, SyncInterval: 3 * time.Millisecond}
 
-// commitHash tells commits apart: by all that is stored of them.
+// commitHash identifies a commit by all its stored bytes.
 func commitHash(c *structure.Commit) (content.ID, error) {
 	payload, _, err := new(structure.Encoder).Encode(c)
 	return content.Sum(payload), err
 }
 
-// TestKillVictim is the process that TestKill kills. It says which commits were
-// acknowledged.
+// TestKillVictim is the process that TestKill kills. It prints the acknowledged
+// commits.
 func TestKillVictim(t *testing.T) {
 	dir := os.Getenv(killVariable)
 	if dir == "" {
-		t.Skip("TestKill runs it in a process of its own")
+		t.Skip("TestKill runs it in a child process")
 	}
 	o := killOptions
 	e, err := Open(context.Background(), dir, o)
@@ -58,7 +58,7 @@ func TestKillVictim(t *testing.T) {
 	group.Wait()
 }
 
-// writeForEver extends a context of its own and prints what was acknowledged.
+// writeForEver extends a context and prints the acknowledged commits.
 func writeForEver(e *Engine, d backend.Durability) error {
 	in := structure.NewID[structure.ContextID]()
 	var at structure.SpanRef
@@ -69,7 +69,7 @@ func writeForEver(e *Engine, d backend.Durability) error {
 			c.Records = append(c.Records, &structure.Context{ID: in, CreatedAt: now})
 		}
 		was := at
-		if n%50 == 0 { // a fork of itself
+		if n%50 == 0 { // a fork of the context
 			run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: at}
 			c.Records, at = append(c.Records, run), structure.SpanRef{Run: run.ID}
 		}
@@ -98,8 +98,9 @@ func writeForEver(e *Engine, d backend.Durability) error {
 	}
 }
 
-// killOne runs the victim until it has acknowledged some commits, or, early, for a short time in which it starts. It
-// kills it and adds the commits that it acknowledged.
+// killOne runs the victim until it has acknowledged some commits, or with early
+// for a short time in which it starts. It kills it and adds the acknowledged
+// commits to acked.
 func killOne(t *testing.T, dir string, early bool, acked map[uint64]string) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKillVictim$")
 	cmd.Env = append(os.Environ(), killVariable+"="+dir)
@@ -116,12 +117,12 @@ func killOne(t *testing.T, dir string, early bool, acked map[uint64]string) {
 		_, err := fmt.Sscanf(lines.Text(), "commit %d %s", &number, &hash)
 		require.NoError(t, err, lines.Text())
 		require.Len(t, hash, 64)
-		require.NotContains(t, acked, number, "a number was given twice")
+		require.NotContains(t, acked, number, "a number was used twice")
 		acked[number] = hash
 		return true
 	}
 	if early {
-		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond) // any moment will do
+		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond) // at a random moment
 	} else {
 		for range 1 + rand.IntN(150) {
 			require.True(t, read(), "the victim stopped")
@@ -133,8 +134,8 @@ func killOne(t *testing.T, dir string, early bool, acked map[uint64]string) {
 	require.Error(t, cmd.Wait())
 }
 
-// A process that is killed loses nothing that it acknowledged, and what it leaves
-// opens at once.
+// A killed process loses no acknowledged commit, and its store can be opened at
+// once.
 func TestKill(t *testing.T) {
 	rounds := campaign.Rounds(20)
 	var acked map[uint64]string
@@ -156,7 +157,7 @@ func TestKill(t *testing.T) {
 	t.Logf("%d processes killed, %d commits acknowledged", rounds, total)
 }
 
-// requireAcked requires everything that was acknowledged to be there.
+// requireAcked requires all acknowledged commits to exist.
 func requireAcked(t *testing.T, dir string, acked map[uint64]string) {
 	o := killOptions
 	e, err := Open(context.Background(), dir, o)
@@ -180,7 +181,7 @@ func requireAcked(t *testing.T, dir string, acked map[uint64]string) {
 	require.NoError(t, e.Close())
 }
 
-// requireReadable requires what a commit brought to be found by its ids.
+// requireReadable requires that the contents of a commit are found by their ids.
 func requireReadable(t *testing.T, e *Engine, c *structure.Commit) {
 	for _, r := range c.Records {
 		switch r := r.(type) {

@@ -24,13 +24,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// largeVariable says how large a body TestCrashLargeBodyProcess stores.
+// largeVariable is the size of the body that TestCrashLargeBodyProcess stores.
 const largeVariable = "EMBEDDED_TEST_LARGE"
 
-// mostHeap is what a large body may take of memory, whatever its size.
-const mostHeap = 64 << 20
+// maxHeap limits the memory for storing a large body of any size.
+const maxHeap = 64 << 20
 
-// A body much larger than the memory that may be used goes in and comes out.
+// A body much larger than the memory limit can be stored and read.
 func TestCrashLargeBody(t *testing.T) {
 	campaign.Long(t)
 	size := int64(128 << 20)
@@ -45,16 +45,16 @@ func TestCrashLargeBody(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// TestCrashLargeBodyProcess is the process that TestCrashLargeBody starts, so that
-// no other test's memory counts.
+// TestCrashLargeBodyProcess runs in a child process of TestCrashLargeBody, so that
+// the memory of other tests does not count.
 func TestCrashLargeBodyProcess(t *testing.T) {
 	text := os.Getenv(largeVariable)
 	if text == "" {
-		t.Skip("TestCrashLargeBody runs it in a process of its own")
+		t.Skip("TestCrashLargeBody runs it in a child process")
 	}
 	size, err := strconv.ParseInt(text, 10, 64)
 	require.NoError(t, err)
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mostHeap * 3 / 4))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(maxHeap * 3 / 4))
 	peak := sampleHeap()
 	ctx, dir := context.Background(), t.TempDir()
 	o := Options{Durability: backend.Normal, OverlayBytes: 4 << 20}
@@ -73,12 +73,12 @@ func TestCrashLargeBodyProcess(t *testing.T) {
 	require.Equal(t, size, n)
 	require.NoError(t, e.Close())
 	most := peak()
-	require.Less(t, most, uint64(mostHeap))
+	require.Less(t, most, uint64(maxHeap))
 	fmt.Printf("%d MiB: peak heap %d MiB, %s\n", size>>20, most>>20, highWaterMark())
 }
 
-// storeLarge stores a body that is made up while it is read, a mebibyte of chunks
-// in each commit.
+// storeLarge stores a body that is generated while it is read, with one mebibyte
+// of chunks per commit.
 func storeLarge(t *testing.T, e *Engine, size int64) content.ID {
 	ctx := context.Background()
 	var chunks []structure.Record
@@ -110,8 +110,8 @@ func storeLarge(t *testing.T, e *Engine, size int64) content.ID {
 	return id
 }
 
-// sampleHeap watches the heap until the function that it returns is called, which
-// says how large it was at most.
+// sampleHeap samples the heap size until the returned function is called, which
+// returns the maximum.
 func sampleHeap() func() uint64 {
 	var most atomic.Uint64
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -135,7 +135,8 @@ func sampleHeap() func() uint64 {
 	}
 }
 
-// highWaterMark is what the system says the process took at most, where it does.
+// highWaterMark returns the peak memory of the process as reported by the system,
+// if it reports one.
 func highWaterMark() string {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

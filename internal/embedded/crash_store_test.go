@@ -20,8 +20,8 @@ import (
 
 var errDisk = errors.New("input/output error")
 
-// crashStore is an engine whose journal is on a disk that crashes, together with
-// what is known of it. The index and the lock are in a real directory.
+// crashStore is an engine whose journal is on a disk that crashes, together with a
+// model of it. The index and the lock are in a real directory.
 type crashStore struct {
 	t      tester
 	dir    string
@@ -31,11 +31,11 @@ type crashStore struct {
 	author *backendtest.Author
 
 	written []*structure.Commit // in the journal, as far as the process knows
-	refused []*structure.Commit // failed attempts at the commit after those
-	ever    []*structure.Commit // all that were attempted, lost ones too
-	acked   int                 // so many of the written survive a kill
-	durable int                 // and so many loss of power
-	saved   []byte              // an index from some time before
+	refused []*structure.Commit // failed attempts at the next commit
+	ever    []*structure.Commit // all attempts, including lost ones
+	acked   int                 // number of written commits that survive a kill
+	durable int                 // number of written commits that survive power loss
+	saved   []byte              // an earlier index
 }
 
 // newCrashStore opens a store in a new directory below room.
@@ -44,13 +44,13 @@ func newCrashStore(t tester, room string, choose backendtest.Chooser, disk *cras
 	dir, err := os.MkdirTemp(room, "store")
 	require.NoError(t, err)
 	o.FS = disk
-	o.SyncInterval = time.Hour // what is synced when is for the test to say
+	o.SyncInterval = time.Hour // the test decides when to sync
 	s := &crashStore{t: t, dir: dir, disk: disk, opt: o, author: &backendtest.Author{Chooser: choose}}
 	_ = s.open()
 	return s
 }
 
-// open opens the store, which may fail only where the disk does.
+// open opens the store. It may fail only if the disk fails.
 func (s *crashStore) open() (err error) {
 	s.t.Helper()
 	s.engine, err = Open(context.Background(), s.dir, s.opt)
@@ -59,20 +59,20 @@ func (s *crashStore) open() (err error) {
 	return err
 }
 
-// dead reports whether the power is gone.
+// dead reports whether the power is off.
 func (s *crashStore) dead() bool {
 	_, err := s.disk.List(".")
 	return errors.Is(err, crashfs.ErrCrashed)
 }
 
-// commit has the author write a commit and applies it.
+// commit applies a commit by the author.
 func (s *crashStore) commit(d backend.Durability) error {
 	s.t.Helper()
 	return s.apply(s.author.Next(backendtest.ModelOf(s.t, s.written...)), d)
 }
 
-// apply applies a commit that is valid. One that fails is not there, unless the
-// error says that it may be.
+// apply applies a valid commit. A failed commit does not exist, unless the error says
+// that it may.
 func (s *crashStore) apply(c *structure.Commit, d backend.Durability) error {
 	s.t.Helper()
 	if s.engine == nil {
@@ -113,7 +113,7 @@ func (s *crashStore) sync() error {
 	return err
 }
 
-// checkpoint folds all there is into the index file and may keep a copy of it.
+// checkpoint folds everything into the index file and may keep a copy of it.
 func (s *crashStore) checkpoint(keep bool) error {
 	s.t.Helper()
 	if s.engine == nil {
@@ -122,7 +122,7 @@ func (s *crashStore) checkpoint(keep bool) error {
 	if err := s.engine.index.Checkpoint(); err != nil {
 		return err
 	}
-	// The index may never know more than the journal.
+	// The index must never have more commits than the journal.
 	require.EqualValues(s.t, len(s.written), s.engine.journal.Durable())
 	s.acked, s.durable = len(s.written), len(s.written)
 	if keep {
@@ -139,7 +139,7 @@ func (s *crashStore) readIndex() []byte {
 	return b
 }
 
-// close ends the process in good order.
+// close closes the store cleanly.
 func (s *crashStore) close() error {
 	if s.engine == nil {
 		return errDisk
@@ -152,7 +152,7 @@ func (s *crashStore) close() error {
 	return err
 }
 
-// reopen closes the store, whether or not that goes well, and opens it again.
+// reopen closes the store, ignoring errors, and opens it again.
 func (s *crashStore) reopen() {
 	s.t.Helper()
 	if err := s.close(); err != nil {
@@ -162,7 +162,7 @@ func (s *crashStore) reopen() {
 	_ = s.open()
 }
 
-// indexAfter is what is found of the index after a crash.
+// indexAfter is the state of the index after a crash.
 type indexAfter int
 
 const (
@@ -172,8 +172,8 @@ const (
 	indexChoices
 )
 
-// crash ends the process, and with it the machine unless it was only killed,
-// opens what is left and checks it.
+// crash ends the process, and unless killed is set the machine too. It opens and
+// checks the store.
 func (s *crashStore) crash(c crashfs.Crash, killed bool, i indexAfter) {
 	s.t.Helper()
 	s.outcome(c, killed, i).become(s)
@@ -181,8 +181,8 @@ func (s *crashStore) crash(c crashfs.Crash, killed bool, i indexAfter) {
 
 func (s *crashStore) become(to *crashStore) { *to = *s }
 
-// stop ends the process, whose disk is gone. What it still does changes nothing
-// that matters: it lets go of the lock.
+// stop ends the process after its disk is gone. All that remains is to release the
+// lock.
 func (s *crashStore) stop() {
 	if s.engine != nil {
 		_ = s.engine.Close()
@@ -190,8 +190,8 @@ func (s *crashStore) stop() {
 	}
 }
 
-// outcome returns the store as one crash leaves it, opened and checked. It may be
-// called again for another outcome, once that store was stopped.
+// outcome returns the store after a crash, opened and checked. It may be called again
+// for another outcome once that store was stopped.
 func (s *crashStore) outcome(c crashfs.Crash, killed bool, i indexAfter) *crashStore {
 	s.t.Helper()
 	after := *s
@@ -206,8 +206,8 @@ func (s *crashStore) outcome(c crashfs.Crash, killed bool, i indexAfter) *crashS
 	return &after
 }
 
-// leaveIndex puts the index into the state in which a crash leaves it, and
-// returns the last commit that it knows.
+// leaveIndex puts the index into its state after a crash, and returns the last commit
+// in it.
 func (s *crashStore) leaveIndex(i indexAfter) uint64 {
 	s.t.Helper()
 	removed := os.Remove(s.indexPath() + ".sums") // not written by a process that dies
@@ -229,8 +229,8 @@ func (s *crashStore) leaveIndex(i indexAfter) uint64 {
 	return db.State().Number
 }
 
-// settle finds out which prefix of the commits survived, as many at least as the
-// index knew.
+// settle determines which prefix of the commits survived. It must contain all commits
+// of the index.
 func (s *crashStore) settle(killed bool, known uint64) {
 	s.t.Helper()
 	at, err := s.engine.Head(context.Background())
@@ -242,15 +242,15 @@ func (s *crashStore) settle(killed bool, known uint64) {
 		least = s.acked
 	}
 	require.GreaterOrEqual(s.t, int(head), least, "acknowledged commits are lost")
-	if int(head) == len(s.written)+1 && len(s.refused) > 0 { // the process died before it could take it back
+	if int(head) == len(s.written)+1 && len(s.refused) > 0 { // the process died before it could undo it
 		s.written = append(slices.Clip(s.written), s.found(head))
 	}
-	require.LessOrEqual(s.t, int(head), len(s.written), "there are commits that nobody wrote")
+	require.LessOrEqual(s.t, int(head), len(s.written), "there are commits that were never written")
 	s.written, s.refused = slices.Clip(s.written[:head]), nil
-	s.acked, s.durable = int(head), int(head) // opening makes durable what it finds
+	s.acked, s.durable = int(head), int(head) // opening makes the found commits durable
 }
 
-// found returns which of the refused commits the last one is.
+// found returns the refused commit that is the last one in the store.
 func (s *crashStore) found(number uint64) *structure.Commit {
 	s.t.Helper()
 	for c, err := range s.engine.Feed(context.Background(), backend.Cursor{Number: number - 1}) {
@@ -262,13 +262,13 @@ func (s *crashStore) found(number uint64) *structure.Commit {
 			}
 		}
 	}
-	s.t.Fatalf("commit %d is none that was attempted", number)
+	s.t.Fatalf("commit %d was never attempted", number)
 	return nil
 }
 
-// check compares whatever can be read with what should be there. Reading may begin to
-// fold the index in the background, which syncs the journal: if that is where the
-// power goes, the questions after it get errors, and nothing else that is wrong.
+// check compares everything that can be read with the model. Reading may start a fold
+// in the background, which syncs the journal: if the power fails then, later queries
+// return errors but never wrong answers.
 func (s *crashStore) check() {
 	s.t.Helper()
 	if s.engine == nil {
@@ -278,7 +278,7 @@ func (s *crashStore) check() {
 	require.Empty(s.t, is.Wrong(expected(s.t, s.written, s.ever), s.dead()))
 }
 
-// verify has the store check itself.
+// verify runs the store's verification.
 func (s *crashStore) verify() {
 	s.t.Helper()
 	require.Empty(s.t, complaints(s.t, s.engine))
@@ -293,7 +293,7 @@ func complaints(t tester, e *Engine) (found []string) {
 	return found
 }
 
-// outlive works on after a crash, and through more of them.
+// outlive uses the store after a crash, through further crashes.
 func (s *crashStore) outlive(choose *rand.Rand) {
 	s.t.Helper()
 	for range 3 {

@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
 
-// work is the same every time: commits of all kinds, synced or not, in several
-// segments, with checkpoints and reopening. It stops when the power is gone.
+// work is deterministic: commits of all kinds, synced or not, in several segments,
+// with checkpoints and reopening. It stops when the power fails.
 func work(s *crashStore) {
 	for i := range 24 {
 		if s.dead() || s.engine == nil {
@@ -39,7 +39,7 @@ func work(s *crashStore) {
 	}
 }
 
-// workOn does the work on a disk.
+// workOn runs work on a disk.
 func workOn(t *testing.T, disk *crashfs.FS) *crashStore {
 	s := newCrashStore(t, t.TempDir(), rand.New(rand.NewPCG(7, 7)), disk, Options{SegmentSize: 1, OverlayBytes: 1 << 20})
 	work(s)
@@ -77,21 +77,21 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	}
 }
 
-// keepIndex returns a function that puts the index back as it is now.
+// keepIndex returns a function that restores the index to its current state.
 func keepIndex(t *testing.T, s *crashStore) func() {
 	b, err := os.ReadFile(s.indexPath())
 	require.NoError(t, err)
 	return func() { require.NoError(t, os.WriteFile(s.indexPath(), b, 0o600)) }
 }
 
-// The disk has whatever was written up to any byte.
+// The disk has everything that was written up to any byte.
 func TestCrashAtEveryByte(t *testing.T) {
 	disk := crashfs.New()
 	s := newCrashStore(t, t.TempDir(), rand.New(rand.NewPCG(3, 3)), disk, Options{})
 	for range 3 {
 		require.NoError(t, s.commit(backend.Full))
 	}
-	require.NoError(t, s.commit(backend.Normal)) // for which the journal reserves room
+	require.NoError(t, s.commit(backend.Normal)) // so that the journal reserves space
 	require.NoError(t, s.checkpoint(true))
 	require.NoError(t, s.sync())
 	before := int(disk.UnsyncedBytes())
@@ -123,11 +123,11 @@ func TestCrashAtEveryByte(t *testing.T) {
 		after.stop()
 		putBack()
 	}
-	require.GreaterOrEqual(t, len(found), 6, "every prefix is found some time")
+	require.GreaterOrEqual(t, len(found), 6, "every prefix occurs")
 }
 
-// The power goes in the sync of a fold that began in the background while the store
-// was asked. What it still says is right.
+// The power fails in the sync of a fold that started in the background during
+// queries. All further answers are right.
 func TestCrashWhileAsked(t *testing.T) {
 	choose := rand.New(rand.NewPCG(8, 8))
 	s := newCrashStore(t, t.TempDir(), choose, crashfs.New(), Options{OverlayBytes: 1})
@@ -140,7 +140,7 @@ func TestCrashWhileAsked(t *testing.T) {
 	require.NoError(t, s.close())
 }
 
-// Anything happens, in any order.
+// Random events in random order.
 func TestCrashModel(t *testing.T) {
 	room := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -159,7 +159,7 @@ func TestCrashModel(t *testing.T) {
 		}
 		s.drawCrash(t)
 		s.disk.SetCapacity(0)
-		for range 3 { // and all is well from there on
+		for range 3 { // the store works from there on
 			require.NoError(t, s.commit(backend.Full))
 		}
 		s.verify()
@@ -169,7 +169,7 @@ func TestCrashModel(t *testing.T) {
 	})
 }
 
-// anything does one of the things that can happen to a store.
+// anything runs one random event on a store.
 func anything(t *rapid.T, s *crashStore) {
 	switch rapid.IntRange(0, 24).Draw(t, "event") {
 	case 0, 1:

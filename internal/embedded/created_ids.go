@@ -1,20 +1,20 @@
 package embedded
 
-// createdIDs knows of ids that this process created since the store was opened whether the store
-// has them, so that a new id costs no lookup. Such ids are numbers that count up (structure.Made),
-// and reach the store nearly in order: it remembers which of the last ones did.
+// createdIDs knows which ids created by this process since the store was opened are in the store,
+// so that a new id costs no lookup. Such ids are ascending numbers (structure.Made) and reach the
+// store nearly in order: only a window below the last is remembered.
 type createdIDs struct {
-	before uint64 // created before the store was opened
-	last   uint64 // the greatest that the store has
+	before uint64 // last number created before the store was opened
+	last   uint64 // the greatest in the store
 	got    [createdWindow / 64]uint64
 }
 
-// createdWindow is how many ids before the last are remembered.
+// createdWindow is the number of ids below the last that are remembered.
 const createdWindow = 1 << 12
 
 func newCreatedIDs(last uint64) createdIDs { return createdIDs{before: last, last: last} }
 
-// isNew reports that the store certainly does not have the id of a number.
+// isNew reports that the store does not have the id; false means unknown.
 func (m *createdIDs) isNew(number uint64) bool {
 	switch {
 	case number > m.last:
@@ -25,7 +25,7 @@ func (m *createdIDs) isNew(number uint64) bool {
 	return m.got[number%createdWindow/64]&(1<<(number%64)) == 0
 }
 
-// add notes that the store has the id of a number.
+// add records that the store has an id.
 func (m *createdIDs) add(number uint64) {
 	if number > m.last {
 		for n := max(m.last, number-min(number, createdWindow)) + 1; n <= number; n++ {

@@ -10,9 +10,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// What is told to be new was never added, and neither was it made before the store was
-// opened. Of the last that were made nothing is missed.
-func TestMadeIDs(t *testing.T) {
+// Ids that isNew reports were never added and were not created before the store was
+// opened. Within the window every new id is reported.
+func TestCreatedIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		opened := rapid.Uint64Range(0, 3*createdWindow).Draw(t, "opened")
 		m := newCreatedIDs(opened)
@@ -43,9 +43,9 @@ func TestMadeIDs(t *testing.T) {
 					known := added[n] || n <= opened
 					switch isNew := m.isNew(n); {
 					case isNew && known:
-						t.Fatalf("%d is there, but new", n)
+						t.Fatalf("%d was added, but is new", n)
 					case !isNew && !known && n+createdWindow > last:
-						t.Fatalf("%d is not there, but not new", n)
+						t.Fatalf("%d was not added, but is not new", n)
 					}
 				}
 			},
@@ -53,9 +53,9 @@ func TestMadeIDs(t *testing.T) {
 	})
 }
 
-// A run cannot begin twice, nor a context be stated as another, also where their ids were
-// made in this process, in any order, and before the store was opened.
-func TestMadeIDsAreThereOnce(t *testing.T) {
+// A run cannot be created twice, nor can a context be replaced by another, even if their
+// ids were created in this process, in any order, and before the store was opened.
+func TestCreatedIDsExistOnce(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Open(background, dir, Options{})
 	require.NoError(t, err)

@@ -16,10 +16,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// seen is every commit that any follower ever saw of copies of a store, by its cursor.
+// seen has, by cursor, every commit that any follower of any copy of a store ever saw.
 type seen map[backend.Cursor]string
 
-// add applies a commit that says something that no other says.
+// add applies a commit with unique contents.
 func (s seen) add(t require.TestingT, e *Engine, says string) {
 	receipt, err := e.Apply(background, &structure.Commit{Records: []structure.Record{
 		&structure.Thread{ID: structure.NewID[structure.ThreadID](), Title: says},
@@ -32,11 +32,11 @@ func (s seen) add(t require.TestingT, e *Engine, says string) {
 
 func saysOf(c *structure.Commit) string { return c.Records[0].(*structure.Thread).Title }
 
-// goesOn is how many commits behind each cursor are read.
-const goesOn = 3
+// maxContinued is the number of commits that are read after each cursor.
+const maxContinued = 3
 
-// check asks a store about every cursor that there ever was: those of its own history are
-// continued behind, and all others are refused.
+// check uses every known cursor on a store: the feed continues after cursors of its own
+// history, and refuses all others.
 func (s seen) check(t require.TestingT, e *Engine) {
 	own := make(map[backend.Cursor]bool)
 	var last backend.Cursor
@@ -58,13 +58,13 @@ func (s seen) check(t require.TestingT, e *Engine) {
 				break
 			}
 			require.Equal(t, next, commit.Number)
-			if next++; next > c.Number+goesOn {
-				break // the feed from the beginning has the rest
+			if next++; next > c.Number+maxContinued {
+				break // the feed from the beginning covers the rest
 			}
 		}
 		if own[c] {
 			require.NoError(t, err)
-			require.Equal(t, min(head.Number, c.Number+goesOn)+1, next)
+			require.Equal(t, min(head.Number, c.Number+maxContinued)+1, next)
 			continue
 		}
 		require.ErrorIs(t, err, backend.ErrDiverged)
@@ -75,14 +75,15 @@ func (s seen) check(t require.TestingT, e *Engine) {
 		require.Equal(t, c, diverged.After)
 		if common := diverged.Common; common.Number > 0 {
 			require.True(t, own[common])
-			require.Equal(t, c.ID, common.ID, "what is common was written by the same session")
+			require.Equal(t, c.ID, common.ID, "common commits were written in the same session")
 			require.False(t, own[backend.Cursor{Number: common.Number + 1, ID: c.ID}])
 		}
 	}
 }
 
-// Power loss at normal durability takes commits that a follower saw, and others take their
-// numbers; indexes are lost, segments sealed and packed. No cursor ever means two commits.
+// Power loss at normal durability loses commits that a follower saw, and other commits get
+// their numbers; indexes are lost, segments are sealed and packed. A cursor never
+// identifies two commits.
 func TestCursorsAfterPowerLoss(t *testing.T) {
 	room := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -118,7 +119,7 @@ func TestCursorsAfterPowerLoss(t *testing.T) {
 			},
 			"power loss": func(rt *rapid.T) {
 				disk = disk.Crash(crashfs.KeepNone())
-				_ = e.Close() // of a process that is gone
+				_ = e.Close() // of the dead process
 				open()
 			},
 			"": func(rt *rapid.T) { all.check(rt, e) },
@@ -126,8 +127,8 @@ func TestCursorsAfterPowerLoss(t *testing.T) {
 	})
 }
 
-// A backup that was restored, and a copy of the files, go on under other ids than their
-// original, which goes on too.
+// A restored backup and a copy of the files continue under other ids than the original,
+// which continues too.
 func TestCursorsOfCopies(t *testing.T) {
 	room := t.TempDir()
 	all := seen{}
@@ -169,7 +170,7 @@ func TestCursorsOfCopies(t *testing.T) {
 	require.EqualValues(t, 10, diverged.Common.Number, "the backup has ten of its commits")
 }
 
-// The ids of commits survive where all that says them is a pack.
+// Commit ids survive when they are only in a pack.
 func TestCursorsOfPacks(t *testing.T) {
 	dir := t.TempDir()
 	all := seen{}
@@ -196,7 +197,7 @@ func TestCursorsOfPacks(t *testing.T) {
 	requireSound(t, e)
 }
 
-// feedError returns what a feed begins with if that is an error.
+// feedError returns the error that a feed begins with, if any.
 func feedError(e *Engine, after backend.Cursor) error {
 	for _, err := range e.Feed(background, after) {
 		return err
@@ -204,8 +205,8 @@ func feedError(e *Engine, after backend.Cursor) error {
 	return nil
 }
 
-// Where a journal is damaged and read as far as it goes, a cursor behind that is no sign of
-// another history.
+// In a journal that is readable only up to damage, a cursor after the damage does not
+// indicate another history.
 func TestCursorBehindDamage(t *testing.T) {
 	dir := t.TempDir()
 	e := fill(t, dir, Options{SegmentSize: 4 << 10}, 100)

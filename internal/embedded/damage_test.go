@@ -23,7 +23,7 @@ func flip(t *testing.T, path string, at int64) {
 	campaign.Flip(t, path, at, 0x10)
 }
 
-// Every byte of a segment counts: either the store does not open for writing, or
+// After any flipped byte in a segment, the store does not open for writing or
 // verification finds the damage.
 func TestVerifyFindsFlippedBytesInTheJournal(t *testing.T) {
 	dir := made(t, Options{SegmentSize: 4 << 10}, 80)
@@ -43,8 +43,8 @@ func TestVerifyFindsFlippedBytesInTheJournal(t *testing.T) {
 	require.Empty(t, findings(t, e, true))
 }
 
-// requireDamage requires that damage to the journal is noticed, and found by
-// both ways to verify.
+// requireDamage requires damage in the journal to be reported when opening and
+// by both kinds of verification.
 func requireDamage(t *testing.T, dir, what string) {
 	t.Helper()
 	e, err := Open(background, dir, Options{SegmentSize: 4 << 10})
@@ -64,7 +64,8 @@ func requireDamage(t *testing.T, dir, what string) {
 	require.NoError(t, e.Close())
 }
 
-// Every byte of the index counts too, but costs nothing: it can be made anew.
+// Flipped bytes in the index are found too. Nothing is lost, because the index
+// is rebuilt.
 func TestFlippedBytesInTheIndex(t *testing.T) {
 	dir := made(t, Options{}, 60)
 	path := filepath.Join(dir, indexFile)
@@ -94,8 +95,7 @@ func TestFlippedBytesInTheIndex(t *testing.T) {
 	}
 }
 
-// An index that is behind is read while it is brought up to the journal, and its
-// damage is met in the middle of that.
+// Damage in an index that is behind the journal is found during replay.
 func TestFlippedBytesInAnIndexThatIsBehind(t *testing.T) {
 	dir := made(t, Options{}, 60)
 	path := filepath.Join(dir, indexFile)
@@ -116,7 +116,7 @@ func TestFlippedBytesInAnIndexThatIsBehind(t *testing.T) {
 			require.Empty(t, findings(t, e, true))
 			require.NoError(t, e.Close())
 		} else {
-			e.Close() // which may tell of damage that nothing has touched so far
+			e.Close() // Close may report damage that nothing has read so far
 		}
 	}
 	require.Positive(t, remade)
@@ -147,7 +147,7 @@ func TestUnusableIndex(t *testing.T) {
 	}
 }
 
-// An entry that is changed in the index, by whatever means, is found.
+// A changed index entry is found, however it was changed.
 func TestVerifyFindsWrongEntries(t *testing.T) {
 	dir := made(t, Options{}, 200)
 	path := filepath.Join(dir, indexFile)

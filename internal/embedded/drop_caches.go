@@ -1,9 +1,9 @@
 package embedded
 
-// DropCaches forgets everything that was read and decoded, to measure cold reads. The index stays,
-// and of each pack its table and its first chapter.
+// DropCaches empties all caches of read and decoded data, to measure cold reads. The index stays,
+// and the table and first chapter of each pack.
 func (e *Engine) DropCaches() {
-	e.journal.Cool()
+	e.journal.DropCache()
 	e.frames.Clear()
 	e.packs.Load().places.Clear()
 	e.write.Lock()

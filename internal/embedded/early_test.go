@@ -18,7 +18,7 @@ import (
 
 // A process that dies between the transactions of a checkpoint leaves an index
 // with early entries that its state does not account for. Replaying the journal
-// over them comes to exactly what it would without.
+// over them has the same result as without them.
 func TestReplayOverEarlyEntries(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	path := filepath.Join(dir, indexFile)
@@ -79,7 +79,7 @@ func TestReplayOverEarlyEntries(t *testing.T) {
 	db, err = index.Open(path, index.Options{})
 	require.NoError(t, err)
 	for _, entry := range entries {
-		// What is there under another value comes with the state, not before.
+		// A changed entry is written with the state, not before.
 		if _, there, err := db.Get(entry.Key); err == nil && !there {
 			db.Apply(db.State(), []index.Entry{entry})
 		}

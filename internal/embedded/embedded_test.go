@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		{"in memory, reopened", Options{InMemory: true, Durability: backend.Normal}, true},
 	} {
 		if variant.options.InMemory && !campaign.Runs() {
-			continue // each is there on a disk, too, and what shares or replicates stores is tested in memory
+			continue // each option is tested on disk too, and sharing and replication are tested in memory
 		}
 		t.Run(variant.name, func(t *testing.T) {
 			if variant.name != "default" {
@@ -36,12 +36,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// newStore returns a function that makes room for stores of the given options.
+// newStore returns a function that creates directories for stores with the
+// given options.
 func newStore(o Options) func(t testing.TB) backendtest.OpenFunc {
 	return func(t testing.TB) backendtest.OpenFunc {
 		dir, o := "", o
 		if o.InMemory {
-			o.FS = memfs.New() // which reopening finds again
+			o.FS = memfs.New() // kept when the store is reopened
 		} else {
 			dir = t.TempDir()
 		}

@@ -32,62 +32,62 @@ import (
 const (
 	journalDir = "journal"
 	indexFile  = "index.bolt"
-	// LockFile is locked by the process that has the store open. Its time is when another one
-	// last asked for the lock and did not get it.
+	// LockFile is locked by the process that has the store open. Its modification time is the
+	// last time that another process asked for the lock in vain.
 	LockFile = "LOCK"
-	// SocketFile is where the process that holds the lock serves others. A name that begins so
-	// is one that is being made.
+	// SocketFile is the socket on which the process with the lock serves others. Longer names
+	// with this prefix are sockets being created.
 	SocketFile = "SOCKET"
 )
 
-// IndexBeforeRepair is the name under which a repair keeps the index that it replaces.
+// IndexBeforeRepair is the name of the index that a repair replaced.
 const IndexBeforeRepair = indexFile + ".before-repair"
 
 // Options configure an engine. The zero value of each field is a default.
 type Options struct {
-	// Durability of commits that ask for none. Default Full.
+	// Durability of commits that request none. Default Full.
 	Durability backend.Durability
 	// SegmentSize is the size at which a journal segment is sealed. Default 64 MiB.
 	SegmentSize int64
 	// SyncInterval bounds how long a commit of normal durability stays unsynced.
 	// Default 100 ms.
 	SyncInterval time.Duration
-	// OverlayBytes is how much of the index is kept in memory before it is folded
-	// into the file. Default 16 MiB.
+	// OverlayBytes is the size of the index in memory at which it is folded into the file.
+	// Default 16 MiB.
 	OverlayBytes int64
-	// NoPacking keeps sealed segments as they are until Pack is called.
+	// NoPacking leaves sealed segments unpacked until Pack is called.
 	NoPacking bool
-	// ReadOnly opens a store without writing to it, damaged ones included.
+	// ReadOnly opens a store, even a damaged one, without writing to it.
 	ReadOnly bool
-	// MustExist refuses to make a store where there is none.
+	// MustExist refuses to create a store.
 	MustExist bool
-	// Wait is how long Open waits while another process holds the lock. Waiting, when not nil, is called once when it
-	// begins to wait, with the error that it would return without waiting.
+	// Wait is how long Open waits while another process holds the lock. Waiting, if not nil, is
+	// called once before the first wait, with the error that Open would return without Wait.
 	Wait    time.Duration
 	Waiting func(held error)
-	// Locked and Unlocking, when not nil, are called when Open holds the lock, before it reads
-	// anything, and just before the lock is released. An error of Locked is one of Open.
+	// Locked, if not nil, is called when Open holds the lock and has read nothing; Open returns
+	// its error. Unlocking, if not nil, is called just before the lock is released.
 	Locked    func() error
 	Unlocking func()
-	// Progress, when not nil, is called while the journal is replayed with the
-	// bytes done and to do.
+	// Progress, if not nil, is called while the journal is replayed, with the bytes done and the
+	// total.
 	Progress func(done, total int64)
-	// Logger reports what was repaired and what failed in the background; nil discards it.
-	// Its handler is called with locks held, and must not use the store.
+	// Logger reports repairs and failures in the background; nil discards them. Its handler is
+	// called with locks held and must not use the store.
 	Logger *slog.Logger
 	// InMemory keeps everything in memory, and takes no lock. The directory is not used.
 	InMemory bool
-	// FS is the file system of the journal: by default the operating system's, or an empty
-	// one with InMemory. The index and the lock are never in it.
+	// FS is the file system of the journal: by default the operating system's, or with InMemory
+	// an empty one. It never contains the index and the lock.
 	FS vfs.FS
 
-	// Sequence, when not nil, makes the store a replica of a log that is kept elsewhere: it is
-	// called with each commit that was judged, before the commit is written here, and returns
-	// the id that the commit has in the log. An error refuses the commit. The lock on writing is
-	// held. Payload and Once belong to the caller. See [Engine.Follow].
+	// Sequence, if not nil, makes the store a replica of an external log. It is called with each
+	// accepted commit before the commit is written here, and returns the commit's id in the log.
+	// An error refuses the commit. The write lock is held. Payload and Once must not be
+	// retained. See [Engine.Follow].
 	Sequence func(Sequenced) (id uint64, err error)
 
-	packBytes int64 // of sealed segments that packing in the background waits for; backgroundBytes when 0
+	packBytes int64 // size of sealed segments at which packing in the background starts; backgroundBytes when 0
 }
 
 // Engine is an open store. It is safe for concurrent use.
@@ -99,13 +99,13 @@ type Engine struct {
 	lock    *dirLock
 	journal *journal.Journal
 	index   *index.DB
-	// damage is what keeps a read-only store from being read to its end.
+	// damage is why a read-only store cannot be read to its end.
 	damage error
 
 	turns sync.Pool
 
-	// write serialises commits. It guards what follows, up to line. halfway is set
-	// while a commit is being made, and stays so where one panics.
+	// write serializes commits. It guards the fields up to queue. committing is set while a
+	// commit is being applied, and stays set if it panics.
 	write           sync.Mutex
 	committing      bool
 	counts          keys.Counters
@@ -119,17 +119,17 @@ type Engine struct {
 	queue           commitQueue
 	closed          atomic.Bool
 
-	cache *entries.Cache // the writer is who has the lock on writing
+	cache *entries.Cache // its writer is the holder of the write lock
 
-	// barrier is there from when a collection knows what is dead until it is gone.
+	// barrier is set while a collection is pending.
 	barrier atomic.Pointer[barrier]
-	// collected is set from the first collection of this process on: chunks that were
-	// known when a body was cut may be gone when its block comes.
+	// collected is set by the first collection of this process. From then on, chunks that were
+	// known when a body was cut may be gone when its block is stored.
 	collected  atomic.Bool
 	collecting collecting
 
-	// packs is the packs below the index. It is replaced with the lock on writing held,
-	// or when nobody else has the store.
+	// packs are the packs below the index. It is replaced with the write lock held, or when no
+	// other goroutine has the store.
 	packs atomic.Pointer[packLayer]
 
 	// packing is held while files of the journal are replaced, or must not be.
@@ -138,16 +138,16 @@ type Engine struct {
 		ctx    context.Context
 		cancel context.CancelCauseFunc
 		busy   atomic.Bool // packing
-		sealed atomic.Bool // more since packing last looked
-		opened *time.Timer // looks at what was sealed before
+		sealed atomic.Bool // segments were sealed since packing last looked
+		opened *time.Timer // starts packing of segments sealed before
 		wait   sync.WaitGroup
 	}
 
 	frames   read.FrameCache
 	filter   storeFilter
 	arrivals arrivals
-	// files is held for reading by calls, which use the files. Close takes it for good,
-	// and then what is held between calls.
+	// files is held for reading during calls, which use the files. Close locks it forever, and
+	// then releases the held views.
 	files sync.RWMutex
 	holds holds
 }
@@ -157,7 +157,7 @@ var (
 	_ backend.Impaired = (*Engine)(nil)
 )
 
-// Open opens the store in dir, making one if there is none.
+// Open opens the store in dir, and creates it if there is none.
 func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	where := dir
 	if o.InMemory {
@@ -205,12 +205,12 @@ func newEngine(dir string) *Engine {
 func (e *Engine) open(ctx context.Context) error {
 	if e.opt.InMemory {
 		if e.opt.MustExist || e.opt.ReadOnly {
-			return backend.ErrNotFound // a new one has nothing to read
+			return backend.ErrNotFound // a new store has nothing to read
 		}
 	} else if err := e.enterDir(ctx); err != nil {
 		return err
 	}
-	// Until then another engine of this process may have had the store.
+	// Until now another engine of this process may have had the store.
 	e.createdContexts, e.createdRuns = newCreatedIDs(structure.LastMade()), newCreatedIDs(structure.LastMade())
 	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
@@ -226,12 +226,12 @@ func (e *Engine) open(ctx context.Context) error {
 	if e.damage != nil {
 		e.opt.Logger.Warn("damaged journal is read up to the damage", "commit", e.index.Number(), "err", e.damage)
 	}
-	e.packWhatWasLeft()
+	e.packLeftovers()
 	return nil
 }
 
-// enterDir locks the directory, making it if there is none, and removes what was left in it. What
-// another process may be making is judged with the lock held.
+// enterDir locks the directory, creating it if necessary, and deletes temporary files. With the
+// lock held it checks again whether the store exists: another process may have created it.
 func (e *Engine) enterDir(ctx context.Context) error {
 	exists, err := e.exists()
 	switch {
@@ -271,7 +271,7 @@ func (e *Engine) enterDir(ctx context.Context) error {
 
 func (e *Engine) mustExist() bool { return e.opt.MustExist || e.opt.ReadOnly }
 
-// hasLock reports whether there is a lock file: another process may be making the store.
+// hasLock reports whether there is a lock file: another process may be creating the store.
 func (e *Engine) hasLock() bool {
 	_, err := os.Lstat(filepath.Join(e.dir, LockFile))
 	return err == nil
@@ -280,8 +280,8 @@ func (e *Engine) hasLock() bool {
 // Damage implements backend.Impaired.
 func (e *Engine) Damage() error { return e.damage }
 
-// IsStore reports whether there is a store in a directory, also one whose journal is
-// gone and whose index tells of it.
+// IsStore reports whether there is a store in a directory. A directory with an index but without
+// a journal counts as a store.
 func IsStore(dir string) (bool, error) { return isStore(vfs.OS(), dir) }
 
 func isStore(fsys vfs.FS, dir string) (bool, error) {
@@ -296,7 +296,7 @@ func isStore(fsys vfs.FS, dir string) (bool, error) {
 	return err == nil && size > 0, nil
 }
 
-// exists reports whether dir is a store, and refuses one that holds other things.
+// exists reports whether dir is a store. It refuses a directory that contains other files.
 func (e *Engine) exists() (bool, error) {
 	if is, err := isStore(e.opt.FS, e.dir); is || err != nil {
 		return is, err
@@ -316,7 +316,7 @@ func (e *Engine) exists() (bool, error) {
 	return false, nil
 }
 
-// replay brings the index up to the journal's end.
+// replay updates the index to the end of the journal.
 func (e *Engine) replay(ctx context.Context) error {
 	state := e.index.State()
 	if state.Number > 0 && state.Store != e.journal.StoreID() {
@@ -342,7 +342,7 @@ func (e *Engine) replay(ctx context.Context) error {
 		if err != nil {
 			if e.opt.ReadOnly && errors.Is(err, backend.ErrCorrupt) && !errors.Is(err, journal.ErrLookup) {
 				e.damage = cmp.Or(e.damage, err)
-				return nil // what lies before the damage can be read
+				return nil // everything before the damage can be read
 			}
 			return err
 		}
@@ -382,8 +382,8 @@ func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
 	return offsets, e.replayRecords(c, f, firstOffsets(f, offsets))
 }
 
-// firstOffsets returns where the records of a frame stood when it was first
-// written, given where they stand: that is what the index goes by.
+// firstOffsets returns the offsets of a frame's records when it was first written, given the
+// current ones. The index refers to the original offsets.
 func firstOffsets(f journal.Frame, offsets []int) []int {
 	if f.Offsets != nil {
 		return f.Offsets
@@ -391,8 +391,8 @@ func firstOffsets(f journal.Frame, offsets []int) []int {
 	return offsets
 }
 
-// replayRecords adds to the index what a commit says whose records stand at the
-// offsets of a frame's payload.
+// replayRecords adds a commit to the index. offsets are those of its records in the frame's
+// payload.
 func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []int) error {
 	c.Number = f.Number
 	defer e.judge.Release()
@@ -405,8 +405,8 @@ func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []i
 	return nil
 }
 
-// Close implements backend.Engine. It waits for calls, but not for whoever has a snapshot
-// or reads a sequence: these end with errExpired.
+// Close implements backend.Engine. It waits for calls, but not for users of snapshots or
+// sequences: these get errExpired.
 func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return nil
@@ -422,9 +422,8 @@ func (e *Engine) Close() error {
 	return e.release()
 }
 
-// release lets go of whatever was opened. An index that cannot be brought up to date, as
-// on a full disk, is no failure: what it lacks, or all of it, is made when the store is
-// opened again.
+// release closes everything that was opened. It is not an error if the index cannot be folded,
+// for example on a full disk: it is updated or rebuilt when the store is opened again.
 func (e *Engine) release() error {
 	var errs []error
 	spare := e.indexIsSpare()
@@ -449,9 +448,9 @@ func (e *Engine) release() error {
 	return errors.Join(errs...)
 }
 
-// begin keeps the files open until end. It waits for nothing.
+// begin keeps the files open until end. It does not block.
 func (e *Engine) begin() error {
-	if !e.files.TryRLock() { // Close has it, or waits for it
+	if !e.files.TryRLock() { // Close has it or waits for it
 		return fmt.Errorf("store: %w", backend.ErrClosed)
 	}
 	return nil

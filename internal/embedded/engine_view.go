@@ -18,8 +18,8 @@ type view struct {
 	at *catalog
 }
 
-// now returns a view of the latest state, to be closed. What it reads stays as it is, even
-// where the journal is rewritten meanwhile.
+// now returns a view of the latest state. The caller must close it. It reads the files of
+// that moment even if the journal is rewritten.
 func (e *Engine) now() view {
 	for {
 		files := e.journal.View()
@@ -31,11 +31,11 @@ func (e *Engine) now() view {
 	}
 }
 
-// latest returns the catalog of the latest state, to be closed. It reads the journal as it is
-// at each read.
+// latest returns the catalog of the latest state. The caller must close it. Each read uses
+// the current files of the journal.
 func (e *Engine) latest() *catalog { return e.catalog(e.index.Snapshot(), nil) }
 
-// Stats adds to what the index counts the sizes of files.
+// Stats returns the counts of the index and the sizes of files.
 func (v view) Stats(context.Context) (backend.Stats, error) {
 	s := keys.CountersOf(v.at.State().Counts).Stats()
 	e := v.at.engine
@@ -57,7 +57,7 @@ func (v view) Stats(context.Context) (backend.Stats, error) {
 // viewed returns the view that reads from the catalog.
 func (c *catalog) viewed() view { return view{&c.view, c} }
 
-// Close releases what the catalog reads.
+// Close releases the snapshot and the files.
 func (c *catalog) Close() {
 	c.Snapshot.Close()
 	if c.files != nil {
@@ -103,10 +103,10 @@ func (c *catalog) Own(key []byte) ([]byte, bool, error) { return c.Snapshot.Get(
 // SpansAt implements read.Packs.
 func (c *catalog) SpansAt(ref structure.SpanRef) (found journal.Spans, keep bool, err error) {
 	found, err = c.packs.spansAt(c.engine, c.files, ref, c.after())
-	return found, c.files != nil, err // which keeps the pack open
+	return found, c.files != nil, err // the view keeps the pack open
 }
 
-// snapshot is a view that its user closes.
+// snapshot is a view that the caller closes.
 type snapshot struct{ reads }
 
 // Snapshot implements backend.Engine.

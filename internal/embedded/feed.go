@@ -18,8 +18,8 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 	return sequence(&e.reads, func(v view) iter.Seq2[*structure.Commit, error] { return v.feed(ctx, after, head) })
 }
 
-// feed yields the commits after a cursor, up to a number. Their records are of the view's
-// files, and the content that was erased is that of now.
+// feed yields the commits after a cursor, up to a number. Records are read from the
+// view's files, but content erased since then is left out.
 func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.Seq2[*structure.Commit, error] {
 	e := v.at.engine
 	return func(yield func(*structure.Commit, error) bool) {
@@ -66,7 +66,8 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 	}
 }
 
-// decode returns the commit of a frame, without the bodies that were erased and without what is hidden from the view.
+// decode returns the commit of a frame, without erased bodies and without records that
+// are hidden from the view.
 func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 	e := v.at.engine
 	c, err := structure.DecodeCommit(f.Payload)
@@ -75,7 +76,7 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 	}
 	c.Number = f.Number
 	if hidden := v.at.packs.hidden; hidden != nil {
-		hidden.live.leave(c)
+		hidden.live.strip(c)
 	}
 	if keys.CountersOf(e.index.State().Counts).Erased == 0 {
 		return c, nil
@@ -94,7 +95,8 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 	return c, nil
 }
 
-// commitPosition returns a position from which a commit is reached by reading on.
+// commitPosition returns a position at or before a commit from which the journal can be
+// read up to it.
 func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
 	s := e.latest()
 	defer s.Close()
@@ -112,7 +114,7 @@ func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
 	return keys.ReadPosition(&v), v.Err()
 }
 
-// frameFault says which frame an error in decoding a commit is about.
+// frameFault adds the position of the frame to an error in decoding a commit.
 func (e *Engine) frameFault(f journal.Frame, err error) error {
 	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return fmt.Errorf("commit %d: %w", f.Number, err)

@@ -17,8 +17,8 @@ import (
 
 func (e *Engine) indexPath() string { return filepath.Join(e.dir, indexFile) }
 
-// openFiles opens the index and the journal and brings the one up to the other.
-// Without the index file it begins with an empty index.
+// openFiles opens the index and the journal, and updates the index. With withoutIndex it starts
+// with an empty index.
 func (e *Engine) openFiles(ctx context.Context, withoutIndex bool) error {
 	if err := e.openIndex(withoutIndex); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 		Yield:        e.giveWay(),
 		Early:        keys.Early,
 		Derive:       read.Derive,
-		// A checkpoint begins only after commits, so the journal is there.
+		// A checkpoint comes after commits, so the journal is open.
 		Durable: func(number uint64) error { return e.journal.Sync(number) },
 	})
 	return err
@@ -63,11 +63,10 @@ func (e *Engine) openJournal() (err error) {
 	return err
 }
 
-// errForeignIndex is returned when the index holds what another journal says.
+// errForeignIndex is returned when the index belongs to another journal.
 var errForeignIndex = errors.New("the index belongs to another store")
 
-// indexFault returns what is wrong with the index if that is why the files could
-// not be opened.
+// indexFault returns err if the index is the reason why the files could not be opened.
 func (e *Engine) indexFault(err error) error {
 	var damage *backend.CorruptError
 	switch {
@@ -82,8 +81,8 @@ func (e *Engine) indexFault(err error) error {
 	return nil
 }
 
-// foreignIndex reports whether the index belongs to another journal than the one
-// that could not be opened with what the index says is durable.
+// foreignIndex reports whether the index belongs to a journal other than the one that could not
+// be opened.
 func (e *Engine) foreignIndex() bool {
 	state := e.index.State()
 	j, err := journal.Open(filepath.Join(e.dir, journalDir), journal.Options{FS: e.opt.FS, ReadOnly: true})
@@ -94,7 +93,7 @@ func (e *Engine) foreignIndex() bool {
 	return state.Number > 0 && state.Store != j.StoreID()
 }
 
-// abandonIndex closes what was opened and removes the index file.
+// abandonIndex closes index and journal, and removes the index file.
 func (e *Engine) abandonIndex() error {
 	if e.journal != nil {
 		if err := e.journal.Close(); err != nil {
@@ -102,10 +101,10 @@ func (e *Engine) abandonIndex() error {
 		}
 	}
 	if e.index != nil {
-		_ = e.index.Close() // it may well fail, and nothing of it is needed
+		_ = e.index.Close() // an error does not matter, the file is deleted
 	}
 	e.index, e.journal, e.counts = nil, nil, keys.Counters{}
-	e.forgetRecent() // it was of that index
+	e.forgetRecent() // the cache is of that index
 	if e.opt.ReadOnly || e.opt.InMemory {
 		return nil
 	}
@@ -115,8 +114,8 @@ func (e *Engine) abandonIndex() error {
 	return nil
 }
 
-// fileSizes returns the sizes of the files of the index, and of all files in the store's directory that belong neither to
-// the index nor to the journal: a search index, temporary files, bytes that recovery and repair set aside.
+// fileSizes returns the total size of the index files, and of all other files outside the
+// journal: a search index, temporary files, bytes that recovery and repair set aside.
 func (e *Engine) fileSizes() (ofIndex, ofOthers int64, err error) {
 	if e.opt.InMemory {
 		ofIndex = e.index.Size()
@@ -144,8 +143,8 @@ func (e *Engine) fileSizes() (ofIndex, ofOthers int64, err error) {
 	return ofIndex, ofOthers, nil
 }
 
-// sizesInDir returns the sizes of the files of the index, and of those in the store's directory
-// that belong neither to it nor to the journal.
+// sizesInDir returns the total size of the index files, and of the other files in the store's
+// directory outside the journal's directory.
 func (e *Engine) sizesInDir() (ofIndex, ofOthers int64, err error) {
 	err = filepath.WalkDir(e.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && path == filepath.Join(e.dir, journalDir) {

@@ -12,13 +12,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// filter tells for most keys that the store does not have them, without a lookup:
-// the fingerprints of content, and the ids of contexts. It is a Bloom filter in which
-// the bits of a key are in two words of one cache line, so that a key costs one access
-// to memory. It may be added to and asked from many goroutines.
+// filter is a Bloom filter that answers without a lookup that the store lacks a key:
+// the fingerprint of content or the id of a context. The bits of a key are in two words
+// of one cache line, so a query costs one memory access. It is safe for concurrent use.
 type filter struct {
 	lines []filterLine
-	room  int64 // keys that may still come before it tells too little
+	room  int64 // keys that can be added before the rate of false positives is too high
 }
 
 type filterLine [8]atomic.Uint64
@@ -26,16 +25,16 @@ type filterLine [8]atomic.Uint64
 const (
 	filterBitsPerKey = 20
 	filterProbes     = 4 // in each word
-	leastFilterKeys  = 1 << 16
+	minFilterKeys    = 1 << 16
 )
 
 func newFilter(keys uint64) *filter {
-	keys = max(keys, leastFilterKeys)
+	keys = max(keys, minFilterKeys)
 	return &filter{lines: make([]filterLine, keys*filterBitsPerKey/(64*uint64(len(filterLine{})))+1), room: int64(keys)}
 }
 
-// locate returns the words of a key of 16 bytes and its bits there. Ids count up in one
-// half of the key, and have a time in the other.
+// locate returns the words of a key of 16 bytes and its bits in them. One half of an id
+// is a counter, the other a time.
 func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
 	h := binary.LittleEndian.Uint64(key)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(key[8:])
 	h = (h ^ h>>32) * 0xbf58476d1ce4e5b9
@@ -43,7 +42,7 @@ func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
 	h ^= h >> 32
 	at, _ := bits.Mul64(h, uint64(len(f.lines)))
 	line := &f.lines[at]
-	h *= 0x9e3779b97f4a7c15 // what is left of it does not follow from the line
+	h *= 0x9e3779b97f4a7c15 // the remaining bits do not depend on the line
 	first := h >> 61
 	words = [2]*atomic.Uint64{&line[first], &line[(first+1+h>>56&31%7)&7]}
 	for i := range 2 * filterProbes {
@@ -66,20 +65,20 @@ func (f *filter) has(key []byte) bool {
 	return words[0].Load()&masks[0] == masks[0] && words[1].Load()&masks[1] == masks[1]
 }
 
-// storeFilter is the filter over a store. It is made when writing begins, in the
-// background; until then it answers nothing.
+// storeFilter is the filter of a store. It is filled in the background after the first
+// write; until then every key may exist.
 type storeFilter struct {
 	ready atomic.Pointer[filter]
-	next  atomic.Pointer[filter] // being made
+	next  atomic.Pointer[filter] // being filled
 }
 
-// lacks reports that the store certainly does not have the key.
+// lacks reports that the store does not have the key; false means unknown.
 func (s *storeFilter) lacks(key []byte) bool {
 	f := s.ready.Load()
 	return f != nil && !f.has(key)
 }
 
-// contentKey spreads the fingerprint that content is known by, also in packs.
+// contentKey expands the fingerprint of content to a filter key.
 func contentKey(print uint32) (key [16]byte) {
 	x := uint64(print) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>32) * 0xbf58476d1ce4e5b9
@@ -95,7 +94,7 @@ func (s *storeFilter) lacksContent(start []byte) bool {
 	return s.lacks(k[:])
 }
 
-// addContents notes the content that a commit brings.
+// addContents adds the content of a commit.
 func (s *storeFilter) addContents(c *structure.Commit) {
 	if s.next.Load() == nil && s.ready.Load() == nil {
 		return
@@ -108,10 +107,10 @@ func (s *storeFilter) addContents(c *structure.Commit) {
 	}
 }
 
-// add notes a key that is being stored. The lock on writing is held.
+// add adds a key that is being stored. The write lock is held.
 func (s *storeFilter) add(key []byte) {
-	// A filter that is just done becomes ready before it stops being next, so in
-	// this order it is not missed.
+	// A finished filter becomes ready before it stops being next: in this order it is
+	// always seen.
 	for _, f := range []*filter{s.next.Load(), s.ready.Load()} {
 		if f != nil {
 			f.add(key)
@@ -120,8 +119,8 @@ func (s *storeFilter) add(key []byte) {
 	}
 }
 
-// growFilter begins to make a filter if there is none or it has become too small.
-// The lock on writing is held.
+// growFilter starts to build a filter if there is none or it is too small. The write
+// lock is held.
 func (e *Engine) growFilter() {
 	if f := e.filter.ready.Load(); f != nil && f.room > 0 || e.filter.next.Load() != nil {
 		return
@@ -136,7 +135,7 @@ func (e *Engine) growFilter() {
 	if e.begin() != nil {
 		return
 	}
-	// What is stored from here on is added by those who store it.
+	// From here on, commits add their keys themselves.
 	e.filter.next.Store(f)
 	s := e.now()
 	go func() {
@@ -145,11 +144,11 @@ func (e *Engine) growFilter() {
 		if err := e.fillFilter(f, s); err == nil {
 			e.filter.ready.Store(f)
 		}
-		e.filter.next.Store(nil) // without one, lookups go on
+		e.filter.next.Store(nil) // without a filter, keys are looked up
 	}()
 }
 
-// fillFilter adds the keys that a snapshot has.
+// fillFilter adds the keys of a view.
 func (e *Engine) fillFilter(f *filter, s view) error {
 	for _, table := range []byte{keys.TableBlock, keys.TableChunk, keys.TableContext} {
 		for entry, err := range s.Index.Scan(keys.Of(table), keys.PrefixEnd(keys.Of(table))) {

@@ -10,10 +10,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A filter knows every key that it was given, and takes few others for known when it
-// is full: fingerprints, ids that were made one after the other, ids at random.
+// A filter has every key that was added, and few false positives when it is full:
+// for fingerprints, consecutive ids and random ids.
 func TestFilter(t *testing.T) {
-	const keys = leastFilterKeys
+	const keys = minFilterKeys
 	for name, make := range map[string]func(i int) [16]byte{
 		"fingerprints": func(i int) [16]byte { return contentKey(uint32(i)) },
 		"made":         func(int) [16]byte { return structure.NewID[structure.ContextID]() },

@@ -9,16 +9,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Sequenced is a commit as a log has it that a store is a replica of.
+// Sequenced is a commit in the log that a store replicates.
 type Sequenced struct {
 	Number  uint64
-	ID      uint64 // 0 where the log is asked for it
+	ID      uint64 // 0 when the log is asked for it
 	Payload []byte
 	Once    *backend.Once // without Since, which a log does not keep
 }
 
-// sequence has the log say which id a commit has that is about to be written. The lock on
-// writing is held.
+// sequence gets the id of the next commit from the log. The write lock is held.
 func (e *Engine) sequence(t *turn, number uint64) error {
 	if e.opt.Sequence == nil {
 		return nil
@@ -33,8 +32,8 @@ func (e *Engine) sequence(t *turn, number uint64) error {
 	return err
 }
 
-// Follow adds a commit of the log that the store is a replica of. It must be the one behind the
-// last. It was judged when the log took it, so nothing is refused.
+// Follow adds a commit from the log that the store replicates. It must be the next one. It is
+// not judged again.
 func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if err := e.begin(); err != nil {
 		return err
@@ -64,7 +63,7 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if err != nil {
 		return err
 	}
-	e.committing = true // a commit that is written and not in the index leaves the store unusable
+	e.committing = true // a commit that is in the journal but not in the index makes the store unusable
 	if err := e.replayRecords(c, frame, offsets); err != nil {
 		return fmt.Errorf("commit %d: %w", s.Number, err)
 	}
@@ -75,7 +74,7 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	return ctx.Err()
 }
 
-// decodeOffsets decodes a commit, and appends to offsets where its records stand in the payload.
+// decodeOffsets decodes a commit, and appends the offsets of its records to offsets.
 func decodeOffsets(payload []byte, offsets []int) (*structure.Commit, []int, error) {
 	d, err := structure.NewDecoder(payload)
 	if err != nil {

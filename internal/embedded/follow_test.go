@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// TestFollow makes commits on a replica that asks a log, and follows the log in another, which
-// is closed and opened in between: they have the same commits, ids and requests.
+// TestFollow commits through a replica that asks a log, and follows the log in another, which
+// is closed and reopened in between: both have the same commits, ids and requests.
 func TestFollow(outer *testing.T) {
 	refused := errors.New("another was first")
 	rapid.Check(outer, func(t *rapid.T) {

@@ -15,9 +15,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A pack that cannot be read is no reason not to open a store whose index has what
-// the pack says: the rest is there, and can be added to.
-func TestDamagedPackIsNoReasonNotToOpen(t *testing.T) {
+// A store with an unreadable pack can be opened and written to if its index covers the pack.
+func TestStoreWithDamagedPackOpens(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 200)
 	_, err := e.Pack(background, backend.PackOptions{All: true})
@@ -53,15 +52,15 @@ func TestDamagedPackIsNoReasonNotToOpen(t *testing.T) {
 	requireSound(t, e)
 }
 
-// spoilParity makes it impossible to restore a damaged block of a pack.
+// spoilParity makes a damaged block of a pack unrecoverable.
 func spoilParity(t *testing.T, name string) {
 	t.Helper()
 	info, err := os.Stat(name)
 	require.NoError(t, err)
-	flip(t, name, info.Size()-81) // the checksum of the parity stands before the footers
+	flip(t, name, info.Size()-81) // the checksum of the parity precedes the footers
 }
 
-// A damaged block of a pack costs nothing, is reported, and is gone when everything has been
+// A damaged block of a pack loses nothing, is reported, and is repaired when everything is
 // packed again.
 func TestDamagedBlockOfAPack(t *testing.T) {
 	for _, dense := range []bool{false, true} {
@@ -97,11 +96,11 @@ func TestDamagedBlockOfAPack(t *testing.T) {
 	}
 }
 
-// A pack that cannot even be opened leaves an index that counts on it in use.
+// If a pack cannot be opened, an index that refers to it stays in use.
 func TestDamagedHeaderOfAPackKeepsTheIndex(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 200)
-	pack := func(all bool) { // with all, the packs that there are become one
+	pack := func(all bool) { // with all, existing packs are merged
 		_, err := e.Pack(background, backend.PackOptions{All: all})
 		require.NoError(t, err)
 	}
@@ -128,8 +127,7 @@ func TestDamagedHeaderOfAPackKeepsTheIndex(t *testing.T) {
 	require.EqualValues(t, 400, head.Number)
 }
 
-// Whoever reads a store only up to damage is told, and gets no copy that would pass
-// for the whole.
+// Reading a store only up to damage is reported, and such a store cannot be copied.
 func TestReadingUpToDamage(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		dir := made(t, Options{SegmentSize: 4 << 10, NoPacking: !packed}, 120)
@@ -177,16 +175,15 @@ func TestReadingUpToDamage(t *testing.T) {
 	}
 }
 
-// A backup is of what was written, also where the index would hide that it is not
-// there any more.
-func TestBackupChecksWhatItCopies(t *testing.T) {
+// A backup checks the journal, even if the index hides that part of it is missing.
+func TestBackupChecksTheJournal(t *testing.T) {
 	dir := made(t, Options{SegmentSize: 4 << 10, NoPacking: true}, 120)
 	for _, name := range segments(t, dir) {
 		info, err := os.Stat(name)
 		require.NoError(t, err)
 		flip(t, name, info.Size()/2)
 		e, err := Open(background, dir, Options{SegmentSize: 4 << 10, NoPacking: true})
-		if errors.Is(err, backend.ErrCorrupt) { // the end is looked at when it opens
+		if errors.Is(err, backend.ErrCorrupt) { // the end is checked when it opens
 			flip(t, name, info.Size()/2)
 			continue
 		}
@@ -200,7 +197,7 @@ func TestBackupChecksWhatItCopies(t *testing.T) {
 	}
 }
 
-// Readers keep writers out, not each other, and see that a writer asks.
+// Readers lock out writers but not each other, and see that a writer asks.
 func TestReadersShareTheLock(t *testing.T) {
 	dir := made(t, Options{}, 3)
 	lock := filepath.Join(dir, LockFile)
@@ -216,9 +213,9 @@ func TestReadersShareTheLock(t *testing.T) {
 	_, err = Open(background, dir, Options{})
 	var locked *backend.LockedError
 	require.ErrorAs(t, err, &locked)
-	require.True(t, locked.Since.IsZero(), "the writer who is named is gone")
+	require.True(t, locked.Since.IsZero(), "the named writer is gone")
 	if runtime.GOOS == "linux" {
-		require.Equal(t, os.Getpid(), locked.PID, "it is a reader that has it open")
+		require.Equal(t, os.Getpid(), locked.PID, "a reader has it open")
 		require.NotEmpty(t, locked.Command)
 	}
 	require.NoError(t, first.Close())
@@ -235,7 +232,7 @@ func TestReadersShareTheLock(t *testing.T) {
 	require.Equal(t, os.Getpid(), locked.PID)
 	require.NoError(t, writer.Close())
 
-	// A copy that has no lock file is read as well.
+	// A copy without a lock file can be read too.
 	require.NoError(t, os.Remove(lock))
 	require.NoError(t, read().Close())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// keyed is an engine that has each commit judged twice: first by a judge that may look only
-// at what its keys name.
+// keyed is an engine that judges each commit twice: first with a view that allows only the
+// keys named by the commit.
 type keyed struct {
 	*Engine
 	t testing.TB
@@ -29,8 +29,8 @@ func (n *keyed) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 	return n.Engine.Apply(ctx, c, o)
 }
 
-// judge judges a commit in the latest state. It changes nothing, and whether the commit is
-// refused is another test's question.
+// judge judges a commit in the latest state and changes nothing. Whether the commit is
+// refused does not matter here.
 func (n *keyed) judge(c *structure.Commit, o backend.Options) {
 	e := n.Engine
 	e.write.Lock()
@@ -47,7 +47,7 @@ func (n *keyed) judge(c *structure.Commit, o backend.Options) {
 	if err := judge.Expect(&view, o); err != nil {
 		return
 	}
-	if _, err := p.LeaveOut(&view); err != nil {
+	if _, err := p.DropKnown(&view); err != nil {
 		return
 	}
 	p.Commit.Number = number
@@ -55,8 +55,8 @@ func (n *keyed) judge(c *structure.Commit, o backend.Options) {
 	_, _ = j.Judge(context.Background(), judge.Case{Commit: &p.Commit, View: &view})
 }
 
-// What the commits of the suite look at is known from them alone.
-func TestKeysNameWhatCommitsLookAt(t *testing.T) {
+// The suite's commits name all keys that their judgment looks up.
+func TestCommitsNameTheKeysTheyRead(t *testing.T) {
 	backendtest.Run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
 		open := newStore(Options{Durability: backend.Normal})(t)
 		return func(ctx context.Context) (backend.Engine, error) {
@@ -69,8 +69,8 @@ func TestKeysNameWhatCommitsLookAt(t *testing.T) {
 	}})
 }
 
-// The view that refuses to be asked does so.
-func TestUnnamedKeysAreNoticed(t *testing.T) {
+// The restricted view reports other keys.
+func TestUnnamedKeysAreReported(t *testing.T) {
 	e, err := Open(background, t.TempDir(), Options{})
 	require.NoError(t, err)
 	defer e.Close()

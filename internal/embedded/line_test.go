@@ -37,8 +37,7 @@ func (g gatedFile) Sync() error {
 	return g.File.Sync()
 }
 
-// Whoever comes while a sync runs waits for its end with all others that do, and has
-// nothing written before: one sync is for all of them.
+// Commits that arrive during a sync are written together after it, and share one sync.
 func TestCommitsGatherDuringASync(t *testing.T) {
 	const writers = 16
 	var syncs atomic.Int64
@@ -79,7 +78,7 @@ func TestCommitsGatherDuringASync(t *testing.T) {
 		defer e.queue.mu.Unlock()
 		return e.queue.gathering != nil && len(e.queue.gathering.waiting) == writers
 	}, time.Minute, time.Millisecond, "all gather")
-	require.Equal(t, head+1, e.index.Number(), "nothing is written while the sync runs")
+	require.Equal(t, head+1, e.index.Number(), "nothing is written during the sync")
 	close(gate)
 	said.Wait()
 	require.Equal(t, head+1+writers, e.index.Number())
@@ -87,7 +86,7 @@ func TestCommitsGatherDuringASync(t *testing.T) {
 	require.Equal(t, e.index.Number(), e.journal.Durable())
 }
 
-// panicking is a context that is looked at without harm so often, and then panics.
+// panicking is a context whose Err works a given number of times and then panics.
 type panicking struct {
 	context.Context
 	looks atomic.Int32
@@ -95,14 +94,14 @@ type panicking struct {
 
 func (p *panicking) Err() error {
 	if p.looks.Add(-1) < 0 {
-		panic("looked at once too often")
+		panic("called once too often")
 	}
 	return nil
 }
 
-// A commit that panics under the lock is the panic of who brought it and leaves nobody
-// waiting: whoever comes after gets an error, the store can be read and closed, and has
-// all that was acknowledged when it is opened again.
+// A panic in a commit under the lock is raised in the caller of that commit. No other
+// commit blocks: later ones get an error. The store can be read and closed, and has all
+// acknowledged commits when it is opened again.
 func TestPanicInACommit(t *testing.T) {
 	for _, durability := range []backend.Durability{backend.Normal, backend.Full} {
 		t.Run(fmt.Sprint(durability), func(t *testing.T) {
@@ -138,8 +137,8 @@ func TestPanicInACommit(t *testing.T) {
 				defer func() {
 					p, ok := recover().(*panicked)
 					require.True(t, ok)
-					require.ErrorContains(t, p, "looked at once too often")
-					require.ErrorContains(t, p, "(*Judge).Judge", "where it was")
+					require.ErrorContains(t, p, "called once too often")
+					require.ErrorContains(t, p, "(*Judge).Judge", "the stack is kept")
 				}()
 				_, _ = e.Apply(ctx, many, backend.Options{Durability: durability})
 			}()

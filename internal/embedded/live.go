@@ -11,9 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// held is a view that outlasts a call: the view of a snapshot, or of a sequence that is being
-// read. Closing the engine releases it. Close waits for reads in progress, but not for the
-// user of the view.
+// held is a view that outlasts a call, for a snapshot or a sequence. Closing the engine
+// releases it. Close waits for reads in progress, but not for the user of the view.
 type held struct {
 	engine *Engine
 	mu     sync.RWMutex // held for reading while the view is read
@@ -21,19 +20,19 @@ type held struct {
 	gone   error // why the view was released
 }
 
-// errExpired ends the reading of a view of an engine that was closed.
+// errExpired ends reads of a view after the engine was closed.
 var errExpired = fmt.Errorf("store: %w: %w", backend.ErrExpired, backend.ErrClosed)
 
-// errReleased is returned for a view that its user released.
+// errReleased is returned for a view that the caller released.
 var errReleased = fmt.Errorf("snapshot: %w", backend.ErrClosed)
 
-// holds are the views that are held.
+// holds are the held views.
 type holds struct {
 	mu  sync.Mutex
 	all map[*held]struct{}
 }
 
-// hold returns a view of the latest state, to be released.
+// hold returns a view of the latest state. The caller must release it.
 func (e *Engine) hold() (*held, error) {
 	if err := e.begin(); err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func (e *Engine) hold() (*held, error) {
 	return h, nil
 }
 
-// release releases the view once nobody reads it. It is safe to repeat.
+// release releases the view after reads in progress. It may be called twice.
 func (h *held) release(why error) {
 	h.mu.Lock()
 	if h.gone == nil {
@@ -62,7 +61,7 @@ func (h *held) release(why error) {
 	h.engine.holds.mu.Unlock()
 }
 
-// expire releases every view that is held. No new ones are made by then.
+// expire releases all held views. The caller makes sure that no new ones are held.
 func (e *Engine) expire() {
 	e.holds.mu.Lock()
 	all := make([]*held, 0, len(e.holds.all))
@@ -75,7 +74,7 @@ func (e *Engine) expire() {
 	}
 }
 
-// hold returns the view to read, and a function that releases it.
+// hold returns the view to read and a function that releases it.
 func (r *reads) hold() (h *held, letGo func(), err error) {
 	if r.fixed != nil {
 		return r.fixed, func() {}, nil
@@ -86,7 +85,7 @@ func (r *reads) hold() (h *held, letGo func(), err error) {
 	return h, func() { h.release(errReleased) }, nil
 }
 
-// answer answers one question.
+// answer answers one query.
 func answer[T any](r *reads, fn func(view) (T, error)) (T, error) {
 	var none T
 	if h := r.fixed; h != nil {
@@ -106,8 +105,8 @@ func answer[T any](r *reads, fn func(view) (T, error)) (T, error) {
 	return fn(v)
 }
 
-// sequence yields what a view yields. Nothing keeps the engine from being closed while the
-// caller is busy with an element; the sequence then ends with an error.
+// sequence yields the elements of a sequence of a view. The engine can be closed while the
+// caller handles an element; the sequence then ends with an error.
 func sequence[T any](r *reads, fn func(view) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		h, letGo, err := r.hold()
@@ -122,7 +121,8 @@ func sequence[T any](r *reads, fn func(view) iter.Seq2[T, error]) iter.Seq2[T, e
 	}
 }
 
-// each yields what a view yields. It returns an error if the view was released meanwhile.
+// each yields the elements of a sequence of a view. It returns an error if the view was
+// released meanwhile.
 func each[T any](h *held, fn func(view) iter.Seq2[T, error], yield func(T, error) bool) error {
 	h.mu.RLock()
 	reading := true
@@ -162,7 +162,8 @@ func (e *Engine) Head(context.Context) (backend.Cursor, error) {
 	return read.CursorOf(e.index.State()), nil
 }
 
-// Context implements backend.Reader. It is the most frequent read, and mostly needs no view.
+// Context implements backend.Reader. It is the most frequent read, and usually served from
+// the cache.
 func (e *Engine) Context(ctx context.Context, id structure.ContextID) (c backend.Context, err error) {
 	if !e.closed.Load() && e.cache.Context(id, &c) { // no file is needed
 		return c, nil

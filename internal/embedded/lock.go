@@ -15,16 +15,15 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// dirLock keeps other processes out of a store: whoever writes from all others, and
-// who only reads from those who write. The operating system holds the lock and lets
-// go of it however the process ends; what the file says is only for the one who is
-// refused.
+// dirLock locks a store: writers exclude all other processes, readers exclude writers. The
+// operating system holds the lock and releases it when the process ends; the content of the
+// file is only information for processes that are refused.
 type dirLock struct {
-	file   *os.File // nil where there is none and none can be made, for reading
+	file   *os.File // nil for a reader without a lock file
 	shared bool
 }
 
-// lockOwner is what the lock file says.
+// lockOwner is the content of the lock file.
 type lockOwner struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
@@ -32,10 +31,10 @@ type lockOwner struct {
 	Since   time.Time `json:"since"`
 }
 
-// errWouldBlock is returned by tryLock when another holds the lock.
-var errWouldBlock = errors.New("held by another")
+// errWouldBlock is returned by tryLock when another process holds the lock.
+var errWouldBlock = errors.New("held by another process")
 
-// lockDir locks a store. With shared, nothing is written where the file is there.
+// lockDir locks a store. With shared, it does not write to an existing file.
 func lockDir(dir string, shared bool) (*dirLock, error) {
 	f, err := openLock(filepath.Join(dir, LockFile), shared)
 	if err != nil {
@@ -49,7 +48,7 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 		defer f.Close()
 		if errors.Is(err, errWouldBlock) {
 			if !shared {
-				touch(f) // readers see it, and can let go
+				touch(f) // readers see the time and can release the lock
 			}
 			return nil, lockedBy(dir, f)
 		}
@@ -58,14 +57,15 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 	if shared {
 		return l, nil
 	}
-	_ = l.describe() // where the disk is full, too, the lock is held
+	_ = l.describe() // on a full disk the lock is held too
 	return l, nil
 }
 
-// maxLockPause bounds the time between two tries to get the lock.
+// maxLockPause is the longest pause between two attempts to lock.
 const maxLockPause = time.Second / 4
 
-// waitForLock locks the store. While another process holds the lock it tries again, for as long as the options say.
+// waitForLock locks the store. While another process holds the lock, it tries again for up to
+// Options.Wait.
 func (e *Engine) waitForLock(ctx context.Context) (*dirLock, error) {
 	deadline := time.Now().Add(e.opt.Wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, maxLockPause) {
@@ -86,8 +86,8 @@ func (e *Engine) waitForLock(ctx context.Context) (*dirLock, error) {
 	}
 }
 
-// openLock opens the file, or makes it. A reader makes none: its file may be closed to the user
-// of the store.
+// openLock opens the lock file. Only writers create it: a file created by a reader might be
+// inaccessible to the store's owner.
 func openLock(name string, shared bool) (*os.File, error) {
 	if !shared {
 		return vfs.OpenFile(name, os.O_RDWR|os.O_CREATE)
@@ -99,9 +99,9 @@ func openLock(name string, shared bool) (*os.File, error) {
 	return f, err
 }
 
-// describe writes who holds the lock.
+// describe writes the owner to the file.
 func (l *dirLock) describe() error {
-	host, _ := os.Hostname() // empty is as good as any other guess
+	host, _ := os.Hostname() // empty if unknown
 	owner := lockOwner{PID: os.Getpid(), Host: host, Command: shortCommand(strings.Join(os.Args, " ")), Since: time.Now().UTC()}
 	b, err := json.Marshal(owner)
 	if err != nil {
@@ -116,7 +116,7 @@ func (l *dirLock) describe() error {
 	return nil
 }
 
-// shortCommand returns a command line as it is shown.
+// shortCommand returns a command line shortened for display.
 func shortCommand(line string) string {
 	if len(line) > 200 {
 		return strings.ToValidUTF8(line[:200], "") + "…"
@@ -138,8 +138,8 @@ func lockedBy(dir string, f *os.File) error {
 	return held
 }
 
-// release lets go of the lock. Those whom readers keep out are not to be told of a
-// writer who is gone.
+// release releases the lock. A writer truncates the file, so that processes locked out by
+// readers are not shown a writer that is gone.
 func (l *dirLock) release() error {
 	if l.file == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // holder returns a process that has a lock on a file, and its command line. Readers write
-// nothing into the file, so the system is asked. The process is 0 where it is not known.
+// nothing to the file, so /proc is read. The process is 0 if unknown.
 func holder(f *os.File) (pid int, command string) {
 	info, err := f.Stat()
 	if err != nil {
@@ -33,15 +33,15 @@ func holder(f *os.File) (pid int, command string) {
 		}
 		pid, err := strconv.Atoi(fields[4])
 		if err == nil && pid > 0 && hasOpen(pid, info) {
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty where it just ended
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty if it just ended
 			return pid, shortCommand(strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " ")))
 		}
 	}
 	return 0, ""
 }
 
-// hasOpen reports whether a process has a file open: inodes have the same number on other
-// devices.
+// hasOpen reports whether a process has a file open: other devices have files with the
+// same inode number.
 func hasOpen(pid int, file os.FileInfo) bool {
 	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil {

@@ -4,5 +4,5 @@ package embedded
 
 import "os"
 
-// holder returns a process that has a lock on a file; here that is not known.
+// holder is not supported on this system.
 func holder(*os.File) (pid int, command string) { return 0, "" }

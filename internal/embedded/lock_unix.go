@@ -27,7 +27,7 @@ func tryLock(f *os.File, shared bool) error {
 	}
 }
 
-// touch sets the time of a file.
+// touch sets the modification time of a file to now.
 func touch(f *os.File) {
 	now := unix.NsecToTimeval(time.Now().UnixNano())
 	_ = unix.Futimes(int(f.Fd()), []unix.Timeval{now, now})

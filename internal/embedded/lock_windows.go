@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock locks a byte far behind what the file says, so that the one who is
-// refused can still read it.
+// tryLock locks a byte far after the content of the file, so that refused
+// processes can still read it.
 func tryLock(f *os.File, shared bool) error {
 	at := windows.Overlapped{OffsetHigh: 1 << 30}
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
@@ -23,7 +23,7 @@ func tryLock(f *os.File, shared bool) error {
 	return err
 }
 
-// touch sets the time of a file.
+// touch sets the modification time of a file to now.
 func touch(f *os.File) {
 	now := time.Now()
 	_ = os.Chtimes(f.Name(), now, now)

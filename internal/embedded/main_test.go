@@ -20,8 +20,8 @@ import (
 
 var background = context.Background()
 
-// holderVariable makes the test binary open the store that it names, and hold it
-// until its input ends.
+// holderVariable names the store that the test binary opens and holds until its
+// input ends.
 const holderVariable = "EMBEDDED_TEST_HOLDER"
 
 func TestMain(m *testing.M) {
@@ -58,7 +58,7 @@ func hold(dir string) int {
 	return 0
 }
 
-// startHolder returns a process that holds the store.
+// startHolder starts a process that holds the store.
 func startHolder(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -96,7 +96,7 @@ func message(n uint64) *structure.Commit {
 	return c
 }
 
-// fill opens a store, adds messages up to the last and returns it.
+// fill opens a store, adds messages up to number last and returns it.
 func fill(t *testing.T, dir string, o Options, last uint64) *Engine {
 	t.Helper()
 	e, err := Open(background, dir, o)
@@ -110,7 +110,7 @@ func fill(t *testing.T, dir string, o Options, last uint64) *Engine {
 	return e
 }
 
-// made makes a store of so many messages and closes it.
+// made creates a store with so many messages and closes it.
 func made(t *testing.T, o Options, messages uint64) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -118,7 +118,7 @@ func made(t *testing.T, o Options, messages uint64) (dir string) {
 	return dir
 }
 
-// packedStore makes a store of 60 messages in one pack.
+// packedStore creates a store with 60 messages in one pack.
 func packedStore(t *testing.T, o backend.PackOptions) string {
 	dir := t.TempDir()
 	e := fill(t, dir, Options{}, 60)
@@ -128,7 +128,7 @@ func packedStore(t *testing.T, o backend.PackOptions) string {
 	return dir
 }
 
-// reopen opens a store that is closed when the test ends.
+// reopen opens a store and closes it at the end of the test.
 func reopen(t *testing.T, dir string, o Options) *Engine {
 	t.Helper()
 	e, err := Open(background, dir, o)
@@ -137,7 +137,7 @@ func reopen(t *testing.T, dir string, o Options) *Engine {
 	return e
 }
 
-// requireMessages requires a store to hold exactly so many messages.
+// requireMessages requires a store to have exactly so many messages.
 func requireMessages(t *testing.T, e *Engine, messages uint64) {
 	t.Helper()
 	head, err := e.Head(background)

@@ -12,7 +12,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A store in memory packs, verifies, collects and is backed up like one on disk, and touches no file.
+// A store in memory packs, verifies, collects and is backed up like one on
+// disk, without files.
 func TestInMemory(t *testing.T) {
 	here, scratch := t.TempDir(), t.TempDir()
 	t.Chdir(here)
@@ -59,8 +60,8 @@ func TestInMemory(t *testing.T) {
 	require.EqualValues(t, 101, headOf(t, reopen(t, copied, Options{})))
 }
 
-// Stores in memory have nothing in common, and there is none to find.
-func TestInMemoryApart(t *testing.T) {
+// Stores in memory share nothing, and cannot be opened again.
+func TestStoresInMemoryAreSeparate(t *testing.T) {
 	a, b := fill(t, "", Options{InMemory: true}, 3), fill(t, "", Options{InMemory: true}, 5)
 	requireMessages(t, a, 3)
 	requireMessages(t, b, 5)

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// TestJournalIsMissing takes the journal, or its directory, from beside the index.
+// TestJournalIsMissing removes the journal, or its directory, but keeps the index.
 func TestJournalIsMissing(t *testing.T) {
 	stores := map[string]string{
 		"one segment": made(t, Options{}, 5),
@@ -47,11 +47,11 @@ func TestJournalIsMissing(t *testing.T) {
 	}
 }
 
-// TestSegmentsAreMissing takes files from the beginning, the middle and the end.
+// TestSegmentsAreMissing removes files from the beginning, the middle and the end.
 func TestSegmentsAreMissing(t *testing.T) {
 	for name, want := range map[string]string{
 		"0000000001.seg": "segment 2 begins with commit",
-		"0000000002.seg": "what comes before it is missing from segment 2 on",
+		"0000000002.seg": "the segments before it are missing from 2 on",
 	} {
 		dir := made(t, Options{SegmentSize: 4 << 10, NoPacking: true}, 80)
 		files := namesIn(t, filepath.Join(dir, journalDir))
@@ -69,7 +69,7 @@ func TestSegmentsAreMissing(t *testing.T) {
 	require.ErrorContains(t, err, "was durable, but the journal ends with commit")
 }
 
-// TestCreationWasInterrupted: an index that tells of nothing proves no loss.
+// TestCreationWasInterrupted: an empty index is no evidence of loss.
 func TestCreationWasInterrupted(t *testing.T) {
 	dir := made(t, Options{}, 0)
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, journalDir)))

@@ -12,14 +12,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A name is part of a key of the index, which takes no keys of any length.
+// A name is part of an index key, whose length is limited.
 func TestLongestName(t *testing.T) {
 	e, err := Open(background, filepath.Join(t.TempDir(), "store"), Options{})
 	require.NoError(t, err)
 	defer e.Close()
 	thread := &structure.Thread{ID: structure.NewID[structure.ThreadID]()}
 	c := &structure.Context{ID: structure.NewID[structure.ContextID](), Thread: thread.ID}
-	branch := &structure.Branch{Thread: thread.ID, Context: c.ID, Name: strings.Repeat("n", judge.MostName)}
+	branch := &structure.Branch{Thread: thread.ID, Context: c.ID, Name: strings.Repeat("n", judge.MaxName)}
 	_, err = e.Apply(background, &structure.Commit{Records: []structure.Record{thread, c, branch}}, backend.Options{})
 	require.NoError(t, err)
 	require.NoError(t, e.index.Checkpoint())

@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// asked is a commit that says something of its own.
+// asked returns a commit with unique contents.
 func asked(says string) *structure.Commit {
 	return &structure.Commit{Records: []structure.Record{&structure.Thread{ID: structure.DeriveID[structure.ThreadID](says), Title: says}}}
 }
@@ -32,8 +32,8 @@ func request(e *Engine, session, sequence uint64) (backend.Receipt, error) {
 	})
 }
 
-// A process is killed, and its index may be gone: requests of sessions that are in segments are
-// known again, whichever segment they began in.
+// After a kill, with or without the index, requests of sessions in segments are recognized,
+// whichever segment the session began in.
 func TestOnceAfterKill(t *testing.T) {
 	for _, without := range []bool{false, true} {
 		t.Run(fmt.Sprint("without index ", without), func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestOnceAfterKill(t *testing.T) {
 	}
 }
 
-// Packs do not say whose requests their commits were. As long as the index is there it tells;
-// then nothing of such a session is applied, and a new one is not held for an old one.
+// Packs do not store requests. The index does; without it, requests of an old session are refused,
+// and a new session is not taken for an old one.
 func TestOnceAfterPack(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{SegmentSize: 4 << 10, NoPacking: true}
@@ -99,7 +99,7 @@ func TestOnceAfterPack(t *testing.T) {
 	receipt, err := request(e, 0, 30)
 	require.NoError(t, err)
 	require.True(t, receipt.Repeated)
-	for n := range uint64(40) { // goes on in segments
+	for n := range uint64(40) { // continues in segments
 		_, err := request(e, 0, 61+n)
 		require.NoError(t, err)
 		_, err = request(e, 1, 1+n)
@@ -121,9 +121,9 @@ func TestOnceAfterPack(t *testing.T) {
 	require.True(t, receipt.Repeated)
 	receipt, err = request(e, 1, 40)
 	require.NoError(t, err)
-	require.True(t, receipt.Repeated, "all of it is in segments")
+	require.True(t, receipt.Repeated, "the whole session is in segments")
 	_, err = request(e, 2, 1)
-	require.ErrorIs(t, err, backend.ErrUncertain, "made before what is packed")
+	require.ErrorIs(t, err, backend.ErrUncertain, "older than the packed commits")
 	require.Equal(t, head, e.index.Number())
 
 	at, err := e.Head(background)
@@ -138,20 +138,20 @@ func TestOnceAfterPack(t *testing.T) {
 	requireSound(t, e)
 }
 
-// So many sessions are known; then the one that was idle longest is not applied to any more.
+// The number of known sessions is limited; beyond it the longest idle session is forgotten.
 func TestSessionsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Open(background, dir, Options{})
 	require.NoError(t, err)
 	last := uint64(1)
-	for n := range uint64(mostSessions + 10) {
+	for n := range uint64(maxSessions + 10) {
 		head, err := e.Head(background)
 		require.NoError(t, err)
 		_, err = e.Apply(background, asked(fmt.Sprint("begins ", n)), backend.Options{
 			Once: &backend.Once{Session: sessionID(n), Since: head, Sequence: 1}, Durability: backend.Normal,
 		})
 		require.NoError(t, err)
-		if n > 5 && n%100 == 0 { // it is not idle
+		if n > 5 && n%100 == 0 { // keep it from being idle
 			last++
 			receipt, err := request(e, 5, last)
 			require.NoError(t, err)
@@ -161,22 +161,22 @@ func TestSessionsAreBounded(t *testing.T) {
 	receipt, err := request(e, 5, last)
 	require.NoError(t, err)
 	require.True(t, receipt.Repeated)
-	require.Len(t, e.sessions.known, mostSessions)
-	require.Len(t, e.sessions.last, mostSessions)
+	require.Len(t, e.sessions.known, maxSessions)
+	require.Len(t, e.sessions.last, maxSessions)
 	for range 2 {
 		head := e.index.Number()
 		_, err = request(e, 0, 1)
 		require.ErrorIs(t, err, backend.ErrUncertain)
-		receipt, err := request(e, mostSessions-1, 1)
+		receipt, err := request(e, maxSessions-1, 1)
 		require.NoError(t, err)
 		require.True(t, receipt.Repeated)
 		require.Equal(t, head, e.index.Number())
-		require.Equal(t, mostSessions+1, entriesOf(t, e)[keys.TableOnce], "forgotten sessions free their entries")
+		require.Equal(t, maxSessions+1, entriesOf(t, e)[keys.TableOnce], "forgotten sessions free their entries")
 		require.NoError(t, e.Close())
 		e, err = Open(background, dir, Options{})
 		require.NoError(t, err)
 	}
-	for n := range uint64(mostSessions + 10) {
+	for n := range uint64(maxSessions + 10) {
 		require.NoError(t, e.Forget(background, sessionID(n)))
 	}
 	require.Equal(t, 1, entriesOf(t, e)[keys.TableOnce], "the horizon")
@@ -184,8 +184,8 @@ func TestSessionsAreBounded(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// A session that was not used for long is forgotten, whether or not the store was opened since. Its
-// client is told that nothing is known.
+// A session that was idle for long is forgotten, whether or not the store was reopened. Its client
+// gets ErrUncertain.
 func TestSessionsAge(t *testing.T) {
 	dir := t.TempDir()
 	now := time.UnixMilli(1)
@@ -231,8 +231,8 @@ func TestSessionsAge(t *testing.T) {
 	requireSound(t, e)
 }
 
-// What was applied so that power loss can take it, and is sent again so that it cannot, is
-// durable when the second answer comes.
+// A request that was applied at normal durability and is repeated at full durability is durable
+// when the second call returns.
 func TestOnceAgainIsDurable(t *testing.T) {
 	dir, disk := t.TempDir(), crashfs.New()
 	o := Options{FS: disk, SyncInterval: time.Hour}
@@ -261,7 +261,7 @@ func TestOnceAgainIsDurable(t *testing.T) {
 	require.NotEqual(t, lost.ID, receipt.ID)
 }
 
-// A session's entry is what it was, whatever it is.
+// Any session's entry can be decoded to the same session.
 func TestSessionEntry(t *testing.T) {
 	x := newSessions()
 	entries := map[string][]byte{}
@@ -274,7 +274,7 @@ func TestSessionEntry(t *testing.T) {
 	for id, want := range x.known {
 		got, err := decodeSession(id, entries[string(keys.Of(keys.TableOnce, id[:]))])
 		require.NoError(t, err)
-		got.used, got.place = want.used, want.place // of this process
+		got.used, got.place = want.used, want.place // set by this process only
 		require.Equal(t, want, got)
 		for cut := range entries[string(keys.Of(keys.TableOnce, id[:]))] {
 			_, _ = decodeSession(id, entries[string(keys.Of(keys.TableOnce, id[:]))][:cut]) // does not panic

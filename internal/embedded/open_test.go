@@ -42,7 +42,7 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	e := fill(t, dir, Options{}, 3)
 	requireLocked(t, dir, os.Getpid())
 	_, err := e.Apply(background, message(4), backend.Options{})
-	require.NoError(t, err, "who was refused left no trace")
+	require.NoError(t, err, "a refused process leaves no trace")
 	require.NoError(t, e.Close())
 	requireMessages(t, reopen(t, dir, Options{}), 4)
 }
@@ -88,7 +88,7 @@ func TestLockOfAKilledProcess(t *testing.T) {
 	}
 }
 
-func TestLockSaysNothing(t *testing.T) {
+func TestLockFileWithoutOwner(t *testing.T) {
 	dir := t.TempDir()
 	e := fill(t, dir, Options{}, 1)
 	defer e.Close()
@@ -112,7 +112,7 @@ func TestMissingStore(t *testing.T) {
 			_, err := Open(background, dir, o)
 			require.ErrorIs(t, err, backend.ErrNotFound)
 			left, _ := os.ReadDir(dir)
-			require.Empty(t, left, "nothing was made")
+			require.Empty(t, left, "nothing was created")
 		}
 	}
 	e, err := Open(background, filepath.Join(t.TempDir(), "a", "b", "c"), Options{})
@@ -120,7 +120,7 @@ func TestMissingStore(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-func TestDirectoryThatHoldsOtherThings(t *testing.T) {
+func TestDirectoryWithOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "letters.txt"), nil, 0o600))
 	_, err := Open(background, dir, Options{})
@@ -130,7 +130,7 @@ func TestDirectoryThatHoldsOtherThings(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 
-	// Beside a store that is there already they disturb nobody.
+	// In the directory of an existing store, other files are ignored.
 	dir = made(t, Options{}, 2)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "letters.txt"), nil, 0o600))
 	requireMessages(t, reopen(t, dir, Options{}), 2)
@@ -159,7 +159,7 @@ func TestReadOnly(t *testing.T) {
 	require.Equal(t, before, tree(t, dir))
 }
 
-// tree returns the bytes of a store's files. What the lock says is nobody's data.
+// tree returns the contents of a store's files, except for the lock file.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -174,7 +174,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func TestIndexIsMadeAnew(t *testing.T) {
+func TestIndexIsRebuilt(t *testing.T) {
 	dir := made(t, Options{SegmentSize: 8 << 10}, 200)
 	for _, overlay := range []int64{0, 1} {
 		for _, name := range []string{indexFile, indexFile + ".sums"} {
@@ -187,7 +187,7 @@ func TestIndexIsMadeAnew(t *testing.T) {
 			done, total = d, of
 		}})
 		require.Positive(t, done)
-		require.Equal(t, total, done, "all was done in the end")
+		require.Equal(t, total, done, "progress reaches the total")
 		requireMessages(t, e, 200)
 		require.Empty(t, findings(t, e, true))
 		require.NoError(t, e.Close())
@@ -215,7 +215,7 @@ func TestNewerFormatIsRefusedByName(t *testing.T) {
 	require.NoError(t, err)
 	binary.LittleEndian.PutUint32(b[8:], 7)
 	require.NoError(t, os.WriteFile(segment, b, 0o600))
-	for range 2 { // the first attempt let go of everything
+	for range 2 { // the first attempt closed everything
 		for _, o := range []Options{{}, {ReadOnly: true}} {
 			_, err = Open(background, dir, o)
 			require.ErrorIs(t, err, backend.ErrNewerFormat)
@@ -256,7 +256,7 @@ func TestVerificationThatWasKilled(t *testing.T) {
 	require.NoDirExists(t, left)
 }
 
-// A disk that fails takes no commit that was not whole, and says so.
+// A failing disk leaves no incomplete commit, and the failure is reported.
 func TestFailingDisk(t *testing.T) {
 	disk := crashfs.New()
 	dir := t.TempDir()
@@ -273,7 +273,7 @@ func TestFailingDisk(t *testing.T) {
 	requireMessages(t, e, 7)
 	_, err = e.Apply(background, message(8), backend.Options{})
 	require.ErrorIs(t, err, backend.ErrReadOnly)
-	require.Error(t, e.Close(), "what may be lost is not closed in silence")
+	require.Error(t, e.Close(), "a possible loss is reported when the store is closed")
 	disk.FailSyncs(nil)
 	requireMessages(t, reopen(t, dir, Options{FS: disk}), 7)
 }

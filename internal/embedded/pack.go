@@ -13,10 +13,9 @@ import (
 var _ backend.Packer = (*Engine)(nil)
 
 const (
-	// mostPacked is how many bytes of segments one pack is made of at most, if
-	// they are several.
-	mostPacked = 64 << 20
-	// packedRatio is how much smaller a pack is taken to be than its segments.
+	// maxPackSource limits the total size of segments that are merged into one pack.
+	maxPackSource = 64 << 20
+	// packedRatio is the assumed ratio between segments and their pack.
 	packedRatio = 4
 )
 
@@ -75,8 +74,8 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		report.Files++
 		report.Commits += r.Commits
 	}
-	if err := e.leaveToPacks(ctx); err != nil && ctx.Err() == nil {
-		e.opt.Logger.Warn("index keeps what packs hold", "err", err)
+	if err := e.dropPacked(ctx); err != nil && ctx.Err() == nil {
+		e.opt.Logger.Warn("index keeps entries that packs replace", "err", err)
 	}
 	if o.All && !e.indexIsSpare() {
 		if err := e.index.Compact(ctx); err != nil {
@@ -87,22 +86,22 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		return report, fmt.Errorf("pack: %w", context.Cause(ctx))
 	}
 	report.After = e.journal.Size()
-	if !e.indexIsSpare() { // it goes when the store is closed
+	if !e.indexIsSpare() { // it is deleted when the store is closed
 		report.After += e.index.Size()
 	}
 	return report, nil
 }
 
-// packJob is what becomes one pack.
+// packJob is a range of files that become one pack.
 type packJob struct {
 	first, last uint32
-	bytes       int64 // as segments, about
+	bytes       int64 // size as segments, estimated
 	files       int
 	packed      bool // it is one pack already
-	damaged     bool // and is written again because of that only
+	damaged     bool // and is rewritten only for that reason
 }
 
-// markDamaged finds out which packs are not what was written, though they are read.
+// markDamaged sets Damaged for packs that are damaged, even if they can be read.
 func (e *Engine) markDamaged(files []journal.SegmentInfo) error {
 	v := e.journal.View()
 	defer v.Release()
@@ -117,8 +116,8 @@ func (e *Engine) markDamaged(files []journal.SegmentInfo) error {
 	return nil
 }
 
-// packPlan returns what to pack: sealed segments, several together up to a size;
-// with all, also packs that are small or damaged.
+// packPlan returns what to pack: sealed segments, merged up to a size; with all, also
+// small or damaged packs.
 func packPlan(files []journal.SegmentInfo, all bool) []packJob {
 	var plan []packJob
 	var at packJob
@@ -134,7 +133,7 @@ func packPlan(files []journal.SegmentInfo, all bool) []packJob {
 		if f.Packed {
 			bytes *= packedRatio
 		}
-		if !f.Sealed || f.Packed && !all || at.files > 0 && at.bytes+bytes > mostPacked {
+		if !f.Sealed || f.Packed && !all || at.files > 0 && at.bytes+bytes > maxPackSource {
 			flush()
 		}
 		if !f.Sealed || f.Packed && !all {
@@ -151,13 +150,13 @@ func packPlan(files []journal.SegmentInfo, all bool) []packJob {
 	return plan
 }
 
-// spareSpans is how many spans, contexts and threads a store may have whose index
-// is not kept: making it takes little more time than expanding its packs.
+// spareSpans limits the number of spans, contexts and threads of a store whose index
+// is not kept. Rebuilding such an index takes little more time than decompressing its
+// packs.
 const spareSpans = 1 << 14
 
-// indexIsSpare reports whether the index is not worth its room: the store was packed
-// to be small, all of it, and has so little in it that the index is made anew
-// whenever the store is opened.
+// indexIsSpare reports whether the index is deleted on Close: all of the store is in
+// dense packs, and it is so small that the index is rebuilt at each opening.
 func (e *Engine) indexIsSpare() bool {
 	if e.index == nil || e.journal == nil || e.opt.ReadOnly || e.opt.InMemory || e.journal.Damage() != nil {
 		return false
@@ -175,7 +174,8 @@ func (e *Engine) indexIsSpare() bool {
 	return len(files) > 1 && last.LastCommit < last.Commit
 }
 
-// isSmall reports whether the store is of the size of those whose index can be spared.
+// isSmall reports whether the store is small enough for its index to be deleted on
+// Close.
 func (e *Engine) isSmall() bool {
 	c := keys.CountersOf(e.index.State().Counts)
 	return c.Spans+c.Contexts+c.Threads <= spareSpans

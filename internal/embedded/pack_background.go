@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// backgroundBytes is how many bytes of sealed segments packing in the background
-	// waits for, unless the options say otherwise.
+	// backgroundBytes is the default size of sealed segments at which packing in the
+	// background starts.
 	backgroundBytes = 32 << 20
-	// packAfter is how long a store has been open when what was sealed before is looked
-	// at. A program that only says something and ends need not begin what it cannot end.
+	// packAfter is the delay after opening until segments sealed earlier are packed. A
+	// program that only writes a little and ends should not begin packing.
 	packAfter = time.Second
 )
 
-// errClosing ends what runs in the background.
+// errClosing cancels work in the background.
 var errClosing = fmt.Errorf("closing: %w", backend.ErrClosed)
 
-// packLater packs in the background what was sealed, when there is enough of it. What is
-// sealed while it does so is packed after that. The caller holds files for reading.
+// packLater packs sealed segments in the background if there are enough. Segments that
+// are sealed meanwhile are packed afterwards. The caller holds files for reading.
 func (e *Engine) packLater() {
 	if e.opt.NoPacking || e.opt.ReadOnly {
 		return
@@ -39,7 +39,7 @@ func (e *Engine) packLater() {
 					e.opt.Logger.Warn("packing in the background failed", "err", err)
 				}
 			}
-			// Whoever sealed more before this left it to be packed here.
+			// Segments sealed before this are left to this goroutine.
 			e.background.busy.Store(false)
 			if !e.background.sealed.Load() || e.background.busy.Swap(true) {
 				return
@@ -48,10 +48,10 @@ func (e *Engine) packLater() {
 	}()
 }
 
-// packWaiting packs what is sealed, when there is enough of it.
+// packWaiting packs sealed segments if there are enough.
 func (e *Engine) packWaiting() error {
 	if e.begin() != nil {
-		return nil // it is being closed
+		return nil // the engine is being closed
 	}
 	defer e.end()
 	e.packing.Lock()
@@ -63,7 +63,7 @@ func (e *Engine) packWaiting() error {
 	return err
 }
 
-// waitingToPack returns how many bytes are sealed and not packed.
+// waitingToPack returns the size of sealed segments that are not packed.
 func (e *Engine) waitingToPack() (bytes int64) {
 	for _, p := range packPlan(e.journal.Segments(), false) {
 		bytes += p.bytes
@@ -71,9 +71,9 @@ func (e *Engine) waitingToPack() (bytes int64) {
 	return bytes
 }
 
-// packWhatWasLeft sees to it that what was sealed before the store was opened is packed,
-// when there is enough of it: packing it was cut short, or left out.
-func (e *Engine) packWhatWasLeft() {
+// packLeftovers schedules packing of segments that were sealed before the store was
+// opened, if there are enough: their packing was interrupted or skipped.
+func (e *Engine) packLeftovers() {
 	if e.opt.NoPacking || e.opt.ReadOnly || e.waitingToPack() < e.opt.packBytes {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// fillTo stores content that nothing shortens, as much as fills so many bytes of segments.
+// fillTo stores incompressible content until segments have so many bytes.
 func fillTo(t *testing.T, e *Engine, random *rand.ChaCha8, bytes int) {
 	t.Helper()
 	const each = content.InlineLimit
@@ -35,18 +35,18 @@ func newRandom(seed uint64) *rand.ChaCha8 {
 	return rand.NewChaCha8(key)
 }
 
-// enough is what packing waits for in these tests.
+// enough is the size at which packing starts in these tests.
 const enough = 64 << 10
 
-// waitUntilPacked returns when less is left than packing waits for.
+// waitUntilPacked returns when less than that is unpacked.
 func waitUntilPacked(t *testing.T, e *Engine) {
 	t.Helper()
 	require.Eventually(t, func() bool { return e.waitingToPack() < enough }, 5*time.Minute, time.Millisecond)
 }
 
-// What was sealed and not packed when a store was closed is packed when it is open again,
-// without anything being written.
-func TestWhatWasLeftIsPackedAfterOpening(t *testing.T) {
+// Segments that were sealed but not packed before a store was closed are packed after it
+// is opened, without any write.
+func TestLeftoverSegmentsArePacked(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Open(background, dir, Options{SegmentSize: 16 << 10, NoPacking: true, packBytes: enough})
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestWhatWasLeftIsPackedAfterOpening(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// heldFS keeps the first pack from being begun until it is let go.
+// heldFS blocks the creation of the first pack until it is released.
 type heldFS struct {
 	vfs.FS
 	once  *sync.Once
@@ -78,8 +78,8 @@ func (h heldFS) Create(name string) (vfs.File, error) {
 	return h.FS.Create(name)
 }
 
-// What is sealed while packing is at work is packed after that, though nothing more comes.
-func TestWhatIsSealedDuringPackingIsPacked(t *testing.T) {
+// Segments that are sealed during packing are packed afterwards, without further writes.
+func TestSegmentsSealedDuringPackingArePacked(t *testing.T) {
 	held := heldFS{FS: vfs.OS(), once: new(sync.Once), begun: make(chan struct{}), letGo: make(chan struct{})}
 	e, err := Open(background, t.TempDir(), Options{SegmentSize: 16 << 10, FS: held, packBytes: enough})
 	require.NoError(t, err)

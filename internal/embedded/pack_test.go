@@ -23,16 +23,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// packing is an engine that packs everything now and then, so that what the suite
-// reads comes from packs.
+// packing is an engine that packs everything now and then, so that the suite reads from
+// packs.
 type packing struct {
 	*Engine
 	due   func() bool
 	dense bool
 }
 
-// packsDue returns what says after each commit of a store whether to pack: every so many
-// commits, and less often once there are many, except in a campaign.
+// packsDue returns a function that decides after each commit whether to pack: every so
+// many commits, and less often after many, except in a campaign.
 func packsDue(every int) func() bool {
 	var mu sync.Mutex
 	commits, since := 0, 0
@@ -105,7 +105,7 @@ func requireSound(t *testing.T, e *Engine) {
 	}
 }
 
-// A snapshot goes on reading while what it reads is packed, and so do writers.
+// A snapshot and writers continue while packing replaces their files.
 func TestPackWhileReadingAndWriting(t *testing.T) {
 	e := openPacked(t, t.TempDir(), 200)
 	defer e.Close()
@@ -150,8 +150,8 @@ func TestPackWhileReadingAndWriting(t *testing.T) {
 	requireSound(t, e)
 }
 
-// Without its index a packed store is what it was.
-func TestPackedIndexIsMadeAnew(t *testing.T) {
+// A packed store without its index has the same data.
+func TestPackedIndexIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 100)
 	want := feedOf(t, e)
@@ -179,8 +179,8 @@ func feedOf(t *testing.T, e *Engine) (out [][]byte) {
 	return out
 }
 
-// onePack makes a store of messages that are all in one pack, closes it, and returns
-// the pack's name and what is in it.
+// onePack creates a store whose messages are all in one pack, closes it, and returns the
+// pack's name and content.
 func onePack(t *testing.T, dir string, messages int) (name string, whole []byte) {
 	t.Helper()
 	e := openPacked(t, dir, messages)
@@ -195,7 +195,7 @@ func onePack(t *testing.T, dir string, messages int) (name string, whole []byte)
 	return names[0], whole
 }
 
-// Every byte of a pack counts: damage is found, and named.
+// Damage to any byte of a pack is found and reported with its position.
 func TestPackDamage(t *testing.T) {
 	dir := t.TempDir()
 	name, whole := onePack(t, dir, 40)
@@ -218,8 +218,8 @@ func TestPackDamage(t *testing.T) {
 	}
 }
 
-// A small store that was packed to be small keeps no index while it is closed, and
-// has one again as soon as something is added.
+// A small dense store has no index while it is closed, and gets one when something is
+// added.
 func TestSpareIndex(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 50)
@@ -248,8 +248,8 @@ func TestSpareIndex(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// packVariable makes the test binary add to the store that it names, and pack it,
-// until it is killed.
+// packVariable names the store that the test binary adds to and packs until it is
+// killed.
 const packVariable = "EMBEDDED_TEST_PACK"
 
 func packForEver(dir string) int {
@@ -273,7 +273,7 @@ func packForEver(dir string) int {
 	}
 }
 
-// A process that is killed while it packs loses nothing that it was told is there.
+// A process that is killed during packing loses no acknowledged commit.
 func TestKillWhilePacking(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 8 {

@@ -16,30 +16,30 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Packs find their own content and spans. Where the journal begins with packs, the
-// index has no entries for what they find: of tables h and y those of content that
-// is kept whole, of table s those without a digest, and table n. Whoever reads the
-// index looks into the packs for what it does not have.
+// Packs can look up their own content and spans. Where the journal begins with packs,
+// the index has no entries for these: in tables h and y for content stored whole, in
+// table s for spans without a digest, and in table n. A read that finds no entry in
+// the index looks into the packs.
 
-// packLayer is the packs below the index, as of when an entry last left the index for
-// them or a collection last changed what they have. It does not change; another
-// takes its place.
+// packLayer is the packs below the index. It is immutable, and replaced when entries
+// are dropped from the index in favor of packs, or a collection changes what packs
+// show.
 type packLayer struct {
-	last   uint32   // segment up to which packs answer; 0 for none
-	hidden *barrier // what is dead and still in packs; nil for nothing
-	number uint64   // no commit that packs answer for is later
-	// places are where content was found lately: looking again would mean reading and
-	// hashing it again.
+	last   uint32   // last segment that packs answer for; 0 for none
+	hidden *barrier // hides dead records that are still in packs; nil for none
+	number uint64   // no commit in these packs is later
+	// places caches where content was found: another lookup would read and hash it
+	// again.
 	places *recent.Shared[contentStart, foundPlace]
 }
 
 // contentStart is a table and the start of a hash.
 type contentStart [1 + keys.HashPrefix]byte
 
-// place is a number of the hash's own.
+// place returns a number that identifies the hash.
 func (s contentStart) place() uint64 { return binary.LittleEndian.Uint64(s[1:]) }
 
-// foundPlace is where content stands, and the commit that brought it.
+// foundPlace is the place of content, and the commit that stored it.
 type foundPlace struct {
 	keys.Place
 	commit uint64
@@ -57,30 +57,30 @@ func (l *packLayer) Found(key []byte, p keys.Place, commit uint64) {
 	l.places.Set(contentStart(key), foundPlace{p, commit})
 }
 
-// mostPlace is behind every place of a run.
-const mostPlace = 1<<64 - 1
+// maxPlace is larger than any place of a run.
+const maxPlace = 1<<64 - 1
 
-// anyCommit is for finding what whichever commit brought.
+// anyCommit matches entries of any commit.
 const anyCommit = 1<<64 - 1
 
 // catalog is the index as of one commit with the packs below it.
 type catalog struct {
 	*index.Snapshot
 	engine *Engine
-	files  *journal.View // nil for the journal as it is at each read
+	files  *journal.View // nil for the current journal at each read
 	packs  *packLayer
-	view   read.View // which reads from the catalog
+	view   read.View // reads from the catalog
 }
 
-// catalog returns a catalog over a snapshot that was just taken. What left the
-// index before was in packs before.
+// catalog returns a catalog over a snapshot that was just taken: entries that the
+// snapshot lacks were already in packs.
 func (e *Engine) catalog(s *index.Snapshot, files *journal.View) *catalog {
 	c := &catalog{Snapshot: s, engine: e, files: files, packs: e.packs.Load()}
 	c.view = read.View{Index: c, Commits: c, Packs: c, Frames: &e.frames, Digests: e.cache}
 	return c
 }
 
-// Get returns the value of a key, which must not be changed.
+// Get returns the value of a key. The caller must not change it.
 func (c *catalog) Get(key []byte) ([]byte, bool, error) {
 	v, ok, err := c.Snapshot.Get(key)
 	if ok || err != nil {
@@ -89,11 +89,11 @@ func (c *catalog) Get(key []byte) ([]byte, bool, error) {
 	return c.packs.get(c.engine, c.files, key, c.after())
 }
 
-// after is the commit after the last that the catalog knows: packs may hold later
-// ones.
+// after returns the number after the catalog's last commit: packs may have later
+// commits.
 func (c *catalog) after() uint64 { return c.State().Number + 1 }
 
-// get is Get of the latest state, for what came before a commit.
+// get is Get of the latest state, limited to commits before the given one.
 func (e *Engine) get(key []byte, before uint64) ([]byte, bool, error) {
 	v, ok, err := e.index.Get(key)
 	if ok || err != nil {
@@ -102,7 +102,7 @@ func (e *Engine) get(key []byte, before uint64) ([]byte, bool, error) {
 	return e.packs.Load().get(e, nil, key, before)
 }
 
-// in returns the files to look into, and what releases them.
+// in returns files, or the current files if nil, and a function that releases them.
 func (e *Engine) in(files *journal.View) (*journal.View, func()) {
 	if files != nil {
 		return files, func() {}
@@ -132,8 +132,8 @@ func (l *packLayer) get(e *Engine, files *journal.View, key []byte, before uint6
 	return nil, false, nil
 }
 
-// content finds a block or chunk by its key in the index. The record is returned
-// where finding it meant reading it.
+// content finds a block or chunk by its index key. The record is returned if it was
+// read to find it.
 func (l *packLayer) content(e *Engine, files *journal.View, key []byte, before uint64) (p keys.Place, r structure.Record, ok bool, err error) {
 	start := contentStart(key)
 	if l.last == 0 || l.hidden != nil && l.hidden.dead(key, nil) || e.filter.lacksContent(key[1:]) {
@@ -159,14 +159,14 @@ func (l *packLayer) content(e *Engine, files *journal.View, key []byte, before u
 	case *structure.Chunk:
 		p.Size = int64(len(r.Bytes))
 	}
-	if before > l.number { // what was found is the last of all
+	if before > l.number { // no later commit has it
 		l.places.Set(start, foundPlace{p, f.Commit})
 	}
 	return p, f.Record, true, nil
 }
 
-// Object reads the block or chunk under a key. The caller compares what it gets
-// with what it wanted.
+// Object reads the block or chunk under a key. The key is a prefix of a hash, so the
+// caller must compare the id.
 func (c *catalog) Object(reader read.Reader, key []byte) (structure.Record, keys.Place, bool, error) {
 	value, ok, err := c.Snapshot.Get(key)
 	if err != nil {
@@ -183,14 +183,14 @@ func (c *catalog) Object(reader read.Reader, key []byte) (structure.Record, keys
 	return r, p, ok, err
 }
 
-// spanAt is where the frame is that holds the span at a place of a run.
+// spanAt is the position of the frame with the span at a place of a run.
 type spanAt struct {
 	seq   uint64
 	frame journal.Position
 }
 
-// spans yields the spans of a run that packs have from before a commit, from first
-// to last, until one is missing.
+// spans yields the spans of a run in packs, from first to last and from before a
+// commit. It stops at the first missing one.
 func (l *packLayer) spans(e *Engine, files *journal.View, run structure.RunID, first, last, before uint64) iter.Seq2[spanAt, error] {
 	return func(yield func(spanAt, error) bool) {
 		if last = l.clip(run, last); l.last == 0 || first > last {
@@ -234,8 +234,8 @@ func (l *packLayer) spans(e *Engine, files *journal.View, run structure.RunID, f
 	}
 }
 
-// spansAt returns the spans of a run that a pack has together with one of them, from
-// before a commit and none that is dead; none where no pack has it.
+// spansAt returns the live spans from before a commit that a pack stores together
+// with the given span, or none if no pack has it.
 func (l *packLayer) spansAt(e *Engine, files *journal.View, ref structure.SpanRef, before uint64) (journal.Spans, error) {
 	if l.last == 0 || l.clip(ref.Run, ref.Seq) < ref.Seq {
 		return journal.Spans{}, nil
@@ -256,7 +256,7 @@ func (l *packLayer) spansAt(e *Engine, files *journal.View, ref structure.SpanRe
 	return journal.Spans{}, nil
 }
 
-// clip returns up to which place a run lives, or the place given if that is less.
+// clip returns last or, if smaller, the last live place of a run.
 func (l *packLayer) clip(run structure.RunID, last uint64) uint64 {
 	if l.hidden == nil {
 		return last
@@ -264,14 +264,14 @@ func (l *packLayer) clip(run structure.RunID, last uint64) uint64 {
 	return l.hidden.clip(run, last)
 }
 
-// end returns the last place of a run in packs that came before a commit.
+// end returns the last place of a run in packs from before a commit.
 func (l *packLayer) end(e *Engine, files *journal.View, run structure.RunID, before uint64) (uint64, error) {
 	if l.last == 0 {
 		return 0, nil
 	}
 	files, release := e.in(files)
 	defer release()
-	for s, err := range files.Run(l.last, run, mostPlace, before) {
+	for s, err := range files.Run(l.last, run, maxPlace, before) {
 		if err != nil {
 			return 0, err
 		}
@@ -305,8 +305,8 @@ func (c *catalog) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 	return structure.SpanRef{Run: run, Seq: last}, nil
 }
 
-// inPacks reports whether the index can do without an entry, given that packs up to
-// a segment find what they hold.
+// inPacks reports whether the index needs no entry, given that packs answer up to a
+// segment.
 func inPacks(key, value []byte, last uint32) bool {
 	switch key[0] {
 	case keys.TableBlock, keys.TableChunk:
@@ -323,18 +323,18 @@ func inPacks(key, value []byte, last uint32) bool {
 	return false
 }
 
-// packedTables are the tables of which entries are left to packs.
+// packedTables are the tables with entries that packs replace.
 var packedTables = []byte{keys.TableBlock, keys.TableCommit, keys.TableSpan, keys.TableChunk}
 
-// packedEntry says up to which segment packs find what the index does not have.
+// packedEntry records the last segment that packs answer for.
 func packedEntry(last uint32) index.Entry {
 	return index.Entry{Key: keys.Of(keys.TablePacked), Value: binary.AppendUvarint(nil, uint64(last))}
 }
 
-var errPacks = errors.New("the index counts on packs that are not there")
+var errPacks = errors.New("the index relies on packs that do not exist")
 
-// openPacks finds out which packs answer below an index that was just opened. Of
-// one that is to be made anew those do that are sound.
+// openPacks determines which packs answer below an index that was just opened. Below
+// an empty index these are all sound packs.
 func (e *Engine) openPacks() error {
 	v := e.journal.View()
 	defer v.Release()
@@ -359,7 +359,7 @@ func (e *Engine) openPacks() error {
 	return nil
 }
 
-// beginWith makes an empty index leave to packs what they find.
+// beginWith initializes an empty index that relies on packs up to a segment.
 func (e *Engine) beginWith(last uint32) {
 	e.packs.Store(newPackLayer(last, 0, e.packs.Load().hidden))
 	if last > 0 {
@@ -369,10 +369,10 @@ func (e *Engine) beginWith(last uint32) {
 	}
 }
 
-// leaveToPacks takes out of the index what packs find. First the index says so;
-// what is cut short after that leaves entries that say the same as the packs. The
-// lock on packing is held.
-func (e *Engine) leaveToPacks(ctx context.Context) error {
+// dropPacked deletes index entries that packs replace. The index first records the
+// new limit; if the deletion is interrupted, the remaining entries agree with the
+// packs. The caller holds packing.
+func (e *Engine) dropPacked(ctx context.Context) error {
 	is := e.packs.Load().last
 	last, err := e.findable(ctx, is)
 	if err != nil || last == is {
@@ -385,9 +385,8 @@ func (e *Engine) leaveToPacks(ctx context.Context) error {
 	return e.index.Drop(ctx, packedTables, func(key, value []byte) bool { return inPacks(key, value, last) })
 }
 
-// findable returns up to which segment packs find what they hold, given up to which
-// it is known that they do. A pack that does not is written anew, unless the store
-// is so small that it need not.
+// findable returns the last segment that packs can answer for, given a known lower
+// bound. A pack without lookup tables is rewritten, unless the store is small.
 func (e *Engine) findable(ctx context.Context, known uint32) (uint32, error) {
 	for {
 		v := e.journal.View()
@@ -412,24 +411,24 @@ func (e *Engine) findable(ctx context.Context, known uint32) (uint32, error) {
 	}
 }
 
-// unlisted reports whether a pack that begins with a segment need not find what it
-// holds: in a small archive the index is made anew in no time.
+// unlisted reports whether a new pack needs no lookup tables: the index of a small
+// archive is rebuilt quickly.
 func (e *Engine) unlisted(first uint32, dense bool) bool {
 	return dense && first > e.packs.Load().last && e.isSmall()
 }
 
-// putUp makes an engine whose index accounts for a barrier have it; nil for none.
-func (e *Engine) putUp(b *barrier) {
+// setBarrier sets the barrier of an engine whose index accounts for it; nil for none.
+func (e *Engine) setBarrier(b *barrier) {
 	e.barrier.Store(b)
 	e.hide(b)
 }
 
-// hide makes what is dead be missing from packs that still have it; nil ends that.
+// hide hides dead records that packs still contain; nil shows everything.
 func (e *Engine) hide(dead *barrier) {
 	e.packs.Store(newPackLayer(e.packs.Load().last, e.packs.Load().number, dead))
 }
 
-// clip returns up to which place a run lives, or the place given if that is less.
+// clip returns last or, if smaller, the last live place of a run.
 func (b *barrier) clip(run structure.RunID, last uint64) uint64 {
 	if r, ok := b.live.runs[run]; ok {
 		if r.cut() {
@@ -443,7 +442,7 @@ func (b *barrier) clip(run structure.RunID, last uint64) uint64 {
 	return last
 }
 
-// matchesPacks reports whether an entry of the index says what the packs say.
+// matchesPacks reports whether an index entry agrees with the packs.
 func (e *Engine) matchesPacks(l *packLayer, k, value []byte) (bool, error) {
 	if !inPacks(k, value, l.last) {
 		return false, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// What it takes to find content in packs, and not to find it, by how many there are.
+// The cost of finding and of missing content in packs, by their number.
 func BenchmarkFindInPacks(b *testing.B) {
 	const each = 400
 	for _, packs := range []int{1, 10, 100} {
@@ -28,7 +28,7 @@ func BenchmarkFindInPacks(b *testing.B) {
 			}
 		}
 		e.packing.Lock()
-		require.NoError(b, e.leaveToPacks(background))
+		require.NoError(b, e.dropPacked(background))
 		e.packing.Unlock()
 		has := func(text func(i int) []byte) func(*testing.B) {
 			return func(b *testing.B) {

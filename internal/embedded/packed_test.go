@@ -22,7 +22,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// entriesOf counts the entries of each table in the index, packs left aside.
+// entriesOf counts the entries of each table in the index, without packs.
 func entriesOf(t *testing.T, e *Engine) map[byte]int {
 	t.Helper()
 	s := e.index.Snapshot()
@@ -35,7 +35,7 @@ func entriesOf(t *testing.T, e *Engine) map[byte]int {
 	return n
 }
 
-// requireTalk reads the messages of openPacked in all the ways that lead to them.
+// requireTalk reads the messages of openPacked through all access paths.
 func requireTalk(t *testing.T, r backend.Reader, n uint64) {
 	t.Helper()
 	run := structure.DeriveID[structure.RunID]("run")
@@ -73,8 +73,8 @@ func requireTalk(t *testing.T, r backend.Reader, n uint64) {
 	require.ErrorIs(t, err, backend.ErrNotFound)
 }
 
-// What packs find leaves the index, and is not in one that is made anew; whoever
-// has a snapshot from before goes on reading the same.
+// Entries that packs replace are dropped from the index, and are not in a rebuilt one;
+// an earlier snapshot reads the same as before.
 func TestEntriesLeaveTheIndex(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 600)
@@ -118,8 +118,7 @@ func TestEntriesLeaveTheIndex(t *testing.T) {
 	}
 }
 
-// Whatever comes between a pack and the end of its entries in the index leaves them
-// there twice at most.
+// An interruption between packing and dropping entries leaves at most duplicates.
 func TestEntriesTwice(t *testing.T) {
 	for _, name := range []string{"before it is said", "before they go", "half way"} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +164,7 @@ func TestEntriesTwice(t *testing.T) {
 	}
 }
 
-// A leftover entry that says something else than the packs is found.
+// A leftover entry that disagrees with the packs is found.
 func TestWrongEntryAbovePacks(t *testing.T) {
 	e := openPacked(t, t.TempDir(), 100)
 	defer e.Close()
@@ -192,9 +191,9 @@ func TestWrongEntryAbovePacks(t *testing.T) {
 	require.Equal(t, 1, findings())
 }
 
-// Damage to what finds things in a pack is an error that names it, is found by
-// verification, and is mended by making the index anew; packing mends the pack.
-func TestDamagedFinding(t *testing.T) {
+// Damage to the lookup tables of a pack is reported with its file, found by
+// verification, and bypassed by rebuilding the index; packing repairs the pack.
+func TestDamagedLookupTables(t *testing.T) {
 	dir := t.TempDir()
 	name, whole := onePack(t, dir, 300)
 	foot := whole[len(whole)-40:]
@@ -263,7 +262,7 @@ func TestDamagedFinding(t *testing.T) {
 	}
 }
 
-// An index that counts on packs that are not there is made anew.
+// An index that relies on missing packs is rebuilt.
 func TestIndexWithoutItsPacks(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 100)
@@ -278,9 +277,9 @@ func TestIndexWithoutItsPacks(t *testing.T) {
 	requireSound(t, e)
 }
 
-// Content that was erased and said again in packs counts from where it was said
-// last, and its earlier usages are found.
-func TestSaidAgainInPacks(t *testing.T) {
+// Content that was erased and stored again in packs counts from the last record, and
+// its earlier usages are found.
+func TestStoredAgainInPacks(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 3)
 	id := content.Sum([]byte("message 2 of a conversation that goes on and on"))
@@ -313,7 +312,7 @@ func TestSaidAgainInPacks(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// A small dense archive does without what finds things; when it has grown, it does not.
+// A small dense archive needs no lookup tables until it grows.
 func TestUnlistedUntilItGrows(t *testing.T) {
 	campaign.Long(t)
 	dir := t.TempDir()
@@ -346,8 +345,8 @@ func TestUnlistedUntilItGrows(t *testing.T) {
 	requireSound(t, e)
 }
 
-// What a collection takes out of packs is found nowhere any more, can be said again,
-// and what lives is found as before.
+// Content collected from packs is found nowhere and can be stored again; live content
+// is found as before.
 func TestCollectFromPacks(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 200)

@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// TestDigestOfAForkIsKept: what is said first in a fork needs the digest of what
-// it was forked from, and the next fork of that place does not read it again.
+// TestDigestOfAForkIsKept: the first message of a fork needs the digest at its
+// base. The next fork at the same place does not read it again.
 func TestDigestOfAForkIsKept(t *testing.T) {
 	e, err := Open(context.Background(), filepath.Join(t.TempDir(), "store"), Options{})
 	require.NoError(t, err)

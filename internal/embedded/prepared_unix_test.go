@@ -22,7 +22,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// replacements are what a prepared store has in the place of a file.
+// replacements are what replaces a file of a prepared store.
 var replacements = map[string]func(t *testing.T, path, outside string){
 	"link": func(t *testing.T, path, outside string) {
 		require.NoError(t, os.Symlink(filepath.Join(outside, "precious"), path))
@@ -38,7 +38,7 @@ var replacements = map[string]func(t *testing.T, path, outside string){
 	"directory": func(t *testing.T, path, _ string) { require.NoError(t, os.Mkdir(path, 0o700)) },
 }
 
-// preparedNames are names that the store looks at or makes sometimes.
+// preparedNames are names of files that the store reads or creates.
 var preparedNames = []string{
 	"journal/COLLECTING", "journal/COLLECTING.tmp", "BACKUP.json", "search.db", "search.db-wal", "search.db-shm", "verify-1",
 	"index.bolt.compact", "index.bolt.sums", "index.bolt.before-repair",
@@ -46,8 +46,9 @@ var preparedNames = []string{
 	"journal/0000000001-0000000001.pack", "journal/0000000001-0000000001.pack.tmp", "journal/0000000001-0000000002.1.pack.tmp",
 }
 
-// operationsEach is how many operations meet each replacement of each file: they take turns, so that each meets every
-// file and every kind of replacement. In a campaign all of them do.
+// operationsEach is the number of operations on each replacement of each file. They rotate, so
+// that each operation meets every file and every kind of replacement. A campaign runs all of
+// them.
 const operationsEach = 2
 
 func TestPreparedStore(t *testing.T) {
@@ -94,7 +95,7 @@ func TestPreparedStore(t *testing.T) {
 	}
 }
 
-// An operation is something that is done to a store. It may write to other, which is not there.
+// An operation is done to a store. It may write to other, which does not exist.
 type operation struct {
 	name string
 	run  func(dir, other string) error
@@ -163,7 +164,7 @@ func operationsOn(room string) []operation {
 	}
 }
 
-// testPrepared requires that nothing which is done to a store leads out of it.
+// testPrepared requires that no operation on a store accesses files outside it.
 func testPrepared(t *testing.T, store, name, kind string, first int) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	require.NoError(t, os.CopyFS(outside, os.DirFS(store)))
@@ -190,7 +191,7 @@ func testPrepared(t *testing.T, store, name, kind string, first int) {
 		}
 		require.Equal(t, before, treeOf(t, outside), operation.name)
 		if kind == "directory" && strings.HasPrefix(name, "journal") {
-			continue // files are missing, which has tests of its own
+			continue // files are missing, which other tests cover
 		}
 		if err == nil {
 			require.False(t, there && needed(name, operation.name), operation.name)
@@ -201,7 +202,7 @@ func testPrepared(t *testing.T, store, name, kind string, first int) {
 	}
 }
 
-// needed reports whether an operation cannot do without a file that is in the store.
+// needed reports whether an operation needs a file of the store.
 func needed(name, operation string) bool {
 	switch name {
 	case "index.bolt":
@@ -214,7 +215,7 @@ func needed(name, operation string) bool {
 	return true
 }
 
-// treeOf returns what is in a directory.
+// treeOf returns the files of a directory.
 func treeOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	tree := map[string]string{}

@@ -16,8 +16,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// decide judges a commit and prepares the entries that it makes. The lock on writing is
-// held, or the store is being opened.
+// decide judges a commit and prepares its index entries. The write lock is held, or the store is
+// being opened.
 func (e *Engine) decide(ctx context.Context, c *structure.Commit, replay bool) error {
 	e.state.Begin(c.Number, replay)
 	effects, err := e.judge.Judge(ctx, judge.Case{Commit: c, View: &e.state, Replay: replay, WholeTrees: e.collected.Load()})
@@ -38,7 +38,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 		}
 	}
 	for id, change := range b.Contexts.All() {
-		if !change.Made {
+		if !change.Created {
 			continue
 		}
 		if made, ok := structure.Made(id); ok {
@@ -48,14 +48,14 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 		}
 	}
 	if barrier := e.barrier.Load(); barrier != nil && f.Number > barrier.live.until {
-		barrier.passed(c)
-		barrier.said(b.Effects)
+		barrier.noteLater(c)
+		barrier.noteMessages(b.Effects)
 	}
 	e.counts = e.counts.Plus(&b.Counts)
 	id, since := e.identify(b, f)
 	var many bool
 	e.cache.Apply(b, func() {
-		many = e.index.ApplyMade(index.State{
+		many = e.index.ApplyWith(index.State{
 			Store: e.journal.StoreID(), Number: f.Number, ID: id, Since: since, Segment: f.Position.Segment, Offset: f.End,
 			Counts: e.counts.Values(),
 		}, b.Batch, b.Later())
@@ -66,7 +66,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 	e.arrivals.announce()
 }
 
-// source is the state of an engine for new commits. The lock on writing is held, or the store is
+// source is the state of an engine as new commits see it. The write lock is held, or the store is
 // being opened.
 type source Engine
 
@@ -105,15 +105,15 @@ func (s *source) Deleting(key []byte) (bool, error) {
 func (s *source) OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error) {
 	var hidden func(structure.SpanRef) bool
 	if b := s.barrier.Load(); b != nil && (number > b.live.until || s.packs.Load().hidden != nil) {
-		hidden = b.span // otherwise it was not there yet, and the index still has what is dead
+		hidden = b.span // otherwise the dead spans are still in the index, as before the barrier
 	}
 	latest := (*Engine)(s).latest()
 	defer latest.Close()
 	return latest.view.OwnUsages(state, id, hidden)
 }
 
-// NewContext implements entries.Source. The filter has no ids that were made in this process after
-// opening.
+// NewContext implements entries.Source. The filter does not contain ids created by this process
+// after opening.
 func (e *source) NewContext(id structure.ContextID) bool {
 	if made, ok := structure.Made(id); ok {
 		return e.createdContexts.isNew(made)
@@ -127,7 +127,7 @@ func (e *source) NewRun(id structure.RunID) bool {
 	return ok && e.createdRuns.isNew(made)
 }
 
-// stock tells the judge which content the engine has for new commits. It is safe for
+// stock implements judge.Stored with the content that new commits may refer to. It is safe for
 // concurrent use.
 type stock Engine
 
@@ -157,8 +157,8 @@ func (s *stock) HasChunk(k content.Key) (bool, error) {
 	return ok, err
 }
 
-// identify returns the id of a commit, and the first commit that has it, given the state before
-// it. An id that begins gets an entry.
+// identify returns the id of a commit, and the first commit with that id. A new id gets an index
+// entry.
 func (e *Engine) identify(b *entries.Builder, f journal.Frame) (id, since uint64) {
 	if f.ID == 0 || f.ID == e.id {
 		return e.id, e.since
@@ -168,7 +168,7 @@ func (e *Engine) identify(b *entries.Builder, f journal.Frame) (id, since uint64
 	return e.id, e.since
 }
 
-// follows is RequireAt for the latest state. It mostly needs no look into the index.
+// follows is RequireAt for the latest state. It rarely needs the index.
 func (e *Engine) follows(c backend.Cursor) error {
 	if s := e.index.State(); c.ID == s.ID && s.Since <= c.Number && c.Number <= s.Number || c.Number == 0 || c.ID == 0 {
 		return nil

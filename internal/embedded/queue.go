@@ -9,22 +9,22 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// commitQueue groups commits of full durability, so that those of a group share a sync. The first
-// commit of a group leads it: when the group before is durable, it writes all commits of the group
-// until no more come, and syncs once for all of them. So a commit waits once, and not for a lock
-// and then for a sync. Nothing is written while a sync runs, since that would wait for it too.
+// commitQueue groups commits of full durability that share a sync. The first commit of a group
+// leads it: when the previous group is durable, it writes all commits of the group until no more
+// join, and syncs once. So a commit waits once, not for a lock and then for a sync. Nothing is
+// written during a sync, because the write would wait for it.
 type commitQueue struct {
 	mu        sync.Mutex
-	gathering *commitGroup // where new commits join; nil when the next one begins a group
-	syncing   *commitGroup // was written and is not durable yet
-	free      *commitGroup // to be used again
+	gathering *commitGroup // new commits join it; nil when the next commit begins a group
+	syncing   *commitGroup // written but not durable yet
+	free      *commitGroup // for reuse
 }
 
-// commitGroup is commits that share a sync.
+// commitGroup is a list of commits that share a sync.
 type commitGroup struct {
 	waiting []*turn // not written yet
 	written []*turn
-	done    chan struct{} // closed when the group is durable; nil while nobody waits for that
+	done    chan struct{} // closed when the group is durable; nil without waiters
 }
 
 // busy reports whether a commit of full durability is pending.
@@ -35,8 +35,8 @@ func (l *commitQueue) busy() bool {
 }
 
 // giveWay returns a function that background work calls after every step. It yields the processor
-// while commits of full durability are pending: their goroutines wake from each sync and need it
-// for a moment. It does not yield to other commits, which have to be packed and folded too.
+// while commits of full durability are pending, because their goroutines wake from each sync and
+// briefly need it. It does not yield to other commits, which must be packed and folded too.
 func (e *Engine) giveWay() func() {
 	var y yielding.Yielder
 	return func() {
@@ -54,7 +54,7 @@ func (g *commitGroup) wait() <-chan struct{} {
 	return g.done
 }
 
-// commitTogether commits a turn so that it survives power loss, with those of others.
+// commitTogether commits a turn durably, together with others.
 func (e *Engine) commitTogether(t *turn) {
 	l := &e.queue
 	l.mu.Lock()
@@ -87,7 +87,7 @@ func (e *Engine) lead(g *commitGroup) {
 	var last uint64
 	for {
 		for range 2 {
-			runtime.Gosched() // those that are about to join come first
+			runtime.Gosched() // let others join first
 		}
 		l.mu.Lock()
 		from := len(g.written)

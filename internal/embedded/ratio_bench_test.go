@@ -19,16 +19,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// The figures of a storage engine are ratios: each benchmark here runs its two
-// sides in turn, round by round, so that a noisy machine disturbs both alike, and
-// reports the median of the rounds' ratios.
+// The benchmarks here report ratios: each runs its two sides interleaved, so that
+// noise affects both alike, and reports the median ratio of the rounds.
 
 const (
 	messageSize = 500
 	rounds      = 15
 )
 
-// writer extends one context of a store by a message at a time.
+// writer adds messages to one context of a store.
 type writer struct {
 	engine  *Engine
 	context structure.ContextID
@@ -70,7 +69,7 @@ func (w *writer) extend() error {
 	return err
 }
 
-// bare appends the same bytes to a file, with nothing around it.
+// bare appends the same bytes to a file without a store.
 type bare struct {
 	file vfs.File
 	end  int64
@@ -107,7 +106,7 @@ func timed(tb testing.TB, n int, op func() error) time.Duration {
 	return time.Since(start)
 }
 
-// ratio reports how much longer a takes than b.
+// ratio reports the duration of a divided by that of b.
 func ratio(tb *testing.B, name string, n int, a, b func() error) {
 	timed(tb, n, a)
 	timed(tb, n, b)
@@ -135,7 +134,8 @@ func openBench(b *testing.B) *Engine {
 	return e
 }
 
-// BenchmarkExtendNormal compares an extend that the kernel has with a bare write.
+// BenchmarkExtendNormal compares an extend of normal durability with a plain
+// write.
 func BenchmarkExtendNormal(b *testing.B) {
 	w, raw := newWriter(b, openBench(b), backend.Normal), newBare(b)
 	for b.Loop() {
@@ -143,8 +143,8 @@ func BenchmarkExtendNormal(b *testing.B) {
 	}
 }
 
-// BenchmarkExtendFull compares an extend that the disk has with a bare write and
-// fdatasync.
+// BenchmarkExtendFull compares an extend of full durability with a plain write
+// and fdatasync.
 func BenchmarkExtendFull(b *testing.B) {
 	w, raw := newWriter(b, openBench(b), backend.Full), newBare(b)
 	for b.Loop() {
@@ -186,8 +186,8 @@ func BenchmarkExtendFull64(b *testing.B) {
 	}
 }
 
-// TestExtendAllocations holds the hot path to what it needs: the records that the
-// caller makes are not counted.
+// TestExtendAllocations limits the allocations of an extend, without the records
+// that the caller creates.
 func TestExtendAllocations(t *testing.T) {
 	e, err := Open(context.Background(), filepath.Join(t.TempDir(), "store"), Options{OverlayBytes: 1 << 30})
 	require.NoError(t, err)

@@ -10,11 +10,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// reads are the methods of backend.Reader: of the latest state, each of a view of its own,
-// or of a snapshot.
+// reads implements backend.Reader, either on the latest state with a new view
+// for each call, or on a snapshot.
 type reads struct {
 	engine *Engine
-	fixed  *held // of a snapshot
+	fixed  *held // nil for the latest state
 }
 
 // Head implements backend.Reader.

@@ -22,18 +22,16 @@ import (
 
 // RestoreOptions configure a restore.
 type RestoreOptions struct {
-	// Progress, when not nil, is called now and then with how much of the work is
-	// done, in bytes of the journal.
+	// Progress, if not nil, is called with the work done, in bytes of the journal.
 	Progress func(done, total int64)
 }
 
-// A restore copies the journal, makes an index from it and verifies both.
+// A restore copies the journal, builds an index and verifies both.
 const restorePasses = 3
 
-// Restore copies a backup, or any store that nobody has open, into a directory
-// that is new or empty, and verifies it deeply. A backup that is not what was
-// written, or a store in which anything is wrong, is an error that matches
-// backend.ErrCorrupt; then there is nothing under the directory's name.
+// Restore copies a backup, or any store that is not open, into a new or empty directory, and
+// verifies the copy deeply. A changed backup or a damaged store is an error that matches
+// backend.ErrCorrupt; then dir is not created.
 func Restore(ctx context.Context, from, dir string, o RestoreOptions) (backend.BackupReport, error) {
 	report, err := restore(ctx, from, dir, o)
 	if err != nil {
@@ -64,7 +62,7 @@ func restore(ctx context.Context, from, dir string, o RestoreOptions) (report ba
 		}
 		for i, f := range facts {
 			if known != nil && f != wanted[i] {
-				return &backend.CorruptError{File: names[i], What: "not what the backup was made of"}
+				return &backend.CorruptError{File: names[i], What: "differs from the backed-up file"}
 			}
 		}
 		var err error
@@ -76,8 +74,8 @@ func restore(ctx context.Context, from, dir string, o RestoreOptions) (report ba
 	})
 }
 
-// prove opens a copy, which makes its index, and verifies it. Of one that is known
-// to be whole nothing may have to be cut, as after a crash.
+// prove opens a copy, which builds its index, and verifies it. If whole is set, an incomplete
+// end, as after a crash, is an error.
 func (c *copying) prove(dir string, whole bool) (commit uint64, err error) {
 	before := c.done
 	report := func(done, _ int64) {
@@ -114,14 +112,14 @@ func (c *copying) prove(dir string, whole bool) (commit uint64, err error) {
 	return head.Number, err
 }
 
-// readManifest returns the files of a backup, or of a store that is none, whose
-// facts then are their sizes only.
+// readManifest returns the files of a backup, or of another store, for which facts contain only
+// sizes.
 func readManifest(dir string) (names []string, facts []manifestFact, m *manifest, err error) {
 	inJournal := func(name string) string { return filepath.Join(dir, journalDir, name) }
 	if err := vfs.CheckDir(filepath.Join(dir, journalDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil, err
 	}
-	b, err := vfs.ReadFile(filepath.Join(dir, manifestFile), mostManifest)
+	b, err := vfs.ReadFile(filepath.Join(dir, manifestFile), maxManifestSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return listJournal(dir)
 	}
@@ -140,7 +138,7 @@ func readManifest(dir string) (names []string, facts []manifestFact, m *manifest
 	}
 	for _, f := range m.Files {
 		if !isJournalFile(f.Name) {
-			return nil, nil, nil, fault(fmt.Sprintf("%.80q is no file of a journal", f.Name))
+			return nil, nil, nil, fault(fmt.Sprintf("%.80q is not a journal file", f.Name))
 		}
 		size, err := vfs.Size(inJournal(f.Name))
 		if err != nil {
@@ -155,10 +153,10 @@ func readManifest(dir string) (names []string, facts []manifestFact, m *manifest
 	return names, m.Files, m, nil
 }
 
-// isJournalFile reports whether a file of that name in the journal's directory is needed to read the journal.
+// isJournalFile reports whether a file in the journal's directory is needed to read the journal.
 func isJournalFile(name string) bool { return name == pendingFile || journal.IsFileName(name) }
 
-// listJournal returns the files of a store's journal, whose facts are their sizes.
+// listJournal returns the journal files of a store, with their sizes as facts.
 func listJournal(store string) (names []string, facts []manifestFact, m *manifest, err error) {
 	dir := filepath.Join(store, journalDir)
 	var entries []fs.DirEntry
@@ -190,8 +188,7 @@ func listJournal(store string) (names []string, facts []manifestFact, m *manifes
 	return nil, nil, nil, fmt.Errorf("store: %w", backend.ErrNotFound)
 }
 
-// Lock keeps all other processes out of a store until unlock is called. It waits for one that has
-// it open.
+// Lock locks a store until unlock is called. It waits while another process has it open.
 func Lock(ctx context.Context, dir string, wait time.Duration) (unlock func() error, err error) {
 	e := &Engine{dir: dir, opt: Options{Wait: wait}}
 	l, err := e.waitForLock(ctx)
@@ -201,7 +198,7 @@ func Lock(ctx context.Context, dir string, wait time.Duration) (unlock func() er
 	return l.release, nil
 }
 
-// lockSource keeps others from changing a store that is copied.
+// lockSource prevents changes to a store while it is copied.
 func lockSource(dir string) (unlock func() error, err error) {
 	l, err := lockDir(dir, true)
 	if err != nil {

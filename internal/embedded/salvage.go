@@ -16,44 +16,43 @@ type Loss = journal.Loss
 
 // SalvageOptions configure a salvage.
 type SalvageOptions struct {
-	// Lost, when not nil, is called with each part of the journal that cannot be read.
+	// Lost, if not nil, is called with each unreadable part of the journal.
 	Lost func(Loss)
-	// Progress, when not nil, is called now and then with how much of the journal was
-	// gone through, in bytes.
+	// Progress, if not nil, is called with the bytes of the journal that were processed.
 	Progress func(done, total int64)
 }
 
-// SalvageReport tells what a salvage found.
+// SalvageReport is the result of a salvage.
 type SalvageReport struct {
-	// Commits is how many could be read, and Missing how many are known to be gone:
-	// there may have been more at the end.
+	// Commits is the number of commits that were read, and Missing the number known to be
+	// lost. More may be lost at the end.
 	Commits uint64 `json:"commits"`
 	Missing uint64 `json:"missing"`
-	// Losses is how many parts of the journal could not be read.
+	// Losses is the number of unreadable parts of the journal.
 	Losses uint64 `json:"losses"`
-	// Messages is how many messages are gone whose places are known. A note stands in
-	// the place of each.
+	// Messages is the number of lost messages whose places are known. Each is replaced by a
+	// note.
 	Messages uint64 `json:"messages"`
-	// Contents is how many contents are gone that messages are known to have had. They
-	// read as erased.
+	// Contents is the number of lost contents that messages refer to. They read as erased.
 	Contents uint64 `json:"contents"`
-	// Names is how many threads, contexts and runs are there again of which nothing but
-	// the id is known. A context whose thread is lost is in a thread of its own, and so is a
-	// run that no context leads to.
+	// Names is the number of threads, contexts and runs that were recreated from nothing but
+	// their id. A context whose thread is lost gets a new thread, and so does a run that is
+	// in no context.
 	Names uint64 `json:"names"`
-	// Records is how many other records were left out, for what they are about is gone.
+	// Records is the number of other records that were dropped because their subject is
+	// lost.
 	Records uint64 `json:"records"`
 }
 
-// Whole reports that nothing is known to be lost.
+// Whole reports whether no loss is known.
 func (r *SalvageReport) Whole() bool { return r.Missing == 0 && r.Losses == 0 }
 
-// Salvage makes a new store of everything that can be read in the journal of a damaged
-// one, which is not changed and whose index is not needed. What was said behind a
-// damaged place is there, with a note in the place of each message that is not. The
-// new store is another: its commits have other numbers.
+// Salvage creates a new store from everything that can be read in the journal of a damaged
+// one. The damaged store is not changed, and its index is not needed. Messages after damage
+// are kept, and each lost message is replaced by a note. The commits of the new store have
+// other numbers.
 //
-// What was deleted or erased by a commit that is gone may be there again.
+// Data that was deleted or erased by a lost commit may reappear.
 func Salvage(ctx context.Context, from, dir string, o SalvageOptions) (SalvageReport, error) {
 	report, err := salvage(ctx, from, dir, o)
 	if err != nil {
@@ -132,7 +131,7 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 	return report, err
 }
 
-// requireOutside refuses a directory in another.
+// requireOutside refuses a directory inside another.
 func requireOutside(dir, other string) error {
 	in, err := filepath.Abs(dir)
 	if err != nil {
@@ -142,7 +141,7 @@ func requireOutside(dir, other string) error {
 		return err
 	}
 	if rel, err := filepath.Rel(other, in); err == nil && filepath.IsLocal(rel) {
-		return fmt.Errorf("%s is in the store that is salvaged: %w", dir, backend.ErrInvalid)
+		return fmt.Errorf("%s is inside the salvaged store: %w", dir, backend.ErrInvalid)
 	}
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// mostHole is how many messages that follow each other are made up for. Damage does
-// not take more, and a place that is far behind the end of its run is damage itself.
-const mostHole = 1 << 20
+// maxHole is the largest number of consecutive lost messages that are replaced by notes.
+// Damage does not lose more; a larger gap is a wrong place.
+const maxHole = 1 << 20
 
-// mostNotes is the largest number of notes in a commit.
-const mostNotes = 1_000
+// maxNotes is the largest number of notes in a commit.
+const maxNotes = 1_000
 
 func (m *mender) span(s structure.Span) error {
 	if err := m.needSpansBefore(s.Ref); err != nil {
@@ -39,13 +39,13 @@ func (m *mender) span(s structure.Span) error {
 		if !errors.Is(err, backend.ErrExists) {
 			break
 		}
-		s.Usages[i].Lookup = 0 // the message that had it was deleted by a commit that is gone
+		s.Usages[i].Lookup = 0 // its former owner was deleted by a lost commit
 		err = m.apply(&s)
 	}
 	return err
 }
 
-// needSpan has a place there, with notes for the messages up to it that are gone.
+// needSpan makes sure that a place exists: lost messages up to it become notes.
 func (m *mender) needSpan(r structure.SpanRef) error {
 	if r.IsZero() {
 		return nil
@@ -53,7 +53,7 @@ func (m *mender) needSpan(r structure.SpanRef) error {
 	return m.needSpansBefore(structure.SpanRef{Run: r.Run, Seq: r.Seq + 1})
 }
 
-// needSpansBefore has all places of a run there that come before one.
+// needSpansBefore makes sure that all places of a run before r exist.
 func (m *mender) needSpansBefore(r structure.SpanRef) error {
 	last, err := m.to.Last(m.ctx, r.Run)
 	if errors.Is(err, backend.ErrNotFound) {
@@ -63,14 +63,14 @@ func (m *mender) needSpansBefore(r structure.SpanRef) error {
 	if err != nil || last.Seq+1 >= r.Seq {
 		return err
 	}
-	if r.Seq-last.Seq > mostHole {
+	if r.Seq-last.Seq > maxHole {
 		return fmt.Errorf("%d messages before %v are gone: %w", r.Seq-last.Seq-1, r, backend.ErrInvalid)
 	}
 	if m.note == nil {
-		m.note = structure.NewBlock("text/plain", madeUp, m.at, []byte(SalvageNote))
+		m.note = structure.NewBlock("text/plain", lostOrigin, m.at, []byte(SalvageNote))
 	}
 	for seq := last.Seq + 1; seq < r.Seq; {
-		end := min(r.Seq, seq+mostNotes)
+		end := min(r.Seq, seq+maxNotes)
 		err := m.put(func(b *write.Batch) {
 			b.Adopt(m.note)
 			for at := seq; at < end; at++ {
@@ -88,8 +88,8 @@ func (m *mender) needSpansBefore(r structure.SpanRef) error {
 	return nil
 }
 
-// run makes up a run. A context that moves into it with the commit that is brought stood
-// where it began, before.
+// run recreates a lost run. If the current commit moves a context into it, the run's
+// parent is the tip of that context.
 func (m *mender) run(id structure.RunID) error {
 	var parent structure.SpanRef
 	var home structure.Home
@@ -115,13 +115,13 @@ func (m *mender) run(id structure.RunID) error {
 	return m.put(func(b *write.Batch) { b.NewRun(id, parent, home) })
 }
 
-// SalvageNote is what a message says that stands in the place of one that is gone.
+// SalvageNote is the text that replaces a lost message.
 const SalvageNote = "[A message that was here is lost: the store was damaged.]"
 
-// madeUp and salvaged are the origin of what a salvage adds.
+// The origin of everything that a salvage adds.
 var (
-	madeUp   = content.BlockOrigin{Kind: content.OriginSystem}
-	salvaged = content.Attribution{SourceID: "lineage salvage"}
+	lostOrigin = content.BlockOrigin{Kind: content.OriginSystem}
+	salvaged   = content.Attribution{SourceID: "lineage salvage"}
 )
 
 func (m *mender) block(b *structure.Block) error {
@@ -132,10 +132,10 @@ func (m *mender) block(b *structure.Block) error {
 	if b.Gone() { // it was erased and collected
 		return m.erased(b)
 	}
-	return m.needContent(b.ID) // pieces of it are gone
+	return m.needContent(b.ID) // chunks of it are lost
 }
 
-// erased states content of which only the description is left.
+// erased adds content as erased: only its description is left.
 func (m *mender) erased(b *structure.Block) error {
 	if known, err := m.known(b.ID); err != nil || known {
 		return err
@@ -146,7 +146,7 @@ func (m *mender) erased(b *structure.Block) error {
 	})
 }
 
-// known reports whether there is content of an id, be it erased.
+// known reports whether content exists, erased or not.
 func (m *mender) known(id content.ID) (bool, error) {
 	_, err := m.to.Blocks(m.ctx, []content.ID{id})
 	switch {
@@ -158,12 +158,12 @@ func (m *mender) known(id content.ID) (bool, error) {
 	return err == nil, err
 }
 
-// needContent has content there, erased if it is gone.
+// needContent makes sure that content exists: lost content is added as erased.
 func (m *mender) needContent(id content.ID) error {
 	known, err := m.known(id)
 	if err != nil || known {
 		return err
 	}
 	m.report.Contents++
-	return m.erased(structure.Described(content.Block{ID: id, Size: 1, Origin: madeUp, CreatedAt: m.at}))
+	return m.erased(structure.Described(content.Block{ID: id, Size: 1, Origin: lostOrigin, CreatedAt: m.at}))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// homeNamed returns the home that a run or value names, zero if there is none.
+// homeNamed returns the home in a run or value, or zero.
 func homeNamed(r structure.Record) structure.Home {
 	switch r := r.(type) {
 	case *structure.Run:
@@ -19,8 +19,8 @@ func homeNamed(r structure.Record) structure.Home {
 	return structure.Home{}
 }
 
-// meet notes which homes the records of the commit name. A thread that was made up becomes
-// the home that is named last.
+// meet records the homes in the current commit. A recreated thread gets the incarnation
+// that was named last.
 func (m *mender) meet() error {
 	for _, r := range m.records {
 		home := homeNamed(r)
@@ -48,8 +48,8 @@ func (m *mender) meet() error {
 	return nil
 }
 
-// forgetEarlier deletes threads that were made again under their ids, when the commit
-// that deleted them is gone: what they had is not the new one's.
+// forgetEarlier deletes a thread whose id is created again in this commit, if the commit
+// that deleted it is lost: the new thread must not inherit its contents.
 func (m *mender) forgetEarlier() error {
 	for _, r := range m.records {
 		t, ok := r.(*structure.Thread)

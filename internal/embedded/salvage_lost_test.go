@@ -18,7 +18,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// wreckOf makes a store of commits.
+// wreckOf creates a store with the given commits.
 func wreckOf(t *testing.T, commits ...[]structure.Record) *wreck {
 	t.Helper()
 	w := &wreck{dir: filepath.Join(t.TempDir(), "store")}
@@ -33,7 +33,7 @@ func wreckOf(t *testing.T, commits ...[]structure.Record) *wreck {
 	return w
 }
 
-// without salvages the store when one of its commits, from 0, is damaged.
+// without salvages the store with one of its commits, counted from 0, damaged.
 func (w *wreck) without(t *testing.T, i int) (*Engine, SalvageReport) {
 	t.Helper()
 	f := w.frames[i]
@@ -46,7 +46,7 @@ func (w *wreck) without(t *testing.T, i int) (*Engine, SalvageReport) {
 	return e, report
 }
 
-// A chat of names: everything that tests make is derived from what they call it.
+// idOf derives ids from names.
 func idOf[T ~[16]byte](name string) T { return structure.DeriveID[T]("salvage", name) }
 
 func say(in string, at structure.SpanRef, text string) []structure.Record {
@@ -61,7 +61,7 @@ func inRun(run string, seq uint64) structure.SpanRef {
 	return structure.SpanRef{Run: idOf[structure.RunID](run), Seq: seq}
 }
 
-// said returns what a history says.
+// said returns the texts of a history.
 func said(t *testing.T, e *Engine, tip structure.SpanRef) (texts []string) {
 	t.Helper()
 	for step, err := range e.Path(background, tip, structure.Window{}, backend.PathOptions{Bodies: true}) {
@@ -71,7 +71,7 @@ func said(t *testing.T, e *Engine, tip structure.SpanRef) (texts []string) {
 	return texts
 }
 
-// twoBranches are commits of a chat whose second branch begins after its first message.
+// twoBranches are commits of a chat whose second branch forks after its first message.
 func twoBranches() [][]structure.Record {
 	thread, main, side := idOf[structure.ThreadID]("chat"), idOf[structure.ContextID]("main"), idOf[structure.ContextID]("side")
 	begun := &structure.Thread{ID: thread, Title: "chat", Incarnation: 7, Active: main}
@@ -94,7 +94,7 @@ func twoBranches() [][]structure.Record {
 	}
 }
 
-// What a chat said is found also when the commit is gone that made it.
+// The messages of a thread are found if the commit that created it is lost.
 func TestSalvageWithoutTheThread(t *testing.T) {
 	w := wreckOf(t, twoBranches()[:3]...)
 	e, report := w.without(t, 0)
@@ -113,14 +113,14 @@ func TestSalvageWithoutTheThread(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, threads[0].Active, b.Context)
 
-	// Where other commits tell of the thread, its contexts are in that.
+	// If other commits name the thread, its contexts are in that thread.
 	e, _ = wreckOf(t, twoBranches()...).without(t, 0)
 	_, err = e.Thread(background, idOf[structure.ThreadID]("chat"))
 	require.NoError(t, err)
 }
 
-// A context that is stated again is what it was, also when the commit is gone that made
-// it, and keeps what was said of it meanwhile.
+// A context whose creating commit is lost is restored by a later statement of it, and keeps
+// its records from before that.
 func TestSalvageWithoutTheContext(t *testing.T) {
 	e, report := wreckOf(t, twoBranches()...).without(t, 3)
 	require.Zero(t, report.Records)
@@ -141,7 +141,7 @@ func TestSalvageWithoutTheContext(t *testing.T) {
 	require.Equal(t, 1, moves)
 }
 
-// A run goes on from where its context stood, also when the commit is gone that began it.
+// A run whose first commit is lost continues from the tip of its context.
 func TestSalvageWithoutTheRun(t *testing.T) {
 	e, report := wreckOf(t, twoBranches()...).without(t, 4)
 	require.EqualValues(t, 1, report.Messages)
@@ -150,8 +150,8 @@ func TestSalvageWithoutTheRun(t *testing.T) {
 	require.Equal(t, []string{"m1", SalvageNote, "s2", "s3"}, said(t, e, side.Tip))
 }
 
-// A message on no context is found also when the commit is gone that began its run: which
-// thread kept it is not known any more.
+// A message in no context is found if the commit that created its run is lost. The thread
+// that kept it is unknown.
 func TestSalvageWithoutAKeptRun(t *testing.T) {
 	hung := idOf[structure.RunID]("hung")
 	say := func(seq uint64, text string) []structure.Record {
@@ -182,7 +182,7 @@ func TestSalvageWithoutAKeptRun(t *testing.T) {
 	require.True(t, found)
 }
 
-// A thread that was deleted does not leave its names to another that was made under its id.
+// A deleted thread does not leave its names to another thread created with its id.
 func TestSalvageWithoutTheDeletion(t *testing.T) {
 	thread, again := idOf[structure.ThreadID]("chat"), idOf[structure.ContextID]("again")
 	e, _ := wreckOf(t, append(twoBranches(),
@@ -208,7 +208,7 @@ func valueOf(owner structure.Owner, key, json string) *structure.Value {
 	return &structure.Value{ValueKey: structure.ValueKey{Owner: owner, Key: key}, JSON: []byte(json)}
 }
 
-// jsonOf returns the JSON of a value and of what it was before, the latest first.
+// jsonOf returns the JSON of a value and its earlier versions, latest first.
 func jsonOf(t *testing.T, e *Engine, key structure.ValueKey) (all []string) {
 	t.Helper()
 	for v, err := range e.ValueHistory(background, key) {
@@ -218,7 +218,7 @@ func jsonOf(t *testing.T, e *Engine, key structure.ValueKey) (all []string) {
 	return all
 }
 
-// Values are found although what they belong to, or point at, is lost.
+// Values are found although their owner or their content is lost.
 func TestSalvageValues(t *testing.T) {
 	thread, side := idOf[structure.ThreadID]("chat"), idOf[structure.ContextID]("side")
 	inThread := structure.ValueKey{Owner: structure.Owner{Scope: structure.ThreadScope, Thread: thread}, Key: "k"}
@@ -251,7 +251,7 @@ func TestSalvageValues(t *testing.T) {
 		e, report := w.without(t, 2) // the deletion
 		require.Zero(t, report.Records)
 		require.Equal(t, []string{"2"}, jsonOf(t, e, inThread))
-		e, report = w.without(t, 3) // the thread as it is now
+		e, report = w.without(t, 3) // the current thread
 		require.Zero(t, report.Records)
 		require.Equal(t, []string{"2"}, jsonOf(t, e, inThread))
 		commits = append(twoBranches()[:1], []structure.Record{&structure.Deletion{Subject: structure.KindThread, Thread: thread}, again}, []structure.Record{ofThread(8, "2")})
@@ -290,8 +290,8 @@ func TestSalvageValues(t *testing.T) {
 	})
 }
 
-// A body of which a piece is gone reads as erased, in all that have the piece, and
-// keeps nobody from reading what is around.
+// A body with a lost chunk reads as erased, as do all bodies that share the chunk. Content
+// around it can be read.
 func TestSalvageWithoutAPieceOfABody(t *testing.T) {
 	body := make([]byte, 3<<20)
 	_, _ = rand.NewChaCha8([32]byte{8}).Read(body)
@@ -324,7 +324,7 @@ func TestSalvageWithoutAPieceOfABody(t *testing.T) {
 	require.Equal(t, []string{"m1", "", "", "after"}, said(t, e, inRun("one", seq+1)))
 }
 
-// What cannot be files of a journal is not waited for, nor kept in memory.
+// Files that cannot be journal files are neither waited for nor read into memory.
 func TestSalvageOddFiles(t *testing.T) {
 	w := wreckOf(t, twoBranches()...)
 	name := filepath.Join(w.dir, journalDir, "0000000002.seg")

@@ -11,47 +11,47 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// mender brings commits into a store that lacks some of what came before them.
+// mender adds commits to a store that may lack some of the earlier ones.
 type mender struct {
 	ctx     context.Context
 	to      *Engine
 	writer  *write.Writer
 	report  *SalvageReport
-	pending *liveSet           // of the collection that was pending; nil for none
-	at      time.Time          // of the commit that is brought
-	records []structure.Record // of it
+	pending *liveSet           // of the pending collection; nil for none
+	at      time.Time          // of the current commit
+	records []structure.Record // of the current commit
 	note    *structure.Block
-	// madeUp are the contexts of which only the id is known.
-	madeUp map[structure.ContextID]bool
-	// lost are the threads of which only the id is known, and homes the incarnations that
+	// placeholders are contexts of which only the id is known.
+	placeholders map[structure.ContextID]bool
+	// lost has the threads of which only the id is known; homes has the incarnations that
 	// runs and values named last.
 	lost  map[structure.ThreadID]bool
 	homes map[structure.ThreadID]uint64
-	// homeless are the runs of which not even the thread is known, with the times at which
-	// they were made up.
+	// homeless has the runs whose thread is unknown, and the times at which they were
+	// recreated.
 	homeless map[structure.RunID]time.Time
 }
 
 func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
-	// That pieces of a body are stored is not said by the last of them any more.
+	// The record after the chunks of a body no longer proves that all of them are stored.
 	to.collected.Store(true)
 	m := &mender{
-		ctx: ctx, to: to, report: report, madeUp: make(map[structure.ContextID]bool),
+		ctx: ctx, to: to, report: report, placeholders: make(map[structure.ContextID]bool),
 		lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64), homeless: make(map[structure.RunID]time.Time),
 	}
 	m.writer = write.New(to, func() time.Time { return m.at })
 	return m
 }
 
-// commit brings a commit: as it is, if what it needs is there, else record by record.
+// commit adds a commit: unchanged if its references exist, otherwise record by record.
 func (m *mender) commit(f journal.Frame) error {
 	c, err := structure.DecodeCommit(f.Payload)
 	if err != nil {
-		return nil // written by a program that was wrong, for its checksum is right: it is missing
+		return nil // the checksum is right but the content is not: a faulty program wrote it. It counts as missing.
 	}
 	m.report.Commits++
 	c.Number = f.Number
-	if m.pending.leave(c); len(c.Records) == 0 {
+	if m.pending.strip(c); len(c.Records) == 0 {
 		return nil
 	}
 	m.at, m.records = c.Time, c.Records
@@ -76,7 +76,7 @@ func (m *mender) commit(f journal.Frame) error {
 	return nil
 }
 
-// put commits what fill puts into a batch.
+// put commits a batch that fill fills.
 func (m *mender) put(fill func(b *write.Batch)) error {
 	b := m.writer.Batch()
 	defer m.writer.Release(b)
@@ -85,12 +85,12 @@ func (m *mender) put(fill func(b *write.Batch)) error {
 	return err
 }
 
-// apply commits records as they are.
+// apply commits records unchanged.
 func (m *mender) apply(records ...structure.Record) error {
 	return m.put(func(b *write.Batch) { b.Adopt(records...) })
 }
 
-// refused reports whether an error is about what was to be applied.
+// refused reports whether an error is about the applied records.
 func refused(err error) bool {
 	for _, kind := range []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrExists, backend.ErrInvalid, backend.ErrErased} {
 		if errors.Is(err, kind) {
@@ -100,7 +100,7 @@ func refused(err error) bool {
 	return false
 }
 
-// record brings one record, and before it what it needs and is gone.
+// record adds one record, after replacements for what it refers to and is lost.
 func (m *mender) record(r structure.Record) error {
 	switch r := r.(type) {
 	case *structure.Block:
@@ -128,18 +128,18 @@ func (m *mender) record(r structure.Record) error {
 	case *structure.Value:
 		return m.value(r)
 	case *structure.Cut:
-		return nil // nothing was added behind it, and spans of this store have ids of its own
+		return nil // nothing was added after it, and spans of this store have new ids
 	case *structure.Deletion:
 		err := m.apply(r)
 		if errors.Is(err, backend.ErrNotFound) {
-			return nil // it is gone already
+			return nil // it is lost already
 		}
 		return err
 	}
 	return m.apply(r)
 }
 
-// needing applies a record once everything is there that it needs.
+// needing applies a record unless one of its needs failed.
 func (m *mender) needing(r structure.Record, needs ...error) error {
 	if err := errors.Join(needs...); err != nil {
 		return err

@@ -50,14 +50,14 @@ func (m *mender) context(c structure.Context) error {
 	if err := errors.Join(m.needThread(c.Thread), m.needSpan(c.Base), m.needSpan(c.Tip)); err != nil {
 		return err
 	}
-	if !m.madeUp[c.ID] {
+	if !m.placeholders[c.ID] {
 		return m.apply(&c)
 	}
 	values, err := m.valuesOf(c.ID)
 	if err != nil {
 		return err
 	}
-	delete(m.madeUp, c.ID)
+	delete(m.placeholders, c.ID)
 	m.report.Names--
 	if err := m.instead(&c); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (m *mender) context(c structure.Context) error {
 	return nil
 }
 
-// setIfThere returns the id of a span set, zero if that is gone.
+// setIfThere returns the id of a span set, or zero if it is lost.
 func (m *mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error) {
 	if id.IsZero() {
 		return id, nil
@@ -82,8 +82,8 @@ func (m *mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error)
 	return id, err
 }
 
-// instead puts a context in the place of one that was made up, and keeps the branches,
-// summaries and moves of that.
+// instead replaces a placeholder by the real context, and keeps the placeholder's branches,
+// summaries and reflog.
 func (m *mender) instead(c *structure.Context) error {
 	was, err := m.to.Context(m.ctx, c.ID)
 	if err != nil {
@@ -128,14 +128,14 @@ func (m *mender) needContext(id structure.ContextID, thread structure.ThreadID) 
 		return err
 	}
 	m.report.Names++
-	m.madeUp[id] = true
+	m.placeholders[id] = true
 	return m.put(func(b *write.Batch) { b.NewContext(write.Context{ID: id, Thread: thread}) })
 }
 
-// finish creates threads for contexts whose thread is lost, and for runs that nothing else
-// leads to.
+// finish creates threads for contexts whose thread is lost, and for runs that are in no
+// context.
 func (m *mender) finish() error {
-	for _, id := range slices.SortedFunc(maps.Keys(m.madeUp), structure.ContextID.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(m.placeholders), structure.ContextID.Compare) {
 		c, err := m.to.Context(m.ctx, id)
 		if errors.Is(err, backend.ErrNotFound) || err == nil && !c.Thread.IsZero() {
 			continue // it was deleted later
@@ -168,7 +168,7 @@ func (m *mender) finish() error {
 	return nil
 }
 
-// reached returns the runs of the histories of contexts, if there are homeless runs.
+// reached returns the runs in the histories of contexts, if there are homeless runs.
 func (m *mender) reached() (map[structure.RunID]bool, error) {
 	if len(m.homeless) == 0 {
 		return nil, nil
@@ -203,8 +203,8 @@ func (m *mender) salvaged(name string, parent structure.ContextID, at structure.
 	})
 }
 
-// branch applies a branch. Others can have its name or its source id if their deletions
-// are gone.
+// branch applies a branch. Another branch may have its name or source id if its deletion is
+// lost.
 func (m *mender) branch(r *structure.Branch) error {
 	err := m.needing(r, m.needThread(r.Thread), m.needContext(r.Context, r.Thread))
 	if !errors.Is(err, backend.ErrExists) {
@@ -242,7 +242,7 @@ func (m *mender) checkpoint(r *structure.Checkpoint) error {
 	return m.insteadOf(others, r, func(b *write.Batch, name string) { b.DeleteCheckpoint(r.Thread, name) })
 }
 
-// insteadOf applies a record that has a name, after deleting the others that are in its way.
+// insteadOf applies a named record after deleting the others that conflict with it.
 func (m *mender) insteadOf(others map[string]bool, r structure.Record, remove func(b *write.Batch, name string)) error {
 	return m.put(func(b *write.Batch) {
 		for name := range others {

@@ -22,14 +22,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// wreck is a closed store that is going to be damaged, and all that was put into it.
+// wreck is a closed store that will be damaged, and its contents.
 type wreck struct {
 	dir     string
 	commits []*structure.Commit
 	frames  []journal.Frame // of the commits
 }
 
-// newWreck makes a store of random commits in small segments, the first of which may
+// newWreck creates a store of random commits in small segments, the first of which may
 // be packed.
 func newWreck(t *testing.T, choose *rand.Rand, n int, packed bool) *wreck {
 	t.Helper()
@@ -54,7 +54,7 @@ func newWreck(t *testing.T, choose *rand.Rand, n int, packed bool) *wreck {
 	return w
 }
 
-// findFrames finds the frames of the store, of which none is damaged yet.
+// findFrames finds the frames of the undamaged store.
 func (w *wreck) findFrames(t *testing.T) {
 	t.Helper()
 	last, err := journal.Salvage(vfs.OS(), filepath.Join(w.dir, journalDir), func(_ [16]byte, f journal.Frame) error {
@@ -65,7 +65,8 @@ func (w *wreck) findFrames(t *testing.T) {
 	require.EqualValues(t, len(w.frames), last)
 }
 
-// salvage makes a store of what is left, which must be sound, and tells what was lost.
+// salvage salvages the store and returns the result, which must be sound, and the
+// losses.
 func (w *wreck) salvage(t *testing.T) (*Engine, SalvageReport, []Loss) {
 	t.Helper()
 	var losses []Loss
@@ -80,8 +81,8 @@ func (w *wreck) salvage(t *testing.T) (*Engine, SalvageReport, []Loss) {
 	return e, report, losses
 }
 
-// requireSaved requires that everything is there that did not come with lost commits,
-// and that notes stand where messages are gone.
+// requireSaved requires everything outside lost commits, and notes in the place of
+// lost messages.
 func (w *wreck) requireSaved(t *testing.T, e *Engine, lost map[uint64]bool) {
 	t.Helper()
 	all := backendtest.ModelOf(t, w.commits...)
@@ -127,13 +128,13 @@ func (w *wreck) requireSaved(t *testing.T, e *Engine, lost map[uint64]bool) {
 	}
 }
 
-// Of a store in which nothing is damaged everything is there, as it was.
-func TestSalvageOfAWholeStore(t *testing.T) {
+// A salvage of an undamaged store is complete.
+func TestSalvageOfAnUndamagedStore(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		w := newWreck(t, rand.New(rand.NewPCG(1, 2)), 150, packed)
 		before := tree(t, w.dir)
 		e, report, losses := w.salvage(t)
-		require.Equal(t, before, tree(t, w.dir), "what is salvaged is left alone")
+		require.Equal(t, before, tree(t, w.dir), "the salvaged store is not changed")
 		require.Empty(t, losses)
 		require.Equal(t, SalvageReport{Commits: 150}, report)
 		require.True(t, report.Whole())
@@ -141,7 +142,7 @@ func TestSalvageOfAWholeStore(t *testing.T) {
 	}
 }
 
-// One damaged commit, whichever it is, costs what it brought, and nothing behind it.
+// One damaged commit loses its own contents and nothing after it.
 func TestSalvageAroundADamagedCommit(t *testing.T) {
 	for seed := range uint64(3) {
 		choose := rand.New(rand.NewPCG(seed, 3))
@@ -160,7 +161,7 @@ func TestSalvageAroundADamagedCommit(t *testing.T) {
 			require.Equal(t, name, losses[0].File)
 			require.LessOrEqual(t, losses[0].Offset, at)
 			require.EqualValues(t, len(w.frames)-1, report.Commits)
-			require.EqualValues(t, 1, report.Missing, "of the last the mark behind it tells")
+			require.EqualValues(t, 1, report.Missing, "the mark after the last commit proves it")
 			w.requireSaved(t, e, map[uint64]bool{f.Number: true})
 			notes += report.Messages
 			flip(t, name, at)
@@ -169,8 +170,8 @@ func TestSalvageAroundADamagedCommit(t *testing.T) {
 	}
 }
 
-// Whatever is done to the files, what is left makes a sound store.
-func TestSalvageWhateverIsDamaged(t *testing.T) {
+// After any damage, the salvaged store is sound.
+func TestSalvageOfRandomDamage(t *testing.T) {
 	saved, rounds := 0, campaign.Rounds(30)
 	for seed := range uint64(rounds) {
 		choose := rand.New(rand.NewPCG(seed, 4))
@@ -216,15 +217,15 @@ func TestSalvageWhateverIsDamaged(t *testing.T) {
 		w.requireSaved(t, e, lost)
 		require.NoError(t, e.Close()) // not at the end of the test: address space
 		saved += len(there)
-		// That the end was cut off cannot be known, if nothing behind it is left.
+		// A missing end is unknown if nothing after it is left.
 		require.LessOrEqual(t, known, uint64(len(w.commits)))
 		require.Equal(t, known-uint64(len(there)), report.Missing)
 	}
 	require.Greater(t, saved, 15*rounds)
 }
 
-// Where a crash left a pack and the segments that it was made from, either has what
-// the other lost.
+// If a crash left a pack and its source segments, data lost in one is read from the
+// other.
 func TestSalvageFromAPackAndItsSegments(t *testing.T) {
 	for seed := range uint64(5) {
 		choose := rand.New(rand.NewPCG(seed, 5))
@@ -254,8 +255,7 @@ func TestSalvageFromAPackAndItsSegments(t *testing.T) {
 	}
 }
 
-// What was collected and erased before does not keep a store from being salvaged, nor
-// come back.
+// Collected and erased content does not prevent a salvage, and does not reappear.
 func TestSalvageAfterACollection(t *testing.T) {
 	dir := made(t, Options{SegmentSize: 4 << 10}, 40)
 	e := reopen(t, dir, Options{SegmentSize: 4 << 10})
@@ -314,7 +314,7 @@ func TestSalvageRefuses(t *testing.T) {
 	for _, name := range segments(t, dir) {
 		b, err := os.ReadFile(name)
 		require.NoError(t, err)
-		b[8] = 99 // of a version to come
+		b[8] = 99 // a future version
 		require.NoError(t, os.WriteFile(name, b, 0o600))
 	}
 	_, err = Salvage(background, dir, to, SalvageOptions{})

@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// value applies a value. One of a thread that is there in another incarnation is refused.
+// value applies a value. A value of another incarnation of its thread is refused.
 func (m *mender) value(v *structure.Value) error {
 	if !v.Content.IsZero() {
 		if err := m.needContent(v.Content); err != nil {
@@ -29,7 +29,7 @@ func (m *mender) value(v *structure.Value) error {
 	return m.apply(v)
 }
 
-// valuesOf returns everything that was said of the values of a context, oldest first.
+// valuesOf returns all versions of all values of a context, oldest first.
 func (m *mender) valuesOf(id structure.ContextID) (all []backend.Value, err error) {
 	for latest, err := range m.to.Values(m.ctx, structure.Owner{Scope: structure.ContextScope, Context: id}, "", "") {
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// scaled is a store in which a thread has n contexts with branches and reflogs.
+// scaled is a store with a thread of n contexts with branches and reflogs.
 type scaled struct {
 	*Engine
 	t        *testing.T
@@ -38,7 +38,7 @@ func newScaled(t *testing.T, n int) *scaled {
 	return s
 }
 
-// cost applies a commit and returns how many entries it scanned and changed.
+// cost applies a commit and returns the number of entries that it scanned and changed.
 func (s *scaled) cost(records ...structure.Record) int {
 	s.t.Helper()
 	before := s.state.Scanned
@@ -54,8 +54,8 @@ func (s *scaled) deleteBranch(i int) []structure.Record {
 	}
 }
 
-// What a commit looks at in the index does not grow with what else there is, and that of
-// a large one not faster than the commit.
+// The index accesses of a commit do not grow with the store, and those of a large commit
+// grow linearly with the commit.
 func TestCommitsDoNotGrow(t *testing.T) {
 	costs := func(n int) map[string]int {
 		s := newScaled(t, n)
@@ -70,7 +70,7 @@ func TestCommitsDoNotGrow(t *testing.T) {
 			"name": s.cost(&structure.Deletion{Subject: structure.KindBranch, Thread: s.thread.ID, Name: fmt.Sprint("branch ", n/2), At: time.Now()},
 				&structure.Branch{Thread: s.thread.ID, Name: "another", Context: moved}),
 		}
-		// Half of what there is, in one commit.
+		// Half of everything, in one commit.
 		var half []structure.Record
 		for i := range n / 4 {
 			half = append(half, s.deleteBranch(i)...)

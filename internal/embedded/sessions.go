@@ -17,42 +17,41 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A session is forgotten when its client says so. The one with the oldest last request is forgotten
-// as well where there are more than mostSessions, or when that request was longer ago than
-// sessionAge.
+// A session is forgotten when its client asks for it. The session with the oldest last request is
+// also forgotten if there are more than maxSessions, or if that request is older than sessionAge.
 const (
-	mostSessions = 1024
-	sessionAge   = 10 * time.Minute
+	maxSessions = 1024
+	sessionAge  = 10 * time.Minute
 )
 
-// sessions knows which requests were applied. Frames name their requests, but packs do not, so
-// sessions are kept in the index. The horizon stands for sessions that were forgotten. The
-// lock on writing guards it.
+// sessions knows which requests were applied. Frames contain their requests, but packs do not, so
+// sessions are kept in the index. The horizon represents forgotten sessions. The write lock guards
+// it.
 type sessions struct {
 	known map[[16]byte]*session
 	last  map[uint64]*session // by the number of their last commit
-	// order has the sessions in the order of their last requests.
+	// order has the sessions ordered by their last requests.
 	order *list.List
 	now   func() time.Time
-	// horizon is a commit at or after the first commit of every session that was forgotten. So
-	// an unknown session that began at the horizon or later has applied nothing.
+	// horizon is a commit at or after the first commit of every forgotten session. An unknown
+	// session that began at the horizon or later has therefore applied nothing.
 	horizon uint64
-	changed bool // the horizon in the index is an older one
+	changed bool // the index has an older horizon
 }
 
 // session is one session.
 type session struct {
 	id [16]byte
-	// whole is set when it is known from its first commit on. Otherwise a request that is not
-	// known may have been applied.
+	// whole is set if all commits of the session are known. Otherwise an unknown request may have
+	// been applied.
 	whole    bool
-	first    uint64 // its first commit that is known
-	last     uint64 // its last commit, and the sequence of that
-	sequence uint64
-	highest  uint64 // sequence
-	// applied has the requests within the window of the highest, by their sequence.
+	first    uint64 // first known commit
+	last     uint64 // last commit
+	sequence uint64 // of the last commit
+	highest  uint64 // highest sequence
+	// applied has the requests within the window below highest, ordered by sequence.
 	applied []appliedRequest
-	used    time.Time     // when it was last used in this process, or read
+	used    time.Time     // when it was last used or loaded by this process
 	place   *list.Element // in sessions.order
 }
 
@@ -60,7 +59,7 @@ type appliedRequest struct{ sequence, commit uint64 }
 
 func bySequence(r appliedRequest, sequence uint64) int { return cmp.Compare(r.sequence, sequence) }
 
-// add notes the commit of a request.
+// add records the commit of a request.
 func (s *session) add(sequence, commit uint64) {
 	s.highest = max(s.highest, sequence)
 	at, known := slices.BinarySearchFunc(s.applied, sequence, bySequence)
@@ -80,7 +79,7 @@ func newSessions() sessions {
 	return sessions{known: make(map[[16]byte]*session), last: make(map[uint64]*session), order: list.New(), now: time.Now}
 }
 
-// find returns the commit of a request, 0 if it was not applied.
+// find returns the commit of a request, or 0 if it was not applied.
 func (s *session) find(sequence uint64) (uint64, error) {
 	if at, ok := slices.BinarySearchFunc(s.applied, sequence, bySequence); ok {
 		return s.applied[at].commit, nil
@@ -95,7 +94,7 @@ func uncertain(id [16]byte, sequence uint64) error {
 	return fmt.Errorf("request %d of session %x: %w", sequence, id, backend.ErrUncertain)
 }
 
-// applied returns the commit of a request, 0 if it was not applied.
+// applied returns the commit of a request, or 0 if it was not applied.
 func (e *Engine) applied(o *backend.Once) (uint64, error) {
 	if s := e.sessions.known[o.Session]; s != nil {
 		return s.find(o.Sequence)
@@ -106,7 +105,7 @@ func (e *Engine) applied(o *backend.Once) (uint64, error) {
 	return 0, e.follows(o.Since)
 }
 
-// repeated returns the cursor of the commit of a request, if it was applied before.
+// repeated returns the cursor of a request's commit, if it was applied before.
 func (e *Engine) repeated(o *backend.Once) (at backend.Cursor, err error) {
 	number, err := e.applied(o)
 	if err != nil || number == 0 {
@@ -117,7 +116,7 @@ func (e *Engine) repeated(o *backend.Once) (at backend.Cursor, err error) {
 	return v.At(number)
 }
 
-// onceWrite returns the trailer fields that name a commit's session.
+// onceWrite returns the trailer fields that identify a commit's session.
 func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
 	if o == nil {
 		return nil
@@ -129,11 +128,11 @@ func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
 	return w
 }
 
-// request notes which request a commit is, as its frame says.
+// request records the request of a commit from its frame.
 func (e *Engine) request(b *entries.Builder, f journal.Frame) {
 	o := f.Once
 	switch {
-	case f.Packed: // it may have been one
+	case f.Packed: // it may have been a request
 		for id := range e.sessions.known {
 			e.sessions.forget(id, b.Put)
 		}
@@ -148,7 +147,7 @@ func (e *Engine) request(b *entries.Builder, f journal.Frame) {
 	}
 }
 
-// note notes a request. first is set for a session's first.
+// note records a request. first is set for the first request of a session.
 func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool, put func(key, value []byte)) {
 	s := x.known[id]
 	if s == nil || first {
@@ -166,7 +165,7 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 	s.used = x.now()
 	x.order.MoveToBack(s.place)
 	put(keys.Of(keys.TableOnce, id[:]), s.encode())
-	for oldest := x.oldest(); len(x.known) > mostSessions || s.used.Sub(oldest.used) > sessionAge; oldest = x.oldest() {
+	for oldest := x.oldest(); len(x.known) > maxSessions || s.used.Sub(oldest.used) > sessionAge; oldest = x.oldest() {
 		x.forget(oldest.id, put)
 	}
 	x.putHorizon(put)
@@ -197,7 +196,7 @@ func (x *sessions) forget(id [16]byte, put func(key, value []byte)) {
 	put(keys.Of(keys.TableOnce, id[:]), nil)
 }
 
-// encode returns the session's entry in the index.
+// encode returns the session's index entry.
 func (s *session) encode() []byte {
 	head := s.first << 1
 	if s.whole {
@@ -229,7 +228,7 @@ func decodeSession(id [16]byte, b []byte) (*session, error) {
 	return s, v.Err()
 }
 
-// loadSessions reads the sessions from the index. Those that cannot be read are forgotten.
+// loadSessions reads the sessions from the index. Unreadable ones are forgotten.
 func (e *Engine) loadSessions(state index.State) error {
 	e.sessions = newSessions()
 	s := e.index.Snapshot()
@@ -260,8 +259,8 @@ func (e *Engine) loadSessions(state index.State) error {
 	return nil
 }
 
-// saveHorizon writes entries into the index, and the horizon if the index has an older one.
-// The lock on writing is held, or the store is being opened.
+// saveHorizon writes entries to the index, and the horizon if the index has an older one. The write
+// lock is held, or the store is being opened.
 func (e *Engine) saveHorizon(batch []index.Entry) {
 	e.sessions.putHorizon(func(key, value []byte) { batch = append(batch, index.Entry{Key: key, Value: value}) })
 	if len(batch) > 0 {

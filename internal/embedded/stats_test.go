@@ -38,7 +38,7 @@ func TestStatsCountEveryFile(t *testing.T) {
 	require.Equal(t, after.StoredBytes, after.IndexBytes+after.OtherBytes+uint64(e.journal.Size()))
 }
 
-func TestStatsCountWhatIsNotPacked(t *testing.T) {
+func TestStatsCountUnpackedSegments(t *testing.T) {
 	e := openPacked(t, t.TempDir(), 100)
 	defer func() { require.NoError(t, e.Close()) }()
 	stats, err := e.Stats(background)

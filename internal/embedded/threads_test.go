@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// listingStore is a store with n threads, of which every hundredth belongs to a user and has
-// a value in its metadata.
+// listingStore is a store with n threads, of which every hundredth belongs to a user and has a
+// metadata value.
 func listingStore(t *testing.T, n int) *Engine {
 	t.Helper()
 	e, err := Open(background, t.TempDir(), Options{Durability: backend.Normal})
@@ -35,7 +35,7 @@ func listingStore(t *testing.T, n int) *Engine {
 	return e
 }
 
-// listingWork returns how much the first page of a listing looks at.
+// listingWork returns the number of accesses for the first page of a listing.
 func listingWork(t *testing.T, e *Engine, q backend.ThreadQuery) (cost int) {
 	t.Helper()
 	h, err := e.hold()
@@ -55,7 +55,7 @@ func listingWork(t *testing.T, e *Engine, q backend.ThreadQuery) (cost int) {
 	return counting.work
 }
 
-// countingIndex counts the places of a listing that are sought, and the threads that are read.
+// countingIndex counts the seeks of a listing and the threads that are read.
 type countingIndex struct {
 	read.Index
 	work int
@@ -78,7 +78,7 @@ func (c *countingIndex) LastDerived(from, to []byte) (index.Entry, bool, error) 
 	return c.Index.LastDerived(from, to)
 }
 
-// A page of a listing costs what is on it, once what changed is folded.
+// After a fold, the cost of a page depends only on its length.
 func TestListingsDoNotGrow(t *testing.T) {
 	few, talk := "few", []backend.MetadataIs{{Key: "kind", Value: []byte(`"chat"`)}}
 	project := []backend.MetadataIs{{Key: "project", Value: []byte(`"x"`)}}
@@ -101,13 +101,13 @@ func TestListingsDoNotGrow(t *testing.T) {
 	for name, cost := range small {
 		limit := 2 * cost
 		if name == "source" || name == "title" {
-			limit = backend.ManyMatches // they grow with what matches
+			limit = backend.ManyMatches // the cost grows with the matches
 		}
 		require.LessOrEqual(t, large[name], limit, "%s costs %d with 1,500 threads", name, cost)
 	}
 }
 
-// A listing that finds that many threads changed has them folded.
+// A listing that finds so many changed threads starts a fold.
 func TestListingFolds(t *testing.T) {
 	e := listingStore(t, read.ManyChanged+1000)
 	require.Greater(t, listingWork(t, e, backend.ThreadQuery{}), read.ManyChanged)

@@ -17,11 +17,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// talker says one thing after the other in a context of its own.
+// talker adds messages to its own context.
 type talker struct {
 	context structure.ContextID
 	run     structure.RunID
-	said    uint64 // so much is acknowledged
+	said    uint64 // number of acknowledged messages
 }
 
 func newTalker() *talker {
@@ -54,7 +54,7 @@ func (k *talker) say(e *Engine, d backend.Durability) error {
 	return err
 }
 
-// aside forks the context, says something there, and deletes the fork.
+// aside forks the context, adds a message to the fork, and deletes the fork.
 func (k *talker) aside(e *Engine, d backend.Durability) error {
 	at := structure.SpanRef{Run: k.run, Seq: k.said}
 	run := structure.NewID[structure.RunID]()
@@ -77,7 +77,7 @@ func (k *talker) aside(e *Engine, d backend.Durability) error {
 	return nil
 }
 
-// read requires a store to have what was said up to the last, and no gap behind that.
+// read requires all acknowledged messages, and no gap after them.
 func (k *talker) read(r backend.Reader) error {
 	last, err := r.Last(background, k.run)
 	if errors.Is(err, backend.ErrNotFound) && k.said == 0 {
@@ -104,11 +104,10 @@ func (k *talker) read(r backend.Reader) error {
 	return nil
 }
 
-// Everything that can be done at once is, until the store is closed in the middle of
-// it: nobody waits for ever, and what was acknowledged is there. Segments and the
-// overlay are as small as can be, so that there is always one to begin, to pack and
-// to fold.
-func TestTogether(t *testing.T) {
+// All operations run concurrently until the store is closed: nothing blocks forever,
+// and acknowledged messages exist. Segments and the overlay are minimal, so that
+// segments are always being started, packed and folded.
+func TestConcurrentUse(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{SegmentSize: 1, OverlayBytes: 8 << 10, SyncInterval: time.Millisecond}
 	talkers := make([]*talker, 8)
@@ -126,7 +125,7 @@ func TestTogether(t *testing.T) {
 			require.NoError(t, k.read(e), "round %d", round)
 			last, err := e.Last(background, k.run)
 			require.NoError(t, err)
-			k.said = last.Seq // what was not acknowledged may be there
+			k.said = last.Seq // unacknowledged messages may exist
 		}
 		if round%3 == 2 {
 			require.Empty(t, findings(t, e, true))
@@ -135,8 +134,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// together has talkers say so much each, while others read, follow, pack, collect,
-// verify and sync, and closes the store when about half is said.
+// together lets each talker add so many messages while others read, follow, pack,
+// collect, verify and sync, and closes the store about half way.
 func together(t *testing.T, e *Engine, talkers []*talker, each uint64) {
 	var all sync.WaitGroup
 	work := func(what string, do func() error) {

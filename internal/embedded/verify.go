@@ -18,10 +18,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Verify implements backend.Engine. The fast check reads every frame of the
-// journal. The deep one makes the index anew beside the store from what it read,
-// which computes every id, key and digest, and compares it entry by entry with
-// the one in use; then it reads every body that was cut into chunks.
+// Verify implements backend.Engine. The fast check reads every frame of the journal. The deep
+// check also rebuilds the index beside the store, which computes every id, key and digest, and
+// compares it entry by entry with the current one; then it reads every chunked body.
 func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return func(yield func(backend.Finding, error) bool) {
 		if err := e.begin(); err != nil {
@@ -36,7 +35,7 @@ func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[
 	}
 }
 
-// errStopped ends a verification whose caller wants no more findings.
+// errStopped ends a verification whose caller stopped iterating.
 var errStopped = errors.New("stopped")
 
 type verifier struct {
@@ -46,13 +45,13 @@ type verifier struct {
 	yield  func(backend.Finding, error) bool
 
 	done, total int64
-	damaged     bool // the journal is: nothing can be compared with it
-	lost        bool // packs do not find what they hold
-	wrong       bool // entries of the index are
+	damaged     bool // the journal is damaged and cannot be compared
+	lost        bool // lookup tables of packs are damaged
+	wrong       bool // index entries are wrong
 	layer       *packLayer
-	finding     *journal.Check // of the pack that is being read
+	lookup      *journal.Check // of the pack being read
 	barrier     *barrier       // of a pending collection
-	pruned      *barrier       // the same, once what is dead is not in the index
+	pruned      *barrier       // the same, once the index has no dead records
 	last        backend.CorruptError
 }
 
@@ -75,7 +74,7 @@ func (v *verifier) progress(n int64) error {
 }
 
 func (v *verifier) run() error {
-	// A snapshot fixes what is compared; commits that come later are not looked at.
+	// A snapshot fixes the state to compare; later commits are ignored.
 	snapshot := v.pin()
 	defer snapshot.Close()
 	v.layer = snapshot.packs
@@ -120,8 +119,8 @@ func (v *verifier) run() error {
 	return v.trees(fresh.viewed())
 }
 
-// pin returns the state to compare with the journal. While a collection has taken
-// from the index what is still in the journal, that is looked at without it.
+// pin returns the state to compare with the journal. If a collection has pruned the index but not
+// the journal, the journal is read through its filter.
 func (v *verifier) pin() *catalog {
 	collecting := &v.engine.collecting
 	collecting.pruned.RLock()
@@ -132,8 +131,8 @@ func (v *verifier) pin() *catalog {
 	return v.engine.latest()
 }
 
-// packs checks what finds things in packs. Where that is damaged the index cannot
-// be compared with the journal.
+// packs checks the lookup tables of packs. If they are damaged, the index cannot be compared with
+// the journal.
 func (v *verifier) packs() error {
 	files := v.engine.journal.View()
 	defer files.Release()
@@ -150,16 +149,16 @@ func (v *verifier) packs() error {
 	}
 	for err := range files.CheckSums(v.layer.last) {
 		v.lost = true
-		if err := v.findingFault(err); err != nil {
+		if err := v.lookupFault(err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// findingFault reports what is wrong with what finds things in a pack. What is
-// wrong with its commits reading the journal tells.
-func (v *verifier) findingFault(err error) error {
+// lookupFault reports damage in the lookup tables of a pack. Damage in its commits is found by
+// reading the journal.
+func (v *verifier) lookupFault(err error) error {
 	var damage *backend.CorruptError
 	switch {
 	case err == nil:
@@ -174,35 +173,35 @@ func (v *verifier) findingFault(err error) error {
 	})
 }
 
-// checkFinding hands a commit to the check of its pack.
-func (v *verifier) checkFinding(files *journal.View, segment uint32, c *structure.Commit) error {
-	if v.finding != nil && segment > v.finding.Last() {
-		if err := v.foundAll(); err != nil {
+// checkLookup passes a commit to the check of its pack.
+func (v *verifier) checkLookup(files *journal.View, segment uint32, c *structure.Commit) error {
+	if v.lookup != nil && segment > v.lookup.Last() {
+		if err := v.endLookup(); err != nil {
 			return err
 		}
 	}
-	if v.finding == nil && segment <= v.layer.last {
+	if v.lookup == nil && segment <= v.layer.last {
 		var err error
-		if v.finding, err = files.NewCheck(segment); err != nil {
+		if v.lookup, err = files.NewCheck(segment); err != nil {
 			return err
 		}
 	}
-	if v.finding == nil {
+	if v.lookup == nil {
 		return nil
 	}
-	return v.finding.Add(c.Number, c.Records)
+	return v.lookup.Add(c.Number, c.Records)
 }
 
-// foundAll ends the check of a pack.
-func (v *verifier) foundAll() error {
-	check := v.finding
-	if v.finding = nil; check == nil {
+// endLookup ends the check of a pack.
+func (v *verifier) endLookup() error {
+	check := v.lookup
+	if v.lookup = nil; check == nil {
 		return nil
 	}
-	return v.findingFault(check.Done())
+	return v.lookupFault(check.Done())
 }
 
-// indexFile compares the index file with the checksums made when it was closed.
+// indexFile compares the index file with the checksums written when it was closed.
 func (v *verifier) indexFile() error {
 	if !v.opt.Deep {
 		return nil
@@ -213,7 +212,7 @@ func (v *verifier) indexFile() error {
 		}
 		if err := v.found(backend.Finding{
 			Subject: "index", File: v.engine.indexPath(), Offset: damage.Offset,
-			Problem: fmt.Sprintf("%d bytes are not what was written", damage.Length), Repair: backend.RebuildIndex,
+			Problem: fmt.Sprintf("%d bytes differ from what was written", damage.Length), Repair: backend.RebuildIndex,
 		}); err != nil {
 			return err
 		}
@@ -221,11 +220,11 @@ func (v *verifier) indexFile() error {
 	return nil
 }
 
-// scratchPattern names the directories of indexes made for a comparison.
+// scratchPattern names the directories of temporary indexes.
 const scratchPattern = "verify-*"
 
-// scratchDir is where there is room for another index: beside the one in use,
-// or among temporary files when nothing may be written there.
+// scratchDir returns where temporary indexes are created: in the store's directory, or among the
+// system's temporary files if the store is read-only.
 func (e *Engine) scratchDir() string {
 	if e.opt.ReadOnly {
 		return os.TempDir()
@@ -233,7 +232,7 @@ func (e *Engine) scratchDir() string {
 	return e.dir
 }
 
-// removeScratch removes what verifications left that did not come to their end.
+// removeScratch removes temporary indexes of interrupted verifications.
 func (e *Engine) removeScratch() error {
 	entries, err := os.ReadDir(e.dir)
 	for _, entry := range entries {
@@ -244,8 +243,8 @@ func (e *Engine) removeScratch() error {
 	return err
 }
 
-// shadow returns an engine over the same journal with an empty index, and what closes and removes
-// that.
+// shadow returns an engine with the same journal and an empty index, and a function that closes
+// and removes that index.
 func (e *Engine) shadow() (s *Engine, discard func(), err error) {
 	dir := ""
 	if !e.opt.InMemory {
@@ -258,7 +257,7 @@ func (e *Engine) shadow() (s *Engine, discard func(), err error) {
 	s.index, err = index.Open(s.indexPath(), index.Options{OverlayBytes: e.opt.OverlayBytes, InMemory: e.opt.InMemory, Logger: e.opt.Logger})
 	discard = func() {
 		if s.index != nil {
-			_ = s.index.Close() // nothing of it is needed
+			_ = s.index.Close() // it is deleted
 		}
 		if dir != "" {
 			_ = os.RemoveAll(dir) // opening the store tries again
@@ -320,7 +319,7 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 		}
 	}
 	if !v.damaged {
-		if err := v.foundAll(); err != nil {
+		if err := v.endLookup(); err != nil {
 			return err
 		}
 	}
@@ -336,15 +335,14 @@ func (v *verifier) replay(again *Engine, files *journal.View, f journal.Frame) e
 	if err != nil {
 		return err
 	}
-	if err := v.checkFinding(files, f.Position.Segment, c.Commit); err != nil {
+	if err := v.checkLookup(files, f.Position.Segment, c.Commit); err != nil {
 		return err
 	}
 	v.pruned.filter(c.Commit)
 	return again.replayCommit(c)
 }
 
-// journalDamage reports the damage that reading the journal ran into, after which
-// nothing can be read.
+// journalDamage reports damage that ends the reading of the journal.
 func (v *verifier) journalDamage(err error) error {
 	var damage *backend.CorruptError
 	if !errors.As(err, &damage) {
@@ -352,12 +350,12 @@ func (v *verifier) journalDamage(err error) error {
 	}
 	v.damaged = true
 	if *damage == v.last {
-		return nil // it kept the journal from being opened for writing, too
+		return nil // already reported when the journal was opened
 	}
 	v.last = *damage
 	return v.found(backend.Finding{
 		Subject: "journal", File: damage.File, Offset: damage.Offset, Problem: damage.What,
-		Repair: "restore from a backup; without one, 'lineage salvage' makes a new store of what can be read",
+		Repair: "restore from a backup; without one, 'lineage salvage' creates a new store from everything that can be read",
 	})
 }
 
@@ -368,10 +366,10 @@ func (v *verifier) frameFinding(f journal.Frame, problem string) backend.Finding
 	}
 }
 
-// compare walks the index in use and the one made anew side by side.
+// compare compares the current index with the rebuilt one.
 func (v *verifier) compare(used, fresh *index.Snapshot) error {
 	if used.State().Counts != fresh.State().Counts {
-		if err := v.found(v.indexFinding(nil, "its counts differ from what the journal says")); err != nil {
+		if err := v.found(v.indexFinding(nil, "its counts differ from the journal")); err != nil {
 			return err
 		}
 	}
@@ -401,7 +399,7 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 		var problem string
 		packed := false
 		if order < 0 && u.Key[0] == keys.TablePacked || order > 0 && f.Key[0] == keys.TablePacked {
-			packed = true // entries are being left to packs right now
+			packed = true // entries are being dropped right now
 		} else if order < 0 {
 			var err error
 			if packed, err = v.engine.matchesPacks(v.layer, u.Key, u.Value); err != nil {
@@ -413,16 +411,16 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 			least = f.Key
 		}
 		switch {
-		case least[0] == keys.TableOnce: // packs do not say which requests their commits were
+		case least[0] == keys.TableOnce: // packs do not store requests
 		case least[0] == keys.TableOrder: // see verifier.order
-		case least[0] == keys.TablePending: // the journal does not say what is pending
-		case packed: // it is still to leave the index
+		case least[0] == keys.TablePending: // the journal does not contain the pending collection
+		case packed: // not dropped from the index yet
 		case order < 0:
 			problem = "entry that the journal does not account for"
 		case order > 0:
 			problem = "entry is missing"
 		case !bytes.Equal(u.Value, f.Value) && u.Key[0] != keys.TablePacked:
-			problem = "entry differs from what the journal says"
+			problem = "entry differs from the journal"
 		}
 		if problem != "" {
 			v.wrong = true
@@ -448,7 +446,7 @@ func (v *verifier) indexFinding(k []byte, problem string) backend.Finding {
 	return f
 }
 
-// trees reads every body that was cut into chunks and compares it with its id.
+// trees reads every chunked body and compares it with its id.
 func (v *verifier) trees(state view) error {
 	for e, err := range state.Index.Scan(keys.Of(keys.TableBlock), keys.PrefixEnd(keys.Of(keys.TableBlock))) {
 		if err != nil {

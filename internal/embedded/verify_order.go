@@ -10,9 +10,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// order checks the entries that folds derived, for the threads that did not change since the
-// last one: they follow from other entries, which were compared with the journal. Where those
-// are wrong it says nothing.
+// order checks the entries that folds derive, for threads that did not change since the last
+// fold. They depend only on entries that were compared with the journal; if any of these is
+// wrong, order reports nothing.
 func (v *verifier) order(used *index.Snapshot) error {
 	if v.wrong {
 		return nil
@@ -48,7 +48,7 @@ func (v *verifier) order(used *index.Snapshot) error {
 				if len(e.Value) == 0 {
 					continue
 				}
-				problem = "entry differs from what the journal says"
+				problem = "entry differs from the journal"
 			}
 		}
 		if err := v.found(v.indexFinding(e.Key, problem)); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Whoever sees the number of a commit sees contexts as it left them.
-func TestHeadIsSeenWithItsContexts(t *testing.T) {
+// A reader that sees the number of a commit sees its changes to contexts.
+func TestReadersSeeContextsOfHead(t *testing.T) {
 	commits := uint64(campaign.Rounds(10_000))
 	e, err := Open(background, t.TempDir(), Options{Durability: backend.Normal})
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestHeadIsSeenWithItsContexts(t *testing.T) {
 	}
 }
 
-// onListFS calls what do points to when it is first asked for names.
+// onListFS calls the function that do points to at the first List.
 type onListFS struct {
 	vfs.FS
 	do *func()
@@ -61,9 +61,9 @@ func (l onListFS) List(dir string) ([]string, error) {
 	return l.FS.List(dir)
 }
 
-// Ids that another engine of this process stored, while a store was being opened, do not
-// pass for new ones.
-func TestIDsMadeWhileOpeningAreKnown(t *testing.T) {
+// Ids that another engine of this process stored while the store was being opened are
+// not taken for new ones.
+func TestIDsStoredWhileOpeningAreKnown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	first, err := Open(background, dir, Options{})
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestIDsMadeWhileOpeningAreKnown(t *testing.T) {
 	require.EqualValues(t, 1, stats.Contexts)
 }
 
-// A context that is deleted while it is read is shown as it was last, or not at all.
+// A context that is deleted during a read is returned in its last state or not at all.
 func TestContextReadWhileDeleted(t *testing.T) {
 	e, err := Open(background, t.TempDir(), Options{Durability: backend.Normal})
 	require.NoError(t, err)

@@ -21,8 +21,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// grower adds to the runs of a store, many messages to a commit if it is asked to,
-// and knows what they say.
+// grower adds messages to runs of a store, one or many per commit, and records
+// them.
 type grower struct {
 	engine *Engine
 	said   map[structure.RunID][]string
@@ -47,7 +47,7 @@ func (g *grower) apply(t require.TestingT, records ...structure.Record) {
 	require.NoError(t, err)
 }
 
-// say adds so many messages to each of the runs, in turn, as one commit.
+// say adds times messages to each of the runs, round-robin, in one commit.
 func (g *grower) say(t require.TestingT, size, times int, runs ...structure.RunID) {
 	var records []structure.Record
 	for range times {
@@ -55,7 +55,7 @@ func (g *grower) say(t require.TestingT, size, times int, runs ...structure.RunI
 			g.n++
 			body := append(fmt.Appendf(nil, "%d ", g.n), bytes.Repeat([]byte{'x'}, size)...)
 			if g.n%7 == 0 && len(g.said[run]) > 0 {
-				body = []byte(g.said[run][0]) // said before
+				body = []byte(g.said[run][0]) // a repeated text
 			}
 			b := structure.NewBlock(content.TypeText, content.BlockOrigin{}, sampleTime, body)
 			g.said[run] = append(g.said[run], string(body))
@@ -68,7 +68,7 @@ func (g *grower) say(t require.TestingT, size, times int, runs ...structure.RunI
 	g.apply(t, records...)
 }
 
-// window reads a window of a run and compares it with what was said.
+// window reads a window of a run and compares it with the recorded messages.
 func (g *grower) window(r backend.Reader, run structure.RunID, w structure.Window, passing bool) error {
 	said := g.said[run]
 	if len(said) == 0 {
@@ -115,8 +115,8 @@ var sampleTime = time.UnixMilli(1_700_000_000_000).UTC()
 
 var errWindow = errors.New("wrong window")
 
-// Runs that grow alone and together, a message at a time or many, read in any
-// windows, from segments and from packs.
+// Runs grow separately and together, by one or many messages, and are read in
+// random windows, from segments and packs.
 func TestWindowsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "windows")
@@ -171,8 +171,8 @@ func TestWindowsModel(t *testing.T) {
 	})
 }
 
-// The frame of a large commit is checked and laid out once for several windows;
-// what they return is the reader's own.
+// The frame of a large commit is checked and decoded once for several windows; the
+// caller owns what they return.
 func TestLargeFrameIsKept(t *testing.T) {
 	g := newGrower(t, filepath.Join(t.TempDir(), "store"))
 	defer g.engine.Close()
@@ -180,7 +180,7 @@ func TestLargeFrameIsKept(t *testing.T) {
 	g.say(t, 500, 100, run)
 	last := structure.Window{Last: 5}
 	require.NoError(t, g.window(g.engine, run, structure.Window{}, false))
-	require.Zero(t, g.engine.frames.Size(), "all of it was wanted")
+	require.Zero(t, g.engine.frames.Size(), "the whole frame was requested")
 	for s, err := range g.engine.Path(context.Background(), structure.SpanRef{Run: run, Seq: 100}, last, backend.PathOptions{Bodies: true}) {
 		require.NoError(t, err)
 		clear(s.Blocks[0].Body)
@@ -189,8 +189,8 @@ func TestLargeFrameIsKept(t *testing.T) {
 	require.NoError(t, g.window(g.engine, run, last, false))
 	require.Equal(t, 1, g.engine.frames.Len())
 
-	// Nothing of it is read again: the file may be damaged by now, which whoever
-	// reads all of it finds.
+	// The frame is not read again: damage to the file since then is found only by
+	// a full read.
 	name := g.engine.journal.SegmentName(1)
 	b, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -216,9 +216,9 @@ func TestFrameCacheIsBounded(t *testing.T) {
 	}
 	for from := uint64(1); from <= 3000; from += 50 {
 		require.NoError(t, g.window(g.engine, run, structure.Window{From: from, To: from + 3}, true))
-		require.LessOrEqual(t, g.engine.frames.Size(), read.MostCached)
+		require.LessOrEqual(t, g.engine.frames.Size(), read.MaxCached)
 	}
-	require.Greater(t, g.engine.frames.Size(), read.MostCached/2)
+	require.Greater(t, g.engine.frames.Size(), read.MaxCached/2)
 	_, err := g.engine.Pack(context.Background(), backend.PackOptions{All: true})
 	require.NoError(t, err)
 	require.Zero(t, g.engine.frames.Size())
@@ -226,7 +226,7 @@ func TestFrameCacheIsBounded(t *testing.T) {
 }
 
 // Windows are read while files are packed and swept.
-func TestWindowsMeanwhile(t *testing.T) {
+func TestWindowsDuringPackAndCollect(t *testing.T) {
 	g := newGrower(t, filepath.Join(t.TempDir(), "store"))
 	defer g.engine.Close()
 	run := g.begin(t)
@@ -252,7 +252,7 @@ func TestWindowsMeanwhile(t *testing.T) {
 		})
 	}
 	for i := range 4 {
-		g.apply(t, &structure.Run{ID: structure.NewID[structure.RunID]()}) // something that nobody needs
+		g.apply(t, &structure.Run{ID: structure.NewID[structure.RunID]()}) // an unused run
 		var err error
 		if i%2 == 0 {
 			_, err = g.engine.Pack(context.Background(), backend.PackOptions{All: i == 2})
@@ -268,7 +268,7 @@ func TestWindowsMeanwhile(t *testing.T) {
 	}
 }
 
-// A window allocates for what it returns, not for the frame that it stands in.
+// A window allocates for its result, not for its whole frame.
 func TestWindowAllocations(t *testing.T) {
 	g := newGrower(t, filepath.Join(t.TempDir(), "store"))
 	defer g.engine.Close()

@@ -19,16 +19,15 @@ var (
 	stateKey     = []byte("state")
 )
 
-// leafKey is the bbolt key of the leaf with a lower bound; bbolt takes no empty
-// keys and the first leaf's bound is empty.
+// leafKey is the bbolt key of the leaf with a lower bound. bbolt accepts no empty
+// keys, and the first leaf's bound is empty.
 func leafKey(low []byte) []byte {
 	return append(append(make([]byte, 0, 1+len(low)), 'L'), low...)
 }
 
-// base is bbolt as it stood after one checkpoint. A bbolt transaction serves one
-// goroutine at a time, so a base holds a few and lends their cursors for short
-// reads: a reader of an old base never waits for a writer, only for other
-// readers.
+// base is the state of bbolt after a checkpoint. A bbolt transaction serves one
+// goroutine at a time, so a base has several and lends their cursors for short
+// reads: a reader waits only for other readers, never for a writer.
 type base struct {
 	file    *file
 	pages   *pages
@@ -65,7 +64,8 @@ func (b *base) addCursor(db *bbolt.DB) error {
 	return err
 }
 
-// retain keeps the base open until release; false when it is closed already.
+// retain keeps the base open until release; it returns false if it is closed
+// already.
 func (b *base) retain() bool {
 	for n := b.refs.Load(); n > 0; n = b.refs.Load() {
 		if b.refs.CompareAndSwap(n, n+1) {
@@ -92,8 +92,8 @@ func (b *base) release() {
 
 var errPage = errors.New("damaged page")
 
-// guard calls fn, which reads pages that may be damaged. Those make bbolt panic
-// or read outside the file; here that becomes an error.
+// guard calls fn, which reads pages that may be damaged, and converts panics and
+// memory faults of bbolt to errors.
 func guard(fn func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -105,8 +105,8 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
-// read lends a cursor over the leaves to fn, whose errors say what is damaged. It
-// is called between retain and release.
+// read lends a cursor over the leaves to fn, whose errors describe damage. It is
+// called between retain and release.
 func (b *base) read(fn func(c *bbolt.Cursor) error) error {
 	c := <-b.cursors
 	defer func() { b.cursors <- c }()
@@ -120,8 +120,8 @@ func corrupt(path string, what error) error {
 	return &backend.CorruptError{File: path, What: what.Error() + "; to repair: " + backend.RebuildIndex}
 }
 
-// seekLeaf returns the leaf that covers the key, of which there always is one.
-// Its memory belongs to the transaction.
+// seekLeaf returns the leaf that covers the key; there always is one. Its memory
+// belongs to the transaction.
 func seekLeaf(c *bbolt.Cursor, p *pages, key []byte) (leaf, error) {
 	var buf [80]byte
 	want := append(append(buf[:0], 'L'), key...)
@@ -139,7 +139,7 @@ func seekLeaf(c *bbolt.Cursor, p *pages, key []byte) (leaf, error) {
 	return l, err
 }
 
-// readLeaf decodes the leaf that a cursor is at.
+// readLeaf decodes the leaf at a cursor.
 func readLeaf(p *pages, k, v []byte) (leaf, error) {
 	if len(k) == 0 {
 		return leaf{}, errBounds
@@ -166,9 +166,8 @@ func (b *base) get(key []byte) (value []byte, ok bool, err error) {
 	return value, ok, err
 }
 
-// page returns the entries of the leaf that covers the key, from the key on, and
-// the key at which the next leaf begins (nil at the end). The memory is the
-// caller's.
+// page returns the entries from the key on in the leaf that covers it, and the
+// key at which the next leaf starts (nil at the end). The caller owns the memory.
 func (b *base) page(key []byte) (entries []Entry, next []byte, err error) {
 	err = b.read(func(c *bbolt.Cursor) error {
 		l, err := seekLeaf(c, b.pages, key)
@@ -209,7 +208,7 @@ func (b *base) last(from, to []byte) (last Entry, ok bool, err error) {
 	return last, ok, err
 }
 
-// lastLeaf returns the leaf that covers the key, or the last one of all for nil.
+// lastLeaf returns the leaf that covers the key, or the last leaf for nil.
 func (b *base) lastLeaf(c *bbolt.Cursor, key []byte) (leaf, error) {
 	if key != nil {
 		return seekLeaf(c, b.pages, key)
@@ -222,7 +221,7 @@ func (b *base) lastLeaf(c *bbolt.Cursor, key []byte) (leaf, error) {
 	return l, err
 }
 
-// leafBefore steps back from the leaf that the cursor is at.
+// leafBefore moves the cursor to the leaf before its current one.
 func (b *base) leafBefore(c *bbolt.Cursor, l leaf) (leaf, error) {
 	k, v := c.Prev()
 	before, err := readLeaf(b.pages, k, v)

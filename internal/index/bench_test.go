@@ -11,7 +11,7 @@ import (
 
 const benchKeys = 100_000
 
-// benchIndex is an index whose entries have all been folded.
+// benchIndex is an index whose entries are all folded.
 func benchIndex(tb testing.TB, keys int) *DB {
 	db := open(tb, newPath(tb), Options{OverlayBytes: 64 << 20})
 	db.bolt.NoSync = true
@@ -66,7 +66,7 @@ func BenchmarkGet(b *testing.B) {
 	bench("absent", 1000, benchKeys, "?")
 }
 
-// BenchmarkSnapshot takes a snapshot after each commit, as a reader would.
+// BenchmarkSnapshot takes a snapshot after each commit, like a reader.
 func BenchmarkSnapshot(b *testing.B) {
 	db := benchIndex(b, benchKeys)
 	batch := batchOf(0, 1, same("v"))
@@ -132,7 +132,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// What a commit and a read allocate does not grow unnoticed.
+// The allocations of commits and reads are limited.
 func TestAllocations(t *testing.T) {
 	db := benchIndex(t, 10_000)
 	db.Apply(at(2), batchOf(0, 100, same("newer")))

@@ -9,11 +9,11 @@ import (
 	"os"
 )
 
-// bbolt trusts the pages that lead to its leaves: a pointer that leads in a
-// circle would exhaust the stack, and a page that is both free and in use would
-// be overwritten. checkFile therefore walks them before bbolt does, and again
-// after each transaction, which would give what damage it met a new shape. It
-// reads branch pages only, about one in a hundred; leaves carry checksums of ours.
+// bbolt trusts the pages above its leaves: a circular pointer would overflow the
+// stack, and a page that is both free and in use would be overwritten. checkFile
+// therefore checks them before bbolt uses them, and again after each transaction,
+// which could transform damage that it met. It reads only branch pages, about one
+// in a hundred; leaves have checksums of ours.
 const (
 	pageHeader   = 16
 	flagBranch   = 0x01
@@ -22,13 +22,13 @@ const (
 	boltMagic    = 0xED0CDAED
 	boltVersion  = 2
 	metaLen      = 64
-	mostDepth    = 32
+	maxDepth     = 32
 	elementSize  = 16
 	bucketFlag   = 1
 	bucketHeader = 16
-	// mostOverflow is how many bytes a branch page may take: bbolt puts four keys
-	// into one at most when they are too large for a page.
-	mostOverflow = 4 * (32<<10 + elementSize)
+	// maxOverflow is the largest size of a branch page: bbolt puts at most four
+	// keys into one if they are too large for a page.
+	maxOverflow = 4 * (32<<10 + elementSize)
 )
 
 type boltMeta struct {
@@ -43,12 +43,11 @@ type checker struct {
 	file *os.File
 	size int64
 	meta boltMeta
-	used []uint64 // a bit for each page that a pointer or the free list names
+	used []uint64 // a bit for each page that a pointer or the free list refers to
 	free *pages
 }
 
-// checkFile returns which pages are free, or what makes a bbolt file unsafe to
-// use.
+// checkFile returns the free pages, or why a bbolt file is unsafe to use.
 func checkFile(f *os.File) (*pages, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -70,7 +69,7 @@ func checkFile(f *os.File) (*pages, error) {
 	return c.free, c.freelist()
 }
 
-// findMeta takes the newer of the two meta pages that are whole.
+// findMeta selects the newer of the two meta pages that are valid.
 func (c *checker) findMeta() error {
 	found := false
 	for _, at := range []int64{0, int64(os.Getpagesize())} {
@@ -102,7 +101,7 @@ func (c *checker) findMeta() error {
 	return nil
 }
 
-// take notes that a page is in use and refuses one that already is.
+// take marks a page as used and refuses one that already is.
 func (c *checker) take(id uint64) error {
 	if id < 2 || id >= c.meta.highWater {
 		return fmt.Errorf("page %d is outside the file", id)
@@ -114,8 +113,8 @@ func (c *checker) take(id uint64) error {
 	return nil
 }
 
-// page takes a page and reads it with its overflow, of which it has no more than
-// the given number of bytes.
+// page takes a page and reads it with its overflow, which must not exceed the
+// given number of bytes.
 func (c *checker) page(id uint64, most uint64) (b []byte, flags uint16, count int, err error) {
 	if err := c.take(id); err != nil {
 		return nil, 0, 0, err
@@ -148,16 +147,16 @@ func (c *checker) page(id uint64, most uint64) (b []byte, flags uint16, count in
 	return b, flags, count, nil
 }
 
-// bucket walks the pages of a bucket from its root, and the buckets in its
-// leaves when it is the outermost.
+// bucket checks the pages of a bucket from its root, and the nested buckets if it
+// is the outermost.
 func (c *checker) bucket(root uint64) error {
-	b, flags, count, err := c.page(root, mostOverflow)
+	b, flags, count, err := c.page(root, maxOverflow)
 	if err != nil {
 		return err
 	}
 	switch {
 	case flags == flagBranch && root != c.meta.root:
-		return c.branch(b, root, nil, count, mostDepth)
+		return c.branch(b, root, nil, count, maxDepth)
 	case flags == flagLeaf && root == c.meta.root:
 		return c.buckets(b, root, count)
 	case flags == flagLeaf:
@@ -166,7 +165,7 @@ func (c *checker) bucket(root uint64) error {
 	return fmt.Errorf("page %d is of an unknown kind", root)
 }
 
-// branchElement returns an element's key and the page it points to.
+// branchElement returns an element's key and the page that it points to.
 func branchElement(b []byte, i int) (key []byte, child uint64, ok bool) {
 	at := pageHeader + i*elementSize
 	pos, size := uint64(binary.NativeEndian.Uint32(b[at:])), uint64(binary.NativeEndian.Uint32(b[at+4:]))
@@ -177,9 +176,9 @@ func branchElement(b []byte, i int) (key []byte, child uint64, ok bool) {
 	return b[start:][:size], binary.NativeEndian.Uint64(b[at+8:]), true
 }
 
-// branch checks a branch page, whose first key is low unless it is the root, and
-// walks below it. Whether its children are leaves is read from the first; all
-// are of one depth.
+// branch checks a branch page and everything below it. low is its first key,
+// unless it is the root. All children have the same depth, so the kind of the
+// first decides whether they are leaves.
 func (c *checker) branch(b []byte, id uint64, low []byte, count, depth int) error {
 	if depth == 0 {
 		return errors.New("tree is too deep")
@@ -201,7 +200,7 @@ func (c *checker) branch(b []byte, id uint64, low []byte, count, depth int) erro
 			}
 			continue
 		}
-		cb, flags, n, err := c.page(child, mostOverflow)
+		cb, flags, n, err := c.page(child, maxOverflow)
 		if err != nil {
 			return err
 		}
@@ -219,7 +218,7 @@ func (c *checker) branch(b []byte, id uint64, low []byte, count, depth int) erro
 	return nil
 }
 
-// leafElement returns where in a page an element's value stands.
+// leafElement returns the flags and the value of an element.
 func leafElement(b []byte, i int) (flags uint32, value []byte, ok bool) {
 	at := pageHeader + i*elementSize
 	flags = binary.NativeEndian.Uint32(b[at:])
@@ -231,7 +230,7 @@ func leafElement(b []byte, i int) (flags uint32, value []byte, ok bool) {
 	return flags, b[start:][:vsize], true
 }
 
-// buckets walks the buckets that the outermost leaf page names.
+// buckets checks the buckets in the outermost leaf page.
 func (c *checker) buckets(b []byte, id uint64, count int) error {
 	if pageHeader+count*elementSize > len(b) {
 		return fmt.Errorf("page %d has a damaged count", id)
@@ -252,8 +251,8 @@ func (c *checker) buckets(b []byte, id uint64, count int) error {
 	return nil
 }
 
-// inlinePage reports whether a small bucket's page, which stands in the value
-// that names it, keeps to its bounds.
+// inlinePage reports whether the page of a small bucket, which is stored in the
+// bucket's value, is within its bounds.
 func inlinePage(b []byte) bool {
 	if len(b) < pageHeader || binary.NativeEndian.Uint16(b[8:]) != flagLeaf {
 		return false

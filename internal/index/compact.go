@@ -13,14 +13,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// compactSuffix ends the name of an index that is being written anew.
+// compactSuffix is the suffix of an index that is being rewritten.
 const compactSuffix = ".compact"
 
-// Compact folds everything applied so far and writes the file anew, in as little
-// room as its leaves need. What was deleted before is in no page of the new file.
-// Readers go on, those of older states with the old file. Systems that cannot
-// replace an open file get an error, and keep the file as it is. In memory there is
-// no file.
+// Compact folds everything applied so far and rewrites the file compactly. Deleted
+// data is in no page of the new file. Readers continue, those of older states with
+// the old file. On systems that cannot replace an open file it returns an error and
+// keeps the file. In memory it does nothing.
 func (db *DB) Compact(ctx context.Context) error {
 	if db.opt.InMemory {
 		return nil
@@ -28,7 +27,7 @@ func (db *DB) Compact(ctx context.Context) error {
 	if err := db.claim(); err != nil {
 		return err
 	}
-	fresh, err := db.writeAgain(ctx)
+	fresh, err := db.rewriteUnchanged(ctx)
 	if err == nil {
 		err = db.syncName()
 	}
@@ -44,8 +43,8 @@ func (db *DB) Compact(ctx context.Context) error {
 	return nil
 }
 
-// replace puts a file that was written anew in the place of the one in use, which
-// is closed after release, when its last reader is done. The caller holds mu.
+// replace switches to a rewritten file. The old one is closed after release, when its
+// last reader is done. The caller holds mu.
 func (db *DB) replace(fresh *DB) (release func()) {
 	base := db.base
 	kept := db.leave()
@@ -56,8 +55,8 @@ func (db *DB) replace(fresh *DB) (release func()) {
 	}
 }
 
-// leave has the file in use closed once release was called and its last base is gone,
-// which replaced.Wait waits for.
+// leave lets the current file be closed after release is called and its last base is
+// released. replaced.Wait waits for that.
 func (db *DB) leave() (release func()) {
 	db.replaced.Add(1)
 	db.unread.Add(1)
@@ -71,12 +70,12 @@ func (db *DB) leave() (release func()) {
 	return db.kept.release
 }
 
-// file is a bbolt file that is read. It is closed after its last base: bbolt cannot
-// close while reads end one by one.
+// file is a bbolt file with readers. It is closed after its last base, because bbolt
+// cannot be closed while reads end one by one.
 type file struct {
 	path   string
 	bolt   *bbolt.DB
-	refs   atomic.Int64 // its bases and, as long as it is in use, the index
+	refs   atomic.Int64 // of its bases and, while it is current, the index
 	closed func(error)
 }
 
@@ -88,13 +87,13 @@ func newFile(path string, bolt *bbolt.DB) *file {
 
 func (f *file) release() {
 	if f.refs.Add(-1) == 0 {
-		// Whoever read last does not wait for what unmapping takes.
+		// The last reader does not wait for the unmapping.
 		go func() { f.closed(f.bolt.Close()) }()
 	}
 }
 
-// writeAgain writes the file anew as it is.
-func (db *DB) writeAgain(ctx context.Context) (*DB, error) {
+// rewriteUnchanged rewrites the file without new entries.
+func (db *DB) rewriteUnchanged(ctx context.Context) (*DB, error) {
 	nothing := newOverlay()
 	err := guard(func() error {
 		return db.bolt.View(func(tx *bbolt.Tx) error { return nothing.state.load(tx) })
@@ -102,12 +101,12 @@ func (db *DB) writeAgain(ctx context.Context) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return db.writeAnew(ctx, nothing)
+	return db.rewriteWith(ctx, nothing)
 }
 
-// writeAnew writes the leaves and what came since, with the state as of that, into
-// another file and puts it in the place of the one in use.
-func (db *DB) writeAnew(ctx context.Context, came *overlay) (_ *DB, err error) {
+// rewriteWith writes the leaves and the entries and state of came into a new file,
+// which replaces the current one.
+func (db *DB) rewriteWith(ctx context.Context, came *overlay) (_ *DB, err error) {
 	tmp := db.path + compactSuffix
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -123,7 +122,7 @@ func (db *DB) writeAnew(ctx context.Context, came *overlay) (_ *DB, err error) {
 		switch {
 		case fresh.bolt != nil:
 			_ = fresh.bolt.Close()
-		case fresh.file != nil: // left open by a panic of bbolt's
+		case fresh.file != nil: // left open by a panic in bbolt
 			_ = fresh.file.Close()
 		}
 		_ = os.Remove(tmp)
@@ -159,8 +158,8 @@ func (db *DB) writeAnew(ctx context.Context, came *overlay) (_ *DB, err error) {
 	return fresh, nil
 }
 
-// syncName makes it durable that a file has taken the place of another, which could
-// come back otherwise and undo what was folded since.
+// syncName makes the replacement of the file durable: otherwise the old file could
+// reappear, without what was folded since.
 func (db *DB) syncName() error {
 	if !db.renamed {
 		return nil
@@ -172,16 +171,16 @@ func (db *DB) syncName() error {
 	return nil
 }
 
-// copyEntries writes what the leaves hold, each of which is checked, and what came
-// since into new leaves, and the state as of that. The bounds of the old leaves are
-// not kept: they can be keys that were deleted.
+// copyEntries writes the checked entries of the leaves and those of came into new
+// leaves, with the state of came. The bounds of the old leaves are dropped, since
+// they may be deleted keys.
 func (db *DB) copyEntries(ctx context.Context, fresh *DB, came *overlay) error {
 	from, err := db.bolt.Begin(false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = from.Rollback() }()
-	w := leavesWriter{bolt: fresh.bolt, most: db.limits.bytes, yield: db.opt.Yield}
+	w := leavesWriter{bolt: fresh.bolt, maxBytes: db.limits.bytes, yield: db.opt.Yield}
 	defer w.rollback()
 	m := merger{into: &w, newer: newMemorySource(came.Latest(), nil)}
 	low := []byte{}
@@ -217,7 +216,7 @@ func (db *DB) copyEntries(ctx context.Context, fresh *DB, came *overlay) error {
 	return w.finish(came.state)
 }
 
-// merger writes entries that come in order and newer ones, which go before them.
+// merger merges ordered entries with newer ones, which take precedence.
 type merger struct {
 	into  *leavesWriter
 	newer *memorySource
@@ -233,7 +232,7 @@ func (m *merger) add(key, value []byte) error {
 	return m.into.add(key, value)
 }
 
-// rest writes the newer entries before the key, or all when it is nil.
+// rest writes the newer entries before the key, or all of them for nil.
 func (m *merger) rest(to []byte) error {
 	for e, ok, _ := m.newer.peek(); ok && (to == nil || bytes.Compare(e.Key, to) < 0); e, ok, _ = m.newer.peek() {
 		if e.Value != nil {
@@ -246,16 +245,15 @@ func (m *merger) rest(to []byte) error {
 	return nil
 }
 
-// leavesWriter writes entries that come in order into leaves, in transactions of a
-// bounded size.
+// leavesWriter writes ordered entries into leaves, in transactions of limited size.
 type leavesWriter struct {
-	bolt  *bbolt.DB
-	most  int    // bytes of a transaction
-	yield func() // called for each leaf, if it is not nil
-	tx    *bbolt.Tx
-	bytes int
-	low   []byte
-	leaf  leafWriter
+	bolt     *bbolt.DB
+	maxBytes int    // of a transaction
+	yield    func() // called for each leaf if not nil
+	tx       *bbolt.Tx
+	bytes    int
+	low      []byte
+	leaf     leafWriter
 }
 
 func (w *leavesWriter) add(key, value []byte) error {
@@ -284,7 +282,7 @@ func (w *leavesWriter) put(leaf []byte) (err error) {
 	if err := leaves.Put(leafKey(w.low), leaf); err != nil {
 		return err
 	}
-	if w.bytes += len(leaf); w.bytes < w.most {
+	if w.bytes += len(leaf); w.bytes < w.maxBytes {
 		return nil
 	}
 	return w.commit()
@@ -292,11 +290,11 @@ func (w *leavesWriter) put(leaf []byte) (err error) {
 
 func (w *leavesWriter) commit() error {
 	err := w.tx.Commit()
-	w.tx = nil // not before, for bbolt may panic
+	w.tx = nil // not earlier, because bbolt may panic
 	return err
 }
 
-// finish writes the last leaf and, with it or after it, the state.
+// finish writes the last leaf and then the state.
 func (w *leavesWriter) finish(s State) error {
 	if err := w.put(w.leaf.finish(w.low, nil)); err != nil {
 		return err
@@ -312,6 +310,6 @@ func (w *leavesWriter) finish(s State) error {
 
 func (w *leavesWriter) rollback() {
 	if w.tx != nil {
-		_ = w.tx.Rollback() // after an error that is told
+		_ = w.tx.Rollback() // after an error that is reported
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What was deleted is in no byte of a compacted file, what is there reads as
-// before, and so does what a snapshot saw.
+// Deleted data is in no byte of a compacted file. Current entries read the same
+// as before, and so do snapshots.
 func TestCompact(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "index")
 	db, err := Open(path, Options{OverlayBytes: 1 << 20})
 	require.NoError(t, err)
-	db.limits.anew = never
+	db.limits.rewrite = never
 	key := func(i int) []byte { return fmt.Appendf(nil, "key %06d", i) }
 	for i := range 20000 {
 		db.Apply(State{Number: uint64(i + 1)}, []Entry{{Key: key(i), Value: fmt.Appendf(nil, "secret %d", i%2)}})
@@ -44,7 +44,7 @@ func TestCompact(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, bytes.Contains(b, []byte("secret 0")))
 		require.False(t, bytes.Contains(b, []byte("secret 1")))
-		require.False(t, bytes.Contains(b, []byte("key of a name")), "bounds of leaves are made anew")
+		require.False(t, bytes.Contains(b, []byte("key of a name")), "bounds of leaves are rebuilt")
 	}
 	for i := range 20000 {
 		_, ok, err := db.Get(key(i))

@@ -16,19 +16,19 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A victim is a closed index that gets damaged: a few hundred pages in three
-// levels, free ones among them that hold leaves of the past at the same places
-// and of the same sizes as the ones of today.
+// A victim is a closed index that will be damaged: a few hundred pages in three
+// levels, including free pages with old leaves at the same places and of the
+// same sizes as current ones.
 type victim struct {
 	path    string
-	clean   []byte // the part of the file in use
+	clean   []byte // the used part of the file
 	batches [][]Entry
 	models  []model // after so many commits
 }
 
 const victimKeys = 1000
 
-// victimKey is long, so that branch pages hold few.
+// victimKey is long, so that branch pages have few keys.
 func victimKey(i int) string { return strings.Repeat("p", 120) + key(i) }
 
 func victimBatch(from, to int, value func(i int) string) []Entry {
@@ -84,8 +84,8 @@ func (v *victim) flip(t testing.TB, f *os.File, offset int, x byte) (restore fun
 	}
 }
 
-// check reads the damaged index in every way. Errors that say so are fine; an
-// answer that is wrong is returned.
+// check reads the damaged index in every way. It counts errors, and returns an
+// error for a wrong answer.
 func (v *victim) check(db *DB, rng *rand.Rand) (failed int, err error) {
 	number := db.State().Number
 	if number >= uint64(len(v.models)) {
@@ -128,8 +128,8 @@ func (v *victim) check(db *DB, rng *rand.Rand) (failed int, err error) {
 	return failed, err
 }
 
-// places returns offsets to damage: first all of what bbolt itself keeps in the
-// file, which carries no checksums of ours.
+// places returns offsets to damage: first those of bbolt's own structures,
+// which have no checksums of ours.
 func (v *victim) places() (structure, rest []int) {
 	size := os.Getpagesize()
 	for page := 0; page < len(v.clean); page += size {
@@ -155,8 +155,8 @@ func (v *victim) places() (structure, rest []int) {
 	return structure, rest
 }
 
-// eachFlip calls fn with the index damaged in one byte, each time another. Most
-// are in what carries no checksum.
+// eachFlip calls fn repeatedly, each time with one other byte damaged. Most of
+// them are in data without checksums.
 func eachFlip(t *testing.T, v *victim, n int, rng *rand.Rand, fn func(offset int, x byte)) {
 	f, err := os.OpenFile(v.path, os.O_RDWR, 0)
 	require.NoError(t, err)
@@ -175,8 +175,8 @@ func eachFlip(t *testing.T, v *victim, n int, rng *rand.Rand, fn func(offset int
 	}
 }
 
-// One byte of the file has another value: opening says that the index cannot be
-// used, or every read gives the right answer or an error. The process lives.
+// With one changed byte, the index is refused when it is opened, or every read returns
+// the right answer or an error. The process does not crash.
 func TestCrashFlippedByte(t *testing.T) {
 	v := newVictim(t)
 	seed := campaign.Seed()
@@ -208,8 +208,7 @@ func TestCrashFlippedByte(t *testing.T) {
 	}
 }
 
-// The same, and then the index is written to, which makes bbolt copy and move
-// what is damaged.
+// The same, followed by writes, for which bbolt copies and moves damaged data.
 func TestCrashFlippedByteThenWrite(t *testing.T) {
 	v := newVictim(t)
 	whole, err := os.ReadFile(v.path)
@@ -229,7 +228,7 @@ func TestCrashFlippedByteThenWrite(t *testing.T) {
 		}
 		db.bolt.NoSync = true
 		db.limits.leaves = 1 + rng.IntN(200)
-		db.limits.anew = uint64(rng.IntN(2)) * never
+		db.limits.rewrite = uint64(rng.IntN(2)) * never
 		w := &victim{models: append([]model(nil), v.models...)}
 		m := v.models[len(v.models)-1].clone()
 		for number := db.State().Number + 1; number <= uint64(len(v.batches)); number++ { // as from the journal
@@ -271,12 +270,12 @@ func TestCrashFlippedByteThenWrite(t *testing.T) {
 		outcomes[outcome]++
 	})
 	t.Log(outcomes)
-	if n >= 20 { // most of them are in nothing that is written again
+	if n >= 20 { // most of them are in data that is not rewritten
 		require.Positive(t, outcomes["written"])
 	}
 }
 
-// difference is the batch that leads from one model to another.
+// difference is the batch between two models.
 func difference(from, to model) (batch []Entry) {
 	for k := range from {
 		if _, ok := to[k]; !ok {

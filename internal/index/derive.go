@@ -7,19 +7,19 @@ import (
 	"github.com/lineage-store/lineage/internal/memtable"
 )
 
-// Folding is what a fold is about to bring into the file, for Options.Derive.
+// Folding is the input of a running fold, for Options.Derive.
 type Folding struct {
 	db      *DB
 	overlay *overlay
 }
 
-// Changed yields the entries under a prefix that the fold brings, in order. A nil value is a
-// deletion. Keys and values stay as they are until the fold ends.
+// Changed yields the entries under a prefix that the fold writes, in order. A nil value is a
+// deletion. Keys and values stay valid until the fold ends.
 func (f *Folding) Changed(prefix []byte) iter.Seq[Entry] {
 	return changed([]memtable.Moment{f.overlay.frozen}, prefix)
 }
 
-// Before returns what a key had at the fold before.
+// Before returns the value of a key as of the last fold.
 func (f *Folding) Before(key []byte) (value []byte, ok bool, err error) {
 	if f.db.opt.Yield != nil {
 		f.db.opt.Yield()
@@ -27,7 +27,7 @@ func (f *Folding) Before(key []byte) (value []byte, ok bool, err error) {
 	return f.db.base.get(key)
 }
 
-// After returns what a key has when the fold is done.
+// After returns the value of a key after this fold.
 func (f *Folding) After(key []byte) (value []byte, ok bool, err error) {
 	if value, found := f.overlay.frozen.Get(key); found {
 		return value, value != nil, nil
@@ -35,11 +35,11 @@ func (f *Folding) After(key []byte) (value []byte, ok bool, err error) {
 	return f.Before(key)
 }
 
-// Put adds a derived entry; a nil value deletes the key. The last one of a key counts.
+// Put adds a derived entry; a nil value deletes the key. The last call for a key counts.
 func (f *Folding) Put(key, value []byte) { f.overlay.Set(key, value) }
 
-// changed yields the latest entries under a prefix of some moments, of which the first are
-// the latest. Deletions are yielded with nil values.
+// changed yields the latest entries under a prefix in several moments, latest moment first.
+// Deletions are yielded with nil values.
 func changed(memory []memtable.Moment, prefix []byte) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		var m merge
@@ -55,7 +55,7 @@ func changed(memory []memtable.Moment, prefix []byte) iter.Seq[Entry] {
 	}
 }
 
-// Changed yields the entries under a prefix that were put since the last fold, in order. A
+// Changed yields the entries under a prefix that changed since the last fold, in order. A
 // nil value is a deletion.
 func (s *Snapshot) Changed(prefix []byte) iter.Seq[Entry] { return changed(s.view.memory, prefix) }
 

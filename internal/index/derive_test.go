@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byValue derives for each entry k+name an entry d+value+name.
+// byValue derives an entry d+value+name for each entry k+name.
 func byValue(f *Folding) error {
 	for e := range f.Changed([]byte("k")) {
 		was, there, err := f.Before(e.Key)
@@ -35,8 +35,8 @@ func byValue(f *Folding) error {
 	return nil
 }
 
-// requireDerived compares the derived entries of a snapshot, of what did not change since
-// the last fold, with what they are derived from.
+// requireDerived compares the derived entries of a snapshot with their sources, for those
+// that did not change since the last fold.
 func requireDerived(t *rapid.T, s *Snapshot, as model) {
 	changed := make(map[string]bool)
 	for e := range s.Changed([]byte("k")) {
@@ -77,7 +77,7 @@ func requireDerived(t *rapid.T, s *Snapshot, as model) {
 	require.Equal(t, want, backward)
 }
 
-// What folds derive is at every snapshot what follows from the entries as of the last fold.
+// In every snapshot, derived entries agree with the entries as of the last fold.
 func TestDerive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "index")
@@ -87,7 +87,7 @@ func TestDerive(t *testing.T) {
 			OverlayBytes: rapid.SampledFrom([]int64{500, 5000, 1 << 20}).Draw(t, "overlay"), Derive: byValue,
 			Early: func(k []byte) bool { return k[0] == 'x' },
 		}}
-		m.anew = rapid.SampledFrom([]uint64{0, never}).Draw(t, "anew")
+		m.rewrite = rapid.SampledFrom([]uint64{0, never}).Draw(t, "rewrite")
 		m.open(t)
 		m.number = 1
 		m.db.Apply(at(1), nil)

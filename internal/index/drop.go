@@ -8,11 +8,11 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Drop takes entries out of the file whose keys begin with one of the prefixes and
-// of which spare says so: entries that the index's user knows from elsewhere, as
-// what was applied before tells it. First everything applied so far is folded, so
-// that this is in the file before they are not; then they go, in transactions of a
-// bounded size. Readers of older states keep them.
+// Drop deletes entries from the file whose keys start with one of the prefixes and
+// for which spare returns true: entries that the caller can find elsewhere, as
+// recorded by what it applied before. First everything applied so far is folded,
+// so that this record is in the file first; then the entries are deleted in
+// transactions of limited size. Readers of older states keep them.
 func (db *DB) Drop(ctx context.Context, prefixes []byte, spare func(key, value []byte) bool) error {
 	if err := db.claim(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (db *DB) Drop(ctx context.Context, prefixes []byte, spare func(key, value [
 	return nil
 }
 
-// drop returns the base as of its last transaction, if it made any.
+// drop returns the base after its last transaction, or nil without one.
 func (db *DB) drop(ctx context.Context, prefixes []byte, spare func(key, value []byte) bool) (next *base, err error) {
 	if err := removeSums(db.path); err != nil {
 		return nil, err
@@ -58,15 +58,15 @@ func (db *DB) drop(ctx context.Context, prefixes []byte, spare func(key, value [
 	return next, err
 }
 
-// dropper goes through a range of keys, a transaction at a time.
+// dropper deletes from a range of keys, one transaction at a time.
 type dropper struct {
 	db       *DB
-	next, to []byte // next is nil at the end
+	next, to []byte // nil at the end
 	spare    func(key, value []byte) bool
 }
 
-// pass rewrites as many leaves as one transaction may hold, the next that have
-// anything to lose. What is left of them goes into as few as it needs.
+// pass rewrites the next leaves with entries to drop, as many as fit into one
+// transaction. The remaining entries are merged into as few leaves as possible.
 func (d *dropper) pass(tx *bbolt.Tx) error {
 	f := folder{pages: d.db.pages, leaves: tx.Bucket(leavesBucket)}
 	f.leaves.FillPercent = 0.8
@@ -88,12 +88,12 @@ func (d *dropper) pass(tx *bbolt.Tx) error {
 	return nil
 }
 
-// dropped is leaves that follow each other, and what is to be left of them.
+// dropped is consecutive leaves and their remaining entries.
 type dropped struct {
 	low, high []byte
 	old       [][]byte // keys of the leaves
 	kept      []Entry
-	size      int // about, of what is kept
+	size      int // of kept, approximately
 	dropped   bool
 }
 

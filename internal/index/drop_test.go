@@ -15,13 +15,13 @@ func tenth(i int) Entry {
 	return Entry{Key: k, Value: fmt.Appendf(nil, "value %d", i)}
 }
 
-// What is dropped is gone, and nothing else is, also where it is cut short; a
-// snapshot keeps what it saw.
+// Dropped entries are gone and no others, also after an interruption; a
+// snapshot keeps its state.
 func TestDrop(t *testing.T) {
 	for _, stopAt := range []int{0, 500, 2500} {
 		path := newPath(t)
 		db := open(t, path, Options{OverlayBytes: 1 << 20})
-		db.limits = limits{leaves: 16, bytes: 8 << 10, anew: never}
+		db.limits = limits{leaves: 16, bytes: 8 << 10, rewrite: never}
 		m := model{}
 		const n = 10000
 		for i := range n {
@@ -37,7 +37,7 @@ func TestDrop(t *testing.T) {
 		seen := 0
 		gone := map[string]bool{}
 		spare := func(key, value []byte) bool {
-			require.Contains(t, "bd", string(key[:1]), "other tables are not looked at")
+			require.Contains(t, "bd", string(key[:1]), "other tables are not read")
 			if seen++; seen == stopAt {
 				cancel()
 			}
@@ -51,7 +51,7 @@ func TestDrop(t *testing.T) {
 		err := db.Drop(ctx, []byte("bd"), spare)
 		if stopAt == 0 {
 			require.NoError(t, err)
-			require.Len(t, gone, 3000) // of d a half stays
+			require.Len(t, gone, 3000) // half of d stays
 		} else {
 			require.ErrorIs(t, err, context.Canceled)
 			require.NotEmpty(t, gone)
@@ -71,7 +71,7 @@ func TestDrop(t *testing.T) {
 		require.NoError(t, was.checkScan(before, nil, nil))
 		before.Close()
 		require.LessOrEqual(t, db.Size(), size+1<<20)
-		// It goes on as any other.
+		// The index can be used as before.
 		for i := range n {
 			if i%3 == 0 {
 				batch := []Entry{tenth(i)}

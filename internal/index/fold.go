@@ -15,16 +15,16 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// limits bound what a transaction of a fold holds in memory, and tell how large what
-// is in use is to be for the file to be written anew.
+// limits limit the memory of a fold's transaction. rewrite is the least size of used
+// pages at which a file is rewritten.
 type limits struct {
 	leaves, bytes int
-	anew          uint64
+	rewrite       uint64
 }
 
 var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20}
 
-// startFold begins to fold the overlay in the background unless a fold runs. The
+// startFold starts to fold the overlay in the background unless a fold is running. The
 // caller holds mu.
 func (db *DB) startFold() {
 	if db.folding || db.closed || !db.folds() || time.Now().Before(db.retryAt) || errors.Is(db.foldErr, backend.ErrCorrupt) {
@@ -60,7 +60,7 @@ func (db *DB) foldFrozen(o *overlay) {
 	}
 	db.endFold(func() (release func()) {
 		if db.foldErr = err; err != nil {
-			// What is frozen stays readable and is tried again.
+			// The frozen overlay stays readable, and the fold is retried.
 			db.retryAt = time.Now().Add(time.Second)
 		} else {
 			db.frozen, db.folded = nil, o.applied
@@ -72,9 +72,9 @@ func (db *DB) foldFrozen(o *overlay) {
 	})
 }
 
-// endFold gives back the file that the fold had for itself, after use, which is
-// called with mu held. It may return how to let go of what was read before: that can
-// take a while, but bbolt may not be closed meanwhile.
+// endFold ends the exclusive use of the file, after calling use with mu held. use may
+// return a function that releases the old state: that may take a while, but bbolt must
+// not be closed meanwhile.
 func (db *DB) endFold(use func() (release func())) {
 	db.mu.Lock()
 	release := use()
@@ -89,8 +89,8 @@ func (db *DB) endFold(use func() (release func())) {
 	db.mu.Unlock()
 }
 
-// Checkpoint folds everything applied so far and returns when it is done. In memory there is nothing
-// to do.
+// Checkpoint folds everything applied so far, and waits for it. In memory it does
+// nothing.
 func (db *DB) Checkpoint() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -115,7 +115,7 @@ func (db *DB) Checkpoint() error {
 	}
 }
 
-// Fold begins to fold everything applied so far, in the background.
+// Fold starts to fold everything applied so far, in the background.
 func (db *DB) Fold() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -123,8 +123,8 @@ func (db *DB) Fold() {
 	db.startFold()
 }
 
-// claim folds everything applied so far and then keeps the file for its caller to
-// write, who ends that as a fold ends.
+// claim folds everything applied so far, and then reserves the file for writing by the
+// caller, until endFold.
 func (db *DB) claim() error {
 	if err := db.Checkpoint(); err != nil {
 		return err
@@ -141,24 +141,24 @@ func (db *DB) claim() error {
 	return nil
 }
 
-// fold brings an overlay into the file, and returns what to call with mu held to have
-// that read; what it returns lets go of what was read before. There can be something
-// to use beside an error.
+// fold writes an overlay to the file. It returns a function that switches to the
+// result, to be called with mu held; that function returns one that releases the old
+// state. There may be a result in addition to an error.
 func (db *DB) fold(o *overlay) (use func() (release func()), err error) {
 	if err := db.syncName(); err != nil {
 		return nil, err
 	}
-	most, err := db.changesMost(o)
+	most, err := db.worthRewriting(o)
 	if err != nil {
 		return nil, err
 	}
 	if most {
-		fresh, err := db.writeAnew(context.Background(), o)
+		fresh, err := db.rewriteWith(context.Background(), o)
 		if err == nil {
 			return func() func() { return db.replace(fresh) }, db.syncName()
 		}
-		// Damage may be in what this fold has nothing to do with.
-		db.anewAt = time.Now().Add(anewAgain)
+		// The damage may be outside the leaves that this fold changes.
+		db.rewriteAfter = time.Now().Add(rewriteRetry)
 		db.opt.Logger.Warn("index is not rewritten but changed in place", "err", err)
 	}
 	next, err := db.foldInPlace(o)
@@ -169,27 +169,28 @@ func (db *DB) fold(o *overlay) (use func() (release func()), err error) {
 }
 
 const (
-	// anewAgain is for how long nothing is written anew after that failed.
-	anewAgain = time.Minute
-	// mostUnread is how many files that were replaced may still be read: each takes
-	// address space.
-	mostUnread = 4
-	// canReplace says that a file can take the place of one that is open.
+	// rewriteRetry is the pause after a failed rewrite.
+	rewriteRetry = time.Minute
+	// maxUnread limits the replaced files that are still read: each takes address
+	// space.
+	maxUnread = 4
+	// canReplace reports whether an open file can be replaced.
 	canReplace = runtime.GOOS != "windows"
 )
 
-// changesMost reports whether an overlay changes so many leaves that all of them are
-// better written anew, in order and into full pages. Changed in place they leave as
-// many pages free and the others half full. Where keys come in no order that writes as
-// much; where those of one table do and there are others, up to three times less.
-func (db *DB) changesMost(o *overlay) (bool, error) {
+// worthRewriting reports whether an overlay changes so many leaves that the whole file
+// is better rewritten, in order and with full pages. Changes in place would leave as
+// many free pages, and the others half full. For keys in random order, both write the
+// same amount; if keys of one table are in order and others are not, a rewrite writes
+// up to three times more.
+func (db *DB) worthRewriting(o *overlay) (bool, error) {
 	used, come := db.pages.used(), uint64(o.Bytes())
-	most := used + used/2 // about four leaves go into a page
+	most := used + used/2 // a page has about four leaves
 	switch {
-	case !canReplace, db.unread.Load() >= mostUnread, used*db.pages.size+come < db.limits.anew, time.Now().Before(db.anewAt):
+	case !canReplace, db.unread.Load() >= maxUnread, used*db.pages.size+come < db.limits.rewrite, time.Now().Before(db.rewriteAfter):
 		return false, nil
 	case come >= used*db.pages.size:
-		return true, nil // what is there is little beside what comes
+		return true, nil // existing data is small compared with the new entries
 	case uint64(o.Len()) < most:
 		return false, nil
 	}
@@ -217,10 +218,10 @@ func (db *DB) changesMost(o *overlay) (bool, error) {
 	return changed >= most, err
 }
 
-// foldInPlace writes an overlay into bbolt and returns what bbolt then holds. First come
-// the entries that may be there early, in as many transactions as memory asks
-// for, then the others with the state, in the last. A crash in between leaves
-// entries that the state does not account for; the journal is replayed over them.
+// foldInPlace writes an overlay into bbolt and returns the new base. Early entries are
+// written first, in as many transactions as the memory limit requires, and the others
+// with the state in the last. A crash in between leaves entries that the state does
+// not account for; the journal is replayed over them.
 func (db *DB) foldInPlace(o *overlay) (*base, error) {
 	f := db.newFolder(o.Latest())
 	for !f.done {
@@ -231,7 +232,7 @@ func (db *DB) foldInPlace(o *overlay) (*base, error) {
 	return openBase(db.kept, db.pages)
 }
 
-// rebase has a newer state of the file read, until release the one before, too. The
+// rebase switches to a newer state of the file. release releases the old one. The
 // caller holds mu.
 func (db *DB) rebase(next *base) (release func()) {
 	before := db.base
@@ -254,13 +255,13 @@ func (db *DB) newFolder(m memtable.Moment) *folder {
 	return f
 }
 
-// foldPart is one transaction of a fold.
+// foldPart runs one transaction of a fold.
 func (db *DB) foldPart(f *folder, s State) error {
 	f.pages = db.pages
 	return db.update(func(tx *bbolt.Tx) error { return f.fill(tx, s) })
 }
 
-// update is one transaction of bbolt's, after which its pages are checked.
+// update runs a bbolt transaction and checks the pages after it.
 func (db *DB) update(fn func(tx *bbolt.Tx) error) error {
 	err := guard(func() error {
 		return db.bolt.Update(func(tx *bbolt.Tx) error {
@@ -278,7 +279,7 @@ func (db *DB) update(fn func(tx *bbolt.Tx) error) error {
 	case err != nil:
 		return err
 	}
-	// bbolt spreads damage: what it wrote is not read before it was checked.
+	// bbolt can spread damage: its pages are checked before they are read.
 	free, err := checkFile(db.file)
 	if err != nil {
 		return corrupt(db.path, err)
@@ -289,23 +290,22 @@ func (db *DB) update(fn func(tx *bbolt.Tx) error) error {
 
 var errFull = errors.New("index has outgrown the address space set aside for it: reopen the store")
 
-// folder merges a source into the leaves, a transaction at a time.
+// folder merges a source into the leaves, one transaction at a time.
 type folder struct {
 	source  *memorySource
-	late    func() *memorySource // what follows the source in the last transaction; may be nil
-	changed map[string]bool      // keys of the source that are there with another value: they come late
+	late    func() *memorySource // follows the source in the last transaction; may be nil
+	changed map[string]bool      // keys of the source whose value differs from the existing one: they are written in the last transaction
 	limits  limits
 	done    bool
-	yield   func() // called after each leaf, if it is not nil
+	yield   func() // called for each leaf if not nil
 
 	// Of one transaction:
-	pages  *pages // as of the one before
+	pages  *pages // after the previous transaction
 	leaves *bbolt.Bucket
 	bytes  int // written
 }
 
-// fill merges as much as one transaction may hold, and saves the state when it
-// comes to the end.
+// fill merges as much as fits into one transaction. At the end it saves the state.
 func (f *folder) fill(tx *bbolt.Tx, s State) error {
 	f.leaves, f.bytes = tx.Bucket(leavesBucket), 0
 	f.leaves.FillPercent = 0.8
@@ -321,7 +321,8 @@ func (f *folder) fill(tx *bbolt.Tx, s State) error {
 	return nil
 }
 
-// finish merges what must not be there before the state, and saves the state.
+// finish merges entries that must not be written before the state, and saves the
+// state.
 func (f *folder) finish(tx *bbolt.Tx, s State) error {
 	f.done = true
 	if f.late != nil {
@@ -335,8 +336,8 @@ func (f *folder) finish(tx *bbolt.Tx, s State) error {
 	return s.save(tx)
 }
 
-// leaf merges the next entries of the source into the leaf that the first
-// belongs to.
+// leaf merges the next entries of the source into the leaf that covers the first of
+// them.
 func (f *folder) leaf(key []byte) error {
 	if f.yield != nil {
 		f.yield()
@@ -346,7 +347,7 @@ func (f *folder) leaf(key []byte) error {
 	if err != nil {
 		return err
 	}
-	// Where keys are out of order, bbolt would add a second leaf beside the old.
+	// If keys are out of order, bbolt would add a second leaf beside the old one.
 	if k, _ := c.Seek(leafKey(old.low)); len(k) == 0 || !bytes.Equal(k[1:], old.low) {
 		return errBounds
 	}
@@ -358,8 +359,8 @@ func (f *folder) leaf(key []byte) error {
 	return f.write(low, high, merged, size)
 }
 
-// merge returns the leaf's entries and the source's in its range, in order, and
-// about how many bytes they take.
+// merge returns in order the entries of the leaf and those of the source in its range,
+// and their approximate size.
 func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 	source := f.source
 	var last []byte
@@ -395,7 +396,7 @@ func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 	}
 }
 
-// write replaces a leaf by as many of about equal size as its entries need. An
+// write replaces a leaf by as many leaves of similar size as the entries need. An
 // empty leaf stays: it keeps the range.
 func (f *folder) write(low, high []byte, entries []Entry, size int) error {
 	n := (size + leafTarget - 1) / leafTarget

@@ -18,7 +18,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// walkLeaves returns all leaves in order and checks that they leave no gaps.
+// walkLeaves returns all leaves in order and checks that they are contiguous.
 func walkLeaves(t *testing.T, db *DB) (leaves []leaf, sizes []int) {
 	t.Helper()
 	low := []byte{}
@@ -43,7 +43,7 @@ func TestSplit(t *testing.T) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			db := open(t, newPath(t), Options{})
 			m := model{}
-			// Grow in waves, so that leaves that are full already are split.
+			// Grow in waves, so that full leaves are split.
 			for wave := range 4 {
 				batch := batchOf(0, 200, same(strings.Repeat("v", size)))
 				for i := range batch {
@@ -84,7 +84,7 @@ func TestLargeValues(t *testing.T) {
 	db.Apply(at(1), batch)
 	require.NoError(t, db.Checkpoint())
 	requireModel(t, m, db)
-	// Neighbours change, a large one shrinks, another goes.
+	// Neighbors change, a large one shrinks, another is deleted.
 	batch = append(batchOf(1, 100, same("changed")), Entry{Key: []byte(key(100)), Value: []byte{}}, Entry{Key: []byte(key(200))})
 	m.apply(batch)
 	db.Apply(at(2), batch)
@@ -92,7 +92,7 @@ func TestLargeValues(t *testing.T) {
 	requireModel(t, m, open(t, path, Options{}))
 }
 
-// Ranges whose entries all went away still answer, and can be filled again.
+// Ranges whose entries were all deleted can be read and filled again.
 func TestDeleteEverything(t *testing.T) {
 	db := open(t, newPath(t), Options{})
 	db.Apply(at(1), batchOf(0, 2000, same("v")))
@@ -102,9 +102,9 @@ func TestDeleteEverything(t *testing.T) {
 		gone[i].Value = nil
 	}
 	db.Apply(at(2), gone)
-	requireModel(t, model{}, db) // by the overlay
+	requireModel(t, model{}, db) // through the overlay
 	require.NoError(t, db.Checkpoint())
-	requireModel(t, model{}, db) // by the leaves
+	requireModel(t, model{}, db) // through the leaves
 	leaves, _ := walkLeaves(t, db)
 	for _, l := range leaves {
 		require.Empty(t, l.entries)
@@ -117,8 +117,8 @@ func TestDeleteEverything(t *testing.T) {
 	requireModel(t, m, db)
 }
 
-// A state is kept even when nothing changed with it, and when only positions in
-// the journal changed.
+// A state is stored even if nothing else changed, or only positions in the
+// journal.
 func TestStateAlone(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path, Options{})
@@ -139,11 +139,11 @@ func TestStateAlone(t *testing.T) {
 	require.NoError(t, model{key(0): "moved"}.checkGet(db, key(0)))
 }
 
-// A transaction of a fold holds so much and no more, whatever the overlay's size.
+// The size of a fold's transaction is limited, whatever the size of the overlay.
 func TestFoldInParts(t *testing.T) {
 	for name, limits := range map[string]limits{
-		"leaves": {leaves: 10, bytes: 1 << 30, anew: never},
-		"bytes":  {leaves: 1 << 30, bytes: 64 << 10, anew: never},
+		"leaves": {leaves: 10, bytes: 1 << 30, rewrite: never},
+		"bytes":  {leaves: 1 << 30, bytes: 64 << 10, rewrite: never},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := open(t, newPath(t), Options{})
@@ -155,7 +155,7 @@ func TestFoldInParts(t *testing.T) {
 				m.apply(batch)
 				db.Apply(at(uint64(n+1)), batch)
 				require.NoError(t, db.Checkpoint())
-				// The first fold splits the one leaf there is.
+				// The first fold splits the only leaf.
 				if least := 400 * 4 / 64; n == 1 {
 					require.Greater(t, transaction(t, db)-before, least)
 				}
@@ -173,7 +173,7 @@ func transaction(t *testing.T, db *DB) (id int) {
 }
 
 // A fold that is killed between its transactions leaves newer entries under an
-// older state; replaying what came since makes it right.
+// older state; replaying the missing commits corrects it.
 func TestKillBetweenTransactions(t *testing.T) {
 	m := model{}
 	first, second := batchOf(0, 500, same("old")), batchOf(250, 750, same("newer"))
@@ -218,7 +218,7 @@ func copyFile(t testing.TB, path string) string {
 	return to
 }
 
-// What was folded survives a kill, and nothing else does.
+// Only folded entries survive a kill.
 func TestKillWithoutClose(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path, Options{})
@@ -238,7 +238,7 @@ func TestKillWithoutClose(t *testing.T) {
 	requireModel(t, m, killed)
 }
 
-// gate is a Durable that waits until it is opened.
+// gate is a Durable that blocks until it is opened.
 type gate struct {
 	entered  sync.WaitGroup // done when the first call has come
 	once     sync.Once
@@ -263,8 +263,8 @@ func (g *gate) release() {
 	close(g.wait)
 }
 
-// While a checkpoint hangs, reads and writes go on until the overlay has four
-// times its size; then Throttle holds writers back until the checkpoint is done.
+// While a checkpoint hangs, reads and writes continue until the overlay has four
+// times its size; then Throttle blocks until the checkpoint is done.
 func TestThrottle(t *testing.T) {
 	g := newGate()
 	db := open(t, newPath(t), Options{OverlayBytes: 10_000, Durable: g.durable})
@@ -299,13 +299,13 @@ func TestThrottle(t *testing.T) {
 	}()
 	requireModel(t, m, db)
 	g.release()
-	require.True(t, <-held, "Throttle came back while the overlay was full")
+	require.True(t, <-held, "Throttle returned while the overlay was full")
 	requireModel(t, m, db)
 	require.NoError(t, db.Close())
 }
 
-// An error of a checkpoint is reported, held against writers only once the
-// overlay is full, and gone when the cause is.
+// An error of a checkpoint is logged. It is returned to writers only while the
+// overlay is full, and disappears with its cause.
 func TestFoldError(t *testing.T) {
 	cause := errors.New("no power")
 	var failing atomic.Bool
@@ -357,7 +357,7 @@ func TestFoldError(t *testing.T) {
 	requireModel(t, was, db)
 }
 
-// The file never says that it has a commit that is not durable.
+// The file never has a commit that is not durable.
 func TestDurableComesFirst(t *testing.T) {
 	path := newPath(t)
 	var durable uint64
@@ -412,7 +412,7 @@ func TestClosed(t *testing.T) {
 	require.ErrorIs(t, db.Checkpoint(), backend.ErrClosed)
 }
 
-// A fold that fails halfway is done again from the start.
+// A fold that fails halfway is repeated from the start.
 func TestFoldAgain(t *testing.T) {
 	db := open(t, newPath(t), Options{})
 	m := model{}
@@ -429,7 +429,7 @@ func TestFoldAgain(t *testing.T) {
 	db.Apply(at(2), batch)
 	before := transaction(t, db)
 	require.ErrorIs(t, db.Checkpoint(), errFull)
-	require.Greater(t, transaction(t, db), before, "the fold did not come halfway")
+	require.Greater(t, transaction(t, db), before, "the fold did not get halfway")
 	requireModel(t, m, db)
 
 	db.mapped = room
@@ -438,7 +438,7 @@ func TestFoldAgain(t *testing.T) {
 	walkLeaves(t, db)
 }
 
-// settled returns the overlay with everything that was applied.
+// settled returns the overlay with everything applied.
 func settled(db *DB) memtable.Moment {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -446,13 +446,13 @@ func settled(db *DB) memtable.Moment {
 	return db.active.Latest()
 }
 
-// Entries that are not early are there with the state and not before, as are
-// early ones that were there with another value.
+// Entries that are not early appear with the state and not before, and so do
+// early entries that replace another value.
 func TestFoldEarly(t *testing.T) {
 	path := newPath(t)
 	early := func(k []byte) bool { return k[len(k)-1]%2 == 0 }
 	db := open(t, path, Options{Early: early})
-	db.limits = limits{leaves: 1, bytes: 1 << 20, anew: never}
+	db.limits = limits{leaves: 1, bytes: 1 << 20, rewrite: never}
 	first, second := batchOf(0, 400, same("old")), batchOf(200, 800, same("newer"))
 	for i := 0; i < len(second); i += 7 {
 		second[i].Value = nil

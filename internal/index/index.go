@@ -1,11 +1,9 @@
-// Package index keeps an ordered map of short keys to short values for reads:
-// bbolt for what a checkpoint has folded, and above it an ordered overlay in memory
-// for what came since. It knows nothing of what it maps; it is
-// made from the journal and can be made again.
+// Package index is an ordered map of short keys to short values for reads: bbolt for what
+// checkpoints have folded, and above it an ordered overlay in memory for later entries. It
+// does not depend on what it stores; it is derived from the journal and can be rebuilt.
 //
-// Every byte that is read back is checksummed. In bbolt the entries stand in
-// leaves of about a kilobyte (see leaf.go), so that an entry costs a few bytes
-// more than its key and value.
+// Everything that is read back is checksummed. In bbolt the entries are in leaves of about a
+// kilobyte (see leaf.go), so that an entry costs a few bytes more than its key and value.
 package index
 
 import (
@@ -33,104 +31,104 @@ type Entry struct {
 	Key, Value []byte // a nil Value in a batch deletes the key
 }
 
-// State tells up to where an index holds what a journal says.
+// State is the position in the journal that an index accounts for.
 type State struct {
 	Store   [16]byte
 	Number  uint64 // of the last commit
-	ID      uint64 // of that commit, and of those before it down to Since
+	ID      uint64 // of that commit and of the earlier ones from Since on
 	Since   uint64
 	Segment uint32 // position after that commit's frame
 	Offset  int64
 	Counts  Counts
 }
 
-// Counts are numbers that the index's user keeps as of each commit.
+// Counts are counters of the caller as of each commit.
 type Counts [12]uint64
 
 // Options configure an index. The zero value of each field is a default.
 type Options struct {
-	// OverlayBytes is the size of the overlay at which a checkpoint begins in the
-	// background. At four times that, Throttle waits. Default 16 MiB.
+	// OverlayBytes is the size of the overlay at which a checkpoint starts in the background.
+	// At four times that size, Throttle waits. Default 16 MiB.
 	OverlayBytes int64
-	// Durable is called before a checkpoint with the number of the last commit in
-	// it. It must return only when that commit survives power loss: the index may
-	// never know more than the journal. Nil when everything applied is durable.
+	// Durable is called before a checkpoint with the number of its last commit. It must
+	// return only when that commit is durable: the index must never be ahead of the journal.
+	// Nil if everything applied is durable.
 	Durable func(number uint64) error
-	// Early tells of which keys an entry may be in the file before the state says
-	// so: those that are put once and come out the same when the journal is replayed
-	// over a later state. A checkpoint writes them in several transactions, to bound
-	// its memory, and all others in one with the state. Nil means all keys.
+	// Early reports whether an entry may be in the file before the state accounts for it: its
+	// key is put once, and replaying the journal over a later state gives the same value. A
+	// checkpoint writes early entries in several transactions, to limit memory, and all
+	// others in one transaction with the state. Nil means all keys.
 	Early func(key []byte) bool
-	// Derive, when not nil, is called by each fold. It may add entries that follow from those
-	// that the fold brings. Only FirstDerived and LastDerived of a snapshot find them at all
-	// times. They must not share a prefix with other entries.
+	// Derive, if not nil, is called by each fold and may add entries that follow from the
+	// folded ones. Only FirstDerived and LastDerived of a snapshot find them reliably. They
+	// must not share a prefix with other entries.
 	Derive func(*Folding) error
-	// Yield, when not nil, is called by a fold after every few microseconds of work.
+	// Yield, if not nil, is called by a fold after every few microseconds of work.
 	Yield func()
 	// ReadOnly never writes the file.
 	ReadOnly bool
-	// InMemory has no file: everything stays in the overlay, and is gone when the index is closed.
+	// InMemory has no file: everything stays in the overlay and is lost when the index is
+	// closed.
 	InMemory bool
-	// Logger reports what failed in the background; nil discards it.
+	// Logger reports failures in the background; nil discards them.
 	Logger *slog.Logger
 }
 
-// ErrUnusable is returned when the file is damaged, of another version, or not
-// an index: it has to be made anew.
+// ErrUnusable is returned if the file is damaged, of another version, or not an index: it
+// must be rebuilt.
 var ErrUnusable = errors.New("index cannot be used")
 
 var errClosed = fmt.Errorf("index: %w", backend.ErrClosed)
 
-// DB is an open index. One goroutine at a time may call Apply; everything else
-// is safe for concurrent use.
+// DB is an open index. Only one goroutine at a time may call Apply; everything else is safe
+// for concurrent use.
 type DB struct {
 	path   string
 	opt    Options
 	bolt   *bbolt.DB
-	file   *os.File // bbolt's
-	kept   *file    // what bases are of
-	mapped int      // bytes of address space
+	file   *os.File // of bbolt
+	kept   *file    // the file of new bases
+	mapped int      // size of the address space
 	limits limits
 	queue  queue
 
-	// These belong to the running fold:
-	pages   *pages    // as of bbolt's last transaction
-	anewAt  time.Time // before then the file is not written anew, for that failed
-	renamed bool      // it was, and the name is not durable yet
-	syncDir func(name string) error
+	// Owned by the running fold:
+	pages        *pages    // after bbolt's last transaction
+	rewriteAfter time.Time // no rewrite before that time, after a failed one
+	renamed      bool      // the file was replaced, and its name is not durable yet
+	syncDir      func(name string) error
 
-	mu         sync.RWMutex // held for moments only, never across I/O
+	mu         sync.RWMutex // never held during I/O
 	active     *overlay
-	frozen     *overlay // being folded, or waiting to be
+	frozen     *overlay // being folded, or waiting for it
 	base       *base
-	shared     *view // the view of the latest state, when one was taken
+	shared     *view // the view of the latest state, if one was requested
 	state      State
-	applied    uint64 // how many batches there were
+	applied    uint64 // number of batches
 	spare      []byte
 	spareLater []pending
-	scratch    []byte // of makers
+	scratch    []byte // memory for makers
 	sorter     sorter
-	folded     uint64 // how many of them the base has
+	folded     uint64 // number of batches in the base
 	written    bool   // the file was written to since it was opened
 	folding    bool
 	foldErr    error
 	closed     bool
 	idle       sync.Cond // no fold runs; its lock is mu
-	// replaced are files that others took the place of and that are still being read,
-	// unread how many.
+	// replaced waits for replaced files that are still read; unread is their number.
 	replaced sync.WaitGroup
 	unread   atomic.Int32
 	retryAt  time.Time
-	draft    bool // another file's successor, which nobody needs before it is whole
+	draft    bool // a new file that is useless until it is complete
 
 	pressure atomic.Int64 // bytes of the active overlay
 }
 
-// folds reports whether the overlay is ever brought into the file.
+// folds reports whether the overlay is ever folded into a file.
 func (db *DB) folds() bool { return !db.opt.ReadOnly && !db.opt.InMemory }
 
-// Open opens the index file, making it if there is none. A file that cannot be
-// used is ErrUnusable.
+// Open opens the index file, and creates it if there is none. ErrUnusable is returned for a
+// file that must be rebuilt.
 func Open(path string, o Options) (*DB, error) {
 	if o.OverlayBytes <= 0 {
 		o.OverlayBytes = 16 << 20
@@ -142,7 +140,7 @@ func Open(path string, o Options) (*DB, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), syncDir: vfs.OS().SyncDir}
-	db.limits.anew = uint64(o.OverlayBytes) / 16
+	db.limits.rewrite = uint64(o.OverlayBytes) / 16
 	db.idle.L = &db.mu
 	if o.InMemory {
 		db.startQueue()
@@ -170,7 +168,7 @@ func Open(path string, o Options) (*DB, error) {
 		switch {
 		case db.bolt != nil:
 			db.bolt.Close()
-		case db.file != nil: // left open by a panic of bbolt's
+		case db.file != nil: // left open by a panic in bbolt
 			db.file.Close()
 		}
 		if errors.Is(err, errPage) {
@@ -182,8 +180,7 @@ func Open(path string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// checkBefore checks a file that bbolt has not opened. It returns nothing when
-// there is none, or an empty one.
+// checkBefore checks a file before bbolt opens it. It returns nil for a missing or empty one.
 func checkBefore(path string) (*pages, error) {
 	f, err := vfs.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,29 +200,29 @@ func checkBefore(path string) (*pages, error) {
 	return free, nil
 }
 
-// openFile is how bbolt gets its file.
+// openFile opens the file for bbolt.
 func (db *DB) openFile(name string, flag int, _ os.FileMode) (*os.File, error) {
 	f, err := vfs.OpenFile(name, flag)
 	db.file = f
 	return f, err
 }
 
-// openBolt opens the file that was checked, or makes one.
+// openBolt opens the checked file, or creates it.
 func (db *DB) openBolt(free *pages) (err error) {
 	for {
 		db.bolt, err = bbolt.Open(db.path, 0o600, &bbolt.Options{
-			Timeout:         time.Second, // the store's lock comes first, so nobody else has it
+			Timeout:         time.Second, // the store's lock is held, so nobody else has it
 			FreelistType:    bbolt.FreelistMapType,
 			InitialMmapSize: db.mapped,
-			MaxSize:         db.mapped, // to fail where it would wait for all reads to end
+			MaxSize:         db.mapped, // fail instead of waiting for all reads to end
 			NoStatistics:    true,
 			NoSync:          db.draft,
 			NoGrowSync:      db.draft,
 			ReadOnly:        db.opt.ReadOnly,
 			OpenFile:        db.openFile,
 		})
-		// What takes the place of another has to have its room to grow.
-		if !errors.Is(err, syscall.ENOMEM) || db.mapped <= leastMapSize || db.draft {
+		// A replacement needs room to grow.
+		if !errors.Is(err, syscall.ENOMEM) || db.mapped <= minMapSize || db.draft {
 			break
 		}
 		db.mapped /= 2
@@ -269,7 +266,7 @@ func (db *DB) openBolt(free *pages) (err error) {
 	return err
 }
 
-// prepare gives a new file its buckets and its first, empty leaf.
+// prepare creates the buckets and the first, empty leaf.
 func prepare(tx *bbolt.Tx) error {
 	if _, err := tx.CreateBucket(metaBucket); err != nil {
 		return err
@@ -285,8 +282,8 @@ func prepare(tx *bbolt.Tx) error {
 	return State{}.save(tx)
 }
 
-// Throttle waits while the overlay is so large that checkpoints must catch up.
-// It returns the checkpoint's error when that is what keeps it large.
+// Throttle waits while the overlay is so large that a checkpoint must catch up. It returns
+// the checkpoint's error if that is the cause.
 func (db *DB) Throttle() error {
 	if db.pressure.Load() < 4*db.opt.OverlayBytes {
 		return nil
@@ -311,7 +308,7 @@ func (db *DB) Throttle() error {
 	return nil
 }
 
-// Get returns the latest value of a key. The value must not be changed.
+// Get returns the latest value of a key. The caller must not change it.
 func (db *DB) Get(key []byte) (value []byte, ok bool, err error) {
 	db.Settle()
 	db.mu.RLock()
@@ -328,13 +325,13 @@ func (db *DB) Get(key []byte) (value []byte, ok bool, err error) {
 		return value, value != nil, nil
 	}
 	b := db.base
-	b.retain() // it is open while it is db's
+	b.retain() // it cannot be closed while it is current
 	db.mu.RUnlock()
 	defer b.release()
 	return b.get(key)
 }
 
-// dropShared lets go of the view of what was the latest state. The caller holds mu.
+// dropShared releases the shared view of the latest state. The caller holds mu.
 func (db *DB) dropShared() {
 	if db.shared != nil {
 		db.shared.release()
@@ -342,8 +339,8 @@ func (db *DB) dropShared() {
 	}
 }
 
-// Close folds what the overlay holds and closes the file. Snapshots must be
-// closed before: it waits for them. It is safe to repeat.
+// Close folds the overlay and closes the file. It waits for snapshots, so they must be closed
+// first. It may be called twice.
 func (db *DB) Close() error {
 	var err error
 	if db.folds() {
@@ -352,7 +349,7 @@ func (db *DB) Close() error {
 	db.mu.Lock()
 	closed := db.closed
 	db.closed = true
-	db.pressure.Store(math.MaxInt64) // Throttle looks closer
+	db.pressure.Store(math.MaxInt64) // Throttle checks the details
 	db.mu.Unlock()
 	if closed {
 		return nil
@@ -382,7 +379,7 @@ func (db *DB) Close() error {
 	return err
 }
 
-// Size returns how many bytes the file takes, or the memory where there is none.
+// Size returns the size of the file, or of the memory without a file.
 func (db *DB) Size() int64 {
 	if db.opt.InMemory {
 		db.mu.Lock()
@@ -397,12 +394,12 @@ func (db *DB) Size() int64 {
 	return size
 }
 
-// overlay holds entries in memory, deletions included.
+// overlay has entries in memory, including deletions.
 type overlay struct {
 	*memtable.Table
 
-	// When frozen: as of which commit, after how many batches, and what is read. What a
-	// fold derives comes later.
+	// Set when frozen: the commit, the number of batches, and the moment to read. Derived
+	// entries are added after the moment.
 	state   State
 	applied uint64
 	frozen  memtable.Moment

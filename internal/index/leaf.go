@@ -7,24 +7,23 @@ import (
 	"hash/crc32"
 )
 
-// A leaf holds the entries of one range of keys, front-coded. It is a value in
-// bbolt whose key is the lower bound of the range:
+// A leaf has the entries of one range of keys, front-coded. It is a value in bbolt
+// whose key is the lower bound of the range:
 //
 //	0  CRC-32C of the lower bound and of everything after the checksum
 //	4  length of the upper bound plus 1, or 0 for none: a varint; the bound
 //	   then, for each entry in order:
-//	   how many bytes it shares with the key before (as many as are the same),
-//	   how many differ, length of the value: varints; the bytes that differ; the
-//	   value
+//	   number of bytes shared with the key before (as many as are equal),
+//	   number of different bytes, length of the value: varints; the different
+//	   bytes; the value
 //
-// The bounds make a leaf found under the wrong key tell on itself, and a key
-// that is looked for in the wrong leaf.
+// The bounds detect a leaf under the wrong key, and a search in the wrong leaf.
 const (
 	// leafTarget is the size at which a leaf is split.
 	leafTarget = 1 << 10
 	leafMin    = 5
-	// leafShare is what a leaf may take of a page with all that goes with it, so that
-	// pages are full of them.
+	// leafShare is the share of a leaf and its overhead in a page, so that pages are
+	// full.
 	leafShare = 1<<10 - pageHeader/4
 )
 
@@ -36,7 +35,7 @@ var (
 )
 
 type leaf struct {
-	low, high []byte // high is nil for no upper bound
+	low, high []byte // high is nil without an upper bound
 	entries   []byte
 }
 
@@ -60,12 +59,12 @@ func decodeLeaf(low, b []byte) (leaf, error) {
 	return l, nil
 }
 
-// covers reports whether the key belongs into the leaf.
+// covers reports whether the key is in the range of the leaf.
 func (l leaf) covers(key []byte) bool {
 	return bytes.Compare(l.low, key) <= 0 && (l.high == nil || bytes.Compare(key, l.high) < 0)
 }
 
-// cursor walks the entries of a leaf.
+// cursor iterates over the entries of a leaf.
 type cursor struct {
 	rest  []byte
 	key   []byte // reused
@@ -90,8 +89,7 @@ func (c *cursor) next() bool {
 	return true
 }
 
-// splitEntry takes the first entry off the entries. The key before has the given
-// length.
+// splitEntry splits off the first entry. before is the length of the key before it.
 func splitEntry(b []byte, before int) (shared int, differ, value, rest []byte, ok bool) {
 	s, n1 := binary.Uvarint(b)
 	if n1 <= 0 {
@@ -117,8 +115,8 @@ func (l leaf) get(key []byte) ([]byte, bool, error) {
 	if !l.covers(key) {
 		return nil, false, errBounds
 	}
-	// The entries so far are less than the key; the last of them has this length
-	// and begins with this many of the key's bytes.
+	// All entries so far are less than the key; the last one has this length and
+	// shares this many bytes with the key.
 	length, same := 0, 0
 	for rest := l.entries; len(rest) > 0; {
 		shared, differ, value, after, ok := splitEntry(rest, length)
@@ -126,7 +124,7 @@ func (l leaf) get(key []byte) ([]byte, bool, error) {
 			return nil, false, errLeaf
 		}
 		if shared < same {
-			return nil, false, nil // it is greater where the one before was the same
+			return nil, false, nil // it is greater at a byte where the one before was equal
 		}
 		if shared == same {
 			n := 0
@@ -149,7 +147,7 @@ func (l leaf) get(key []byte) ([]byte, bool, error) {
 func (l leaf) list(from []byte) ([]Entry, error) {
 	var (
 		out []Entry
-		mem = make([]byte, 0, len(l.entries)+leafTarget) // keys are longer than what is stored of them
+		mem = make([]byte, 0, len(l.entries)+leafTarget) // keys are longer than their stored parts
 	)
 	c := l.cursor()
 	for c.next() {
@@ -164,8 +162,8 @@ func (l leaf) list(from []byte) ([]Entry, error) {
 	return out, c.err
 }
 
-// before returns a copy of the last entry whose key is less than to, or of the
-// last of all when to is nil.
+// before returns a copy of the last entry with a key less than to, or of the last
+// entry for nil.
 func (l leaf) before(to []byte) (last Entry, ok bool, err error) {
 	var key, value []byte
 	c := l.cursor()
@@ -178,7 +176,7 @@ func (l leaf) before(to []byte) (last Entry, ok bool, err error) {
 	return Entry{Key: key, Value: append(make([]byte, 0, len(value)), value...)}, true, nil
 }
 
-// leafWriter encodes entries that come in order into leaves.
+// leafWriter encodes ordered entries into leaves.
 type leafWriter struct {
 	entries []byte
 	last    []byte
@@ -193,19 +191,19 @@ func (w *leafWriter) add(key, value []byte) {
 	w.last = append(w.last[:0], key...)
 }
 
-// fits reports whether a leaf with this lower bound has room for another entry, in
-// its share of a page. The first always does.
+// fits reports whether a leaf with this lower bound has space for another entry in
+// its share of a page. The first entry always fits.
 func (w *leafWriter) fits(low, key, value []byte) bool {
 	around := elementSize + 1 + len(low) + leafMin + len(key)
 	return len(w.entries) == 0 || around+len(w.entries)+entrySize(w.last, key, value) <= leafShare
 }
 
-// entrySize is about how many bytes an entry takes behind one with the key before.
+// entrySize is the approximate size of an entry after one with the key before.
 func entrySize(before, key, value []byte) int {
 	return 3 + len(key) - sharedBytes(before, key) + len(value)
 }
 
-// sharedBytes returns with how many bytes both begin.
+// sharedBytes returns the length of the common prefix.
 func sharedBytes(a, b []byte) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -214,7 +212,7 @@ func sharedBytes(a, b []byte) int {
 	return n
 }
 
-// finish returns the leaf in memory of its own and makes the writer empty.
+// finish returns the leaf in new memory and resets the writer.
 func (w *leafWriter) finish(low, high []byte) []byte {
 	b := make([]byte, 4, 4+binary.MaxVarintLen32+len(high)+len(w.entries))
 	if high == nil {

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// encodeLeaf makes a leaf of a model's entries.
+// encodeLeaf encodes a leaf of a model's entries.
 func encodeLeaf(m model, low, high []byte) []byte {
 	var w leafWriter
 	for _, k := range m.keys() {
@@ -22,7 +22,7 @@ func encodeLeaf(m model, low, high []byte) []byte {
 	return w.finish(low, high)
 }
 
-// reseal puts the right checksum on a leaf that was changed.
+// reseal corrects the checksum of a changed leaf.
 func reseal(low, b []byte) []byte {
 	b = bytes.Clone(b)
 	if len(b) >= 4 {
@@ -92,8 +92,8 @@ func TestLeafRoundTrip(t *testing.T) {
 	})
 }
 
-// A leaf that was changed anywhere, cut, made longer or found under another key
-// does not decode.
+// A leaf that was changed anywhere, truncated, extended, or is under another key, is
+// refused.
 func TestLeafDamage(t *testing.T) {
 	low := []byte("s/")
 	b := encodeLeaf(model{"s/1": "one", "s/2": "two"}, low, []byte("t"))
@@ -115,7 +115,8 @@ func TestLeafDamage(t *testing.T) {
 	}
 }
 
-// A leaf that claims more than it has does not decode, or holds no more than its bytes.
+// A leaf that claims more data than it has is refused, or decodes to no more than its
+// bytes.
 func TestInflatedLeaf(t *testing.T) {
 	low := []byte("s/")
 	whole := encodeLeaf(model{"s/1": "one", "s/12": "", "s/2": strings.Repeat("x", 200)}, low, []byte("t"))
@@ -138,7 +139,7 @@ func TestInflatedLeaf(t *testing.T) {
 	}
 }
 
-// A leaf answers only for keys in its bounds.
+// A leaf answers only for keys within its bounds.
 func TestLeafBounds(t *testing.T) {
 	l, err := decodeLeaf([]byte("c"), encodeLeaf(model{"c": "", "d": "4"}, []byte("c"), []byte("f")))
 	require.NoError(t, err)
@@ -153,7 +154,7 @@ func TestLeafBounds(t *testing.T) {
 	}
 }
 
-// FuzzDecodeLeaf feeds the decoder what its checksum would have kept away.
+// FuzzDecodeLeaf decodes inputs that a checksum would normally stop.
 func FuzzDecodeLeaf(f *testing.F) {
 	f.Add([]byte("s/"), encodeLeaf(model{"s/1": "one", "s/12": "", "s/2": "two"}, []byte("s/"), []byte("t")), []byte("s/12"), true)
 	f.Add([]byte{}, encodeLeaf(nil, nil, nil), []byte{}, true)

@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// golden compares bytes with a file under testdata, which it rewrites when asked.
+// golden compares bytes with a file under testdata, or rewrites the file on
+// request.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
@@ -30,7 +31,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "index.bolt") }
 
-// open opens an index that is closed when the test ends.
+// open opens an index and closes it at the end of the test.
 func open(t testing.TB, path string, o Options) *DB {
 	t.Helper()
 	db, err := Open(path, o)
@@ -44,7 +45,7 @@ func at(number uint64) State {
 	return State{Store: [16]byte{15: 1}, Number: number, Segment: uint32(number / 100), Offset: int64(number) * 1000}
 }
 
-// A model is what an index should hold.
+// A model is the expected contents of an index.
 type model map[string]string
 
 func (m model) clone() model {
@@ -88,7 +89,7 @@ type getter interface {
 	Get(key []byte) ([]byte, bool, error)
 }
 
-// checkGet compares one read with the model; what is wrong is the error.
+// checkGet compares one read with the model.
 func (m model) checkGet(g getter, key string) error {
 	v, ok, err := g.Get([]byte(key))
 	if err != nil {
@@ -104,8 +105,8 @@ func (m model) checkGet(g getter, key string) error {
 // errWrong marks answers that are neither right nor errors.
 var errWrong = errors.New("wrong answer")
 
-// checkScan compares a scan with the model. It returns as soon as one entry
-// is wrong, and the index's error when there is one.
+// checkScan compares a scan with the model. It stops at the first wrong entry, or
+// returns the index's error.
 func (m model) checkScan(s *Snapshot, from, to []byte) error {
 	want := m.between(from, to)
 	n := 0
@@ -142,7 +143,7 @@ func (m model) checkLast(s *Snapshot, from, to []byte) error {
 	return nil
 }
 
-// checkAll compares everything, read in every way.
+// checkAll compares all entries, read in every way.
 func (m model) checkAll(s *Snapshot) error {
 	if err := m.checkScan(s, nil, nil); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (m model) checkAll(s *Snapshot) error {
 	return m.checkLast(s, nil, nil)
 }
 
-// requireModel fails unless the latest state is exactly the model.
+// requireModel requires the latest state to equal the model.
 func requireModel(t testing.TB, m model, db *DB) {
 	t.Helper()
 	s := db.Snapshot()
@@ -165,7 +166,7 @@ func requireModel(t testing.TB, m model, db *DB) {
 	require.NoError(t, m.checkAll(s))
 }
 
-// batchOf makes a batch that sets keys key(from) … key(to-1).
+// batchOf returns a batch that sets the keys key(from) … key(to-1).
 func batchOf(from, to int, value func(i int) string) []Entry {
 	var batch []Entry
 	for i := from; i < to; i++ {

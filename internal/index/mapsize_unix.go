@@ -2,5 +2,5 @@
 
 package index
 
-// mapSize64 is room enough on 64-bit systems: address space, not memory.
+// mapSize64 is the least size on 64-bit systems: address space, not memory.
 const mapSize64 = 256 << 30

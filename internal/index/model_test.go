@@ -10,12 +10,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// machine drives an index and a map with the same operations.
+// machine runs the same operations on an index and a map.
 type machine struct {
 	dir       string
 	db        *DB
 	options   Options
-	anew      uint64
+	rewrite   uint64
 	number    uint64
 	now       model
 	snapshots []pinned
@@ -43,8 +43,8 @@ func drawValue(t *rapid.T) []byte {
 func (m *machine) open(t *rapid.T) {
 	db, err := Open(filepath.Join(m.dir, "index.bolt"), m.options)
 	require.NoError(t, err)
-	db.limits = limits{leaves: 3, bytes: 4 << 10, anew: m.anew}
-	db.bolt.NoSync = true // for speed: nothing here loses power
+	db.limits = limits{leaves: 3, bytes: 4 << 10, rewrite: m.rewrite}
+	db.bolt.NoSync = true // for speed: no power failures here
 	m.db = db
 }
 
@@ -96,7 +96,7 @@ func (m *machine) Read(t *rapid.T) {
 	p.skip(t, from, to)
 }
 
-// skip reads a range in which it passes over some entries.
+// skip reads a range and skips some entries.
 func (p pinned) skip(t *rapid.T, from, to []byte) {
 	c := p.Cursor(from, to)
 	for from != nil {
@@ -149,9 +149,9 @@ func TestModel(t *testing.T) {
 		require.NoError(t, err)
 		defer os.RemoveAll(dir)
 		m := &machine{dir: dir, now: model{}, options: Options{OverlayBytes: rapid.SampledFrom([]int64{500, 5000, 1 << 20}).Draw(t, "overlay")}}
-		m.anew = rapid.SampledFrom([]uint64{0, 20 << 10, never}).Draw(t, "anew")
+		m.rewrite = rapid.SampledFrom([]uint64{0, 20 << 10, never}).Draw(t, "rewrite")
 		m.open(t)
-		// A state that is only begun has no commit.
+		// A new index has no commit.
 		m.number = 1
 		m.db.Apply(at(1), nil)
 		defer func() {

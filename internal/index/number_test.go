@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 )
 
-// Whoever sees the number of a commit finds what it put.
-func TestNumberIsSeenWithItsEntries(t *testing.T) {
+// A reader that sees the number of a commit finds its entries.
+func TestReadersSeeEntriesOfNumber(t *testing.T) {
 	looks := campaign.Rounds(100)
 	db, err := Open(filepath.Join(t.TempDir(), "index"), Options{})
 	require.NoError(t, err)

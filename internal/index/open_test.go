@@ -19,7 +19,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// small makes a closed index with a few hundred entries.
+// small creates a closed index with a few hundred entries.
 func small(t testing.TB) (path string, m model) {
 	path = newPath(t)
 	db := open(t, path, Options{})
@@ -88,12 +88,12 @@ func TestUnusable(t *testing.T) {
 			}
 			after, err := os.ReadFile(path)
 			require.NoError(t, err)
-			require.True(t, bytes.Equal(before, after), "what cannot be used was written to")
+			require.True(t, bytes.Equal(before, after), "an unusable file was written to")
 		})
 	}
 }
 
-// resealState puts the right checksum on a state.
+// resealState corrects the checksum of a state.
 func resealState(v []byte) []byte {
 	return binary.LittleEndian.AppendUint32(v[:40], crc32.Checksum(v[:40], castagnoli))
 }
@@ -126,8 +126,8 @@ func TestEmptyFileIsNew(t *testing.T) {
 	requireModel(t, model{}, db)
 }
 
-// A process that dies after bbolt has made the file and before it holds anything
-// leaves one that is as good as none.
+// A process that dies after bbolt created the file, but before it has contents, leaves
+// a file that counts as missing.
 func TestKillBeforePrepare(t *testing.T) {
 	path := newPath(t)
 	b, err := bbolt.Open(path, 0o600, nil)
@@ -146,7 +146,7 @@ func TestReadOnly(t *testing.T) {
 	require.Equal(t, at(1), db.State())
 	requireModel(t, m, db)
 
-	// What the journal has beyond the file is held in memory, however much.
+	// Commits that the file lacks are held in memory, however many.
 	batch := batchOf(300, 600, same("newer"))
 	m.apply(batch)
 	db.Apply(at(2), batch)
@@ -172,7 +172,7 @@ func TestReadOnlyWithoutFile(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// Without a file everything stays in memory, whatever is asked for that is about files.
+// Without a file everything stays in memory, and file operations do nothing.
 func TestInMemory(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path, Options{InMemory: true, OverlayBytes: 100})
@@ -207,14 +207,14 @@ func TestLocked(t *testing.T) {
 	require.NotErrorIs(t, err, ErrUnusable)
 }
 
-// An index that cannot be reached is not one that has to be made anew.
+// An inaccessible index is not reported as unusable.
 func TestUnreachable(t *testing.T) {
 	_, err := Open(filepath.Join(t.TempDir(), "missing", "index.bolt"), Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NotErrorIs(t, err, ErrUnusable)
 }
 
-// Opening takes less address space where there is not as much as it would like.
+// Opening takes less address space if little is available.
 func TestLittleAddressSpace(t *testing.T) {
 	if strconv.IntSize < 64 || runtime.GOOS == "windows" {
 		t.Skip("needs more address space than there is, and a file that does not grow with it")
@@ -238,7 +238,7 @@ func TestLittleAddressSpace(t *testing.T) {
 }
 
 func TestMapSize(t *testing.T) {
-	require.GreaterOrEqual(t, mapSize(0), leastMapSize)
+	require.GreaterOrEqual(t, mapSize(0), minMapSize)
 	for _, used := range []uint64{1, 1 << 20, 100 << 20} {
 		require.GreaterOrEqual(t, uint64(mapSize(used)), 2*used)
 	}
@@ -249,7 +249,7 @@ func TestMapSize(t *testing.T) {
 	}
 }
 
-// The file takes little more than what is in it.
+// The file is little larger than its contents.
 func TestSize(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path, Options{})

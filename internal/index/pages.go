@@ -7,27 +7,27 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// pages tells which pages of the file hold nothing after one transaction. Free
-// pages still hold leaves of the past, whole and with valid checksums: a damaged
-// element of a bbolt page that points into one must not bring them back.
+// pages has the free pages of the file after a transaction. Free pages still
+// contain old leaves with valid checksums: a damaged element of a bbolt page
+// that points to one must not revive it.
 type pages struct {
 	size  uint64 // of a page
 	end   uint64 // number of the first page that was never used
 	free  []uint64
 	start uintptr // where the file is mapped
-	bytes uintptr // how much is mapped
+	bytes uintptr // size of the mapping
 }
 
-// mapped binds the pages to where bbolt has mapped the file.
+// mapped sets where bbolt has mapped the file.
 func (p *pages) mapped(db *bbolt.DB, bytes int) *pages {
 	p.start, p.bytes = db.Info().Data, uintptr(bytes)
 	return p
 }
 
-// inUse returns how long the file is without what was only set aside.
+// inUse returns the size of the file without preallocated space.
 func (p *pages) inUse() uint64 { return p.size * p.end }
 
-// used returns how many pages hold something.
+// used returns the number of pages in use.
 func (p *pages) used() uint64 {
 	free := 0
 	for _, word := range p.free {
@@ -38,8 +38,8 @@ func (p *pages) used() uint64 {
 
 func (p *pages) setFree(id uint64) { p.free[id/64] |= 1 << (id % 64) }
 
-// hold reports whether bytes that bbolt returned lie in pages in use. What a
-// write transaction has changed is not in the file yet and always is.
+// hold reports whether bytes returned by bbolt are in used pages. Changes of a
+// write transaction are not in the file yet and always count as used.
 func (p *pages) hold(b []byte) bool {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b))) - p.start
 	if len(b) == 0 || at >= p.bytes {

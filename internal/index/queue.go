@@ -6,29 +6,29 @@ import (
 	"sync/atomic"
 )
 
-// queue holds the batches that were applied and are not in the overlay yet. A
-// writer only leaves its batch here; a goroutine sorts what has gathered into the
-// overlay. Whoever reads settles the queue first, so nobody sees the difference.
+// queue has applied batches that are not in the overlay yet. A writer only appends its
+// batch here; a goroutine sorts the queue into the overlay. Readers settle the queue
+// first.
 type queue struct {
 	mu      sync.Mutex
 	entries []byte // see appendEntry
-	count   int    // of entries, those that later ones will be included
+	count   int    // number of entries, including those of later
 	later   []pending
 	state   State // after the last batch
 	batches uint64
 
 	waiting atomic.Bool   // there is a batch
 	number  atomic.Uint64 // of the last commit
-	wake    chan struct{} // tells the goroutine that there is work, or by closing to end
+	wake    chan struct{} // wakes the goroutine; closing ends it
 	done    chan struct{} // closed when it has ended
 }
 
 const (
-	wakeAt   = 1024    // entries that are worth waking the goroutine for: it may take the writer's processor
-	settleAt = 1 << 14 // entries at which the writer sees to it itself
+	wakeAt   = 1024    // entries for which to wake the goroutine, which may take the writer's processor
+	settleAt = 1 << 14 // entries at which the writer settles the queue itself
 )
 
-// start begins to settle the queue in the background.
+// startQueue starts to settle the queue in the background.
 func (db *DB) startQueue() {
 	q := &db.queue
 	q.state = db.state
@@ -42,7 +42,7 @@ func (db *DB) startQueue() {
 	}()
 }
 
-// stopQueue ends the goroutine. Nothing may be applied any more.
+// stopQueue ends the goroutine. Nothing may be applied afterwards.
 func (db *DB) stopQueue() {
 	if db.queue.wake != nil {
 		close(db.queue.wake)
@@ -51,44 +51,43 @@ func (db *DB) stopQueue() {
 	}
 }
 
-// State returns up to where the index holds the journal, overlay included.
+// State returns the state of the index, including the overlay.
 func (db *DB) State() State {
 	db.queue.mu.Lock()
 	defer db.queue.mu.Unlock()
 	return db.queue.state
 }
 
-// Number returns the number of the last commit that the index holds.
+// Number returns the last commit in the index.
 func (db *DB) Number() uint64 { return db.queue.number.Load() }
 
-// Maker makes entries when they are wanted. It may be asked by any goroutine, and
-// once for all.
+// Maker produces entries on demand. It is called once, from any goroutine.
 type Maker interface {
-	// Make calls put with each entry, which is copied. It may build them in the
-	// memory that it is given, and returns that or what it had to replace it with.
+	// Make calls put with each entry, which is copied. It may build them in the given
+	// memory, and returns that memory or a larger replacement.
 	Make(memory []byte, put func(Entry)) []byte
-	// Count returns about how many entries it makes.
+	// Count returns the approximate number of entries.
 	Count() int
 }
 
-// pending are entries to be made, behind so many bytes of the queue's.
+// pending are entries to produce after so many bytes of the queue.
 type pending struct {
 	after int
 	maker Maker
 }
 
-// Apply makes a batch of entries visible, all at once, as of the state. It keeps
-// nothing of the batch.
+// Apply publishes a batch of entries atomically, with the state. It does not retain the
+// batch.
 func (db *DB) Apply(s State, batch []Entry) {
-	if db.ApplyMade(s, batch, nil) {
+	if db.ApplyWith(s, batch, nil) {
 		db.Settle()
 	}
 }
 
-// ApplyMade is Apply for a batch and, behind it, what maker makes if it is not nil. It
-// only leaves them in the queue, and reports whether so many are there that the caller is
-// to settle it.
-func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) (many bool) {
+// ApplyWith is Apply for a batch followed by the entries of maker, if not nil. It only
+// appends them to the queue, and reports whether the queue is so long that the caller
+// should settle it.
+func (db *DB) ApplyWith(s State, batch []Entry, maker Maker) (many bool) {
 	q := &db.queue
 	q.mu.Lock()
 	for i := range batch {
@@ -102,10 +101,10 @@ func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) (many bool) {
 	q.state = s
 	q.batches++
 	n := q.count
-	if !q.waiting.Load() { // setting it is a barrier for the processor
+	if !q.waiting.Load() { // setting it is a memory barrier
 		q.waiting.Store(true)
 	}
-	q.number.Store(s.Number) // after that: who sees the number finds what it brought
+	q.number.Store(s.Number) // last: a reader that sees the number finds the entries
 	q.mu.Unlock()
 	if n >= settleAt {
 		return true
@@ -119,7 +118,7 @@ func (db *DB) ApplyMade(s State, batch []Entry, maker Maker) (many bool) {
 	return false
 }
 
-// appendEntry appends an entry as the queue keeps it: without pointers, which the
+// appendEntry appends an entry in the encoding of the queue: without pointers, which the
 // garbage collector would follow.
 func appendEntry(dst []byte, e *Entry) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(e.Key)))
@@ -131,7 +130,7 @@ func appendEntry(dst []byte, e *Entry) []byte {
 	return append(append(dst, e.Key...), e.Value...)
 }
 
-// eachEntry yields the entries that were appended one after the other.
+// eachEntry yields the entries of a queue in order.
 func eachEntry(b []byte, yield func(Entry)) {
 	for len(b) > 0 {
 		key, n := binary.Uvarint(b)

@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/internal/memtable"
 )
 
-// Settle brings what waits in the queue into the overlay.
+// Settle moves the queue into the overlay.
 func (db *DB) Settle() {
 	if db.queue.waiting.Load() {
 		db.mu.Lock()
@@ -43,29 +43,29 @@ func (db *DB) settleLocked() {
 		}
 	}
 	clear(later)
-	if cap(entries) > mostSpare {
-		entries = nil // do not hold on to the largest batch ever
+	if cap(entries) > maxSpare {
+		entries = nil // do not retain the memory of a huge batch
 	}
 	db.spare, db.spareLater = entries[:0], later[:0]
 }
 
-// mostSpare is how much memory of the queue is kept to be used again.
-const mostSpare = 4 << 20
+// maxSpare limits the memory of the queue that is reused.
+const maxSpare = 4 << 20
 
-// sorter yields entries in the order of their keys, which is the order in which they cost
-// the overlay least: the place of one is near that of the one before.
+// sorter yields entries in key order, which is cheapest for the overlay: each entry is
+// near the one before.
 type sorter struct {
 	entries []Entry
 	order   []rank
 }
 
-// rank stands for an entry while it is sorted. Most keys are told apart by their prefix.
+// rank represents an entry during sorting. The prefix distinguishes most keys.
 type rank struct {
 	prefix uint64
 	entry  int
 }
 
-// each yields what a queue holds, entries of the same key in the order in which they came.
+// each yields the entries of a queue by key; entries with the same key stay in order.
 func (s *sorter) each(queued []byte, yield func(Entry)) {
 	if len(queued) == 0 {
 		return
@@ -88,7 +88,7 @@ func (s *sorter) each(queued []byte, yield func(Entry)) {
 	}
 	clear(s.entries)
 	s.entries, s.order = s.entries[:0], s.order[:0]
-	if cap(s.entries) > 2*settleAt { // do not hold on to the largest batch ever
+	if cap(s.entries) > 2*settleAt { // do not retain the memory of a huge batch
 		s.entries, s.order = nil, nil
 	}
 }

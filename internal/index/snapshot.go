@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/internal/memtable"
 )
 
-// view is the index as it stood after one commit.
+// view is the state of the index after one commit.
 type view struct {
 	state  State
 	memory []memtable.Moment // the latest first
@@ -24,15 +24,15 @@ func (v *view) release() {
 	}
 }
 
-// Snapshot is the index as it stood after one commit. It is safe for concurrent
-// use and has to be closed.
+// Snapshot is the state of the index after one commit. It is safe for concurrent
+// use and must be closed.
 type Snapshot struct {
 	view   *view
 	closed atomic.Bool
 }
 
-// Snapshot returns the latest state. It waits for no I/O. One of a closed index is
-// closed.
+// Snapshot returns the latest state. It does not wait for I/O. A snapshot of a
+// closed index is closed.
 func (db *DB) Snapshot() *Snapshot {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -57,18 +57,17 @@ func (db *DB) Snapshot() *Snapshot {
 	return &Snapshot{view: db.shared}
 }
 
-// State returns up to which commit the snapshot knows.
+// State returns the state of the snapshot.
 func (s *Snapshot) State() State { return s.view.state }
 
-// Close releases the snapshot. It is safe to repeat.
+// Close releases the snapshot. It may be called twice.
 func (s *Snapshot) Close() {
 	if !s.closed.Swap(true) {
 		s.view.release()
 	}
 }
 
-// retainBase keeps the base from closing until it is released, which a nil one
-// needs not be.
+// retainBase keeps the base open until it is released, unless it is nil.
 func (s *Snapshot) retainBase() (*base, error) {
 	b := s.view.base
 	if s.closed.Load() || b != nil && !b.retain() {
@@ -77,7 +76,7 @@ func (s *Snapshot) retainBase() (*base, error) {
 	return b, nil
 }
 
-// Get returns a key's value, which must not be changed.
+// Get returns a key's value. The caller must not change it.
 func (s *Snapshot) Get(key []byte) (value []byte, ok bool, err error) {
 	b, err := s.retainBase()
 	if err != nil {
@@ -113,8 +112,8 @@ func (s *Snapshot) Scan(from, to []byte) iter.Seq2[Entry, error] {
 	}
 }
 
-// Cursor reads entries in order and can pass over some. It is not safe for
-// concurrent use.
+// Cursor reads entries in order and can skip some. It is not safe for concurrent
+// use.
 type Cursor struct {
 	s  *Snapshot
 	m  merge
@@ -140,7 +139,7 @@ func (s *Snapshot) Cursor(from, to []byte) *Cursor {
 	return c
 }
 
-// Next returns the next entry; ok is false when there is none.
+// Next returns the next entry; ok is false at the end.
 func (c *Cursor) Next() (e Entry, ok bool, err error) {
 	if c.m.layers == nil {
 		return Entry{}, false, errClosed
@@ -156,7 +155,7 @@ func (c *Cursor) Next() (e Entry, ok bool, err error) {
 	}
 }
 
-// Skip passes over the entries before a key.
+// Skip skips the entries before a key.
 func (c *Cursor) Skip(key []byte) {
 	for _, l := range c.m.layers {
 		l.skipTo(key)
@@ -173,7 +172,7 @@ func (s *Snapshot) Last(from, to []byte) (Entry, bool, error) {
 	if b != nil {
 		defer b.release()
 	}
-	// What the base says holds until a deletion takes it.
+	// The base's answer counts until a deletion hides it.
 	inBase, has, err := lastInBase(b, from, to)
 	for err == nil {
 		last, ok := inBase, has
@@ -200,16 +199,16 @@ func lastInBase(b *base, from, to []byte) (Entry, bool, error) {
 	return b.last(from, to)
 }
 
-// source yields entries in order of their keys.
+// source yields entries in key order.
 type source interface {
-	// peek returns the entry that is next, ok false at the end.
+	// peek returns the next entry; ok is false at the end.
 	peek() (e Entry, ok bool, err error)
 	advance()
-	// skipTo passes over the entries before a key.
+	// skipTo skips the entries before a key.
 	skipTo(key []byte)
 }
 
-// merge joins layers; where several have a key, the first one's entry counts.
+// merge merges layers; if several have a key, the first one's entry counts.
 type merge struct{ layers []source }
 
 func (m *merge) next() (least Entry, ok bool, err error) {
@@ -233,7 +232,7 @@ func (m *merge) next() (least Entry, ok bool, err error) {
 	return least, true, nil
 }
 
-// memorySource reads an overlay as it was at a moment.
+// memorySource reads a moment of an overlay.
 type memorySource struct {
 	at   memtable.Cursor
 	keep func(Entry) bool // nil keeps all
@@ -243,14 +242,14 @@ func newMemorySource(m memtable.Moment, from []byte) *memorySource {
 	return &memorySource{at: m.Seek(from)}
 }
 
-// only leaves out the entries that keep is false for.
+// only skips the entries for which keep returns false.
 func (s *memorySource) only(keep func(Entry) bool) *memorySource {
 	s.keep = keep
 	s.pass()
 	return s
 }
 
-// pass passes over what is left out.
+// pass moves to the next entry that is kept.
 func (s *memorySource) pass() {
 	for s.at.Valid() && s.keep != nil && !s.keep(s.entry()) {
 		s.at.Next()
@@ -272,7 +271,7 @@ func (s *memorySource) advance() {
 }
 
 func (s *memorySource) skipTo(key []byte) {
-	const near = 4 // entries that are sooner passed than sought
+	const near = 4 // for so few entries, stepping is cheaper than seeking
 	for range near {
 		if !s.at.Valid() || bytes.Compare(s.at.Key(), key) >= 0 {
 			return
@@ -285,11 +284,11 @@ func (s *memorySource) skipTo(key []byte) {
 	}
 }
 
-// baseSource reads bbolt a leaf at a time, so that it holds on to no transaction.
+// baseSource reads bbolt leaf by leaf, so that it occupies no transaction.
 type baseSource struct {
 	snapshot *Snapshot
 	entries  []Entry
-	next     []byte // where the next leaf begins; nil after the last
+	next     []byte // start of the next leaf; nil after the last
 }
 
 func (s *baseSource) peek() (Entry, bool, error) {

@@ -10,13 +10,13 @@ import (
 )
 
 // Every commit writes its number under all of these keys, so a reader that sees
-// two numbers has seen half a commit.
+// two numbers has seen a partial commit.
 func commitOf(number uint64, keys int) []Entry {
 	return batchOf(0, keys, same(fmt.Sprint(number)))
 }
 
-// Readers with snapshots, old and new, while one writer applies and checkpoints
-// run: each sees one commit, whole, for as long as it likes.
+// Readers with old and new snapshots run while a writer applies and checkpoints
+// run: each sees one complete commit, as long as it likes.
 func TestConcurrentReaders(t *testing.T) {
 	const keys, commits, readers = 60, 400, 4
 	db := open(t, newPath(t), Options{OverlayBytes: 4000})
@@ -96,7 +96,7 @@ func TestConcurrentReaders(t *testing.T) {
 	require.NoError(t, check(s))
 }
 
-// More readers at once than a base has transactions.
+// More concurrent readers than a base has transactions.
 func TestManyScansAtOnce(t *testing.T) {
 	db := open(t, newPath(t), Options{})
 	m := model{}
@@ -126,8 +126,8 @@ func TestManyScansAtOnce(t *testing.T) {
 	}
 }
 
-// A snapshot that is closed while it is read ends the reads with an error, and
-// the index can be closed after.
+// Closing a snapshot during reads ends these with an error, and the index can
+// be closed afterwards.
 func TestCloseWhileReading(t *testing.T) {
 	db := open(t, newPath(t), Options{})
 	db.Apply(at(1), batchOf(0, 2000, same("v")))
@@ -152,7 +152,7 @@ func TestCloseWhileReading(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// What a reader got stays as it is through later commits and checkpoints.
+// Results stay valid through later commits and checkpoints.
 func TestReadsAreCopies(t *testing.T) {
 	db := open(t, newPath(t), Options{})
 	db.bolt.NoSync = true
@@ -180,8 +180,8 @@ func TestReadsAreCopies(t *testing.T) {
 	}
 }
 
-// Last steps over any number of deletions without going deeper.
-func TestLastBehindDeletions(t *testing.T) {
+// Last skips any number of deletions without recursion.
+func TestLastSkipsDeletions(t *testing.T) {
 	db := open(t, newPath(t), Options{})
 	m := model{}
 	batch := batchOf(0, 3000, same("v"))

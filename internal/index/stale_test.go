@@ -10,13 +10,13 @@ import (
 
 // elementAt is one element of a bbolt leaf page.
 type elementAt struct {
-	pos    int // where in the file its position stands
+	pos    int // offset of its position field in the file
 	offset int // of its key
 	low    string
 	leaf   string // the whole value
 }
 
-// elements returns those of pages that pass keep.
+// elements returns the elements of the pages for which keep returns true.
 func (v *victim) elements(keep func(page uint64) bool) (all []elementAt) {
 	size := os.Getpagesize()
 	for page := 2 * size; page < len(v.clean); page += size {
@@ -40,9 +40,9 @@ func (v *victim) elements(keep func(page uint64) bool) (all []elementAt) {
 	return all
 }
 
-// An element whose position was damaged so that it leads to an older leaf of the
-// same range, whole and with a valid checksum, in a page that is free now. One
-// byte is enough for that when the distance is right.
+// The position of an element is damaged so that it points to an older leaf of
+// the same range, complete and with a valid checksum, in a page that is now
+// free. One byte can be enough for that.
 func TestStaleLeaf(t *testing.T) {
 	v := newVictim(t)
 	f, err := os.OpenFile(v.path, os.O_RDWR, 0)
@@ -91,5 +91,5 @@ func TestStaleLeaf(t *testing.T) {
 			}
 		}
 	}
-	require.Positive(t, tried, "the file has no older leaf to be led to")
+	require.Positive(t, tried, "the file has no older leaf to point to")
 }

@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// stateVersion changes whenever an index made by an older program cannot be used:
-// it is then made anew.
+// stateVersion is incremented when an index of an older program cannot be used: it is
+// then rebuilt.
 const stateVersion = 6
 
 // stateSize is the length of a state on disk, integers little-endian: version 4,
@@ -43,7 +43,7 @@ func (s *State) load(tx *bbolt.Tx) error {
 		return fmt.Errorf("%w: its state is damaged", ErrUnusable)
 	}
 	if v := binary.LittleEndian.Uint32(b); v != stateVersion || len(b) != stateSize {
-		return fmt.Errorf("%w: version %d, this program makes %d", ErrUnusable, v, stateVersion)
+		return fmt.Errorf("%w: version %d, this program uses %d", ErrUnusable, v, stateVersion)
 	}
 	copy(s.Store[:], b[4:])
 	s.Number = binary.LittleEndian.Uint64(b[20:])

@@ -13,10 +13,9 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// While an index lies closed, a file beside it holds checksums of all its bytes,
-// those included that nothing refers to. It is removed before the index is first
-// written to, so that a crash leaves no sums of what the index was. It is,
-// integers little-endian:
+// While an index is closed, a file beside it has checksums of all its bytes,
+// including unused ones. It is removed before the index is first written to, so
+// that a crash leaves no outdated checksums. It is, integers little-endian:
 //
 //	0  magic "LINIDXCK"
 //	8  size of the index, 8 bytes
@@ -27,10 +26,10 @@ const (
 	sumsMagic  = "LINIDXCK"
 	sumsBlock  = 64 << 10
 	sumsHeader = 16
-	mostSums   = 64 << 20 // of an index of a terabyte
+	maxSums    = 64 << 20 // of an index of a terabyte
 )
 
-// Damage is a stretch of the file that is not what was written.
+// Damage is a damaged range of the file.
 type Damage struct{ Offset, Length int64 }
 
 // computeSums reads the index and calls fn with the checksum of each block.
@@ -58,8 +57,8 @@ func computeSums(path string, fn func(offset int64, n int, sum uint32) error) er
 	}
 }
 
-// writeSums is called when the index was closed. The sums are a help, not a
-// need: they are not synced, and torn ones are not used.
+// writeSums is called after the index is closed. The checksums are optional:
+// they are not synced, and torn ones are not used.
 func writeSums(path string) error {
 	size, err := vfs.Size(path)
 	if err != nil {
@@ -85,7 +84,7 @@ func writeSums(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeSums must have returned before the index is written to.
+// removeSums must return before the index is written to.
 func removeSums(path string) error {
 	err := os.Remove(path + sumsSuffix)
 	if errors.Is(err, os.ErrNotExist) {
@@ -97,10 +96,10 @@ func removeSums(path string) error {
 	return vfs.OS().SyncDir(filepath.Dir(path))
 }
 
-// readSums returns the checksums of the index and its size, or nil when there
-// are none to go by.
+// readSums returns the checksums of the index and its size, or nil if there are
+// no valid ones.
 func readSums(path string) (sums []byte, size int64, err error) {
-	b, err := vfs.ReadFile(path+sumsSuffix, mostSums)
+	b, err := vfs.ReadFile(path+sumsSuffix, maxSums)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, nil
 	}
@@ -119,8 +118,8 @@ func readSums(path string) (sums []byte, size int64, err error) {
 	return sums, size, nil
 }
 
-// CheckSums yields what differs in the file from when it was last closed. There
-// is nothing to compare once a checkpoint has written to it.
+// CheckSums yields the ranges that differ from the file as it was last closed.
+// After a checkpoint there is nothing to compare.
 func (db *DB) CheckSums() iter.Seq2[Damage, error] {
 	return func(yield func(Damage, error) bool) {
 		db.mu.RLock()
@@ -153,7 +152,7 @@ func (db *DB) CheckSums() iter.Seq2[Damage, error] {
 	}
 }
 
-// Remove removes a closed index with what lies beside it.
+// Remove removes a closed index and its checksums.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove index: %w", err)

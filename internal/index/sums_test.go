@@ -31,13 +31,13 @@ func TestSumsGolden(t *testing.T) {
 	golden(t, "sums", b)
 }
 
-// Bytes that no read ever looks at are found all the same.
+// Damage in unused bytes is found too.
 func TestSumsFindDamage(t *testing.T) {
 	path, m := small(t)
 	require.Empty(t, damages(t, path))
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
-	last := int64(len(b) - 1) // set aside, in no page
+	last := int64(len(b) - 1) // preallocated, in no page
 	b[last] ^= 1
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	require.Equal(t, []Damage{{Offset: last / sumsBlock * sumsBlock, Length: last%sumsBlock + 1}}, damages(t, path))
@@ -48,7 +48,7 @@ func TestSumsFindDamage(t *testing.T) {
 	requireModel(t, m, open(t, path, Options{}))
 }
 
-// Torn, damaged or missing sums say nothing.
+// Torn, damaged or missing checksums are ignored.
 func TestSumsUnusable(t *testing.T) {
 	path, _ := small(t)
 	whole, err := os.ReadFile(path + sumsSuffix)
@@ -65,8 +65,8 @@ func TestSumsUnusable(t *testing.T) {
 	require.Empty(t, damages(t, path))
 }
 
-// Whoever kills the process after it wrote to the index finds no sums of what
-// the index was before; nor does a new index get those of an old one.
+// A process killed after writing to the index leaves no outdated checksums; nor
+// does a new index get those of an old one.
 func TestKillLeavesNoSums(t *testing.T) {
 	path, _ := small(t)
 	require.FileExists(t, path+sumsSuffix)
@@ -84,7 +84,7 @@ func TestKillLeavesNoSums(t *testing.T) {
 	require.NoFileExists(t, path+sumsSuffix)
 }
 
-// FuzzReadSums reads sums of any shape.
+// FuzzReadSums reads arbitrary checksum files.
 func FuzzReadSums(f *testing.F) {
 	path, _ := small(f)
 	whole, err := os.ReadFile(path + sumsSuffix)

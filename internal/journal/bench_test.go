@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// onDisk opens a journal on the disk that holds temporary files.
+// onDisk opens a journal on the disk with temporary files.
 func onDisk(tb testing.TB) *Journal {
 	j, err := Open(filepath.Join(tb.TempDir(), "journal"), Options{SyncInterval: never})
 	require.NoError(tb, err)
@@ -46,7 +46,8 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	}), "with its sync")
 }
 
-// A frame read among others costs no more than its share of what is read ahead.
+// Reading frames in order allocates no more per frame than its share of the
+// read-ahead buffer.
 func TestReadingAheadAllocatesLittle(t *testing.T) {
 	j := onDisk(t)
 	body := payload(1, 500)
@@ -160,7 +161,7 @@ func BenchmarkRead(b *testing.B) {
 }
 
 // BenchmarkOpen opens a journal whose last segment is full and unsynced, with
-// and without what the index knows of it.
+// and without the durable position from the index.
 func BenchmarkOpen(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "journal")
 	o := Options{SyncInterval: never}

@@ -17,9 +17,9 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 )
 
-// work is the same every time: commits of all sizes, synced or not, new segments
-// and reopening. It stops when the power is gone, and reopens after a failure
-// that the journal does not get over.
+// work is deterministic: commits of all sizes, synced or not, new segments and
+// reopening. It stops when the power fails, and reopens after an unrecoverable
+// failure.
 func work(m *model) {
 	for i, n := range []int{0, 20, 700, 3, 3000, 50, -1, 1, 4500, 6, 7, -1, 900, 2800, 30, 10} {
 		if n < 0 {
@@ -39,7 +39,7 @@ func work(m *model) {
 	}
 }
 
-// outlive crashes m in one way, and then works on and crashes again.
+// outlive crashes m in one way, continues to work and crashes again.
 func outlive(m *model, c crashfs.Crash, killed bool, rng *rand.Rand) {
 	after := m.crash(c, killed, m.durable)
 	_ = after.append(200)
@@ -86,7 +86,7 @@ func crashAtEveryOperation(t *testing.T, how through) {
 	}
 }
 
-// The disk has whatever was written up to any byte.
+// The disk has everything that was written up to any byte.
 func TestCrashAtEveryByte(t *testing.T) {
 	disk := crashfs.New()
 	m := newModel(t, disk, calls)
@@ -114,7 +114,7 @@ func TestCrashAtEveryByte(t *testing.T) {
 	}
 }
 
-// Every operation fails once, in several ways, and then there is a crash.
+// Every operation fails once, in several ways, followed by a crash.
 func TestFailureOfEveryOperation(t *testing.T) {
 	for _, how := range []through{calls, memory, both} {
 		failEveryOperation(t, how)
@@ -143,7 +143,7 @@ func failEveryOperation(t *testing.T, how through) {
 	}
 }
 
-// Anything happens, in any order.
+// Random events in random order.
 func TestCrashModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t, crashfs.New(), rapid.SampledFrom([]through{calls, memory, both}).Draw(t, "through"))
@@ -159,7 +159,7 @@ func TestCrashModel(t *testing.T) {
 			"fail an operation": func(t *rapid.T) {
 				m.fsys.ShortWrite(rapid.IntRange(1, 6).Draw(t, "operation"), rapid.IntRange(0, 5000).Draw(t, "written"), errDisk)
 			},
-			"make room":  func(*rapid.T) { m.makeRoom() },
+			"make room":  func(*rapid.T) { m.prepareSpace() },
 			"fail syncs": func(t *rapid.T) { m.fsys.FailSyncs(errDisk) },
 			"mend syncs": func(t *rapid.T) { m.fsys.FailSyncs(nil) },
 			"fill the disk": func(t *rapid.T) {
@@ -177,7 +177,7 @@ func TestCrashModel(t *testing.T) {
 			"crash": func(t *rapid.T) { m = m.crash(drawCrash(t, m.fsys)) },
 		})
 		m = m.crash(drawCrash(t, m.fsys))
-		for range 3 { // and all is well from there on
+		for range 3 { // the journal works from there on
 			require.NoError(t, m.append(2000))
 			require.NoError(t, m.sync(uint64(len(m.payloads))))
 		}
@@ -185,8 +185,8 @@ func TestCrashModel(t *testing.T) {
 	})
 }
 
-// drawCrash returns a crash, whether it kills the process only, and how much the
-// index knows afterwards.
+// drawCrash returns a crash, whether it only kills the process, and the last commit
+// in the index afterwards.
 func drawCrash(t *rapid.T, fsys *crashfs.FS) (crashfs.Crash, bool, uint64) {
 	known := rapid.Uint64Range(0, 50).Draw(t, "known")
 	switch rapid.IntRange(0, 3).Draw(t, "kind of crash") {
@@ -203,8 +203,8 @@ func drawCrash(t *rapid.T, fsys *crashfs.FS) (crashfs.Crash, bool, uint64) {
 	}
 }
 
-// A process that dies leaves the room that was reserved behind its last commit.
-func TestReservedRoomIsCutOff(t *testing.T) {
+// A process that dies leaves reserved space after its last commit.
+func TestReservedSpaceIsCutOff(t *testing.T) {
 	fsys := crashfs.New()
 	o := options(fsys)
 	var said []string
@@ -229,11 +229,11 @@ func TestReservedRoomIsCutOff(t *testing.T) {
 	}
 	info, err = killed.Stat(name)
 	require.NoError(t, err)
-	require.Less(t, info.Size, end+minFrame+10, "nothing but a mark behind it")
+	require.Less(t, info.Size, end+minFrame+10, "nothing but a mark after it")
 	require.Empty(t, said)
 }
 
-// A segment is sealed without the room that was reserved, whatever becomes of it.
+// A sealed segment has no reserved space, whatever happens.
 func TestSealedSegmentsEndWithTheirFrames(t *testing.T) {
 	fsys := crashfs.New()
 	j := open(t, options(fsys))
@@ -257,16 +257,16 @@ func TestSealedSegmentsEndWithTheirFrames(t *testing.T) {
 	}
 }
 
-// After a sync there is room for as much as was written before it, and none of what
-// was written is lost to that.
-func TestRoomForTheNextBurst(t *testing.T) {
+// After a sync, as much space is prepared as was written before it, and no written
+// data is lost.
+func TestSpaceForTheNextBurst(t *testing.T) {
 	for name, fsys := range map[string]vfs.FS{"memory": crashfs.New(), "disk": vfs.OS()} {
 		t.Run(name, func(t *testing.T) {
 			o := options(fsys)
 			o.SegmentSize = 1 << 20
 			j, err := Open(filepath.Join(t.TempDir(), "journal"), o)
 			require.NoError(t, err)
-			j.makeRoom(false) // before anything was written
+			j.prepareSpace(false) // before the first write
 			var frames []Frame
 			for burst := range 12 {
 				start := j.End().Offset
@@ -275,7 +275,7 @@ func TestRoomForTheNextBurst(t *testing.T) {
 					require.NoError(t, err)
 					frames = append(frames, f)
 				}
-				j.makeRoom(false)
+				j.prepareSpace(false)
 				if w := &j.tail.mapped; w.window != nil {
 					end := j.End().Offset
 					require.GreaterOrEqual(t, w.end, min(2*end-start, o.SegmentSize))
@@ -283,7 +283,7 @@ func TestRoomForTheNextBurst(t *testing.T) {
 			}
 			require.NotNil(t, j.tail.mapped.window)
 			require.NoError(t, j.Close())
-			j.makeRoom(false) // too late
+			j.prepareSpace(false) // too late
 			o.ReadOnly = true
 			j, err = Open(j.dir, o)
 			require.NoError(t, err)
@@ -298,7 +298,7 @@ func TestRoomForTheNextBurst(t *testing.T) {
 	}
 }
 
-// Where there is no room for a window there may be some for a frame.
+// If there is no space for a window, there may be some for a frame.
 func TestFullDiskWithoutWindow(t *testing.T) {
 	fsys := crashfs.New()
 	j := open(t, options(fsys))

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// closedJournal makes a journal of several segments, closed, reopened and closed
-// again, so that there are marks inside and at the end.
+// closedJournal creates a journal of several segments that was closed, reopened
+// and closed again, so that it has marks inside and at the end.
 func closedJournal(t *testing.T) (fsys *crashfs.FS, want [][]byte, ends []Position) {
 	t.Helper()
 	fsys = crashfs.New()
@@ -43,7 +43,7 @@ func copyOf(t *testing.T, fsys *crashfs.FS) *crashfs.FS {
 	return to
 }
 
-// hints are what an index might know of the journal.
+// hints are possible durable positions from an index.
 func hints(ends []Position) map[string]Options {
 	last := len(ends) - 1
 	at := func(i int) Options { return Options{Durable: uint64(i + 1), DurableEnd: ends[i]} }
@@ -81,15 +81,15 @@ func TestEveryFlippedByteIsFound(t *testing.T) {
 	}
 }
 
-// requireFound checks that the byte flipped at offset i is reported, and that
-// nothing wrong is read. The last mark carries nothing and may be cut.
+// requireFound requires the flipped byte at offset i to be reported, and nothing
+// wrong to be read. The last mark carries no data and may be cut.
 func requireFound(t *testing.T, fsys *crashfs.FS, hint Options, file string, i int, want [][]byte, lastMark bool) {
 	o := options(fsys)
 	o.Durable, o.DurableEnd, o.ReadOnly = hint.Durable, hint.DurableEnd, true
 	before := fsys.Ops()
 	for _, o.ReadOnly = range []bool{true, false} {
 		j, err := Open(dir, o)
-		newer := errors.Is(err, backend.ErrNewerFormat) // which the byte now says
+		newer := errors.Is(err, backend.ErrNewerFormat) // the damaged byte is in the version
 		if newer {
 			require.True(t, i >= 8 && i < 12, "byte %d of %s", i, file)
 			continue
@@ -98,7 +98,7 @@ func requireFound(t *testing.T, fsys *crashfs.FS, hint Options, file string, i i
 			require.False(t, lastMark, "byte %d of %s", i, file)
 			require.Equal(t, file, corruption(t, err).File, "byte %d", i)
 			require.LessOrEqual(t, corruption(t, err).Offset, int64(i))
-			require.Equal(t, before, fsys.Ops(), "a damaged journal is not written to")
+			require.Equal(t, before, fsys.Ops(), "a damaged journal is not written")
 			continue
 		}
 		got, readErr := stored(j)
@@ -108,7 +108,7 @@ func requireFound(t *testing.T, fsys *crashfs.FS, hint Options, file string, i i
 			require.NoError(t, found)
 			require.Len(t, got, len(want))
 		} else {
-			require.Error(t, found, "byte %d of %s went unnoticed", i, file)
+			require.Error(t, found, "byte %d of %s was not reported", i, file)
 			corrupt := corruption(t, found)
 			require.Equal(t, file, corrupt.File)
 			require.LessOrEqual(t, corrupt.Offset, int64(i))
@@ -132,7 +132,7 @@ func TestEveryShorterJournalIsFound(t *testing.T) {
 		require.NoError(t, damaged.WriteFile(files[1], readFile(t, fsys, files[1])[:size]))
 		before := damaged.Ops()
 		o.FS = damaged
-		for range 2 { // and it is not forgotten by the next attempt
+		for range 2 { // the second attempt fails too
 			_, err := Open(dir, o)
 			require.Contains(t, files, corruption(t, err).File)
 			require.ErrorContains(t, err, "commit 10 was durable")
@@ -149,7 +149,7 @@ func TestEveryShorterJournalIsFound(t *testing.T) {
 		corruption(t, err)
 		require.ErrorContains(t, err, "commit 10 was durable")
 	}
-	for i := range ends[:3] { // a sealed segment that ends where a frame does
+	for i := range ends[:3] { // a sealed segment that ends with a frame
 		damaged := copyOf(t, fsys)
 		require.Equal(t, uint32(1), ends[i].Segment)
 		require.NoError(t, damaged.WriteFile(files[0], readFile(t, fsys, files[0])[:ends[i].Offset]))
@@ -212,7 +212,7 @@ func TestMissingAndForeignSegments(t *testing.T) {
 	})
 }
 
-// requireDamaged checks that a journal opens for reading only, up to the damage.
+// requireDamaged requires a journal to open only for reading, up to the damage.
 func requireDamaged(t *testing.T, fsys *crashfs.FS, file string, want [][]byte) {
 	t.Helper()
 	ops := fsys.Ops()
@@ -263,7 +263,7 @@ func TestFileThatShrinksWhileOpen(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A frame that is whole, but not the next, is never taken for it.
+// A valid frame of another commit is never accepted as the next one.
 func TestFrameOfAnotherCommit(t *testing.T) {
 	tests := map[string]struct {
 		number, durable uint64

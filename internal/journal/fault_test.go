@@ -33,7 +33,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 			require.Len(t, readFile(t, fsys, segments(fsys)[0]), int(end.Offset))
 			require.Zero(t, fsys.UnsyncedOps(), "not even for a disk that lags behind")
 			requireStored(t, j, want)
-			// The failed commit must not stand in for the one that follows.
+			// The failed commit must not appear in the place of the next one.
 			want = append(want, payload(4, 300))
 			appendAll(t, j, want[2])
 			j = open(t, options(fsys.Crash(crashfs.KeepNone())))
@@ -58,9 +58,9 @@ func TestFailedFirstWriteOfASegment(t *testing.T) {
 	requireStored(t, j, want)
 }
 
-// The bytes of a failed write may be impossible to take back at once. Nothing
-// may be appended before they are, wherever it would go.
-func TestFailedWriteThatCannotBeTakenBack(t *testing.T) {
+// A failed write may be impossible to undo at once. Until it is undone nothing
+// may be appended, in any segment.
+func TestFailedWriteThatCannotBeUndone(t *testing.T) {
 	for _, next := range []int{10, 4000} { // into the same segment, and into a new one
 		for written := range 60 {
 			fsys := crashfs.New()
@@ -75,7 +75,7 @@ func TestFailedWriteThatCannotBeTakenBack(t *testing.T) {
 
 			fsys.FailOp(1, errDisk)
 			_, err = j.Append(payload(4, next), nil, false)
-			require.ErrorIs(t, err, errDisk, "while it is there")
+			require.ErrorIs(t, err, errDisk, "until it is undone")
 			want = append(want, payload(5, next))
 			appendAll(t, j, want[2])
 			requireStored(t, j, want)
@@ -87,7 +87,7 @@ func TestFailedWriteThatCannotBeTakenBack(t *testing.T) {
 	}
 }
 
-func TestCloseTakesBackAFailedWrite(t *testing.T) {
+func TestCloseUndoesAFailedWrite(t *testing.T) {
 	fsys := crashfs.New()
 	want := payloads(10)
 	j := open(t, options(fsys))
@@ -118,7 +118,7 @@ func TestDiskFull(t *testing.T) {
 			requireStored(t, j, want[:2])
 		}
 		require.NoError(t, j.Sync(2), "the others are not harmed")
-		if room%50 == 0 { // closing and opening take no room worth mentioning
+		if room%50 == 0 { // closing and opening need hardly any space
 			require.NoError(t, j.Close())
 			j = open(t, options(fsys))
 			requireStored(t, j, want[:2])
@@ -145,16 +145,16 @@ func TestFailedSync(t *testing.T) {
 	require.ErrorIs(t, err, backend.ErrReadOnly)
 	fsys.FailSyncs(nil)
 
-	// A second attempt would succeed and mean nothing.
+	// A second attempt would succeed without proving anything.
 	require.ErrorIs(t, j.Sync(3), errDisk)
 	require.NoError(t, j.Sync(1))
 	require.Equal(t, uint64(1), j.Durable())
 	_, err = j.Append([]byte("x"), nil, false)
 	require.ErrorIs(t, err, backend.ErrReadOnly)
 	requireStored(t, j, want)
-	require.ErrorIs(t, j.Close(), errDisk, "commits were taken that may be lost")
+	require.ErrorIs(t, j.Close(), errDisk, "acknowledged commits may be lost")
 
-	// The next to open finds the commits and makes them durable after all.
+	// The next Open finds the commits and makes them durable.
 	j = open(t, options(fsys))
 	requireStored(t, j, want)
 	want = append(want, payload(4, 10))
@@ -180,8 +180,8 @@ func TestFailedSyncOfRoll(t *testing.T) {
 	requireStored(t, j, want)
 }
 
-// Every operation of making the first segment, and of making another, fails in
-// turn. The next attempt must succeed and lose nothing.
+// Each operation of creating a first or another segment fails once. The next
+// attempt must succeed and lose nothing.
 func TestFailedCreate(t *testing.T) {
 	t.Run("first", func(t *testing.T) {
 		disk := crashfs.New()
@@ -212,7 +212,7 @@ func TestFailedCreate(t *testing.T) {
 				}
 				_, err := j.Append(want[1], nil, false)
 				require.ErrorIs(t, err, errDisk)
-				if op%2 == 0 { // the old segment still takes what fits
+				if op%2 == 0 { // the old segment accepts what fits
 					small := [][]byte{want[0], want[2]}
 					appendAll(t, j, want[2])
 					killed := open(t, options(fsys.Crash(crashfs.KeepAll())))
@@ -228,10 +228,10 @@ func TestFailedCreate(t *testing.T) {
 	})
 }
 
-// Closing tells when it could not make everything durable; the mark is a favour.
+// Close reports an error if not everything is durable; the mark is optional.
 func TestFailedClose(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ops  []int // Sync, then WriteAt of the mark, then Truncate to take that back
+		ops  []int // Sync, then WriteAt of the mark, then Truncate to undo that
 		fail bool
 	}{
 		"sync":     {ops: []int{1}, fail: true},

@@ -17,48 +17,51 @@ import (
 //
 // Varints are as short as they can be. A mark has no trailer.
 //
-// A mark adds no commit. It repeats the number of the last one, to say that the
-// commits before it are durable when no later commit says so.
+// A mark adds no commit. It repeats the number of the last one, as evidence that
+// the commits before it are durable when no later commit proves it.
 const (
 	frameHeader = 8
-	// frameOverhead is the most that a frame adds to its payload.
-	frameOverhead = frameHeader + 2*binary.MaxVarintLen64 + mostTrailer + 1
-	// minFrame is the least that a frame takes.
+	// frameOverhead is the largest difference between the sizes of a frame and its
+	// payload.
+	frameOverhead = frameHeader + 2*binary.MaxVarintLen64 + maxTrailer + 1
+	// minFrame is the smallest size of a frame.
 	minFrame = frameHeader + 2
 	// maxNumber is the largest number of a commit.
 	maxNumber = 1<<63 - 1
-	// MaxPayload is the most that a frame can carry.
+	// MaxPayload is the largest payload of a frame.
 	MaxPayload = 1 << 30
 )
 
-// Frame is a frame as read.
+// Frame is a decoded frame.
 type Frame struct {
 	Position Position
 	// End is the offset after the frame.
 	End int64
 	// Number is the number of its commit.
 	Number uint64
-	// Durable is the last commit that was known to be durable when it was written.
+	// Durable is the last commit that was known to be durable when the frame was
+	// written.
 	Durable uint64
-	// Mark is set for a frame that carries no commit.
+	// Mark is set for a frame without a commit.
 	Mark bool
-	// Packed is set for one that was read from a pack, which does not keep Once.
+	// Packed is set for a frame from a pack, which does not store Once.
 	Packed bool
-	// ID is the id that commits have from this one on, 0 if the frame does not say.
+	// ID is the id of the commits from this one on, or 0 if the frame does not
+	// state it.
 	ID uint64
-	// Once says which request of a session the commit is, nil for none.
+	// Once is the commit's request in a session, or nil.
 	Once *Once
 	// Payload is the commit's binary form. It must not be changed.
 	Payload []byte
-	// PayloadOffset is where in its segment the payload starts.
+	// PayloadOffset is the offset of the payload in the segment.
 	PayloadOffset int64
-	// Offsets are where the records started in the payload when it was written
-	// first, if that is not where they start now. It must not be changed.
+	// Offsets are the original offsets of the records in the payload, if they
+	// differ from the current ones. They must not be changed.
 	Offsets []int
 }
 
-// appendFrame writes a frame to dst and returns it with the payload's place. An empty trailer
-// is none.
+// appendFrame appends a frame to dst and returns the offset of the payload in it.
+// An empty trailer is left out.
 func appendFrame(dst []byte, saltCRC uint32, number, durable uint64, mark bool, payload, trailer []byte) (frame []byte, payloadAt int) {
 	start := len(dst)
 	dst = append(dst, make([]byte, frameHeader)...)
@@ -87,8 +90,8 @@ func frameChecksum(saltCRC uint32, frame []byte) uint32 {
 	return crc32.Update(crc32.Update(saltCRC, castagnoli, frame[:4]), castagnoli, frame[frameHeader:])
 }
 
-// frameSize returns how long the frame is that starts with b, which holds at
-// least a frame header, or 0 when no frame starts so.
+// frameSize returns the size of the frame that starts with b, or 0 if b does not
+// start a frame. b has at least the size of a frame header.
 func frameSize(b []byte) int64 {
 	n := int64(binary.LittleEndian.Uint32(b))
 	if n < 2 || n > MaxPayload+frameOverhead {
@@ -97,8 +100,8 @@ func frameSize(b []byte) int64 {
 	return frameHeader + n
 }
 
-// decodeFrame reads the frame that b consists of. ok is false when its checksum
-// does not match or it is not a frame.
+// decodeFrame decodes b as a frame. ok is false if its checksum is wrong or it is
+// malformed.
 func decodeFrame(b []byte, saltCRC uint32) (f Frame, ok bool) {
 	if len(b) < minFrame || frameSize(b) != int64(len(b)) || frameChecksum(saltCRC, b) != binary.LittleEndian.Uint32(b[4:]) {
 		return Frame{}, false
@@ -106,7 +109,7 @@ func decodeFrame(b []byte, saltCRC uint32) (f Frame, ok bool) {
 	return decodeBody(b)
 }
 
-// decodeBody reads the frame that b consists of without a look at its checksum.
+// decodeBody is decodeFrame without the checksum.
 func decodeBody(b []byte) (f Frame, ok bool) {
 	tagged, n := shortUvarint(b[frameHeader:])
 	if n == 0 {
@@ -133,8 +136,8 @@ func decodeBody(b []byte) (f Frame, ok bool) {
 	return f, true
 }
 
-// shortUvarint reads a varint that is as short as it can be. n is 0 when b does
-// not start with one.
+// shortUvarint decodes a varint of minimal length. n is 0 if b does not start with
+// one.
 func shortUvarint(b []byte) (v uint64, n int) {
 	v, n = binary.Uvarint(b)
 	if n <= 0 || n > 1 && b[n-1] == 0 {

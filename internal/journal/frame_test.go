@@ -54,7 +54,7 @@ func TestFrameRefuses(t *testing.T) {
 		return b
 	}
 	_, ok := decodeFrame(seal(2, 2), salt)
-	require.True(t, ok, "what the others are variants of")
+	require.True(t, ok, "the others are variants of it")
 	lengthOff := seal(2, 2, 'x')
 	binary.LittleEndian.PutUint32(lengthOff, 2)
 	binary.LittleEndian.PutUint32(lengthOff[4:], frameChecksum(salt, lengthOff))
@@ -90,7 +90,8 @@ func TestFrameRefuses(t *testing.T) {
 	}
 }
 
-// A frame that claims more than it has does not decode, or holds no more than its bytes.
+// A frame that claims more data than it has is refused, or decodes to no more than its
+// bytes.
 func TestInflatedFrame(t *testing.T) {
 	const salt = 7
 	whole, _ := appendFrame(nil, salt, 1000, 990, false, payload(1, 200), nil)
@@ -165,7 +166,7 @@ func TestHeaderRefuses(t *testing.T) {
 func TestHeaderOfNewerFormat(t *testing.T) {
 	b := goldenHeader().encode()
 	b[8] = 9
-	clear(b[12:]) // whatever the future lays out there
+	clear(b[12:]) // a future layout
 	_, err := decodeHeader(b)
 	require.ErrorIs(t, err, backend.ErrNewerFormat)
 	require.ErrorContains(t, err, "journal format 9")
@@ -214,7 +215,7 @@ func FuzzDecodeFrame(f *testing.F) {
 		if len(b) < frameHeader {
 			return
 		}
-		// What lies behind a right length and checksum.
+		// The code after the checks of length and checksum.
 		b = bytes.Clone(b)
 		binary.LittleEndian.PutUint32(b, uint32(len(b)-frameHeader))
 		binary.LittleEndian.PutUint32(b[4:], frameChecksum(salt, b))

@@ -13,7 +13,7 @@ import (
 )
 
 // requireGolden compares bytes on disk with those frozen in testdata. With
-// LINEAGE_UPDATE_GOLDEN=1 it writes them there, which breaks every store there is.
+// LINEAGE_UPDATE_GOLDEN=1 it writes testdata, which breaks every existing store.
 func requireGolden(t *testing.T, name string, b []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".golden")

@@ -1,8 +1,8 @@
-// Package journal keeps commits in order in a directory of append-only segments.
-// It is the truth of an embedded store: everything else can be made from it.
+// Package journal stores commits in order in a directory of append-only segments. It is
+// the source of truth of an embedded store: everything else can be rebuilt from it.
 //
-// A commit is one frame, written with one write. A frame is whole or it is not
-// there. Frames are made durable by one sync for all that wait; see [Journal.Sync].
+// A commit is one frame, written with one write. A frame is complete or does not exist.
+// One sync makes the frames of all waiting commits durable; see [Journal.Sync].
 package journal
 
 import (
@@ -27,26 +27,26 @@ type Position struct {
 
 // Options configure a journal. The zero value of each field is a default.
 type Options struct {
-	// FS is the file system; the operating system's when nil.
+	// FS is the file system; the operating system's if nil.
 	FS vfs.FS
-	// SegmentSize is the size at which a segment is sealed and the next begun.
+	// SegmentSize is the size at which a segment is sealed and the next one is created.
 	// Default 64 MiB, at most 4 GiB.
 	SegmentSize int64
-	// SyncInterval is how long a commit may stay unsynced that nobody waits for.
-	// Default 100 ms.
+	// SyncInterval is how long a commit may stay unsynced if nobody waits for it. Default
+	// 100 ms.
 	SyncInterval time.Duration
-	// Durable is the last commit that is known, from elsewhere, to have been
-	// durable, and DurableEnd where its frame ends. Damage up to there is
-	// corruption, never a torn write. Scanning the last segment starts there.
+	// Durable is the last commit known from elsewhere to be durable, and DurableEnd the
+	// end of its frame. Damage before it is corruption, never a torn write. The scan of
+	// the last segment starts there.
 	Durable    uint64
 	DurableEnd Position
-	// CacheBytes is how much of what packs hold is kept decoded. Default 32 MiB.
+	// CacheBytes is the size of the cache of decoded pack data. Default 32 MiB.
 	CacheBytes int64
 	// ReadOnly opens the journal without writing, even if it is damaged.
 	ReadOnly bool
-	// MustExist refuses to make a journal where there is none.
+	// MustExist refuses to create a journal.
 	MustExist bool
-	// Logger reports what recovery did and what failed in the background; nil discards it.
+	// Logger reports recovery and failures in the background; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -76,30 +76,30 @@ type Journal struct {
 	dir    string
 	opt    Options
 	store  [16]byte
-	id     uint64 // of the commits that are written
-	damage error  // set when opened read-only in spite of damage
-	marked uint64 // the last commit that a mark called durable when opened
+	id     uint64 // of new commits
+	damage error  // set when opened read-only despite damage
+	marked uint64 // the last commit proved durable by a mark when opened
 
-	// segments has every file in order; current is the same as a view. The lock
-	// also guards the files of segments. Appending is serialised by tail.
+	// segments has all files in order; current is the same list as a view. The lock also
+	// guards the files of segments. tail serializes appends.
 	segmentsMu sync.RWMutex
 	segments   []*segment
 	current    atomic.Pointer[View]
-	letGo      []*View    // replaced, and to be released
-	doomed     []*segment // rewritten, and read by views that were taken before
-	filesGone  bool       // closed: no file is opened any more
+	replaced   []*View    // replaced views to release
+	doomed     []*segment // rewritten, but used by older views
+	filesGone  bool       // closed: no file may be opened
 
-	rewriting sync.Mutex // held by a rewrite
+	rewriting sync.Mutex // held during a rewrite
 	cache     *pack.Cache
 
 	tail struct {
 		sync.Mutex
 		last uint64 // number of the last commit
 		buf  []byte
-		// trailer is the memory of the trailer that is being written.
-		trailer [mostTrailer]byte
-		stated  bool // the last segment says which id its commits have from here on
-		torn    bool // bytes of a failed write may lie behind the end
+		// trailer is the memory of the current trailer.
+		trailer [maxTrailer]byte
+		stated  bool // the last segment states the id of its next commits
+		torn    bool // bytes of a failed write may follow the end
 		mapped  tailWindow
 		closed  bool
 	}
@@ -107,14 +107,13 @@ type Journal struct {
 	sync syncState
 }
 
-// StoreID returns the random id that the journal's segments carry.
+// StoreID returns the random store id in the journal's segments.
 func (j *Journal) StoreID() [16]byte { return j.store }
 
-// Damage returns what is wrong with a journal that was opened read-only all the
-// same, or nil.
+// Damage returns the damage of a journal that was opened read-only despite it, or nil.
 func (j *Journal) Damage() error { return j.damage }
 
-// Last returns the number of the last commit, 0 when there is none.
+// Last returns the number of the last commit, or 0.
 func (j *Journal) Last() uint64 {
 	j.tail.Lock()
 	defer j.tail.Unlock()
@@ -127,7 +126,7 @@ func (j *Journal) End() Position {
 	return Position{Segment: s.segment, Offset: s.end.Load()}
 }
 
-// Size returns how many bytes the files take.
+// Size returns the total size of the files.
 func (j *Journal) Size() int64 {
 	j.segmentsMu.RLock()
 	defer j.segmentsMu.RUnlock()
@@ -143,13 +142,11 @@ func (j *Journal) lastSegment() *segment {
 	return segments[len(segments)-1]
 }
 
-// ID returns the id of the commits that are written. It is random, and another each time a
-// journal is opened: so commits that were lost, and those that took their numbers, have
-// different ids.
+// ID returns the id of new commits. A random id is chosen each time the journal is opened,
+// so that lost commits and later ones with the same numbers have different ids.
 func (j *Journal) ID() uint64 { return j.id }
 
-// SetID sets the id of the commits that are written from now on. It is for a journal whose
-// commits get their ids elsewhere.
+// SetID sets the id of new commits, for a journal whose commit ids come from elsewhere.
 func (j *Journal) SetID(id uint64) {
 	j.tail.Lock()
 	defer j.tail.Unlock()
@@ -158,10 +155,10 @@ func (j *Journal) SetID(id uint64) {
 	}
 }
 
-// Append writes the payload as the frame of the next commit and returns its
-// frame without the payload. once, when not nil, is what it says of its session. When it fails the journal is as it was before; while
-// that cannot be seen to, it takes no commits. Append does not make anything
-// durable; normal asks for a sync to follow within the interval.
+// Append writes the payload as the next commit, and returns its frame without the payload.
+// once, if not nil, is the commit's request. After an error the journal is unchanged;
+// until that is ensured, it accepts no commits. Append makes nothing durable; normal
+// requests a sync within the interval.
 func (j *Journal) Append(payload []byte, once *OnceWrite, normal bool) (Frame, error) {
 	j.tail.Lock()
 	defer j.tail.Unlock()
@@ -196,7 +193,7 @@ func (j *Journal) Append(payload []byte, once *OnceWrite, normal bool) (Frame, e
 	return f, nil
 }
 
-// CheckSize returns ErrTooLarge for a payload that no frame can carry.
+// CheckSize returns ErrTooLarge for a payload larger than MaxPayload.
 func CheckSize(payload int) error {
 	if payload > MaxPayload {
 		return fmt.Errorf("commit of %d bytes, at most %d: %w", payload, MaxPayload, backend.ErrTooLarge)
@@ -214,23 +211,23 @@ func (j *Journal) writable() error {
 	return j.sync.failure()
 }
 
-// write puts one frame at the end of the segment, through memory if it may.
+// write appends a frame to the segment, with mapped through the window if possible.
 func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte, once *OnceWrite, mapped bool) (Frame, error) {
 	var payloadAt int
 	trailer := j.tail.trailer[:0]
-	said := once.as(number, s.first)
+	request := once.as(number, s.first)
 	if !mark {
 		id := j.id
 		if j.tail.stated {
 			id = 0
 		}
-		trailer = appendTrailer(trailer, id, said)
+		trailer = appendTrailer(trailer, id, request)
 	}
 	j.tail.buf, payloadAt = appendFrame(j.tail.buf[:0], s.crc, number, min(j.sync.durableNumber(), number), mark, payload, trailer)
 	at, size := s.end.Load(), int64(len(j.tail.buf))
 	err := j.put(s, j.tail.buf, at, mapped)
 	if cap(j.tail.buf) > 1<<20 {
-		j.tail.buf = nil // do not hold on to the largest commit ever
+		j.tail.buf = nil // do not retain the memory of a huge commit
 	}
 	if err != nil {
 		err = fmt.Errorf("write to %s: %w", s.name, err)
@@ -242,7 +239,7 @@ func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte, on
 		End:           at + size,
 		Number:        number,
 		ID:            j.id,
-		Once:          said,
+		Once:          request,
 		Mark:          mark,
 		PayloadOffset: at + int64(payloadAt),
 	}
@@ -250,9 +247,9 @@ func (j *Journal) write(s *segment, number uint64, mark bool, payload []byte, on
 	return f, nil
 }
 
-// clear takes back what a failed write left behind the end of the segment. That
-// is synced, or else power loss could bring it back in place of a later frame.
-// While it fails nothing is appended.
+// clear removes the bytes of a failed write after the end of the segment, and syncs:
+// otherwise they could reappear after power loss in the place of a later frame. Until it
+// succeeds, nothing is appended.
 func (j *Journal) clear(s *segment) error {
 	if err := j.tail.mapped.close(); err != nil {
 		return err
@@ -267,8 +264,8 @@ func (j *Journal) clear(s *segment) error {
 	return nil
 }
 
-// Close makes everything durable, says so in the journal, and lets go of the
-// files. It fails when a commit may not be durable. It is safe to repeat.
+// Close makes everything durable, writes a mark, and closes the files. It returns an error
+// if a commit may not be durable. It may be called twice.
 func (j *Journal) Close() error {
 	j.tail.Lock()
 	defer j.tail.Unlock()
@@ -292,11 +289,11 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// finish leaves every commit durable, and a mark behind the last that says so.
+// finish makes every commit durable and writes a mark after the last one.
 func (j *Journal) finish() error {
 	s := j.lastSegment()
 	if _, err := j.trim(s); err != nil {
-		j.opt.Logger.Warn("reserved room stays until the store is opened", "file", s.name, "err", err)
+		j.opt.Logger.Warn("reserved space is not cut off before the store is opened again", "file", s.name, "err", err)
 	}
 	if err := j.Sync(j.tail.last); err != nil {
 		return err
@@ -309,7 +306,7 @@ func (j *Journal) finish() error {
 	if j.sync.failure() != nil || j.marked == j.tail.last {
 		return nil
 	}
-	// Losing the mark loses nothing but a proof, so it is not synced, and may fail.
+	// The mark is only evidence, so it is not synced and may fail.
 	if _, err := j.write(s, j.tail.last, true, nil, nil, false); err != nil {
 		j.opt.Logger.Warn("final mark is not written", "file", s.name, "err", err)
 	}

@@ -97,7 +97,7 @@ func TestSegmentsRollAtTheirSize(t *testing.T) {
 	frames := appendAll(t, j, want...)
 	for i, f := range frames[1:] {
 		if f.Position.Segment == frames[i].Position.Segment {
-			require.Equal(t, frames[i].End, f.Position.Offset, "frames lie end to end")
+			require.Equal(t, frames[i].End, f.Position.Offset, "frames are contiguous")
 			continue
 		}
 		require.Equal(t, frames[i].Position.Segment+1, f.Position.Segment)
@@ -195,7 +195,7 @@ func TestReadAheadEqualsSingleReads(t *testing.T) {
 	o := options(crashfs.New())
 	o.SegmentSize = 3 << 20
 	j := open(t, o)
-	sizes := []int{0, 1, firstRead - 1, firstRead, firstRead + 1, mostRead, mostRead + 1, 3 * mostRead}
+	sizes := []int{0, 1, firstRead - 1, firstRead, firstRead + 1, maxRead, maxRead + 1, 3 * maxRead}
 	for i := range 300 {
 		sizes = append(sizes, (i*7919)%20_000)
 	}
@@ -210,7 +210,7 @@ func TestReadAheadEqualsSingleReads(t *testing.T) {
 		require.Equal(t, single.End, got.End)
 		require.True(t, bytes.Equal(single.Payload, got.Payload))
 	}
-	for i := range frames { // and in an order that defeats it
+	for i := range frames { // and in an order that defeats read-ahead
 		f := frames[(i*53)%len(frames)]
 		got, err := ahead.Frame(f.Position)
 		require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestReaderSharesNoMemoryThatChanges(t *testing.T) {
 	}
 	for i, f := range kept {
 		require.True(t, bytes.Equal(want[i], f.Payload))
-		_ = append(f.Payload, 0xff) // has no room to reach what follows
+		_ = append(f.Payload, 0xff) // must not reach the following bytes
 	}
 	for i, f := range kept {
 		require.True(t, bytes.Equal(want[i], f.Payload))
@@ -250,7 +250,7 @@ func TestReaderAtWrongPositions(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrNotFound)
 	}
 	_, err := r.Frame(f.Position)
-	require.NoError(t, err, "a failure does not spoil the reader")
+	require.NoError(t, err, "the reader works after a failure")
 }
 
 func TestOlderFormatIsRefusedByName(t *testing.T) {
@@ -309,7 +309,7 @@ func TestClosedJournal(t *testing.T) {
 		}
 		r := j.NewReader()
 		require.NoError(t, j.Close())
-		require.NoError(t, j.Close(), "safe to repeat")
+		require.NoError(t, j.Close(), "may be called twice")
 		_, err := j.Append([]byte("x"), nil, true)
 		require.ErrorIs(t, err, backend.ErrClosed)
 		_, err = r.Frame(frames[0].Position)

@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// loadSegments reads the headers. A last segment without frames, as a crash or a
-// full disk leaves it while it is being made, is set apart.
+// loadSegments reads the headers. It returns separately a last segment without
+// frames, which remains if a crash or a full disk interrupts its creation.
 func (j *Journal) loadSegments() (empty *segment, err error) {
 	names, err := j.opt.FS.List(j.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,8 +58,8 @@ func (j *Journal) loadSegments() (empty *segment, err error) {
 	return nil, nil
 }
 
-// loadPacks opens the packs that count. Those in the making, and the files whose
-// place a pack has taken, are what a crash left: they are removed.
+// loadPacks opens the current packs. It removes unfinished packs and the files
+// that a pack replaces, which a crash left.
 func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 	type candidate struct {
 		name        string
@@ -75,7 +75,7 @@ func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 			candidates = append(candidates, candidate{name, first, last, generation})
 		}
 	}
-	// A pack covers what it was made from, so the widest and newest counts.
+	// A pack contains its sources, so the widest and newest one counts.
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last), cmp.Compare(b.generation, a.generation))
 	})
@@ -89,7 +89,7 @@ func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 		if n := len(packs); n > 0 && c.first <= packs[n-1].last {
 			if c.last > packs[n-1].last {
 				closeAll()
-				return nil, &backend.CorruptError{File: filepath.Join(j.dir, c.name), What: "stands for segments that " + packs[n-1].name + " stands for too"}
+				return nil, &backend.CorruptError{File: filepath.Join(j.dir, c.name), What: "overlaps with " + packs[n-1].name}
 			}
 			gone = append(gone, c.name)
 			continue
@@ -100,7 +100,7 @@ func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 			err = &backend.CorruptError{File: s.name, What: fmt.Sprintf("holds segments %d to %d", s.segment, s.last)}
 		}
 		if errors.Is(err, backend.ErrCorrupt) && j.opt.ReadOnly {
-			j.damage = err // what lies before it can be read
+			j.damage = err // everything before it can be read
 			break
 		}
 		if err != nil {
@@ -121,31 +121,31 @@ func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 	return packs, nil
 }
 
-// clearAway removes files that nothing needs.
+// clearAway removes unneeded files.
 func (j *Journal) clearAway(names []string) error {
 	if j.opt.ReadOnly || len(names) == 0 {
 		return nil
 	}
-	// What replaced them has to be there for good.
+	// Their replacements must be durable first.
 	if err := j.opt.FS.SyncDir(j.dir); err != nil {
 		return fmt.Errorf("open journal: %w", err)
 	}
 	for _, name := range names {
 		if err := j.opt.FS.Remove(filepath.Join(j.dir, name)); err != nil {
-			return fmt.Errorf("remove what was rewritten: %w", err)
+			return fmt.Errorf("remove a rewritten file: %w", err)
 		}
 		j.opt.Logger.Warn("file left by a rewrite is removed", "file", name)
 	}
 	if err := j.opt.FS.SyncDir(j.dir); err != nil {
-		return fmt.Errorf("remove what was rewritten: %w", err)
+		return fmt.Errorf("remove a rewritten file: %w", err)
 	}
 	return nil
 }
 
 var errNoFrames = errors.New("segment without frames")
 
-// loadHeader reads the header of the i-th segment, which has the one of those
-// before it.
+// loadHeader reads the header of the i-th segment. Those before it have been
+// read.
 func (j *Journal) loadHeader(s *segment, i int) error {
 	if s.pack != nil {
 		return j.place(s, s.header, i)
@@ -158,10 +158,10 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	if size > mostSegment {
+	if size > maxSegment {
 		return s.corrupt(0, fmt.Sprintf("has %d bytes, more than a segment can have", size))
 	}
-	// Behind a pack an empty segment is usual: sealing made it.
+	// After a pack an empty segment is normal: sealing created it.
 	usual := i > 0 && j.segments[i-1].pack != nil && size == headerSize && err == nil
 	if empty := i == len(j.segments)-1 && size <= headerSize; empty && (err != nil || i > 0) && !usual {
 		s.first = h.first
@@ -181,7 +181,7 @@ func (j *Journal) loadHeader(s *segment, i int) error {
 	return nil
 }
 
-// place sees that a file with the given header belongs behind those before it.
+// place checks that a file with the given header follows those before it.
 func (j *Journal) place(s *segment, h header, i int) error {
 	switch {
 	case i == 0 && (h.segment != 1 || h.first != 1):
@@ -192,7 +192,7 @@ func (j *Journal) place(s *segment, h header, i int) error {
 	if i > 0 {
 		before := j.segments[i-1]
 		if h.segment > before.last+1 {
-			return s.corrupt(0, fmt.Sprintf("what comes before it is missing from segment %d on, with the commits up to %d", before.last+1, h.first-1))
+			return s.corrupt(0, fmt.Sprintf("the segments before it are missing from %d on, with the commits up to %d", before.last+1, h.first-1))
 		}
 		if h.segment != before.last+1 || h.first < before.first || before.pack != nil && h.first != before.pack.LastCommit+1 {
 			return s.corrupt(0, fmt.Sprintf("segment %d from commit %d does not follow segment %d from commit %d", h.segment, h.first, before.last, before.first))
@@ -202,7 +202,8 @@ func (j *Journal) place(s *segment, h header, i int) error {
 	return nil
 }
 
-// readHeader returns what there is of a segment's header, and the file's size.
+// readHeader returns the existing bytes of a segment's header, and the file's
+// size.
 func readHeader(fsys vfs.FS, name string) (b []byte, size int64, err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -219,7 +220,7 @@ func readHeader(fsys vfs.FS, name string) (b []byte, size int64, err error) {
 	return b, size, nil
 }
 
-// drop removes a segment without frames, if there is one.
+// drop removes a segment without frames, if any.
 func (j *Journal) drop(empty *segment) error {
 	if empty == nil {
 		return nil

@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 
 const dir = "store/journal"
 
-// never is a sync interval that no test lives to see.
+// never is a sync interval longer than any test.
 const never = 24 * time.Hour
 
-// options has the smallest segments and no syncs but those asked for.
+// options has the smallest segments, and no background syncs.
 func options(fsys vfs.FS) Options {
 	return Options{FS: fsys, SegmentSize: 4 << 10, SyncInterval: never}
 }
@@ -37,7 +37,7 @@ func open(t testing.TB, o Options) *Journal {
 	t.Helper()
 	j, err := Open(dir, o)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = j.Close() }) // a no-op when the test closed it
+	t.Cleanup(func() { _ = j.Close() }) // does nothing if the test closed it
 	return j
 }
 
@@ -55,7 +55,7 @@ func appendAll(t testing.TB, j *Journal, payloads ...[]byte) []Frame {
 	return frames
 }
 
-// payload returns n bytes that differ for every number.
+// payload returns n bytes that differ by number.
 func payload(number, n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(number), byte(number >> 8), byte(number >> 16)}).Read(b)
@@ -70,7 +70,8 @@ func payloads(sizes ...int) [][]byte {
 	return all
 }
 
-// stored returns the payloads of all commits, and what ended the reading early.
+// stored returns the payloads of all commits, and the error that ended the
+// reading.
 func stored(j *Journal) ([][]byte, error) {
 	var all [][]byte
 	for f, err := range j.Frames(Position{}) {
@@ -130,7 +131,7 @@ func corruption(t require.TestingT, err error) *backend.CorruptError {
 	return corrupt
 }
 
-// logged collects what recovery tells.
+// logged collects the messages of recovery.
 type logged []string
 
 func (l *logged) add(message string) { *l = append(*l, message) }

@@ -12,24 +12,24 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// model drives a journal and knows what it must hold.
+// model drives a journal and knows its expected contents.
 type model struct {
 	t    require.TestingT
 	fsys *crashfs.FS
-	// j is nil after an Open that failed.
+	// j is nil after a failed Open.
 	j *Journal
-	// payloads are those of all commits that were appended, and ends where their
-	// frames end.
+	// payloads are those of all appended commits, and ends the ends of their
+	// frames.
 	payloads [][]byte
 	ends     []Position
-	// durable is how many of them no crash may lose.
+	// durable is the number of commits that no crash may lose.
 	durable uint64
-	// maybe are the payloads of appends that failed and were not taken back. One
-	// of them may be found behind all others.
+	// maybe has the payloads of failed appends that were not undone. One of them
+	// may be found after the others.
 	maybe [][]byte
-	// bodies makes every payload another.
+	// bodies makes payloads unique.
 	bodies int
-	// through tells how commits are written.
+	// through is how commits are written.
 	through through
 }
 
@@ -37,9 +37,9 @@ type model struct {
 type through int
 
 const (
-	calls  through = iota // with a call each
-	memory                // through memory, as those that nobody waits for
-	both                  // in turn
+	calls  through = iota // with a system call each
+	memory                // through memory, like commits that nobody waits for
+	both                  // alternating
 )
 
 func newModel(t require.TestingT, fsys *crashfs.FS, how through) *model {
@@ -48,8 +48,8 @@ func newModel(t require.TestingT, fsys *crashfs.FS, how through) *model {
 	return m
 }
 
-// open opens the journal with what an index knows that has seen so many of the
-// durable commits.
+// open opens the journal with the position of an index that has known durable
+// commits.
 func (m *model) open(known uint64) {
 	o := options(m.fsys)
 	if known = min(known, m.durable); known > 0 {
@@ -65,7 +65,7 @@ func (m *model) open(known uint64) {
 	m.j = j
 }
 
-// dead tells whether the power is gone.
+// dead reports whether the power is off.
 func (m *model) dead() bool {
 	_, err := m.fsys.Stat("")
 	return errors.Is(err, crashfs.ErrCrashed)
@@ -93,7 +93,7 @@ func (m *model) append(n int) error {
 	return err
 }
 
-// see takes note of what the journal says is durable.
+// see records what the journal reports as durable.
 func (m *model) see() {
 	durable := m.j.Durable()
 	require.GreaterOrEqual(m.t, durable, m.durable, "durable once, durable for ever")
@@ -102,9 +102,9 @@ func (m *model) see() {
 	m.durable = durable
 }
 
-func (m *model) makeRoom() {
+func (m *model) prepareSpace() {
 	if m.j != nil {
-		m.j.makeRoom(false)
+		m.j.prepareSpace(false)
 		m.see()
 	}
 }
@@ -137,8 +137,8 @@ func (m *model) reopen(known uint64) {
 	}
 }
 
-// check compares what is found with what may be, of which at least so many
-// commits must be there, and takes over what it is.
+// check compares the found commits with the model, requires at least so many,
+// and adopts what was found.
 func (m *model) check(least uint64) {
 	var found [][]byte
 	m.ends = nil
@@ -155,7 +155,7 @@ func (m *model) check(least uint64) {
 	require.GreaterOrEqual(m.t, uint64(len(found)), least, "commits are lost")
 	if len(found) == len(m.payloads)+1 {
 		last := found[len(m.payloads)]
-		require.True(m.t, slices.ContainsFunc(m.maybe, func(b []byte) bool { return bytes.Equal(b, last) }), "a commit that nobody made")
+		require.True(m.t, slices.ContainsFunc(m.maybe, func(b []byte) bool { return bytes.Equal(b, last) }), "a commit that was never written")
 		m.payloads = append(m.payloads[:len(m.payloads):len(m.payloads)], last)
 	}
 	require.LessOrEqual(m.t, len(found), len(m.payloads))
@@ -166,11 +166,10 @@ func (m *model) check(least uint64) {
 	m.durable = uint64(len(found))
 }
 
-// crash returns the model of what comes after one of the crashes that there may
-// have been. m is not changed.
+// crash returns the model after one of the possible crashes. m is not changed.
 func (m *model) crash(c crashfs.Crash, killed bool, known uint64) *model {
 	if m.j != nil {
-		m.j.sync.stop() // its timer would keep what is abandoned in memory
+		m.j.sync.stop() // its timer would retain abandoned memory
 	}
 	after := *m
 	after.fsys = m.fsys.Crash(c)
@@ -184,7 +183,7 @@ func (m *model) crash(c crashfs.Crash, killed bool, known uint64) *model {
 	return &after
 }
 
-// pack seals the last segment and puts a pack in the place of some files.
+// pack seals the last segment and replaces some files by a pack.
 func (m *model) pack(first, last int, dense bool) {
 	if m.j == nil {
 		return

@@ -2,8 +2,7 @@ package journal
 
 import "github.com/lineage-store/lineage/internal/pack"
 
-// IsFileName reports whether a file of that name in a journal's directory is part
-// of the journal.
+// IsFileName reports whether name is the name of a journal file.
 func IsFileName(name string) bool {
 	if _, ok := segmentNumber(name); ok {
 		return true

@@ -5,9 +5,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Object returns the block or chunk of about so many bytes whose record starts
-// at an offset of a frame's segment. The caller compares what it gets with what
-// it wanted.
+// Object returns the block or chunk whose record starts at an offset of a
+// frame's segment. size is the approximate size of its body. The caller must
+// compare its id.
 func (r *Reader) Object(frame Position, record, size int64) (structure.Record, error) {
 	v, release := r.with(frame.Segment)
 	defer release()
@@ -15,7 +15,7 @@ func (r *Reader) Object(frame Position, record, size int64) (structure.Record, e
 		r.segment, r.buf = s, nil
 		return s.pack.Object(frame.Segment, frame.Offset, record)
 	}
-	const head = 512 // more than a record of the usual size
+	const head = 512 // more than the rest of a typical record
 	b, err := r.fetch(v, frame.Segment, record, size+head)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (r *Reader) Object(frame Position, record, size int64) (structure.Record, e
 	if whole == 0 || whole > len(b) {
 		return nil, &backend.CorruptError{File: r.Name(), Offset: record, What: "record is cut short"}
 	}
-	object, err := structure.DecodeObject(b[:whole:whole]) // whose reader may append to it
+	object, err := structure.DecodeObject(b[:whole:whole]) // the caller may append to it
 	if err != nil {
 		return nil, &backend.CorruptError{File: r.Name(), Offset: record, What: err.Error()}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// FuzzOpen opens a journal of one segment with any bytes behind its header, and
-// any knowledge of where they are durable.
+// FuzzOpen opens a journal of one segment with any bytes after its header, and
+// any durable position.
 func FuzzOpen(f *testing.F) {
 	h := goldenHeader()
 	h.segment, h.first = 1, 1
@@ -49,7 +49,7 @@ func FuzzOpen(f *testing.F) {
 		require.NoError(t, err, "its header is good")
 		last := damaged.Last()
 		for _, err := range damaged.Frames(Position{}) {
-			if err != nil { // when the end was taken from the index
+			if err != nil { // if the end was taken from the index
 				require.ErrorIs(t, err, backend.ErrCorrupt)
 			}
 		}
@@ -64,7 +64,7 @@ func FuzzOpen(f *testing.F) {
 			require.Error(t, damage)
 			after, err := fsys.ReadFile(dir + "/" + segmentName(1))
 			require.NoError(t, err)
-			require.Equal(t, content, after, "a damaged journal is left as it is")
+			require.Equal(t, content, after, "a damaged journal is not changed")
 			return
 		}
 		require.NoError(t, damage)

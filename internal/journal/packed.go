@@ -8,16 +8,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ErrLookup is returned when what finds content and spans in a pack is damaged.
+// ErrLookup is returned if the lookup tables of a pack are damaged.
 var ErrLookup = pack.ErrLookup
 
-// ErrUnlisted is returned for a pack that does not find what it holds.
+// ErrUnlisted is returned for a pack without lookup tables.
 var ErrUnlisted = pack.ErrUnlisted
 
-// Fingerprint is what packs know the hash of content by.
+// Fingerprint returns the part of a content hash that packs store.
 func Fingerprint(hash []byte) uint32 { return pack.Fingerprint(hash) }
 
-// Found is a block or chunk in a pack, and where its record stands.
+// Found is a block or chunk in a pack, with the position of its record.
 type Found struct {
 	Commit uint64
 	Frame  Position
@@ -25,11 +25,11 @@ type Found struct {
 	Record structure.Record
 }
 
-// Cool lets go of what was decoded of packs, bases excepted.
-func (j *Journal) Cool() { j.cache.Cool() }
+// DropCache drops everything decoded from packs except dictionaries.
+func (j *Journal) DropCache() { j.cache.DropContent() }
 
-// packs yields the packs that stand for segments up to the last, newest first. One
-// may stand for later ones as well.
+// packs yields the packs with segments up to last, newest first. The first may
+// contain later segments too.
 func (v *View) packs(last uint32) iter.Seq[*pack.File] {
 	return func(yield func(*pack.File) bool) {
 		for _, s := range slices.Backward(v.segments) {
@@ -40,8 +40,8 @@ func (v *View) packs(last uint32) iter.Seq[*pack.File] {
 	}
 }
 
-// Find returns the last block, or chunk, in packs up to a segment that came before
-// a commit and whose hash begins so.
+// Find returns the last block or chunk from before a commit whose hash starts with
+// start, in packs up to a segment.
 func (v *View) Find(last uint32, kind structure.Kind, start []byte, before uint64) (Found, bool, error) {
 	for p := range v.packs(last) {
 		if p.FirstCommit >= before {
@@ -54,18 +54,18 @@ func (v *View) Find(last uint32, kind structure.Kind, start []byte, before uint6
 	return Found{}, false, nil
 }
 
-// Spans are spans of a run that follow each other in a pack.
+// Spans are consecutive spans of a run in a pack.
 type Spans struct {
 	*pack.RunSpans
 	pack *pack.File
 }
 
-// Has reports whether the span at a place of the run is among them.
+// Has reports whether it contains the span at a place of the run.
 func (s Spans) Has(place uint64) bool {
 	return s.RunSpans != nil && s.First <= place && place <= s.Last
 }
 
-// UpTo returns those up to a place.
+// UpTo returns the spans up to a place.
 func (s Spans) UpTo(last uint64) Spans {
 	if last < s.Last {
 		s.RunSpans = s.RunSpans.UpTo(last)
@@ -73,14 +73,14 @@ func (s Spans) UpTo(last uint64) Spans {
 	return s
 }
 
-// Position returns where the frame is that holds the span at a place.
+// Position returns the position of the frame with the span at a place.
 func (s Spans) Position(place uint64) (Position, error) {
 	segment, offset, err := s.pack.Position(s.Commit(place))
 	return Position{segment, offset}, err
 }
 
-// Run yields the spans of a run in packs up to a segment that came before a commit,
-// the latest first. A place near those that are wanted makes it read less.
+// Run yields the spans of a run from before a commit, in packs up to a segment, the
+// latest first. If near is close to the wanted places, less is read.
 func (v *View) Run(last uint32, id structure.RunID, near, before uint64) iter.Seq2[Spans, error] {
 	return func(yield func(Spans, error) bool) {
 		for p := range v.packs(last) {
@@ -104,7 +104,7 @@ func (v *View) Run(last uint32, id structure.RunID, near, before uint64) iter.Se
 	}
 }
 
-// Commit returns where the frame of a commit is, if a pack up to a segment has it.
+// Commit returns the position of a commit if a pack up to a segment has it.
 func (v *View) Commit(last uint32, number uint64) (Position, bool, error) {
 	for p := range v.packs(last) {
 		if p.FirstCommit <= number && number <= p.LastCommit {
@@ -115,7 +115,7 @@ func (v *View) Commit(last uint32, number uint64) (Position, bool, error) {
 	return Position{}, false, nil
 }
 
-// Fingerprints yields those of all content in packs up to a segment.
+// Fingerprints yields the fingerprints of all content in packs up to a segment.
 func (v *View) Fingerprints(last uint32) iter.Seq2[uint32, error] {
 	return func(yield func(uint32, error) bool) {
 		for p := range v.packs(last) {
@@ -128,9 +128,9 @@ func (v *View) Fingerprints(last uint32) iter.Seq2[uint32, error] {
 	}
 }
 
-// Findable returns up to which segment the journal is packs that find what they
-// hold, given up to which it is known to be. An error says what is wrong with the
-// pack behind.
+// Findable returns the last segment up to which the journal consists of packs with
+// sound lookup tables, given a known lower bound. The error explains why the next
+// pack does not count.
 func (v *View) Findable(known uint32) (uint32, error) {
 	for _, s := range v.segments {
 		if s.pack == nil {
@@ -147,7 +147,7 @@ func (v *View) Findable(known uint32) (uint32, error) {
 	return known, nil
 }
 
-// Packed returns up to which segment the journal is packs.
+// Packed returns the last segment up to which the journal consists of packs.
 func (v *View) Packed() (last uint32) {
 	for _, s := range v.segments {
 		if s.pack == nil {
@@ -158,8 +158,7 @@ func (v *View) Packed() (last uint32) {
 	return last
 }
 
-// CheckSums yields what is wrong with the checksums and form of what finds things in
-// packs up to a segment.
+// CheckSums yields damage in the lookup tables of packs up to a segment.
 func (v *View) CheckSums(last uint32) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		for p := range v.packs(last) {
@@ -170,8 +169,8 @@ func (v *View) CheckSums(last uint32) iter.Seq[error] {
 	}
 }
 
-// PackDamage yields what is wrong with the files of packs that are read all the same.
-// It yields the name of each.
+// PackDamage yields the names of damaged packs, even if they can be read, and the
+// damage.
 func (v *View) PackDamage() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, s := range v.segments {
@@ -185,10 +184,11 @@ func (v *View) PackDamage() iter.Seq2[string, error] {
 	}
 }
 
-// Check compares what finds things in a pack with its commits.
+// Check compares the lookup tables of a pack with its commits.
 type Check = pack.Check
 
-// NewCheck begins a check of the pack that stands for a segment; nil if none does.
+// NewCheck starts a check of the pack with a segment, or returns nil if the segment
+// is not packed.
 func (v *View) NewCheck(segment uint32) (*Check, error) {
 	s := v.find(segment)
 	if s == nil || s.pack == nil {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	firstRead = 4 << 10   // what is read for a single frame at first
-	mostRead  = 256 << 10 // what is read ahead when frames are read in order
+	firstRead = 4 << 10   // first read for a single frame
+	maxRead   = 256 << 10 // largest read-ahead for frames in order
 )
 
 func (s *segment) open(fsys vfs.FS) error {
@@ -38,13 +38,13 @@ func (s *segment) close() error {
 	return err
 }
 
-// Reader reads frames and parts of segments. It reads ahead when it is asked for
-// ascending positions. It is not safe for concurrent use.
+// Reader reads frames and parts of segments. It reads ahead when positions ascend. It
+// is not safe for concurrent use.
 type Reader struct {
 	j       *Journal
-	view    *View // nil for the journal as it is at each read
+	view    *View // nil for the current journal at each read
 	segment *segment
-	buf     []byte // never written again once filled: frames share it
+	buf     []byte // never overwritten: frames share it
 	start   int64  // offset of buf in the segment
 	ahead   int64
 }
@@ -52,7 +52,7 @@ type Reader struct {
 // NewReader returns a reader of the journal as it is at each read.
 func (j *Journal) NewReader() *Reader { return &Reader{j: j, ahead: firstRead} }
 
-// with returns a view that has the segment, and what releases it.
+// with returns a view that has the segment, and a function that releases it.
 func (r *Reader) with(number uint32) (*View, func()) {
 	if r.view != nil && r.view.find(number) != nil {
 		return r.view, func() {}
@@ -66,8 +66,8 @@ func (r *Reader) fetch(v *View, number uint32, offset, n int64) ([]byte, error) 
 	if r.segment != nil && r.segment.segment == number && offset >= r.start {
 		if skip := offset - r.start; skip+n <= int64(len(r.buf)) {
 			return r.buf[skip:][:n:n], nil
-		} else if skip <= int64(len(r.buf))+mostRead {
-			r.ahead = min(r.ahead*2, mostRead)
+		} else if skip <= int64(len(r.buf))+maxRead {
+			r.ahead = min(r.ahead*2, maxRead)
 		} else {
 			r.ahead = firstRead
 		}
@@ -95,12 +95,12 @@ func (r *Reader) fetch(v *View, number uint32, offset, n int64) ([]byte, error) 
 	return r.buf[:min(n, want):min(n, want)], nil
 }
 
-// File tells the files of the journal apart: at a position there may be something
-// else once its file was replaced.
+// File identifies a file of the journal: when a file is replaced, a position may have
+// other bytes.
 type File struct{ s *segment }
 
-// Place returns which file has the segment of a position, and if that file is a pack,
-// spans of the commit there, the given one among them.
+// Place returns the file that contains a position. If it is a pack, it also returns
+// spans of the commit there, including with.
 func (r *Reader) Place(p Position, with structure.SpanRef) (File, *pack.Spans, error) {
 	v, release := r.with(p.Segment)
 	defer release()
@@ -113,8 +113,8 @@ func (r *Reader) Place(p Position, with structure.SpanRef) (File, *pack.Spans, e
 	return File{s}, spans, err
 }
 
-// ready returns the bytes at a position of a segment that were read ahead, and
-// that no view hides.
+// ready returns the bytes at a position that were read ahead, if the reader has a
+// view.
 func (r *Reader) ready(p Position) []byte {
 	if skip := p.Offset - r.start; r.view != nil && r.segment != nil && r.segment.segment == p.Segment && skip >= 0 && skip < int64(len(r.buf)) {
 		return r.buf[skip:]
@@ -147,7 +147,7 @@ func (r *Reader) Frame(p Position) (Frame, error) {
 	if size == 0 {
 		return Frame{}, r.segment.corrupt(p.Offset, "not a frame")
 	}
-	b, err := r.fetch(v, p.Segment, p.Offset, size+frameHeader) // and how long the next is
+	b, err := r.fetch(v, p.Segment, p.Offset, size+frameHeader) // and the size of the next frame
 	if err != nil {
 		return Frame{}, err
 	}
@@ -158,7 +158,7 @@ func (r *Reader) Frame(p Position) (Frame, error) {
 	return r.frame(p, b)
 }
 
-// frame returns the frame that b consists of.
+// frame decodes b as a frame.
 func (r *Reader) frame(p Position, b []byte) (Frame, error) {
 	f, ok := decodeFrame(b, r.segment.crc)
 	if !ok {
@@ -169,7 +169,7 @@ func (r *Reader) frame(p Position, b []byte) (Frame, error) {
 	return f, nil
 }
 
-// packed returns a frame as read from a pack. All before it is durable.
+// packed converts a frame of a pack. Everything before it is durable.
 func packed(f pack.Frame) Frame {
 	return Frame{
 		Position: Position{Segment: f.Segment, Offset: f.Start}, End: f.End, Number: f.Number, ID: f.ID, Durable: f.Number, Packed: true,

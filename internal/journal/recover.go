@@ -15,9 +15,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Open opens the journal in dir, making it if there is none. A write that a
-// crash tore off is cut from its end. Damage that cannot be one is an error that
-// matches backend.ErrCorrupt; with ReadOnly the journal opens up to the damage.
+// Open opens the journal in dir, and creates it if there is none. A torn write at its
+// end, left by a crash, is cut off. Other damage is an error that matches
+// backend.ErrCorrupt; with ReadOnly the journal opens up to the damage.
 func Open(dir string, o Options) (*Journal, error) {
 	o.setDefaults()
 	j := &Journal{dir: dir, opt: o, cache: pack.NewCache(o.CacheBytes)}
@@ -47,7 +47,7 @@ func (j *Journal) open() error {
 		return err
 	}
 	proven := j.opt.Durable
-	if empty != nil { // begun when the commits before it were durable
+	if empty != nil { // it was created when the commits before it were durable
 		proven = max(proven, max(empty.first, 1)-1)
 	}
 	if len(j.segments) == 0 {
@@ -89,9 +89,9 @@ func (j *Journal) open() error {
 	return j.confirm(last, end)
 }
 
-// openBehind opens a journal that ends with a pack: the segment behind it is made
-// anew. There is none when a crash came before it had a header, or read-only from a
-// pack that was damaged behind.
+// openBehind opens a journal that ends with a pack, and creates the next segment. It
+// is missing if a crash interrupted its creation, or read-only if later files are
+// damaged.
 func (j *Journal) openBehind(last, empty *segment, proven uint64) error {
 	number := last.pack.LastCommit
 	if proven > number {
@@ -122,7 +122,7 @@ func (j *Journal) openBehind(last, empty *segment, proven uint64) error {
 	return nil
 }
 
-// begin makes the first segment of a new journal.
+// begin creates the first segment of a new journal.
 func (j *Journal) begin() error {
 	rand.Read(j.store[:])
 	if err := j.opt.FS.MkdirAll(j.dir); err != nil {
@@ -140,8 +140,8 @@ func (j *Journal) begin() error {
 	return nil
 }
 
-// syncAbove makes the names of dir and of the directories above it durable, any
-// of which may be new. Those that cannot be synced, or not by us, are not.
+// syncAbove makes the names of dir and its parents durable, since any of them may be
+// new. Parents that cannot be synced are skipped.
 func syncAbove(fsys vfs.FS, dir string) error {
 	for parent := filepath.Dir(dir); parent != dir; dir, parent = parent, filepath.Dir(parent) {
 		err := fsys.SyncDir(parent)
@@ -152,25 +152,24 @@ func syncAbove(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// tailEnd is where the frames of the last segment end.
+// tailEnd is the end of the frames of the last segment.
 type tailEnd struct {
 	offset  int64
 	number  uint64 // of the last commit
-	durable uint64 // the last commit that is known to have been durable
-	marked  uint64 // the last commit, if a mark calls it durable
-	// unsure are the ends of the commits behind the durable ones.
+	durable uint64 // the last commit known to be durable
+	marked  uint64 // the last commit, if a mark proves it durable
+	// unsure are the ends of the commits after the durable ones.
 	unsure []int64
-	// sure is where the frames end that are known to have been durable, 0 when
-	// not even the header is.
+	// sure is the end of the frames known to be durable, or 0 if not even the header
+	// is.
 	sure int64
-	// misplaced is set when a frame of another commit than the next follows.
+	// misplaced is set if a frame follows that does not belong to the next commit.
 	misplaced error
 }
 
-// findEnd reads the last segment up to the first bytes that are no frame. Given
-// that the index knows where durable frames end, reading starts there, unless
-// what follows is not at least one frame and no more than frames: then nothing is
-// taken on trust.
+// findEnd reads the last segment up to the first bytes that are not a frame. If the
+// index knows a durable position, reading starts there, unless anything other than
+// complete frames follows: then the whole segment is read.
 func (j *Journal) findEnd(s *segment, proven uint64) (tailEnd, error) {
 	var err error
 	if j.opt.ReadOnly {
@@ -193,11 +192,11 @@ func (j *Journal) findEnd(s *segment, proven uint64) (tailEnd, error) {
 	return start, err
 }
 
-// scan reads on from end as long as there are frames.
+// scan reads frames from end on and updates end.
 func (j *Journal) scan(s *segment, end *tailEnd) error {
 	v := &View{j: j, segments: j.segments}
 	r := v.NewReader()
-	r.ahead = mostRead
+	r.ahead = maxRead
 	for end.offset < s.end.Load() {
 		f, err := r.Frame(Position{Segment: s.segment, Offset: end.offset})
 		if errors.Is(err, backend.ErrCorrupt) {
@@ -228,14 +227,14 @@ func (e *tailEnd) add(f Frame) {
 	}
 }
 
-// confirm cuts the segment where its frames end, and makes that and the frames
-// durable. Both are done again even if they seem to be: when a sync failed before
-// the crash, the kernel may take for clean what the disk does not have.
+// confirm cuts the segment at the end of its frames, and makes the frames durable. It
+// rewrites and syncs even what seems durable: if a sync failed before the crash, the
+// kernel may consider pages clean that the disk does not have.
 func (j *Journal) confirm(s *segment, end tailEnd) error {
 	if err := s.file.Truncate(end.offset); err != nil {
 		return fmt.Errorf("cut %s: %w", s.name, err)
 	}
-	b := make([]byte, min(end.offset-end.sure, mostRead))
+	b := make([]byte, min(end.offset-end.sure, maxRead))
 	for at := end.sure; at < end.offset; at += int64(len(b)) {
 		b = b[:min(end.offset-at, int64(len(b)))]
 		if _, err := s.file.ReadAt(b, at); err != nil {
@@ -257,10 +256,10 @@ func (j *Journal) confirm(s *segment, end tailEnd) error {
 	return nil
 }
 
-// settle decides what the bytes behind the last good frame are. They were torn
-// off by a crash unless something shows that they had been durable: the index,
-// or a later frame that says so. Torn bytes are to be cut; frames among them, which
-// power loss can leave when it loses what came before, are kept in a file beside.
+// settle handles the bytes after the last valid frame. They are a torn write unless
+// something proves that they were durable: the index, or a later frame. A torn write
+// is cut off later; if it contains complete frames, which happens when power loss
+// loses earlier bytes, it is saved in a separate file.
 func (j *Journal) settle(s *segment, end tailEnd) error {
 	if end.durable > end.number {
 		return s.corrupt(end.offset, fmt.Sprintf("commit %d was durable, but the journal ends with commit %d", end.durable, end.number))
@@ -275,10 +274,10 @@ func (j *Journal) settle(s *segment, end tailEnd) error {
 	if zeros, err := allZeros(s.file, end.offset, s.end.Load()); err != nil {
 		return fmt.Errorf("read %s: %w", s.name, err)
 	} else if zeros {
-		return nil // room that was reserved
+		return nil // reserved space
 	}
-	if size > mostTorn {
-		return s.corrupt(end.offset, fmt.Sprintf("%d bytes behind commit %d are no frames, more than a crash leaves", size, end.number))
+	if size > maxTorn {
+		return s.corrupt(end.offset, fmt.Sprintf("%d bytes after commit %d are not frames, more than a crash can leave", size, end.number))
 	}
 	rest := make([]byte, size)
 	if _, err := s.file.ReadAt(rest, end.offset); err != nil {
@@ -286,7 +285,7 @@ func (j *Journal) settle(s *segment, end tailEnd) error {
 	}
 	later := framesAmong(rest, s.crc, end.number)
 	if later.durable > end.number {
-		return s.corrupt(end.offset, fmt.Sprintf("commit %d is damaged, and commit %d behind it says that it was durable", end.number+1, later.number))
+		return s.corrupt(end.offset, fmt.Sprintf("commit %d is damaged, and the later commit %d proves that it was durable", end.number+1, later.number))
 	}
 	if j.opt.ReadOnly {
 		return nil
@@ -294,7 +293,7 @@ func (j *Journal) settle(s *segment, end tailEnd) error {
 	if later.found {
 		kept := fmt.Sprintf("%s.%d.cut", s.name, end.offset)
 		if err := keepBytes(j.opt.FS, kept, rest); err != nil {
-			return fmt.Errorf("keep what is cut from %s: %w", s.name, err)
+			return fmt.Errorf("save the bytes cut from %s: %w", s.name, err)
 		}
 		j.opt.Logger.Warn("unsynced bytes out of order are set aside", "file", s.name, "commit", end.number, "bytes", len(rest), "to", kept)
 	} else {
@@ -303,13 +302,13 @@ func (j *Journal) settle(s *segment, end tailEnd) error {
 	return nil
 }
 
-// mostTorn is the most bytes that a crash leaves behind the last good frame: a commit,
-// and what others wrote in the sync interval.
-const mostTorn = 1<<30 + 256<<20
+// maxTorn is the largest torn write that a crash can leave: a commit, and other writes
+// in the sync interval.
+const maxTorn = 1<<30 + 256<<20
 
-// allZeros reports whether a part of a file is zeros only.
+// allZeros reports whether a part of a file is all zeros.
 func allZeros(f vfs.File, from, to int64) (bool, error) {
-	b := make([]byte, min(mostRead, to-from))
+	b := make([]byte, min(maxRead, to-from))
 	zeros := make([]byte, len(b))
 	for ; from < to; from += int64(len(b)) {
 		b = b[:min(int64(len(b)), to-from)]

@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 )
 
-// crashed makes a journal of one segment in which so many commits are durable
-// and the others are not, and returns it as it was when the power went.
+// crashed returns a journal of one segment with so many durable commits after
+// power loss that kept all other commits too.
 func crashed(t *testing.T, durable int, want [][]byte) (*crashfs.FS, []Frame) {
 	t.Helper()
 	fsys := crashfs.New()
@@ -84,7 +84,7 @@ func TestTailOutOfOrderIsCutAndKept(t *testing.T) {
 	require.Equal(t, b[frames[2].Position.Offset:], readFile(t, onDisk, kept))
 	require.Len(t, readFile(t, onDisk, name), int(frames[2].Position.Offset))
 
-	// It is in nobody's way when it comes to that again.
+	// An existing file of that name is no obstacle.
 	fsys = fsys.Crash(crashfs.KeepAll())
 	require.NoError(t, fsys.WriteFile(name, b))
 	j = open(t, options(fsys))
@@ -92,8 +92,8 @@ func TestTailOutOfOrderIsCutAndKept(t *testing.T) {
 	require.Equal(t, b[frames[2].Position.Offset:], readFile(t, fsys, kept))
 }
 
-// However the power fails while the journal is opened, the bytes are in either
-// place.
+// If the power fails while the journal is opened, the bytes are in the segment
+// or in the saved file.
 func TestTailOutOfOrderIsNeverLost(t *testing.T) {
 	want := payloads(100, 200, 300, 400, 500)
 	find := func(disk *crashfs.FS, tail []byte, offset int64) bool {
@@ -127,8 +127,8 @@ func TestTailOutOfOrderIsNeverLost(t *testing.T) {
 	}
 }
 
-// A frame that lost bytes is corruption as soon as anything shows that it had
-// been durable.
+// A frame that lost bytes is corruption as soon as anything proves that it was
+// durable.
 func TestEvidenceOfDurability(t *testing.T) {
 	want := payloads(100, 200, 300, 400)
 	hurt := func(t *testing.T, fsys *crashfs.FS, f Frame) {
@@ -144,10 +144,10 @@ func TestEvidenceOfDurability(t *testing.T) {
 	}{
 		"no evidence":          {durable: 1, hurt: 2},
 		"none behind the last": {durable: 4, hurt: 4},
-		"a later frame":        {durable: 2, hurt: 2, want: "commit 3 behind it says"},
+		"a later frame":        {durable: 2, hurt: 2, want: "the later commit 3 proves"},
 		"the index":            {durable: 4, hurt: 4, hint: Options{Durable: 4}, want: "commit 4 was durable"},
 		"the index before":     {durable: 4, hurt: 4, hint: Options{Durable: 3}},
-		"the first":            {durable: 2, hurt: 1, want: "commit 3 behind it says"},
+		"the first":            {durable: 2, hurt: 1, want: "the later commit 3 proves"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -170,8 +170,8 @@ func TestEvidenceOfDurability(t *testing.T) {
 	}
 }
 
-// What the index says about the end of durable frames saves reading, and is not
-// believed against the frames.
+// The durable position from the index saves reading, but does not override the
+// frames.
 func TestWrongHintCutsNothing(t *testing.T) {
 	want := payloads(100, 200, 300, 400)
 	fsys, frames := crashed(t, 4, want)
@@ -187,8 +187,8 @@ func TestWrongHintCutsNothing(t *testing.T) {
 	}
 }
 
-// An empty segment was begun when those before it were durable. That it is there
-// proves so until the damage is seen to.
+// An empty segment proves that the commits before it were durable, and stays
+// until the damage is handled.
 func TestEmptySegment(t *testing.T) {
 	want := payloads(100, 3000)
 	rolled := func() (*crashfs.FS, []Frame) {
@@ -244,15 +244,15 @@ func TestEmptySegment(t *testing.T) {
 		_, err := Open(dir, options(fsys))
 		corruption(t, err)
 		require.ErrorContains(t, err, "begins with commit 3")
-		require.NoError(t, fsys.WriteFile(files[1], nil)) // then nothing says that it held any
+		require.NoError(t, fsys.WriteFile(files[1], nil)) // then nothing proves that it had any
 		j := open(t, options(fsys))
 		requireStored(t, j, nil)
 		require.Equal(t, files[:1], segments(fsys))
 	})
 }
 
-// A message may hold a whole frame, even one of this journal's future, but for
-// the salt of the segment.
+// A message may contain a complete frame, even a future one of this journal,
+// except for the salt of the segment.
 func TestFramesInsideMessages(t *testing.T) {
 	for _, other := range []bool{true, false} {
 		fsys := crashfs.New()
@@ -269,13 +269,13 @@ func TestFramesInsideMessages(t *testing.T) {
 		requireStored(t, j, want)
 		require.NoError(t, j.Close())
 
-		// The message's frame is torn, so that what is in it is looked at.
+		// The message's frame is torn, so that its content is searched.
 		name := segments(fsys)[0]
 		b := readFile(t, fsys, name)[:frames[1].End]
 		b[frames[1].PayloadOffset]++
 		require.NoError(t, fsys.WriteFile(name, b))
 		j, err := Open(dir, options(fsys))
-		if !other { // shows that the salt is what matters
+		if !other { // shows that the salt matters
 			corruption(t, err)
 			continue
 		}
@@ -299,7 +299,7 @@ func TestSaltsDiffer(t *testing.T) {
 	require.Len(t, seen, 9)
 }
 
-// A tail of many MiB that looks like anything at all is told from corruption.
+// A torn tail of many MiB with arbitrary bytes is not taken for corruption.
 func TestLargeTornTail(t *testing.T) {
 	fsys := crashfs.New()
 	o := options(fsys)
@@ -316,9 +316,9 @@ func TestLargeTornTail(t *testing.T) {
 	requireStored(t, j, want)
 }
 
-// After a kill, what was found may still be in the kernel only. It is made
-// durable before anything is said to be, the names of files included.
-func TestFoundIsMadeDurable(t *testing.T) {
+// After a kill, found commits may exist only in the kernel. They and the file
+// names are made durable before they are reported as durable.
+func TestFoundCommitsAreMadeDurable(t *testing.T) {
 	want := payloads(100, 200, 300)
 	fsys, _ := crashed(t, 1, want)
 	j := open(t, options(fsys))
@@ -328,7 +328,7 @@ func TestFoundIsMadeDurable(t *testing.T) {
 	requireStored(t, j, want)
 }
 
-// A number that nothing behind it confirms is looked up in the frames.
+// A commit number without confirming frames is checked against the frames.
 func TestHintOfAnotherJournal(t *testing.T) {
 	want := payloads(100, 200, 300)
 	for _, known := range []uint64{2, 4, 1000} {

@@ -14,15 +14,15 @@ import (
 
 // SegmentInfo describes a file of the journal.
 type SegmentInfo struct {
-	// First and Last are the numbers of the segments that it stands for.
+	// First and Last are the numbers of the segments in the file.
 	First, Last uint32
-	// Commit and LastCommit are its first and last commit; the last is less than
-	// the first when it has none.
+	// Commit and LastCommit are its first and last commit; LastCommit is Commit-1 if
+	// it has none.
 	Commit, LastCommit uint64
 	Bytes              int64
 	Packed, Sealed     bool
-	Dense              bool // packed to be small
-	Damaged            bool // not what was written; Segments does not look
+	Dense              bool // a dense pack
+	Damaged            bool // set by callers; Segments does not check
 	Name               string
 }
 
@@ -45,7 +45,7 @@ func (j *Journal) Segments() []SegmentInfo {
 	return out
 }
 
-// Seal ends the last segment, if it has commits, so that everything so far can be
+// Seal ends the last segment, if it has commits, so that all commits so far can be
 // rewritten.
 func (j *Journal) Seal() error {
 	j.tail.Lock()
@@ -68,35 +68,35 @@ func (j *Journal) Seal() error {
 	return nil
 }
 
-// RewriteOptions say how segments are rewritten.
+// RewriteOptions configure a rewrite.
 type RewriteOptions struct {
-	// Filter decides what becomes of each commit; nil keeps everything.
+	// Filter filters each commit; nil keeps everything.
 	Filter pack.Filter
-	// Prepared, when not nil, is called when the new file is complete and synced
-	// under a temporary name, before it takes effect. An error gives the rewrite up.
+	// Prepared, if not nil, is called when the new file is complete and synced under
+	// a temporary name, before it takes effect. An error cancels the rewrite.
 	Prepared func() error
-	// Dense makes the pack smaller, and slower to write and read. A pack that was
-	// dense stays so.
+	// Dense makes the pack smaller, but slower to write and read. A dense pack stays
+	// dense.
 	Dense bool
-	// Unlisted leaves out what finds content and spans in the pack.
+	// Unlisted omits the lookup tables of the pack.
 	Unlisted bool
-	// Yield, when not nil, is called after every few microseconds of work.
+	// Yield, if not nil, is called after every few microseconds of work.
 	Yield func()
-	// Progress, when not nil, is told of the bytes of frames done and to do.
+	// Progress, if not nil, is called with the bytes of frames done and the total.
 	Progress func(done, total int64)
 }
 
-// RewriteReport tells what a rewrite did.
+// RewriteReport is the result of a rewrite.
 type RewriteReport struct {
 	Before, After int64 // bytes of the files
 	Commits       uint64
 }
 
-// Rewrite puts one pack in the place of the files that stand for the segments
-// from first to last, all sealed. Positions stay what they are. Until the pack is
-// durable nothing changes, and what fails or is cancelled leaves no trace; views
-// taken before go on reading the old files, which are removed when the last of
-// them is released. Rewrites wait for each other.
+// Rewrite replaces the files of the segments from first to last, all sealed, by one
+// pack. Positions stay valid. Nothing changes until the pack is durable, and a
+// failed or canceled rewrite leaves nothing; older views continue to read the old
+// files, which are removed when the last of these views is released. Rewrites run
+// one at a time.
 func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOptions) (RewriteReport, error) {
 	j.rewriting.Lock()
 	defer j.rewriting.Unlock()
@@ -133,7 +133,7 @@ func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOpti
 	return report, nil
 }
 
-// sealed returns the files that stand for exactly the given segments.
+// sealed returns the files that contain exactly the given segments.
 func (v *View) sealed(first, last uint32) ([]*segment, error) {
 	from := slices.IndexFunc(v.segments, func(s *segment) bool { return s.segment == first })
 	to := slices.IndexFunc(v.segments, func(s *segment) bool { return s.last == last })
@@ -146,8 +146,8 @@ func (v *View) sealed(first, last uint32) ([]*segment, error) {
 	return v.segments[from : to+1], nil
 }
 
-// writePack writes the pack of some segments under a temporary name and proves
-// that it reads back.
+// writePack writes the pack of some segments under a temporary name, reads it back
+// and compares it.
 func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Header, o RewriteOptions) (commits uint64, size int64, err error) {
 	if err := j.opt.FS.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, err
@@ -213,7 +213,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 	return commits, size, f.Sync()
 }
 
-// replace puts the pack that was written in the place of the old files.
+// replace replaces the old files by the new pack.
 func (j *Journal) replace(old []*segment, name string, prepared func() error) (err error) {
 	tmp := name + pack.Unfinished
 	renamed := false

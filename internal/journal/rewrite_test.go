@@ -41,7 +41,7 @@ func filled(t testing.TB, fs *crashfs.FS, commits int) (*Journal, []Frame) {
 	var want [][]byte
 	for i := range commits {
 		if i%7 == 3 {
-			want = append(want, payload(i, 300)) // not the form of a commit
+			want = append(want, payload(i, 300)) // not the encoding of a commit
 		} else {
 			want = append(want, commitPayload(t, i, 500))
 		}
@@ -99,7 +99,7 @@ func TestRewriteKeepsEverything(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{pack.Name(1, j.Segments()[0].Last, 0), path.Base(j.Segments()[1].Name)}, names)
 
-	// It goes on, and is packed again, and opens.
+	// It can be written to, packed again and reopened.
 	more := appendAll(t, j, commitPayload(t, 100, 100), commitPayload(t, 101, 100))
 	packAll(t, j)
 	r2 := j.NewReader()
@@ -137,7 +137,7 @@ func TestRewriteRefuses(t *testing.T) {
 		_, err := j.Rewrite(context.Background(), bad[0], bad[1], RewriteOptions{})
 		require.ErrorIs(t, err, backend.ErrInvalid)
 	}
-	// Given up at its end, or anywhere before, it leaves nothing.
+	// A rewrite canceled at any point leaves nothing.
 	stop := errors.New("stop")
 	_, err := j.Rewrite(context.Background(), 1, last-1, RewriteOptions{Prepared: func() error { return stop }})
 	require.ErrorIs(t, err, stop)
@@ -154,7 +154,7 @@ func TestRewriteRefuses(t *testing.T) {
 	require.Equal(t, frames, commitsOf(t, j))
 }
 
-// ending is a context that ends when it is looked at for the nth time.
+// ending is a context that ends at the n-th call of Err.
 type ending struct {
 	context.Context
 	left int
@@ -167,8 +167,8 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// A dense rewrite can be given up wherever it is, also when all frames were handed over,
-// and leaves nothing.
+// A dense rewrite can be canceled at any point, even after all frames were added, and
+// leaves nothing.
 func TestDenseRewriteIsCancelled(t *testing.T) {
 	fs := crashfs.New()
 	j := open(t, options(fs))
@@ -179,7 +179,7 @@ func TestDenseRewriteIsCancelled(t *testing.T) {
 	for left := 0; ; left += 1 + left/4 {
 		_, err := j.Rewrite(&ending{t.Context(), left}, 1, last-1, RewriteOptions{Dense: true})
 		if err == nil {
-			require.Greater(t, left, 20, "it is looked at more often than at each commit")
+			require.Greater(t, left, 20, "it is checked more often than once per commit")
 			break
 		}
 		require.ErrorIs(t, err, context.Canceled)
@@ -190,7 +190,7 @@ func TestDenseRewriteIsCancelled(t *testing.T) {
 	require.Equal(t, frames, commitsOf(t, j))
 }
 
-// The power fails, or the disk, at each operation of work that packs.
+// The power or the disk fails at each operation of work that packs.
 func TestRewriteCrashAtEveryOperation(t *testing.T) {
 	work := func(fs *crashfs.FS) (durable uint64) {
 		j, err := Open(dir, options(fs))

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// roll seals the last segment and begins the next. The old one is made durable
-// first, so that no commit can survive one that came before it.
+// roll seals the last segment and creates the next. The old one is made durable
+// first, so that no commit can survive without an earlier one.
 func (j *Journal) roll(old *segment) (*segment, error) {
 	trimmed, err := j.trim(old)
 	switch {
 	case err != nil:
 		return nil, err
-	case trimmed: // its size is to be durable too
+	case trimmed: // its size must be durable too
 		err = j.sync.again()
 	default:
 		err = j.Sync(j.tail.last)
@@ -33,13 +33,13 @@ func (j *Journal) roll(old *segment) (*segment, error) {
 	j.use(append(slices.Clip(j.segments), next))
 	j.segmentsMu.Unlock()
 	j.releaseOld()
-	j.sync.goOnIn(next.file)
+	j.sync.switchTo(next.file)
 	j.tail.mapped.none, j.tail.stated = false, false
 	return next, nil
 }
 
-// create makes an empty segment that is there after power loss. The header is
-// durable before any frame is written behind it.
+// create creates an empty, durable segment. The header is durable before any
+// frame follows it.
 func (j *Journal) create(number uint32, first uint64) (*segment, error) {
 	h := header{segment: number, first: first, store: j.store, created: time.Now()}
 	rand.Read(h.salt[:])
@@ -48,7 +48,8 @@ func (j *Journal) create(number uint32, first uint64) (*segment, error) {
 	s.end.Store(headerSize)
 	f, err := j.opt.FS.Create(s.name)
 	if errors.Is(err, fs.ErrExist) {
-		// Left by an earlier attempt: segments of ours have smaller numbers.
+		// It was left by an earlier attempt: all current segments have smaller
+		// numbers.
 		if err = j.opt.FS.Remove(s.name); err == nil {
 			f, err = j.opt.FS.Create(s.name)
 		}
@@ -63,7 +64,7 @@ func (j *Journal) create(number uint32, first uint64) (*segment, error) {
 	}
 	if err != nil {
 		f.Close()
-		// A leftover without frames is cleared away when the journal is opened.
+		// Opening the journal removes a segment without frames.
 		if removeErr := j.opt.FS.Remove(s.name); removeErr != nil {
 			j.opt.Logger.Warn("unused segment is not removed", "file", s.name, "err", removeErr)
 		}

@@ -22,11 +22,11 @@ import (
 type Loss struct {
 	File   string
 	Offset int64
-	Length int64 // 0 when it is not known
+	Length int64 // 0 if unknown
 	What   string
 }
 
-// String says where it is and what is wrong.
+// String returns the place and the problem.
 func (l Loss) String() string {
 	if l.Length > 0 {
 		return fmt.Sprintf("%s, bytes %d to %d: %s", l.File, l.Offset, l.Offset+l.Length-1, l.What)
@@ -37,11 +37,11 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s: %s", l.File, l.What)
 }
 
-// Salvage visits the frames of commits that can be read in a journal's files, in
-// order, whatever is damaged or missing beside them, and tells lost of what cannot be.
-// Frames are what their checksums say. It changes nothing and needs no index; nobody
-// may have the journal open. What visit returns ends it. It returns the number of the
-// last commit that there was, as far as anything that is left tells.
+// Salvage visits in order the readable commits in a journal's files, regardless of
+// damaged or missing parts, and calls lost with each of these. Frames are accepted by
+// their checksums. It changes nothing and needs no index; the journal must not be
+// open. An error of visit ends it. It returns the number of the last commit of which
+// there is any evidence.
 func Salvage(fsys vfs.FS, dir string, visit func(store [16]byte, f Frame) error, lost func(Loss)) (last uint64, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -49,14 +49,14 @@ func Salvage(fsys vfs.FS, dir string, visit func(store [16]byte, f Frame) error,
 	}
 	var before Loss
 	s := salvager{fs: fsys, lost: func(l Loss) {
-		if l != before { // what many parts are made from says it of each
+		if l != before { // several parts may report the same loss
 			lost(l)
 		}
 		before = l
 	}}
 	files := salvageOrder(dir, names)
 	for len(files) > 0 {
-		n := together(files)
+		n := overlapping(files)
 		s.last = n == len(files)
 		if err := s.merge(files[:n], visit); err != nil {
 			return 0, err
@@ -69,7 +69,7 @@ func Salvage(fsys vfs.FS, dir string, visit func(store [16]byte, f Frame) error,
 	return max(s.number, s.known), nil
 }
 
-// newerFormat returns an error if that is about a format of another program.
+// newerFormat returns an error about a format of another program version, or nil.
 func newerFormat(name string, err error) error {
 	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return fmt.Errorf("%s: %w", name, err)
@@ -84,8 +84,8 @@ type salvageFile struct {
 	packed      bool
 }
 
-// salvageOrder returns the files by the first segment that they are of; of those that
-// have commits in common, the one that was written last comes first.
+// salvageOrder returns the files by their first segment; of overlapping files, the one
+// written last comes first.
 func salvageOrder(dir string, names []string) (files []salvageFile) {
 	for _, name := range names {
 		f := salvageFile{name: filepath.Join(dir, name)}
@@ -102,9 +102,9 @@ func salvageOrder(dir string, names []string) (files []salvageFile) {
 	return files
 }
 
-// together returns how many files at the beginning have commits in common, as a pack
-// has with the segments that it was made from, where a crash left both.
-func together(files []salvageFile) int {
+// overlapping returns how many files at the start overlap, such as a pack and its
+// source segments after a crash.
+func overlapping(files []salvageFile) int {
 	n, last := 1, files[0].last
 	for n < len(files) && files[n].first <= last {
 		last = max(last, files[n].last)
@@ -113,18 +113,18 @@ func together(files []salvageFile) int {
 	return n
 }
 
-// salvager goes through files.
+// salvager is the state of a salvage.
 type salvager struct {
 	fs     vfs.FS
 	lost   func(Loss)
 	store  [16]byte
-	number uint64 // of the last commit that was visited
-	known  uint64 // of the last that something tells of
-	newer  error  // says that a file seems to be of a newer program, or to be damaged there
+	number uint64 // of the last visited commit
+	known  uint64 // number of the last commit with any evidence
+	newer  error  // why a file seems to have a newer format, or to be damaged there
 	last   bool   // these are the last files
 }
 
-// merge visits the commits of files, each once.
+// merge visits the commits of overlapping files, each once.
 func (s *salvager) merge(files []salvageFile, visit func([16]byte, Frame) error) error {
 	type source struct {
 		next func() (Frame, bool)
@@ -154,7 +154,7 @@ func (s *salvager) merge(files []salvageFile, visit func([16]byte, Frame) error)
 	return nil
 }
 
-// commits yields those that can be read in a file, in order.
+// commits yields the readable commits of a file in order.
 func (s *salvager) commits(f salvageFile) iter.Seq[Frame] {
 	return func(yield func(Frame) bool) {
 		if f.packed {
@@ -165,7 +165,7 @@ func (s *salvager) commits(f salvageFile) iter.Seq[Frame] {
 	}
 }
 
-// belongs reports whether a file is one of the store that those before it are of.
+// belongs reports whether a file belongs to the same store as those before it.
 func (s *salvager) belongs(name string, store [16]byte) bool {
 	if s.store == [16]byte{} {
 		s.store = store
@@ -177,7 +177,7 @@ func (s *salvager) belongs(name string, store [16]byte) bool {
 	return false
 }
 
-// fault tells of an error that says what is lost.
+// fault reports an error as a loss.
 func (s *salvager) fault(name string, err error) {
 	s.newer = cmp.Or(s.newer, newerFormat(name, err))
 	var damage *backend.CorruptError
@@ -227,11 +227,11 @@ func (s *salvager) segment(name string, number uint32, yield func(Frame) bool) {
 	h, err := decodeHeader(b)
 	switch {
 	case errors.Is(err, errNoHeader) && s.last && len(b) <= headerSize:
-		return // it was being made
+		return // its creation was interrupted
 	case err == nil && h.segment != number:
 		err = fmt.Errorf("holds segment %d", h.segment)
 	}
-	if err != nil { // the checksums of its frames begin with what it says
+	if err != nil { // the frame checksums depend on the header
 		s.newer = cmp.Or(s.newer, newerFormat(name, err))
 		s.lost(Loss{File: name, Length: int64(len(b)), What: err.Error()})
 		return
@@ -242,8 +242,8 @@ func (s *salvager) segment(name string, number uint32, yield func(Frame) bool) {
 	}
 }
 
-// frames yields the commits of a segment. Behind damage it looks at every byte for the
-// next frame, which the salt tells from bytes of messages.
+// frames yields the commits of a segment. After damage it searches every byte for the
+// next frame; the salt distinguishes frames from bytes of messages.
 func (s *salvager) frames(name string, b []byte, h header, whole bool, yield func(Frame) bool) {
 	salt := crc32.Update(0, castagnoli, h.salt[:])
 	sums := sync.OnceValue(func() *rangeSums { return newRangeSums(b) })
@@ -253,13 +253,13 @@ func (s *salvager) frames(name string, b []byte, h header, whole bool, yield fun
 		if end == 0 {
 			var start int
 			if f, start, end = sums().nextFrame(salt, at+1, at, after); end == 0 {
-				// Room that was reserved is zeros.
+				// Reserved space is zeros.
 				if rest := b[at:]; !whole || slices.ContainsFunc(rest, func(x byte) bool { return x != 0 }) {
-					s.lost(Loss{File: name, Offset: int64(at), Length: int64(len(rest)), What: "no frame that is whole, and none behind it"})
+					s.lost(Loss{File: name, Offset: int64(at), Length: int64(len(rest)), What: "no valid frame, and none after it"})
 				}
 				return
 			}
-			s.lost(Loss{File: name, Offset: int64(at), Length: int64(start - at), What: "no frame that is whole"})
+			s.lost(Loss{File: name, Offset: int64(at), Length: int64(start - at), What: "no valid frame"})
 			at = start
 		}
 		f.Position, f.End = Position{Segment: h.segment, Offset: int64(at)}, int64(end)
@@ -268,11 +268,11 @@ func (s *salvager) frames(name string, b []byte, h header, whole bool, yield fun
 			return
 		}
 		at, after = end, max(after, f.Number)
-		s.known = max(s.known, f.Number) // which a mark has of the commit before it
+		s.known = max(s.known, f.Number) // a mark has the number of the commit before it
 	}
 }
 
-// frameAt returns the frame that begins at a place and where it ends, 0 for none.
+// frameAt returns the frame at an offset and its end, or 0.
 func frameAt(b []byte, at int, salt uint32) (Frame, int) {
 	if len(b)-at < minFrame {
 		return Frame{}, 0
@@ -290,16 +290,16 @@ func frameAt(b []byte, at int, salt uint32) (Frame, int) {
 }
 
 const (
-	// salvageRead is how much is read at once, and sectorRead how much where that
-	// fails, so that a bad sector costs no more than itself.
+	// salvageRead is the size of a read, and sectorRead the size after an error, so
+	// that a bad sector loses only itself.
 	salvageRead = 1 << 20
 	sectorRead  = 4 << 10
-	// mostZeros is behind how many of them nothing is looked for any more: a damaged
-	// file system can say that a file is of any size, and bodies are kept in pieces.
-	mostZeros = 64 << 20
+	// maxZeros is the number of zeros after which a file is not read further: a
+	// damaged file system can report any size, and large bodies are stored in chunks.
+	maxZeros = 64 << 20
 )
 
-// read returns a file's bytes, zeros in place of those that the disk does not give.
+// read returns a file's bytes, with zeros for unreadable ones.
 func (s *salvager) read(name string) (b []byte, whole bool, err error) {
 	f, err := s.fs.Open(name)
 	if err != nil {
@@ -313,8 +313,8 @@ func (s *salvager) read(name string) (b []byte, whole bool, err error) {
 	whole = true
 	zeros, none := int64(0), make([]byte, salvageRead) // at the end of what was read
 	for at := int64(0); at < size; at = int64(len(b)) {
-		if zeros > mostZeros {
-			s.lost(Loss{File: name, Offset: at, Length: size - at, What: "behind too many zeros to be looked at"})
+		if zeros > maxZeros {
+			s.lost(Loss{File: name, Offset: at, Length: size - at, What: "not searched, because it follows too many zeros"})
 			return b, false, nil
 		}
 		n := min(salvageRead, size-at)
@@ -331,7 +331,7 @@ func (s *salvager) read(name string) (b []byte, whole bool, err error) {
 	return b, whole, nil
 }
 
-// sectors reads what a disk gives of a part of a file.
+// sectors reads the readable sectors of a part of a file.
 func (s *salvager) sectors(f vfs.File, name string, part []byte, at int64) {
 	for sector := range slices.Chunk(part, sectorRead) {
 		if n, err := f.ReadAt(sector, at); n < len(sector) && !errors.Is(err, io.EOF) {

@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// salvaged returns the numbers of the commits that a salvage finds.
+// salvaged returns the numbers of the salvaged commits.
 func salvaged(t *testing.T, fsys vfs.FS, want [][]byte) (numbers []uint64, losses []Loss) {
 	t.Helper()
 	last, err := Salvage(fsys, dir, func(_ [16]byte, f Frame) error {
@@ -34,7 +34,7 @@ func numbersBut(n int, without ...uint64) (numbers []uint64) {
 	return numbers
 }
 
-// A byte that is not as it was costs the frame it is in.
+// A changed byte loses only its frame.
 func TestSalvageEveryByte(t *testing.T) {
 	fsys := crashfs.New()
 	j := open(t, options(fsys))
@@ -73,7 +73,7 @@ func TestSalvageEveryByte(t *testing.T) {
 	require.Len(t, losses, 1)
 }
 
-// badSectors is a file system of which some places cannot be read.
+// badSectors is a file system with unreadable places.
 type badSectors struct {
 	vfs.FS
 	from, to int64
@@ -96,7 +96,7 @@ func (f badFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// A sector that the disk does not give costs the frames that reach into it.
+// An unreadable sector loses only the frames that overlap it.
 func TestSalvageAroundBadSectors(t *testing.T) {
 	fsys := crashfs.New()
 	o := options(fsys)
@@ -123,7 +123,7 @@ func TestSalvageAroundBadSectors(t *testing.T) {
 	require.EqualValues(t, sectorRead, losses[0].Length)
 }
 
-// Segments and packs that are missing altogether cost what they held.
+// Missing segments and packs lose only their own commits.
 func TestSalvageMissingSegments(t *testing.T) {
 	fsys := crashfs.New()
 	o := options(fsys)
@@ -147,11 +147,11 @@ func TestSalvageMissingSegments(t *testing.T) {
 	}
 	numbers, losses := salvaged(t, fsys, want)
 	require.Equal(t, expected, numbers)
-	require.Empty(t, losses, "what is not there does not say so")
+	require.Empty(t, losses, "a missing file is not reported as a loss")
 }
 
-// FuzzSalvage goes through a segment of any bytes: commits come in order, each once,
-// and every byte is in a frame, lost, or zero at the end.
+// FuzzSalvage salvages a segment of any bytes: commits come in order, each once, and
+// every byte is in a frame, lost, or zero at the end.
 func FuzzSalvage(f *testing.F) {
 	h := goldenHeader()
 	h.segment, h.first = 1, 1

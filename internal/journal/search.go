@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// laterFrames is what was found among bytes that begin with no frame.
+// laterFrames is the result of a search for frames after damage.
 type laterFrames struct {
 	found   bool
-	number  uint64 // of the frame that says most is durable
+	number  uint64 // of the frame that proves most commits durable
 	durable uint64
 }
 
-// framesAmong looks at every byte for frames that can have been written after
-// the commit with the given number. The salt keeps message bytes from posing as
+// framesAmong searches every byte for frames that can have been written after
+// commit number after. The salt prevents bytes of messages from being taken for
 // frames.
 func framesAmong(b []byte, saltCRC uint32, after uint64) laterFrames {
 	var later laterFrames
@@ -33,9 +33,9 @@ func framesAmong(b []byte, saltCRC uint32, after uint64) laterFrames {
 	}
 }
 
-// nextFrame returns the first frame at or behind a place that can have been written
-// after the commit with the given number, which ended at another. Its end is 0 when
-// there is none.
+// nextFrame returns the first frame from an offset on that can have been written
+// after commit number after, which ended at the offset ended. end is 0 if there is
+// none.
 func (s *rangeSums) nextFrame(saltCRC uint32, from, ended int, after uint64) (f Frame, start, end int) {
 	for i := from; i+minFrame <= len(s.b); i++ {
 		size := frameSize(s.b[i:])
@@ -51,7 +51,8 @@ func (s *rangeSums) nextFrame(saltCRC uint32, from, ended int, after uint64) (f 
 	return Frame{}, 0, 0
 }
 
-// fits tells whether a frame can be so many bytes behind a commit.
+// fits reports whether a frame can be at a distance in bytes from the end of a
+// commit.
 func (f Frame) fits(after uint64, distance int) bool {
 	if f.Number == after {
 		return f.Mark
@@ -59,13 +60,13 @@ func (f Frame) fits(after uint64, distance int) bool {
 	return f.Number > after && f.Number-after <= uint64(distance/minFrame)+1
 }
 
-// rangeSums gives the checksum of any range of b in constant time, so that a
-// search at every byte is linear in their number. A checksum without the
-// inversions before and after it is the remainder of a polynomial division, in
-// which bytes appended are a multiplication.
+// rangeSums returns the checksum of any range of b in constant time, so that a
+// search at every byte takes linear time. A checksum without the inversions before
+// and after it is the remainder of a polynomial division, in which appending bytes
+// is a multiplication.
 type rangeSums struct {
 	b      []byte
-	prefix []uint32 // of the bytes before every stride-th
+	prefix []uint32 // remainders of the bytes before every stride-th
 }
 
 const stride = 1 << 10
@@ -93,7 +94,8 @@ func (s *rangeSums) upTo(n int) uint32 {
 	return remainder(s.prefix[n/stride], s.b[n/stride*stride:n])
 }
 
-// bytePowers returns, at [k][v], the polynomial that v·256^k bytes multiply by.
+// bytePowers returns, at [k][v], the polynomial by which v·256^k appended bytes
+// multiply.
 var bytePowers = sync.OnceValue(func() *[4][256]uint32 {
 	powers := new([4][256]uint32)
 	byByte := bits.Reverse32(1 << 8)
@@ -110,8 +112,8 @@ var bytePowers = sync.OnceValue(func() *[4][256]uint32 {
 // remainder continues a division with b.
 func remainder(r uint32, b []byte) uint32 { return ^crc32.Update(^r, castagnoli, b) }
 
-// multiply multiplies polynomials modulo that of CRC-32C; the highest bit is
-// the coefficient of 1.
+// multiply multiplies polynomials modulo that of CRC-32C; the highest bit is the
+// coefficient of 1.
 func multiply(a, b uint32) uint32 {
 	var product uint32
 	for ; a != 0; a <<= 1 {

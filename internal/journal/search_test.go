@@ -68,8 +68,8 @@ func TestFramesAmong(t *testing.T) {
 	}
 }
 
-// A tail in which every byte might begin a frame takes no more than linear time:
-// the test would not end otherwise.
+// A tail in which every byte might start a frame takes linear time; otherwise
+// the test would not end.
 func TestFramesAmongManyCandidates(t *testing.T) {
 	const n = 4 << 20
 	b := make([]byte, n)

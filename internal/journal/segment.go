@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// FormatVersion is the version of the journal's layout that this program writes
-// and the newest it reads.
+// FormatVersion is the version of the journal's layout that this program writes, and
+// the newest that it reads.
 const FormatVersion = 2
 
 const (
@@ -25,17 +25,17 @@ const (
 	suffix      = ".seg"
 )
 
-// mostSegment is more than any segment has: the largest SegmentSize, and room that is
-// reserved behind its frames.
-const mostSegment = 4<<30 + 64<<20
+// maxSegment exceeds the size of any segment: the largest SegmentSize, and reserved
+// space after its frames.
+const maxSegment = 4<<30 + 64<<20
 
-// FirstOffset is where the first frame of a segment starts.
+// FirstOffset is the offset of the first frame of a segment.
 const FirstOffset = headerSize
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errNoHeader is returned for a file too short to hold a header, or one whose
-// header was never written.
+// errNoHeader is returned for a file that is too short for a header, or whose header
+// was never written.
 var errNoHeader = errors.New("no header")
 
 // header is the first 64 bytes of a segment, integers little-endian:
@@ -71,8 +71,8 @@ func (h header) encode() []byte {
 	return b
 }
 
-// decodeHeader reads a header. The version is judged before the checksum, so
-// that a layout of the future is refused by name.
+// decodeHeader decodes a header. The version is checked before the checksum, so that
+// a future layout gets the right error.
 func decodeHeader(b []byte) (header, error) {
 	if len(b) < headerSize || [headerSize]byte(b) == [headerSize]byte{} {
 		return header{}, errNoHeader
@@ -112,29 +112,29 @@ func decodeHeader(b []byte) (header, error) {
 	return h, nil
 }
 
-// segment is one file of the journal: a segment, or the pack of one or several.
+// segment is a file of the journal: a segment, or a pack of one or several.
 type segment struct {
 	header
-	last uint32 // the last segment that it stands for
+	last uint32 // last segment in the file
 	name string // path
 	file vfs.File
-	pack *pack.File // nil for a segment as it was written
-	// generation tells a pack from an earlier one of the same segments.
+	pack *pack.File // nil for an unpacked segment
+	// generation distinguishes a pack from earlier ones of the same segments.
 	generation int
-	// uses counts the views that have it, and doomed says that its file goes with
-	// the last of them.
+	// uses counts the views with this segment. doomed means that its file is removed
+	// with the last of them.
 	uses   atomic.Int64
 	doomed bool
 	// crc is the checksum state after the salt.
 	crc uint32
-	// end is where its frames end, for a pack its size. It grows while the segment
+	// end is the end of the frames, or the size of a pack. It grows while the segment
 	// is the last.
 	end atomic.Int64
 }
 
 func segmentName(number uint32) string { return fmt.Sprintf("%010d%s", number, suffix) }
 
-// segmentNumber returns the number in a file name, or false for another file.
+// segmentNumber returns the number in a file name, or false for other names.
 func segmentNumber(name string) (uint32, bool) {
 	base, ok := strings.CutSuffix(name, suffix)
 	n, err := strconv.ParseUint(base, 10, 32)
@@ -146,8 +146,8 @@ func (s *segment) init(h header) {
 	s.crc = crc32.Update(0, castagnoli, h.salt[:])
 }
 
-// follows returns what is wrong with a frame behind the commit with the given
-// number, if anything.
+// follows returns an error if a frame may not follow the commit with the given
+// number.
 func (s *segment) follows(f Frame, number uint64) error {
 	if f.Mark && f.Number == number || !f.Mark && f.Number == number+1 {
 		return nil

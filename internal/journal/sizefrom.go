@@ -1,6 +1,6 @@
 package journal
 
-// SizeFrom returns about how many bytes of frames lie behind a position.
+// SizeFrom returns the approximate size of the frames after a position.
 func (j *Journal) SizeFrom(p Position) int64 {
 	j.segmentsMu.RLock()
 	defer j.segmentsMu.RUnlock()

@@ -12,8 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A file can say that it is of any size without taking any room. It is neither read to
-// its end nor kept in memory.
+// A sparse file can report any size. It is neither read to its end nor kept in memory.
 func TestFilesOfAnySize(t *testing.T) {
 	campaign.Long(t)
 	for _, c := range []struct {
@@ -21,8 +20,8 @@ func TestFilesOfAnySize(t *testing.T) {
 		last    byte // of the file
 		damaged bool
 	}{
-		{size: 128 << 20}, // room that was reserved
-		{size: mostTorn + 1<<20, last: 1, damaged: true},
+		{size: 128 << 20}, // reserved space
+		{size: maxTorn + 1<<20, last: 1, damaged: true},
 		{size: 1 << 40, damaged: true},
 		{size: 1 << 40, last: 1, damaged: true},
 	} {

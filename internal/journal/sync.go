@@ -11,20 +11,20 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// syncState lets any number of writers share one sync. The first that needs one
-// does it for all whose frames were written before it began; those that come
-// while it runs wait, and one of them does the next.
+// syncState lets any number of writers share one sync. The first writer that needs a
+// sync does it for all frames written before it starts; writers that come during a
+// sync wait, and one of them does the next.
 type syncState struct {
 	mu      sync.Mutex
 	done    sync.Cond // a sync ended
-	file    vfs.File  // the segment that holds the last written commit
+	file    vfs.File  // the segment with the last written commit
 	busy    bool
 	timer   *time.Timer
 	stopped bool
 
-	// Writers look at these without the lock. The error is of a failed sync: the
-	// disk's state is unknown then, so it stays. The timer's callback takes back that
-	// it is armed before it looks at what was written.
+	// Writers read these without the lock. failed is permanent, because the state of
+	// the disk is unknown after a failed sync. The timer's callback resets armed
+	// before it reads written.
 	written, durable atomic.Uint64
 	failed           atomic.Pointer[error]
 	armed            atomic.Bool
@@ -37,9 +37,8 @@ func (s *syncState) init(file vfs.File, last uint64) {
 	s.durable.Store(last)
 }
 
-// goOnIn says that what is written from here on stands in another file. All that
-// was written before is durable.
-func (s *syncState) goOnIn(file vfs.File) {
+// switchTo sets the file of all later frames. Everything written before is durable.
+func (s *syncState) switchTo(file vfs.File) {
 	s.mu.Lock()
 	s.file = file
 	s.mu.Unlock()
@@ -66,19 +65,19 @@ func (s *syncState) stop() {
 	}
 }
 
-// Durable returns the last commit that is known to survive power loss.
+// Durable returns the last commit known to survive power loss.
 func (j *Journal) Durable() uint64 { return j.sync.durableNumber() }
 
-// Sync returns when the commits up to the given number, as far as they have been
-// appended, survive power loss. After a failed sync the kernel may have dropped
-// what it could not write, so the journal takes no more commits until reopened.
+// Sync returns when all appended commits up to the given number are durable. After a
+// failed sync the kernel may have dropped unwritten data, so the journal accepts no
+// commits until it is reopened.
 func (j *Journal) Sync(number uint64) error {
 	j.sync.mu.Lock()
 	defer j.sync.mu.Unlock()
 	return j.sync.until(number)
 }
 
-// until is Sync, called with the lock.
+// until is Sync with the lock held.
 func (s *syncState) until(number uint64) error {
 	number = min(number, s.written.Load())
 	for s.durable.Load() < number {
@@ -91,7 +90,7 @@ func (s *syncState) until(number uint64) error {
 	return nil
 }
 
-// again syncs even when every commit is durable.
+// again syncs even if every commit is durable.
 func (s *syncState) again() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +100,8 @@ func (s *syncState) again() error {
 	return s.run()
 }
 
-// run does one sync. It is called with the lock, which it lets go of meanwhile,
-// and while no other sync runs.
+// run does one sync. It is called with the lock held, which it releases during the
+// sync, and while no other sync runs.
 func (s *syncState) run() error {
 	if err := s.failure(); err != nil {
 		return err
@@ -123,15 +122,15 @@ func (s *syncState) run() error {
 	return err
 }
 
-// fail notes that a sync failed and returns what that means.
+// fail records that a sync failed and returns the error.
 func (s *syncState) fail(cause error) error {
 	err := fmt.Errorf("sync journal: %w: %w", cause, backend.ErrReadOnly)
 	s.failed.Store(&err)
 	return err
 }
 
-// gather lets the writers that the last sync woke write what they have next, as
-// long as any does. Without it, every other sync would be for one of them alone.
+// gather lets the writers woken by the last sync write their next frames, as long as
+// any does. Otherwise every second sync would serve one writer alone.
 func (s *syncState) gather() {
 	for range 16 {
 		before := s.written.Load()
@@ -144,7 +143,7 @@ func (s *syncState) gather() {
 	}
 }
 
-// syncLater sees to it that what is written now is synced within the interval.
+// syncLater schedules a sync of what is written now, within the interval.
 func (j *Journal) syncLater() {
 	s := &j.sync
 	if s.armed.Load() {
@@ -159,11 +158,11 @@ func (j *Journal) syncLater() {
 	j.tendLater(time.Now().Add(j.opt.SyncInterval))
 }
 
-// pausesPerSync is how often within the interval the journal looks for pauses.
+// pausesPerSync is how often per interval the journal checks for pauses.
 const pausesPerSync = 10
 
-// tendLater has the journal make room for more in the pauses of those who write, and
-// sync when that is due. It is called with the lock of the sync state.
+// tendLater schedules the next call of tend, after which space is prepared. It is
+// called with the lock of the sync state.
 func (j *Journal) tendLater(due time.Time) {
 	s := &j.sync
 	s.timer = time.AfterFunc(min(j.opt.SyncInterval/pausesPerSync, time.Until(due)), func() {
@@ -172,11 +171,11 @@ func (j *Journal) tendLater(due time.Time) {
 			j.opt.Logger.Error("sync failed", "err", err)
 			return
 		}
-		j.makeRoom(synced)
+		j.prepareSpace(synced)
 	})
 }
 
-// tend syncs if that is due.
+// tend syncs if the sync is due, and schedules the next call otherwise.
 func (j *Journal) tend(due time.Time) (synced bool, err error) {
 	s := &j.sync
 	s.mu.Lock()

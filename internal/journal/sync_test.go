@@ -44,7 +44,7 @@ func (w watchedFile) Sync() error {
 	return w.File.Sync()
 }
 
-// patience bounds the wait for what must happen.
+// patience limits the wait for an event.
 func patience(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -112,8 +112,8 @@ func TestWaitersShareOneSync(t *testing.T) {
 	require.Zero(t, fsys.UnsyncedOps())
 }
 
-// A sync covers what was written when it began, and no more.
-func TestSyncVouchesForWhatCameBefore(t *testing.T) {
+// A sync covers what was written when it started, and no more.
+func TestSyncCoversEarlierCommits(t *testing.T) {
 	var j *Journal
 	var during sync.Once
 	fsys := crashfs.New()
@@ -172,18 +172,18 @@ func TestNormalCommitsAreSyncedWithinTheInterval(t *testing.T) {
 	o := options(watchedFS{crashfs.New(), func() { synced <- struct{}{} }})
 	o.SyncInterval = time.Millisecond
 	j := open(t, o)
-	<-synced // the first header
+	<-synced // of the first header
 	for i := range 5 {
 		f, err := j.Append(payload(i, 50), nil, true)
 		require.NoError(t, err)
 		await(t, synced, "a sync must follow")
-		require.NoError(t, j.Sync(f.Number)) // which may have to wait for it to end
+		require.NoError(t, j.Sync(f.Number)) // may have to wait for it to end
 		require.Equal(t, f.Number, j.Durable())
 	}
 	require.NoError(t, j.Close())
 }
 
-func TestOthersAreNotSynced(t *testing.T) {
+func TestOtherCommitsAreNotSynced(t *testing.T) {
 	fsys := crashfs.New()
 	o := options(fsys)
 	j := open(t, o)
@@ -330,10 +330,10 @@ func TestCloseWhileInUse(t *testing.T) {
 	}
 }
 
-// expectingFS notes what room its files are asked to make ready.
+// expectingFS records the space that its files are asked to prepare.
 type expectingFS struct {
 	vfs.FS
-	expected chan int64 // how many bytes
+	expected chan int64 // number of bytes
 }
 
 type expectingFile struct {
@@ -361,9 +361,9 @@ func (w expectingWindow) Expect(off, n int64) {
 	w.expected <- n
 }
 
-// Room is made for as much as was written since the last time, and after a sync, which
-// takes away what there was, for as much as since the last sync.
-func TestRoomForWhatWasWritten(t *testing.T) {
+// Space is prepared for as much as was written since the last time, and after a sync,
+// which discards prepared space, since the last sync.
+func TestSpaceForWhatWasWritten(t *testing.T) {
 	fsys := expectingFS{crashfs.New(), make(chan int64, 100)}
 	o := options(fsys)
 	o.SegmentSize = 1 << 20
@@ -378,33 +378,33 @@ func TestRoomForWhatWasWritten(t *testing.T) {
 	}
 	for _, synced := range []bool{false, true} { // the segment is new to both
 		burst(1)
-		j.makeRoom(synced)
+		j.prepareSpace(synced)
 		<-fsys.expected
 	}
 	one := burst(10)
-	j.makeRoom(false)
+	j.prepareSpace(false)
 	require.Equal(t, one, <-fsys.expected)
 	two := burst(20)
-	j.makeRoom(false)
+	j.prepareSpace(false)
 	require.Equal(t, two, <-fsys.expected)
-	j.makeRoom(false)
+	j.prepareSpace(false)
 	require.Empty(t, fsys.expected, "nothing was written")
-	j.makeRoom(true)
+	j.prepareSpace(true)
 	require.Equal(t, one+two, <-fsys.expected)
-	j.makeRoom(true)
+	j.prepareSpace(true)
 	require.Empty(t, fsys.expected)
 	require.NoError(t, j.Close())
 }
 
-// Those who write have room made in their pauses, without waiting for the sync.
-func TestRoomIsMadeInPauses(t *testing.T) {
+// Space is prepared in pauses of writers, without waiting for the sync.
+func TestSpaceIsPreparedInPauses(t *testing.T) {
 	fsys := expectingFS{crashfs.New(), make(chan int64, 100)}
 	o := options(fsys)
 	o.SyncInterval = time.Minute
 	j := open(t, o)
 	_, err := j.Append(payload(1, 300), nil, true)
 	require.NoError(t, err)
-	synced, err := j.tend(time.Now().Add(time.Millisecond)) // it comes again
+	synced, err := j.tend(time.Now().Add(time.Millisecond)) // it is called again
 	require.NoError(t, err)
 	require.False(t, synced)
 	select {

@@ -4,40 +4,40 @@ import (
 	"encoding/binary"
 )
 
-// A trailer says of a commit what is no part of its payload. It is, integers little-endian:
+// A trailer describes a commit outside its payload. It is, integers little-endian:
 //
 //	flags, 1 byte: 1 for an id, 2 for a session
 //	the id of the commits from here on, 8 bytes
-//	of the session, a varint: 0 when this is its first commit, 1 when it is named again,
-//	otherwise how many commits before this one its last commit is, plus 1
+//	of the session, a varint: 0 for its first commit, 1 if it is identified again, otherwise
+//	the distance to its last commit, plus 1
 //	for 0 and 1 the session's id, 16 bytes, and the sequence, a varint
 //	otherwise the sequence less the one after that of the last commit: a zigzag varint
 //
-// The first commit that is written after the journal was opened, and the first of each segment,
-// has an id; so has the first of a session in each segment. No segment refers to another.
+// The first commit after the journal is opened and the first of each segment state the id; the
+// first of a session in each segment states the session. No segment refers to another.
 const (
 	trailerID   = 1
 	trailerOnce = 2
-	// mostTrailer is the most that a trailer takes.
-	mostTrailer = 1 + 8 + binary.MaxVarintLen64 + 16 + binary.MaxVarintLen64
+	// maxTrailer is the largest size of a trailer.
+	maxTrailer = 1 + 8 + binary.MaxVarintLen64 + 16 + binary.MaxVarintLen64
 )
 
-// Once says which request of a session a commit is. A reader that follows the sessions finds
-// out what a reference stands for: see Back.
+// Once is a commit's request in a session. A reader that follows the sessions can resolve
+// references: see Back.
 type Once struct {
 	// Session and Sequence are the id of the session and the number of the request in it. Both
-	// are zero as read from a frame that refers to the session's last commit.
+	// are zero in a frame that refers to the session's last commit.
 	Session  [16]byte
 	Sequence uint64
 	// First is set for the first commit of the session.
 	First bool
-	// Back is how many commits before this one the session's last commit is, 0 where the
-	// session is named, and Step the sequence less the one after that of the last commit.
+	// Back is the distance to the session's last commit, or 0 if Session is set. Step is the
+	// sequence less the successor of that of the last commit.
 	Back uint64
 	Step int64
 }
 
-// OnceWrite is what a commit is to say of its session. LastCommit is 0 for the first of it.
+// OnceWrite is the request of a commit to write. LastCommit is 0 for the first of a session.
 type OnceWrite struct {
 	Session      [16]byte
 	Sequence     uint64
@@ -45,7 +45,8 @@ type OnceWrite struct {
 	LastSequence uint64
 }
 
-// as returns what the frame of a commit says, in a segment that begins with another.
+// as returns the request as stored in the frame of a commit, in a segment that starts with
+// commit first.
 func (w *OnceWrite) as(number, first uint64) *Once {
 	switch {
 	case w == nil:
@@ -56,7 +57,7 @@ func (w *OnceWrite) as(number, first uint64) *Once {
 	return &Once{Back: number - w.LastCommit, Step: int64(w.Sequence - w.LastSequence - 1)}
 }
 
-// appendTrailer writes a trailer; nothing for no id and no session.
+// appendTrailer appends a trailer, or nothing without id and session.
 func appendTrailer(dst []byte, id uint64, once *Once) []byte {
 	if id == 0 && once == nil {
 		return dst
@@ -82,7 +83,7 @@ func appendTrailer(dst []byte, id uint64, once *Once) []byte {
 	return binary.AppendUvarint(dst, once.Sequence)
 }
 
-// cutTrailer takes the trailer from the end of a frame.
+// cutTrailer splits the trailer from the end of a frame.
 func cutTrailer(b []byte) (payload, trailer []byte, ok bool) {
 	if len(b) == 0 {
 		return nil, nil, false
@@ -95,7 +96,7 @@ func cutTrailer(b []byte) (payload, trailer []byte, ok bool) {
 	return b[:start:start], b[start:end], true
 }
 
-// decodeTrailer reads what a trailer says. It refuses whatever appendTrailer does not write.
+// decodeTrailer decodes a trailer. It refuses everything that appendTrailer does not write.
 func (f *Frame) decodeTrailer(b []byte) bool {
 	flags := b[0]
 	if b = b[1:]; flags == 0 || flags > trailerID|trailerOnce {

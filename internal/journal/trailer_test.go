@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 )
 
-// A trailer takes nothing from the payload, whatever both are, and says what was written.
+// Payload and trailer are separated correctly, and the trailer can be decoded.
 func TestTrailerRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Uint64Range(1, maxNumber).Draw(t, "number")
@@ -26,7 +26,7 @@ func TestTrailerRoundTrip(t *testing.T) {
 			once = &Once{Back: rapid.Uint64Range(1, number-1).Draw(t, "back"), Step: rapid.Int64().Draw(t, "step")}
 		}
 		trailer := appendTrailer(nil, id, once)
-		require.LessOrEqual(t, len(trailer), mostTrailer)
+		require.LessOrEqual(t, len(trailer), maxTrailer)
 		b, payloadAt := appendFrame(nil, 7, number, durable, false, payload, trailer)
 		require.LessOrEqual(t, len(b), len(payload)+frameOverhead)
 		f, ok := decodeFrame(b, 7)
@@ -37,8 +37,7 @@ func TestTrailerRoundTrip(t *testing.T) {
 	})
 }
 
-// What a session's requests cost: nothing for a commit without one, a few bytes for a request
-// after another.
+// The cost of requests: nothing for a commit without one, a few bytes for consecutive requests.
 func TestTrailerSize(t *testing.T) {
 	require.Empty(t, appendTrailer(nil, 0, nil))
 	require.Len(t, appendTrailer(nil, 0, (&OnceWrite{Sequence: 8, LastCommit: 999, LastSequence: 7}).as(1000, 1)), 3)
@@ -46,8 +45,8 @@ func TestTrailerSize(t *testing.T) {
 	require.Len(t, appendTrailer(nil, 0, (&OnceWrite{Sequence: 8, LastCommit: 900, LastSequence: 7}).as(1000, 950)), 19)
 }
 
-// The first commit after opening, and the first of each segment, says which id commits have; one
-// that could not be written did not say it.
+// The first commit after opening and the first of each segment state the id; a failed write does
+// not count.
 func TestWhichFramesStateTheID(t *testing.T) {
 	disk := crashfs.New()
 	var last uint64

@@ -10,16 +10,16 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// View is the journal's files as they were when it was taken. Whoever holds one
-// goes on reading what a rewrite has replaced since. Segments that were begun
-// later are read too. It is safe for concurrent use and has to be released.
+// View is the list of the journal's files when it was taken. A view continues
+// to read files that a rewrite has replaced since. Segments created later are
+// read too. It is safe for concurrent use and must be released.
 type View struct {
 	j        *Journal
 	segments []*segment
 	refs     atomic.Int64
 }
 
-// View returns the files as they are. It waits for nothing.
+// View returns the current files. It does not block.
 func (j *Journal) View() *View {
 	for {
 		v := j.current.Load()
@@ -31,7 +31,7 @@ func (j *Journal) View() *View {
 	}
 }
 
-// Release lets go of the view. It is called once for each view taken.
+// Release releases the view. It is called once for each view taken.
 func (v *View) Release() {
 	if v.refs.Add(-1) > 0 {
 		return
@@ -58,23 +58,24 @@ func (j *Journal) use(segments []*segment) {
 	}
 	j.segments = segments
 	if old := j.current.Swap(next); old != nil {
-		j.letGo = append(j.letGo, old)
+		j.replaced = append(j.replaced, old)
 	}
 }
 
-// releaseOld releases what use replaced. The caller does not hold segmentsMu.
+// releaseOld releases the views that use replaced. The caller does not hold
+// segmentsMu.
 func (j *Journal) releaseOld() {
 	j.segmentsMu.Lock()
-	old := j.letGo
-	j.letGo = nil
+	old := j.replaced
+	j.replaced = nil
 	j.segmentsMu.Unlock()
 	for _, v := range old {
 		v.Release()
 	}
 }
 
-// retire closes a segment that nobody reads any more and removes its file if
-// another took its place.
+// retire closes a segment without readers, and removes its file if it was
+// replaced.
 func (j *Journal) retire(s *segment) {
 	j.segmentsMu.Lock()
 	_ = s.close() // it was only read
@@ -95,7 +96,7 @@ func (j *Journal) retire(s *segment) {
 	}
 }
 
-// find returns the file that has a segment, or nil.
+// find returns the file that contains a segment, or nil.
 func (v *View) find(number uint32) *segment { return findSegment(v.segments, number) }
 
 func findSegment(segments []*segment, number uint32) *segment {
@@ -106,7 +107,7 @@ func findSegment(segments []*segment, number uint32) *segment {
 	return segments[i]
 }
 
-// at returns the segment with its file open, and where its frames end.
+// at returns the segment with its file open, and the end of its frames.
 func (v *View) at(number uint32) (*segment, vfs.File, int64, error) {
 	s := v.find(number)
 	if s == nil {

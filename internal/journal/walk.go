@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Frames yields the frames from a position on, across segments, up to where the
-// journal ended when it was called. Marks are among them. The zero position is
-// the start. An error, which may be that commits are missing, is the last that
-// it yields.
+// Frames yields the frames from a position on, including marks, across segments, up
+// to the end of the journal at the time of the call. The zero position is the start.
+// An error, which includes missing commits, ends the sequence.
 func (j *Journal) Frames(from Position) iter.Seq2[Frame, error] {
 	end := j.End()
 	return func(yield func(Frame, error) bool) {
@@ -23,7 +22,7 @@ func (j *Journal) Frames(from Position) iter.Seq2[Frame, error] {
 func (v *View) frames(from, end Position, yield func(Frame, error) bool) {
 	segments := v.from(from.Segment)
 	if len(segments) == 0 || end.Segment > segments[len(segments)-1].last {
-		now := v.j.View() // segments that were begun since
+		now := v.j.View() // segments created since
 		defer now.Release()
 		if len(segments) == 0 {
 			segments = now.from(from.Segment)
@@ -31,7 +30,7 @@ func (v *View) frames(from, end Position, yield func(Frame, error) bool) {
 			segments = slices.Concat(segments, now.from(segments[len(segments)-1].last+1))
 		}
 	}
-	w := walk{r: &Reader{j: v.j, view: v, ahead: mostRead}, yield: yield}
+	w := walk{r: &Reader{j: v.j, view: v, ahead: maxRead}, yield: yield}
 	for i, s := range segments {
 		if s.pack != nil {
 			if !w.packed(s, from) || i+1 < len(segments) && !w.reaches(s, s.end.Load(), segments[i+1]) {
@@ -56,7 +55,7 @@ func (v *View) frames(from, end Position, yield func(Frame, error) bool) {
 	}
 }
 
-// walk reads frames in order and sees that none is missing.
+// walk reads frames in order and checks that none is missing.
 type walk struct {
 	r      *Reader
 	yield  func(Frame, error) bool
@@ -64,7 +63,7 @@ type walk struct {
 	known  bool   // number is set
 }
 
-// segment yields the frames of a segment and reports whether to go on.
+// segment yields the frames of a segment and reports whether to continue.
 func (w *walk) segment(s *segment, from Position, stop int64) bool {
 	if from.Offset == headerSize {
 		w.number, w.known = s.first-1, true
@@ -86,7 +85,8 @@ func (w *walk) segment(s *segment, from Position, stop int64) bool {
 	return true
 }
 
-// packed yields the frames of a pack from a position on and reports whether to go on.
+// packed yields the frames of a pack from a position on and reports whether to
+// continue.
 func (w *walk) packed(s *segment, from Position) bool {
 	if from.Segment < s.segment || from.Segment == s.segment && from.Offset <= headerSize {
 		w.number, w.known = s.first-1, true
@@ -104,13 +104,13 @@ func (w *walk) packed(s *segment, from Position) bool {
 		}
 		w.number, w.known = f.Number, true
 	}
-	if !w.known { // it begins behind all commits of the pack
+	if !w.known { // the position is after all commits of the pack
 		w.number, w.known = s.pack.LastCommit, true
 	}
 	return true
 }
 
-// reaches reports whether a segment that ends at stop has all commits up to the
+// reaches reports whether a segment that ends at stop has all commits before the
 // next, and yields an error if not.
 func (w *walk) reaches(s *segment, stop int64, next *segment) bool {
 	if !w.known || w.number == next.first-1 {
@@ -120,14 +120,14 @@ func (w *walk) reaches(s *segment, stop int64, next *segment) bool {
 	return false
 }
 
-// from returns the files that have segments from a number on.
+// from returns the files with segments from a number on.
 func (v *View) from(number uint32) []*segment {
 	i, _ := slices.BinarySearchFunc(v.segments, number, func(s *segment, n uint32) int { return int(int64(s.last) - int64(n)) })
 	return v.segments[i:]
 }
 
-// Find returns a position from which the commit with the given number is reached
-// by reading on: the first of the file that holds it.
+// Find returns a position from which the journal can be read up to a commit: the
+// start of the file that contains it.
 func (j *Journal) Find(number uint64) Position {
 	v := j.View()
 	defer v.Release()
@@ -140,9 +140,9 @@ func (j *Journal) Find(number uint64) Position {
 	return p
 }
 
-// After returns where to go on reading from a position up to which every commit was
-// read, number being the last of them: behind the pack that it lies in, if that is
-// the pack's last. Nothing of that pack is read then.
+// After returns the position at which to continue after a position, given the last
+// commit read. If that is the last of a pack, it is after the pack, so that the pack
+// is not read.
 func (j *Journal) After(p Position, number uint64) Position {
 	v := j.View()
 	defer v.Release()
@@ -152,11 +152,11 @@ func (j *Journal) After(p Position, number uint64) Position {
 	return p
 }
 
-// Check reads every frame of segments, and every part of packs, up to a position,
-// and returns what first is not what was written, or that commits are missing between
-// two of them. Parts are not decoded.
+// Check reads every frame of segments and every part of packs up to a position. It
+// returns the first damage, or an error if commits are missing in between. Parts are
+// not decoded.
 func (v *View) Check(ctx context.Context, end Position) (err error) {
-	w := walk{r: &Reader{j: v.j, view: v, ahead: mostRead}, yield: func(_ Frame, frameErr error) bool {
+	w := walk{r: &Reader{j: v.j, view: v, ahead: maxRead}, yield: func(_ Frame, frameErr error) bool {
 		err = frameErr
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -186,7 +186,7 @@ func (v *View) Check(ctx context.Context, end Position) (err error) {
 	return nil
 }
 
-// SegmentName returns the path of the file that has a segment, for messages.
+// SegmentName returns the path of the file that contains a segment, for messages.
 func (j *Journal) SegmentName(number uint32) string {
 	v := j.View()
 	defer v.Release()

@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A check goes on from file to file, and finds that one is missing between two others:
-// of segments, of packs, and where the one follows the other.
+// Check finds a missing file between two others: between segments, between packs, and
+// between a pack and a segment.
 func TestCheckFindsMissingCommits(t *testing.T) {
 	j := open(t, options(crashfs.New()))
 	for i := range 60 {

@@ -7,32 +7,32 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// tailWindow is the end of the last segment as memory. Commits that need not be
-// durable at once are written through it: that costs a fraction of a system call,
-// and they survive the end of the process all the same. The room for it is reserved
-// before, so a segment that is written to ends with zeros; they are cut off when it
-// is sealed, closed or opened again.
+// tailWindow maps the end of the last segment into memory. Commits of normal durability
+// are written through it: that costs a fraction of a system call, and they survive the
+// end of the process. Space for it is reserved in advance, so the current segment ends
+// with zeros; they are cut off when it is sealed, closed or opened again.
 type tailWindow struct {
 	window vfs.Window
 	end    int64 // of the window
-	next   int64 // size of the next
-	grown  bool  // the file may be larger than what is in it
-	none   bool  // this segment cannot have one
-	// readied is where the segment ended when room was made last, and synced where it
-	// did so after a sync.
+	next   int64 // size of the next window
+	grown  bool  // the file may be longer than its frames
+	none   bool  // this segment cannot have a window
+	// readied is the end of the segment when space was last prepared, and synced when it
+	// was prepared after a sync.
 	readied, synced Position
 }
 
 const (
-	// Reserving room costs about as much for little as for much, so windows begin with
-	// what a burst of some hundred messages takes.
-	leastWindow = 256 << 10
-	mostWindow  = 1 << 20
-	// newRoom is made ready in a segment about which nothing is known yet.
-	newRoom = 64 << 10
+	// Reserving space costs about the same for any size, so the first window fits a
+	// burst of some hundred messages.
+	minWindow = 256 << 10
+	maxWindow = 1 << 20
+	// newSpace is the space prepared in a new segment.
+	newSpace = 64 << 10
 )
 
-// put writes a frame at the end of the segment, through memory if it may.
+// put writes a frame at the end of the segment, with mapped through the window if
+// possible.
 func (j *Journal) put(s *segment, frame []byte, at int64, mapped bool) error {
 	if mapped && j.mapped(s, at, int64(len(frame))) {
 		return j.tail.mapped.window.WriteAt(frame, at)
@@ -41,14 +41,14 @@ func (j *Journal) put(s *segment, frame []byte, at int64, mapped bool) error {
 	return err
 }
 
-// mapped reports whether the window has room for so many bytes at the end of the
-// segment, after seeing to that if it can be.
+// mapped reports whether the window has space for so many bytes at the end of the
+// segment. It maps a new window if necessary and possible.
 func (j *Journal) mapped(s *segment, at, size int64) bool {
 	w := &j.tail.mapped
 	if w.window != nil && at+size <= w.end {
 		return true
 	}
-	if w.none || size > mostWindow/4 {
+	if w.none || size > maxWindow/4 {
 		return false
 	}
 	m, ok := s.file.(vfs.Mapper)
@@ -59,11 +59,11 @@ func (j *Journal) mapped(s *segment, at, size int64) bool {
 	if err := w.close(); err != nil {
 		j.opt.Logger.Warn("window is not closed", "err", err)
 	}
-	w.next = min(max(w.next, leastWindow, 4*size), mostWindow)
-	room := min(w.next, max(j.opt.SegmentSize-at, size)) // a segment gets no larger
+	w.next = min(max(w.next, minWindow, 4*size), maxWindow)
+	room := min(w.next, max(j.opt.SegmentSize-at, size)) // the segment size is a limit
 	w.grown = true
 	window, err := m.Map(at, room)
-	if err != nil { // without room for a window there may be some for a frame
+	if err != nil { // there may be space for a frame without a window
 		w.none = true
 		return false
 	}
@@ -72,12 +72,12 @@ func (j *Journal) mapped(s *segment, at, size int64) bool {
 	return true
 }
 
-// makeRoom has as much room made ready for writing as was written through memory since
-// it was done last, so that a burst of commits like the last one need not wait for it.
-// A sync takes away what room there was, so after one it is as much as since the last
-// sync. It is called now and then, mostly in a pause. Who comes meanwhile waits for what
-// they would have done themselves; for who is writing already, it is left out.
-func (j *Journal) makeRoom(synced bool) {
+// prepareSpace prepares space for as much as was written through memory since the last time,
+// so that a similar burst of commits need not wait for it. A sync discards prepared
+// space, so after a sync it prepares as much as since the last one. It is called now and
+// then, mostly in pauses. Writers that come meanwhile wait for work that they would
+// otherwise do themselves; if a write is running, it does nothing.
+func (j *Journal) prepareSpace(synced bool) {
 	if !j.tail.TryLock() {
 		return
 	}
@@ -93,11 +93,11 @@ func (j *Journal) makeRoom(synced bool) {
 		since, w.synced = w.synced, at
 	}
 	w.readied = at
-	used := int64(newRoom)
+	used := int64(newSpace)
 	if at.Segment == since.Segment {
 		used = at.Offset - since.Offset
 	}
-	used = min(used, mostWindow/4, j.opt.SegmentSize-at.Offset)
+	used = min(used, maxWindow/4, j.opt.SegmentSize-at.Offset)
 	if used > 0 && j.mapped(s, at.Offset, used) {
 		w.window.Expect(at.Offset, used)
 	}
@@ -115,8 +115,8 @@ func (w *tailWindow) close() error {
 	return nil
 }
 
-// trim cuts off the room that was reserved behind the end of the segment, and
-// reports whether there may have been any.
+// trim cuts off reserved space after the end of the segment, and reports whether there
+// may have been any.
 func (j *Journal) trim(s *segment) (trimmed bool, err error) {
 	w := &j.tail.mapped
 	err = w.close()

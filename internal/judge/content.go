@@ -37,8 +37,8 @@ func (j *Judge) chunk(i int, r *structure.Chunk) error {
 
 func (k *keys) chunk(r *structure.Chunk) { k.add(Key{Kind: KeyChunk, Hash: r.Key}) }
 
-// requireTree refuses a block that was cut unless the root of its tree is stored, or came
-// before it in the commit; or all of the tree, where that is asked for.
+// requireTree refuses a chunked block unless the root of its tree is stored or earlier in
+// the commit, or with WholeTrees the whole tree.
 func (j *Judge) requireTree(r *structure.Block) error {
 	if j.Replay || r.Tree.Size == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (j *Judge) erased(id content.ID) (bool, error) {
 	return j.View.Erased(id)
 }
 
-// erase marks content as erased. Its record stays where it is.
+// erase marks content as erased. Its record is not changed.
 func (j *Judge) erase(id content.ID) error {
 	size, known, err := j.size(id)
 	if err == nil && !known && j.Replay {
@@ -124,7 +124,7 @@ func (k *keys) erase(id content.ID) {
 	k.add(Key{Kind: KeyErased, Hash: id})
 }
 
-// revive takes back the erasure of content that is stored anew.
+// revive ends the erasure of content that is stored again.
 func (j *Judge) revive(id content.ID) error {
 	if is, err := j.erased(id); err != nil || !is {
 		return err

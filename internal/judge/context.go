@@ -34,7 +34,7 @@ func (j *Judge) context(c *structure.Context) error {
 		return err
 	}
 	is := Tip{Span: c.Tip, Commit: j.Commit.Number, At: j.millis}
-	if was != nil { // stated anew: that by itself moves nothing
+	if was != nil { // stated again: that alone does not move it
 		if tip := j.tipOf(was); tip.Span == c.Tip {
 			is = tip
 		}
@@ -42,7 +42,7 @@ func (j *Judge) context(c *structure.Context) error {
 	} else {
 		j.effects.Counts.Contexts++
 		j.members.add(c.Thread, c.ID)
-		change.Made = true
+		change.Created = true
 	}
 	change.Stated = &backend.Context{Context: *c, Moved: is.Commit, MovedAt: is.At}
 	structure.Own(&change.Stated.Context)
@@ -50,13 +50,13 @@ func (j *Judge) context(c *structure.Context) error {
 	return nil
 }
 
-// contextRefs requires what a context points at. Of one that is known the parent may have
-// been deleted since.
+// contextRefs requires everything that a context refers to. The parent of an existing
+// context may have been deleted.
 func (j *Judge) contextRefs(c *structure.Context, known bool) error {
 	if j.Replay {
 		return nil
 	}
-	// What a parent points at exists.
+	// What the parent refers to exists.
 	var thread structure.ThreadID
 	var tip structure.SpanRef
 	if !c.Parent.IsZero() && !known {
@@ -102,8 +102,7 @@ func (k *keys) contextRecord(c *structure.Context) {
 
 func (k *keys) context(id structure.ContextID) { k.add(Key{Kind: KeyContext, ID: id}) }
 
-// contextNow returns a context as it was stated last, nil if there is none. Where it stands
-// is its tipOf.
+// contextNow returns a context as last stated, or nil. Its current tip is tipOf.
 func (j *Judge) contextNow(id structure.ContextID) (*backend.Context, error) {
 	if change, ok := j.effects.Contexts.Get(id); ok {
 		return change.Stated, nil
@@ -111,7 +110,7 @@ func (j *Judge) contextNow(id structure.ContextID) (*backend.Context, error) {
 	return j.View.Context(id)
 }
 
-// tipOf returns where a context stands.
+// tipOf returns the tip of a context.
 func (j *Judge) tipOf(c *backend.Context) Tip {
 	if tip, ok := j.effects.Tips.Get(c.ID); ok {
 		return tip
@@ -147,7 +146,7 @@ func (k *keys) tip(t *structure.Tip) {
 	k.span(t.Span)
 }
 
-// deleteContext takes out a context that no branch names.
+// deleteContext deletes a context that no branch names.
 func (j *Judge) deleteContext(id structure.ContextID) error {
 	change, ok := j.effects.Contexts.Get(id)
 	if !ok {
@@ -172,10 +171,10 @@ func (j *Judge) deleteContext(id structure.ContextID) error {
 	return nil
 }
 
-// requireUnnamed refuses a context that a branch of its thread is.
+// requireUnnamed refuses a context that is a branch of its thread.
 func (j *Judge) requireUnnamed(m membership) error {
 	refuse := func(name string) error {
-		return refusal("context", m.context, backend.ErrConflict, fmt.Sprintf("branch %q is it", name))
+		return refusal("context", m.context, backend.ErrConflict, fmt.Sprintf("it is branch %q", name))
 	}
 	stored, err := j.View.NamesOf(m.thread, m.context)
 	if err != nil {

@@ -6,72 +6,71 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Effects are what a commit changes. Each subject is in a table once, as the commit leaves
-// it. They refer to the records of the commit and to what the view returned.
+// Effects are the changes of a commit. Each table has the final state of a subject once.
+// They refer to the records of the commit and to what the view returned.
 type Effects struct {
 	Threads     Table[structure.ThreadID, Change[*structure.Thread]]
 	Branches    Table[Name, Change[*structure.Branch]]
 	Checkpoints Table[Name, Change[*structure.Checkpoint]]
-	// BranchSources and CheckpointSources have the names of what has a source id now, or
-	// none.
+	// BranchSources and CheckpointSources have the names that have a source id now, or "".
 	BranchSources     Table[Source, string]
 	CheckpointSources Table[Source, string]
 
 	Contexts Table[structure.ContextID, ContextChange]
-	// Tips are where contexts stand now that were moved, or stated again.
+	// Tips has the tips of contexts that were moved or stated again.
 	Tips Table[structure.ContextID, Tip]
 
 	Runs Table[structure.RunID, structure.RunInfo] // new ones
 	Ends Table[structure.RunID, End]               // of runs that are new or have new spans
-	// Cuts are runs that lost their end to a collection. They come from replay only.
+	// Cuts are runs whose last spans were collected. They occur only in replay.
 	Cuts  []structure.RunID
 	Spans Table[structure.SpanRef, Span]
-	// LastMessages are the greatest times of the usages in new spans, in Unix milliseconds,
-	// by the home of their runs. Earlier spans of a home may have greater ones.
+	// LastMessages has the latest times of usages in new spans, in Unix milliseconds, by
+	// the home of their runs. Earlier spans of a home may have later times.
 	LastMessages Table[structure.Home, int64]
 	Sets         Table[structure.SpanSetID, *structure.SpanSet]
-	// Lookups are the usages of new spans that are found by source ids.
+	// Lookups has the usages of new spans that can be found by source id.
 	Lookups Table[Lookup, structure.SpanRef]
 
 	Blocks Table[content.ID, Block]
 	Chunks Table[content.Key, Chunk]
-	// Erased says of content whether it is erased now. Revived is content that was erased
-	// before and is stored again.
+	// Erased has whether content is erased now. Revived has content that was erased before
+	// and is stored again.
 	Erased  Table[content.ID, bool]
 	Revived []content.ID
 
-	// Summaries and Reflog are in the order of their records. Those of which the commit
-	// deletes the subject again are nil.
+	// Summaries and Reflog are in the order of their records. Those whose context the
+	// commit deletes later are nil.
 	Summaries     []Noted[*structure.Summary]
 	Reflog        []Noted[*structure.Reflog]
 	SummariesGone Table[SummaryAt, struct{}]
-	// Values are values that were set or deleted, each as it was last. ThreadsGone are
-	// threads that were deleted, maybe made again, or got another incarnation: the values
-	// from before the commit that belong to them are gone. So are those of contexts that
-	// are gone.
+	// Values has the final record of each value that was set or deleted. ThreadsGone has
+	// threads that were deleted, even if created again, or changed their incarnation:
+	// values from before the commit are gone for them, and for contexts that are gone.
 	Values      Table[structure.ValueKey, *structure.Value]
 	ThreadsGone []structure.ThreadID
 
 	Counts Counts
 }
 
-// Change is a subject before a commit and after it: nil when it is not there.
+// Change is a subject before and after a commit; nil if it does not exist.
 type Change[T any] struct{ Was, Now T }
 
-// ContextChange is a context before a commit, and as the commit last stated it: nil when it
-// is not there. Where it stands after that is in Tips.
+// ContextChange is a context before a commit, and as last stated in it; nil if it does not
+// exist. Its tip after that is in Tips.
 type ContextChange struct {
 	Was, Stated *backend.Context
-	// Made says that the commit made a context of this id, though maybe for a time only.
-	Made bool
+	// Created reports whether the commit created a context with this id, even if it deleted
+	// it again.
+	Created bool
 }
 
-// Gone reports that the context that was there before the commit is not there any more. Its
-// tip, its summaries and its reflog, its places in its thread and below its parent are gone
-// with it. There may be a new context of the same id.
-func (c *ContextChange) Gone() bool { return c.Was != nil && (c.Made || c.Stated == nil) }
+// Gone reports whether the context from before the commit was deleted, with its tip,
+// summaries, reflog, and places in its thread and below its parent. There may be a new
+// context with the same id.
+func (c *ContextChange) Gone() bool { return c.Was != nil && (c.Created || c.Stated == nil) }
 
-// Tip is where a context stands, and since which commit.
+// Tip is the tip of a context, and the commit that set it.
 type Tip struct {
 	Span   structure.SpanRef
 	Commit uint64
@@ -81,17 +80,17 @@ type Tip struct {
 // Span is a new span.
 type Span struct {
 	*structure.Span
-	Record int // its place among the records
+	Record int // index of the record
 	Digest structure.Digest
 }
 
-// Block is a block that is stored. Of two of one id it is the later.
+// Block is a stored block; the later of two with the same id.
 type Block struct {
 	Record int
 	Size   int64
 }
 
-// Chunk is a chunk that is stored.
+// Chunk is a stored chunk.
 type Chunk struct {
 	Record int
 	Bytes  []byte
@@ -103,7 +102,7 @@ type Noted[R any] struct {
 	Is     R
 }
 
-// Counts are how the counters of a store change.
+// Counts are the changes of a store's counters.
 type Counts struct {
 	Threads, Contexts, Branches, Checkpoints int64
 	Runs, Spans, Usages                      int64

@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Expect compares a state with what a commit was made for.
+// Expect compares a state with the expectations of a commit.
 func Expect(v View, o backend.Options) error {
 	for _, expect := range o.Tips {
 		c, err := v.Context(expect.Context)
@@ -72,7 +72,7 @@ func Expect(v View, o backend.Options) error {
 	return nil
 }
 
-// expectSource stops at the first span that should not be found.
+// expectSource stops at the first unexpected span.
 func expectSource(v View, expect backend.ExpectSource) error {
 	seen := 0
 	for found, err := range v.Find(expect.SourceID, expect.Thread) {
@@ -87,7 +87,7 @@ func expectSource(v View, expect backend.ExpectSource) error {
 		seen++
 	}
 	if seen < len(expect.Spans) {
-		return sourceRefusal(expect.SourceID, backend.ErrConflict, "something that it led to is gone")
+		return sourceRefusal(expect.SourceID, backend.ErrConflict, "a message with it is gone")
 	}
 	return nil
 }
@@ -121,7 +121,8 @@ func (k *keys) options(o backend.Options) {
 	}
 }
 
-// asExpected compares what a subject was to be, nil for not there, with what it is.
+// asExpected compares a subject with the expected one; nil means that it does not
+// exist.
 func asExpected[R interface {
 	comparable
 	structure.Record

@@ -1,10 +1,9 @@
 // Package judge decides whether a commit is allowed in a state, and what it changes. It is
-// the same for every engine, and the same for a commit that is new and for one that is
-// replayed: an engine answers a [View] of its state, and makes of the [Effects] whatever it
-// keeps. The judge knows nothing of how that is kept, and takes no locks.
+// the same for all engines and for new and replayed commits: an engine implements a [View]
+// of its state, and stores the [Effects] in its own way. The judge takes no locks.
 //
-// The rules are those of backend.Engine.Apply. The records of a commit are judged in order,
-// each in the state that those before it leave.
+// The rules are those of backend.Engine.Apply. Records are judged in order, each in the
+// state after those before it.
 package judge
 
 import (
@@ -15,35 +14,35 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Case is a commit to be judged, with its number and time.
+// Case is a commit to judge, with its number and time.
 type Case struct {
 	Commit *structure.Commit
 	View   View
-	// Replay says that the commit was allowed before: nothing is refused, and only what
-	// the effects need is looked up. What a collection has taken may be missing.
+	// Replay is set for a commit that was accepted before: nothing is refused, and only
+	// what the effects need is looked up. Collected subjects may be missing.
 	Replay bool
-	// WholeTrees asks that of a body that was cut everything is there. Otherwise the root
-	// of its tree is enough: it was stored after what is below it.
+	// WholeTrees requires all chunks of a body. Otherwise the root of its tree is enough,
+	// because it is stored after everything below it.
 	WholeTrees bool
 }
 
-// Judge judges commits, one after the other, in memory that it uses again.
+// Judge judges commits one by one, and reuses its memory.
 type Judge struct {
 	Case
 	millis  int64
 	effects Effects
 
-	// What the commit said so far, by what it belongs to.
+	// Changes of the commit so far, by owner:
 	members     groups[structure.ThreadID, structure.ContextID]
 	branches    groups[structure.ThreadID, Name]
 	checkpoints groups[structure.ThreadID, Name]
-	named       groups[membership, string] // names of branches that were given to a context
+	named       groups[membership, string] // names of branches given to a context
 	summaries   groups[structure.ContextID, int]
 	reflog      groups[structure.ContextID, int]
 	values      groups[structure.Owner, structure.ValueKey]
 }
 
-// Judge returns what a commit changes, or why it is refused. The effects hold until
+// Judge returns the effects of a commit, or why it is refused. The effects are valid until
 // Release.
 func (j *Judge) Judge(ctx context.Context, c Case) (*Effects, error) {
 	j.Case, j.millis = c, c.Commit.Time.UnixMilli()
@@ -58,7 +57,7 @@ func (j *Judge) Judge(ctx context.Context, c Case) (*Effects, error) {
 	return &j.effects, nil
 }
 
-// Release lets go of the commit and its effects. It goes before the next commit.
+// Release releases the commit and its effects. It must be called before the next commit.
 func (j *Judge) Release() {
 	j.Case = Case{}
 	j.effects.reset()
@@ -129,8 +128,8 @@ func refusal(subject string, id fmt.Stringer, why error, detail string) error {
 	return &backend.SubjectError{Subject: subject, ID: id.String(), Err: why, Detail: detail}
 }
 
-// required turns the answer to a question into a refusal if the subject is not there. Ids
-// are not made interfaces before that, which would cost memory.
+// required returns an error if a subject does not exist. The id is converted to an
+// interface only then, to avoid an allocation.
 func required[ID fmt.Stringer](there bool, err error, subject string, id ID) error {
 	if err == nil && !there {
 		err = refusal(subject, id, backend.ErrNotFound, "")

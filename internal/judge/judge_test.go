@@ -22,7 +22,7 @@ func moment(n uint64) time.Time { return time.UnixMilli(1_700_000_000_000 + int6
 
 func id[T ~[16]byte](name string) T { return structure.DeriveID[T]("judge", name) }
 
-// drawer draws records whose ids come from small sets, so that many meet.
+// drawer draws records with ids from small sets, so that many coincide.
 type drawer struct{ *rapid.T }
 
 func (d drawer) of(what string, names ...string) string {
@@ -207,8 +207,7 @@ func (d drawer) options(s *rows) (o backend.Options) {
 	return o
 }
 
-// court judges the same commits as new ones, as their records one by one, and, of those that
-// are allowed, in replay.
+// court judges the same commits as new ones, record by record, and, if accepted, in replay.
 type court struct {
 	t        require.TestingT
 	judge    judge.Judge
@@ -221,7 +220,7 @@ func newCourt(t require.TestingT) *court {
 	return &court{t: t, rows: newRows(), replayed: newRows()}
 }
 
-// decide judges records and takes their effects over unless they are refused.
+// decide judges records and applies their effects unless they are refused.
 func (c *court) decide(o backend.Options, records ...structure.Record) error {
 	source := &structure.Commit{Time: moment(c.number), Records: records}
 	whole := judge.Case{Commit: source, WholeTrees: c.number%2 == 0}
@@ -233,7 +232,7 @@ func (c *court) decide(o backend.Options, records ...structure.Record) error {
 	if err := judge.Expect(view, o); err != nil {
 		return err
 	}
-	if _, err := p.LeaveOut(view); err != nil || len(p.Commit.Records) == 0 {
+	if _, err := p.DropKnown(view); err != nil || len(p.Commit.Records) == 0 {
 		return err
 	}
 	p.Commit.Number = c.number + 1
@@ -261,8 +260,8 @@ func (c *court) decide(o backend.Options, records ...structure.Record) error {
 	return nil
 }
 
-// stepwise judges the records of a commit one by one, each in the state that those before it
-// left in the rows.
+// stepwise judges the records of a commit one by one, each in the state after those before
+// it.
 func (c *court) stepwise(whole judge.Case) (*rows, error) {
 	s := c.rows.clone()
 	var one judge.Judge
@@ -297,9 +296,9 @@ func beginning() []structure.Record {
 	}
 }
 
-// Replaying what was allowed leaves the same state, and so do the records one by one; the
-// judge looks at nothing that the keys do not name, and the counters count what is there.
-func TestReplayLeavesTheSame(t *testing.T) {
+// Replaying accepted commits gives the same state, and so does judging records one by one.
+// The judge reads only what the keys name, and the counters are right.
+func TestReplayGivesTheSameState(t *testing.T) {
 	allowed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		d, c := drawer{t}, newCourt(t)
@@ -317,8 +316,8 @@ func TestReplayLeavesTheSame(t *testing.T) {
 	require.NotZero(t, allowed)
 }
 
-// A large commit, in which tables become maps, has the effects of its records one by one.
-func TestLargeCommitIsThatOfItsRecords(t *testing.T) {
+// A large commit, whose tables become maps, has the effects of its records one by one.
+func TestLargeCommitEqualsItsRecords(t *testing.T) {
 	one := newCourt(t)
 	th := &structure.Thread{ID: id[structure.ThreadID]("t"), CreatedAt: moment(0), UpdatedAt: moment(0)}
 	records := []structure.Record{th}
@@ -339,8 +338,8 @@ func TestLargeCommitIsThatOfItsRecords(t *testing.T) {
 	require.NoError(t, newCourt(t).decide(backend.Options{}, append(records, gone)...))
 }
 
-// A context that is deleted and made anew in one commit has nothing of the earlier one.
-func TestRemadeInOneCommit(t *testing.T) {
+// A context that is deleted and created again in one commit inherits nothing.
+func TestRecreatedInOneCommit(t *testing.T) {
 	c := newCourt(t)
 	a, b := &structure.Thread{ID: id[structure.ThreadID]("a")}, &structure.Thread{ID: id[structure.ThreadID]("b")}
 	of := func(th *structure.Thread) *structure.Context {
@@ -365,9 +364,9 @@ func TestRemadeInOneCommit(t *testing.T) {
 	require.Contains(t, c.rows.contexts, at)
 }
 
-// What a thread or context had is gone with it, also where a commit makes it anew, and what
-// the commit said of its values before that.
-func TestValuesGoWithTheirOwners(t *testing.T) {
+// The values of a thread or context are deleted with it, including those set in the same
+// commit, even if the commit creates it again.
+func TestValuesAreDeletedWithTheirOwners(t *testing.T) {
 	th := &structure.Thread{ID: id[structure.ThreadID]("t"), Incarnation: 1}
 	of := &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
 	value := func(owner structure.Owner, incarnation uint64, json string) *structure.Value {
@@ -410,7 +409,7 @@ func TestValuesGoWithTheirOwners(t *testing.T) {
 	require.ErrorIs(t, c.decide(backend.Options{}, value(inThread, 1, "1")), backend.ErrConflict)
 }
 
-// A context that the same commit names is not deleted by it, unless it takes the name away.
+// A context with a name in the same commit is deleted only if the name is removed.
 func TestNamedInTheSameCommit(t *testing.T) {
 	c := newCourt(t)
 	th := &structure.Thread{ID: id[structure.ThreadID]("a")}
@@ -425,8 +424,8 @@ func TestNamedInTheSameCommit(t *testing.T) {
 	require.NoError(t, c.decide(backend.Options{}, unnamed, gone))
 }
 
-// The last message of a thread is the latest by its own time, of all in runs that belong to
-// the thread, whether a context leads to them or not.
+// The last message of a thread is the latest by its own time, in all runs that belong to the
+// thread, in contexts or not.
 func TestLastMessages(t *testing.T) {
 	c := newCourt(t)
 	th := &structure.Thread{ID: id[structure.ThreadID]("a"), Incarnation: 7}

@@ -5,10 +5,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// KeyKind is what a key asks for.
+// KeyKind is the kind of a key.
 type KeyKind uint8
 
-// The kinds of key, with what of the key says which.
+// The kinds of keys, with the fields that they use.
 const (
 	KeyThread         KeyKind = iota + 1 // ID
 	KeyContext                           // ID
@@ -34,19 +34,20 @@ const (
 	KeyValue                             // Value
 )
 
-// Key is one thing that judging a commit may look at.
+// Key is one thing that judging a commit may read.
 type Key struct {
 	Kind KeyKind
 	ID   [16]byte
 	Seq  uint64
 	Hash [32]byte
 	Name string
-	// Value says whether it was set, and by which commit.
+	// Value asks whether a value is set, and by which commit.
 	Value structure.ValueKey
 }
 
-// Keys returns everything that judging a commit may ask a view for, known from the commit and
-// its options alone: an engine can get all of it at once. The view of the case is not used.
+// Keys returns everything that judging a commit may read from a view. It depends only on the
+// commit and its options, so that an engine can read all of it at once. The view of the case
+// is not used.
 func Keys(c Case, o backend.Options) []Key {
 	k := keys{seen: make(map[Key]struct{}), homes: make(map[structure.RunID]structure.Home), replay: c.Replay, wholeTrees: c.WholeTrees}
 	k.options(o)
@@ -59,7 +60,7 @@ func Keys(c Case, o backend.Options) []Key {
 type keys struct {
 	all                []Key
 	seen               map[Key]struct{}
-	homes              map[structure.RunID]structure.Home // of runs that the commit begins
+	homes              map[structure.RunID]structure.Home // of runs created in the commit
 	replay, wholeTrees bool
 }
 

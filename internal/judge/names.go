@@ -7,12 +7,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// MostName is the greatest length of a name in bytes: engines keep records under their
-// names, and keys are bounded.
-const MostName = 4 << 10
+// MaxName is the largest length of a name in bytes: names are parts of keys, whose size
+// is limited.
+const MaxName = 4 << 10
 
-// names are the branches of all threads, or their checkpoints: in the state, and as the
-// commit changes them.
+// names is the branches or the checkpoints of all threads, in the state and with the
+// changes of the commit.
 type names[R any] struct {
 	*Judge
 	kind     structure.Kind
@@ -47,12 +47,12 @@ func (j *Judge) checkpointNames() *names[structure.Checkpoint] {
 	}
 }
 
-// give gives its name to a record. One that has the name already must be the same.
+// give gives a record its name. An existing record with that name must be the same.
 func (n *names[R]) give(r *R, same func(was *R) bool) error {
 	name := n.name(r)
-	if name.Name == "" || len(name.Name) > MostName {
+	if name.Name == "" || len(name.Name) > MaxName {
 		return &backend.SubjectError{
-			Subject: n.kind.String(), ID: fmt.Sprintf("%.80q", name.Name), Err: backend.ErrInvalid, Detail: fmt.Sprintf("a name has 1 to %d bytes", MostName),
+			Subject: n.kind.String(), ID: fmt.Sprintf("%.80q", name.Name), Err: backend.ErrInvalid, Detail: fmt.Sprintf("a name has 1 to %d bytes", MaxName),
 		}
 	}
 	if err := n.requireThread(name.Thread); err != nil {
@@ -71,7 +71,7 @@ func (n *names[R]) give(r *R, same func(was *R) bool) error {
 	default:
 		return n.refusal(name, backend.ErrExists)
 	}
-	if err := takeSource(n.Judge, n.sources, n.from, name, source, n.sourceID(r)); err != nil {
+	if err := claimSource(n.Judge, n.sources, n.from, name, source, n.sourceID(r)); err != nil {
 		return err
 	}
 	change.Now = r

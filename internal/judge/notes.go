@@ -54,7 +54,7 @@ func (k *keys) reflogEntry(r *structure.Reflog) {
 	k.span(r.To)
 }
 
-// deleteSummary deletes the oldest summary of the id.
+// deleteSummary deletes the oldest summary with the id.
 func (j *Judge) deleteSummary(d *structure.Deletion) error {
 	if change, _ := j.effects.Contexts.Get(d.Context); !change.Gone() {
 		stored, err := j.View.Summaries(d.Context)

@@ -10,29 +10,29 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Stored tells which content a store has.
+// Stored reports which content a store has.
 type Stored interface {
-	// HasBlock reports whether the bytes of a block are there: it is not erased.
+	// HasBlock reports whether a block is stored and not erased.
 	HasBlock(content.ID) (bool, error)
 	HasChunk(content.Key) (bool, error)
 }
 
-// Preparation makes of a commit what is judged and stored: without the content that the
-// store already has. What it does takes time and no lock.
+// Preparation checks a commit and drops content that the store already has. This takes
+// time, but no lock.
 type Preparation struct {
 	Commit structure.Commit
-	// Contents is how many blocks and chunks the whole commit has.
+	// Contents is the number of blocks and chunks in the original commit.
 	Contents int
-	// Known lists the blocks that were left out, KnownChunks counts the chunks.
+	// Known lists the dropped blocks, KnownChunks counts the dropped chunks.
 	Known       []content.ID
 	KnownChunks int
 
 	source *structure.Commit
-	first  map[content.ID]int // of each id or key, the first record: see earlier
+	first  map[content.ID]int // index of the first record of each id or key: see earlier
 }
 
-// Begin checks the content of a commit against its ids and keys, and its values. Nothing is
-// left out yet.
+// Begin checks the ids and keys of the content of a commit, and its values. Nothing is
+// dropped yet.
 func (p *Preparation) Begin(source *structure.Commit) error {
 	*p = Preparation{source: source, Known: p.Known[:0]}
 	if len(source.Records) == 0 {
@@ -69,7 +69,7 @@ func (p *Preparation) Begin(source *structure.Commit) error {
 	return nil
 }
 
-// Release lets go of the commit.
+// Release releases the commit.
 func (p *Preparation) Release() { *p = Preparation{} }
 
 // erasedAfter reports whether records erase content.
@@ -96,9 +96,9 @@ func checkBlock(b *structure.Block) error {
 	return nil
 }
 
-// LeaveOut leaves out the content that the store has, or that the commit brings twice, and
-// reports whether that changed what is left. It may be called again for a later state.
-func (p *Preparation) LeaveOut(stored Stored) (changed bool, err error) {
+// DropKnown drops content that the store has or that occurs twice, and reports whether the
+// remaining records changed. It may be called again for a later state.
+func (p *Preparation) DropKnown(stored Stored) (changed bool, err error) {
 	before := p.Commit.Records
 	p.Known, p.KnownChunks = p.Known[:0], 0
 	if p.Contents == 0 {
@@ -110,8 +110,8 @@ func (p *Preparation) LeaveOut(stored Stored) (changed bool, err error) {
 			kept, dropped = append(make([]structure.Record, 0, len(kept)), kept[:i]...), true
 		}
 	}
-	var gone []content.ID       // erased by a record before
-	var left []*structure.Block // left out
+	var gone []content.ID       // erased by an earlier record
+	var left []*structure.Block // dropped
 	for i, r := range p.source.Records {
 		known := false
 		switch r := r.(type) {
@@ -155,7 +155,7 @@ func (p *Preparation) LeaveOut(stored Stored) (changed bool, err error) {
 	return !slices.Equal(kept, before), nil
 }
 
-// earlier reports whether the source brings the same content before record i.
+// earlier reports whether the commit has the same content before record i.
 func (p *Preparation) earlier(i int, r structure.Record) bool {
 	if p.Contents == 1 {
 		return false
@@ -173,8 +173,8 @@ func (p *Preparation) earlier(i int, r structure.Record) bool {
 	return p.first[id] < i
 }
 
-// HashOf returns the id or key of content; the two are hashes of different kinds
-// and do not meet.
+// HashOf returns the id or key of content. They are different hashes, so they do not
+// collide.
 func HashOf(r structure.Record) (content.ID, bool) {
 	switch r := r.(type) {
 	case *structure.Block:
@@ -185,8 +185,8 @@ func HashOf(r structure.Record) (content.ID, bool) {
 	return content.ID{}, false
 }
 
-// keepOrigins gives usages that leave type and origin to a block of the commit
-// what that block says, if it was left out for the store has it from elsewhere.
+// keepOrigins sets type and origin in usages that rely on a block of the commit, if that
+// block was dropped because the store has it from elsewhere.
 func keepOrigins(kept []structure.Record, left []*structure.Block) {
 	if len(left) == 0 {
 		return
@@ -208,8 +208,7 @@ func keepOrigins(kept []structure.Record, left []*structure.Block) {
 	}
 }
 
-// withOrigins returns the span, or a copy whose usages say what they left to the
-// blocks offered.
+// withOrigins returns the span, or a copy with types and origins from the offered blocks.
 func withOrigins(s *structure.Span, offered map[content.ID]*structure.Block) *structure.Span {
 	own := s
 	for i := range s.Usages {

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// rows are a state that is made of effects alone, as tables of a database would be.
+// rows is a state built from effects alone, like tables of a database.
 type rows struct {
 	threads     map[structure.ThreadID]*structure.Thread
 	contexts    map[structure.ContextID]backend.Context
@@ -61,7 +61,7 @@ func newRows() *rows {
 	}
 }
 
-// put makes of a table what changed in it, given whether it is there now.
+// put updates a table with the current state of a key.
 func put[K comparable, V any](table map[K]V, k K, v V, there bool) {
 	if there {
 		table[k] = v
@@ -80,9 +80,9 @@ func (s *rows) clone() *rows {
 	}
 }
 
-// take applies the effects of a commit, or of those of its records that follow the first
-// ones. Deletions come first, as the effects have a subject that was deleted and made anew
-// once.
+// take applies the effects of a commit, or of its records from first on. Deletions are
+// applied first, because the effects have a subject only once that was deleted and created
+// again.
 func (s *rows) take(number uint64, e *judge.Effects, first int) {
 	for id, c := range e.Threads.All() {
 		put(s.threads, id, c.Now, c.Now != nil)
@@ -155,7 +155,7 @@ func (s *rows) take(number uint64, e *judge.Effects, first int) {
 	s.count(e.Counts)
 }
 
-// without returns a list without some of its elements, nil when nothing is left.
+// without returns a list without some elements, or nil if none is left.
 func without[T any](list []T, gone func(T) bool) []T {
 	if list = slices.DeleteFunc(list, gone); len(list) == 0 {
 		return nil
@@ -195,7 +195,7 @@ func (s *rows) count(by judge.Counts) {
 	c.Erased += by.Erased
 }
 
-// requireCounted compares the counters with what there is.
+// requireCounted compares the counters with the tables.
 func (s *rows) requireCounted(t require.TestingT) {
 	var unique int64
 	for id, size := range s.blocks {
@@ -204,7 +204,7 @@ func (s *rows) requireCounted(t require.TestingT) {
 		}
 	}
 	is := s.counts
-	is.Usages, is.LogicalBytes = 0, 0 // the rows do not have usages
+	is.Usages, is.LogicalBytes = 0, 0 // the rows have no usages
 	require.Equal(t, judge.Counts{
 		Threads: int64(len(s.threads)), Contexts: int64(len(s.contexts)), Branches: int64(len(s.branches)),
 		Checkpoints: int64(len(s.checkpoints)), Runs: int64(len(s.runs)), Spans: int64(len(s.spans)),
@@ -213,7 +213,7 @@ func (s *rows) requireCounted(t require.TestingT) {
 	}, is)
 }
 
-// The rows are a judge.View.
+// rows implements judge.View.
 
 func (s *rows) Thread(id structure.ThreadID) (*structure.Thread, error) { return s.threads[id], nil }
 

@@ -69,7 +69,7 @@ func (j *Judge) requireSpan(r structure.SpanRef) error {
 	return required(there, err, "span", r)
 }
 
-// span names a span, unless it is the empty position.
+// span adds the key of a span, unless it is the empty position.
 func (k *keys) span(r structure.SpanRef) {
 	if !r.IsZero() {
 		k.add(Key{Kind: KeySpan, ID: r.Run, Seq: r.Seq})
@@ -115,7 +115,8 @@ func (j *Judge) span(i int, s *structure.Span) error {
 	return nil
 }
 
-// endBefore returns where the run of a new span ends. In replay that is just before it.
+// endBefore returns the end of the run of a new span. In replay that is just before the
+// span.
 func (j *Judge) endBefore(r structure.SpanRef) (end End, err error) {
 	end, mine := j.effects.Ends.Get(r.Run)
 	if mine && (end.Seq+1 == r.Seq || !j.Replay) {
@@ -176,7 +177,7 @@ func (j *Judge) usages(s *structure.Span, home structure.Home) error {
 	if len(s.Usages) == 0 {
 		return refusal("span", s.Ref, backend.ErrInvalid, "no usages")
 	}
-	parts := -1 // of the message at hand, -1 where there is none
+	parts := -1 // of the current message, or -1
 	for i := range s.Usages {
 		u := &s.Usages[i]
 		if err := u.Check(); err != nil {
@@ -218,7 +219,7 @@ func (j *Judge) usages(s *structure.Span, home structure.Home) error {
 	return nil
 }
 
-// lastMessage notes the time of a new span if its run belongs to a thread.
+// lastMessage records the time of a new span if its run belongs to a thread.
 func (j *Judge) lastMessage(s *structure.Span, home structure.Home) {
 	if home.Thread.IsZero() {
 		return
@@ -232,7 +233,7 @@ func (j *Judge) lastMessage(s *structure.Span, home structure.Home) {
 	}
 }
 
-// lookup makes a span be found by the source id of a usage, if its run belongs to a thread.
+// lookup lets a span be found by the source id of a usage, if its run belongs to a thread.
 func (j *Judge) lookup(u *structure.Usage, home structure.Home, r structure.SpanRef) error {
 	if home.Thread.IsZero() {
 		return nil
@@ -254,10 +255,10 @@ func (j *Judge) lookup(u *structure.Usage, home structure.Home, r structure.Span
 	return nil
 }
 
-// cut closes a run. Only a collection writes cuts, in place of spans.
+// cut closes a run. Only collections write cuts, as replacements of spans.
 func (j *Judge) cut(r *structure.Cut) error {
 	if !j.Replay {
-		return refusal("cut", r.Run, backend.ErrInvalid, "no commit brings it")
+		return refusal("cut", r.Run, backend.ErrInvalid, "only a collection writes it")
 	}
 	j.effects.Cuts = append(j.effects.Cuts, r.Run)
 	return nil
@@ -286,7 +287,7 @@ func (k *keys) spanSet(s *structure.SpanSet) {
 	k.span(s.Parent)
 }
 
-// set names a span set, if there is one.
+// set adds the key of a span set, if there is one.
 func (k *keys) set(id structure.SpanSetID) {
 	if !id.IsZero() {
 		k.add(Key{Kind: KeySet, ID: id})

@@ -18,9 +18,8 @@ func sourceRefusal(id string, why error, detail string) error {
 	return &backend.SubjectError{Subject: "source id", ID: fmt.Sprintf("%.80q", id), Err: why, Detail: detail}
 }
 
-// takeSource changes the source id of a name from one to another. No other name of the thread
-// may have it.
-func takeSource(j *Judge, now *Table[Source, string], stored func(Source) (string, error), n Name, was, is string) error {
+// claimSource changes the source id of a name. No other name of the thread may have it.
+func claimSource(j *Judge, now *Table[Source, string], stored func(Source) (string, error), n Name, was, is string) error {
 	if was == is {
 		return nil
 	}

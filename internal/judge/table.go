@@ -2,9 +2,8 @@ package judge
 
 import "iter"
 
-// Table is a map that keeps the order in which its keys came. It begins as a short list,
-// because a commit mostly touches one or two of anything, and keeps its memory when it is
-// emptied.
+// Table is a map that keeps insertion order. It starts as a short list, because a commit mostly
+// changes one or two subjects of a kind, and keeps its memory when it is emptied.
 type Table[K comparable, V any] struct {
 	entries []entry[K, V]
 	places  map[K]int // nil while there are few entries
@@ -17,7 +16,7 @@ type entry[K comparable, V any] struct {
 
 const (
 	fewEntries  = 16
-	keptEntries = 64 // memory for more entries is not kept
+	keptEntries = 64 // memory for more entries is freed
 )
 
 // Len returns the number of keys.
@@ -46,7 +45,7 @@ func (t *Table[K, V]) Get(k K) (v V, ok bool) {
 	return v, false
 }
 
-// All yields the entries in the order in which their keys came.
+// All yields the entries in insertion order.
 func (t *Table[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i := range t.entries {
@@ -103,8 +102,7 @@ func emptied[T any](list []T) []T {
 	return list[:0]
 }
 
-// groups lists what a commit said so far of a subject. It is a log that becomes a map only when
-// a record needs it.
+// groups lists keys by owner. It is a log that becomes a map only when it is read.
 type groups[G comparable, K any] struct {
 	log    []entry[G, K]
 	sorted int

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A table is a map, few entries or many, and groups find every entry that was added.
+// A table behaves like a map with few or many entries, and groups return every added
+// entry.
 func TestTable(t *testing.T) {
 	var table Table[int, int]
 	var grouped groups[int, int]

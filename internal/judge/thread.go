@@ -52,7 +52,7 @@ func (j *Judge) requireThread(id structure.ThreadID) error {
 	return required(change.Now != nil, err, "thread", id)
 }
 
-// deleteThread takes out a thread with its contexts and names. Spans and content stay until
+// deleteThread deletes a thread with its contexts and names. Spans and content stay until
 // they are collected.
 func (j *Judge) deleteThread(id structure.ThreadID) error {
 	change, err := j.threadChange(id)
@@ -86,7 +86,7 @@ func (j *Judge) deleteThread(id structure.ThreadID) error {
 	return nil
 }
 
-// dropMember takes out a context that is, or was, in a thread.
+// dropMember deletes a context if it is in the thread.
 func (j *Judge) dropMember(id structure.ThreadID, context structure.ContextID, was *backend.Context) {
 	change, ok := j.effects.Contexts.Get(context)
 	if !ok {
@@ -97,7 +97,7 @@ func (j *Judge) dropMember(id structure.ThreadID, context structure.ContextID, w
 	}
 }
 
-// deleteThread names everything that belongs to the thread.
+// deleteThread adds the keys of everything that belongs to the thread.
 func (k *keys) deleteThread(id structure.ThreadID) {
 	k.add(Key{Kind: KeyThread, ID: id})
 	k.add(Key{Kind: KeyOfThread, ID: id})

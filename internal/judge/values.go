@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// checkValue refuses a value that no state could accept.
+// checkValue refuses a value that is invalid in every state.
 func checkValue(v *structure.Value) error {
 	if err := v.Check(); err != nil {
 		return valueRefusal(v.ValueKey, backend.ErrInvalid, err.Error())
@@ -31,7 +31,7 @@ func (j *Judge) value(v *structure.Value) error {
 	return nil
 }
 
-// valueRefs requires what a value points at.
+// valueRefs requires everything that a value refers to.
 func (j *Judge) valueRefs(v *structure.Value) error {
 	if j.Replay {
 		return nil
@@ -43,7 +43,7 @@ func (j *Judge) valueRefs(v *structure.Value) error {
 			return err
 		}
 		if change.Now.Incarnation != v.Incarnation {
-			return valueRefusal(v.ValueKey, backend.ErrConflict, "the thread was deleted and made again")
+			return valueRefusal(v.ValueKey, backend.ErrConflict, "the thread was deleted and created again")
 		}
 	case structure.ContextScope:
 		if err := j.requireContext(v.Owner.Context); err != nil {
@@ -76,7 +76,7 @@ func (k *keys) value(v *structure.Value) {
 	}
 }
 
-// dropValues takes out what the commit said so far of the values of an owner.
+// dropValues drops the commit's changes so far to the values of an owner.
 func (j *Judge) dropValues(owner structure.Owner) {
 	for _, key := range j.values.get(owner) {
 		j.effects.Values.drop(key)
@@ -88,7 +88,7 @@ func (j *Judge) dropThreadValues(id structure.ThreadID) {
 	j.effects.ThreadsGone = append(j.effects.ThreadsGone, id)
 }
 
-// expectValue compares a value with the state that a commit was made for.
+// expectValue compares a value with the expectation of a commit.
 func expectValue(v View, expect backend.ExpectValue) error {
 	is, err := v.Value(expect.Key)
 	switch {

@@ -9,11 +9,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// View is the state that a commit is judged in: the one just before it. What is not there
-// is nil or false, never an error. What a view returns belongs to it and is not changed; it
-// has to stay as it is until the next commit is judged.
+// View is the state just before a commit. A missing subject is nil or false, never an
+// error. The view owns its results; the judge does not change them, and they must stay
+// valid until the next commit is judged.
 //
-// [Keys] says which of it a commit needs.
+// [Keys] returns what a commit needs of it.
 type View interface {
 	Contents
 	Histories
@@ -23,11 +23,10 @@ type View interface {
 	Thread(structure.ThreadID) (*structure.Thread, error)
 	// Context returns a context with its current tip.
 	Context(structure.ContextID) (*backend.Context, error)
-	// Fresh reports that there was never a context of this id. It may be false where
-	// that is not known without a lookup.
+	// Fresh reports whether there was certainly never a context with this id. It may
+	// return false to avoid a lookup.
 	Fresh(structure.ContextID) bool
-	// Value returns the number of the commit that set or deleted a value last, 0 if none
-	// did.
+	// Value returns the commit that last set or deleted a value, or 0.
 	Value(structure.ValueKey) (commit uint64, err error)
 }
 
@@ -37,17 +36,17 @@ type Contents interface {
 	Block(content.ID) (size int64, known bool, err error)
 	Erased(content.ID) (bool, error)
 	HasChunk(content.Key) (bool, error)
-	// Chunks returns the bytes of chunks that are there, in their order.
+	// Chunks returns the bytes of existing chunks, in order.
 	Chunks(context.Context, []content.Key) ([][]byte, error)
 }
 
 // Histories are the runs and spans of a state.
 type Histories interface {
 	Run(structure.RunID) (structure.RunInfo, bool, error)
-	// End returns where a run ends. It is false if there is no such run.
+	// End returns the end of a run, and false if there is no such run.
 	End(structure.RunID) (End, bool, error)
 	HasSpan(structure.SpanRef) (bool, error)
-	// Digest returns the digest of the history that ends at a span that is there.
+	// Digest returns the digest of the history that ends at an existing span.
 	Digest(structure.SpanRef) (structure.Digest, error)
 	HasSet(structure.SpanSetID) (bool, error)
 	// HasLookup reports whether a usage in a home has a source id and a Lookup.
@@ -56,12 +55,12 @@ type Histories interface {
 	Find(sourceID string, thread structure.ThreadID) iter.Seq2[backend.Found, error]
 }
 
-// End is where a run ends.
+// End is the end of a run.
 type End struct {
 	Seq uint64
-	// Digest is that of the history up to there.
+	// Digest is the digest of the history up to the end.
 	Digest structure.Digest
-	// Closed says that nothing may follow: spans were collected from the end.
+	// Closed means that no span may follow, because the last ones were collected.
 	Closed bool
 }
 
@@ -69,17 +68,16 @@ type End struct {
 type Names interface {
 	Branch(Name) (*structure.Branch, error)
 	Checkpoint(Name) (*structure.Checkpoint, error)
-	// BranchFrom and CheckpointFrom return the name of what has a source id in a thread,
-	// or none.
+	// BranchFrom and CheckpointFrom return the name with a source id in a thread, or "".
 	BranchFrom(Source) (name string, err error)
 	CheckpointFrom(Source) (name string, err error)
 }
 
-// Lookup is what a usage is found by.
+// Lookup is the key by which a usage is found.
 type Lookup struct {
 	Home     structure.Home
 	SourceID string
-	Number   uint64 // its Lookup
+	Number   uint64 // Lookup of the usage
 }
 
 // Source is a source id within a thread.
@@ -94,21 +92,19 @@ type Name struct {
 	Name   string
 }
 
-// Deletions are what only a commit that deletes something looks at: everything that
-// belongs to a subject.
+// Deletions are lists of everything that belongs to a subject. Only deletions need them.
 type Deletions interface {
 	// Members returns the contexts of a thread with their tips.
 	Members(structure.ThreadID) ([]*backend.Context, error)
 	Branches(structure.ThreadID) ([]*structure.Branch, error)
 	Checkpoints(structure.ThreadID) ([]*structure.Checkpoint, error)
-	// NamesOf returns the names of the branches of a thread that a context of it is.
+	// NamesOf returns the names of the branches that are a context of the thread.
 	NamesOf(structure.ThreadID, structure.ContextID) ([]string, error)
 	// Summaries returns the summaries of a context, oldest first.
 	Summaries(structure.ContextID) ([]SummaryAt, error)
 }
 
-// SummaryAt is a summary that is stored, by the commit that brought it and its place among
-// the records there.
+// SummaryAt is a stored summary, with its commit and the index of its record.
 type SummaryAt struct {
 	ID      structure.SummaryID
 	Context structure.ContextID

@@ -1,10 +1,10 @@
-// Package memtable keeps an ordered map of bytes in memory, for one writer and any
-// number of readers, who each see it as it was at a moment and wait for nothing.
+// Package memtable is an ordered map of bytes in memory, for one writer and any
+// number of readers. Each reader sees the state at a moment and never blocks.
 //
-// It is a skip list whose nodes name each other by number, in memory that has no
-// pointers: however much is in it, the garbage collector has nothing to look at.
-// What is set again is a node of its own once somebody may read the old value, so a
-// moment is a number, and remembering one costs nothing.
+// It is a skip list whose nodes refer to each other by number, in memory without
+// pointers, so that the garbage collector has nothing to scan. Setting a key again
+// adds a node if a reader may see the old value; a moment is therefore just a
+// number, and costs nothing.
 package memtable
 
 import (
@@ -15,9 +15,9 @@ import (
 	"sync/atomic"
 )
 
-// Table is a map. It only grows: a deletion is an entry too.
+// Table is the map. It only grows: a deletion is an entry too.
 type Table struct {
-	now   uint32 // the moment that is being written
+	now   uint32 // the current moment
 	count int
 	size  int64
 	seed  uint64
@@ -27,43 +27,43 @@ type Table struct {
 	data   chunks[[]byte]
 	used   struct{ nodes, links, data uint32 } // of the last chunk, for data
 
-	// Where entries were put last, for each of some first bytes of keys: keys that
-	// begin alike tend to come one after the other.
+	// Positions of the last insertions, by the first byte of the key: keys with the
+	// same first byte often come in order.
 	fingers [16]finger
 }
 
-// A finger has the last node before a place on each level.
+// A finger has the last node before a position on each level.
 type finger [maxHeight]uint32
 
-// node is an entry. The list is in the order of keys and, of one key, from the
-// latest moment to the first. All but the links is written before the node can be
-// found, and the value again while no reader's moment has come.
+// node is an entry. The list is ordered by key, and for one key from the latest moment
+// to the first. All fields but the links are written before the node is reachable; the
+// value may be overwritten while no reader can see the moment.
 type node struct {
 	prefix uint64 // the key's first bytes, for comparing
 	key    place
 	value  place
 	moment uint32
-	tower  uint32        // where its links above the lowest level are
+	tower  uint32        // position of its links above the lowest level
 	next   atomic.Uint32 // on the lowest level; 0 at the end
 }
 
-// place is where bytes are, or that there are none.
+// place is the position of bytes, or marks a deletion.
 type place struct{ chunk, offset, length uint32 }
 
-// deleted is the length of what is not a value.
+// deleted is the length that marks a deletion.
 const deleted = math.MaxUint32
 
 const (
 	nodesInChunk = 1 << 8
 	linksInChunk = 1 << 8
-	leastChunk   = 4 << 10
-	mostChunk    = 256 << 10
+	minChunk     = 4 << 10
+	maxChunk     = 256 << 10
 	maxHeight    = 12 // a fourth of the nodes of each level are on the next
 	nodeSize     = 48
 )
 
-// chunks is memory that grows and never moves. Readers may look at what was there
-// when they learned where.
+// chunks is memory that grows and never moves. Readers may access everything that
+// existed when they got its position.
 type chunks[T any] struct{ list atomic.Pointer[[]*T] }
 
 func (c *chunks[T]) at(i uint32) *T { return (*c.list.Load())[i] }
@@ -92,25 +92,25 @@ func New() *Table {
 	return t
 }
 
-// Len returns how many entries the table has, those of older moments included.
+// Len returns the number of entries, including those of older moments.
 func (t *Table) Len() int { return t.count }
 
-// Bytes returns how much memory the entries take.
+// Bytes returns the memory used by entries.
 func (t *Table) Bytes() int64 { return t.size }
 
-// Seal returns the moment that has been written. What is set from here on does not
-// show in it. Only the writer may call it.
+// Seal returns the current moment. Later changes are not visible in it. Only the
+// writer may call it.
 func (t *Table) Seal() Moment {
 	m := Moment{t, t.now}
 	t.now++
 	return m
 }
 
-// Latest returns the moment that is being written: what it shows changes. It may not
-// be read while the writer writes.
+// Latest returns the moment that is being written. It must not be read while the
+// writer writes.
 func (t *Table) Latest() Moment { return Moment{t, t.now} }
 
-// Set gives a key a value; a nil one is a deletion. Key and value are copied. Only
+// Set sets the value of a key; nil is a deletion. Key and value are copied. Only
 // the writer may call it.
 func (t *Table) Set(key, value []byte) {
 	prefix := Prefix(key)
@@ -122,7 +122,7 @@ func (t *Table) Set(key, value []byte) {
 	if next := t.next(f[0], 0); next != 0 {
 		n := t.node(next)
 		if n.moment == t.now && t.has(n, prefix, key) {
-			n.value = t.keep(value)
+			n.value = t.store(value)
 			return
 		}
 	}
@@ -130,7 +130,7 @@ func (t *Table) Set(key, value []byte) {
 	id := t.newNode(height)
 	n := t.node(id)
 	n.prefix, n.moment = prefix, t.now
-	n.key, n.value = t.keep(key), t.keep(value)
+	n.key, n.value = t.store(key), t.store(value)
 	t.count++
 	t.size += nodeSize
 	for level := range height {
@@ -141,8 +141,8 @@ func (t *Table) Set(key, value []byte) {
 	}
 }
 
-// seek moves a finger to before the first entry of a key, on the levels below the
-// lowest on which it points at the right place already.
+// seek moves a finger to before the first entry of a key. Levels above the lowest
+// one that is already right are left alone.
 func (t *Table) seek(f *finger, prefix uint64, key []byte) {
 	level := 0
 	for ; level < maxHeight-1; level++ {
@@ -162,8 +162,8 @@ func (t *Table) seek(f *finger, prefix uint64, key []byte) {
 	}
 }
 
-// walk returns the last node on a level that comes before all entries of a key. The
-// node to start at does.
+// walk returns the last node on a level before all entries of a key. It starts at
+// such a node.
 func (t *Table) walk(before uint32, level int, prefix uint64, key []byte) uint32 {
 	for {
 		next := t.next(before, level)
@@ -174,7 +174,7 @@ func (t *Table) walk(before uint32, level int, prefix uint64, key []byte) uint32
 	}
 }
 
-// less reports whether a node's key is less than another.
+// less reports whether a node's key is less than key.
 func (t *Table) less(id uint32, prefix uint64, key []byte) bool {
 	n := t.node(id)
 	if n.prefix != prefix {
@@ -183,13 +183,13 @@ func (t *Table) less(id uint32, prefix uint64, key []byte) bool {
 	return bytes.Compare(t.bytes(n.key), key) < 0
 }
 
-// has reports whether a node's key is another.
+// has reports whether a node's key equals key.
 func (t *Table) has(n *node, prefix uint64, key []byte) bool {
 	return n.prefix == prefix && bytes.Equal(t.bytes(n.key), key)
 }
 
-// Prefix returns the first bytes of a key as a number. Of keys whose numbers differ
-// the less has the less.
+// Prefix returns the first bytes of a key as a number. If two numbers differ, they
+// are ordered like the keys.
 func Prefix(key []byte) uint64 {
 	if len(key) >= 8 {
 		return binary.BigEndian.Uint64(key)
@@ -199,7 +199,7 @@ func Prefix(key []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// height draws on how many levels a node is.
+// height returns a random number of levels for a node.
 func (t *Table) height() int {
 	t.seed ^= t.seed << 13
 	t.seed ^= t.seed >> 7
@@ -242,8 +242,8 @@ func (t *Table) link(id uint32, level int) *atomic.Uint32 {
 
 func (t *Table) next(id uint32, level int) uint32 { return t.link(id, level).Load() }
 
-// keep copies bytes to where they stay.
-func (t *Table) keep(b []byte) place {
+// store copies bytes into a chunk.
+func (t *Table) store(b []byte) place {
 	if b == nil {
 		return place{length: deleted}
 	}
@@ -252,7 +252,7 @@ func (t *Table) keep(b []byte) place {
 	}
 	chunks := t.data.len()
 	if chunks == 0 || int(t.used.data)+len(b) > len(*t.data.at(uint32(chunks - 1))) {
-		chunk := make([]byte, max(min(leastChunk<<min(chunks, 16), mostChunk), len(b)))
+		chunk := make([]byte, max(min(minChunk<<min(chunks, 16), maxChunk), len(b)))
 		t.data.add(&chunk)
 		t.used.data, chunks = 0, chunks+1
 	}
@@ -263,7 +263,7 @@ func (t *Table) keep(b []byte) place {
 	return p
 }
 
-// bytes returns what stands at a place, nil for a deletion.
+// bytes returns the bytes at a place, or nil for a deletion.
 func (t *Table) bytes(p place) []byte {
 	switch p.length {
 	case deleted:

@@ -17,7 +17,7 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 )
 
-// model is what a table should show; a nil value is a deletion.
+// model is the expected contents of a table; a nil value is a deletion.
 type model map[string][]byte
 
 // between returns the keys with from <= key < to; a nil to has no end.
@@ -122,7 +122,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// Sealed moments are read while the table is written.
+// Sealed moments are read during writes.
 func TestReadersAndWriter(t *testing.T) {
 	const passes, keys = 60, 200
 	type sealed struct {
@@ -160,7 +160,7 @@ func TestReadersAndWriter(t *testing.T) {
 	readers.Wait()
 }
 
-// All nodes are found from every level after inserts in many orders.
+// All nodes are reachable on every level after inserts in many orders.
 func TestLevels(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -196,7 +196,7 @@ func TestSizes(t *testing.T) {
 	table := New()
 	require.Zero(t, table.Len())
 	require.Zero(t, table.Bytes())
-	large := make([]byte, 3*mostChunk)
+	large := make([]byte, 3*maxChunk)
 	table.Set(nil, large)
 	table.Set([]byte("k"), nil)
 	require.Equal(t, 2, table.Len())
@@ -209,7 +209,7 @@ func TestSizes(t *testing.T) {
 	require.Nil(t, value)
 }
 
-// Setting and reading allocate nothing but the memory that entries are kept in.
+// Setting and reading allocate nothing but the memory of entries.
 func TestAllocations(t *testing.T) {
 	table := New()
 	key, value := make([]byte, 17), make([]byte, 40)

@@ -1,13 +1,13 @@
 package memtable
 
-// Moment is a table as it was when it was sealed. It is safe for concurrent use.
+// Moment is the state of a table when it was sealed. It is safe for concurrent use.
 type Moment struct {
 	table *Table
 	at    uint32
 }
 
-// Get returns the value of a key; ok with a nil value is a deletion. It must not be
-// changed.
+// Get returns the value of a key; ok with a nil value is a deletion. The caller
+// must not change it.
 func (m Moment) Get(key []byte) (value []byte, ok bool) {
 	prefix := Prefix(key)
 	id := m.shown(m.table.next(m.before(prefix, key), 0))
@@ -34,7 +34,7 @@ func (m Moment) Last(to []byte) (key, value []byte, ok bool) {
 		if id == 0 {
 			return nil, nil, false
 		}
-		// That is the key's first moment, and what is shown stands before it.
+		// That is the key's oldest node; the visible one precedes it.
 		key = t.bytes(t.node(id).key)
 		if value, ok = m.Get(key); ok {
 			return key, value, true
@@ -52,7 +52,7 @@ func (m Moment) before(prefix uint64, key []byte) uint32 {
 	return before
 }
 
-// end returns the last node, 0 when there is none.
+// end returns the last node, or 0.
 func (t *Table) end() uint32 {
 	last := uint32(0)
 	for level := maxHeight - 1; level >= 0; level-- {
@@ -63,8 +63,8 @@ func (t *Table) end() uint32 {
 	return last
 }
 
-// shown returns the first of a node and those after it that the moment shows: not
-// those that came later.
+// shown returns the first node, from the given one on, that is visible at the
+// moment.
 func (m Moment) shown(id uint32) uint32 {
 	for id != 0 {
 		n := m.table.node(id)
@@ -76,21 +76,21 @@ func (m Moment) shown(id uint32) uint32 {
 	return id
 }
 
-// Cursor reads entries in order, deletions included. It is not safe for concurrent
+// Cursor reads entries in order, including deletions. It is not safe for concurrent
 // use.
 type Cursor struct {
 	moment Moment
 	id     uint32
 }
 
-// Seek returns a cursor at the first entry whose key is not less than from.
+// Seek returns a cursor at the first entry with a key not less than from.
 func (m Moment) Seek(from []byte) Cursor {
 	c := Cursor{moment: m}
 	c.Seek(from)
 	return c
 }
 
-// Seek moves to the first entry whose key is not less than from.
+// Seek moves to the first entry with a key not less than from.
 func (c *Cursor) Seek(from []byte) {
 	c.id = c.moment.shown(c.moment.table.next(c.moment.before(Prefix(from), from), 0))
 }
@@ -98,10 +98,11 @@ func (c *Cursor) Seek(from []byte) {
 // Valid reports whether the cursor is at an entry.
 func (c *Cursor) Valid() bool { return c.id != 0 }
 
-// Key returns the entry's key, which must not be changed.
+// Key returns the entry's key. The caller must not change it.
 func (c *Cursor) Key() []byte { return c.moment.table.bytes(c.moment.table.node(c.id).key) }
 
-// Value returns the entry's value, nil for a deletion. It must not be changed.
+// Value returns the entry's value, or nil for a deletion. The caller must not
+// change it.
 func (c *Cursor) Value() []byte { return c.moment.table.bytes(c.moment.table.node(c.id).value) }
 
 // Next moves to the next entry.
@@ -113,7 +114,7 @@ func (c *Cursor) Next() {
 		if c.id == 0 {
 			return
 		}
-		// Older values of the same key stand behind the one that was shown.
+		// Older values of the same key follow the visible one.
 		if !t.has(t.node(c.id), was.prefix, t.bytes(was.key)) {
 			return
 		}

@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// bitWriter appends bits to bytes, the lowest first.
+// bitWriter appends bits to bytes, lowest bit first.
 type bitWriter struct {
 	b   []byte
 	acc uint64
 	n   int
 }
 
-// put writes at most 32 bits.
+// put writes the n lowest bits, at most 32.
 func (w *bitWriter) put(v uint64, n int) {
 	w.acc |= v << w.n
 	for w.n += n; w.n >= 8; w.n -= 8 {
@@ -28,7 +28,8 @@ func (w *bitWriter) finish() []byte {
 	return w.b
 }
 
-// bitReader reads what a bitWriter wrote. Behind the end it reads zeros and is bad.
+// bitReader reads the output of a bitWriter. Past the end it reads zeros and sets
+// bad.
 type bitReader struct {
 	b   []byte
 	acc uint64
@@ -36,7 +37,7 @@ type bitReader struct {
 	bad bool
 }
 
-// fill makes at least 56 bits be at hand, or all that are left.
+// fill makes at least 56 bits available, or all that are left.
 func (r *bitReader) fill() {
 	if len(r.b) >= 8 {
 		r.acc |= binary.LittleEndian.Uint64(r.b) << r.n
@@ -50,7 +51,7 @@ func (r *bitReader) fill() {
 	}
 }
 
-// take returns at most 32 bits.
+// take reads n bits, at most 32.
 func (r *bitReader) take(n int) uint64 {
 	if r.n < n {
 		if r.fill(); r.n < n {
@@ -64,7 +65,7 @@ func (r *bitReader) take(n int) uint64 {
 	return v
 }
 
-// ones counts the ones up to a zero, which it takes too.
+// ones counts the ones up to the next zero, and consumes all of them.
 func (r *bitReader) ones() (n uint64) {
 	for {
 		if r.n == 0 {
@@ -84,5 +85,5 @@ func (r *bitReader) ones() (n uint64) {
 	}
 }
 
-// spent reports whether nothing but the zeros that fill the last byte is left.
+// spent reports whether only the zero padding of the last byte is left.
 func (r *bitReader) spent() bool { return !r.bad && len(r.b) == 0 && r.n < 8 && r.acc == 0 }

@@ -9,17 +9,18 @@ import (
 )
 
 // Cache holds recently decoded data of any number of packs, in three shelves of the same
-// capacity: dictionaries and the chapters that they are made of, content, and everything else. So reading content does not push
-// out the dictionary or the records that it was read with. It is safe for concurrent use.
+// capacity: dictionaries with their chapters, content, and everything else. So reading
+// content does not evict the dictionary and the records that it needs. It is safe for
+// concurrent use.
 type Cache struct {
 	mu    sync.Mutex
-	most  int64
+	max   int64
 	items map[cacheKey]*list.Element
 
 	dictionaries, content, rest shelf
 }
 
-// shelf is a list of what was used, the latest first.
+// shelf is an LRU list, the latest first.
 type shelf struct {
 	recent list.List // of *cached
 	bytes  int64
@@ -37,7 +38,7 @@ const (
 	cachedIDs
 	cachedChapter
 	cachedRun
-	cachedBegin // where a run begins, by its fingerprint
+	cachedBegin // the start of a run, by its fingerprint
 )
 
 type cached struct {
@@ -46,8 +47,8 @@ type cached struct {
 	size  int64
 }
 
-// NewCache returns a cache for about so many bytes in each shelf.
-func NewCache(most int64) *Cache { return &Cache{most: most, items: map[cacheKey]*list.Element{}} }
+// NewCache returns a cache of about max bytes per shelf.
+func NewCache(max int64) *Cache { return &Cache{max: max, items: map[cacheKey]*list.Element{}} }
 
 func (c *Cache) get(k cacheKey) any {
 	c.mu.Lock()
@@ -60,7 +61,7 @@ func (c *Cache) get(k cacheKey) any {
 	return e.Value.(*cached).value
 }
 
-// getOr returns what is cached under a key, or why that could not be decoded.
+// getOr returns the cached value of a key, or the cached error of decoding it.
 func getOr[T any](c *Cache, k cacheKey) (v T, ok bool, err error) {
 	switch x := c.get(k).(type) {
 	case T:
@@ -71,7 +72,7 @@ func getOr[T any](c *Cache, k cacheKey) (v T, ok bool, err error) {
 	return v, false, nil
 }
 
-// fault remembers that something is damaged, so that it is not decoded again and again.
+// fault caches an error about damage, so that damaged data is not decoded repeatedly.
 func (c *Cache) fault(k cacheKey, err error) error {
 	if errors.Is(err, backend.ErrCorrupt) {
 		c.put(k, err, 256)
@@ -88,7 +89,7 @@ func (c *Cache) put(k cacheKey, value any, size int64) {
 	on := c.shelf(k)
 	c.items[k] = on.recent.PushFront(&cached{k, value, size})
 	on.bytes += size
-	for on.bytes > c.most && on.recent.Len() > 1 {
+	for on.bytes > c.max && on.recent.Len() > 1 {
 		c.drop(on.recent.Back())
 	}
 }
@@ -111,8 +112,8 @@ func (c *Cache) drop(e *list.Element) {
 	on.bytes -= item.size
 }
 
-// Cool lets go of everything but dictionaries and their chapters.
-func (c *Cache) Cool() {
+// DropContent empties the cache except for dictionaries and their chapters.
+func (c *Cache) DropContent() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range []*shelf{&c.content, &c.rest} {
@@ -122,7 +123,7 @@ func (c *Cache) Cool() {
 	}
 }
 
-// Forget lets go of what was decoded of a pack.
+// Forget drops everything decoded from a pack.
 func (c *Cache) Forget(f *File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

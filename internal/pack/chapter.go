@@ -8,36 +8,36 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// What is unusual about a frame.
+// Flags of a frame.
 const (
-	frameGap     = 1 << iota // it does not start where the one before ended
-	frameTail                // it was longer when it was first written
-	frameMoved               // its records were elsewhere
-	frameSegment             // it is the first of its segment here
+	frameGap     = 1 << iota // it does not start at the end of the one before
+	frameTail                // it was longer when first written
+	frameMoved               // its records had other offsets
+	frameSegment             // it is the first of its segment in the chapter
 )
 
 const (
-	segmentHeader = 64 // of a journal segment: where its first frame starts
+	segmentHeader = 64 // of a journal segment; its first frame follows
 	frameHeader   = 8
 )
 
-// place is where the coding of frames stands.
+// place is the position in the coding of frames.
 type place struct {
 	number  uint64 // of the next commit
 	segment uint32
 	end     int64 // of the frame before
-	rest    *rest // of the commit before, if more of it comes first
-	until   int64 // where the frame ends that goes on in the next chapter; 0 for none
+	rest    *rest // of the commit before, if its rest comes first
+	until   int64 // end of the frame that continues in the next chapter; 0 for none
 }
 
-// place is where the coding of a chapter begins.
+// place is the position at the start of a chapter.
 func (r *row) place() place {
 	return place{number: r.commit, segment: r.segment, end: r.end, rest: r.rest, until: r.until}
 }
 
-// commits codes the frames of commits one after the other. A reader is handed
-// none and returns n.
-func (f *former) commits(list []*commit, n int, at place) []*commit {
+// commits codes the frames of n consecutive commits. A reader passes no list and gets
+// one.
+func (f *recordCoder) commits(list []*commit, n int, at place) []*commit {
 	var e structure.Encoder
 	for i := range n {
 		if f.err != nil || f.c.spent() {
@@ -62,7 +62,7 @@ func (f *former) commits(list []*commit, n int, at place) []*commit {
 	return list
 }
 
-func (f *former) frame(x *commit, at place, e *structure.Encoder) place {
+func (f *recordCoder) frame(x *commit, at place, e *structure.Encoder) place {
 	var flags int
 	if f.c.writing {
 		if x.segment != at.segment {
@@ -108,8 +108,8 @@ func (f *former) frame(x *commit, at place, e *structure.Encoder) place {
 	return place{number: at.number + 1, segment: at.segment, end: x.end, until: at.until}
 }
 
-// rest codes what a chapter has of a commit that began before it.
-func (f *former) rest(x *commit, at place, e *structure.Encoder) {
+// rest codes the part of a commit that began in an earlier chapter.
+func (f *recordCoder) rest(x *commit, at place, e *structure.Encoder) {
 	flags := 0
 	if f.c.writing {
 		if x.offsets != nil {
@@ -123,7 +123,7 @@ func (f *former) rest(x *commit, at place, e *structure.Encoder) {
 		f.fail(errForm)
 		return
 	}
-	x.rest.at = f.count(fieldGap, x.rest.at, mostBody)
+	x.rest.at = f.count(fieldGap, x.rest.at, maxBody)
 	last := &x.rest.last
 	f.at.run = f.anID(idRun, (*[16]byte)(&last.Run))
 	last.Seq = f.num(fieldSeq, last.Seq)
@@ -131,8 +131,8 @@ func (f *former) rest(x *commit, at place, e *structure.Encoder) {
 	f.within(x, flags, e)
 }
 
-// within codes what a frame has behind its head.
-func (f *former) within(x *commit, flags int, e *structure.Encoder) {
+// within codes the contents of a frame after its header.
+func (f *recordCoder) within(x *commit, flags int, e *structure.Encoder) {
 	x.lag = f.symbol(symbolLag, x.lag)
 	x.millis = f.at.millis + f.signed(fieldTime, x.millis-f.at.millis)
 	f.at.millis = x.millis
@@ -144,8 +144,8 @@ func (f *former) within(x *commit, flags int, e *structure.Encoder) {
 		return
 	}
 	if !f.c.writing {
-		x.standIns()
-		if x.rest == nil && !x.open { // which needs it to know where it ends
+		x.setPlaceholders()
+		if x.rest == nil && !x.open { // otherwise its end is computed when needed
 			if err := x.measure(e); err != nil {
 				f.fail(err)
 				return
@@ -167,14 +167,14 @@ func (f *former) within(x *commit, flags int, e *structure.Encoder) {
 	}
 }
 
-// records codes what a commit says.
-func (f *former) records(x *commit) {
+// records codes the records of a commit.
+func (f *recordCoder) records(x *commit) {
 	f.commit, f.used, f.names = x, 0, f.names[:0]
 	n := len(x.records) + 1
 	if x.verbatim {
 		n = 0
 	}
-	if n = f.count(fieldRecords, n, mostRecords); n == 0 {
+	if n = f.count(fieldRecords, n, maxRecords); n == 0 {
 		x.verbatim = true
 		if !f.c.writing {
 			x.bodies, x.sizes = []int64{0}, []int64{0}
@@ -216,7 +216,7 @@ func (f *former) records(x *commit) {
 			if x.bodies[i] != body {
 				f.fail(errForm)
 			}
-		case size > mostBody:
+		case size > maxBody:
 			f.fail(errForm)
 			return
 		default:
@@ -227,11 +227,11 @@ func (f *former) records(x *commit) {
 	}
 }
 
-// mostBody is how long a body can be, or a payload.
-const mostBody = 1 << 30
+// maxBody is the largest size of a body or payload.
+const maxBody = 1 << 30
 
 // kind codes the kind of a record.
-func (f *former) kind(v int) int {
+func (f *recordCoder) kind(v int) int {
 	const other = 15
 	kind := f.c.symbol(columnKind, min(v, other))
 	if kind == other {
@@ -240,10 +240,10 @@ func (f *former) kind(v int) int {
 	return kind
 }
 
-// tight is where the commit's frame would end were it written now.
+// tight is the end of the commit's frame if it was written now.
 func (x *commit) tight() int64 { return x.payloadAt() + x.payload }
 
-// payloadAt is where the payload starts.
+// payloadAt is the start of the payload.
 func (x *commit) payloadAt() int64 {
 	return x.start + frameHeader + int64(uvarintSize(x.number<<1)) + int64(x.lag)
 }
@@ -256,9 +256,9 @@ func uvarintSize(v uint64) int {
 	return n
 }
 
-// standIns puts something in the place of what is not known of records that nobody
-// has yet, until they are read: empty bodies, and ids that only tell content apart.
-func (x *commit) standIns() {
+// setPlaceholders sets bodies and ids that are not decoded yet: empty bodies, and
+// placeholder ids that distinguish contents.
+func (x *commit) setPlaceholders() {
 	var names []content.ID
 	if x.rest != nil {
 		names = slices.Clone(earlier)
@@ -268,7 +268,7 @@ func (x *commit) standIns() {
 		switch r := r.(type) {
 		case *structure.Block:
 			if x.bodies[i] >= 0 {
-				r.ID, r.Body = standIn(standsForBlock, i), noBody
+				r.ID, r.Body = placeholder(placeholderBlock, i), noBody
 			}
 			names = append(names, r.ID)
 		case *structure.Span:
@@ -277,7 +277,7 @@ func (x *commit) standIns() {
 				for _, id := range r.Usages[k].Named(named[:0]) {
 					back := x.content[used].back
 					if back < 0 {
-						names, back = append(names, standIn(standsForName, used)), 0
+						names, back = append(names, placeholder(placeholderName, used)), 0
 					}
 					*id = names[len(names)-1-back]
 					used++
@@ -287,7 +287,7 @@ func (x *commit) standIns() {
 	}
 }
 
-// measure finds out where the records begin in the payload, and where it ends.
+// measure computes the offsets of the records in the payload, and its size.
 func (x *commit) measure(e *structure.Encoder) error {
 	if x.verbatim {
 		x.payload = x.sizes[0]
@@ -308,7 +308,8 @@ func (x *commit) measure(e *structure.Encoder) error {
 	return err
 }
 
-// measured notes what a payload without bodies tells, before which so many bytes stand.
+// measured sets offsets and size from a payload without bodies. moved is the size of
+// everything before it.
 func (x *commit) measured(payload []byte, begins []int, moved int) {
 	x.begins = make([]int, len(begins))
 	for i, at := range begins {
@@ -324,30 +325,30 @@ func (x *commit) measured(payload []byte, begins []int, moved int) {
 	x.payload = int64(len(payload) + moved)
 }
 
-// noBody stands for a body that was not read: empty, not gone.
+// noBody is a body that is not decoded: empty, but not nil, which would mean erased.
 var noBody = []byte{}
 
-// What an id stands for as long as it is not known.
+// Kinds of placeholder ids, for ids that are not decoded yet.
 const (
-	standsForBlock = 0xfc + iota
-	standsForName
-	standsForEarlier
+	placeholderBlock = 0xfc + iota
+	placeholderName
+	placeholderEarlier
 )
 
-// standIn is the id that stands for one that is not known.
-func standIn(kind byte, i int) content.ID {
+// placeholder returns a placeholder id.
+func placeholder(kind byte, i int) content.ID {
 	return content.ID{0: kind, 31: kind, 1: byte(i), 2: byte(i >> 8), 3: byte(i >> 16), 4: byte(i >> 24)}
 }
 
-// earlier are the names that the rest of a commit has before it.
+// earlier are placeholders for the ids named before the rest of a commit.
 var earlier = func() (ids []content.ID) {
 	for i := range structure.NamesBack {
-		ids = append(ids, standIn(standsForEarlier, i))
+		ids = append(ids, placeholder(placeholderEarlier, i))
 	}
 	return slices.Clip(ids)
 }()
 
-// grown returns by how much a record of a size grows with its body.
+// grown returns by how much a record grows when its body of a size is added.
 func grown(record, size int) int {
 	for v := 1; ; v++ {
 		if inner := record - 1 - v; uvarintSize(uint64(inner)) == v {
@@ -358,7 +359,7 @@ func grown(record, size int) int {
 	}
 }
 
-// encode makes the payload, with bodies and ids from the functions.
+// encode returns the payload, with bodies and ids from the functions.
 func (x *commit) encode(e *structure.Encoder, body func(i int) (content.ID, []byte, error), id func(r *contentRef) (content.ID, error)) ([]byte, []int, error) {
 	out, err := x.whole(body, id)
 	if err != nil {
@@ -367,7 +368,7 @@ func (x *commit) encode(e *structure.Encoder, body func(i int) (content.ID, []by
 	return e.Encode(out)
 }
 
-// whole returns the commit with bodies and ids from the functions.
+// whole returns the commit, with bodies and ids from the functions.
 func (x *commit) whole(body func(i int) (content.ID, []byte, error), id func(r *contentRef) (content.ID, error)) (*structure.Commit, error) {
 	out := &structure.Commit{Number: x.number, Time: time.UnixMilli(x.millis).UTC(), Records: make([]structure.Record, len(x.records))}
 	names := naming{refs: x.content, id: id}
@@ -406,10 +407,10 @@ func (x *commit) whole(body func(i int) (content.ID, []byte, error), id func(r *
 	return out, nil
 }
 
-// naming finds the ids of the content that the usages of a commit name.
+// naming resolves the content ids that the usages of a commit name.
 type naming struct {
-	ids  []content.ID // that the commit named so far
-	refs []contentRef // those to come
+	ids  []content.ID // named by the commit so far
+	refs []contentRef // still to resolve
 	id   func(r *contentRef) (content.ID, error)
 }
 

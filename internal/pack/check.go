@@ -8,10 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// CheckSums reads everything that finds things and compares it with its checksums
-// and form.
+// CheckSums reads all lookup tables and checks their checksums and form.
 func (p *File) CheckSums() error {
-	d, err := p.readFinds()
+	d, err := p.loadDirectory()
 	if err != nil {
 		return p.lookupFault(err)
 	}
@@ -35,8 +34,8 @@ func (p *File) CheckSums() error {
 	return nil
 }
 
-// CheckParts reads every part of the pack, those that find things included, and
-// returns the first whose checksum does not match, or what Damage returns.
+// CheckParts reads every part of the pack, including lookup tables, and returns an
+// error for the first with a wrong checksum, or the result of Damage.
 func (p *File) CheckParts(ctx context.Context) error {
 	rows, err := p.table()
 	if err != nil {
@@ -59,8 +58,8 @@ func (p *File) CheckParts(ctx context.Context) error {
 	return p.Damage()
 }
 
-// Check compares what finds things in a pack with its commits, which are handed to
-// it one after the other.
+// Check compares the lookup tables of a pack with its commits, which are added in
+// order.
 type Check struct {
 	file   *File
 	rows   []row
@@ -69,13 +68,13 @@ type Check struct {
 	lookup lookup
 }
 
-// NewCheck begins a check with the first commit.
+// NewCheck starts a check with the first commit.
 func (p *File) NewCheck() (*Check, error) {
 	rows, err := p.table()
 	return &Check{file: p, rows: rows, next: p.FirstCommit}, err
 }
 
-// Last is the last segment that the pack stands for.
+// Last is the last segment in the pack.
 func (c *Check) Last() uint32 { return c.file.Last }
 
 // Add adds the next commit, with all of its records.
@@ -104,7 +103,7 @@ func (c *Check) Add(number uint64, records []structure.Record) error {
 	return nil
 }
 
-// chapter notes how many numbers the chapter at hand has.
+// chapter records the number of objects in the current chapter.
 func (c *Check) chapter() error {
 	x, err := c.file.chapter(c.row)
 	if err == nil {
@@ -113,7 +112,8 @@ func (c *Check) chapter() error {
 	return err
 }
 
-// Done returns what is wrong, if all commits were added.
+// Done returns an error if the tables are wrong. It checks them only if all
+// commits were added.
 func (c *Check) Done() error {
 	p := c.file
 	if c.next != p.LastCommit+1 {
@@ -125,7 +125,7 @@ func (c *Check) Done() error {
 		}
 	}
 	parts, index := c.lookup.encode(p.FirstCommit)
-	from, to := p.foot.findsAt(), p.foot.parityAt(p.size)
+	from, to := p.foot.lookupAt(), p.foot.parityAt(p.size)
 	is := make([]byte, to-from)
 	if err := p.read(is, from); err != nil {
 		return err
@@ -137,12 +137,12 @@ func (c *Check) Done() error {
 		for at < min(len(is), len(want)) && is[at] == want[at] {
 			at++
 		}
-		return p.lookupFault(p.corrupt(from+int64(at), "what finds content and spans is not what the commits say"))
+		return p.lookupFault(p.corrupt(from+int64(at), "the lookup tables differ from the commits"))
 	}
 	return nil
 }
 
-// recordsOf returns the records of a payload, or none if it is no commit.
+// recordsOf returns the records of a payload, or none if it is not a commit.
 func recordsOf(payload []byte) []structure.Record {
 	c, err := structure.DecodeCommit(payload)
 	if err != nil {

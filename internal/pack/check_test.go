@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every byte of a pack is under some checksum that opening it or CheckParts looks at.
+// Every byte of a pack is covered by a checksum that Open or CheckParts checks.
 func TestCheckPartsMissesNoByte(t *testing.T) {
 	for _, name := range []string{"fast", "dense", "chapters"} {
 		t.Run(name, func(t *testing.T) {

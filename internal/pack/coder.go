@@ -2,18 +2,18 @@ package pack
 
 import "encoding/binary"
 
-// coder codes values in either direction: the same code writes and reads a form, so
-// the two cannot differ. A reader is handed zeros and gets the values that the writer
-// was handed. Values of a kind stand together in a column, which compresses well.
+// coder encodes or decodes values. The same code does both, so the two cannot differ:
+// a decoder passes zeros and gets the encoded values. Values of the same kind are in
+// one column, which compresses well.
 type coder struct {
 	writing bool
-	columns [][]byte // what was written, or is still to be read
-	bad     bool     // a reader was asked for more than there is, or read no column
+	columns [][]byte // output, or remaining input
+	bad     bool     // a reader went past the end of a column
 }
 
 func newWriter(columns int) *coder { return &coder{writing: true, columns: make([][]byte, columns)} }
 
-// newReader returns a coder that reads what finish returned.
+// newReader returns a coder that reads the output of finish.
 func newReader(b []byte, columns int) *coder {
 	c := &coder{columns: make([][]byte, columns)}
 	v := varints{rest: b}
@@ -32,7 +32,7 @@ func newReader(b []byte, columns int) *coder {
 	return c
 }
 
-// finish returns what was written: the size of each column, a varint, and the columns.
+// finish returns the size of each column as a varint, and the columns.
 func (c *coder) finish() []byte {
 	var out []byte
 	for _, column := range c.columns {
@@ -44,10 +44,10 @@ func (c *coder) finish() []byte {
 	return out
 }
 
-// spent reports whether a reader was asked for more than a writer wrote.
+// spent reports whether a reader went past the end.
 func (c *coder) spent() bool { return c.bad }
 
-// complete reports whether a reader read everything, and no more.
+// complete reports whether a reader read everything exactly.
 func (c *coder) complete() bool {
 	for _, column := range c.columns {
 		if len(column) > 0 {
@@ -68,7 +68,7 @@ func (c *coder) symbol(column, v int) int {
 	return int(b[0])
 }
 
-// raw codes bytes as they are, in place.
+// raw codes bytes unchanged, in place.
 func (c *coder) raw(column int, b []byte) {
 	at := &c.columns[column]
 	switch {
@@ -82,7 +82,7 @@ func (c *coder) raw(column int, b []byte) {
 	}
 }
 
-// text codes a string as its length and its bytes, each in a column.
+// text codes a string as its length in one column and its bytes in another.
 func (c *coder) text(lengths, column int, s string) string {
 	n := c.number(lengths, uint64(len(s)))
 	if c.writing {

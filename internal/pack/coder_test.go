@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A reader gets what the writer was handed, and knows that it read everything.
+// A reader gets the values of the writer, and detects missing and extra data.
 func TestCoder(t *testing.T) {
 	type item struct {
 		column int
@@ -61,7 +61,7 @@ func TestCoder(t *testing.T) {
 		}
 		require.True(t, r.complete())
 		require.False(t, r.spent())
-		if len(items) > 0 { // what is left out or added is noticed
+		if len(items) > 0 { // missing or extra bytes are detected
 			n := rapid.IntRange(0, len(written)-1).Draw(t, "cut")
 			cut := newReader(written[:n], most)
 			run(cut)

@@ -2,14 +2,14 @@ package pack
 
 import "github.com/klauspost/compress/zstd"
 
-// estimate tells about how small bytes get when they are compressed together, before that
-// is done. It is rather too large.
+// estimate estimates the compressed size of bytes before they are compressed for real. It
+// rather overestimates.
 type estimate struct {
 	size    int
 	encoder *zstd.Encoder
 }
 
-// Write counts what the encoder writes.
+// Write counts the output of the encoder.
 func (e *estimate) Write(b []byte) (int, error) {
 	e.size += len(b)
 	return len(b), nil
@@ -17,13 +17,13 @@ func (e *estimate) Write(b []byte) (int, error) {
 
 func (e *estimate) add(b []byte) {
 	if e.encoder == nil {
-		// The options are right, and nothing that is written fails.
+		// The options are valid, and Write never fails.
 		e.encoder, _ = zstd.NewWriter(e, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(16<<20))
 	}
 	_, _ = e.encoder.Write(b)
 }
 
-// reset begins with other bytes.
+// reset starts over.
 func (e *estimate) reset() {
 	if e.size = 0; e.encoder != nil {
 		e.encoder.Reset(e)

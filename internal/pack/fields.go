@@ -8,15 +8,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func (f *former) num(field int, v uint64) uint64 { return f.c.number(field, v) }
+func (f *recordCoder) num(field int, v uint64) uint64 { return f.c.number(field, v) }
 
-func (f *former) signed(field int, v int64) int64 { return unzigzag(f.num(field, zigzag(v))) }
+func (f *recordCoder) signed(field int, v int64) int64 { return unzigzag(f.num(field, zigzag(v))) }
 
-func (f *former) symbol(s, v int) int { return f.c.symbol(columnSymbols+s, v) }
+func (f *recordCoder) symbol(s, v int) int { return f.c.symbol(columnSymbols+s, v) }
 
-// count codes how many there are of something, of which there can be no more
-// than the limit.
-func (f *former) count(field, v, limit int) int {
+// count codes a count of at most limit.
+func (f *recordCoder) count(field, v, limit int) int {
 	n := f.num(field, uint64(v))
 	if n > uint64(limit) {
 		f.fail(errForm)
@@ -25,7 +24,7 @@ func (f *former) count(field, v, limit int) int {
 	return int(n)
 }
 
-func (f *former) flag(b bool, s int) bool {
+func (f *recordCoder) flag(b bool, s int) bool {
 	v := 0
 	if b {
 		v = 1
@@ -33,9 +32,9 @@ func (f *former) flag(b bool, s int) bool {
 	return f.symbol(s, v) != 0
 }
 
-// str codes a text of a kind: one that was used lately, or by its length and
-// the chapter's text.
-func (f *former) str(kind int, s string) string {
+// str codes a text of a kind: as one of the recent ones, or by its length and
+// its bytes in the chapter's text.
+func (f *recordCoder) str(kind int, s string) string {
 	recent := &f.texts[kind]
 	at := recentTexts
 	if f.c.writing {
@@ -61,14 +60,14 @@ func (f *former) str(kind int, s string) string {
 	return s
 }
 
-func (f *former) optional(kind int, b []byte) []byte {
+func (f *recordCoder) optional(kind int, b []byte) []byte {
 	if !f.flag(b != nil, symbolPresent) {
 		return nil
 	}
 	return []byte(f.str(kind, string(b)))
 }
 
-func (f *former) optionalString(kind int, s *string) *string {
+func (f *recordCoder) optionalString(kind int, s *string) *string {
 	if !f.flag(s != nil, symbolPresent) {
 		return nil
 	}
@@ -79,25 +78,26 @@ func (f *former) optionalString(kind int, s *string) *string {
 	return &out
 }
 
-// bytes codes bytes that nothing foretells.
-func (f *former) bytes(b []byte) {
+// bytes codes incompressible bytes.
+func (f *recordCoder) bytes(b []byte) {
 	f.c.raw(columnBytes, b)
 }
 
-func (f *former) byte(v uint8) uint8 {
+func (f *recordCoder) byte(v uint8) uint8 {
 	b := [1]byte{v}
 	f.bytes(b[:])
 	return b[0]
 }
 
-// Times are that of the commit, that which was stated last, or differ from it.
+// A time is that of the commit, the last one coded, or a difference to the
+// latter.
 const (
 	whenCommit = iota
 	whenAgain
 	whenOther
 )
 
-func (f *former) when(symbol, field int, t time.Time) time.Time {
+func (f *recordCoder) when(symbol, field int, t time.Time) time.Time {
 	v, how := int64(0), whenOther
 	if f.c.writing {
 		switch v = t.UnixMilli(); v {
@@ -121,7 +121,7 @@ func (f *former) when(symbol, field int, t time.Time) time.Time {
 	return time.UnixMilli(v).UTC()
 }
 
-// Ids are one used lately, the next that is new, zero, or any other.
+// An id is a recent one, the next new one, zero, or any other.
 const (
 	idNew = recentIDs + iota
 	idZero
@@ -129,7 +129,7 @@ const (
 )
 
 // anID codes an id and returns its number.
-func (f *former) anID(kind int, id *[16]byte) uint32 {
+func (f *recordCoder) anID(kind int, id *[16]byte) uint32 {
 	recent := &f.at.ids[kind]
 	n, how := uint32(0), idFar
 	if f.c.writing {
@@ -177,20 +177,20 @@ func (f *former) anID(kind int, id *[16]byte) uint32 {
 	return n
 }
 
-func code[T ~[16]byte](f *former, kind int, id T) T {
+func code[T ~[16]byte](f *recordCoder, kind int, id T) T {
 	b := [16]byte(id)
 	f.anID(kind, &b)
 	return T(b)
 }
 
-// Positions are none, the span stated last, or any other.
+// A position is none, the last span coded, or any other.
 const (
 	refNone = iota
 	refLast
 	refOther
 )
 
-func (f *former) ref(r structure.SpanRef) structure.SpanRef {
+func (f *recordCoder) ref(r structure.SpanRef) structure.SpanRef {
 	how, n := refOther, uint32(0)
 	if f.c.writing {
 		if r.IsZero() {
@@ -222,7 +222,7 @@ func (f *former) ref(r structure.SpanRef) structure.SpanRef {
 	return structure.SpanRef{}
 }
 
-func (f *former) origin(o *content.BlockOrigin) {
+func (f *recordCoder) origin(o *content.BlockOrigin) {
 	const other = 15
 	kind := f.symbol(symbolOrigin, min(int(o.Kind), other))
 	if kind == other {
@@ -234,7 +234,7 @@ func (f *former) origin(o *content.BlockOrigin) {
 	}
 }
 
-func (f *former) attribution(by *content.Attribution) {
+func (f *recordCoder) attribution(by *content.Attribution) {
 	has := 0
 	for i, s := range [...]string{by.UserID, by.ModelID, by.SourceID} {
 		if s != "" {

@@ -22,31 +22,30 @@ type File struct {
 	size  int64
 	foot  footer
 	cache *Cache
-	alone codec // for parts that refer to no dictionary
+	alone codec // for parts without a dictionary
 
 	mu         sync.Mutex // held while the table or the dictionary is read
 	rows       []row
 	identities []identity
 
-	found atomic.Pointer[directory] // when it was read
+	found atomic.Pointer[directory] // nil until it is read
 
 	mending sync.Once
 	differs parity       // see difference
-	unknown error        // why that could not be found out
-	damaged atomic.Int64 // the offset of the damaged block, when it is known, and 1
+	unknown error        // error of computing it
+	damaged atomic.Int64 // offset of the damaged block plus 1; 0 if unknown
 
-	decoded  atomic.Int64 // chapters, for tests
-	expanded atomic.Int64 // parts that expanding began of, for tests
+	decoded  atomic.Int64 // number of chapters, for tests
+	expanded atomic.Int64 // number of decompressed parts, for tests
 }
 
-// Open opens a pack: it reads its header and footer, and everything else when it
-// is needed.
+// Open opens a pack. It reads only the header and footer; the rest is read on demand.
 func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error) {
 	p := &File{name: name, src: src, size: size, cache: cache}
 	if size < headerSize+tailSize {
 		return nil, p.corrupt(0, "is too short for a pack")
 	}
-	if size > mostFile {
+	if size > maxFile {
 		return nil, p.corrupt(0, fmt.Sprintf("has %d bytes, more than a pack can have", size))
 	}
 	head, tail := make([]byte, headerSize), make([]byte, tailSize)
@@ -102,7 +101,7 @@ func (p *File) read(b []byte, at int64) error {
 	return fmt.Errorf("read %s: %w", p.name, err)
 }
 
-// part returns the bytes of a part.
+// part returns the content of a part.
 func (p *File) part(at part) ([]byte, error) {
 	if at.size == 0 {
 		return nil, nil
@@ -125,8 +124,7 @@ func (p *File) part(at part) ([]byte, error) {
 
 var errSum = errors.New("checksum does not match")
 
-// checked returns the bytes of a part with their checksum, with errSum when that does not
-// match.
+// checked returns a part with its checksum, and errSum if the checksum is wrong.
 func (p *File) checked(at part) ([]byte, error) {
 	b := make([]byte, at.size)
 	if err := p.read(b, at.offset); err != nil {
@@ -175,17 +173,17 @@ func (p *File) tableLocked() ([]row, error) {
 	return rows, nil
 }
 
-// chapter is a decoded chapter, without the bodies.
+// chapter is a decoded chapter without bodies.
 type chapter struct {
 	row
 	n       int
 	commits []*commit
-	places  []int64 // of the bodies, in the content
+	places  []int64 // of the bodies in the content
 	sizes   []int64
 	objects []objectAt
 }
 
-// codec returns what expands the parts of a chapter.
+// codec returns the decompressor for the parts of a chapter.
 func (p *File) codec(n int) (*codec, error) {
 	if n == 0 || p.Dense {
 		return &p.alone, nil
@@ -193,7 +191,7 @@ func (p *File) codec(n int) (*codec, error) {
 	return p.dictionary()
 }
 
-// dictionary returns what expands the parts of all chapters but the first.
+// dictionary returns the decompressor for all chapters but the first.
 func (p *File) dictionary() (*codec, error) {
 	k := cacheKey{file: p, kind: cachedDictionary}
 	if d, ok, err := getOr[*codec](p.cache, k); ok || err != nil {
@@ -246,7 +244,7 @@ func (p *File) content(rows []row, n int) ([]byte, error) {
 	return b, nil
 }
 
-// cost is about how much memory a chapter takes.
+// cost estimates the memory of a chapter.
 func (c *chapter) cost() int64 {
 	n := c.text + 1024
 	for _, x := range c.commits {
@@ -255,7 +253,7 @@ func (c *chapter) cost() int64 {
 	return n
 }
 
-// expand returns what a part holds, which has a size.
+// expand returns the decompressed content of a part of known size.
 func (p *File) expand(d *codec, at part, size int64) ([]byte, error) {
 	b, err := p.part(at)
 	if err != nil {
@@ -356,9 +354,9 @@ func (p *File) readChapter(n int) (*chapter, error) {
 	})
 }
 
-// decode decodes the records of a chapter. Ids of earlier chapters come from far.
+// decode decodes the records of a chapter. far looks up ids of earlier chapters.
 func (p *File) decode(r *row, n int, ids []newID, fields, b []byte, far func(uint32) (newID, error)) (*chapter, error) {
-	f := &former{state: newState(r.id, r.body), c: newReader(fields, columns)}
+	f := &recordCoder{state: newState(r.id, r.body), c: newReader(fields, columns)}
 	for kind, n := range r.laid {
 		f.laid[kind], b = b[:n:n], b[n:]
 		if kind+1 < bodyKinds {
@@ -408,7 +406,7 @@ func (p *File) bodyIn(c *chapter, body uint64) ([]byte, error) {
 	return b[at : at+size : at+size], nil
 }
 
-// body returns any body of the pack.
+// body returns a body of the pack.
 func (p *File) body(body uint64) ([]byte, error) {
 	rows, err := p.table()
 	if err != nil {

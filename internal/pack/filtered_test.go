@@ -13,8 +13,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A pack made of another pack holds nothing in any part of what the filter took out,
-// dictionaries included.
+// No part of a filtered pack, including dictionaries, contains filtered data.
 func TestFilteredPartsHoldNothing(t *testing.T) {
 	shrink(t)
 	const marker = "SECRET-MARKER"
@@ -62,7 +61,7 @@ func TestFilteredPartsHoldNothing(t *testing.T) {
 
 var sampleStart = time.UnixMilli(1_700_000_000_000).UTC()
 
-// expanded reports whether a text is anywhere in what the parts of a pack hold.
+// expanded reports whether any decompressed part of the pack contains a text.
 func expanded(t *testing.T, p *File, text string) (found bool) {
 	t.Helper()
 	look := func(b []byte) { found = found || bytes.Contains(b, []byte(text)) }

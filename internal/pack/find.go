@@ -12,12 +12,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ErrLookup is returned, with an error that says where, when what finds content and
-// spans in a pack is damaged. The commits of the pack can be read without it.
+// ErrLookup is returned, together with a CorruptError, when the lookup tables of a
+// pack are damaged. The commits of the pack can be read without them.
 var ErrLookup = errors.New("index of a pack is damaged")
 
-// ErrUnlisted is returned by a pack that was written without what finds content and
-// spans in it.
+// ErrUnlisted is returned for a pack that was written without lookup tables.
 var ErrUnlisted = errors.New("pack has no index")
 
 func (p *File) lookupFault(err error) error {
@@ -27,12 +26,12 @@ func (p *File) lookupFault(err error) error {
 	return err
 }
 
-// finds returns the directory of what finds things.
-func (p *File) finds() (*directory, error) {
+// directory returns the directory of the lookup tables.
+func (p *File) directory() (*directory, error) {
 	if d := p.found.Load(); d != nil {
 		return d, nil
 	}
-	d, err := p.readFinds()
+	d, err := p.loadDirectory()
 	if err != nil {
 		return nil, p.lookupFault(err)
 	}
@@ -40,23 +39,23 @@ func (p *File) finds() (*directory, error) {
 	return d, nil
 }
 
-func (p *File) readFinds() (*directory, error) {
-	if p.foot.finds == 0 {
+func (p *File) loadDirectory() (*directory, error) {
+	if p.foot.directory == 0 {
 		return nil, fmt.Errorf("%s: %w", p.name, ErrUnlisted)
 	}
-	to := p.foot.parityAt(p.size) - int64(p.foot.finds)
-	b, err := p.part(part{to, int64(p.foot.finds)})
+	to := p.foot.parityAt(p.size) - int64(p.foot.directory)
+	b, err := p.part(part{to, int64(p.foot.directory)})
 	if err != nil {
 		return nil, err
 	}
-	d, err := readDirectory(b, p.foot.findsAt(), to)
+	d, err := readDirectory(b, p.foot.lookupAt(), to)
 	if err != nil {
 		return nil, p.corrupt(to, err.Error())
 	}
 	return d, nil
 }
 
-// fingers shows the fingers of a bucket, until it is told to stop.
+// fingers calls show with the fingers of a bucket until it returns false.
 func (p *File) fingers(t *buckets, i uint64, show func(finger) bool) error {
 	at := part{t.offsets[i], t.offsets[i+1] - t.offsets[i]}
 	if at.size == 0 {
@@ -72,7 +71,7 @@ func (p *File) fingers(t *buckets, i uint64, show func(finger) bool) error {
 	return nil
 }
 
-// candidates returns the numbers of what has a fingerprint, in order.
+// candidates returns in order the numbers of objects with a fingerprint.
 func (p *File) candidates(t *buckets, print uint32) (numbers []uint32, err error) {
 	bucket, _, _ := t.shape()
 	err = p.fingers(t, uint64(print)>>(32-bucket), func(f finger) bool {
@@ -87,7 +86,7 @@ func (p *File) candidates(t *buckets, print uint32) (numbers []uint32, err error
 // Fingerprints yields the fingerprints of all content in the pack.
 func (p *File) Fingerprints() iter.Seq2[uint32, error] {
 	return func(yield func(uint32, error) bool) {
-		d, err := p.finds()
+		d, err := p.directory()
 		if err != nil {
 			yield(0, err)
 			return
@@ -109,7 +108,7 @@ func (p *File) Fingerprints() iter.Seq2[uint32, error] {
 	}
 }
 
-// Object is a block or chunk that a pack holds, and where its record was in the
+// Object is a block or chunk in a pack, with the position of its record in the
 // journal.
 type Object struct {
 	Commit        uint64
@@ -118,10 +117,10 @@ type Object struct {
 	Record        structure.Record
 }
 
-// Find returns the last block, or chunk, that came before a commit and whose hash
-// begins so.
+// Find returns the last block or chunk from before a commit whose hash starts with
+// start.
 func (p *File) Find(kind structure.Kind, start []byte, before uint64) (Object, bool, error) {
-	d, err := p.finds()
+	d, err := p.directory()
 	if err != nil {
 		return Object{}, false, err
 	}
@@ -138,7 +137,8 @@ func (p *File) Find(kind structure.Kind, start []byte, before uint64) (Object, b
 	return Object{}, false, nil
 }
 
-// numbered reads what has a number and reports whether it is what is looked for.
+// numbered reads the object with a number and reports whether it is the one
+// searched for.
 func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start []byte, before uint64) (o Object, ok bool, err error) {
 	rows, err := p.table()
 	if err != nil {
@@ -204,7 +204,7 @@ func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start 
 	return o, ok, nil
 }
 
-// inVerbatim looks through a payload that is kept as it is. The last counts.
+// inVerbatim searches a verbatim payload. The last match counts.
 func (p *File) inVerbatim(o Object, c *chapter, x *commit, kind structure.Kind, start []byte) (Object, bool, error) {
 	body, err := p.bodyIn(c, uint64(x.bodies[0]))
 	if err != nil {
@@ -235,11 +235,11 @@ func hashOf(r structure.Record) (hash [32]byte) {
 	return hash
 }
 
-// objectAt is where a numbered object stands in its chapter; all that a verbatim
-// payload holds has one number.
+// objectAt is the place of a numbered object in its chapter. A verbatim payload has
+// one number for all its objects.
 type objectAt struct{ commit, record int }
 
-// numbered lists what of commits the lookup has numbers for.
+// numbered returns the numbered objects of commits.
 func numbered(commits []*commit) (objects []objectAt) {
 	for i, x := range commits {
 		if x.verbatim {
@@ -255,21 +255,20 @@ func numbered(commits []*commit) (objects []objectAt) {
 	return objects
 }
 
-// RunSpans are spans of a run that follow each other, and which commits brought them.
+// RunSpans are consecutive spans of a run, and the commits that contain them.
 type RunSpans struct {
 	First, Last uint64
 	stretches   []stretch
 }
 
-// Commit returns the commit that brought the span at a place between the first and
-// the last.
+// Commit returns the commit of the span at a place between First and Last.
 func (s *RunSpans) Commit(place uint64) uint64 {
 	i := sort.Search(len(s.stretches), func(i int) bool { return s.stretches[i].first > place }) - 1
 	in := &s.stretches[max(i, 0)]
 	return in.commit + (place-in.first)/in.spans
 }
 
-// Before returns those of the spans that came before a commit, or nil for none.
+// Before returns the spans from before a commit, or nil for none.
 func (s *RunSpans) Before(commit uint64) *RunSpans {
 	i := sort.Search(len(s.stretches), func(i int) bool { return s.stretches[i].commit >= commit }) - 1
 	if i < 0 {
@@ -279,13 +278,13 @@ func (s *RunSpans) Before(commit uint64) *RunSpans {
 	return &RunSpans{s.First, in.first + min(in.commits, commit-in.commit)*in.spans - 1, s.stretches}
 }
 
-// UpTo returns those of the spans that stand up to a place.
+// UpTo returns the spans up to a place.
 func (s *RunSpans) UpTo(last uint64) *RunSpans { return &RunSpans{s.First, last, s.stretches} }
 
-// Run returns the spans of a run that the pack holds, in one piece as a rule, the
-// latest last. A place near those that are wanted makes it read less.
+// Run returns the spans of a run in the pack, usually as one element; the latest
+// come last. If near is close to the wanted places, less is read.
 func (p *File) Run(id structure.RunID, near uint64) ([]*RunSpans, error) {
-	d, err := p.finds()
+	d, err := p.directory()
 	if err != nil {
 		return nil, err
 	}
@@ -306,15 +305,15 @@ func (p *File) Run(id structure.RunID, near uint64) ([]*RunSpans, error) {
 	return out, nil
 }
 
-// listedRun is a run as it was found for an id.
+// listedRun is a run found for an id.
 type listedRun struct {
 	RunSpans
 	id structure.RunID
 }
 
-// run returns the run of a number if it has the id. In a pack no other run has the
-// same fingerprint, or it is told apart by the directory; so it has if one of its
-// spans is where the list says.
+// run returns the run with a number if it has the id. Runs that share a fingerprint
+// are listed in the directory with their ids; any other run is the right one if one
+// of its spans is in the listed commit.
 func (p *File) run(d *directory, number uint32, id structure.RunID, near uint64) (*listedRun, error) {
 	k := cacheKey{p, cachedRun, uint64(number)}
 	if s, ok := p.cache.get(k).(*listedRun); ok && s.id == id {
@@ -349,7 +348,7 @@ func (p *File) run(d *directory, number uint32, id structure.RunID, near uint64)
 	return s, nil
 }
 
-// first is the number of the first commit that the chapter has something of.
+// first is the first commit of which the chapter contains a part.
 func (r *row) first() uint64 {
 	if r.rest != nil {
 		return r.commit - 1
@@ -357,7 +356,7 @@ func (r *row) first() uint64 {
 	return r.commit
 }
 
-// chapterOf returns the chapter that a commit begins in.
+// chapterOf returns the chapter in which a commit begins.
 func (p *File) chapterOf(number uint64) (int, error) {
 	rows, err := p.table()
 	if err != nil {
@@ -370,7 +369,7 @@ func (p *File) chapterOf(number uint64) (int, error) {
 	return n, nil
 }
 
-// commit returns a commit by its number, or the first piece of it.
+// commit returns a commit, or its first piece.
 func (p *File) commit(number uint64) (piece, error) {
 	n, err := p.chapterOf(number)
 	if err != nil {
@@ -383,14 +382,15 @@ func (p *File) commit(number uint64) (piece, error) {
 	return piece{c, c.commits[number-c.first()], n}, nil
 }
 
-// hasSpan reports whether a commit has a span. Given is where its run begins.
+// hasSpan reports whether a commit has a span. begins is the first stretch of the
+// run.
 func (p *File) hasSpan(number uint64, ref structure.SpanRef, begins stretch) (bool, error) {
 	rests, n, err := p.restsOf(number)
 	if err != nil {
 		return false, err
 	}
 	var at piece
-	if guess := likely(rests, number, ref, begins); guess > 0 {
+	if guess := guessPiece(rests, number, ref, begins); guess > 0 {
 		if at, err = p.restIn(n + guess); err != nil || at.x.has(ref) {
 			return err == nil, err
 		}
@@ -438,7 +438,7 @@ func (p *File) hasVerbatim(at piece, ref structure.SpanRef) (bool, error) {
 	return false, nil
 }
 
-// Position returns where the frame of a commit started.
+// Position returns the position of a commit's frame.
 func (p *File) Position(number uint64) (segment uint32, offset int64, err error) {
 	rests, _, err := p.restsOf(number)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package pack keeps sealed segments of the journal in little room. A pack is an
-// immutable file that stands for one or several consecutive segments: the same
-// commits under the same positions, with everything but the bodies coded field by field.
+// Package pack stores sealed segments of the journal compactly. A pack is an immutable
+// file that replaces one or several consecutive segments. It has the same commits at the
+// same positions, with everything but the bodies coded field by field.
 //
-// A pack consists of chapters. A chapter holds consecutive records in three parts: its new
-// ids; the columns of its records; its bodies and texts. A commit with more
-// records than fit goes on in the next chapter. A chapter of a dense pack is large and
-// compressed by itself. Those of other packs are small, and what the first one holds is
-// the dictionary of all others. So reading a message takes one chapter, and the first.
+// A pack consists of chapters. A chapter has consecutive records in three parts: new ids;
+// columns of fields; bodies and texts. A commit with more records than fit continues in
+// the next chapter. In a dense pack, chapters are large and compressed independently. In
+// other packs they are small, and the content of the first chapter is the dictionary of
+// all others, so that reading a message takes two chapters.
 package pack
 
 import (
@@ -20,22 +20,22 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// FormatVersion is the version of the layout that this program writes and the
-// newest that it reads.
+// FormatVersion is the version of the layout that this program writes, and the newest that
+// it reads.
 const FormatVersion = 4
 
 const (
 	headerSize = 64
 	footerSize = 40
-	tailSize   = 2 * footerSize // it is there twice
-	// mostFile is more than any pack has: it is made of 64 MiB of segments, or of one, which
-	// has 4 GiB at most. mostTable bounds its table, and its directory.
-	mostFile  = 8 << 30
-	mostTable = 1 << 28
-	magic     = "LINEAGEP"
-	endMagic  = "LINPKEND"
+	tailSize   = 2 * footerSize // it is stored twice
+	// maxFile exceeds the size of any pack: its source is 64 MiB of segments, or one
+	// segment of at most 4 GiB. maxTable limits the table and the directory.
+	maxFile  = 8 << 30
+	maxTable = 1 << 28
+	magic    = "LINEAGEP"
+	endMagic = "LINPKEND"
 
-	// Suffix ends the names of packs, and Unfinished those of packs in the making.
+	// Suffix is the suffix of packs, and Unfinished that of packs being written.
 	Suffix     = ".pack"
 	Unfinished = ".tmp"
 )
@@ -46,17 +46,17 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //
 //	 0  magic "LINEAGEP"
 //	 8  format version, 4 bytes
-//	12  first and last number of the segments that it stands for, 4 bytes each
+//	12  first and last number of the segments that it replaces, 4 bytes each
 //	20  number of the first commit, 8 bytes
 //	28  number of the last commit, 8 bytes
 //	36  store id, 16 bytes
-//	52  1 when it was made to be small rather than fast, 1 byte; zero, 7 bytes
+//	52  1 if dense, 1 byte; zero, 7 bytes
 //	60  CRC-32C of the 60 bytes before
 type Header struct {
 	First, Last             uint32
-	FirstCommit, LastCommit uint64 // none when the last is the one before the first
+	FirstCommit, LastCommit uint64 // none if LastCommit is FirstCommit-1
 	Store                   [16]byte
-	// Dense packs are smaller, and take longer to write and read.
+	// Dense packs are smaller, but slower to write and read.
 	Dense bool
 }
 
@@ -102,9 +102,9 @@ func decodeHeader(b []byte) (h Header, err error) {
 	return h, nil
 }
 
-// footer says where the rest of the file stands. It is there twice, at the end of the
-// file. Before it stands the parity, with its CRC-32C, before that what finds content and
-// spans, with its directory at the end, and before that the table of chapters.
+// footer locates the rest of the file. It is stored twice, at the end of the file. Before
+// it come the parity with its CRC-32C; before that the lookup tables, ending with their
+// directory; and before that the table of chapters.
 //
 //	 0  offset of the table, 8 bytes
 //	 8  its length, 4 bytes, and CRC-32C, 4 bytes
@@ -114,15 +114,15 @@ func decodeHeader(b []byte) (h Header, err error) {
 //	28  CRC-32C of the 28 bytes before, 4 bytes
 //	32  magic "LINPKEND"
 type footer struct {
-	offset int64
-	length uint32
-	sum    uint32
-	finds  uint32
-	parity uint32
-	header uint32
+	offset    int64
+	length    uint32
+	sum       uint32
+	directory uint32
+	parity    uint32
+	header    uint32
 }
 
-// headerSum is what a footer knows a header by.
+// headerSum returns the checksum of a header in the footer.
 func headerSum(header []byte) uint32 { return crc32.Checksum(header, castagnoli) }
 
 func (f footer) encode() []byte {
@@ -130,7 +130,7 @@ func (f footer) encode() []byte {
 	binary.LittleEndian.PutUint64(b, uint64(f.offset))
 	binary.LittleEndian.PutUint32(b[8:], f.length)
 	binary.LittleEndian.PutUint32(b[12:], f.sum)
-	binary.LittleEndian.PutUint32(b[16:], f.finds)
+	binary.LittleEndian.PutUint32(b[16:], f.directory)
 	binary.LittleEndian.PutUint32(b[20:], f.parity)
 	binary.LittleEndian.PutUint32(b[24:], f.header)
 	binary.LittleEndian.PutUint32(b[28:], crc32.Checksum(b[:28], castagnoli))
@@ -144,24 +144,24 @@ func decodeFooter(b []byte) (f footer, err error) {
 	}
 	return footer{
 		offset: int64(binary.LittleEndian.Uint64(b)), length: binary.LittleEndian.Uint32(b[8:]), sum: binary.LittleEndian.Uint32(b[12:]),
-		finds: binary.LittleEndian.Uint32(b[16:]), parity: binary.LittleEndian.Uint32(b[20:]), header: binary.LittleEndian.Uint32(b[24:]),
+		directory: binary.LittleEndian.Uint32(b[16:]), parity: binary.LittleEndian.Uint32(b[20:]), header: binary.LittleEndian.Uint32(b[24:]),
 	}, nil
 }
 
-// parityAt returns where the parity stands in a file of a size.
+// parityAt returns the offset of the parity in a file of a size.
 func (f footer) parityAt(size int64) int64 { return size - tailSize - 4 - int64(f.parity) }
 
-// findsAt returns where what finds things stands, which ends with the parity.
-func (f footer) findsAt() int64 { return f.offset + int64(f.length) }
+// lookupAt returns the offset of the lookup tables, which end at the parity.
+func (f footer) lookupAt() int64 { return f.offset + int64(f.length) }
 
-// fits reports whether what a footer says can be in a file of a size.
+// fits reports whether the footer is possible in a file of a size.
 func (f footer) fits(size int64) bool {
 	end := f.parityAt(size)
-	return f.offset >= headerSize && f.offset <= size && f.length <= mostTable && f.finds <= mostTable && f.findsAt()+int64(f.finds) <= end && int(f.parity) == paritySize(end)
+	return f.offset >= headerSize && f.offset <= size && f.length <= maxTable && f.directory <= maxTable && f.lookupAt()+int64(f.directory) <= end && int(f.parity) == paritySize(end)
 }
 
-// Name returns the file name of the pack of some segments. A pack that was written
-// anew is of the next generation, which is the one that counts.
+// Name returns the file name of a pack of segments. A rewritten pack has the next
+// generation, which replaces the earlier one.
 func Name(first, last uint32, generation int) string {
 	if generation == 0 {
 		return fmt.Sprintf("%010d-%010d%s", first, last, Suffix)
@@ -169,7 +169,7 @@ func Name(first, last uint32, generation int) string {
 	return fmt.Sprintf("%010d-%010d.%d%s", first, last, generation, Suffix)
 }
 
-// ParseName returns what Name was given, or false for another file.
+// ParseName is the inverse of Name. It returns false for other names.
 func ParseName(name string) (first, last uint32, generation int, ok bool) {
 	base, ok := strings.CutSuffix(name, Suffix)
 	a, b, found := strings.Cut(base, "-")
@@ -190,43 +190,43 @@ func ParseName(name string) (first, last uint32, generation int, ok bool) {
 
 // row is an entry of the table of chapters.
 type row struct {
-	// What came before it:
+	// State before the chapter:
 	commit  uint64
 	segment uint32
-	end     int64 // of the frame before, or of the one that goes on here
+	end     int64 // of the frame before, or of the one that continues here
 	id      uint32
 	body    uint64
 	offset  int64
 
-	commits, ids int // that begin here
+	commits, ids int // commits and ids that begin here
 	bodies       uint64
 	parts        [3]part
 
-	// Sizes before compression: of the ids, the columns, and the bodies of each kind and
-	// texts that are the content.
+	// Sizes before compression: of the ids, of the columns, and of the bodies by kind and
+	// the texts, which make up the content.
 	idBytes, columns int64
 	laid             [bodyKinds]int64
 	text             int64
 
-	// rest says of which commit the chapter begins with the rest, if with any.
+	// rest describes the commit that continues in this chapter, if any.
 	rest *rest
-	// until is where the frame ends whose rest is in the next chapter; 0 for none.
+	// until is the end of the frame that continues in the next chapter; 0 for none.
 	until int64
 }
 
-// size is that of the content.
+// size is the size of the content.
 func (r *row) size() int64 { return r.laid[bodyText] + r.laid[bodyOther] + r.text }
 
-// rest is where the part of a commit begins that a chapter begins with.
+// rest describes the part of a commit at the start of a chapter.
 type rest struct {
 	start int64 // of the frame
-	begin int64 // of the first record here, when the frame was written, from the start
-	// after is the last span of the commit before: a byte of its run, and its place.
+	begin int64 // of the first record here in the original frame, relative to the frame's start
+	// The last span of the commit before this part: a byte for its run, and its place.
 	run byte
 	seq uint64
 }
 
-// pieces is how many commits the chapter has something of.
+// pieces is the number of commits of which the chapter contains a part.
 func (r *row) pieces() int {
 	if r.rest != nil {
 		return r.commits + 1
@@ -234,7 +234,7 @@ func (r *row) pieces() int {
 	return r.commits
 }
 
-// part is a stretch of the file.
+// part is a range of the file.
 type part struct {
 	offset, size int64
 }
@@ -246,7 +246,7 @@ const (
 	partContent
 )
 
-// appendTable writes the table: what each row adds to the one before.
+// appendTable writes the table, each row as differences to the one before.
 func appendTable(dst []byte, rows []row) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(rows)))
 	segment, end := uint32(0), int64(0)
@@ -278,8 +278,7 @@ func appendTable(dst []byte, rows []row) []byte {
 
 var errTable = errors.New("table of chapters makes no sense")
 
-// readTable reads a table that begins behind the header and covers the file up
-// to the given end.
+// readTable reads the table of the chapters from the header up to end.
 func readTable(b []byte, h Header, end int64) ([]row, error) {
 	v := varints{rest: b}
 	n := v.next(uint64(len(b)) / 13)
@@ -302,14 +301,14 @@ func readTable(b []byte, h Header, end int64) ([]row, error) {
 		}
 		r.bodies = v.next(1 << 40)
 		for _, n := range []*int64{&r.idBytes, &r.columns, &r.laid[bodyText], &r.laid[bodyOther], &r.text} {
-			*n = int64(v.next(mostPart))
+			*n = int64(v.next(maxPart))
 		}
 		offset := r.offset
 		for k := range r.parts {
-			r.parts[k] = part{offset: offset, size: int64(v.next(mostPart))}
+			r.parts[k] = part{offset: offset, size: int64(v.next(maxPart))}
 			offset += r.parts[k].size
 		}
-		if v.bad || offset > end || uint64(r.id)+uint64(r.ids) > 1<<32-1 || r.segment > h.Last || r.size() > mostPart || r.pieces() == 0 {
+		if v.bad || offset > end || uint64(r.id)+uint64(r.ids) > 1<<32-1 || r.segment > h.Last || r.size() > maxPart || r.pieces() == 0 {
 			return nil, errTable
 		}
 		rows = append(rows, r)

@@ -2,8 +2,8 @@ package pack
 
 import "iter"
 
-// Frames yields the commits from a position on, in order. An error is the last
-// that it yields.
+// Frames yields the commits from a position on, in order. An error ends the
+// sequence.
 func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		n, err := p.find(segment, offset)
@@ -30,7 +30,7 @@ func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 	}
 }
 
-// End returns where the frames of the last segment ended.
+// End returns the end of the last frame.
 func (p *File) End() (segment uint32, offset int64, err error) {
 	rows, err := p.table()
 	if err != nil || len(rows) == 0 {
@@ -44,7 +44,7 @@ func (p *File) End() (segment uint32, offset int64, err error) {
 	return x.segment, x.end, nil
 }
 
-// Salvage yields every commit that can be read, in order, and why others cannot be.
+// Salvage yields every readable commit in order, and the errors of the others.
 func (p *File) Salvage() iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		rows, err := p.table()

@@ -21,7 +21,7 @@ import (
 func samples(t require.TestingT) (out []*memory) {
 	for n := range 4 {
 		var commits []*structure.Commit
-		for i := range 2 + 5*n { // the first is all base
+		for i := range 2 + 5*n { // the first has a first chapter only
 			commits = append(commits, structuretest.Commits().Example(100*n+i))
 		}
 		m := &memory{}
@@ -38,9 +38,9 @@ func samples(t require.TestingT) (out []*memory) {
 	return out
 }
 
-// mend makes all checksums right, so that what is behind them is reached.
+// mend corrects all checksums, so that the code behind them is tested.
 func mend(b []byte) {
-	if len(b) < headerSize+tailSize+leastParity+4 {
+	if len(b) < headerSize+tailSize+minParity+4 {
 		return
 	}
 	copy(b, magic)
@@ -53,11 +53,11 @@ func mend(b []byte) {
 	foot := b[len(b)-footerSize:]
 	length, finds := binary.LittleEndian.Uint32(foot[8:])%uint32(len(b)), binary.LittleEndian.Uint32(foot[16:])%uint32(len(b))
 	at := int64(binary.LittleEndian.Uint64(foot))
-	spare := leastParity
+	spare := minParity
 	for paritySize(int64(len(b)-tailSize-4-spare)) > spare {
 		spare *= 2
 	}
-	f := footer{offset: at, length: length, finds: finds, parity: uint32(spare), header: headerSum(b[:headerSize])}
+	f := footer{offset: at, length: length, directory: finds, parity: uint32(spare), header: headerSum(b[:headerSize])}
 	end := f.parityAt(int64(len(b)))
 	behind, to := at+int64(length), end-int64(finds)
 	if at < headerSize || at > int64(len(b)) || behind > to {
@@ -95,7 +95,7 @@ func mend(b []byte) {
 	}
 }
 
-// readAll reads everything that a pack claims to have.
+// readAll reads everything in a pack.
 func readAll(b []byte) error {
 	p, err := Open(&memory{b}, int64(len(b)), "fuzzed.pack", NewCache(1<<20))
 	if err != nil {
@@ -141,8 +141,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// Damage of a byte is made up for. With the checksums made right again it ends in an error
-// or in other commits, never in a panic.
+// A damaged byte is restored. With corrected checksums it causes an error or other commits,
+// never a panic.
 func TestDamageBehindChecksums(t *testing.T) {
 	shrink(t)
 	for _, m := range samples(t) {
@@ -161,14 +161,14 @@ func TestDamageBehindChecksums(t *testing.T) {
 	}
 }
 
-// inflatedMemory is the most that reading all of a small pack may allocate: the tables of
-// its coders, and bodies up to the size that is always expanded.
+// inflatedMemory limits the allocations for reading all of a small pack: the tables of its
+// coders, and bodies up to the size that is always decompressed.
 const inflatedMemory = 256 << 20
 
 var refusals = []error{backend.ErrCorrupt, ErrUnlisted, structure.ErrMalformed, backend.ErrNewerFormat, backend.ErrOlderFormat}
 
-// A pack that claims more than it has, with right checksums, is refused or reads as something
-// else, in bounded memory.
+// A pack that claims more data than it has, with right checksums, is refused or read as
+// something else, in bounded memory.
 func TestInflatedPack(t *testing.T) {
 	shrink(t)
 	for _, m := range samples(t) {
@@ -176,7 +176,7 @@ func TestInflatedPack(t *testing.T) {
 			at := headerSize + behind - 1
 			for b := range structuretest.Inflated(m.b, at) {
 				if len(b) != len(m.b) {
-					continue // everything behind would be elsewhere
+					continue // everything after it would move
 				}
 				mend(b)
 				var err error
@@ -190,8 +190,8 @@ func TestInflatedPack(t *testing.T) {
 	}
 }
 
-// Whatever a part holds, expanding it returns what it claims to hold, or an error, and
-// what was squeezed comes back.
+// Decompressing any part returns data of the claimed size or an error, and squeezed data is
+// restored.
 func FuzzExpand(f *testing.F) {
 	dict := []byte("what every chapter may refer to")
 	for _, raw := range []string{"", "abcabcabc", "what every chapter may refer to, and more", strings.Repeat("many times the same ", 400)} {

@@ -14,7 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// goldenCommits has a thread, a conversation in it, a fork, kinds of content, and values.
+// goldenCommits has a thread with a conversation, a fork, several kinds of content, and
+// values.
 func goldenCommits() []*structure.Commit {
 	at := func(s int64) time.Time { return time.UnixMilli(1700000000000 + 1000*s).UTC() }
 	id := func(n byte) (id [16]byte) { return join(1700000000000, 5, 1<<40+uint64(n)) }
@@ -38,7 +39,7 @@ func goldenCommits() []*structure.Commit {
 		Block: content.Block{ID: content.Sum(chunk), Type: content.TypeText, Size: int64(len(chunk)), CreatedAt: at(5)},
 		Tree:  content.Root{Key: content.KeyOf(chunk), Size: int64(len(chunk))},
 	}
-	var many []structure.Record // of one commit, which goes on in other chapters
+	var many []structure.Record // of one commit that continues in other chapters
 	for n := range 9 {
 		many = append(many, say(6+n%3, run, uint64(3+n), "user", strings.Repeat("more of it ", n))...)
 	}
@@ -90,7 +91,7 @@ func goldenPack(t *testing.T, name string, dense bool) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	// What an earlier program wrote must read back whatever today's writes.
+	// Packs of an earlier version must be readable, whatever this version writes.
 	old := undump(t, string(want))
 	p, err := Open(&memory{old}, int64(len(old)), name, NewCache(1<<20))
 	require.NoError(t, err)

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// identity is an id of commits, and a commit whose frame stated that it has it and those
-// behind it. Frames state ids in what follows their payloads, which a pack does not keep.
+// identity is a commit id and the first commit with it. Frames state ids after their
+// payloads, which a pack does not store.
 type identity struct{ commit, id uint64 }
 
-// identify notes the id that a frame states.
+// identify records the id stated by a frame.
 func (w *Writer) identify(f Frame) {
 	if f.ID != 0 {
 		w.identities = append(w.identities, identity{f.Number, f.ID})
 	}
 }
 
-// appendIdentities writes what the table of chapters begins with: how many ids there are, and
-// of each the commit that states it, as the difference to the one before, and its 8 bytes.
+// appendIdentities writes the start of the table: the number of ids, and for each the
+// difference between its commit and the one before, and its 8 bytes.
 func appendIdentities(dst []byte, first uint64, all []identity) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(all)))
 	for _, x := range all {
@@ -27,7 +27,7 @@ func appendIdentities(dst []byte, first uint64, all []identity) []byte {
 	return dst
 }
 
-// readIdentities reads ids and returns what follows them.
+// readIdentities reads ids and returns the bytes after them.
 func readIdentities(b []byte, h Header) (all []identity, rest []byte, err error) {
 	v := varints{rest: b}
 	commit := h.FirstCommit
@@ -49,7 +49,7 @@ func readIdentities(b []byte, h Header) (all []identity, rest []byte, err error)
 	return all, v.rest, nil
 }
 
-// idFrom returns the id that a commit states, 0 if it states none. The table was read.
+// idFrom returns the id stated by a commit, or 0. The table must have been read.
 func (p *File) idFrom(commit uint64) uint64 {
 	i, ok := slices.BinarySearchFunc(p.identities, commit, func(x identity, n uint64) int {
 		switch {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Ids of commits read back, and nothing else is taken for some.
+// Ids of commits can be read back, and malformed ones are refused.
 func TestIdentities(t *testing.T) {
 	h := Header{FirstCommit: 1000, LastCommit: 5000}
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +47,8 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// A pack says which ids its commits have, and states them where the segments did.
+// A pack has the ids of its commits, stated by the same commits as in the
+// segments.
 func TestPackKeepsIdentities(t *testing.T) {
 	frames := framesOf(t, 4, goldenCommits())
 	p := write(t, frames, nil)

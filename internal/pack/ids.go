@@ -2,13 +2,13 @@ package pack
 
 import "encoding/binary"
 
-// How an id is coded. Most are UUIDs of version 7 that one process made: their time goes
-// on, and so does the number below it.
+// Codings of ids. Most ids are UUIDs of version 7 from one process, with ascending times
+// and an ascending number below.
 const (
-	idRaw     = iota // any 16 bytes
+	idRaw     = iota // 16 bytes
 	idRandom         // version 7
-	idCounted        // version 7, and the number below the time goes on
-	idDerived        // of the thread that its source gives it to
+	idCounted        // version 7 with an ascending number
+	idDerived        // of a thread, from its source id
 )
 
 // Columns of the new ids of a chapter.
@@ -22,10 +22,10 @@ const (
 	idColumns
 )
 
-// newID is an id that is new in a chapter.
+// newID is an id that first occurs in a chapter.
 type newID struct {
 	id     [16]byte
-	source string // that it is derived from, if not empty
+	source string // source id that it is derived from, or empty
 }
 
 // split returns the parts of a UUID of version 7: milliseconds, 12 bits, 62 bits.
@@ -40,9 +40,9 @@ func join(millis, middle, below uint64) (id [16]byte) {
 	return id
 }
 
-// codeIDs codes n ids. A reader is handed none.
+// codeIDs codes n ids. A reader passes none.
 func codeIDs(c *coder, ids []newID, n int) []newID {
-	var last [16]byte // of version 7
+	var last [16]byte // the last id of version 7
 	delta := func(column int, v, last uint64) uint64 {
 		return last + uint64(unzigzag(c.number(column, zigzag(int64(v-last)))))
 	}

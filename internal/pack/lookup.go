@@ -12,30 +12,28 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A pack finds its own content and spans, so that an index need not. Behind the
-// table of chapters stand:
+// A pack can look up its own content and spans, so that the index need not. The lookup
+// tables follow the table of chapters:
 //
-//   - buckets of content: the fingerprint of every block and chunk, and its number.
-//     A block or chunk is numbered by where its record comes in the pack; a payload
-//     that is kept as it is has one number for all that it holds;
-//   - buckets of runs: the fingerprint of every run that spans were added to, and its
-//     number;
-//   - lists of runs, some dozens to a list: which places of each came with which
-//     commits;
-//   - the directory: how many numbers each chapter has, and the sizes of the rest.
+//   - buckets of content: the fingerprint and number of every block and chunk. Objects
+//     are numbered in the order of their records; a verbatim payload has one number
+//     for all of its objects;
+//   - buckets of runs: the fingerprint and number of every run with spans in the pack;
+//   - lists of runs, 64 per list: which commits contain which places of the run;
+//   - the directory: how many numbers each chapter has, and the sizes of the tables.
 //
-// A fingerprint is four bytes of a hash. What it leads to is read and compared
-// with what was looked for, so a pack never answers for something else.
+// A fingerprint is four bytes of a hash. A match is read and compared with the full
+// key, so a lookup never returns another object.
 const (
-	mostInBucket = 128 // on average
-	runsPerList  = 64
-	mostBuckets  = 1 << 24
+	maxInBucket = 128 // on average
+	runsPerList = 64
+	maxBuckets  = 1 << 24
 )
 
-// Fingerprint is what packs know the hash of content by.
+// Fingerprint returns the part of a content hash that packs store.
 func Fingerprint(hash []byte) uint32 { return binary.BigEndian.Uint32(hash) }
 
-// runFingerprint mixes the bits of a run's id, which begins with a time.
+// runFingerprint mixes the bits of a run's id, which starts with a time.
 func runFingerprint(id structure.RunID) uint32 {
 	x := binary.LittleEndian.Uint64(id[:]) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(id[8:]), 29)
 	x = (x ^ x>>31) * 0x9e3779b97f4a7c15
@@ -43,34 +41,34 @@ func runFingerprint(id structure.RunID) uint32 {
 	return uint32(x >> 32)
 }
 
-// finger is a fingerprint and the number of what has it.
+// finger is a fingerprint and the number of its object.
 type finger struct{ print, number uint32 }
 
-// stretch is consecutive commits, each of which added the same number of spans to
-// a run.
+// stretch is a range of consecutive commits that each added the same number of spans
+// to a run.
 type stretch struct {
 	commit, commits uint64
-	spans           uint64 // of each
-	first           uint64 // place of the first of all
-	// piece is the piece of the commit that has the first span: 0 for the one in the
-	// chapter that the commit begins in. It is known of the first stretch of a run.
+	spans           uint64 // per commit
+	first           uint64 // place of the first span
+	// piece is the piece of the commit with the first span: 0 is in the chapter where
+	// the commit begins. It is set for the first stretch of a run.
 	piece int
 }
 
 func (s *stretch) last() uint64 { return s.first + s.commits*s.spans - 1 }
 
-// lookup gathers what finds the content and spans of a pack.
+// lookup collects the lookup tables of a pack.
 type lookup struct {
 	content []finger
 	numbers uint32
-	counts  []uint32 // of numbers, for each chapter
+	counts  []uint32 // of numbers, per chapter
 	runs    [][]stretch
 	ids     []structure.RunID
 	latest  map[structure.RunID]int
 }
 
-// add notes what a piece of a commit holds. Of one that is kept verbatim, the records
-// are those that its payload can be decoded to.
+// add adds the objects in a piece of a commit. For a verbatim commit, records are the
+// decoded payload.
 func (l *lookup) add(number uint64, piece int, records []structure.Record, verbatim bool) {
 	for _, r := range records {
 		switch r := r.(type) {
@@ -94,8 +92,7 @@ func (l *lookup) object(hash []byte, verbatim bool) {
 	}
 }
 
-// span adds a span to its run. Where it does not follow the one before, the run is
-// listed once more.
+// span adds a span to its run. A gap starts a new entry for the run.
 func (l *lookup) span(commit uint64, piece int, ref structure.SpanRef) {
 	at, ok := l.latest[ref.Run]
 	if ok {
@@ -106,7 +103,7 @@ func (l *lookup) span(commit uint64, piece int, ref structure.SpanRef) {
 			ok = false
 		case s.commit+s.commits-1 != commit:
 			l.runs[at] = append(joined(run), stretch{commit: commit, commits: 1, spans: 1, first: ref.Seq})
-		default: // it is the commit's own stretch still
+		default: // still the commit's own stretch
 			s.spans++
 		}
 	}
@@ -120,8 +117,8 @@ func (l *lookup) span(commit uint64, piece int, ref structure.SpanRef) {
 	}
 }
 
-// joined joins the last stretch, which is complete, to the one before it if it
-// goes on as that did.
+// joined merges the last stretch, which is complete, into the one before it if it has
+// the same form.
 func joined(run []stretch) []stretch {
 	n := len(run) - 1
 	if n == 0 {
@@ -135,10 +132,10 @@ func joined(run []stretch) []stretch {
 	return run[:n]
 }
 
-// chapter notes how many numbers the next chapter has.
+// chapter records the number of objects in the next chapter.
 func (l *lookup) chapter(numbers int) { l.counts = append(l.counts, uint32(numbers)) }
 
-// encode returns the parts, each with its checksum, and the directory.
+// encode returns the tables, each with its checksum, and the directory.
 func (l *lookup) encode(firstCommit uint64) (parts, index []byte) {
 	d := &directory{counts: l.counts}
 	runs := make([]finger, len(l.runs))
@@ -158,7 +155,7 @@ func (l *lookup) encode(firstCommit uint64) (parts, index []byte) {
 	return parts, d.encode()
 }
 
-// shared returns the runs whose fingerprints others have too, by their numbers.
+// shared returns, by number, the ids of runs that share a fingerprint.
 func (l *lookup) shared(runs []finger) map[uint32]structure.RunID {
 	by := make(map[uint32]structure.RunID, len(runs))
 	common := map[uint32]bool{}
@@ -178,16 +175,16 @@ func (l *lookup) shared(runs []finger) map[uint32]structure.RunID {
 	return out
 }
 
-// summed appends the checksum of what follows the start.
+// summed appends the checksum of the bytes from start.
 func summed(b []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// appendRuns writes a list of runs, those of which the first commit comes first
-// before the others. For each: the number of its stretches; its first place; the
-// first commit, as the difference to that of the run before; the piece of it; and for
-// each stretch the commits left out since the one before × 4, plus 1 when it has several commits
-// and 2 when several spans in each; the former less 2, the latter less 2.
+// appendRuns writes a list of runs, ordered by their first commits. For each run: the
+// number of its stretches; its first place; its first commit, as the difference to
+// that of the run before; its piece. For each stretch: the number of commits skipped
+// since the one before × 4, plus 1 if it has several commits and 2 if it has several
+// spans per commit; then, if so, the number of commits less 2, and of spans less 2.
 func appendRuns(dst []byte, list [][]stretch, commit uint64) []byte {
 	for _, run := range list {
 		dst = binary.AppendUvarint(dst, uint64(len(run)))
@@ -217,9 +214,9 @@ func appendRuns(dst []byte, list [][]stretch, commit uint64) []byte {
 	return dst
 }
 
-var errLookup = errors.New("index of a pack makes no sense")
+var errLookup = errors.New("malformed lookup tables")
 
-// varints reads varints up to a limit each.
+// varints reads varints, each with a limit.
 type varints struct {
 	rest []byte
 	bad  bool
@@ -235,7 +232,7 @@ func (v *varints) next(most uint64) uint64 {
 	return n
 }
 
-// readRuns decodes a list of so many runs.
+// readRuns decodes a list of n runs.
 func readRuns(b []byte, n int, h Header) ([][]stretch, error) {
 	v := varints{rest: b}
 	commit := h.FirstCommit
@@ -274,19 +271,19 @@ func readRuns(b []byte, n int, h Header) ([][]stretch, error) {
 	return list, nil
 }
 
-// buckets are where fingers stand: those whose fingerprints begin with the same
-// bits in one, in order.
+// buckets are a hash table of fingers: a bucket has the fingerprints that start with
+// the same bits, in order.
 type buckets struct {
 	fingers uint64
-	numbers uint64 // are less
+	numbers uint64 // all numbers are less
 	offsets []int64
 }
 
-// bucketBits is how many bits of a fingerprint tell its bucket.
-func bucketBits(fingers uint64) int { return max(bits.Len64(fingers/mostInBucket), 0) }
+// bucketBits is the number of fingerprint bits that select a bucket.
+func bucketBits(fingers uint64) int { return max(bits.Len64(fingers/maxInBucket), 0) }
 
-// shape is how the fingers of a bucket are coded: bits of a fingerprint that are
-// not in the bucket's number, of which some are written as they are, and of a number.
+// shape returns the numbers of bits that select a bucket, that are stored unchanged
+// for a fingerprint, and that are stored for a number.
 func (b *buckets) shape() (bucket, plain, number int) {
 	bucket = bucketBits(b.fingers)
 	rest := 32 - bucket
@@ -294,10 +291,10 @@ func (b *buckets) shape() (bucket, plain, number int) {
 	return bucket, plain, bits.Len64(max(b.numbers, 1) - 1)
 }
 
-// encode writes buckets one behind the other, each with its checksum; nothing for
-// an empty one. A bucket is the number of its fingers, a varint, and bits, the
+// encode writes the buckets one after the other, each with its checksum; an empty one
+// takes no bytes. A bucket is a varint with the number of its fingers, and bits,
 // lowest first: for each finger the difference of its fingerprint to the one before
-// (the higher bits as so many ones and a zero, the lower as they are), and its number.
+// (higher bits in unary, as ones and a zero; lower bits unchanged), and its number.
 func (b *buckets) encode(dst []byte, fingers []finger, numbers uint64) []byte {
 	b.fingers, b.numbers = uint64(len(fingers)), numbers
 	slices.SortFunc(fingers, func(x, y finger) int {
@@ -333,7 +330,7 @@ func (b *buckets) encode(dst []byte, fingers []finger, numbers uint64) []byte {
 	return dst
 }
 
-// read decodes a bucket and shows its fingers, until it is told to stop.
+// read decodes a bucket and calls show with its fingers until it returns false.
 func (b *buckets) read(raw []byte, i uint64, show func(finger) bool) error {
 	bucket, plain, number := b.shape()
 	n, w := binary.Uvarint(raw)
@@ -359,20 +356,20 @@ func (b *buckets) read(raw []byte, i uint64, show func(finger) bool) error {
 	return nil
 }
 
-// directory says where in the file everything is that finds things.
+// directory locates the lookup tables.
 type directory struct {
-	counts        []uint32 // of the numbers of each chapter
-	starts        []uint32 // the first number of each chapter
+	counts        []uint32 // numbers per chapter
+	starts        []uint32 // first number of each chapter
 	content, runs buckets
-	lists         []int64 // where each begins; while it is written, the sizes
-	// shared are the runs that have a fingerprint in common, by their numbers.
+	lists         []int64 // offset of each list; sizes while writing
+	// shared has, by number, the ids of runs that share a fingerprint.
 	shared map[uint32]structure.RunID
 }
 
-// encode writes the directory and its checksum: the number of chapters and of the
-// numbers in each; of content, then runs, the number of fingers and the size of each
-// bucket; the size of each list; how many runs share a fingerprint, and the number
-// and id of each. Numbers are varints.
+// encode writes the directory and its checksum: the number of chapters, and the number
+// of objects in each; for content and then for runs, the number of fingers and the
+// size of each bucket; the size of each list; the number of runs that share a
+// fingerprint, and the number and id of each. Numbers are varints.
 func (d *directory) encode() []byte {
 	b := binary.AppendUvarint(nil, uint64(len(d.counts)))
 	for _, n := range d.counts {
@@ -395,8 +392,8 @@ func (d *directory) encode() []byte {
 	return summed(b, 0)
 }
 
-// readDirectory reads a directory, without its checksum, of what stands between
-// two offsets of the file.
+// readDirectory decodes a directory without its checksum. The tables are between two
+// offsets of the file.
 func readDirectory(b []byte, from, to int64) (*directory, error) {
 	v := varints{rest: b}
 	d := &directory{shared: map[uint32]structure.RunID{}}
@@ -424,7 +421,7 @@ func readDirectory(b []byte, from, to int64) (*directory, error) {
 			t.numbers = t.fingers
 		}
 		bucket := bucketBits(t.fingers)
-		if 1<<bucket > mostBuckets || 1<<bucket > len(v.rest) {
+		if 1<<bucket > maxBuckets || 1<<bucket > len(v.rest) {
 			return nil, errLookup
 		}
 		t.offsets = make([]int64, 0, 1<<bucket+1)

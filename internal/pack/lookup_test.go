@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
-// What a pack finds is what a walk over its commits would.
+// Lookups in a pack agree with a walk over its commits.
 func TestFind(t *testing.T) {
 	shrink(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -102,7 +102,7 @@ func checkFound(t require.TestingT, p *File, frames []Frame, before uint64) {
 	}
 }
 
-// Runs are told apart that have a fingerprint in common.
+// Runs that share a fingerprint are distinguished.
 func TestSharedFingerprints(t *testing.T) {
 	var l lookup
 	ids := collidingRuns(t)
@@ -156,7 +156,7 @@ func TestBuckets(t *testing.T) {
 			fingers = append(fingers, finger{r.Uint32(), uint32(i)})
 		}
 		for i := range n / 2 {
-			fingers[i].print >>= i % 32 // crowded ones
+			fingers[i].print >>= i % 32 // some buckets are crowded
 		}
 		var b buckets
 		raw := b.encode(nil, fingers, uint64(n))
@@ -180,16 +180,17 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// Damage in what finds things is found and named, and the commits still read.
+// Damage in lookup tables is found and reported with its position, and the
+// commits can still be read.
 func TestDamageOfLookup(t *testing.T) {
 	shrink(t)
 	for _, m := range samples(t) {
 		p, err := Open(m, int64(len(m.b)), "sound.pack", NewCache(1<<20))
 		require.NoError(t, err)
-		_, err = p.finds()
+		_, err = p.directory()
 		require.NoError(t, err)
-		from, to := int(p.foot.findsAt()), int(p.foot.parityAt(p.size))
-		// With the parity gone nothing is mended.
+		from, to := int(p.foot.lookupAt()), int(p.foot.parityAt(p.size))
+		// Without the parity nothing is restored.
 		m.b[to] ^= 1
 		for at := from; at < to; at += 1 + (to-from)/60 {
 			m.b[at] ^= 0x40
@@ -237,7 +238,7 @@ func FuzzLookup(f *testing.F) {
 	})
 }
 
-// What is well formed and wrong is found by comparing it with the commits.
+// Well-formed but wrong tables are found by comparison with the commits.
 func TestCheck(t *testing.T) {
 	shrink(t)
 	frames := framesOf(t, 4, goldenCommits())

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// find returns the chapter whose frames reach behind a position, and its number.
+// find returns the chapter that contains a position or begins after it.
 func (p *File) find(segment uint32, offset int64) (int, error) {
 	rows, err := p.table()
 	if err != nil {
@@ -23,12 +23,12 @@ func (p *File) find(segment uint32, offset int64) (int, error) {
 	return max(n, 0), nil
 }
 
-// behind reports whether a commit's frame starts at or behind a position.
+// behind reports whether a commit's frame starts at or after a position.
 func (x *commit) behind(segment uint32, offset int64) bool {
 	return x.segment > segment || x.segment == segment && x.start >= offset
 }
 
-// locate returns the commit whose frame started at a position, or the first of it.
+// locate returns the commit of the frame at a position, or its first piece.
 func (p *File) locate(segment uint32, offset int64) (piece, error) {
 	n, err := p.find(segment, offset)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *File) locate(segment uint32, offset int64) (piece, error) {
 	return piece{}, p.corrupt(0, fmt.Sprintf("no commit was at byte %d of segment %d", offset, segment))
 }
 
-// Frame returns the commit whose frame started at a position.
+// Frame returns the commit of the frame at a position.
 func (p *File) Frame(segment uint32, offset int64) (Frame, error) {
 	at, err := p.locate(segment, offset)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *File) frame(at piece) (Frame, error) {
 		}
 		return content.Sum(body), body, nil
 	}, p.contentID)
-	if errors.Is(err, structure.ErrIncomplete) || errors.Is(err, errForm) { // nothing that is written holds such a record
+	if errors.Is(err, structure.ErrIncomplete) || errors.Is(err, errForm) { // no written pack has such a record
 		err = p.corrupt(at.c.offset, err.Error())
 	}
 	f.Payload = payload
@@ -113,7 +113,7 @@ func (p *File) contentID(r *contentRef) (content.ID, error) {
 }
 
 // Object returns the block or chunk whose record was at an offset of a segment, in
-// the frame at another.
+// the frame at another offset.
 func (p *File) Object(segment uint32, frame, record int64) (structure.Record, error) {
 	n, err := p.find(segment, frame)
 	if err != nil {

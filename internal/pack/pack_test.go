@@ -32,7 +32,7 @@ func (m *memory) ReadAt(b []byte, at int64) (int, error) { return bytes.NewReade
 
 var _ io.ReaderAt = (*memory)(nil)
 
-// framesOf lays commits out as the segments of a journal.
+// framesOf lays out commits as segments of a journal.
 func framesOf(t require.TestingT, perSegment int, commits []*structure.Commit) []Frame {
 	var out []Frame
 	segment, at := uint32(1), int64(segmentHeader)
@@ -116,8 +116,8 @@ func TestPackReadsBack(t *testing.T) {
 	})
 }
 
-// However far apart the usages of content are that the commit has, that the pack has or that
-// neither has, they read back, in one chapter and in many.
+// Usages of near or far content, in the same commit, in the same pack or elsewhere, can be
+// read back, in one chapter and in many.
 func TestNamesReadBack(t *testing.T) {
 	shrink(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -138,7 +138,7 @@ func TestNamesReadBack(t *testing.T) {
 			if is > contents/2 && i < contents {
 				c.Records = append(c.Records, block(is))
 			}
-			if rapid.IntRange(0, 99).Draw(t, "new thread") == 0 { // where chapters rather end
+			if rapid.IntRange(0, 99).Draw(t, "new thread") == 0 { // where chapters prefer to end
 				c.Records = append(c.Records, &structure.Thread{ID: structure.ThreadID{byte(i), byte(i >> 8)}, CreatedAt: at, UpdatedAt: at})
 			}
 			ref.Seq++
@@ -169,7 +169,7 @@ func TestNamesReadBack(t *testing.T) {
 	})
 }
 
-// checkObjects reads the content of a frame by its places.
+// checkObjects reads the content of a frame by position.
 func checkObjects(t require.TestingT, p *File, f Frame) {
 	d, err := structure.NewDecoder(f.Payload)
 	require.NoError(t, err)
@@ -260,8 +260,8 @@ func TestFilterKeepsPlaces(t *testing.T) {
 	})
 }
 
-// Whoever reads frames in order decodes each chapter once, however many usages
-// name content of far chapters, and the base stays while its pack is read.
+// Reading frames in order decodes each chapter once, even if many usages name content of far
+// chapters, and the first chapter stays cached.
 func TestChaptersAreDecodedOnce(t *testing.T) {
 	shrink(t)
 	run := structure.NewID[structure.RunID]()
@@ -300,7 +300,7 @@ func TestChaptersAreDecodedOnce(t *testing.T) {
 	require.Equal(t, chapters, small.decoded.Load())
 }
 
-// A message of a large commit is read without its neighbours, however it is asked for.
+// A message of a large commit is read without the rest, whichever way it is requested.
 func TestLargeCommitIsReadInPieces(t *testing.T) {
 	f, d := firstLimits, denseLimits
 	defer func() { firstLimits, denseLimits = f, d }()
@@ -337,7 +337,7 @@ func TestLargeCommitIsReadInPieces(t *testing.T) {
 					at, r, err = d.Next()
 					require.NoError(t, err)
 				}
-				p.cache.Cool()
+				p.cache.DropContent()
 				before := p.decoded.Load()
 				read(n, r, f.PayloadOffset+int64(at))
 				require.LessOrEqual(t, p.decoded.Load()-before, int64(2))
@@ -380,7 +380,7 @@ func TestLargeCommitIsReadInPieces(t *testing.T) {
 	}
 }
 
-// A commit that brings many blocks before the spans that use them.
+// A commit has many blocks before the spans that use them.
 func TestContentFarFromItsSpans(t *testing.T) {
 	run := structure.NewID[structure.RunID]()
 	commit := &structure.Commit{Time: time.UnixMilli(1)}
@@ -402,8 +402,8 @@ func TestContentFarFromItsSpans(t *testing.T) {
 	}
 }
 
-// A dense chapter ends where expanding it would take too long: alike bodies fill it with
-// more bytes than others.
+// A dense chapter ends when decompressing it would take too long: similar bodies can fill it
+// with more bytes.
 func TestDenseChaptersEndByTheirPackedSize(t *testing.T) {
 	was := denseLimits
 	defer func() { denseLimits = was }()

@@ -6,21 +6,21 @@ import (
 	"errors"
 )
 
-// A pack ends with the parity of all bytes before it: the exclusive or of its blocks,
-// which are as long as the parity. With it one damaged block can be restored, wherever it
-// is: the exclusive or of all blocks and the parity is by what the block differs from
-// what was written, and the checksum of a part says which block of it that is.
+// A pack ends with the parity of all bytes before it: the exclusive or of its blocks, which are
+// as long as the parity. It restores one damaged block: the exclusive or of all blocks and the
+// parity is the difference between the damaged block and the original. The checksum of a part
+// shows which block is damaged.
 const (
-	leastParity = 64
-	mostParity  = 16 << 10
-	// parityShare is how many bytes there are at least to a byte of parity, between these sizes.
+	minParity = 64
+	maxParity = 16 << 10
+	// parityShare is the least number of bytes per byte of parity, between these sizes.
 	parityShare = 256
 )
 
-// paritySize returns the length of the parity of so many bytes, a power of two.
+// paritySize returns the size of the parity of n bytes, a power of two.
 func paritySize(n int64) int {
-	size := leastParity
-	for size < mostParity && 2*int64(size)*parityShare <= n {
+	size := minParity
+	for size < maxParity && 2*int64(size)*parityShare <= n {
 		size *= 2
 	}
 	return size
@@ -29,7 +29,7 @@ func paritySize(n int64) int {
 // parity is one block. Its length is a power of two.
 type parity []byte
 
-// add adds bytes that stand at an offset of the file.
+// add adds the bytes at an offset of the file.
 func (p parity) add(b []byte, at int64) {
 	for len(b) > 0 {
 		into := p[at&int64(len(p)-1):]
@@ -38,15 +38,15 @@ func (p parity) add(b []byte, at int64) {
 	}
 }
 
-// fold returns the parity that blocks of a smaller size have.
+// fold returns the parity for a smaller block size.
 func (p parity) fold(size int) parity {
 	folded := make(parity, size)
 	folded.add(p, 0)
 	return folded
 }
 
-// difference returns by what the block that is damaged differs from what was written,
-// nil when none is or it is not known. It reads the file once.
+// difference returns the difference between the damaged block and the original, or nil if no
+// block is damaged or the difference is unknown. It reads the file once.
 func (p *File) difference() parity {
 	p.mending.Do(func() {
 		end := p.foot.parityAt(p.size)
@@ -70,8 +70,8 @@ func (p *File) difference() parity {
 	return p.differs
 }
 
-// restore mends bytes that stand at an offset, so that they are right. It returns false,
-// and leaves them as they are, when it cannot.
+// restore repairs the bytes at an offset so that right returns true. If it cannot, it leaves
+// them unchanged and returns false.
 func (p *File) restore(b []byte, at int64, right func([]byte) bool) bool {
 	d := p.difference()
 	if d == nil {
@@ -91,7 +91,7 @@ func (p *File) restore(b []byte, at int64, right func([]byte) bool) bool {
 		subtle.XORBytes(mended, mended, d[from-block:to-block])
 		return false
 	}
-	// There is one damaged block: where it is known, there is nothing else to try.
+	// Only one block can be restored: if it is known, no other is tried.
 	if known := p.damaged.Load(); known > 0 {
 		return try(known - 1)
 	}
@@ -104,10 +104,10 @@ func (p *File) restore(b []byte, at int64, right func([]byte) bool) bool {
 	return false
 }
 
-// Damage returns an error that says so when the file is not what was written, though
-// it is read all the same. It reads the file once.
+// Damage returns an error if the file is damaged, even if everything can be read. It reads the
+// file once.
 func (p *File) Damage() error {
-	const mends = ", which costs nothing as long as it is the only damage; 'lineage pack' writes the file again"
+	const mends = "; nothing is lost as long as this is the only damage; 'lineage pack' rewrites the file"
 	tail := make([]byte, tailSize)
 	if err := p.read(tail, p.size-tailSize); err != nil {
 		return err

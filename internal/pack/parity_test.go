@@ -18,7 +18,7 @@ func TestParityFolds(t *testing.T) {
 		at := rapid.Int64Range(0, 5000).Draw(t, "offset")
 		size := 1 << rapid.IntRange(0, 9).Draw(t, "size")
 		whole, small := make(parity, 512), make(parity, size)
-		for left := b; len(left) > 0; { // in any pieces
+		for left := b; len(left) > 0; { // in random pieces
 			n := rapid.IntRange(1, len(left)).Draw(t, "piece")
 			whole.add(left[:n], at+int64(len(b)-len(left)))
 			left = left[n:]
@@ -30,8 +30,8 @@ func TestParityFolds(t *testing.T) {
 	})
 }
 
-// A damaged block costs nothing, wherever it is: everything reads as it was, a sound file
-// is told from a damaged one, and what is decoded is decoded as often as of a sound one.
+// A damaged block anywhere loses nothing: everything can be read, the file is reported as
+// damaged, and data is decoded as often as in a sound file.
 func TestDamagedBlockIsMended(t *testing.T) {
 	shrink(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -73,8 +73,8 @@ func framesIn(t *testing.T, p *File) (frames []Frame) {
 	return frames
 }
 
-// What cannot be mended, for two blocks are damaged, costs what it is in, and is found out
-// about once.
+// Damage of two blocks cannot be repaired. It affects only what is in them, and is
+// determined about once.
 func TestDamageIsRemembered(t *testing.T) {
 	shrink(t)
 	for _, m := range samples(t) {
@@ -93,7 +93,7 @@ func TestDamageIsRemembered(t *testing.T) {
 				}
 				b := bytes.Clone(m.b)
 				b[at.offset] ^= 1
-				b[sound.foot.parityAt(sound.size)] ^= 1 // so that nothing can be mended
+				b[sound.foot.parityAt(sound.size)] ^= 1 // so that nothing can be repaired
 				p, err := Open(&memory{b}, int64(len(b)), "a.pack", NewCache(64<<20))
 				require.NoError(t, err)
 				read := func() (missing int) {
@@ -121,7 +121,7 @@ func TestDamageIsRemembered(t *testing.T) {
 	}
 }
 
-// hollow is a file of any size that is zeros but for its end.
+// hollow is a file of any size with zeros except at its end.
 type hollow struct {
 	size int64
 	tail []byte
@@ -137,20 +137,20 @@ func (h *hollow) ReadAt(b []byte, at int64) (int, error) {
 	return len(b), nil
 }
 
-// A footer that is right and claims anything makes nothing be read or allocated.
+// A right footer with false claims causes no reads or allocations.
 func TestHostileFooters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.Int64Range(0, 1<<12), rapid.Int64Range(0, 1<<62)).Draw(t, "size")
-		number := rapid.OneOf(rapid.Uint32(), rapid.SampledFrom([]uint32{0, 4, 64, mostParity, mostTable, 1<<32 - 1}))
+		number := rapid.OneOf(rapid.Uint32(), rapid.SampledFrom([]uint32{0, 4, 64, maxParity, maxTable, 1<<32 - 1}))
 		f := footer{
 			offset: rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, max(size, 1))).Draw(t, "offset"),
-			length: number.Draw(t, "length"), sum: number.Draw(t, "sum"), finds: number.Draw(t, "finds"), parity: number.Draw(t, "parity"),
+			length: number.Draw(t, "length"), sum: number.Draw(t, "sum"), directory: number.Draw(t, "finds"), parity: number.Draw(t, "parity"),
 			header: headerSum(Header{First: 1, Last: 1, FirstCommit: 1}.encode()),
 		}
 		h := &hollow{size: size, tail: append(f.encode(), f.encode()...)}
 		_, err := Open(h, size, "hostile.pack", NewCache(1<<20))
 		require.ErrorIs(t, err, backend.ErrCorrupt)
-		if !f.fits(size) || size > mostFile {
+		if !f.fits(size) || size > maxFile {
 			require.LessOrEqual(t, h.read, int64(headerSize+tailSize))
 		}
 	})

@@ -2,18 +2,18 @@ package pack
 
 import "github.com/lineage-store/lineage/structure"
 
-// A commit that is larger than a chapter is in several that follow each other, a piece
-// in each. Which has what is wanted is found in the table of chapters, so that only
-// that one is decoded.
+// A commit that is larger than a chapter is stored as pieces in consecutive chapters.
+// The table of chapters shows which piece is needed, so that only that chapter is
+// decoded.
 
-// piece is what a chapter has of a commit.
+// piece is the part of a commit in a chapter.
 type piece struct {
 	c *chapter
 	x *commit
 	n int // of the chapter
 }
 
-// rests returns the rows of the chapters that go on with the last commit of one.
+// rests returns the rows of the chapters that continue the last commit of a chapter.
 func (p *File) rests(n int) []row {
 	end := n + 1
 	for end < len(p.rows) && p.rows[end].rest != nil {
@@ -24,7 +24,7 @@ func (p *File) rests(n int) []row {
 	return p.rows[n+1 : end]
 }
 
-// restsAt is rests where the last commit is the one whose frame started at a position.
+// restsAt is rests if the last commit has its frame at a position.
 func (p *File) restsAt(n int, segment uint32, offset int64) []row {
 	rests := p.rests(n)
 	if len(rests) > 0 && rests[0].segment == segment && rests[0].rest.start == offset {
@@ -33,7 +33,7 @@ func (p *File) restsAt(n int, segment uint32, offset int64) []row {
 	return nil
 }
 
-// restIn returns what a chapter has of the commit that goes on in it.
+// restIn returns the continued commit at the start of a chapter.
 func (p *File) restIn(n int) (piece, error) {
 	c, err := p.chapter(n)
 	if err != nil {
@@ -42,10 +42,10 @@ func (p *File) restIn(n int) (piece, error) {
 	return piece{c, c.commits[0], n}, nil
 }
 
-// after returns the piece of the same commit behind one that is open.
+// after returns the next piece of the same commit.
 func (p *File) after(at piece) (piece, error) { return p.restIn(at.n + 1) }
 
-// joinedPieces returns a commit of which several chapters have a piece each.
+// joinedPieces returns the whole commit.
 func joinedPieces(pieces []piece) *commit {
 	x := pieces[0].x
 	out := &commit{number: x.number, segment: x.segment, start: x.start, end: x.end, lag: x.lag, millis: x.millis}
@@ -58,7 +58,8 @@ func joinedPieces(pieces []piece) *commit {
 	return out
 }
 
-// restsOf returns the rows of the chapters that a commit goes on in, where it began.
+// restsOf returns the rows of the chapters that continue a commit, and the chapter
+// where it begins.
 func (p *File) restsOf(number uint64) (rests []row, n int, err error) {
 	if n, err = p.chapterOf(number); err == nil && p.rows[n].commit+uint64(p.rows[n].commits)-1 == number {
 		rests = p.rests(n)
@@ -66,10 +67,11 @@ func (p *File) restsOf(number uint64) (rests []row, n int, err error) {
 	return rests, n, err
 }
 
-// likely returns which of the chapters that a commit goes on in likely has a span,
-// counted from one, or 0 for the chapter that it begins in. The run of the span begins
-// in a stretch. Where the run is not the last before any of them, it is in the last.
-func likely(rests []row, number uint64, ref structure.SpanRef, begins stretch) int {
+// guessPiece returns the chapter that probably has a span: its index in rests plus 1,
+// or 0 for the chapter where the commit begins. begins is the first stretch of the
+// span's run. If the run is not the last one before any of the chapters, the guess is
+// the last chapter.
+func guessPiece(rests []row, number uint64, ref structure.SpanRef, begins stretch) int {
 	guess, from := len(rests), 0
 	if begins.commit == number {
 		guess = min(begins.piece, len(rests))
@@ -86,17 +88,17 @@ func likely(rests []row, number uint64, ref structure.SpanRef, begins stretch) i
 	return guess
 }
 
-// begins returns where the run of a span begins, if that helps to find the span and is
-// known.
+// begins returns the first stretch of a span's run if that helps to find the span and
+// is known.
 func (p *File) begins(rests []row, ref structure.SpanRef) (s stretch) {
 	if len(rests) == 0 {
 		return s
 	}
 	k := cacheKey{p, cachedBegin, uint64(runFingerprint(ref.Run))}
 	known, ok := p.cache.get(k).(*listedRun)
-	if !ok && p.foot.finds > 0 {
+	if !ok && p.foot.directory > 0 {
 		if _, err := p.Run(ref.Run, ref.Seq); err != nil {
-			return s // without, finding it takes longer
+			return s // without it the search takes longer
 		}
 		known, ok = p.cache.get(k).(*listedRun)
 	}
@@ -106,11 +108,10 @@ func (p *File) begins(rests []row, ref structure.SpanRef) (s stretch) {
 	return s
 }
 
-// runByte is what the table knows a run by.
+// runByte returns the byte that the table stores for a run.
 func runByte(id structure.RunID) byte { return byte(runFingerprint(id)) }
 
-// places returns where the records of a piece began in the payload when they were
-// first written.
+// places returns the original offsets of the records of a piece in the payload.
 func (p *File) places(at piece) ([]int, error) {
 	x := at.x
 	x.once.Do(func() {

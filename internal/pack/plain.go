@@ -7,8 +7,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// plain codes a record whose form depends on nothing around it, field by field.
-func (f *former) plain(kind structure.Kind, r structure.Record) structure.Record {
+// plain codes, field by field, a record whose form does not depend on its surroundings.
+func (f *recordCoder) plain(kind structure.Kind, r structure.Record) structure.Record {
 	if r == nil {
 		if r = structure.NewPlain(kind); r == nil {
 			f.fail(errForm)
@@ -18,28 +18,28 @@ func (f *former) plain(kind structure.Kind, r structure.Record) structure.Record
 	if t, ok := r.(*structure.Thread); ok {
 		return f.thread(t)
 	}
-	structure.Walk(r, &plainFields{former: f, kind: kind})
+	structure.Walk(r, &plainFields{recordCoder: f, kind: kind})
 	return r
 }
 
-// plainFields codes the fields of a plain record. The type of a field decides how it is
-// coded; texts and numbers also have models of their own for most names.
+// plainFields codes the fields of a plain record. The type of a field determines its
+// coding; most texts and numbers also have columns of their own.
 type plainFields struct {
-	*former
+	*recordCoder
 	kind structure.Kind
-	// skip, when not nil, reports whether a field is known without being coded.
+	// skip, if not nil, reports whether a field is known without coding.
 	skip func(name string) bool
 }
 
 func (c *plainFields) skips(name string) bool { return c.skip != nil && c.skip(name) }
 
-// idsOf has the model of ids by the kind of record that they are of.
+// idsOf has the kind of id for each kind of record.
 var idsOf = [...]int{
 	structure.KindThread: idThread, structure.KindContext: idContext, structure.KindRun: idRun, structure.KindSpanSet: idSet,
 	structure.KindCheckpoint: idOther, structure.KindSummary: idOther,
 }
 
-// textsOf has the models of texts; others share one.
+// textsOf has the kinds of texts; others share one.
 var textsOf = map[structure.Kind]map[string]int{
 	structure.KindThread: {
 		"source id": textThread, "user id": textThreadUser, "title": textTitle, "metadata": textThreadMetadata,
@@ -115,19 +115,19 @@ func (c *plainFields) Time(name string, t *time.Time) {
 }
 
 func (c *plainFields) Count(_ string, given, _ int) int {
-	return c.count(fieldParts, given, mostRecords)
+	return c.count(fieldParts, given, maxRecords)
 }
 func (c *plainFields) Refuse(string) { c.fail(errForm) }
 func (c *plainFields) Failed() bool  { return c.err != nil || c.c.spent() }
 
-// A thread's source is the one that its id is derived from, or a text; or everything but
-// where the thread stands is as it was.
+// A thread's source id may be the one that its id is derived from. With threadSame,
+// everything equals the last statement except for the active context and the time.
 const (
 	threadDerived = 1 << iota
 	threadSame
 )
 
-func (f *former) thread(t *structure.Thread) *structure.Thread {
+func (f *recordCoder) thread(t *structure.Thread) *structure.Thread {
 	how := 0
 	if f.c.writing {
 		known := f.known(t.ID)
@@ -161,7 +161,7 @@ func (f *former) thread(t *structure.Thread) *structure.Thread {
 			f.fail(err)
 		}
 	}
-	structure.Walk(&out, &plainFields{former: f, kind: structure.KindThread, skip: func(name string) bool {
+	structure.Walk(&out, &plainFields{recordCoder: f, kind: structure.KindThread, skip: func(name string) bool {
 		switch name {
 		case "thread id":
 			return true
@@ -176,15 +176,15 @@ func (f *former) thread(t *structure.Thread) *structure.Thread {
 	return &out
 }
 
-// sameBut reports whether two threads differ in nothing but when they were updated and
-// what is active in them.
+// sameBut reports whether two threads are equal except for the time of the update and
+// the active context.
 func sameBut(a, b *structure.Thread) bool {
 	again := *b
 	again.Active, again.UpdatedAt = a.Active, a.UpdatedAt
 	return structure.Equal(a, &again)
 }
 
-func (f *former) incarnation(v uint64) uint64 {
+func (f *recordCoder) incarnation(v uint64) uint64 {
 	f.at.incarnation += uint64(f.signed(fieldIncarnation, int64(v-f.at.incarnation)))
 	return f.at.incarnation
 }
@@ -193,8 +193,8 @@ func threadOf(source string) structure.ThreadID {
 	return structure.DeriveID[structure.ThreadID]("thread", source)
 }
 
-// known returns the number of an id that was coded before in this pack, else 0.
-func (f *former) known(id [16]byte) uint32 {
+// known returns the number of an id that occurred before in this pack, or 0.
+func (f *recordCoder) known(id [16]byte) uint32 {
 	if f.look == nil {
 		return 0
 	}

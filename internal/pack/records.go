@@ -7,16 +7,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Bodies of a kind stand together: texts, and anything else.
+// Bodies of a kind are stored together: texts, and everything else.
 const (
 	bodyText = iota
 	bodyOther
 	bodyKinds
 )
 
-// body codes the next body and returns its size. A zero byte ends it; the size is coded,
-// and 1, where it has one itself.
-func (f *former) body(kind int, size int64) int64 {
+// body codes the next body and returns its size. A zero byte ends it, and the coded size
+// is 0; a body that contains a zero byte has no terminator, and its size plus 1 is
+// coded.
+func (f *recordCoder) body(kind int, size int64) int64 {
 	laid := &f.laid[kind]
 	if f.c.writing {
 		b := f.bodies[:size]
@@ -32,7 +33,7 @@ func (f *former) body(kind int, size int64) int64 {
 	}
 	var taken int64
 	if v := f.num(fieldSize, 0); v > 0 {
-		size = int64(min(v-1, mostBody+1))
+		size = int64(min(v-1, maxBody+1))
 		taken = size
 	} else {
 		size = int64(bytes.IndexByte(*laid, 0))
@@ -48,14 +49,14 @@ func (f *former) body(kind int, size int64) int64 {
 	return size
 }
 
-// record codes a record; that of a reader is none. It returns the size of its
-// body, or -1 when it has none in the pack; a writer passes the same.
-func (f *former) record(kind structure.Kind, r structure.Record, size int64) (structure.Record, int64) {
+// record codes a record; a reader passes none. It returns the size of the record's body,
+// or -1 if it has none in the pack; a writer passes that size.
+func (f *recordCoder) record(kind structure.Kind, r structure.Record, size int64) (structure.Record, int64) {
 	switch kind {
 	case structure.KindBlock:
 		b, _ := r.(*structure.Block)
 		if b == nil {
-			b = next(&f.made.blocks)
+			b = next(&f.arena.blocks)
 		}
 		return b, f.block(b, size)
 	case structure.KindChunk:
@@ -66,7 +67,7 @@ func (f *former) record(kind structure.Kind, r structure.Record, size int64) (st
 	case structure.KindSpan:
 		s, _ := r.(*structure.Span)
 		if s == nil {
-			s = next(&f.made.spans)
+			s = next(&f.arena.spans)
 		}
 		f.span(s)
 		return s, -1
@@ -81,14 +82,14 @@ func (f *former) record(kind structure.Kind, r structure.Record, size int64) (st
 	return f.plain(kind, r), -1
 }
 
-// Bodies are kept whole, cut into chunks, or gone.
+// A body is whole, cut into chunks, or gone.
 const (
 	formWhole = iota
 	formTree
 	formGone
 )
 
-func (f *former) block(b *structure.Block, size int64) int64 {
+func (f *recordCoder) block(b *structure.Block, size int64) int64 {
 	b.Type = f.str(textType, b.Type)
 	f.origin(&b.Origin)
 	b.CreatedAt = f.when(symbolWhenBlock, fieldBlockWhen, b.CreatedAt)
@@ -129,14 +130,14 @@ func (f *former) block(b *structure.Block, size int64) int64 {
 	return -1
 }
 
-// Spans go on in the run of the span before, or say where they stand.
+// A span continues the run of the span before, or states its place.
 const (
 	spanNext = 1 << iota
 	spanInSet
 	spanAlone // has one usage
 )
 
-func (f *former) span(s *structure.Span) {
+func (f *recordCoder) span(s *structure.Span) {
 	how := 0
 	if f.c.writing {
 		if f.number(s.Ref.Run) == f.at.run && s.Ref.Seq == f.at.seq+1 {
@@ -172,15 +173,15 @@ func (f *former) span(s *structure.Span) {
 	}
 	n := 1
 	if how&spanAlone == 0 {
-		n = f.count(fieldUsages, len(s.Usages), mostRecords)
+		n = f.count(fieldUsages, len(s.Usages), maxRecords)
 	}
 	if !f.c.writing {
-		if n > mostRecords || f.c.spent() {
+		if n > maxRecords || f.c.spent() {
 			f.fail(errForm)
 			return
 		}
 		if s.Usages = nil; n == 1 {
-			s.Usages = f.made.usage()
+			s.Usages = f.arena.usage()
 		}
 	}
 	for i := range n {
@@ -195,5 +196,5 @@ func (f *former) span(s *structure.Span) {
 	}
 }
 
-// mostRecords is how many records or usages one commit may claim to have.
-const mostRecords = 1 << 26
+// maxRecords limits the number of records of a commit, and of usages of a span.
+const maxRecords = 1 << 26

@@ -8,38 +8,38 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Spans are spans of one commit of a pack that are in one chapter, to be read one by
-// one: of its bodies only those are decompressed that a span uses. What is read shares
-// no memory with the pack. They are not safe for concurrent use.
+// Spans are the spans of a commit in one chapter, for reading one by one: only the bodies
+// that a span uses are copied. Results share no memory with the pack. It is not safe for
+// concurrent use.
 type Spans struct {
-	// Number is the commit's.
+	// Number is the number of the commit.
 	Number uint64
-	// Next is where in the segment the frame starts that has the span behind the last:
-	// that of the commit itself when more of it is in another chapter.
+	// Next is the start of the frame with the span after the last one: of the next frame,
+	// or of this one if the commit continues in another chapter.
 	Next int64
 
 	p      *File
 	at     piece
-	layout *structure.Layout // of a commit that is kept as it was
+	layout *structure.Layout // for a verbatim commit
 	spans  []packedSpan
-	names  []int // of the content that the commit names: which record is the block, or -1
+	names  []int // of the content that the commit names: the record of the block, or -1
 }
 
 type packedSpan struct {
 	span  *structure.Span
-	used  int // contents that usages before it name
+	used  int // contents named by earlier usages
 	names int // names before it
 }
 
-// Spans returns spans of the commit whose frame started at a position, the given one
-// among them if the commit has it.
+// Spans returns spans of the commit whose frame was at a position, including with if the
+// commit has it.
 func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spans, error) {
 	n, err := p.find(segment, offset)
 	if err != nil {
 		return nil, err
 	}
 	rests := p.restsAt(n, segment, offset)
-	if guess := likely(rests, p.rows[n].commit+uint64(p.rows[n].commits)-1, with, p.begins(rests, with)); guess > 0 {
+	if guess := guessPiece(rests, p.rows[n].commit+uint64(p.rows[n].commits)-1, with, p.begins(rests, with)); guess > 0 {
 		at, err := p.restIn(n + guess)
 		if err != nil {
 			return nil, err
@@ -100,7 +100,7 @@ func (p *File) spansIn(at piece) *Spans {
 	return s
 }
 
-// Len returns how many spans the commit has.
+// Len returns the number of spans.
 func (s *Spans) Len() int {
 	if s.layout != nil {
 		return s.layout.Len()
@@ -116,7 +116,7 @@ func (s *Spans) Ref(i int) structure.SpanRef {
 	return s.spans[i].span.Ref
 }
 
-// Find returns which span of the commit has a place, or -1.
+// Find returns the index of a span, or -1.
 func (s *Spans) Find(ref structure.SpanRef) int {
 	if s.layout != nil {
 		return s.layout.Find(ref)
@@ -161,8 +161,8 @@ func (s *Spans) Read(i int, _ bool, into *structure.Reading) error {
 	return nil
 }
 
-// content returns the id of the next content that the span names, and sets the block too if
-// it is one of the commit in the same chapter.
+// content returns the id of the next content that the span names. If it is a block of the
+// commit in the same chapter, it also sets the block.
 func (s *Spans) content(x *packedSpan, to func() *structure.Block) (content.ID, error) {
 	r := &s.at.x.content[x.used]
 	x.used++

@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
-// Spans are what laying out the whole payload gives.
+// Spans agree with decoding the whole payload.
 func TestSpansReadWhatFramesHold(t *testing.T) {
 	shrink(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -25,7 +25,7 @@ func TestSpansReadWhatFramesHold(t *testing.T) {
 		for _, i := range which {
 			checkSpans(t, p, frames[i])
 		}
-		// The same of a pack that the records of odd commits were taken out of.
+		// The same for a pack in which records of odd commits were filtered out.
 		p = write(t, frames, func(c *structure.Commit) error {
 			for i, r := range c.Records {
 				if b, ok := r.(*structure.Block); ok && c.Number%3 == 0 && b.Tree.Size == 0 && b.Size > 0 {
@@ -60,7 +60,7 @@ func checkSpans(t require.TestingT, p *File, f Frame) {
 		at := s.Find(l.Ref(i))
 		require.GreaterOrEqual(t, at, 0)
 		require.Equal(t, l.Ref(i), s.Ref(at))
-		if count[l.Ref(i)] > 1 { // as a commit drawn at random may have
+		if count[l.Ref(i)] > 1 { // possible in a random commit
 			continue
 		}
 		require.NoError(t, l.Read(i, true, &want))
@@ -68,10 +68,10 @@ func checkSpans(t require.TestingT, p *File, f Frame) {
 		require.Equal(t, want.Span, got.Span)
 		require.Len(t, got.Local, len(want.Local))
 		for k, b := range want.Local {
-			if b == nil { // a block that the payload names by its id may be known here
+			if b == nil { // a block that the payload names by its id may be in the pack
 				continue
 			}
-			if got.Local[k] == nil { // it is in a chapter before
+			if got.Local[k] == nil { // it is in an earlier chapter
 				require.NotNil(t, s.at.x.rest)
 				continue
 			}
@@ -80,7 +80,7 @@ func checkSpans(t require.TestingT, p *File, f Frame) {
 	}
 }
 
-// What is read is the reader's own.
+// The caller owns the result of a read.
 func TestSpansShareNothing(t *testing.T) {
 	frames := framesOf(t, 7, historyOf(40, 4))
 	p := write(t, frames, nil)
@@ -97,7 +97,7 @@ func TestSpansShareNothing(t *testing.T) {
 	require.Equal(t, want, string(read().Local[0].Body))
 }
 
-// historyOf returns the commits of one run of so many messages, so many to a commit.
+// historyOf returns the commits of one run with so many messages, some per commit.
 func historyOf(messages, together int) []*structure.Commit {
 	words := strings.Fields("the of and to in that is was he for it with as his on be at by this had not are but from or have an they which one you were her all she there would their we him been has when who will more no if out so said what up its about into than them can only other new some could time these two may then do first any my now such like our over man me even most made after also did many before must through back years where much your way well down should because each just those people mister how too little state good very make world still own see men work long get here between both life being under never day same another know while last might us great old year off come since against go came right used take three")
 	random := rand.New(rand.NewPCG(1, 2))
@@ -130,13 +130,13 @@ func historyOf(messages, together int) []*structure.Commit {
 	return commits
 }
 
-// BenchmarkColdMessage reads one message after another of which nothing is cached
-// but the base of its pack: by its span, and with the whole payload of its commit.
+// BenchmarkColdMessage reads messages with nothing cached but the first chapter: by
+// span, and with the whole payload of the commit.
 func BenchmarkColdMessage(b *testing.B) {
 	for _, dense := range []bool{false, true} {
 		for _, together := range []int{1, 128, 1000} {
 			b.Run(fmt.Sprintf("dense=%v/%d together", dense, together), func(b *testing.B) {
-				messages := 4_000 // more than a base has
+				messages := 4_000 // more than a first chapter has
 				switch {
 				case dense && testing.Short():
 					messages = 2_000
@@ -159,12 +159,12 @@ func BenchmarkColdMessage(b *testing.B) {
 				rows, err := p.table()
 				require.NoError(b, err)
 				first := 0
-				if !dense { // behind the dictionary
+				if !dense { // after the dictionary
 					first = rows[0].commits
 				}
 				random := rand.New(rand.NewPCG(3, 4))
 				next := func() (Frame, int) {
-					p.cache.Cool()
+					p.cache.DropContent()
 					return frames[first+random.IntN(len(frames)-first)], random.IntN(together)
 				}
 				b.Run("span", func(b *testing.B) {

@@ -12,29 +12,29 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// How bytes are compressed.
+// Compression methods.
 const (
 	methodNone   = iota
-	methodZstd   // fast to write and to read
+	methodZstd   // fast
 	methodBrotli // small
 )
 
-// mostPart bounds the size that one compressed part may expand to.
-const mostPart = 1 << 30
+// maxPart limits the decompressed size of a part.
+const maxPart = 1 << 30
 
-// stopSlice is how many bytes are compressed or expanded between two questions whether
-// to stop.
+// stopSlice is the number of bytes that are compressed or decompressed between two calls
+// of stop.
 const stopSlice = 4 << 10
 
-// inflated reports whether a part claims to expand to so much that it is not
-// believed: beyond a mebibyte, to more than 4,096 times its size.
+// inflated reports whether the claimed decompressed size of a part is implausible: above
+// one mebibyte, and more than 4,096 times the compressed size.
 func inflated(size int64, packed int) bool { return size > 1<<20 && size>>12 > int64(packed) }
 
-// codec compresses and expands parts. One that only expands is safe for concurrent use.
+// codec compresses and decompresses parts. It is safe for concurrent decompression.
 type codec struct {
 	dense bool
-	dict  []byte       // that zstd may refer to
-	stop  func() error // asked while bytes are compressed or expanded; may be nil
+	dict  []byte       // dictionary of zstd
+	stop  func() error // called during compression and decompression; may be nil
 
 	encoder *zstd.Encoder
 	mu      sync.Mutex
@@ -50,7 +50,7 @@ func (d *codec) close() {
 	}
 }
 
-// squeeze returns bytes compressed, behind the method; nothing for nothing.
+// squeeze returns the method and the compressed bytes; nothing for no bytes.
 func (d *codec) squeeze(raw []byte) ([]byte, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -75,8 +75,8 @@ func (d *codec) squeeze(raw []byte) ([]byte, error) {
 	return believable(d.encoder.EncodeAll(raw, []byte{methodZstd}), raw), nil
 }
 
-// brotli compresses with the smallest window that holds everything, for the encoder takes
-// about ten times as much memory as its window.
+// brotli compresses with the smallest window that covers everything, because the encoder
+// needs about ten times its window in memory.
 func (d *codec) brotli(raw []byte) ([]byte, error) {
 	const least, most = 16, 24
 	var out bytes.Buffer
@@ -105,7 +105,8 @@ func (d *codec) stopped() error {
 	return d.stop()
 }
 
-// believable returns compressed bytes if they are less and a reader takes them.
+// believable returns the compressed bytes if they are smaller and plausible for a reader,
+// and otherwise the raw ones.
 func believable(out, raw []byte) []byte {
 	if len(out) > len(raw) || inflated(int64(len(raw)), len(out)) {
 		return append([]byte{methodNone}, raw...)
@@ -113,12 +114,12 @@ func believable(out, raw []byte) []byte {
 	return out
 }
 
-// expand returns what was squeezed, which has a size.
+// expand decompresses bytes to a known size.
 func (d *codec) expand(b []byte, size int64) ([]byte, error) {
 	if size == 0 && len(b) == 0 {
 		return nil, nil
 	}
-	if len(b) == 0 || size < 0 || size > mostPart || inflated(size, len(b)) {
+	if len(b) == 0 || size < 0 || size > maxPart || inflated(size, len(b)) {
 		return nil, errForm
 	}
 	var out []byte
@@ -139,7 +140,7 @@ func (d *codec) expand(b []byte, size int64) ([]byte, error) {
 	return out, err
 }
 
-// expandBrotli takes as much memory as it returns, and the window of at most 16 MiB.
+// expandBrotli uses as much memory as it returns, and a window of at most 16 MiB.
 func (d *codec) expandBrotli(b []byte, size int64) ([]byte, error) {
 	r := brotli.NewReader(bytes.NewReader(b))
 	out := make([]byte, size)
@@ -170,7 +171,7 @@ func (d *codec) expandZstd(b []byte, size int64) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.decoder == nil {
-		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostPart + 1<<20), zstd.IgnoreChecksum(true)}
+		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPart + 1<<20), zstd.IgnoreChecksum(true)}
 		if len(d.dict) > 0 {
 			o = append(o, zstd.WithDecoderDictRaw(1, d.dict))
 		}

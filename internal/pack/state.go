@@ -2,7 +2,7 @@ package pack
 
 import "github.com/lineage-store/lineage/structure"
 
-// Fields that hold numbers.
+// Fields with numbers.
 const (
 	fieldGap = iota
 	fieldTail
@@ -26,7 +26,7 @@ const (
 	fieldParts
 	fieldVersion
 	fieldExtras
-	fieldLength // and one for each kind of text
+	fieldLength // one for each kind of text
 	fields      = fieldLength + texts
 )
 
@@ -61,7 +61,7 @@ const (
 
 // Small symbols, of up to 16 values each.
 const (
-	symbolFrame = iota // what is unusual about a frame
+	symbolFrame = iota // flags of a frame
 	symbolLag
 	symbolWhenBlock
 	symbolWhenUsage
@@ -100,20 +100,20 @@ const (
 const (
 	recentIDs   = 8
 	recentTexts = 8
-	mostRecent  = 200 // bytes of a text that is remembered
+	maxRecent   = 200 // size of a text up to which it is remembered
 )
 
-// Columns of the records of a chapter: one for each field, one for each symbol, and these.
+// Columns of the records of a chapter: one per field, one per symbol, and these.
 const (
 	columnSymbols = fields
 	columnKind    = columnSymbols + symbols + iota - 1
 	columnRole
-	columnBytes // that nothing foretells, such as hashes
+	columnBytes // incompressible, such as hashes
 	columns
 )
 
-// state is what the coding of a chapter's records depends on. It is empty where the
-// chapter begins, so that a chapter is read without those before it.
+// state is the state that the coding of records depends on. It is empty at the start of a
+// chapter, so that a chapter can be read without earlier ones.
 type state struct {
 	texts [texts]mru
 	at    progress
@@ -123,21 +123,21 @@ func newState(nextID uint32, nextBody uint64) *state {
 	return &state{at: progress{seqs: map[uint32]uint64{}, threads: map[uint32]*structure.Thread{}, nextID: nextID, nextBody: nextBody}}
 }
 
-// progress is where the coding stands.
+// progress is the current state of the coding.
 type progress struct {
-	millis      int64 // the commit's
-	when        int64 // the time that was stated last
+	millis      int64 // of the commit
+	when        int64 // the last coded time
 	run         uint32
 	seq         uint64
 	ids         [kinds][recentIDs]uint32
-	seqs        map[uint32]uint64            // the last place stated of each run
-	threads     map[uint32]*structure.Thread // as stated last
+	seqs        map[uint32]uint64            // last coded place of each run
+	threads     map[uint32]*structure.Thread // as last stated
 	nextID      uint32
 	incarnation uint64
 	nextBody    uint64
 }
 
-// mru remembers the texts of a kind that were used last.
+// mru has the most recently used texts of a kind.
 type mru [recentTexts]string
 
 func (m *mru) find(s string) int {
@@ -149,7 +149,7 @@ func (m *mru) find(s string) int {
 	return -1
 }
 
-// front moves the i-th to the front.
+// front moves the i-th text to the front.
 func (m *mru) front(i int) {
 	s := m[i]
 	copy(m[1:i+1], m[:i])
@@ -157,7 +157,7 @@ func (m *mru) front(i int) {
 }
 
 func (m *mru) push(s string) {
-	if len(s) <= mostRecent {
+	if len(s) <= maxRecent {
 		copy(m[1:], m[:len(m)-1])
 		m[0] = s
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ending is a context that ends when it is looked at for the nth time.
+// ending is a context that ends at the n-th call of Err.
 type ending struct {
 	context.Context
 	left, looked int
@@ -27,7 +27,7 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// wordy returns commits of a large text each.
+// wordy returns commits with one large text each.
 func wordy(number, size int) []*structure.Commit {
 	r := rand.New(rand.NewPCG(1, 2))
 	when := time.UnixMilli(1_700_000_000_000).UTC()
@@ -43,8 +43,8 @@ func wordy(number, size int) []*structure.Commit {
 	return commits
 }
 
-// Compressing a dense pack, and proving it, takes seconds at a time: both can be ended in
-// the middle, and do no more then.
+// Compressing and proving a dense pack can take seconds. Both can be stopped, and then do
+// no more work.
 func TestDensePacksCanBeStopped(t *testing.T) {
 	errEnough := errors.New("enough")
 	for name, most := range map[string]int{"one chapter": 1 << 22, "several": 1 << 15} {
@@ -77,7 +77,7 @@ func TestDensePacksCanBeStopped(t *testing.T) {
 			require.Greater(t, asked, 6*20_000/(8<<10))
 			ctx := &ending{t.Context(), 1 << 30, 0}
 			require.NoError(t, w.Prove(ctx, m, "test.pack"))
-			require.Greater(t, ctx.looked, len(frames), "more often than there are commits")
+			require.Greater(t, ctx.looked, len(frames), "more often than once per commit")
 			for _, left := range []int{0, 1, ctx.looked / 2, ctx.looked - 1} {
 				require.ErrorIs(t, w.Prove(&ending{t.Context(), left, 0}, m, "test.pack"), context.Canceled)
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// keep adds a body.
-func (w *Writer) keep(x *commit, b []byte) {
+// addBody adds a body.
+func (w *Writer) addBody(x *commit, b []byte) {
 	x.bodies = append(x.bodies, int64(w.row.body+w.row.bodies))
 	x.sizes = append(x.sizes, int64(len(b)))
 	w.bodies = append(w.bodies, b...)
@@ -18,9 +18,10 @@ func (w *Writer) keep(x *commit, b []byte) {
 	}
 }
 
-// take takes a commit's content out of its records, which began at some places and do
-// so at others now. It returns what the chapter in the making has of it in the end.
-func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commit, error) {
+// addRecords adds the records of a commit, and its content separately. begins are the
+// original offsets of the records, now the current ones. It returns the last piece of
+// the commit, which is in the current chapter.
+func (w *Writer) addRecords(x *commit, c *structure.Commit, begins, now []int) (*commit, error) {
 	moved := !slices.Equal(begins, now)
 	var names structure.Names
 	var last structure.SpanRef
@@ -30,7 +31,7 @@ func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commi
 			w.lookup.add(x.number, piece, c.Records[from:i], false)
 			from, piece = i, piece+1
 			var err error
-			if x, err = w.goOn(x, now[i], begins[i], last); err != nil {
+			if x, err = w.nextPiece(x, now[i], begins[i], last); err != nil {
 				return nil, err
 			}
 		}
@@ -46,12 +47,12 @@ func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commi
 			x.records = append(x.records, &b)
 			if r.Tree.Size == 0 && !r.Gone() {
 				w.known[r.ID] = w.row.body + w.row.bodies
-				w.keep(x, r.Body)
+				w.addBody(x, r.Body)
 				continue
 			}
 		case *structure.Chunk:
 			x.records = append(x.records, &structure.Chunk{})
-			w.keep(x, r.Bytes)
+			w.addBody(x, r.Bytes)
 			continue
 		case *structure.Span:
 			last = r.Ref
@@ -82,7 +83,7 @@ func (w *Writer) take(x *commit, c *structure.Commit, begins, now []int) (*commi
 	return x, nil
 }
 
-// copySpan and copyPlain return records that do not share the payload's memory.
+// copySpan and copyPlain return records that do not share memory with the payload.
 func copySpan(s *structure.Span) *structure.Span {
 	c := &structure.Span{Ref: s.Ref, Set: s.Set, Usages: append([]structure.Usage(nil), s.Usages...)}
 	for i := range c.Usages {
@@ -94,7 +95,7 @@ func copySpan(s *structure.Span) *structure.Span {
 func copyPlain(r structure.Record) structure.Record {
 	b, err := structure.MarshalRecord(r)
 	if err != nil {
-		return r // of a kind that has no bytes of its own
+		return r // of a kind without an encoding of its own
 	}
 	c, err := structure.UnmarshalRecord(r.Kind(), b)
 	if err != nil {
@@ -103,8 +104,8 @@ func copyPlain(r structure.Record) structure.Record {
 	return c
 }
 
-// contentOf finds out how a usage's content is named: as the encoder of commits
-// does, where the commit names it already.
+// contentOf returns how a usage's content is named: as in the encoding of commits if
+// the commit named it before.
 func (w *Writer) contentOf(id content.ID, names *structure.Names) contentRef {
 	r := contentRef{body: -1, back: names.Back(id), id: id}
 	if body, ok := w.known[id]; ok {
@@ -116,8 +117,8 @@ func (w *Writer) contentOf(id content.ID, names *structure.Names) contentRef {
 	return r
 }
 
-// derive notes the source that an id is derived from, with the id. It returns false if
-// the id is in an earlier chapter without it.
+// derive records the source that an id is derived from. It returns false if an earlier
+// chapter has the id without the source.
 func (w *Writer) derive(id [16]byte, source string) bool {
 	n := w.number(id)
 	if n < w.row.id {
@@ -128,7 +129,7 @@ func (w *Writer) derive(id [16]byte, source string) bool {
 	return true
 }
 
-// number returns the number of an id, which is the next when it is new.
+// number returns the number of an id. A new id gets the next number.
 func (w *Writer) number(id [16]byte) uint32 {
 	if id == ([16]byte{}) {
 		return 0

@@ -5,7 +5,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func (f *former) usage(u *structure.Usage) {
+func (f *recordCoder) usage(u *structure.Usage) {
 	u.Kind = structure.UsageKind(f.symbol(symbolUsage, int(u.Kind)))
 	has := f.present(u)
 	f.contentOf()
@@ -48,8 +48,8 @@ func (f *former) usage(u *structure.Usage) {
 	u.Opaque = has&structure.IsOpaque != 0
 }
 
-// present codes which fields a usage has, in groups of four.
-func (f *former) present(u *structure.Usage) structure.Present {
+// present codes in groups of four which fields a usage has.
+func (f *recordCoder) present(u *structure.Usage) structure.Present {
 	p := u.Present()
 	common := f.symbol(symbolUsageCommon, int(p&15))
 	other := f.symbol(symbolUsageOther, int(p>>4&15))
@@ -61,9 +61,9 @@ func (f *former) present(u *structure.Usage) structure.Present {
 	return p
 }
 
-// ofKind codes the fields that usages of this kind have. It returns false for an unknown
-// kind or role.
-func (f *former) ofKind(u *structure.Usage) bool {
+// ofKind codes the fields specific to the usage's kind. It returns false for an unknown kind
+// or role.
+func (f *recordCoder) ofKind(u *structure.Usage) bool {
 	switch u.Kind {
 	case structure.MessageUsage:
 		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
@@ -88,11 +88,11 @@ func (f *former) ofKind(u *structure.Usage) bool {
 	return true
 }
 
-// pending stands for content that a usage names until it is known.
+// pending is the id of content that is not resolved yet.
 var pending = content.ID{0: 0xff}
 
-// named codes the content that a usage names beside its own, behind that.
-func (f *former) named(u *structure.Usage, has structure.Present) {
+// named codes the other content that a usage names, after its own.
+func (f *recordCoder) named(u *structure.Usage, has structure.Present) {
 	for _, field := range [...]struct {
 		bit structure.Present
 		id  *content.ID
@@ -107,7 +107,7 @@ func (f *former) named(u *structure.Usage, has structure.Present) {
 	}
 }
 
-func (f *former) extras(u *structure.Usage) {
+func (f *recordCoder) extras(u *structure.Usage) {
 	n := f.count(fieldExtras, len(u.Extras), structure.MostExtras)
 	for i := 0; i < n && f.err == nil && !f.c.spent(); i++ {
 		if !f.c.writing {
@@ -117,7 +117,7 @@ func (f *former) extras(u *structure.Usage) {
 	}
 }
 
-// Content is what the commit named last, what it named before, a body of the pack, or any id.
+// Content is the last that the commit named, an earlier one, a body of the pack, or any id.
 const (
 	contentLatest = iota
 	contentBack
@@ -126,7 +126,7 @@ const (
 )
 
 // contentOf codes the next content that a usage of the commit names.
-func (f *former) contentOf() {
+func (f *recordCoder) contentOf() {
 	var r contentRef
 	how := contentID
 	if f.c.writing {
@@ -157,7 +157,7 @@ func (f *former) contentOf() {
 	}
 }
 
-// elsewhere is how content is coded that the commit did not name before.
+// elsewhere returns the coding of content that the commit did not name before.
 func (r *contentRef) elsewhere() int {
 	if r.body >= 0 {
 		return contentBody
@@ -165,7 +165,7 @@ func (r *contentRef) elsewhere() int {
 	return contentID
 }
 
-func (f *former) elsewhere(how int, r *contentRef) {
+func (f *recordCoder) elsewhere(how int, r *contentRef) {
 	switch how {
 	case contentBody:
 		r.body = int64(f.at.nextBody - f.num(fieldBody, f.at.nextBody-uint64(r.body)))
@@ -180,8 +180,8 @@ func (f *former) elsewhere(how int, r *contentRef) {
 	}
 }
 
-// namedBack finds what the commit named so far back, which may be in a chapter before.
-func (f *former) namedBack(r *contentRef) {
+// namedBack resolves a name that the commit used before, possibly in an earlier chapter.
+func (f *recordCoder) namedBack(r *contentRef) {
 	switch at := len(f.names) - 1 - r.back; {
 	case at >= 0:
 		if !f.c.writing {

@@ -13,48 +13,48 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// limits are how large chapters get. Packed is about the size of its bodies when they are
-// compressed; 0 for any.
+// limits are the limits of a chapter. packed limits the estimated compressed size of
+// bodies; 0 for no limit.
 type limits struct {
 	commits, records, bodies, text, packed int
 }
 
 var (
-	// denseLimits keep the time that a chapter takes to expand within some 60 ms: 35 ms
-	// for a compressed MiB.
+	// denseLimits keep the time to decompress a chapter below some 60 ms, at 35 ms per
+	// compressed MiB.
 	denseLimits = limits{commits: 1 << 14, records: 1 << 15, bodies: 16 << 20, text: 1 << 22, packed: 2 << 20}
-	// firstLimits are those of the first chapter of other packs, their dictionary.
+	// firstLimits apply to the first chapter of other packs, their dictionary.
 	firstLimits   = limits{commits: 1 << 12, records: 1 << 12, bodies: 1 << 20, text: 1 << 19}
 	chapterLimits = limits{commits: 1 << 7, records: 1 << 8, bodies: 1 << 16, text: 1 << 13}
 )
 
-// Filter looks at a commit before it goes into a pack and changes it in place:
-// it sets records that are to go to nil, or puts others in their place, which keep
-// theirs. It must not change the number of records.
+// Filter changes a commit in place before it is packed: it sets dropped records to nil
+// and may replace others; the replaced records must not be changed. It must not change
+// the number of records.
 type Filter func(c *structure.Commit) error
 
-// Frame is a commit as the journal holds it.
+// Frame is a commit in the journal.
 type Frame struct {
 	Segment    uint32
 	Start, End int64
 	Number     uint64
-	ID         uint64 // that commits have from this one on, 0 if the frame does not say
+	ID         uint64 // of the commits from this one on, or 0 if the frame does not state it
 	Payload    []byte
-	// PayloadOffset is where in its segment the payload starts.
+	// PayloadOffset is the offset of the payload in the segment.
 	PayloadOffset int64
-	// Offsets are where the records started in the payload when they were first
-	// written, if that is not where they start now. It must not be changed.
+	// Offsets are the original offsets of the records in the payload, if they differ from
+	// the current ones. They must not be changed.
 	Offsets []int
 }
 
-// Writer makes a pack. It holds one chapter in memory, and the dictionary.
+// Writer writes a pack. It keeps the current chapter and the dictionary in memory.
 type Writer struct {
-	// Unlisted packs do without what finds content and spans in them.
+	// Unlisted packs have no lookup tables.
 	Unlisted bool
 	// Yield is called before each frame that is added or proven.
 	Yield func()
-	// Stop, when not nil, is asked every few milliseconds while bytes are compressed,
-	// which may take seconds. Its error ends the work, and nothing can be added any more.
+	// Stop, if not nil, is called every few milliseconds during compression, which may
+	// take seconds. Its error ends the work; then nothing can be added.
 	Stop func() error
 
 	file   io.WriterAt
@@ -64,7 +64,7 @@ type Writer struct {
 	rows   []row
 
 	list    []*commit
-	row     row // of the chapter in the making
+	row     row // of the current chapter
 	bodies  []byte
 	records int
 	text    int
@@ -82,35 +82,34 @@ type Writer struct {
 	codec codec
 
 	encoder structure.Encoder
-	// identities are the ids of the commits.
+	// identities are the stated commit ids.
 	identities []identity
 
-	sums    []uint32 // of the payloads, for the proof
+	sums    []uint32 // of the payloads, for Prove
 	next    uint64
 	nextRow place
 }
 
-// NewWriter begins a pack of the commits from h.FirstCommit on; its last is known
-// in the end.
+// NewWriter starts a pack with the commit h.FirstCommit. LastCommit is set by Finish.
 func NewWriter(file io.WriterAt, h Header, filter Filter) *Writer {
 	w := &Writer{
-		codec: codec{dense: h.Dense}, parity: make(parity, mostParity),
+		codec: codec{dense: h.Dense}, parity: make(parity, maxParity),
 		file: file, h: h, filter: filter, at: headerSize, ids: map[[16]byte]uint32{}, derived: map[uint32]bool{}, known: map[content.ID]uint64{},
 		next: h.FirstCommit, row: row{commit: h.FirstCommit, id: 1, offset: headerSize}, Yield: func() {},
 	}
 	return w
 }
 
-// Close lets go of memory. It is safe to repeat.
+// Close releases memory. It may be called twice.
 func (w *Writer) Close() {
 	w.codec.close()
 	w.packed.close()
 }
 
-// Add adds the next commit. It keeps nothing of the frame's memory.
+// Add adds the next commit. It does not retain memory of the frame.
 func (w *Writer) Add(f Frame) error {
 	if f.Number != w.next {
-		return fmt.Errorf("pack: commit %d where %d is due", f.Number, w.next)
+		return fmt.Errorf("pack: commit %d instead of %d", f.Number, w.next)
 	}
 	w.Yield()
 	w.identify(f)
@@ -126,7 +125,7 @@ func (w *Writer) Add(f Frame) error {
 	return nil
 }
 
-// limit is how large the chapter in the making may get.
+// limit returns the limits of the current chapter.
 func (w *Writer) limit() limits {
 	switch {
 	case w.h.Dense:
@@ -137,14 +136,14 @@ func (w *Writer) limit() limits {
 	return chapterLimits
 }
 
-// full reports whether the chapter in the making is large enough.
+// full reports whether the current chapter is large enough.
 func (w *Writer) full(limit limits) bool {
 	return w.records >= limit.records || len(w.bodies) >= limit.bodies || w.text >= limit.text || limit.packed > 0 && w.packed.size >= limit.packed
 }
 
-// endsBefore reports whether a chapter ends before a record in the middle of a commit,
-// behind which so many are left: rather before another thread than in one, of which the
-// ids are in the chapter.
+// endsBefore reports whether the chapter ends before a record inside a commit, with left
+// records to come. It prefers to end before another thread, because the chapter has the
+// ids of the current one.
 func (w *Writer) endsBefore(r structure.Record, left int) bool {
 	limit := w.limit()
 	if left <= limit.records/8 || r.Kind() == structure.KindSpan {
@@ -156,18 +155,19 @@ func (w *Writer) endsBefore(r structure.Record, left int) bool {
 	return w.full(limit) && 4*w.records >= 5*limit.records || w.full(limits{records: 1 << 30, bodies: limit.bodies, text: limit.text, packed: limit.packed})
 }
 
-// begin makes a commit begin in the chapter in the making.
+// begin starts a commit in the current chapter.
 func (w *Writer) begin(x *commit) {
 	w.row.commits++
 	w.next++
 	w.nextRow = place{number: w.next, segment: x.segment, end: x.end}
 }
 
-// end adds what the chapter in the making has of a commit.
+// end adds a commit, or its piece, to the current chapter.
 func (w *Writer) end(x *commit) { w.list = append(w.list, x) }
 
-// goOn ends a chapter in a commit and returns what the next one has of it.
-func (w *Writer) goOn(x *commit, at, first int, last structure.SpanRef) (*commit, error) {
+// nextPiece ends the chapter inside a commit and returns the commit's piece in the next
+// one.
+func (w *Writer) nextPiece(x *commit, at, first int, last structure.SpanRef) (*commit, error) {
 	x.open = true
 	w.end(x)
 	w.row.until = x.end
@@ -181,9 +181,8 @@ func (w *Writer) goOn(x *commit, at, first int, last structure.SpanRef) (*commit
 	}, nil
 }
 
-// commit takes a frame apart, and returns what its payload will be, and of the commit
-// what the chapter in the making has. What is no commit that this program could have
-// written is kept as it is.
+// commit converts a frame. It returns the commit or its last piece, and the resulting
+// payload. A payload that this program could not have written is stored verbatim.
 func (w *Writer) commit(f Frame) (*commit, []byte, error) {
 	x := &commit{number: f.Number, segment: f.Segment, start: f.Start, end: f.End}
 	x.lag = int(f.PayloadOffset - f.Start - int64(frameHeader+uvarintSize(f.Number<<1)))
@@ -211,17 +210,17 @@ func (w *Writer) commit(f Frame) (*commit, []byte, error) {
 		}
 		x.verbatim, x.payload = true, int64(len(f.Payload))
 		w.begin(x)
-		w.keep(x, f.Payload)
+		w.addBody(x, f.Payload)
 		w.lookup.add(f.Number, 0, recordsOf(f.Payload), true)
 		return x, f.Payload, nil
 	}
 	x.millis, x.payload = c.Time.UnixMilli(), int64(len(payload))
 	w.begin(x)
-	x, err = w.take(x, c, begins, now)
+	x, err = w.addRecords(x, c, begins, now)
 	return x, payload, err
 }
 
-// decode returns the commit of a frame and where its records started at first.
+// decode returns the commit of a frame and the original offsets of its records.
 func decode(f Frame) (*structure.Commit, []int, error) {
 	d, err := structure.NewDecoder(f.Payload)
 	if err != nil {
@@ -246,7 +245,7 @@ func decode(f Frame) (*structure.Commit, []int, error) {
 	return c, begins, nil
 }
 
-// filtered returns what the filter leaves of a commit, and where that began.
+// filtered returns the filtered commit and the original offsets of its records.
 func (w *Writer) filtered(c *structure.Commit, begins []int) (*structure.Commit, []int, bool, error) {
 	before := append([]structure.Record(nil), c.Records...)
 	if err := w.filter(c); err != nil {
@@ -272,14 +271,14 @@ func (w *Writer) filtered(c *structure.Commit, begins []int) (*structure.Commit,
 	return kept, places, true, nil
 }
 
-// flush writes the chapter in the making.
+// flush writes the current chapter.
 func (w *Writer) flush() error {
 	if len(w.list) == 0 {
 		return nil
 	}
 	r := &w.row
 	r.offset = w.at
-	f := &former{
+	f := &recordCoder{
 		state: newState(r.id, r.body), c: newWriter(columns), number: w.number, derive: w.derive, bodies: w.bodies,
 		look: func(id [16]byte) uint32 { return w.ids[id] },
 	}
@@ -319,7 +318,7 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// part writes bytes and their checksum; nothing for nothing.
+// part writes bytes and their checksum, or nothing for no bytes.
 func (w *Writer) part(b []byte) (part, error) {
 	p := part{offset: w.at}
 	if len(b) == 0 {
@@ -330,7 +329,7 @@ func (w *Writer) part(b []byte) (part, error) {
 	return p, w.write(b)
 }
 
-// write writes bytes behind what was written.
+// write appends bytes to the file.
 func (w *Writer) write(b []byte) error {
 	if _, err := w.file.WriteAt(b, w.at); err != nil {
 		return err
@@ -340,8 +339,7 @@ func (w *Writer) write(b []byte) error {
 	return nil
 }
 
-// Finish writes what is left and returns the size of the file, which it does not
-// sync.
+// Finish writes the rest and returns the size of the file. It does not sync.
 func (w *Writer) Finish() (int64, error) {
 	if err := w.flush(); err != nil {
 		return 0, err
@@ -359,7 +357,7 @@ func (w *Writer) Finish() (int64, error) {
 	header := w.h.encode()
 	w.parity.add(header, 0)
 	spare := w.parity.fold(paritySize(w.at))
-	f.finds, f.parity, f.header = uint32(len(directory)), uint32(len(spare)), headerSum(header)
+	f.directory, f.parity, f.header = uint32(len(directory)), uint32(len(spare)), headerSum(header)
 	if _, err := w.part(spare); err != nil {
 		return 0, err
 	}
@@ -372,12 +370,11 @@ func (w *Writer) Finish() (int64, error) {
 	return w.at, nil
 }
 
-// proofCache is how much is kept decoded for a proof, so that usages of what other
-// chapters hold do not expand these again and again.
+// proofCache is the size of the cache in Prove, so that content of other chapters is not
+// decompressed repeatedly.
 const proofCache = 128 << 20
 
-// Prove reads back everything that was written and compares it with what was
-// handed in.
+// Prove reads back everything that was written and compares it with the input.
 func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error {
 	w.Close()
 	p, err := Open(file, w.at, name, NewCache(proofCache))
@@ -388,7 +385,7 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 	i := 0
 	for f, err := range p.Frames(0, 0) {
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // which looks like damage where it ended the expanding
+			return context.Cause(ctx) // an interrupted decompression looks like damage
 		}
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Only the owner may read a store: conversations are private.
+// Conversations are private: only the owner may read a store.
 const (
 	fileMode fs.FileMode = 0o600
 	dirMode  fs.FileMode = 0o700
@@ -67,7 +67,7 @@ func (osFS) SyncDir(dir string) error {
 	return nil
 }
 
-// osFile narrows an *os.File to File, with a cheaper Sync where there is one.
+// osFile implements File, with a cheaper Sync where the system has one.
 type osFile struct{ f *os.File }
 
 func openFile(name string, flag int) (File, error) {

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular is returned when a name in a store leads to something else than the
-// file or directory that belongs there: a symbolic link, a pipe, a socket, a device.
+// ErrNotRegular is returned if a name in a store is not the expected file or directory but a
+// symbolic link, a pipe, a socket or a device.
 var ErrNotRegular = errors.New("not a regular file or directory")
 
-// NotRegularError says what has the name of a file or directory of a store. It matches
+// NotRegularError describes an unexpected kind of file in a store. It matches
 // ErrNotRegular.
 type NotRegularError struct {
 	Path     string
@@ -26,12 +26,11 @@ func (e *NotRegularError) Error() string {
 
 func (e *NotRegularError) Unwrap() error { return ErrNotRegular }
 
-// OpenFile opens a regular file with the flags of os.OpenFile. Anything else under the
-// name, a symbolic link included, is a NotRegularError: a store may have been
-// prepared by somebody else, and must lead to nothing outside. A new file can be read
-// by its owner only.
+// OpenFile opens a regular file with the flags of os.OpenFile. Anything else, including a
+// symbolic link, is a NotRegularError: a store may have been prepared by somebody else, and no
+// name in it may lead outside. A new file is readable only by its owner.
 func OpenFile(name string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(name, flag|notFollowing, fileMode)
+	f, err := os.OpenFile(name, flag|noFollow, fileMode)
 	if err != nil {
 		if info, statErr := os.Lstat(name); statErr == nil && !info.Mode().IsRegular() && !errors.Is(err, fs.ErrExist) {
 			return nil, notRegular(name, info.Mode(), "a regular file")
@@ -48,17 +47,16 @@ func OpenFile(name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile returns what is in a regular file of at most so many bytes. A larger one is
-// an error.
-func ReadFile(name string, most int64) ([]byte, error) {
+// ReadFile returns the content of a regular file. A file of more than limit bytes is an error.
+func ReadFile(name string, limit int64) ([]byte, error) {
 	f, err := OpenFile(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", most)}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", limit)}
 	}
 	return b, err
 }
@@ -75,8 +73,8 @@ func Size(name string) (int64, error) {
 	return info.Size(), nil
 }
 
-// CheckDir returns an error unless the name is that of a directory, and not of a
-// symbolic link to one.
+// CheckDir returns an error unless name is a directory. A symbolic link to one is an
+// error too.
 func CheckDir(name string) error {
 	info, err := os.Lstat(name)
 	if err != nil {
@@ -107,11 +105,11 @@ func notRegular(name string, mode fs.FileMode, want string) error {
 	return &NotRegularError{Path: name, Is: is, Want: want}
 }
 
-// NotSocket returns the error for what has the name of a socket of a store, and is none.
+// NotSocket returns the error for a file that should be a socket of a store.
 func NotSocket(path string, mode fs.FileMode) error { return notRegular(path, mode, "a socket") }
 
-// IsUnwritable reports whether an error says that files cannot be written: by this user, on this
-// medium, or because it is full.
+// IsUnwritable reports whether an error means that files cannot be written: missing permission,
+// a read-only file system, or no space.
 func IsUnwritable(err error) bool {
 	for _, why := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT} {
 		if errors.Is(err, why) {

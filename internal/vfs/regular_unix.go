@@ -4,5 +4,5 @@ package vfs
 
 import "golang.org/x/sys/unix"
 
-// notFollowing opens no symbolic link, and waits for nobody at the other end of a pipe.
-const notFollowing = unix.O_NOFOLLOW | unix.O_NONBLOCK
+// noFollow prevents opening symbolic links, and waiting for the other end of a pipe.
+const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK

@@ -2,5 +2,5 @@ package vfs
 
 import "golang.org/x/sys/windows"
 
-// notFollowing opens a symbolic link itself, not the file that it leads to.
-const notFollowing = windows.FILE_FLAG_OPEN_REPARSE_POINT
+// noFollow opens a symbolic link itself, not its target.
+const noFollow = windows.FILE_FLAG_OPEN_REPARSE_POINT

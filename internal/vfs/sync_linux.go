@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncData uses fdatasync, which writes the size along with the data but spares
+// syncData uses fdatasync, which writes the size along with the data but saves
 // the journal write that fsync makes for the modification time.
 func syncData(f *os.File) error {
 	conn, err := f.SyscallConn()
@@ -23,7 +23,7 @@ func syncData(f *os.File) error {
 			}
 		}
 	})
-	if err != nil { // Control fails for one reason only
+	if err != nil { // the only reason for Control to fail
 		syncErr = fs.ErrClosed
 	}
 	if syncErr != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs/memfs"
 )
 
-// TestConformance holds every file system to the contract of the interfaces.
+// TestConformance tests the contract of the interfaces on every file system.
 func TestConformance(t *testing.T) {
 	systems := map[string]func(t *testing.T) (vfs.FS, string){
 		"os": func(t *testing.T) (vfs.FS, string) { return vfs.OS(), t.TempDir() },
@@ -146,7 +146,7 @@ func testWriteAt(t *testing.T, fsys vfs.FS, dir string) {
 	n, err := f.WriteAt(p, 5)
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
-	copy(p, "zzz") // the file does not share it
+	copy(p, "zzz") // the file does not share memory with p
 	require.Equal(t, "\x00\x00\x00\x00\x00abc", contentOf(t, fsys, name))
 
 	_, err = f.WriteAt([]byte("xy"), 4)
@@ -162,7 +162,7 @@ func testWriteAt(t *testing.T, fsys vfs.FS, dir string) {
 	require.Error(t, err)
 }
 
-// testContents compares a file with its bytes in memory, after writes and cuts of many sizes.
+// testContents compares a file with its bytes in memory, after random writes and truncations.
 func testContents(t *testing.T, fsys vfs.FS, dir string) {
 	files := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -178,7 +178,7 @@ func testContents(t *testing.T, fsys vfs.FS, dir string) {
 			}
 			want = want[:size:size]
 		}
-		// Places near the bounds of pages, whatever their size is.
+		// Positions near the boundaries of pages, for any page size.
 		place := rapid.Custom(func(t *rapid.T) int {
 			return max(0, rapid.SampledFrom([]int{0, 512, 4 << 10, 64 << 10, 128 << 10, 192 << 10}).Draw(t, "near")+rapid.IntRange(-3, 3).Draw(t, "by"))
 		})
@@ -213,7 +213,7 @@ func testContents(t *testing.T, fsys vfs.FS, dir string) {
 	})
 }
 
-// TestRootInMemory asks file systems in memory for what nothing of them stands for.
+// TestRootInMemory uses the root of file systems in memory as a file.
 func TestRootInMemory(t *testing.T) {
 	for name, fsys := range map[string]vfs.FS{"memfs": memfs.New(), "crashfs": crashfs.New()} {
 		t.Run(name, func(t *testing.T) {
@@ -237,12 +237,12 @@ func mappable(t *testing.T, fsys vfs.FS, name string) (vfs.File, vfs.Mapper) {
 	require.NoError(t, err)
 	t.Cleanup(func() { f.Close() })
 	m, ok := f.(vfs.Mapper)
-	_, inMemory := fsys.(*memfs.FS) // which has nothing to map
+	_, inMemory := fsys.(*memfs.FS) // which has no mapping
 	require.True(t, ok || inMemory || runtime.GOOS != "linux")
 	return f, m
 }
 
-// testWindow writes through memory beside WriteAt.
+// testWindow writes through a window and through WriteAt.
 func testWindow(t *testing.T, fsys vfs.FS, dir string) {
 	f, m := mappable(t, fsys, filepath.Join(dir, "file"))
 	if m == nil {
@@ -276,10 +276,10 @@ func testWindow(t *testing.T, fsys vfs.FS, dir string) {
 	require.NoError(t, err)
 	size, err = f.Size()
 	require.NoError(t, err)
-	require.EqualValues(t, 10_004, size, "a window inside of the file leaves its size")
+	require.EqualValues(t, 10_004, size, "a window inside the file does not change its size")
 	require.NoError(t, smaller.Close())
 
-	// What was cut off under a window is an error, and no end of the program.
+	// A write to a truncated part of a window is an error, not a crash.
 	require.NoError(t, f.Truncate(0))
 	require.Error(t, w.WriteAt([]byte("gone"), 9_000))
 	require.NoError(t, w.Close())
@@ -295,8 +295,8 @@ func testWindow(t *testing.T, fsys vfs.FS, dir string) {
 	require.ErrorIs(t, err, fs.ErrClosed)
 }
 
-// testWindowFilled fills windows piece by piece, which asks for their pages on the way,
-// and lets go of them at any moment.
+// testWindowFilled fills windows piece by piece, which populates their pages, and
+// closes them at any moment.
 func testWindowFilled(t *testing.T, fsys vfs.FS, dir string) {
 	const size = 1 << 20
 	name := filepath.Join(dir, "filled")
@@ -343,7 +343,7 @@ func testTruncate(t *testing.T, fsys vfs.FS, dir string) {
 
 	require.NoError(t, f.Truncate(2))
 	requireSize(t, f, 2)
-	require.NoError(t, f.Truncate(4)) // what was cut does not come back
+	require.NoError(t, f.Truncate(4)) // the truncated bytes are gone
 	require.Equal(t, "ab\x00\x00", contentOf(t, fsys, name))
 
 	info, err := fsys.Stat(name)
@@ -400,7 +400,7 @@ func testRemove(t *testing.T, fsys vfs.FS, dir string) {
 	require.NoError(t, fsys.Remove(name))
 	require.ErrorIs(t, fsys.Remove(name), fs.ErrNotExist)
 
-	write(t, fsys, name, "") // the name is free again
+	write(t, fsys, name, "") // the name can be reused
 	sub := filepath.Join(dir, "sub")
 	require.NoError(t, fsys.MkdirAll(sub))
 	write(t, fsys, filepath.Join(sub, "f"), "abc")
@@ -477,7 +477,7 @@ func testFileAsParent(t *testing.T, fsys vfs.FS, dir string) {
 	require.Equal(t, "abc", contentOf(t, fsys, name))
 }
 
-// TestOSModes: a store is for its owner only.
+// TestOSModes checks that only the owner can read files and directories.
 func TestOSModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no permission bits")

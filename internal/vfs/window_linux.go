@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// window is a part of a file in memory, from a page's start on.
+// window is a mapped part of a file, aligned to the start of a page.
 type window struct {
 	name string
 	base int64
-	from int64 // what was asked for begins here
+	from int64 // start of the requested part
 	mem  []byte
 
-	ready int // up to where pages were asked for ahead of the writer: a page's start, or the end
-	ahead int // how many bytes of them the next time
+	ready int // pages before this offset are populated: the start of a page, or the end
+	ahead int // number of bytes to populate next
 }
 
 const (
-	leastAhead = 8 << 10
-	mostAhead  = 128 << 10
+	minAhead = 8 << 10
+	maxAhead = 128 << 10
 )
 
-// Map implements Mapper. Room is reserved with fallocate, without which a full disk
-// would show only when a page is written.
+// Map implements Mapper. It reserves space with fallocate; otherwise a full disk would
+// be noticed only when a page is written.
 func (o osFile) Map(off, size int64) (Window, error) {
 	if off < 0 || size <= 0 {
 		return nil, &fs.PathError{Op: "mmap", Path: o.f.Name(), Err: fs.ErrInvalid}
@@ -50,7 +50,7 @@ func (o osFile) Map(off, size int64) (Window, error) {
 			w.mem, mapErr = unix.Mmap(int(fd), w.base, int(off-w.base+size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		}
 	})
-	if err != nil { // Control fails for one reason only
+	if err != nil { // the only reason for Control to fail
 		mapErr = fs.ErrClosed
 	}
 	if mapErr != nil {
@@ -66,7 +66,7 @@ func (w *window) WriteAt(p []byte, off int64) (err error) {
 	if off < w.from || off-w.base > int64(len(w.mem)-len(p)) {
 		return &fs.PathError{Op: "write", Path: w.name, Err: fs.ErrInvalid}
 	}
-	w.askAhead(int(off-w.base) + len(p))
+	w.populateAhead(int(off-w.base) + len(p))
 	// A page that the system cannot provide is a fault of this goroutine.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -81,18 +81,19 @@ func (w *window) WriteAt(p []byte, off int64) (err error) {
 	return nil
 }
 
-// askAhead has the system provide pages before they are written to, several for the
-// price of a call: a fault for each costs more. Where it cannot, each is one.
-func (w *window) askAhead(end int) {
+// populateAhead has the system provide several pages with one call before they are
+// written: a page fault for each costs more. If the call fails, pages fault one by
+// one.
+func (w *window) populateAhead(end int) {
 	if end <= w.ready {
 		return
 	}
-	w.ahead = min(max(2*w.ahead, leastAhead), mostAhead)
-	w.ask(w.ready, end+w.ahead)
+	w.ahead = min(max(2*w.ahead, minAhead), maxAhead)
+	w.populate(w.ready, end+w.ahead)
 }
 
-// ask has the system provide the pages of a part, which starts with one.
-func (w *window) ask(from, to int) {
+// populate has the system provide the pages of a range that starts at a page boundary.
+func (w *window) populate(from, to int) {
 	page := os.Getpagesize()
 	to = min((to+page-1)/page*page, len(w.mem))
 	w.ready = max(w.ready, to)
@@ -101,15 +102,15 @@ func (w *window) ask(from, to int) {
 	}
 }
 
-// Expect implements Window. It asks also for pages that were there already: once they
-// were synced, the next write to each is a fault again. It asks for no more than that,
-// for the next sync writes what was asked for.
+// Expect implements Window. It also populates pages that are present: after a
+// sync, the first write to each would fault again. It does not go beyond the range,
+// because the next sync writes every populated page.
 func (w *window) Expect(off, n int64) {
 	if w.mem == nil || off < w.from || n <= 0 || off-w.base > int64(len(w.mem)) {
 		return
 	}
 	from, to := int(off-w.base), int(min(off-w.base+n, int64(len(w.mem))))
-	w.ask(from-from%os.Getpagesize(), to)
+	w.populate(from-from%os.Getpagesize(), to)
 }
 
 func (w *window) Close() error {

@@ -5,13 +5,13 @@ import (
 	"errors"
 )
 
-// mostStates is how many states are read at most before one expires no more.
-const mostStates = 10
+// maxStates limits the states that are read before an expiry is returned.
+const maxStates = 10
 
-// AtOnce reads one state with several calls. Where it expires meanwhile, as it does when the
-// process that has the store open closes it, another one is read.
+// AtOnce reads one state with several calls. If the state expires meanwhile, for example
+// because the process with the store closes it, it reads another one.
 func AtOnce[T any](ctx context.Context, v View, read func(Snapshot) (T, error)) (result T, err error) {
-	for range mostStates {
+	for range maxStates {
 		s, failed := v.Snapshot(ctx)
 		if failed != nil {
 			if err == nil || ctx.Err() != nil {

@@ -1,10 +1,10 @@
-// Package backend is the port between lineage and a storage engine: what a store needs of a
-// storage engine.
+// Package backend is the port between lineage and a storage engine: everything that a store
+// needs from an engine.
 //
-// An engine keeps commits in order and answers reads about them. It enforces the
-// invariants listed at [Engine.Apply], and package backendtest checks that it
-// does. Nothing here assumes one process, a local file or a clock: an engine may
-// be a network round trip away, so reads come in batches and sequences.
+// An engine stores commits in order and answers reads about them. It enforces the invariants
+// listed at [Engine.Apply]; package backendtest checks them. The port does not assume one
+// process, local files or a clock: an engine may be a network round trip away, so reads are
+// batches and sequences.
 package backend
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Durability says when a commit is acknowledged.
+// Durability determines when a commit is acknowledged.
 type Durability uint8
 
 const (
-	// DefaultDurability is what the engine was opened with.
+	// DefaultDurability is the durability that the engine was opened with.
 	DefaultDurability Durability = iota
 	// Full acknowledges a commit when it survives power loss.
 	Full
@@ -43,44 +43,45 @@ func (d Durability) String() string {
 // Options are the conditions and the durability of one commit.
 type Options struct {
 	Durability Durability
-	// Tips are the positions that contexts must have just before the commit. If
-	// one has another, nothing is applied and a *TipError is returned.
+	// Tips are tips that contexts must have just before the commit. If one differs, nothing is
+	// applied and a *TipError is returned.
 	Tips []Expect
-	// Threads are states that threads must have just before the commit. If one has
-	// another, nothing is applied and the error matches ErrConflict, or ErrExists
-	// when it should not have been there.
+	// Threads are states that threads must have just before the commit. If one differs,
+	// nothing is applied and the error matches ErrConflict, or ErrExists if it should not
+	// exist.
 	Threads []ExpectThread
-	// Contexts are states that contexts must have just before the commit, in the same way.
+	// Contexts are states that contexts must have just before the commit, with the same
+	// errors.
 	Contexts []ExpectContext
-	// Once, when not nil, says which request of a session the commit is: it is applied once,
+	// Once, if not nil, identifies the commit as a request of a session: it is applied once,
 	// however often it is sent.
 	Once *Once
-	// Branches and Checkpoints are states that names must have just before the commit, in
-	// the same way.
+	// Branches and Checkpoints are states that names must have just before the commit, with
+	// the same errors.
 	Branches    []ExpectBranch
 	Checkpoints []ExpectCheckpoint
-	// Values are states that values must have just before the commit, in the same way.
+	// Values are states that values must have just before the commit, with the same errors.
 	Values []ExpectValue
-	// Sources are what source ids of usages must lead to just before the commit. If one
-	// leads to something else, nothing is applied and the error matches ErrExists, where it
-	// should have led to nothing, or ErrConflict.
+	// Sources are spans that source ids of usages must find just before the commit. If one
+	// differs, nothing is applied and the error matches ErrExists if it should find none, or
+	// ErrConflict.
 	Sources []ExpectSource
 }
 
-// ExpectThread is the state that a thread must have: nil when it must not exist.
+// ExpectThread is the state that a thread must have: nil if it must not exist.
 type ExpectThread struct {
 	ID  structure.ThreadID
 	Was *structure.Thread
 }
 
-// ExpectContext is the state that a context must have, tip included: nil when it must not
+// ExpectContext is the state that a context must have, including its tip: nil if it must not
 // exist.
 type ExpectContext struct {
 	ID  structure.ContextID
 	Was *structure.Context
 }
 
-// Expect is a position that a context must have.
+// Expect is the tip that a context must have.
 type Expect struct {
 	Context structure.ContextID
 	Tip     structure.SpanRef
@@ -88,153 +89,154 @@ type Expect struct {
 
 // Receipt is the result of a commit.
 type Receipt struct {
-	// Cursor is the number that the commit got, and its id.
+	// Cursor is the number and id of the commit.
 	Cursor
-	// Repeated is set when the same request of a session was applied before: the cursor is
-	// that of the earlier commit, and the other fields are zero.
+	// Repeated is set if the same request of a session was applied before: the cursor is that
+	// of the earlier commit, and the other fields are zero.
 	Repeated bool
-	// Known lists the blocks whose bytes the store already had. They were not stored again and
-	// keep the description that was first recorded with them.
+	// Known lists the blocks that the store already had. They were not stored again and keep
+	// the description that was recorded first.
 	Known []content.ID
-	// KnownChunks counts the chunks that the store already had.
+	// KnownChunks is the number of chunks that the store already had.
 	KnownChunks int
 }
 
-// View reads a store: its latest state, snapshots of it, and its commits. All methods are
-// safe for concurrent use.
+// View reads a store: its latest state, snapshots, and commits. All methods are safe for
+// concurrent use.
 type View interface {
 	// Reader reads the latest state: each call sees every commit that was acknowledged before
 	// it.
 	Reader
 
-	// Snapshot returns the state after the latest commit, for any number of
-	// reads. It must be closed. It does not wait for writers.
+	// Snapshot returns the state after the latest commit, for any number of reads. The caller
+	// must close it. It does not wait for writers.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
 	// Feed yields the commits after a cursor, in order, up to the last one at the time of the
-	// call. Block bodies are included, except those that were erased since. Commits come
-	// without the records that a Collector deleted, possibly without any. A cursor that is not
-	// of this history is ErrDiverged.
+	// call. Block bodies are included, except those erased since. Records deleted by a
+	// Collector are left out, possibly all of a commit. A cursor of another history is
+	// ErrDiverged.
 	Feed(ctx context.Context, after Cursor) iter.Seq2[*structure.Commit, error]
 
 	// Wait returns the cursor of the last commit as soon as there is a commit after the given
-	// one. A cursor that is not of this history is ErrDiverged.
+	// one. A cursor of another history is ErrDiverged.
 	Wait(ctx context.Context, after Cursor) (Cursor, error)
 }
 
-// Engine keeps commits. All methods are safe for concurrent use.
+// Engine stores commits. All methods are safe for concurrent use.
 type Engine interface {
 	View
 
-	// Apply adds a commit, whole or not at all, and returns when it is as durable as asked
-	// for. It gives the commit its number, one more than the last, and its time when it has
-	// none; it does not keep the commit's memory. Content that the store has is not stored
-	// again; a usage that leaves its type or origin to such a block of the same commit gets
-	// what that block says. A block without its bytes is for content that the same commit
-	// erases: it records the description of content that was erased in another store, and is
-	// ErrExists if the store has the content.
+	// Apply adds a commit atomically, and returns when it has the requested durability. It
+	// sets the commit's number, one more than the last, and its time if it has none; it does
+	// not retain the commit's memory. Content that the store has is not stored again; a usage
+	// that takes its type or origin from such a block of the same commit gets those of that
+	// block. A block without its bytes is allowed for content that the same commit erases: it
+	// records the description of content erased in another store, and is ErrExists if the
+	// store has the content.
 	//
-	// A value of a thread or context is deleted with it. It belongs to the thread of the
-	// incarnation that it states (ErrConflict).
+	// A value of a thread or context is deleted with it. A value of a thread must state the
+	// thread's incarnation (ErrConflict).
 	//
 	// A run may name a thread that does not exist, or another incarnation of one: its messages
 	// are then not found by source ids.
 	//
-	// These hold after every commit, or the commit is refused with the error named: a span is
-	// the next of its run and its run exists (ErrConflict); a new run, context or span set,
-	// and a branch, checkpoint or thread under a new id or name, does not exist under another
-	// identity (ErrExists); everything a record refers to exists: parents, tips, threads,
-	// contexts, content (ErrNotFound); every record has what its kind requires (ErrInvalid).
+	// These invariants hold after every commit, or the commit is refused with the given error:
+	// a span is the next of its run and its run exists (ErrConflict); a new run, context or
+	// span set, and a branch, checkpoint or thread under a new id or name, does not exist with
+	// another identity (ErrExists); everything a record refers to exists: parents, tips,
+	// threads, contexts, content (ErrNotFound); every record has what its kind requires
+	// (ErrInvalid).
 	//
-	// A commit that was cancelled while waiting for durability may have been
-	// applied: the error says so with ErrUncertain.
+	// A commit that was canceled while waiting for durability may have been applied: the error
+	// matches ErrUncertain.
 	//
 	// A commit with Options.Once that was applied before is not applied again, whatever its
-	// other options: its receipt is Repeated, and returned when the commit is as durable as
-	// asked for now. If the engine no longer knows whether it was applied, it applies nothing
-	// and the error is ErrUncertain. A request that was refused may be sent again.
+	// other options: its receipt is Repeated, and is returned when the commit has the
+	// durability requested now. If the engine no longer knows whether it was applied, it
+	// applies nothing and returns ErrUncertain. A refused request may be sent again.
 	Apply(ctx context.Context, c *structure.Commit, o Options) (Receipt, error)
 
-	// Outcome returns the receipt of a request that was applied, ErrNotFound for one that was
-	// not, and ErrUncertain if the engine no longer knows. It does not wait for attempts in
-	// progress, nor for durability.
+	// Outcome returns the receipt of a request that was applied, ErrNotFound if it was not,
+	// and ErrUncertain if the engine no longer knows. It waits neither for attempts in
+	// progress nor for durability.
 	Outcome(ctx context.Context, o Once) (Receipt, error)
 
-	// Forget ends a session. A request of it that is sent later is ErrUncertain.
+	// Forget ends a session. Later requests of it are ErrUncertain.
 	Forget(ctx context.Context, session [16]byte) error
 
-	// Upload stores chunks for the tree of a block that a later commit brings, and returns how
-	// many of them the store did not have. They need not be durable before that commit is. The
-	// engine may or may not use commits, with numbers, for this. Chunks that no block uses are
-	// deleted some time after a Collector has seen them. See [Cut].
+	// Upload stores chunks of a block that a later commit adds, and returns the number of
+	// chunks that the store did not have. They need not be durable before that commit is. The
+	// engine may use numbered commits for this. Unused chunks are deleted by a Collector after
+	// some time. See [Cut].
 	Upload(ctx context.Context, chunks []*structure.Chunk) (added int, err error)
 
-	// Recent returns a reader that may be some commits behind, and answers from memory of this
+	// Recent returns a reader that may be some commits behind, and reads from memory of this
 	// process. A caller that builds a commit on it states what it read in Options, and reads
 	// again from the engine itself if that is outdated or something is not found. An engine
-	// whose own reads are as cheap returns itself.
+	// with equally cheap reads returns itself.
 	Recent() Reader
 
-	// Sync makes every commit so far survive power loss.
+	// Sync makes all commits so far durable.
 	Sync(ctx context.Context) error
 
-	// Verify checks what is stored and yields what it finds wrong. An error says
-	// that checking itself failed.
+	// Verify checks the store and yields its findings. An error means that the check itself
+	// failed.
 	Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error]
 
-	// Close closes the store. Acknowledged commits stay. It waits for calls, but not for open
-	// snapshots or for callers that process an element of a sequence.
+	// Close closes the store. Acknowledged commits are kept. It waits for calls, but not for
+	// open snapshots or for callers that process an element of a sequence.
 	Close() error
 }
 
-// Snapshot is the state of a store after one commit. It is safe for concurrent use and stays
-// as it is until closed. Closing the engine ends it: reading it, or continuing a sequence,
-// then returns ErrExpired.
+// Snapshot is the state of a store after one commit. It is safe for concurrent use and does
+// not change until closed. After the engine is closed, its reads and running sequences return
+// ErrExpired.
 type Snapshot interface {
 	Reader
-	// Close releases the resources of the snapshot. It is safe to repeat.
+	// Close releases the snapshot. It may be called twice.
 	Close() error
 }
 
-// IDEnd is the number of bytes at the end of an id by which people name it.
+// IDEnd is the number of bytes at the end of an id that people use to name it.
 const IDEnd = 4
 
-// Reader reads a state. What it returns is the caller's own unless said
-// otherwise. A thing that does not exist is ErrNotFound for single reads and
-// nothing for sequences. Listings take the id or name that they continue behind, whether it
-// exists or not; the zero value begins at the start.
+// Reader reads a state. The caller owns the results unless stated otherwise. Something that
+// does not exist is ErrNotFound for single reads, and an empty sequence for lists. Lists take
+// the id or name after which they continue, whether it exists or not; the zero value is the
+// start.
 type Reader interface {
 	SourceReader
 	ValueReader
 	ThreadReader
 
-	// Head returns where the last commit is, the zero cursor in an empty store.
+	// Head returns the cursor of the last commit, or the zero cursor in an empty store.
 	Head(ctx context.Context) (Cursor, error)
 
 	Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error)
-	// Threads yields every thread in the order of their ids.
+	// Threads yields all threads in the order of their ids.
 	Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error]
-	// ThreadsEnding yields the threads whose ids end with some bytes, in the order of their
-	// ids. It looks at no other thread.
+	// ThreadsEnding yields the threads whose ids end with the given bytes, in the order of
+	// their ids. It reads no other thread.
 	ThreadsEnding(ctx context.Context, end [IDEnd]byte) iter.Seq2[*structure.Thread, error]
 
-	// Context returns a context with its current tip. What its overrides and metadata
-	// point at is shared with others that ask, and must not be changed.
+	// Context returns a context with its current tip. The memory of its overrides and metadata
+	// is shared with other callers and must not be changed.
 	Context(ctx context.Context, id structure.ContextID) (Context, error)
-	// Contexts yields the contexts of a thread in the order of their ids, or all
-	// contexts when the id is zero.
+	// Contexts yields the contexts of a thread in the order of their ids, or all contexts for
+	// the zero id.
 	Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[Context, error]
-	// ContextsAlone yields the contexts that are in no thread, in the order of their ids.
+	// ContextsAlone yields the contexts in no thread, in the order of their ids.
 	ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[Context, error]
-	// Children yields the contexts whose parent is the given one, in the order of their ids.
+	// Children yields the contexts with the given parent, in the order of their ids.
 	Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[Context, error]
 
 	Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error)
-	// Branches yields the branches of a thread whose names begin with a prefix, in the order
+	// Branches yields the branches of a thread whose names start with a prefix, in the order
 	// of their names. It reads no other branch.
 	Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error]
-	// BranchesOf yields the branches of a thread that a context is, mostly one or none.
-	// It looks at no other branch.
+	// BranchesOf yields the branches of a thread that are the given context, usually one or
+	// none. It reads no other branch.
 	BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error]
 
 	Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error)
@@ -242,49 +244,48 @@ type Reader interface {
 	Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error]
 
 	Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error)
-	// Ancestry returns a run and those that it starts behind, nearest first, up to the first
-	// of its history but at most limit. To continue, ask for the run that the last one starts
-	// behind. See [Runs].
+	// Ancestry returns a run and its ancestors, nearest first, up to the first of its history
+	// but at most limit. To continue, ask for the parent run of the last one. See [Runs].
 	Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error)
-	// Forks yields the runs that start after a span of the given run, by the
-	// place they start after; the zero id yields runs that start a history.
+	// Forks yields the runs that start after a span of the given run, ordered by that span's
+	// place; the zero id yields runs that start a history.
 	Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error]
-	// ForksAt yields the runs that start right after a span. It looks at no other run.
+	// ForksAt yields the runs that start directly after a span. It reads no other run.
 	ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error]
-	// Last returns the last span of a run; the zero ref when it has none.
+	// Last returns the last span of a run, or the zero ref if it has none.
 	Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error)
 
-	// Path yields the window of the history that ends at tip, oldest first, by
-	// ranges of runs. An unknown tip is ErrNotFound.
+	// Path yields the window of the history that ends at tip, oldest first. An unknown tip is
+	// ErrNotFound.
 	Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o PathOptions) iter.Seq2[*Step, error]
 	// Digest returns the digest of the history that ends at tip.
 	Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error)
 
 	SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error)
-	// Alternatives yields the spans of a span set in the order they were added.
+	// Alternatives yields the spans of a span set in the order in which they were added.
 	Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error]
 
-	// Summaries yields the summaries made from a context, oldest first.
+	// Summaries yields the summaries of a context, oldest first.
 	Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error]
-	// Reflog yields how a context's tip moved other than forward, oldest first.
+	// Reflog yields the moves of a context's tip other than forward, oldest first.
 	Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error]
 
-	// Has reports for each id whether the block's bytes are there.
+	// Has reports for each id whether the block's bytes are stored.
 	Has(ctx context.Context, ids []content.ID) ([]bool, error)
-	// Blocks returns the blocks with these ids, in their order. Bodies that were
-	// cut come as their Tree, to be read with Chunks. A missing one is ErrNotFound.
+	// Blocks returns the blocks with these ids, in order. A chunked body is returned as its
+	// Tree, to be read with Chunks. A missing block is ErrNotFound.
 	Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error)
 	// Chunks returns the bytes of chunks, in the order of their keys, which they match. A
-	// missing one is ErrNotFound. The caller bounds how many it asks for at once.
+	// missing chunk is ErrNotFound. The caller limits the number of chunks per call.
 	Chunks(ctx context.Context, keys []content.Key) ([][]byte, error)
-	// Where yields every usage of a block, oldest first.
+	// Where yields all usages of a block, oldest first.
 	Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error]
-	// Stats counts what is stored.
+	// Stats returns the statistics of the store.
 	Stats(ctx context.Context) (Stats, error)
 }
 
-// BranchOf returns the branch of a thread that a context is: the first by name if there
-// are several, nil if there is none.
+// BranchOf returns the branch of a thread that is the given context: the first by name if
+// there are several, nil if there is none.
 func BranchOf(ctx context.Context, r Reader, thread structure.ThreadID, id structure.ContextID) (*structure.Branch, error) {
 	for b, err := range r.BranchesOf(ctx, thread, id) {
 		return b, err
@@ -292,37 +293,36 @@ func BranchOf(ctx context.Context, r Reader, thread structure.ThreadID, id struc
 	return nil, nil
 }
 
-// Context is a context as it is now.
+// Context is the current state of a context.
 type Context struct {
 	structure.Context
-	// Moved is the number of the commit that last moved its tip, and MovedAt that
-	// commit's time.
+	// Moved is the commit that last moved its tip, and MovedAt that commit's time.
 	Moved   uint64
 	MovedAt int64 // Unix milliseconds
 }
 
-// PathOptions say what Path reads in addition to spans.
+// PathOptions configure Path.
 type PathOptions struct {
-	// Bodies asks for the blocks of the spans' usages.
+	// Bodies requests the blocks of the spans' usages.
 	Bodies bool
-	// Passing lets the engine use the memory of a step for the next, bodies and
-	// metadata excepted: nothing else of it is kept by whoever asks.
+	// Passing lets the engine reuse the memory of a step for the next one, except for bodies
+	// and metadata.
 	Passing bool
 }
 
 // Step is a span on a path. It must not be changed: engines may share it.
 type Step struct {
-	// Position is its place in the history, from 1.
+	// Position is its position in the history, from 1.
 	Position uint64
-	// Commit is the number of the commit that added it.
+	// Commit is the commit that added it.
 	Commit uint64
 	Span   *structure.Span
-	// Blocks are the blocks of the span's usages in their order, when bodies were
-	// asked for. A body that was cut is in Tree; one that was erased is in neither.
+	// Blocks are the blocks of the span's usages in order, if bodies were requested. A chunked
+	// body is in Tree; an erased body is in neither.
 	Blocks []*structure.Block
 }
 
-// Stats counts the contents of a store.
+// Stats are counts and sizes of a store.
 type Stats struct {
 	Threads, Contexts, Branches, Checkpoints uint64
 	// Usages counts messages, documents and assets.
@@ -332,10 +332,11 @@ type Stats struct {
 	UniqueBytes uint64
 	// LogicalBytes is the size of the bodies of all usages in all spans.
 	LogicalBytes uint64
-	// StoredBytes is the size of all files of the store. IndexBytes of them are its index, OtherBytes are neither
-	// index nor journal: a search index, temporary files, bytes that were set aside.
+	// StoredBytes is the size of all files of the store. IndexBytes is the size of its index,
+	// and OtherBytes of files outside index and journal: a search index, temporary files,
+	// bytes that were set aside.
 	StoredBytes, IndexBytes, OtherBytes uint64
-	// UnpackedBytes is the size of that part of the journal that packing has not compressed yet.
+	// UnpackedBytes is the size of the journal without packs.
 	UnpackedBytes uint64
 }
 

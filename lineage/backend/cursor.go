@@ -6,11 +6,11 @@ import (
 )
 
 // Cursor is the last commit that a follower of a store has seen. The number alone does not
-// identify it: after power loss, or in a backup that was restored, another commit may have it.
-// Commits that differ never have both the number and the id in common.
+// identify it: after power loss, or in a restored backup, another commit may have the same
+// number. Different commits never have the same number and id.
 type Cursor struct {
 	Number uint64
-	// ID is not 0 for a commit. A cursor without one means any commit with the number: it is
+	// ID is never 0 for a commit. A cursor with ID 0 means any commit with the number: it is
 	// not compared with the history.
 	ID uint64
 }
@@ -18,15 +18,14 @@ type Cursor struct {
 // String returns number and id.
 func (c Cursor) String() string { return fmt.Sprintf("%d (%016x)", c.Number, c.ID) }
 
-// ErrDiverged is returned to a follower whose last commit is not in the store: the store
-// lost it, or is a copy that was continued elsewhere.
+// ErrDiverged is returned to a follower whose last commit is not in the store: the store lost
+// it, or is a copy that was continued elsewhere.
 var ErrDiverged = errors.New("the store has another history")
 
-// DivergedError says from which commit on a follower knows another history. It matches
-// ErrDiverged.
+// DivergedError describes where a follower's history differs. It matches ErrDiverged.
 type DivergedError struct {
 	After Cursor
-	// Common is the last commit that both are known to have; zero if none is known.
+	// Common is the last commit that is known to be in both histories; zero if none is known.
 	Common Cursor
 }
 
@@ -34,7 +33,7 @@ func (e *DivergedError) Error() string {
 	if e.Common.Number == 0 {
 		return fmt.Sprintf("commit %v: %v", e.After, ErrDiverged)
 	}
-	return fmt.Sprintf("commit %v: %v behind commit %d", e.After, ErrDiverged, e.Common.Number)
+	return fmt.Sprintf("commit %v: %v after commit %d", e.After, ErrDiverged, e.Common.Number)
 }
 
 func (e *DivergedError) Unwrap() error { return ErrDiverged }

@@ -9,50 +9,50 @@ import (
 )
 
 var (
-	// ErrNotFound is returned when what was asked for, or what a record points
-	// at, does not exist.
+	// ErrNotFound is returned when something that was requested, or that a record refers to,
+	// does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrExists is returned when an id or name is taken.
 	ErrExists = errors.New("already exists")
-	// ErrConflict is returned when a commit was made for a state that has passed.
+	// ErrConflict is returned when a commit expects a state that has changed.
 	ErrConflict = errors.New("conflict")
 	// ErrTipMoved is returned when the tip of a context is no longer the one that the caller
 	// expected. It matches ErrConflict.
 	ErrTipMoved = fmt.Errorf("tip has moved: %w", ErrConflict)
-	// ErrInvalid is returned for a commit that no state could accept.
+	// ErrInvalid is returned for a commit that is invalid in every state.
 	ErrInvalid = errors.New("invalid")
-	// ErrCorrupt is returned when stored bytes are not what was written.
+	// ErrCorrupt is returned when stored bytes are damaged.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrReadOnly is returned for a write to a store that only reads: one opened
-	// so, damaged, or whose disk failed.
+	// ErrReadOnly is returned for a write to a store that is opened read-only, damaged, or
+	// whose disk failed.
 	ErrReadOnly = errors.New("read-only")
-	// ErrErased is returned for content whose bytes were removed on purpose.
+	// ErrErased is returned for content whose bytes were erased.
 	ErrErased = errors.New("erased")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("closed")
-	// ErrExpired is returned by a snapshot, or in the middle of a sequence, whose state the
-	// engine does not keep any more.
+	// ErrExpired is returned by a snapshot, or inside a sequence, whose state the engine no
+	// longer has.
 	ErrExpired = errors.New("expired")
 	// ErrTooLarge is returned for a commit beyond the engine's limit.
 	ErrTooLarge = errors.New("too large")
-	// ErrUncertain is returned when a commit may have been applied: its durability is not
-	// known, or whether it was applied when it was sent before.
+	// ErrUncertain is returned when a commit may have been applied: its durability is
+	// unknown, or an earlier attempt may have succeeded.
 	ErrUncertain = errors.New("not known whether it was applied for good")
 	// ErrLocked is returned when another process has the store open.
 	ErrLocked = errors.New("locked")
-	// ErrNewerFormat is returned for a store, or a commit of it, that a newer program wrote.
+	// ErrNewerFormat is returned for a store or commit of a newer program.
 	ErrNewerFormat = structure.ErrUnknownVersion
-	// ErrOlderFormat is returned for a store, or a commit of it, that an older program wrote,
-	// which was never released.
+	// ErrOlderFormat is returned for a store or commit of an older program that was never
+	// released.
 	ErrOlderFormat = structure.ErrOldVersion
 )
 
-// SubjectError says which thing an error is about. It matches its Err.
+// SubjectError identifies the subject of an error. It matches its Err.
 type SubjectError struct {
 	Subject string // "branch", "run", …
 	ID      string
 	Err     error
-	// Detail, when not empty, explains.
+	// Detail, if not empty, explains the error.
 	Detail string
 }
 
@@ -66,8 +66,8 @@ func (e *SubjectError) Error() string {
 
 func (e *SubjectError) Unwrap() error { return e.Err }
 
-// TipError is returned when a context's tip is not the one expected. It matches
-// ErrTipMoved and ErrConflict.
+// TipError is returned when a context does not have the expected tip. It matches ErrTipMoved
+// and ErrConflict.
 type TipError struct {
 	Context          structure.ContextID
 	Expected, Actual structure.SpanRef
@@ -79,8 +79,7 @@ func (e *TipError) Error() string {
 
 func (e *TipError) Unwrap() error { return ErrTipMoved }
 
-// CorruptError says where stored bytes are not what was written. It matches
-// ErrCorrupt.
+// CorruptError locates damaged bytes. It matches ErrCorrupt.
 type CorruptError struct {
 	File   string
 	Offset int64
@@ -93,16 +92,16 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return ErrCorrupt }
 
-// LockedError says which process has the store open. It matches ErrLocked.
+// LockedError identifies the process that has the store open. It matches ErrLocked.
 type LockedError struct {
 	Path string
-	// PID is 0 where the process is not known.
+	// PID is 0 if the process is unknown.
 	PID     int
 	Command string
 	// Host and Since are empty for a process that only reads.
 	Host  string
 	Since time.Time
-	// Unreachable is set when there was no way to use the store through that process.
+	// Unreachable is set if the store could not be used through that process.
 	Unreachable bool
 }
 
@@ -117,7 +116,7 @@ func (e *LockedError) Error() string {
 	return s + e.reach()
 }
 
-// reach says whether the store can be used through the process that holds it.
+// reach reports whether the store can be used through the process with the lock.
 func (e *LockedError) reach() string {
 	switch {
 	case !e.Unreachable:

@@ -1,7 +1,7 @@
 package backend
 
-// Identified is an Engine whose store has an identity: a random id that it was
-// given when it was made. Copies of a store have the same.
+// Identified is an Engine whose store has a random id, assigned when it was
+// created. Copies of a store have the same id.
 type Identified interface {
 	StoreID() [16]byte
 }

@@ -11,39 +11,39 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ContextValues reads the values that are in force in a context: its own, and for keys of
-// which it has none the values of its parent as they were when its base was said, and so
-// on upwards. Deleting a value of a context also hides what the context would inherit.
+// ContextValues reads the values in force in a context: its own, and for other keys the
+// values of its parent as of its base, and so on for further ancestors. A deleted value
+// of a context also hides the inherited one.
 //
 // It is not safe for concurrent use. The reader should be a snapshot, because there are
-// several reads.
+// several reads. several reads.
 type ContextValues struct {
 	ctx    context.Context
 	reader Reader
 	runs   structure.RunLookup
-	// levels are the context and those of its ancestors that were needed so far.
+	// levels are the context and the ancestors needed so far.
 	levels []valueLevel
-	next   valueLevel // above them; of no context when there are no more
+	next   valueLevel // the next ancestor; zero if there is none
 	seen   map[structure.ContextID]struct{}
 }
 
-// valueLevel is a context whose values are read as they are, or as of a position.
+// valueLevel is a context whose values are read as they are now, or as of a position.
 type valueLevel struct {
 	context structure.ContextID
 	asOf    bool
 	at      structure.SpanRef
 }
 
-// NewContextValues reads the values that are in force in a context now.
+// NewContextValues reads the values currently in force in a context.
 func NewContextValues(ctx context.Context, r Reader, id structure.ContextID) *ContextValues {
 	return &ContextValues{
 		ctx: ctx, reader: r, runs: Runs(ctx, r), next: valueLevel{context: id}, seen: make(map[structure.ContextID]struct{}),
 	}
 }
 
-// NewContextValuesAt reads the values that were in force in a context when a span of its
-// history was said: those that a fork at the span would inherit. Values that a Collector
-// took are missing.
+// NewContextValuesAt reads the values that were in force in a context at a span of its
+// history: those that a fork at the span would inherit. Values deleted by a Collector are
+// missing.
 func NewContextValuesAt(ctx context.Context, r Reader, id structure.ContextID, span structure.SpanRef) *ContextValues {
 	v := NewContextValues(ctx, r, id)
 	v.next.asOf, v.next.at = true, span
@@ -71,7 +71,7 @@ func (v *ContextValues) climb() (bool, error) {
 			return false, err
 		}
 	}
-	// A deleted context can be made again as a child of its child.
+	// A deleted context may be created again as a child of its child.
 	if v.seen[level.context] = struct{}{}; has(v.seen, c.Parent) {
 		up = valueLevel{}
 	}
@@ -88,7 +88,7 @@ func (l valueLevel) owner() structure.Owner {
 	return structure.Owner{Scope: structure.ContextScope, Context: l.context}
 }
 
-// inForce returns what a level says of a key, if it says anything.
+// inForce returns the value of a key at a level, if any.
 func (v *ContextValues) inForce(l valueLevel, key string) (Value, bool, error) {
 	of := structure.ValueKey{Owner: l.owner(), Key: key}
 	if !l.asOf {
@@ -111,7 +111,7 @@ func (v *ContextValues) inForce(l valueLevel, key string) (Value, bool, error) {
 }
 
 // Value returns the value of a key. It is ErrNotFound if there is none or it was deleted.
-// The owner in its key is the context that it was set in.
+// The owner in its key is the context in which it was set.
 func (v *ContextValues) Value(key string) (Value, error) {
 	for i := 0; ; i++ {
 		if i == len(v.levels) {
@@ -135,8 +135,8 @@ func (v *ContextValues) Value(key string) (Value, error) {
 	return Value{}, &SubjectError{Subject: "value", ID: fmt.Sprintf("%.80q", key), Err: ErrNotFound}
 }
 
-// All yields the values whose keys begin with a prefix, in the order of their keys, those
-// behind a given key. It keeps the keys in memory.
+// All yields the values whose keys start with a prefix and sort after a given key, in the
+// order of their keys. It keeps the keys in memory.
 func (v *ContextValues) All(prefix, after string) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		from, err := v.keys(prefix, after)
@@ -156,7 +156,7 @@ func (v *ContextValues) All(prefix, after string) iter.Seq2[Value, error] {
 	}
 }
 
-// keys returns for each key the lowest level that says something of it.
+// keys returns, for each key, the lowest level with a record of it.
 func (v *ContextValues) keys(prefix, after string) (map[string]int, error) {
 	from := make(map[string]int)
 	for i := 0; ; i++ {

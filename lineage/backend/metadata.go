@@ -10,11 +10,10 @@ import (
 
 // MetadataIs is a value that metadata must have, at a key or in the array at that key.
 type MetadataIs struct {
-	// Key is a key of the object that the metadata is. Keys of objects inside it are not
-	// searched.
+	// Key is a key of the metadata object. Keys of nested objects are not searched.
 	Key string
-	// Value is a string, number or bool as JSON. Numbers match by what they are, however
-	// they are written.
+	// Value is a string, number or bool as JSON. Numbers match by value, however they are
+	// written.
 	Value json.RawMessage
 }
 
@@ -22,8 +21,8 @@ type MetadataIs struct {
 // values have equal forms.
 type Scalar struct{ Key, Form string }
 
-// Scalars returns the strings, numbers and bools of metadata, in order and each once. Of a
-// key that is there several times the last counts, as for encoding/json.
+// Scalars returns the strings, numbers and bools of metadata, sorted and without duplicates.
+// If a key occurs several times, the last counts, as in encoding/json.
 func Scalars(metadata []byte) []Scalar {
 	var object map[string]json.RawMessage
 	if len(metadata) == 0 || json.Unmarshal(metadata, &object) != nil {
@@ -33,7 +32,7 @@ func Scalars(metadata []byte) []Scalar {
 	for key, value := range object {
 		values := []json.RawMessage{value}
 		if value[0] == '[' {
-			_ = json.Unmarshal(value, &values) // it is valid, as a part of valid JSON
+			_ = json.Unmarshal(value, &values) // cannot fail: it is part of valid JSON
 		}
 		for _, value := range values {
 			if form, ok := scalarForm(value); ok {
@@ -47,13 +46,13 @@ func Scalars(metadata []byte) []Scalar {
 	return slices.Compact(all)
 }
 
-// Scalar returns the value that is looked for; false if it is no string, number or bool.
+// Scalar returns the value to match; false if it is not a string, number or bool.
 func (m MetadataIs) Scalar() (Scalar, bool) {
 	form, ok := scalarForm(m.Value)
 	return Scalar{m.Key, form}, ok
 }
 
-// scalarForm returns a text that equal strings, numbers and bools have in common.
+// scalarForm returns the same text for equal strings, numbers and bools.
 func scalarForm(value json.RawMessage) (form string, ok bool) {
 	var v any
 	d := json.NewDecoder(strings.NewReader(string(value)))
@@ -75,9 +74,8 @@ func scalarForm(value json.RawMessage) (form string, ok bool) {
 	return "", false
 }
 
-// Decimal returns a JSON number as its digits, with the sign but without zeros around them,
-// and the power of ten they are to be multiplied with. It reports false for an exponent
-// beyond reason.
+// Decimal returns a JSON number as digits, with the sign but without leading and trailing
+// zeros, and a power of ten. It returns false for an excessive exponent.
 func Decimal(s string) (digits string, exponent int, ok bool) {
 	s, sign := strings.CutPrefix(s, "-")
 	if at := strings.IndexAny(s, "eE"); at >= 0 {

@@ -2,31 +2,29 @@ package backend
 
 import "context"
 
-// Packer is implemented by engines that can compress the parts of the journal that are no
-// longer written to.
+// Packer is implemented by engines that can compress the sealed parts of the journal.
 type Packer interface {
-	// Pack compresses the journal. Its context can end it at any point; finished packs stay.
+	// Pack compresses the journal. It can be canceled at any point; finished packs stay.
 	// Readers and writers continue meanwhile.
 	Pack(ctx context.Context, o PackOptions) (PackReport, error)
 }
 
-// PackOptions say what is packed.
+// PackOptions configure packing.
 type PackOptions struct {
-	// All packs everything up to the latest commit, and merges small packs. Without it, only
-	// whole files that are not packed yet are packed.
+	// All packs everything up to the latest commit, and merges small packs. Otherwise only
+	// whole unpacked files are packed.
 	All bool
-	// Dense compresses as much as possible, for archives. Writing takes some two seconds for a
-	// megabyte of text, and reading a message expands the chapter that it is in: up to 2 MiB
-	// compressed, about 35 ms for each.
+	// Dense compresses as much as possible, for archives. Writing takes about two seconds per
+	// megabyte of text, and reading a message decompresses its chapter: up to 2 MiB
+	// compressed, about 35 ms per MiB.
 	Dense bool
-	// Progress, when not nil, is called with the number of bytes of the journal that were
-	// read.
+	// Progress, if not nil, is called with the bytes of the journal that were read.
 	Progress func(done, total int64)
 }
 
-// PackReport says what was packed.
+// PackReport is the result of packing.
 type PackReport struct {
-	// Files is the number of files that were written, Commits the number of commits in them.
+	// Files is the number of files written, Commits the number of commits in them.
 	Files   int
 	Commits uint64
 	// Before and After are the sizes in bytes of journal and index.

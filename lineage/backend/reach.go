@@ -8,18 +8,18 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Extent is the visible part of a run: its spans from the first to Last.
+// Extent is the visible part of a run: its spans up to Last.
 type Extent struct {
 	Run  structure.RunInfo
 	Last uint64
 }
 
-// Reach is a part of a store's history: some runs, each as far as it is seen.
+// Reach is a part of a store's history: the visible parts of some runs.
 type Reach map[structure.RunID]*Extent
 
-// ReachOf returns what belongs to a thread: what its contexts and checkpoints see, and all
-// of its runs if it keeps them. It looks at each context, checkpoint and run once, and at no
-// span.
+// ReachOf returns what belongs to a thread: the histories of its contexts and checkpoints,
+// and all of its runs if Keeps is set. It reads each context, checkpoint and run once, and
+// no spans.
 func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, error) {
 	reach := make(Reach)
 	for c, err := range from.Contexts(ctx, t.ID, structure.ContextID{}) {
@@ -56,7 +56,7 @@ func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, erro
 	return reach, nil
 }
 
-// Follow adds the history that ends at a span, as far as it is not there yet.
+// Follow adds the history that ends at a span.
 func (r Reach) Follow(ctx context.Context, from Reader, at structure.SpanRef) error {
 	runs := Runs(ctx, from)
 	for !at.IsZero() {
@@ -74,13 +74,13 @@ func (r Reach) Follow(ctx context.Context, from Reader, at structure.SpanRef) er
 	return nil
 }
 
-// Has reports whether a span is part of it.
+// Has reports whether a span is included.
 func (r Reach) Has(at structure.SpanRef) bool {
 	e := r[at.Run]
 	return e != nil && at.Seq > 0 && at.Seq <= e.Last
 }
 
-// Spans returns how many spans it has.
+// Spans returns the number of spans.
 func (r Reach) Spans() uint64 {
 	n := uint64(0)
 	for _, e := range r {
@@ -89,7 +89,7 @@ func (r Reach) Spans() uint64 {
 	return n
 }
 
-// Extents returns its runs, each behind those that it follows.
+// Extents returns the runs, each after its ancestors.
 func (r Reach) Extents() []Extent {
 	all := make([]Extent, 0, len(r))
 	for _, e := range r {

@@ -6,12 +6,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// mostAncestors is the most runs that are asked for at once.
-const mostAncestors = 256
+// maxAncestors is the largest number of runs per call.
+const maxAncestors = 256
 
-// Runs looks up runs for functions over ancestry, each once. It is not safe for concurrent
-// use. The more has been asked for, the more ancestors are fetched with a run: the first
-// lookup costs one run, and a long ancestry few calls.
+// Runs looks up runs for functions over ancestry, with a cache. It is not safe for
+// concurrent use. Each lookup fetches twice as many ancestors as the last one: the first
+// costs one run, and a long ancestry few calls.
 func Runs(ctx context.Context, r Reader) structure.RunLookup {
 	known := make(map[structure.RunID]structure.RunInfo)
 	limit := 1
@@ -23,7 +23,7 @@ func Runs(ctx context.Context, r Reader) structure.RunLookup {
 		if err != nil {
 			return structure.RunInfo{}, err
 		}
-		limit = min(2*limit, mostAncestors)
+		limit = min(2*limit, maxAncestors)
 		for _, run := range all {
 			known[run.ID] = run
 		}

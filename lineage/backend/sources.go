@@ -8,35 +8,34 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// MaxSourceID is the largest size of a source id of a branch, checkpoint or usage, in
-// bytes. A commit with a longer one is ErrInvalid.
+// MaxSourceID is the largest size in bytes of a source id of a branch, checkpoint or usage.
+// A commit with a longer one is ErrInvalid.
 const MaxSourceID = 4 << 10
 
-// SourceReader finds things by the ids that their callers chose.
+// SourceReader finds records by the ids that callers chose.
 type SourceReader interface {
-	// BranchesBySource yields the branches with a source id, by thread. Of one thread
-	// that is one at most; the zero id stands for all threads.
+	// BranchesBySource yields the branches with a source id, by thread: at most one in a
+	// thread. The zero id means all threads.
 	BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error]
 	// CheckpointsBySource is BranchesBySource for checkpoints.
 	CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error]
-	// Find yields the spans that are found by a source id in a thread, the greatest Lookup
-	// first; for the zero id those of all threads, one thread after the other. A span is
-	// found while the home of its run exists. It goes on behind one that was found before,
-	// if that is not zero.
+	// Find yields the spans with a source id in a thread, greatest Lookup first; for the
+	// zero id those of all threads, thread by thread. A span is found while the home of its
+	// run exists. If after is not zero, it continues after that span.
 	Find(ctx context.Context, sourceID string, thread structure.ThreadID, after Found) iter.Seq2[Found, error]
-	// RunsOf yields the runs that belong to a thread, in the order of their ids, those
-	// behind a given one.
+	// RunsOf yields the runs that belong to a thread and sort after a given one, in the
+	// order of their ids.
 	RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error]
 }
 
-// Found is a span that a usage with a source id is in.
+// Found is a span with a usage that has a source id.
 type Found struct {
 	Home   structure.Home
 	Lookup uint64
 	Span   structure.SpanRef
 }
 
-// FindFirst returns what Find yields first: in a thread the latest version. It is
+// FindFirst returns the first result of Find: in a thread the latest version. It is
 // ErrNotFound if there is none.
 func FindFirst(ctx context.Context, r SourceReader, sourceID string, thread structure.ThreadID) (Found, error) {
 	for found, err := range r.Find(ctx, sourceID, thread, Found{}) {
@@ -46,22 +45,22 @@ func FindFirst(ctx context.Context, r SourceReader, sourceID string, thread stru
 }
 
 // ExpectSource is what Find must yield for a source id in a thread, or in all threads for
-// the zero id: these spans, in any order, and no others.
+// the zero id: exactly these spans, in any order.
 type ExpectSource struct {
 	SourceID string
 	Thread   structure.ThreadID
 	Spans    []structure.SpanRef
 }
 
-// ExpectBranch is the state that a branch must have: nil when no branch may have that name.
+// ExpectBranch is the state that a branch must have: nil if the name must be unused.
 type ExpectBranch struct {
 	Thread structure.ThreadID
 	Name   string
 	Was    *structure.Branch
 }
 
-// ExpectCheckpoint is the state that a checkpoint must have: nil when no checkpoint may
-// have that name.
+// ExpectCheckpoint is the state that a checkpoint must have: nil if the name must be
+// unused.
 type ExpectCheckpoint struct {
 	Thread structure.ThreadID
 	Name   string

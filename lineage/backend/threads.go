@@ -18,49 +18,50 @@ import (
 // ThreadReader lists threads.
 type ThreadReader interface {
 	// LastMessage returns the time of the latest message of a thread: the greatest time of
-	// all usages in runs that belong to the home, also of those that no context leads to. It
-	// is the zero time where there are none.
+	// all usages in runs that belong to the home, in contexts or not. It is the zero time if
+	// there are none.
 	LastMessage(ctx context.Context, home structure.Home) (time.Time, error)
-	// ListThreads yields the threads that pass a query, by the time of their last update. A
-	// query that is not valid is ErrInvalid. See [ThreadQuery] for what it costs.
+	// ListThreads yields the threads that match a query, by the time of their last update.
+	// An invalid query is ErrInvalid. See [ThreadQuery] for the cost.
 	ListThreads(ctx context.Context, q ThreadQuery) iter.Seq2[ThreadListing, error]
 }
 
-// ThreadQuery chooses threads. The zero value chooses all, the one updated last first.
+// ThreadQuery selects threads. The zero value selects all, the last updated first.
 //
-// A listing costs what it yields, and not what the store holds, with no filter and with
-// those for a user, metadata and times, alone or together. An engine may add a cost for
-// threads that were updated a short time ago. With SourcePrefix or TitlePrefix, each
-// listing looks at up to [ManyMatches] threads that match; where more do, it goes through the
-// threads that pass the other filters and leaves out those that do not match.
+// With no filter, and with filters for user, metadata and times, alone or combined, the cost
+// of a listing depends on its length, not on the size of the store. An engine may need extra
+// time for recently updated threads. With SourcePrefix or TitlePrefix, each listing reads up
+// to [ManyMatches] matching threads; if there are more, it reads all threads that match the
+// other filters and skips those without the prefix. threads that pass the other filters and
+// leaves out those that do not match.
 type ThreadQuery struct {
-	// User, when not nil, is the user whose threads are wanted. Threads without a user have
-	// the empty one; they are found by going through all threads.
+	// User, if not nil, is the user of the threads. Threads without a user have the empty
+	// one; to find them, all threads are read.
 	User *string
-	// SourcePrefix is what the source id begins with.
+	// SourcePrefix is a prefix of the source id.
 	SourcePrefix string
-	// TitlePrefix is what the title begins with, in upper or lower case.
+	// TitlePrefix is a prefix of the title, ignoring case.
 	TitlePrefix string
 	// Metadata are values that the thread's metadata must all have.
 	Metadata []MetadataIs
-	// From and To bound the time of the last update: not before From, and before To. Zero
-	// times are no bounds.
+	// From and To limit the time of the last update: not before From, and before To. Zero
+	// times are no limits.
 	From, To time.Time
-	// Oldest reverses the order: the thread that was not updated for longest comes first.
+	// Oldest reverses the order: the least recently updated thread comes first.
 	Oldest bool
-	// After continues behind a thread that was listed, wherever it is now. The zero value
-	// begins at the start.
+	// After continues after a listed thread, wherever it is now. The zero value is the
+	// start.
 	After PageToken
 }
 
 const (
-	// ManyMatches is how many threads that begin with a prefix are looked up by it.
+	// ManyMatches is the largest number of threads that are looked up by a prefix.
 	ManyMatches = 1024
-	// MaxMetadata is how many values of metadata a query may have.
+	// MaxMetadata is the largest number of metadata values in a query.
 	MaxMetadata = 64
 )
 
-// Check refuses a query that is not valid with ErrInvalid.
+// Check returns ErrInvalid for an invalid query.
 func (q *ThreadQuery) Check() error {
 	if len(q.Metadata) > MaxMetadata {
 		return fmt.Errorf("list threads: more than %d values of metadata: %w", MaxMetadata, ErrInvalid)
@@ -73,7 +74,7 @@ func (q *ThreadQuery) Check() error {
 	return nil
 }
 
-// Matches reports whether a thread passes the filters of a valid query.
+// Matches reports whether a thread matches a valid query.
 func (q *ThreadQuery) Matches(l ThreadListing) bool {
 	at := l.Updated()
 	switch {
@@ -96,7 +97,7 @@ func (q *ThreadQuery) Matches(l ThreadListing) bool {
 	return true
 }
 
-// FoldCase returns a text without the difference between upper and lower case.
+// FoldCase returns a text without differences in case.
 func FoldCase(s string) string {
 	return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, s)
 }
@@ -115,13 +116,13 @@ func (l ThreadListing) Updated() time.Time {
 	return l.UpdatedAt
 }
 
-// Token returns where a listing continues behind the thread.
+// Token returns the token to continue a listing after the thread.
 func (l ThreadListing) Token() PageToken {
 	return PageToken{Updated: OrderTime(l.Updated()), Thread: l.ID}
 }
 
 // OrderTime returns the time by which threads are ordered, in Unix milliseconds. Times more
-// than 4,000 years from now count as the greatest or least of these.
+// than 4,000 years from 1970 are clamped.
 func OrderTime(t time.Time) int64 {
 	const limit = 1 << 47
 	switch s := t.Unix(); { // UnixMilli can overflow
@@ -133,8 +134,8 @@ func OrderTime(t time.Time) int64 {
 	return min(max(t.UnixMilli(), -limit), limit-1)
 }
 
-// PageToken is a place in the order of threads: after those that were updated at a time and
-// have a certain id. It does not depend on whether that thread is still there.
+// PageToken is a position in the order of threads: after the thread with a time of update
+// and an id, whether it still exists or not.
 type PageToken struct {
 	Updated int64 // Unix milliseconds
 	Thread  structure.ThreadID
@@ -143,7 +144,7 @@ type PageToken struct {
 // IsZero reports whether the token is the start of a listing.
 func (p PageToken) IsZero() bool { return p == PageToken{} }
 
-// Compare orders places by time, and those of the same time by thread.
+// Compare orders positions by time and then by thread.
 func (p PageToken) Compare(o PageToken) int {
 	if p.Updated != o.Updated {
 		if p.Updated < o.Updated {
@@ -154,12 +155,12 @@ func (p PageToken) Compare(o PageToken) int {
 	return bytes.Compare(p.Thread[:], o.Thread[:])
 }
 
-// String returns the token as text, which ParsePageToken reads.
+// String returns the token as text for ParsePageToken.
 func (p PageToken) String() string {
 	return base64.RawURLEncoding.EncodeToString(append(binary.BigEndian.AppendUint64(nil, uint64(p.Updated)), p.Thread[:]...))
 }
 
-// ParsePageToken reads the text of a token. The empty text is the start.
+// ParsePageToken parses the text of a token. The empty text is the start.
 func ParsePageToken(s string) (p PageToken, err error) {
 	if s == "" {
 		return p, nil

@@ -9,11 +9,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// uploadBytes is how much of a body is uploaded at once.
+// uploadBytes is the size of the parts in which a body is uploaded.
 const uploadBytes = 1 << 20
 
-// Cut uploads a body that is too large to be kept whole, and returns its id and its tree for
-// the block of a commit. It keeps no more than about a megabyte in memory.
+// Cut uploads a body that is too large to be stored whole, and returns its id and tree for the
+// block of a commit. It keeps about a megabyte in memory.
 func Cut(ctx context.Context, e Engine, body io.Reader) (content.ID, content.Root, error) {
 	var chunks []*structure.Chunk
 	var size int
@@ -38,8 +38,8 @@ func Cut(ctx context.Context, e Engine, body io.Reader) (content.ID, content.Roo
 	return id, root, err
 }
 
-// UploadInCommit is Upload for engines to which chunks are a commit of their own: they have it
-// before the commit that uses the chunks, and it becomes durable with that.
+// UploadInCommit implements Upload for engines that store chunks as a separate commit, before
+// the commit that uses the chunks. Both become durable together.
 func UploadInCommit(ctx context.Context, e Engine, chunks []*structure.Chunk) (added int, err error) {
 	if len(chunks) == 0 {
 		return 0, ctx.Err()

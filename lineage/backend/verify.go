@@ -2,18 +2,17 @@ package backend
 
 import "fmt"
 
-// VerifyOptions say how thoroughly to check.
+// VerifyOptions configure a verification.
 type VerifyOptions struct {
-	// Deep recomputes every content id, key and digest and compares the whole
-	// index with what the journal says. Otherwise checksums and numbering are
+	// Deep recomputes every content id, key and digest, and compares the whole
+	// index with the journal. Otherwise only checksums and numbering are
 	// checked.
 	Deep bool
-	// Progress, when not nil, is called now and then with how much of the stored
-	// bytes was checked.
+	// Progress, if not nil, is called with the number of bytes checked.
 	Progress func(done, total int64)
 }
 
-// Finding is one thing that is wrong with a store.
+// Finding is a problem of a store.
 type Finding struct {
 	// Subject is what is damaged: "journal", "index", "block", "chunk".
 	Subject string `json:"subject"`
@@ -21,14 +20,14 @@ type Finding struct {
 	File    string `json:"file,omitempty"`
 	Offset  int64  `json:"offset,omitempty"`
 	Problem string `json:"problem"`
-	// Repair names what mends it; empty when nothing can.
+	// Repair names the repair; empty if there is none.
 	Repair string `json:"repair,omitempty"`
 }
 
-// RebuildIndex is the Repair of damage that a rebuild from the journal removes.
+// RebuildIndex is the Repair of damage that rebuilding the index removes.
 const RebuildIndex = "rebuild the index"
 
-// String describes the finding in a line.
+// String describes the finding in one line.
 func (f Finding) String() string {
 	s := f.Subject
 	if f.ID != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Prefetch prefetches what judging a commit may look at, given its judge.Keys: first the entries
-// that follow from the keys, then those that follow from these.
+// Prefetch prefetches everything that judging a commit may read, given its judge.Keys: first the
+// entries of the keys, then those that depend on their values.
 func (s *State) Prefetch(ctx context.Context, ahead read.Prefetcher, all []judge.Key) error {
 	var first, second read.Need
 	for _, k := range all {
@@ -30,7 +30,7 @@ func (s *State) Prefetch(ctx context.Context, ahead read.Prefetcher, all []judge
 	return s.prefetchDigests(ctx, all)
 }
 
-// need adds the entries that follow from a key.
+// need adds the entries of a key.
 func (s *State) need(n *read.Need, k judge.Key) {
 	get := func(table byte, parts ...[]byte) { n.Keys = append(n.Keys, keys.Of(table, parts...)) }
 	under := func(prefix []byte) { n.Ranges = append(n.Ranges, read.Under(prefix)) }
@@ -85,7 +85,7 @@ func (s *State) need(n *read.Need, k judge.Key) {
 	}
 }
 
-// needNext adds the entries that follow from those of a key.
+// needNext adds the entries that depend on the values of a key's entries.
 func (s *State) needNext(n *read.Need, k judge.Key) error {
 	switch k.Kind {
 	case judge.KeyLookupsOfRun:
@@ -119,8 +119,8 @@ func (s *State) needNext(n *read.Need, k judge.Key) error {
 	return nil
 }
 
-// needFound adds the runs of the usages that have a source id in any home. Their threads are read
-// one by one.
+// needFound adds the runs of the usages with a source id in any home. Their threads are read one
+// by one.
 func (s *State) needFound(n *read.Need, sourceID string) error {
 	return s.list(keys.Lookups(sourceID), func(_, value []byte) error {
 		v := keys.Varints{Rest: value}
@@ -156,7 +156,8 @@ func (s *State) prefetchDigests(ctx context.Context, all []judge.Key) error {
 	return nil
 }
 
-// Prefetch prefetches what the entries of a commit depend on. It goes between Begin and Entries.
+// Prefetch prefetches what the entries of a commit depend on. It is called between Begin and
+// Entries.
 func (b *Builder) Prefetch(ctx context.Context, ahead read.Prefetcher) error {
 	var n read.Need
 	under := func(prefix []byte) { n.Ranges = append(n.Ranges, read.Under(prefix)) }

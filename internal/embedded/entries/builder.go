@@ -1,6 +1,6 @@
-// Package entries is how an engine commits: the state in which the judge decides, read from the
-// entries that package keys defines, and the entries that follow from what the judge decided. It
-// knows nothing of where they are kept.
+// Package entries is the commit path of an engine: the state that the judge reads from the
+// entries of package keys, and the entries that result from a judged commit. It is independent
+// of where entries are stored.
 package entries
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Builder turns what a commit changes into index entries, the same for a commit that is
-// new and for one that is replayed.
+// Builder turns the effects of a commit into index entries. New and replayed commits give the
+// same entries.
 //
-// Work comes in two steps, because the position of a commit is known only once it is written:
+// It works in two steps, because the position of a commit is known only after it is written:
 // Entries may fail and changes nothing outside; Locate cannot fail.
 type Builder struct {
 	*judge.Effects
@@ -29,29 +29,29 @@ type Builder struct {
 	slab slab
 	// Batch has the entries of the commit.
 	Batch []index.Entry
-	later *statedContext // makes the rest of the entries; nil when there are no more
-	last  []lastOf       // the times of last messages that the commit changed or looked up
+	later *statedContext // produces the remaining entries; nil if there are none
+	last  []lastOf       // times of last messages that the commit changed or looked up
 
-	below Below // which has the commit; nil if the index is to have all of it
+	below Below // has the commit; nil if the index needs all its entries
 }
 
-// Below finds in packs what the index then has no entries for.
+// Below is a layer of packs that replace index entries.
 type Below interface {
 	// Has reports whether packs have the commit at a position.
 	Has(journal.Position) bool
-	// Found notes where a block or chunk of a commit is, by its key.
+	// Found records the place of a block or chunk, by its key.
 	Found(key []byte, p keys.Place, commit uint64)
 }
 
-// Begin makes the builder ready for a commit, given its effects in a state.
+// Begin prepares the builder for a commit with the given effects in a state.
 func (b *Builder) Begin(s *State, effects *judge.Effects) {
 	b.state, b.number, b.Effects, b.later = s, s.number, effects, nil
-	b.slab.buf = b.slab.buf[:0] // the index copies what it is given
+	b.slab.buf = b.slab.buf[:0] // the index copies its input
 	if cap(b.Batch) > 1<<12 {
-		b.Batch = nil // do not hold on to the largest commit ever
+		b.Batch = nil // do not retain the memory of a huge commit
 	}
 	if len(b.Batch) > 64 {
-		clear(b.Batch) // of a few it may hold on to what they were
+		clear(b.Batch) // do not retain its entries
 	}
 	b.Batch, b.last = b.Batch[:0], b.last[:0]
 }
@@ -62,7 +62,7 @@ type lastOf struct {
 	at   int64
 }
 
-// Later returns what makes the rest of the entries, nil when there are no more.
+// Later returns the producer of the remaining entries, or nil if there are none.
 func (b *Builder) Later() index.Maker {
 	if b.later == nil {
 		return nil
@@ -75,15 +75,15 @@ func (b *Builder) Put(key, value []byte) {
 	b.Batch = append(b.Batch, index.Entry{Key: key, Value: value})
 }
 
-// putRecord adds an entry of a record. It was part of a commit that could be written, or
-// read.
+// putRecord adds an entry with a record. Encoding cannot fail: the record is in an encoded or
+// decoded commit.
 func (b *Builder) putRecord(key []byte, r structure.Record) {
 	start := b.slab.begin()
 	b.slab.buf, _ = structure.AppendRecord(b.slab.buf, r)
 	b.Put(key, b.slab.end(start))
 }
 
-// Entries adds the entries that do not depend on where the commit is written.
+// Entries adds the entries that do not depend on the commit's position.
 func (b *Builder) Entries(records int) error {
 	for id, t := range b.Threads.All() {
 		k := b.slab.key(keys.TableThread, id[:])
@@ -136,7 +136,7 @@ func (b *Builder) Entries(records int) error {
 	return b.messages()
 }
 
-// context adds the entries of a context that was stated or deleted. Its tip comes after
+// context adds the entries of a context that was stated or deleted. Its tip is added after
 // them.
 func (b *Builder) context(id structure.ContextID, c *judge.ContextChange, records int) error {
 	if c.Gone() {
@@ -146,11 +146,11 @@ func (b *Builder) context(id structure.ContextID, c *judge.ContextChange, record
 	}
 	switch stated := (*statedContext)(c.Stated); {
 	case stated == nil:
-	case !c.Made: // known before
+	case !c.Created: // known before
 		k, start := b.slab.key(keys.TableContext, id[:]), b.slab.begin()
 		b.slab.buf = stated.append(b.slab.buf)
 		b.Put(k, b.slab.end(start))
-	case records == 1 && c.Was == nil: // so nothing else here looks for them
+	case records == 1 && c.Was == nil: // so nothing else in the commit reads them
 		b.later = stated
 	default:
 		b.slab.begin()
@@ -159,7 +159,7 @@ func (b *Builder) context(id structure.ContextID, c *judge.ContextChange, record
 	return nil
 }
 
-// contextGone takes out a context with what hangs on it.
+// contextGone deletes a context and the entries that belong to it.
 func (b *Builder) contextGone(c *backend.Context) error {
 	b.Put(b.slab.key(keys.TableContext, c.ID[:]), nil)
 	b.Put(b.slab.key(keys.TableTip, c.ID[:]), nil)
@@ -172,15 +172,15 @@ func (b *Builder) contextGone(c *backend.Context) error {
 	return err
 }
 
-// statedContext makes the entries of a context that is new, as it was stated.
+// statedContext produces the entries of a new context.
 type statedContext backend.Context
 
-// append writes the value of a context as it was stated: since when it stands where its
-// record lets it stand, and the record.
+// append appends the value of a stated context: the commit since which it has the tip in its
+// record, the time, and the record.
 func (c *statedContext) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, c.Moved)
 	dst = binary.AppendUvarint(dst, uint64(c.MovedAt))
-	// It was part of a commit that could be written, or read.
+	// The record is in an encoded or decoded commit.
 	dst, _ = structure.AppendRecord(dst, &c.Context)
 	return dst
 }
@@ -215,7 +215,7 @@ func (b *Builder) tip(id structure.ContextID, at judge.Tip) {
 	b.Put(k, b.slab.end(start))
 }
 
-// texts changes the entries by which a thread is found by how its source id and title begin.
+// texts updates the entries that find a thread by a prefix of its source id or title.
 func (b *Builder) texts(was, is *structure.Thread) {
 	for _, of := range [...]func(*structure.Thread) []byte{keys.SourceText, keys.TitleText} {
 		from, to := of(was), of(is)
@@ -231,8 +231,8 @@ func (b *Builder) texts(was, is *structure.Thread) {
 	}
 }
 
-// messages adds the entries of the homes whose last message is a later one now. Of messages
-// that are said in the same millisecond only the first adds one.
+// messages adds entries for homes whose last message is later than before. Several messages in
+// the same millisecond need only one.
 func (b *Builder) messages() error {
 	for home, at := range b.LastMessages.All() {
 		is, known := b.state.Cache.messages.Get(home)
@@ -288,7 +288,7 @@ func (b *Builder) names() {
 	}
 }
 
-// named adds the entry of what has a source id now.
+// named sets the entry of the branch or checkpoint with a source id.
 func (b *Builder) named(table byte, from judge.Source, name string) {
 	k := keys.Source(table, from.ID, from.Thread[:]...)
 	if name == "" {
@@ -298,15 +298,15 @@ func (b *Builder) named(table byte, from judge.Source, name string) {
 	}
 }
 
-// requireGone refuses the id of something dead that a collection has not yet deleted from the index: the entries of the
-// two could not be told apart.
+// requireGone refuses an id whose former entries a collection has not yet deleted: they would
+// be mixed with the new ones.
 func (b *Builder) requireGone(kind structure.Kind, id string, table byte, of []byte) error {
 	if b.state.replay || !b.state.Source.Collecting() {
 		return nil
 	}
 	there, err := b.state.Source.Deleting(b.slab.key(table, of))
 	if err == nil && there {
-		err = &backend.SubjectError{Subject: kind.String(), ID: id, Err: backend.ErrConflict, Detail: "a collection deletes what had the id"}
+		err = &backend.SubjectError{Subject: kind.String(), ID: id, Err: backend.ErrConflict, Detail: "a collection is deleting the former owner of the id"}
 	}
 	return err
 }
@@ -345,8 +345,8 @@ func (b *Builder) erasures() error {
 			b.Put(k, nil)
 		}
 	}
-	// The usages of a block in the commit that it was stored with were found there as
-	// long as that was its place. Now they get entries.
+	// The usages of a block within the commit that first stored it were found through its
+	// place, which has changed. Now they need entries.
 	for _, id := range b.Revived {
 		own, err := b.state.Source.OwnUsages(b.state, id, b.number)
 		if err != nil {
@@ -359,16 +359,15 @@ func (b *Builder) erasures() error {
 	return nil
 }
 
-// slab hands out keys and values from large allocations.
+// slab allocates keys and values from large buffers.
 type slab struct{ buf []byte }
 
 const (
 	slabSize = 64 << 10
-	slabRoom = 512 // what a key or value usually fits in
+	slabRoom = 512 // fits most keys and values
 )
 
-// begin starts a key or value; its parts are appended to the slab's buf and end
-// returns it.
+// begin starts a key or value; its parts are appended to buf, and end returns it.
 func (s *slab) begin() int {
 	if cap(s.buf)-len(s.buf) < slabRoom {
 		s.buf = make([]byte, 0, slabSize)
@@ -387,8 +386,7 @@ func (s *slab) key(table byte, parts ...[]byte) []byte {
 	return s.end(start)
 }
 
-// values adds the entries of values that were set, and takes out those of threads that were
-// deleted.
+// values adds the entries of values that were set, and deletes those of deleted threads.
 func (b *Builder) values() error {
 	for _, id := range b.ThreadsGone {
 		gone, err := b.state.valuesOf(structure.Owner{Scope: structure.ThreadScope, Thread: id})

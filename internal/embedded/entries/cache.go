@@ -9,24 +9,24 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Cache holds the current state of contexts and runs that were used recently. The writer changes
-// it, and may read it without mu. Others get copies, because entries are changed in place.
+// Cache holds the current state of recently used contexts and runs. Only the writer changes it,
+// and it may read without mu. Readers get copies, because entries are changed in place.
 type Cache struct {
 	mu       sync.Mutex
 	ends     recent.Table[structure.RunID, judge.End]
 	contexts recent.Table[structure.ContextID, liveContext]
 
-	// For the writer only: times of last messages, and runs that others were forked from.
+	// For the writer only: times of last messages, and runs with forks.
 	messages recent.Table[structure.Home, int64]
 	runs     recent.Table[structure.RunID, structure.RunInfo]
-	// digests are those of spans that others were forked from or that were asked for.
+	// digests of spans with forks or that were requested.
 	digests *recent.Shared[structure.SpanRef, structure.Digest]
 }
 
 type liveContext struct {
 	*backend.Context
-	// shared is set when another goroutine makes index entries from the context later. It
-	// must not be changed in place.
+	// shared is set while another goroutine produces index entries from the context. It must not
+	// be changed in place.
 	shared bool
 }
 
@@ -63,14 +63,14 @@ func (c *Cache) Digest(r structure.SpanRef) (structure.Digest, bool) {
 // SetDigest caches the digest of a span.
 func (c *Cache) SetDigest(r structure.SpanRef, d structure.Digest) { c.digests.Set(r, d) }
 
-// end returns where a run ends, if that is known.
+// end returns the end of a run, if it is cached.
 func (c *Cache) end(run structure.RunID) (judge.End, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ends.Get(run)
 }
 
-// keep returns a context that is going to be used again. For the writer.
+// keep returns a context and keeps it in the cache. For the writer.
 func (c *Cache) keep(id structure.ContextID) (*backend.Context, bool) {
 	is, ok := c.contexts.First(id)
 	if !ok {
@@ -81,16 +81,16 @@ func (c *Cache) keep(id structure.ContextID) (*backend.Context, bool) {
 	return is.Context, ok
 }
 
-// add caches a context that was looked up. For the writer.
+// add caches a context. For the writer.
 func (c *Cache) add(is *backend.Context) {
 	c.mu.Lock()
 	c.contexts.Set(is.ID, liveContext{Context: is})
 	c.mu.Unlock()
 }
 
-// Apply brings the cache up to date with a commit. It calls publish, which makes the commit
-// visible, so that a reader that sees the commit finds contexts as the commit leaves them. The
-// index entries of a context that is the only record are made later. For the writer.
+// Apply updates the cache with a commit. It calls publish, which makes the commit visible, with
+// mu held: a reader that sees the commit also sees its contexts. If a context is the only
+// record, its index entries are produced later. For the writer.
 func (c *Cache) Apply(b *Builder, publish func()) {
 	f, shared := b.Effects, (*backend.Context)(b.later)
 	for id, info := range f.Runs.All() {
@@ -141,7 +141,7 @@ func (c *Cache) Forget() {
 	c.digests.Clear()
 }
 
-// ForgetCurrent forgets all that later commits may have changed. For the writer.
+// ForgetCurrent removes everything that later commits may have changed. For the writer.
 func (c *Cache) ForgetCurrent() {
 	c.mu.Lock()
 	c.ends.Clear()
@@ -150,5 +150,5 @@ func (c *Cache) ForgetCurrent() {
 	c.mu.Unlock()
 }
 
-// ForgetMessage forgets the time of the last message of a home. For the writer.
+// ForgetMessage removes the time of the last message of a home. For the writer.
 func (c *Cache) ForgetMessage(home structure.Home) { c.messages.Forget(home) }

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// list calls take with the rest of each key under a prefix, and its value.
+// list calls take with the rest of each key under a prefix and the value.
 func (s *State) list(prefix []byte, take func(rest, value []byte) error) error {
 	for e, err := range s.Source.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err == nil {
@@ -33,7 +33,8 @@ func listed[R structure.Record](s *State, kind structure.Kind, prefix []byte) (a
 	return all, err
 }
 
-// Members implements judge.View. They are about to go, so nothing of them is remembered.
+// Members implements judge.View. The contexts are about to be deleted, so they are not
+// cached.
 func (s *State) Members(id structure.ThreadID) (all []*backend.Context, err error) {
 	err = s.list(keys.Of(keys.TableMember, id[:]), func(rest, _ []byte) error {
 		c, err := read.Context(s, structure.ContextID(rest))
@@ -74,7 +75,7 @@ func (s *State) Summaries(id structure.ContextID) (all []judge.SummaryAt, err er
 	return all, err
 }
 
-// entriesOf returns the keys of what hangs on a context.
+// entriesOf returns the keys of the entries that belong to a context.
 func (s *State) entriesOf(id structure.ContextID) (all []index.Entry, err error) {
 	for _, table := range []byte{keys.TableSummary, keys.TableReflog} {
 		found, err := s.keysUnder(keys.Of(table, id[:]))
@@ -87,7 +88,7 @@ func (s *State) entriesOf(id structure.ContextID) (all []index.Entry, err error)
 	return append(all, values...), err
 }
 
-// valuesOf returns the keys of everything that was said of the values of an owner.
+// valuesOf returns the keys of all value records of an owner.
 func (s *State) valuesOf(owner structure.Owner) ([]index.Entry, error) {
 	return s.keysUnder(keys.Owner(owner))
 }

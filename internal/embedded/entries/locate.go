@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Locate adds the entries that say where things are, now that the frame is
-// written at f with its records at the offsets. below may be nil.
+// Locate adds the entries with places in the frame f, whose records are at the
+// offsets. below may be nil.
 func (b *Builder) Locate(f journal.Frame, offsets []int, below Below) {
 	if b.below = below; below != nil && !below.Has(f.Position) {
 		b.below = nil
@@ -46,7 +46,8 @@ func (b *Builder) object(k []byte, p keys.Place) {
 	b.Put(k, b.slab.end(start))
 }
 
-// span adds the entries of a span that has so many usages before it in the commit.
+// span adds the entries of a span. usages is the number of earlier usages in the
+// commit.
 func (b *Builder) span(s judge.Span, frame journal.Position, usages uint32) {
 	if b.below == nil || s.Ref.Seq%keys.DigestEvery == 0 {
 		b.spanPlace(s, frame)
@@ -61,7 +62,7 @@ func (b *Builder) span(s judge.Span, frame journal.Position, usages uint32) {
 		if _, ok := b.Blocks.Get(u.Content); !ok {
 			b.usage(u.Content, b.number, usages+uint32(i), structure.UsageID{Span: s.Ref, Index: i})
 		}
-		// A form is used by many and asked about by nobody, so it has no entries.
+		// Forms have many usages that no query asks for, so they have no entries.
 		if aside := u.MetadataContent; !aside.IsZero() {
 			if _, ok := b.Blocks.Get(aside); !ok {
 				b.usage(aside, b.number, usages+uint32(i), structure.UsageID{Span: s.Ref, Index: i})
@@ -84,8 +85,8 @@ func (b *Builder) spanPlace(s judge.Span, frame journal.Position) {
 	b.Put(k, b.slab.end(start))
 }
 
-// usage adds the entry of a usage, by the commit that it came with and its place
-// among the usages there.
+// usage adds the entry of a usage, under the commit and the number of the usage in
+// it.
 func (b *Builder) usage(id content.ID, commit uint64, place uint32, u structure.UsageID) {
 	k := b.slab.key(keys.TableUsage, id[:keys.HashPrefix], keys.Uint64(commit), binary.BigEndian.AppendUint32(nil, place))
 	start := b.slab.begin()

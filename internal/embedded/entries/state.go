@@ -13,51 +13,51 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// State is the latest state of a store as the judge sees it: what is cached, and its entries. It
-// belongs to the writer.
+// State is the latest state of a store for the judge: a cache and the entries. It belongs to
+// the writer.
 type State struct {
 	Source Source
 	Cache  *Cache
-	number uint64 // of the commit that is judged
+	number uint64 // commit being judged
 	replay bool
 
-	key     []byte // of the lookup at hand
-	Scanned uint64 // entries that were listed
+	key     []byte // of the current lookup
+	Scanned uint64 // number of listed entries
 }
 
-// Source is what an engine knows of its latest state. The writer calls it.
+// Source gives the writer the engine's latest state.
 type Source interface {
-	// Get returns an entry that new commits may build on.
+	// Get returns an entry that new commits may refer to.
 	Get(key []byte) ([]byte, bool, error)
-	// GetBefore returns an entry for the replay of a commit. It may return what a later commit
-	// has put only where keys.Early is true.
+	// GetBefore returns an entry for the replay of a commit. It may return the entry of a later
+	// commit only if keys.Early is true.
 	GetBefore(key []byte, number uint64) ([]byte, bool, error)
-	// Scan yields the entries that are in the index itself.
+	// Scan yields the entries in the index itself, without packs.
 	read.Scanner
-	// View returns a view of the state, to be closed.
+	// View returns a view of the state. The caller must close it.
 	View() *read.View
 
-	// NewContext and NewRun report that there is certainly nothing of the id.
+	// NewContext and NewRun report that an id is certainly unused.
 	NewContext(structure.ContextID) bool
 	NewRun(structure.RunID) bool
-	// AnyErased reports whether there may be content that is erased.
+	// AnyErased reports whether any content may be erased.
 	AnyErased() bool
 
-	// Collecting reports whether a collection deletes entries at this time, Closed whether it
-	// deletes the end of a run, and Deleting whether it still has to delete the entry of a key.
+	// Collecting reports whether a collection is deleting entries, Closed whether it deletes
+	// the end of a run, and Deleting whether it still has to delete the entry of a key.
 	Collecting() bool
 	Closed(structure.RunID) bool
 	Deleting(key []byte) (bool, error)
-	// OwnUsages is read.View.OwnUsages in a state, for a commit of this number.
+	// OwnUsages is read.View.OwnUsages in a state, for a commit with this number.
 	OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error)
 }
 
 var _ judge.View = (*State)(nil)
 
-// Begin makes the state that before a commit.
+// Begin moves the state to just before a commit.
 func (s *State) Begin(number uint64, replay bool) { s.number, s.replay = number, replay }
 
-// Get reads the index. In replay it finds nothing that came later.
+// Get reads the index. In replay it does not return entries of later commits.
 func (s *State) Get(key []byte) ([]byte, bool, error) {
 	if s.replay {
 		return s.Source.GetBefore(key, s.number)
@@ -79,7 +79,7 @@ func (s *State) has(table byte, parts ...[]byte) (bool, error) {
 	return ok, err
 }
 
-// stored returns the record under a key, nil if there is none.
+// stored returns the record under a key, or nil.
 func stored[R structure.Record](s *State, kind structure.Kind, table byte, parts ...[]byte) (r R, err error) {
 	v, ok, err := s.look(table, parts...)
 	if err != nil || !ok {
@@ -93,7 +93,7 @@ func (s *State) Thread(id structure.ThreadID) (*structure.Thread, error) {
 	return stored[*structure.Thread](s, structure.KindThread, keys.TableThread, id[:])
 }
 
-// Context implements judge.View. A context that a commit looks at is likely used again.
+// Context implements judge.View. The context is cached for later commits.
 func (s *State) Context(id structure.ContextID) (*backend.Context, error) {
 	if c, ok := s.Cache.keep(id); ok {
 		return c, nil
@@ -138,8 +138,7 @@ func (s *State) Run(id structure.RunID) (structure.RunInfo, bool, error) {
 	return info, err == nil, err
 }
 
-// End implements judge.View. It is not asked in replay, when the index may have spans that
-// come later.
+// End implements judge.View. It is not called in replay, when the index may have later spans.
 func (s *State) End(id structure.RunID) (end judge.End, there bool, err error) {
 	if end, ok := s.Cache.ends.Get(id); ok {
 		return end, true, nil
@@ -184,7 +183,7 @@ func (s *State) Digest(r structure.SpanRef) (structure.Digest, error) {
 	defer v.Close()
 	d, err := v.ComputeDigest(r)
 	if err == nil {
-		s.Cache.SetDigest(r, d) // where one run starts, others will
+		s.Cache.SetDigest(r, d) // other runs will start here too
 	}
 	return d, err
 }

@@ -11,18 +11,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ErrValue is returned for a value in the index that is not what was put there.
-// Values are checksummed where they are kept, so this is a fault of the program
-// or an index of another version.
+// ErrValue is returned for a malformed value in the index. Values are checksummed, so the
+// cause is a bug or an index of another version.
 var ErrValue = errors.New("index value is malformed")
 
-// Varints reads values that are lists of varints.
+// Varints reads lists of varints.
 type Varints struct {
 	Rest []byte
 	Bad  bool
 }
 
-// Next returns the next number, 0 when there is none.
+// Next returns the next number, or 0 at the end.
 func (v *Varints) Next() uint64 {
 	n, w := binary.Uvarint(v.Rest)
 	if w <= 0 {
@@ -41,15 +40,15 @@ func (v *Varints) Err() error {
 	return nil
 }
 
-// Place is where the record of a block or chunk is: its frame, its offset in the segment, and
-// the size of the body.
+// Place is the place of the record of a block or chunk: its frame, its offset in the segment,
+// and the size of the body.
 type Place struct {
 	Frame  journal.Position
 	Record int64
 	Size   int64
 }
 
-// Append appends the value of a block or chunk.
+// Append appends the index value of a block or chunk.
 func (p Place) Append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(p.Frame.Segment))
 	dst = binary.AppendUvarint(dst, uint64(p.Frame.Offset))
@@ -76,7 +75,7 @@ func ReadPosition(v *Varints) journal.Position {
 	return journal.Position{Segment: uint32(v.Next()), Offset: int64(v.Next())}
 }
 
-// AppendRef appends the reference of a span.
+// AppendRef appends a reference to a span.
 func AppendRef(dst []byte, r structure.SpanRef) []byte {
 	dst = binary.AppendUvarint(dst, r.Seq)
 	if r.Seq != 0 {
@@ -97,7 +96,7 @@ func ReadRef(v *Varints) (r structure.SpanRef) {
 	return r
 }
 
-// AppendTip appends the value of a tip.
+// AppendTip appends the index value of a tip.
 func AppendTip(dst []byte, t judge.Tip) []byte {
 	dst = AppendRef(dst, t.Span)
 	dst = binary.AppendUvarint(dst, t.Commit)
@@ -113,7 +112,7 @@ func ReadTip(b []byte) (t judge.Tip, err error) {
 	return t, v.Err()
 }
 
-// AppendRun appends the value of a run.
+// AppendRun appends the index value of a run.
 func AppendRun(dst []byte, r structure.RunInfo) []byte {
 	dst = AppendRef(dst, r.Parent)
 	dst = binary.AppendUvarint(dst, r.Depth)
@@ -139,16 +138,16 @@ func ReadRun(id structure.RunID, b []byte) (structure.RunInfo, error) {
 	return r, v.Err()
 }
 
-// DigestEvery is how many spans of a run share one stored digest.
+// DigestEvery is the number of spans of a run per stored digest.
 const DigestEvery = 64
 
-// SpanPlace is the position of the frame that has a span.
+// SpanPlace is the position of the frame that contains a span.
 type SpanPlace struct {
 	Frame  journal.Position
-	Digest structure.Digest // zero when not kept
+	Digest structure.Digest // zero if not stored
 }
 
-// ReadSpanPlace reads the value of a span.
+// ReadSpanPlace reads the index value of a span.
 func ReadSpanPlace(b []byte) (p SpanPlace, err error) {
 	v := Varints{Rest: b}
 	p.Frame = ReadPosition(&v)
@@ -158,10 +157,10 @@ func ReadSpanPlace(b []byte) (p SpanPlace, err error) {
 	return p, v.Err()
 }
 
-// CommitEvery is how many commits share one stored position.
+// CommitEvery is the number of commits per stored position.
 const CommitEvery = 256
 
-// Record returns a record that shares no memory with the index.
+// Record decodes a record. It shares no memory with the index.
 func Record[R structure.Record](kind structure.Kind, b []byte, id string) (R, error) {
 	r, err := structure.UnmarshalRecord(kind, bytes.Clone(b))
 	if err != nil {

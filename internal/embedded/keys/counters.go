@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Counters are kept with the state of the index after every commit.
+// Counters are stored with the state of the index after every commit.
 type Counters struct {
 	Threads, Contexts, Branches, Checkpoints uint64
 	Runs, Spans, Usages                      uint64
@@ -21,7 +21,7 @@ func (c *Counters) fields() []*uint64 {
 	}
 }
 
-// Values returns the counters as the index keeps them.
+// Values returns the counters in the order of the index.
 func (c Counters) Values() (values index.Counts) {
 	for i, f := range c.fields() {
 		values[i] = *f
@@ -37,7 +37,7 @@ func CountersOf(values index.Counts) (c Counters) {
 	return c
 }
 
-// Stats returns what the port reports of the counters.
+// Stats returns the statistics of the port.
 func (c Counters) Stats() backend.Stats {
 	return backend.Stats{
 		Threads: c.Threads, Contexts: c.Contexts, Branches: c.Branches, Checkpoints: c.Checkpoints,
@@ -46,7 +46,7 @@ func (c Counters) Stats() backend.Stats {
 	}
 }
 
-// Plus returns what counters become by a commit.
+// Plus returns the counters after a commit.
 func (c Counters) Plus(by *judge.Counts) Counters {
 	return Counters{
 		Threads: c.Threads + uint64(by.Threads), Contexts: c.Contexts + uint64(by.Contexts),
@@ -57,8 +57,8 @@ func (c Counters) Plus(by *judge.Counts) Counters {
 	}
 }
 
-// Since returns what counters become that have gone on from one state when that
-// becomes another.
+// Since adds the difference between two other states, for counters that have
+// changed in parallel.
 func (c Counters) Since(was, is Counters) Counters {
 	to, from, now := c.fields(), was.fields(), is.fields()
 	for i := range to {

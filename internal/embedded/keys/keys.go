@@ -1,7 +1,7 @@
 // Package keys defines the entries that an engine keeps in an ordered map of bytes, for reads and
-// for judging commits: the keys of its tables and the encodings of their values. All of it follows
-// from the commits. An engine that stores the same entries shares how they are written (package
-// entries) and how they are read (package read).
+// for judging commits: the keys of its tables and the encodings of their values. All entries are
+// derived from the commits. Engines that store these entries share the code that writes them
+// (package entries) and reads them (package read).
 package keys
 
 import (
@@ -12,19 +12,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// The tables of the index. A key is the table's letter and then, in order:
+// The tables of the index. A key is the table's letter followed by:
 const (
 	TableLookup      = 'a' // start of the hash of a source id, start of the hash of the home and the source id, number unless it is 1 → span
 	TableBranch      = 'b' // thread, name → branch record
 	TableBranchFrom  = 'B' // start of the hash of a source id, thread → name of the branch
-	TableContext     = 'c' // context → since which commit it stands where its record says, the record
+	TableContext     = 'c' // context → since which commit it has the tip in its record, the record
 	TableChild       = 'd' // parent context, context → nothing
 	TableErased      = 'e' // content id → nothing
 	TableFork        = 'f' // parent run, place, run → nothing
 	TableID          = 'i' // number of a commit → id of the commits from there on
 	TableSpanSet     = 'g' // span set → span set record
 	TableAlternative = 'G' // span set, commit, place in the commit → span
-	TableBlock       = 'h' // start of the content id → where its record is
+	TableBlock       = 'h' // start of the content id → place of its record
 	TableOnce        = 'o' // session → its last requests; nothing → the horizon, see sessions
 	TableCheckpoint  = 'k' // thread, name → checkpoint record
 	TablePointFrom   = 'K' // start of the hash of a source id, thread → name of the checkpoint
@@ -33,14 +33,14 @@ const (
 	TableCommit      = 'n' // number of a commit, for some → position of its frame
 	TableHome        = 'O' // thread, run that belongs to it → nothing
 	TableTip         = 'p' // context that has moved → tip
-	TableCut         = 'q' // run that lost its end → nothing
+	TableCut         = 'q' // run that lost its last spans → nothing
 	TableRun         = 'r' // run → parent, depth, digest
 	TableSpan        = 's' // run, place → position of the frame, sometimes digest
 	TableThread      = 't' // thread → thread record
 	TableThreadEnd   = 'T' // last four bytes of a thread's id, the others → nothing
-	TableUsage       = 'u' // start of the content id, commit, place among its usages → span, place in it
-	TablePacked      = 'P' // nothing → segment up to which packs find what is not here
-	TablePending     = 'z' // nothing → last commit that the pending collection filters, if the index accounts for that
+	TableUsage       = 'u' // start of the content id, commit, number of the usage in the commit → span, place in it
+	TablePacked      = 'P' // nothing → last segment whose packs replace entries
+	TablePending     = 'z' // nothing → last commit that the pending collection filters, if the index accounts for it
 	TableValue       = 'V' // scope, owner, key, NUL, commit (the latest first) → value record; names of owners end with NUL
 	TableMessage     = 'v' // thread, incarnation → time of the last message
 	TableOrder       = 'A' // filter, time of the last update, thread → nothing; derived from the other tables
@@ -48,11 +48,11 @@ const (
 	TableTitle       = 'Y' // start of a title without upper case, thread → nothing
 	TableNamed       = 'w' // thread, context, name → nothing: the branch of that name is the context
 	TableMember      = 'x' // thread, context → nothing
-	TableChunk       = 'y' // start of the chunk key → where its record is
+	TableChunk       = 'y' // start of the chunk key → place of its record
 )
 
-// Early reports whether an entry may be in the index before the index's state accounts for
-// it: replaying it looks at nothing of the same table.
+// Early reports whether an entry may be written before the index's state accounts for it:
+// replaying its commit reads nothing from the same table.
 func Early(key []byte) bool {
 	switch key[0] {
 	case TableLookup, TableHome, TableFork, TableAlternative, TableBlock, TableCommit, TableRun, TableSpan, TableUsage, TableChunk:
@@ -61,12 +61,11 @@ func Early(key []byte) bool {
 	return false
 }
 
-// HashPrefix is how much of a hash keys use. Finding two contents that share so
-// much takes 2^64 attempts, and what is read is checked against the whole.
+// HashPrefix is the number of bytes of a hash in keys. A collision takes 2^64 attempts, and
+// readers compare the whole hash.
 const HashPrefix = 16
 
-// Of returns the key of a table with parts, or the prefix of keys that begin so. It has room for
-// 8 more bytes.
+// Of returns a key, or the prefix of keys with these parts. It has room for 8 more bytes.
 func Of(table byte, parts ...[]byte) []byte {
 	n := 1
 	for _, p := range parts {
@@ -79,7 +78,7 @@ func Of(table byte, parts ...[]byte) []byte {
 	return k
 }
 
-// Branch is the key of a branch, or the prefix of the branches whose names begin so.
+// Branch is the key of a branch, or the prefix of the branches whose names start with name.
 func Branch(thread structure.ThreadID, name string) []byte {
 	return Of(TableBranch, thread[:], []byte(name))
 }
@@ -94,12 +93,12 @@ func Named(thread structure.ThreadID, context structure.ContextID, name string) 
 	return Of(TableNamed, thread[:], context[:], []byte(name))
 }
 
-// ThreadEnd is the key by which a thread is found by the end of its id.
+// ThreadEnd is the key that finds a thread by the end of its id.
 func ThreadEnd(id structure.ThreadID) []byte {
 	return Of(TableThreadEnd, id[len(id)-backend.IDEnd:], id[:len(id)-backend.IDEnd])
 }
 
-// Uint64 returns a number so that numbers sort as keys.
+// Uint64 encodes a number so that keys sort numerically.
 func Uint64(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
 
 // Block is the key of a block.
@@ -124,7 +123,7 @@ func PrefixEnd(prefix []byte) []byte {
 	return nil
 }
 
-// Present is the value of keys that only have to be there.
+// Present is the value of keys without a value.
 var Present = []byte{}
 
 // ReadUint64 is the inverse of Uint64.

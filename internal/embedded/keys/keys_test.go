@@ -28,7 +28,7 @@ func ref(t *rapid.T) structure.SpanRef {
 	return r
 }
 
-// Values are read as they were written, and what is cut short is refused.
+// Values are decoded as they were encoded, and truncated ones are refused.
 func TestValuesAreReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := journal.Position{Segment: rapid.Uint32().Draw(t, "segment"), Offset: rapid.Int64Range(0, 1<<50).Draw(t, "offset")}
@@ -64,7 +64,7 @@ func TestValuesAreReadAsWritten(t *testing.T) {
 	})
 }
 
-// Numbers of lookups sort the greatest first and can be read again.
+// Numbers of lookups sort in descending order and can be decoded.
 func TestNumbersSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Uint64Range(1, 300), rapid.Uint64Range(1, 1<<64-1))
@@ -77,7 +77,7 @@ func TestNumbersSort(t *testing.T) {
 	})
 }
 
-// The keys of a listing sort by time and thread, and say both.
+// The keys of a listing sort by time and thread, and both can be decoded.
 func TestOrderSorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		place := func(label string) backend.PageToken {
@@ -91,7 +91,7 @@ func TestOrderSorts(t *testing.T) {
 	})
 }
 
-// The end of a prefix is behind all keys that begin so, and behind no other that is greater.
+// The end of a prefix sorts directly after all keys with the prefix.
 func TestPrefixEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0xfe, 0xff}), 0, 4)

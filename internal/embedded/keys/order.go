@@ -8,36 +8,35 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Threads are listed by a table that has each thread once for all threads, once for its user
-// and once for each of the first values of its metadata: by the filter, and then by the time of
-// the last update. These entries change with every message, so commits do not write them (see
-// read.Derive). A key is the table, the filter, the time and the thread. An entry whose thread
-// has another time now means nothing.
+// The table of listings has an entry for each thread under the filter of all threads, of its
+// user, and of each of its first metadata values. A key is the table, the filter, the time of
+// the last update and the thread. These entries change with every message, so folds write them
+// and commits do not (see read.Derive). An entry is stale if the thread has another time by now.
 
 const (
 	filterSize = 6
 	timeSize   = 6
 	// OrderKeySize is the size of the keys of TableOrder.
 	OrderKeySize = 1 + filterSize + timeSize + 16
-	// indexedScalars is how many values of metadata have entries. A thread with more is in
-	// the list of FilterMore, too.
+	// indexedScalars limits the metadata values with entries. A thread with more values also has
+	// an entry under FilterMore.
 	indexedScalars = 16
-	// textSize is how many bytes of a source id or title are in a key.
+	// textSize is the number of bytes of a source id or title in a key.
 	textSize = 24
 )
 
-// OrderFilter is what threads are listed by.
+// OrderFilter is a filter of a listing.
 type OrderFilter [filterSize]byte
 
 var (
-	// FilterAll is the filter of all threads, and FilterMore that of threads with more values of
-	// metadata than are listed.
+	// FilterAll is the filter of all threads, and FilterMore that of threads with more metadata
+	// values than entries.
 	FilterAll  = OrderFilter{}
 	FilterMore = OrderFilter{1}
 )
 
-// filterOf returns the filter of a user or a value of metadata. Two may have the same, so
-// the thread is asked.
+// filterOf returns the filter of a user or a metadata value. Filters may collide, so readers
+// check the thread.
 func filterOf(kind byte, key, value string) (f OrderFilter) {
 	b := binary.BigEndian.AppendUint64([]byte{kind}, uint64(len(key)))
 	sum := sha256.Sum256(append(append(b, key...), value...))
@@ -49,7 +48,7 @@ func filterOf(kind byte, key, value string) (f OrderFilter) {
 // UserFilter is the filter of the threads of a user.
 func UserFilter(user string) OrderFilter { return filterOf('u', "", user) }
 
-// ScalarFilter is the filter of the threads that have a value in their metadata.
+// ScalarFilter is the filter of the threads with a metadata value.
 func ScalarFilter(s backend.Scalar) OrderFilter { return filterOf('m', s.Key, s.Form) }
 
 func appendOrderTime(k []byte, at int64) []byte {
@@ -58,13 +57,13 @@ func appendOrderTime(k []byte, at int64) []byte {
 	return append(k, binary.BigEndian.AppendUint64(nil, uint64(at))[8-timeSize:]...)
 }
 
-// Order returns the key of a place in the order of a filter.
+// Order returns the key of a position in the order of a filter.
 func Order(f OrderFilter, at backend.PageToken) []byte {
 	k := append(append(make([]byte, 0, OrderKeySize+1), TableOrder), f[:]...)
 	return append(appendOrderTime(k, at.Updated), at.Thread[:]...)
 }
 
-// filtersOf returns the filters by which a thread is listed.
+// filtersOf returns the filters of a thread's entries.
 func filtersOf(t *structure.Thread) []OrderFilter {
 	all := []OrderFilter{FilterAll}
 	if t.UserID != "" {
@@ -80,7 +79,7 @@ func filtersOf(t *structure.Thread) []OrderFilter {
 	return all
 }
 
-// Orders returns the entries of a thread.
+// Orders returns the keys of a thread's entries.
 func Orders(l backend.ThreadListing) (keys [][]byte) {
 	for _, f := range filtersOf(l.Thread) {
 		keys = append(keys, Order(f, l.Token()))
@@ -94,13 +93,13 @@ func AppendMessage(k []byte, home structure.Home) []byte {
 	return binary.BigEndian.AppendUint64(k, home.Incarnation)
 }
 
-// HomeOfMessage returns the home that the key of a last message is about.
+// HomeOfMessage returns the home in the key of a last message.
 func HomeOfMessage(k []byte) (home structure.Home) {
 	home.Incarnation = ReadUint64(k[1+copy(home.Thread[:], k[1:]):])
 	return home
 }
 
-// SourceText is where a thread is found by how its source id begins.
+// SourceText is the key that finds a thread by a prefix of its source id.
 func SourceText(t *structure.Thread) []byte {
 	if t == nil {
 		return nil
@@ -108,7 +107,7 @@ func SourceText(t *structure.Thread) []byte {
 	return textKey(TableFrom, t.SourceID, t.ID)
 }
 
-// TitleText is where a thread is found by how its title begins.
+// TitleText is the key that finds a thread by a prefix of its title.
 func TitleText(t *structure.Thread) []byte {
 	if t == nil {
 		return nil
@@ -123,12 +122,12 @@ func textKey(table byte, text string, id structure.ThreadID) []byte {
 	return append(TextPrefix(table, text), id[:]...)
 }
 
-// TextPrefix begins the keys of the threads whose text begins with some other.
+// TextPrefix is the prefix of the keys of threads whose text starts with text.
 func TextPrefix(table byte, text string) []byte {
 	return append(append(make([]byte, 0, 1+textSize+16), table), text[:min(len(text), textSize)]...)
 }
 
-// OrderPlace returns the place of a key.
+// OrderPlace returns the position in a key.
 func OrderPlace(k []byte) (at backend.PageToken) {
 	k = k[1+filterSize:]
 	var millis [8]byte

@@ -8,30 +8,30 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Source is the key under which the name of a branch or checkpoint is found by its source
-// id and thread. Without a thread it is the prefix of the keys for all threads.
+// Source is the key that finds the name of a branch or checkpoint by source id and thread.
+// Without a thread it is the prefix for all threads.
 func Source(table byte, sourceID string, thread ...byte) []byte {
 	sum := sha256.Sum256([]byte(sourceID))
 	return Of(table, sum[:HashPrefix], thread)
 }
 
 const (
-	// sourcePrefix is the number of bytes of the hash of a source id that begin a lookup key.
-	// The rest of the key tells source ids apart that share them.
+	// sourcePrefix is the number of bytes of a source id's hash at the start of a lookup key.
+	// The rest of the key distinguishes source ids that share them.
 	sourcePrefix = 8
-	// LookupsInSize is the size of what LookupsIn returns.
+	// LookupsInSize is the size of the result of LookupsIn.
 	LookupsInSize = 1 + sourcePrefix + HashPrefix
 )
 
-// Lookups is the prefix of the keys of the usages that have a source id, in all homes.
+// Lookups is the key prefix of the usages with a source id in all homes.
 func Lookups(sourceID string) []byte {
 	sum := sha256.Sum256([]byte(sourceID))
 	k := make([]byte, 0, LookupsInSize+9)
 	return append(append(k, TableLookup), sum[:sourcePrefix]...)
 }
 
-// LookupsIn is the prefix of the keys of the usages that have a source id in a home. It is the
-// key of lookup 1. Greater lookups follow, the greatest first.
+// LookupsIn is the key prefix of the usages with a source id in a home, and the key of lookup
+// 1. Greater lookups follow in descending order.
 func LookupsIn(home structure.Home, sourceID string) []byte {
 	k := Lookups(sourceID)
 	of := make([]byte, 0, 128)
@@ -45,10 +45,11 @@ func LookupsIn(home structure.Home, sourceID string) []byte {
 // Lookup is the key of a lookup.
 func Lookup(l judge.Lookup) []byte { return AppendNumber(LookupsIn(l.Home, l.SourceID), l.Number) }
 
-// smallNumber is the greatest number that takes one byte in a key.
+// smallNumber is the greatest number that is encoded in one byte.
 const smallNumber = 240
 
-// AppendNumber appends a number so that greater numbers sort first. 1 takes no bytes.
+// AppendNumber appends a number so that keys sort in descending order. 1 is encoded in no
+// bytes.
 func AppendNumber(k []byte, number uint64) []byte {
 	switch {
 	case number <= 1:
@@ -59,8 +60,7 @@ func AppendNumber(k []byte, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(k, 0), ^number)
 }
 
-// NumberOf is the inverse of AppendNumber. It returns 0 for bytes that AppendNumber does
-// not write.
+// NumberOf is the inverse of AppendNumber. It returns 0 for other bytes.
 func NumberOf(b []byte) uint64 {
 	switch len(b) {
 	case 0:

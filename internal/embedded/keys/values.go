@@ -6,10 +6,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Keys of named values end with the commit, the latest first. Names and keys of values
-// have no NUL, so one ends them and they sort as they should.
+// Keys of named values end with the inverted commit, so that the latest sorts first.
+// Names and value keys contain no NUL, so a NUL terminates them without changing their
+// order.
 
-// Owner begins the keys of the values of an owner.
+// Owner is the key prefix of the values of an owner.
 func Owner(o structure.Owner) []byte {
 	k := make([]byte, 0, 64)
 	k = append(k, TableValue, byte(o.Scope))
@@ -24,15 +25,15 @@ func Owner(o structure.Owner) []byte {
 	return k
 }
 
-// History begins the keys of what was said of a value.
+// History is the key prefix of all records of a value.
 func History(key structure.ValueKey) []byte {
 	return append(append(Owner(key.Owner), key.Key...), 0)
 }
 
-// Value is the key of what a commit said of a value.
+// Value is the key of a value record in a commit.
 func Value(key structure.ValueKey, commit uint64) []byte {
 	return binary.BigEndian.AppendUint64(History(key), ^commit)
 }
 
-// ValueCommit returns the commit of a key of the table.
+// ValueCommit returns the commit in a key.
 func ValueCommit(k []byte) uint64 { return ^ReadUint64(k[len(k)-8:]) }

@@ -9,10 +9,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// spansAhead is how many spans of a path are prefetched together.
+// spansAhead is the number of spans of a path that are prefetched together.
 const spansAhead = 256
 
-// prefetchBlocks prefetches the entries of blocks, and the commits that have them if bodies is set.
+// prefetchBlocks prefetches the entries of blocks, and with bodies also the commits that contain
+// them.
 func (v *View) prefetchBlocks(ctx context.Context, ids []content.ID, bodies bool) error {
 	if v.Ahead == nil || len(ids) == 0 {
 		return nil
@@ -48,7 +49,7 @@ func (v *View) prefetchChunks(ctx context.Context, all []content.Key) error {
 	return v.prefetchPlaces(ctx, ks)
 }
 
-// prefetchPlaces prefetches the commits that have blocks and chunks.
+// prefetchPlaces prefetches the commits that contain blocks and chunks.
 func (v *View) prefetchPlaces(ctx context.Context, ks [][]byte) error {
 	var need Need
 	for _, k := range ks {
@@ -84,7 +85,7 @@ func (v *View) PrefetchSpans(ctx context.Context, run structure.RunID, first, la
 	return v.Ahead.Prefetch(ctx, need)
 }
 
-// commit adds a commit, unless it was the one before.
+// commit adds a commit, unless it equals the last one.
 func (n *Need) commit(p journal.Position) {
 	if len(n.Commits) == 0 || n.Commits[len(n.Commits)-1] != p {
 		n.Commits = append(n.Commits, p)

@@ -13,7 +13,7 @@ import (
 // CursorOf returns the cursor of a state.
 func CursorOf(s index.State) backend.Cursor { return backend.Cursor{Number: s.Number, ID: s.ID} }
 
-// IDOf returns the id of a commit that is there.
+// IDOf returns the id of an existing commit.
 func (v *View) IDOf(number uint64) (uint64, error) {
 	if s := v.Index.State(); number >= s.Since {
 		return s.ID, nil
@@ -28,7 +28,7 @@ func (v *View) IDOf(number uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(entry.Value), nil
 }
 
-// At returns the cursor of a commit that is there.
+// At returns the cursor of an existing commit.
 func (v *View) At(number uint64) (backend.Cursor, error) {
 	if number == 0 {
 		return backend.Cursor{}, nil
@@ -37,7 +37,7 @@ func (v *View) At(number uint64) (backend.Cursor, error) {
 	return backend.Cursor{Number: number, ID: id}, err
 }
 
-// RequireAt returns an error if a cursor is not of this history.
+// RequireAt returns an error if a cursor does not belong to this history.
 func (v *View) RequireAt(c backend.Cursor) error {
 	head := v.Index.State()
 	if c.Number == 0 || c.ID == 0 {
@@ -54,8 +54,8 @@ func (v *View) RequireAt(c backend.Cursor) error {
 	return errors.Join(err, &backend.DivergedError{After: c, Common: common})
 }
 
-// common returns the last commit that a history has in common with the one of a cursor, as far
-// as its id tells.
+// common returns the last commit that is known to be common with the history of a cursor,
+// judging by its id.
 func (v *View) common(c backend.Cursor) (backend.Cursor, error) {
 	if head := v.Index.State(); c.ID == head.ID {
 		return CursorOf(head), nil

@@ -22,7 +22,7 @@ func (v *View) CheckpointsBySource(ctx context.Context, sourceID string, thread 
 	return bySource(ctx, v, keys.TablePointFrom, sourceID, thread, v.Checkpoint)
 }
 
-// bySource yields the branches or checkpoints that have a source id in a thread, or in all
+// bySource yields the branches or checkpoints with a source id in a thread, or in all
 // threads.
 func bySource[R any](ctx context.Context, v *View, table byte, sourceID string, thread structure.ThreadID, named func(context.Context, structure.ThreadID, string) (R, error)) iter.Seq2[R, error] {
 	all := keys.Source(table, sourceID)
@@ -35,7 +35,7 @@ func bySource[R any](ctx context.Context, v *View, table byte, sourceID string, 
 	})
 }
 
-// homeOf returns the current home of a thread, if there is such a thread.
+// homeOf returns the current home of a thread, if the thread exists.
 func homeOf(state Getter, id structure.ThreadID) (structure.Home, bool, error) {
 	v, ok, err := state.Get(keys.Of(keys.TableThread, id[:]))
 	if err != nil || !ok {
@@ -67,7 +67,7 @@ func (v *View) Find(ctx context.Context, sourceID string, thread structure.Threa
 	}
 }
 
-// finder looks for the usages that have a source id.
+// finder finds the usages with a source id.
 type finder struct {
 	ctx      context.Context
 	view     *View
@@ -76,7 +76,7 @@ type finder struct {
 	done     bool
 }
 
-// in finds those of a thread.
+// in finds the usages in a thread.
 func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
 	is, ok, err := homeOf(f.view.Index, thread)
 	if err != nil || !ok {
@@ -85,7 +85,7 @@ func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
 	return f.home(is, after)
 }
 
-// everywhere finds those of all threads, one home after another.
+// everywhere finds the usages in all threads, home by home.
 func (f *finder) everywhere(after backend.Found) error {
 	prefix := keys.Lookups(f.sourceID)
 	from := prefix
@@ -106,7 +106,7 @@ func (f *finder) everywhere(after backend.Found) error {
 	return nil
 }
 
-// first returns the first entry between two keys, if there is one.
+// first returns the first entry between two keys, if any.
 func (f *finder) first(from, to []byte) (index.Entry, bool, error) {
 	if f.ctx.Err() != nil {
 		return index.Entry{}, false, context.Cause(f.ctx)
@@ -117,8 +117,8 @@ func (f *finder) first(from, to []byte) (index.Entry, bool, error) {
 	return index.Entry{}, false, nil
 }
 
-// entry finds those of a home, given the prefix of its keys and the value of one of them.
-// Another source id can share the prefix.
+// entry finds the usages of a home, given the prefix of its keys and the value of one of
+// them. Another source id may share the prefix.
 func (f *finder) entry(at, value []byte, after backend.Found) error {
 	values := keys.Varints{Rest: value}
 	ref := keys.ReadRef(&values)
@@ -136,7 +136,7 @@ func (f *finder) entry(at, value []byte, after backend.Found) error {
 	return f.home(is, after)
 }
 
-// home finds those of a home that exists.
+// home finds the usages in an existing home.
 func (f *finder) home(is structure.Home, after backend.Found) error {
 	if after.Home != is {
 		after = backend.Found{}
@@ -187,7 +187,7 @@ func (v *View) RunsOf(ctx context.Context, thread structure.ThreadID, after stru
 		prefix := keys.Of(keys.TableHome, thread[:])
 		for r, err := range v.runsUnder(ctx, prefix, slices.Concat(prefix, after[:])) {
 			if err == nil && r.Home != is {
-				continue // of an earlier thread of the same id
+				continue // of an earlier thread with the same id
 			}
 			if !yield(r, err) {
 				return

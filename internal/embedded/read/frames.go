@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// leastCached is how large a payload is that is worth keeping: a smaller one is
-	// read again in little time.
-	leastCached = 8 << 10
-	// MostCached is how many bytes of frames are kept, layouts included. A larger
-	// frame is kept alone.
-	MostCached = 8 << 20
+	// minCached is the smallest payload that is cached: a smaller one is quickly
+	// read again.
+	minCached = 8 << 10
+	// MaxCached limits the bytes of cached frames, including layouts. A larger
+	// frame is cached alone.
+	MaxCached = 8 << 20
 )
 
-// FrameCache keeps large frames that little was read of: whoever reads the end of
-// a history wants it again, and checking and laying out all of a frame for a few
-// messages costs more than they do. What is in it was checked, does not change, and
-// is never handed out: readers copy what they take. It is safe for concurrent use.
+// FrameCache caches large frames of which only a small part was read: the end of a
+// history is often read again, and checking and decoding a whole frame costs more
+// than reading a few messages. Cached frames are checked and immutable; readers
+// copy what they return. It is safe for concurrent use.
 type FrameCache struct {
 	mu     sync.Mutex
 	items  map[frameKey]*list.Element
@@ -28,8 +28,8 @@ type FrameCache struct {
 	bytes  int
 }
 
-// frameKey names a frame by its file too: a position stays when a segment is packed
-// or swept, and what is there does not.
+// frameKey includes the file: after a segment is packed or swept, the same position
+// has other bytes.
 type frameKey struct {
 	file journal.File
 	at   journal.Position
@@ -68,7 +68,7 @@ func (c *FrameCache) put(k frameKey, f *cachedFrame) {
 	}
 	c.items[k] = c.recent.PushFront(f)
 	c.bytes += f.layout.Size()
-	for c.bytes > MostCached && c.recent.Len() > 1 {
+	for c.bytes > MaxCached && c.recent.Len() > 1 {
 		c.drop(c.recent.Back())
 	}
 }
@@ -80,8 +80,8 @@ func (c *FrameCache) drop(e *list.Element) {
 	c.bytes -= f.layout.Size()
 }
 
-// Clear lets go of everything, as when files were replaced: nobody reads what was
-// in them much longer, and what was erased is not to stay.
+// Clear empties the cache. It is called when files are replaced, because erased
+// content must not stay in memory.
 func (c *FrameCache) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *FrameCache) Len() int {
 	return c.recent.Len()
 }
 
-// Size returns how many bytes the frames take.
+// Size returns the size of the frames in bytes.
 func (c *FrameCache) Size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,7 +30,7 @@ func (v *View) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block
 	return out, nil
 }
 
-// block reads a block where its record stands and checks it against its id.
+// block reads a block and checks its id.
 func (v *View) block(r Reader, id content.ID) (*structure.Block, error) {
 	object, p, ok, err := v.object(r, keys.Block(id))
 	if err == nil && !ok {
@@ -46,12 +46,12 @@ func (v *View) block(r Reader, id content.ID) (*structure.Block, error) {
 	}
 	b, ok := object.(*structure.Block)
 	if !ok || b.ID != id {
-		return nil, fmt.Errorf("block %v: %w", id, v.corrupt(p, "another block stands there"))
+		return nil, fmt.Errorf("block %v: %w", id, v.corrupt(p, "another block is stored there"))
 	}
 	return b, nil
 }
 
-// description returns what is left of a block that was erased.
+// description returns the description of an erased block.
 func (v *View) description(id content.ID) (*structure.Block, error) {
 	object, p, ok, err := v.object(v.Commits.NewReader(), keys.Block(id))
 	if err != nil {
@@ -62,7 +62,7 @@ func (v *View) description(id content.ID) (*structure.Block, error) {
 	}
 	b, ok := object.(*structure.Block)
 	if !ok || b.ID != id {
-		return nil, fmt.Errorf("block %v: %w", id, v.corrupt(p, "another block stands there"))
+		return nil, fmt.Errorf("block %v: %w", id, v.corrupt(p, "another block is stored there"))
 	}
 	return structure.Described(b.Block), nil
 }
@@ -96,13 +96,13 @@ func (v *View) chunk(r Reader, k content.Key) ([]byte, error) {
 	}
 	c, ok := object.(*structure.Chunk)
 	if !ok || c.Key != k {
-		return nil, fmt.Errorf("chunk %v: %w", k, v.corrupt(p, "another chunk stands there"))
+		return nil, fmt.Errorf("chunk %v: %w", k, v.corrupt(p, "another chunk is stored there"))
 	}
 	return c.Bytes, nil
 }
 
-// ReadObject reads the record that an index value points at. The caller compares
-// what it finds with what it wanted.
+// ReadObject reads the record at the place in an index value. The caller must compare its
+// id.
 func ReadObject(r Reader, value []byte) (structure.Record, keys.Place, error) {
 	p, err := keys.ReadPlace(value)
 	if err != nil {
@@ -112,8 +112,7 @@ func ReadObject(r Reader, value []byte) (structure.Record, keys.Place, error) {
 	return object, p, err
 }
 
-// object reads the block or chunk under a key. The caller compares what it gets with what it
-// wanted.
+// object reads the block or chunk under a key. The caller must compare its id.
 func (v *View) object(r Reader, key []byte) (structure.Record, keys.Place, bool, error) {
 	if v.Packs != nil {
 		return v.Packs.Object(r, key)

@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Derive derives the entries of the threads that a fold brings.
+// Derive updates the derived entries of threads that change in a fold.
 func Derive(f *index.Folding) error {
 	last := structure.ThreadID{}
 	for _, id := range ChangedThreads(f.Changed) {
@@ -42,13 +42,13 @@ func Derive(f *index.Folding) error {
 	return nil
 }
 
-// GetterFunc is a Getter that is a function.
+// GetterFunc is a function that implements Getter.
 type GetterFunc func(key []byte) ([]byte, bool, error)
 
 // Get implements Getter.
 func (g GetterFunc) Get(key []byte) ([]byte, bool, error) { return g(key) }
 
-// Listing returns a thread with the time of its last message, if it is there.
+// Listing returns a thread with the time of its last message, if the thread exists.
 func Listing(state Getter, id structure.ThreadID) (l backend.ThreadListing, ok bool, err error) {
 	v, ok, err := state.Get(keys.Of(keys.TableThread, id[:]))
 	if err != nil || !ok {
@@ -64,7 +64,7 @@ func Listing(state Getter, id structure.ThreadID) (l backend.ThreadListing, ok b
 	return l, err == nil, err
 }
 
-// LastMessage returns the time of the last message of a home, if it has one.
+// LastMessage returns the time of the last message of a home, if any.
 func LastMessage(state Getter, home structure.Home) (at int64, ok bool, err error) {
 	v, ok, err := state.Get(keys.AppendMessage(nil, home))
 	if err != nil || !ok {
@@ -77,8 +77,8 @@ func LastMessage(state Getter, home structure.Home) (at int64, ok bool, err erro
 	return at, true, nil
 }
 
-// ChangedThreads returns the threads whose entries may have changed, given what does, in
-// order and some of them twice.
+// ChangedThreads returns the threads whose derived entries may have changed, given the
+// changed entries. They are sorted and may repeat.
 func ChangedThreads(changed func(prefix []byte) iter.Seq[index.Entry]) (ids []structure.ThreadID) {
 	for _, table := range []byte{keys.TableThread, keys.TableMessage} {
 		for e := range changed([]byte{table}) {

@@ -55,7 +55,7 @@ type pathReader struct {
 	memory   *stepMemory
 }
 
-// stepMemory is what most steps need, in one piece.
+// stepMemory is the memory of a typical step in one allocation.
 type stepMemory struct {
 	step    backend.Step
 	reading structure.Reading
@@ -68,7 +68,7 @@ func (v *View) newPathReader(o backend.PathOptions) *pathReader {
 	}
 }
 
-// step returns the step at a place of a stretch of a run.
+// step returns the step at a place in a segment of a path.
 func (r *pathReader) step(s structure.Segment, seq uint64) (*backend.Step, error) {
 	if !r.passing {
 		r.memory = &stepMemory{}
@@ -94,8 +94,8 @@ func (r *pathReader) step(s structure.Segment, seq uint64) (*backend.Step, error
 	return &m.step, nil
 }
 
-// body returns the block of a usage: the one that stands in the commit, or what is
-// stored elsewhere. Of an erased block nothing but its description is left.
+// body returns the block of a usage: the given one from the same commit, or the
+// stored one. Of an erased block only the description is returned.
 func (v *View) body(id content.ID, found *structure.Block, erasures bool) (*structure.Block, error) {
 	if erasures {
 		if ok, err := v.NotErased(id); err != nil {
@@ -114,8 +114,8 @@ func (v *View) body(id content.ID, found *structure.Block, erasures bool) (*stru
 	if err != nil || found == nil {
 		return b, err
 	}
-	// The bytes were erased, collected, and stored again by somebody else: whoever
-	// brought them first is not spoken for by that.
+	// The block was erased, collected, and stored again by another user: the first
+	// description stays valid for this usage.
 	own := *b
 	own.Block = found.Block
 	return &own, nil
@@ -160,8 +160,8 @@ func (v *View) Digest(_ context.Context, r structure.SpanRef) (structure.Digest,
 	return d, err
 }
 
-// ComputeDigest computes the digest of a span that the journal holds from the
-// last one kept before it.
+// ComputeDigest computes the digest of a span from the last stored digest before
+// it.
 func (v *View) ComputeDigest(r structure.SpanRef) (structure.Digest, error) {
 	if r.IsZero() {
 		return structure.Digest{}, nil

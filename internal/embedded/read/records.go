@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Context returns a context with its tip as the state has it.
+// Context returns a context with its current tip.
 func Context(state Getter, id structure.ContextID) (backend.Context, error) {
 	v, ok, err := state.Get(keys.Of(keys.TableContext, id[:]))
 	if err != nil {
@@ -18,8 +18,7 @@ func Context(state Getter, id structure.ContextID) (backend.Context, error) {
 	return ContextOf(state, id, v)
 }
 
-// ContextOf returns a context, given its value: as it was stated, and where it
-// stands since.
+// ContextOf returns a context, given its index value, with its current tip.
 func ContextOf(state Getter, id structure.ContextID, value []byte) (c backend.Context, err error) {
 	v := keys.Varints{Rest: value}
 	c.Moved, c.MovedAt = v.Next(), int64(v.Next())

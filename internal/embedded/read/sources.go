@@ -10,9 +10,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Getter finds entries by their keys.
+// Getter looks up entries by key.
 type Getter interface {
-	// Get returns the value of a key, which must not be changed.
+	// Get returns the value of a key. The caller must not change it.
 	Get(key []byte) (value []byte, ok bool, err error)
 }
 
@@ -21,32 +21,31 @@ type Scanner interface {
 	Scan(from, to []byte) iter.Seq2[index.Entry, error]
 }
 
-// Index is an ordered map of the entries that package keys defines, as of one commit.
+// Index is an ordered map of the entries of package keys, as of one commit.
 type Index interface {
 	Getter
 	Scanner
 	Derived
-	// State returns the commit, its id since when, and the counters.
+	// State returns the last commit, its id, the first commit with that id, and the counters.
 	State() index.State
 	// Last returns the entry with the greatest key in from <= key < to; a nil to has no end.
 	Last(from, to []byte) (index.Entry, bool, error)
 	// Cursor returns a cursor over the entries with from <= key < to.
 	Cursor(from, to []byte) Cursor
-	// Name says in errors where the index is.
+	// Name names the index in errors.
 	Name() string
 	Close()
 }
 
 // Cursor reads entries in order.
 type Cursor interface {
-	// Next returns the next entry; ok is false when there is none.
+	// Next returns the next entry; ok is false at the end.
 	Next() (e index.Entry, ok bool, err error)
-	// Skip passes over the entries before a key.
+	// Skip skips the entries before a key.
 	Skip(key []byte)
 }
 
-// Derived are the entries that Derive makes whenever changes are folded. They are as of the last
-// fold.
+// Derived are the entries that Derive updates in each fold. They are as of the last fold.
 type Derived interface {
 	// FirstDerived and LastDerived return the derived entry with the least and the greatest key
 	// in from <= key < to.
@@ -54,55 +53,55 @@ type Derived interface {
 	LastDerived(from, to []byte) (index.Entry, bool, error)
 	// Changed yields the entries with a prefix that changed since the last fold.
 	Changed(prefix []byte) iter.Seq[index.Entry]
-	// ManyChanged is called by a listing that would be cheaper after a fold.
+	// ManyChanged is called by a listing that a fold would make cheaper.
 	ManyChanged()
 }
 
-// Commits are the commits that the entries of an index refer to.
+// Commits are the commits that the index refers to.
 type Commits interface {
 	NewReader() Reader
-	// FileOf says in errors where a position is.
+	// FileOf names the file of a position in errors.
 	FileOf(journal.Position) string
-	// Damage is why commits cannot be read to their end, nil if they can.
+	// Damage returns why commits cannot be read to their end, or nil.
 	Damage() error
-	// Collecting reports whether commits may hold spans that the index has no longer.
+	// Collecting reports whether commits may contain spans that the index no longer has.
 	Collecting() bool
 }
 
 // Reader reads commits. It is not safe for concurrent use.
 type Reader interface {
-	// Frame returns the commit at a position.
+	// Frame returns the frame at a position.
 	Frame(journal.Position) (journal.Frame, error)
-	// Object returns the block or chunk of about so many bytes whose record is at an offset of
-	// the commit at a position. The caller compares what it gets with what it wanted.
+	// Object returns the block or chunk at an offset in the commit at a position. size is its
+	// approximate size. The caller must compare its id.
 	Object(frame journal.Position, record, size int64) (structure.Record, error)
-	// Place returns what tells apart different files that have had this position, and, where it
-	// can read spans of the commit without all of it, these, with the given one among them.
+	// Place identifies the file at a position, which changes when the segment is rewritten. If
+	// spans can be read without the whole commit, it also returns those of the commit,
+	// including with.
 	Place(p journal.Position, with structure.SpanRef) (journal.File, *journal.PackedSpans, error)
-	// Name says in errors what was read last.
+	// Name names the file that was read last, in errors.
 	Name() string
 }
 
-// Packs finds what an index leaves to packs below it.
+// Packs looks up entries that the index leaves to packs below it.
 type Packs interface {
-	// Own is Index.Get for entries that the index itself has.
+	// Own is Index.Get without packs.
 	Own(key []byte) (value []byte, ok bool, err error)
 	// Object reads the block or chunk under a key.
 	Object(r Reader, key []byte) (structure.Record, keys.Place, bool, error)
-	// SpansAt returns the spans of a run that a pack has together with one of them; none where
-	// no pack has it. They may be kept for as long as the view if keep is set.
+	// SpansAt returns the spans of a run that a pack stores together with the given one, or none
+	// if no pack has it. If keep is set, they may be used as long as the view.
 	SpansAt(structure.SpanRef) (found journal.Spans, keep bool, err error)
 	// LastSpan returns the last span of a run, or the zero ref if there is none.
 	LastSpan(structure.RunID) (structure.SpanRef, error)
 }
 
-// Prefetcher reads at once what is going to be asked for. What it is not told of is read when it
-// is asked for.
+// Prefetcher reads several things at once. Everything else is read on demand.
 type Prefetcher interface {
 	Prefetch(context.Context, Need) error
 }
 
-// Need is what is going to be asked for.
+// Need is what will be read.
 type Need struct {
 	Keys    [][]byte // for Index.Get
 	Ranges  []Range  // for Index.Get, Scan and Cursor
@@ -116,7 +115,7 @@ type Range struct{ From, To []byte }
 // Under is the range of a prefix.
 func Under(prefix []byte) Range { return Range{prefix, keys.PrefixEnd(prefix)} }
 
-// Digests remembers digests of histories.
+// Digests caches digests of histories.
 type Digests interface {
 	Digest(structure.SpanRef) (structure.Digest, bool)
 	SetDigest(structure.SpanRef, structure.Digest)

@@ -10,33 +10,33 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// spansOfCommit are the spans of a commit, to be read one by one.
+// spansOfCommit gives access to the spans of a commit.
 type spansOfCommit interface {
 	Len() int
 	Ref(i int) structure.SpanRef
-	// Find returns which of them has a place, or -1.
+	// Find returns the index of a span, or -1.
 	Find(structure.SpanRef) int
-	// Read reads one, into memory that it shares with nothing if own is set.
+	// Read reads a span. With own set, its memory is not shared.
 	Read(i int, own bool, into *structure.Reading) error
 }
 
-// SpanReader reads spans where they stand in the journal. Read in order, spans that
-// follow each other in a commit, and commits that follow each other in the journal,
-// need no lookup in the index.
+// SpanReader reads spans from the journal. When spans are read in order,
+// consecutive spans of a commit, and consecutive commits of the journal, need no
+// index lookup.
 type SpanReader struct {
 	view   *View
 	reader Reader
 	places spanPlaces
 
-	// The commit at hand:
+	// The current commit:
 	at     journal.Position
 	number uint64
-	end    int64         // where the frame starts that the next span is likely in
+	end    int64         // start of the next frame, where the next span is likely to be
 	spans  spansOfCommit // nil before the first
-	next   int           // the span after the one that was read last
-	shared bool          // the commit is in the cache, or going there
+	next   int           // index of the span after the last one read
+	shared bool          // the commit is in the frame cache, or about to be
 
-	layout structure.Layout // of a commit that is not
+	layout structure.Layout // of a commit that is not cached
 	small  bool             // the commit is too small for the cache
 	guess  guess
 }
@@ -46,7 +46,7 @@ func (v *View) NewSpanReader() *SpanReader {
 	return &SpanReader{view: v, reader: v.Commits.NewReader(), places: spanPlaces{view: v}}
 }
 
-// Read reads a span, after which others of its run up to last are likely wanted.
+// Read reads a span. Later spans of its run up to last are likely to be read next.
 func (r *SpanReader) Read(ref structure.SpanRef, last uint64, into *structure.Reading) error {
 	if r.spans == nil || r.next >= r.spans.Len() || r.spans.Ref(r.next) != ref {
 		if err := r.find(ref, last); err != nil {
@@ -60,8 +60,8 @@ func (r *SpanReader) Read(ref structure.SpanRef, last uint64, into *structure.Re
 	return nil
 }
 
-// find goes to a span: to the commit behind the one at hand if it is likely there,
-// or to where the index says.
+// find moves to a span: to the next commit if the span is likely to be there,
+// otherwise to the place in the index.
 func (r *SpanReader) find(ref structure.SpanRef, last uint64) error {
 	behind := journal.Position{Segment: r.at.Segment, Offset: r.end}
 	guessed := r.spans != nil && r.view.Ahead == nil && r.guess.worth()
@@ -82,7 +82,7 @@ func (r *SpanReader) find(ref structure.SpanRef, last uint64) error {
 	if r.spans != nil && r.at == p {
 		r.next = r.spans.Find(ref)
 	}
-	if r.spans == nil || r.at != p || r.next < 0 { // in a pack, of a commit at hand others may be elsewhere
+	if r.spans == nil || r.at != p || r.next < 0 { // a pack may return only some spans of a commit
 		if err := r.load(p, ref, last); err != nil {
 			return err
 		}
@@ -93,12 +93,12 @@ func (r *SpanReader) find(ref structure.SpanRef, last uint64) error {
 	return nil
 }
 
-// load makes the commit at a position the one at hand, and next the span, or -1 if
-// the commit does not have it.
+// load makes the commit at a position the current one, and sets next to the index
+// of the span, or to -1 if the commit does not have it.
 func (r *SpanReader) load(p journal.Position, ref structure.SpanRef, last uint64) error {
 	like := r.small && r.at.Segment == p.Segment
 	r.at, r.spans = p, nil
-	if like { // in no pack, and likely no larger than the one before
+	if like { // not in a pack, and likely as small as the last one
 		return r.loadFrame(p, ref, last, journal.File{})
 	}
 	file, packed, err := r.reader.Place(p, ref)
@@ -118,8 +118,8 @@ func (r *SpanReader) load(p journal.Position, ref structure.SpanRef, last uint64
 	return r.loadFrame(p, ref, last, file)
 }
 
-// loadFrame reads a frame of a segment, and keeps it for others if it is large and
-// little of it is wanted.
+// loadFrame reads a frame of a segment. It caches a large frame if only a small
+// part is needed.
 func (r *SpanReader) loadFrame(p journal.Position, ref structure.SpanRef, last uint64, file journal.File) error {
 	frame, err := r.reader.Frame(p)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *SpanReader) loadFrame(p journal.Position, ref structure.SpanRef, last u
 	if err := r.layout.Reset(frame.Payload); err != nil {
 		return r.corrupt(err.Error())
 	}
-	r.spans, r.shared, r.small = &r.layout, false, len(frame.Payload) < leastCached
+	r.spans, r.shared, r.small = &r.layout, false, len(frame.Payload) < minCached
 	if r.next = r.layout.Find(ref); r.next < 0 || r.small {
 		return nil
 	}
@@ -154,46 +154,46 @@ func (r *SpanReader) corrupt(what string) error {
 	return &backend.CorruptError{File: r.reader.Name(), Offset: r.at.Offset, What: what}
 }
 
-// guess decides whether to look behind the commit at hand for the next span of a
-// run before the index is asked. Where one context grows alone it is there; where
-// several take turns it is not, and then that is tried ever less often.
+// guess decides whether to try the next commit for the next span of a run before
+// the index is used. If only one context grows, the guess is right; if several grow
+// in turns, it is wrong, and is tried ever less often.
 type guess struct {
 	seen, need int
 }
 
-const mostNeed = 64
+const maxNeed = 64
 
 func (g *guess) worth() bool { return g.seen > g.need }
 
-// saw notes whether the index named the commit that a guess would have.
+// saw records whether the index returned the commit that would have been guessed.
 func (g *guess) saw(behind bool) {
 	if g.seen++; !behind {
 		g.seen = 0
 	}
 }
 
-// was notes whether a guess was right.
+// was records whether a guess was right.
 func (g *guess) was(right bool) {
 	if right {
-		if g.seen++; g.seen > 2*mostNeed {
+		if g.seen++; g.seen > 2*maxNeed {
 			g.need = 0
 		}
 		return
 	}
-	g.seen, g.need = 0, min(2*g.need+1, mostNeed)
+	g.seen, g.need = 0, min(2*g.need+1, maxNeed)
 }
 
-// spanPlaces looks up where spans of a run stand, most of them in order.
+// spanPlaces looks up the frames of the spans of a run, mostly in order.
 type spanPlaces struct {
 	view   *View
 	last   structure.SpanRef
-	cursor Cursor        // set once several were asked for
-	ahead  index.Entry   // what it read last: where packs hold some, it may lie ahead
-	packed journal.Spans // of the last run, in the pack that was looked into last
+	cursor Cursor        // set after the second lookup in order
+	ahead  index.Entry   // the last entry read; if packs have entries, it may be ahead of the lookup
+	packed journal.Spans // of the last run, in the last pack used
 }
 
-// nearPlace is how far apart places may be for the entries between them to be
-// passed over.
+// nearPlace is the largest distance between places for which the cursor skips
+// instead of a new lookup.
 const nearPlace = 64
 
 func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
@@ -231,7 +231,7 @@ func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
 	return s.place(ref, s.ahead.Value, string(s.ahead.Key) == string(key))
 }
 
-// own returns what the index itself has.
+// own looks up a key in the index itself.
 func (s *spanPlaces) own(key []byte) ([]byte, bool, error) {
 	if s.view.Packs != nil {
 		return s.view.Packs.Own(key)
@@ -239,7 +239,7 @@ func (s *spanPlaces) own(key []byte) ([]byte, bool, error) {
 	return s.view.Index.Get(key)
 }
 
-// place reads what the index has for a span, or looks into the packs below it.
+// place decodes the index value of a span, or looks into packs if there is none.
 func (s *spanPlaces) place(ref structure.SpanRef, value []byte, ok bool) (journal.Position, error) {
 	if ok {
 		p, err := keys.ReadSpanPlace(value)

@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Guessing where the next span stands goes on while it is right, and is given up
-// where several runs take turns.
+// Guessing continues while it is right, and stops if several runs grow in turns.
 func TestGuess(t *testing.T) {
 	var alone guess
 	right := 0

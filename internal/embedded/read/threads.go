@@ -36,30 +36,29 @@ func (v *View) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2
 	}
 }
 
-// lister lists the threads that pass a query. The order of the listing is that of PageToken,
-// or its reverse.
+// lister lists the threads that match a query, in the order of PageToken or its reverse.
 type lister struct {
 	*View
 	ctx   context.Context
 	q     backend.ThreadQuery
 	yield func(backend.ThreadListing, error) bool
-	done  bool // the caller wants no more
+	done  bool // the caller stopped iterating
 
 	first orderBound
 	lists [][]keys.OrderFilter // a thread must be in one list of each element
 
 	changed map[structure.ThreadID]struct{} // since the last fold
-	recent  []backend.ThreadListing         // those of them that are still to be listed, in order
+	recent  []backend.ThreadListing         // matching changed threads that are not listed yet, in order
 }
 
-// orderBound is where a listing continues: at a place or behind it.
+// orderBound is where a listing continues: at a position or after it.
 type orderBound struct {
 	at     backend.PageToken
 	behind bool
 }
 
-// ManyChanged is how many threads may change before a listing has them folded, to be
-// cheaper the next time.
+// ManyChanged is the number of changed threads at which a listing starts a fold, to make
+// later listings cheaper.
 const ManyChanged = 4096
 
 func (l *lister) list() error {
@@ -106,7 +105,7 @@ func (l *lister) list() error {
 	return nil
 }
 
-// begin finds out where the listing starts and which lists are to be read.
+// begin determines the start of the listing and the lists to read.
 func (l *lister) begin() {
 	q := &l.q
 	for _, bound := range []*time.Time{&q.From, &q.To} { // threads have times of whole milliseconds
@@ -142,7 +141,7 @@ func (l *lister) begin() {
 
 var lastThread = structure.ThreadID{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// before reports whether a place comes before another in this listing.
+// before reports whether a position precedes another in this listing.
 func (l *lister) before(a, b backend.PageToken) bool {
 	if l.q.Oldest {
 		return a.Compare(b) < 0
@@ -150,13 +149,13 @@ func (l *lister) before(a, b backend.PageToken) bool {
 	return a.Compare(b) > 0
 }
 
-// includes reports whether a place comes at or behind the start.
+// includes reports whether a position is not before the start.
 func (l *lister) includes(at backend.PageToken) bool {
 	return l.before(l.first.at, at) || !l.first.behind && at == l.first.at
 }
 
-// next returns the first place from a bound on that is in one list of each element of lists.
-// Each list is sought only from where the others continue.
+// next returns the first position from a bound on that is in one list of each element of
+// lists. Each list is searched only from where the others continue.
 func (l *lister) next(from orderBound) (at backend.PageToken, ok bool, err error) {
 	for agreed := 0; ; {
 		for _, list := range l.lists {
@@ -175,7 +174,7 @@ func (l *lister) next(from orderBound) (at backend.PageToken, ok bool, err error
 	}
 }
 
-// seek returns the first place from a bound on that is in one of some lists.
+// seek returns the first position from a bound on that is in one of the lists.
 func (l *lister) seek(lists []keys.OrderFilter, from orderBound) (first backend.PageToken, found bool, err error) {
 	for _, f := range lists {
 		k := keys.Order(f, from.at)
@@ -233,7 +232,8 @@ func (l *lister) recentlyChanged() error {
 	return nil
 }
 
-// byText lists the threads whose source id or title begins with a text, unless they are many.
+// byText lists the threads whose source id or title starts with a text, unless there are
+// many.
 func (l *lister) byText(table byte, text string) (few bool, err error) {
 	n := 0
 	var ids []structure.ThreadID
@@ -256,7 +256,7 @@ func (l *lister) byText(table byte, text string) (few bool, err error) {
 	return true, nil
 }
 
-// consider adds a thread to recent if it is to be listed.
+// consider adds a thread to recent if it matches.
 func (l *lister) consider(id structure.ThreadID) error {
 	is, ok, err := Listing(l.Index, id)
 	if err == nil && ok && l.includes(is.Token()) && l.q.Matches(is) {
@@ -274,7 +274,7 @@ func (l *lister) sort() {
 	})
 }
 
-// upTo yields the threads of recent before a place, or all.
+// upTo yields the threads of recent before a position, or all of them.
 func (l *lister) upTo(at *backend.PageToken) {
 	for len(l.recent) > 0 && !l.done && (at == nil || l.before(l.recent[0].Token(), *at)) {
 		l.put(l.recent[0])

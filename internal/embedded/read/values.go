@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// LatestValue returns the number of the commit that set or deleted a value last, 0 if none
-// did, and the record.
+// LatestValue returns the commit that last set or deleted a value, and its record, or 0 if
+// there is none.
 func LatestValue(state Scanner, key structure.ValueKey) (commit uint64, record []byte, err error) {
 	prefix := keys.History(key)
 	for e, err := range state.Scan(prefix, keys.PrefixEnd(prefix)) {
@@ -56,7 +56,7 @@ func (v *View) Value(_ context.Context, key structure.ValueKey) (backend.Value, 
 func (v *View) Values(ctx context.Context, owner structure.Owner, prefix, after string) iter.Seq2[backend.Value, error] {
 	return func(yield func(backend.Value, error) bool) {
 		if !owner.Valid() || strings.IndexByte(prefix, 0) >= 0 {
-			return // no key begins so
+			return // no key starts like that
 		}
 		from := append(keys.Owner(owner), prefix...)
 		to := keys.PrefixEnd(from)
@@ -71,8 +71,8 @@ func (v *View) Values(ctx context.Context, owner structure.Owner, prefix, after 
 	}
 }
 
-// skipping calls take with the first entry of a range, and then with the first entry of what
-// take returns is left of it, until that says to stop.
+// skipping calls take with the first entry of a range, and then repeatedly with the first
+// entry after the key that take returned, until take returns false.
 func (v *View) skipping(ctx context.Context, from, to []byte, take func(index.Entry) ([]byte, bool), fail func(error)) {
 	for more := true; more; {
 		more = false

@@ -1,5 +1,5 @@
-// Package read answers the reads of the port from an ordered map of the entries that package keys
-// defines, and from the commits that these refer to. It knows nothing of where they are kept.
+// Package read implements the reads of the port on an ordered map of the entries of package keys
+// and the commits that these refer to. It is independent of where they are stored.
 package read
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// View answers reads as of one commit. It is safe for concurrent use where its parts are.
+// View answers reads as of one commit. It is safe for concurrent use if its parts are.
 type View struct {
 	Index   Index
 	Commits Commits
-	// Packs finds entries that the index does not have; nil if it has them all.
+	// Packs has entries that the index leaves out; nil if it has all.
 	Packs Packs
-	// Ahead is told what is going to be read; nil where that does not help.
+	// Ahead prefetches what will be read; nil if that does not help.
 	Ahead Prefetcher
-	// Frames and Digests remember what was read, for other views too. Each may be nil.
+	// Frames and Digests are caches shared by views. Each may be nil.
 	Frames  *FrameCache
 	Digests Digests
 }
@@ -61,7 +61,7 @@ func Record[R structure.Record](state Getter, k []byte, kind structure.Kind, id 
 	return keys.Record[R](kind, b, id)
 }
 
-// Readings yields what is read from entries. An error ends it.
+// Readings yields the results of reading entries. An error ends it.
 func Readings[R any](entries iter.Seq2[index.Entry, error], read func(index.Entry) (R, error)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		for e, err := range entries {
@@ -83,17 +83,17 @@ func Records[R structure.Record](ctx context.Context, v *View, prefix, after []b
 	})
 }
 
-// Entries yields what is under a prefix until the context ends.
+// Entries yields the entries under a prefix until the context ends.
 func (v *View) Entries(ctx context.Context, prefix []byte) iter.Seq2[index.Entry, error] {
 	return v.entriesAfter(ctx, prefix, nil)
 }
 
-// entriesAfter yields what is under a prefix and has a greater key than after, until the
-// context ends.
+// entriesAfter yields the entries under a prefix with keys greater than after, until the context
+// ends.
 func (v *View) entriesAfter(ctx context.Context, prefix, after []byte) iter.Seq2[index.Entry, error] {
 	from := prefix
 	if bytes.Compare(after, prefix) >= 0 {
-		from = append(bytes.Clone(after), 0) // the least key that is greater
+		from = append(bytes.Clone(after), 0) // the least greater key
 	}
 	return func(yield func(index.Entry, error) bool) {
 		for e, err := range v.Index.Scan(from, keys.PrefixEnd(prefix)) {
@@ -150,7 +150,7 @@ func (v *View) Children(ctx context.Context, parent, after structure.ContextID) 
 	return v.contexts(ctx, keys.Of(keys.TableChild, parent[:]), after)
 }
 
-// contexts yields the contexts whose ids end the keys under a prefix, after one of them.
+// contexts yields the contexts whose ids end the keys under a prefix, after the given id.
 func (v *View) contexts(ctx context.Context, prefix []byte, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return Readings(v.entriesAfter(ctx, prefix, slices.Concat(prefix, after[:])), func(e index.Entry) (backend.Context, error) {
 		return Context(v.Index, structure.ContextID(e.Key[len(prefix):]))
@@ -245,7 +245,7 @@ func (v *View) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[stru
 	return v.runsUnder(ctx, keys.Of(keys.TableFork, at.Run[:], keys.Uint64(at.Seq)), nil)
 }
 
-// runsUnder yields the runs whose ids end the keys that are under a prefix and greater than after.
+// runsUnder yields the runs whose ids end the keys under a prefix and after a key.
 func (v *View) runsUnder(ctx context.Context, prefix, after []byte) iter.Seq2[structure.RunInfo, error] {
 	return Readings(v.entriesAfter(ctx, prefix, after), func(e index.Entry) (structure.RunInfo, error) {
 		return Run(v.Index, structure.RunID(e.Key[len(e.Key)-len(structure.RunID{}):]))
@@ -256,7 +256,7 @@ func (v *View) runsUnder(ctx context.Context, prefix, after []byte) iter.Seq2[st
 func (v *View) Last(_ context.Context, run structure.RunID) (structure.SpanRef, error) {
 	last, err := v.LastSpan(run)
 	if err == nil && last.IsZero() {
-		_, err = Run(v.Index, run) // empty, or not there at all
+		_, err = Run(v.Index, run) // empty or missing
 	}
 	return last, err
 }
@@ -283,7 +283,7 @@ func (v *View) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
 	return out, nil
 }
 
-// NotErased reports whether content was not erased.
+// NotErased reports whether content is not erased.
 func (v *View) NotErased(id content.ID) (bool, error) {
 	if !v.anyErased() {
 		return true, nil

@@ -10,17 +10,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Usage is a usage with the commit that it came with and its place among the
-// usages there.
+// Usage is a usage with its commit and its number among the usages of the commit.
 type Usage struct {
 	structure.UsageID
 	Commit uint64
 	Place  uint32
 }
 
-// Where implements backend.Reader. The usages that came in the block's own commit
-// are found there; the others are in a table, by commit. Some of those are older
-// when the block was erased and stored anew.
+// Where implements backend.Reader. Usages in the block's own commit are read from it;
+// the others are in a table, by commit. If the block was erased and stored again, some
+// of these are older.
 func (v *View) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
 	return func(yield func(structure.UsageID, error) bool) {
 		fail := func(err error) { yield(structure.UsageID{}, err) }
@@ -63,8 +62,8 @@ func (v *View) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usa
 	}
 }
 
-// OwnUsages returns the usages of a block in the commit that it was stored with, without
-// those in spans that are hidden. A nil function hides none.
+// OwnUsages returns the usages of a block in its own commit, except those in hidden
+// spans. A nil function hides none.
 func (v *View) OwnUsages(state Getter, id content.ID, hidden func(structure.SpanRef) bool) (own []Usage, err error) {
 	value, ok, err := state.Get(keys.Block(id))
 	if err != nil || !ok {
@@ -105,8 +104,8 @@ func (v *View) OwnUsages(state Getter, id content.ID, hidden func(structure.Span
 	return own, nil
 }
 
-// present leaves out the usages in spans that the state does not have: a
-// collection has them still to take out of the journal.
+// present drops the usages in spans that the index no longer has: a collection has not
+// yet deleted them from the journal.
 func (v *View) present(usages []Usage) (there []Usage, err error) {
 	for _, u := range usages {
 		_, ok, err := v.Index.Get(keys.Span(u.Span))

@@ -1,4 +1,4 @@
-// Package recent remembers what was used recently, to save lookups.
+// Package recent caches recently used values.
 package recent
 
 import (
@@ -8,17 +8,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Table remembers values that can always be looked up. A key has two places in a table that grows
-// up to a size, and may be forgotten for others. Ids that were created one after the other are side
-// by side. See Shared for a table that several goroutines use.
+// Table caches values that can be looked up elsewhere. A key has two slots in a table that grows up
+// to a limit, and may be evicted by other keys. Consecutive ids are in adjacent slots. Shared is a
+// table for several goroutines.
 type Table[K comparable, V any] struct {
-	// Place returns a number for a key. Keys of one number are in each other's way.
+	// Place returns a number for a key. Keys with the same number compete for slots.
 	Place func(K) uint64
-	sets  []set[K, V] // as many as a power of two
-	count int         // how many new keys were put since the table has its size
+	sets  []set[K, V] // the length is a power of two
+	count int         // new keys since the table has this size
 }
 
-// set has the two places of its keys, the one that was put last first.
+// set has the two slots of its keys, the last one set first.
 type set[K comparable, V any] [2]struct {
 	used  bool
 	key   K
@@ -26,26 +26,25 @@ type set[K comparable, V any] [2]struct {
 }
 
 const (
-	least = 1 << 7
-	most  = 1 << 14
+	minSets = 1 << 7
+	maxSets = 1 << 14
 )
 
-// ByID returns a table by ids.
+// ByID returns a table with ids as keys.
 func ByID[K ~[16]byte, V any]() Table[K, V] {
 	return Table[K, V]{Place: func(id K) uint64 { return PlaceOfID(id) }}
 }
 
-// PlaceOfID is the place of an id: those made by structure.NewID end in a number
-// that counts up.
+// PlaceOfID returns the place of an id. Ids of structure.NewID end in a counter.
 func PlaceOfID(id [16]byte) uint64 {
 	low := binary.BigEndian.Uint64(id[8:])
 	return low ^ low>>40
 }
 
-// PlaceOfSpan is the place of a span: those of a run are side by side.
+// PlaceOfSpan returns the place of a span. Spans of a run are adjacent.
 func PlaceOfSpan(r structure.SpanRef) uint64 { return PlaceOfID(r.Run) + r.Seq }
 
-// Set remembers a value.
+// Set caches a value.
 func (r *Table[K, V]) Set(k K, v V) {
 	if len(r.sets) > 0 {
 		if s := r.setOf(k); s[0].used && s[0].key == k {
@@ -53,7 +52,7 @@ func (r *Table[K, V]) Set(k K, v V) {
 			return
 		}
 	}
-	if len(r.sets) == 0 || r.count > len(r.sets) && 2*len(r.sets) < most {
+	if len(r.sets) == 0 || r.count > len(r.sets) && 2*len(r.sets) < maxSets {
 		r.grow()
 	}
 	if _, known := r.Get(k); !known {
@@ -79,10 +78,10 @@ func (r *Table[K, V]) put(k K, v V) {
 	}
 }
 
-// grow gives the table twice its size.
+// grow doubles the size of the table.
 func (r *Table[K, V]) grow() {
 	old := r.sets
-	r.sets, r.count = make([]set[K, V], max(least, 2*len(old))), 0
+	r.sets, r.count = make([]set[K, V], max(minSets, 2*len(old))), 0
 	for i := range old {
 		for k := len(old[i]) - 1; k >= 0; k-- {
 			if e := &old[i][k]; e.used {
@@ -92,7 +91,7 @@ func (r *Table[K, V]) grow() {
 	}
 }
 
-// Get returns a value if it is remembered.
+// Get returns a value if it is cached.
 func (r *Table[K, V]) Get(k K) (v V, ok bool) {
 	if len(r.sets) == 0 {
 		return v, false
@@ -106,7 +105,7 @@ func (r *Table[K, V]) Get(k K) (v V, ok bool) {
 	return v, false
 }
 
-// First is Get for the key of its place that was set or kept last.
+// First is Get for the first slot only.
 func (r *Table[K, V]) First(k K) (v V, ok bool) {
 	if len(r.sets) > 0 {
 		if s := &r.setOf(k)[0]; s.used && s.key == k {
@@ -116,7 +115,7 @@ func (r *Table[K, V]) First(k K) (v V, ok bool) {
 	return v, false
 }
 
-// Keep is Get for a key that is likely used again.
+// Keep is Get for a key that is likely to be used again.
 func (r *Table[K, V]) Keep(k K) (v V, ok bool) {
 	if len(r.sets) == 0 {
 		return v, false
@@ -148,13 +147,13 @@ func (r *Table[K, V]) Forget(k K) {
 // Clear removes all keys.
 func (r *Table[K, V]) Clear() { r.sets, r.count = nil, 0 }
 
-// Shared is a table for many goroutines.
+// Shared is a Table for concurrent use.
 type Shared[K comparable, V any] struct {
 	mu sync.Mutex
 	is Table[K, V]
 }
 
-// NewShared returns a table by the places of keys.
+// NewShared returns a table with the given places of keys.
 func NewShared[K comparable, V any](place func(K) uint64) *Shared[K, V] {
 	return &Shared[K, V]{is: Table[K, V]{Place: place}}
 }

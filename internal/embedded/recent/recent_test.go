@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is remembered is what was put last, or nothing.
+// A cached value is the last one set.
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Table[int, string]{Place: func(k int) uint64 { return uint64(k) * 5 }}
@@ -53,15 +53,15 @@ func TestRecent(t *testing.T) {
 	})
 }
 
-// Keys that follow each other do not drive each other out.
+// Consecutive keys do not evict each other.
 func TestRecentHoldsNeighbours(t *testing.T) {
 	r := Table[int, int]{Place: func(k int) uint64 { return uint64(k) }}
-	for k := range 2 * most {
+	for k := range 2 * maxSets {
 		r.Set(k, k)
 	}
-	for k := most; k < 2*most; k++ {
+	for k := maxSets; k < 2*maxSets; k++ {
 		_, ok := r.Get(k)
 		require.True(t, ok, k)
 	}
-	require.LessOrEqual(t, 2*len(r.sets), most)
+	require.LessOrEqual(t, 2*len(r.sets), maxSets)
 }

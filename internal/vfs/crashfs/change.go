@@ -2,30 +2,30 @@ package crashfs
 
 import "slices"
 
-// change is something done that is not durable yet. Either field is set.
+// change is a change that is not durable yet. Exactly one field is set.
 type change struct {
 	edit *edit
 	link *link
 }
 
-// edit is a change of a file's bytes: a write of data at off, or a truncation
+// edit changes the bytes of a file: a write of data at off, or a truncation
 // to the size off.
 type edit struct {
 	file     *file
 	off      int64
-	data     []byte // not changed once logged
+	data     []byte // must not change once logged
 	truncate bool
-	lost     bool // a sync of it failed: no later one will make it durable
+	lost     bool // a sync of it failed, so no later sync makes it durable
 }
 
-// apply returns content as it is after the edit, possibly in the same memory.
+// apply applies the edit to content, possibly in the same memory.
 func (e *edit) apply(content []byte) []byte {
 	content = resize(content, e.sizeAfter(int64(len(content))))
 	copy(content[e.off:], e.data)
 	return content
 }
 
-// sizeAfter returns the size after the edit of a file whose size was before.
+// sizeAfter returns the size of a file after the edit, given the size before.
 func (e *edit) sizeAfter(before int64) int64 {
 	if e.truncate {
 		return e.off
@@ -33,15 +33,15 @@ func (e *edit) sizeAfter(before int64) int64 {
 	return max(before, e.off+int64(len(e.data)))
 }
 
-// link is a change of names in one directory, atomic: the name removed no longer
-// stands for anything, and the name added stands for what. Either may be empty.
+// link is an atomic change of names in one directory: it removes the name
+// removed and adds the name added, for what. Either may be empty.
 type link struct {
 	dir            *dir
 	removed, added string
 	what           entry
 }
 
-// apply changes the names of the link's directory.
+// apply changes the names of a directory.
 func (l *link) apply(names map[string]entry) {
 	if l.removed != "" {
 		delete(names, l.removed)
@@ -51,19 +51,19 @@ func (l *link) apply(names map[string]entry) {
 	}
 }
 
-// relink does l and logs it.
+// relink applies and logs l.
 func (fsys *FS) relink(l *link) {
 	l.apply(l.dir.live)
 	fsys.log = append(fsys.log, change{link: l})
 }
 
-// modify does e and logs it.
+// modify applies and logs e.
 func (fsys *FS) modify(e *edit) {
 	e.file.live = e.apply(e.file.live)
 	fsys.log = append(fsys.log, change{edit: e})
 }
 
-// settleBytes makes durable what was done to f, except what is lost.
+// settleBytes makes the edits of f durable, except the lost ones.
 func (fsys *FS) settleBytes(f *file) {
 	fsys.log = slices.DeleteFunc(fsys.log, func(c change) bool {
 		if c.edit == nil || c.edit.file != f {
@@ -76,8 +76,8 @@ func (fsys *FS) settleBytes(f *file) {
 	})
 }
 
-// giveUp marks what was done to f as lost, after a sync that failed.
-func (fsys *FS) giveUp(f *file) {
+// markLost marks the edits of f as lost, after a failed sync.
+func (fsys *FS) markLost(f *file) {
 	for _, c := range fsys.log {
 		if c.edit != nil && c.edit.file == f {
 			c.edit.lost = true
@@ -96,8 +96,8 @@ func (fsys *FS) settleNames(d *dir) {
 	})
 }
 
-// resize returns b with the given length, cut or extended with zeros, possibly
-// in the same memory.
+// resize returns b with the given length, truncated or extended with zeros,
+// possibly in the same memory.
 func resize(b []byte, size int64) []byte {
 	before := int64(len(b))
 	if size <= before {

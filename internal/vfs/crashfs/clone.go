@@ -2,7 +2,7 @@ package crashfs
 
 import "slices"
 
-// cloner copies a tree along with the changes that refer into it, each file and
+// cloner copies a tree and the changes that refer to it, each file and
 // directory once.
 type cloner struct {
 	dirs  map[*dir]*dir

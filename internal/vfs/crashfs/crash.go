@@ -6,30 +6,30 @@ import (
 	"slices"
 )
 
-// Crash says what of the changes that are not durable is found after a crash.
+// Crash determines which changes that are not durable survive a crash.
 // The zero value is [KeepNone].
 type Crash struct {
 	kill    bool
 	survive func(log []change) survivors
 }
 
-// survivors are the changes of names that are found on the disk, in order, and
-// the contents of files where they are not simply the durable ones.
+// survivors are the surviving changes of names, in order, and the contents of
+// files that differ from the durable ones.
 type survivors struct {
 	links    []*link
 	contents map[*file][]byte
 }
 
-// KeepNone loses power, and all that is not durable.
+// KeepNone loses power and everything that is not durable.
 func KeepNone() Crash { return Crash{} }
 
-// KeepAll kills the process, not the machine: everything is found as it was.
-// What was not durable still is not, and a later crash may lose it.
+// KeepAll kills the process, not the machine: all changes survive. Those that
+// were not durable still are not, and a later crash may lose them.
 func KeepAll() Crash { return Crash{kill: true} }
 
-// KeepPrefix loses power when the first n changes that are not durable have
-// reached the disk, of all files and directories in the order they were made,
-// and, if the next one is a write, its first torn bytes.
+// KeepPrefix loses power after the first n changes that are not durable have
+// reached the disk, of all files and directories in the order of the
+// operations, and, if the next one is a write, its first torn bytes.
 func KeepPrefix(n, torn int) Crash {
 	return Crash{survive: func(log []change) survivors {
 		n := min(n, len(log))
@@ -57,20 +57,20 @@ func KeepPrefix(n, torn int) Crash {
 	}}
 }
 
-// Random loses power while the disk is writing in an order of its own. For each
-// file, every sector of 512 bytes is found in any of the versions it had since
-// the last Sync, whatever the others are, and the size in any of its own; a
-// sector found beyond the size extends the file, with zeros in between. For
-// each directory, the first few changes are found.
+// Random loses power while the disk writes in any order. Every sector of 512
+// bytes independently has any of its versions since the last Sync of the file,
+// and the size of the file is any of its sizes; a surviving sector beyond the
+// size extends the file, with zeros in between. Of the changes of each
+// directory, a prefix survives.
 func Random(rng *rand.Rand) Crash {
 	return Crash{survive: func(log []change) survivors {
 		return survivors{links: someLinks(rng, log), contents: someContents(rng, log)}
 	}}
 }
 
-// Crash returns a new, independent file system as c finds this one afterwards,
-// without any faults armed. This one is dead from here on; Crash can be called
-// again to see another outcome of the same crash.
+// Crash returns a new, independent file system in the state after the crash c,
+// without armed faults. The original is dead from here on; Crash can be called
+// again for another outcome of the same crash.
 func (fsys *FS) Crash(c Crash) *FS {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -85,7 +85,7 @@ func (fsys *FS) Crash(c Crash) *FS {
 	return &FS{root: s.mount(fsys.root)}
 }
 
-// mount returns a copy of the tree below root as found on the disk.
+// mount returns a copy of the tree below root as it is on the disk.
 func (s survivors) mount(root *dir) *dir {
 	found := map[*dir]map[string]entry{}
 	names := func(d *dir) map[string]entry {
@@ -113,7 +113,7 @@ func (s survivors) mount(root *dir) *dir {
 	return read(root)
 }
 
-// read returns a file as found on the disk.
+// read returns a file as it is on the disk.
 func (s survivors) read(f *file) *file {
 	content, ok := s.contents[f]
 	if !ok {

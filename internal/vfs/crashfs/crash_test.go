@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 )
 
-// newDisk returns a file system with a durable file f of the given content,
-// open for writing.
+// newDisk returns a file system with a durable file f of the given content, and
+// that file open for writing.
 func newDisk(t *testing.T, content string) (*crashfs.FS, vfs.File) {
 	t.Helper()
 	disk := crashfs.New()
@@ -243,7 +243,7 @@ func TestWriteFileIsDurable(t *testing.T) {
 	writeAt(t, f, "unsynced", 3)
 	content, err := disk.ReadFile("f")
 	require.NoError(t, err)
-	content[0] ^= 0xff // shares nothing with the file
+	content[0] ^= 0xff // shares no memory with the file
 	requireContent(t, disk, "f", "abcunsynced")
 
 	require.NoError(t, disk.WriteFile("f", content))

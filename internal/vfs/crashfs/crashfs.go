@@ -1,9 +1,9 @@
-// Package crashfs is a file system in memory that can lose its power.
+// Package crashfs is a file system in memory that simulates power loss.
 //
-// It knows, for every byte and every name, whether it is durable, and keeps an
-// ordered log of the changes that are not. [FS.Crash] turns it into a file
-// system as it might be found afterwards. Faults can be armed as well: the
-// power fails, an operation fails, a sync fails, the disk is full.
+// It tracks whether each byte and each name is durable, and keeps an ordered
+// log of the changes that are not. [FS.Crash] returns a file system as it might
+// be after a crash. Faults can be armed as well: a power cut, a failed
+// operation, failed syncs, a full disk.
 //
 // To crash a program at every step of its work, run it once undisturbed and
 // read [FS.Ops], then once for each of these operations:
@@ -16,17 +16,17 @@
 //		check(disk.Crash(crashfs.Random(rng)))
 //	}
 //
-// The model is as hostile as a disk is allowed to be, where that is affordable:
+// The model is as hostile as a disk is allowed to be, as far as that is
+// affordable:
 //
-//   - a directory that was made is itself a name that its parent has to sync;
+//   - a new directory is itself a name that its parent has to sync;
 //   - syncing a file does not make its name durable;
-//   - after a failed Sync, the writes before it are not made durable by a later
-//     Sync that succeeds, which is how Linux treats the pages it gave up on;
+//   - after a failed Sync, a later successful Sync does not make the earlier
+//     writes durable, as on Linux;
 //   - the changes of one directory reach the disk in order, those of different
-//     directories in any, and a rename is never half done.
+//     directories in any order, and a rename is atomic.
 //
-// Names are slash-separated, and those that begin with a slash mean the same as
-// those that do not.
+// Names are slash-separated; a leading slash is ignored.
 package crashfs
 
 import (
@@ -40,15 +40,15 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// ErrCrashed is returned by every operation on a file system that has lost its
-// power, and on the files that were open in it.
+// ErrCrashed is returned by every operation on a file system that has lost
+// power, and on its open files.
 var ErrCrashed = errors.New("crashfs: power lost")
 
 // FS is a file system in memory. It is safe for concurrent use.
 type FS struct {
 	mu   sync.Mutex
 	root *dir
-	log  []change // what is not durable, in the order it was done
+	log  []change // changes that are not durable, in order
 	dead bool
 	faults
 }
@@ -125,7 +125,7 @@ func (fsys *FS) remove(name string) error {
 	return nil
 }
 
-// Rename implements [vfs.FS]. It fails with syscall.EXDEV when the names are in
+// Rename implements [vfs.FS]. It fails with syscall.EXDEV if the names are in
 // different directories.
 func (fsys *FS) Rename(oldName, newName string) error {
 	fsys.mu.Lock()
@@ -163,8 +163,8 @@ func (fsys *FS) rename(oldName, newName string) error {
 	return nil
 }
 
-// MkdirAll implements [vfs.FS]. It is one operation, but each directory that it
-// makes is a change of its own, to be made durable by syncing the parent.
+// MkdirAll implements [vfs.FS]. It is one operation, but each new directory is
+// a separate change, which becomes durable by syncing its parent.
 func (fsys *FS) MkdirAll(name string) error {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()

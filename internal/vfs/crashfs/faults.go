@@ -2,24 +2,24 @@ package crashfs
 
 import "io/fs"
 
-// faults are the operations counted so far, and what is to go wrong.
+// faults counts the operations and holds the armed faults.
 type faults struct {
 	ops      int
-	crashAt  int // 0 is never; an operation is called by its number
+	crashAt  int // number of an operation; 0 is never
 	tornAt   int
 	failing  map[int]fault
 	syncErr  error
 	capacity int64 // 0 is no limit
 }
 
-// fault is one operation's failure.
+// fault is the failure of one operation.
 type fault struct {
 	written int
 	err     error
 }
 
-// begin counts an operation that changes something and returns how it is to
-// fail, if so; a write still writes that many bytes.
+// begin counts a changing operation and returns its fault, if any; a write
+// still writes that many bytes.
 func (fsys *FS) begin(op, name string) (written int, err error) {
 	if fsys.dead {
 		return 0, ErrCrashed
@@ -36,9 +36,9 @@ func (fsys *FS) begin(op, name string) (written int, err error) {
 	return 0, nil
 }
 
-// Ops returns how many operations were asked for that change the file system or
-// what of it is durable: Create, Remove, Rename, MkdirAll, WriteAt, Truncate,
-// Sync and SyncDir, failed ones included.
+// Ops returns the number of calls to operations that change the file system or
+// make changes durable: Create, Remove, Rename, MkdirAll, WriteAt, Truncate,
+// Sync and SyncDir, including failed ones.
 func (fsys *FS) Ops() int {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -46,9 +46,9 @@ func (fsys *FS) Ops() int {
 }
 
 // CrashAfter arms a power cut in the n-th changing operation from now: n is 1
-// for the next one. It is not done, and it and everything after it, reading
-// included, returns ErrCrashed. If it is a write, its first torn bytes are
-// written, to survive or not as [FS.Crash] decides.
+// for the next one. That operation has no effect; it and all later ones, reads
+// included, return ErrCrashed. If it is a write, its first torn bytes are
+// written; [FS.Crash] decides whether they survive.
 func (fsys *FS) CrashAfter(n, torn int) {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -56,11 +56,11 @@ func (fsys *FS) CrashAfter(n, torn int) {
 }
 
 // FailOp makes the n-th changing operation from now fail with err, once. It
-// changes nothing, except that a Sync also loses what it was to make durable.
+// changes nothing, except that a failed Sync loses the writes before it.
 func (fsys *FS) FailOp(n int, err error) { fsys.ShortWrite(n, 0, err) }
 
-// ShortWrite is FailOp, but if the operation is a write, it fails after it has
-// written so many bytes.
+// ShortWrite is FailOp, except that a write fails after writing the given
+// number of bytes.
 func (fsys *FS) ShortWrite(n, written int, err error) {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -78,16 +78,16 @@ func (fsys *FS) FailSyncs(err error) {
 	fsys.syncErr = err
 }
 
-// SetCapacity limits the sizes of all files together, beyond which a write
-// writes what fits and fails with syscall.ENOSPC. A file counts for its size,
-// holes included, while it has a name. Zero means no limit.
+// SetCapacity limits the total size of all files. A write beyond it writes as
+// much as fits and fails with syscall.ENOSPC. A file counts with its size,
+// including holes, while it has a name. Zero means no limit.
 func (fsys *FS) SetCapacity(bytes int64) {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
 	fsys.capacity = bytes
 }
 
-// full tells whether files may not grow by so many bytes.
+// full reports whether files cannot grow by that many bytes.
 func (fsys *FS) full(growth int64) bool {
 	return fsys.capacity > 0 && fsys.used()+growth > fsys.capacity
 }

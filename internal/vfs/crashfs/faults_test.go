@@ -67,7 +67,7 @@ func TestCrashAfterInSync(t *testing.T) {
 	killed := disk.Crash(crashfs.KeepAll())
 	reopened, err := killed.OpenRW("f")
 	require.NoError(t, err)
-	require.NoError(t, reopened.Sync()) // the one cut off did not fail, and lost nothing
+	require.NoError(t, reopened.Sync()) // the interrupted sync did not fail, and lost nothing
 	requireContent(t, killed.Crash(crashfs.KeepNone()), "f", "new")
 }
 
@@ -113,8 +113,8 @@ func TestShortWrite(t *testing.T) {
 	writeAt(t, f, "Z", 3)
 }
 
-// TestFailedSyncLosesWrites: a later Sync that succeeds says nothing about the
-// writes before one that failed.
+// TestFailedSyncLosesWrites checks that a later successful Sync does not cover
+// the writes before a failed one.
 func TestFailedSyncLosesWrites(t *testing.T) {
 	arm := map[string]func(*crashfs.FS){
 		"one operation": func(disk *crashfs.FS) { disk.FailOp(1, errFault) },
@@ -131,7 +131,7 @@ func TestFailedSyncLosesWrites(t *testing.T) {
 			require.NoError(t, f.Sync())
 			require.NoError(t, f.Sync())
 
-			requireContent(t, disk, "f", "ab..") // the cache does not tell
+			requireContent(t, disk, "f", "ab..") // programs still see the lost write
 			requireContent(t, disk.Crash(crashfs.KeepNone()), "f", ".b..")
 			requireContent(t, disk.Crash(crashfs.KeepAll()), "f", "ab..")
 		})
@@ -161,7 +161,7 @@ func TestSetCapacity(t *testing.T) {
 	require.EqualValues(t, 8, disk.Used())
 	require.Equal(t, map[string]string{"f": "12345", "g": "abc"}, contents(t, disk))
 
-	writeAt(t, f, "54321", 0) // takes no room
+	writeAt(t, f, "54321", 0) // takes no space
 	n, err = f.WriteAt([]byte("xy"), 4)
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.Equal(t, 1, n)
@@ -176,7 +176,7 @@ func TestSetCapacity(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.Equal(t, 3, n)
 
-	disk.SetCapacity(1) // less than is there already
+	disk.SetCapacity(1) // less than is stored
 	writeAt(t, f, "ab", 0)
 	n, err = f.WriteAt([]byte("c"), 2)
 	require.ErrorIs(t, err, syscall.ENOSPC)

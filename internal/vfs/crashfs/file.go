@@ -24,7 +24,7 @@ var (
 	_ vfs.Mapper = (*handle)(nil)
 )
 
-// ready returns why the handle cannot be used, if so.
+// ready returns an error if the handle cannot be used.
 func (h *handle) ready(op string) error {
 	if h.fsys.dead {
 		return ErrCrashed
@@ -35,7 +35,7 @@ func (h *handle) ready(op string) error {
 	return nil
 }
 
-// readyToChange is ready for an operation that changes bytes from off on.
+// readyToChange is ready for an operation that changes bytes starting at off.
 func (h *handle) readyToChange(op string, off int64) error {
 	if err := h.ready(op); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (h *handle) Sync() error {
 		return nil
 	}
 	if !h.fsys.dead {
-		h.fsys.giveUp(h.file)
+		h.fsys.markLost(h.file)
 	}
 	return err
 }
@@ -148,8 +148,8 @@ func (h *handle) Close() error {
 	return nil
 }
 
-// Map implements vfs.Mapper. What is written through a window counts as a write of
-// its own, which fails as a page does that cannot be had.
+// Map implements vfs.Mapper. Each write through a window counts as an operation,
+// and fails like a page fault that the system cannot serve.
 func (h *handle) Map(off, size int64) (vfs.Window, error) {
 	h.fsys.mu.Lock()
 	defer h.fsys.mu.Unlock()
@@ -171,7 +171,7 @@ func (h *handle) Map(off, size int64) (vfs.Window, error) {
 	return &window{handle: h, from: off, to: off + size}, nil
 }
 
-// window is a part of a file. It is used by one goroutine.
+// window is a mapped part of a file. It must not be used concurrently.
 type window struct {
 	handle   *handle
 	from, to int64

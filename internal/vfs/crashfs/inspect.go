@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Names returns the names of all files, sorted and without a leading slash. It
-// works on a dead file system too, as do the other methods that look past the
-// interface.
+// Names returns the names of all files, sorted and without a leading slash.
+// Like the other methods that are not part of vfs.FS, it also works on a dead
+// file system.
 func (fsys *FS) Names() []string {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -28,8 +28,8 @@ func (fsys *FS) ReadFile(name string) ([]byte, error) {
 	return append([]byte{}, f.live...), nil
 }
 
-// WriteFile replaces the content of an existing file, durably and past all
-// faults: this is how a test damages one.
+// WriteFile durably replaces the content of an existing file, ignoring all
+// faults. Tests damage files with it.
 func (fsys *FS) WriteFile(name string, content []byte) error {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -44,15 +44,15 @@ func (fsys *FS) WriteFile(name string, content []byte) error {
 	return nil
 }
 
-// UnsyncedOps returns how many changes are not durable, which is how many
-// [KeepPrefix] can choose from.
+// UnsyncedOps returns the number of changes that are not durable, which is the
+// number that [KeepPrefix] can choose from.
 func (fsys *FS) UnsyncedOps() int {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
 	return len(fsys.log)
 }
 
-// UnsyncedSizes returns how many bytes each of those changes wrote.
+// UnsyncedSizes returns the number of bytes that each of those changes wrote.
 func (fsys *FS) UnsyncedSizes() []int {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -65,7 +65,7 @@ func (fsys *FS) UnsyncedSizes() []int {
 	return sizes
 }
 
-// UnsyncedBytes returns how many bytes were written that are not durable.
+// UnsyncedBytes returns the number of written bytes that are not durable.
 func (fsys *FS) UnsyncedBytes() int64 {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -78,7 +78,7 @@ func (fsys *FS) UnsyncedBytes() int64 {
 	return n
 }
 
-// Used returns the size of all files together, as [FS.SetCapacity] counts it.
+// Used returns the total size of all files, as [FS.SetCapacity] counts it.
 func (fsys *FS) Used() int64 {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// sectorSize is the unit that a disk writes whole or not at all.
+// sectorSize is the unit that a disk writes completely or not at all.
 const sectorSize = 512
 
 // someLinks returns a random prefix of the changes of each directory.
@@ -16,7 +16,7 @@ func someLinks(rng *rand.Rand, log []change) []*link {
 			made[c.link.dir]++
 		}
 	}
-	left := map[*dir]int{} // drawn in the order of the log, which is repeatable
+	left := map[*dir]int{} // drawn in the order of the log, to be repeatable
 	var kept []*link
 	for _, c := range log {
 		if c.link == nil {
@@ -34,8 +34,7 @@ func someLinks(rng *rand.Rand, log []change) []*link {
 	return kept
 }
 
-// someContents returns, for every file with changes, a content that they might
-// leave.
+// someContents returns a possible content for every file with changes.
 func someContents(rng *rand.Rand, log []change) map[*file][]byte {
 	edits := map[*file][]*edit{}
 	var files []*file // in a repeatable order
@@ -56,10 +55,10 @@ func someContents(rng *rand.Rand, log []change) map[*file][]byte {
 	return contents
 }
 
-// scatter returns a content that edits might leave of durable. The changes of
-// size that are found are a prefix, since a file system journals them; which
-// version is found of a sector depends on nothing else, but that a truncation
-// which is found leaves nothing older behind its end.
+// scatter returns a possible content of a file after a crash. A prefix of its
+// changes of size survives, since a file system journals them. The version of
+// each sector is independent of everything else, except that a surviving
+// truncation leaves nothing older beyond its end.
 func scatter(rng *rand.Rand, durable []byte, edits []*edit) []byte {
 	sized := rng.IntN(len(edits) + 1)
 	found := slices.Clone(durable)
@@ -96,20 +95,20 @@ func scatter(rng *rand.Rand, durable []byte, edits []*edit) []byte {
 	return found
 }
 
-// touched returns the first and last sector whose bytes the edit changes in a
-// file of size before; last is less than first when there is none.
+// touched returns the first and last sector that the edit changes in a file of
+// size before; if there is none, last is less than first.
 func (e *edit) touched(before int64) (first, last int64) {
 	if !e.truncate {
 		return e.off / sectorSize, (e.off + int64(len(e.data)) - 1) / sectorSize
 	}
 	at := e.off / sectorSize
 	if e.off < before && e.off%sectorSize != 0 {
-		return at, at // cut in two: what is behind the end becomes zeros
+		return at, at // bytes beyond the end become zeros
 	}
 	return at, at - 1
 }
 
-// dropFrom forgets the versions of sectors that reach beyond size.
+// dropFrom drops the versions of sectors that reach beyond size.
 func dropFrom(sectors map[int64]*sector, size int64) {
 	for at := range sectors {
 		if (at+1)*sectorSize > size {
@@ -118,14 +117,14 @@ func dropFrom(sectors map[int64]*sector, size int64) {
 	}
 }
 
-// sector is one version of a sector, drawn evenly from all it had. None drawn
-// stands for the durable one.
+// sector is a version of a sector, drawn uniformly from all versions. Nil is
+// the durable one.
 type sector struct {
 	versions int
 	found    []byte
 }
 
-// draw takes content as one more version.
+// draw considers content as one more version.
 func (s *sector) draw(rng *rand.Rand, content []byte) {
 	s.versions++
 	if rng.IntN(s.versions+1) == 0 {

@@ -14,8 +14,8 @@ import (
 
 const sectorSize = 512
 
-// outcomes returns what many random crashes of disk leave, by how the tests
-// write it down.
+// outcomes returns the descriptions of the outcomes of many random crashes of
+// disk.
 func outcomes(disk *crashfs.FS, describe func(*crashfs.FS) string) map[string]bool {
 	found := map[string]bool{}
 	for seed := range uint64(400) {
@@ -82,12 +82,12 @@ func TestRandomTruncates(t *testing.T) {
 	whole := func(after *crashfs.FS) string { return contents(t, after)["f"] }
 	require.Equal(t,
 		set(sectors("a"), "a", "a"+strings.Repeat("\x00", sectorSize-1)),
-		outcomes(disk, whole), "what is cut off may be zeros before the size changes")
+		outcomes(disk, whole), "truncated bytes may become zeros before the size changes")
 
 	disk, f = newDisk(t, sectors("a"))
 	writeAt(t, f, sectors("b"), sectorSize)
 	require.NoError(t, f.Truncate(0))
-	require.NotContains(t, outcomes(disk, firstOfSectors), "0b", "cut off, and back alone")
+	require.NotContains(t, outcomes(disk, firstOfSectors), "0b", "a truncated sector does not survive alone")
 }
 
 func TestRandomNames(t *testing.T) {
@@ -132,9 +132,9 @@ func TestRandomIsRepeatable(t *testing.T) {
 	require.Equal(t, crash(), crash())
 }
 
-// TestRandomIsExplainable: whatever a crash leaves of a file, every sector of it
-// has been there since the last Sync, and nothing synced is gone that no one
-// overwrote.
+// TestRandomIsExplainable checks that after a crash every sector of a file has a
+// version that it had since the last Sync, and that no synced sector is lost
+// unless it was overwritten.
 func TestRandomIsExplainable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		disk := crashfs.New()
@@ -172,8 +172,8 @@ func TestRandomIsExplainable(t *testing.T) {
 	})
 }
 
-// history is what a file was since its last Sync, the durable version first,
-// and where it was cut.
+// history is the versions of a file since its last Sync, the durable one first,
+// and the sizes of its truncations.
 type history struct {
 	versions [][]byte
 	cuts     []int64
@@ -194,8 +194,8 @@ func (h history) requireExplains(t *rapid.T, after []byte) {
 	}
 }
 
-// sizes returns the sizes that the file can have: those it had, and those that
-// a sector which was found gives it.
+// sizes returns the possible sizes of the file: those it had, and those due to a
+// surviving sector.
 func (h history) sizes() map[int]bool {
 	sizes := map[int]bool{}
 	for _, v := range h.versions {
@@ -207,8 +207,8 @@ func (h history) sizes() map[int]bool {
 	return sizes
 }
 
-// explains tells whether the sector at start was got in some version, which a
-// truncation may have cut since.
+// explains reports whether got is a version of the sector at start, possibly
+// truncated later.
 func (h history) explains(start int, got []byte) bool {
 	ends := []int{start + sectorSize}
 	for _, cut := range h.cuts {

@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 )
 
-// replacement is a way to replace the content of a file through a temporary
-// one, leaving out what a careless program leaves out.
+// replacement replaces the content of a file through a temporary file, possibly
+// without necessary steps.
 type replacement struct {
 	skipSync, skipRename, skipSyncDir bool
 }
@@ -50,8 +50,8 @@ func (r replacement) do(fsys vfs.FS, content []byte) error {
 }
 
 // crashEverywhere crashes the replacement in every operation and after the last
-// one, and returns how often it left what it must not: anything but the old or
-// the new content, or the old one after it returned.
+// one, and returns the number of violations: a content other than the old or
+// the new one, or the old one after success.
 func (r replacement) crashEverywhere(t *testing.T) (violations int) {
 	t.Helper()
 	oldContent, newContent := sectors("aa"), sectors("bb")
@@ -88,8 +88,8 @@ func (r replacement) crashEverywhere(t *testing.T) (violations int) {
 	return violations
 }
 
-// TestCrashEverywhere: a careful program survives every crash, and each
-// carelessness is found out.
+// TestCrashEverywhere checks that the complete replacement survives every
+// crash, and that each missing step is detected.
 func TestCrashEverywhere(t *testing.T) {
 	require.Zero(t, replacement{}.crashEverywhere(t))
 	for _, careless := range []replacement{{skipSync: true}, {skipRename: true}, {skipSyncDir: true}} {

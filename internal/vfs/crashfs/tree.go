@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// dir is a directory: the names in it as programs see them, and as the disk has
-// them.
+// dir is a directory: its names as programs see them, and as they are on the
+// disk.
 type dir struct {
 	live, durable map[string]entry
 }
@@ -18,13 +18,13 @@ func newDir() *dir {
 	return &dir{live: map[string]entry{}, durable: map[string]entry{}}
 }
 
-// file is the content of a file, which outlives its names: as programs see it,
-// and as the disk has it.
+// file is the content of a file, as programs see it and as it is on the disk.
+// It can outlive its name.
 type file struct {
 	live, durable []byte
 }
 
-// entry is what a name stands for: a file, a directory, or nothing.
+// entry is the target of a name: a file, a directory, or nothing.
 type entry struct {
 	file *file
 	dir  *dir
@@ -32,7 +32,7 @@ type entry struct {
 
 func (e entry) exists() bool { return e != entry{} }
 
-// split returns the parts of a name, none for the root.
+// split returns the elements of a name, none for the root.
 func split(name string) []string {
 	clean := strings.TrimPrefix(path.Clean(filepath.ToSlash(name)), "/")
 	if clean == "." || clean == "" {
@@ -78,8 +78,8 @@ func (d *dir) findDir(name string) (*dir, error) {
 	return e.dir, nil
 }
 
-// findParent returns the directory that name is or would be in, and the name
-// that it has there. The root is in none.
+// findParent returns the directory that name is or would be in, and its base
+// name. The root has none.
 func (d *dir) findParent(name string) (parent *dir, base string, err error) {
 	parts := split(name)
 	if len(parts) == 0 {

@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// pageSize is how many bytes a page of a file has. A file that grows does not move.
+// pageSize is the size of a page in bytes. Pages do not move when the file grows.
 const pageSize = 64 << 10
 
-// file is the content of a file, which outlives its names.
+// file is the content of a file. It can outlive its name.
 type file struct {
 	mu    sync.RWMutex
 	size  int64
-	pages [][]byte // nil for zeros; what is behind size is zero
+	pages [][]byte // nil for zeros; bytes beyond size are zero
 }
 
 func (f *file) length() int64 {
@@ -64,7 +64,7 @@ func (f *file) truncate(size int64) {
 	f.resize(size)
 }
 
-// resize sets the size. The caller holds mu.
+// The caller must hold mu.
 func (f *file) resize(size int64) {
 	pages := int((size + pageSize - 1) / pageSize)
 	for len(f.pages) < pages {
@@ -88,11 +88,11 @@ type handle struct {
 	closed   atomic.Bool
 }
 
-// mostSize bounds the offset of a write and the size that a file is set to: a page that holds only
-// zeros takes 24 bytes.
-const mostSize = 64 << 30
+// maxSize limits the offset of a write and the size of a file: a page of zeros takes
+// only 24 bytes.
+const maxSize = 64 << 30
 
-// ready returns why an operation at an offset or up to a size cannot be done.
+// ready returns an error if an operation at an offset or with a size is not possible.
 func (h *handle) ready(op string, off int64, change bool) error {
 	switch {
 	case h.closed.Load():
@@ -101,7 +101,7 @@ func (h *handle) ready(op string, off int64, change bool) error {
 		return failure(op, h.name, syscall.EBADF)
 	case off < 0:
 		return failure(op, h.name, fs.ErrInvalid)
-	case change && off > mostSize:
+	case change && off > maxSize:
 		return failure(op, h.name, syscall.EFBIG)
 	}
 	return nil

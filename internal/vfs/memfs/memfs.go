@@ -1,4 +1,4 @@
-// Package memfs is a file system in memory. What is in it is gone with it.
+// Package memfs is a file system in memory.
 package memfs
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// FS is a file system in memory. Names are slash-separated; those that begin with a slash mean the
-// same as those that do not. It is safe for concurrent use.
+// FS is a file system in memory. Names are slash-separated; a leading slash is ignored. FS is
+// safe for concurrent use.
 type FS struct {
 	mu sync.RWMutex
-	// nodes are files, and directories as nil, by their whole names. The root is "".
+	// nodes maps complete names to files, and to nil for directories. The root is "".
 	nodes map[string]*file
 }
 
@@ -26,7 +26,7 @@ var _ vfs.FS = (*FS)(nil)
 // New returns an empty file system.
 func New() *FS { return &FS{nodes: map[string]*file{"": nil}} }
 
-// clean returns the name by which nodes has a file or directory.
+// clean returns the key of a file or directory in nodes.
 func clean(name string) string {
 	return strings.TrimPrefix(path.Join("/", filepath.ToSlash(name)), "/")
 }
@@ -53,7 +53,7 @@ func (fsys *FS) open(name string, writable bool) (vfs.File, error) {
 	return &handle{name: name, file: f, writable: writable}, nil
 }
 
-// find returns a file, nil for a directory. The caller holds mu.
+// find returns a file, or nil for a directory. The caller must hold mu.
 func (fsys *FS) find(name string) (*file, error) {
 	name = clean(name)
 	if f, ok := fsys.nodes[name]; ok {
@@ -62,8 +62,8 @@ func (fsys *FS) find(name string) (*file, error) {
 	return nil, fsys.requireDir(parent(name))
 }
 
-// requireDir returns ErrNotExist for what a directory lacks, and another error where there is no such
-// directory. The caller holds mu.
+// requireDir returns ErrNotExist if the directory or the nearest existing one above it is a
+// directory, and ENOTDIR if that is a file. The caller must hold mu.
 func (fsys *FS) requireDir(name string) error {
 	for ; ; name = parent(name) {
 		if f, ok := fsys.nodes[name]; ok && f != nil {

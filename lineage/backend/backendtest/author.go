@@ -14,21 +14,21 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Chooser makes the choices of an author: a *rand.Rand, or Drawn.
+// Chooser draws the random numbers of an Author: a *rand.Rand, or Drawn.
 type Chooser interface{ IntN(n int) int }
 
-// Drawn has rapid choose.
+// Drawn is a Chooser that draws from rapid.
 type Drawn struct{ T *rapid.T }
 
 // IntN implements Chooser.
 func (d Drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "choice") }
 
-// Author writes commits that are valid in the state that they are written for.
-// It brings no content that is there, so commits are stored as they are, and it
-// never uses an id again.
+// Author generates commits that are valid in a given state of the model. It
+// adds no content that is already stored, so that engines store commits
+// unchanged, and it never uses an id twice.
 type Author struct {
 	Chooser
-	things int // named so far
+	things int // number of ids used
 }
 
 func fresh[T ~[16]byte](a *Author) T {
@@ -36,14 +36,14 @@ func fresh[T ~[16]byte](a *Author) T {
 	return structure.DeriveID[T]("crash", fmt.Sprint(a.things))
 }
 
-// Now is the time of what is written next.
+// Now returns the time of the next commit.
 func (a *Author) Now() time.Time {
 	return time.UnixMilli(1_700_000_000_000 + int64(a.things)).UTC()
 }
 
 func oneOf[T any](a *Author, list []T) T { return list[a.IntN(len(list))] }
 
-// Next writes a commit for a store that is as the model says.
+// Next returns a commit that is valid after those of the model.
 func (a *Author) Next(m *Model) *structure.Commit {
 	records := a.records(m)
 	a.things++
@@ -104,7 +104,8 @@ func (a *Author) begin() []structure.Record {
 	return []structure.Record{t, c, &structure.Branch{Thread: t.ID, Name: "main", Context: c.ID, CreatedAt: a.Now()}}
 }
 
-// extend adds spans behind a context's tip, in its run if that ends there.
+// extend appends spans to a context, in the run of its tip if the tip is the
+// run's end.
 func (a *Author) extend(m *Model, in backend.Context) []structure.Record {
 	var records []structure.Record
 	at := in.Tip
@@ -123,7 +124,7 @@ func (a *Author) extend(m *Model, in backend.Context) []structure.Record {
 	return append(records, &structure.Tip{Context: in.ID, Span: at})
 }
 
-// span writes a span and, before it, the content that is not there yet.
+// span returns a span, preceded by the content that is not stored yet.
 func (a *Author) span(records []structure.Record, m *Model, at structure.SpanRef, brought map[content.ID]bool) ([]structure.Record, *structure.Span) {
 	span := &structure.Span{Ref: at}
 	bring := func() content.ID {
@@ -154,12 +155,12 @@ func (a *Author) span(records []structure.Record, m *Model, at structure.SpanRef
 	return records, span
 }
 
-// content chooses something to say: new, or what was said before.
+// content chooses new or existing content.
 func (a *Author) content(m *Model) (content.ID, []structure.Record) {
 	if len(m.erased) > 0 && a.IntN(4) == 0 {
 		b := m.blocks[oneOf(a, slices.SortedFunc(maps.Keys(m.erased), content.ID.Compare))]
 		if b.Tree.IsZero() {
-			return b.ID, []structure.Record{&b} // it comes back
+			return b.ID, []structure.Record{&b} // stores it again
 		}
 	}
 	if len(m.blocks) > 0 && a.IntN(3) == 0 {
@@ -224,7 +225,7 @@ func (a *Author) alternatives(m *Model, in backend.Context) []structure.Record {
 	return records
 }
 
-// deletion takes something out, if there is something to.
+// deletion deletes something, or returns nil if there is nothing to delete.
 func (a *Author) deletion(m *Model, in backend.Context) structure.Record {
 	d := &structure.Deletion{At: a.Now()}
 	switch a.IntN(8) {
@@ -277,10 +278,10 @@ func firstName[V any](of map[named]V, thread structure.ThreadID) (first string) 
 	return first
 }
 
-// value writes a value, or deletes one.
+// value sets or deletes a value.
 func (a *Author) value(m *Model, in backend.Context) []structure.Record {
 	v := &structure.Value{At: a.Now()}
-	if a.IntN(2) == 0 { // it is older than any reflog that is kept
+	if a.IntN(2) == 0 { // older than any reflog that is kept
 		v.At = v.At.Add(-365 * 24 * time.Hour)
 	}
 	v.Key = oneOf(a, []string{"k", "kl", "l"})

@@ -1,6 +1,6 @@
-// Package backendtest is the conformance suite for storage engines: what the
-// doc comments of package backend promise, as tests. An engine's own test is a
-// call of [Run].
+// Package backendtest is the conformance suite for storage engines: it tests
+// what the doc comments of package backend promise. The test of an engine calls
+// [Run].
 package backendtest
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// OpenFunc opens one and the same store, again and again. It is called only
-// while the store is not open.
+// OpenFunc opens a store. Every call opens the same store; it is called only
+// while the store is closed.
 type OpenFunc func(ctx context.Context) (backend.Engine, error)
 
-// Config says what to test.
+// Config describes the engine to test.
 type Config struct {
-	// New makes room for a new and empty store and returns how to open it. It is
-	// called many times in one test.
+	// New prepares a new, empty store and returns the function that opens it. It
+	// is called many times in one test.
 	New func(t testing.TB) OpenFunc
-	// Reopen closes and opens a store after every commit that a test applies to
-	// it, unless something is still being read.
+	// Reopen closes and reopens the store after every commit, unless a test is
+	// still reading.
 	Reopen bool
 }
 

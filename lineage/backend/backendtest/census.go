@@ -5,8 +5,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Census lists everything that commits spoke of, whether or not they were
-// applied: what there is to ask about.
+// Census is the set of ids that occur in commits, applied or not. Tests query
+// all of them.
 type Census struct {
 	threads  roll[structure.ThreadID]
 	contexts roll[structure.ContextID]
@@ -22,7 +22,7 @@ type Census struct {
 	owners   roll[string]
 }
 
-// NewCensus returns a census with one of each that does not exist.
+// NewCensus returns a census with one missing id of each kind.
 func NewCensus() *Census {
 	s := &Census{}
 	s.threads.add(id[structure.ThreadID]("missing"))
@@ -39,7 +39,7 @@ func NewCensus() *Census {
 	return s
 }
 
-// Add takes in the subjects of a commit.
+// Add adds the ids of a commit.
 func (s *Census) Add(c *structure.Commit) {
 	for _, r := range c.Records {
 		switch r := r.(type) {
@@ -84,13 +84,13 @@ func (s *Census) span(r *structure.Span) {
 	}
 }
 
-// roll is a set in the order in which its members came.
+// roll is a set that keeps insertion order.
 type roll[T comparable] struct {
 	order []T
 	there map[T]bool
 }
 
-// add takes in a member; the zero value, which names nothing, is none.
+// add adds a member. The zero value names nothing and is ignored.
 func (r *roll[T]) add(v T) {
 	var none T
 	if v == none || r.there[v] {

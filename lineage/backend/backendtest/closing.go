@@ -16,7 +16,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// firstError reads a sequence to its first error.
+// firstError reads a sequence up to its first error.
 func firstError[T any](seq iter.Seq2[T, error]) error {
 	for _, err := range seq {
 		if err != nil {
@@ -26,8 +26,8 @@ func firstError[T any](seq iter.Seq2[T, error]) error {
 	return nil
 }
 
-// reads calls every method of a reader on what the talk holds, and returns the
-// error of each.
+// reads calls every method of a reader on the records of talk and returns the
+// errors by method.
 func reads(ctx context.Context, r backend.Reader) map[string]error {
 	thread, own, runID := id[structure.ThreadID]("t"), id[structure.ContextID]("c"), id[structure.RunID]("r")
 	calls := sequences(ctx, r)
@@ -50,7 +50,7 @@ func reads(ctx context.Context, r backend.Reader) map[string]error {
 	return calls
 }
 
-// sequences reads every sequence, none of which is empty, to its first error.
+// sequences reads every sequence up to its first error. None of them is empty.
 func sequences(ctx context.Context, r backend.Reader) map[string]error {
 	thread, own := id[structure.ThreadID]("t"), id[structure.ContextID]("c")
 	return map[string]error{
@@ -76,7 +76,7 @@ func sequences(ctx context.Context, r backend.Reader) map[string]error {
 	}
 }
 
-// rich fills a store so that nothing that reads or sequences read is empty.
+// rich fills a store so that no result of reads and sequences is empty.
 func rich(s *store) {
 	child := view("child", "t", at("r", 1))
 	child.Parent = id[structure.ContextID]("c")
@@ -115,8 +115,8 @@ func testClose(t *testing.T, c Config) {
 	s.check()
 }
 
-// testCloseExpires closes while a snapshot is open and sequences are read, and waits for
-// none of their users: they get an error from then on.
+// testCloseExpires closes the engine while a snapshot and sequences are open. Close does
+// not wait for them: they return errors from then on.
 func testCloseExpires(t *testing.T, c Config) {
 	s := newStore(t, c)
 	rich(s)
@@ -153,7 +153,7 @@ func testCloseExpires(t *testing.T, c Config) {
 	}
 }
 
-// pausedPath is a path of which the first step was read.
+// pausedPath is a path of which one step has been read.
 type pausedPath struct {
 	t     *testing.T
 	first *backend.Step
@@ -174,7 +174,7 @@ func pausePath(t *testing.T, r backend.Reader) *pausedPath {
 	return p
 }
 
-// requireExpired reads on: what was read stays, and nothing comes behind it but an error.
+// requireExpired checks that the first step is unchanged and that an error follows it.
 func (p *pausedPath) requireExpired(name string) {
 	p.t.Helper()
 	require.Equal(p.t, p.was, p.first.Blocks[0].Body, name)
@@ -187,8 +187,8 @@ func (p *pausedPath) requireExpired(name string) {
 	p.stop()
 }
 
-// testCloseUnderReaders closes while many read snapshots and sequences: each ends whole or
-// with an error, and says nothing else than before.
+// testCloseUnderReaders closes the engine while goroutines read snapshots and sequences:
+// each sequence ends completely or with an error, and its values are right.
 func testCloseUnderReaders(t *testing.T, c Config) {
 	s := newStore(t, c)
 	rich(s)
@@ -220,7 +220,7 @@ func testCloseUnderReaders(t *testing.T, c Config) {
 	}
 }
 
-// readTalk reads the history of the talk and compares it with what it is.
+// readTalk compares the history of talk with the expected one.
 func readTalk(r backend.Reader) error {
 	n := uint64(0)
 	for step, err := range r.Path(background, at("r", 3), structure.Window{}, backend.PathOptions{Bodies: true}) {
@@ -237,8 +237,8 @@ func readTalk(r backend.Reader) error {
 	return nil
 }
 
-// testCloseMeanwhile closes while others write and read: what was acknowledged is
-// there afterwards, and everything else was told.
+// testCloseMeanwhile closes the engine while goroutines write and read: acknowledged
+// commits survive, and all other calls return errors.
 func testCloseMeanwhile(t *testing.T, c Config) {
 	s := newStore(t, c)
 	rich(s)
@@ -298,7 +298,7 @@ func (s *store) head() uint64 {
 	return head.Number
 }
 
-// testCancel reads and writes in a context that has ended.
+// testCancel reads and writes with a canceled context.
 func testCancel(t *testing.T, c Config) {
 	s := newStore(t, c)
 	rich(s)
@@ -321,7 +321,7 @@ func testCancel(t *testing.T, c Config) {
 	}
 	require.NoError(t, snapshot.Close())
 
-	// In the middle of a sequence, too.
+	// Cancel in the middle of a sequence.
 	later, cancelLater := context.WithCancelCause(background)
 	defer cancelLater(nil)
 	seen := 0
@@ -335,7 +335,7 @@ func testCancel(t *testing.T, c Config) {
 	s.check()
 }
 
-// testBreaks leaves every sequence after its first element and reads on.
+// testBreaks stops reading every sequence after its first element.
 func testBreaks(t *testing.T, c Config) {
 	s := newStore(t, c)
 	rich(s)

@@ -29,8 +29,8 @@ func testEmpty(t *testing.T, c Config) {
 	s.check()
 }
 
-// testRefused applies, one by one, what must be refused, and sees that nothing
-// of it is there and that no number is consumed.
+// testRefused applies invalid commits and checks that they leave nothing behind
+// and consume no commit number.
 func testRefused(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -81,7 +81,7 @@ func testRefused(t *testing.T, c Config) {
 		{"context with a missing parent", backend.ErrNotFound, []structure.Record{with(func(v *structure.Context) { v.Parent = id[structure.ContextID]("missing") })}},
 		{"context with a missing base", backend.ErrNotFound, []structure.Record{with(func(v *structure.Context) { v.Base = missing })}},
 		{"context with a missing tip", backend.ErrNotFound, []structure.Record{with(func(v *structure.Context) { v.Tip = at("r", 9) })}},
-		{"context with a tip at no place", backend.ErrInvalid, []structure.Record{with(func(v *structure.Context) { v.Tip = noPlace })}},
+		{"context with an invalid tip", backend.ErrInvalid, []structure.Record{with(func(v *structure.Context) { v.Tip = noPlace })}},
 		{"context of a missing span set", backend.ErrNotFound, []structure.Record{with(func(v *structure.Context) { v.Set = id[structure.SpanSetID]("missing") })}},
 		{"context with another base", backend.ErrExists, []structure.Record{view("c", "t", at("r", 2))}},
 		{"context in another thread", backend.ErrExists, []structure.Record{thread("u"), view("c", "u", at("r", 3))}},
@@ -92,23 +92,23 @@ func testRefused(t *testing.T, c Config) {
 		{"tip of a missing context", backend.ErrNotFound, []structure.Record{move("missing", at("r", 1))}},
 		{"tip at a missing span", backend.ErrNotFound, []structure.Record{move("c", missing)}},
 		{"tip beyond a run", backend.ErrNotFound, []structure.Record{move("c", at("r", 5))}},
-		{"tip at no place", backend.ErrInvalid, []structure.Record{move("c", noPlace)}},
+		{"tip at an invalid position", backend.ErrInvalid, []structure.Record{move("c", noPlace)}},
 		{"run without id", backend.ErrInvalid, []structure.Record{&structure.Run{}}},
-		{"run with an incarnation of no thread", backend.ErrInvalid, []structure.Record{&structure.Run{ID: id[structure.RunID]("q"), Home: structure.Home{Incarnation: 1}}}},
+		{"run with an incarnation but no thread", backend.ErrInvalid, []structure.Record{&structure.Run{ID: id[structure.RunID]("q"), Home: structure.Home{Incarnation: 1}}}},
 		{"run twice", backend.ErrExists, []structure.Record{run("r", structure.SpanRef{})}},
 		{"run after a missing span", backend.ErrNotFound, []structure.Record{run("q", at("r", 5))}},
-		{"run after no place", backend.ErrInvalid, []structure.Record{run("q", noPlace)}},
+		{"run after an invalid position", backend.ErrInvalid, []structure.Record{run("q", noPlace)}},
 		{"span of a missing run", backend.ErrConflict, []structure.Record{says(missing, "one")}},
-		{"span that is there", backend.ErrConflict, []structure.Record{says(at("r", 4), "one")}},
+		{"span that exists", backend.ErrConflict, []structure.Record{says(at("r", 4), "one")}},
 		{"span that leaves a gap", backend.ErrConflict, []structure.Record{says(at("r", 6), "one")}},
 		{"span not first in a new run", backend.ErrConflict, []structure.Record{run("q", at("r", 1)), says(at("q", 2), "one")}},
-		{"span at no place", backend.ErrInvalid, []structure.Record{says(noPlace, "one")}},
+		{"span at an invalid position", backend.ErrInvalid, []structure.Record{says(noPlace, "one")}},
 		{"span without usages", backend.ErrInvalid, []structure.Record{says(at("r", 5))}},
 		{"span of missing content", backend.ErrNotFound, []structure.Record{says(at("r", 5), "one", "missing")}},
 		{"span in a missing set", backend.ErrNotFound, []structure.Record{inSet}},
-		{"usage of no kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Content: content.Sum([]byte("one"))})}},
+		{"usage without a kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Content: content.Sum([]byte("one"))})}},
 		{"usage of an unknown kind", backend.ErrInvalid, []structure.Record{usage(structure.Usage{Kind: 9, Content: content.Sum([]byte("one"))})}},
-		{"part of no message", backend.ErrInvalid, []structure.Record{&structure.Span{Ref: at("r", 5), Usages: []structure.Usage{
+		{"part without a message", backend.ErrInvalid, []structure.Record{&structure.Span{Ref: at("r", 5), Usages: []structure.Usage{
 			{Kind: structure.PartUsage, Content: content.Sum([]byte("one"))},
 		}}}},
 		{"part of a document", backend.ErrInvalid, []structure.Record{&structure.Span{Ref: at("r", 5), Usages: []structure.Usage{
@@ -168,7 +168,7 @@ func testRefused(t *testing.T, c Config) {
 		t.Run(tt.name, func(t *testing.T) {
 			s.t = t
 			s.refuse(tt.want, tt.records...)
-			// The same behind what could be applied by itself.
+			// The same after a record that is valid by itself.
 			allowed := []structure.Record{
 				text("new"), chunk("new"), thread("new"), run("new", at("r", 1)), says(at("new", 1), "new"),
 				move("c", at("new", 1)), deleteName(structure.KindCheckpoint, "t", "here"), checkpoint("t", "here", at("r", 2)),
@@ -184,20 +184,20 @@ func testRefused(t *testing.T, c Config) {
 	s.check()
 }
 
-// sourced gives a branch a source id.
+// sourced sets the source id of a branch.
 func sourced(b *structure.Branch, sourceID string) *structure.Branch {
 	b.SourceID = sourceID
 	return b
 }
 
-// sourcedSpan returns a span with one message that is found by a source id.
+// sourcedSpan returns a span with one message that has a source id.
 func sourcedSpan(ref structure.SpanRef, body, sourceID string) *structure.Span {
 	s := says(ref, body)
 	s.Usages[0].SourceID, s.Usages[0].Lookup = sourceID, 1
 	return s
 }
 
-// testRefusedTips sees that expectations come before everything else.
+// testRefusedTips checks that expectations are tested before anything else.
 func testRefusedTips(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -233,8 +233,8 @@ func testNumbers(t *testing.T, c Config) {
 	}
 }
 
-// testMemory sees that an engine keeps nothing of a commit's memory and hands out
-// nothing of its own, but for what Context says is shared.
+// testMemory checks that an engine keeps no reference to the memory of a commit
+// and returns none to its own, except what backend.Context documents as shared.
 func testMemory(t *testing.T, c Config) {
 	s := newStore(t, c)
 	prompt, model := "be brief", "large"
@@ -342,7 +342,7 @@ func testTips(t *testing.T, c Config) {
 	s.refuseCommit(backend.ErrNotFound, s.commit(move("c", at("r", 1))), backend.Options{Tips: []backend.Expect{{Context: id[structure.ContextID]("missing")}}})
 }
 
-// testThreads makes commits for states of threads that are and are not.
+// testThreads expects threads that match and threads that do not.
 func testThreads(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -360,7 +360,7 @@ func testThreads(t *testing.T, c Config) {
 	s.refuseCommit(backend.ErrConflict, s.commit(thread("t")), expect("t", was))
 }
 
-// testThreadsEnding makes threads whose ids end alike.
+// testThreadsEnding creates threads whose ids have the same end.
 func testThreadsEnding(t *testing.T, c Config) {
 	s := newStore(t, c)
 	like := func(first byte) *structure.Thread {
@@ -390,7 +390,7 @@ func testThreadsEnding(t *testing.T, c Config) {
 	require.Equal(t, []structure.ThreadID{one.ID, two.ID, three.ID}, ending())
 }
 
-// testExpectedContexts makes commits for states of contexts that are and are not.
+// testExpectedContexts expects contexts that match and contexts that do not.
 func testExpectedContexts(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -416,8 +416,8 @@ func testExpectedContexts(t *testing.T, c Config) {
 	s.refuseCommit(nil, s.commit(move("c", at("r", 2))), expect("missing", was))
 }
 
-// testMoved sees that a context tells when its tip moved last, and that stating
-// the rest of it anew is no move.
+// testMoved checks that Moved is the last commit that moved the tip of a context,
+// and that a commit that repeats the context does not count.
 func testMoved(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -447,7 +447,7 @@ func testKnown(t *testing.T, c Config) {
 	s.apply(chunk("piece"), chunk("piece"))
 	require.Equal(t, 1, s.apply(chunk("piece"), chunk("other piece")).KnownChunks)
 
-	// Who brought content first stays recorded, and nothing is stored again.
+	// The origin of the first commit stays, and the content is not stored again.
 	again := text("one")
 	again.Type, again.Origin.Kind = content.TypeMarkdown, content.OriginImport
 	s.apply(again, says(at("r", 4), "one"))
@@ -469,13 +469,13 @@ func testKnown(t *testing.T, c Config) {
 	require.NoError(t, err)
 	require.Less(t, after.StoredBytes-after.IndexBytes, before.StoredBytes-before.IndexBytes+uint64(len(big)))
 
-	// A commit of nothing new is the last one's.
+	// A commit that adds nothing gets the number of the last commit.
 	head := s.model.number
 	require.Equal(t, head, s.apply(text("one"), chunk("piece")).Number)
 	require.Equal(t, head, s.apply(text("one")).Number)
 }
 
-// testKnownByAnother lets many bring the same content at once.
+// testKnownByAnother stores the same content from many goroutines.
 func testKnownByAnother(t *testing.T, c Config) {
 	s := newStore(t, c)
 	const writers, rounds = 8, 20

@@ -15,19 +15,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// attempt is one attempt to extend a context: what was expected and what to add.
+// attempt is an attempt to extend a context: the expected tip and the new one.
 type attempt struct {
 	context        structure.ContextID
-	expected, next structure.SpanRef // next is zero for a look at the tip
+	expected, next structure.SpanRef // next is zero for a read of the tip
 }
 
-// result is what an attempt met: the tip before it.
+// result is the result of an attempt: the tip before it.
 type result struct {
 	tip   structure.SpanRef
 	moved bool
 }
 
-// register is how a context behaves to those who extend it at the same time.
+// register is the sequential specification of a context's tip, for porcupine.
 var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		var order []structure.ContextID
@@ -55,7 +55,7 @@ var register = porcupine.Model{
 	},
 }
 
-// crowd is many goroutines on one engine, and what they saw.
+// crowd is a group of goroutines on one engine, with the results of their calls.
 type crowd struct {
 	engine backend.Engine
 	clock  atomic.Int64
@@ -66,7 +66,7 @@ type crowd struct {
 	failed  []error
 }
 
-// addition is a commit that was acknowledged.
+// addition is an acknowledged commit.
 type addition struct {
 	attempt
 	body string
@@ -78,8 +78,8 @@ func (c *crowd) fail(err error) {
 	c.failed = append(c.failed, err)
 }
 
-// testConcurrent extends and forks own and shared contexts with many goroutines.
-// What they were told is linearizable and what is there is what they were told.
+// testConcurrent extends and forks private and shared contexts from many
+// goroutines. The results must be linearizable and match the final state.
 func testConcurrent(t *testing.T, cfg Config) {
 	cfg.Reopen = false
 	s := newStore(t, cfg)
@@ -127,7 +127,7 @@ func testConcurrent(t *testing.T, cfg Config) {
 	require.Empty(t, verify(t, s.Engine, true))
 }
 
-// look takes a snapshot and checks it against itself.
+// look takes a snapshot and checks its consistency.
 func (c *crowd) look(t *testing.T) {
 	snapshot, err := c.engine.Snapshot(background)
 	if err != nil {
@@ -138,8 +138,8 @@ func (c *crowd) look(t *testing.T) {
 	consistent(t, snapshot)
 }
 
-// try applies an attempt, notes what became of it and reports whether the tip
-// was where it was expected. ok is false for a conflict of another kind.
+// try applies an attempt, records its result and reports whether the tip was the
+// expected one. ok is false for any other conflict.
 func (c *crowd) try(client int, a attempt, body string, records []structure.Record) (moved, ok bool) {
 	op := porcupine.Operation{ClientId: client, Input: a, Call: c.clock.Add(1)}
 	receipt, err := c.engine.Apply(background, &structure.Commit{Records: records}, backend.Options{
@@ -170,8 +170,8 @@ func (c *crowd) try(client int, a attempt, body string, records []structure.Reco
 	return err == nil, true
 }
 
-// extend adds a message to a context, however often it takes: in place where the
-// tip is the end of its run, else in a run of its own.
+// extend appends a message to a context and retries until it succeeds: in the
+// run of the tip if the tip is its end, otherwise in a new run.
 func (c *crowd) extend(client int, context structure.ContextID, body string) {
 	for {
 		op := porcupine.Operation{ClientId: client, Input: attempt{context: context}, Call: c.clock.Add(1)}
@@ -189,7 +189,7 @@ func (c *crowd) extend(client int, context structure.ContextID, body string) {
 		if !v.Tip.IsZero() {
 			moved, ok = c.try(client, a, body, extension(a, body, nil))
 		}
-		if !ok { // the run goes on elsewhere
+		if !ok { // another client extended the run
 			fresh := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: v.Tip}
 			a.next = structure.SpanRef{Run: fresh.ID, Seq: 1}
 			moved, _ = c.try(client, a, body, extension(a, body, fresh))
@@ -208,7 +208,7 @@ func extension(a attempt, body string, fresh *structure.Run) []structure.Record 
 	return append(records, text(body), says(a.next, body), &structure.Tip{Context: a.context, Span: a.next})
 }
 
-// fork makes a context of the client's own where another one is and extends it.
+// fork creates a context at the tip of another one and extends it.
 func (c *crowd) fork(client int, from structure.ContextID, name string) {
 	v, err := c.engine.Context(background, from)
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *crowd) fork(client int, from structure.ContextID, name string) {
 	c.extend(client, own.ID, "fork "+name)
 }
 
-// settled compares the engine with the commits that were acknowledged.
+// settled compares the engine with the acknowledged commits.
 func (c *crowd) settled(t *testing.T) {
 	head, err := c.engine.Head(background)
 	require.NoError(t, err)

@@ -12,24 +12,23 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Counting is an engine that counts what is asked of another one, so that tests can tell
-// what an operation costs without a clock.
+// Counting wraps an engine and counts the calls, so that tests can measure the
+// cost of an operation without a clock.
 type Counting struct {
 	countingReader
 	engine backend.Engine
 	work   atomic.Int64
 }
 
-// NewCounting returns an engine that counts what is asked of another one, which closes
-// with it.
+// NewCounting returns an engine that counts the calls to e. Closing it closes e.
 func NewCounting(e backend.Engine) *Counting {
 	c := &Counting{engine: e}
 	c.countingReader = countingReader{e, &c.work}
 	return c
 }
 
-// Cost returns what work asked of the engine: a call counts one, and so does everything
-// that a sequence yields or a commit consists of.
+// Cost returns the cost of work: one for each call to the engine, each element that a
+// sequence yields and each record of a commit.
 func (c *Counting) Cost(work func()) int64 {
 	before := c.work.Load()
 	work()
@@ -106,13 +105,13 @@ type countingSnapshot struct {
 
 func (s *countingSnapshot) Close() error { return s.snapshot.Close() }
 
-// countingReader counts what is asked of a reader.
+// countingReader counts the calls to a reader.
 type countingReader struct {
 	reader backend.Reader
 	work   *atomic.Int64
 }
 
-// asked counts a call and returns the reader to ask.
+// asked counts a call and returns the wrapped reader.
 func (r countingReader) asked() backend.Reader {
 	r.work.Add(1)
 	return r.reader
@@ -289,11 +288,11 @@ func (r countingReader) Stats(ctx context.Context) (backend.Stats, error) {
 	return r.asked().Stats(ctx)
 }
 
-// RequireScale fails a test where an operation costs more than twice as much with 2,000
-// of something as with 100. costs returns the cost of each operation with that many.
+// RequireScale fails the test if an operation costs more than twice as much with 2,000
+// items as with 100. costs returns the costs by operation for n items.
 //
-// An operation that looks at all of them costs 1,900 more. So with 100 it must cost less
-// than that, or its growth would not show.
+// An operation that reads all items costs 1,900 more. So with 100 items it must cost
+// less than that, or the growth would not be detected.
 func RequireScale(t testing.TB, costs func(n int) map[string]int64) {
 	t.Helper()
 	const least, most = 100, 2_000
@@ -303,7 +302,7 @@ func RequireScale(t testing.TB, costs func(n int) map[string]int64) {
 			t.Errorf("%s costs %d with %d and %d with %d", name, cost, least, many[name], most)
 		}
 		if cost >= most-least {
-			t.Errorf("%s costs %d with %d: its growth would not show", name, cost, least)
+			t.Errorf("%s costs %d with %d: too much to detect growth", name, cost, least)
 		}
 	}
 }

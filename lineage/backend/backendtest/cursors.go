@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// testCursors follows a store by cursors: all that speak of a commit agree about its id, and one
-// that is of no commit of the store is refused.
+// testCursors compares the commit ids of all cursors, and checks that a cursor with an id of
+// another store is refused.
 func testCursors(t *testing.T, c Config) {
 	s := newStore(t, c)
 	head, err := s.Head(background)
@@ -32,7 +32,7 @@ func testCursors(t *testing.T, c Config) {
 	s.follow(all)
 }
 
-// follow sees that head, feed, wait and snapshots say what the receipts of all commits said.
+// follow compares Head, Feed, Wait and snapshots with the receipts of all commits.
 func (s *store) follow(all []backend.Cursor) {
 	s.t.Helper()
 	last := all[len(all)-1]
@@ -67,7 +67,7 @@ func (s *store) follow(all []backend.Cursor) {
 	}
 }
 
-// diverged sees that a cursor is refused.
+// diverged checks that a cursor is refused.
 func (s *store) diverged(c backend.Cursor) {
 	s.t.Helper()
 	_, err := s.Wait(background, c)

@@ -10,8 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testNames states threads, contexts, branches and checkpoints anew: the later
-// statement counts.
+// testNames replaces threads, contexts, branches and checkpoints: the last record wins.
 func testNames(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -49,11 +48,11 @@ func testDeletion(t *testing.T, c Config) {
 	s.apply(deleteContext("d"))
 	s.refuse(backend.ErrNotFound, deleteContext("d"))
 	s.refuse(backend.ErrNotFound, move("d", at("r", 1)))
-	// The branch goes in the same commit, so nothing names the context any more.
+	// The same commit deletes the branch, so nothing names the context any more.
 	s.refuse(backend.ErrConflict, deleteContext("c"), deleteName(structure.KindBranch, "t", "main"))
 	s.apply(deleteName(structure.KindBranch, "t", "main"), deleteContext("c"))
 
-	// Who has children can go, and the children can be stated anew all the same.
+	// A context with children can be deleted, and the children can still be replaced.
 	parent, child := view("parent", "t", at("r", 1)), view("child", "t", at("r", 1))
 	child.Parent = parent.ID
 	s.apply(parent, child)
@@ -72,7 +71,7 @@ func testThreadDeletion(t *testing.T, c Config) {
 		summary("s", "x", "one", at("r", 1)), reflog("x", at("r", 2), at("r", 1)),
 	)
 	s.apply(checkpoint("t", "p", at("r", 1)), summary("s", "c", "one", at("r", 1)), reflog("c", at("r", 2), at("r", 1)), view("d", "t", at("r", 1)))
-	// What the commit itself adds to the thread goes too.
+	// This includes what the same commit adds to the thread.
 	s.apply(
 		view("e", "t", at("r", 1)), branch("t", "late", "e"), checkpoint("t", "late", at("r", 1)),
 		summary("late", "e", "one", at("r", 1)), deleteThread("t"),
@@ -86,7 +85,7 @@ func testThreadDeletion(t *testing.T, c Config) {
 	s.check()
 }
 
-// testRecreation makes anew what was deleted, in later commits and in the same.
+// testRecreation creates deleted things again, in later commits and in the same.
 func testRecreation(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -118,10 +117,10 @@ func testErase(t *testing.T, c Config) {
 		require.True(t, one.Blocks[0].Tree.IsZero())
 		require.Equal(t, two, one.Blocks[0].ID)
 	}
-	// A history with erased content can still be referred to and carried over.
+	// A history with erased content can still be extended, and its content used.
 	s.apply(run("p", at("r", 2)), says(at("p", 1), "two"))
 
-	// Who brings it back may be another, and brings it in another form.
+	// Another writer may restore it, in another form.
 	again := text("two")
 	again.Type, again.Origin = content.TypeMarkdown, content.BlockOrigin{Kind: content.OriginImport}
 	require.Empty(t, s.apply(again, says(at("r", 4), "two")).Known)
@@ -134,7 +133,7 @@ func testErase(t *testing.T, c Config) {
 	s.check()
 }
 
-// testEraseWithin erases content in a commit that brings it.
+// testEraseWithin erases content in the commit that adds it.
 func testEraseWithin(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -143,14 +142,14 @@ func testEraseWithin(t *testing.T, c Config) {
 	s.apply(erase("brief"), text("brief"))
 	s.apply(erase("brief"), text("brief"), erase("brief"), says(at("r", 6), "brief"))
 	s.apply(text("new"), erase("new"), text("new"), says(at("r", 7), "new"))
-	// A span says nothing of what is stored behind it, whatever else of the commit is known.
+	// A span takes no metadata from blocks after it, even if another block of the commit is known.
 	s.apply(erase("new"), says(at("r", 8), "new"), text("one"), text("new"))
 	s.restart()
 	s.check()
 }
 
-// testErasedElsewhere brings the marker of content that was erased in another store:
-// a block without its bytes in a commit that erases it. The model has no such thing.
+// testErasedElsewhere adds the marker of content that was erased in another store: a block without
+// its bytes in a commit that erases it. The model does not support these.
 func testErasedElsewhere(t *testing.T, c Config) {
 	s := newStore(t, c)
 	apply := func(records ...structure.Record) (backend.Receipt, error) {
@@ -182,7 +181,7 @@ func testErasedElsewhere(t *testing.T, c Config) {
 	described()
 	require.Empty(t, verify(t, s.Engine, true))
 
-	// Who has the bytes can bring them, and then there is nothing to mark.
+	// Adding the bytes restores the content; then the marker is refused.
 	_, err = apply(text("gone"))
 	require.NoError(t, err)
 	_, err = apply(gone, erase("gone"))

@@ -19,14 +19,13 @@ import (
 
 var background = context.Background()
 
-// Facts are the answers to every question that can be asked about the subjects
-// of a census. What an engine is free in, such as the bytes it takes, is not
-// among them.
+// Facts maps every query about the ids of a census to its result. Results that engines
+// may choose, such as byte counts, are left out.
 type Facts map[string]any
 
 func equalFacts(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// explain describes two facts, lists from where they begin to differ.
+// explain describes two facts; of lists, only from the first difference on.
 func explain(a, b any) (string, string) {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	if va.Kind() != reflect.Slice || vb.Kind() != reflect.Slice {
@@ -37,7 +36,7 @@ func explain(a, b any) (string, string) {
 		i++
 	}
 	rest := func(v reflect.Value) string {
-		return fmt.Sprintf("%d of which behind %d: %s", v.Len(), i, describe(v.Slice(i, min(v.Len(), i+2)).Interface()))
+		return fmt.Sprintf("%d elements, from %d: %s", v.Len(), i, describe(v.Slice(i, min(v.Len(), i+2)).Interface()))
 	}
 	return rest(va), rest(vb)
 }
@@ -50,29 +49,29 @@ func describe(fact any) string {
 	return s
 }
 
-// step is a step of a path by value.
+// step is a backend.Step with values instead of pointers.
 type step struct {
 	Position, Commit uint64
 	Span             structure.Span
 	Bodies           []string
 }
 
-// The bodies of steps that are not there as bytes.
+// The bodies of steps whose blocks have no bytes.
 const (
 	erasedBody = "\x00erased"
 	treeBody   = "\x00tree "
 )
 
-// failure is the answer where a reader fails.
+// failure is the fact for a reader that fails.
 type failure struct{ err error }
 
-// lenient is a tester of a reader that may fail. It keeps the error until the answer is put.
+// lenient is the tester of a reader that may fail. It keeps the error for the next put.
 type lenient struct {
 	tester
 	failed error
 }
 
-// fine reports whether there is no error, which fails the test unless the reader may fail.
+// fine reports whether err is nil. Otherwise it fails the test, unless the reader may fail.
 func fine(t tester, err error) bool {
 	if l, ok := t.(*lenient); ok {
 		l.failed = cmp.Or(l.failed, err)
@@ -83,7 +82,7 @@ func fine(t tester, err error) bool {
 	return true
 }
 
-// put notes the answer to a question.
+// put records the result of a query.
 func (f Facts) put(t tester, question string, answer any) {
 	if l, ok := t.(*lenient); ok && l.failed != nil {
 		answer, l.failed = failure{l.failed}, nil
@@ -91,8 +90,8 @@ func (f Facts) put(t tester, question string, answer any) {
 	f[question] = answer
 }
 
-// Ask asks a reader everything about the subjects of a census. Where the reader fails with an error that is no answer, the
-// fact is that it failed.
+// Ask queries a reader about all ids of a census. An unexpected error is recorded as a
+// failure.
 func Ask(t require.TestingT, r backend.Reader, seen *Census) Facts {
 	return readFacts(&lenient{tester: quiet{t}}, r, seen)
 }
@@ -103,7 +102,8 @@ type quiet struct{ require.TestingT }
 func (quiet) Helper()             {}
 func (quiet) Logf(string, ...any) {}
 
-// Wrong describes questions that have another answer than wanted, at most five. A reader of a damaged store may fail.
+// Wrong describes at most five results that differ from those wanted. With damaged, failures
+// do not count.
 func (f Facts) Wrong(want Facts, damaged bool) (wrong []string) {
 	questions := maps.Clone(want)
 	maps.Copy(questions, f)
@@ -121,7 +121,7 @@ func (f Facts) Wrong(want Facts, damaged bool) (wrong []string) {
 	return wrong
 }
 
-// readFacts asks a reader everything.
+// readFacts runs all queries.
 func readFacts(t tester, r backend.Reader, seen *Census) Facts {
 	t.Helper()
 	f := Facts{}
@@ -180,7 +180,7 @@ func (f Facts) named(t tester, r backend.Reader, n named) {
 	f.put(t, fmt.Sprintf("checkpoint %q of %v", n.name, n.thread), answer(t, deref(checkpoint), err))
 }
 
-// prefixes returns beginnings of a name, the whole included.
+// prefixes returns prefixes of a name, including the whole name.
 func prefixes(name string) []string { return []string{"", name[:len(name)/2], name} }
 
 func (f Facts) contexts(t tester, r backend.Reader, seen *Census) {
@@ -201,7 +201,7 @@ func (f Facts) contexts(t tester, r backend.Reader, seen *Census) {
 	}
 }
 
-// ancestors are how many ancestors of a run are asked for.
+// ancestors are the limits of ancestry queries.
 var ancestors = []int{1, 2, 1000}
 
 func (f Facts) runs(t tester, r backend.Reader, seen *Census) {
@@ -217,7 +217,7 @@ func (f Facts) runs(t tester, r backend.Reader, seen *Census) {
 		f.put(t, fmt.Sprint("forks of ", id), forks(t, r, id))
 		last, err := r.Last(background, id)
 		f.put(t, fmt.Sprint("last of ", id), answer(t, last, err))
-		answer(t, last, err) // without it there is no path to ask for
+		answer(t, last, err) // without it there is no path to read
 		f.put(t, fmt.Sprint("path to ", id), path(t, r, last, structure.Window{}))
 	}
 	for _, ref := range seen.spans.list() {
@@ -260,7 +260,7 @@ func (f Facts) content(t tester, r backend.Reader, seen *Census) {
 	}
 }
 
-// blocks reads blocks that are there, all at once unless that fails.
+// blocks reads existing blocks, in one call unless that fails.
 func (f Facts) blocks(t tester, r backend.Reader, ids []content.ID) {
 	t.Helper()
 	blocks, err := r.Blocks(background, ids)
@@ -282,8 +282,8 @@ func (f Facts) blocks(t tester, r backend.Reader, ids []content.ID) {
 	}
 }
 
-// plain returns of a block what can be compared: no body is the same as an empty
-// one, and how it was made does not count.
+// plain returns the comparable form of a block: an empty body is nil, and its origin is left
+// out.
 func plain(b structure.Block) structure.Block {
 	if len(b.Body) == 0 {
 		b.Body = nil
@@ -291,8 +291,8 @@ func plain(b structure.Block) structure.Block {
 	return structure.Block{Block: b.Block, Body: b.Body, Tree: b.Tree}
 }
 
-// forks lists the runs that start after spans of a run, those after one span by
-// their ids.
+// forks lists the runs that start after spans of a run; those after the same span are
+// sorted by id.
 func forks(t tester, r backend.Reader, run structure.RunID) []structure.RunInfo {
 	t.Helper()
 	found := list(t, r.Forks(background, run))
@@ -328,7 +328,7 @@ func path(t tester, r backend.Reader, tip structure.SpanRef, w structure.Window)
 		}
 		steps = append(steps, one)
 	}
-	// Whoever keeps nothing sees the same pass by.
+	// Passing yields the same steps.
 	n := 0
 	for s, err := range r.Path(background, tip, w, backend.PathOptions{Bodies: true, Passing: true}) {
 		if !fine(t, err) {
@@ -354,7 +354,7 @@ func body(b *structure.Block) string {
 	return string(b.Body)
 }
 
-// list collects a sequence, which must not fail.
+// list collects a sequence and fails the test on an error.
 func list[T any](t tester, seq iter.Seq2[T, error]) []T {
 	t.Helper()
 	out := []T{}
@@ -367,7 +367,7 @@ func list[T any](t tester, seq iter.Seq2[T, error]) []T {
 	return out
 }
 
-// values collects what a sequence of pointers points at.
+// values collects the values that a sequence of pointers points to.
 func values[T any](t tester, seq iter.Seq2[*T, error]) []T {
 	t.Helper()
 	out := []T{}

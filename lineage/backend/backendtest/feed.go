@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testFeed reads the feed from every number: it is the commits as applied, less
-// the content that was known.
+// testFeed reads the feed from every number: it yields the commits as applied, without
+// the content that was stored before.
 func testFeed(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(tree()...)
@@ -27,7 +27,7 @@ func testFeed(t *testing.T, c Config) {
 		large = append(large, told("a", uint64(5+i), fmt.Sprint("large ", i))...)
 	}
 	s.applyOnly(s.commit(large...), backend.Options{})
-	for i := range 260 { // more than any unit that positions are likely to be kept for
+	for i := range 260 { // more than the likely size of any group of commits in an index
 		s.applyOnly(s.commit(text("a1"), thread(fmt.Sprint(i))), backend.Options{Durability: backend.Normal})
 	}
 	for range 2 {
@@ -36,7 +36,7 @@ func testFeed(t *testing.T, c Config) {
 				continue
 			}
 			want, got := s.model.feedFrom(number), s.Feed(background, from(number))
-			if number%61 != 0 { // a few of its commits
+			if number%61 != 0 { // only a few of the commits
 				want = want[:min(4, len(want))]
 				got = atMost(len(want), got)
 			}
@@ -45,7 +45,7 @@ func testFeed(t *testing.T, c Config) {
 		s.restart()
 	}
 
-	// It stops at the head as of the call, and goes on from any commit.
+	// It ends at the head at the time of the call, and can start at any commit.
 	feed := s.Feed(background, from(s.model.number))
 	s.applyOnly(s.commit(thread("later")), backend.Options{})
 	require.Len(t, list(t, feed), 1)
@@ -61,7 +61,7 @@ func testFeed(t *testing.T, c Config) {
 	require.Empty(t, list(t, s.Feed(background, from(s.model.number+1))))
 }
 
-// atMost ends a sequence after n values. A sequence that should be empty is read to its end.
+// atMost truncates a sequence to n values. With n = 0 it is read to the end.
 func atMost[T any](n int, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		left := n
@@ -73,7 +73,7 @@ func atMost[T any](n int, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// from is where a feed is asked for whose first commit has a number, whichever that is.
+// from returns the cursor for a feed that starts with commit number.
 func from(number uint64) backend.Cursor { return backend.Cursor{Number: max(number, 1) - 1} }
 
 func equalFeed(t tester, want, got []structure.Commit) {
@@ -86,7 +86,7 @@ func equalFeed(t tester, want, got []structure.Commit) {
 	}
 }
 
-// plainRecords returns what can be compared of a commit's records.
+// plainRecords returns the comparable form of a commit's records.
 func plainRecords(c structure.Commit) []structure.Record {
 	out := slices.Clone(c.Records)
 	for i, r := range out {
@@ -102,7 +102,7 @@ type arrival struct {
 	err    error
 }
 
-// waiting calls Wait in the background.
+// waiting calls Wait in a goroutine.
 func waiting(ctx context.Context, e backend.Engine, after uint64) <-chan arrival {
 	done := make(chan arrival, 1)
 	go func() {
@@ -112,7 +112,7 @@ func waiting(ctx context.Context, e backend.Engine, after uint64) <-chan arrival
 	return done
 }
 
-// stillWaiting gives a wait time to end wrongly.
+// stillWaiting fails the test if Wait returns too early.
 func stillWaiting(t *testing.T, done <-chan arrival) {
 	t.Helper()
 	select {
@@ -149,7 +149,7 @@ func testWait(t *testing.T, c Config) {
 	require.ErrorIs(t, (<-idle).err, backend.ErrClosed)
 	s.start()
 
-	// Nobody who waits for each commit in turn misses one.
+	// Readers that wait for each commit in turn miss none.
 	const commits = 100
 	ended := make(chan error, 4)
 	for range cap(ended) {

@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// tree is a store of runs that fork from each other in the middle, at their ends,
-// at their first spans and at nothing.
+// tree is a store of runs that fork in the middle, at the end and at the first span of
+// other runs, and of runs without a parent.
 func tree() []structure.Record {
 	records := []structure.Record{thread("t"), run("a", structure.SpanRef{})}
 	records = append(records, told("a", 1, "a1", "a2", "a3", "a4")...)
@@ -31,7 +31,7 @@ func tree() []structure.Record {
 	return append(records, told("g", 1, "a1")...)
 }
 
-// testWindows reads windows of every shape over a tree of forks.
+// testWindows reads windows of every shape from a tree of forks.
 func testWindows(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(tree()...)
@@ -51,13 +51,13 @@ func testWindows(t *testing.T, c Config) {
 	}
 	for one, err := range s.Path(background, at("f", 2), structure.Window{Last: 1}, backend.PathOptions{}) {
 		require.NoError(t, err)
-		require.Empty(t, one.Blocks, "nobody asked for bodies")
+		require.Empty(t, one.Blocks, "bodies without the option")
 		require.Equal(t, at("f", 2), one.Span.Ref)
 	}
 }
 
-// testLongRun reads a run that is longer than any unit that an engine is likely
-// to keep digests or spans in, which came in commits of many sizes.
+// testLongRun reads a run that is longer than the likely size of any index block, from
+// commits of many sizes.
 func testLongRun(t *testing.T, c Config) {
 	c.Reopen = false
 	s := newStore(t, c)
@@ -82,7 +82,7 @@ func testLongRun(t *testing.T, c Config) {
 			d = structure.NextDigest(d, p.Span.Usages)
 			want[p.Span.Ref] = d
 		}
-		for seq := uint64(length); seq > 0; seq-- { // backwards, so that nothing helps
+		for seq := uint64(length); seq > 0; seq-- { // backwards, so that no cache of earlier positions helps
 			got, err := s.Digest(background, at("long", seq))
 			require.NoError(t, err)
 			require.Equal(t, want[at("long", seq)], got, "at %d", seq)
@@ -109,7 +109,7 @@ func testAlternatives(t *testing.T, c Config) {
 		span.Set = id[structure.SpanSetID]("s")
 		return []structure.Record{run(name, at("r", 3)), text(body), span}
 	}
-	// In one commit they are in the order of its records, whatever their ids.
+	// In one commit they have the order of the records, independent of their ids.
 	for i, n := range []int{5, 1, 7} {
 		var records []structure.Record
 		for j := range n {
@@ -128,7 +128,7 @@ func testAlternatives(t *testing.T, c Config) {
 	s.apply(filled)
 }
 
-// testWhere uses blocks in the commit that brought them and later, in runs whose
+// testWhere uses blocks in the commit that adds them and later, in runs whose
 // ids are in no order.
 func testWhere(t *testing.T, c Config) {
 	s := newStore(t, c)
@@ -153,7 +153,8 @@ func testWhere(t *testing.T, c Config) {
 	*part = structure.Usage{Kind: structure.PartUsage, Piece: structure.InputPiece, Content: part.Content, Name: "search", MetadataContent: content.Sum([]byte("x")), CreatedAt: moment(3)}
 	pieces.Usages[2].Opaque = true
 	s.apply(pieces)
-	// The form, the metadata and the content come in the same commit, and are met again.
+	// The form, the metadata and the content are added in the same commit and used
+	// twice.
 	own := says(at("r0", 7), "said")
 	own.Usages[0].Form, own.Usages[0].MetadataContent = content.Sum([]byte("form")), content.Sum([]byte("aside"))
 	again := says(at("r0", 8), "said")
@@ -166,7 +167,7 @@ func testWhere(t *testing.T, c Config) {
 	s.check()
 }
 
-// testOrder fills every listing out of order.
+// testOrder adds the elements of every listing out of order.
 func testOrder(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(tree()...)
@@ -194,7 +195,7 @@ func testOrder(t *testing.T, c Config) {
 	s.check()
 }
 
-// testChunks stores bodies that are cut, in one commit and in several, whole
+// testChunks stores chunked bodies, in one commit and in several, unchanged
 // and edited.
 func testChunks(t *testing.T, c Config) {
 	s := newStore(t, c)
@@ -236,7 +237,7 @@ func testChunks(t *testing.T, c Config) {
 	require.Empty(t, verify(t, s.Engine, true))
 }
 
-// cut returns the chunks and nodes of a body, and the block over them.
+// cut returns the chunks and nodes of a body, and its block.
 func cut(t tester, body []byte) ([]structure.Record, *structure.Block) {
 	var records []structure.Record
 	b := content.NewTreeBuilder(func(key content.Key, piece []byte) error {
@@ -259,7 +260,7 @@ func cut(t tester, body []byte) ([]structure.Record, *structure.Block) {
 	}
 }
 
-// chunksOf lists the chunks and nodes that the model has of a block.
+// chunksOf lists the chunks and nodes of a block in the model.
 func (s *store) chunksOf(t tester, b *structure.Block) map[content.Key]bool {
 	seen := map[content.Key]bool{}
 	get := content.GetFunc(func(_ context.Context, keys []content.Key) (all [][]byte, err error) {
@@ -302,7 +303,7 @@ func testVerify(t *testing.T, c Config) {
 				require.NoError(t, err)
 				require.Fail(t, finding.String())
 			}
-			require.Positive(t, done, "progress was told")
+			require.Positive(t, done, "progress was reported")
 		}
 		s.restart()
 	}

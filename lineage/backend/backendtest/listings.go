@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// listed is a thread as a listing yields it.
+// listed is an element of a thread listing, with values instead of pointers.
 type listed struct {
 	Thread      structure.Thread
 	LastMessage time.Time
@@ -28,10 +28,10 @@ func (l listed) updated() time.Time {
 	return l.Thread.UpdatedAt
 }
 
-// place is the time by which the thread is ordered.
+// place is the sort key of the thread.
 func (l listed) place() int64 { return backend.OrderTime(l.updated()) }
 
-// queries are the listings that are asked for, given the threads there ever were.
+// queries returns the listings to test, given all threads that ever existed.
 func queries(threads []backend.ThreadListing) []backend.ThreadQuery {
 	var all []backend.ThreadQuery
 	add := func(q backend.ThreadQuery) {
@@ -64,7 +64,8 @@ func queries(threads []backend.ThreadListing) []backend.ThreadQuery {
 	return all
 }
 
-// topLevel returns the strings, numbers and bools at each key of metadata, or in the array there.
+// topLevel returns the strings, numbers and booleans at each key of metadata, including elements
+// of arrays.
 func topLevel(metadata []byte) map[string][]json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(metadata, &all) != nil {
@@ -141,7 +142,7 @@ func (m *Model) listingFacts(f Facts, seen *Census) {
 	}
 }
 
-// listings returns all threads, by their ids.
+// listings returns all threads, ordered by id.
 func (m *Model) listings() (all []listed) {
 	last := m.lastMessages()
 	for _, thread := range m.threadsWhere(func(structure.Thread) bool { return true }) {
@@ -150,7 +151,7 @@ func (m *Model) listings() (all []listed) {
 	return all
 }
 
-// listing returns the threads that pass a query, in order.
+// listing returns the threads that match a query, in order.
 func (m *Model) listing(q backend.ThreadQuery, of []listed) []listed {
 	all := filter(of, func(l listed) bool { return passes(q, l) })
 	slices.SortFunc(all, func(a, b listed) int {
@@ -172,7 +173,7 @@ func inOrder(a int64, x structure.ThreadID, b int64, y structure.ThreadID) int {
 	return bytes.Compare(x[:], y[:])
 }
 
-// lastMessages returns when the last message of each home was said.
+// lastMessages returns the time of the last message of each home.
 func (m *Model) lastMessages() map[structure.Home]time.Time {
 	last := make(map[structure.Home]time.Time)
 	for ref, s := range m.spans {
@@ -212,8 +213,8 @@ func passes(q backend.ThreadQuery, l listed) bool {
 	return q.Oldest && order > 0 || !q.Oldest && order < 0
 }
 
-// testListings lists more threads than are looked up by a prefix, whole and by pages, while
-// they change and go.
+// testListings lists more threads than one batch of a prefix lookup has, in one call and by
+// pages, while threads change and are deleted.
 func testListings(t *testing.T, c Config) {
 	s := newStore(t, c)
 	talkIn := func(i int) []structure.Record {
@@ -252,7 +253,7 @@ func testListings(t *testing.T, c Config) {
 		}
 	}
 
-	// Pages go on where they were while threads go and come.
+	// Pages continue at the same place while threads are deleted and created.
 	q := backend.ThreadQuery{User: &user}
 	var seen []listed
 	for page := 0; ; page++ {
@@ -288,7 +289,7 @@ func tagged(values ...string) (all []backend.MetadataIs) {
 	return all
 }
 
-// pagesOf lists threads by pages, whose tokens go through text.
+// pagesOf lists threads by pages, with tokens that pass through text.
 func pagesOf(t tester, r backend.Reader, q backend.ThreadQuery, size int) []listed {
 	t.Helper()
 	all := []listed{}

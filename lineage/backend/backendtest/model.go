@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Model is what a store should hold, kept in the plainest way: maps that are
-// copied for each commit, so that a refused one leaves nothing behind.
+// Model is the expected content of a store. It consists of maps that are copied for
+// each commit, so that a refused one leaves nothing behind.
 type Model struct {
 	number      uint64
 	feed        []structure.Commit
@@ -25,7 +25,7 @@ type Model struct {
 	checkpoints map[named]structure.Checkpoint
 	runs        map[structure.RunID]structure.Run
 	ends        map[structure.RunID]uint64
-	closed      map[structure.RunID]bool // lost their ends to a collection
+	closed      map[structure.RunID]bool // a collection removed their ends
 	spans       map[structure.SpanRef]Placed
 	sets        map[structure.SpanSetID]structure.SpanSet
 	lookups     map[lookup]structure.SpanRef
@@ -34,7 +34,7 @@ type Model struct {
 	chunks      map[content.Key]string
 	named       map[structure.ValueKey][]backend.Value // oldest first
 
-	// In the order in which they came.
+	// In insertion order.
 	order     []structure.SpanRef
 	summaries []structure.Summary
 	reflog    []structure.Reflog
@@ -78,7 +78,7 @@ func (m *Model) clone() *Model {
 	return &c
 }
 
-// ModelOf returns a model of a store with commits, which must be valid.
+// ModelOf returns a model with commits, which must be valid.
 func ModelOf(t require.TestingT, commits ...*structure.Commit) *Model {
 	m := NewModel()
 	for _, c := range commits {
@@ -93,22 +93,22 @@ func (m *Model) Apply(t require.TestingT, c *structure.Commit) {
 	require.NoError(t, err)
 }
 
-// Clone returns a model that can be changed without changing the other.
+// Clone returns an independent copy.
 func (m *Model) Clone() *Model { return m.clone() }
 
 // Number returns the number of the last commit.
 func (m *Model) Number() uint64 { return m.number }
 
-// Has reports whether a block is there and not erased.
+// Has reports whether a block exists and is not erased.
 func (m *Model) Has(id content.ID) bool { return m.has(id) }
 
-// Block returns a block that is there and not erased.
+// Block returns a block that exists and is not erased.
 func (m *Model) Block(id content.ID) (structure.Block, bool) { return m.blocks[id], m.has(id) }
 
-// HasContext reports whether a context is there.
+// HasContext reports whether a context exists.
 func (m *Model) HasContext(id structure.ContextID) bool { return needKey(m.views, id) == nil }
 
-// Spans yields the spans in the order in which they came.
+// Spans yields the spans in insertion order.
 func (m *Model) Spans() iter.Seq2[structure.SpanRef, Placed] {
 	return func(yield func(structure.SpanRef, Placed) bool) {
 		for _, ref := range m.order {
@@ -119,11 +119,11 @@ func (m *Model) Spans() iter.Seq2[structure.SpanRef, Placed] {
 	}
 }
 
-// Feed returns the commits as they are read, unless a collection took something out of them.
+// Feed returns the commits as the feed yields them, without the effect of collections.
 func (m *Model) Feed() []structure.Commit { return m.feedFrom(0) }
 
-// outcome is what a commit's receipt should say. Content that a commit itself
-// brings repeatedly may be called known, or not.
+// outcome is the expected content of a receipt. Content that occurs repeatedly in
+// the commit itself may be reported as known, or not.
 type outcome struct {
 	number         uint64
 	known          []content.ID
@@ -134,7 +134,7 @@ type outcome struct {
 
 func (o outcome) repeatedly() []content.ID { return append(slices.Clone(o.known), o.repeated...) }
 
-// apply applies a commit, or returns the error that it must be refused with.
+// apply applies a commit, or returns the error that an engine must return.
 func (m *Model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 	next := m.clone()
 	next.number++
@@ -195,8 +195,8 @@ func (m *Model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 	return out, nil
 }
 
-// offered returns the blocks of a commit that are not stored, because they are
-// there already.
+// offered returns the blocks of a commit that are not stored because they
+// exist already.
 func (m *Model) offered(c *structure.Commit, before *Model) map[content.ID]*structure.Block {
 	out := map[content.ID]*structure.Block{}
 	for _, r := range c.Records {
@@ -211,8 +211,8 @@ func (m *Model) offered(c *structure.Commit, before *Model) map[content.ID]*stru
 	return out
 }
 
-// credited returns a record that says of its usages what the blocks offered say,
-// where it left that to them.
+// credited returns a record whose usages have the metadata of the offered blocks where
+// the usage itself has none.
 func credited(r structure.Record, offered map[content.ID]*structure.Block) structure.Record {
 	s, ok := r.(*structure.Span)
 	if !ok {
@@ -236,7 +236,7 @@ func credited(r structure.Record, offered map[content.ID]*structure.Block) struc
 	return &own
 }
 
-// content takes in a block or chunk and reports whether it was there.
+// content adds a block or chunk and reports whether it existed.
 func (m *Model) content(r structure.Record, before *Model, out *outcome) (known bool, err error) {
 	switch r := r.(type) {
 	case *structure.Block:
@@ -279,7 +279,7 @@ func (m *Model) has(id content.ID) bool {
 	return ok && !m.erased[id]
 }
 
-// record takes in a record of any other kind.
+// record applies a record of any other kind.
 func (m *Model) record(c *structure.Commit, r structure.Record) error {
 	switch r := r.(type) {
 	case nil:
@@ -316,7 +316,7 @@ func (m *Model) record(c *structure.Commit, r structure.Record) error {
 	return nil
 }
 
-// needKey refuses what points at something that is not there.
+// needKey returns ErrNotFound if a key is missing.
 func needKey[K comparable, V any](there map[K]V, key K) error {
 	if _, ok := there[key]; !ok {
 		return backend.ErrNotFound
@@ -324,7 +324,7 @@ func needKey[K comparable, V any](there map[K]V, key K) error {
 	return nil
 }
 
-// optional is needKey unless the key is zero.
+// optional is needKey, except that a zero key is valid.
 func optional[K comparable, V any](there map[K]V, key K) error {
 	var none K
 	if key == none {
@@ -333,7 +333,7 @@ func optional[K comparable, V any](there map[K]V, key K) error {
 	return needKey(there, key)
 }
 
-// need refuses positions that do not exist.
+// need returns an error if one of the positions does not exist.
 func (m *Model) need(refs ...structure.SpanRef) error {
 	for _, ref := range refs {
 		if ref.Seq == 0 && !ref.IsZero() {
@@ -346,7 +346,7 @@ func (m *Model) need(refs ...structure.SpanRef) error {
 	return nil
 }
 
-// deepCopy returns a model that shares no memory with the records it was given.
+// deepCopy returns a model that shares no memory with the applied records.
 func (m *Model) deepCopy() *Model {
 	again := NewModel()
 	for _, c := range m.feed {

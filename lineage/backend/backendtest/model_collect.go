@@ -10,7 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Collect takes out of a model what a collection does that keeps nothing unused.
+// Collect removes from the model everything that an engine's collection may
+// remove.
 func (m *Model) Collect(now time.Time, keepReflog time.Duration) {
 	live := m.liveSpans(now.Add(-keepReflog))
 	sets := map[structure.SpanSetID]bool{}
@@ -40,13 +41,13 @@ func (m *Model) Collect(now time.Time, keepReflog time.Duration) {
 	})
 }
 
-// version is a record of a value.
+// version identifies a record of a value.
 type version struct {
 	key    structure.ValueKey
 	commit uint64
 }
 
-// mark marks spans with all that is before them.
+// mark marks spans and their histories as live.
 func (m *Model) mark(live map[structure.SpanRef]bool, refs ...structure.SpanRef) {
 	for _, tip := range refs {
 		for !tip.IsZero() && !live[tip] {
@@ -58,7 +59,7 @@ func (m *Model) mark(live map[structure.SpanRef]bool, refs ...structure.SpanRef)
 	}
 }
 
-// liveSpans returns the spans that something leads to other than span sets.
+// liveSpans returns the spans that are reachable other than through span sets.
 func (m *Model) liveSpans(since time.Time) map[structure.SpanRef]bool {
 	live := map[structure.SpanRef]bool{}
 	for _, v := range m.views {
@@ -83,7 +84,8 @@ func (m *Model) liveSpans(since time.Time) map[structure.SpanRef]bool {
 	return live
 }
 
-// liveValues returns the values that are there, were lately, or are inherited.
+// liveValues returns the values that are current, recently replaced or
+// inherited.
 func (m *Model) liveValues(since time.Time) map[version]bool {
 	live := map[version]bool{}
 	for key, history := range m.named {
@@ -101,7 +103,7 @@ func (m *Model) liveValues(since time.Time) map[version]bool {
 	return live
 }
 
-// used returns the content that something live uses.
+// used returns the content used by live spans and values.
 func (m *Model) used(live map[structure.SpanRef]bool, values map[version]bool) map[content.ID]bool {
 	used := map[content.ID]bool{}
 	for ref := range live {
@@ -125,7 +127,7 @@ func (m *Model) used(live map[structure.SpanRef]bool, values map[version]bool) m
 	return used
 }
 
-// Kept says what a collection keeps.
+// Kept decides what a collection keeps.
 type Kept struct {
 	Span  func(structure.SpanRef) bool
 	Set   func(structure.SpanSetID) bool
@@ -134,7 +136,7 @@ type Kept struct {
 	Value func(structure.ValueKey, uint64) bool
 }
 
-// Keep takes out of a model what is not kept.
+// Keep removes everything from a model that is not kept.
 func (m *Model) Keep(k Kept) {
 	dead := func(r structure.SpanRef) bool { return !r.IsZero() && !k.Span(r) }
 	m.order = slices.DeleteFunc(slices.Clone(m.order), dead)
@@ -165,9 +167,9 @@ func (m *Model) Keep(k Kept) {
 	m.feed = nil
 }
 
-// keepReflog takes out entries that name dead spans, and those before them.
+// keepReflog removes entries that name dead spans, and the entries before them.
 func (m *Model) keepReflog(dead func(structure.SpanRef) bool) {
-	cut := map[structure.ContextID]int{} // so many entries go
+	cut := map[structure.ContextID]int{} // number of entries to remove
 	for i, r := range m.reflog {
 		if dead(r.From) || dead(r.To) {
 			cut[r.Context] = i + 1
@@ -182,7 +184,7 @@ func (m *Model) keepReflog(dead func(structure.SpanRef) bool) {
 	m.reflog = left
 }
 
-// keepValues leaves dead spans that were seen without a place.
+// keepValues clears the Seen positions that are dead.
 func (m *Model) keepValues(k Kept, dead func(structure.SpanRef) bool) {
 	left := map[structure.ValueKey][]backend.Value{}
 	for key, history := range m.named {

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Facts answers every question about the subjects of a census.
+// Facts answers all queries about the ids of a census.
 func (m *Model) Facts(seen *Census) Facts {
 	f := Facts{"head": m.number, "stats": m.stats()}
 	m.threadFacts(f, seen)
@@ -42,7 +42,7 @@ func look[K comparable, V any](there map[K]V, key K) any {
 	return backend.ErrNotFound.Error()
 }
 
-// chosen returns the values that a test accepts, in order.
+// chosen returns the values that accept returns true for, in order.
 func chosen[K comparable, V any](all map[K]V, accept func(V) bool, order func(a, b V) int) []V {
 	out := []V{}
 	for _, v := range all {
@@ -177,7 +177,7 @@ func (m *Model) info(r structure.Run) structure.RunInfo {
 	return structure.RunInfo{Run: r, Depth: uint64(len(m.history(r.Parent))), Digest: m.digest(r.Parent)}
 }
 
-// ancestry lists a run and those that it starts behind, nearest first.
+// ancestry lists a run and its ancestors, nearest first.
 func (m *Model) ancestry(r structure.Run) []structure.RunInfo {
 	out := []structure.RunInfo{m.info(r)}
 	for ; !r.Parent.IsZero(); out = append(out, m.info(r)) {
@@ -186,7 +186,7 @@ func (m *Model) ancestry(r structure.Run) []structure.RunInfo {
 	return out
 }
 
-// history lists the spans up to a tip, oldest first, one parent at a time.
+// history lists the spans up to a tip, oldest first, by following parents.
 func (m *Model) history(tip structure.SpanRef) []Placed {
 	var out []Placed
 	for !tip.IsZero() {
@@ -233,7 +233,7 @@ func (m *Model) path(tip structure.SpanRef, w structure.Window) any {
 	return steps
 }
 
-// feedFrom lists the commits from a number on, without the bodies that are erased.
+// feedFrom lists the commits from a number on, without erased bodies.
 func (m *Model) feedFrom(from uint64) []structure.Commit {
 	from = min(max(from, 1), m.number+1)
 	out := slices.Clone(m.feed[from-1:])
@@ -260,7 +260,7 @@ func (m *Model) usages(id content.ID) []structure.UsageID {
 	return out
 }
 
-// stats counts what is there; content that was erased is not.
+// stats counts everything except erased content.
 func (m *Model) stats() backend.Stats {
 	s := backend.Stats{
 		Threads: uint64(len(m.threads)), Contexts: uint64(len(m.views)), Branches: uint64(len(m.branches)),

@@ -40,7 +40,7 @@ func (m *Model) view(c *structure.Commit, r *structure.Context) error {
 	if err := first(optional(m.threads, r.Thread), optional(m.sets, r.Set), m.need(r.Base, r.Tip)); err != nil {
 		return err
 	}
-	if !ok { // a parent may go later
+	if !ok { // the parent may have been deleted
 		if err := optional(m.views, r.Parent); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (m *Model) checkpoint(r *structure.Checkpoint) error {
 	return first(needKey(m.threads, r.Thread), m.need(r.Span))
 }
 
-// oneSource refuses a source id that is too long, or that another name of the thread has.
+// oneSource refuses a source id that is too long or in use by another name of the thread.
 func oneSource(id string, another bool) error {
 	switch {
 	case len(id) > backend.MaxSourceID:

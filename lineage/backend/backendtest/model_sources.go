@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// expectedNames compares branches and checkpoints with what they must be.
+// expectedNames checks the expected branches and checkpoints of a commit.
 func (m *Model) expectedNames(o backend.Options) error {
 	for _, expect := range o.Branches {
 		is, ok := m.branches[named{expect.Thread, expect.Name}]
@@ -29,7 +29,7 @@ func (m *Model) expectedNames(o backend.Options) error {
 	return nil
 }
 
-// lookup is what a usage is found by.
+// lookup is the key by which a usage is found.
 type lookup struct {
 	home   structure.Home
 	source string
@@ -42,13 +42,13 @@ func (m *Model) live(h structure.Home) bool {
 	return ok && t.Incarnation == h.Incarnation
 }
 
-// homeOf returns the home of what is said in a thread.
+// homeOf returns the home of new runs in a thread.
 func (m *Model) homeOf(id structure.ThreadID) structure.Home {
 	return structure.Home{Thread: id, Incarnation: m.threads[id].Incarnation}
 }
 
-// find lists the spans that a source id leads to in a thread, or in all: those of one
-// thread together, the latest version first.
+// find lists the spans with a source id in one thread or in all. Those of one thread
+// are together, the latest version first.
 func (m *Model) find(source string, thread structure.ThreadID) []backend.Found {
 	out := []backend.Found{}
 	for l, ref := range m.lookups {
@@ -96,7 +96,7 @@ func (m *Model) runsOf(thread structure.ThreadID) []structure.RunInfo {
 	return out
 }
 
-// expected compares what there is with what there must be, nil for nothing.
+// expected compares a value with the expected one; nil means that none may exist.
 func expected[T any](is T, there bool, was *T) error {
 	switch {
 	case there && was == nil:
@@ -109,7 +109,7 @@ func expected[T any](is T, there bool, was *T) error {
 	return nil
 }
 
-// sourceFacts answers the questions about ids that callers chose.
+// sourceFacts answers the queries by source id.
 func (m *Model) sourceFacts(f Facts, seen *Census) {
 	for _, source := range seen.sources.list() {
 		for _, thread := range append([]structure.ThreadID{{}}, several(seen.threads.list())...) {
@@ -128,7 +128,7 @@ func (m *Model) sourceFacts(f Facts, seen *Census) {
 	}
 }
 
-// sources asks a store the same.
+// sources runs the queries of sourceFacts on a store.
 func (f Facts) sources(t tester, r backend.Reader, seen *Census) {
 	t.Helper()
 	for _, source := range seen.sources.list() {
@@ -149,8 +149,8 @@ func (f Facts) sources(t tester, r backend.Reader, seen *Census) {
 	}
 }
 
-// found lists what a source id leads to, which is the same in pieces. Which thread comes
-// first is the engine's own business.
+// found lists the spans with a source id, and checks that continued listings agree. The
+// order of threads is up to the engine.
 func found(t tester, r backend.Reader, source string, thread structure.ThreadID) []backend.Found {
 	t.Helper()
 	all := list(t, r.Find(background, source, thread, backend.Found{}))
@@ -167,7 +167,7 @@ func found(t tester, r backend.Reader, source string, thread structure.ThreadID)
 		require.Equal(t, all[0], first)
 	}
 	seen, sorted := map[structure.ThreadID]bool{}, slices.Clone(all)
-	for i, is := range all { // a thread's stand together, in their order
+	for i, is := range all { // those of one thread are together, in order
 		if i == 0 || all[i-1].Home != is.Home {
 			require.False(t, seen[is.Home.Thread])
 			seen[is.Home.Thread] = true

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// value takes in a value.
+// value applies a value.
 func (m *Model) value(r *structure.Value) error {
 	if r.Check() != nil || r.JSON != nil && !isJSON(r.JSON) {
 		return backend.ErrInvalid
@@ -49,7 +49,7 @@ func (m *Model) dropValues(owner structure.Owner) {
 	maps.DeleteFunc(m.named, func(k structure.ValueKey, _ []backend.Value) bool { return k.Owner == owner })
 }
 
-// expectedValues compares values with the commits that must have set them.
+// expectedValues checks the expected values of a commit.
 func (m *Model) expectedValues(o backend.Options) error {
 	for _, expect := range o.Values {
 		history := m.named[expect.Key]
@@ -65,7 +65,7 @@ func (m *Model) expectedValues(o backend.Options) error {
 	return nil
 }
 
-// latest lists the values of an owner as they were set last, by key.
+// latest lists the current values of an owner, by key.
 func (m *Model) latest(owner structure.Owner) []backend.Value {
 	out := []backend.Value{}
 	for k, history := range m.named {
@@ -81,7 +81,7 @@ func sortValues(all []backend.Value) {
 	slices.SortFunc(all, func(a, b backend.Value) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-// inForce returns the values in force in a context, as of a position unless that is nil.
+// inForce returns the effective values of a context, as of a position unless at is nil.
 func (m *Model) inForce(id structure.ContextID, at *structure.SpanRef) any {
 	if _, ok := m.views[id]; !ok {
 		return backend.ErrNotFound.Error()
@@ -102,8 +102,8 @@ func (m *Model) inForce(id structure.ContextID, at *structure.SpanRef) any {
 	return out
 }
 
-// eachInForce calls found with each value that says something of a key in a context as of a position, the nearest first:
-// its own, and those that it would inherit.
+// eachInForce calls found for each record of a context's values, own or inherited, as of
+// a position, the nearest first.
 func (m *Model) eachInForce(id structure.ContextID, at *structure.SpanRef, found func(backend.Value)) {
 	seen := map[structure.ContextID]bool{}
 	for v, ok := m.views[id]; ok && !seen[v.ID]; v, ok = m.views[v.Parent] {
@@ -125,8 +125,7 @@ func (m *Model) eachInForce(id structure.ContextID, at *structure.SpanRef, found
 	}
 }
 
-// strictlyBefore reports whether a span is in the history before another, or the empty
-// position.
+// strictlyBefore reports whether a is the empty position or an ancestor of b.
 func (m *Model) strictlyBefore(a, b structure.SpanRef) bool {
 	return a.IsZero() || a != b && slices.ContainsFunc(m.history(b), func(p Placed) bool { return p.Span.Ref == a })
 }

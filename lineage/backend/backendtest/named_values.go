@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// scopes are those whose owners have names.
+// scopes are the scopes whose owners have names.
 var scopes = []structure.Scope{structure.ApplicationScope, structure.UserScope}
 
 func isJSON(b []byte) bool { return json.Valid(b) }
@@ -33,7 +33,7 @@ func ofContext(name string) structure.Owner {
 	return structure.Owner{Scope: structure.ContextScope, Context: id[structure.ContextID](name)}
 }
 
-// value returns a value, or the record that deletes it when the JSON is empty.
+// value returns a value, or a deletion if the JSON is empty.
 func value(owner structure.Owner, key, json string) *structure.Value {
 	v := &structure.Value{ValueKey: structure.ValueKey{Owner: owner, Key: key}, At: moment(20)}
 	if json != "" {
@@ -42,7 +42,7 @@ func value(owner structure.Owner, key, json string) *structure.Value {
 	return v
 }
 
-// seenAt returns a value of a context that was set when its tip was at a span.
+// seenAt returns a value of a context, set when its tip was at a span.
 func seenAt(context, key, json string, seen structure.SpanRef) *structure.Value {
 	v := value(ofContext(context), key, json)
 	v.Seen = seen
@@ -79,7 +79,7 @@ func (f Facts) values(t tester, r backend.Reader, seen *Census) {
 	}
 }
 
-// inForce lists the values in force, which must be what each of them is by itself.
+// inForce lists the effective values and compares each with a lookup by key.
 func inForce(t tester, v *backend.ContextValues, seen *Census) any {
 	t.Helper()
 	all := []backend.Value{}
@@ -111,7 +111,7 @@ func inForce(t tester, v *backend.ContextValues, seen *Census) any {
 }
 
 // testValues sets values of every scope, replaces and deletes them, and reads them by key,
-// in order, and as they were.
+// in order, and their history.
 func testValues(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -141,7 +141,7 @@ func testValues(t *testing.T, c Config) {
 	inBlock := value(ofUser("b"), "large", "")
 	inBlock.Content = content.Sum(large)
 	s.apply(text(string(large)), inBlock, value(ofUser("b"), "largest", `"`+strings.Repeat("x", structure.MaxInlineValue-2)+`"`))
-	s.apply(&structure.Deletion{Subject: structure.KindBlock, Content: inBlock.Content, At: moment(21)}) // what is left is a value that was erased
+	s.apply(&structure.Deletion{Subject: structure.KindBlock, Content: inBlock.Content, At: moment(21)}) // the value remains, with erased content
 	s.restart()
 	s.check()
 	for _, odd := range []structure.Owner{
@@ -157,7 +157,7 @@ func testValues(t *testing.T, c Config) {
 	s.check()
 }
 
-// testRefusedValues offers values that are not valid, or that point at nothing.
+// testRefusedValues applies values that are invalid or refer to missing things.
 func testRefusedValues(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -188,13 +188,13 @@ func testRefusedValues(t *testing.T, c Config) {
 		{"large JSON", backend.ErrInvalid, value(ofStore(), "k", `"`+strings.Repeat("x", structure.MaxInlineValue)+`"`)},
 		{"JSON and content", backend.ErrInvalid, with(value(ofStore(), "k", "1"), func(v *structure.Value) { v.Content = content.Sum([]byte("one")) })},
 		{"missing content", backend.ErrNotFound, with(value(ofStore(), "k", ""), func(v *structure.Value) { v.Content = content.Sum([]byte("missing")) })},
-		{"an incarnation of no thread", backend.ErrInvalid, with(value(ofStore(), "k", "1"), func(v *structure.Value) { v.Incarnation = 1 })},
+		{"an incarnation without a thread", backend.ErrInvalid, with(value(ofStore(), "k", "1"), func(v *structure.Value) { v.Incarnation = 1 })},
 		{"a missing thread", backend.ErrNotFound, value(ofThread("missing"), "k", "1")},
 		{"an earlier thread", backend.ErrConflict, with(value(ofThread("t"), "k", "1"), func(v *structure.Value) { v.Incarnation = 7 })},
 		{"a missing context", backend.ErrNotFound, value(ofContext("missing"), "k", "1")},
 		{"a span seen by no context", backend.ErrInvalid, with(value(ofThread("t"), "k", "1"), func(v *structure.Value) { v.Seen = at("r", 1) })},
 		{"a missing span seen", backend.ErrNotFound, seenAt("c", "k", "1", at("r", 9))},
-		{"no place seen", backend.ErrInvalid, seenAt("c", "k", "1", structure.SpanRef{Run: id[structure.RunID]("r")})},
+		{"an invalid span seen", backend.ErrInvalid, seenAt("c", "k", "1", structure.SpanRef{Run: id[structure.RunID]("r")})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s.t = t
@@ -206,7 +206,7 @@ func testRefusedValues(t *testing.T, c Config) {
 	s.apply(seenAt("c", "k", "1", structure.CollectedSpan))
 }
 
-// testExpectedValues compares commits with the values that they were made for.
+// testExpectedValues applies commits with expected values.
 func testExpectedValues(t *testing.T, c Config) {
 	s := newStore(t, c)
 	key := structure.ValueKey{Owner: ofUser("ada"), Key: "k"}
@@ -224,8 +224,8 @@ func testExpectedValues(t *testing.T, c Config) {
 	s.applyCommit(s.commit(value(key.Owner, "k", "2")), expect(second))
 }
 
-// testValuesOfForks reads what forks inherit: the values as they were when their base was
-// said, in whatever commits it all came.
+// testValuesOfForks reads the values that forks inherit: those set when their base was
+// added, no matter how records are grouped into commits.
 func testValuesOfForks(t *testing.T, c Config) {
 	say := func(run string, seq uint64) []structure.Record {
 		return []structure.Record{text("one"), says(at(run, seq), "one")}
@@ -264,7 +264,7 @@ func testValuesOfForks(t *testing.T, c Config) {
 		"one":            {"k": `"v1"`, "gone": "1"},
 		"two":            {"k": `"v4"`, "late": "1", "own": "2"},
 		"of one":         {"k": `"v1"`, "gone": "1"},
-		"of two":         {"k": `"v2"`, "late": "1"}, // what two had when it was where it began
+		"of two":         {"k": `"v2"`, "late": "1"}, // the values of two when its tip was the base
 		"earlier of two": {"k": `"v1"`, "gone": "1"},
 		"late of two":    {"k": `"v4"`, "late": "1", "own": "2"},
 	}
@@ -284,7 +284,7 @@ func testValuesOfForks(t *testing.T, c Config) {
 					}
 				}
 			}
-			if together { // as in a bundle, where values come behind all that they were set among
+			if together { // as in a bundle, where values follow all other records
 				s.apply(all...)
 				for _, v := range set {
 					s.apply(v)
@@ -295,7 +295,8 @@ func testValuesOfForks(t *testing.T, c Config) {
 			}
 			s.restart()
 			s.check()
-			// A rewind moves no values, and a fork whose parent is gone has its own.
+			// A rewind leaves values as they are, and a fork without its parent has only
+			// its own.
 			s.apply(move("main", at("r", 1)), reflog("main", at("r", 2), at("r", 1)))
 			require.Equal(t, want["main"], inForce(t, s, "main"))
 			s.apply(deleteContext("two"))
@@ -307,7 +308,7 @@ func testValuesOfForks(t *testing.T, c Config) {
 	}
 }
 
-// testValuesGoWithOwners deletes threads and contexts and makes them again.
+// testValuesGoWithOwners deletes threads and contexts and creates them again.
 func testValuesGoWithOwners(t *testing.T, c Config) {
 	s := newStore(t, c)
 	again := thread("t")
@@ -326,10 +327,10 @@ func testValuesGoWithOwners(t *testing.T, c Config) {
 	s.check()
 	s.apply(deleteContext("c"))
 	s.apply(view("c", "t", at("r", 3)))
-	// All of it in one commit.
+	// The same in one commit.
 	s.apply(value(ofContext("c"), "k", "4"), inAgain, deleteThread("t"), again, view("c", "t", at("r", 3)), value(ofContext("c"), "m", "5"))
 	s.apply(inAgain, deleteContext("c"), view("c", "t", at("r", 3)), value(ofContext("c"), "n", "6"), value(ofContext("c"), "n", "7"))
-	again.Incarnation++ // as if it was made again
+	again.Incarnation++ // as if it was created again
 	s.apply(again)
 	s.restart()
 	s.check()

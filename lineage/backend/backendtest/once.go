@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testOnce sends the requests of sessions again and again, in any order, and compares with what
-// was applied.
+// testOnce sends the requests of sessions repeatedly, in any order, and compares the store
+// with the commits applied.
 func testOnce(t *testing.T, c Config) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &onceModel{t: rt, store: openStore(rt, c, t), sessions: map[byte]*onceSession{}}
@@ -35,7 +35,7 @@ func testOnce(t *testing.T, c Config) {
 	})
 }
 
-// onceModel is what a store should have applied.
+// onceModel is the expected state of a store.
 type onceModel struct {
 	t        *rapid.T
 	store    *store
@@ -50,12 +50,12 @@ type onceSession struct {
 	bodies  map[uint64]string
 	highest uint64
 	ended   bool // forgotten, after it applied something
-	// reopened is set when the store was closed and opened since: it may have forgotten the
+	// reopened is set if the store was reopened since: it may have forgotten the whole
 	// session, but not a part of it.
 	reopened bool
 }
 
-// forgotten reports whether an error says that a session is not known any more, as it may.
+// forgotten reports whether an error, permitted here, says that the session is unknown.
 func (s *onceSession) forgotten(err error) bool {
 	s.ended = s.ended || s.reopened && errors.Is(err, backend.ErrUncertain)
 	return s.ended
@@ -91,7 +91,7 @@ func (s *onceSession) tooOld(sequence uint64) bool {
 	return s.highest >= backend.OnceWindow && sequence <= s.highest-backend.OnceWindow
 }
 
-// send sends a request that is not known to be applied.
+// send sends a new request.
 func (m *onceModel) send(t *rapid.T, s *onceSession, sequence uint64) {
 	m.bodies++
 	body := fmt.Sprint("request ", m.bodies)
@@ -128,7 +128,7 @@ func (m *onceModel) request(t *rapid.T) {
 	m.send(t, s, sequence)
 }
 
-// again sends what was applied again, with the commit that it was, or another.
+// again repeats an applied request, with the same commit or another.
 func (m *onceModel) again(t *rapid.T) {
 	s := m.session(t)
 	if len(s.applied) == 0 {
@@ -136,7 +136,7 @@ func (m *onceModel) again(t *rapid.T) {
 	}
 	sequence := rapid.SampledFrom(slices.Sorted(maps.Keys(s.applied))).Draw(t, "sequence")
 	o := backend.Options{Once: s.once(sequence)}
-	if rapid.Bool().Draw(t, "stale") { // what it was made for has passed
+	if rapid.Bool().Draw(t, "stale") { // its expectations no longer hold
 		o.Threads = []backend.ExpectThread{{ID: id[structure.ThreadID]("another"), Was: thread("nobody")}}
 	}
 	receipt, err := m.store.Apply(background, m.store.commit(text(s.bodies[sequence])), o)
@@ -148,7 +148,7 @@ func (m *onceModel) again(t *rapid.T) {
 	require.Equal(t, backend.Receipt{Cursor: s.applied[sequence], Repeated: true}, receipt)
 }
 
-// refused sends a request that is refused, which leaves no trace.
+// refused sends a request that is refused and leaves no trace.
 func (m *onceModel) refused(t *rapid.T) {
 	s := m.session(t)
 	if _, err := m.store.Outcome(background, *s.once(s.highest + 1)); s.forgotten(err) {
@@ -162,7 +162,8 @@ func (m *onceModel) refused(t *rapid.T) {
 	require.ErrorIs(t, err, backend.ErrNotFound)
 }
 
-// nothing sends a request of which all is known: there is no commit, however often it comes.
+// nothing sends a request that adds nothing: it never creates a commit, however often it is
+// sent.
 func (m *onceModel) nothing(t *rapid.T) {
 	s := m.session(t)
 	if len(s.bodies) == 0 {
@@ -196,7 +197,7 @@ func (m *onceModel) outcome(t *rapid.T) {
 	}
 }
 
-// forget ends a session. Nothing of it is ever applied again.
+// forget ends a session. None of its requests is applied again.
 func (m *onceModel) forget(t *rapid.T) {
 	s := m.session(t)
 	require.NoError(t, m.store.Forget(background, s.id))
@@ -210,7 +211,7 @@ func (m *onceModel) forget(t *rapid.T) {
 		_, err := m.store.Outcome(background, *s.once(sequence))
 		require.ErrorIs(t, err, backend.ErrUncertain)
 	}
-	// A session that was made before, and applied nothing yet, may have to be made anew.
+	// An earlier session that has not applied anything may have to be restarted.
 	for name, other := range m.sessions {
 		if len(other.applied) == 0 && other != s {
 			delete(m.sessions, name)
@@ -222,8 +223,8 @@ func (m *onceModel) check(t *rapid.T) {
 	require.Equal(t, m.store.model.number, m.store.head(), "each request once")
 }
 
-// testOnceTogether sends the same requests from many goroutines: each is applied once, and all
-// who sent it are told the same.
+// testOnceTogether sends the same requests from many goroutines: each is applied once, and
+// all senders get the same receipt.
 func testOnceTogether(t *testing.T, c Config) {
 	c.Reopen = false
 	s := newStore(t, c)
@@ -233,7 +234,7 @@ func testOnceTogether(t *testing.T, c Config) {
 	for i := range senders {
 		all.Go(func() {
 			for k := range requests {
-				sequence := uint64((k+i*5)%requests + 1) // in another order each
+				sequence := uint64((k+i*5)%requests + 1) // each sender has another order
 				o := backend.Options{Once: &backend.Once{Session: [16]byte{1}, Sequence: sequence}}
 				if i%2 == 0 {
 					o.Durability = backend.Normal

@@ -8,10 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Listings that continue behind something: what exists, existed, or never did.
+// Listings that start after an existing, a deleted or a missing thing.
 
-// some returns a few members of a list: a listing is not continued behind each of them, for
-// there may be many.
+// some returns a few members of a list, to bound the number of continued listings.
 func some[T any](all []T) []T {
 	if len(all) <= 3 {
 		return all
@@ -19,7 +18,7 @@ func some[T any](all []T) []T {
 	return []T{all[0], all[len(all)/2], all[len(all)-1]}
 }
 
-// several is some for lists that are asked about in combination with another.
+// several is some for lists that are combined with another list.
 func several[T any](all []T) []T {
 	const most = 8
 	if len(all) <= most {

@@ -14,10 +14,10 @@ import (
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
-// testRandom applies random commits, valid and not, and compares every answer
-// with the model's after each.
+// testRandom applies random commits, valid and invalid, and compares all query
+// results with the model after each.
 func testRandom(t *testing.T, c Config) {
-	c.Reopen = false // the steps do, now and then
+	c.Reopen = false // the actions reopen the store
 	rapid.Check(t, func(rt *rapid.T) {
 		s := openStore(rt, c, t)
 		defer func() { require.NoError(rt, s.Close()) }()
@@ -46,9 +46,9 @@ func (s *store) randomWindow(t *rapid.T) {
 	same(t, s.model.path(tip, w), path(t, s, tip, w))
 }
 
-// randomCommit applies a commit whose records come from small sets of names, so
-// that many of them meet, and which the model may refuse. A context is not moved
-// to where it is: whether that is a move is an engine's own business.
+// randomCommit applies a commit whose records use few names, so that many of them
+// interact. The model may refuse it. No context is moved to its current tip: whether
+// that counts as a move is up to the engine.
 func (s *store) randomCommit(t *rapid.T) {
 	d := draft{model: s.model.clone(), t: t, faulty: rapid.IntRange(0, 4).Draw(t, "faulty") == 0}
 	d.model.number++
@@ -87,7 +87,7 @@ func (s *store) randomCommit(t *rapid.T) {
 	s.applyCommit(commit, o)
 }
 
-// run returns a run, mostly of a thread as it is.
+// run returns a run, usually with the current incarnation of its thread.
 func (d *draft) run(name string) *structure.Run {
 	r := run(name, d.ref())
 	if rapid.IntRange(0, 3).Draw(d.t, "outside threads") == 0 {
@@ -100,7 +100,7 @@ func (d *draft) run(name string) *structure.Run {
 	return r
 }
 
-// expectSource adds what a source id leads to, or something else.
+// expectSource adds the expectation of a source id, right or wrong.
 func (d *draft) expectSource(now *Model, o *backend.Options) {
 	e := backend.ExpectSource{SourceID: d.source()}
 	if rapid.Bool().Draw(d.t, "in one thread") {
@@ -116,7 +116,7 @@ func (d *draft) expectSource(now *Model, o *backend.Options) {
 	o.Sources = []backend.ExpectSource{e}
 }
 
-// expectNames adds what is to be found under a name, or something else.
+// expectNames adds the expectations of a name, right or wrong.
 func (d *draft) expectNames(now *Model, o *backend.Options) {
 	thread, name := id[structure.ThreadID](d.name("thread")), d.name("name")
 	b := backend.ExpectBranch{Thread: thread, Name: name}
@@ -130,14 +130,14 @@ func (d *draft) expectNames(now *Model, o *backend.Options) {
 	o.Branches, o.Checkpoints = []backend.ExpectBranch{b}, []backend.ExpectCheckpoint{k}
 }
 
-// draft is a random commit in the making. It follows what the commit does in a
-// model, so that records can build on each other.
+// draft is a random commit under construction. It applies the records to a
+// model, so that later records can depend on earlier ones.
 type draft struct {
 	model   *Model
 	t       *rapid.T
 	records []structure.Record
-	faulty  bool // lets a record into the commit that makes it refused
-	broken  bool // such a record is in it
+	faulty  bool // may contain an invalid record
+	broken  bool // contains one
 }
 
 func (d *draft) add() {
@@ -220,7 +220,7 @@ func (d *draft) valueKey() structure.ValueKey {
 	return structure.ValueKey{Owner: owner, Key: rapid.SampledFrom([]string{"k", "kl", "l"}).Draw(d.t, "key")}
 }
 
-// value returns a value, mostly of a thread as it is.
+// value returns a value, usually with the current incarnation of its thread.
 func (d *draft) value() *structure.Value {
 	v := &structure.Value{ValueKey: d.valueKey(), At: moment(1)}
 	switch v.Owner.Scope {
@@ -243,7 +243,7 @@ func (d *draft) value() *structure.Value {
 	return v
 }
 
-// expectValue adds by which commit a value must have been set, or something else.
+// expectValue adds the expectation of a value, right or wrong.
 func (d *draft) expectValue(now *Model, o *backend.Options) {
 	e := backend.ExpectValue{Key: d.valueKey()}
 	if history := now.named[e.Key]; len(history) > 0 {
@@ -259,7 +259,7 @@ func (d *draft) name(of string) string {
 	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(d.t, of)
 }
 
-// source returns an id that a caller may have chosen, mostly none.
+// source returns a source id, usually none.
 func (d *draft) source() string {
 	return rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(d.t, "source")
 }
@@ -272,7 +272,7 @@ func (d *draft) context() structure.ContextID {
 	return id[structure.ContextID](d.name("context"))
 }
 
-// ref returns the empty position, a span that is there or, seldom, one that is not.
+// ref returns the empty position, an existing span or, rarely, a missing one.
 func (d *draft) ref() structure.SpanRef {
 	switch n := rapid.IntRange(0, 20).Draw(d.t, "position"); {
 	case n == 0:
@@ -295,7 +295,7 @@ func (d *draft) view() *structure.Context {
 	return v
 }
 
-// span returns a span at the end of a run, with what it needs most of the time.
+// span returns a span at the end of a run, usually with the blocks that it uses.
 func (d *draft) span() []structure.Record {
 	name := fmt.Sprint("run ", rapid.IntRange(0, 5).Draw(d.t, "run"))
 	ref := at(name, d.model.ends[id[structure.RunID](name)]+1)
@@ -349,8 +349,8 @@ func (d *draft) deletion() *structure.Deletion {
 	}
 }
 
-// metadata is what threads are listed by: values of all kinds, written in several ways, and
-// more of them than an index may have.
+// metadata is thread metadata with values of all kinds, in several spellings, and
+// more of them than an index accepts.
 var metadata = []string{
 	`{"a":"x","b":1,"c":true,"d":null,"e":{"a":"y"},"f":["x"]}`, `{"a":"x","b":1.0}`, `{"a":"y","b":10e-1,"c":false}`,
 	`{"a":"x","a":"y"}`, `{"b":"1"}`, `{"":"","c":"true"}`, `["a"]`, `{"b":1e999999999}`, `{"a":"\u0078"}`,

@@ -9,7 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testRecent reads from a state that may be behind: it is one that there was.
+// testRecent reads from Recent, which may be an earlier state, but must be one
+// that existed.
 func testRecent(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(thread("t"), run("r", structure.SpanRef{}))

@@ -7,10 +7,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// moment returns one of many times, of the precision that records keep.
+// moment returns the nth time, in the precision of records.
 func moment(n int64) time.Time { return time.UnixMilli(1_700_000_000_000 + n).UTC() }
 
-// id returns the id that goes by a name in a test.
+// id returns the id for a name.
 func id[T ~[16]byte](name string) T { return structure.DeriveID[T]("backendtest", name) }
 
 func at(run string, seq uint64) structure.SpanRef {
@@ -73,8 +73,8 @@ func runOf(of, name string, parent structure.SpanRef) *structure.Run {
 	return r
 }
 
-// told returns spans of a run from a place on, one for each body, with the
-// blocks that they use.
+// told returns spans of a run starting at from, one for each body, and their
+// blocks.
 func told(run string, from uint64, bodies ...string) []structure.Record {
 	var records []structure.Record
 	for i, body := range bodies {

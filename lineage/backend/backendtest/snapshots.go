@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testSnapshot takes a snapshot after each of many commits and reads them all in
-// the end: each is as it was.
+// testSnapshot takes a snapshot after each of many commits and reads them all at
+// the end.
 func testSnapshot(t *testing.T, c Config) {
 	c.Reopen = false
 	s := newStore(t, c)
@@ -57,8 +57,8 @@ func testSnapshot(t *testing.T, c Config) {
 	s.check()
 }
 
-// testSnapshotsMeanwhile reads snapshots with many goroutines while a writer
-// goes on: what one says stays the same and is consistent.
+// testSnapshotsMeanwhile reads snapshots from many goroutines during writes:
+// each snapshot is consistent and does not change.
 func testSnapshotsMeanwhile(t *testing.T, c Config) {
 	c.Reopen = false
 	s := newStore(t, c)
@@ -101,7 +101,7 @@ func testSnapshotsMeanwhile(t *testing.T, c Config) {
 	s.check()
 }
 
-// consistent checks what a reader says of its contexts against itself.
+// consistent checks the contexts of a reader for consistency.
 func consistent(t *testing.T, r backend.Reader) {
 	head, err := r.Head(background)
 	if err != nil {

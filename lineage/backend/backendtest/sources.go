@@ -8,8 +8,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testExpectedNames compares commits with the branches and checkpoints that they were
-// made for.
+// testExpectedNames applies commits with expected branches and checkpoints.
 func testExpectedNames(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -25,11 +24,11 @@ func testExpectedNames(t *testing.T, c Config) {
 		want error
 		o    backend.Options
 	}{
-		{"a branch that is there", backend.ErrExists, backend.Options{Branches: []backend.ExpectBranch{{Thread: in, Name: "main"}}}},
-		{"a branch that is not there", backend.ErrNotFound, backend.Options{Branches: []backend.ExpectBranch{{Thread: in, Name: "side", Was: main}}}},
+		{"a branch that exists", backend.ErrExists, backend.Options{Branches: []backend.ExpectBranch{{Thread: in, Name: "main"}}}},
+		{"a missing branch", backend.ErrNotFound, backend.Options{Branches: []backend.ExpectBranch{{Thread: in, Name: "side", Was: main}}}},
 		{"another branch", backend.ErrConflict, backend.Options{Branches: []backend.ExpectBranch{{Thread: in, Name: "main", Was: &other}}}},
-		{"a checkpoint that is there", backend.ErrExists, backend.Options{Checkpoints: []backend.ExpectCheckpoint{{Thread: in, Name: "here"}}}},
-		{"a checkpoint that is not there", backend.ErrNotFound, backend.Options{Checkpoints: []backend.ExpectCheckpoint{{Thread: in, Name: "there", Was: here}}}},
+		{"a checkpoint that exists", backend.ErrExists, backend.Options{Checkpoints: []backend.ExpectCheckpoint{{Thread: in, Name: "here"}}}},
+		{"a missing checkpoint", backend.ErrNotFound, backend.Options{Checkpoints: []backend.ExpectCheckpoint{{Thread: in, Name: "there", Was: here}}}},
 		{"another checkpoint", backend.ErrConflict, backend.Options{Checkpoints: []backend.ExpectCheckpoint{{Thread: in, Name: "here", Was: &moved}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -44,8 +43,8 @@ func testExpectedNames(t *testing.T, c Config) {
 	})
 }
 
-// testFind follows source ids of messages: in several threads, in several versions, of a
-// thread that was deleted and made again, and in runs that belong to no thread.
+// testFind finds messages by source id: in several threads, in several versions, in a
+// thread that was deleted and created again, and in runs without a thread.
 func testFind(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(text("one"), thread("t"), thread("u"), runOf("t", "r", structure.SpanRef{}), runOf("u", "q", structure.SpanRef{}), run("n", structure.SpanRef{}))
@@ -62,7 +61,7 @@ func testFind(t *testing.T, c Config) {
 	}
 	s.restart()
 	s.check()
-	// A run goes on for the thread that it belongs to, though that is made anew.
+	// A run keeps its home when the thread is created again.
 	s.apply(deleteThread("t"))
 	again := thread("t")
 	again.Incarnation++
@@ -71,7 +70,7 @@ func testFind(t *testing.T, c Config) {
 	s.apply(again, r, version(at("r", 9), 7), version(at("new", 1), 1))
 	s.restart()
 	s.check()
-	// One that names a thread before it is there is found once it is.
+	// A run whose home does not exist yet is found once the thread is created.
 	early := run("early", structure.SpanRef{})
 	later := thread("later")
 	early.Home = later.Home()
@@ -81,7 +80,7 @@ func testFind(t *testing.T, c Config) {
 	s.check()
 }
 
-// testExpectedSources compares commits with what source ids lead to.
+// testExpectedSources applies commits with expected source ids.
 func testExpectedSources(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)
@@ -103,8 +102,8 @@ func testExpectedSources(t *testing.T, c Config) {
 	s.applyCommit(s.commit(thread("x")), expect("x", structure.ThreadID{}, at("r", 4)))
 }
 
-// testSourceIDs follows the source ids of branches and checkpoints: in several threads,
-// changed, taken over by another name, and free again after a deletion.
+// testSourceIDs finds branches and checkpoints by source id: in several threads, after
+// a change, moved to another name, and reused after a deletion.
 func testSourceIDs(t *testing.T, c Config) {
 	s := newStore(t, c)
 	s.apply(talk()...)

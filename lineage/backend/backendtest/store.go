@@ -25,7 +25,7 @@ var (
 	_ tester = (*rapid.T)(nil)
 )
 
-// store is an engine under test beside the model of what it should hold.
+// store is an engine under test and the model of its expected content.
 type store struct {
 	backend.Engine
 	t      tester
@@ -36,7 +36,7 @@ type store struct {
 	clock  int64
 }
 
-// newStore opens a new store, which is closed when the test ends.
+// newStore opens a new store and closes it at the end of the test.
 func newStore(t *testing.T, c Config) *store {
 	t.Helper()
 	s := openStore(t, c, t)
@@ -44,8 +44,8 @@ func newStore(t *testing.T, c Config) *store {
 	return s
 }
 
-// openStore opens a new store that reports to another tester than the one that
-// room is made for.
+// openStore opens a new store that reports to t. The store is prepared with the
+// testing.TB.
 func openStore(t tester, c Config, room testing.TB) *store {
 	t.Helper()
 	s := &store{t: t, open: c.New(room), reopen: c.Reopen, model: NewModel(), seen: NewCensus()}
@@ -60,21 +60,20 @@ func (s *store) start() {
 	s.Engine = e
 }
 
-// restart closes the store and opens it again.
+// restart closes and reopens the store.
 func (s *store) restart() {
 	s.t.Helper()
 	require.NoError(s.t, s.Close())
 	s.start()
 }
 
-// commit makes a commit of the next moment.
+// commit returns a commit at the next moment.
 func (s *store) commit(records ...structure.Record) *structure.Commit {
 	s.clock++
 	return &structure.Commit{Time: moment(s.clock), Records: records}
 }
 
-// apply applies records to the engine and to the model and compares what became
-// of both.
+// apply applies records to the engine and to the model and compares the results.
 func (s *store) apply(records ...structure.Record) backend.Receipt {
 	s.t.Helper()
 	return s.applyCommit(s.commit(records...), backend.Options{})
@@ -91,7 +90,7 @@ func (s *store) applyCommit(c *structure.Commit, o backend.Options) backend.Rece
 	return got
 }
 
-// applyOnly applies a commit without a look at what is then there.
+// applyOnly applies a commit without comparing the stored state.
 func (s *store) applyOnly(c *structure.Commit, o backend.Options) backend.Receipt {
 	s.t.Helper()
 	s.seen.Add(c)
@@ -114,8 +113,8 @@ func (s *store) refuse(want error, records ...structure.Record) error {
 	return s.refuseCommit(want, s.commit(records...), backend.Options{})
 }
 
-// refuseCommit is refuse with any of the errors for refusals when none is given:
-// a commit with several faults may be refused for any of them.
+// refuseCommit is refuse for a commit. Without want, any refusal is accepted: a
+// commit with several errors may be refused for any of them.
 func (s *store) refuseCommit(want error, c *structure.Commit, o backend.Options) error {
 	s.t.Helper()
 	s.seen.Add(c)
@@ -139,7 +138,7 @@ func requireRefusal(t tester, want, got error) {
 	require.True(t, known, "refused with %v", got)
 }
 
-// check compares everything that can be read with the model.
+// check compares all query results with the model.
 func (s *store) check() {
 	s.t.Helper()
 	compareFacts(s.t, s.model.Facts(s.seen), readFacts(s.t, s.Engine, s.seen))
@@ -168,16 +167,16 @@ func compareFacts(t tester, want, got Facts) {
 	}
 }
 
-// same compares two answers to one question.
+// same compares two results of one query.
 func same(t tester, want, got any) {
 	t.Helper()
 	compareFacts(t, Facts{"it": want}, Facts{"it": got})
 }
 
-// refusals are the errors that a reader may answer with.
+// refusals are the expected errors of a reader.
 var refusals = []error{backend.ErrNotFound, backend.ErrErased}
 
-// answer is what a reader says: a value, or one of the refusals.
+// answer is the result of a query: a value, or one of the refusals.
 func answer[T any](t tester, value T, err error) any {
 	t.Helper()
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testUploads stores a body in pieces before the commit that names it. What that takes of the
-// numbers of commits is the engine's business, so there is no model.
+// testUploads uploads the chunks of a body before the commit that names it. Engines may
+// use commit numbers for that, so there is no model.
 func testUploads(t *testing.T, c Config) {
 	open := c.New(t)
 	e, err := open(background)
@@ -42,7 +42,7 @@ func testUploads(t *testing.T, c Config) {
 		given := &structure.Chunk{Key: piece.Key, Bytes: bytes.Clone(piece.Bytes)}
 		added, err := e.Upload(background, []*structure.Chunk{given})
 		require.NoError(t, err)
-		clear(given.Bytes) // the caller's own again
+		clear(given.Bytes) // the caller may reuse its memory
 		if total += added; distinct[piece.Key] {
 			require.Zero(t, added, "chunk %d", i)
 		}

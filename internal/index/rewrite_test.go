@@ -22,10 +22,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// never is a size from which no fold of these tests writes the file anew.
+// never is a size at which no fold of these tests rewrites the file.
 const never = math.MaxUint64
 
-// scattered is a batch of keys in no order, as most of a store's are.
+// scattered is a batch of keys in random order, like most of a store's keys.
 func scattered(choose *rand.Rand, n int) []Entry {
 	batch := make([]Entry, n)
 	for i := range batch {
@@ -37,18 +37,18 @@ func scattered(choose *rand.Rand, n int) []Entry {
 	return batch
 }
 
-// A fold that changes most leaves writes them anew: the file has no free pages and
-// hardly any room in those in use. Before and after, every state reads as it was.
-func TestFoldAnew(t *testing.T) {
+// A fold that changes most leaves rewrites the file: it has no free pages, and its
+// pages are nearly full. Every state reads the same before and after.
+func TestFoldRewritesTheFile(t *testing.T) {
 	path := newPath(t)
 	yields := 0
 	db := open(t, path, Options{OverlayBytes: 1 << 30, Yield: func() { yields++ }})
-	db.limits.anew = 64 << 10
+	db.limits.rewrite = 64 << 10
 	choose := rand.New(rand.NewPCG(1, 2))
 	m := model{}
 	grow := func(n int) {
 		batch := scattered(choose, 4_000)
-		for i := range 20 { // some go again, and some are another
+		for i := range 20 { // some are deleted, some changed
 			for k := range m {
 				batch = append(batch, Entry{Key: []byte(k)})
 				if i%2 == 0 {
@@ -62,15 +62,15 @@ func TestFoldAnew(t *testing.T) {
 		require.NoError(t, db.Checkpoint())
 	}
 	grow(1)
-	require.Equal(t, path+compactSuffix, db.bolt.Path(), "it was written into a file of its own")
+	require.Equal(t, path+compactSuffix, db.bolt.Path(), "it was written to a new file")
 	was, before := m.clone(), db.Snapshot()
-	t.Cleanup(before.Close) // closing the index waits for it
+	t.Cleanup(before.Close) // Close waits for it
 	yields = 0
 	grow(2)
 	requireModel(t, m, db)
 	require.Equal(t, at(2), db.State())
-	require.Greater(t, yields, 150, "as many as there are leaves")
-	require.NoError(t, was.checkAll(before), "who reads an older state has the older file")
+	require.Greater(t, yields, 150, "one per leaf")
+	require.NoError(t, was.checkAll(before), "older states read the older file")
 	before.Close()
 	walkLeaves(t, db)
 	require.NoError(t, db.bolt.View(func(tx *bbolt.Tx) error {
@@ -80,7 +80,7 @@ func TestFoldAnew(t *testing.T) {
 	}))
 	require.Less(t, db.pages.end-db.pages.used(), uint64(20), "free pages")
 
-	// What changes little is changed in place, in the new file, too.
+	// Small changes are made in place, in the new file too.
 	file := db.bolt
 	batch := append(scattered(choose, 20), batchOf(0, 1_000, same("of keys that rise"))...)
 	m.apply(batch)
@@ -95,8 +95,8 @@ func TestFoldAnew(t *testing.T) {
 	require.NoFileExists(t, path+compactSuffix)
 }
 
-// A process that dies while the file is written anew leaves the file as it was.
-func TestKillWhileWritingAnew(t *testing.T) {
+// A process that dies during a rewrite leaves the old file unchanged.
+func TestKillDuringRewrite(t *testing.T) {
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(3, 4))
 	var killed []string
@@ -116,7 +116,7 @@ func TestKillWhileWritingAnew(t *testing.T) {
 		}
 		killed = append(killed, filepath.Join(dir, "index"))
 	}})
-	db.limits.anew = 64 << 10
+	db.limits.rewrite = 64 << 10
 	db.limits.bytes = 16 << 10 // several transactions
 	m := model{}
 	first := scattered(choose, 4_000)
@@ -143,14 +143,14 @@ func TestKillWhileWritingAnew(t *testing.T) {
 	}
 }
 
-// Where no other file can be written, the one there is is changed in place, and
-// that is not tried again.
-func TestFoldWhereNoOtherFileCanBe(t *testing.T) {
+// If no new file can be written, the old one is changed in place, and the rewrite is
+// not retried.
+func TestFoldWithoutSecondFile(t *testing.T) {
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(5, 6))
 	var said []string
 	db := open(t, path, Options{OverlayBytes: 1 << 30, Logger: logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })})
-	db.limits.anew = 64 << 10
+	db.limits.rewrite = 64 << 10
 	require.NoError(t, os.MkdirAll(filepath.Join(path+compactSuffix, "in the way"), 0o700))
 	m := model{}
 	for n := range uint64(3) {
@@ -169,13 +169,13 @@ func TestFoldWhereNoOtherFileCanBe(t *testing.T) {
 	requireModel(t, m, db)
 }
 
-// That a file took the place of another has to be durable before a fold is done:
-// the other could come back after what is folded was counted on.
+// The new file name must be durable before a fold is done: otherwise the old file
+// could reappear after the fold was relied on.
 func TestNameOfTheNewFileIsSynced(t *testing.T) {
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(7, 8))
 	db := open(t, path, Options{OverlayBytes: 1 << 30})
-	db.limits.anew = 64 << 10
+	db.limits.rewrite = 64 << 10
 	cause := errors.New("no power")
 	failing := true
 	synced := 0
@@ -214,8 +214,8 @@ func TestNameOfTheNewFileIsSynced(t *testing.T) {
 	requireModel(t, m, db)
 }
 
-// Where there is no address space for a second file as large as the first may become,
-// that one is changed in place, and what may become of it stays.
+// If there is no address space for a second file of the possible size, the first one
+// is changed in place, and its address space stays.
 func TestFoldWithoutAddressSpace(t *testing.T) {
 	if strconv.IntSize == 32 {
 		t.Skip("no size is as large")
@@ -224,7 +224,7 @@ func TestFoldWithoutAddressSpace(t *testing.T) {
 	choose := rand.New(rand.NewPCG(9, 10))
 	var said []string
 	db := open(t, path, Options{OverlayBytes: 1 << 30, Logger: logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })})
-	db.limits.anew = 64 << 10
+	db.limits.rewrite = 64 << 10
 	room, most := db.mapped, uint64(1)<<47
 	db.mapped = int(most)
 	m := model{}
@@ -239,19 +239,19 @@ func TestFoldWithoutAddressSpace(t *testing.T) {
 	require.EqualValues(t, most, db.mapped)
 	require.Len(t, said, 1)
 	require.ErrorIs(t, db.Compact(context.Background()), syscall.ENOMEM)
-	db.mapped, db.anewAt = room, time.Time{}
+	db.mapped, db.rewriteAfter = room, time.Time{}
 	batch := scattered(choose, 4_000)
 	m.apply(batch)
 	db.Apply(at(3), batch)
 	require.NoError(t, db.Checkpoint())
-	require.Equal(t, path+compactSuffix, db.bolt.Path(), "when there is some again it is used")
+	require.Equal(t, path+compactSuffix, db.bolt.Path(), "it is used when there is some again")
 	requireModel(t, m, db)
 }
 
-// Files that are read and were replaced take address space: there are few at a time.
+// Replaced files that are still read take address space: their number is limited.
 func TestFewFilesAreReadAtOnce(t *testing.T) {
 	db := open(t, newPath(t), Options{OverlayBytes: 1 << 30})
-	db.limits.anew = 16 << 10
+	db.limits.rewrite = 16 << 10
 	choose := rand.New(rand.NewPCG(11, 12))
 	m := model{}
 	var held []pinned
@@ -262,15 +262,15 @@ func TestFewFilesAreReadAtOnce(t *testing.T) {
 		held = nil
 	}
 	t.Cleanup(release)
-	for n := range uint64(3 * mostUnread) {
+	for n := range uint64(3 * maxUnread) {
 		batch := scattered(choose, 300)
 		m.apply(batch)
 		db.Apply(at(n+1), batch)
 		require.NoError(t, db.Checkpoint())
 		held = append(held, pinned{db.Snapshot(), m.clone()})
-		require.LessOrEqual(t, db.unread.Load(), int32(mostUnread))
+		require.LessOrEqual(t, db.unread.Load(), int32(maxUnread))
 	}
-	require.EqualValues(t, mostUnread, db.unread.Load())
+	require.EqualValues(t, maxUnread, db.unread.Load())
 	for _, p := range held {
 		require.NoError(t, p.as.checkAll(p.Snapshot))
 	}
@@ -282,7 +282,7 @@ func TestFewFilesAreReadAtOnce(t *testing.T) {
 	require.NotSame(t, file, db.bolt)
 }
 
-// Reads that have begun end while the index is closed.
+// Running reads finish while the index is closed.
 func TestCloseWhileGetting(t *testing.T) {
 	for range 20 {
 		db := open(t, newPath(t), Options{})
