@@ -81,7 +81,7 @@ func (m *machine) forkEmpty(t *rapid.T) {
 	m.add(h.ID(), c.id, c.thread, nil)
 }
 
-// filter draws a filter and what it keeps of a history.
+// filter draws a filter and returns what it keeps of a history.
 func (m *machine) filter(t *rapid.T, history []step) (lineage.Filter, [][]said) {
 	var f lineage.Filter
 	keeps := func(said) bool { return true }
@@ -176,7 +176,7 @@ func (m *machine) say(t *rapid.T) {
 	m.grow(to, []lineage.SpanRef{there}, [][]said{{heard}})
 }
 
-// alternatives offers some and fills them at once.
+// alternatives creates alternatives and extends them concurrently.
 func (m *machine) alternatives(t *rapid.T) {
 	n := rapid.IntRange(2, 3).Draw(t, "alternatives")
 	m.mayAdd(t, n)

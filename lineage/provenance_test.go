@@ -16,7 +16,7 @@ func TestWhere(t *testing.T) {
 	b := newContext(t, s)
 	_, err := b.Extend(bg, lineage.Assistant("shared").From("large"))
 	require.NoError(t, err)
-	fork(t, a) // a fork is no usage
+	fork(t, a) // a fork is not a usage
 
 	entries := gathered(t, s.Where(bg, content.Sum([]byte("shared"))))
 	require.Len(t, entries, 2)
