@@ -25,7 +25,7 @@ type Extractive struct {
 var _ lineage.Summarizer = Extractive{}
 
 const (
-	maxRead    = 512 << 10
+	maxRead = 512 << 10
 	maxName = 40 // characters of a speaker's name
 )
 
