@@ -122,7 +122,7 @@ func (s *Store) isSame(ctx context.Context, e *Entry, item *Item) (bool, error) 
 	switch {
 	case !item.Content.IsZero():
 		return e.Content == item.Content, nil
-	case e.said == nil:
+	case e.message == nil:
 		return e.Content == content.Sum(item.Body), nil
 	}
 	body, err := s.Original(ctx, e)

@@ -77,9 +77,9 @@ func TestSendSharesTheBlock(t *testing.T) {
 	require.Empty(t, lastEntry(t, from).Origin.SourceID, "the original's origin stays")
 }
 
-// tellOther adds said to a context and sends it to another one in one commit, with the role and
+// addAndSend adds said to a context and sends it to another one in one commit, with the role and
 // name of heard.
-func tellOther(s *lineage.Store, from, to *lineage.Context, said, heard lineage.Item) (here, there lineage.SpanRef, err error) {
+func addAndSend(s *lineage.Store, from, to *lineage.Context, said, heard lineage.Item) (here, there lineage.SpanRef, err error) {
 	err = s.Update(bg, func(tx *lineage.Tx) error {
 		from, err := tx.Context(bg, from.ID())
 		if err != nil {
@@ -110,7 +110,7 @@ func TestTellOther(t *testing.T) {
 	s := newStore(t)
 	a := newContext(t, s, "shared")
 	b := fork(t, a) // both point to the same span
-	here, there, err := tellOther(s, a, b, lineage.Assistant("hello"), lineage.Item{Role: "user", Name: "a"})
+	here, there, err := addAndSend(s, a, b, lineage.Assistant("hello"), lineage.Item{Role: "user", Name: "a"})
 	require.NoError(t, err)
 	require.Equal(t, here, tip(t, a))
 	require.Equal(t, there, tip(t, b))

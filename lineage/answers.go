@@ -220,7 +220,7 @@ func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Ti
 // reportedUsage returns the token counts in the metadata of an entry, or in its message.
 func reportedUsage(e *Entry) (input, output int, ok bool) {
 	documents := [][]byte{e.Metadata}
-	if e.Body != nil && e.said != nil {
+	if e.Body != nil && e.message != nil {
 		documents = append(documents, rawjson.Last(e.Body, "metadata"), e.Body)
 	}
 	for _, document := range documents {

@@ -17,12 +17,12 @@ import (
 // is unknown or deleted, the model on which all contexts of the thread agree. A program that
 // changes the model of a context should therefore set it on each message (Item.From).
 func (s *Store) Author(ctx context.Context, e *Entry) (Origin, ContextID, error) {
-	said := newAuthorship(ctx, s, s.engine)
-	through, err := said.context(e)
+	authors := newAuthorship(ctx, s, s.engine)
+	through, err := authors.context(e)
 	if err != nil {
 		return Origin{}, ContextID{}, err
 	}
-	origin, err := said.origin(e)
+	origin, err := authors.origin(e)
 	return origin, through, err
 }
 

@@ -250,9 +250,9 @@ func requireSaid(t *testing.T, thread *lineage.Thread, said []string) {
 // secret returns a text that can be searched for in files.
 func secret(of string) string { return "<<the secret " + of + ">>" }
 
-// tell creates a thread with secrets in every field that holds text, and content shared with
+// secretThread creates a thread with secrets in every field that holds text, and content shared with
 // others.
-func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
+func secretThread(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 	t.Helper()
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{
 		SourceID: secret("source"), UserID: secret("user"), Title: secret("title"), Metadata: []byte(`{"a":"` + secret("metadata") + `"}`),
@@ -281,12 +281,12 @@ func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 	require.NoError(t, setOverrides(branch, lineage.Overrides{SystemPrompt: &prompt}))
 	back(t, branch, 2)
 	say(t, branch, secret("message")+" after all")
-	tellValues(t, s, thread, c)
+	setValues(t, s, thread, c)
 	return thread
 }
 
-// tellValues sets values of the thread and a context, and replaces some.
-func tellValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *lineage.Context) {
+// setValues sets values of the thread and a context, and replaces some.
+func setValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *lineage.Context) {
 	t.Helper()
 	is, err := write.Of(s).Engine().Thread(bg, thread.ID())
 	require.NoError(t, err)
@@ -319,7 +319,7 @@ func TestDeletedLeavesNoBytes(t *testing.T) {
 			other, c := newThread(t, s)
 			shared := strings.Repeat("shared by both\n", 10_000)
 			say(t, c, "before", shared, "what is said often")
-			thread := tell(t, s, shared)
+			thread := secretThread(t, s, shared)
 			say(t, c, "after", "what is said often")
 			if packed {
 				_, err := s.Pack(bg, lineage.PackOptions{All: true})
@@ -458,7 +458,7 @@ func TestCollectUnderSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	s, err := lineage.Open(bg, dir, lineage.Options{SegmentSize: 8 << 10})
 	require.NoError(t, err)
-	thread := tell(t, s, "shared")
+	thread := secretThread(t, s, "shared")
 	snapshot, err := s.View().Snapshot(bg)
 	require.NoError(t, err)
 	tip, err := activeOf(t, thread).Tip(bg)
@@ -601,7 +601,7 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 		},
 		"say": func(t *testing.T, text string) (*lineage.Context, error) {
 			_, to := newThread(t, s)
-			_, _, err := tellOther(s, c, to, lineage.Assistant(text), lineage.User(""))
+			_, _, err := addAndSend(s, c, to, lineage.Assistant(text), lineage.User(""))
 			return to, err
 		},
 		"edit": func(_ *testing.T, text string) (*lineage.Context, error) {

@@ -166,7 +166,7 @@ func TestConversationsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			other := agents[(i+1)%len(agents)]
 			for n := range perWriter {
-				_, _, err := tellOther(s, agent, other, lineage.Assistant(fmt.Sprintf("%d/%d", i, n)), lineage.Item{Role: "user"})
+				_, _, err := addAndSend(s, agent, other, lineage.Assistant(fmt.Sprintf("%d/%d", i, n)), lineage.Item{Role: "user"})
 				if err == nil {
 					_, err = agent.Return(bg, lineage.Assistant(fmt.Sprintf("%d/%d", i, n)))
 				}

@@ -115,7 +115,7 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 		inherit(&edited.Name, old.Name)
 		inherit(&edited.Document, old.Document)
 		inherit(&edited.Filename, old.Filename)
-		if old.said == nil {
+		if old.message == nil {
 			inherit(&edited.Type, old.Type)
 		}
 		if edited.Kind == Document && edited.Revision == 0 {

@@ -58,7 +58,7 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 			return err
 		}, lineage.ErrExists, "q1"},
 		{"message that exists, said", func() error {
-			_, _, err := tellOther(s, main, elsewhere, lineage.User("again").WithID("q1"), lineage.User(""))
+			_, _, err := addAndSend(s, main, elsewhere, lineage.User("again").WithID("q1"), lineage.User(""))
 			return err
 		}, lineage.ErrExists, "q1"},
 		{"context", func() error { _, err := s.Context(bg, noContext); return err }, lineage.ErrNotFound, noContext.String()},

@@ -138,9 +138,9 @@ type Entry struct {
 	Body   []byte
 	Erased bool
 
-	// parts are the usages of a message, and said its pieces with their form.
-	parts []structure.Usage
-	said  *form.Message
+	// parts are the usages of a message. message has its pieces and form, nil for a plain body.
+	parts   []structure.Usage
+	message *form.Message
 }
 
 // Piece is a part of a message: a text, a tool call, a tool result, a file.
@@ -172,8 +172,8 @@ const (
 // bodies of any size.
 func (e *Entry) Text() string {
 	switch {
-	case e.said != nil:
-		return form.Tell(e.said.Pieces)
+	case e.message != nil:
+		return form.Tell(e.message.Pieces)
 	case e.Erased || e.Body == nil && e.Size > 0:
 		return e.note()
 	}

@@ -139,8 +139,8 @@ func (m *model) isBranch(id lineage.ContextID) bool {
 	return false
 }
 
-// bring records that bodies were stored.
-func (m *model) bring(says ...said) {
+// noteStored records that bodies were stored.
+func (m *model) noteStored(says ...said) {
 	for _, u := range says {
 		if !slices.Contains(m.stored, u.text) {
 			m.stored = append(m.stored, u.text)
@@ -149,8 +149,8 @@ func (m *model) bring(says ...said) {
 	}
 }
 
-// anew returns a usage as a new one, without the original's ids.
-func (m *model) anew(s said) said {
+// asNew returns a usage as a new one, without the original's ids.
+func (m *model) asNew(s said) said {
 	if !s.merged {
 		m.places++
 		s.place = m.places
@@ -165,7 +165,7 @@ func (m *model) choose(history []step, keeps func(said) bool) [][]said {
 		var says []said
 		for _, u := range s.says {
 			if keeps(u) {
-				says = append(says, m.anew(u))
+				says = append(says, m.asNew(u))
 			}
 		}
 		if len(says) > 0 {

@@ -161,7 +161,7 @@ func TestPiecesStayTogether(t *testing.T) {
 	_, err = merged.Merge(bg, c)
 	require.NoError(t, err)
 	said, heard := newContext(t, s), newContext(t, s)
-	_, _, err = tellOther(s, said, heard, message("assistant", agentTurn), lineage.Item{Role: "assistant"})
+	_, _, err = addAndSend(s, said, heard, message("assistant", agentTurn), lineage.Item{Role: "assistant"})
 	require.NoError(t, err)
 	require.Equal(t, []string{agentTurn}, bodies(heard))
 	for _, copied := range []*lineage.Context{subset, sent, merged} {
@@ -262,7 +262,7 @@ func TestNameOfCaller(t *testing.T) {
 func TestPassedOn(t *testing.T) {
 	s := newStore(t)
 	tool, person, alone := newContext(t, s), newContext(t, s), newContext(t, s, "found")
-	_, _, err := tellOther(s, tool, person, lineage.ToolResult("look", "found"), lineage.Item{Role: "user"})
+	_, _, err := addAndSend(s, tool, person, lineage.ToolResult("look", "found"), lineage.Item{Role: "user"})
 	require.NoError(t, err)
 	want, err := alone.Digest(bg)
 	require.NoError(t, err)

@@ -65,7 +65,7 @@ func TestAuthor(t *testing.T) {
 		require.Equal(t, want, through)
 	}
 
-	_, _, err = tellOther(s, a, b, lineage.User("hello"), lineage.User(""))
+	_, _, err = addAndSend(s, a, b, lineage.User("hello"), lineage.User(""))
 	require.NoError(t, err)
 	for _, c := range []*lineage.Context{a, b} {
 		_, through, err := s.Author(bg, lastEntry(t, c))

@@ -124,11 +124,11 @@ func (s *Store) Original(ctx context.Context, e *Entry) ([]byte, error) {
 	if e.Body != nil {
 		return e.Body, nil
 	}
-	said := e.said
-	if said == nil {
-		said = form.Whole(e.Content, e.Size)
+	m := e.message
+	if m == nil {
+		m = form.Whole(e.Content, e.Size)
 	}
-	body, err := form.NewReader(s.engine).Original(ctx, said)
+	body, err := form.NewReader(s.engine).Original(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("span %v: %w", e.Span, err)
 	}
@@ -138,11 +138,11 @@ func (s *Store) Original(ctx context.Context, e *Entry) ([]byte, error) {
 // Text is Entry.Text for bodies of any size. If part of the body was erased, the error matches
 // ErrErased.
 func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
-	if e.said == nil {
+	if e.message == nil {
 		body, err := s.Original(ctx, e)
 		return string(body), err
 	}
-	pieces := slices.Clone(e.said.Pieces)
+	pieces := slices.Clone(e.message.Pieces)
 	r := form.NewReader(s.engine)
 	for i := range pieces {
 		if p := &pieces[i]; p.Kind != FilePiece {

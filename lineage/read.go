@@ -167,7 +167,7 @@ func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*En
 	switch {
 	case u.Kind != structure.MessageUsage:
 	case !form.IsPlain(step.Span.Usages, i):
-		return e, r.said(ctx, e, step, i)
+		return e, r.fillMessage(ctx, e, step, i)
 	case u.Opaque:
 		e.parts = parts(step.Span.Usages[i : i+1])
 	}
@@ -181,14 +181,14 @@ func (r *entryReader) reader() *form.Reader {
 	return r.messages
 }
 
-// said sets the pieces of a message that has several, or a form.
-func (r *entryReader) said(ctx context.Context, e *Entry, step *backend.Step, i int) error {
+// fillMessage sets the pieces of a message that has several, or a form.
+func (r *entryReader) fillMessage(ctx context.Context, e *Entry, step *backend.Step, i int) error {
 	usages := step.Span.Usages[i:form.End(step.Span.Usages, i)]
 	m, err := r.reader().Message(ctx, step, i)
 	if err != nil {
 		return fmt.Errorf("span %v: %w", step.Span.Ref, err)
 	}
-	e.said, e.parts = m, parts(usages)
+	e.message, e.parts = m, parts(usages)
 	if !usages[0].Form.IsZero() {
 		e.Type, e.Erased = content.TypeJSON, m.Lost()
 	}

@@ -274,8 +274,8 @@ func (e *Entry) uses() []fit.Use {
 		return nil
 	}
 	switch {
-	case e.Body == nil && e.said != nil:
-		return fit.Uses(message.Decode(e.said.Outline(), content.TypeJSON, e.Role))
+	case e.Body == nil && e.message != nil:
+		return fit.Uses(message.Decode(e.message.Outline(), content.TypeJSON, e.Role))
 	case e.Body == nil || !isJSON:
 		return fit.Uses(message.Decode(nil, content.TypeText, e.Role))
 	}

@@ -138,20 +138,20 @@ func (s *Store) passages(ctx context.Context, e *Entry, add func(Passage) error)
 	}
 	var text io.Reader
 	switch {
-	case e.Kind == Asset || e.Erased && e.said == nil || e.said == nil && e.Body == nil && !isText(e.Type):
+	case e.Kind == Asset || e.Erased && e.message == nil || e.message == nil && e.Body == nil && !isText(e.Type):
 		p.Text, p.Absent = e.note(), true
-	case e.said == nil && e.Body == nil:
+	case e.message == nil && e.Body == nil:
 		body, err := s.Body(ctx, e.Content)
 		if err != nil {
 			return err
 		}
 		text = body
-	case e.said != nil:
-		said, err := s.Text(ctx, e)
+	case e.message != nil:
+		whole, err := s.Text(ctx, e)
 		if err != nil {
 			return err
 		}
-		p.Text = said
+		p.Text = whole
 	}
 	if text == nil && len(p.Text) <= maxPassage {
 		return add(p)

@@ -262,7 +262,7 @@ func TestExtendedFrom(t *testing.T) {
 	require.NoError(t, err)
 	want = append(want, extended(f, three[0], forked[1]))
 
-	here, there, err := tellOther(s, c, f, lineage.User("said"), lineage.User("heard"))
+	here, there, err := addAndSend(s, c, f, lineage.User("said"), lineage.User("heard"))
 	require.NoError(t, err)
 	want = append(want, extended(c, more[1], here), extended(f, forked[1], there))
 

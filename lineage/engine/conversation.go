@@ -3,7 +3,7 @@ package engine
 import "github.com/google/uuid"
 
 // User returns a user message.
-func User(text string) Fragment { return said(RoleUser, text, "") }
+func User(text string) Fragment { return textMessage(RoleUser, text, "") }
 
 // UserMessage returns m as a user message, whatever its role was.
 func UserMessage(m UIMessage) Fragment {
@@ -19,7 +19,7 @@ func Assistant(m UIMessage) Fragment {
 
 // AssistantText returns an assistant message. With an empty id it gets a new one; the id of a saved
 // message makes it a new version of that message.
-func AssistantText(text, id string) Fragment { return said(RoleAssistant, text, id) }
+func AssistantText(text, id string) Fragment { return textMessage(RoleAssistant, text, id) }
 
 // LastAssistantMessage returns a new version of the assistant message that is the newest one when
 // it is saved. Until then it is lazy: see [Fragment.Resolve].
@@ -51,6 +51,6 @@ func MessageJSON(data []byte) (Fragment, error) {
 	return Message(m), nil
 }
 
-func said(role, text, id string) Fragment {
+func textMessage(role, text, id string) Fragment {
 	return Message(UIMessage{ID: id, Role: role, Parts: []Part{TextPart(text)}})
 }

@@ -127,7 +127,7 @@ func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, erro
 	resolved.Omitted = h.omitted(int(choice.Start), resolved.Summaries)
 	resolved.Tokens = cost(o.Tokens, resolved.SystemPrompt)
 	for i := int(choice.Start) - 1; i < len(h.turns); i++ {
-		resolved.History = append(resolved.History, h.turns[i].said...)
+		resolved.History = append(resolved.History, h.turns[i].messages...)
 		resolved.Tokens += h.turns[i].tokens
 	}
 	return resolved, resolved.encode()
@@ -135,12 +135,12 @@ func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, erro
 
 // encode converts the history to UI messages.
 func (r *Resolved) encode() error {
-	said, err := message.Encode(message.UI, r.History)
+	encoded, err := message.Encode(message.UI, r.History)
 	if err != nil {
 		return err
 	}
-	r.Losses = said.Losses
-	for _, item := range said.Items {
+	r.Losses = encoded.Losses
+	for _, item := range encoded.Items {
 		m, err := DecodeMessage(item)
 		if err != nil {
 			return err
@@ -163,8 +163,8 @@ func cost(tokens func(string) int, text string) int {
 
 // turn has the messages at a position of a history.
 type turn struct {
-	said   []message.Message // empty if there is no content
-	tokens int
+	messages []message.Message // empty if there is no content
+	tokens   int
 }
 
 // history is the history that could be sent to a model. It implements fit.History.
@@ -191,11 +191,11 @@ func (e *Engine) history(ctx context.Context, head chat.Ref) (*history, error) {
 			if err != nil {
 				return nil, err
 			}
-			said, err := e.said(m)
+			messages, err := e.messagesIn(m)
 			if err != nil {
 				return nil, messageError(m.ID, err)
 			}
-			h.turns = append(h.turns, turn{said: said})
+			h.turns = append(h.turns, turn{messages: messages})
 		}
 	}
 	h.saved = len(h.turns)
@@ -208,13 +208,13 @@ func (e *Engine) history(ctx context.Context, head chat.Ref) (*history, error) {
 		if err != nil {
 			return nil, messageError(f.ID, err)
 		}
-		h.turns = append(h.turns, turn{said: decoded(m.ID, f.Name, data)})
+		h.turns = append(h.turns, turn{messages: decoded(m.ID, f.Name, data)})
 	}
 	return h, nil
 }
 
-// said converts a stored message.
-func (e *Engine) said(m chat.Message) ([]message.Message, error) {
+// messagesIn converts a stored message.
+func (e *Engine) messagesIn(m chat.Message) ([]message.Message, error) {
 	if m.Type != chat.TypeMessage && m.Type != "" {
 		return nil, nil
 	}
@@ -235,16 +235,16 @@ func (e *Engine) said(m chat.Message) ([]message.Message, error) {
 }
 
 // decoded returns the messages with content in data. The first has the given id.
-func decoded(id, role string, data []byte) (said []message.Message) {
+func decoded(id, role string, data []byte) (messages []message.Message) {
 	for i, m := range message.Decode(data, content.TypeJSON, role) {
 		if m.ID = id; i > 0 {
 			m.ID += "-" + strconv.Itoa(i+1)
 		}
 		if hasContent(&m) {
-			said = append(said, m)
+			messages = append(messages, m)
 		}
 	}
-	return said
+	return messages
 }
 
 // hasContent reports whether a message has a part other than empty texts and step marks.
@@ -270,19 +270,19 @@ func hasContent(m *message.Message) bool {
 func (h *history) measure(tokens func(string) int) {
 	for i := range h.turns {
 		t := &h.turns[i]
-		for k := range t.said {
-			t.tokens += tokens(t.said[k].String()) + overhead
+		for k := range t.messages {
+			t.tokens += tokens(t.messages[k].String()) + overhead
 		}
 	}
 	h.calls = fit.Calls{Length: uint64(len(h.turns)), Uses: func(_ context.Context, position uint64) ([]fit.Use, error) {
-		return fit.Uses(h.turns[position-1].said), nil
+		return fit.Uses(h.turns[position-1].messages), nil
 	}}
 }
 
 // last returns the position of the first of the last n turns with content.
 func (h *history) last(n int) uint64 {
 	for i := len(h.turns); n > 0 && i > 0; i-- {
-		if len(h.turns[i-1].said) == 0 {
+		if len(h.turns[i-1].messages) == 0 {
 			continue
 		}
 		if n--; n == 0 {
@@ -314,7 +314,7 @@ func (h *history) omitted(start int, summaries []chat.Summary) (n int) {
 		for len(summaries) > 0 && summaries[0].Last < i {
 			summaries = summaries[1:]
 		}
-		if len(h.turns[i-1].said) > 0 && (len(summaries) == 0 || i < summaries[0].First) {
+		if len(h.turns[i-1].messages) > 0 && (len(summaries) == 0 || i < summaries[0].First) {
 			n++
 		}
 	}

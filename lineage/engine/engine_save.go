@@ -154,14 +154,14 @@ func latest(pending []waiting) (number uint64) {
 
 // attempt prepares an append of the pending messages.
 func (e *Engine) attempt(ctx context.Context, p *plan, pending []waiting) (*attempt, error) {
-	said, err := e.concrete(ctx, p.at.HeadMessageID, pending)
+	ready, err := e.concrete(ctx, p.at.HeadMessageID, pending)
 	if err != nil {
 		return nil, err
 	}
 	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, covers: latest(pending)}
-	l := line{after: p.at.HeadMessageID, fragments: said.fragments}
-	if len(p.known) > 0 || said.updates {
-		if l, err = e.line(ctx, p.at.HeadMessageID, said.fragments); err != nil {
+	l := line{after: p.at.HeadMessageID, fragments: ready.fragments}
+	if len(p.known) > 0 || ready.updates {
+		if l, err = e.line(ctx, p.at.HeadMessageID, ready.fragments); err != nil {
 			return nil, err
 		}
 	}

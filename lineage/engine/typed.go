@@ -77,12 +77,12 @@ func (f *Fragment) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("%w: JSON of a fragment needs name and data and no unknown members", ErrUnsupported)
 	}
 	if IsMessage(read) {
-		said, err := MessageJSON(rawjson.Last(data, "data"))
+		message, err := MessageJSON(rawjson.Last(data, "data"))
 		if err != nil {
 			return err
 		}
-		said.Name, said.Persist, said.Metadata = read.Name, read.Persist, read.Metadata
-		read = said
+		message.Name, message.Persist, message.Metadata = read.Name, read.Persist, read.Metadata
+		read = message
 	}
 	*f = read
 	return nil
