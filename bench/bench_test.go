@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every system has to do what is measured, or the comparison is of nothing.
+// Every system must do the measured work; otherwise the comparison means nothing.
 func TestSystemsKeepHistories(t *testing.T) {
 	ctx := context.Background()
 	c := small(t)
@@ -133,7 +133,7 @@ func TestRunMeasuresWhatItSays(t *testing.T) {
 	}
 }
 
-// A server of the run's own is started, measured and gone afterwards.
+// The run's own server is started, measured and stopped.
 func TestPrivatePostgres(t *testing.T) {
 	pgtest.DSN(t) // or skip
 	c := small(t)
@@ -254,7 +254,7 @@ func TestCancelledRunReportsWhatItHas(t *testing.T) {
 	require.NotEmpty(t, report.Rows)
 }
 
-// The first operation of a round is measured by itself, and is none of the others.
+// The first operation of a round is measured separately and not counted among the others.
 func TestFirstOfARound(t *testing.T) {
 	c := small(t)
 	c.setDefaults()
@@ -288,7 +288,7 @@ func TestFirstOfARound(t *testing.T) {
 	require.ErrorIs(t, r.compare(context.Background(), subject{workload: "w"}, []contender{with}), errLeastMoved)
 }
 
-// Every operation is measured in each store, and what it creates is deleted again.
+// Every operation is measured in each store, and its results are deleted again.
 func TestNames(t *testing.T) {
 	ctx := context.Background()
 	c := small(t)
@@ -408,7 +408,7 @@ func TestCompareSeesBytesGrow(t *testing.T) {
 	require.Empty(t, Compare(of(nameLineage, workOpenMemory, 1000), of(nameLineage, workOpenMemory, 2000)), "memory is not on disk")
 }
 
-// A row that can be compared has to be found again in the same report.
+// Rows that Compare uses are found in the report itself.
 func TestCompareKnowsEveryRowOnDisk(t *testing.T) {
 	r := &Report{Rows: []Row{
 		{Workload: workBeside, System: nameLineage, Unit: unitPerItem, Value: 90}, {Workload: workBesideEach, System: nameLineage, Unit: unitPerItem, Value: 90}, {Workload: workPackedBeside, System: nameLineage, Unit: unitPerItem, Value: 50},
@@ -439,7 +439,7 @@ func TestGoalsAreJudged(t *testing.T) {
 	require.InDelta(t, 120, byName["opening the largest store, milliseconds"].Ratio, 1e-9)
 }
 
-// Beside a goal stands what its parts come to, where they were measured.
+// Goals have the sum of their parts, if these were measured.
 func TestGoalsAtBest(t *testing.T) {
 	part := func(workload, name string, ns float64) Row { return Row{Workload: workload, System: name, Value: ns} }
 	r := &Report{
@@ -447,7 +447,7 @@ func TestGoalsAtBest(t *testing.T) {
 			{Workload: workExtend, Size: 1000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 5, Low: 2.5, High: 6},
 			{Workload: workExtendOn, Size: 200_000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 9, Low: 8, High: 10},
 			{Workload: workExtend, Size: 1000, System: nameLeast, Against: nameWrite, Durability: normal, Ratio: 1.8},
-			{Workload: workExtend, Size: 10, System: nameLeast, Against: nameWrite, Durability: normal, Ratio: 1.5}, // not where the store is worst
+			{Workload: workExtend, Size: 10, System: nameLeast, Against: nameWrite, Durability: normal, Ratio: 1.5}, // not at the store's worst size
 			{Workload: workFork, Size: 1000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 5},
 			{Workload: workRead, Size: 100_000, System: nameSQLite, Against: nameLineage, Durability: normal, Ratio: 2},
 			{Workload: workWriters, Durability: full, System: nameLineage + oneWriter, Against: nameLineage + manyWriters, Ratio: 10},
@@ -481,7 +481,7 @@ func TestGoalsAtBest(t *testing.T) {
 	require.Contains(t, out.String(), "within the noise")
 }
 
-// Sharing syncs loses nothing and answers everybody.
+// Shared syncs lose nothing and answer every writer.
 func TestSharedSyncs(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)

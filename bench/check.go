@@ -6,24 +6,21 @@ import (
 	"text/tabwriter"
 )
 
-// A Change is a ratio that two runs measured. Times of different runs are not
-// compared: machines differ, and the same machine from hour to hour. Ratios that
-// were taken side by side are, and so are bytes on disk: their ratio says against
-// what they are by an empty Against, and is the bytes themselves.
+// Change is a ratio measured in two runs. Times of different runs cannot be compared, because
+// machines differ, even from hour to hour. Interleaved ratios can, and so can bytes on disk, for
+// which Against is empty and Ratio is the number of bytes.
 type Change struct {
 	Ratio  Ratio   `json:"now"`
 	Before Ratio   `json:"before"`
 	Factor float64 `json:"factor"`
-	// Worse is set when the store lost ground beyond what the rounds of both runs
-	// scatter.
+	// Worse is set if the store became slower or larger by more than the scatter of both runs.
 	Worse bool `json:"worse"`
 }
 
-// worseAt is how much a ratio may grow before it counts, scatter aside.
+// worseAt is the growth of a ratio that counts as worse, in addition to scatter.
 const worseAt = 1.25
 
-// Compare compares the ratios of the store, against whatever else was measured, in
-// two runs.
+// Compare compares the ratios of the store to other systems in two runs.
 func Compare(before, now *Report) []Change {
 	type key struct {
 		workload, archive, system, against, durability string
@@ -46,11 +43,11 @@ func Compare(before, now *Report) []Change {
 	return append(all, compareBytes(before, now)...)
 }
 
-// bytesWorseAt is how much what is on disk may grow before it counts: it does not
-// depend on the machine, and hardly on chance.
+// bytesWorseAt is the growth of bytes on disk that counts as worse. They do not depend on the
+// machine, and hardly on chance.
 const bytesWorseAt = 1.05
 
-// compareBytes compares what the store takes on disk in two runs.
+// compareBytes compares the bytes on disk in two runs.
 func compareBytes(before, now *Report) []Change {
 	type key struct {
 		workload, system, archive string
@@ -79,7 +76,7 @@ func compareBytes(before, now *Report) []Change {
 	return all
 }
 
-// WriteChanges writes what became better or worse, for people.
+// WriteChanges prints what became better or worse.
 func WriteChanges(w io.Writer, changes []Change) error {
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "workload\tsize\tlineage against\tdurability\tbefore\tnow\tchange\t")

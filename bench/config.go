@@ -8,49 +8,46 @@ import (
 	"strings"
 )
 
-// Config says what to measure. The zero value of each field is a default.
+// Config configures a run. The zero value of each field is its default.
 type Config struct {
-	// Dir is where stores are made, in a directory of their own that is removed
-	// afterwards. Default: the system's temporary directory. Figures of full
-	// durability are those of the disk that it is on.
+	// Dir is the directory for stores, in a subdirectory that is removed afterwards. Default: the
+	// system's temporary directory. Full durability is measured on its disk.
 	Dir string
 	// Workloads to run; see Workloads. Default: all.
 	Workloads []string
-	// Systems to compare; see Systems. Default: all that can run here.
+	// Systems to compare; see Systems. Default: all that are available.
 	Systems []string
-	// Sizes are the lengths of history to measure at. Default 10, 1,000, 100,000.
+	// Sizes are the measured lengths of history. Default 10, 1,000, 100,000.
 	Sizes []int
-	// Rounds is how often each measurement is repeated, slow ones less often. Default 7.
+	// Rounds is the number of repetitions; slow measurements have fewer. Default 7.
 	Rounds int
 	// MessageBytes is the size of a message. Default 500.
 	MessageBytes int
-	// StoreMessages is how much the large store holds in workloads about the size
-	// of a store rather than of a history. Default 1,000,000.
+	// StoreMessages is the size of the large store, for workloads that depend on the size of a
+	// store. Default 1,000,000.
 	StoreMessages int
-	// Forks is the largest number of forks of one place, and of branches and threads in the
-	// workload names. Default 100,000.
+	// Forks is the maximum number of forks of a span, and of branches and threads in the workload
+	// names. Default 100,000.
 	Forks int
-	// Sustained is how many extends and forks a round of the workload sustained has.
-	// Default 200,000: more than the queues and buffers take in.
+	// Sustained is the number of extends and forks per round of the workload sustained. Default
+	// 200,000: more than fits in queues and buffers.
 	Sustained int
-	// Archives are files or folders of conversations for the import and dedupe
-	// workloads. Without any, conversations are made up.
+	// Archives are files or folders of conversations for the workloads import and dedupe. Without
+	// any, conversations are generated.
 	Archives []string
-	// Postgres is the address of a server to measure, or PrivatePostgres. Without it,
-	// Postgres is left out.
+	// Postgres is the address of a server, or PrivatePostgres. If it is empty, Postgres is skipped.
 	Postgres string
-	// NodeModules is a folder whose node_modules has @deepagents/context; without it,
-	// that package is left out.
+	// NodeModules is a folder whose node_modules contains @deepagents/context. If it is empty, that
+	// package is skipped.
 	NodeModules string
-	// Seed of what is written. Default 1.
+	// Seed for generated messages. Default 1.
 	Seed uint64
-	// Progress, when not nil, is told what is being measured.
+	// Progress, when not nil, is called with what is being measured.
 	Progress func(what string)
 }
 
-// PrivatePostgres is the address of a server that is started for the run, in a
-// directory beside the stores, from the programs that are installed. Where none
-// are, Postgres is left out, and the report says so.
+// PrivatePostgres starts a server for the run from the installed programs, in a directory next to
+// the stores. If there are none, Postgres is skipped and the report says so.
 const PrivatePostgres = "private"
 
 func (c *Config) setDefaults() {
@@ -88,7 +85,7 @@ func (c *Config) setDefaults() {
 	c.Sizes = slices.Compact(c.Sizes)
 }
 
-// ErrConfig is returned for a configuration that cannot be run.
+// ErrConfig is returned for an invalid configuration.
 var ErrConfig = errors.New("invalid benchmark configuration")
 
 func (c *Config) check() error {

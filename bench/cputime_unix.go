@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processTime returns the processor time that the process took, kernel included.
+// processTime returns the CPU time of the process, including the kernel.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

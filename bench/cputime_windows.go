@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// processTime returns the processor time that the process took, kernel included.
+// processTime returns the CPU time of the process, including the kernel.
 func processTime() time.Duration {
 	h, err := syscall.GetCurrentProcess()
 	if err != nil {

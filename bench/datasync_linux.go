@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dataSync makes what was written survive power loss.
+// dataSync makes written data durable.
 func dataSync(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }

@@ -4,5 +4,5 @@ package bench
 
 import "os"
 
-// dataSync makes what was written survive power loss.
+// dataSync makes written data durable.
 func dataSync(f *os.File) error { return f.Sync() }

@@ -1,14 +1,11 @@
-// Package bench measures what forking, extending, reading and deduplicating cost,
-// in this store and in others, side by side in one run.
+// Package bench measures the cost of forking, extending, reading and deduplicating in this store
+// and in others, interleaved in one run.
 //
-// Every figure is taken the same way: those compared do the same work in turn,
-// round after round, in an order drawn for each, so that a noisy machine disturbs
-// all alike and none always comes after the same. A row is the median of its
-// rounds, with the quartiles beside it; a ratio is the median of the rounds'
-// ratios. Work is drawn from a fixed seed. A row whose quartiles are far apart says
-// that it is noisy.
+// All figures are measured in the same way: the systems do the same work, round after round, in a
+// random order, so that noise affects all alike and none always follows the same one. A row is the
+// median of its rounds, with quartiles; a ratio is the median of the rounds' ratios. Data is
+// generated from a fixed seed. Quartiles that are far apart mean noise.
 //
-// Each system says how durable what it acknowledged is, and is only compared with
-// systems that promise the same: full survives power loss, normal the death of
-// the process.
+// Each system has a durability for acknowledged changes and is only compared with systems of the
+// same one: full survives power loss, normal survives the end of the process.
 package bench

@@ -21,12 +21,12 @@ func environment(c *Config) Environment {
 	}
 	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
 		first, _, _ := strings.Cut(string(b), " ")
-		e.Load, _ = strconv.ParseFloat(first, 64) // 0 where it cannot be told
+		e.Load, _ = strconv.ParseFloat(first, 64) // 0 if unknown
 	}
 	return e
 }
 
-// version returns the commit that the program was built from, where it knows.
+// version returns the commit that the program was built from, if known.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -43,7 +43,7 @@ func version() string {
 	return "unknown"
 }
 
-// field returns a field of a file of lines "name : value", empty if there is none.
+// field returns a field from a file with lines "name : value", empty if missing.
 func field(path, name string) string {
 	f, err := os.Open(path)
 	if err != nil {

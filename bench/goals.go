@@ -7,26 +7,25 @@ import (
 	"strings"
 )
 
-// Goal is a figure that the store is to reach, and what was measured of it.
+// Goal is a target for the store, with the measured value.
 type Goal struct {
 	Goal string `json:"goal"`
-	// Ratio is what was measured, in Unit where it is not a ratio.
+	// Ratio is the measured value, in Unit if it is not a ratio.
 	Ratio float64 `json:"ratio"`
 	Unit  string  `json:"unit,omitempty"`
 	Limit float64 `json:"limit"`
-	// AtLeast is set where the ratio must not be below the limit.
+	// AtLeast is set if the limit is a minimum.
 	AtLeast bool `json:"at_least,omitempty"`
 	Reached bool `json:"reached"`
-	// Measured says at what.
+	// Measured describes the measurement.
 	Measured string `json:"measured"`
-	// Low and High are the quartiles of the rounds, where it was measured in rounds.
-	// Unsure is set when the limit lies between them.
+	// Low and High are the quartiles, if there were rounds. Unsure is set if the limit lies between
+	// them.
 	Low    float64 `json:"low,omitempty"`
 	High   float64 `json:"high,omitempty"`
 	Unsure bool    `json:"unsure,omitempty"`
-	// AtBest is what was measured in the same run of a program that does only what cannot
-	// be left out, or the sum of such parts, and AtBestOf says of what: 0 where that was
-	// not measured.
+	// AtBest is the value of a program that does only the unavoidable work, or the sum of its
+	// parts, from the same run; AtBestOf names it. It is 0 if not measured.
 	AtBest   float64 `json:"at_best,omitempty"`
 	AtBestOf string  `json:"at_best_of,omitempty"`
 }
@@ -40,8 +39,7 @@ func (g Goal) judged() Goal {
 	return g
 }
 
-// goals compares what was measured with what is to be reached. What was not
-// measured has no goal in it.
+// goals compares measurements with targets. Targets that were not measured are omitted.
 func goals(r *Report) []Goal {
 	var all []Goal
 	add := func(g Goal, ok bool) {
@@ -71,8 +69,8 @@ func goals(r *Report) []Goal {
 	return all
 }
 
-// worst is the greatest ratio of the store to the bare writes over all lengths. At
-// best, it is that of the program that does nothing else, at the same length.
+// worst is the largest ratio of the store to plain writes over all lengths. AtBest is that of the
+// minimal program at the same length.
 func (r *Report) worst(goal string, limit float64, workload, durability string) (Goal, bool) {
 	g, size := Goal{Goal: goal, Limit: limit}, 0
 	for _, x := range r.Ratios {
@@ -92,7 +90,7 @@ func (r *Report) worst(goal string, limit float64, workload, durability string) 
 	return g, g.Ratio > 0
 }
 
-// between is the ratio of the last of two contenders to the first.
+// between is the ratio of the largest contender to the smallest.
 func (r *Report) between(goal string, limit float64, workload string) (Goal, bool) {
 	for _, x := range r.Ratios {
 		if x.Workload == workload && isLineage(x.System) && x.System != x.Against && sizeIn(x.System) > sizeIn(x.Against) {
@@ -102,8 +100,7 @@ func (r *Report) between(goal string, limit float64, workload string) (Goal, boo
 	return Goal{}, false
 }
 
-// namesGoal is the operation that grows most from the fewest branches and threads to the
-// most.
+// namesGoal is the operation whose cost grows most with the number of branches and threads.
 func (r *Report) namesGoal() (g Goal, ok bool) {
 	few, many := math.MaxInt, 0
 	for _, x := range r.Ratios {
@@ -123,8 +120,8 @@ func (r *Report) namesGoal() (g Goal, ok bool) {
 	return g, ok
 }
 
-// writersGoal is how much more 64 writers get done than one. At best, they get done
-// what sharing syncs alone lets them.
+// writersGoal is the throughput of 64 writers relative to one. AtBest is the throughput with shared
+// syncs alone.
 func (r *Report) writersGoal() (g Goal, ok bool) {
 	for _, x := range r.Ratios {
 		if x.Workload != workWriters || x.Durability != full {
@@ -141,7 +138,7 @@ func (r *Report) writersGoal() (g Goal, ok bool) {
 	return g, ok
 }
 
-// sustainedAt says at what an operation was measured sustained.
+// sustainedAt describes a sustained measurement.
 func (r *Report) sustainedAt(workload string, times int) string {
 	cpu := map[string]float64{}
 	for _, row := range r.Rows {
@@ -153,8 +150,8 @@ func (r *Report) sustainedAt(workload string, times int) string {
 		count(times), figure(cpu[nameLineage], unitNanos), figure(cpu[nameWrite], unitNanos))
 }
 
-// parts returns what parts of an operation took together, in nanoseconds, false where
-// one of them was not measured.
+// parts returns the total time of parts of an operation in nanoseconds, false if one was not
+// measured.
 func (r *Report) parts(workload string, names ...string) (sum float64, ok bool) {
 	for _, name := range names {
 		i := slices.IndexFunc(r.Rows, func(row Row) bool { return row.Workload == workload && row.System == name })
@@ -166,8 +163,8 @@ func (r *Report) parts(workload string, names ...string) (sum float64, ok bool) 
 	return sum, true
 }
 
-// best adds to a goal about extends or forks what its parts come to, against the
-// write among them.
+// best adds the sum of the parts, relative to the write among them, to a goal about extends or
+// forks.
 func (r *Report) best(workload, of string) func(Goal, bool) (Goal, bool) {
 	names := []string{partExtendWrite, partExtendHash, partExtendEncode, partExtendIndex}
 	if workload == workForkOn {
@@ -182,7 +179,7 @@ func (r *Report) best(workload, of string) func(Goal, bool) (Goal, bool) {
 	}
 }
 
-// packedGoal is what a packed store takes beside content that cannot be compressed.
+// packedGoal is the size of a packed store without its content, which is incompressible.
 func (r *Report) packedGoal() (Goal, bool) {
 	g, ok := r.value("bytes beside content for a message, packed", 24, workPackedBeside, 1)
 	if sum, measured := r.parts(workLimitsPacked, partPackedHashes); measured {
@@ -220,7 +217,7 @@ func (r *Report) importGoal() (Goal, bool) {
 	return Goal{}, false
 }
 
-// value is what was measured of the store at the greatest size.
+// value is the value of the store at the largest size.
 func (r *Report) value(goal string, limit float64, workload string, scale float64) (Goal, bool) {
 	var found *Row
 	for i := range r.Rows {

@@ -6,21 +6,19 @@ import (
 	"sync"
 )
 
-// groupCommit is the least that writers can share a sync with: each hands a buffer
-// to whoever leads and sleeps until it was written and synced with those of the
-// others. It keeps nothing, hashes nothing and indexes nothing, so no store on this
-// disk, in this language, has more from its writers.
+// groupCommit is the minimum for sharing a sync between writers: each hands a buffer to the leader
+// and sleeps until it is written and synced with those of others. It does not keep, hash or index
+// anything, so no store in this language has a higher throughput on this disk.
 type groupCommit struct {
 	file *os.File
 	mu   sync.Mutex
-	// What waits for the next sync.
+	// Buffers waiting for the next sync.
 	buf     []byte
 	waiting []chan<- error
-	leads   bool // somebody writes and syncs
+	leads   bool // a leader is writing and syncing
 }
 
-// write returns when b survives power loss. done is the writer's own channel, with
-// room for an answer.
+// write returns when b is durable. done is the writer's own channel, with a buffer of one.
 func (g *groupCommit) write(b []byte, done chan error) error {
 	g.mu.Lock()
 	g.buf = append(g.buf, b...)
@@ -51,7 +49,7 @@ func (g *groupCommit) write(b []byte, done chan error) error {
 	return <-done
 }
 
-// gather lets those that the last sync woke hand over what they have next.
+// gather waits for the next buffers of writers that the last sync woke.
 func (g *groupCommit) gather() {
 	for range 16 {
 		before := len(g.waiting)

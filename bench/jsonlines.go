@@ -8,8 +8,7 @@ import (
 	"io"
 )
 
-// WriteJSON writes the report as records, one JSON object a line, each with its
-// kind in "type".
+// WriteJSON writes the report as JSON lines, with the kind of each record in "type".
 func (r *Report) WriteJSON(w io.Writer) error {
 	if err := writeRecords(w, "environment", []Environment{r.Environment}); err != nil {
 		return err
@@ -29,7 +28,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return writeRecords(w, "unmeasured", r.Skipped)
 }
 
-// writeRecords writes structs as records of a kind, which each begins with.
+// writeRecords writes structs as records of a kind, which is their first member.
 func writeRecords[T any](w io.Writer, kind string, all []T) error {
 	for _, x := range all {
 		var fields bytes.Buffer
@@ -45,8 +44,7 @@ func writeRecords[T any](w io.Writer, kind string, all []T) error {
 	return nil
 }
 
-// ReadJSON reads what WriteJSON wrote. Records of kinds that it does not know are
-// left out.
+// ReadJSON reads the output of WriteJSON. Records of unknown kinds are ignored.
 func ReadJSON(in io.Reader) (*Report, error) {
 	var r Report
 	lines := bufio.NewScanner(in)

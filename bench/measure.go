@@ -9,30 +9,29 @@ import (
 	"time"
 )
 
-// A contender is one side of a comparison.
+// contender is one side of a comparison.
 type contender struct {
 	system     string
 	durability string
-	// at is the size that it is measured at, where sizes are compared with one another; 0 is
-	// the size of the subject.
+	// at is the size it is measured at, if sizes are compared; 0 means the size of the subject.
 	at int
-	// elsewhere is set where the work is done by another process.
+	// elsewhere is set if another process does the work.
 	elsewhere bool
-	// first, when not nil, does one operation at the beginning of a round, and has a row
-	// of its own: while the others worked, what it needs has left the processor's caches.
+	// first, when not nil, does one operation at the start of a round, which is a row of its own:
+	// other contenders have displaced its data from the CPU caches.
 	first func(ctx context.Context) error
-	// before, when not nil, prepares a round outside of the timing.
+	// before, when not nil, prepares a round. It is not timed.
 	before func(ctx context.Context) error
-	// round does the work and returns how many operations it was.
+	// round does the work and returns the number of operations.
 	round func(ctx context.Context) (operations int, err error)
-	// after, when not nil, ends what a round left to the background. Its processor
-	// time is the round's, but not its duration.
+	// after, when not nil, completes background work of a round. Its CPU time counts, its duration
+	// does not.
 	after func(ctx context.Context) error
-	// size, when not nil, returns how many bytes are on disk.
+	// size, when not nil, returns the bytes on disk.
 	size func() (int64, error)
 }
 
-// side names the contender in ratios.
+// side returns the contender's name in ratios.
 func (c *contender) side() string {
 	if c.at == 0 {
 		return c.system
@@ -40,7 +39,7 @@ func (c *contender) side() string {
 	return c.system + ", " + count(c.at)
 }
 
-// subject is what a comparison is about.
+// subject is the topic of a comparison.
 type subject struct {
 	workload string
 	size     int
@@ -48,12 +47,12 @@ type subject struct {
 	unit     string
 	// rate makes the value operations per second instead of time per operation.
 	rate bool
-	// rounds, when not 0, are as many as this instead of the configured number.
+	// rounds, when not 0, overrides the configured number.
 	rounds int
-	warm   bool // already warm: no round is thrown away
+	warm   bool // no warm-up round
 }
 
-// slow is how many rounds what takes long has.
+// slow is the number of rounds for slow measurements.
 func slow(rounds int) int { return min(rounds, max(3, rounds/2)) }
 
 // Units of rows.
@@ -65,17 +64,17 @@ const (
 	unitRatio   = "ratio"
 )
 
-// sample is one round of one contender.
+// sample is a round of a contender.
 type sample struct {
 	wall, cpu   float64 // nanoseconds of one operation
-	first       float64 // of the first, where that is measured by itself
+	first       float64 // of the first operation, if measured separately
 	allocs, mem float64
 	grown       float64 // bytes on disk
 	ops         int
 }
 
-// compare measures the contenders in turn and adds their rows, and the ratios of
-// each to the one named in against, to the report.
+// compare measures the contenders interleaved, and adds their rows and pairwise ratios to the
+// report.
 func (r *run) compare(ctx context.Context, s subject, contenders []contender) error {
 	rounds := r.config.Rounds
 	if s.rounds > 0 {
@@ -88,7 +87,7 @@ func (r *run) compare(ctx context.Context, s subject, contenders []contender) er
 		start = 1
 	}
 	for round := start; round <= rounds; round++ { // round 0 warms up
-		for _, i := range order.Perm(len(contenders)) { // what one leaves behind, in caches and to do, is not always for the same
+		for _, i := range order.Perm(len(contenders)) { // side effects of one contender must not always hit the same one
 			c := &contenders[i]
 			r.config.Progress(fmt.Sprintf("%s, %s, size %d, round %d of %d", s.workload, c.side(), s.size, round, rounds))
 			if err := ctx.Err(); err != nil {
@@ -124,10 +123,10 @@ func (r *run) add(s subject, contenders []contender, samples [][]sample) {
 	}
 }
 
-// afterOthers names what the first operation of each round is measured as.
+// afterOthers is the suffix of rows for the first operation of each round.
 const afterOthers = ", first after others"
 
-// firsts returns those whose first operations were measured by themselves, and these.
+// firsts returns the contenders with separate first operations, and their samples.
 func firsts(contenders []contender, samples [][]sample) (measured []contender, of [][]sample) {
 	for i, c := range contenders {
 		if c.first == nil {
@@ -202,7 +201,7 @@ func rowOf(s subject, c *contender, samples []sample) Row {
 		}
 		wall, cpu = append(wall, value), append(cpu, one.cpu)
 		allocs, mem = append(allocs, one.allocs), append(mem, one.mem)
-		grown += one.grown / float64(len(samples)) // files grow in steps: the median says nothing
+		grown += one.grown / float64(len(samples)) // files grow in steps: the median is useless
 	}
 	row := Row{
 		Workload: s.workload, System: c.system, Durability: c.durability, Size: s.size, Archive: s.archive, Unit: unitNanos,
@@ -211,7 +210,7 @@ func rowOf(s subject, c *contender, samples []sample) Row {
 		Rounds: len(samples), Operations: samples[0].ops,
 	}
 	if c.elsewhere {
-		row.CPUNanos, row.Allocations, row.AllocBytes = 0, 0, 0 // they would be of asking
+		row.CPUNanos, row.Allocations, row.AllocBytes = 0, 0, 0 // they would measure the request
 	}
 	if s.unit != "" {
 		row.Unit = s.unit
@@ -223,7 +222,7 @@ func rowOf(s subject, c *contender, samples []sample) Row {
 	return row
 }
 
-// ratioOf compares what an operation of a costs with one of b.
+// ratioOf compares the cost of an operation of a with that of b.
 func ratioOf(s subject, a, b *contender, as, bs []sample) Ratio {
 	ratios := make([]float64, len(as))
 	for i := range as {

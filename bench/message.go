@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// A message of a benchmark is a number and text drawn from the seed.
+// A message is a number and text generated from the seed.
 const minMessage = 24
 
-// messages makes messages that no other of the run equals. Its text is words, so
-// that it compresses about as text does.
+// messages generates unique messages. Their text is words, so that it compresses roughly like real
+// text.
 type messages struct {
 	size int
 	rng  *rand.Rand
@@ -21,7 +21,7 @@ func newMessages(c *Config, stream uint64) *messages {
 	return &messages{size: c.MessageBytes, rng: rand.New(rand.NewPCG(c.Seed, stream))}
 }
 
-// words are common ones, so that searching finds some.
+// words are common words, so that searches have results.
 var words = []string{
 	"the", "branch", "agent", "answer", "window", "model", "time", "index", "value", "error", "river", "column", "paper", "green",
 	"system", "number", "water", "people", "history", "letter", "market", "engine", "question", "result", "morning", "context",
@@ -54,7 +54,7 @@ func (m *messages) some(n int) [][]byte {
 	return all
 }
 
-// roleOf alternates as a conversation does.
+// roleOf returns alternating roles.
 func roleOf(position int) string {
 	if position%2 == 0 {
 		return "user"
@@ -62,7 +62,7 @@ func roleOf(position int) string {
 	return "assistant"
 }
 
-// messageJSON is a message as the documented schema keeps it in its data column.
+// messageJSON returns a message as in the data column of the documented schema.
 func messageJSON(id, role string, text []byte) []byte {
 	type part struct {
 		Type string `json:"type"`

@@ -20,18 +20,18 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-// Operation is what one operation of the context engine costs on a store, compared with the
+// Operation is the cost of an operation of the context engine on a store, compared with the
 // TypeScript package.
 type Operation struct {
 	Name     string
 	Messages int // of the chat
 	System   string
-	// CPU is the processor time of one operation, and Package that of the package. They are
-	// medians of the rounds.
+	// CPU is the CPU time of the operation, Package that of the package's; both are medians of the
+	// rounds.
 	CPU, Package time.Duration
 }
 
-// Ratio returns how many times as fast as the package it is.
+// Ratio returns the speed relative to the package.
 func (o Operation) Ratio() float64 { return float64(o.Package) / float64(max(o.CPU, 1)) }
 
 const (
@@ -39,12 +39,12 @@ const (
 	nameSQLiteEngine = "sqlite"
 )
 
-// operations are measured in this order: the first ones leave a chat longer, by little.
+// operations are measured in this order. The first ones leave the chat slightly longer.
 var operations = []string{"chain", "resolve", "graph", "search", "save", "aside", "rewind", "delete"}
 
-// CompareOperations measures the operations of the context engine at lengths of a chat, on
-// a store of its own and on SQLite, interleaved with the same operations of @deepagents/context on SQLite.
-// Only Dir, Sizes, Rounds, MessageBytes, NodeModules, Seed and Progress of the configuration count.
+// CompareOperations measures the operations of the context engine at several lengths of a chat, on
+// a store and on SQLite, interleaved with those of @deepagents/context on SQLite. Only Dir, Sizes,
+// Rounds, MessageBytes, NodeModules, Seed and Progress of the configuration apply.
 func CompareOperations(ctx context.Context, c Config) (all []Operation, err error) {
 	if len(c.Sizes) == 0 {
 		c.Sizes = []int{100, 10_000}
@@ -87,11 +87,11 @@ func CompareOperations(ctx context.Context, c Config) (all []Operation, err erro
 	return all, nil
 }
 
-// operator does operations on chats.
+// operator performs operations on chats.
 type operator interface {
-	// load begins a chat of messages.
+	// load creates a chat with messages.
 	load(ctx context.Context, chatID string, texts []string) error
-	// measure does an operation so many times and returns the processor time that it took.
+	// measure performs an operation several times and returns the CPU time.
 	measure(ctx context.Context, name string, times int) (time.Duration, error)
 }
 
@@ -134,7 +134,7 @@ func compareOperations(ctx context.Context, c Config, size int, theirs operator,
 	return all, nil
 }
 
-// timesOf returns how often an operation is done in a round: for some hundredths of a second.
+// timesOf returns how often an operation is done in a round, to take some hundredths of a second.
 func timesOf(name string, size int) int {
 	switch name {
 	case "delete":
@@ -152,7 +152,7 @@ func middle(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// nodeEngine is the package's engine, on the chat that was loaded last.
+// nodeEngine is the package's engine on the last loaded chat.
 type nodeEngine struct {
 	store *nodeStore
 	chat  int
@@ -174,10 +174,10 @@ func (n *nodeEngine) measure(_ context.Context, name string, times int) (time.Du
 	return time.Duration(answer.CPU * float64(time.Second)), err
 }
 
-// engines are engines of the project on a chat store. They work on the chat that was loaded last.
+// engines are this project's engines on a chat store, on the last loaded chat.
 type engines struct {
 	chats  chat.Store
-	settle func(ctx context.Context) error // does what a store leaves to the background, if not nil
+	settle func(ctx context.Context) error // completes background work, if not nil
 	close  func() error
 	engine *engine.Engine
 	middle string
@@ -229,7 +229,7 @@ func (e *engines) measure(ctx context.Context, name string, times int) (time.Dur
 			return 0, err
 		}
 	}
-	runtime.GC() // what was left by others
+	runtime.GC() // garbage of other contenders
 	began := processTime()
 	for i := range times {
 		if err := e.do(ctx, name, i); err != nil {
@@ -271,10 +271,10 @@ func (e *engines) do(ctx context.Context, name string, i int) (err error) {
 	return err
 }
 
-// searched returns what is searched for, as deepagents.mjs does.
+// searched returns the search text, the same as in deepagents.mjs.
 func searched(i int) string { return words[(7*i)%len(words)] + " " + words[(11*i+3)%len(words)] }
 
-// WriteOperations writes a table.
+// WriteOperations prints a table.
 func WriteOperations(w io.Writer, all []Operation) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "operation\tmessages\tstore\tcpu\tpackage\ttimes as fast\t")

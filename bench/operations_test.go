@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The operations do what is measured, on every store.
+// The measured operations work on every store.
 func TestOperations(t *testing.T) {
 	ctx := context.Background()
 	c := small(t)

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// WritePlots writes the report's plots as SVG files into a directory and returns
-// their names.
+// WritePlots writes the plots of the report as SVG files to a directory and returns their names.
 func (r *Report) WritePlots(dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ func (r *Report) WritePlots(dir string) ([]string, error) {
 	return names, nil
 }
 
-// plot is a plot of lines over logarithmic axes.
+// plot is a plot of lines with logarithmic axes.
 type plot struct {
 	file, title, x, y string
 	unit              string
@@ -91,7 +90,7 @@ const (
 	plotGrid, plotLineStrokes = "#d8dee4", 2.5
 )
 
-// colours of lines, the first for this store; they differ in lightness too.
+// colours of lines, the first for this store. They also differ in lightness.
 var colours = []string{"#0b6bcb", "#8a8f98", "#c2410c", "#15803d", "#7c3aed", "#b45309", "#be185d", "#0f766e", "#4d5b00"}
 
 func (p *plot) write(w io.Writer) error {
@@ -140,10 +139,10 @@ func (p *plot) write(w io.Writer) error {
 	return err
 }
 
-// labelHeight is how far labels are apart.
+// labelHeight is the minimum distance of labels.
 const labelHeight = 14
 
-// apart moves a label down until it does not lie on another.
+// apart moves a label down until it overlaps no other.
 func apart(y float64, taken []float64) float64 {
 	for _, t := range slices.Sorted(slices.Values(taken)) {
 		if math.Abs(t-y) < labelHeight {
@@ -153,7 +152,7 @@ func apart(y float64, taken []float64) float64 {
 	return y
 }
 
-// decades returns the powers of ten around the values of lines.
+// decades returns the powers of ten that enclose the values of lines.
 func decades(lines []line, of func(line) []float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, l := range lines {

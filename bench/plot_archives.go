@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// archivesPlot shows what each archive takes, against its raw files: a row for each
-// archive, a dot for each way to keep it.
+// archivesPlot shows the size of each archive relative to its raw files: a row per archive, a dot
+// per way to store it.
 type archivesPlot struct {
 	archives []string
-	series   []line // ys are shares of the raw files, in the order of archives; 0 where not measured
+	series   []line // ys are fractions of the raw size, by archive; 0 if not measured
 }
 
 func (r *Report) archivesPlot() archivesPlot {
@@ -79,7 +79,7 @@ func (p *archivesPlot) write(w io.Writer) error {
 		y := top + row*i + row/2
 		out(`<text x="%d" y="%d" text-anchor="end">%s</text>`, left-12, y+4, html.EscapeString(archive))
 		out(`<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s"/>`, left, y, plotWidth-right, y, plotGrid)
-		for k, l := range slices.Backward(p.series) { // the first lies on top
+		for k, l := range slices.Backward(p.series) { // the first is drawn last
 			if l.ys[i] > 0 {
 				out(`<circle cx="%.1f" cy="%d" r="5" fill="%s"/>`, px(l.ys[i]), y, colours[k%len(colours)])
 			}
@@ -90,15 +90,14 @@ func (p *archivesPlot) write(w io.Writer) error {
 	return err
 }
 
-// sharesAround returns the marks 1, 2, 5 of the decades from one that is not above
-// low to one that is not below high.
+// sharesAround returns the ticks 1, 2, 5 of each decade that enclose low and high.
 func sharesAround(low, high float64) []float64 {
 	var ticks []float64
 	for e := math.Floor(math.Log10(low)); ; e++ {
 		for _, m := range []float64{1, 2, 5} {
 			t := m * math.Pow(10, e)
 			if len(ticks) > 0 && ticks[0] <= low && t > low && ticks[len(ticks)-1] < low {
-				ticks = ticks[len(ticks)-1:] // the nearest below is the first
+				ticks = ticks[len(ticks)-1:] // start at the nearest below
 			}
 			if ticks = append(ticks, t); t >= high && len(ticks) > 1 {
 				return ticks

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Labels find a place below each other, also where adding the height to another and
-// taking it away again does not give the height.
+// Labels do not overlap, also if adding and subtracting the height has rounding errors.
 func TestLabelsAreApart(t *testing.T) {
 	choose := rand.New(rand.NewPCG(1, 2))
 	odd := 0

@@ -2,18 +2,18 @@ package bench
 
 import "time"
 
-// Report is what a run measured.
+// Report is the result of a run.
 type Report struct {
 	Environment Environment `json:"environment"`
 	Rows        []Row       `json:"rows"`
 	Ratios      []Ratio     `json:"ratios"`
 	Growth      []Growth    `json:"growth"`
 	Goals       []Goal      `json:"goals"`
-	// Skipped says what was not measured and why.
+	// Skipped lists what was not measured and why.
 	Skipped []Skipped `json:"skipped,omitempty"`
 }
 
-// Environment is where a run was made.
+// Environment describes the machine and program of a run.
 type Environment struct {
 	Time         time.Time `json:"time"`
 	Version      string    `json:"version"`
@@ -26,42 +26,41 @@ type Environment struct {
 	Seed         uint64    `json:"seed"`
 	Rounds       int       `json:"rounds"`
 	MessageBytes int       `json:"message_bytes"`
-	// Load is how many processes wanted a core when the run began: above 0, others
-	// worked here too. Seconds is how long the run took.
+	// Load is the load average at the start: above 0, other processes were running. Seconds is the
+	// duration of the run.
 	Load    float64 `json:"load,omitempty"`
 	Seconds float64 `json:"seconds"`
 }
 
-// Row is one measurement of one system.
+// Row is a measurement of a system.
 type Row struct {
 	Workload   string `json:"workload"`
 	System     string `json:"system"`
 	Durability string `json:"durability,omitempty"`
-	// Size is what cost may depend on: the length of the history, the depth of
-	// forks; what it is follows from the workload.
+	// Size is what the cost may depend on, such as the length of the history or the depth of forks,
+	// depending on the workload.
 	Size int `json:"size,omitempty"`
-	// Archive is the one that was imported.
+	// Archive is the imported archive.
 	Archive string `json:"archive,omitempty"`
-	// Value is the median in Unit, Low and High the quartiles.
+	// Value is the median in Unit, Low and High are the quartiles.
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
-	// Of one operation: processor time of the whole process, what was allocated,
-	// and by how many bytes the files grew. Time and memory of systems that work in
-	// another process are not known.
+	// Per operation: CPU time of the whole process, allocations, and growth of the files. CPU time
+	// and memory are unknown for systems in another process.
 	CPUNanos     float64 `json:"cpu_ns,omitempty"`
 	Allocations  float64 `json:"allocations,omitempty"`
 	AllocBytes   float64 `json:"alloc_bytes,omitempty"`
 	WrittenBytes float64 `json:"written_bytes,omitempty"`
-	// Rounds and Operations in each.
+	// Rounds and Operations per round.
 	Rounds     int `json:"rounds"`
 	Operations int `json:"operations"`
-	// Noisy is set when the quartiles are far apart.
+	// Noisy is set if the quartiles are far apart.
 	Noisy bool `json:"noisy,omitempty"`
 }
 
-// Ratio compares two rows of one workload: the median of the rounds' ratios.
+// Ratio compares two rows of a workload: the median of the rounds' ratios.
 type Ratio struct {
 	Workload string `json:"workload"`
 	Size     int    `json:"size,omitempty"`
@@ -75,7 +74,7 @@ type Ratio struct {
 	High       float64 `json:"high"`
 }
 
-// Growth is how a system's cost grows with the size: as its power.
+// Growth is the exponent with which a system's cost grows with the size.
 type Growth struct {
 	Workload   string  `json:"workload"`
 	System     string  `json:"system"`
@@ -85,11 +84,11 @@ type Growth struct {
 	Exponent   float64 `json:"exponent"`
 }
 
-// Skipped is something that was not measured.
+// Skipped is a measurement that was skipped.
 type Skipped struct {
 	Workload string `json:"workload,omitempty"`
 	System   string `json:"system,omitempty"`
-	// Durability is set where the system was measured at the other.
+	// Durability is set if only this durability was skipped.
 	Durability string `json:"durability,omitempty"`
 	Size       int    `json:"size,omitempty"`
 	Why        string `json:"why"`

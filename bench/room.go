@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// ErrNoRoom is returned where the disk has not enough room for a run.
+// ErrNoRoom is returned if the disk has not enough space for a run.
 var ErrNoRoom = errors.New("not enough room on the disk")
 
-// checkRoom fails where the disk that stores are made on has less room than the
-// large store will take.
+// checkRoom returns an error if the disk of Dir has less space than the large store needs.
 func (c *Config) checkRoom() error {
 	if !c.wants("store") {
 		return nil
@@ -25,12 +24,11 @@ func (c *Config) checkRoom() error {
 	return nil
 }
 
-// roomNeeded is what the large store takes at most: its content and what is beside
-// it; what is measured to a certain size only and takes more; and a reserve, so that
-// nobody else's disk is full.
+// roomNeeded is the maximum size of the large store: its content and overhead; larger formats that
+// are measured up to a limited size; and a reserve, so that the disk does not become full.
 func (c *Config) roomNeeded() uint64 {
 	const beside, several, reserve = 160, 3, 1 << 30
-	all, most := uint64(c.StoreMessages), uint64(min(c.StoreMessages, mostOfBolt))
+	all, most := uint64(c.StoreMessages), uint64(min(c.StoreMessages, maxBoltMessages))
 	each := uint64(c.MessageBytes) + beside
 	return max(all*each, most*each*several) + reserve
 }

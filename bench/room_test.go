@@ -18,7 +18,7 @@ func TestFullDiskIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 
-	c.Workloads = []string{"limits"} // which fills no store
+	c.Workloads = []string{"limits"} // creates no store
 	require.NoError(t, c.checkRoom())
 }
 
@@ -32,7 +32,7 @@ func TestRoomNeeded(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A store that is being filled when the run is cancelled leaves nothing.
+// If a run is cancelled while it fills a store, nothing is left.
 func TestCancelledFillCleansUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := small(t)

@@ -4,7 +4,7 @@ package bench
 
 import "golang.org/x/sys/unix"
 
-// freeBytes returns how many bytes can be written to the disk that a directory is on.
+// freeBytes returns the free space on the disk of a directory.
 func freeBytes(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

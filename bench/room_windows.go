@@ -2,7 +2,7 @@ package bench
 
 import "golang.org/x/sys/windows"
 
-// freeBytes returns how many bytes can be written to the disk that a directory is on.
+// freeBytes returns the free space on the disk of a directory.
 func freeBytes(dir string) (free uint64, err error) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

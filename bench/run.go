@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// run is a benchmark under way.
+// run is a running benchmark.
 type run struct {
 	config Config
 	dir    string
 	report Report
-	// extendBytes and forkBytes are what an extend and a fork add to the journal.
+	// extendBytes and forkBytes are the bytes that an extend and a fork add to the journal.
 	extendBytes, forkBytes int64
 	dirs                   int
-	// postgres is the server to measure, and noPostgres why there is none.
+	// postgres is the server to measure, noPostgres the reason if there is none.
 	postgres, noPostgres string
 }
 
-// Streams of messages: each use draws its own.
+// Random streams of messages, one per use.
 const (
 	streamCalibrate = iota
 	streamBase
@@ -35,7 +35,7 @@ const (
 	streamFirst
 )
 
-// A workload is one kind of work, measured for all systems and sizes.
+// workload is a kind of work, measured for all systems and sizes.
 type workload struct {
 	name string
 	what string
@@ -71,7 +71,7 @@ func Workloads() []string {
 	return names
 }
 
-// Describe says what a workload measures.
+// Describe returns what a workload measures.
 func Describe(name string) string {
 	for _, w := range workloads() {
 		if w.name == name {
@@ -81,8 +81,8 @@ func Describe(name string) string {
 	return ""
 }
 
-// Run measures what the configuration says. When it fails or is cancelled, the
-// report has what was measured until then.
+// Run runs the configured measurements. After an error or cancellation, the report has what was
+// measured until then.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	c.setDefaults()
 	if err := c.check(); err != nil {
@@ -116,7 +116,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return &r.report, err
 }
 
-// skip reports what is not measured, once.
+// skip reports a skipped measurement once.
 func (r *run) skip(s Skipped) {
 	if !slices.Contains(r.report.Skipped, s) {
 		r.report.Skipped = append(r.report.Skipped, s)
@@ -127,14 +127,14 @@ func (r *run) wantsSystem(name string) bool {
 	return len(r.config.Systems) == 0 || slices.Contains(r.config.Systems, name)
 }
 
-// directory makes a directory for a store.
+// directory creates a directory for a store.
 func (r *run) directory(name string) (string, error) {
 	r.dirs++
 	dir := filepath.Join(r.dir, fmt.Sprintf("%s-%d", name, r.dirs))
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// opened is a system's store that is being measured.
+// opened is an open store of a system.
 type opened struct {
 	system
 	store store
@@ -158,8 +158,8 @@ func (o *opened) close() error {
 	return errors.Join(o.store.close(), os.RemoveAll(o.dir))
 }
 
-// growth fits how costs grow with the size, for every workload and system that has
-// rows of several sizes.
+// growth fits the growth of costs with the size, for every workload and system with rows of several
+// sizes.
 func growth(rows []Row) []Growth {
 	type line struct{ workload, system, durability string }
 	var order []line

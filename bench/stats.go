@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// quantile returns a quantile of values, which it sorts, between neighbours where
-// it falls between them.
+// quantile returns a quantile of values, interpolated between neighbours. It sorts values.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -22,12 +21,11 @@ func quantile(values []float64, q float64) float64 {
 
 func median(values []float64) float64 { return quantile(slices.Clone(values), 0.5) }
 
-// noisyAt is the distance of the quartiles, against the median, from which a row
-// is called noisy.
+// noisyAt is the distance of the quartiles, relative to the median, from which a row is noisy.
 const noisyAt = 0.5
 
-// exponent fits cost = a × size^e by least squares over logarithms and returns e:
-// 0 for a cost that does not depend on the size, 1 for one that grows with it.
+// exponent fits cost = a × size^e with least squares of logarithms and returns e: 0 for a constant
+// cost, 1 for a linear one.
 func exponent(sizes, costs []float64) (float64, bool) {
 	if len(sizes) < 2 {
 		return 0, false

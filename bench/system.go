@@ -6,67 +6,62 @@ import (
 	"path/filepath"
 )
 
-// Durabilities, as rows name them.
+// Durabilities in rows.
 const (
 	full   = "full"
 	normal = "normal"
 )
 
-// A system is one way to keep histories, at one durability.
+// system is a way to store histories, with a durability.
 type system struct {
 	name       string
 	durability string
-	// most is the longest history that it is measured at, 0 for any, and tooLong says
-	// why: those that write all of a history at each step would take hours at the
-	// longest.
-	most    int
-	tooLong string
-	// bare is set for what does not keep histories, only writes: it is measured
-	// where histories are written.
+	// maxLength is the longest measured history, 0 for any, and tooLong the reason: systems that rewrite
+	// the whole history at each step would take hours.
+	maxLength int
+	tooLong   string
+	// bare is set for systems that only write and do not store histories: they are measured where
+	// histories are written.
 	bare bool
-	// elsewhere is set for what works in another process, whose processor time and
-	// memory are not this one's.
+	// elsewhere is set for systems in another process, whose CPU time and memory are not measured.
 	elsewhere bool
 	open      func(ctx context.Context, dir string) (store, error)
 }
 
-// A store has histories.
+// store holds histories.
 type store interface {
 	start(ctx context.Context) (history, error)
-	// size is how many bytes are on disk, of what is in files also when it is closed.
+	// size returns the bytes on disk; for stores in files also when closed.
 	size() (int64, error)
 	close() error
 }
 
-// A history is a conversation that can be extended and forked. Whatever it
-// acknowledges is as durable as its system says.
+// history is a conversation that can be extended and forked. Acknowledged changes have the
+// durability of the system.
 type history interface {
 	// extend adds a message and returns when it is acknowledged.
 	extend(ctx context.Context, message []byte) error
 	// load adds messages as fast as the system can.
 	load(ctx context.Context, messages [][]byte) error
-	// fork returns a history that goes on from the first n messages of this one; 0 is
-	// all of them.
+	// fork returns a history that continues the first n messages of this one; 0 means all.
 	fork(ctx context.Context, n int) (history, error)
-	// read reads the bodies of the last n messages, 0 for all, and returns how many
-	// there were.
+	// read reads the bodies of the last n messages, 0 for all, and returns their number.
 	read(ctx context.Context, last int) (int, error)
 }
 
-// reopener is a store that can be closed and opened again, for timing.
+// reopener is a store that can be closed and reopened, for timing.
 type reopener interface {
 	shut() error
 	openAgain(ctx context.Context) error
 }
 
-// settler is a store that leaves work to the background, such as sorting into an
-// index. What a round leaves is done before another system's round begins.
+// settler is a store with background work, such as indexing. It is completed before another
+// system's round begins.
 type settler interface {
 	settle(ctx context.Context) error
 }
 
-// settling returns how a store's background work is waited for, nil for those that
-// leave none.
+// settling returns the function that waits for a store's background work, nil if there is none.
 func settling(s store) func(ctx context.Context) error {
 	if s, ok := s.(settler); ok {
 		return s.settle
@@ -74,12 +69,12 @@ func settling(s store) func(ctx context.Context) error {
 	return nil
 }
 
-// Systems returns the names of what can be compared.
+// Systems returns the names of the systems.
 func Systems() []string {
 	return []string{nameLineage, nameWrite, nameLeast, nameBolt, nameSQLite, namePostgres, nameFiles, nameSnapshots, nameDeepAgents}
 }
 
-// rewrites says why a system is not measured at long histories.
+// rewrites is the reason why a system is not measured with long histories.
 const rewrites = "it writes or reads the whole history at each step: too slow at this length"
 
 // Names of systems.
@@ -95,7 +90,7 @@ const (
 	nameDeepAgents = "deepagents"
 )
 
-// systems returns those to measure, and reports those that cannot be.
+// systems returns the systems to measure, and reports unavailable ones.
 func (r *run) systems() []system {
 	all := []system{
 		lineageSystem(normal), lineageSystem(full),
@@ -125,7 +120,7 @@ func (r *run) systems() []system {
 	return wanted
 }
 
-// diskUse returns the size of the files below a directory.
+// diskUse returns the total size of the files in a directory.
 func diskUse(dir string) (int64, error) {
 	var total int64
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -134,7 +129,7 @@ func diskUse(dir string) (int64, error) {
 		}
 		info, err := d.Info()
 		if err != nil {
-			return nil // it went away meanwhile
+			return nil // removed meanwhile
 		}
 		total += info.Size()
 		return nil

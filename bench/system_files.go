@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// filesSystem keeps each branch in a file of its own, written anew at each step,
-// as branch managers on JSON files do. A fork copies the file.
+// filesSystem stores each branch in a JSON file that is rewritten at each step, like branch
+// managers. A fork copies the file.
 func filesSystem(durability string) system {
-	return system{name: nameFiles, durability: durability, most: 10_000, tooLong: rewrites, open: func(_ context.Context, dir string) (store, error) {
+	return system{name: nameFiles, durability: durability, maxLength: 10_000, tooLong: rewrites, open: func(_ context.Context, dir string) (store, error) {
 		return &fileStore{dir: dir, sync: durability == full}, nil
 	}}
 }
@@ -54,7 +54,7 @@ type fileHistory struct {
 
 func (h *fileHistory) path() string { return filepath.Join(h.store.dir, h.branch.ID+".json") }
 
-// save writes the file beside the old one and puts it in its place.
+// save writes a new file and renames it over the old one.
 func (h *fileHistory) save() error {
 	b, err := json.Marshal(&h.branch)
 	if err != nil {

@@ -15,14 +15,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// leastSystem is what no store of this design can leave out, as one program that does
-// nothing else: a message is hashed, and its history; the commit is encoded, framed
-// with a checksum and copied to the end of a file in memory; one lock is taken, under
-// which it is known where contexts stand and, mostly, that content is new; what an index
-// would need is left in a buffer that nobody sorts, under a lock of its own. It has one
-// check, that a context stands where its writer believes, and could not be read from.
-// Its rounds are those of the others, so that the processor's caches are as cold for it
-// as for them.
+// leastSystem does only the unavoidable work of this design: it hashes a message and its history;
+// encodes the commit, frames it with a checksum and copies it to a memory-mapped file; takes one
+// lock, under which it knows the tips of contexts and, mostly, that content is new; and appends
+// index entries to an unsorted buffer under another lock. Its only check is that a context has the
+// expected tip. It cannot be read.
+//
+// Its rounds are like those of the others, so that CPU caches are equally cold.
 func (r *run) leastSystem() system {
 	return system{name: nameLeast, durability: normal, bare: true, open: func(_ context.Context, dir string) (store, error) {
 		file, err := vfs.OS().Create(filepath.Join(dir, "least"))
@@ -37,13 +36,13 @@ type leastLog struct {
 	mu      sync.Mutex
 	file    vfs.File
 	window  vfs.Window
-	at, end int64 // of what is written, and of the window
+	at, end int64 // end of the data, and of the mapped window
 	encoder structure.Encoder
 	frame   []byte
 	commit  structure.Commit
 	tips    map[structure.ContextID]leastTip
-	known   [1 << 15]uint64 // two bits of a word for each content: a filter
-	doubled int             // content that the filter may have had
+	known   [1 << 15]uint64 // a filter with two bits of a word per content
+	doubled int             // content that may be known
 
 	queue struct {
 		sync.Mutex
@@ -51,7 +50,7 @@ type leastLog struct {
 	}
 }
 
-// leastTip is where a context stands.
+// leastTip is the tip of a context.
 type leastTip struct {
 	at     structure.SpanRef
 	digest structure.Digest
@@ -59,7 +58,7 @@ type leastTip struct {
 
 var errLeastMoved = errors.New("the context stands elsewhere")
 
-// stand moves a context, or makes it where was is zero.
+// stand moves a context, or creates it if was is zero.
 func (l *leastLog) stand(context structure.ContextID, was structure.SpanRef, is leastTip) error {
 	if t, ok := l.tips[context]; ok && t.at != was {
 		return errLeastMoved
@@ -68,8 +67,8 @@ func (l *leastLog) stand(context structure.ContextID, was structure.SpanRef, is 
 	return nil
 }
 
-// learn notes content. Whether it was known would be looked up where the filter may have
-// had it.
+// learn adds content to the filter. A real store would look up content that the filter may already
+// have.
 func (l *leastLog) learn(id content.ID) {
 	h := binary.LittleEndian.Uint64(id[:])
 	bits := uint64(1)<<(h>>15&63) | uint64(1)<<(h>>21&63)
@@ -84,7 +83,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const leastWindow = 1 << 20
 
-// write adds a commit of the records, and what an index would need of them.
+// write adds a commit with the records, and index entries.
 func (l *leastLog) write(now time.Time, records []structure.Record, entries ...[]byte) error {
 	l.commit = structure.Commit{Time: now, Records: records}
 	payload, _, err := l.encoder.Encode(&l.commit)
@@ -109,7 +108,7 @@ func (l *leastLog) write(now time.Time, records []structure.Record, entries ...[
 	return nil
 }
 
-// put writes the frame to the end of the file, through memory where the system has that.
+// put writes the frame to the end of the file, through mapped memory if supported.
 func (l *leastLog) put() error {
 	size := int64(len(l.frame))
 	mapper, ok := l.file.(vfs.Mapper)
@@ -150,7 +149,7 @@ func (l *leastLog) close() error {
 	return errors.Join(err, l.file.Close())
 }
 
-// leastHistory is where a history stands. Its records are used again.
+// leastHistory is the tip of a history. Its records are reused.
 type leastHistory struct {
 	log     *leastLog
 	context structure.ContextID
@@ -189,7 +188,7 @@ func (h *leastHistory) extend(_ context.Context, message []byte) error {
 	return h.log.write(now, h.records[:], id[:], h.at.Run[:], h.context[:])
 }
 
-func (h *leastHistory) load(context.Context, [][]byte) error { return nil } // nothing here knows histories
+func (h *leastHistory) load(context.Context, [][]byte) error { return nil } // there are no histories
 
 func (h *leastHistory) fork(context.Context, int) (history, error) {
 	now := time.Now()

@@ -42,7 +42,7 @@ func (s *lineageStore) size() (int64, error) { return diskUse(s.dir) }
 
 func (s *lineageStore) close() error { return s.store.Close() }
 
-// settle waits for the queue of the index: whoever counts reads all of it.
+// settle waits for the index queue: Stats reads all of it.
 func (s *lineageStore) settle(ctx context.Context) error {
 	_, err := s.store.Stats(ctx)
 	return err

@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// startPostgres finds the server to measure, if there is one, and returns how it
-// is let go.
+// startPostgres finds or starts the server to measure, if any, and returns a function that stops
+// it.
 func (r *run) startPostgres() (stop func()) {
 	stop = func() {}
 	switch {
@@ -33,22 +33,22 @@ func (r *run) startPostgres() (stop func()) {
 			return stop
 		}
 		r.postgres = c.DSN("postgres")
-		stop = func() { _ = c.Close() } // its keeper clears up in any case
+		stop = func() { _ = c.Close() } // it is removed in any case
 	}
 	return stop
 }
 
-// postgresSystem is the same on a Postgres server, in a schema of its own. Its
-// normal durability is asynchronous commit: it survives the death of the program,
-// and may lose what was acknowledged last if the server dies.
+// postgresSystem is the documented schema on Postgres, in a separate schema. Its normal durability
+// is asynchronous commit: it survives the end of the program, but if the server crashes, the last
+// acknowledged changes may be lost.
 func postgresSystem(address, durability string) system {
 	most := 100_000
 	if durability == full {
-		most = 1_000 // which does not change with the length; building another long one would take a minute
+		most = 1_000 // syncs do not depend on the length, and building a long history takes a minute
 	}
-	return system{name: namePostgres, durability: durability, most: most, tooLong: "building it takes minutes", elsewhere: true, open: func(ctx context.Context, dir string) (store, error) {
+	return system{name: namePostgres, durability: durability, maxLength: most, tooLong: "building it takes minutes", elsewhere: true, open: func(ctx context.Context, dir string) (store, error) {
 		s := &sqlStore{driver: "pgx", mark: func(n int) string { return "$" + strconv.Itoa(n) }, textRow: postgresText}
-		// The run's directory has a name of its own: a run that was killed leaves a schema.
+		// The run's directory has a unique name: a killed run leaves its schema.
 		s.schema = strings.NewReplacer("-", "_", ".", "_").Replace("bench_" + filepath.Base(filepath.Dir(dir)) + "_" + filepath.Base(dir))
 		admin, err := sql.Open("pgx", address)
 		if err != nil {
@@ -68,8 +68,7 @@ func postgresSystem(address, durability string) system {
 	}}
 }
 
-// postgresBulk inserts messages with one statement for each table, so that no row
-// costs a request.
+// postgresBulk inserts messages with one statement per table.
 func postgresBulk(ctx context.Context, h *sqlHistory, messages [][]byte) error {
 	var ids, parents, names, data, texts []string
 	parent := ""
@@ -109,12 +108,12 @@ func postgresBulk(ctx context.Context, h *sqlHistory, messages [][]byte) error {
 		return err
 	}
 	h.ids = append(h.ids, ids...)
-	// As the server does by itself, a minute later.
+	// The server would do this a minute later.
 	_, err = h.store.db.ExecContext(ctx, "ANALYZE messages")
 	return err
 }
 
-// withSetting adds a setting to the address of a server.
+// withSetting adds a setting to a server's address.
 func withSetting(address, name, value string) string {
 	switch {
 	case !strings.Contains(address, "://"):

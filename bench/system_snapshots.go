@@ -9,10 +9,9 @@ import (
 	"strconv"
 )
 
-// snapshotSystem writes the whole state at each step, as checkpointers of agent
-// graphs do, into SQLite.
+// snapshotSystem writes the whole state to SQLite at each step, like checkpointers of agent graphs.
 func snapshotSystem(durability string) system {
-	return system{name: nameSnapshots, durability: durability, most: 1_000, tooLong: rewrites, open: func(ctx context.Context, dir string) (store, error) {
+	return system{name: nameSnapshots, durability: durability, maxLength: 1_000, tooLong: rewrites, open: func(ctx context.Context, dir string) (store, error) {
 		synchronous := "FULL"
 		if durability == normal {
 			synchronous = "NORMAL"
@@ -51,7 +50,7 @@ type snapshotHistory struct {
 	store  *snapshotStore
 	thread string
 	step   int
-	state  []byte // the messages so far, as one JSON array without its end
+	state  []byte // the messages so far, as a JSON array without "]"
 }
 
 // save writes the state as the next step.

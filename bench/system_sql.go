@@ -17,9 +17,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-// sqliteSystem is the documented schema on SQLite as a careful program uses it:
-// statements prepared once, one transaction for each step, the documented
-// settings, ids kept by the program, full text maintained.
+// sqliteSystem is the documented schema on SQLite, used well: prepared statements, one transaction
+// per step, the documented settings, ids cached by the program, full-text index maintained.
 func sqliteSystem(durability string) system {
 	return system{name: nameSQLite, durability: durability, open: func(ctx context.Context, dir string) (store, error) {
 		s := newSQLiteStore(dir, durability)
@@ -50,15 +49,15 @@ type sqlStore struct {
 	address string
 	schema  string // of Postgres, dropped at the end
 	drop    string
-	// bulk inserts many messages where that is quicker otherwise than row by row.
+	// bulk inserts many messages, if there is a faster way than row by row.
 	bulk    func(ctx context.Context, h *sqlHistory, messages [][]byte) error
 	mark    func(n int) string // the n-th parameter, from 1
 	textRow string
 	noText  bool // leave the full text out
 	db      *sql.DB
 	next    atomic.Int64
-	// one is set where only one can write at a time: waiting for each other here is
-	// quicker than in the database, and nobody waits for ever.
+	// one is set if only one connection can write at a time: waiting here is faster than in the
+	// database and does not starve.
 	one     bool
 	writing sync.Mutex
 
@@ -100,7 +99,7 @@ func (s *sqlStore) open(ctx context.Context, ddl string) (err error) {
 	return nil
 }
 
-// marked writes a statement's parameters as its database does.
+// marked replaces the parameters of a statement by those of its database.
 func (s *sqlStore) marked(query string) string {
 	var b strings.Builder
 	n := 0
@@ -161,17 +160,17 @@ func (s *sqlStore) openAgain(ctx context.Context) error { return s.open(ctx, "")
 type sqlHistory struct {
 	store        *sqlStore
 	chat, branch string
-	ids          []string // of its messages: the program kept them
+	ids          []string // of its messages, cached by the program
 }
 
-// sqlRow is a message to insert behind the last of a history.
+// sqlRow is a message to append to a history.
 type sqlRow struct {
 	in   *sqlHistory
 	role string
 	text []byte
 }
 
-// insert inserts rows in one transaction, with the new heads.
+// insert inserts rows and updates the heads in one transaction.
 func (s *sqlStore) insert(ctx context.Context, rows []sqlRow) error {
 	if s.one {
 		s.writing.Lock()
@@ -222,7 +221,7 @@ func (s *sqlStore) insert(ctx context.Context, rows []sqlRow) error {
 	return nil
 }
 
-// insertConversation inserts a conversation of an archive, branches and all.
+// insertConversation inserts a conversation of an archive with its branches.
 func (s *sqlStore) insertConversation(ctx context.Context, c *archive.Conversation) error {
 	h, err := s.start(ctx)
 	if err != nil {
@@ -235,7 +234,7 @@ func (s *sqlStore) insertConversation(ctx context.Context, c *archive.Conversati
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
 	message, text := tx.StmtContext(ctx, s.message), tx.StmtContext(ctx, s.text)
-	rows := make(map[string]string, len(c.Nodes)) // of a node's id, the row's
+	rows := make(map[string]string, len(c.Nodes)) // node id → row id
 	last := ""
 	for _, n := range c.Nodes {
 		id := s.id("m")
@@ -311,7 +310,7 @@ func (h *sqlHistory) read(ctx context.Context, last int) (int, error) {
 	return rowsOf(ctx, h.store.chain, h.ids[len(h.ids)-1], last)
 }
 
-// rowsOf reads the rows that a query answers with, each of one column.
+// rowsOf reads the rows of a query with one column, and returns their number.
 func rowsOf(ctx context.Context, query *sql.Stmt, args ...any) (n int, err error) {
 	rows, err := query.QueryContext(ctx, args...)
 	if err != nil {

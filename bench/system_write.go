@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// writeSystem is the limit: one write for an operation, of the bytes that this
-// store writes for it, and for full durability a sync of the data.
+// writeSystem is the lower limit: one write per operation, with as many bytes as this store writes,
+// and for full durability a data sync.
 func (r *run) writeSystem(durability string) system {
 	return system{name: nameWrite, durability: durability, bare: true, open: func(ctx context.Context, dir string) (store, error) {
 		if err := r.calibrate(ctx); err != nil {
@@ -24,7 +24,7 @@ func (r *run) writeSystem(durability string) system {
 	}}
 }
 
-// calibrate finds how many bytes an extend and a fork add to the journal.
+// calibrate measures the bytes that an extend and a fork add to the journal.
 func (r *run) calibrate(ctx context.Context) error {
 	if r.extendBytes != 0 {
 		return nil
@@ -109,7 +109,7 @@ func (f *bareFile) extend(_ context.Context, message []byte) error {
 	return f.write(f.buf)
 }
 
-func (f *bareFile) load(context.Context, [][]byte) error { return nil } // a file does not know histories
+func (f *bareFile) load(context.Context, [][]byte) error { return nil } // there are no histories
 
 func (f *bareFile) fork(context.Context, int) (history, error) {
 	return f, f.write(append(f.buf[:0], make([]byte, f.forkBytes)...))

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// WriteTable writes the report for people.
+// WriteTable prints the report.
 func (r *Report) WriteTable(w io.Writer) error {
 	e := r.Environment
 	fmt.Fprintf(w, "%s, %s/%s, %d cores%s, %s; %d rounds, messages of %d bytes, seed %d; took %v, load %.1f when it began\n",
@@ -87,7 +87,7 @@ func (r *Report) writeWorkload(w io.Writer, name string) error {
 	return t.Flush()
 }
 
-// againstLineage is how a row compares with the store's.
+// againstLineage returns a row's ratio to this store.
 func (r *Report) againstLineage(row Row) string {
 	for _, x := range r.Ratios {
 		if x.Workload == row.Workload && x.Size == row.Size && x.Archive == row.Archive && x.Durability == row.Durability &&
@@ -110,7 +110,7 @@ func (r *Report) writeGrowth(w io.Writer) error {
 	return t.Flush()
 }
 
-// WriteGoals writes the goals for people.
+// WriteGoals prints the goals.
 func (r *Report) WriteGoals(w io.Writer) error {
 	if len(r.Goals) == 0 {
 		return nil
@@ -140,7 +140,7 @@ func (r *Report) WriteGoals(w io.Writer) error {
 	return t.Flush()
 }
 
-// figure writes a value in its unit so that it can be read.
+// figure formats a value in its unit for people.
 func figure(v float64, unit string) string {
 	switch unit {
 	case unitNanos:
@@ -173,7 +173,7 @@ func figure(v float64, unit string) string {
 	return digits(v) + " " + unit
 }
 
-// digits writes three significant digits.
+// digits formats a number with three significant digits.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100 || v == 0:
@@ -186,7 +186,7 @@ func digits(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-// count writes a number with its thousands apart.
+// count formats a number with thousands separators.
 func count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -202,12 +202,12 @@ func sizeText(n int) string {
 	return count(n)
 }
 
-// isLineage reports whether a contender is this store, at whatever size.
+// isLineage reports whether a contender is this store, at any size.
 func isLineage(system string) bool {
 	return system == nameLineage || strings.HasPrefix(system, nameLineage+", ")
 }
 
-// sizeIn returns the number in a contender's name, as "lineage, 10,000 messages" has it.
+// sizeIn returns the number in a contender's name, such as "lineage, 10,000 messages".
 func sizeIn(system string) int {
 	n := 0
 	for _, r := range system {

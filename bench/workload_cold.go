@@ -21,8 +21,8 @@ const (
 	coldOpenings = 5
 )
 
-// cold reads single messages of a packed archive, each after the store has let go of
-// what it read before, and the first one of a store that was just opened.
+// cold reads single messages of a packed archive, each after dropping the store's caches, and the
+// first message of a store just opened.
 func (r *run) cold(ctx context.Context, system, archive, dir string) error {
 	open := func() (*embedded.Engine, *lineage.Store, error) {
 		e, err := embedded.Open(ctx, dir, embedded.Options{Durability: lineage.Normal, MustExist: true})
@@ -84,7 +84,7 @@ func (r *run) cold(ctx context.Context, system, archive, dir string) error {
 	return nil
 }
 
-// spansOf lists every span of a store.
+// spansOf lists all spans of a store.
 func spansOf(ctx context.Context, s *lineage.Store) ([]structure.SpanRef, error) {
 	var all []structure.SpanRef
 	for c, err := range s.View().Feed(ctx, lineage.Cursor{}) {

@@ -18,7 +18,7 @@ import (
 
 const (
 	workDedupe = "bytes of an archive"
-	// What is compared for an archive.
+	// The compared sizes of an archive.
 	dedupeRaw     = "raw files"
 	dedupeZstd    = "zstd -19 --long=27"
 	dedupeFresh   = nameLineage + ", as imported"
@@ -28,8 +28,8 @@ const (
 	dedupeLogical = "all messages of all histories"
 )
 
-// dedupe imports each archive into a store of its own and compares what that takes
-// on disk, everything included, with the files and with other stores of the same.
+// dedupe imports each archive into a new store and compares its total size on disk with the files
+// and with other stores.
 func (r *run) dedupe(ctx context.Context) error {
 	if len(r.config.Archives) == 0 {
 		r.skip(Skipped{Workload: "dedupe", Why: "no archive was named"})
@@ -113,7 +113,7 @@ func (r *run) dedupeOf(ctx context.Context, path string) error {
 	return nil
 }
 
-// closedSize closes a store, measures it, and opens it again.
+// closedSize closes a store, measures it, and reopens it.
 func closedSize(ctx context.Context, s **lineage.Store, dir string) (int64, error) {
 	if err := (*s).Close(); err != nil {
 		return 0, err
@@ -126,7 +126,7 @@ func closedSize(ctx context.Context, s **lineage.Store, dir string) (int64, erro
 	return n, err
 }
 
-// packedCopy packs a copy of a closed store and returns what that takes, closed.
+// packedCopy packs a copy of a closed store and returns its size when closed.
 func packedCopy(ctx context.Context, from, to string, dense bool) (int64, error) {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return 0, err
@@ -142,8 +142,7 @@ func packedCopy(ctx context.Context, from, to string, dense bool) (int64, error)
 	return diskUse(to)
 }
 
-// joined puts a file, or the files of a folder one after the other, into one file
-// and returns how many bytes they are.
+// joined concatenates a file, or the files of a folder, and returns the size.
 func joined(path, to string) (int64, string, error) {
 	out, err := os.Create(to)
 	if err != nil {
@@ -167,7 +166,7 @@ func joined(path, to string) (int64, string, error) {
 	return total, to, err
 }
 
-// zstdOf compresses a file with the zstd program at its best.
+// zstdOf compresses a file with the zstd program at its highest level.
 func zstdOf(ctx context.Context, path string) (int64, error) {
 	program, err := exec.LookPath("zstd")
 	if err != nil {
@@ -184,8 +183,8 @@ func zstdOf(ctx context.Context, path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// sqliteOf inserts an archive into the documented schema, each message of each
-// conversation once, and returns the size of the closed file.
+// sqliteOf inserts an archive into the documented schema, each message of each conversation once,
+// and returns the size of the closed file.
 func sqliteOf(ctx context.Context, path, dir string) (n int64, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, err

@@ -4,13 +4,12 @@ import "context"
 
 const workForkBytes = "bytes on disk after forks"
 
-// forkStorage measures what forks of a history, each extended by a message, take on
-// disk in each system.
+// forkStorage measures the disk space of forks with one message each, in each system.
 func (r *run) forkStorage(ctx context.Context) error {
 	const length = 100
 	for _, s := range r.systems() {
 		if s.bare || s.durability == full {
-			continue // durability changes no size
+			continue // the size does not depend on durability
 		}
 		for _, forks := range []int{1, 10, 100, 1_000} {
 			r.config.Progress("bytes after " + count(forks) + " forks, " + s.name)
@@ -24,15 +23,14 @@ func (r *run) forkStorage(ctx context.Context) error {
 	return nil
 }
 
-// forkStorageIn returns what a store takes once it is closed. An open one has room
-// reserved, or a log to copy from, and how much of it depends on when it came to do
-// what it does in the background.
+// forkStorageIn returns the size of a store after closing. An open one has preallocated space or a
+// log, whose size depends on the timing of background work.
 func (r *run) forkStorageIn(ctx context.Context, s system, length, forks int) (int64, error) {
 	o, err := r.open(ctx, s)
 	if err != nil {
 		return 0, err
 	}
-	defer o.close() //nolint:errcheck // it is thrown away
+	defer o.close() //nolint:errcheck // discarded
 	h, err := o.store.start(ctx)
 	if err != nil {
 		return 0, err
@@ -51,7 +49,7 @@ func (r *run) forkStorageIn(ctx context.Context, s system, length, forks int) (i
 		}
 	}
 	if s, ok := o.store.(*sqlStore); ok && s.schema != "" {
-		return s.size() // closing it takes it out of the server
+		return s.size() // closing drops it from the server
 	}
 	if err := o.store.close(); err != nil {
 		return 0, err

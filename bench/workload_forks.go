@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// errWrongCount is returned by a benchmark whose system answers wrongly.
+// errWrongCount is returned if a system returns a wrong number of messages.
 type errWrongCount struct {
 	system         string
 	got, expecting int
@@ -16,7 +16,7 @@ func (e errWrongCount) Error() string {
 	return fmt.Sprintf("%s read %d messages where there are %d", e.system, e.got, e.expecting)
 }
 
-// largest returns the greatest size that is not above the limit.
+// largest returns the largest configured size up to a limit.
 func (r *run) largest(limit int) int {
 	n := r.config.Sizes[0]
 	for _, size := range r.config.Sizes {
@@ -27,7 +27,7 @@ func (r *run) largest(limit int) int {
 	return n
 }
 
-// fanout forks a subagent from a parent, which says something, a hundred times.
+// fanout forks and extends a subagent a hundred times.
 func (r *run) fanout(ctx context.Context) error {
 	const children = 100
 	n := r.largest(1_000)
@@ -59,16 +59,15 @@ func (r *run) fanout(ctx context.Context) error {
 	return closeAll(bases, r.compare(ctx, subject{workload: "fanout", size: n, rounds: slow(r.config.Rounds), warm: true}, contenders))
 }
 
-// deep forks a fork of a fork, each with a message of its own, and reads at the end
-// of the line.
+// deep creates a chain of forks, each with a message, and reads from its end.
 func (r *run) deep(ctx context.Context) error {
 	const depth = 1_000
 	var bases []*base
 	defer func() { _ = closeAll(bases, nil) }()
 	var forks, reads, windows []contender
 	for _, s := range r.systems() {
-		if s.bare || s.durability == full || s.most > 0 && s.most < 10*depth {
-			continue // a sync each says nothing about depth, and copies are measured elsewhere
+		if s.bare || s.durability == full || s.maxLength > 0 && s.maxLength < 10*depth {
+			continue // syncs do not depend on depth, and copies are measured elsewhere
 		}
 		o, err := r.open(ctx, s)
 		if err != nil {
@@ -100,8 +99,7 @@ func (r *run) deep(ctx context.Context) error {
 
 const workWide = "fork among forks"
 
-// wide forks one place again and again: the cost when there are few forks and when
-// there are a hundred thousand.
+// wide forks the same span repeatedly: the cost with few forks and with a hundred thousand.
 func (r *run) wide(ctx context.Context) error {
 	var bases []*base
 	defer func() { _ = closeAll(bases, nil) }()
@@ -130,7 +128,7 @@ func (r *run) wide(ctx context.Context) error {
 				r.skip(Skipped{Workload: workWide, System: b.name, Size: reach, Why: "each is a request: making them takes minutes"})
 				continue
 			}
-			times := max(1, min(b.each(), reach/(2*(r.config.Rounds+1)))) // most of them are there before
+			times := max(1, min(b.each(), reach/(2*(r.config.Rounds+1)))) // most exist before
 			measured := (r.config.Rounds + 1) * times
 			if err := r.forkUntil(ctx, b, &forks[i], reach-measured); err != nil {
 				return err
@@ -145,7 +143,7 @@ func (r *run) wide(ctx context.Context) error {
 	return nil
 }
 
-// forkUntil forks until there are as many forks as wanted.
+// forkUntil forks until there is the wanted number of forks.
 func (r *run) forkUntil(ctx context.Context, b *base, forks *int, wanted int) error {
 	for ; *forks < wanted; *forks++ {
 		if _, err := b.history.fork(ctx, 0); err != nil {

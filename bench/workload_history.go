@@ -7,10 +7,10 @@ import (
 
 const (
 	windowLast = 20 // messages that a window reads
-	replayed   = 10 // messages from the edited one on that are said again
+	replayed   = 10 // messages replayed by an edit
 )
 
-// subject names of what is measured at each length of history.
+// Names of the workloads measured at each length of history.
 const (
 	workExtend = "extend"
 	workFork   = "fork"
@@ -26,14 +26,14 @@ type base struct {
 	length  int
 }
 
-// bases builds a history of n messages in each system that is measured at that length.
+// bases creates a history of n messages in each system that is measured at that length.
 func (r *run) bases(ctx context.Context, n int, bare bool) ([]*base, error) {
 	var all []*base
 	for _, s := range r.systems() {
 		if s.bare && !bare {
 			continue
 		}
-		if s.most > 0 && n > s.most {
+		if s.maxLength > 0 && n > s.maxLength {
 			r.skip(Skipped{System: s.name, Durability: s.durability, Size: n, Why: s.tooLong})
 			continue
 		}
@@ -88,7 +88,7 @@ func (r *run) onHistories(ctx context.Context, n int, bases []*base) error {
 		}
 		reads = append(reads, reading(b, 0, max(1, 2000/n), n))
 		windows = append(windows, reading(b, windowLast, 20, min(n, windowLast)))
-		if n >= replayed && b.name != nameDeepAgents { // which cannot fork inside a history
+		if n >= replayed && b.name != nameDeepAgents { // it cannot fork inside a history
 			edits = append(edits, r.edits(b, n))
 		}
 	}
@@ -110,8 +110,8 @@ func (r *run) onHistories(ctx context.Context, n int, bases []*base) error {
 	return nil
 }
 
-// measureFirst has the first extend and the first fork of each round measured by
-// themselves. Where many are one request that cannot be: it would be of asking.
+// measureFirst measures the first extend and the first fork of each round separately. This is not
+// possible if one request does many: it would measure the request.
 func (r *run) measureFirst(ctx context.Context, b *base, extend, fork *contender) error {
 	if _, ok := b.history.(batcher); ok {
 		return nil
@@ -137,22 +137,21 @@ func (r *run) measureFirst(ctx context.Context, b *base, extend, fork *contender
 	return nil
 }
 
-// each is how often an operation is done in a round: a burst that is long enough to
-// be timed. What a store leaves to the background fits its queue; the workload
-// sustained measures what cannot.
+// each is the number of operations in a round: enough to be timed. Background work fits in the
+// store's queue; the workload sustained measures more.
 func (b *base) each() int {
 	switch {
 	case b.durability == full:
 		return 10
 	case b.name == nameLineage || b.bare:
-		return 200 // they are quick
+		return 200 // they are fast
 	}
 	return 20
 }
 
-// extends appends to forks of the base made for each round, so that the length stays
-// what it is: a short history gets no more than twenty. A fork's first message, which
-// may cost more, is not timed.
+// extends appends to new forks of the base in each round, so that the length hardly changes: a
+// short history gets at most twenty. The first message of a fork, which may cost more, is not
+// timed.
 func (r *run) extends(b *base) contender {
 	m := newMessages(&r.config, streamExtend)
 	times, perFork := b.each(), b.each()
@@ -195,14 +194,14 @@ func (r *run) extends(b *base) contender {
 	}
 }
 
-// A batcher is a history in another process, which does many operations for one
-// request so that asking is not what is measured.
+// batcher is a history in another process that does many operations per request, so that the
+// request is not what is measured.
 type batcher interface {
 	extendEach(ctx context.Context, messages [][]byte) error
 	forkTimes(ctx context.Context, n int) error
 }
 
-// forks forks the base so often a round.
+// forks forks the base several times per round.
 func (r *run) forks(b *base, times int) contender {
 	return contender{
 		system: b.name, durability: b.durability, elsewhere: b.elsewhere, size: b.store.size, after: settling(b.store),
@@ -220,7 +219,7 @@ func (r *run) forks(b *base, times int) contender {
 	}
 }
 
-// reading reads the last messages of the base and checks that they are there.
+// reading reads the last messages of the base and checks their number.
 func reading(b *base, last, times, expected int) contender {
 	return contender{
 		system: b.name, durability: b.durability, elsewhere: b.elsewhere,
@@ -239,8 +238,7 @@ func reading(b *base, last, times, expected int) contender {
 	}
 }
 
-// edits forks before one of the last messages, says it differently and says those
-// after it again.
+// edits forks before one of the last messages, replaces it and replays those after it.
 func (r *run) edits(b *base, n int) contender {
 	m := newMessages(&r.config, streamExtend+100)
 	var batch [][]byte

@@ -21,10 +21,9 @@ const (
 	importIntoSQLitePlain = nameSQLite + ", no full text"
 )
 
-// imports imports a file of conversations, parsed and all, and compares that with
-// inserting the same messages, which lie in memory, into the documented schema
-// with prepared statements, a thousand rows a transaction. Both are of normal
-// durability and start with an empty store.
+// imports imports a file of conversations, including parsing, and compares that with inserting the
+// same messages from memory into the documented schema, with prepared statements and a thousand
+// rows per transaction. Both have normal durability and start with an empty store.
 func (r *run) imports(ctx context.Context) error {
 	const perConversation = 20
 	conversations := min(r.config.StoreMessages, 50_000) / perConversation
@@ -51,7 +50,7 @@ func (r *run) imports(ctx context.Context) error {
 	})
 }
 
-// importing is a contender that fills a fresh store each round.
+// importing is a contender that fills a new store in each round.
 func (r *run) importing(name string, fill func(ctx context.Context, dir string) error, messages int) contender {
 	var dir string
 	return contender{
@@ -100,7 +99,7 @@ func inserting(texts [][]byte, perConversation int, fullText bool) func(ctx cont
 	}
 }
 
-// conversationFile writes conversations as JSON lines and returns their texts too.
+// conversationFile writes conversations as JSON lines, and also returns their texts.
 func (r *run) conversationFile(conversations, each int) (path string, texts [][]byte, err error) {
 	path = filepath.Join(r.dir, "conversations.jsonl")
 	f, err := os.Create(path)

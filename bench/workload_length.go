@@ -2,9 +2,8 @@ package bench
 
 import "context"
 
-// lengths forks a short history and a long one in turn, both in one store. The long
-// one is the longest of the sizes, or as long as the large store up to a million
-// messages, if that is longer.
+// lengths forks a short and a long history in one store, interleaved. The long one has the largest
+// of the sizes or, if that is more, the size of the large store up to a million messages.
 func (r *run) lengths(ctx context.Context) error {
 	short, long := r.config.Sizes[0], max(r.config.Sizes[len(r.config.Sizes)-1], min(r.config.StoreMessages, 1_000_000))
 	for _, s := range r.systems() {
@@ -37,7 +36,7 @@ func (r *run) lengths(ctx context.Context) error {
 	return nil
 }
 
-// loadInParts gives a history n messages without holding all of them.
+// loadInParts adds n messages to a history without holding all in memory.
 func loadInParts(ctx context.Context, h history, m *messages, n int) error {
 	for n > 0 {
 		k := min(n, 10_000)

@@ -27,8 +27,8 @@ const (
 	partExtendIndex  = "extend: 2 entries by hash, into an ordered index"
 )
 
-// limits measures by themselves the parts that no fork or extend of this design
-// can leave out. Their sum is the floor under both.
+// limits measures separately the unavoidable parts of a fork and an extend. Their sum is the lower
+// limit for both.
 func (r *run) limits(ctx context.Context) error {
 	if err := r.calibrate(ctx); err != nil {
 		return err
@@ -62,12 +62,12 @@ func (r *run) limits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer closeFork() //nolint:errcheck // it is thrown away
+	defer closeFork() //nolint:errcheck // discarded
 	extendWrite, closeExtend, err := writing(partExtendWrite, r.extendBytes)
 	if err != nil {
 		return err
 	}
-	defer closeExtend() //nolint:errcheck // it is thrown away
+	defer closeExtend() //nolint:errcheck // discarded
 
 	message := newMessages(&r.config, streamExtend).one()
 	at := structure.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 100}
@@ -81,7 +81,7 @@ func (r *run) limits(ctx context.Context) error {
 		&structure.Span{Ref: at, Usages: []structure.Usage{{Kind: structure.MessageUsage, Content: block.ID, Role: "user", CreatedAt: time.Now()}}},
 		&structure.Tip{Context: fork.ID, Span: at},
 	}
-	var checksum uint32 // keeps what is measured from being optimised away
+	var checksum uint32 // prevents the compiler from removing the work
 	defer func() { runtime.KeepAlive(checksum) }()
 	var encoder structure.Encoder
 	encode := func(records ...structure.Record) func() {
@@ -111,8 +111,7 @@ func (r *run) limits(ctx context.Context) error {
 	return errors.Join(err, r.limitsOfReading(ctx), r.limitsOfPacking(ctx))
 }
 
-// waking measures how long it takes to wake a goroutine that sleeps, as each of many
-// writers has to be after a sync.
+// waking measures the time to wake a sleeping goroutine, as for each of many writers after a sync.
 func waking(times int) contender {
 	return contender{system: "writers: waking one", durability: normal, round: func(context.Context) (int, error) {
 		there, back := make(chan struct{}), make(chan struct{})
@@ -132,14 +131,13 @@ func waking(times int) contender {
 	}}
 }
 
-// indexEntries puts entries into the store's own ordered index in memory, as whatever
-// is to be found by key and listed in order has to be: as many tables have one each.
-// Their keys are hashes or rise.
+// indexEntries inserts entries into the store's ordered index in memory, one per table. Keys are
+// hashes or ascending.
 func indexEntries(tables, keySize, valueSize int, hashes bool) func() {
 	table, state := memtable.New(), uint64(0)
 	key, value := make([]byte, keySize), make([]byte, valueSize)
 	return func() {
-		if table.Len() > 100_000 { // about what an overlay holds
+		if table.Len() > 100_000 { // about the size of an overlay
 			table = memtable.New()
 		}
 		state++

@@ -31,14 +31,14 @@ const (
 	partInside       = "SQLite: the same, no row handed out"
 )
 
-// limitsOfReading measures, for each message, the parts of reading a checked
-// history, and what the database that it is compared with takes for a row: in the
-// documented query, in the simplest that there is, and without handing rows out.
+// limitsOfReading measures, per message, the parts of reading a verified history, and the time per
+// row of the compared database: with the documented query, with the simplest query, and without
+// returning rows.
 func (r *run) limitsOfReading(ctx context.Context) (err error) {
 	n := min(r.config.Sizes[len(r.config.Sizes)-1], 20_000)
 	m := newMessages(&r.config, streamBase)
 	all := m.some(n)
-	const together = 500 // messages that are read at once
+	const together = 500 // messages per read
 	f, err := r.journalLike(n)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (r *run) limitsOfReading(ctx context.Context) (err error) {
 			seen += uint32(sum[0])
 		}),
 		part(partResult, func(message []byte) {
-			kept[at%len(kept)] = slices.Clone(message) // which outlives the call
+			kept[at%len(kept)] = slices.Clone(message) // retained after the call
 			at++
 		}),
 	}
@@ -135,7 +135,7 @@ func (r *run) limitsOfReading(ctx context.Context) (err error) {
 	return r.compare(ctx, subject{workload: workLimitsRead, size: n}, contenders)
 }
 
-// journalLike is a file with as many bytes as n extends write.
+// journalLike creates a file with as many bytes as n extends write.
 func (r *run) journalLike(n int) (*os.File, error) {
 	dir, err := r.directory("frames")
 	if err != nil {
@@ -154,10 +154,9 @@ func (r *run) journalLike(n int) (*os.File, error) {
 	return f, nil
 }
 
-// limitsOfPacking reports what remains of an index that finds content by its hash,
-// when hashes are cut to eight bytes, sorted, and written as differences with a
-// number for the place each, compressed: nothing that can be searched is smaller by
-// much.
+// limitsOfPacking reports the minimum size of an index from hashes to places: hashes truncated to
+// eight bytes, sorted, stored as compressed differences, with a number for each place. No
+// searchable form is much smaller.
 func (r *run) limitsOfPacking(context.Context) error {
 	n := min(r.config.StoreMessages, 200_000)
 	keys := make([]uint64, n)
@@ -185,8 +184,8 @@ func (r *run) limitsOfPacking(context.Context) error {
 	return w.Close()
 }
 
-// packedOverhead reports what a packed store takes beside content, index and all.
-// Its messages are random bytes, so that compressing them does not hide it.
+// packedOverhead reports the size of a packed store without content, including the index. Messages
+// are random bytes, so that compression does not hide it.
 func (r *run) packedOverhead(ctx context.Context) error {
 	n := min(r.config.StoreMessages, 100_000)
 	random := func(n int) [][]byte {

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// workNames begins the names of rows about operations in stores with many branches
-	// and threads.
+	// workNames is the prefix of rows about operations in stores with many branches and threads.
 	workNames       = "among branches and threads: "
 	workNamesImport = workNames + "import, each branch"
 
@@ -25,9 +24,9 @@ const (
 	namesEach = 50  // operations in a round
 )
 
-// names measures operations on one branch, context or thread in stores that differ only in
-// how many branches one thread has and how many other threads there are. It also imports
-// conversations with as many branches into empty stores.
+// names measures operations on a branch, context or thread in stores that differ only in the number
+// of branches of a thread and of other threads. It also imports conversations with as many branches
+// into empty stores.
 func (r *run) names(ctx context.Context) (err error) {
 	if !r.wantsSystem(nameLineage) {
 		return nil
@@ -62,8 +61,8 @@ func (r *run) names(ctx context.Context) (err error) {
 	return r.compare(ctx, subject{workload: workNamesImport, size: largest, rounds: slow(r.config.Rounds), warm: true}, imports)
 }
 
-// namesStore is a store with a chat of n branches, each with a message of its own, and n
-// other threads. What operations create is deleted before the next round.
+// namesStore is a store with a chat of n branches, each with a message of its own, and n other
+// threads. Objects created by operations are deleted before the next round.
 type namesStore struct {
 	*lineageStore
 	n        int
@@ -72,13 +71,13 @@ type namesStore struct {
 	thread   *lineage.Thread
 	main     *lineage.Context
 	chats    chat.Store
-	branches []namesBranch // those that operations use, drawn from all
+	branches []namesBranch // a random sample for the operations
 
 	// created by operations
 	made     int // branches
 	contexts []*lineage.Context
 	threads  []*lineage.Thread
-	branch   *chat.Branch // the branch that is appended to
+	branch   *chat.Branch // the branch to append to
 	appended int
 }
 
@@ -112,7 +111,7 @@ func (r *run) newNamesStore(ctx context.Context, n int) (*namesStore, error) {
 	if err := errors.Join(s.fill(ctx, &r.config), s.shut()); err != nil {
 		return nil, err
 	}
-	// What was written is in the index file now, as it is in a store that is not new.
+	// Reopening writes the index to its file, as in a store that is not new.
 	if err := s.openAgain(ctx); err != nil {
 		return nil, err
 	}
@@ -159,7 +158,7 @@ func (s *namesStore) fill(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// find gets what operations need from the store as it was opened again.
+// find reads what operations need from the reopened store.
 func (s *namesStore) find(ctx context.Context) (err error) {
 	s.chats = chat.On(s.store)
 	if s.thread, err = s.store.FindThread(ctx, namesChat); err != nil {
@@ -169,7 +168,7 @@ func (s *namesStore) find(ctx context.Context) (err error) {
 		return err
 	}
 	random := rand.New(rand.NewPCG(s.seed, streamStore))
-	for _, number := range random.Perm(s.n)[:namesEach] { // equal distances would meet in few sets of a cache
+	for _, number := range random.Perm(s.n)[:namesEach] { // equal distances would collide in the CPU cache
 		b := namesBranch{number: number}
 		if b.context, err = s.thread.On(ctx, b.name()); err != nil {
 			return err
@@ -186,10 +185,10 @@ func (s *namesStore) close() error {
 	return errors.Join(s.lineageStore.close(), os.RemoveAll(s.dir))
 }
 
-// namesOperation is one operation, done namesEach times in a round.
+// namesOperation is an operation that is done namesEach times per round.
 type namesOperation struct {
 	name string
-	// before, when not nil, prepares a round, after what the last one created was deleted.
+	// before, when not nil, prepares a round, after the results of the last one were deleted.
 	before func(ctx context.Context) error
 	do     func(ctx context.Context, i int) error
 }
@@ -251,7 +250,7 @@ func (s *namesStore) operations() []namesOperation {
 	}
 }
 
-// times does an operation as often as a round does.
+// times repeats an operation as often as in a round.
 func (s *namesStore) times(do func(ctx context.Context, i int) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for i := range namesEach {
@@ -341,9 +340,8 @@ func (s *namesStore) appendToChat(ctx context.Context, _ int) error {
 	return err
 }
 
-// importsBranches is a contender that imports a conversation of n branches into an empty
-// store, without parsing. Small ones are imported several times, so that each has enough
-// to be timed.
+// importsBranches is a contender that imports a conversation with n branches into an empty store,
+// without parsing. Small ones are imported several times per round.
 func (r *run) importsBranches(n int) contender {
 	times := max(1, 1_000/n)
 	format := branchyFormat(r.branchy(n))
@@ -387,8 +385,8 @@ func (r *run) importsBranches(n int) contender {
 	}
 }
 
-// branchy is a conversation with n branches: a chain of n messages, with an answer to each
-// that nothing follows.
+// branchy returns a conversation with n branches: a chain of n messages, each with an answer that
+// has no successor.
 func (r *run) branchy(n int) *archive.Conversation {
 	m := newMessages(&r.config, streamImport)
 	c := &archive.Conversation{SourceID: "branchy", Nodes: make([]archive.Node, 0, 2*n)}
@@ -403,7 +401,7 @@ func (r *run) branchy(n int) *archive.Conversation {
 	return c
 }
 
-// branchyFormat reads a conversation that is in memory, whatever the input.
+// branchyFormat is a format that yields a conversation in memory for any input.
 func branchyFormat(c *archive.Conversation) archive.Options {
 	return archive.Options{Formats: []archive.Format{{
 		Name:   "branchy",

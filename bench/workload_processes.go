@@ -31,10 +31,10 @@ const (
 	nameRoundTrip = "bare round trip"
 
 	manyProcesses = 8
-	tailMessages  = 2_000 // that an owner adds before it is killed
+	tailMessages  = 2_000 // added by an owner before it is killed
 )
 
-// processes compares what the owner of a store, its guests and many processes get done.
+// processes compares the throughput of an owner, its guests and many processes.
 func (r *run) processes(ctx context.Context) error {
 	for _, measure := range []func(context.Context) error{r.roles, r.manyProcesses, r.takeover} {
 		if err := measure(ctx); err != nil {
@@ -103,7 +103,7 @@ func repeated(name string, n int, do func() error) contender {
 	}}
 }
 
-// roundTrip returns what sends 64 bytes over a unix socket and back.
+// roundTrip returns a function that sends 64 bytes over a Unix socket and back.
 func roundTrip(path string) (trip func() error, end func(), err error) {
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -143,7 +143,7 @@ func roundTrip(path string) (trip func() error, end func(), err error) {
 }
 
 // manyProcesses compares this store with the documented schema on SQLite, both used by many
-// processes at once.
+// processes.
 func (r *run) manyProcesses(ctx context.Context) error {
 	var all []contender
 	for _, durability := range []string{normal, full} {
@@ -181,7 +181,7 @@ func (r *run) manyProcesses(ctx context.Context) error {
 	return r.compare(ctx, subject{workload: workManyProcesses, unit: unitPerSec, rate: true}, all)
 }
 
-// takeover kills the owner of a large store, and measures how long a guest waits for its answer.
+// takeover kills the owner of a large store, and measures how long a guest waits for an answer.
 func (r *run) takeover(ctx context.Context) error {
 	if !r.wantsSystem(nameLineage) {
 		return nil
@@ -240,10 +240,10 @@ func (r *run) takeover(ctx context.Context) error {
 	}})
 }
 
-// processVariable makes a program that calls Process one of the processes of this workload.
+// processVariable makes a program that calls Process a process of this workload.
 const processVariable = "LINEAGE_BENCH_PROCESS"
 
-// processGroup are processes that extend histories of their own in one store.
+// processGroup is a group of processes that extend separate histories in one store.
 type processGroup struct{ all []*benchProcess }
 
 type benchProcess struct {
@@ -283,7 +283,7 @@ func (p *benchProcess) done() error {
 	return nil
 }
 
-// extend has each process add so many messages.
+// extend lets each process add n messages.
 func (g *processGroup) extend(n int) error {
 	for _, p := range g.all {
 		if _, err := fmt.Fprintln(p.in, n); err != nil {
@@ -308,8 +308,8 @@ func (g *processGroup) end() {
 	g.all = nil
 }
 
-// Process does the work of another process and ends, if this process was started for that. Programs
-// call it before anything else.
+// Process does the work of a child process and exits, if the program was started as one. Programs
+// must call it first.
 func Process() {
 	is := os.Getenv(processVariable)
 	if is == "" {
@@ -334,7 +334,7 @@ func beProcess(ctx context.Context, is string) (err error) {
 	var st store
 	if f[0] == nameSQLite {
 		s := newSQLiteStore(f[4], f[1])
-		s.next.Store(int64(number)<<40 + time.Now().UnixNano()%(1<<39)) // ids of no other process
+		s.next.Store(int64(number)<<40 + time.Now().UnixNano()%(1<<39)) // ids not used by other processes
 		st, err = s, s.open(ctx, "")
 	} else {
 		st, err = lineageSystem(f[1]).open(ctx, f[4])

@@ -16,8 +16,8 @@ const (
 	workIndex  = "bring the search index up to date"
 )
 
-// search looks for words in a long conversation: in this store's index, ranked
-// and with snippets, and with the same in the documented full-text table.
+// search searches for words in a long conversation, ranked and with snippets: with this store's
+// index and with the documented full-text table.
 func (r *run) search(ctx context.Context) (err error) {
 	n := min(r.config.Sizes[len(r.config.Sizes)-1], 20_000)
 	dir, err := r.directory("search")
@@ -78,7 +78,7 @@ func (r *run) search(ctx context.Context) (err error) {
 	})
 }
 
-// searching searches once a round, for something else each time that has to be found.
+// searching runs one search per round, each for another text that must be found.
 func searching(query func(int) string, find func(string) (int, error)) func(context.Context) (int, error) {
 	next := 0
 	return func(context.Context) (int, error) {
@@ -91,7 +91,7 @@ func searching(query func(int) string, find func(string) (int, error)) func(cont
 	}
 }
 
-// match searches as the documented store does and returns how many rows there are.
+// match searches like the documented store and returns the number of rows.
 func (s *sqlStore) match(ctx context.Context, chatID, query string) (n int, err error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT m.id, m.data, bm25(messages_fts), snippet(messages_fts, 3, '<mark>', '</mark>', '...', 32)
 		FROM messages_fts JOIN messages m ON m.id = messages_fts.messageId

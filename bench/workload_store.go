@@ -33,19 +33,18 @@ const (
 	workPacked       = "index bytes after packing"
 )
 
-// smallStore is how much the small store holds.
+// smallStore is the number of messages in the small store.
 const smallStore = 10_000
 
-// Sizes up to which things are measured that take minutes beyond.
+// Maximum sizes for measurements that would otherwise take minutes.
 const (
-	mostOfSQLite = 100_000   // messages in a store, full text and all
-	mostOfBolt   = 1_000_000 // the file grows to several times the content
-	mostRead     = 1_000_000 // messages that are all hashed or packed
+	maxSQLiteMessages = 100_000   // messages in a store, full text and all
+	maxBoltMessages   = 1_000_000 // the file grows to several times the content
+	maxReadMessages   = 1_000_000 // messages that are all hashed or packed
 )
 
-// stores measures what depends on the size of the store: extends, forks and windows
-// in a large one and a small one in turn, opening, verifying, and the bytes that
-// are not content.
+// stores measures what depends on the size of the store: extends, forks and windows in a large and
+// a small one, interleaved; opening, verifying, and the bytes that are not content.
 func (r *run) stores(ctx context.Context) error {
 	for _, s := range r.systems() {
 		most := r.config.StoreMessages
@@ -54,9 +53,9 @@ func (r *run) stores(ctx context.Context) error {
 			continue
 		case s.name == nameLineage:
 		case s.name == nameSQLite:
-			most = min(most, mostOfSQLite)
+			most = min(most, maxSQLiteMessages)
 		case s.name == nameBolt:
-			most = min(most, mostOfBolt)
+			most = min(most, maxBoltMessages)
 		default:
 			continue
 		}
@@ -93,10 +92,10 @@ func (r *run) storesOf(ctx context.Context, s system, sizes []int) error {
 	return r.packedOverhead(ctx)
 }
 
-// freshOverhead reports what a store takes beside content of which nothing is packed yet,
-// index and all. The store that is measured otherwise has packed as much as it came to.
+// freshOverhead reports the size of an unpacked store without content, including the index. The
+// other stores have packed part of their data.
 func (r *run) freshOverhead(ctx context.Context, workload string, together int) error {
-	n := min(r.config.StoreMessages, mostRead)
+	n := min(r.config.StoreMessages, maxReadMessages)
 	o := lineage.Options{Durability: lineage.Normal, NoPacking: true}
 	return r.overhead(ctx, o, n, together, newMessages(&r.config, streamStore).some, func(s *lineageStore) error {
 		// Closing brings the index up to date.
@@ -107,8 +106,8 @@ func (r *run) freshOverhead(ctx context.Context, workload string, together int) 
 	})
 }
 
-// overhead fills a store of its own with n messages, in histories of a thousand and so
-// many together in a commit, and has it measured.
+// overhead fills a new store with n messages, in histories of a thousand messages with together of
+// them per commit, and calls measure.
 func (r *run) overhead(ctx context.Context, o lineage.Options, n, together int, some func(n int) [][]byte, measure func(*lineageStore) error) (err error) {
 	dir, err := r.directory("overhead")
 	if err != nil {
@@ -135,8 +134,8 @@ func (r *run) overhead(ctx context.Context, o lineage.Options, n, together int, 
 	return measure(s)
 }
 
-// filled opens a store and gives it n messages: half of them in histories of a
-// thousand, the others in a single long one, which is measured.
+// filled opens a store and adds n messages: half in histories of a thousand, the others in a single
+// long history, which is measured.
 func (r *run) filled(ctx context.Context, s system, n int) (*base, error) {
 	o, err := r.open(ctx, s)
 	if err != nil {
@@ -198,7 +197,7 @@ func (r *run) onStores(ctx context.Context, sizes []int, bases []*base) error {
 	return nil
 }
 
-// opening measures opening a store, and the memory that it takes then.
+// opening measures opening a store, and its memory afterwards.
 func (r *run) opening(ctx context.Context, n int, b *base) error {
 	again, ok := b.store.(reopener)
 	if !ok {
@@ -221,12 +220,12 @@ func (r *run) opening(ctx context.Context, n int, b *base) error {
 	}})
 }
 
-// onLineage measures what only this store has.
+// onLineage measures operations that only this store has.
 func (r *run) onLineage(ctx context.Context, n int, b *base, st *lineageStore) error {
 	if err := r.verifying(ctx, n, b, st); err != nil {
 		return err
 	}
-	if n > mostRead {
+	if n > maxReadMessages {
 		r.skip(Skipped{Workload: workPacked, System: nameLineage, Size: n, Why: "packing it takes minutes"})
 		return nil
 	}
@@ -244,7 +243,7 @@ func (r *run) onLineage(ctx context.Context, n int, b *base, st *lineageStore) e
 	return nil
 }
 
-// beside reports how many bytes of the store are not content, for each message.
+// beside reports the bytes per message that are not content.
 func (r *run) beside(ctx context.Context, workload string, n int, s *lineage.Store) error {
 	if err := s.Sync(ctx); err != nil {
 		return err
@@ -266,7 +265,7 @@ func (r *run) verifying(ctx context.Context, n int, b *base, st *lineageStore) e
 		if deep {
 			name = workVerifyDeep
 		}
-		if deep && n > mostRead {
+		if deep && n > maxReadMessages {
 			r.skip(Skipped{Workload: name, System: b.name, Size: n, Why: "hashing all of it takes minutes"})
 			continue
 		}
@@ -289,20 +288,20 @@ func (r *run) verifying(ctx context.Context, n int, b *base, st *lineageStore) e
 	return nil
 }
 
-// verifyError is a finding in a store that should have none.
+// verifyError is an unexpected finding in a measured store.
 type verifyError struct{ finding backend.Finding }
 
 func (e *verifyError) Error() string {
 	return "the store that was measured is damaged: " + e.finding.String()
 }
 
-// fact adds a row that was not timed.
+// fact adds a row without timing.
 func (r *run) fact(row Row) {
 	row.Low, row.High, row.Rounds, row.Operations = row.Value, row.Value, 1, 1
 	r.report.Rows = append(r.report.Rows, row)
 }
 
-// resident returns the memory that the process has, 0 where that cannot be told.
+// resident returns the resident memory of the process, 0 if unknown.
 func resident() uint64 {
 	runtime.GC()
 	debug.FreeOSMemory()

@@ -12,15 +12,14 @@ const (
 	workForkOn   = "fork, sustained"
 )
 
-// sustained extends and forks without a pause, more often than any queue or overlay
-// takes in: what the background does of them is done while they are timed. A round
-// ends with closing the store, which is processor time of the round, so that nothing
-// is left for later.
+// sustained extends and forks without pause, more often than fits in any queue or overlay, so that
+// background work runs during the timing. A round ends with closing the store, which counts as CPU
+// time, so that nothing is left.
 func (r *run) sustained(ctx context.Context) error {
 	var all []*paused
 	defer func() {
 		for _, p := range all {
-			_ = p.base.close() // it is thrown away, and may be shut
+			_ = p.base.close() // discarded; may be closed already
 		}
 	}()
 	var extends, forks []contender
@@ -39,7 +38,7 @@ func (r *run) sustained(ctx context.Context) error {
 		extends = append(extends, r.continuing(p, func(ctx context.Context) error {
 			one := batch[next%uint64(len(batch))]
 			next++
-			var number [8]byte // or it would be the same content again
+			var number [8]byte // makes the content unique
 			binary.BigEndian.PutUint64(number[:], next)
 			hex.Encode(one, number[:])
 			return p.history.extend(ctx, one)
@@ -56,13 +55,13 @@ func (r *run) sustained(ctx context.Context) error {
 	)
 }
 
-// paused is a history in a store that is open during rounds only.
+// paused is a history in a store that is open only during rounds.
 type paused struct {
 	*base
 	shut bool
 }
 
-// continuing does something again and again, in a history made for the round.
+// continuing repeats an operation in a new history per round.
 func (r *run) continuing(p *paused, one func(ctx context.Context) error) contender {
 	again, ok := p.store.(reopener)
 	c := contender{

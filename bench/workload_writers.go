@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// writers compares what 64 writers get done at once, each in a history of its own,
-// with what one does.
+// writers compares the throughput of 64 concurrent writers, each with its own history, with that of
+// one.
 func (r *run) writers(ctx context.Context) error {
 	for _, s := range r.systems() {
 		if s.name == nameFiles || s.name == nameSnapshots || s.name == nameDeepAgents || s.bare {
-			continue // they know one writer only
+			continue // they support only one writer
 		}
 		if err := r.writersOf(ctx, s); err != nil {
 			return err
@@ -28,7 +28,7 @@ func (r *run) writersOf(ctx context.Context, s system) error {
 	if err != nil {
 		return err
 	}
-	defer o.close() //nolint:errcheck // it is thrown away
+	defer o.close() //nolint:errcheck // discarded
 	histories := make([]history, many)
 	for i := range histories {
 		if histories[i], err = o.store.start(ctx); err != nil {
@@ -41,7 +41,7 @@ func (r *run) writersOf(ctx context.Context, s system) error {
 	extend := func(ctx context.Context, w int, message []byte) error { return histories[w].extend(ctx, message) }
 	each := [2]int{64, 20}
 	if s.name == nameLineage {
-		each = [2]int{256, 300} // it is quick: more, so that beginning and end count for little
+		each = [2]int{256, 300} // more, because it is fast
 	}
 	sides := r.sidesOf(s, s.name, each, extend)
 	if s.name == nameLineage && s.durability == full {
@@ -82,7 +82,7 @@ func (r *run) groupCommit(ctx context.Context) (*groupCommit, error) {
 	return &groupCommit{file: f}, err
 }
 
-// sidesOf are one writer and many, who extend as often as each says.
+// sidesOf returns one writer and many writers, with each extends.
 func (r *run) sidesOf(s system, name string, each [2]int, extend func(ctx context.Context, w int, message []byte) error) []contender {
 	m := newMessages(&r.config, streamExtend)
 	side := func(writers, each int) contender {

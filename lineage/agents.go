@@ -14,15 +14,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Return appends a subagent's result to its parent and returns the span there.
-// The result's origin leads back: its source id names this context and where it
-// stood, and its parent content is the last thing said here, unless they are set.
+// Return appends the result of a subagent to its parent and returns the new span. Unless they are
+// set, Origin.SourceID of the result names this context and its tip, and Origin.ParentID is the
+// last content of this context.
 //
-// The zero item returns the summaries of what the context itself has said since it was forked: those that say most,
-// in the order of the history. Without any the error is ErrNotFound.
+// For the zero Item, the result is the context's own summaries since it was forked, joined in the
+// order of the history. If there are none, the error is ErrNotFound.
 //
-// A result is returned once: while the context stands where it did, returning the same again adds nothing and returns
-// the span of the first time. A result from a Reader is not compared.
+// A result is returned once: if the tip has not changed, returning the same result again adds
+// nothing and returns the first span. Results with a Reader are not compared.
 func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 	if state.Parent.IsZero() {
 		return SpanRef{}, subjectError("context", c.id.String(), ErrInvalid, "it has no parent to return to")
 	}
-	if result.isNothing() {
+	if result.isZero() {
 		if result, err = c.summarized(ctx, &state); err != nil {
 			return SpanRef{}, err
 		}
@@ -64,7 +64,7 @@ func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 			return returned.span(), err
 		}
 		spans, err := parent.ExtendFrom(ctx, tip, result)
-		if errors.Is(err, ErrTipMoved) && try < mostReturns {
+		if errors.Is(err, ErrTipMoved) && try < maxReturnTries {
 			continue
 		}
 		if err != nil {
@@ -74,11 +74,11 @@ func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 	}
 }
 
-// mostReturns is how often a result is tried to be returned while others extend the parent.
-const mostReturns = 1000
+// maxReturnTries limits retries while others extend the parent.
+const maxReturnTries = 1000
 
-// returned returns the entry that was added to a history after a commit and is the same as a result, nil if there is
-// none. It reads backwards, in growing steps.
+// returned returns the entry of a history that equals result and was added in the given commit or
+// later; nil if there is none. It reads backwards in growing steps.
 func (s *Store) returned(ctx context.Context, tip SpanRef, result *Item, after uint64) (*Entry, error) {
 	last, err := s.Position(ctx, tip)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Store) returned(ctx context.Context, tip SpanRef, result *Item, after u
 	return nil, nil
 }
 
-// span returns the entry's span, the zero ref for none.
+// span returns the entry's span, or the zero ref if e is nil.
 func (e *Entry) span() SpanRef {
 	if e == nil {
 		return SpanRef{}
@@ -122,7 +122,7 @@ func (s *Store) isSame(ctx context.Context, e *Entry, item *Item) (bool, error) 
 	switch {
 	case !item.Content.IsZero():
 		return e.Content == item.Content, nil
-	case e.said == nil:
+	case e.message == nil:
 		return e.Content == content.Sum(item.Body), nil
 	}
 	body, err := s.Original(ctx, e)
@@ -132,7 +132,7 @@ func (s *Store) isSame(ctx context.Context, e *Entry, item *Item) (bool, error) 
 	return err == nil && string(body) == string(item.Body), err
 }
 
-// summarized returns a result that is made of the summaries of what the context itself has said since it was forked.
+// summarized returns a result that joins the context's own summaries since it was forked.
 func (c *Context) summarized(ctx context.Context, state *backend.Context) (Item, error) {
 	before, err := c.store.Position(ctx, state.Base)
 	if err != nil {
@@ -157,8 +157,8 @@ func (c *Context) summarized(ctx context.Context, state *backend.Context) (Item,
 	return result, nil
 }
 
-// widest returns summaries that do not overlap: of those that begin next the one that reaches furthest, and of these
-// the one made last.
+// widest returns summaries that do not overlap, in order. Among those that start first it prefers
+// the longest, then the newest.
 func widest(summaries []*SummaryInfo) (chain []*SummaryInfo) {
 	next := uint64(1)
 	for {
@@ -175,7 +175,7 @@ func widest(summaries []*SummaryInfo) (chain []*SummaryInfo) {
 	}
 }
 
-// forkSome makes a fork that starts with a history of chosen entries.
+// forkSome creates a fork whose history has only the entries that o.Sees keeps.
 func (c *Context) forkSome(ctx context.Context, o ForkOptions) (*Context, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
@@ -192,29 +192,29 @@ func (c *Context) forkSome(ctx context.Context, o ForkOptions) (*Context, error)
 	}
 	o.Empty = true
 	fork := forked(&state.Context, &o)
-	var made ContextID
+	var created ContextID
 	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		is := b.NewContext(fork)
-		if made = is.ID; len(chosen) == 0 && len(summaries) == 0 {
+		if created = is.ID; len(chosen) == 0 && len(summaries) == 0 {
 			return nil
 		}
-		steps := chosen.with(summaries, b)
+		steps := chosen.withSummaries(summaries, b)
 		if len(steps) == 0 {
 			return nil
 		}
 		home, _, err := c.store.home(ctx, is)
 		if err == nil {
-			goOnFrom(b, is, SpanRef{}, home, nil, steps, true)
+			appendStepsAfter(b, is, SpanRef{}, home, nil, steps, true)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Context{store: c.store, id: made}, nil
+	return &Context{store: c.store, id: created}, nil
 }
 
-// chosenSteps are steps of a history, with their positions.
+// chosenSteps are selected steps of a history, each with its position there.
 type chosenSteps []chosenStep
 
 type chosenStep struct {
@@ -222,7 +222,7 @@ type chosenStep struct {
 	usages   []structure.Usage
 }
 
-// usages returns the steps as they are written.
+// usages returns the usages of each step.
 func (steps chosenSteps) usages() (all [][]structure.Usage) {
 	for _, s := range steps {
 		all = append(all, s.usages)
@@ -230,11 +230,12 @@ func (steps chosenSteps) usages() (all [][]structure.Usage) {
 	return all
 }
 
-// summarySource begins the source id of a message that is a summary of what a fork does not see.
+// summarySource is the prefix of the source id of messages that withSummaries adds.
 const summarySource = "lineage:summary/"
 
-// with returns the steps with messages that say the summaries of what is not among them, in its place.
-func (steps chosenSteps) with(summaries []*SummaryInfo, b *write.Batch) (all [][]structure.Usage) {
+// withSummaries returns the steps and, in place of those left out, a message for each summary that
+// covers only such steps.
+func (steps chosenSteps) withSummaries(summaries []*SummaryInfo, b *write.Batch) (all [][]structure.Usage) {
 	unseen := slices.DeleteFunc(slices.Clone(summaries), func(s *SummaryInfo) bool {
 		return slices.ContainsFunc(steps, func(step chosenStep) bool { return s.First <= step.position && step.position <= s.Last })
 	})
@@ -251,10 +252,10 @@ func (steps chosenSteps) with(summaries []*SummaryInfo, b *write.Batch) (all [][
 	return append(all, steps.usages()...)
 }
 
-// Send adds an item to the history of another context of the same store. Its origin leads back to this context: to
-// the span of the entry that the item was made from (Entry.Item), else to where this context stands. Such an item
-// is the same content, used in both histories, and said now. Within Store.Update one commit adds a message here and
-// sends it.
+// Send adds an item to the history of another context of the same store. Its origin refers to this
+// context: to the span of the entry that the item was made from (Entry.Item), else to the context's
+// tip. An item made from an entry shares its content and gets the current time. Inside
+// Store.Update, adding a message here and sending it is one commit.
 func (c *Context) Send(ctx context.Context, to *Context, item Item) (SpanRef, error) {
 	if err := c.store.sameStore(to); err != nil {
 		return SpanRef{}, err
@@ -276,7 +277,7 @@ func (c *Context) Send(ctx context.Context, to *Context, item Item) (SpanRef, er
 	return spans[0], nil
 }
 
-// contextSource is the source id that leads to a context and a place in it.
+// contextSource returns the source id that refers to a span of a context.
 func contextSource(id ContextID, at SpanRef) string {
 	if at.IsZero() {
 		return "lineage:context/" + id.String()

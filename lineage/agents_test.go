@@ -77,8 +77,9 @@ func TestSendSharesTheBlock(t *testing.T) {
 	require.Empty(t, lastEntry(t, from).Origin.SourceID, "the original's origin stays")
 }
 
-// tellOther adds a message to a context and sends it to another, in one commit, with the role and name of heard.
-func tellOther(s *lineage.Store, from, to *lineage.Context, said, heard lineage.Item) (here, there lineage.SpanRef, err error) {
+// addAndSend adds said to a context and sends it to another one in one commit, with the role and
+// name of heard.
+func addAndSend(s *lineage.Store, from, to *lineage.Context, said, heard lineage.Item) (here, there lineage.SpanRef, err error) {
 	err = s.Update(bg, func(tx *lineage.Tx) error {
 		from, err := tx.Context(bg, from.ID())
 		if err != nil {
@@ -108,8 +109,8 @@ func tellOther(s *lineage.Store, from, to *lineage.Context, said, heard lineage.
 func TestTellOther(t *testing.T) {
 	s := newStore(t)
 	a := newContext(t, s, "shared")
-	b := fork(t, a) // both stand at the same span
-	here, there, err := tellOther(s, a, b, lineage.Assistant("hello"), lineage.Item{Role: "user", Name: "a"})
+	b := fork(t, a) // both point to the same span
+	here, there, err := addAndSend(s, a, b, lineage.Assistant("hello"), lineage.Item{Role: "user", Name: "a"})
 	require.NoError(t, err)
 	require.Equal(t, here, tip(t, a))
 	require.Equal(t, there, tip(t, b))
@@ -262,7 +263,7 @@ func TestRetryAndAlternatives(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"one*", "three", "two", "edited"}, marked(t, c, answer))
 
-	// In another thread, and behind another position, are other histories.
+	// Other threads and other positions have other histories.
 	elsewhere, err := s.CreateThread(bg, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	away, err := c.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID(), At: question})
@@ -271,7 +272,7 @@ func TestRetryAndAlternatives(t *testing.T) {
 	require.Len(t, began(t, c, answer), 4)
 	require.Equal(t, []string{"elsewhere*"}, marked(t, away, tip(t, away)))
 
-	// Choosing leads to another, and a later retry joins the set, from wherever it is asked for.
+	// After choosing, a retry joins the same set, wherever the context is.
 	require.NoError(t, c.Choose(bg, second))
 	require.Equal(t, []string{"one", "three", "two*", "edited"}, marked(t, c, tip(t, c)))
 	fourth, err := c.Retry(bg, tip(t, c), lineage.Overrides{})
@@ -287,7 +288,7 @@ func TestRetryAndAlternatives(t *testing.T) {
 	require.NoError(t, c.MoveTo(bg, alternatives[3].Tip, "choose"))
 	require.Equal(t, []string{"a question", "edited"}, texts(t, c))
 
-	// At the root too.
+	// Also at the root.
 	require.Equal(t, []string{"a question*"}, marked(t, c, question))
 	first, err := c.Retry(bg, question, lineage.Overrides{})
 	require.NoError(t, err)
@@ -304,7 +305,8 @@ func contextInfoOf(t testing.TB, c *lineage.Context) lineage.ContextInfo {
 	return info
 }
 
-// began returns the first texts of the alternatives to a span, and marked those with a star at the current one.
+// began returns the first texts of the alternatives to a span, and marked also marks the current
+// one with a star.
 func began(t testing.TB, c *lineage.Context, span lineage.SpanRef) (texts []string) {
 	t.Helper()
 	for _, text := range marked(t, c, span) {
@@ -360,7 +362,7 @@ func TestCompareAnswers(t *testing.T) {
 	require.Equal(t, []string{"large 11 22 true 7s true", "small 0 2 false 1s false", "other 5 6 true 2s false"}, compared)
 }
 
-// firstSpan returns the span behind the base of a context.
+// firstSpan returns the first span after the base of a context.
 func firstSpan(t testing.TB, c *lineage.Context) lineage.SpanRef {
 	t.Helper()
 	entries, err := c.All(bg)

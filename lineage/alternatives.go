@@ -7,10 +7,9 @@ import (
 	"github.com/lineage-store/lineage/internal/write"
 )
 
-// Alternatives offers several continuations of the context, such as the answers of several
-// models: one for each of the overrides, which say how they differ. Each is a context that is
-// extended like any other, in any order and concurrently, and all have the same ContextInfo.Set.
-// The context itself stays where it is until one is chosen.
+// Alternatives creates several continuations of the context, such as answers of several models, one
+// for each of the overrides. They can be extended like any other context, in any order and
+// concurrently, and have the same ContextInfo.Set. The context itself does not move until Choose.
 func (c *Context) Alternatives(ctx context.Context, each ...Overrides) ([]*Context, error) {
 	if len(each) == 0 {
 		return nil, fmt.Errorf("alternatives: none asked for: %w", ErrInvalid)
@@ -41,11 +40,9 @@ func (c *Context) Alternatives(ctx context.Context, each ...Overrides) ([]*Conte
 	return offered, nil
 }
 
-// Choose makes the context go on with an alternative: it then stands where that
-// one stands. The others stay and can be chosen instead later. From where they were
-// offered that is straight ahead, as if the context had been extended, and no move that
-// Undo takes back. From elsewhere, such as another alternative, it is one: where the
-// context stood is kept in its reflog.
+// Choose moves the context to the tip of one of its alternatives. The others remain and can be
+// chosen later. If the context is still where the alternatives start, choosing counts as extending
+// it, and Undo does not revert it. Otherwise it is a move, which the reflog records.
 func (c *Context) Choose(ctx context.Context, alternative *Context) error {
 	if err := c.store.sameStore(alternative); err != nil {
 		return err

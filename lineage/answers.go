@@ -13,14 +13,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Retry offers one more alternative to a span of the context's history, such as an answer that is to
-// be asked for again. It is in the set that was offered there, if there is one, and is filled and
-// chosen like those of Alternatives.
+// Retry creates one more alternative to a span of the context's history, for example to ask for an
+// answer again. If the context has a set of alternatives there, the new one joins it. It is
+// extended and chosen like those of Alternatives.
 func (c *Context) Retry(ctx context.Context, span SpanRef, o Overrides) (*Context, error) {
 	if err := checkSettings(&o, nil); err != nil {
 		return nil, err
 	}
-	var made ContextID
+	var created ContextID
 	err := c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		state, err := c.store.engine.Context(ctx, c.id)
 		if err != nil {
@@ -37,13 +37,13 @@ func (c *Context) Retry(ctx context.Context, span SpanRef, o Overrides) (*Contex
 		if fork.Set.IsZero() {
 			fork.Set = b.SpanSet(before, 1)
 		}
-		made = b.NewContext(fork).ID
+		created = b.NewContext(fork).ID
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Context{store: c.store, id: made}, nil
+	return &Context{store: c.store, id: created}, nil
 }
 
 // before returns the position before a span of the history that ends at tip.
@@ -63,8 +63,8 @@ func (c *Context) before(ctx context.Context, tip, span SpanRef) (SpanRef, error
 	return structure.At(tip, position-1, runs)
 }
 
-// setAt returns the set that was offered to the context at a position: that of an alternative
-// there, filled or not; zero if there is none.
+// setAt returns the set of alternatives at a position of the context, including those that are
+// still empty; zero if there is none.
 func (c *Context) setAt(ctx context.Context, at SpanRef) (structure.SpanSetID, error) {
 	for child, err := range c.store.engine.Children(ctx, c.id, ContextID{}) {
 		if err != nil || child.Base == at && !child.Set.IsZero() {
@@ -80,33 +80,32 @@ func (c *Context) setAt(ctx context.Context, at SpanRef) (structure.SpanSetID, e
 	return structure.SpanSetID{}, err
 }
 
-// Alternative is one of the ways in which histories go on from a position: an answer, one that
-// was tried again, an edited message, a branch.
+// Alternative is one of several continuations at the same position: an answer, a retried answer, an
+// edited message or a branch.
 type Alternative struct {
-	// Entry is the first entry of it, in the span that it begins with. Its Span is on the context's own
-	// history if Current is set.
+	// Entry is its first entry. If Current is set, the entry is on the context's own history.
 	Entry   *Entry
 	Current bool
-	// Tip is where its line ends. MoveTo there makes a context go on with it.
+	// Tip is the end of the alternative. MoveTo(Tip) makes a context continue it.
 	Tip SpanRef
-	// Model is the model that answered, if that is known.
+	// Model is the model that answered, empty if unknown.
 	Model string
-	// Input and Output are the tokens that the answer took: as its messages report them (a member
-	// usage, or such counts, in the metadata), or by estimate of what is in it. Reported says which. The
-	// answer ends before the next message of a user.
+	// Input and Output are the token counts of the answer, which ends before the next user message.
+	// If Reported, they are the sum of the counts in the messages or their metadata (member usage
+	// or similar); otherwise Output is an estimate.
 	Input, Output int
 	Reported      bool
-	// Took is the time from what it answers to its end.
+	// Took is the time from the message before the alternative to the end of the answer.
 	Took time.Duration
 }
 
-// mostOfAnswer is how many spans of an answer are looked at.
-const mostOfAnswer = 1000
+// maxAnswerSpans limits how much of an answer is read to measure it.
+const maxAnswerSpans = 1000
 
-// AlternativesTo returns the ways in which histories of the context's thread go on from the position before
-// a span of its history, that span included, in the order in which they were begun. An alternative that
-// is still empty is not among them: see Children. A history that a subagent began is no alternative to the
-// first message of its parent's.
+// AlternativesTo returns the continuations that histories of the context's thread have at the
+// position before span, the one with span included, in the order of their creation. Alternatives
+// that are still empty are missing: see Children. A history that a subagent began is not an
+// alternative to the first message of its parent.
 func (c *Context) AlternativesTo(ctx context.Context, span SpanRef) ([]Alternative, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -140,7 +139,7 @@ func (c *Context) AlternativesTo(ctx context.Context, span SpanRef) ([]Alternati
 	return alternatives, nil
 }
 
-// alternatives returns what follows a position in the context's thread.
+// alternatives returns the continuations after a position in the context's thread.
 func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
@@ -166,7 +165,7 @@ func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, 
 	return found, nil
 }
 
-// following returns the spans that come right after a position and belong to a context's thread.
+// following returns the spans directly after a position that belong to the thread of a context.
 func (s *Store) following(ctx context.Context, of *backend.Context, at SpanRef) (found []SpanRef, err error) {
 	if at.IsZero() {
 		return s.beginnings(ctx, of)
@@ -186,7 +185,7 @@ func (s *Store) following(ctx context.Context, of *backend.Context, at SpanRef) 
 	return found, nil
 }
 
-// measureAnswer finds out which model an alternative is of and what it took.
+// measureAnswer sets Model, token counts and Took of an alternative.
 func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Time) error {
 	origin, _, err := s.Author(ctx, a.Entry)
 	if err != nil {
@@ -196,7 +195,7 @@ func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Ti
 	first := a.Entry.Position
 	last := a.Entry
 	estimate := 0
-	for e, err := range s.History(ctx, a.Tip, Window{From: first, To: first + mostOfAnswer - 1}) {
+	for e, err := range s.History(ctx, a.Tip, Window{From: first, To: first + maxAnswerSpans - 1}) {
 		if err != nil {
 			return err
 		}
@@ -218,10 +217,10 @@ func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Ti
 	return nil
 }
 
-// reportedUsage returns the tokens that an entry says it took, in its metadata or that of its message.
+// reportedUsage returns the token counts in the metadata of an entry, or in its message.
 func reportedUsage(e *Entry) (input, output int, ok bool) {
 	documents := [][]byte{e.Metadata}
-	if e.Body != nil && e.said != nil {
+	if e.Body != nil && e.message != nil {
 		documents = append(documents, rawjson.Last(e.Body, "metadata"), e.Body)
 	}
 	for _, document := range documents {
@@ -236,7 +235,7 @@ func reportedUsage(e *Entry) (input, output int, ok bool) {
 	return 0, 0, false
 }
 
-// count returns the number under the first of some names that an object has.
+// count returns the number under the first of the names that the object has.
 func count(object []byte, names ...string) (n int, ok bool) {
 	for _, name := range names {
 		if value := rawjson.Last(object, name); value != nil && json.Unmarshal(value, &n) == nil && n >= 0 {

@@ -8,38 +8,37 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Author returns who added an entry, and the context that it was added through: the one that stood at
-// its span after the commit that brought it, zero where that cannot be told, as for a history that was
-// imported.
+// Author returns the origin of an entry and the context that it was added through: the one whose
+// tip was at or after the entry's span after its commit. The context is zero if unknown, as in
+// imported histories.
 //
-// The origin is that of the entry. If the entry states no user, the user is that of the
-// thread that the entry was added to. If the answer of a model states no model, the model is
-// the one now in force in the context or, if that is not known or was deleted, in all contexts of
-// the thread. A program that changes the model of a context should therefore state it
-// with each message (Item.From).
+// If the entry has no user, the origin's user is that of the entry's thread. If the answer of a
+// model has no model, the origin's model is the one now in force in the context or, if the context
+// is unknown or deleted, the model on which all contexts of the thread agree. A program that
+// changes the model of a context should therefore set it on each message (Item.From).
 func (s *Store) Author(ctx context.Context, e *Entry) (Origin, ContextID, error) {
-	said := newAuthorship(ctx, s, s.engine)
-	through, err := said.context(e)
+	authors := newAuthorship(ctx, s, s.engine)
+	through, err := authors.context(e)
 	if err != nil {
 		return Origin{}, ContextID{}, err
 	}
-	origin, err := said.origin(e)
+	origin, err := authors.origin(e)
 	return origin, through, err
 }
 
-// authorship finds out who added entries. It keeps what it looked up.
+// authorship determines authors of entries and caches what it reads.
 type authorship struct {
 	ctx    context.Context
 	engine backend.Engine
 	from   backend.Reader
-	// homes are the homes of runs, and users those of threads that are there.
+	// homes are the homes of runs, users the users of existing threads.
 	homes map[structure.RunID]structure.Home
 	users map[structure.Home]string
-	// models has the model in force in a context, and threads whether all contexts of a thread
-	// agree in one.
+	// models is the model in force per context, threads whether all contexts of a thread have the
+	// same model.
 	models  map[ContextID]string
 	threads map[structure.Home]agreement
-	// tips are those that the commit moved.
+	// tips are the tip records of commit.
 	commit uint64
 	tips   []structure.Tip
 }
@@ -57,7 +56,7 @@ func newAuthorship(ctx context.Context, s *Store, from backend.Reader) *authorsh
 	}
 }
 
-// origin returns the origin of an entry with what it implies.
+// origin returns the origin of an entry, with the user and model filled in.
 func (a *authorship) origin(e *Entry) (Origin, error) {
 	o := e.Origin
 	answer := o.Kind == content.OriginAssistant && o.ModelID == ""
@@ -85,7 +84,7 @@ func (a *authorship) home(run structure.RunID) (structure.Home, error) {
 	return is.Home, err
 }
 
-// user returns the user of a thread, none if the thread was deleted.
+// user returns the user of a thread, empty if the thread was deleted.
 func (a *authorship) user(home structure.Home) (string, error) {
 	user, known := a.users[home]
 	if known || home.Thread.IsZero() {
@@ -102,11 +101,10 @@ func (a *authorship) user(home structure.Home) (string, error) {
 	return user, nil
 }
 
-// model returns the model of an answer that states none: the one in force in the context
-// that it was added through. Where that cannot be told, it is the one in which all contexts of
-// the thread agree.
+// model returns the model of an answer that has none: the one in force in the context that it was
+// added through, or if that is unknown, the one on which all contexts of the thread agree.
 func (a *authorship) model(e *Entry, home structure.Home) (string, error) {
-	if a.commit != e.Commit { // before its commit is read: they mostly agree
+	if a.commit != e.Commit { // usually all agree, which saves reading the commit
 		if model, agreed, err := a.agreed(home); err != nil || agreed {
 			return model, err
 		}
@@ -149,10 +147,10 @@ func (a *authorship) agreed(home structure.Home) (model string, agreed bool, err
 	return model, agreed, nil
 }
 
-// inForce returns the model in force in a context, none where nothing says one, and whether the
-// context is there.
+// inForce returns the model in force in a context, empty if none is set, and whether the context
+// exists.
 func (a *authorship) inForce(id ContextID) (model string, there bool, err error) {
-	var below []ContextID // that inherit it
+	var below []ContextID // contexts that inherit the model
 	seen := make(map[ContextID]bool)
 	for at := id; !at.IsZero() && !seen[at]; {
 		if known, ok := a.models[at]; ok {
@@ -180,8 +178,7 @@ func (a *authorship) inForce(id ContextID) (model string, there bool, err error)
 	return model, there, nil
 }
 
-// context returns the context that an entry was added through, zero when that cannot be
-// told.
+// context returns the context that an entry was added through, zero if unknown.
 func (a *authorship) context(e *Entry) (ContextID, error) {
 	if a.commit != e.Commit {
 		if err := a.readTips(e.Commit); err != nil {

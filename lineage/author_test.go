@@ -10,7 +10,7 @@ import (
 
 func modeled(model string) lineage.Overrides { return lineage.Overrides{Model: &model} }
 
-// by returns the user and model that Author tells of the last entry of a context.
+// by returns the user and model that Author returns for the last entry of a context.
 func by(t *testing.T, s *lineage.Store, c *lineage.Context) [2]string {
 	t.Helper()
 	author, _, err := s.Author(bg, lastEntry(t, c))
@@ -18,7 +18,8 @@ func by(t *testing.T, s *lineage.Store, c *lineage.Context) [2]string {
 	return [2]string{author.UserID, author.ModelID}
 }
 
-// TestImpliedOrigins derives the user from the thread and the model from the context. What a message states counts more.
+// TestImpliedOrigins derives the user from the thread and the model from the context, unless the
+// message states them.
 //
 // feature: lineage/origin
 func TestImpliedOrigins(t *testing.T) {
@@ -55,14 +56,14 @@ func TestImpliedOrigins(t *testing.T) {
 	require.Equal(t, "ada", author.UserID)
 	require.Empty(t, author.ModelID, "the contexts of the thread do not agree")
 
-	// Stored are only what was stated.
+	// Only stated fields are stored.
 	entries, err := below.All(bg)
 	require.NoError(t, err)
 	for i, want := range [][2]string{{}, {}, {"", "other"}, {"bob", ""}, {}} {
 		require.Equal(t, want, [2]string{entries[i].Origin.UserID, entries[i].Origin.ModelID})
 	}
 
-	// Where all contexts agree, they speak for one that was deleted.
+	// The model on which all contexts agree also applies to a deleted one.
 	require.NoError(t, below.Delete(bg))
 	require.NoError(t, side.Delete(bg))
 	author, _, err = s.Author(bg, hung[0])
@@ -71,8 +72,8 @@ func TestImpliedOrigins(t *testing.T) {
 	require.NoError(t, thread.Delete(bg))
 }
 
-// TestImpliedUserOfSharedHistory keeps the user of a message that another user's thread was
-// forked behind, and loses it with the thread.
+// TestImpliedUserOfSharedHistory keeps the user of a message when another user's thread forks it,
+// until the thread is deleted.
 func TestImpliedUserOfSharedHistory(t *testing.T) {
 	s := newStore(t)
 	ada, err := s.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})

@@ -15,11 +15,10 @@ type BackupOptions = backend.BackupOptions
 // RestoreOptions configure a restore.
 type RestoreOptions = embedded.RestoreOptions
 
-// Backup copies the store, as of one commit, into a directory that is new or empty,
-// while it is read and written. The copy is a store itself, with the same id. Nothing
-// is there under that name until the copy is complete and durable; what an interrupted
-// backup leaves is named after the directory with ".partial-" behind. An engine that
-// cannot is errors.ErrUnsupported, and a store that is damaged ErrCorrupt.
+// Backup copies the store, as of one commit, into a new or empty directory, while the store is in
+// use. The copy is a store with the same id. The directory appears when the copy is complete and
+// durable; an interrupted backup leaves a directory with the suffix ".partial-" and a random part.
+// It is errors.ErrUnsupported if the engine has no backups, and ErrCorrupt if the store is damaged.
 func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (backend.BackupReport, error) {
 	engine, ok := s.engine.(backend.Copier)
 	if !ok {
@@ -28,8 +27,8 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (backen
 	return engine.Backup(ctx, dir, o)
 }
 
-// Damage returns what keeps a store that was opened read-only from being read to its
-// end, or nil: what it shows ends before that. It matches ErrCorrupt.
+// Damage returns why a store that was opened read-only cannot be read to its end, or nil. The error
+// matches ErrCorrupt.
 func (s *Store) Damage() error {
 	if engine, ok := s.engine.(backend.Impaired); ok {
 		return engine.Damage()
@@ -37,10 +36,9 @@ func (s *Store) Damage() error {
 	return nil
 }
 
-// Restore copies a backup into a directory that is new or empty, and verifies every
-// byte of it. A store that is there already is refused with ErrExists, a backup
-// that is not what was written with ErrCorrupt. A store that nobody has open can be
-// restored too; it is not known then what it was.
+// Restore copies a backup into a new or empty directory and verifies every byte. It returns ErrExists
+// if the directory holds a store, and ErrCorrupt if the backup is damaged. A store that no process has
+// open can be restored too, but without the backup's manifest it cannot be checked for completeness.
 func Restore(ctx context.Context, from, dir string, o RestoreOptions) (backend.BackupReport, error) {
 	return embedded.Restore(ctx, from, dir, o)
 }

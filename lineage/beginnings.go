@@ -7,9 +7,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// beginnings returns the first spans in a context's thread that are alternatives to the first one of
-// its history. A subagent that sees nothing, or a copy, of its parent's history begins a history of
-// its own, which is no alternative to its parent's. Outside threads there are no alternatives.
+// beginnings returns the first spans in a context's thread that are alternatives to its own. A
+// subagent that sees nothing or a copy of its parent's history begins a separate history, which is
+// not an alternative to its parent's. Contexts outside threads have no alternatives.
 func (s *Store) beginnings(ctx context.Context, of *backend.Context) ([]SpanRef, error) {
 	own, err := s.beginning(ctx, of.Tip)
 	if err != nil || of.Thread.IsZero() {
@@ -39,7 +39,7 @@ func (s *Store) beginning(ctx context.Context, tip SpanRef) (SpanRef, error) {
 	return s.At(ctx, tip, 1)
 }
 
-// beginnings are the first spans in a thread, divided into groups of alternatives.
+// beginnings are the first spans in a thread, in groups of alternatives.
 type beginnings struct {
 	store  *Store
 	thread ThreadID
@@ -48,15 +48,15 @@ type beginnings struct {
 	sets   map[structure.SpanSetID]SpanRef // a first span for each set
 }
 
-// beginning is a first span. The next one of its group is another beginning, or zero for the group of
-// the thread itself; the last one of a group points to itself.
+// beginning is a first span. next leads to another one of its group; the last one points to itself.
+// Zero is the group of the thread itself.
 type beginning struct {
 	entries []*Entry
 	next    SpanRef
-	begun   bool // by a context that is still there
+	begun   bool // by a context that still exists
 }
 
-// read reads the first spans.
+// read collects the first spans of the thread.
 func (b *beginnings) read(ctx context.Context) error {
 	for run, err := range b.store.engine.RunsOf(ctx, b.thread, structure.RunID{}) {
 		if err != nil {
@@ -82,7 +82,7 @@ func (b *beginnings) read(ctx context.Context) error {
 	return nil
 }
 
-// join joins the groups of alternatives.
+// join merges the groups of alternatives.
 func (b *beginnings) join(ctx context.Context) error {
 	for c, err := range b.store.engine.Contexts(ctx, b.thread, ContextID{}) {
 		if err != nil {
@@ -111,7 +111,7 @@ func (b *beginnings) join(ctx context.Context) error {
 	return nil
 }
 
-// joinContext joins the first span of a context that began with an empty history to others.
+// joinContext merges the group of a context that began with an empty history with others.
 func (b *beginnings) joinContext(ctx context.Context, c *backend.Context, first SpanRef) error {
 	var parent backend.Context
 	alone, err := b.isSubagent(ctx, c)
@@ -135,7 +135,7 @@ func (b *beginnings) joinContext(ctx context.Context, c *backend.Context, first 
 		b.sets[c.Set] = first
 		if parent.Tip.IsZero() {
 			if alone, err = b.isSubagent(ctx, &parent); alone || err != nil {
-				return err // a subagent that did not choose yet
+				return err // a subagent that has not chosen yet
 			}
 		}
 		b.unite(first, above)
@@ -149,8 +149,8 @@ func (b *beginnings) joinContext(ctx context.Context, c *backend.Context, first 
 	return nil
 }
 
-// isSubagent reports whether a context began a history of its own, and is neither a branch nor an
-// alternative that was offered. An edit of a first message is like that, too: see original.
+// isSubagent reports whether a context began a separate history and is neither a branch nor an
+// alternative. Edits of a first message match too: see original.
 func (b *beginnings) isSubagent(ctx context.Context, c *backend.Context) (bool, error) {
 	if c.Parent.IsZero() || !c.Base.IsZero() || !c.Set.IsZero() {
 		return false, nil
@@ -161,8 +161,8 @@ func (b *beginnings) isSubagent(ctx context.Context, c *backend.Context) (bool, 
 	return true, nil
 }
 
-// original returns the first span that another one is an edit of: the one at the beginning of the
-// parent's history, or else the oldest.
+// original returns the first span that edit is derived from: the first one of the parent's history,
+// else the oldest.
 func (b *beginnings) original(edit, above SpanRef) (old SpanRef, ok bool) {
 	for _, first := range b.order {
 		if first == edit || !derives(b.at[edit].entries, b.at[first].entries) {
@@ -175,7 +175,7 @@ func (b *beginnings) original(edit, above SpanRef) (old SpanRef, ok bool) {
 	return old, ok
 }
 
-// derives reports whether content of a span is recorded as derived from that of another one.
+// derives reports whether content of one span is derived from content of another.
 func derives(edit, old []*Entry) bool {
 	for _, e := range edit {
 		for _, o := range old {
@@ -187,7 +187,7 @@ func derives(edit, old []*Entry) bool {
 	return false
 }
 
-// group returns the span that stands for a group, zero for the group of the thread.
+// group returns the representative of a group, zero for the group of the thread.
 func (b *beginnings) group(first SpanRef) SpanRef {
 	for is := b.at[first]; is != nil && is.next != first; is = b.at[first] {
 		first = is.next
@@ -198,7 +198,7 @@ func (b *beginnings) group(first SpanRef) SpanRef {
 	return first
 }
 
-// unite makes one group of two.
+// unite merges two groups.
 func (b *beginnings) unite(x, y SpanRef) {
 	x, y = b.group(x), b.group(y)
 	if x.IsZero() {

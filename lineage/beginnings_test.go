@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Histories that subagents begin are no alternatives to the first message of their parent's, and have
+// The histories of subagents are not alternatives to the first message of their parent's, and have
 // alternatives of their own.
 func TestAlternativesToFirstMessages(t *testing.T) {
 	s := newStore(t)
@@ -66,7 +66,7 @@ func TestAlternativesToFirstMessages(t *testing.T) {
 	require.Equal(t, []string{"q"}, began(t, copied, firstOf(copied)))
 	require.Equal(t, []string{"nested"}, began(t, nested, firstOf(nested)))
 
-	// What a subagent is offered before it said anything is not offered to the thread.
+	// Alternatives offered to an empty subagent are not alternatives in the thread.
 	silent, err := c.Fork(bg, lineage.ForkOptions{Empty: true})
 	require.NoError(t, err)
 	offered, err := silent.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})
@@ -79,7 +79,7 @@ func TestAlternativesToFirstMessages(t *testing.T) {
 		require.NoError(t, silent.Choose(bg, offered[0]))
 	}
 
-	// A context that goes over to an edit leaves the original an alternative.
+	// If a context switches to an edit, the original remains as an alternative.
 	require.NoError(t, c.MoveTo(bg, tip(t, edited), "choose"))
 	require.Equal(t, main, began(t, c, firstOf(c)))
 	require.Equal(t, tasks, began(t, task, firstOf(task)))
@@ -105,7 +105,7 @@ func TestAlternativesToFirstMessageReadOneThread(t *testing.T) {
 	require.Equal(t, before, cost())
 }
 
-// reads counts what is read of runs and contexts.
+// reads counts reads of runs and contexts.
 type reads struct {
 	backend.Engine
 	n int

@@ -16,12 +16,12 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// messageOf returns a message of 500 bytes that no other equals.
+// messageOf returns a unique message of 500 bytes.
 func messageOf(i int) lineage.Item {
 	return lineage.User(fmt.Sprintf("%010d", i) + strings.Repeat("x", 490))
 }
 
-// grown returns a context with a history of n messages, so many to a commit.
+// grown returns a context with n messages, together of them per commit.
 func grown(b *testing.B, s *lineage.Store, n, together int, message func(int) lineage.Item) *lineage.Context {
 	b.Helper()
 	c := newContext(b, s)
@@ -56,15 +56,14 @@ func BenchmarkExtend(b *testing.B) {
 	}
 }
 
-// largeStore is how many messages the large store of BenchmarkExtendInLargeStore
-// has, by default. The figures quoted are for 10,000,000, which take some minutes
-// and 7 GB: LINEAGE_BENCH_MESSAGES=10000000.
+// largeStore is the default number of messages in the large store of BenchmarkExtendInLargeStore.
+// The quoted figures are for 10,000,000, which take some minutes and 7 GB:
+// LINEAGE_BENCH_MESSAGES=10000000.
 const largeStore = 200_000
 
-// BenchmarkExtendInLargeStore compares an extend in a large store with one in a
-// store of 10,000 messages, in turn, and reports the median of the rounds' ratios.
-// Both were built outside the timing, and neither is extended so often in a round
-// that a checkpoint falls into it.
+// BenchmarkExtendInLargeStore compares an extend in a large store with one in a store of 10,000
+// messages, interleaved, and reports the median of the ratios. The stores are built before the
+// measurement, and rounds are too short for a checkpoint.
 func BenchmarkExtendInLargeStore(b *testing.B) {
 	const rounds, extends = 15, 500
 	n := largeStore
@@ -79,7 +78,7 @@ func BenchmarkExtendInLargeStore(b *testing.B) {
 		grown(b, s, length, 500, messageOf)
 		contexts[i] = newContext(b, s)
 	}
-	next := 1 << 30 // no message was made of a number as high
+	next := 1 << 30 // above the numbers of existing messages
 	extend := func(c *lineage.Context) float64 {
 		start := time.Now()
 		for range extends {
@@ -102,7 +101,7 @@ func BenchmarkExtendInLargeStore(b *testing.B) {
 	b.ReportMetric(median(ratios), "x/extend-10000")
 }
 
-// bareWrites returns how long it takes to append so many bytes to a file, n times.
+// bareWrites returns the time of n appends of size bytes to a file.
 func bareWrites(b *testing.B, f *os.File, size int64, n int) float64 {
 	buf := make([]byte, size)
 	start := time.Now()
@@ -121,9 +120,9 @@ func journalBytes(b *testing.B, s *lineage.Store) int64 {
 	return int64(stats.StoredBytes - stats.IndexBytes)
 }
 
-// BenchmarkFork forks histories of different lengths in turn, so that a noisy
-// machine disturbs all alike, and reports the median of the rounds' ratios, to each
-// other and to a bare write of the bytes that a fork adds to the journal.
+// BenchmarkFork forks histories of different lengths, interleaved so that noise affects all alike,
+// and reports the median ratios to each other and to a plain write of the bytes that a fork adds to
+// the journal.
 func BenchmarkFork(b *testing.B) {
 	const rounds, forks = 15, 200
 	lengths := []int{10, 1_000, 1_000_000}
@@ -174,8 +173,8 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// BenchmarkRead reads a history of 100,000 messages, all of it and windows of it,
-// once where each message was a commit of its own and once where 500 were.
+// BenchmarkRead reads a history of 100,000 messages, whole and in windows, with one message per
+// commit and with 500.
 func BenchmarkRead(b *testing.B) {
 	const length = 100_000
 	for _, together := range []int{1, 500} {
@@ -212,8 +211,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkSubagent forks a context with a history of 1,000 messages, which says
-// something: at the end of the history, and at a place where nobody forked before.
+// BenchmarkSubagent forks a context with 1,000 messages and extends the fork: at the end of the
+// history, and at a span without forks.
 func BenchmarkSubagent(b *testing.B) {
 	const length = 1000
 	for _, together := range []int{1, 500} {

@@ -13,19 +13,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// BranchInfo is a branch as it is now.
+// BranchInfo is the current state of a branch.
 type BranchInfo struct {
 	Name string
-	// SourceID is the id that its caller chose, if any.
+	// SourceID is the id that the caller chose, if any.
 	SourceID string
 	Context  ContextID
 	Thread   ThreadID
-	// Head is where its context stands.
+	// Head is the tip of its context.
 	Head      SpanRef
 	Active    bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	// Length is how many spans its history has.
+	// Length is the number of spans of its history.
 	Length uint64
 }
 
@@ -69,7 +69,7 @@ func (t *Thread) branchInfo(ctx context.Context, r backend.Reader, b *structure.
 	}, err
 }
 
-// Branch returns what is known of a branch: the active one if the name is empty.
+// Branch returns a branch; the active one if the name is empty.
 func (t *Thread) Branch(ctx context.Context, name string) (BranchInfo, error) {
 	return backend.AtOnce(ctx, t.store.engine, func(snapshot backend.Snapshot) (BranchInfo, error) { return t.branch(ctx, snapshot, name) })
 }
@@ -112,36 +112,37 @@ func (t *Thread) Active(ctx context.Context) (*Context, error) {
 	return &Context{store: t.store, id: thread.Active}, nil
 }
 
-// BranchOptions say where a new branch starts.
+// BranchOptions configure a new branch.
 type BranchOptions struct {
-	// From is the context of the same store that it is forked from; nil is the active
-	// branch's.
+	// From is the context to fork, of the same store. Default: the active branch.
 	From *Context
-	// At is the span it starts at; the zero ref is where From stands. Empty makes
-	// it start with an empty history instead.
+	// At is the span to start at. Default: the tip of From. Empty starts with an empty history
+	// instead.
 	At    SpanRef
 	Empty bool
-	// Switch makes it the active branch. One that is made where none is active becomes so.
+	// Switch makes it the active branch. If no branch is active, the new one always becomes active.
 	Switch    bool
 	Overrides Overrides
-	// Metadata is JSON of the caller's, kept byte for byte.
+	// Metadata is JSON of the caller, kept byte for byte.
 	Metadata []byte
-	// SourceID is an id of the caller's choice, unique in the store: the branch's context
-	// has the id that SourceBranch returns for it.
+	// SourceID is an id chosen by the caller, unique in the store. SourceBranch returns the id of
+	// the branch's context.
 	SourceID string
 	// CreatedAt defaults to now.
 	CreatedAt time.Time
 }
 
-// SourceBranch returns the id of the context of the branch with a source id, whether or not
-// there is one. A source id that is the text of a context's id is that id.
+// SourceBranch returns the context id of the branch with a source id, whether or not it exists. A
+// source id that is the text of a context id is that id.
 func SourceBranch(sourceID string) ContextID { return write.SourceBranch(sourceID) }
 
-// CreateBranch makes a branch. A name or source id that is taken is ErrExists. With an empty name it gets one that
-// follows from the active branch's: main-v2 of main, the next is main-v3. ContextInfo.Branch tells it.
+// CreateBranch creates a branch. If the name or source id is taken, the error is ErrExists. An
+// empty name is replaced by the next version of the active branch's name: main-v2 for main, then
+// main-v3. ContextInfo.Branch returns it.
 //
-// It goes back without losing anything: with At and Switch it goes on from an earlier span, such as a checkpoint's, and
-// what came after stays on the branches that have it. Context.MoveTo moves a branch itself.
+// With At and Switch it goes back without losing anything: the new branch continues an earlier
+// span, for example a checkpoint, and later messages stay on the branches that have them.
+// Context.MoveTo moves an existing branch instead.
 func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions) (*Context, error) {
 	if o.From != nil {
 		if err := t.store.sameStore(o.From); err != nil {
@@ -151,13 +152,13 @@ func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions)
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
 	}
-	var made ContextID
+	var created ContextID
 	err := t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
 		from := thread.Active
 		if o.From != nil {
 			from = o.From.id
 		}
-		var parent backend.Context // none where no branch is active
+		var parent backend.Context // zero if no branch is active
 		if !from.IsZero() {
 			var err error
 			if parent, err = t.store.engine.Context(ctx, from); err != nil {
@@ -183,20 +184,21 @@ func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions)
 		}
 		is := b.NewContext(fork)
 		b.Branch(t.id, name, o.SourceID, is.ID, is.CreatedAt)
-		if made = is.ID; o.Switch || thread.Active.IsZero() {
-			thread.Active = made
+		if created = is.ID; o.Switch || thread.Active.IsZero() {
+			thread.Active = created
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Context{store: t.store, id: made}, nil
+	return &Context{store: t.store, id: created}, nil
 }
 
-// NameBranch gives a context of the thread a name, which makes it a branch, or another name if it is one: it is the
-// context itself that gets the name, such as Fork and Edit return, with its history, overrides and reflog. From then on
-// it is deleted with its branch. A name that another branch has is ErrExists.
+// NameBranch makes a context of the thread, such as the result of Fork or Edit, a branch with the
+// name, or renames it if it is a branch already. Its history, overrides and reflog stay the same.
+// From then on, it is deleted with its branch. If another branch has the name, the error is
+// ErrExists.
 func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error {
 	if name == "" {
 		return fmt.Errorf("branch without a name: %w", ErrInvalid)
@@ -212,8 +214,8 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 		if state.Thread != t.id {
 			return subjectError("context", c.id.String(), ErrInvalid, "it is not of thread "+t.id.String())
 		}
-		// It stays so until the commit, which restates the thread as all do that name
-		// contexts. A context that is deleted meanwhile the engine does not let it name.
+		// The commit restates the thread, as every commit does that names contexts, so a concurrent
+		// name conflicts. The engine refuses to name a context deleted in between.
 		was, err := backend.BranchOf(ctx, t.store.engine, t.id, c.id)
 		switch {
 		case err != nil:
@@ -227,7 +229,7 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 	})
 }
 
-// requireUnnamed refuses a context of a thread that is a branch.
+// requireUnnamed returns an error with the refusal if a context of a thread is a branch.
 func (s *Store) requireUnnamed(ctx context.Context, thread ThreadID, id ContextID, refusal error) error {
 	b, err := backend.BranchOf(ctx, s.engine, thread, id)
 	if err == nil && b != nil {
@@ -236,7 +238,8 @@ func (s *Store) requireUnnamed(ctx context.Context, thread ThreadID, id ContextI
 	return err
 }
 
-// nextName returns the automatic name of a branch that is made beside the active one: see structure.VersionName.
+// nextName returns the automatic name for a new branch next to the active one: see
+// structure.VersionName.
 func (t *Thread) nextName(ctx context.Context, active ContextID) (string, error) {
 	current := MainBranch
 	if b, err := backend.BranchOf(ctx, t.store.engine, t.id, active); err != nil {
@@ -288,20 +291,19 @@ func (t *Thread) Switch(ctx context.Context, name string) error {
 	})
 }
 
-// DeleteBranch deletes a branch and its context; Context.Delete says what becomes of
-// contexts that were forked from it. The main branch, and the last that is left,
-// are ErrProtected. If it was active, the main branch becomes so, or the first by name if
-// there is none of that name.
+// DeleteBranch deletes a branch and its context: see Context.Delete for its forks. The main branch
+// and the last branch are ErrProtected. If the branch was active, the main branch becomes active,
+// or the first by name if there is no main branch.
 func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	if name == MainBranch {
 		return subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "the main branch cannot be deleted")
 	}
-	var its ContextID // as it was looked at last
+	var its ContextID // of the branch as read last
 	contexts := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
 		return func(yield func(backend.Context, error) bool) {
 			b, err := from.Branch(ctx, t.id, name)
 			if isNotFound(err) {
-				return // that is said below
+				return // deleteBranch reports it
 			}
 			if err != nil {
 				yield(backend.Context{}, err)
@@ -315,11 +317,11 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 		_, _, err := t.deletable(ctx, name)
 		return err
 	}
-	return t.store.bequeath(ctx, contexts, ThreadID{}, may, func() error { return t.deleteBranch(ctx, name, its) })
+	return t.store.removeContexts(ctx, contexts, ThreadID{}, may, func() error { return t.deleteBranch(ctx, name, its) })
 }
 
-// deletable returns a branch that can be deleted, and another one: the main branch, or
-// the first by name if there is none of that name.
+// deletable returns a branch, if it can be deleted, and the branch that becomes active after it:
+// the main branch, else the first by name.
 func (t *Thread) deletable(ctx context.Context, name string) (gone, other *structure.Branch, err error) {
 	if gone, err = t.store.engine.Branch(ctx, t.id, name); err != nil {
 		return nil, nil, err
@@ -339,7 +341,7 @@ func (t *Thread) deletable(ctx context.Context, name string) (gone, other *struc
 	return nil, nil, subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "it is the only branch")
 }
 
-// deleteBranch deletes a branch that is still that of a context.
+// deleteBranch deletes a branch if it still has the given context.
 func (t *Thread) deleteBranch(ctx context.Context, name string, its ContextID) error {
 	return t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
 		gone, other, err := t.deletable(ctx, name)
@@ -347,7 +349,7 @@ func (t *Thread) deleteBranch(ctx context.Context, name string, its ContextID) e
 			return err
 		}
 		if gone.Context != its {
-			return subjectError("branch", fmt.Sprintf("%q", name), ErrConflict, "it was made anew just now")
+			return subjectError("branch", fmt.Sprintf("%q", name), ErrConflict, "it was just recreated")
 		}
 		if gone.Context == thread.Active {
 			thread.Active = other.Context

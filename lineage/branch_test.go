@@ -36,12 +36,12 @@ func requireActive(t testing.TB, thread *lineage.Thread, name string) {
 	}
 }
 
-// rewind goes back to a span on a branch with an automatic name.
+// rewind creates and activates a branch at a span, with an automatic name.
 func rewind(thread *lineage.Thread, to lineage.SpanRef) (lineage.BranchInfo, error) {
 	return automatic(thread, lineage.BranchOptions{At: to, Empty: to.IsZero(), Switch: true})
 }
 
-// aside makes a branch with an automatic name where the active one stands.
+// aside creates a branch with an automatic name at the tip of the active one.
 func aside(thread *lineage.Thread) (lineage.BranchInfo, error) {
 	return automatic(thread, lineage.BranchOptions{})
 }
@@ -80,7 +80,7 @@ func TestBranchNames(t *testing.T) {
 	require.Equal(t, "main-v3", rewound.Name)
 	requireActive(t, thread, "main-v3")
 
-	// Opened again, names still follow the active branch.
+	// Names still follow the active branch after reopening.
 	require.NoError(t, s.Close())
 	s = open(t, dir)
 	thread, err = s.Thread(bg, thread.ID())
@@ -89,7 +89,7 @@ func TestBranchNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "main-v3-v2", rewound.Name)
 
-	// From main, descendants count.
+	// On main, versions of versions count too.
 	require.NoError(t, thread.Switch(bg, "main"))
 	rewound, err = rewind(thread, at)
 	require.NoError(t, err)
@@ -208,7 +208,7 @@ func TestNameBranch(t *testing.T) {
 	require.Equal(t, []string{"main", "edited too"}, branchNames(t, thread))
 	require.NoError(t, thread.NameBranch(bg, "edited", edited))
 
-	// It is a branch as any other.
+	// It is a branch like any other.
 	require.ErrorIs(t, edited.Delete(bg), lineage.ErrConflict)
 	require.NoError(t, edited.Undo(bg))
 	require.Equal(t, []string{"ONE", "another"}, texts(t, edited))
@@ -225,7 +225,7 @@ func TestNameBranch(t *testing.T) {
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 }
 
-// A context that is named at once under several names has the last of them only.
+// A context that is concurrently given several names keeps only the last.
 func TestNameBranchAtOnce(t *testing.T) {
 	const names = 8
 	thread, main := newThread(t, newStore(t))
@@ -242,7 +242,7 @@ func TestNameBranchAtOnce(t *testing.T) {
 	require.Len(t, branchNames(t, thread), 2)
 }
 
-// A context is named or deleted, whichever comes first, and never both.
+// A context is named or deleted, whichever comes first, but never both.
 func TestNameBranchOfWhatIsDeletedAtOnce(t *testing.T) {
 	s := newStore(t)
 	thread, main := newThread(t, s)
@@ -319,7 +319,7 @@ func checkpointAt(t testing.TB, thread *lineage.Thread, name string) lineage.Spa
 	return c.Span
 }
 
-// A thread without an active branch says so to all that need one.
+// A thread without an active branch returns an error that says so.
 func TestNoActiveBranch(t *testing.T) {
 	s := newStore(t)
 	id := structure.NewID[lineage.ThreadID]()

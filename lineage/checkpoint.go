@@ -11,21 +11,21 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// CheckpointInfo is a named, fixed position.
+// CheckpointInfo is the current state of a checkpoint.
 type CheckpointInfo struct {
 	ID   structure.CheckpointID
 	Name string
-	// SourceID is the id that its caller chose, if any.
+	// SourceID is the id that the caller chose, if any.
 	SourceID  string
 	Span      SpanRef
 	CreatedAt time.Time
 }
 
-// CheckpointOptions describe a checkpoint.
+// CheckpointOptions configure a checkpoint.
 type CheckpointOptions struct {
-	// At is the span; the zero ref is where the active branch stands.
+	// At is the span. Default: the tip of the active branch.
 	At SpanRef
-	// SourceID is an id of the caller's choice, unique in the thread.
+	// SourceID is an id chosen by the caller, unique in the thread.
 	SourceID string
 	// CreatedAt defaults to now.
 	CreatedAt time.Time
@@ -35,7 +35,7 @@ func checkpointInfo(c *structure.Checkpoint) CheckpointInfo {
 	return CheckpointInfo{ID: c.ID, Name: c.Name, SourceID: c.SourceID, Span: c.Span, CreatedAt: c.CreatedAt}
 }
 
-// SetCheckpoint names a span, such as where the active branch stands. A name that is taken is moved and keeps its ids.
+// SetCheckpoint names a span. An existing checkpoint of that name is moved and keeps its ids.
 func (t *Thread) SetCheckpoint(ctx context.Context, name string, o CheckpointOptions) (CheckpointInfo, error) {
 	if name == "" {
 		return CheckpointInfo{}, fmt.Errorf("checkpoint without a name: %w", ErrInvalid)

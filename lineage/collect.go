@@ -11,19 +11,18 @@ import (
 // CollectOptions configure a collection.
 type CollectOptions = backend.CollectOptions
 
-// For how long a collection keeps things unless it is told otherwise.
+// Default retention times of a collection.
 const (
 	DefaultKeepReflog = backend.DefaultKeepReflog
 	DefaultKeepUnused = backend.DefaultKeepUnused
 )
 
-// Collect removes what nothing uses any more, bytes on disk included: what is left
-// of deleted threads and contexts, spans that no context, checkpoint, summary or
-// recent move leads to, content that only such spans use, and the bytes of erased
-// content. What histories share stays for as long as one of them does. It can run
-// while the store is read and written, and be cancelled; then it does what is left
-// the next time. With DryRun it only tells what would go. An engine that cannot
-// collect is errors.ErrUnsupported.
+// Collect deletes everything that is no longer reachable and frees its disk space: the remains of
+// deleted threads and contexts, spans that no context, checkpoint, summary or recent reflog entry
+// leads to, content used only by such spans, and the bytes of erased content. Content shared by
+// several histories stays as long as one of them. The store can be used meanwhile. A cancelled
+// collection is completed by the next one. DryRun only reports what would be deleted. If the engine
+// has no collection, the error is errors.ErrUnsupported.
 func (s *Store) Collect(ctx context.Context, o CollectOptions) (backend.CollectReport, error) {
 	engine, ok := s.engine.(backend.Collector)
 	if !ok {

@@ -25,8 +25,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// collect collects garbage, which changes nothing that can be reached. What cannot
-// be may be gone, and is not used any more.
+// collect runs a collection. Reachable data does not change; the machine no longer uses the rest.
 func (m *machine) collect(t *rapid.T) {
 	o := lineage.CollectOptions{KeepUnused: rapid.SampledFrom([]time.Duration{0, -1}).Draw(t, "keep unused")}
 	_, err := m.s.Collect(bg, o)
@@ -48,8 +47,8 @@ func (m *machine) collect(t *rapid.T) {
 	})
 }
 
-// TestModelCollected does random things, collections among them, beside a model
-// that never collects.
+// TestModelCollected compares random operations, including collections, with a model that never
+// collects.
 func TestModelCollected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
@@ -62,7 +61,7 @@ func TestModelCollected(t *testing.T) {
 	})
 }
 
-// What may hold what was deleted is removed with it, and the report names what is left.
+// Files that may hold deleted data are removed too, and the report names those that remain.
 func TestCollectLeavesNoCopies(t *testing.T) {
 	dir := t.TempDir()
 	s, err := lineage.Open(bg, dir, lineage.Options{})
@@ -113,14 +112,14 @@ func TestCollectLeavesNoCopies(t *testing.T) {
 	}
 }
 
-// talk is a conversation and what was said in it.
+// talk is a conversation and its texts.
 type talk struct {
 	thread *lineage.Thread
 	said   []string
 }
 
-// Many write, read and delete while garbage is collected. Nobody loses anything,
-// although what one deletes is what others say again.
+// Threads are written, read and deleted during collections. Nobody loses data, although some delete
+// texts that others add again.
 func TestCollectMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	s, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal, SegmentSize: 64 << 10})
@@ -248,12 +247,12 @@ func requireSaid(t *testing.T, thread *lineage.Thread, said []string) {
 	}
 }
 
-// secrets are texts that are found wherever they are kept as they are.
+// secret returns a text that can be searched for in files.
 func secret(of string) string { return "<<the secret " + of + ">>" }
 
-// tell makes a thread that has secrets wherever a thread can have any, and shares
-// content with others.
-func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
+// secretThread creates a thread with secrets in every field that holds text, and content shared with
+// others.
+func secretThread(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 	t.Helper()
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{
 		SourceID: secret("source"), UserID: secret("user"), Title: secret("title"), Metadata: []byte(`{"a":"` + secret("metadata") + `"}`),
@@ -282,12 +281,12 @@ func tell(t *testing.T, s *lineage.Store, shared string) *lineage.Thread {
 	require.NoError(t, setOverrides(branch, lineage.Overrides{SystemPrompt: &prompt}))
 	back(t, branch, 2)
 	say(t, branch, secret("message")+" after all")
-	tellValues(t, s, thread, c)
+	setValues(t, s, thread, c)
 	return thread
 }
 
-// tellValues sets values of the thread and a context, some of which are replaced.
-func tellValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *lineage.Context) {
+// setValues sets values of the thread and a context, and replaces some.
+func setValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *lineage.Context) {
 	t.Helper()
 	is, err := write.Of(s).Engine().Thread(bg, thread.ID())
 	require.NoError(t, err)
@@ -307,8 +306,8 @@ func tellValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *linea
 	}
 }
 
-// After a thread is deleted and garbage is collected, no byte of it is left in any
-// file, packed or not, and what it shared is.
+// After a thread is deleted and collected, none of its bytes is left in any file, packed or not;
+// shared content is.
 //
 // feature: lineage/collection
 func TestDeletedLeavesNoBytes(t *testing.T) {
@@ -320,7 +319,7 @@ func TestDeletedLeavesNoBytes(t *testing.T) {
 			other, c := newThread(t, s)
 			shared := strings.Repeat("shared by both\n", 10_000)
 			say(t, c, "before", shared, "what is said often")
-			thread := tell(t, s, shared)
+			thread := secretThread(t, s, shared)
 			say(t, c, "after", "what is said often")
 			if packed {
 				_, err := s.Pack(bg, lineage.PackOptions{All: true})
@@ -356,8 +355,7 @@ func TestDeletedLeavesNoBytes(t *testing.T) {
 	}
 }
 
-// Erased content is gone from every file, while the history that used it still
-// reads, with a marker in its place.
+// Erased content is gone from every file. Histories that used it read a marker in its place.
 func TestErasedLeavesNoBytes(t *testing.T) {
 	dir := t.TempDir()
 	s, err := lineage.Open(bg, dir, lineage.Options{SegmentSize: 32 << 10})
@@ -402,7 +400,7 @@ func TestErasedLeavesNoBytes(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	// What is stored again is there again, also after another collection.
+	// Content that is stored again is readable, also after another collection.
 	say(t, activeOf(t, thread), said[1])
 	again, err := s.Collect(bg, lineage.CollectOptions{})
 	require.NoError(t, err)
@@ -414,7 +412,7 @@ func TestErasedLeavesNoBytes(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Content that was put and not used yet is kept for a while.
+// Content that was put but not used is kept for a while.
 func TestUnusedContentIsKept(t *testing.T) {
 	s := newStore(t)
 	for _, text := range []string{"soon used", strings.Repeat("soon used\n", 20_000)} {
@@ -435,7 +433,7 @@ func TestUnusedContentIsKept(t *testing.T) {
 	}
 }
 
-// An old move is forgotten with the spans that it tells of, a recent one keeps them.
+// An old reflog entry is deleted with the spans that it names; a recent one keeps them.
 func TestCollectReflog(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one", "two")
@@ -455,12 +453,12 @@ func TestCollectReflog(t *testing.T) {
 	require.Equal(t, []string{"one", "another two"}, texts(t, c))
 }
 
-// A snapshot goes on reading what a collection took.
+// An open snapshot reads data that a collection deletes.
 func TestCollectUnderSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	s, err := lineage.Open(bg, dir, lineage.Options{SegmentSize: 8 << 10})
 	require.NoError(t, err)
-	thread := tell(t, s, "shared")
+	thread := secretThread(t, s, "shared")
 	snapshot, err := s.View().Snapshot(bg)
 	require.NoError(t, err)
 	tip, err := activeOf(t, thread).Tip(bg)
@@ -483,7 +481,7 @@ func TestCollectUnderSnapshot(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// commitsWith returns the numbers of the commits in which a text is found.
+// commitsWith returns the numbers of the commits that contain a text.
 func commitsWith(t *testing.T, s *lineage.Store, text string) (found []uint64) {
 	t.Helper()
 	for change, err := range s.Changes(bg, lineage.Cursor{}) {
@@ -512,7 +510,7 @@ func commitsWith(t *testing.T, s *lineage.Store, text string) (found []uint64) {
 	return found
 }
 
-// filesWith returns the files below a directory in which a text is found.
+// filesWith returns the files below a directory that contain a text.
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -529,8 +527,8 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 	return found
 }
 
-// What somebody said of content stays, also when its bytes were erased and
-// collected and somebody else stored the same bytes as something else.
+// The type and origin of a usage remain, even if its content is erased and collected and then
+// stored again by others with another type and origin.
 func TestCollectKeepsWhatWasSaidOfErasedContent(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
@@ -556,8 +554,7 @@ func TestCollectKeepsWhatWasSaidOfErasedContent(t *testing.T) {
 	check()
 }
 
-// interrupted is an engine on which something happens just before a commit that has a
-// record of certain kinds.
+// interrupted is an engine that calls do before a commit with records of certain kinds.
 type interrupted struct {
 	backend.Engine
 	at []structure.Kind
@@ -573,8 +570,8 @@ func (e *interrupted) Apply(ctx context.Context, c *structure.Commit, o backend.
 	return e.Engine.Apply(ctx, c, o)
 }
 
-// A body that is stored in pieces is stored again if a collection takes them before
-// they are used, whatever uses it.
+// If a collection deletes the pieces of an uploaded body before it is used, the body is uploaded
+// again, in every operation.
 func TestStoredAgainAfterCollection(t *testing.T) {
 	below := open(t, t.TempDir())
 	engine := &interrupted{Engine: write.Of(below).Engine(), at: []structure.Kind{structure.KindSpan, structure.KindSummary}}
@@ -604,7 +601,7 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 		},
 		"say": func(t *testing.T, text string) (*lineage.Context, error) {
 			_, to := newThread(t, s)
-			_, _, err := tellOther(s, c, to, lineage.Assistant(text), lineage.User(""))
+			_, _, err := addAndSend(s, c, to, lineage.Assistant(text), lineage.User(""))
 			return to, err
 		},
 		"edit": func(_ *testing.T, text string) (*lineage.Context, error) {
@@ -635,7 +632,7 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 	requireSound(t, below)
 }
 
-// saying is a summarizer that always says the same.
+// saying is a summarizer that always returns the same text.
 type saying string
 
 func (s saying) Summarize(context.Context, []lineage.Passage) (lineage.SummaryText, error) {

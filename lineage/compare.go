@@ -8,9 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// CommonPrefix returns how many spans the histories that end at two spans begin
-// with that say the same, shared or not. It compares digests: it reads a few spans, not the
-// histories. Context.Digest compares across stores.
+// CommonPrefix returns how many spans with equal content the histories of two spans have at their
+// start, shared or not. It compares digests, so it reads only a few spans. Context.Digest compares
+// across stores.
 func (s *Store) CommonPrefix(ctx context.Context, a, b SpanRef) (uint64, error) {
 	return backend.AtOnce(ctx, s.engine, func(snapshot backend.Snapshot) (uint64, error) { return commonPrefix(ctx, snapshot, a, b) })
 }

@@ -19,8 +19,7 @@ const (
 	perWriter = 10
 )
 
-// requireWritten requires that a history holds everything that each writer said,
-// once and in its order.
+// requireWritten requires that a history has all messages of each writer, once and in order.
 func requireWritten(t *testing.T, said []string, each int) {
 	t.Helper()
 	next := make(map[string]int)
@@ -82,8 +81,8 @@ func TestManyWritersOnOneContext(t *testing.T) {
 	requireSound(t, s)
 }
 
-// TestExtendFromLosesNothing lets writers compete with tips: of those that saw
-// the same tip exactly one gets to add.
+// TestExtendFromLosesNothing lets writers compete: of those that saw the same tip, exactly one
+// extends it.
 func TestExtendFromLosesNothing(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
@@ -114,7 +113,7 @@ func TestExtendFromLosesNothing(t *testing.T) {
 	requireWritten(t, all, perWriter)
 }
 
-// TestReadersSeeWholeHistories reads while others write.
+// TestReadersSeeWholeHistories reads during writes.
 func TestReadersSeeWholeHistories(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
@@ -153,7 +152,7 @@ func TestReadersSeeWholeHistories(t *testing.T) {
 	require.NoError(t, reader)
 }
 
-// TestConversationsAtOnce has agents that talk to and merge each other.
+// TestConversationsAtOnce runs agents that send to and merge each other.
 func TestConversationsAtOnce(t *testing.T) {
 	s := newStore(t)
 	shared := newContext(t, s, "shared")
@@ -167,7 +166,7 @@ func TestConversationsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			other := agents[(i+1)%len(agents)]
 			for n := range perWriter {
-				_, _, err := tellOther(s, agent, other, lineage.Assistant(fmt.Sprintf("%d/%d", i, n)), lineage.Item{Role: "user"})
+				_, _, err := addAndSend(s, agent, other, lineage.Assistant(fmt.Sprintf("%d/%d", i, n)), lineage.Item{Role: "user"})
 				if err == nil {
 					_, err = agent.Return(bg, lineage.Assistant(fmt.Sprintf("%d/%d", i, n)))
 				}
@@ -207,7 +206,7 @@ func TestConversationsAtOnce(t *testing.T) {
 	requireSound(t, s)
 }
 
-// Changes of a context's metadata do not lose each other's.
+// Concurrent changes of metadata are not lost.
 func TestMetadataChangedByMany(t *testing.T) {
 	s := open(t, t.TempDir())
 	c := newContext(t, s, "one")
@@ -239,14 +238,14 @@ func TestMetadataChangedByMany(t *testing.T) {
 
 	failed := errors.New("no")
 	require.ErrorIs(t, c.Update(bg, func(is *lineage.ContextInfo) error {
-		clear(is.Metadata) // it is the caller's own
+		clear(is.Metadata) // a copy: the caller may change it
 		return failed
 	}), failed)
 	again, err := c.Info(bg)
 	require.NoError(t, err)
 	require.Equal(t, info.Metadata, again.Metadata)
 
-	// Nothing happens where change leaves all as it is, or changes what is not the context's to set.
+	// Nothing is committed if change changes nothing, or only fields that cannot be set.
 	before := head(t, s)
 	require.NoError(t, c.Update(bg, func(is *lineage.ContextInfo) error {
 		is.Tip, is.Metadata = lineage.SpanRef{}, bytes.Clone(is.Metadata)

@@ -17,16 +17,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Context is a view of a history that can be extended and forked. The value is a
-// handle: it holds nothing of the history and may be copied and kept.
+// Context is a view of a history that can be extended and forked. It is a handle: it does not hold
+// the history, and may be copied and kept.
 type Context struct {
 	store *Store
 	id    ContextID
-	at    atomic.Pointer[dwelling] // where it was extended last
+	at    atomic.Pointer[knownHome] // of the last extension
 }
 
-// sameStore refuses a context that a caller gives beside another where it is none, or of
-// another store, in which its id means something else or nothing.
+// sameStore refuses a context argument that is nil or belongs to another store.
 func (s *Store) sameStore(c *Context) error {
 	if c == nil || c.store == nil {
 		return fmt.Errorf("no context: %w", ErrInvalid)
@@ -40,23 +39,23 @@ func (s *Store) sameStore(c *Context) error {
 // ID returns the context's id.
 func (c *Context) ID() ContextID { return c.id }
 
-// ContextInfo is a context as it is now.
+// ContextInfo is the current state of a context.
 type ContextInfo struct {
 	ID     ContextID
 	Thread ThreadID // zero outside of threads
-	// Branch is the name of the branch that it is, if any.
+	// Branch is its branch name, if any.
 	Branch string
-	// Parent is the context it was forked or spawned from, else zero.
+	// Parent is the context that it was forked from, else zero.
 	Parent ContextID
-	// Base is where it started; Tip is where it stands.
+	// Base is the span it started at, Tip the span it points to.
 	Base, Tip SpanRef
-	// Set tells alternatives that were offered together from others, else it is zero: see
-	// Alternatives. Entry.Set is that of the alternative that an entry begins.
+	// Set is equal for alternatives that were created together, see Alternatives; else zero.
+	// Entry.Set is the set of the alternative that begins with the entry.
 	Set       structure.SpanSetID
 	Overrides Overrides
 	Metadata  []byte
 	CreatedAt time.Time
-	// UpdatedAt is when its tip last moved.
+	// UpdatedAt is the time of the last move of its tip.
 	UpdatedAt time.Time
 }
 
@@ -67,14 +66,14 @@ func contextInfo(c *backend.Context) ContextInfo {
 	}
 }
 
-// ContextOptions describe a context that starts with an empty history.
+// ContextOptions configure a context that starts with an empty history.
 type ContextOptions struct {
 	Overrides Overrides
-	// Metadata is JSON of the caller's, kept byte for byte.
+	// Metadata is JSON of the caller, kept byte for byte.
 	Metadata []byte
 }
 
-// NewContext makes an empty context outside of any thread.
+// NewContext creates an empty context outside of any thread.
 func (s *Store) NewContext(ctx context.Context, o ContextOptions) (*Context, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ func (s *Store) Context(ctx context.Context, id ContextID) (*Context, error) {
 	return &Context{store: s, id: id}, nil
 }
 
-// Info returns the context as it is now.
+// Info returns the current state of the context.
 func (c *Context) Info(ctx context.Context) (ContextInfo, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
@@ -117,7 +116,7 @@ func (c *Context) Info(ctx context.Context) (ContextInfo, error) {
 	return info, nil
 }
 
-// Tip returns where the context stands; the zero ref while it is empty.
+// Tip returns the span that the context points to; the zero ref while it is empty.
 func (c *Context) Tip(ctx context.Context) (SpanRef, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
@@ -126,7 +125,7 @@ func (c *Context) Tip(ctx context.Context) (SpanRef, error) {
 	return state.Tip, nil
 }
 
-// Children yields the contexts that were forked or spawned from this one.
+// Children yields the contexts that were forked from this one.
 func (c *Context) Children(ctx context.Context) iter.Seq2[*Context, error] {
 	return func(yield func(*Context, error) bool) {
 		for child, err := range c.store.engine.Children(ctx, c.id, structure.ContextID{}) {
@@ -141,10 +140,9 @@ func (c *Context) Children(ctx context.Context) iter.Seq2[*Context, error] {
 	}
 }
 
-// Update changes the overrides and metadata of the context, without losing what another call
-// changes at the same time. What change leaves alone stays, and if it leaves everything alone or
-// returns an error nothing happens. It may be called more than once, and must not change the
-// context itself, which waits for it.
+// Update changes the overrides and metadata of the context without losing concurrent changes.
+// Fields that change leaves alone keep their values; if it returns an error, nothing is changed.
+// change may be called more than once. It must not change the context itself: that would deadlock.
 func (c *Context) Update(ctx context.Context, change func(*ContextInfo) error) error {
 	defer c.store.writer.Lock(c.id).Unlock()
 	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
@@ -172,10 +170,9 @@ func (c *Context) Update(ctx context.Context, change func(*ContextInfo) error) e
 	})
 }
 
-// Delete takes the context out of the store. A context that a branch names
-// cannot go before its branch does. Contexts that were forked from it stay, with the
-// overrides that they inherited now their own; its summaries they lose. What nothing
-// else leads to leaves the store's files with the next Collect.
+// Delete deletes the context. The context of a branch is deleted with DeleteBranch; here it is
+// ErrConflict. Forks of the context remain, and overrides that they inherited become their own; its
+// summaries are deleted. The next Collect frees the disk space.
 func (c *Context) Delete(ctx context.Context) error {
 	one := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
 		return func(yield func(backend.Context, error) bool) { yield(from.Context(ctx, c.id)) }
@@ -188,14 +185,15 @@ func (c *Context) Delete(ctx context.Context) error {
 		}
 		return c.store.requireUnnamed(ctx, state.Thread, c.id, ErrConflict)
 	}
-	return c.store.bequeath(ctx, one, ThreadID{}, may, func() error {
+	return c.store.removeContexts(ctx, one, ThreadID{}, may, func() error {
 		if thread.IsZero() {
 			return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 				b.DeleteContext(c.id)
 				return nil
 			})
 		}
-		// The thread changes too: it was updated now, whichever of its contexts moved last.
+		// The thread changes too, so that its UpdatedAt does not depend on which context moved
+		// last.
 		return (&Thread{store: c.store, id: thread}).change(ctx, func(b *write.Batch, t *structure.Thread) error {
 			b.DeleteContext(c.id)
 			if t.Active == c.id {
@@ -206,38 +204,36 @@ func (c *Context) Delete(ctx context.Context) error {
 	})
 }
 
-// mostBequests is how often contexts that are to be deleted are looked at anew, because
-// others made commits meanwhile.
-const mostBequests = 3
+// maxRemoveTries limits retries when others commit while contexts are being removed.
+const maxRemoveTries = 3
 
-// chosenContexts yields contexts as a state has them.
+// chosenContexts yields contexts of a state.
 type chosenContexts func(context.Context, backend.Reader) iter.Seq2[backend.Context, error]
 
-// bequeath removes contexts, if they may go, and gives those that were forked from them
-// what they inherit as their own, but for those in a thread that goes too, if it is not
-// zero. It does so before, for what is in force for them must not lapse, and once more
-// afterwards if others made commits just then: they may have forked.
-func (s *Store) bequeath(ctx context.Context, contexts chosenContexts, gone ThreadID, may, remove func() error) error {
+// removeContexts removes contexts, if may allows it. Overrides that forks inherit from them are
+// first copied to the forks, except to forks in the thread gone, which is deleted as well. They are
+// copied again after the removal if others committed in between and may have forked.
+func (s *Store) removeContexts(ctx context.Context, contexts chosenContexts, gone ThreadID, may, remove func() error) error {
 	if err := may(); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
-		done, err := s.tryToBequeath(ctx, contexts, gone, remove, try == mostBequests)
+		done, err := s.tryRemoveContexts(ctx, contexts, gone, remove, try == maxRemoveTries)
 		if err != nil || done {
 			return err
 		}
 	}
 }
 
-// tryToBequeath is bequeath, unless others make commits before the contexts are removed
-// and it is not the last try.
-func (s *Store) tryToBequeath(ctx context.Context, contexts chosenContexts, gone ThreadID, remove func() error, last bool) (done bool, err error) {
+// tryRemoveContexts does nothing and returns false if others commit before the removal, unless it
+// is the last try.
+func (s *Store) tryRemoveContexts(ctx context.Context, contexts chosenContexts, gone ThreadID, remove func() error, last bool) (done bool, err error) {
 	before, err := s.engine.Snapshot(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer before.Close()
-	expected, err := s.handDownAll(ctx, before, contexts, gone)
+	expected, err := s.copyInheritedAll(ctx, before, contexts, gone)
 	if err != nil {
 		return false, err
 	}
@@ -247,18 +243,17 @@ func (s *Store) tryToBequeath(ctx context.Context, contexts chosenContexts, gone
 	if err := remove(); err != nil {
 		return false, err
 	}
-	ctx = context.WithoutCancel(ctx) // nobody else can do the rest
+	ctx = context.WithoutCancel(ctx) // the removal is committed: finish
 	if head, err := s.engine.Head(ctx); err != nil || head.Number == expected+1 {
 		return true, err
 	}
-	_, err = s.handDownAll(ctx, before, contexts, gone)
+	_, err = s.copyInheritedAll(ctx, before, contexts, gone)
 	return true, err
 }
 
-// handDownAll gives what is inherited from contexts, as they were before, to those that
-// were forked from them. It returns the number that the last commit has if nobody else
-// made one since then.
-func (s *Store) handDownAll(ctx context.Context, before backend.Reader, contexts chosenContexts, gone ThreadID) (last uint64, err error) {
+// copyInheritedAll copies the overrides of contexts, as they were before, to their forks. It
+// returns the number that the last commit has if nobody else has committed since.
+func (s *Store) copyInheritedAll(ctx context.Context, before backend.Reader, contexts chosenContexts, gone ThreadID) (last uint64, err error) {
 	head, err := before.Head(ctx)
 	if err != nil {
 		return 0, err
@@ -268,22 +263,22 @@ func (s *Store) handDownAll(ctx context.Context, before backend.Reader, contexts
 		if err != nil {
 			return 0, err
 		}
-		heirs, err := s.handDown(ctx, before, c.ID, gone)
+		changed, err := s.copyInherited(ctx, before, c.ID, gone)
 		if err != nil {
 			return 0, err
 		}
-		last += heirs
+		last += changed
 	}
 	return last, nil
 }
 
-// handDown gives children of a context what they inherit from it as their own, but for
-// those in a thread that goes too. It returns to how many.
-func (s *Store) handDown(ctx context.Context, before backend.Reader, id ContextID, gone ThreadID) (heirs uint64, err error) {
-	var inherited *Overrides // what it takes to tell grows with how deeply the context is nested
+// copyInherited copies the overrides in force for a context to its forks, except to those in the
+// thread gone. It returns how many forks it changed.
+func (s *Store) copyInherited(ctx context.Context, before backend.Reader, id ContextID, gone ThreadID) (changed uint64, err error) {
+	var inherited *Overrides // read once: the cost grows with the nesting depth
 	for child, err := range s.engine.Children(ctx, id, structure.ContextID{}) {
 		if err != nil {
-			return heirs, err
+			return changed, err
 		}
 		if !gone.IsZero() && child.Thread == gone {
 			continue
@@ -291,50 +286,49 @@ func (s *Store) handDown(ctx context.Context, before backend.Reader, id ContextI
 		if inherited == nil {
 			o, err := effective(ctx, before, id)
 			if err != nil {
-				return heirs, err
+				return changed, err
 			}
 			if o.IsZero() {
-				return 0, nil // nothing: the rest of the children need no look
+				return 0, nil // no child inherits anything
 			}
 			inherited = &o
 		}
 		is := child.Context
-		if is.Overrides = endow(is.Overrides, *inherited); structure.Equal(&is, &child.Context) {
+		if is.Overrides = withInherited(is.Overrides, *inherited); structure.Equal(&is, &child.Context) {
 			continue
 		}
-		heir := &Context{store: s, id: child.ID}
-		err := heir.Update(ctx, func(is *ContextInfo) error {
-			is.Overrides = endow(is.Overrides, *inherited)
+		fork := &Context{store: s, id: child.ID}
+		err := fork.Update(ctx, func(is *ContextInfo) error {
+			is.Overrides = withInherited(is.Overrides, *inherited)
 			return nil
 		})
 		if isNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return heirs, err
+			return changed, err
 		}
-		heirs++
+		changed++
 	}
-	return heirs, nil
+	return changed, nil
 }
 
-// Effective returns the overrides in force: the context's own, and what it does
-// not set from the nearest parent that does. Overrides.JSON is merged key by key, as a JSON
-// merge patch (RFC 7386): null removes what is inherited. Ancestry is followed through
-// parents, so its cost grows with how deeply contexts are nested.
+// Effective returns the overrides in force: the context's own and, for those not set, those of the
+// nearest ancestor that sets them. Overrides.JSON is merged as a JSON merge patch (RFC 7386): null
+// removes an inherited key. The cost grows with the nesting depth.
 func (c *Context) Effective(ctx context.Context) (Overrides, error) {
 	return effective(ctx, c.store.engine, c.id)
 }
 
 func effective(ctx context.Context, from backend.Reader, of ContextID) (Overrides, error) {
 	var o Overrides
-	var settings [][]byte // from the context's own upwards
+	var settings [][]byte // own first, then the parents'
 	seen := make(map[ContextID]bool)
 	for id := of; !id.IsZero() && !seen[id]; {
 		seen[id] = true
 		state, err := from.Context(ctx, id)
 		if isNotFound(err) && id != of {
-			break // a parent that was deleted has nothing more to give
+			break // the parent was deleted
 		}
 		if err != nil {
 			return Overrides{}, err
@@ -356,8 +350,8 @@ func effective(ctx context.Context, from backend.Reader, of ContextID) (Override
 	return o.Clone(), nil
 }
 
-// endow returns overrides that are in force whatever becomes of those that were inherited.
-func endow(own, inherited Overrides) Overrides {
+// withInherited returns own overrides completed with inherited ones.
+func withInherited(own, inherited Overrides) Overrides {
 	if own.SystemPrompt == nil {
 		own.SystemPrompt = inherited.SystemPrompt
 	}
@@ -373,8 +367,8 @@ func endow(own, inherited Overrides) Overrides {
 	return own
 }
 
-// mergeSettings merges what is JSON. Other settings, which an import may have brought, replace others
-// as they are.
+// mergeSettings merges JSON. Settings that are not JSON, which imports may contain, are not merged:
+// own wins.
 func mergeSettings(merge func(document, patch []byte) []byte, inherited, own []byte) []byte {
 	if !json.Valid(own) || len(inherited) > 0 && !json.Valid(inherited) {
 		return own

@@ -69,7 +69,7 @@ func TestSettingsMerge(t *testing.T) {
 	info := contextInfoOf(t, grandchild)
 	require.Equal(t, `{"temperature":null,"tools":{"a":null}}`, string(info.Overrides.JSON), "its own stay what they are")
 
-	// What is in force stays so when what it comes from is deleted, one after another.
+	// The overrides in force stay the same when the contexts they come from are deleted one by one.
 	for i := range 4 {
 		require.NoError(t, all[i].Delete(bg))
 		for k := i + 1; k < len(all); k++ {
@@ -161,7 +161,7 @@ func TestUpdatedAtCountsMessages(t *testing.T) {
 	require.True(t, b.UpdatedAt.Before(last))
 }
 
-// TestChangesAreToldApart changes a thread while its clock stands still.
+// TestChangesAreToldApart changes a thread while the clock stands still.
 func TestChangesAreToldApart(t *testing.T) {
 	now := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
 	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: func() time.Time { return now }})
@@ -240,7 +240,7 @@ func TestChildren(t *testing.T) {
 	require.ElementsMatch(t, []lineage.ContextID{a.ID(), b.ID()}, ids)
 }
 
-// What is in force for a context stays so when those go that it inherits from.
+// The overrides in force stay the same when the contexts they come from are deleted.
 func TestOverridesOutliveTheirContext(t *testing.T) {
 	s := newStore(t)
 	prompt, model, own := "You count birds.", "large", "small"
@@ -293,7 +293,7 @@ func TestOverridesOutliveTheirContext(t *testing.T) {
 	require.ErrorIs(t, middle.Delete(bg), lineage.ErrNotFound)
 }
 
-// What is forked from a context while that is being deleted keeps what was in force.
+// A fork made during the deletion of its parent keeps the overrides in force.
 func TestForkedWhileDeleted(t *testing.T) {
 	for name, remove := range map[string]func(*lineage.Thread, *lineage.Context) error{
 		"context": func(_ *lineage.Thread, c *lineage.Context) error {
@@ -316,20 +316,20 @@ func TestForkedWhileDeleted(t *testing.T) {
 			_, err := thread.CreateBranch(bg, "aside", lineage.BranchOptions{From: c})
 			require.NoError(t, err)
 			elsewhere, _ := newThread(t, s)
-			var heirs []*lineage.Context
+			var changed []*lineage.Context
 			engine.do = func() {
 				for parent, err := range thread.Contexts(bg) {
 					require.NoError(t, err)
-					heir, err := parent.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
+					fork, err := parent.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
 					require.NoError(t, err)
-					heirs = append(heirs, heir)
+					changed = append(changed, fork)
 				}
 			}
 			require.NoError(t, remove(thread, c))
 			require.Nil(t, engine.do)
-			require.NotEmpty(t, heirs)
-			for _, heir := range heirs {
-				o, err := heir.Effective(bg)
+			require.NotEmpty(t, changed)
+			for _, fork := range changed {
+				o, err := fork.Effective(bg)
 				require.NoError(t, err)
 				require.NotNil(t, o.Model)
 				require.Equal(t, "large", *o.Model)
@@ -339,8 +339,7 @@ func TestForkedWhileDeleted(t *testing.T) {
 	}
 }
 
-// What is forked while a thread is being deleted, from what was forked in it while that
-// went on, keeps what was in force.
+// A fork of a fork, both made during the deletion of a thread, keeps the overrides in force.
 func TestForkedFromForkWhileDeleted(t *testing.T) {
 	below := open(t, t.TempDir())
 	engine := &interrupted{Engine: write.Of(below).Engine(), at: []structure.Kind{structure.KindContext}}
@@ -351,35 +350,35 @@ func TestForkedFromForkWhileDeleted(t *testing.T) {
 	first, err := c.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
 	require.NoError(t, err)
 	var second *lineage.Context
-	engine.do = func() { // when the first is given what it inherits
+	engine.do = func() { // when the first fork gets its inherited overrides
 		inside, err := c.Fork(bg, lineage.ForkOptions{})
 		require.NoError(t, err)
 		second, err = inside.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
 		require.NoError(t, err)
 	}
 	require.NoError(t, thread.Delete(bg))
-	for _, heir := range []*lineage.Context{first, second} {
-		o, err := heir.Effective(bg)
+	for _, fork := range []*lineage.Context{first, second} {
+		o, err := fork.Effective(bg)
 		require.NoError(t, err)
 		require.NotNil(t, o.Model)
 		require.Equal(t, "large", *o.Model)
 	}
 }
 
-// A branch that may not be deleted is left as it is, and what was forked from it.
+// If deleting a branch is refused, its forks do not change either.
 func TestProtectedBranchHandsNothingDown(t *testing.T) {
 	s := newStore(t)
 	thread, c := newThread(t, s)
 	require.NoError(t, setOverrides(c, lineage.Overrides{Model: pointer("large")}))
 	require.NoError(t, renameBranch(thread, lineage.MainBranch, "only"))
 	elsewhere, _ := newThread(t, s)
-	heir, err := c.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
+	fork, err := c.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
 	require.NoError(t, err)
 	require.ErrorIs(t, thread.DeleteBranch(bg, "only"), lineage.ErrProtected)
 	require.ErrorIs(t, thread.DeleteBranch(bg, "none"), lineage.ErrNotFound)
 	require.ErrorIs(t, c.Delete(bg), lineage.ErrConflict)
 	require.NoError(t, setOverrides(c, lineage.Overrides{Model: pointer("small")}))
-	o, err := heir.Effective(bg)
+	o, err := fork.Effective(bg)
 	require.NoError(t, err)
 	require.Equal(t, "small", *o.Model)
 }

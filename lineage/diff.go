@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// DiffRevisions compares two revisions of a document on the context's history, line by line: it returns the lines of both, in
-// order and without their ends, with ' ' before a line of both, '-' before one of the first and '+' before one of
-// the second. A number that
-// the history does not have is ErrNotFound; a body beyond MostText is ErrTooLarge.
+// DiffRevisions compares two revisions of a document on the context's history line by line. Each
+// returned line has a prefix: ' ' if it is in both, '-' if only in the first, '+' if only in the
+// second. Line ends are removed. A missing revision is ErrNotFound, a body larger than MostText
+// ErrTooLarge.
 func (c *Context) DiffRevisions(ctx context.Context, document string, from, to uint64) ([]string, error) {
 	revisions, err := c.Revisions(ctx, document)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Context) DiffRevisions(ctx context.Context, document string, from, to u
 	return diffLines(linesOf(texts[0]), linesOf(texts[1])), nil
 }
 
-// linesOf divides a text into lines. A line end at the end begins no further line.
+// linesOf splits a text into lines. A final newline does not begin another line.
 func linesOf(text string) []string {
 	if text == "" {
 		return nil
@@ -46,11 +46,11 @@ func linesOf(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// mostDiffers bounds the work and memory of a comparison: texts that differ in more lines are compared
-// coarsely, a whole stretch in place of another.
-const mostDiffers = 1000
+// maxDifferences limits time and memory. Texts with more differing lines get a coarse result: one
+// block of lines replaced by another.
+const maxDifferences = 1000
 
-// diffLines returns what turns one list of lines into another, by the algorithm of Myers.
+// diffLines compares two lists of lines with the algorithm of Myers.
 func diffLines(a, b []string) (diff []string) {
 	add := func(op string, lines []string) {
 		for _, line := range lines {
@@ -69,7 +69,7 @@ func diffLines(a, b []string) (diff []string) {
 	a, tail, b := a[begin:len(a)-end], a[len(a)-end:], b[begin:len(b)-end]
 	if path, ok := shortestEdit(a, b); ok {
 		x, y := 0, 0
-		for _, at := range path { // the places at which the lists agree
+		for _, at := range path { // pairs of equal lines
 			add("-", a[x:at[0]])
 			add("+", b[y:at[1]])
 			add(" ", a[at[0]:at[0]+1])
@@ -83,11 +83,12 @@ func diffLines(a, b []string) (diff []string) {
 	return diff
 }
 
-// shortestEdit returns the places at which two lists agree in a shortest edit, unless that is longer than mostDiffers.
+// shortestEdit returns the pairs of equal lines in a shortest edit. ok is false if the edit has
+// more than maxDifferences.
 func shortestEdit(a, b []string) (agree [][2]int, ok bool) {
 	n, m := len(a), len(b)
-	most := min(n+m, mostDiffers)
-	furthest := make([]int, 2*most+3) // by diagonal
+	most := min(n+m, maxDifferences)
+	furthest := make([]int, 2*most+3) // x by diagonal
 	var trace [][]int
 	for d := 0; d <= most; d++ {
 		trace = append(trace, append([]int(nil), furthest[most+1-d:most+2+d]...))
@@ -108,8 +109,8 @@ func shortestEdit(a, b []string) (agree [][2]int, ok bool) {
 	return nil, false
 }
 
-// walkBack follows an edit from its end. A step of the trace has what was reached on the diagonals -d to d before
-// the edit had d differences.
+// walkBack follows an edit from its end. trace[d] has the furthest x on the diagonals -d to d
+// before difference d.
 func walkBack(trace [][]int, a, b []string) (agree [][2]int) {
 	x, y := len(a), len(b)
 	for d := len(trace) - 1; d >= 0; d-- {

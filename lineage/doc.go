@@ -1,9 +1,8 @@
 // Package lineage is an embedded store for the conversations of LLM agents.
 //
-// Content (immutable blocks under their SHA-256) is kept apart from structure
-// (threads, contexts, spans, branches). A context is a cheap, mutable view of a
-// history: forking one costs a small record whatever the history holds, and the
-// same bytes are stored once wherever they appear.
+// Content (immutable blocks, addressed by SHA-256) is separate from structure (threads, contexts,
+// spans, branches). A context is a cheap, mutable view of a history: a fork costs one small record,
+// however long the history is, and equal bytes are stored once.
 //
 //	package main
 //
@@ -52,50 +51,47 @@
 //
 // # Words
 //
-// A [Thread] is a conversation. A [Context] is a view of a history that can be
-// extended and forked; a branch is a context with a name in its thread, and one
-// of a thread's branches is active. A span is one step of a history and holds
-// one or more usages of content: messages, document revisions, assets. An
-// [Entry] is a usage as it is read. A checkpoint is a named, fixed position.
+// A [Thread] is a conversation. A [Context] is a view of a history that can be extended and forked;
+// a branch is a context with a name in its thread, and one branch of a thread is active. A span is
+// one step of a history and holds one or more usages of content: messages, document revisions,
+// assets. An [Entry] is a usage as read from a history. A checkpoint is a named, fixed position.
 //
 // # Opening a store
 //
-// [Open] opens a store in a directory, which many processes of a machine can have open at once, and
-// [OpenMemory] an empty one in memory. [Store.View] reads the records of a store and follows its commits, for
-// programs that need more than threads and contexts.
+// [Open] opens a store in a directory, which several processes of a machine can use at the same
+// time. [OpenMemory] opens an empty store in memory. [Store.View] gives read access to the records
+// and commits of a store, for programs that need more than threads and contexts.
 //
-// Options are structs that are passed by value, as the last parameter. The zero value of a field is
-// its default.
+// Options are passed by value, as the last parameter. The zero value of each field is its default.
 //
 // # Changing and going back
 //
-// [Context.Extend] adds to a history and [Context.Fork] makes another one, of a subagent too.
-// [Thread.CreateBranch] goes back without losing anything: it begins a branch at an earlier span.
-// [Context.MoveTo] moves a context itself, back or elsewhere, and [Context.Undo] takes the last move
-// back. [Thread.Update] and [Context.Update] change what is kept with a thread or context.
-// [Store.Update] makes several changes one commit.
+// [Context.Extend] adds to a history. [Context.Fork] creates another view of it, also for
+// subagents. [Thread.CreateBranch] starts a branch at an earlier span, so nothing is lost.
+// [Context.MoveTo] moves a context to another span, and [Context.Undo] reverts the last move.
+// [Thread.Update] and [Context.Update] change metadata and settings. [Store.Update] combines
+// several changes in one commit.
 //
-// A name or id of which there is nothing is [ErrNotFound].
+// A name or id that does not exist is [ErrNotFound].
 //
-// # Calls of tools
+// # Tool calls
 //
-// A call of a tool and its result are messages of JSON, as an API has them: Type
-// application/json and the body {"content": …, "tool_calls": […]} or
-// {"tool_call_id": …, "content": …}. Package message reads those of many formats, and writes
-// a history in the format of another. [Together] makes one step of both.
+// Tool calls and their results are messages in the JSON of an API: Type application/json and the
+// body {"content": …, "tool_calls": […]} or {"tool_call_id": …, "content": …}. Package message
+// reads many such formats and converts histories between them. [Together] adds a call and its
+// result as one step.
 //
 // # Errors
 //
-// Errors match the sentinels of this package with errors.Is: [ErrNotFound],
-// [ErrExists], [ErrTipMoved] and the others; they name their subject. An
-// operation that fails leaves nothing of itself behind, but for one that fails with
-// [ErrUncertain]: the disk failed while it was written down, and it may be there or
-// not. The store then takes no more changes; after opening it again, look at what is
-// there before saying it again.
+// Errors match the sentinels of this package with errors.Is: [ErrNotFound], [ErrExists],
+// [ErrTipMoved] and others. They name their subject. A failed operation changes nothing, with one
+// exception: [ErrUncertain] says that the disk failed during the write, so the change may or may
+// not be stored. The store then accepts no more changes; open it again and check before repeating
+// the change.
 //
 // # Concurrency
 //
-// Everything is safe for use by many goroutines. Appends to one context are
-// serialised; [Context.ExtendFrom] appends only if the context still stands where
-// the caller last saw it.
+// Everything is safe for concurrent use by multiple goroutines. Appends to one context are
+// serialised; [Context.ExtendFrom] appends only if the context is still where the caller last saw
+// it.
 package lineage

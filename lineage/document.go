@@ -13,9 +13,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Revisions returns the revisions of a document on the context's history, ordered by number; the last is the
-// latest. Of an empty name it returns those of all documents, ordered by name. What was said several times is
-// there once, as it was said first.
+// Revisions returns the revisions of a document on the context's history, ordered by number. An
+// empty name returns those of all documents, ordered by name. A revision that was added several
+// times is returned once, as first added.
 func (c *Context) Revisions(ctx context.Context, document string) ([]*Entry, error) {
 	type revision struct {
 		document string
@@ -41,45 +41,45 @@ func (c *Context) Revisions(ctx context.Context, document string) ([]*Entry, err
 	return found, nil
 }
 
-// shelves are the documents on the histories of contexts that were given revisions lately.
-type shelves struct {
+// documentCache has the document indexes of recently extended contexts.
+type documentCache struct {
 	mu sync.Mutex
-	of map[ContextID]*shelf
+	of map[ContextID]*documentIndex
 }
 
-// mostShelves is how many contexts documents are remembered of.
-const mostShelves = 64
+// maxCachedIndexes limits the documentCache.
+const maxCachedIndexes = 64
 
-func (s *shelves) get(id ContextID) *shelf {
+func (s *documentCache) get(id ContextID) *documentIndex {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is := s.of[id]
 	if is == nil {
-		if s.of == nil || len(s.of) >= mostShelves {
-			s.of = make(map[ContextID]*shelf)
+		if s.of == nil || len(s.of) >= maxCachedIndexes {
+			s.of = make(map[ContextID]*documentIndex)
 		}
-		is = new(shelf)
+		is = new(documentIndex)
 		s.of[id] = is
 	}
 	return is
 }
 
-// shelf holds the revisions on the history up to a span.
-type shelf struct {
+// documentIndex has the document revisions on the history up to a span.
+type documentIndex struct {
 	mu        sync.Mutex
 	tip       SpanRef
 	length    uint64
 	documents map[string]*revisions
 }
 
-// revisions are those of a document, by number.
+// revisions are the revisions of one document, by number.
 type revisions struct {
 	contents map[uint64]ContentID
 	latest   uint64
 }
 
-// put adds a revision. Of several with one number the first counts.
-func (s *shelf) put(document string, number uint64, is ContentID) {
+// put adds a revision. The first one with a number counts.
+func (s *documentIndex) put(document string, number uint64, is ContentID) {
 	r := s.documents[document]
 	if r == nil {
 		r = &revisions{contents: make(map[uint64]ContentID)}
@@ -91,13 +91,13 @@ func (s *shelf) put(document string, number uint64, is ContentID) {
 	r.latest = max(r.latest, number)
 }
 
-// reach makes the shelf that of the history up to a span. It reads only what was added to the
-// history that it was of.
-func (s *shelf) reach(ctx context.Context, store *Store, tip SpanRef) error {
+// advance updates the index to the history up to tip. It reads only the new part if the indexed
+// history was extended.
+func (s *documentIndex) advance(ctx context.Context, store *Store, tip SpanRef) error {
 	runs := store.runs(ctx)
 	if on, err := structure.IsAncestor(s.tip, tip, runs); err != nil || !on || s.documents == nil {
 		s.tip, s.length, s.documents = SpanRef{}, 0, make(map[string]*revisions)
-		if err != nil && !isNotFound(err) { // what the shelf was of may have been collected
+		if err != nil && !isNotFound(err) { // the indexed history may have been collected
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func (s *shelf) reach(ctx context.Context, store *Store, tip SpanRef) error {
 	return nil
 }
 
-// id returns the id of the content of an item that does not come from a Reader.
+// id returns the content id of an item without a Reader.
 func (i *Item) id() ContentID {
 	if i.Content.IsZero() {
 		return content.Sum(i.Body)
@@ -132,7 +132,7 @@ func hasDocuments(items []Item) bool {
 	return slices.ContainsFunc(items, func(i Item) bool { return i.Kind == Document })
 }
 
-// extendRevised is extend for items with revisions of documents, which depend on the history.
+// extendRevised is extend for items with document revisions, whose numbers depend on the history.
 func (c *Context) extendRevised(ctx context.Context, items []Item, expected *SpanRef) ([]SpanRef, error) {
 	items, err := c.store.readDocuments(ctx, items)
 	if err != nil {
@@ -151,14 +151,15 @@ func (c *Context) extendRevised(ctx context.Context, items []Item, expected *Spa
 			return nil, err
 		}
 		spans, err := c.extend(ctx, revised, &tip)
-		if errors.Is(err, ErrTipMoved) && expected == nil && try < mostRevised {
+		if errors.Is(err, ErrTipMoved) && expected == nil && try < maxReviseTries {
 			continue
 		}
 		return spans, err
 	}
 }
 
-// readDocuments returns the items with the bodies of documents stored that come from a Reader.
+// readDocuments stores the bodies of documents that have a Reader, and returns items that refer to
+// them.
 func (s *Store) readDocuments(ctx context.Context, items []Item) ([]Item, error) {
 	items = slices.Clone(items)
 	for i := range items {
@@ -178,25 +179,25 @@ func (s *Store) readDocuments(ctx context.Context, items []Item) ([]Item, error)
 	return items, nil
 }
 
-// mostRevised is how often a context that others extend is tried to be given revisions.
-const mostRevised = 1000
+// maxReviseTries limits retries when others extend the context.
+const maxReviseTries = 1000
 
-// revised returns the items with the numbers of revisions that have none, and with what revisions
-// were derived from. A number that is taken is refused.
+// revised returns the items with missing revision numbers and parents of documents filled in. A
+// number that is taken by other content is ErrExists.
 func (c *Context) revised(ctx context.Context, tip SpanRef, items []Item) ([]Item, error) {
-	shelf := new(shelf)
+	documentIndex := new(documentIndex)
 	if !c.store.inTransaction() {
-		shelf = c.store.shelves.get(c.id)
+		documentIndex = c.store.documentCache.get(c.id)
 	}
-	shelf.mu.Lock()
-	defer shelf.mu.Unlock()
-	if err := shelf.reach(ctx, c.store, tip); err != nil {
+	documentIndex.mu.Lock()
+	defer documentIndex.mu.Unlock()
+	if err := documentIndex.advance(ctx, c.store, tip); err != nil {
 		return nil, err
 	}
-	return shelf.revised(items)
+	return documentIndex.revised(items)
 }
 
-// revisedAfter is revised for items that are added after a span without moving a context there.
+// revisedAfter is revised for items added after a span that is not the tip of a context.
 func (s *Store) revisedAfter(ctx context.Context, after SpanRef, items []Item) ([]Item, error) {
 	if !hasDocuments(items) {
 		return items, nil
@@ -205,16 +206,16 @@ func (s *Store) revisedAfter(ctx context.Context, after SpanRef, items []Item) (
 	if err != nil {
 		return nil, err
 	}
-	is := new(shelf)
-	if err := is.reach(ctx, s, after); err != nil {
+	is := new(documentIndex)
+	if err := is.advance(ctx, s, after); err != nil {
 		return nil, err
 	}
 	return is.revised(items)
 }
 
-// numbered returns the number of a copy of a revision: its own, or the next one if that has other
-// content. It adds the revision to the shelf.
-func (s *shelf) numbered(document string, number uint64, is ContentID) uint64 {
+// numbered returns the number for a copied revision: its own, or the next free one if that has
+// other content. It adds the revision to the index.
+func (s *documentIndex) numbered(document string, number uint64, is ContentID) uint64 {
 	if r := s.documents[document]; r != nil {
 		if known, taken := r.contents[number]; taken && known != is {
 			number = r.latest + 1
@@ -224,8 +225,8 @@ func (s *shelf) numbered(document string, number uint64, is ContentID) uint64 {
 	return number
 }
 
-// revised returns the items with numbers, as Context.revised does. It does not add them to the shelf.
-func (s *shelf) revised(items []Item) ([]Item, error) {
+// revised is Context.revised; it does not change the index.
+func (s *documentIndex) revised(items []Item) ([]Item, error) {
 	added := make(map[string]*revisions)
 	items = slices.Clone(items)
 	for i := range items {
@@ -250,7 +251,7 @@ func (s *shelf) revised(items []Item) ([]Item, error) {
 			known, taken = adds.contents[item.Revision]
 		}
 		if taken && known != is {
-			return nil, subjectError("document", item.Document, ErrExists, fmt.Sprintf("revision %d says something else", item.Revision))
+			return nil, subjectError("document", item.Document, ErrExists, fmt.Sprintf("revision %d has other content", item.Revision))
 		}
 		if item.Origin.ParentID.IsZero() {
 			item.Origin.ParentID = before(item.Revision, has, adds)
@@ -260,7 +261,7 @@ func (s *shelf) revised(items []Item) ([]Item, error) {
 	return items, nil
 }
 
-// before returns the content of the latest revision before a number, zero if there is none.
+// before returns the content of the latest revision below a number, zero if there is none.
 func before(number uint64, all ...*revisions) (is ContentID) {
 	last := uint64(0)
 	for _, r := range all {

@@ -54,7 +54,7 @@ func TestRevisions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, content.Sum([]byte("one")), lastEntry(t, c).Origin.ParentID, "what the caller says")
 
-	// A number is assigned once, and the same again is no other.
+	// A number is used once; adding the same revision again is not a new one.
 	before := tip(t, c)
 	_, err = c.Extend(bg, lineage.User("more"), revision("plan", 5, "another five"))
 	require.ErrorIs(t, err, lineage.ErrExists)
@@ -68,7 +68,7 @@ func TestRevisions(t *testing.T) {
 	_, err = c.Extend(bg, revision("plan", 5, "five"))
 	require.NoError(t, err)
 
-	// Every history has its own numbers, those of a fork from where it began.
+	// Every history has its own numbers. A fork continues those at its base.
 	child := fork(t, c)
 	require.NoError(t, c.MoveTo(bg, before, "back"))
 	_, err = child.Extend(bg, revision("plan", 0, "eight of the child"))
@@ -102,7 +102,7 @@ func TestRevisionsInTransactions(t *testing.T) {
 	require.Equal(t, []string{"plan 1 one", "plan 2 two"}, numbersOf(t, c, "plan"))
 }
 
-// Many writers of one document get each number once.
+// Concurrent writers of a document get each number once.
 func TestRevisionsAtOnce(t *testing.T) {
 	c := newContext(t, newStore(t))
 	const writers, each = 8, 20
@@ -128,7 +128,7 @@ func TestRevisionsAtOnce(t *testing.T) {
 	}
 }
 
-// However revisions come to a history, a number has one content there.
+// However revisions are added to a history, a number has one content there.
 func TestRevisionNumbersOfOtherOperations(t *testing.T) {
 	s := newStore(t)
 	thread, c := newThread(t, s)
@@ -218,7 +218,7 @@ func TestDiffRevisions(t *testing.T) {
 		require.Equal(t, len(old)+len(is)-2*longestCommon(old, is), differ, "no shorter difference")
 	})
 
-	// Texts that have nothing in common are compared in bounded time.
+	// Texts without common lines are compared in bounded time.
 	many := func(of string) string {
 		var b strings.Builder
 		for i := range 200_000 {

@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// A fork and an extend allocate what they return and what is remembered of them.
-// The index takes their entries in later, so a little of that is counted too.
+// A fork and an extend allocate what they return and what caches keep. Later work of the index
+// counts a little too.
 func TestChangesAllocateLittle(t *testing.T) {
 	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
@@ -19,17 +19,17 @@ func TestChangesAllocateLittle(t *testing.T) {
 	c := newContext(t, s)
 	_, err = c.Extend(bg, lineage.User("first"))
 	require.NoError(t, err)
-	const runs = 50 // fewer entries than wake the index
+	const runs = 50 // too few entries to start a fold
 	most := 6.0
 	if underRace {
 		most = 30
 	}
-	// What else the process does meanwhile is counted too: of some tries the best counts.
+	// Other work of the process is counted too, so the smallest of several measurements counts.
 	const tries = 5
 	least := func(change func()) float64 {
 		allocs := make([]float64, tries)
 		for i := range allocs {
-			_, err := s.Stats(bg) // the index takes in what is there
+			_, err := s.Stats(bg) // brings the index up to date
 			require.NoError(t, err)
 			allocs[i] = testing.AllocsPerRun(runs, change)
 		}
@@ -52,8 +52,7 @@ func TestChangesAllocateLittle(t *testing.T) {
 	}), most)
 }
 
-// What a caller gets of a context is its own, although engines share what they hand
-// out.
+// A caller may change the ContextInfo it gets, although engines share the underlying data.
 func TestContextInfoIsTheCallersOwn(t *testing.T) {
 	s := newStore(t)
 	prompt := "be brief"

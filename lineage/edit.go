@@ -9,25 +9,25 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// EditOptions say how an edit goes on.
+// EditOptions configure an edit.
 type EditOptions struct {
-	// Index is the Entry.Index of the entry that is edited, when the span has several.
+	// Index is the Entry.Index of the entry to edit, if the span has several.
 	Index int
-	// Replay, when not nil, is asked of each later entry of the history, in order,
-	// whether it is said again after the edit. The content is shared. Typically the
-	// user's messages are, and the model answers anew. What is said again has no source
-	// id of the caller's: such an id is that of one message in its thread.
+	// Replay, when not nil, is called for each later entry of the history, in order, and reports
+	// whether the fork gets a copy of it. Typically user messages are replayed and the model
+	// answers again. Copies share the content and have no source id, because source ids are unique
+	// in a thread.
 	Replay func(*Entry) bool
-	// Thread, Overrides and Metadata are those of the fork: see ForkOptions.
+	// Thread, Overrides and Metadata are as in ForkOptions.
 	Thread    ThreadID
 	Overrides Overrides
 	Metadata  []byte
 }
 
-// Edit makes a fork of the context in which an entry of its history reads
-// differently. The new content is recorded as derived from the old. The context
-// itself keeps the original. A revision of a document gets the next number unless one is given; a
-// replayed revision of which the number is then taken gets the next one. The fork has no name until Thread.NameBranch gives it one.
+// Edit creates a fork of the context in which one entry is replaced. The new content is recorded as
+// derived from the old; the context itself does not change. An edited document revision gets the
+// next number unless one is given; a replayed revision whose number is taken gets the next one. The
+// fork has no name until Thread.NameBranch.
 func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOptions) (*Context, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 			return nil, err
 		}
 	}
-	made := forked(&state.Context, &ForkOptions{
+	created := forked(&state.Context, &ForkOptions{
 		At: before, Empty: before.IsZero(), Thread: o.Thread, Overrides: o.Overrides, Metadata: o.Metadata,
 	})
 	var m material
@@ -76,13 +76,13 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 		if err := m.prepare(ctx, c.store, items, b, t); err != nil {
 			return err
 		}
-		is := b.NewContext(made)
+		is := b.NewContext(created)
 		id = is.ID
 		home, _, err := c.store.home(ctx, is)
 		if err != nil {
 			return err
 		}
-		goOnFrom(b, is, is.Tip, home, m.content, append(m.steps, replayed.usages()...), true)
+		appendStepsAfter(b, is, is.Tip, home, m.content, append(m.steps, replayed.usages()...), true)
 		return nil
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	return &Context{store: c.store, id: id}, nil
 }
 
-// edited returns the entries of the span with one of them changed.
+// edited returns the entries of the span with the edited one replaced.
 func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditOptions) ([]Item, error) {
 	entries, err := c.store.Span(ctx, span)
 	if err != nil {
@@ -110,12 +110,12 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 		edited.Kind = old.Kind
 	}
 	if edited.Kind == old.Kind {
-		// What the edit does not say stays as it was.
+		// Unset fields of the edit keep their old values.
 		inherit(&edited.Role, old.Role)
 		inherit(&edited.Name, old.Name)
 		inherit(&edited.Document, old.Document)
 		inherit(&edited.Filename, old.Filename)
-		if old.said == nil {
+		if old.message == nil {
 			inherit(&edited.Type, old.Type)
 		}
 		if edited.Kind == Document && edited.Revision == 0 {
@@ -129,14 +129,14 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 	return Together(items...), nil
 }
 
-// renumber gives revisions of documents the next number if their own has other content in the history
-// before them, which are items behind a span.
+// renumber gives document revisions a new number if theirs has other content in the history up to
+// behind, followed by items.
 func (steps chosenSteps) renumber(ctx context.Context, s *Store, behind SpanRef, items []Item) error {
 	if len(steps) == 0 || !hasDocuments(items) {
 		return nil
 	}
-	var on shelf
-	if err := on.reach(ctx, s, behind); err != nil {
+	var on documentIndex
+	if err := on.advance(ctx, s, behind); err != nil {
 		return err
 	}
 	for i := range items {

@@ -8,59 +8,58 @@ import (
 )
 
 var (
-	// ErrNotFound is returned when what was asked for does not exist.
+	// ErrNotFound is returned when a name, id or other subject does not exist.
 	ErrNotFound = backend.ErrNotFound
 	// ErrExists is returned when an id or name is taken.
 	ErrExists = backend.ErrExists
-	// ErrConflict is returned when a change was made for a state that has passed.
+	// ErrConflict is returned when the state that a change was based on has changed.
 	ErrConflict = backend.ErrConflict
-	// ErrTipMoved is returned when a context no longer stands where its caller
-	// expected it. It matches ErrConflict.
+	// ErrTipMoved is returned when a context is not at the tip that the caller expected. It matches
+	// ErrConflict.
 	ErrTipMoved = backend.ErrTipMoved
-	// ErrInvalid is returned for what no state of the store could accept.
+	// ErrInvalid is returned for arguments that are invalid in any state of the store.
 	ErrInvalid = backend.ErrInvalid
-	// ErrCorrupt is returned when stored bytes are not what was written.
+	// ErrCorrupt is returned when stored bytes are damaged.
 	ErrCorrupt = backend.ErrCorrupt
-	// ErrErased is returned for content whose bytes were removed on purpose.
+	// ErrErased is returned for content that was erased.
 	ErrErased = backend.ErrErased
-	// ErrReadOnly is returned for a change to a store that only reads: one opened so,
-	// damaged, or whose disk failed since it was opened.
+	// ErrReadOnly is returned for a change to a store that was opened read-only or is damaged, or
+	// whose disk has failed.
 	ErrReadOnly = backend.ErrReadOnly
-	// ErrUncertain is returned for a change that was applied when the disk failed, so
-	// that it may be lost. It also matches ErrReadOnly: the store takes no more changes.
-	// Open it again and look at what is there before repeating the change.
+	// ErrUncertain is returned for a change that was being written when the disk failed, so that it
+	// may be lost. It also matches ErrReadOnly: the store accepts no more changes. Open it again
+	// and check before repeating the change.
 	ErrUncertain = backend.ErrUncertain
-	// ErrDiverged is returned to a watcher whose last commit is not in the store: the store
-	// lost it, or is a copy that was continued elsewhere.
+	// ErrDiverged is returned to a watcher whose last commit is not in the store: the commit was
+	// lost, or the store is a copy with a different continuation.
 	ErrDiverged = backend.ErrDiverged
-	// ErrLocked is returned when another process has the store open.
+	// ErrLocked is returned when another process has the store open and it cannot be shared.
 	ErrLocked = backend.ErrLocked
 	// ErrClosed is returned after Close.
 	ErrClosed = backend.ErrClosed
-	// ErrExpired is returned in the middle of a sequence when the store was closed
-	// meanwhile.
+	// ErrExpired is returned by a sequence whose store was closed while it was read.
 	ErrExpired = backend.ErrExpired
-	// ErrTooLarge is returned for what exceeds a limit.
+	// ErrTooLarge is returned when a limit is exceeded.
 	ErrTooLarge = backend.ErrTooLarge
-	// ErrNotRegular is returned when a name in a store's directory leads to something else
-	// than the file or directory that belongs there, such as a symbolic link or a pipe.
-	// Nothing was read or written through it.
+	// ErrNotRegular is returned when a name in a store's directory is not the expected regular file
+	// or directory, but for example a symbolic link or a pipe. Nothing is read or written through
+	// it.
 	ErrNotRegular = vfs.ErrNotRegular
 	// ErrOtherUser is returned for a thread that belongs to a different user.
 	ErrOtherUser = errors.New("belongs to a different user")
-	// ErrProtected is returned for deleting what a thread cannot be without.
+	// ErrProtected is returned when something that a thread needs would be deleted.
 	ErrProtected = errors.New("protected")
 )
 
 // Errors with details, for errors.As.
 type (
-	// SubjectError says which thing an error is about.
+	// SubjectError names the subject of an error.
 	SubjectError = backend.SubjectError
-	// CorruptError says where stored bytes are not what was written.
+	// CorruptError locates damaged bytes.
 	CorruptError = backend.CorruptError
-	// LockedError tells who has the store open.
+	// LockedError names the process that has the store open.
 	LockedError = backend.LockedError
-	// TipError tells where a context stands instead. It matches ErrTipMoved.
+	// TipError has the actual tip of a context. It matches ErrTipMoved.
 	TipError = backend.TipError
 )
 

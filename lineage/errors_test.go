@@ -58,7 +58,7 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 			return err
 		}, lineage.ErrExists, "q1"},
 		{"message that exists, said", func() error {
-			_, _, err := tellOther(s, main, elsewhere, lineage.User("again").WithID("q1"), lineage.User(""))
+			_, _, err := addAndSend(s, main, elsewhere, lineage.User("again").WithID("q1"), lineage.User(""))
 			return err
 		}, lineage.ErrExists, "q1"},
 		{"context", func() error { _, err := s.Context(bg, noContext); return err }, lineage.ErrNotFound, noContext.String()},
@@ -158,7 +158,7 @@ func TestTipErrorTellsWhere(t *testing.T) {
 	require.Equal(t, tip(t, c), moved.Actual)
 }
 
-// A change that was made when the disk failed may be there or not, and is the last.
+// A change during which the disk failed may or may not be stored, and is the last one.
 func TestDiskThatFails(t *testing.T) {
 	disk, dir := crashfs.New(), t.TempDir()
 	engine, err := embedded.Open(bg, dir, embedded.Options{FS: disk})
@@ -249,7 +249,7 @@ func TestMustExist(t *testing.T) {
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 }
 
-// otherProcess runs a test of this file in another process, which finds a text in the environment.
+// otherProcess runs a test of this file in another process and passes a text in the environment.
 func otherProcess(t *testing.T, variable, text string) {
 	t.Helper()
 	other := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -258,7 +258,7 @@ func otherProcess(t *testing.T, variable, text string) {
 	require.NoError(t, err, string(out))
 }
 
-// TestLocked lets another process try to open the store for itself.
+// TestLocked lets another process try to open the store exclusively.
 func TestLocked(t *testing.T) {
 	const variable = "LINEAGE_TEST_LOCKED"
 	if dir := os.Getenv(variable); dir != "" {
@@ -274,7 +274,7 @@ func TestLocked(t *testing.T) {
 	otherProcess(t, variable, dir)
 }
 
-// TestShared lets another process use a store that is open in this one.
+// TestShared lets another process use a store that this one has open.
 func TestShared(t *testing.T) {
 	const variable = "LINEAGE_TEST_SHARED"
 	if id, dir, _ := strings.Cut(os.Getenv(variable), " "); dir != "" {

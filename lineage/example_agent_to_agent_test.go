@@ -7,8 +7,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// What one agent tells another is one block of content, used in the histories of
-// both. Both get it in one commit.
+// A message from one agent to another is one block, used in both histories and added in one commit.
 func ExampleContext_Send() {
 	ctx := context.Background()
 	store, done := exampleStore()

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// A thread keeps every path its conversation took as a branch.
+// A thread keeps every path of its conversation as a branch.
 func ExampleThread() {
 	ctx := context.Background()
 	store, done := exampleStore()

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// A fork shares the history of what it was forked from and goes its own way.
+// A fork shares the history of its parent and continues on its own.
 func ExampleContext_Fork() {
 	ctx := context.Background()
 	store, done := exampleStore()
@@ -44,7 +44,7 @@ func ExampleContext_Fork() {
 	// 2 shared, then "Oslo." "Rome."
 }
 
-// Merging appends what the other said since the two parted, once.
+// Merging appends what the other has added since the two diverged, once.
 func ExampleContext_Merge() {
 	ctx := context.Background()
 	store, done := exampleStore()

@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Documents, with their revisions, and assets stand in a history beside messages.
+// Histories have document revisions and assets as well as messages.
 // feature: lineage/asset
 func ExampleTogether() {
 	ctx := context.Background()

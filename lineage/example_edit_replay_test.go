@@ -7,8 +7,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// An edit forks the history where something was said, says it differently, and
-// replays what followed: here what the user said, for the model to answer anew.
+// An edit forks the history at a message, replaces it and replays later ones: here the user's, for
+// the model to answer again.
 func ExampleContext_Edit() {
 	ctx := context.Background()
 	store, done := exampleStore()

@@ -7,8 +7,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Several models answer the same question at once. One answer is chosen, and none
-// is lost.
+// Several models answer the same question. One answer is chosen, and all are kept.
 func ExampleContext_Alternatives() {
 	ctx := context.Background()
 	store, done := exampleStore()

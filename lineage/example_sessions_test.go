@@ -18,10 +18,10 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// This file is the program of docs/adapters.md: how an agent framework keeps its sessions in
-// a store. A session is a thread. Its events are messages. State is named values: those
-// whose keys begin with "app:" belong to the application, "user:" to the user, "temp:" to
-// nobody, and all others to the session.
+// This file is the program of docs/adapters.md: an agent framework that keeps its sessions in a
+// store. A session is a thread, its events are messages, its state is named values: keys with the
+// prefix "app:" belong to the application, "user:" to the user, all others to the session. "temp:"
+// is not stored.
 
 // Event is something that happened in a session.
 type Event struct {
@@ -34,13 +34,13 @@ type Event struct {
 // SessionKey names a session.
 type SessionKey struct{ App, User, ID string }
 
-// sourceID is the id of the session's thread. Each part is escaped, so that the sessions of
-// an application, or of one of its users, are those whose ids begin alike.
+// sourceID is the source id of the session's thread. Each part is escaped, so that the sessions of
+// an application or user have a common prefix.
 func (k SessionKey) sourceID() string {
 	return url.PathEscape(k.App) + "/" + url.PathEscape(k.User) + "/" + url.PathEscape(k.ID)
 }
 
-// Session is a session as it was read.
+// Session is the state of a session when it was read.
 type Session struct {
 	SessionKey
 	State     map[string]any

@@ -7,8 +7,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// A subagent sees a part of the history, works on its own, and its result comes
-// back as a message that leads to it.
+// A subagent sees a part of the history and works on its own. Its result is added to the parent
+// with a reference to it.
 func ExampleContext_Fork_subagent() {
 	ctx := context.Background()
 	store, done := exampleStore()

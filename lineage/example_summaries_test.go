@@ -7,15 +7,15 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// counting stands for a model that summarizes.
+// counting replaces a model that summarizes.
 type counting struct{}
 
 func (counting) Summarize(_ context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
 	return lineage.SummaryText{Text: fmt.Sprintf("(%d messages about the weather)", len(passages)), Model: "counting"}, nil
 }
 
-// A summary stands in for messages where room is short. The messages stay, and
-// the summary leads back to them.
+// A summary replaces messages if the budget is small. The messages stay, and the summary refers to
+// them.
 func ExampleContext_Resolve() {
 	ctx := context.Background()
 	store, done := exampleStore()

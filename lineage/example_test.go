@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// A fork shares the history before it and goes on by itself.
+// A fork shares the history before it and continues on its own.
 func Example() {
 	ctx := context.Background()
 	check := func(err error) {

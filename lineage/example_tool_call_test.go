@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// A call of a tool and its result are one step of the history, so that a model is never
-// sent one without the other.
+// A tool call and its result are one step of the history, so that no model gets one without the
+// other.
 func ExampleTogether_toolCall() {
 	ctx := context.Background()
 	store, done := exampleStore()

@@ -11,17 +11,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Extend adds items to the history of the context, each as a span of its own (but see Together),
-// all or none of them, and returns the spans in order. Its cost does not depend
-// on the history, the store or the number of forks; only the first revision of a document that a
-// context gets makes it read the history.
+// Extend adds items to the history of the context, all or none, and returns their spans in order.
+// Each item becomes a span (but see Together). The cost does not depend on the size of the history
+// or store or on the number of forks, except that the first document revision makes a context read
+// its history.
 func (c *Context) Extend(ctx context.Context, items ...Item) ([]SpanRef, error) {
 	return c.add(ctx, items, nil)
 }
 
-// ExtendFrom is Extend for a caller that must not add after something it has not
-// seen: unless the context stands at tip, nothing is added and the error matches
-// ErrTipMoved.
+// ExtendFrom is Extend for callers that must not add after something they have not seen: if the
+// context is not at tip, nothing is added and the error matches ErrTipMoved.
 func (c *Context) ExtendFrom(ctx context.Context, tip SpanRef, items ...Item) ([]SpanRef, error) {
 	return c.add(ctx, items, &tip)
 }
@@ -36,7 +35,7 @@ func (c *Context) add(ctx context.Context, items []Item, expected *SpanRef) ([]S
 	return c.extend(ctx, items, expected)
 }
 
-// extension adds material to a context.
+// extension is the change that adds material to a context.
 type extension struct {
 	material
 	context  *Context
@@ -53,13 +52,13 @@ func (c *Context) extend(ctx context.Context, items []Item, expected *SpanRef) (
 	e.context, e.expected = c, expected
 	b := s.writer.Batch()
 	defer s.writer.Release(b)
-	// The items themselves are not kept, so that they need no memory that outlives the call.
-	err := e.take(ctx, s, items, b.Time())
+	// Items are not retained, so that they do not escape to the heap.
+	err := e.build(ctx, s, items, b.Time())
 	if err == nil {
 		_, err = s.writer.Do(ctx, b, e)
-		for try := 1; write.Gone(err) && repeatable(items) && try < mostTaken; try++ {
+		for try := 1; write.Gone(err) && repeatable(items) && try < maxBuildTries; try++ {
 			b.Reset(s.writer.Now())
-			if err = e.take(ctx, s, items, b.Time()); err == nil {
+			if err = e.build(ctx, s, items, b.Time()); err == nil {
 				_, err = s.writer.Do(ctx, b, e)
 			}
 		}
@@ -69,7 +68,7 @@ func (c *Context) extend(ctx context.Context, items []Item, expected *SpanRef) (
 	if err != nil {
 		spans, err = nil, takenSourceID(err, e.steps)
 	} else if spans[0].Run != e.was.Tip.Run {
-		c.at.Store(&dwelling{e.was.CreatedAt, e.home, spans[0].Run})
+		c.at.Store(&knownHome{e.was.CreatedAt, e.home, spans[0].Run})
 	}
 	if e.material.clear() {
 		*e = extension{material: e.material}
@@ -78,11 +77,12 @@ func (c *Context) extend(ctx context.Context, items []Item, expected *SpanRef) (
 	return spans, err
 }
 
-// mostTaken is how often items are taken whose bodies a collection takes pieces of.
-const mostTaken = 5
+// maxBuildTries limits retries when a collection deletes pieces of an uploaded body before the
+// commit.
+const maxBuildTries = 5
 
-// Fill implements write.Change. It takes the context's lock if others want it, or were
-// faster.
+// Fill implements write.Change. It locks the context when others wait for the lock, and from the
+// second try on.
 func (e *extension) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	c := e.context
 	s := c.store
@@ -92,9 +92,9 @@ func (e *extension) Fill(ctx context.Context, b *write.Batch, t write.Try) error
 	if e.lock == nil && (t.Number > 0 || s.writer.Wanted(c.id)) {
 		e.lock = s.writer.Lock(c.id)
 	}
-	is, behind, err := s.recently(ctx, c.id, t.Number == 0)
+	is, behind, err := s.recentContext(ctx, c.id, t.Number == 0)
 	if err == nil && behind && e.expected != nil && is.Tip != *e.expected {
-		is, _, err = s.recently(ctx, c.id, false)
+		is, _, err = s.recentContext(ctx, c.id, false)
 	}
 	if err != nil {
 		return err
@@ -107,18 +107,18 @@ func (e *extension) Fill(ctx context.Context, b *write.Batch, t write.Try) error
 		return err
 	}
 	e.was, e.home = is, home
-	e.spans = goOn(b, &is.Context, home, e.content, e.steps, t.Fresh || !own)
+	e.spans = appendSteps(b, &is.Context, home, e.content, e.steps, t.Fresh || !own)
 	return nil
 }
 
-// goOn makes a context go on with steps from where it stands.
-func goOn(b *write.Batch, c *structure.Context, home structure.Home, content []*structure.Block, steps [][]structure.Usage, fresh bool) []SpanRef {
+// appendSteps adds steps at the tip of a context.
+func appendSteps(b *write.Batch, c *structure.Context, home structure.Home, content []*structure.Block, steps [][]structure.Usage, fresh bool) []SpanRef {
 	b.Expect(c.ID, c.Tip)
-	return goOnFrom(b, c, c.Tip, home, content, steps, fresh)
+	return appendStepsAfter(b, c, c.Tip, home, content, steps, fresh)
 }
 
-// goOnFrom makes a context go on with steps after a span.
-func goOnFrom(b *write.Batch, c *structure.Context, after SpanRef, home structure.Home, content []*structure.Block, steps [][]structure.Usage, fresh bool) []SpanRef {
+// appendStepsAfter adds steps after a span and points the context to the last one.
+func appendStepsAfter(b *write.Batch, c *structure.Context, after SpanRef, home structure.Home, content []*structure.Block, steps [][]structure.Usage, fresh bool) []SpanRef {
 	p := write.Place{After: after, Home: home, Fresh: fresh}
 	if !c.Set.IsZero() && after == c.Base {
 		p.Set, p.Fresh = c.Set, true
@@ -128,8 +128,8 @@ func goOnFrom(b *write.Batch, c *structure.Context, after SpanRef, home structur
 	return spans
 }
 
-// home returns the home of what is said in a context, and whether the run that its tip is
-// in belongs there. Another run is not continued: what it holds belongs to another thread.
+// home returns the home of what a context adds, and whether the run of its tip has that home. If
+// not, a new run begins: the spans of the other run belong to another thread.
 func (s *Store) home(ctx context.Context, c *structure.Context) (home structure.Home, own bool, err error) {
 	if !c.Thread.IsZero() {
 		in, err := s.engine.Thread(ctx, c.Thread)
@@ -145,26 +145,26 @@ func (s *Store) home(ctx context.Context, c *structure.Context) (home structure.
 	return home, err == nil && run.Home == home, err
 }
 
-// dwelling is what a context was found to be at home in.
-type dwelling struct {
-	created time.Time // tells the context from another that had its id
+// knownHome caches the home of a context.
+type knownHome struct {
+	created time.Time // of the context: distinguishes it from a deleted one with the same id
 	home    structure.Home
-	run     structure.RunID // that belongs there
+	run     structure.RunID // has that home
 }
 
-// home is Store.home for a context that is as given, and remembers the answer.
+// home is Store.home with a cache.
 func (c *Context) home(ctx context.Context, is *structure.Context) (home structure.Home, own bool, err error) {
 	if d := c.at.Load(); d != nil && d.home.Thread == is.Thread && d.run == is.Tip.Run && d.created.Equal(is.CreatedAt) {
 		return d.home, true, nil
 	}
 	home, own, err = c.store.home(ctx, is)
 	if own {
-		c.at.Store(&dwelling{is.CreatedAt, home, is.Tip.Run})
+		c.at.Store(&knownHome{is.CreatedAt, home, is.Tip.Run})
 	}
 	return home, own, err
 }
 
-// takenSourceID makes an engine's report of a source id that is taken one about a message.
+// takenSourceID converts an engine's error about a taken source id into one about a message.
 func takenSourceID(err error, steps [][]structure.Usage) error {
 	var subject *SubjectError
 	if !errors.Is(err, ErrExists) || !errors.As(err, &subject) || subject.Subject != "source id" {

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// However many messages are added together, each costs as little as one: what
-// it says stands beside it and is not named by its hash.
+// Messages added together cost no more than single ones: their content is in the same commit and is
+// not referenced by hash.
 func TestBatchesCostNoMoreThanTheirMessages(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)

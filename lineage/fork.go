@@ -9,34 +9,31 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ForkOptions say how a fork differs from what it is forked from.
+// ForkOptions configure a fork.
 type ForkOptions struct {
-	// At is where the fork stands; the zero ref is where the context stands. It
-	// need not lie on the context's history.
+	// At is the span that the fork points to, of any history. Default: the tip of the context.
 	At SpanRef
-	// Empty makes the fork start with an empty history instead.
+	// Empty starts the fork with an empty history instead.
 	Empty bool
-	// Sees chooses which entries of the history up to there the fork starts with; nil is all
-	// of them, which costs nothing. What it chooses has a history of its own but shares the
-	// content: it costs a reference for each entry kept. The entries of one span stay together.
-	// They have no source ids of the caller's: such an id is that of one message in its thread.
-	// Where the context has summaries of what the fork does not see, these come in its place: each is a
-	// system message named summary.
+	// Sees selects the entries of the history that the fork starts with. Default: all, which costs
+	// nothing. With a filter, the fork gets a history of its own that shares the content: it costs
+	// one reference per kept entry. Entries of one span stay together. They have no source ids,
+	// because source ids are unique in a thread. Where summaries cover only entries that the fork
+	// does not see, each is added in their place as a system message named summary.
 	Sees *Filter
-	// Thread is the thread that the fork belongs to; the zero id is the thread of
-	// the context. A fork into another thread costs the same.
+	// Thread is the thread of the fork. Default: the thread of the context. A fork into another
+	// thread costs the same.
 	Thread ThreadID
-	// Overrides are what the fork sets differently from what it inherits.
+	// Overrides are the fork's own settings; the rest is inherited.
 	Overrides Overrides
-	// Metadata is JSON of the caller's, kept byte for byte.
+	// Metadata is JSON of the caller, kept byte for byte.
 	Metadata []byte
 }
 
-// Fork makes a context that stands where this one does, or at any span, and
-// shares its history. It costs one small record whatever the history holds. The fork
-// has no name until Thread.NameBranch gives it one; Thread.CreateBranch forks under a
-// name. A subagent is a fork as well: it works on its own, with overrides of its own, and
-// reports back with Return.
+// Fork creates a context that points to the tip of this one, or to any span, and shares its
+// history. It costs one small record, however long the history is. The fork has no name until
+// Thread.NameBranch; Thread.CreateBranch creates one with a name. A subagent is a fork too: it
+// works with overrides of its own and reports back with Return.
 func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
@@ -49,36 +46,36 @@ func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
 	b := c.store.writer.Batch()
 	defer c.store.writer.Release(b)
 	_, err := c.store.writer.Do(ctx, b, f)
-	made := f.made
+	created := f.created
 	*f = forking{}
 	c.store.forkings.Put(f)
 	if err != nil {
 		return nil, err
 	}
-	return &Context{store: c.store, id: made}, nil
+	return &Context{store: c.store, id: created}, nil
 }
 
-// forking forks a context.
+// forking is the change that forks a context.
 type forking struct {
 	context *Context
 	options ForkOptions
-	made    ContextID
+	created ContextID
 }
 
 // Fill implements write.Change.
 func (f *forking) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
-	state, behind, err := f.context.store.recently(ctx, f.context.id, t.Number == 0)
+	state, behind, err := f.context.store.recentContext(ctx, f.context.id, t.Number == 0)
 	if err != nil {
 		return err
 	}
 	if behind && f.options.At.IsZero() && !f.options.Empty {
 		b.Expect(state.ID, state.Tip)
 	}
-	f.made = b.NewContext(forked(&state.Context, &f.options)).ID
+	f.created = b.NewContext(forked(&state.Context, &f.options)).ID
 	return nil
 }
 
-// forked returns a fork of a context.
+// forked returns the new context of a fork.
 func forked(parent *structure.Context, o *ForkOptions) write.Context {
 	c := write.Context{Thread: o.Thread, Parent: parent.ID, At: o.At, Overrides: o.Overrides, Metadata: o.Metadata}
 	switch {
@@ -93,23 +90,21 @@ func forked(parent *structure.Context, o *ForkOptions) write.Context {
 	return c
 }
 
-// Filter chooses entries of a history. An entry is kept if every condition that
-// is set holds. The zero Filter keeps all.
+// Filter selects entries of a history that match all conditions set. The zero Filter matches all.
 type Filter struct {
-	// Window is the range looked at; its Last counts spans before other
-	// conditions are tested.
+	// Window is the range of positions. Its Last counts spans before the other conditions are
+	// applied.
 	Window Window
-	// Since and Until keep what was said not before the one and before the other. Zero
-	// times are no bounds. Times need not rise along a history, so the whole Window is read.
+	// Since and Until limit the time: from Since (included) to Until (excluded). Zero times are no
+	// limits. Times need not increase along a history, so the whole Window is read.
 	Since, Until time.Time
-	// Roles keeps messages of these roles.
+	// Roles selects messages with one of these roles.
 	Roles []string
-	// Keep, when not nil, keeps the entries it returns true for.
+	// Keep, when not nil, reports whether to keep an entry.
 	Keep func(*Entry) bool
 }
 
-// choose returns the usages of a history that pass a filter, by span. They can be
-// added elsewhere: ids of the caller's stay with the originals.
+// choose returns the usages of a history that match a filter, by span, without source ids.
 func (s *Store) choose(ctx context.Context, at SpanRef, f Filter) (chosenSteps, error) {
 	var steps chosenSteps
 	for e, err := range s.History(ctx, at, f.Window) {

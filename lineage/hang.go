@@ -9,10 +9,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Hang adds items one after another behind any span of the store, each as a span of its
-// own (but see Together); the zero span begins a history. Revisions of documents are numbered as Extend does. All or none of them are added. No context moves. The
-// new spans belong to the thread, which keeps all of its messages from then on: see
-// ThreadOptions.Keep.
+// Hang adds items one after another behind any span of the store, all or none; the zero span begins
+// a history. Each item becomes a span (but see Together). Document revisions are numbered as in
+// Extend. No context moves. The new spans belong to the thread, which from then on keeps all its
+// messages: see ThreadOptions.Keep.
 func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans []SpanRef, err error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -39,7 +39,7 @@ func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans
 		} else {
 			is := *thread
 			is.Keeps = true
-			if err := t.store.forgetGone(ctx, &is); err != nil {
+			if err := t.store.clearDeletedActive(ctx, &is); err != nil {
 				return err
 			}
 			b.ChangeThread(thread, is)
@@ -53,10 +53,10 @@ func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans
 	return spans, nil
 }
 
-// Spans yields the entries of every span that belongs to the thread, on whichever history
-// it is: those that were added by a context of the thread or hung, but not what its contexts
-// share with other threads. Spans that nothing keeps are among them until the next Collect.
-// Of two spans of one history the earlier comes first.
+// Spans yields the entries of all spans that belong to the thread, on any history: those that its
+// contexts added and those added by Hang, but not those that its contexts share with other threads.
+// Unreachable spans are included until the next Collect. Within a history, earlier spans come
+// first.
 func (t *Thread) Spans(ctx context.Context) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		reach := make(backend.Reach)
@@ -84,8 +84,8 @@ func (t *Thread) Spans(ctx context.Context) iter.Seq2[*Entry, error] {
 	}
 }
 
-// Follows yields the spans that come right after a span, in whatever threads; for the zero
-// span those that begin a history. It looks at no other span.
+// Follows yields the spans directly after a span, in any thread. For the zero span it yields the
+// first span of each history.
 func (s *Store) Follows(ctx context.Context, at SpanRef) iter.Seq2[SpanRef, error] {
 	return func(yield func(SpanRef, error) bool) {
 		if !at.IsZero() {
@@ -104,7 +104,7 @@ func (s *Store) Follows(ctx context.Context, at SpanRef) iter.Seq2[SpanRef, erro
 			if err == nil {
 				var last SpanRef
 				if last, err = s.engine.Last(ctx, run.ID); err == nil && last.IsZero() {
-					continue // nothing was added to it yet
+					continue // still empty
 				}
 			}
 			if !yield(first, err) || err != nil {

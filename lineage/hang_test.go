@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// inAndOut runs a test with the threads of a store, and with those of a transaction.
+// inAndOut runs a test on the threads of a store, outside and inside a transaction.
 func inAndOut(t *testing.T, test func(t *testing.T, s *lineage.Store, with func(func(find func(id string) *lineage.Thread) error) error)) {
 	t.Run("outside", func(t *testing.T) {
 		s := newStore(t)
@@ -39,7 +39,7 @@ func inAndOut(t *testing.T, test func(t *testing.T, s *lineage.Store, with func(
 	})
 }
 
-// Messages that are hung anywhere belong to their thread, stay with it, and leave with it.
+// Hung messages belong to their thread, are kept with it and deleted with it.
 func TestHang(t *testing.T) {
 	inAndOut(t, func(t *testing.T, s *lineage.Store, with func(func(func(string) *lineage.Thread) error) error) {
 		_, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "a"})
@@ -123,7 +123,7 @@ func TestHang(t *testing.T) {
 	})
 }
 
-// Any tree can be hung, and reads as it was hung.
+// Any tree of messages can be hung and read back.
 func TestHangTrees(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
@@ -174,7 +174,7 @@ func TestHangTrees(t *testing.T) {
 	})
 }
 
-// Ids of branches and checkpoints that callers choose stay with them.
+// Branches and checkpoints keep the ids that callers chose.
 func TestSourceIDsOfNames(t *testing.T) {
 	inAndOut(t, func(t *testing.T, s *lineage.Store, with func(func(func(string) *lineage.Thread) error) error) {
 		for _, id := range []string{"a", "b"} {
@@ -232,8 +232,8 @@ func TestSourceIDsOfNames(t *testing.T) {
 	})
 }
 
-// A message that is looked for in all threads is found without a look at all of them, and
-// that there is none stays so until the commit.
+// Finding a message in all threads does not read all of them, and a negative result holds until the
+// commit.
 func TestFindAnywhereInTransaction(t *testing.T) {
 	s := newStore(t)
 	for i := range 2000 {
@@ -266,7 +266,7 @@ func TestFindAnywhereInTransaction(t *testing.T) {
 	require.Len(t, foundAnywhere(t, s, "m"), 2000)
 }
 
-// foundAnywhere returns the spans of the messages with a source id, in whatever thread.
+// foundAnywhere returns the spans of the messages with a source id, of all threads.
 func foundAnywhere(t testing.TB, s *lineage.Store, sourceID string) (spans []lineage.SpanRef) {
 	t.Helper()
 	for _, f := range gathered(t, s.View().Find(bg, sourceID, lineage.ThreadID{}, backend.Found{})) {

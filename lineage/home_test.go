@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// What is said in a context belongs to its thread, also where the context stands in a run of
-// another thread, or of an earlier thread of the same id.
+// What a context adds belongs to its thread, even if its tip is in a run of another thread or of a
+// deleted thread with the same id.
 func TestMessagesBelongToTheirThread(t *testing.T) {
 	s := newStore(t)
 	thread := func(id string) (*lineage.Thread, *lineage.Context) {
@@ -50,7 +50,7 @@ func TestMessagesBelongToTheirThread(t *testing.T) {
 	_, err = main.Extend(bg, lineage.User("again").WithID("m1"))
 	require.ErrorIs(t, err, lineage.ErrExists)
 
-	// The thread is made again, and a context of it stands in a run of the earlier one.
+	// The thread is created again, and one of its contexts points into a run of the deleted one.
 	require.NoError(t, a.Delete(bg))
 	a, _ = thread("a")
 	require.Zero(t, runs(a))

@@ -5,8 +5,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ID returns the id that the store was given when it was made, which its copies
-// share; zero if its engine knows of none.
+// ID returns the id that the store got when it was created. Copies share it. It is zero if the
+// engine has none.
 func (s *Store) ID() structure.StoreID {
 	if engine, ok := s.engine.(backend.Identified); ok {
 		return engine.StoreID()

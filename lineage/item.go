@@ -18,40 +18,39 @@ const (
 	Asset    = structure.AssetUsage
 )
 
-// Item is something to add to a history: content and what it is used as. The
-// zero Kind is a message. Content is given in one of three ways: as Body, as
-// Reader for what is large, or as the id of content that the store has. Without any of
-// them it is empty.
+// Item is something to add to a history: content and its usage. The zero Kind is a message. Content
+// is given as Body, as Reader if it is large, or as the id of stored Content. Without any of them
+// it is empty.
 type Item struct {
 	Kind structure.UsageKind
-	// Role and Name are a message's. Name may be left empty where it is the role.
+	// Role and Name are for messages. Name defaults to the role.
 	Role, Name string
-	// Document and Revision are a document revision's. Extend gives a revision without a number the next
-	// one that its history does not have, and refuses a number that the history has with other content
-	// (ErrExists). A revision is derived from the one before it, unless its Origin names another parent.
+	// Document and Revision are for document revisions. Extend numbers a revision without a number,
+	// and refuses a number that has other content in the history (ErrExists). A revision is derived
+	// from the one before it unless Origin names another parent.
 	Document string
 	Revision uint64
-	// Filename is an asset's.
+	// Filename is for assets.
 	Filename string
 
 	Body    []byte
 	Reader  io.Reader
 	Content ContentID
-	// parts are the usages of the entry that the item was made from, if its Content is still
+	// parts are the usages of the entry that the item was made from. They apply while Content is
 	// that entry's.
 	parts []structure.Usage
 	// at is the span of that entry.
 	at SpanRef
-	// joins is set where the item belongs to the span of the item before it.
+	// joins is set if the item belongs to the span of the item before it.
 	joins bool
 
-	// Type is the media type. Default: text/plain for a message or document,
-	// application/octet-stream for an asset, or what Content was stored with.
+	// Type is the media type. Default: the type that Content was stored with; else
+	// application/octet-stream for an asset and text/plain otherwise.
 	Type string
-	// Origin is who brought it. Its Kind defaults to what the role says.
+	// Origin is where the content comes from. Its Kind defaults to that of the role.
 	Origin Origin
-	// SourceID is an id of the caller's choice, unique in the thread: see Thread.Find.
-	// Metadata is JSON of the caller's, kept byte for byte.
+	// SourceID is an id chosen by the caller, unique in the thread: see Thread.Find. Metadata is
+	// JSON of the caller, kept byte for byte.
 	SourceID string
 	Metadata []byte
 	// CreatedAt defaults to now.
@@ -67,15 +66,15 @@ func Assistant(text string) Item { return textMessage("assistant", text) }
 // System returns a system message.
 func System(text string) Item { return textMessage("system", text) }
 
-// ToolResult returns what a tool answered.
+// ToolResult returns a message with the output of a tool.
 func ToolResult(tool, text string) Item {
 	i := textMessage("tool", text)
 	i.Name = tool
 	return i
 }
 
-// Together returns the items as they are added as one span: one step of the history with several
-// usages, such as a message and the files that came with it.
+// Together returns the items marked to be added as one span: one step of the history with several
+// usages, such as a message and its attachments.
 func Together(items ...Item) []Item {
 	items = slices.Clone(items)
 	for i := range items {
@@ -86,24 +85,24 @@ func Together(items ...Item) []Item {
 
 func textMessage(role, text string) Item { return Item{Role: role, Body: []byte(text)} }
 
-// From returns the item with the model that made it.
+// From returns the item with the model that produced it.
 func (i Item) From(model string) Item {
 	i.Origin.ModelID = model
 	return i
 }
 
-// WithID returns the item with an id of the caller's choice.
+// WithID returns the item with a source id.
 func (i Item) WithID(id string) Item {
 	i.SourceID = id
 	return i
 }
 
-// Entry is a usage as it is read from a history.
+// Entry is a usage as read from a history.
 type Entry struct {
-	// Position is its span's place in the history, from 1.
+	// Position is the position of its span in the history, from 1.
 	Position uint64
 	Span     SpanRef
-	// Index is its place in the span.
+	// Index is its position in the span.
 	Index int
 	// Commit is the number of the commit that added it.
 	Commit uint64
@@ -114,41 +113,40 @@ type Entry struct {
 	Revision   uint64
 	Filename   string
 	Content    ContentID
-	// Type, Origin and CreatedAt are this usage's own where they differ from
-	// what was first recorded with the content.
+	// Type, Origin and CreatedAt are those of this usage; where it states none, those first
+	// recorded with the content.
 	Type     string
 	Origin   Origin
 	SourceID string
-	// Metadata is nil if it was erased. MetadataContent is the content that it is, zero where it says
-	// nothing that could be erased: only ids, times, numbers and names of kinds.
+	// Metadata is nil if it was erased. MetadataContent is the content that holds it, zero if it
+	// has nothing that could be erased: only ids, times, numbers and names of kinds.
 	Metadata        []byte
 	MetadataContent ContentID
 	CreatedAt       time.Time
-	// Set is the span set it is an alternative in, else zero.
+	// Set is the span set that the entry's span is an alternative in, else zero.
 	Set structure.SpanSetID
 
-	// Pieces are what a message says, in its order, where it was given as JSON that was taken
-	// apart; nil for a message that is its only piece. Content is the first text of them, or
-	// the first piece if there is no text.
+	// Pieces are the pieces of a message given as JSON, in order; nil for a message that is a
+	// single piece. Content is then the first text, or the first piece if there is no text.
 	Pieces []Piece
 
-	// Body is what was given. It is nil when that is too large to come along, which is beyond
-	// content.InlineLimit (64 KiB), or if some of it was erased, which Erased tells.
-	// Store.Original returns one of any size. Body must not be changed. Size is its length;
-	// of a message of several pieces whose Body is nil it is the length of these.
+	// Body is what was given; it must not be changed. It is nil if it is larger than
+	// content.InlineLimit (64 KiB), or if some of it was erased, which sets Erased. Store.Original
+	// returns bodies of any size. Size is the length of the body; for a message of several pieces
+	// with a nil Body it is the length of the pieces.
 	Size   int64
 	Body   []byte
 	Erased bool
 
-	// parts are the message's usages, and said its pieces with their form.
-	parts []structure.Usage
-	said  *form.Message
+	// parts are the usages of a message. message has its pieces and form, nil for a plain body.
+	parts   []structure.Usage
+	message *form.Message
 }
 
-// Piece is a part of a message: a text, a call of a tool, what came of one, a file.
+// Piece is a part of a message: a text, a tool call, a tool result, a file.
 type Piece struct {
 	Kind structure.Piece
-	// Tool is the tool that was called.
+	// Tool is the name of the called tool.
 	Tool    string
 	Content ContentID
 	Type    string
@@ -168,23 +166,23 @@ const (
 	DataPiece      = structure.DataPiece
 )
 
-// Text returns what was said, for people and models to read. Of a message that was given as
-// JSON these are its texts, a line for each call of a tool and for what came of it, and a note
-// for each file. A body that is not at hand is a note in brackets, such as
-// "[text/plain, 70000 bytes]" or "[erased]". Store.Text reads bodies of any size.
+// Text returns the entry as text for people and models. For a message given as JSON it is its
+// texts, a line for each tool call and tool result, and a note for each file. A body that is not
+// loaded is a note in brackets, such as "[text/plain, 70000 bytes]" or "[erased]". Store.Text loads
+// bodies of any size.
 func (e *Entry) Text() string {
 	switch {
-	case e.said != nil:
-		return form.Tell(e.said.Pieces)
+	case e.message != nil:
+		return form.Tell(e.message.Pieces)
 	case e.Erased || e.Body == nil && e.Size > 0:
 		return e.note()
 	}
 	return string(e.Body)
 }
 
-// Contents returns the content that the entry is and that was not erased: its pieces, or the
-// whole body, and its metadata. Erasing all of it takes what was said out of the store. Other
-// entries that say the same have it too: see Store.Where.
+// Contents returns the ids of the entry's content that is not erased: its pieces or body, and its
+// metadata. Erasing all of them removes the entry's content from the store, also for other entries
+// with the same content: see Store.Where.
 func (e *Entry) Contents() []ContentID {
 	var ids []ContentID
 	add := func(id ContentID, there bool) {
@@ -202,7 +200,7 @@ func (e *Entry) Contents() []ContentID {
 	return ids
 }
 
-// note is what is said of a body that is not shown.
+// note is the text for a body that is not shown.
 func (e *Entry) note() string {
 	if e.Erased {
 		return form.Erased
@@ -210,12 +208,12 @@ func (e *Entry) note() string {
 	return fmt.Sprintf("[%s, %d bytes]", e.Type, e.Size)
 }
 
-// isNothing reports whether an item says nothing at all.
-func (i *Item) isNothing() bool {
+// isZero reports whether an item has no content and no usage.
+func (i *Item) isZero() bool {
 	return i.Kind == 0 && i.Role == "" && i.Body == nil && i.Reader == nil && i.Content.IsZero()
 }
 
-// Item returns what would add the same content in the same use elsewhere.
+// Item returns an item that adds the same content with the same usage elsewhere.
 func (e *Entry) Item() Item {
 	return Item{
 		Kind: e.Kind, Role: e.Role, Name: e.Name, Document: e.Document, Revision: e.Revision, Filename: e.Filename,
@@ -225,7 +223,7 @@ func (e *Entry) Item() Item {
 
 var errSeveralBodies = fmt.Errorf("item has more than one of body, reader and content id: %w", ErrInvalid)
 
-// check refuses an item that cannot be added, and fills in defaults.
+// check validates an item and fills in defaults.
 func (i *Item) check(now time.Time) error {
 	if i.Kind == 0 {
 		i.Kind = Message

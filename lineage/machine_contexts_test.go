@@ -25,7 +25,7 @@ func (m *machine) extend(t *rapid.T) {
 	refs, err := m.handle(t, c).Extend(bg, itemsOf(says)...)
 	require.NoError(t, err)
 	require.Len(t, refs, len(says))
-	m.bring(says...)
+	m.noteStored(says...)
 	m.grow(c, refs, oneEach(says))
 }
 
@@ -40,7 +40,7 @@ func (m *machine) extendFrom(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
-	m.bring(says...)
+	m.noteStored(says...)
 	m.grow(c, refs, oneEach(says))
 }
 
@@ -48,7 +48,7 @@ func (m *machine) extendTogether(t *rapid.T) {
 	c, says := m.pick(t, "context"), m.newSays(t)
 	refs, err := m.handle(t, c).Extend(bg, lineage.Together(itemsOf(says)...)...)
 	require.NoError(t, err)
-	m.bring(says...)
+	m.noteStored(says...)
 	m.grow(c, refs, [][]said{says})
 }
 
@@ -81,7 +81,7 @@ func (m *machine) forkEmpty(t *rapid.T) {
 	m.add(h.ID(), c.id, c.thread, nil)
 }
 
-// filter draws a filter and what it keeps of a history.
+// filter draws a filter and returns what it keeps of a history.
 func (m *machine) filter(t *rapid.T, history []step) (lineage.Filter, [][]said) {
 	var f lineage.Filter
 	keeps := func(said) bool { return true }
@@ -132,7 +132,7 @@ func (m *machine) giveBack(t *rapid.T) {
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 	default:
 		require.NoError(t, err)
-		m.bring(says...)
+		m.noteStored(says...)
 		m.grow(parent, []lineage.SpanRef{ref}, [][]said{says})
 		m.returned[from] = true
 	}
@@ -169,14 +169,14 @@ func (m *machine) say(t *rapid.T) {
 	u := m.newSaid(t)
 	m.places++
 	heard := said{kind: lineage.Message, role: "user", name: "user", text: u.text, place: m.places}
-	here, there, err := tellOther(m.s, m.handle(t, from), m.handle(t, to), itemsOf([]said{u})[0], lineage.Item{Role: "user"})
+	here, there, err := addAndSend(m.s, m.handle(t, from), m.handle(t, to), itemsOf([]said{u})[0], lineage.Item{Role: "user"})
 	require.NoError(t, err)
-	m.bring(u)
+	m.noteStored(u)
 	m.grow(from, []lineage.SpanRef{here}, [][]said{{u}})
 	m.grow(to, []lineage.SpanRef{there}, [][]said{{heard}})
 }
 
-// alternatives offers some and fills them at once.
+// alternatives creates alternatives and extends them concurrently.
 func (m *machine) alternatives(t *rapid.T) {
 	n := rapid.IntRange(2, 3).Draw(t, "alternatives")
 	m.mayAdd(t, n)
@@ -199,7 +199,7 @@ func (m *machine) alternatives(t *rapid.T) {
 		alternative := m.add(h.ID(), c.id, c.thread, c.history)
 		alternative.offered, alternative.base = true, c.tip()
 		if len(refs[i]) > 0 {
-			m.bring(says[i]...)
+			m.noteStored(says[i]...)
 			m.grow(alternative, refs[i], oneEach(says[i]))
 			first = append(first, refs[i][0])
 		}
@@ -241,7 +241,7 @@ func (m *machine) edit(t *rapid.T) {
 	word := word(t)
 	edited := make([]said, len(c.history[at].says))
 	for i, u := range c.history[at].says {
-		edited[i] = m.anew(u)
+		edited[i] = m.asNew(u)
 	}
 	u := &edited[index]
 	m.places++
@@ -259,7 +259,7 @@ func (m *machine) edit(t *rapid.T) {
 	}
 	h, err := m.handle(t, c).Edit(bg, c.history[at].ref, lineage.Item{Body: []byte(word)}, o)
 	require.NoError(t, err)
-	m.bring(edited[index])
+	m.noteStored(edited[index])
 	m.adopt(t, h, c, c.history[:at], says)
 }
 
@@ -330,7 +330,7 @@ func (m *machine) put(t *rapid.T) {
 	b, _, err := m.s.Put(bg, strings.NewReader(word), lineage.BlockOptions{})
 	require.NoError(t, err)
 	require.Equal(t, content.Sum([]byte(word)), b.ID)
-	m.bring(said{text: word})
+	m.noteStored(said{text: word})
 }
 
 func (m *machine) erase(t *rapid.T) {

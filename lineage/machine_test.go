@@ -15,17 +15,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A machine does the same to a store and to a model.
+// A machine applies the same operations to a store and to a model.
 type machine struct {
 	*model
 	s     *lineage.Store
 	dir   string // empty for a store in memory
 	clock func() time.Time
-	// returned are the contexts that have returned a result, with where they stood.
+	// returned are the contexts that have returned a result, with their tips.
 	returned map[string]bool
 }
 
-// limits keep histories short enough to compare all of them after each step.
+// limits keep histories short, so that all can be compared after each step.
 const (
 	maxContexts = 10
 	maxThreads  = 3
@@ -42,7 +42,7 @@ func newMachine(t *rapid.T) *machine {
 	return m
 }
 
-// newMachineInMemory returns a machine that cannot be opened again.
+// newMachineInMemory returns a machine that cannot be reopened.
 func newMachineInMemory(t *rapid.T) *machine {
 	m := &machine{model: newModel(), clock: ticking(), returned: make(map[string]bool)}
 	m.open(t)
@@ -78,7 +78,7 @@ func (m *machine) discard(t *rapid.T) {
 	}
 }
 
-// TestModel does random things and compares everything after each.
+// TestModel applies random operations and compares everything after each.
 func TestModel(t *testing.T) {
 	for name, newMachine := range map[string]func(*rapid.T) *machine{"on disk": newMachine, "in memory": newMachineInMemory} {
 		t.Run(name, func(t *testing.T) { testModel(t, newMachine) })
@@ -98,8 +98,8 @@ func testModel(t *testing.T, newMachine func(*rapid.T) *machine) {
 	})
 }
 
-// TestModelReopened compares with a store that is opened again after each step:
-// what is read was written.
+// TestModelReopened reopens the store after each operation, so that the comparison reads what was
+// written.
 func TestModelReopened(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
@@ -113,8 +113,8 @@ func TestModelReopened(t *testing.T) {
 	})
 }
 
-// TestForkReopenCompare forks histories, opens the store again and compares the
-// forks with what they were forked from.
+// TestForkReopenCompare forks histories, reopens the store and compares the forks with their
+// parents.
 func TestForkReopenCompare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
@@ -157,7 +157,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// pick draws a context. Actions that have none to act on are skipped.
+// pick draws a context. Without any, the action is skipped.
 func (m *machine) pick(t *rapid.T, label string) *modelContext {
 	if len(m.contexts) == 0 {
 		t.Skip("no context")
@@ -172,12 +172,12 @@ func (m *machine) pickThread(t *rapid.T) *modelThread {
 	return m.threads[rapid.IntRange(0, len(m.threads)-1).Draw(t, "thread")]
 }
 
-// pickRef draws any span that was ever added, or the empty position.
+// pickRef draws any span that was ever added, or the zero ref.
 func (m *machine) pickRef(t *rapid.T) lineage.SpanRef {
 	return m.refs[rapid.IntRange(0, len(m.refs)-1).Draw(t, "span")]
 }
 
-// mayAdd skips actions that make more contexts than can be compared quickly.
+// mayAdd skips actions that would create too many contexts to compare.
 func (m *machine) mayAdd(t *rapid.T, n int) {
 	if len(m.contexts)+n > maxContexts {
 		t.Skip("enough contexts")
@@ -196,7 +196,7 @@ func (m *machine) thread(t *rapid.T, thread *modelThread) *lineage.Thread {
 	return h
 }
 
-// word draws what is said: few enough words that they are often said again.
+// word draws a text from so few words that texts repeat.
 func word(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"a", "b", "c", "a longer word", "", "á\x00\xff", largeText}).Draw(t, "word")
 }
@@ -227,7 +227,7 @@ func (m *machine) newSays(t *rapid.T) []said {
 	return says
 }
 
-// itemsOf returns what adds the usages to a store.
+// itemsOf returns items that add the usages to a store.
 func itemsOf(says []said) []lineage.Item {
 	items := make([]lineage.Item, len(says))
 	for i, u := range says {
@@ -248,8 +248,8 @@ func oneEach(says []said) [][]said {
 	return steps
 }
 
-// adopt takes up a context that the store made: it has the given history, and
-// after it new spans that say what they should.
+// adopt adds a context of the store to the model. It requires the given history, followed by new
+// spans with the given content.
 func (m *machine) adopt(t *rapid.T, h *lineage.Context, parent *modelContext, history []step, says [][]said) *modelContext {
 	c := m.add(h.ID(), parent.id, parent.thread, history)
 	var refs []lineage.SpanRef

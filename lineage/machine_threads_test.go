@@ -41,7 +41,7 @@ func (m *machine) deleteThread(t *rapid.T) {
 	m.threads = slices.DeleteFunc(m.threads, func(o *modelThread) bool { return o == thread })
 }
 
-// pickName draws a name of a branch that there is, or one that there may not be.
+// pickName draws the name of a branch, existing or not.
 func (m *machine) pickName(t *rapid.T, thread *modelThread) string {
 	names := []string{"main", "main-v2", "main-v3", "other"}
 	for _, b := range thread.branches {
@@ -50,7 +50,7 @@ func (m *machine) pickName(t *rapid.T, thread *modelThread) string {
 	return rapid.SampledFrom(names).Draw(t, "name")
 }
 
-// branched notes that a branch was made of the active one, or of another context.
+// branched records a branch that was created from the active one or another context.
 func (m *machine) branched(thread *modelThread, name string, id lineage.ContextID, parent *modelContext, history []step) {
 	m.add(id, parent.id, thread.id, history)
 	thread.branches = append(thread.branches, modelBranch{name, id})
@@ -96,7 +96,7 @@ func (m *machine) rewindThread(t *rapid.T) {
 	m.switched(t, thread, b, m.spans[to])
 }
 
-// switched notes a branch that was made under an automatic name and switched to.
+// switched records a branch that was created with an automatic name and made active.
 func (m *machine) switched(t *rapid.T, thread *modelThread, b lineage.BranchInfo, history []step) {
 	require.Equal(t, thread.automaticName(), b.Name)
 	require.True(t, b.Active)

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// ticking returns a clock that moves on by a second each time it is looked at.
+// ticking returns a clock that advances by a second per call.
 func ticking() func() time.Time {
 	var seconds atomic.Int64
 	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
@@ -29,8 +29,8 @@ func ticking() func() time.Time {
 
 var bg = context.Background()
 
-// open opens a store that is closed when the test ends. Power loss is tested
-// elsewhere: here commits need not wait for the disk.
+// open opens a store that is closed at the end of the test. Power loss is tested elsewhere, so
+// commits do not wait for the disk.
 func open(t testing.TB, dir string) *lineage.Store {
 	t.Helper()
 	s, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
@@ -75,7 +75,7 @@ func newContext(t testing.TB, s *lineage.Store, texts ...string) *lineage.Contex
 	return c
 }
 
-// say adds user messages and returns the last one's span.
+// say adds user messages and returns the span of the last one.
 func say(t testing.TB, c *lineage.Context, texts ...string) lineage.SpanRef {
 	t.Helper()
 	var at lineage.SpanRef
@@ -101,7 +101,7 @@ func tip(t testing.TB, c *lineage.Context) lineage.SpanRef {
 	return at
 }
 
-// texts returns what a context's history says.
+// texts returns the texts of a context's history.
 func texts(t testing.TB, c *lineage.Context) []string {
 	t.Helper()
 	entries, err := c.All(bg)
@@ -117,7 +117,7 @@ func textsOf(entries []*lineage.Entry) []string {
 	return said
 }
 
-// gather returns what a sequence yields, and the error that ended it.
+// gather returns the values of a sequence and the error that ended it.
 func gather[T any](seq iter.Seq2[T, error]) ([]T, error) {
 	var all []T
 	for v, err := range seq {
@@ -136,7 +136,7 @@ func gathered[T any](t testing.TB, seq iter.Seq2[T, error]) []T {
 	return all
 }
 
-// requireSound checks everything that the store holds.
+// requireSound verifies the store.
 func requireSound(t require.TestingT, s *lineage.Store) {
 	findings, err := gather(s.Verify(bg, lineage.VerifyOptions{Deep: true}))
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func numbered(prefix string, n int) []string {
 
 func pointer(s string) *string { return &s }
 
-// back moves a context back by some spans.
+// back moves a context back by n spans.
 func back(t require.TestingT, c *lineage.Context, n uint64) { require.NoError(t, goBack(c, n)) }
 
 func goBack(c *lineage.Context, n uint64) error {

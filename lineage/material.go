@@ -14,9 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// material is what items are made of, ready to be placed: the blocks of their content, in
-// the order in which usages name them, and the usages, by step. Its memory can be used
-// again.
+// material is what items are turned into for a commit: the blocks, in the order in which usages
+// refer to them, and the usages, by step. Its memory is reused.
 type material struct {
 	content []*structure.Block
 	steps   [][]structure.Usage
@@ -27,20 +26,20 @@ type material struct {
 	starts  []int // of the steps, among the usages
 }
 
-// mostKept is how many items there may have been for the memory to be used again.
-const mostKept = 64
+// maxReused is the largest number of usages whose memory is kept for reuse.
+const maxReused = 64
 
-// clear lets go of what the caller gave. It reports whether the memory can be used again.
+// clear drops references to the caller's data. It reports whether the memory can be reused.
 func (m *material) clear() bool {
 	clear(m.blocks)
 	clear(m.usages)
 	clear(m.origins)
 	clear(m.content[:cap(m.content)])
-	return cap(m.usages) <= mostKept
+	return cap(m.usages) <= maxReused
 }
 
-// prepare takes the items when a change is tried first, and again where a collection took
-// pieces of a body after it was uploaded.
+// prepare builds the material on the first try of a change, and again if a collection has deleted
+// pieces of an uploaded body.
 func (m *material) prepare(ctx context.Context, s *Store, items []Item, b *write.Batch, t write.Try) error {
 	switch {
 	case t.Taken("source id"):
@@ -48,7 +47,7 @@ func (m *material) prepare(ctx context.Context, s *Store, items []Item, b *write
 	case write.Gone(t.Err) && !repeatable(items):
 		return t.Err
 	case t.Number == 0 || write.Gone(t.Err):
-		return m.take(ctx, s, items, b.Time())
+		return m.build(ctx, s, items, b.Time())
 	}
 	return nil
 }
@@ -58,11 +57,11 @@ func repeatable(items []Item) bool {
 	return !slices.ContainsFunc(items, func(i Item) bool { return i.Reader != nil })
 }
 
-// take turns items into content and usages: a step for each that does not join the one before it.
-// Large bodies are uploaded on the way. It leaves with each usage only what differs
-// from the block that the same commit offers: if the store turns out to have the
-// block, the engine gives the usage what the offered one said.
-func (m *material) take(ctx context.Context, s *Store, items []Item, now time.Time) error {
+// build turns items into blocks and usages: a step for each item that does not join the one before
+// it. It uploads large bodies. A usage keeps only fields that differ from the block in the same
+// commit; if the store has the block already, the engine adds the fields of the offered one to the
+// usage.
+func (m *material) build(ctx context.Context, s *Store, items []Item, now time.Time) error {
 	if len(items) > 0 && items[0].joins {
 		return fmt.Errorf("item of a span that another item begins: %w", ErrInvalid)
 	}
@@ -103,7 +102,7 @@ func (m *material) take(ctx context.Context, s *Store, items []Item, now time.Ti
 		if err != nil {
 			return err
 		}
-		m.notItsOwnParent(first)
+		m.dropOwnParent(first)
 	}
 	for i, start := range m.starts {
 		end := len(m.usages)
@@ -112,13 +111,13 @@ func (m *material) take(ctx context.Context, s *Store, items []Item, now time.Ti
 		}
 		m.steps = append(m.steps, m.usages[start:end:end])
 	}
-	m.leaveToBlocks()
+	m.omitBlockFields()
 	return nil
 }
 
-// notItsOwnParent takes the parent from a usage and its block where that is the same content:
-// an edit that says the same was not derived from anything.
-func (m *material) notItsOwnParent(i int) {
+// dropOwnParent removes a parent that is the content itself: an edit without a change is not
+// derived from anything.
+func (m *material) dropOwnParent(i int) {
 	u := &m.usages[i]
 	if u.Origin == nil || u.Origin.ParentID != u.Content {
 		return
@@ -131,7 +130,7 @@ func (m *material) notItsOwnParent(i int) {
 	}
 }
 
-// message takes a message of JSON. One that is too large to be taken apart is stored whole.
+// message adds a JSON message. A message that is too large to be split is stored whole.
 func (m *material) message(ctx context.Context, s *Store, item *Item, origin *content.BlockOrigin) error {
 	if item.Reader != nil {
 		head, err := io.ReadAll(io.LimitReader(item.Reader, form.MostMessage+1))
@@ -164,7 +163,7 @@ func (m *material) message(ctx context.Context, s *Store, item *Item, origin *co
 	return err
 }
 
-// storing returns what takes further content of an item.
+// storing returns a function that stores further content of an item.
 func (m *material) storing(ctx context.Context, s *Store, item *Item) write.StoreFunc {
 	return func(mediaType string, kind content.OriginKind, body []byte) (ContentID, error) {
 		var b structure.Block
@@ -174,9 +173,8 @@ func (m *material) storing(ctx context.Context, s *Store, item *Item) write.Stor
 	}
 }
 
-// leaveToBlocks takes from the usages what the first block offered with their
-// content says.
-func (m *material) leaveToBlocks() {
+// omitBlockFields clears fields of usages that equal those of the first block with their content.
+func (m *material) omitBlockFields() {
 	var first map[ContentID]*structure.Block
 	if len(m.content) > 8 {
 		first = make(map[ContentID]*structure.Block, len(m.content))
@@ -206,8 +204,8 @@ func (m *material) leaveToBlocks() {
 	}
 }
 
-// appendUsages appends what an item is used as: one usage, or those of the entry that it was
-// made from. An origin that the item says is put where origin points.
+// appendUsages appends the usages of an item: one, or those of the entry that it was made from. If
+// the item has a block origin, it is stored in *origin.
 func appendUsages(dst []structure.Usage, i *Item, origin *content.BlockOrigin) []structure.Usage {
 	u := usageOf(i, origin)
 	if i.Kind == Message {
@@ -219,7 +217,7 @@ func appendUsages(dst []structure.Usage, i *Item, origin *content.BlockOrigin) [
 	is := &i.parts[0]
 	u.Form, u.Extras, u.Opaque, u.Type = is.Form, is.Extras, is.Opaque, is.Type
 	if !is.Form.IsZero() {
-		u.Piece = is.Piece // of any other, the role says it
+		u.Piece = is.Piece // without a form it follows from the role
 	}
 	dst = append(dst, u)
 	for _, part := range i.parts[1:] {
@@ -229,8 +227,7 @@ func appendUsages(dst []structure.Usage, i *Item, origin *content.BlockOrigin) [
 	return dst
 }
 
-// usageOf returns the usage that an item is. Its origin, if it says one, is put
-// where origin points.
+// usageOf returns the usage of an item. If the item has a block origin, it is stored in *origin.
 func usageOf(i *Item, origin *content.BlockOrigin) structure.Usage {
 	u := structure.Usage{
 		Kind: i.Kind, Content: i.Content, Role: i.Role, Document: i.Document, Revision: i.Revision,

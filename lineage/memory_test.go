@@ -10,7 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// A store in memory leaves no file, is gone when it is closed, and can be taken to a directory.
+// A store in memory creates no file, is lost when it is closed, and can be backed up to a
+// directory.
 //
 // feature: storage/memory
 func TestOpenMemory(t *testing.T) {

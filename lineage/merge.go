@@ -9,11 +9,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Merge adds to the context what another one of its store has since the two parted, and it
-// does not have yet. Merging twice adds nothing twice. What is added are copies without source
-// ids of the caller's: such an id is that of one message in its thread. A revision of a document of
-// which the context has the number with other content gets the next number. MoveTo instead takes
-// over all of the other's history. It returns the spans that were added.
+// Merge copies to the context what another context of the store has added since the two diverged,
+// except what was merged before, and returns the new spans. Copies have no source ids, because
+// source ids are unique in a thread. A document revision whose number has other content in the
+// context gets the next number. MoveTo, in contrast, takes over the whole history of the other.
 func (c *Context) Merge(ctx context.Context, source *Context) ([]SpanRef, error) {
 	if err := c.store.sameStore(source); err != nil {
 		return nil, err
@@ -45,7 +44,7 @@ func (c *Context) Merge(ctx context.Context, source *Context) ([]SpanRef, error)
 		if err != nil {
 			return err
 		}
-		added = goOn(b, &target.Context, home, nil, usages, t.Fresh || !own)
+		added = appendSteps(b, &target.Context, home, nil, usages, t.Fresh || !own)
 		return nil
 	})
 	if err != nil {
@@ -54,11 +53,11 @@ func (c *Context) Merge(ctx context.Context, source *Context) ([]SpanRef, error)
 	return added, nil
 }
 
-// mergedFrom begins the source id of a usage that a merge copied. The place that
-// it was first said at follows, however often it was merged since.
+// mergedFrom is the prefix of the source id of merged usages. The original place follows, also
+// after repeated merges.
 const mergedFrom = "lineage:span/"
 
-// sourcePlace is where an entry was first said.
+// sourcePlace returns the place at which an entry was originally added.
 func sourcePlace(e *Entry) string {
 	if place, ok := strings.CutPrefix(e.Origin.SourceID, mergedFrom); ok {
 		return place
@@ -66,8 +65,8 @@ func sourcePlace(e *Entry) string {
 	return structure.UsageID{Span: e.Span, Index: e.Index}.String()
 }
 
-// unmerged returns the usages, by span, that the source has after the common span
-// and the target has not.
+// unmerged returns the usages, by span, that the source has after the common span and the target
+// lacks.
 func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([][]structure.Usage, error) {
 	after, err := s.Position(ctx, common)
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 	}
 	var usages [][]structure.Usage
 	var last SpanRef
-	var on *shelf // of the target, once a document is added
+	var on *documentIndex // of the target, loaded for the first document
 	for e, err := range s.History(ctx, source, Window{From: after + 1}) {
 		if err != nil {
 			return nil, err
@@ -95,8 +94,8 @@ func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([
 		item.Origin.SourceID = mergedFrom + place
 		if item.Kind == Document {
 			if on == nil {
-				on = new(shelf)
-				if err := on.reach(ctx, s, target); err != nil {
+				on = new(documentIndex)
+				if err := on.advance(ctx, s, target); err != nil {
 					return nil, err
 				}
 			}

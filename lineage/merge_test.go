@@ -32,17 +32,16 @@ func TestMergeAppendIsIdempotent(t *testing.T) {
 	say(t, b, "b3")
 	require.Len(t, merge(t, a, b), 1)
 
-	// The other way only what b has not itself said is added, and nothing comes
-	// back from there.
+	// In the other direction, only what b did not add itself is added, and nothing is added back.
 	require.Len(t, merge(t, b, a), 1)
 	require.Equal(t, []string{"one", "two", "b1", "b2", "b3", "a"}, texts(t, b))
 	require.Empty(t, merge(t, a, b))
 
-	// A fork of what was merged has it merged.
+	// A fork of a merged context counts as merged too.
 	c := fork(t, a)
 	require.Empty(t, merge(t, c, b))
 
-	// What a rewind takes away can be merged again.
+	// What was moved away from can be merged again.
 	back(t, a, 1)
 	require.Len(t, merge(t, a, b), 1)
 	require.Equal(t, []string{"one", "two", "a", "b1", "b2", "b3"}, texts(t, a))

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// check compares everything that the store says with the model.
+// check compares the whole store with the model.
 func (m *machine) check(t *rapid.T) {
 	wordings := make(map[structure.Digest]string)
 	for _, c := range m.contexts {
@@ -95,7 +95,7 @@ func (m *machine) checkEntry(t *rapid.T, u said, e *lineage.Entry) {
 	}
 }
 
-// checkDigest requires digests to be equal exactly where histories are.
+// checkDigest requires that digests are equal if and only if histories are.
 func (m *machine) checkDigest(t *rapid.T, h *lineage.Context, c *modelContext, wordings map[structure.Digest]string) {
 	digest, err := h.Digest(bg)
 	require.NoError(t, err)
@@ -186,7 +186,7 @@ func (m *machine) checkMembers(t *rapid.T, h *lineage.Thread) {
 	require.Equal(t, want, are)
 }
 
-// checkCopies builds every history anew in another store and compares digests.
+// checkCopies copies every history to another store and compares digests.
 func (m *machine) checkCopies(t *rapid.T, other *lineage.Store) {
 	for _, c := range m.contexts {
 		h, err := other.NewContext(bg, lineage.ContextOptions{})

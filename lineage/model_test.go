@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A model is what a store should hold, kept in the simplest way there is: every
-// context has its own copy of its whole history.
+// model is the expected content of a store in its simplest form: every context has a copy of its
+// whole history.
 type model struct {
 	contexts []*modelContext
 	threads  []*modelThread
@@ -49,8 +49,7 @@ type said struct {
 	role, name, document, file string
 	revision                   uint64
 	text                       string
-	// place tells where it was first said: a merge copies that, everything else
-	// says it anew.
+	// place identifies the original usage. Merges copy it; other operations create a new one.
 	place  int
 	merged bool
 }
@@ -78,7 +77,7 @@ func newModel() *model {
 	return &model{spans: map[lineage.SpanRef][]step{{}: nil}, refs: []lineage.SpanRef{{}}, erased: make(map[string]bool)}
 }
 
-// tipOf returns where a history ends.
+// tipOf returns the last span of a history.
 func tipOf(history []step) lineage.SpanRef {
 	if len(history) == 0 {
 		return lineage.SpanRef{}
@@ -88,7 +87,7 @@ func tipOf(history []step) lineage.SpanRef {
 
 func (c *modelContext) tip() lineage.SpanRef { return tipOf(c.history) }
 
-// move sets a context back, or aside, to another history.
+// move replaces the history of a context by another one.
 func (c *modelContext) move(to []step, reason string) {
 	if c.tip() == tipOf(to) {
 		return
@@ -106,7 +105,7 @@ func (m *model) context(id lineage.ContextID) *modelContext {
 	return nil
 }
 
-// add makes a context with a copy of a history.
+// add creates a context with a copy of a history.
 func (m *model) add(id lineage.ContextID, parent lineage.ContextID, thread lineage.ThreadID, history []step) *modelContext {
 	c := &modelContext{id: id, parent: parent, thread: thread, history: slices.Clone(history)}
 	m.contexts = append(m.contexts, c)
@@ -140,8 +139,8 @@ func (m *model) isBranch(id lineage.ContextID) bool {
 	return false
 }
 
-// bring notes that bodies were stored, or stored again.
-func (m *model) bring(says ...said) {
+// noteStored records that bodies were stored.
+func (m *model) noteStored(says ...said) {
 	for _, u := range says {
 		if !slices.Contains(m.stored, u.text) {
 			m.stored = append(m.stored, u.text)
@@ -150,8 +149,8 @@ func (m *model) bring(says ...said) {
 	}
 }
 
-// anew returns what is said again elsewhere.
-func (m *model) anew(s said) said {
+// asNew returns a usage as a new one, without the original's ids.
+func (m *model) asNew(s said) said {
 	if !s.merged {
 		m.places++
 		s.place = m.places
@@ -159,14 +158,14 @@ func (m *model) anew(s said) said {
 	return s
 }
 
-// choose returns what of a history passes a filter, by span.
+// choose returns the usages of a history that a filter keeps, by span.
 func (m *model) choose(history []step, keeps func(said) bool) [][]said {
 	var chosen [][]said
 	for _, s := range history {
 		var says []said
 		for _, u := range s.says {
 			if keeps(u) {
-				says = append(says, m.anew(u))
+				says = append(says, m.asNew(u))
 			}
 		}
 		if len(says) > 0 {
@@ -176,7 +175,7 @@ func (m *model) choose(history []step, keeps func(said) bool) [][]said {
 	return chosen
 }
 
-// unmerged returns what of the source's history a merge adds to the target's.
+// unmerged returns the usages of the source that a merge adds to the target.
 func unmerged(target, source []step) (added [][]said) {
 	shared := 0
 	for shared < min(len(target), len(source)) && target[shared].ref == source[shared].ref {
@@ -203,7 +202,7 @@ func unmerged(target, source []step) (added [][]said) {
 	return added
 }
 
-// wordingOf writes down what a step says: equal steps have equal wordings.
+// wordingOf returns a text that is equal for equal steps.
 func wordingOf(s step) string {
 	var b strings.Builder
 	for _, u := range s.says {
@@ -212,7 +211,7 @@ func wordingOf(s step) string {
 	return b.String()
 }
 
-// commonPrefix returns how many steps two histories begin with that say the same.
+// commonPrefix returns how many equal steps two histories have at their start.
 func commonPrefix(a, b []step) int {
 	n := 0
 	for n < min(len(a), len(b)) && wordingOf(a[n]) == wordingOf(b[n]) {
@@ -245,8 +244,7 @@ func (t *modelThread) branch(name string) *modelBranch {
 	return nil
 }
 
-// automaticName returns the name that the next branch made from the active one
-// gets.
+// automaticName returns the automatic name of the next branch created from the active one.
 func (t *modelThread) automaticName() string {
 	current, count := "", 0
 	for _, b := range t.branches {

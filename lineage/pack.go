@@ -8,17 +8,16 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// PackOptions say what is packed.
+// PackOptions configure packing.
 type PackOptions = backend.PackOptions
 
-// Pack keeps what is no longer written to in less room: bodies compressed in
-// groups, structure coded field by field. Every message stays readable by itself.
-// Readers and writers go on meanwhile; ending ctx leaves what was packed so far.
-// The error matches errors.ErrUnsupported where the engine does not pack.
+// Pack compresses full segments: bodies in groups, structure field by field. Every message stays
+// individually readable. The store can be used meanwhile. If ctx ends, what was packed so far
+// remains. If the engine has no packing, the error matches errors.ErrUnsupported.
 func (s *Store) Pack(ctx context.Context, o PackOptions) (backend.PackReport, error) {
 	p, ok := s.engine.(backend.Packer)
 	if !ok {
-		return backend.PackReport{}, fmt.Errorf("pack: this engine does not: %w", errors.ErrUnsupported)
+		return backend.PackReport{}, fmt.Errorf("pack: %w", errors.ErrUnsupported)
 	}
 	return p.Pack(ctx, o)
 }

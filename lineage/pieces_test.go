@@ -18,7 +18,7 @@ func message(role, json string) lineage.Item {
 	return lineage.Item{Role: role, Type: content.TypeJSON, Body: []byte(json)}
 }
 
-// The forms in which programs write that a user said something.
+// formsOf returns a user message in the formats of different programs.
 func formsOf(text string) []lineage.Item {
 	return []lineage.Item{
 		lineage.User(text),
@@ -42,8 +42,8 @@ func bodyOf(t *testing.T, i lineage.Item) string {
 	return string(b)
 }
 
-// One text is one block and gives one digest in whatever JSON it stands, at every size, and
-// each message reads as it was given.
+// A text is one block and has one digest in any JSON format and at any size, and each message is
+// read back as it was given.
 //
 // feature: lineage/block
 func TestOneTextInEveryForm(t *testing.T) {
@@ -116,7 +116,7 @@ func TestPiecesOfAMessage(t *testing.T) {
 	require.Equal(t, "bytes", string(entries[1].Body))
 	require.Equal(t, "← more", entries[2].Text())
 
-	// Every piece leads to its message.
+	// Every piece is found in its message.
 	for _, text := range []string{"hm", "hi", `{"q":1}`, "found"} {
 		n := 0
 		for at, err := range s.Where(bg, content.Sum([]byte(text))) {
@@ -128,7 +128,7 @@ func TestPiecesOfAMessage(t *testing.T) {
 	}
 }
 
-// A message that is copied, sent or kept in a subset is the same message.
+// A message that is copied, sent or kept in a subset remains the same.
 func TestPiecesStayTogether(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
@@ -161,7 +161,7 @@ func TestPiecesStayTogether(t *testing.T) {
 	_, err = merged.Merge(bg, c)
 	require.NoError(t, err)
 	said, heard := newContext(t, s), newContext(t, s)
-	_, _, err = tellOther(s, said, heard, message("assistant", agentTurn), lineage.Item{Role: "assistant"})
+	_, _, err = addAndSend(s, said, heard, message("assistant", agentTurn), lineage.Item{Role: "assistant"})
 	require.NoError(t, err)
 	require.Equal(t, []string{agentTurn}, bodies(heard))
 	for _, copied := range []*lineage.Context{subset, sent, merged} {
@@ -171,7 +171,7 @@ func TestPiecesStayTogether(t *testing.T) {
 		require.Equal(t, given, bodies(copied))
 	}
 
-	// An edit with a body of its own keeps nothing of the old JSON.
+	// An edit with a new body keeps nothing of the old JSON.
 	edited, err := c.Edit(bg, entries[1].Span, lineage.Item{Body: []byte("plain")}, lineage.EditOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"one", "plain"}, bodies(edited))
@@ -210,7 +210,7 @@ func TestErasePiece(t *testing.T) {
 	require.Contains(t, resolved.Parts[0].Text(), "[erased]")
 }
 
-// JSON that cannot be taken apart is one piece.
+// JSON that cannot be split is a single piece.
 func TestWholeMessages(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
@@ -231,8 +231,7 @@ func TestWholeMessages(t *testing.T) {
 	}
 }
 
-// The name of who speaks and that of the tool are told apart, also where a call is all that is
-// said.
+// The names of the speaker and of the tool are distinguished, also if a call is all there is.
 func TestNameOfCaller(t *testing.T) {
 	c := newContext(t, newStore(t))
 	call := `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}}]}`
@@ -259,11 +258,11 @@ func TestNameOfCaller(t *testing.T) {
 	require.Equal(t, "look", entries[0].Pieces[0].Tool)
 }
 
-// A text is output where a tool says it, also when it is passed on.
+// A text from a tool is output, also when it is sent on.
 func TestPassedOn(t *testing.T) {
 	s := newStore(t)
 	tool, person, alone := newContext(t, s), newContext(t, s), newContext(t, s, "found")
-	_, _, err := tellOther(s, tool, person, lineage.ToolResult("look", "found"), lineage.Item{Role: "user"})
+	_, _, err := addAndSend(s, tool, person, lineage.ToolResult("look", "found"), lineage.Item{Role: "user"})
 	require.NoError(t, err)
 	want, err := alone.Digest(bg)
 	require.NoError(t, err)
@@ -272,7 +271,7 @@ func TestPassedOn(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// A form that was erased takes the JSON with it, and not what was said.
+// Erasing a form removes the JSON, but not the texts.
 func TestEraseForm(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)

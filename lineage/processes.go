@@ -15,15 +15,15 @@ type Process struct {
 
 // Processes are the processes that use a store.
 type Processes struct {
-	// Owner has the store open. All others use it through that one.
+	// Owner has the store open. The others use it through the owner.
 	Owner  Process
 	Guests []Process
-	// Owns is set when the store that was asked is the one that the owner has open.
+	// Owns is set if this store is the one that the owner has open.
 	Owns bool
 }
 
-// Processes returns which processes use the store now. For a store that is not in a directory,
-// there is none.
+// Processes returns the processes that use the store now; none for a store that is not in a
+// directory.
 func (s *Store) Processes(ctx context.Context) (Processes, error) {
 	engine, ok := s.engine.(*sharing.Engine)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Where yields every entry that a content block is in, those of its own commit first. A
-// message that says the same twice is yielded twice.
+// Where yields the entries that use a content block, those of the commit that stored it first. A
+// message with the block in two pieces is yielded twice.
 func (s *Store) Where(ctx context.Context, id ContentID) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for u, err := range s.engine.Where(ctx, id) {
@@ -26,7 +26,7 @@ func (s *Store) Where(ctx context.Context, id ContentID) iter.Seq2[*Entry, error
 			}
 			e := entryAt(entries, u.Index)
 			if e == nil || !e.has(id) {
-				continue // another content whose id begins alike
+				continue // the id of another content has the same prefix
 			}
 			if !yield(e, nil) {
 				return
@@ -35,7 +35,8 @@ func (s *Store) Where(ctx context.Context, id ContentID) iter.Seq2[*Entry, error
 	}
 }
 
-// entryAt returns the entry of a span that a usage belongs to, nil if there is none.
+// entryAt returns the entry of a span that the usage with an index belongs to, nil if there is
+// none.
 func entryAt(entries []*Entry, index int) *Entry {
 	for i := len(entries) - 1; i >= 0; i-- {
 		if e := entries[i]; e.Index <= index && index < e.Index+max(len(e.parts), 1) {
@@ -45,15 +46,14 @@ func entryAt(entries []*Entry, index int) *Entry {
 	return nil
 }
 
-// has reports whether content is in the entry.
+// has reports whether the entry uses the content.
 func (e *Entry) has(id ContentID) bool {
 	return e.Content == id || !id.IsZero() && e.MetadataContent == id || slices.ContainsFunc(e.parts, func(u structure.Usage) bool { return u.Content == id })
 }
 
-// Provenance returns the chain of blocks that a content block was derived from:
-// the block itself first, then what it was derived or edited from, and so on. A
-// link whose block is not in the store any more ends the chain with what is known
-// of it: its id.
+// Provenance returns the derivation chain of a content block: the block itself, then the block it
+// was derived or edited from, and so on. If a block is not in the store any more, the chain ends
+// with its id.
 func (s *Store) Provenance(ctx context.Context, id ContentID) ([]content.Block, error) {
 	var chain []content.Block
 	seen := make(map[ContentID]bool)

@@ -16,7 +16,7 @@ func TestWhere(t *testing.T) {
 	b := newContext(t, s)
 	_, err := b.Extend(bg, lineage.Assistant("shared").From("large"))
 	require.NoError(t, err)
-	fork(t, a) // a fork is no usage
+	fork(t, a) // a fork is not a usage
 
 	entries := gathered(t, s.Where(bg, content.Sum([]byte("shared"))))
 	require.Len(t, entries, 2)
@@ -65,7 +65,7 @@ func TestAuthor(t *testing.T) {
 		require.Equal(t, want, through)
 	}
 
-	_, _, err = tellOther(s, a, b, lineage.User("hello"), lineage.User(""))
+	_, _, err = addAndSend(s, a, b, lineage.User("hello"), lineage.User(""))
 	require.NoError(t, err)
 	for _, c := range []*lineage.Context{a, b} {
 		_, through, err := s.Author(bg, lastEntry(t, c))

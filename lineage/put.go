@@ -13,16 +13,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// BlockOptions describe content that is stored by itself.
+// BlockOptions configure content that is stored without a usage.
 type BlockOptions struct {
 	// Type is the media type. Default application/octet-stream.
 	Type   string
 	Origin content.BlockOrigin
 }
 
-// Put stores a body and returns its block. known reports that the store had the
-// same bytes: then nothing was stored, and the block is the one first recorded.
-// The body is streamed: its size is bounded by the disk, not by memory.
+// Put stores a body and returns its block. If the store has the same bytes already, nothing is
+// stored, known is true, and the block is the existing one. The body is streamed, so its size is
+// limited by the disk, not by memory.
 func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block content.Block, known bool, err error) {
 	if s.inTransaction() {
 		return content.Block{}, false, errReaderInside
@@ -33,7 +33,7 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 	var is structure.Block
 	receipt, err := s.writer.Make(ctx, func(b *write.Batch, t write.Try) error {
 		if write.Gone(t.Err) {
-			return t.Err // the body was read
+			return t.Err // the body cannot be read twice
 		}
 		item := Item{Type: o.Type, Origin: o.Origin.By(content.Attribution{}), Reader: body, CreatedAt: b.Time()}
 		if err := s.block(ctx, &item, &is); err != nil {
@@ -55,8 +55,7 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 	return is.Block, false, nil
 }
 
-// block makes b the record of an item's body. The chunks of a body that is too
-// large to be kept whole are stored on the way.
+// block fills b with the record of an item's body, and stores the chunks of a large one.
 func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 	body, r := i.Body, i.Reader
 	if r != nil {
@@ -85,9 +84,9 @@ func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 	return nil
 }
 
-// Body opens a body for reading, which checks what it returns. Pieces are checked as they are
-// read, and what is read from the start to the end also as a whole: a body that is not what its
-// id says fails at its end at the latest. Large bodies are streamed.
+// Body opens a body for reading. Large bodies are streamed. Chunks are verified as they are read; a
+// body read from start to end is also verified as a whole, so that a mismatch is reported at its
+// end at the latest.
 func (s *Store) Body(ctx context.Context, id ContentID) (io.ReadSeeker, error) {
 	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
 	if err != nil {
@@ -100,9 +99,9 @@ func (s *Store) Body(ctx context.Context, id ContentID) (io.ReadSeeker, error) {
 	return &largeBody{id: id, tree: tree, Reader: content.VerifyReader(tree, id)}, nil
 }
 
-// largeBody reads a body that is kept in pieces.
+// largeBody reads a body that is stored in chunks.
 type largeBody struct {
-	io.Reader // checks the whole as long as it is read from the start
+	io.Reader // verifies the whole when read from the start
 	tree      *content.TreeReader
 	id        ContentID
 }
@@ -119,31 +118,31 @@ func (b *largeBody) Seek(offset int64, whence int) (int64, error) {
 	return at, nil
 }
 
-// Original returns what was given for an entry, byte for byte and whatever its size. If some
-// of it was erased, the error matches ErrErased.
+// Original returns the body of an entry as it was given, of any size. If part of it was erased, the
+// error matches ErrErased.
 func (s *Store) Original(ctx context.Context, e *Entry) ([]byte, error) {
 	if e.Body != nil {
 		return e.Body, nil
 	}
-	said := e.said
-	if said == nil {
-		said = form.Whole(e.Content, e.Size)
+	m := e.message
+	if m == nil {
+		m = form.Whole(e.Content, e.Size)
 	}
-	body, err := form.NewReader(s.engine).Original(ctx, said)
+	body, err := form.NewReader(s.engine).Original(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("span %v: %w", e.Span, err)
 	}
 	return body, nil
 }
 
-// Text returns what an entry says, as Entry.Text does, whatever its size. If some of it was
-// erased, the error matches ErrErased.
+// Text is Entry.Text for bodies of any size. If part of the body was erased, the error matches
+// ErrErased.
 func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
-	if e.said == nil {
+	if e.message == nil {
 		body, err := s.Original(ctx, e)
 		return string(body), err
 	}
-	pieces := slices.Clone(e.said.Pieces)
+	pieces := slices.Clone(e.message.Pieces)
 	r := form.NewReader(s.engine)
 	for i := range pieces {
 		if p := &pieces[i]; p.Kind != FilePiece {
@@ -156,11 +155,10 @@ func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
 	return form.Tell(pieces), nil
 }
 
-// Erase takes a content block's bytes out of everything that reads the store.
-// Histories that use it still read, with a marker in its place. The bytes leave
-// the store's files with the next Collect. Storing the same bytes again takes the
-// erasure back. What was made of it is other content and stays: summaries that
-// cover it (see Context.Summaries), edits, answers that quote it.
+// Erase makes a content block unreadable. Histories that use it remain readable, with a marker in
+// its place. The next Collect removes the bytes from the files. Storing the same bytes again
+// reverts the erasure. Derived content stays: summaries that cover it (see Context.Summaries),
+// edits, answers that quote it.
 func (s *Store) Erase(ctx context.Context, id ContentID) error {
 	return s.change(ctx, func(b *write.Batch, _ write.Try) error {
 		b.Erase(id)

@@ -20,7 +20,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// noise returns bytes that do not repeat.
+// noise returns bytes without repetition.
 func noise(n int) []byte {
 	body := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(body)
@@ -75,7 +75,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// requireReads requires that what is left to read is exactly the body.
+// requireReads requires that the rest of a reader is exactly the body.
 func requireReads(t testing.TB, r io.Reader, body []byte) {
 	t.Helper()
 	read, err := io.ReadAll(r)
@@ -83,7 +83,7 @@ func requireReads(t testing.TB, r io.Reader, body []byte) {
 	require.True(t, bytes.Equal(body, read))
 }
 
-// chunksOfAnother gives pieces of a body that fit together but are not what the block's id says.
+// chunksOfAnother returns valid chunks that do not belong to the block.
 type chunksOfAnother struct {
 	backend.Engine
 	id content.ID
@@ -97,7 +97,7 @@ func (e *chunksOfAnother) Blocks(ctx context.Context, ids []content.ID) ([]*stru
 	return e.Engine.Blocks(ctx, ids)
 }
 
-// A body that is read whole is checked whole, also when it is read again from the start.
+// A body that is read whole is verified whole, also when it is read again from the start.
 func TestBodyOfAnother(t *testing.T) {
 	below := newStore(t)
 	put := func(size int) (content.ID, *structure.Block) {
@@ -150,7 +150,8 @@ func TestLargeMessage(t *testing.T) {
 	require.EqualValues(t, len(body), stats.UniqueBytes)
 }
 
-// Store.Text returns what an entry says also where its body did not come along; Entry.Text says then that it is not there.
+// Store.Text returns an entry's text also if its body was not loaded; Entry.Text then returns a
+// note.
 func TestText(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "", "short", strings.Repeat("x", content.InlineLimit), strings.Repeat("word ", content.InlineLimit/4), "secret")

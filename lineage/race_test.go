@@ -2,6 +2,5 @@
 
 package lineage_test
 
-// underRace is set where the race detector runs, under which a sync.Pool loses some
-// of what it is given.
+// underRace is set with the race detector, which makes sync.Pool drop some of its values.
 const underRace = true

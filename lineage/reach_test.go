@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A thread reaches what its contexts and checkpoints see, in whatever thread that was said,
-// and its other runs if it keeps them.
+// A thread reaches what its contexts and checkpoints see, in runs of any thread, and, if it keeps
+// its messages, all of its own runs.
 func TestReachOf(t *testing.T) {
 	store := newStore(t)
 	make := func() (*lineage.Thread, *lineage.Context) {

@@ -15,8 +15,8 @@ import (
 
 func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
-// Entries yields the window of the context's history, oldest first. The history
-// is as it stood when reading began. Reading costs what the window holds.
+// Entries yields a window of the context's history as it is when reading begins, oldest first. The
+// cost depends on the size of the window only.
 func (c *Context) Entries(ctx context.Context, w Window) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		tip, err := c.Tip(ctx)
@@ -47,7 +47,7 @@ func (c *Context) collect(ctx context.Context, w Window) ([]*Entry, error) {
 	return c.store.collect(ctx, tip, w)
 }
 
-// Len returns how many spans the history has.
+// Len returns the number of spans of the history.
 func (c *Context) Len(ctx context.Context) (uint64, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -56,8 +56,8 @@ func (c *Context) Len(ctx context.Context) (uint64, error) {
 	return c.store.Position(ctx, tip)
 }
 
-// Digest returns the digest of the context's history: equal for two contexts,
-// in whatever store, exactly if they say the same.
+// Digest returns the digest of the context's history. Digests of two contexts, in any stores, are
+// equal if and only if the histories have equal content.
 func (c *Context) Digest(ctx context.Context) (structure.Digest, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Context) Digest(ctx context.Context) (structure.Digest, error) {
 	return c.store.engine.Digest(ctx, tip)
 }
 
-// History yields the window of the history that ends at a span, oldest first.
+// History yields a window of the history that ends at a span, oldest first.
 func (s *Store) History(ctx context.Context, tip SpanRef, w Window) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		if tip.IsZero() {
@@ -103,8 +103,7 @@ func (s *Store) Span(ctx context.Context, ref SpanRef) ([]*Entry, error) {
 	return entries, nil
 }
 
-// Position returns a span's place in its history, from 1; 0 for the empty
-// position.
+// Position returns a span's position in its history, from 1; 0 for the zero ref.
 func (s *Store) Position(ctx context.Context, ref SpanRef) (uint64, error) {
 	return structure.Position(ref, s.runs(ctx))
 }
@@ -118,10 +117,10 @@ func (s *Store) At(ctx context.Context, tip SpanRef, position uint64) (SpanRef, 
 	return ref, err
 }
 
-// runs looks up runs for functions over ancestry, each once.
+// runs returns a lookup of runs that reads each run once.
 func (s *Store) runs(ctx context.Context) structure.RunLookup { return backend.Runs(ctx, s.engine) }
 
-// entryReader makes entries, several at a time, the more the longer the history is.
+// entryReader creates entries. It allocates them in batches that grow with the history.
 type entryReader struct {
 	from     form.Blocks
 	free     []Entry
@@ -129,11 +128,11 @@ type entryReader struct {
 	messages *form.Reader // nil until a message has a form or large metadata
 }
 
-const mostEntries = 32
+const maxEntryBatch = 32
 
 func (r *entryReader) next() *Entry {
 	if len(r.free) == 0 {
-		r.size = min(2*r.size+1, mostEntries)
+		r.size = min(2*r.size+1, maxEntryBatch)
 		r.free = make([]Entry, r.size)
 	}
 	e := &r.free[0]
@@ -141,8 +140,8 @@ func (r *entryReader) next() *Entry {
 	return e
 }
 
-// entry makes the entry that begins with usage i of a step. It keeps nothing of the step but
-// bodies and metadata.
+// entry creates the entry that begins with usage i of a step. Of the step it retains only bodies
+// and metadata.
 func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*Entry, error) {
 	e := r.next()
 	u, b := &step.Span.Usages[i], step.Blocks[i]
@@ -168,7 +167,7 @@ func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*En
 	switch {
 	case u.Kind != structure.MessageUsage:
 	case !form.IsPlain(step.Span.Usages, i):
-		return e, r.said(ctx, e, step, i)
+		return e, r.fillMessage(ctx, e, step, i)
 	case u.Opaque:
 		e.parts = parts(step.Span.Usages[i : i+1])
 	}
@@ -182,14 +181,14 @@ func (r *entryReader) reader() *form.Reader {
 	return r.messages
 }
 
-// said fills in what a message of several pieces, or with a form, says.
-func (r *entryReader) said(ctx context.Context, e *Entry, step *backend.Step, i int) error {
+// fillMessage sets the pieces of a message that has several, or a form.
+func (r *entryReader) fillMessage(ctx context.Context, e *Entry, step *backend.Step, i int) error {
 	usages := step.Span.Usages[i:form.End(step.Span.Usages, i)]
 	m, err := r.reader().Message(ctx, step, i)
 	if err != nil {
 		return fmt.Errorf("span %v: %w", step.Span.Ref, err)
 	}
-	e.said, e.parts = m, parts(usages)
+	e.message, e.parts = m, parts(usages)
 	if !usages[0].Form.IsZero() {
 		e.Type, e.Erased = content.TypeJSON, m.Lost()
 	}
@@ -205,7 +204,7 @@ func (r *entryReader) said(ctx context.Context, e *Entry, step *backend.Step, i 
 	return nil
 }
 
-// parts returns usages with memory of their own.
+// parts returns a deep copy of usages.
 func parts(usages []structure.Usage) []structure.Usage {
 	own := slices.Clone(usages)
 	for i := range own {

@@ -6,10 +6,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// recently returns a context, as it may have been some commits ago if a recent state will do.
-// behind is set where it may be: who makes a commit for it states its tip, and asks again for
-// the latest state where the tip has moved.
-func (s *Store) recently(ctx context.Context, id ContextID, recent bool) (c backend.Context, behind bool, err error) {
+// recentContext returns a context, possibly as of some commits ago if recent is set; behind then
+// reports that it may be outdated. A commit based on it must expect its tip, and read the latest
+// state if the tip has moved.
+func (s *Store) recentContext(ctx context.Context, id ContextID, recent bool) (c backend.Context, behind bool, err error) {
 	if recent {
 		from := s.engine.Recent()
 		behind = from != backend.Reader(s.engine)

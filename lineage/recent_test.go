@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// behind is an engine whose recent state is some commits old. It counts how often contexts are
-// read from itself.
+// behind is an engine whose recent state is some commits old. It counts reads of contexts from the
+// latest state.
 type behind struct {
 	backend.Engine
 	recent backend.Reader
@@ -26,7 +26,7 @@ func (e *behind) Context(ctx context.Context, id lineage.ContextID) (backend.Con
 	return e.Engine.Context(ctx, id)
 }
 
-// refresh makes the present state the recent one.
+// refresh makes the latest state the recent one.
 func (e *behind) refresh(t *testing.T) {
 	snapshot, err := e.Engine.Snapshot(bg)
 	require.NoError(t, err)
@@ -34,8 +34,8 @@ func (e *behind) refresh(t *testing.T) {
 	e.recent = snapshot
 }
 
-// What extends and forks read of a state that has passed does no harm, and of one that has not
-// is all that they read.
+// Extends and forks based on an outdated state do no harm; if the recent state is up to date, they
+// read nothing else.
 func TestExtendAndForkBehind(t *testing.T) {
 	below := newStore(t)
 	engine := &behind{Engine: write.Of(below).Engine()}

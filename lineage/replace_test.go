@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// replaceAfter makes the history of a context go on with items after a span, in place of what follows there.
+// replaceAfter replaces the history of a context after a span by items.
 func replaceAfter(s *lineage.Store, c *lineage.Context, was, after lineage.SpanRef, items ...lineage.Item) (spans []lineage.SpanRef, err error) {
 	err = s.Update(bg, func(tx *lineage.Tx) error {
 		c, err := tx.Context(bg, c.ID())
@@ -51,7 +51,7 @@ func TestReplaceAfter(t *testing.T) {
 				s := newStore(t)
 				c := newContext(t, s, "a", "b", "c")
 				other := fork(t, c)
-				if elsewhere { // the run goes on for another
+				if elsewhere { // another context continues the run
 					say(t, other, "d")
 				}
 				was := tip(t, c)

@@ -11,59 +11,54 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ResolveOptions say what of a context is sent to a model.
+// ResolveOptions configure Resolve.
 type ResolveOptions struct {
-	// Last, when not zero, is how many spans at the end are wanted at most. Summaries stand for
-	// those before them, where there are any.
+	// Last, when not zero, limits the result to the last spans of the history. Earlier spans are
+	// replaced by summaries, if there are any.
 	Last uint64
-	// Budget, when not zero, is how many tokens everything together may take. As many
-	// of the latest messages as fit are kept as they are; summaries stand in for what
-	// is before them, where there are any, and what is left after that is left out.
-	// Summaries take half of the room at most, or more where all messages that they
-	// do not stand for fit beside them.
+	// Budget, when not zero, limits the total number of tokens. As many of the latest messages as
+	// fit are included unchanged. Earlier ones are replaced by summaries if there are any, else
+	// omitted. Summaries take at most half of the budget, or more if all messages after them still
+	// fit.
 	Budget int
-	// Tokens counts those of a text. Default EstimateTokens.
+	// Tokens counts the tokens of a text. Default EstimateTokens.
 	Tokens func(text string) int
-	// KeepTogether reports of two entries that follow each other, in different spans,
-	// that the later is not to be sent without the one before it. Neither Last nor
-	// Budget cuts between them; where such a chain does not fit, the end of it is left
-	// out, too. Where it is nil, the result of a tool is not sent without its call and all that is between
-	// them: models refuse results of calls that they do not see. A result without the id of a call is not sent
-	// without the span before it. What is in one span is never separated.
+	// KeepTogether reports whether the later of two consecutive entries in different spans must not
+	// be sent without the earlier. Last and Budget never cut between them; a chain that does not
+	// fit is omitted including its end. By default, a tool result is not sent without its call and
+	// everything between them, because models refuse such results; a result without a call id is
+	// not sent without the span before it. Entries of one span are never separated.
 	KeepTogether func(before, after *Entry) bool
-	// AllRevisions sends all revisions of a document, and not only the latest of those that would
-	// be sent.
+	// AllRevisions sends all revisions of a document instead of only the latest one in the result.
 	AllRevisions bool
 }
 
-// Resolved is what to send to a model. The same context resolves to the same.
+// Resolved is what to send to a model. It is deterministic: the same context resolves to the same.
 type Resolved struct {
-	// SystemPrompt and Model are the overrides in force, empty when there are none.
+	// SystemPrompt and Model are the overrides in force, empty if not set.
 	SystemPrompt, Model string
 	// Parts are in the order of the history.
 	Parts []Part
-	// Tokens is what all of it takes, the system prompt included.
+	// Tokens is the total, including the system prompt.
 	Tokens int
-	// Omitted is how many spans are neither there nor summarized.
+	// Omitted is the number of spans that are neither included nor summarized.
 	Omitted uint64
-	// Tip is where the context stood: ExtendFrom there adds an answer to what was sent.
+	// Tip is the context's tip at that time. ExtendFrom(Tip) adds an answer to what was sent.
 	Tip SpanRef
-	// Digest identifies the history that this was resolved from.
+	// Digest identifies the resolved history.
 	Digest structure.Digest
 }
 
-// Part is a message, or a summary that stands for several. Of these the later ones may
-// follow as they are.
+// Part is a message or a summary. The later messages that a summary covers may follow it unchanged.
 type Part struct {
 	Entry   *Entry       // nil for a summary
 	Summary *SummaryInfo // nil for a message
 	Tokens  int
-	text    *string // where it is not the body that came along
+	text    *string // nil if it is Entry.Text
 }
 
-// Text returns what the part says, as Entry.Text does, which is what Tokens counts. A body is
-// read whatever its size up to MostText. A larger one, an asset and erased content are notes
-// in brackets.
+// Text returns the text of the part, as Entry.Text does; Tokens counts it. Bodies up to MostText
+// are loaded. Larger bodies, assets and erased content are notes in brackets.
 func (p *Part) Text() string {
 	switch {
 	case p.Summary != nil:
@@ -74,12 +69,11 @@ func (p *Part) Text() string {
 	return p.Entry.Text()
 }
 
-// MostText is the size of the largest body that Resolve sends to a model.
+// MostText is the size of the largest body that Resolve includes.
 const MostText = 16 << 20
 
-// Resolve returns what to send to a model: all of the history, the last n, or
-// what fits in a budget of tokens. It reads what it returns, and a little more
-// when it has to find where a budget ends.
+// Resolve returns what to send to a model: the whole history, its last n spans, or as much as fits
+// in a token budget. It reads little more than it returns.
 func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, error) {
 	if o.Budget < 0 {
 		return nil, fmt.Errorf("token budget %d: %w", o.Budget, ErrInvalid)
@@ -147,26 +141,26 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	return r, nil
 }
 
-// measured is a history whose end was measured, as far as that was asked for.
+// measured is a history with the token counts of its last positions, as far as they were needed.
 type measured struct {
 	store  *Store
 	tip    SpanRef
 	length uint64
 	opt    ResolveOptions
-	// positions are the last ones, from the last one backwards, and oldest is the
-	// first entry of the one furthest back.
+	// positions are the measures of the last positions, from the end backwards. oldest is the first
+	// entry of the earliest one.
 	positions []measure
 	oldest    *Entry
-	// revisions are the latest of documents in the positions.
+	// revisions are the latest document revisions in positions.
 	revisions map[string]uint64
-	// used are the calls and results at the positions from reached on.
+	// used are the tool calls and results, by position, from position reached on.
 	used    map[uint64][]fit.Use
 	reached uint64
 	calls   fit.Calls
 }
 
-// measure is what a position takes, and whether ResolveOptions.KeepTogether keeps it with the one before
-// it, which is known once that is measured, too.
+// measure is the token count of a position, and whether KeepTogether keeps it with the one before
+// it, which is known once that one is measured.
 type measure struct {
 	tokens   int
 	together bool
@@ -204,7 +198,7 @@ func (m *measured) Together(ctx context.Context, position uint64) (bool, error) 
 // at returns the measure of a position that has one.
 func (m *measured) at(position uint64) *measure { return &m.positions[m.length-position] }
 
-// measure measures the positions from one on. It reads backwards in growing steps.
+// measure measures the positions down to from. It reads backwards in growing steps.
 func (m *measured) measure(ctx context.Context, from uint64) error {
 	for next := m.length - uint64(len(m.positions)); next >= from; next = m.length - uint64(len(m.positions)) {
 		first := uint64(1)
@@ -240,7 +234,7 @@ func (m *measured) measure(ctx context.Context, from uint64) error {
 	return nil
 }
 
-// uses returns the calls and results at a position.
+// uses returns the tool calls and results at a position.
 func (m *measured) uses(ctx context.Context, position uint64) ([]fit.Use, error) {
 	for m.reached == 0 || m.reached > position {
 		last := m.length
@@ -257,7 +251,8 @@ func (m *measured) uses(ctx context.Context, position uint64) ([]fit.Use, error)
 	return m.used[position], nil
 }
 
-// note remembers the calls and results in entries, which are all from a position up to those it knows.
+// note records the tool calls and results of entries, which begin at position first and reach up to
+// the known ones.
 func (m *measured) note(entries []*Entry, first uint64) {
 	known := m.reached
 	for _, e := range entries {
@@ -272,23 +267,23 @@ func (m *measured) note(entries []*Entry, first uint64) {
 	}
 }
 
-// uses returns the calls of tools and the results that a message has.
+// uses returns the tool calls and results in a message.
 func (e *Entry) uses() []fit.Use {
 	isJSON := e.Type == content.TypeJSON
 	if e.Kind != Message || !isJSON && form.PlainPiece(e.Role) != OutputPiece {
 		return nil
 	}
 	switch {
-	case e.Body == nil && e.said != nil:
-		return fit.Uses(message.Decode(e.said.Outline(), content.TypeJSON, e.Role))
+	case e.Body == nil && e.message != nil:
+		return fit.Uses(message.Decode(e.message.Outline(), content.TypeJSON, e.Role))
 	case e.Body == nil || !isJSON:
 		return fit.Uses(message.Decode(nil, content.TypeText, e.Role))
 	}
 	return fit.Uses(message.Decode(e.Body, content.TypeJSON, e.Role))
 }
 
-// superseded reports whether an entry is a revision of a document of which a later one was met.
-// Entries are met from the last one backwards.
+// superseded reports whether an entry is a document revision with a later one among the entries
+// seen, which come last one first.
 func (m *measured) superseded(e *Entry) bool {
 	if e.Kind != Document || m.opt.AllRevisions {
 		return false
@@ -298,7 +293,7 @@ func (m *measured) superseded(e *Entry) bool {
 	return met && e.Revision <= latest
 }
 
-// part returns what is sent of an entry.
+// part returns the part for an entry.
 func (m *measured) part(ctx context.Context, e *Entry) (Part, error) {
 	part := Part{Entry: e}
 	switch {
@@ -320,7 +315,7 @@ func (m *measured) parts(ctx context.Context, parts []Part, from uint64) ([]Part
 	if from > m.length {
 		return parts, nil
 	}
-	latest := make(map[string]int) // the part with the latest revision of a document
+	latest := make(map[string]int) // document → part with its latest revision
 	superseded := make(map[int]bool)
 	for e, err := range m.store.History(ctx, m.tip, structure.Window{From: from, To: m.length}) {
 		if err != nil {

@@ -28,8 +28,7 @@ func partsOf(r *lineage.Resolved) []string {
 	return parts
 }
 
-// bytesAreTokens makes budgets easy to work out: a message costs its length and
-// what wraps it.
+// bytesAreTokens makes budgets easy to calculate: a message costs its length and the overhead.
 var bytesAreTokens = func(text string) int { return len(text) }
 
 func TestResolveAllAndLast(t *testing.T) {
@@ -60,7 +59,7 @@ func TestResolveAllAndLast(t *testing.T) {
 
 func TestResolveTextIsWhatIsCounted(t *testing.T) {
 	s := newStore(t)
-	long := strings.Repeat("a tool says a lot ", 10_000) // more than comes along with a history
+	long := strings.Repeat("a tool says a lot ", 10_000) // more than a history loads
 	c := newContext(t, s)
 	_, err := c.Extend(bg, lineage.Together(lineage.User("look"),
 		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")})...)
@@ -190,8 +189,8 @@ func TestResolvePrefersFinerSummaries(t *testing.T) {
 	}
 }
 
-// A summary does not take the place of messages that fit: one token less than all of a
-// history needs costs the first few.
+// A summary does not replace messages that fit: if a history exceeds the budget by one token, only
+// the first few are replaced.
 func TestResolveKeepsWhatFits(t *testing.T) {
 	var messages []string
 	for i := range 100 {
@@ -205,7 +204,7 @@ func TestResolveKeepsWhatFits(t *testing.T) {
 		require.Equal(t, append([]string{summary.Text}, messages[100-room:]...), partsOf(r))
 		require.Zero(t, r.Omitted)
 	}
-	// It may take more than half of the room where all that it does not stand for fits.
+	// It may take more than half of the budget if all messages after it fit.
 	require.Greater(t, extra, 5*each)
 	r := resolve(t, c, lineage.ResolveOptions{Budget: 5*each + extra, Tokens: bytesAreTokens})
 	require.Equal(t, append([]string{summary.Text}, messages[95:]...), partsOf(r))
@@ -240,7 +239,7 @@ func TestResolveKeepsTogether(t *testing.T) {
 			require.EqualValues(t, 6-len(want), r.Omitted)
 		}
 	}
-	// A chain that does not fit is left out to its end.
+	// A chain that does not fit is omitted including its end.
 	back(t, c, 2)
 	require.Empty(t, resolve(t, c, lineage.ResolveOptions{Last: 2}).Parts)
 	r := resolve(t, c, lineage.ResolveOptions{Budget: 20, Tokens: bytesAreTokens})
@@ -248,7 +247,7 @@ func TestResolveKeepsTogether(t *testing.T) {
 	require.EqualValues(t, 4, r.Omitted)
 }
 
-// A result is not parted from its call by what stands between them, by large bodies or by erasure.
+// A result is not separated from its call by messages between them, large bodies or erasure.
 func TestResolveKeepsResultsWithTheirCalls(t *testing.T) {
 	large := strings.Repeat("x", 100_000)
 	anthropic := func(role, part string) lineage.Item {
@@ -311,7 +310,7 @@ func TestResolveKeepsResultsWithTheirCalls(t *testing.T) {
 	}
 }
 
-// Where spans are kept together is found across the steps in which they are read.
+// Chains are found across the steps in which the history is read.
 func TestResolveKeepsTogetherInLongHistories(t *testing.T) {
 	const length = 100
 	c := newContext(t, newStore(t), numbered("message", length)...)
@@ -392,7 +391,7 @@ func TestResolveProperties(t *testing.T) {
 			}
 		}
 		if len(summaries) > 1 && rapid.Bool().Draw(t, "level") {
-			// Where they do not follow each other there is none.
+			// Summaries that are not adjacent cannot be summarized.
 			summary, err := c.Summarize(bg, terse{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{summaries[0].ID, summaries[1].ID}})
 			if err == nil {
 				summaries = append(summaries, summary)
@@ -415,14 +414,14 @@ func TestResolveProperties(t *testing.T) {
 	})
 }
 
-// requireConsistent checks what holds for everything that is resolved.
+// requireConsistent checks properties of every Resolved.
 func requireConsistent(t *rapid.T, r *lineage.Resolved, o lineage.ResolveOptions, length int) {
 	tokens, messages := 0, 0
 	if r.SystemPrompt != "" {
 		tokens = len(r.SystemPrompt) + 4
 	}
 	said := make(map[uint64]bool)
-	last, verbatim := uint64(0), uint64(0) // of a summary, and the last message
+	last, verbatim := uint64(0), uint64(0) // ends of the last summary and message
 	for _, p := range r.Parts {
 		require.Equal(t, len(p.Text())+4, p.Tokens)
 		tokens += p.Tokens
@@ -475,7 +474,7 @@ func TestResolveLastWithSummaries(t *testing.T) {
 	require.Equal(t, uint64(2), r.Omitted)
 }
 
-// Results of tools stay with their calls, whatever format has them.
+// Tool results stay with their calls, in any format.
 //
 // feature: engine/tools
 func TestResolveKeepsResultsOfEveryFormat(t *testing.T) {

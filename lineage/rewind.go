@@ -9,25 +9,24 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Move is a way that a context's tip moved other than forward.
+// Move is a move of a context's tip, other than by extending.
 type Move struct {
 	From, To SpanRef
 	Reason   string
 	At       time.Time
 }
 
-// MoveTo makes the context stand at another span, such as an earlier one of its history, or
-// any in the store; the zero ref empties it. Where it stood is kept in its reflog under the reason,
-// so that the move can be undone. What replaces the end of a history is a move and an Extend, in one Store.Update.
+// MoveTo points the context to another span: an earlier one of its history or any other in the
+// store. The zero ref empties it. The reflog records the move with the reason, so that it can be
+// undone. To replace the end of a history, use MoveTo and Extend in one Store.Update.
 func (c *Context) MoveTo(ctx context.Context, to SpanRef, reason string) error {
 	return c.move(ctx, reason, func(SpanRef) (SpanRef, error) { return to, nil })
 }
 
-// Undo takes the last move in the reflog back: the context stands where it stood before
-// that move, and what it was extended by since is no longer on its history. The undoing
-// is itself such a move, so that undoing twice leads back. Going forward is no move and
-// is not undone by itself, be it by extending, by a merge that appends or by choosing an
-// alternative straight ahead: MoveTo goes back from there.
+// Undo reverts the last move in the reflog: the context points to the tip before that move, without
+// what was added since. Undo is itself a move, so undoing twice restores the tip. Extending,
+// merging and choosing an alternative from its start are not moves; use MoveTo to go back from
+// there.
 func (c *Context) Undo(ctx context.Context) error {
 	return c.move(ctx, "undo", func(SpanRef) (SpanRef, error) {
 		var last *structure.Reflog
@@ -44,7 +43,7 @@ func (c *Context) Undo(ctx context.Context) error {
 	})
 }
 
-// move changes the tip to what target returns for where it stands.
+// move moves the tip to the span that target returns for it.
 func (c *Context) move(ctx context.Context, reason string, target func(tip SpanRef) (SpanRef, error)) error {
 	defer c.store.writer.Lock(c.id).Unlock()
 	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
@@ -60,7 +59,7 @@ func (c *Context) move(ctx context.Context, reason string, target func(tip SpanR
 	})
 }
 
-// move makes a context stand elsewhere than where it must stand.
+// move moves a context from an expected tip.
 func move(b *write.Batch, id ContextID, from, to SpanRef, reason string) {
 	b.Expect(id, from)
 	b.Move(id, from, to, reason)

@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// reasons returns what the moves in a context's reflog were.
+// reasons returns the reasons in a context's reflog.
 func reasons(t testing.TB, c *lineage.Context) []string {
 	t.Helper()
 	var all []string
@@ -18,7 +18,7 @@ func reasons(t testing.TB, c *lineage.Context) []string {
 	return all
 }
 
-// What is undone is the last move that did not go forward, with all that came after it.
+// Undo reverts the last move and drops what was added after it; extending is not a move.
 func TestUndoPassesOverWhatWentForward(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "question")

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// takingContext is an operation on a context that takes another one.
+// takingContext is an operation on a context with another context as an argument.
 type takingContext struct {
 	name string
 	do   func(c, other *lineage.Context) error
@@ -28,8 +28,8 @@ var takingContexts = []takingContext{
 	}},
 }
 
-// An id of another store is not looked up in this one, even where both know it: a copy
-// of a store has all of its ids.
+// An id of a context of another store is refused, even if it exists in both: a copy of a store has
+// the same ids.
 func TestContextOfAnotherStore(t *testing.T) {
 	s := newStore(t)
 	thread, c := newThread(t, s)

@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// crowd is a store in which a thread has many branches, checkpoints and contexts without
-// a name, beside many other threads.
+// crowd is a store with many threads, and one thread with many branches, checkpoints and unnamed
+// contexts.
 type crowd struct {
 	*lineage.Store
 	engine *backendtest.Counting
@@ -24,7 +24,7 @@ type crowd struct {
 	first  lineage.SpanRef
 }
 
-// newCrowd makes a crowd of n of everything.
+// newCrowd creates a crowd with n of each.
 func newCrowd(t testing.TB, n int) *crowd {
 	t.Helper()
 	below, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
@@ -51,7 +51,7 @@ func newCrowd(t testing.TB, n int) *crowd {
 	return c
 }
 
-// operations returns what can be done in a crowd, in the order in which it can be done.
+// operations returns operations on a crowd, in an order in which each is possible.
 func (c *crowd) operations(t testing.TB) []operation {
 	must := func(err error) { t.Helper(); require.NoError(t, err) }
 	on := func(name string) *lineage.Context {
@@ -128,7 +128,7 @@ type operation struct {
 	do   func()
 }
 
-// No operation looks at all branches, contexts, checkpoints or threads there are.
+// No operation reads all branches, contexts, checkpoints or threads.
 //
 // feature: lineage/extend
 // feature: lineage/fork

@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// checkSettings refuses overrides and metadata that a caller gives and that are not
-// JSON. Nothing at all is fine.
+// checkSettings refuses overrides and metadata that are not JSON. Empty ones are allowed.
 func checkSettings(o *Overrides, metadata []byte) error {
 	switch {
 	case !isSetting(o.JSON):
@@ -18,9 +17,8 @@ func checkSettings(o *Overrides, metadata []byte) error {
 	return nil
 }
 
-// checkChanged refuses overrides or metadata that a subject is given instead of what it
-// had. What stays as it was is not the caller's: it may come from an import, where nobody
-// checked it.
+// checkChanged refuses changed overrides or metadata that are not JSON. Unchanged ones may come
+// from an import, which does not check them.
 func checkChanged(subject, id, what string, was, is []byte) error {
 	if isSetting(is) || bytes.Equal(was, is) {
 		return nil

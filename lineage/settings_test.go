@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// What is documented as JSON is refused where it is none, with nothing left behind.
+// Fields documented as JSON refuse other text, and nothing is stored.
 func TestSettingsThatAreNotJSON(t *testing.T) {
 	s := newStore(t)
 	thread, c := newThread(t, s)
@@ -79,8 +79,8 @@ func TestSettingsThatAreNotJSON(t *testing.T) {
 	}
 }
 
-// What came in below the store and is no JSON stands in the way of no change that leaves
-// it as it is.
+// Invalid JSON that reached the store below this package does not prevent changes that leave it
+// alone.
 func TestSettingsThatWereNeverJSON(t *testing.T) {
 	s := newStore(t)
 	at := time.Date(2026, 1, 9, 0, 0, 0, 0, time.UTC)

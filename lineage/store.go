@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Types of other packages whose names callers write.
+// Types of other packages that callers need by name.
 type (
 	// ThreadID identifies a thread.
 	ThreadID = structure.ThreadID
@@ -25,15 +25,15 @@ type (
 	SpanRef = structure.SpanRef
 	// Window selects positions of a history.
 	Window = structure.Window
-	// Overrides are what a context sets differently from what it inherits.
+	// Overrides are the settings that a context has of its own; the rest is inherited.
 	Overrides = structure.Overrides
-	// Origin is who brought content.
+	// Origin is where content comes from.
 	Origin = content.Origin
 	// ContentID identifies a content block.
 	ContentID = content.ID
-	// Owner is what a value belongs to.
+	// Owner is the owner of a value.
 	Owner = structure.Owner
-	// VerifyOptions say how thoroughly to check.
+	// VerifyOptions configure Verify.
 	VerifyOptions = backend.VerifyOptions
 )
 
@@ -43,73 +43,71 @@ const (
 	Normal = backend.Normal
 )
 
-// Options configure a store. The zero value of each field is a default.
+// Options configure a store. The zero value of each field is its default.
 type Options struct {
-	// Durability of changes. Default Full: nothing acknowledged is lost.
+	// Durability of changes. Default Full: no acknowledged change is lost.
 	Durability backend.Durability
 	// SegmentSize is the size of a journal segment. Default 64 MiB.
 	SegmentSize int64
-	// SyncInterval bounds what power loss can take with Normal durability.
-	// Default 100 ms.
+	// SyncInterval limits how much a power loss can take with Normal durability. Default 100 ms.
 	SyncInterval time.Duration
-	// NoPacking keeps full segments as they are until Pack is called. Otherwise they
-	// are packed in the background, some at a time, and those that were left from before
-	// once the store has been open for a second.
+	// NoPacking disables packing of full segments in the background; Pack still packs them. By
+	// default, segments left from earlier are packed once the store has been open for a second.
 	NoPacking bool
-	// ReadOnly refuses changes through this store. Where the files cannot be written, or the journal is damaged, they
-	// are only read; otherwise this process may have the store open for others, who change it.
+	// ReadOnly refuses changes through this store. If the files cannot be written or the journal is
+	// damaged, they are only read; otherwise this process may serve other processes that do change
+	// the store.
 	ReadOnly bool
-	// MustExist refuses to make a store where there is none.
+	// MustExist fails if there is no store instead of creating one.
 	MustExist bool
-	// NeverConnect refuses a store that another process has open, with an error that matches ErrLocked. Otherwise
-	// Open connects to that process.
+	// NeverConnect makes Open fail with ErrLocked if another process has the store open. By default
+	// it connects to that process.
 	NeverConnect bool
-	// NeverServe keeps other processes out while this one has the store open.
+	// NeverServe does not let other processes connect to this one.
 	NeverServe bool
-	// Wait is how long Open waits while another process has the store open and cannot be reached. Then, or almost at once
-	// where it is 0, the error matches ErrLocked. Operations wait as long, and at least ten seconds, while such a
-	// process is closing the store. Waiting, when not nil, is called once when Open begins to wait, with the error that
-	// it would return without waiting.
+	// Wait is how long Open waits for a process that has the store open and cannot be reached,
+	// before it fails with ErrLocked. With 0 it hardly waits. Operations wait as long, but at least
+	// ten seconds, while such a process is closing the store. Waiting, when not nil, is called once
+	// when Open begins to wait, with the error that it would otherwise return.
 	Wait    time.Duration
 	Waiting func(held error)
-	// Progress, when not nil, is told how much of the journal was replayed while
-	// the store is opened.
+	// Progress, when not nil, is called while the journal is replayed, with the bytes replayed so
+	// far.
 	Progress func(done, total int64)
-	// Logger reports repairs and what failed in the background, at the level of warnings or
-	// above; nil discards it. Its handler must not use the store, which may be waiting for it.
+	// Logger gets repairs and failures in the background, at level warning or above. Default:
+	// discarded. Its handler must not use the store: that could deadlock.
 	Logger *slog.Logger
-	// Now returns the time that changes are stamped with. It is called by many
-	// goroutines. Default time.Now.
+	// Now returns the time for changes. It is called concurrently. Default time.Now.
 	Now func() time.Time
 }
 
 // Store is an open store. It is safe for concurrent use.
 type Store struct {
-	engine     backend.Engine
-	view       backend.View
-	writer     *write.Writer
-	extensions sync.Pool
-	forkings   sync.Pool
-	shelves    shelves
+	engine        backend.Engine
+	view          backend.View
+	writer        *write.Writer
+	extensions    sync.Pool
+	forkings      sync.Pool
+	documentCache documentCache
 }
 
-// A view hides the methods of an engine that write. The alias keeps the field unexported, so that
-// no type assertion and no reflection leads to the engine.
+// view hides the writing methods of an engine. The alias keeps the field unexported, so that
+// neither a type assertion nor reflection reaches the engine.
 type (
 	reading = backend.View
 	view    struct{ reading }
 )
 
-// Open opens the store in a directory, making one if there is none. Where another process has it
-// open, the store is used through that process, as long as it has it open; then this one, or
-// another that has connected, takes its place.
+// Open opens the store in a directory and creates it if there is none. If another process has it
+// open, this one uses the store through it; when that process closes the store, one of the
+// connected processes takes over.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	return open(ctx, dir, o, embedded.Options{})
 }
 
-// OpenMemory opens an empty store in memory, for tests and for what need not be kept. It does what a
-// store in a directory does, but nothing is on disk, and closing it discards everything. Backup
-// writes it to a directory. ReadOnly and MustExist are ErrNotFound: there is no store to be found.
+// OpenMemory opens an empty store in memory, for tests and temporary data. It has all operations of
+// a store in a directory, but Close discards its content. Backup writes it to a directory. ReadOnly
+// and MustExist are ErrNotFound.
 func OpenMemory(ctx context.Context, o Options) (*Store, error) {
 	return open(ctx, "", o, embedded.Options{InMemory: true})
 }
@@ -132,9 +130,8 @@ func openEngine(ctx context.Context, dir string, o Options, below embedded.Optio
 	return sharing.Open(ctx, dir, sharing.Options{Options: below, NeverConnect: o.NeverConnect, NeverServe: o.NeverServe})
 }
 
-// New returns a store on an engine, which closes with it. Stores on one engine are the
-// same store: a context of one can be given to a context of another. The engine must be
-// comparable, as pointers are.
+// New returns a store on an engine, which Close closes. Stores on one engine are the same store: a
+// context of one can be passed to another. The engine must be comparable, like a pointer.
 func New(engine backend.Engine) *Store {
 	return newStore(engine, nil)
 }
@@ -157,27 +154,26 @@ func init() {
 	write.Of = func(store any) *write.Writer { return store.(*Store).writer }
 }
 
-// Close lets go of the store. What was acknowledged stays. It waits for calls and for
-// verifications, but not for other sequences that are being read: these end with
-// ErrExpired.
+// Close closes the store. Acknowledged changes are kept. It waits for running calls and
+// verifications, but not for other open sequences: these end with ErrExpired.
 func (s *Store) Close() error { return s.engine.Close() }
 
-// View returns what reads the records of the store: its latest state, snapshots of it, and its
-// commits. Nothing can be written through it. It ends when the store is closed.
+// View gives read access to the records of the store: its latest state, snapshots and commits. It
+// is valid until Close.
 func (s *Store) View() backend.View { return s.view }
 
-// Sync makes every change so far survive power loss.
+// Sync makes all changes so far durable.
 func (s *Store) Sync(ctx context.Context) error { return s.engine.Sync(ctx) }
 
-// Stats counts what the store holds.
+// Stats returns counts of what the store holds.
 func (s *Store) Stats(ctx context.Context) (backend.Stats, error) { return s.engine.Stats(ctx) }
 
-// Verify checks what is stored and yields what it finds wrong.
+// Verify checks the stored data and yields each problem found.
 func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return s.engine.Verify(ctx, o)
 }
 
-// change commits what fill puts into a batch, and calls it again while others come first.
+// change commits the batch that fill prepares. It calls fill again when other commits come first.
 func (s *Store) change(ctx context.Context, fill func(b *write.Batch, t write.Try) error) error {
 	_, err := s.writer.Make(ctx, fill)
 	return err

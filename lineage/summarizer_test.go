@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// echo summarizes by repeating the beginnings of what it is given.
+// echo summarizes by repeating the beginnings of the passages.
 type echo struct{}
 
 func (echo) Summarize(_ context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
@@ -21,7 +21,7 @@ func (echo) Summarize(_ context.Context, passages []lineage.Passage) (lineage.Su
 	return lineage.SummaryText{Text: strings.Join(words, ","), Model: "echo"}, nil
 }
 
-// terse summarizes anything in two words.
+// terse summarizes everything in two words.
 type terse struct{}
 
 func (terse) Summarize(_ context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {

@@ -15,13 +15,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Summarize makes a summary of what the context's history has gained since its
-// last one, of another part of it, or of summaries, and returns it. There being nothing new is
-// ErrNotFound. The messages stay: a summary only stands for them where Resolve has to save room. Two
-// at the same time do not wait for each other's model, and may both make one of what is new.
+// Summarize creates a summary of the messages added since the last one, of another range of the
+// history, or of summaries. If there is nothing new, the error is ErrNotFound. The messages stay:
+// Resolve uses the summary only to save tokens. Concurrent calls do not wait for each other and may
+// summarize the same messages.
 func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
 	if by == nil {
-		return nil, fmt.Errorf("summary by no summarizer: %w", ErrInvalid)
+		return nil, fmt.Errorf("summarize: no summarizer: %w", ErrInvalid)
 	}
 	if o.MostAtOnce < 0 {
 		return nil, fmt.Errorf("summary of %d bytes at once: %w", o.MostAtOnce, ErrInvalid)
@@ -44,7 +44,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 	if record.To, err = c.store.At(ctx, tip, last); err != nil {
 		return nil, err
 	}
-	batches := &batches{ctx: ctx, by: by, most: cmp.Or(o.MostAtOnce, defaultAtOnce)}
+	batches := &batches{ctx: ctx, by: by, most: cmp.Or(o.MostAtOnce, defaultBatch)}
 	for e, err := range c.store.History(ctx, tip, Window{From: after + 1, To: last}) {
 		if err == nil {
 			err = c.store.passages(ctx, e, batches.add)
@@ -56,7 +56,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 	return c.summarize(ctx, batches, o, record)
 }
 
-// toSummarize returns the positions to summarize: those after one, up to another.
+// toSummarize returns the positions to summarize: from after+1 to last.
 func (c *Context) toSummarize(ctx context.Context, tip SpanRef, o SummarizeOptions) (after, last uint64, err error) {
 	length, err := c.store.Position(ctx, tip)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o Summa
 		return nil, err
 	}
 	var record structure.Summary
-	batches := &batches{ctx: ctx, by: by, most: cmp.Or(o.MostAtOnce, defaultAtOnce)}
+	batches := &batches{ctx: ctx, by: by, most: cmp.Or(o.MostAtOnce, defaultBatch)}
 	var last uint64
 	for i, id := range o.Parts {
 		at := slices.IndexFunc(summaries, func(s *SummaryInfo) bool { return s.ID == id })
@@ -121,13 +121,13 @@ func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o Summa
 	return c.summarize(ctx, batches, o, record)
 }
 
-// longestPassage is how long the text of a passage is. defaultAtOnce is how much text is summarized at once.
+// maxPassage limits the text of a passage, defaultBatch the text summarized at once.
 const (
-	longestPassage = content.InlineLimit
-	defaultAtOnce  = 1 << 20
+	maxPassage   = content.InlineLimit
+	defaultBatch = 1 << 20
 )
 
-// passages calls add with the passages that an entry is: one, or several where its text is long.
+// passages calls add with the passages of an entry: one, or several if its text is long.
 func (s *Store) passages(ctx context.Context, e *Entry, add func(Passage) error) error {
 	p := Passage{Role: e.Role, Name: e.Name, Text: e.Text()}
 	switch {
@@ -138,29 +138,29 @@ func (s *Store) passages(ctx context.Context, e *Entry, add func(Passage) error)
 	}
 	var text io.Reader
 	switch {
-	case e.Kind == Asset || e.Erased && e.said == nil || e.said == nil && e.Body == nil && !isText(e.Type):
+	case e.Kind == Asset || e.Erased && e.message == nil || e.message == nil && e.Body == nil && !isText(e.Type):
 		p.Text, p.Absent = e.note(), true
-	case e.said == nil && e.Body == nil:
+	case e.message == nil && e.Body == nil:
 		body, err := s.Body(ctx, e.Content)
 		if err != nil {
 			return err
 		}
 		text = body
-	case e.said != nil:
-		said, err := s.Text(ctx, e)
+	case e.message != nil:
+		whole, err := s.Text(ctx, e)
 		if err != nil {
 			return err
 		}
-		p.Text = said
+		p.Text = whole
 	}
-	if text == nil && len(p.Text) <= longestPassage {
+	if text == nil && len(p.Text) <= maxPassage {
 		return add(p)
 	}
 	if text == nil {
 		text = strings.NewReader(p.Text)
 	}
-	for in := bufio.NewReaderSize(text, longestPassage); ; p.Continues = true {
-		part, err := in.Peek(longestPassage)
+	for in := bufio.NewReaderSize(text, maxPassage); ; p.Continues = true {
+		part, err := in.Peek(maxPassage)
 		if err != nil && err != io.EOF {
 			return err
 		}
@@ -180,12 +180,13 @@ func (s *Store) passages(ctx context.Context, e *Entry, add func(Passage) error)
 	}
 }
 
-// isText reports whether content of a media type is for people to read.
+// isText reports whether a media type is text.
 func isText(mediaType string) bool {
 	return strings.HasPrefix(mediaType, "text/") || mediaType == content.TypeJSON
 }
 
-// cutText returns where to cut a text: behind its last line, else word, in the second half, else between characters.
+// cutText returns where to cut a text: after the last line end in its second half, else after the
+// last space there, else between characters.
 func cutText(text []byte) int {
 	half := len(text) / 2
 	for _, end := range []string{"\n", " "} {
@@ -204,20 +205,20 @@ func cutText(text []byte) int {
 	return len(text)
 }
 
-// batches summarizes passages in parts of bounded size, and then the summaries of the parts.
+// batches summarizes passages in batches of limited size, and then the summaries of these.
 type batches struct {
 	ctx      context.Context
 	by       Summarizer
 	most     int
 	passages []Passage
 	size     int
-	// above has the summaries of the parts, nil while there is one.
+	// above has the summaries of full batches, nil while there is only one batch.
 	above *batches
 }
 
-// add adds a passage. It summarizes those before it, if there are too many.
+// add adds a passage. If the batch is full, it summarizes it first.
 func (b *batches) add(p Passage) error {
-	// Two summaries at least are made one, so that there is an end.
+	// A batch has at least two summaries: otherwise the recursion would not end.
 	fewest := 1
 	if len(b.passages) > 0 && b.passages[0].Summary {
 		fewest = 2
@@ -232,7 +233,7 @@ func (b *batches) add(p Passage) error {
 }
 
 func (b *batches) flush() error {
-	made, err := b.by.Summarize(b.ctx, b.passages)
+	created, err := b.by.Summarize(b.ctx, b.passages)
 	if err != nil {
 		return err
 	}
@@ -240,10 +241,10 @@ func (b *batches) flush() error {
 		b.above = &batches{ctx: b.ctx, by: b.by, most: b.most}
 	}
 	b.passages, b.size = nil, 0
-	return b.above.add(Passage{Role: "assistant", Text: made.Text, Summary: true})
+	return b.above.add(Passage{Role: "assistant", Text: created.Text, Summary: true})
 }
 
-// done returns the summary of everything.
+// done returns the summary of all passages.
 func (b *batches) done() (SummaryText, error) {
 	if b.above == nil {
 		return b.by.Summarize(b.ctx, b.passages)
@@ -256,7 +257,7 @@ func (b *batches) done() (SummaryText, error) {
 	return b.above.done()
 }
 
-// summarize stores a summary of passages. The record says which spans they are of.
+// summarize stores the summary of passages. record has the range.
 func (c *Context) summarize(ctx context.Context, of *batches, o SummarizeOptions, record structure.Summary) (*SummaryInfo, error) {
 	text, err := of.done()
 	if err != nil {
@@ -273,7 +274,7 @@ func (c *Context) summarize(ctx context.Context, of *batches, o SummarizeOptions
 		Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, Origin: Origin{Kind: content.OriginAssistant},
 	}
 	record.Context, record.Model = c.id, text.Model
-	var made *structure.Summary
+	var created *structure.Summary
 	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		item.CreatedAt = b.Time()
 		var block structure.Block
@@ -282,11 +283,11 @@ func (c *Context) summarize(ctx context.Context, of *batches, o SummarizeOptions
 		}
 		b.Adopt(&block)
 		record.Content = block.ID
-		made = b.Summary(record)
+		created = b.Summary(record)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.store.summaryInfo(ctx, c.store.engine, made, c.store.runs(ctx))
+	return c.store.summaryInfo(ctx, c.store.engine, created, c.store.runs(ctx))
 }

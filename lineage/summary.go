@@ -16,82 +16,77 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Summarizer condenses a stretch of a history. Package summarize has one that
-// asks a model and one that needs no network.
+// Summarizer summarizes a part of a history. Package summarize has one that asks a model and one
+// that works offline.
 type Summarizer interface {
-	// Summarize returns a text that stands for the passages, in order.
+	// Summarize returns a text that replaces the passages, which are in order.
 	Summarize(ctx context.Context, passages []Passage) (SummaryText, error)
 }
 
-// Passage is a message or a part of one, or an earlier summary, that is to be summarized.
+// Passage is input of a Summarizer: a message, a part of a long one, or an earlier summary.
 type Passage struct {
 	Role, Name string
 	Text       string
-	// Absent is set where there is no text at hand, for it was erased or is no
-	// text: Text tells of that in brackets.
+	// Absent is set if the text is erased or not text. Text then says so in brackets.
 	Absent bool
-	// Continues is set where the text goes on that the passage before it has begun: a long one is
-	// divided.
+	// Continues is set if the passage continues the one before it: long texts are split.
 	Continues bool
-	// Summary is set for a summary of what came before.
+	// Summary is set if the passage is a summary.
 	Summary bool
 }
 
-// SummaryText is what a Summarizer made.
+// SummaryText is the result of a Summarizer.
 type SummaryText struct {
 	Text string
-	// Model names what made it.
+	// Model names the model or program that wrote the text.
 	Model string
 }
 
-// SummaryInfo is a summary: content that stands for a stretch of a history. It
-// stays true when the history grows; it then is behind.
+// SummaryInfo is a summary: content that replaces a range of a history. It remains valid when the
+// history grows.
 type SummaryInfo struct {
 	ID      structure.SummaryID
 	Context ContextID
 	Content ContentID
 	Text    string
-	// Erased is set when the bytes of the text were removed on purpose. Such a
-	// summary stands for nothing any more.
+	// Erased is set if the text was erased. An erased summary is not used any more.
 	Erased bool
-	// From and To are the spans it covers: those after From up to To.
+	// From and To are the covered range: the spans after From, up to and including To.
 	From, To SpanRef
-	// First and Last are the positions of that stretch in the history, from 1: Store.History reads
-	// it, up to To, with a Window from First to Last.
+	// First and Last are the positions of the range, from 1: Store.History(To) with a Window from
+	// First to Last reads it.
 	First, Last uint64
-	// Level is 0 for a summary of messages, and one more than its parts for a
-	// summary of summaries.
+	// Level is 0 for a summary of messages, and one above its parts for a summary of summaries.
 	Level     uint64
 	Parts     []structure.SummaryID
 	Model     string
 	Embedding []float32
-	// Similarity, where NearestSummaries found the summary, is the cosine of the angle between its embedding and the
-	// vector, from -1 to 1.
+	// Similarity is set by NearestSummaries: the cosine similarity of Embedding and the vector,
+	// from -1 to 1.
 	Similarity float64
 	CreatedAt  time.Time
 }
 
-// SummarizeOptions say what is summarized.
+// SummarizeOptions configure Summarize.
 type SummarizeOptions struct {
-	// Parts are summaries to make one of, one level above the highest of them. They must follow
-	// each other without a gap. Keep, Whole and Text are for messages only.
+	// Parts are summaries to summarize, one level above the highest of them. Their ranges must be
+	// adjacent and in order. Keep, Whole and Range do not apply.
 	Parts []structure.SummaryID
-	// Keep leaves the last spans of the history out.
+	// Keep excludes the last spans of the history.
 	Keep uint64
-	// Whole summarizes from the start instead of from where the last summary of
-	// messages ends.
+	// Whole begins at the start of the history instead of after the last summary of messages.
 	Whole bool
-	// Range, when it has From or To, is the part of the history to summarize, by positions, whatever
-	// was summarized before. Keep and Whole do not go with it.
+	// Range, when it has From or To, is the range of positions to summarize, including those
+	// summarized before. It cannot be combined with Keep or Whole.
 	Range Window
-	// MostAtOnce is how many bytes of text the summarizer gets at once. Default 1 MiB. Longer stretches are
-	// divided: the summarizer summarizes each part, and then these summaries.
+	// MostAtOnce limits the bytes of text per call of the summarizer. Default 1 MiB. Longer ranges
+	// are split: each part is summarized, and then the summaries.
 	MostAtOnce int
-	// Embed, when not nil, turns the text of the summary into a vector to keep with it.
+	// Embed, when not nil, returns an embedding of the summary to store with it.
 	Embed func(ctx context.Context, text string) ([]float32, error)
 }
 
-// Summaries yields the summaries made from the context, oldest first.
+// Summaries yields the context's own summaries, oldest first.
 func (c *Context) Summaries(ctx context.Context) iter.Seq2[*SummaryInfo, error] {
 	return func(yield func(*SummaryInfo, error) bool) {
 		runs := c.store.runs(ctx)
@@ -107,8 +102,9 @@ func (c *Context) Summaries(ctx context.Context) iter.Seq2[*SummaryInfo, error] 
 	}
 }
 
-// FindSummaries yields the summaries whose text has all the words, in upper or lower case: of the contexts of
-// threads that pass a query, and of those outside threads if it has no filter. It reads all summaries of these.
+// FindSummaries yields the summaries whose text contains all words, ignoring case: those of threads
+// that match the query and, if the query is empty, of contexts outside threads. It reads all of
+// these summaries.
 func (s *Store) FindSummaries(ctx context.Context, q ThreadQuery, words string) iter.Seq2[*SummaryInfo, error] {
 	wanted := strings.Fields(strings.ToLower(words))
 	return func(yield func(*SummaryInfo, error) bool) {
@@ -126,12 +122,13 @@ func (s *Store) FindSummaries(ctx context.Context, q ThreadQuery, words string) 
 	}
 }
 
-// MostNearest is how many summaries NearestSummaries returns at most.
+// MostNearest is the largest limit of NearestSummaries.
 const MostNearest = 1000
 
-// NearestSummaries returns the summaries whose embeddings are nearest to a vector, the nearest first. It looks where
-// FindSummaries does, at embeddings with as many numbers as the vector. The search is exact: it reads every embedding,
-// which suits up to about 100,000 summaries.
+// NearestSummaries returns the summaries whose embeddings are nearest to a vector, the nearest
+// first. It searches the same summaries as FindSummaries, among those whose embedding has the
+// length of the vector. The search is exact and reads every embedding, which suits up to about
+// 100,000 summaries.
 func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []float32, limit int) ([]*SummaryInfo, error) {
 	length := norm(vector)
 	if length == 0 || math.IsNaN(length) || math.IsInf(length, 0) || limit < 1 || limit > MostNearest {
@@ -156,8 +153,8 @@ func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []fl
 	return near, nil
 }
 
-// summaries yields the summaries of the contexts of threads that pass a query, and of those outside threads if it has
-// no filter.
+// summaries yields the summaries of threads that match a query and, if the query has no filter, of
+// contexts outside threads.
 func (s *Store) summaries(ctx context.Context, q ThreadQuery) iter.Seq2[*SummaryInfo, error] {
 	return func(yield func(*SummaryInfo, error) bool) {
 		in := func(contexts iter.Seq2[*Context, error]) bool {
@@ -198,9 +195,8 @@ func hasWords(text string, wanted []string) bool {
 	return true
 }
 
-// EffectiveSummaries returns the summaries that stand for parts of the context's history, in the
-// order of where these begin: its own, and those of the contexts that it was forked from. What the history has after
-// the Last of all of them is not summarized yet.
+// EffectiveSummaries returns the summaries of parts of the context's history, ordered by start: its
+// own and those of its ancestors. What follows the highest Last is not summarized yet.
 func (c *Context) EffectiveSummaries(ctx context.Context) ([]*SummaryInfo, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -209,7 +205,7 @@ func (c *Context) EffectiveSummaries(ctx context.Context) ([]*SummaryInfo, error
 	return c.store.summariesOn(ctx, c.id, tip)
 }
 
-// DeleteSummary takes a summary out of the store. What it stood for stays.
+// DeleteSummary deletes a summary. The messages stay.
 func (c *Context) DeleteSummary(ctx context.Context, id structure.SummaryID) error {
 	return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		b.DeleteSummary(c.id, id)
@@ -242,8 +238,8 @@ func (s *Store) summaryInfo(ctx context.Context, from backend.Reader, r *structu
 	return info, nil
 }
 
-// summariesOn returns the summaries, made from a context or those it descends
-// from, that cover stretches of the history that ends at tip, by where they begin.
+// summariesOn returns the summaries of a context and its ancestors whose range is on the history
+// that ends at tip, ordered by start.
 func (s *Store) summariesOn(ctx context.Context, id ContextID, tip SpanRef) ([]*SummaryInfo, error) {
 	runs := s.runs(ctx)
 	var found []*SummaryInfo
@@ -252,7 +248,7 @@ func (s *Store) summariesOn(ctx context.Context, id ContextID, tip SpanRef) ([]*
 		seen[id] = true
 		state, err := s.engine.Context(ctx, id)
 		if isNotFound(err) {
-			break // a parent that was deleted took its summaries along
+			break // the parent was deleted with its summaries
 		}
 		if err != nil {
 			return nil, err

@@ -24,13 +24,14 @@ func summarize(t testing.TB, c *lineage.Context, o lineage.SummarizeOptions) *li
 	return s
 }
 
-// standsFor returns the messages that a summary stands for.
+// standsFor returns the messages that a summary covers.
 func standsFor(t testing.TB, s *lineage.Store, summary *lineage.SummaryInfo) []*lineage.Entry {
 	t.Helper()
 	return gathered(t, s.History(bg, summary.To, lineage.Window{From: summary.First, To: summary.Last}))
 }
 
-// behindOf returns how many spans a history has after its summaries, and the summary that reaches furthest.
+// behindOf returns the number of spans after a history's summaries, and the summary with the
+// highest end.
 func behindOf(t testing.TB, c *lineage.Context) (behind uint64, latest *lineage.SummaryInfo) {
 	t.Helper()
 	summaries, err := c.EffectiveSummaries(bg)
@@ -124,7 +125,7 @@ func TestForksInheritSummaries(t *testing.T) {
 	require.Equal(t, inherited.ID, latest.ID)
 	require.Equal(t, "user:c,user:d", summarize(t, child, lineage.SummarizeOptions{}).Text)
 
-	back(t, child, 3) // to before what is summarized
+	back(t, child, 3) // before the summarized range
 	behind, latest = behindOf(t, child)
 	require.Equal(t, uint64(1), behind)
 	require.Nil(t, latest)
@@ -215,7 +216,7 @@ func TestSummarizeRange(t *testing.T) {
 	}
 }
 
-// Whatever is summarized, the summarizer gets all of it, in bounded parts.
+// The summarizer gets all of the input, whatever its size, in limited batches.
 //
 // feature: lineage/summary-range
 func TestSummarizeAnySize(t *testing.T) {
@@ -284,8 +285,8 @@ func TestFindSummaries(t *testing.T) {
 	require.Empty(t, found("alpha"))
 }
 
-// The nearest are those of a sort by the angle, whatever order they came in; vectors of other lengths, without
-// direction or of other users are not among them.
+// The result equals that of sorting by the angle. Vectors of other lengths, zero vectors and those
+// of other users are left out.
 //
 // feature: lineage/summary-nearest
 func TestNearestSummaries(t *testing.T) {

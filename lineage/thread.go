@@ -15,37 +15,36 @@ import (
 // MainBranch is the name of the branch that a thread starts with.
 const MainBranch = "main"
 
-// Thread is a conversation with its branches. The value is a handle that may be
-// copied and kept. It goes by the thread's id: where a thread was deleted and another
-// made under the same source id, it is the other's.
+// Thread is a conversation with its branches. It is a handle that may be copied and kept. It refers
+// to the thread by id: if a thread is deleted and created again with the same source id, the handle
+// refers to the new one.
 type Thread struct {
 	store *Store
 	id    ThreadID
 }
 
-// ThreadOptions describe a new thread.
+// ThreadOptions configure a new thread.
 type ThreadOptions struct {
-	// SourceID is an id of the caller's choice, unique in the store: see
-	// Store.FindThread.
+	// SourceID is an id chosen by the caller, unique in the store: see Store.FindThread.
 	SourceID string
-	// Reuse returns the thread that has the source id already, as it is, where there is one. Of several callers at
-	// the same time one makes it.
+	// Reuse returns the existing thread with the source id unchanged, if there is one. Of
+	// concurrent calls, one creates it.
 	Reuse  bool
 	UserID string
 	Title  string
-	// Metadata is JSON of the caller's, kept byte for byte.
+	// Metadata is JSON of the caller, kept byte for byte.
 	Metadata []byte
 	// Overrides are those of the main branch.
 	Overrides Overrides
-	// Keep makes every message that is added to the thread stay as long as the thread,
-	// also where no context leads there any more.
+	// Keep keeps every message that is added to the thread as long as the thread, also when no
+	// context leads to it.
 	Keep bool
-	// CreatedAt and UpdatedAt default to now. A thread that comes from elsewhere keeps its
-	// place in listings with its own times.
+	// CreatedAt and UpdatedAt default to now. An imported thread keeps its place in listings by its
+	// own times.
 	CreatedAt, UpdatedAt time.Time
 }
 
-// ThreadInfo is a thread as it is now.
+// ThreadInfo is the current state of a thread.
 type ThreadInfo struct {
 	ID       ThreadID
 	SourceID string
@@ -54,22 +53,22 @@ type ThreadInfo struct {
 	Metadata []byte
 	// Active is the context of the active branch.
 	Active ContextID
-	// Keeps says that its messages stay as long as the thread: see ThreadOptions.Keep.
+	// Keeps is ThreadOptions.Keep.
 	Keeps     bool
 	CreatedAt time.Time
-	// UpdatedAt is when the thread was last changed or got a message, whichever is later.
-	// Messages count by their own times.
+	// UpdatedAt is the time of the last change of the thread or of its last message, whichever is
+	// later. A message counts with its own CreatedAt.
 	UpdatedAt time.Time
-	// LastMessage is the time of the latest message that was added to the thread, on
-	// whichever branch or on none. It is zero if there is none.
+	// LastMessage is the time of the latest message added to the thread, on any branch or none;
+	// zero if there is none.
 	LastMessage time.Time
 }
 
 // ID returns the thread's id.
 func (t *Thread) ID() ThreadID { return t.id }
 
-// CreateThread makes a thread with an empty, active main branch. A source id that
-// is taken is ErrExists, unless ThreadOptions.Reuse is set.
+// CreateThread creates a thread with an empty, active main branch. If the source id is taken, the
+// error is ErrExists, unless Reuse is set.
 func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
@@ -77,24 +76,24 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 	if o.Reuse && o.SourceID == "" {
 		return nil, fmt.Errorf("thread to reuse without a source id: %w", ErrInvalid)
 	}
-	var made *structure.Thread
+	var created *structure.Thread
 	err := s.change(ctx, func(b *write.Batch, t write.Try) error {
 		if o.Reuse {
 			is, err := s.engine.Thread(ctx, write.SourceThread(o.SourceID))
-			if made = is; !isNotFound(err) {
+			if created = is; !isNotFound(err) {
 				return err
 			}
 		}
 		if t.Taken("thread") && !o.Reuse {
 			return t.Err
 		}
-		made = b.NewThread(write.Thread{
+		created = b.NewThread(write.Thread{
 			SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata, Keeps: o.Keep, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 		})
-		main := b.NewContext(write.Context{Thread: made.ID, Overrides: o.Overrides})
-		b.Branch(made.ID, MainBranch, "", main.ID, b.Time())
-		// The context needs the thread to exist, and the thread the context.
-		active := *made
+		main := b.NewContext(write.Context{Thread: created.ID, Overrides: o.Overrides})
+		b.Branch(created.ID, MainBranch, "", main.ID, b.Time())
+		// The context refers to the thread and the thread to the context.
+		active := *created
 		active.Active = main.ID
 		b.StateThread(active)
 		return nil
@@ -105,7 +104,7 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 		}
 		return nil, err
 	}
-	return &Thread{store: s, id: made.ID}, nil
+	return &Thread{store: s, id: created.ID}, nil
 }
 
 // Thread returns the thread with an id.
@@ -116,7 +115,7 @@ func (s *Store) Thread(ctx context.Context, id ThreadID) (*Thread, error) {
 	return &Thread{store: s, id: id}, nil
 }
 
-// FindThread returns the thread that was made with a source id.
+// FindThread returns the thread with a source id.
 func (s *Store) FindThread(ctx context.Context, sourceID string) (*Thread, error) {
 	t, err := s.Thread(ctx, write.SourceThread(sourceID))
 	if isNotFound(err) {
@@ -125,7 +124,7 @@ func (s *Store) FindThread(ctx context.Context, sourceID string) (*Thread, error
 	return t, err
 }
 
-// Info returns the thread as it is now.
+// Info returns the current state of the thread.
 func (t *Thread) Info(ctx context.Context) (ThreadInfo, error) {
 	r, err := t.store.engine.Thread(ctx, t.id)
 	if err != nil {
@@ -142,12 +141,13 @@ func threadInfo(r *structure.Thread) *ThreadInfo {
 	}
 }
 
-// Update changes the title, metadata and user of a thread, and whether it keeps its messages. What change leaves alone
-// stays, and if it leaves everything alone or returns an error nothing happens; setting UpdatedAt to whatever time makes
-// the thread one that was updated now. It may be called more than once if others change the thread meanwhile.
+// Update changes title, user, metadata, Keeps and UpdatedAt of the thread. Fields that change
+// leaves alone keep their values; if it changes nothing or returns an error, nothing is committed.
+// change may be called more than once. If it sets UpdatedAt, the time is the current one, whatever
+// value is set.
 //
-// A thread without a user can be given one. A thread that has one keeps it (ErrOtherUser): messages that state no user
-// were said by the user of their thread.
+// A user can be set, but not replaced (ErrOtherUser), because messages without a user belong to the
+// user of their thread.
 func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo) error) error {
 	return t.change(ctx, func(_ *write.Batch, r *structure.Thread) error {
 		info := threadInfo(r)
@@ -164,9 +164,8 @@ func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo) error) err
 	})
 }
 
-// change states a thread anew, with what else fill puts into the commit, if that changes
-// anything. No two changes are
-// made for one state of a thread, so fill may rely on what it finds in it.
+// change restates a thread and adds the records of fill, if there is any change. Only one change of
+// a given state of a thread succeeds, so fill may rely on the state it gets.
 func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *structure.Thread) error) error {
 	return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		was, err := t.store.engine.Thread(ctx, t.id)
@@ -174,12 +173,12 @@ func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *struc
 			return err
 		}
 		is := *was
-		if err := t.store.forgetGone(ctx, &is); err != nil {
+		if err := t.store.clearDeletedActive(ctx, &is); err != nil {
 			return err
 		}
 		if err := fill(b, &is); err != nil {
 			if now, again := t.store.engine.Thread(ctx, t.id); again == nil && !now.UpdatedAt.Equal(was.UpdatedAt) {
-				return write.ErrPassed // it may have failed for that
+				return write.ErrPassed // that may be why it failed
 			}
 			return err
 		}
@@ -190,9 +189,9 @@ func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *struc
 	})
 }
 
-// forgetGone leaves a thread without an active context if that was deleted: it cannot be
-// stated with it.
-func (s *Store) forgetGone(ctx context.Context, t *structure.Thread) error {
+// clearDeletedActive clears the active context of a thread if it was deleted: the engine refuses
+// such a thread.
+func (s *Store) clearDeletedActive(ctx context.Context, t *structure.Thread) error {
 	if t.Active.IsZero() {
 		return nil
 	}
@@ -203,10 +202,10 @@ func (s *Store) forgetGone(ctx context.Context, t *structure.Thread) error {
 	return err
 }
 
-// Delete takes the thread out of the store with its branches, contexts and
-// checkpoints, unless one of the functions given refuses the thread as it is then, with an error that is returned.
-// Such a function may be called more than once if others change the thread meanwhile. What other threads share with it
-// stays theirs; what they do not leaves the store's files with the next Collect.
+// Delete deletes the thread with its branches, contexts and checkpoints. If one of the refuse
+// functions returns an error for the current state of the thread, nothing is deleted and the error
+// is returned. They may be called more than once. History shared with other threads remains there;
+// the next Collect frees the rest.
 func (t *Thread) Delete(ctx context.Context, refuse ...func(*ThreadInfo) error) error {
 	may := func(is *structure.Thread) error {
 		for _, refused := range refuse {
@@ -226,7 +225,7 @@ func (t *Thread) Delete(ctx context.Context, refuse ...func(*ThreadInfo) error) 
 		}
 		return may(is)
 	}
-	return t.store.bequeath(ctx, all, t.id, mayNow, func() error {
+	return t.store.removeContexts(ctx, all, t.id, mayNow, func() error {
 		return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 			was, err := t.store.engine.Thread(ctx, t.id)
 			if err != nil {
@@ -239,14 +238,13 @@ func (t *Thread) Delete(ctx context.Context, refuse ...func(*ThreadInfo) error) 
 	})
 }
 
-// Contexts yields the thread's contexts, those without a name included, oldest
-// first.
+// Contexts yields the thread's contexts, with or without a name, oldest first.
 func (t *Thread) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
 	return t.store.handles(t.store.engine.Contexts(ctx, t.id, structure.ContextID{}))
 }
 
-// Find returns the entry that was added to the thread with a source id, on whichever
-// history of it. Store.View finds one in any thread.
+// Find returns the entry that was added to the thread with a source id, on any of its histories.
+// Store.View finds entries of all threads.
 func (t *Thread) Find(ctx context.Context, sourceID string) (*Entry, error) {
 	if _, err := t.store.engine.Thread(ctx, t.id); err != nil {
 		return nil, err

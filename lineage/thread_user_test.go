@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// TestThreadIsClaimedOnce gives a thread without a user one, inside and outside a transaction.
-// No other user and no absence of one replaces it.
+// TestThreadIsClaimedOnce sets the user of a thread without one, inside and outside a transaction.
+// It then cannot be changed or removed.
 func TestThreadIsClaimedOnce(t *testing.T) {
 	s := newStore(t)
 	for name, update := range map[string]func(lineage.ThreadID, func(*lineage.ThreadInfo) error) error{

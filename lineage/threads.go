@@ -9,24 +9,23 @@ import (
 )
 
 type (
-	// ThreadQuery chooses threads. The zero value chooses all, the one updated last first.
+	// ThreadQuery selects threads. The zero value selects all, last updated first.
 	ThreadQuery = backend.ThreadQuery
 	// MetadataIs is a value that metadata must have.
 	MetadataIs = backend.MetadataIs
 )
 
-// ListedThread is a thread of a listing, as it was then.
+// ListedThread is a thread of a listing. Was is its state at that time.
 type ListedThread struct {
 	*Thread
 	Was ThreadInfo
-	// Page is where a listing continues behind the thread: see ThreadQuery.After. Its text is read by
-	// backend.ParsePageToken.
+	// Page continues the listing after this thread: see ThreadQuery.After. backend.ParsePageToken
+	// reads its text.
 	Page backend.PageToken
 }
 
-// Threads yields the threads that pass a query, in the order of their last updates. Its cost
-// is that of what is read of it, see ThreadQuery. A thread that is updated meanwhile may be
-// missing on later pages, or be there twice.
+// Threads yields the threads that match a query, ordered by last update. See ThreadQuery for its
+// cost. A thread that is updated meanwhile may be missing on later pages or appear twice.
 func (s *Store) Threads(ctx context.Context, q ThreadQuery) iter.Seq2[*ListedThread, error] {
 	return func(yield func(*ListedThread, error) bool) {
 		for l, err := range s.engine.ListThreads(ctx, q) {
@@ -41,20 +40,20 @@ func (s *Store) Threads(ctx context.Context, q ThreadQuery) iter.Seq2[*ListedThr
 	}
 }
 
-// infoOf returns a thread as it is listed.
+// infoOf returns the state of a listed thread.
 func infoOf(l backend.ThreadListing) ThreadInfo {
 	info := *threadInfo(l.Thread)
 	info.UpdatedAt, info.LastMessage = l.Updated(), l.LastMessage
 	return info
 }
 
-// Contexts yields the contexts that belong to no thread, oldest first. Those of threads are
-// listed by Thread.Contexts.
+// Contexts yields the contexts outside of threads, oldest first. Thread.Contexts yields those of a
+// thread.
 func (s *Store) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
 	return s.handles(s.engine.ContextsAlone(ctx, structure.ContextID{}))
 }
 
-// handles returns the contexts of a listing.
+// handles returns handles of listed contexts.
 func (s *Store) handles(all iter.Seq2[backend.Context, error]) iter.Seq2[*Context, error] {
 	return func(yield func(*Context, error) bool) {
 		for c, err := range all {

@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// titles returns the titles of the threads that pass a query, a page at a time.
+// titles returns the titles of the threads that match a query, page by page.
 func titles(t *testing.T, s *lineage.Store, q lineage.ThreadQuery) (all []string) {
 	t.Helper()
 	for {

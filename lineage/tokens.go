@@ -2,9 +2,9 @@ package lineage
 
 import "unicode/utf8"
 
-// EstimateTokens estimates how many tokens a model sees in a text. It needs no network and no vocabulary:
-// four bytes of Latin text are taken for a token, as is each character of scripts
-// that tokenizers split finely. It tends to count high rather than low.
+// EstimateTokens estimates the number of tokens of a text, without network or vocabulary: a token
+// is four bytes of Latin text, or one character of scripts that tokenizers split finely. The
+// estimate tends to be high.
 func EstimateTokens(text string) int {
 	ascii, other := 0, 0
 	for i := 0; i < len(text); {
@@ -24,5 +24,5 @@ func EstimateTokens(text string) int {
 	return (ascii+3)/4 + other
 }
 
-// messageOverhead is what wrapping a message costs beside its text.
+// messageOverhead is the number of tokens that a message takes in addition to its text.
 const messageOverhead = 4

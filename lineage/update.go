@@ -8,29 +8,28 @@ import (
 	"github.com/lineage-store/lineage/internal/write"
 )
 
-// Bounds of a transaction.
+// Limits of a transaction.
 const (
-	mostTxBytes   = 16 << 20
-	mostTxRecords = 10_000
+	maxTxBytes   = 16 << 20
+	maxTxRecords = 10_000
 )
 
 // Tx is the store inside a transaction: see Store.Update.
 type Tx struct{ *Store }
 
-// Update is a transaction: changes that are one commit, all of them or none, seen by others
-// together, and for the price of one sync. The function changes tx, which is the store inside
-// the transaction and is for one goroutine; threads and contexts that come from tx take part,
-// others do not. What the function reads by an id or a name (threads, contexts, branches,
-// checkpoints, messages by source id, or that there is none) is still so when the changes are
-// committed; otherwise the function is called again, with the state that is there then. So it
-// may run several times and must do nothing else that counts. It sees its own changes. An
-// error of the function is returned, and nothing is changed.
+// Update commits several changes as one transaction, with a single sync. The function makes its
+// changes through tx, which is the store inside the transaction and must not be used concurrently;
+// only threads and contexts obtained from tx take part. The function sees its own changes. If it
+// returns an error, nothing is changed.
 //
-// Inside, ErrInvalid refuses listings that concern the whole store, watching, transactions,
-// bodies that come from a Reader, erasing, and deleting threads, branches and contexts. A
-// transaction of more than 10,000 records or 16 MiB is ErrTooLarge. Once Update has returned
-// nil, tx and what comes from it are the store and its threads and contexts; if it has not,
-// they are ErrClosed.
+// If something that the function has read by id or name (also that it does not exist) changes
+// before the commit, the function is called again with the new state. So it must have no other side
+// effects.
+//
+// The following are ErrInvalid inside a transaction: listings of the whole store, watching, nested
+// transactions, bodies from a Reader, erasing, and deleting threads, branches and contexts. More
+// than 10,000 records or 16 MiB are ErrTooLarge. After Update has returned nil, tx and its threads
+// and contexts are those of the store; after an error, they are ErrClosed.
 func (s *Store) Update(ctx context.Context, change func(tx *Tx) error) error {
 	if s.inTransaction() {
 		return fmt.Errorf("transaction inside a transaction: %w", ErrInvalid)
@@ -47,7 +46,7 @@ func (s *Store) Update(ctx context.Context, change func(tx *Tx) error) error {
 
 var errReaderInside = fmt.Errorf("body from a reader inside a transaction, which may be tried again: %w", ErrInvalid)
 
-// update is a transaction as a change.
+// update is the change of a transaction.
 type update struct {
 	store  *Store
 	change func(*Tx) error
@@ -62,7 +61,7 @@ func (s *Store) inTransaction() bool {
 // Fill implements write.Change.
 func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	s := u.store
-	if t.Taken("source id") && t.Number > mostRefused {
+	if t.Taken("source id") && t.Number > maxTakenTries {
 		return t.Err
 	}
 	from, err := s.engine.Snapshot(ctx)
@@ -74,17 +73,16 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	defer stage.End()
 	u.tx = onEngine(stage, s.writer.On(stage))
 	if err := u.change(&Tx{u.tx}); err != nil {
-		if errors.Is(err, ErrExpired) { // the state went with the process that had the store open
+		if errors.Is(err, ErrExpired) { // the process that had the store open has closed it
 			err = fmt.Errorf("%w: %w", write.ErrPassed, err)
 		}
 		return err
 	}
-	if records, bytes := b.Size(); !stage.IsLarge() && (records > mostTxRecords || bytes > mostTxBytes) {
+	if records, bytes := b.Size(); !stage.IsLarge() && (records > maxTxRecords || bytes > maxTxBytes) {
 		return fmt.Errorf("transaction of %d records and %d bytes: %w", records, bytes, ErrTooLarge)
 	}
 	return nil
 }
 
-// mostRefused is how often a transaction is tried whose messages have source ids that are
-// taken: others may have come first, but not for ever.
-const mostRefused = 2
+// maxTakenTries limits retries when a source id is taken: another commit may have come first.
+const maxTakenTries = 2

@@ -17,7 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// crashSteps make a store, and crashChanges are made to it in one transaction.
+// crashSteps create a store, crashChanges are applied to it in one transaction.
 var (
 	crashSteps = []txStep{
 		{kind: "create thread", thread: "a", text: "old"},
@@ -50,10 +50,10 @@ func doSteps(in *lineage.Store, steps []txStep) error {
 	return nil
 }
 
-// crashed opens stores of which the journals are on disks that crash.
+// crashed opens stores whose journals are on simulated disks that crash.
 type crashed struct {
 	t       *testing.T
-	dir     string // of the index, which is made from the journal each time
+	dir     string // of the index, which is rebuilt from the journal each time
 	segment int64
 }
 
@@ -66,7 +66,7 @@ func (c *crashed) open(disk *crashfs.FS) *lineage.Store {
 	return lineage.New(engine)
 }
 
-// All changes of a transaction are there, or none, after a crash or a fault at any write of it. Where it
+// After a crash or fault at any write of a transaction, all of its changes are there or none. If it
 // succeeded, all are.
 func TestCrashInUpdate(t *testing.T) {
 	for _, segment := range []int64{0, 1} {

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// txStep is a change that is drawn once and made in two stores. It names everything, for ids
-// differ between them.
+// txStep is a change that is drawn once and applied to two stores. It refers to everything by name,
+// because ids differ.
 type txStep struct {
 	kind, thread, branch, name, text string
 	at                               int
@@ -32,7 +32,7 @@ func drawStep(t *rapid.T) txStep {
 	}
 }
 
-// do makes a step.
+// do applies a step.
 func (s txStep) do(in *lineage.Store) error {
 	if s.kind == "create thread" {
 		_, err := in.CreateThread(bg, lineage.ThreadOptions{SourceID: s.thread, Title: s.text})
@@ -97,7 +97,7 @@ func (s txStep) do(in *lineage.Store) error {
 	return err
 }
 
-// sentinel is which error it is.
+// sentinel returns the name of an error's sentinel.
 func sentinel(err error) string {
 	for _, is := range []error{lineage.ErrNotFound, lineage.ErrExists, lineage.ErrTipMoved, lineage.ErrConflict, lineage.ErrInvalid} {
 		if errors.Is(err, is) {
@@ -107,7 +107,7 @@ func sentinel(err error) string {
 	return fmt.Sprint(err)
 }
 
-// described says everything of a store but ids and times.
+// described returns the whole content of a store except ids and times.
 func described(t require.TestingT, s *lineage.Store) []string {
 	var all []string
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -169,8 +169,7 @@ func described(t require.TestingT, s *lineage.Store) []string {
 	return all
 }
 
-// Steps that are made together in transactions have the outcomes that they have one by one,
-// each as it happens and all together.
+// Steps in a transaction have the same results as one by one, each and in sum.
 func TestUpdateIsLikeStepsOneByOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		alone, err := lineage.OpenMemory(bg, lineage.Options{})

@@ -17,8 +17,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A thread, its messages, a branch and a checkpoint are one commit, and the transaction sees
-// what it has made.
+// A thread, its messages, a branch and a checkpoint are one commit, and the transaction sees them.
 func TestUpdateIsOneCommit(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	var thread *lineage.Thread
@@ -55,7 +54,7 @@ func TestUpdateIsOneCommit(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, before+1, head(t, s))
-	// What came from the transaction goes on being used.
+	// Handles from the transaction remain usable.
 	_, err := fork.Extend(ctx, lineage.Assistant("else"))
 	require.NoError(t, err)
 	info, err := thread.Info(ctx)
@@ -66,7 +65,7 @@ func TestUpdateIsOneCommit(t *testing.T) {
 	require.Equal(t, []string{"one", "else"}, []string{entries[0].Text(), entries[1].Text()})
 }
 
-// A transaction is the store: it reads what it has added by span, and becomes the store itself.
+// A transaction reads the spans it has added, and its handles become those of the store.
 func TestTransactionIsTheStore(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	var inside *lineage.Store
@@ -100,7 +99,7 @@ func TestTransactionIsTheStore(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Nothing of a transaction stays whose function fails, and its threads are of no use.
+// A transaction whose function fails leaves nothing, and its handles are closed.
 func TestUpdateThatFails(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	before, mine := head(t, s), errors.New("mine")
@@ -118,7 +117,7 @@ func TestUpdateThatFails(t *testing.T) {
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 }
 
-// Many transactions count in two threads at the same time, each for what it finds in both.
+// Concurrent transactions update two threads, based on what they read in both.
 func TestUpdatesAreSerialisable(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	for _, id := range []string{"a", "b"} {
@@ -304,7 +303,7 @@ type neverRead struct{}
 
 func (neverRead) Read([]byte) (int, error) { panic("it is refused before it is read") }
 
-// The same content in two steps of a transaction keeps what each says of it.
+// Equal content in two steps of a transaction keeps the type of each.
 func TestUpdateKeepsTypes(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	var c *lineage.Context
@@ -330,7 +329,7 @@ func TestUpdateKeepsTypes(t *testing.T) {
 	require.Equal(t, []string{"user", "user", "user", "assistant"}, origins)
 }
 
-// What is refused for good is tried once.
+// A permanent refusal is not retried.
 func TestRefusedOnce(t *testing.T) {
 	ctx, below := t.Context(), newStore(t)
 	counting := &applies{Engine: write.Of(below).Engine()}
@@ -368,7 +367,7 @@ func TestRefusedOnce(t *testing.T) {
 	}
 }
 
-// applies counts commits that are asked for.
+// applies counts attempted commits.
 type applies struct {
 	backend.Engine
 	n int

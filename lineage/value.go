@@ -18,10 +18,10 @@ import (
 // Value is a named value: a small JSON document.
 type Value struct {
 	Key string
-	// JSON is what was set, byte for byte; nil if the value was deleted.
+	// JSON is the value, byte for byte; nil if it was deleted.
 	JSON []byte
-	// Context is the context that it was set in: an ancestor where it is inherited. It is
-	// zero for values of anything else.
+	// Context is the context that set it: an ancestor for an inherited value, zero for other
+	// owners.
 	Context ContextID
 	SetAt   time.Time
 	// Commit is the number of the commit that set it.
@@ -38,23 +38,22 @@ const (
 )
 
 // Values are the named values of one owner: the store, an application, a user, a thread or a
-// context. They are a part of the store like messages: changed in commits, seen by watchers,
-// collected, and carried by bundles. Those of a thread or context are deleted with it,
-// those of an application or user stay until they are deleted.
+// context. Like messages, they change in commits, are seen by watchers, are collected and are part
+// of bundles. Those of a thread or context are deleted with it.
 //
-// A context inherits values from the context that it was forked from: as they were when the
-// span was said that it starts at. Setting or deleting one here changes nothing there. Moving
-// a context back moves no values.
+// A context inherits the values that the context it was forked from had at the time of the span
+// that it starts at. Setting or deleting a value here does not affect the other. Moving a context
+// back does not move its values.
 type Values struct {
 	store *Store
 	owner structure.Owner
-	// at is the span of the context as of which values are read, if asOf is set.
+	// If asOf is set, values are read as of the span at.
 	asOf bool
 	at   SpanRef
 }
 
-// Values returns the values of an owner: of the store itself, an application, a user, a thread or a context, which are
-// those that it inherits, too. The scope of a thread or context need not be said.
+// Values returns the values of an owner. Those of a context include inherited ones. The scope of a
+// thread or context may be omitted.
 func (s *Store) Values(of Owner) *Values {
 	switch {
 	case of.Scope != 0:
@@ -66,9 +65,8 @@ func (s *Store) Values(of Owner) *Values {
 	return &Values{store: s, owner: of}
 }
 
-// At returns the values of a context as they were when a span of its history was
-// said: those that a fork at the span inherits. They cannot be set. A collection takes old
-// values that nothing inherits.
+// At returns the values of a context as of a span of its history: those that a fork at the span
+// inherits. They cannot be set. A collection deletes old values that nothing inherits.
 func (v *Values) At(span SpanRef) *Values {
 	return &Values{store: v.store, owner: v.owner, asOf: true, at: span}
 }
@@ -100,7 +98,7 @@ func (v *Values) read(ctx context.Context, key string) (is backend.Value, err er
 	return backend.AtOnce(ctx, v.store.engine, func(from backend.Snapshot) (backend.Value, error) { return v.inherited(ctx, from).Value(key) })
 }
 
-// inherited returns the values that are in force in a context.
+// inherited returns the values in force in a context.
 func (v *Values) inherited(ctx context.Context, from backend.Reader) *backend.ContextValues {
 	if v.asOf {
 		return backend.NewContextValuesAt(ctx, from, v.owner.Context, v.at)
@@ -108,7 +106,7 @@ func (v *Values) inherited(ctx context.Context, from backend.Reader) *backend.Co
 	return backend.NewContextValues(ctx, from, v.owner.Context)
 }
 
-// value returns a value as it is read, with its JSON wherever that is kept.
+// value returns a value with its JSON, which may be in a block.
 func (v *Values) value(ctx context.Context, is *backend.Value) (Value, error) {
 	value := Value{Key: is.Key, JSON: is.JSON, Context: is.Owner.Context, SetAt: is.At, Commit: is.Commit}
 	if is.Content.IsZero() {
@@ -124,8 +122,8 @@ func (v *Values) value(ctx context.Context, is *backend.Value) (Value, error) {
 	return value, nil
 }
 
-// All yields the values whose keys begin with a prefix, in the order of their keys. It is
-// refused inside a transaction.
+// All yields the values whose keys have a prefix, ordered by key. It is refused inside a
+// transaction.
 func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		all := func(values iter.Seq2[backend.Value, error]) error {
@@ -162,8 +160,8 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 	}
 }
 
-// History yields what the owner has set under a key, the newest first, deletions included.
-// It is kept as long as the reflog. What a context inherits is not its own.
+// History yields the values that the owner itself has set under a key, newest first, deletions
+// included. They are kept as long as the reflog.
 func (v *Values) History(ctx context.Context, key string) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		for is, err := range v.store.engine.ValueHistory(ctx, v.key(key)) {
@@ -196,7 +194,7 @@ func (v *Values) Set(ctx context.Context, key string, value []byte) error {
 	})
 }
 
-// Delete deletes a value. In a context it also hides what would be inherited.
+// Delete deletes a value. In a context it also hides an inherited one.
 func (v *Values) Delete(ctx context.Context, key string) error {
 	return v.set(ctx, key, func(ctx context.Context, _ *write.Batch) ([]byte, ContentID, error) {
 		is, err := v.read(ctx, key)

@@ -63,7 +63,7 @@ func TestValuesOfEachScope(t *testing.T) {
 	}
 }
 
-// A fork has the values as they were when the span was said that it starts at.
+// A fork inherits the values as of the time of the span it starts at.
 func TestValuesOfForks(t *testing.T) {
 	s := newStore(t)
 	_, main := newThread(t, s)
@@ -113,8 +113,8 @@ func TestLargeValue(t *testing.T) {
 	require.Equal(t, large, valueOf(t, v, "l"))
 }
 
-// An event and the state that it leads to, of all scopes, are one commit; and transactions
-// count without losing any.
+// An event and its state changes, in all scopes, are one commit, and concurrent transactions lose
+// no count.
 func TestValuesInTransactions(t *testing.T) {
 	s := newStore(t)
 	thread, main := newThread(t, s)

@@ -15,7 +15,7 @@ func encodeVector(v []float32) []byte {
 	return b
 }
 
-// decodeVector returns nil for what is no vector.
+// decodeVector returns nil if b is not a vector.
 func decodeVector(b []byte) []float32 {
 	if len(b) == 0 || len(b)%4 != 0 {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A view reads what the store has, the latest state included, and has no method of an engine that
-// is not one of backend.View.
+// A view reads the latest state and has only the methods of backend.View.
 func TestView(t *testing.T) {
 	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{})
 	require.NoError(t, err)

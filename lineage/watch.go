@@ -9,11 +9,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// EventKind tells what an event is about.
+// EventKind is the kind of an event.
 type EventKind string
 
-// The kinds of event. ContextCreated is also told of a context that stands where it
-// started when its overrides or metadata are set.
+// The kinds of event. ContextCreated is also the kind when the overrides or metadata of a context
+// change while its tip is still its base.
 const (
 	ThreadCreated     EventKind = "thread created"
 	ThreadUpdated     EventKind = "thread updated"
@@ -36,48 +36,45 @@ const (
 	ValueDeleted      EventKind = "value deleted"
 )
 
-// Event is one thing that a commit did. Which fields are set follows from Kind.
+// Event is one effect of a commit. Kind determines which fields are set.
 //
-// From is where a context stood that was moved. Of one that was extended, it is the last
-// span of its history that was in the store before the commit: what follows it, up to
-// Span, is what the commit added, which may be several spans. Where the context went on
-// over what the store had already, as by choosing an alternative or by an import, From
-// does not tell where it stood, and is Span itself if nothing was added. Context.Watch
-// misses nothing in any case.
+// For a moved context, From is its tip before. For an extended one, From is the last span of its
+// history that was in the store before the commit: the commit added the spans after it, up to Span.
+// If the context took over existing spans, as Choose and imports do, From is not its former tip,
+// and is Span itself if nothing was added. Context.Watch yields every entry in all cases.
 type Event struct {
 	Kind       EventKind
 	Thread     ThreadID
 	Context    ContextID
 	Parent     ContextID // of a context created
-	Span       SpanRef   // where the context or checkpoint stands, the set is offered or the summary ends
-	From       SpanRef   // what the context had before, see above
+	Span       SpanRef   // of the context or checkpoint; where the set is; the end of the summary
+	From       SpanRef   // see above
 	Name       string    // of a branch or checkpoint; the reason of a move; the key of a value
-	Owner      Owner     // what a value belongs to
+	Owner      Owner     // of a value
 	Content    ContentID
 	Checkpoint structure.CheckpointID
 	Summary    structure.SummaryID
 	Set        structure.SpanSetID
 }
 
-// Cursor says up to which commit somebody has followed a store. The zero cursor is before the
-// first. One of which only the number is known stands for whichever commit has that number.
+// Cursor is a position in the commits of a store. The zero cursor is before the first. A cursor
+// with only a number matches any commit with that number.
 type Cursor = backend.Cursor
 
-// Change is a commit as a watcher sees it.
+// Change is a commit as seen by a watcher.
 type Change struct {
-	// Commit is where to continue watching behind it.
+	// Commit is the cursor to continue after this change.
 	Commit Cursor
 	Time   time.Time
 	Events []Event
-	// Records are what the commit consists of. They must not be changed.
+	// Records are the records of the commit. They must not be changed.
 	Records []structure.Record
 }
 
-// Watch yields every commit behind a cursor, once and in order, and then waits for more,
-// until the context ends or the store closes. A watcher that is slow delays nobody: it reads
-// the journal at its own pace. Where the store lost commits that a cursor has seen, as power
-// loss can take what was not durable, or is a copy that was continued elsewhere, the error
-// is ErrDiverged.
+// Watch yields every commit after a cursor, once and in order, and then waits for more until ctx
+// ends or the store is closed. Slow watchers delay nobody. If the commit of the cursor is not in
+// the store, because it was lost in a power failure or the store is a copy with a different
+// continuation, the error is ErrDiverged.
 func (s *Store) Watch(ctx context.Context, after Cursor) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for {
@@ -100,7 +97,7 @@ func (s *Store) Watch(ctx context.Context, after Cursor) iter.Seq2[Change, error
 	}
 }
 
-// Changes yields the commits behind a cursor up to the last there is, as Watch does.
+// Changes yields the commits after a cursor up to the current last one.
 func (s *Store) Changes(ctx context.Context, after Cursor) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for c, err := range s.engine.Feed(ctx, after) {
@@ -116,23 +113,22 @@ func (s *Store) Changes(ctx context.Context, after Cursor) iter.Seq2[Change, err
 	}
 }
 
-// Watch yields the entries that follow a span in the context's history, and then those
-// that are added to it, in order and each once, until the context.Context ends or the
-// store closes, which the last error tells. The zero ref is before the first entry. Who
-// gives the span of the last entry that was read misses nothing that was added since.
+// Watch yields the entries after a span of the context's history, and then each entry that is
+// added, in order and once, until ctx ends or the store is closed, which the last error reports.
+// The zero ref is before the first entry. A caller that passes the span of the last entry it has
+// read misses nothing.
 //
-// The history must go on from what was yielded. When it does not, because the context was
-// moved back or elsewhere, or if it does not have the span, Watch ends with a
-// *TipError: read the history up to its Actual anew and watch from there. A move
-// that was undone before the watcher looked is not told. When the context is deleted,
-// Watch ends with ErrNotFound.
+// If the history no longer continues what was yielded, because the context was moved, or if it does
+// not have the span, Watch ends with a *TipError: read the history up to its Actual again and watch
+// from there. A move that is undone before the watcher sees it is not reported. If the context is
+// deleted, Watch ends with ErrNotFound.
 //
-// A watcher that is slow delays nobody but who closes the store.
+// A slow watcher delays only Close.
 func (c *Context) Watch(ctx context.Context, after SpanRef) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		seen := after
 		for {
-			// What is committed from here on ends the wait.
+			// Later commits end the wait below.
 			head, err := c.store.engine.Head(ctx)
 			if err != nil {
 				yield(nil, err)
@@ -159,8 +155,8 @@ func (c *Context) Watch(ctx context.Context, after SpanRef) iter.Seq2[*Entry, er
 	}
 }
 
-// following returns where the context stands, which must be at a span or further on, and
-// the position after that span.
+// following returns the tip of the context, which must be at seen or after it, and the position
+// after seen.
 func (c *Context) following(ctx context.Context, seen SpanRef) (tip SpanRef, next uint64, err error) {
 	if ctx.Err() != nil {
 		return SpanRef{}, 0, context.Cause(ctx)
@@ -208,7 +204,7 @@ func (s *Store) changeOf(ctx context.Context, c *structure.Commit) (Change, erro
 	return change, nil
 }
 
-// movedTo is what a move made of a tip.
+// movedTo identifies a move by its result.
 type movedTo struct {
 	context ContextID
 	span    SpanRef
@@ -217,7 +213,7 @@ type movedTo struct {
 // addition is what a commit adds to histories.
 type addition struct {
 	spans map[SpanRef]bool
-	runs  map[structure.RunID]SpanRef // what they start after
+	runs  map[structure.RunID]SpanRef // the spans they start after
 	other structure.RunLookup
 }
 
@@ -245,7 +241,7 @@ func (a *addition) before(at SpanRef) (SpanRef, error) {
 		if !ok {
 			run, err := a.other(at.Run)
 			if isNotFound(err) {
-				return SpanRef{}, nil // it was collected since
+				return SpanRef{}, nil // it has been collected
 			}
 			if err != nil {
 				return SpanRef{}, err
@@ -257,8 +253,8 @@ func (a *addition) before(at SpanRef) (SpanRef, error) {
 	return at, nil
 }
 
-// eventOf returns the event that a record stands for. Runs and spans show in the
-// tips that follow them, and moves in the tips they explain.
+// eventOf returns the event for a record. Runs and spans have no event: the tips that follow them
+// do. Moves are part of the event of their tip.
 func eventOf(r structure.Record, moves map[movedTo]*structure.Reflog) (Event, bool) {
 	switch r := r.(type) {
 	case *structure.Block:

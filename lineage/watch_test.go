@@ -123,7 +123,7 @@ func TestWatchResumes(t *testing.T) {
 	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, seen)
 }
 
-// A watcher of commits that the store lost is not shown others under their numbers.
+// A watcher whose commits were lost does not get others with the same numbers.
 func TestWatchOfAnotherHistory(t *testing.T) {
 	dir := t.TempDir()
 	open := func(dir string) *lineage.Store {
@@ -162,8 +162,8 @@ func TestWatchOfAnotherHistory(t *testing.T) {
 	}
 }
 
-// TestStalledWatcher writes while a watcher holds still in the middle of a
-// commit: were writers to wait for it, the test would never end.
+// TestStalledWatcher writes while a watcher is paused in the middle of a commit: if writers waited
+// for it, the test would never end.
 func TestStalledWatcher(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one")
@@ -180,7 +180,7 @@ func TestStalledWatcher(t *testing.T) {
 	require.Equal(t, 202, stalled)
 }
 
-// watchEnds are the ways in which watching ends.
+// watchEnds are the ways to end watching.
 var watchEnds = map[string]struct {
 	end  func(*lineage.Store, context.CancelFunc)
 	want error
@@ -201,8 +201,7 @@ func TestWatchContextEnds(t *testing.T) {
 	})
 }
 
-// requireEnds has a context of the given messages watched, which yields once, and then
-// ends that in every way.
+// requireEnds watches a context, receives one value, and ends watching in every way.
 func requireEnds[T any](t *testing.T, messages []string, watch func(context.Context, *lineage.Store, *lineage.Context) iter.Seq2[T, error]) {
 	for name, test := range watchEnds {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +226,7 @@ func requireEnds[T any](t *testing.T, messages []string, watch func(context.Cont
 	}
 }
 
-// extensions returns the events of contexts that were extended, from a commit on.
+// extensions returns the ContextExtended events from a commit on.
 func extensions(t *testing.T, s *lineage.Store, from uint64) (found []lineage.Event) {
 	t.Helper()
 	for change, err := range s.Changes(bg, lineage.Cursor{Number: from - 1}) {
@@ -241,7 +240,7 @@ func extensions(t *testing.T, s *lineage.Store, from uint64) (found []lineage.Ev
 	return found
 }
 
-// What a commit added to a history is what lies between From and Span.
+// The spans between From and Span are those that the commit added.
 func TestExtendedFrom(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
@@ -256,14 +255,14 @@ func TestExtendedFrom(t *testing.T) {
 	require.NoError(t, err)
 	want = append(want, extended(c, three[2], more[1]))
 
-	// A fork begins a run where another context has gone on.
+	// A fork begins a run at a span that another context has continued.
 	f, err := c.Fork(bg, lineage.ForkOptions{At: three[0]})
 	require.NoError(t, err)
 	forked, err := f.Extend(bg, lineage.User("2"), lineage.User("3"))
 	require.NoError(t, err)
 	want = append(want, extended(f, three[0], forked[1]))
 
-	here, there, err := tellOther(s, c, f, lineage.User("said"), lineage.User("heard"))
+	here, there, err := addAndSend(s, c, f, lineage.User("said"), lineage.User("heard"))
 	require.NoError(t, err)
 	want = append(want, extended(c, more[1], here), extended(f, forked[1], there))
 
@@ -271,7 +270,7 @@ func TestExtendedFrom(t *testing.T) {
 	require.NoError(t, err)
 	want = append(want, extended(edited, three[0], tip(t, edited)))
 
-	// Choosing adds nothing: it was added before.
+	// Choosing adds nothing: the spans exist already.
 	offered, err := c.Alternatives(bg, lineage.Overrides{})
 	require.NoError(t, err)
 	spoken := say(t, offered[0], "an answer")
@@ -280,7 +279,7 @@ func TestExtendedFrom(t *testing.T) {
 	require.Equal(t, want, extensions(t, s, from))
 }
 
-// A run that an earlier commit began is looked up.
+// Runs of earlier commits are looked up.
 func TestExtendedFromARunOfAnotherCommit(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one")
@@ -299,8 +298,7 @@ func TestExtendedFromARunOfAnotherCommit(t *testing.T) {
 	require.Equal(t, first, found[0].From)
 }
 
-// watching watches a context in the background. next returns the next text, or the error
-// that ended it.
+// watching watches a context in the background. next returns the next text, or the final error.
 func watching(t *testing.T, c *lineage.Context, after lineage.SpanRef) (next func() (string, error)) {
 	t.Helper()
 	type told struct {
@@ -385,7 +383,7 @@ func TestWatchContextThatIsMoved(t *testing.T) {
 	require.Equal(t, tip(t, c), moved.Actual)
 	require.Equal(t, c.ID(), moved.Context)
 
-	// It goes on from where it stands now.
+	// Watching continues from the current tip.
 	next = watching(t, c, moved.Actual)
 	say(t, c, "another")
 	requireNext(t, next, "another")
@@ -399,8 +397,8 @@ func TestWatchContextThatIsMoved(t *testing.T) {
 	}
 }
 
-// A context that was moved back and extended meanwhile does not yield what is beside
-// what was seen, although it is as long as before.
+// A context that was moved back and extended to the same length does not yield the new entries as a
+// continuation.
 func TestWatchContextThatWentAnotherWay(t *testing.T) {
 	c := newContext(t, newStore(t), "one", "two")
 	var seen []string
@@ -455,8 +453,8 @@ func TestWatchContextThatIsDeleted(t *testing.T) {
 	}
 }
 
-// TestWatchContextLeftEarly would hang in Close, or fail in TestMain, if anything of a
-// watcher that was left stayed behind.
+// TestWatchContextLeftEarly would hang in Close, or fail in TestMain, if an abandoned watcher left
+// something behind.
 func TestWatchContextLeftEarly(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, numbered("message", 10)...)
@@ -469,7 +467,7 @@ func TestWatchContextLeftEarly(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Watchers that start while many write read what the history holds in the end.
+// Watchers that start during concurrent writes read the final history.
 func TestWatchContextWhileManyWrite(t *testing.T) {
 	const writers, each = 4, 25
 	s := newStore(t)
@@ -518,7 +516,7 @@ func TestWatchContextWhileManyWrite(t *testing.T) {
 	}
 }
 
-// A transaction that moves a context and extends it did both.
+// A transaction that moves and extends a context has both events.
 func TestEventsOfMoveAndExtension(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "one", "two", "three")

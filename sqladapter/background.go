@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// background runs work in the background, one task at a time, until it is closed.
+// background runs tasks in the background, one at a time, until it is closed.
 type background struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -17,7 +17,7 @@ type background struct {
 	done    sync.WaitGroup
 }
 
-// A task that is waiting is not started again under its name.
+// A waiting task is not started a second time under the same name.
 type task struct {
 	name string
 	do   func(ctx context.Context)
@@ -29,7 +29,7 @@ func newBackground() *background {
 	return b
 }
 
-// start does a task when those before it are done.
+// start runs a task after those before it.
 func (b *background) start(name string, do func(ctx context.Context)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +65,7 @@ func (b *background) work() {
 	}
 }
 
-// close ends the work and waits for its end.
+// close stops the work and waits for its end.
 func (b *background) close() {
 	b.mu.Lock()
 	b.closed = true

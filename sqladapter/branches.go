@@ -42,7 +42,7 @@ func (c *Conn) branch(ctx context.Context, id string) (*chat.Branch, error) {
 	return found, err
 }
 
-// mustBranch returns a branch of a chat.
+// mustBranch returns a branch of a chat, or an error if there is none.
 func (c *Conn) mustBranch(ctx context.Context, chatID, id string) (*chat.Branch, error) {
 	b, err := c.branch(ctx, id)
 	switch {
@@ -56,7 +56,7 @@ func (c *Conn) mustBranch(ctx context.Context, chatID, id string) (*chat.Branch,
 	return b, nil
 }
 
-// createBranch makes a branch in a chat that is touched. Its head is checked.
+// createBranch creates a branch in a touched chat. It checks the head.
 func (c *Conn) createBranch(ctx context.Context, b chat.Branch) error {
 	known, err := c.branch(ctx, b.ID)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *Conn) branchNamed(ctx context.Context, chatID, name string) (*chat.Bran
 	return found, err
 }
 
-// completeBranch checks a branch to be made and fills in what was left out.
+// completeBranch validates a new branch and fills in defaults.
 func (db *DB) completeBranch(b chat.Branch) (chat.Branch, error) {
 	if err := errors.Join(b.Check(), db.checkID(chat.SubjectBranch, b.ID, b.Name)); err != nil {
 		return b, err
@@ -130,8 +130,8 @@ func (s *chatStore) Branch(ctx context.Context, chatID, name string) (found *cha
 	return found, err
 }
 
-// ActiveBranch implements chat.Store. Where another program left a chat without an
-// active branch, it is the oldest.
+// ActiveBranch implements chat.Store. If another program left a chat without an active branch, it
+// is the oldest one.
 func (s *chatStore) ActiveBranch(ctx context.Context, chatID string) (found *chat.Branch, err error) {
 	err = s.db.Read(ctx, func(c *Conn) error {
 		rows, err := c.Query(ctx, branchSQL.active, chatID, 1)
@@ -210,11 +210,11 @@ func (c *Conn) branches(ctx context.Context, chatID string) ([]chat.Branch, erro
 	return all(rows, err, scanBranch)
 }
 
-// Summaries implements chat.Store. The documented tables have none.
+// Summaries implements chat.Store. The documented tables have no summaries.
 func (s *chatStore) Summaries(context.Context, string) ([]chat.Summary, error) { return nil, nil }
 
-// BranchNames implements chat.Store. Prefixes are compared here: how the database compares
-// text depends on its collation.
+// BranchNames implements chat.Store. Prefixes are compared here, because comparisons in the
+// database depend on its collation.
 func (s *chatStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) (names []string, err error) {
 	err = s.db.Read(ctx, func(c *Conn) error {
 		names = nil

@@ -15,10 +15,10 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// Chats returns the chats in the database. Any number of stores can be made for a
-// database, which stays its owner's to close.
+// Chats returns the chats in the database. Any number of stores may be created for a database,
+// which its owner must close.
 //
-// Messages, branches and checkpoints that other programs wrote are there too.
+// It includes messages, branches and checkpoints written by other programs.
 func (db *DB) Chats() chat.Store { return &chatStore{db: db} }
 
 type chatStore struct{ db *DB }
@@ -45,10 +45,10 @@ func noChat(id string) error {
 	return &chat.Error{Subject: chat.SubjectChat, ID: id, Err: chat.ErrNotFound}
 }
 
-// moment returns a time of the caller's, or now.
+// moment returns the caller's time, or now if it is 0.
 func moment(millis int64) int64 { return cmp.Or(millis, time.Now().UnixMilli()) }
 
-// optional returns text, or null for none.
+// optional returns text, or null if it is empty.
 func optional[T ~string](s T) any {
 	if s == "" {
 		return nil
@@ -56,7 +56,7 @@ func optional[T ~string](s T) any {
 	return string(s)
 }
 
-// jsonText returns JSON as databases take it, or null for none.
+// jsonText returns JSON as a parameter, or null for nil.
 func jsonText(b json.RawMessage) any {
 	if b == nil {
 		return nil
@@ -64,7 +64,7 @@ func jsonText(b json.RawMessage) any {
 	return string(b)
 }
 
-// all scans every row of a query.
+// all scans all rows of a query.
 func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
 	if err != nil {
 		return nil, matched(err)
@@ -81,7 +81,7 @@ func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T
 	return found, rows.Err()
 }
 
-// first scans the first row of a query, nil if there is none.
+// first scans the first row of a query. It returns nil if there is none.
 func first[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) (*T, error) {
 	if err != nil {
 		return nil, matched(err)
@@ -105,14 +105,13 @@ func scanString(rows *sql.Rows) (s string, err error) {
 func (c *Conn) chat(ctx context.Context, id string) (*chat.Chat, error) {
 	rows, err := c.Query(ctx, chatSQL.byID, id)
 	found, err := first(rows, err, scanChat)
-	if found == nil || found.ID != id { // of a database that compares loosely
+	if found == nil || found.ID != id { // the database may compare loosely
 		return nil, err
 	}
 	return found, err
 }
 
-// touch states that a chat changed now. It keeps the chat from other changes until
-// the transaction ends.
+// touch sets the update time of a chat to now. It locks the chat until the end of the transaction.
 func (c *Conn) touch(ctx context.Context, id string) error {
 	if !c.db.canHold(id) {
 		return noChat(id)
@@ -130,7 +129,7 @@ func (c *Conn) touch(ctx context.Context, id string) error {
 	return err
 }
 
-// hold keeps those chats that are there from other changes until the transaction ends.
+// hold locks existing chats until the end of the transaction.
 func (c *Conn) hold(ctx context.Context, ids ...string) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !c.db.canHold(id) })
 	return c.execAll(ctx, chatSQL.hold, ids)
@@ -154,7 +153,7 @@ func (s *chatStore) UpsertChat(ctx context.Context, c chat.Chat) (chat.Chat, err
 	return made, err
 }
 
-// upsert returns the chat with an id, and whether it made it.
+// upsert returns the chat with an id, and whether it was created.
 func (s *chatStore) upsert(ctx context.Context, c chat.Chat) (made chat.Chat, created bool, err error) {
 	if err := errors.Join(c.Check(), s.db.checkID(chat.SubjectChat, c.ID), s.db.checkUser(c.UserID)); err != nil {
 		return chat.Chat{}, false, err
@@ -203,7 +202,7 @@ func (s *chatStore) UpdateChat(ctx context.Context, id string, u chat.ChatUpdate
 	return s.ChangeChat(ctx, id, func(chat.Chat) (chat.ChatUpdate, error) { return u, nil })
 }
 
-// ChangeChat implements chat.Store. The chat's row is locked before it is read.
+// ChangeChat implements chat.Store. It locks the chat's row before reading it.
 func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.Chat) (chat.ChatUpdate, error)) (changed chat.Chat, err error) {
 	var refused error
 	err = s.db.Write(ctx, func(c *Conn) error {
@@ -250,7 +249,7 @@ func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.
 	return changed, s.db.storable(err, chat.SubjectChat, id)
 }
 
-// counts returns what a query counts of each id.
+// counts returns the count of a query for each id.
 func (c *Conn) counts(ctx context.Context, s Statement, args []any) (map[string]int, error) {
 	counts := make(map[string]int)
 	rows, err := c.QueryN(ctx, s, len(args), args...)

@@ -9,11 +9,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// errUnchanged makes a transaction roll back that has nothing to do. Write returns
-// nil for it.
+// errUnchanged rolls back a transaction without changes. Write then returns nil.
 var errUnchanged = errors.New("nothing to change")
 
-// checkID refuses ids and names that are longer than the database's keys.
+// checkID refuses ids and names that are too long for the database's keys.
 func (db *DB) checkID(subject chat.Subject, ids ...string) error {
 	for _, id := range ids {
 		if detail := db.tooLong(id); detail != "" {
@@ -30,7 +29,7 @@ func (db *DB) checkUser(id string) error {
 	return nil
 }
 
-// checkMessage refuses a message whose row is too large for the database.
+// checkMessage refuses messages that are too large for the database.
 func (db *DB) checkMessage(m chat.Message) error {
 	if err := db.checkID(chat.SubjectMessage, m.ID); err != nil {
 		return err
@@ -71,8 +70,8 @@ func shortened(id string) string {
 	return query.Shorten(id, 64) + "…"
 }
 
-// storable says of an error that the database cannot keep a value, or takes it for another, what
-// it is about.
+// storable adds the subject to an error about a value that the database cannot store or confuses
+// with another.
 func (db *DB) storable(err error, subject chat.Subject, id string) error {
 	if err == nil {
 		return nil

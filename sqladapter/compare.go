@@ -17,11 +17,11 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// ErrBehind is returned for a comparison with a database that has not followed the
-// store to its last commit.
+// ErrBehind is returned for a comparison with a database that has not been brought up to date with
+// the store.
 var ErrBehind = errors.New("database is behind the store")
 
-// DifferenceKind says how a row differs from the store.
+// DifferenceKind is the kind of a difference.
 type DifferenceKind string
 
 // The kinds of difference.
@@ -31,16 +31,16 @@ const (
 	Different DifferenceKind = "different"
 )
 
-// Difference is a row that is not as the store says.
+// Difference is a row that does not match the store.
 type Difference struct {
 	Kind  DifferenceKind `json:"kind"`
 	Table string         `json:"table"`
 	ID    string         `json:"id"`
-	// Columns are those that differ.
+	// Columns are the differing columns.
 	Columns []string `json:"columns,omitempty"`
 }
 
-// String describes the difference in a line.
+// String describes the difference in one line.
 func (d Difference) String() string {
 	s := fmt.Sprintf("%s: row %q is %s", d.Table, d.ID, d.Kind)
 	if len(d.Columns) > 0 {
@@ -49,19 +49,18 @@ func (d Difference) String() string {
 	return s
 }
 
-// CompareOptions qualify a comparison.
+// CompareOptions configure a comparison.
 type CompareOptions struct {
-	// Progress, when not nil, is called with the number of threads, and contexts outside of
-	// threads, were compared.
+	// Progress, when not nil, is called with the number of compared threads and contexts outside of
+	// threads.
 	Progress func(done, total int)
 }
 
-var errStop = errors.New("no more differences are wanted")
+var errStop = errors.New("stopped")
 
-// Compare compares every row that a projector brought into a database with what the
-// store says, and yields what differs. The database must have followed the store to
-// its end: see Projector. Memory does not grow with the number of messages, but by
-// some bytes for each run.
+// Compare compares all projected rows of a database with the store, and yields the differences. The
+// database must be up to date with the store: see Projector. Memory does not depend on the number
+// of messages, except for some bytes per run.
 func Compare(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
 		c := &comparer{yield: func(d Difference) error {
@@ -85,8 +84,8 @@ type comparer struct {
 	owned map[string]bool
 }
 
-// checkIntegrity returns an error if the database finds a table that is to be compared damaged. Rows that are read
-// through an index may then not be those of the table.
+// checkIntegrity returns an error if the database reports damage in a table to be compared: rows
+// read through an index may then differ from those in the table.
 func (c *comparer) checkIntegrity(ctx context.Context, db *DB) error {
 	check := db.dialect.Syntax().Integrity
 	if check == "" {
@@ -167,7 +166,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	return c.extras(ctx)
 }
 
-// compare compares what would be written with what is there.
+// compare compares a batch with the rows in the database.
 func (c *comparer) compare(ctx context.Context, b *batch) error {
 	rows := map[*tables.Table][][]any{
 		tables.Messages: messageRows(b.messages), tables.Origins: originRows(b.messages), tables.Blocks: blockRows(b), tables.Values: valueRows(b.values),
@@ -207,8 +206,8 @@ func (c *comparer) textRows(messages []chat.Message) [][]any {
 	return rows
 }
 
-// valueRows returns the rows of values without the spans that contexts saw, which a collection may
-// take.
+// valueRows returns the rows of values, without the spans that contexts saw, which a collection may
+// delete.
 func valueRows(values []ownedValues) [][]any {
 	var rows [][]any
 	for _, of := range values {
@@ -219,8 +218,8 @@ func valueRows(values []ownedValues) [][]any {
 	return rows
 }
 
-// blockRows returns the rows of blocks. Of a bare one only the id is given: another
-// scope may use it.
+// blockRows returns the rows of blocks. For a bare block only the id is compared, because another
+// scope may use the block.
 func blockRows(b *batch) [][]any {
 	var rows [][]any
 	for _, id := range b.blockOrder {
@@ -233,8 +232,8 @@ func blockRows(b *batch) [][]any {
 	return rows
 }
 
-// compareTable compares rows with those of a table that a query finds by their keys, the first
-// columns. Columns that a row does not have are not compared.
+// compareTable compares rows with those that a query finds by their keys, the first columns.
+// Missing trailing columns are not compared.
 func (c *comparer) compareTable(ctx context.Context, table string, query Statement, rows [][]any) error {
 	for part := range batches(rows, 200) {
 		if err := c.compareRows(ctx, table, query, part); err != nil {
@@ -311,7 +310,7 @@ func isJSON(table, column string) bool {
 	return table == "messages" && column == "data" || table == "chats" && column == "metadata"
 }
 
-// plain returns a value as text, however a driver returns it.
+// plain returns a value as text, independent of the driver's type.
 func plain(v any) string {
 	switch v := v.(type) {
 	case []byte:
@@ -329,8 +328,8 @@ func plain(v any) string {
 	return fmt.Sprint(v)
 }
 
-// sameValue compares a parameter with what was read. A parameter that is a nil slice is
-// written as null; an empty body may be read as a nil slice, and is not null.
+// sameValue compares a parameter with the value read back. A nil slice is written as null; an empty
+// body may be read as a nil slice, which is not null.
 func sameValue(want, got any, isJSON bool) bool {
 	if b, ok := want.([]byte); ok && b == nil {
 		want = nil
@@ -347,11 +346,10 @@ func sameValue(want, got any, isJSON bool) bool {
 
 func sameJSON(a, b json.RawMessage) bool { return chat.Message{Data: a}.Same(chat.Message{Data: b}) }
 
-// comparedPage is how many ids are looked at together for rows that should not be
-// there.
+// comparedPage is the number of ids per query when searching for extra rows.
 const comparedPage = 500
 
-// extras yields rows that have no counterpart in the store.
+// extras yields rows without a counterpart in the store.
 func (c *comparer) extras(ctx context.Context) error {
 	list := documentedTables
 	if !c.w.ChatsOnly {
@@ -360,7 +358,7 @@ func (c *comparer) extras(ctx context.Context) error {
 	belongs := c.belonging(ctx)
 	for _, t := range list {
 		if t == tables.Users {
-			continue // those that nothing mentions are not looked for
+			continue // unused rows are not searched
 		}
 		if more, err := c.hasMore(ctx, t); err != nil {
 			return err
@@ -395,8 +393,8 @@ func (c *comparer) extras(ctx context.Context) error {
 	return nil
 }
 
-// hasMore reports whether a table may have more rows than were found. Rows of some tables are
-// those of several threads.
+// hasMore reports whether a table may have more rows than those compared. Rows of some tables
+// belong to several threads.
 func (c *comparer) hasMore(ctx context.Context, t *tables.Table) (more bool, err error) {
 	if t == tables.Sets || t == tables.Blocks {
 		return true, nil

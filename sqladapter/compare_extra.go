@@ -20,8 +20,8 @@ var extraSQL = struct {
 	chatOfCheckpoint: `SELECT "chatId", "name" FROM "checkpoints" WHERE "id" = ?`,
 }
 
-// belonging returns, for each table, what reports whether the row with a key stands for
-// something in the store.
+// belonging returns, per table, a function that reports whether the row with a key has a
+// counterpart in the store.
 func (c *comparer) belonging(ctx context.Context) map[*tables.Table]func(id string) (bool, error) {
 	chats := chat.On(c.w.Store)
 	return map[*tables.Table]func(id string) (bool, error){
@@ -115,8 +115,8 @@ func (c *comparer) hasUsage(ctx context.Context, id string) (bool, error) {
 	return false, nil
 }
 
-// hasContent reports whether content is used by a row that was looked at already, or
-// something that is here was derived from it.
+// hasContent reports whether content is used by a compared row, or other content here is derived
+// from it.
 func (c *comparer) hasContent(ctx context.Context, id string) (has bool, err error) {
 	err = c.w.DB.Read(ctx, func(conn *Conn) error {
 		found, err := conn.used(ctx, []string{id})

@@ -11,17 +11,16 @@ import (
 	"time"
 )
 
-// Options choose how a database is used. The zero value is good for most.
+// Options configure the use of a database. The zero value of each field is its default.
 type Options struct {
-	// Patience is how long a write is tried again while others are in its way.
-	// Default 30 seconds.
+	// Patience is how long a write is retried while other transactions are in the way. Default 30
+	// seconds.
 	Patience time.Duration
-	// Connections is the most connections that are open at once. Default 8; SQLite has
-	// one more, which writes, and by default 4 that read. It does not change a pool that
-	// the caller made.
+	// Connections is the maximum number of open connections. Default 8; SQLite has one for writing
+	// in addition, and by default 4 for reading. It does not apply to a pool of the caller.
 	Connections int
-	// Trace, when not nil, is called with every statement before it runs. It may be called by
-	// several goroutines at once.
+	// Trace, when not nil, is called with each statement before it runs, possibly from several
+	// goroutines.
 	Trace func(sql string)
 }
 
@@ -32,8 +31,8 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// LimitPool limits a pool to as many connections as the options say,
-// or else to the number given. It is for packages that open databases.
+// LimitPool sets the maximum number of connections of a pool to that in the options, else to
+// otherwise. It is for packages that open databases.
 func (o Options) LimitPool(pool *sql.DB, otherwise int) {
 	if o.Connections > 0 {
 		otherwise = o.Connections
@@ -42,17 +41,17 @@ func (o Options) LimitPool(pool *sql.DB, otherwise int) {
 	pool.SetMaxIdleConns(otherwise)
 }
 
-// Pools are the connections to one database.
+// Pools are the connections to a database.
 type Pools struct {
-	// Write begins transactions that may write from their first statement on.
+	// Write is for transactions that take write locks from their first statement on.
 	Write *sql.DB
 	// Read, when not nil, is for reading. It sees what Write has committed.
 	Read *sql.DB
-	// Shared says that the connections belong to the caller, who closes them.
+	// Shared is set if the connections belong to the caller, who closes them.
 	Shared bool
 }
 
-// Close closes the connections, unless they are shared.
+// Close closes the connections unless they are shared.
 func (p Pools) Close() error {
 	if p.Shared {
 		return nil
@@ -64,8 +63,7 @@ func (p Pools) Close() error {
 	return err
 }
 
-// DB is an open database with the schema in place. All methods are safe for
-// concurrent use.
+// DB is an open database with the current schema. It is safe for concurrent use.
 type DB struct {
 	dialect Dialect
 	syntax  Syntax
@@ -83,9 +81,9 @@ type rendering struct {
 	n         int
 }
 
-// Open brings the schema of a database up to date. It fails with ErrForeign if the
-// database belongs to something else; nothing is changed then. Unless the connections
-// are shared, Close closes them, and so does Open if it fails.
+// Open brings the schema of a database up to date. If the database belongs to something else, the
+// error is ErrForeign and nothing is changed. Unless the connections are shared, Close closes them,
+// and so does Open if it fails.
 func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, error) {
 	db := &DB{background: newBackground(), dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
 	if db.pools.Read == nil {
@@ -99,8 +97,8 @@ func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, er
 	return db, nil
 }
 
-// Close ends background work and closes the connections, unless they are shared. It must not
-// be called while operations are running.
+// Close stops background work and closes the connections, unless they are shared. It must not be
+// called while operations are running.
 func (db *DB) Close() error {
 	db.background.close()
 	return errors.Join(db.reading.close(), db.writing.close(), db.pools.Close())
@@ -109,7 +107,7 @@ func (db *DB) Close() error {
 // Dialect returns the dialect of the database.
 func (db *DB) Dialect() Dialect { return db.dialect }
 
-// text renders a statement, once.
+// text returns a rendered statement, cached.
 func (db *DB) text(s Statement, n int) (string, error) {
 	key := rendering{s, n}
 	if text, ok := db.texts.Load(key); ok {
@@ -123,18 +121,18 @@ func (db *DB) text(s Statement, n int) (string, error) {
 	return text, nil
 }
 
-// Conn runs statements, in a transaction or on their own.
+// Conn runs statements, inside or outside of a transaction.
 type Conn struct {
 	db *DB
 	q  Querier
-	tx *sql.Tx // when in one
-	// missed are statements that would have been prepared if they had been known.
+	tx *sql.Tx // nil outside of a transaction
+	// missed are statements to prepare after the transaction.
 	missed []string
-	// behind are chats to be learned after the transaction.
+	// behind are chats to index after the transaction.
 	behind []string
 }
 
-// Exec runs a statement and returns how many rows it changed.
+// Exec runs a statement and returns the number of changed rows.
 func (c *Conn) Exec(ctx context.Context, s Statement, args ...any) (int64, error) {
 	return c.ExecN(ctx, s, 1, args...)
 }
@@ -158,7 +156,7 @@ func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int6
 	return result.RowsAffected()
 }
 
-// arguments returns arguments as the driver is given them.
+// arguments converts arguments for the driver.
 func (db *DB) arguments(args []any) []any {
 	if db.syntax.Argument == nil {
 		return args
@@ -170,11 +168,11 @@ func (db *DB) arguments(args []any) []any {
 	return changed
 }
 
-// errNoMatch is the error of a query for a text that the database cannot hold: no row
-// matches. A driver would fail, or look for something else.
+// errNoMatch is the error of a query for a text that the database cannot store: no row matches. A
+// driver would return an error or search for another text.
 var errNoMatch = errors.New("no row matches")
 
-// canHold reports whether the database can hold a text.
+// canHold reports whether the database can store a text.
 func (db *DB) canHold(s string) bool { return db.clean(s) == s }
 
 // Query runs a query.
@@ -216,7 +214,7 @@ func (c *Conn) Get(ctx context.Context, s Statement, args []any, into ...any) (b
 	return true, rows.Close()
 }
 
-// matched returns the error of a query, nil if no row matches.
+// matched returns the error of a query, or nil if no row matches.
 func matched(err error) error {
 	if errors.Is(err, errNoMatch) {
 		return nil
@@ -232,18 +230,17 @@ func (c *Conn) text(s Statement, n int) (string, error) {
 	return text, err
 }
 
-// Reader returns a connection for statements on their own that only read.
+// Reader returns a connection for single statements that only read.
 func (db *DB) Reader() *Conn { return &Conn{db: db, q: db.pools.Read} }
 
-// Write runs a function in a transaction, which is committed whole or not at all. When another
-// transaction is in the way, or the connection is lost before the commit, it runs again: the
-// function must do the same each time. A connection that is lost during the commit is
-// ErrUncertain. The function's connection must not be used after it returned, and the function
-// must not use the database in another way.
+// Write runs a function in a transaction, which is committed completely or not at all. If another
+// transaction is in the way, or the connection is lost before the commit, it runs the function
+// again, so the function must be repeatable. A connection lost during the commit is ErrUncertain.
+// The function must use only its connection, and only until it returns.
 func (db *DB) Write(ctx context.Context, fn func(c *Conn) error) error {
 	write := func() error { return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) }) }
 	err := write()
-	if err != nil && db.dialect.Classify(err) == Duplicate { // of a chat, perhaps, that is still being deleted
+	if err != nil && db.dialect.Classify(err) == Duplicate { // perhaps the id of a chat that is being deleted
 		if n, finished := db.finishDeletions(ctx); n > 0 && finished == nil {
 			return write()
 		}
@@ -251,8 +248,8 @@ func (db *DB) Write(ctx context.Context, fn func(c *Conn) error) error {
 	return err
 }
 
-// Read runs a function that only reads, each statement on its own. When another
-// transaction is in the way, or the connection is lost, it runs again.
+// Read runs a function that only reads, each statement separately. It runs the function again if
+// another transaction is in the way or the connection is lost.
 func (db *DB) Read(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return fn(db.Reader()) })
 }
@@ -271,8 +268,8 @@ func (db *DB) compact(ctx context.Context) error {
 	return nil
 }
 
-// patiently runs a function until no transaction is in its way and the connection
-// lasts, but not for ever.
+// patiently runs a function, and repeats it up to Options.Patience while other transactions are in
+// the way or the connection is lost.
 func (db *DB) patiently(ctx context.Context, fn func() error) error {
 	deadline := time.Now().Add(db.options.Patience)
 	duplicates := 0
@@ -282,15 +279,15 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 			return nil
 		}
 		if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
-			err = fmt.Errorf("%w: %w", ended, err) // the driver may say only that its connection is gone
+			err = fmt.Errorf("%w: %w", ended, err) // the driver may only report a lost connection
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, ErrUncertain) {
 			return err
 		}
 		switch db.dialect.Classify(err) {
 		case Duplicate, Dangling:
-			// Another transaction has just made or taken away what this one looked
-			// for: now it can see that.
+			// Another transaction has just created or deleted a row that this one looked for. The
+			// next attempt sees that.
 			if duplicates++; duplicates > 3 {
 				return err
 			}
@@ -310,8 +307,8 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 	}
 }
 
-// isolation is that of transactions that write, whatever a server's default is: after
-// a transaction waited for a lock, it must see what the holder of the lock committed.
+// isolation is for transactions that write, independent of the server's default: after waiting for
+// a lock, a transaction must see what the previous holder committed.
 var isolation = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error) {
@@ -322,7 +319,7 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 	done := false
 	defer func() {
 		if !done {
-			tx.Rollback() // what went wrong is known already
+			tx.Rollback() // the first error is reported
 		}
 	}()
 	c := &Conn{db: db, q: tx, tx: tx}
@@ -338,15 +335,15 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 	}
 	db.writing.prepare(ctx, db.pools.Write, c.missed)
 	for _, id := range c.behind {
-		db.background.start("learn "+id, func(ctx context.Context) { _ = db.learnInParts(ctx, id) }) // where it fails, a search tries again
+		db.background.start("learn "+id, func(ctx context.Context) { _ = db.learnInParts(ctx, id) }) // after an error, a search tries again
 	}
 	return nil
 }
 
-// commitError says of an error of a commit whether its outcome is known.
+// commitError returns whether the outcome of a failed commit is known.
 func (db *DB) commitError(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, sql.ErrTxDone): // it was rolled back when the context ended
+	case errors.Is(err, sql.ErrTxDone): // rolled back when the context ended
 		return cmp.Or(ctx.Err(), err)
 	case ctx.Err() != nil || db.dialect.Classify(err) == Lost:
 		return fmt.Errorf("%w: %w", ErrUncertain, err)

@@ -12,10 +12,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// A large chat is deleted in parts, so that no transaction is long. The first one puts it into
-// lineage_deleting: from then on nothing here sees the chat. The chat's row, to which the
-// documented keys refer, goes last, with the row of lineage_deleting. A deletion that does not get
-// there is continued when the database is opened, or when one of its ids is wanted.
+// A large chat is deleted in parts, so that transactions are short. The first one adds it to
+// lineage_deleting, which hides it from this package. The row of the chat, which the documented
+// keys refer to, is deleted last, together with the row in lineage_deleting. An interrupted
+// deletion is continued when the database is opened, or when one of the ids is reused.
 
 var deleteSQL = struct {
 	begin, hold, end, pending, user                 Statement
@@ -57,11 +57,11 @@ var deleteSQL = struct {
 	checkpointCounts: `SELECT "chatId", COUNT(*) AS "count" FROM "checkpoints" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
 }
 
-// deletePart is the most messages, branches or checkpoints that one transaction deletes.
+// deletePart is the maximum number of messages, branches or checkpoints deleted per transaction.
 const deletePart = maxList
 
-// forgetPart is the most messages whose numbered rows of texts and terms one transaction deletes: each
-// statement that changes a full-text index makes it merge.
+// forgetPart is the maximum number of messages whose numbered rows of texts and terms are deleted
+// per transaction: each statement that changes a full-text index makes it merge.
 const forgetPart = 5000
 
 // DeleteChat implements chat.Store.
@@ -110,8 +110,8 @@ func (s *chatStore) DeleteChat(ctx context.Context, id string, o chat.DeleteOpti
 	return deleted && err == nil, err
 }
 
-// isLarge reports whether a chat is to be deleted in parts. One that others refer to is not: its
-// deletion fails, as a whole.
+// isLarge reports whether a chat is to be deleted in parts. A chat that others refer to is not: its
+// deletion fails as a whole.
 func (c *Conn) isLarge(ctx context.Context, id string) (bool, error) {
 	large := false
 	for _, s := range []Statement{chatSQL.messageCounts, chatSQL.branchCounts, deleteSQL.checkpointCounts} {
@@ -144,8 +144,8 @@ func (c *Conn) deletions(ctx context.Context) ([]string, error) {
 	return all(rows, err, scanString)
 }
 
-// beginDeletion hides a chat. Texts of other programs are in rows that only a scan finds; they go
-// at once.
+// beginDeletion hides a chat. Texts of other programs are deleted at once, because only a scan
+// finds their rows.
 func (c *Conn) beginDeletion(ctx context.Context, id string) error {
 	if _, err := c.Exec(ctx, deleteSQL.begin, id, time.Now().UnixMilli()); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (c *Conn) beginDeletion(ctx context.Context, id string) error {
 	return err
 }
 
-// finishDeletions finishes all deletions and returns how many there were.
+// finishDeletions completes all deletions and returns their number.
 func (db *DB) finishDeletions(ctx context.Context) (n int, err error) {
 	var pending []string
 	err = db.Read(ctx, func(c *Conn) (err error) {
@@ -178,8 +178,8 @@ func (db *DB) finishDeletions(ctx context.Context) (n int, err error) {
 	return len(pending), err
 }
 
-// resumeDeletions has deletions finished in the background, if there are any. Where that
-// fails, as the user may not even read, the next program that opens the database continues.
+// resumeDeletions completes pending deletions in the background. If that fails, for example for
+// lack of rights, the next program that opens the database continues.
 func (db *DB) resumeDeletions(ctx context.Context) {
 	var pending []string
 	err := db.Read(ctx, func(c *Conn) (err error) {
@@ -191,9 +191,8 @@ func (db *DB) resumeDeletions(ctx context.Context) {
 	}
 }
 
-// finishDeletion deletes what is left of a chat that is being deleted. Others may do the same, and
-// make the chat anew when they are done: so each transaction holds the deletion, and there is nothing
-// to do where it is gone.
+// finishDeletion completes the deletion of a chat. Others may do the same concurrently, and
+// recreate the chat afterwards: so each transaction locks the deletion, and stops if it is gone.
 func (db *DB) finishDeletion(ctx context.Context, id string) error {
 	over := false
 	step := func(do func(c *Conn) error) error {
@@ -240,7 +239,7 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 		ids, err = c.leavesFirst(ctx, id)
 		return err
 	})
-	if err != nil && !errors.Is(err, ErrCorrupt) { // chains that are none go together, with the chat
+	if err != nil && !errors.Is(err, ErrCorrupt) { // contradictory chains are deleted with the chat
 		return err
 	}
 	for batch := range batches(ids, deletePart) {
@@ -257,7 +256,7 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 	})
 }
 
-// leavesFirst returns the messages of a chat, those before their parents that follow them.
+// leavesFirst returns the messages of a chat, each before its parent.
 func (c *Conn) leavesFirst(ctx context.Context, chatID string) ([]string, error) {
 	rows, err := c.Query(ctx, messageSQL.links, chatID)
 	links, err := all(rows, err, func(rows *sql.Rows) (l link, err error) {
@@ -278,7 +277,7 @@ func (c *Conn) leavesFirst(ctx context.Context, chatID string) ([]string, error)
 	return ids, nil
 }
 
-// deleteMessages deletes messages with what belongs to them.
+// deleteMessages deletes messages and all rows that belong to them.
 func (c *Conn) deleteMessages(ctx context.Context, ids []string) error {
 	for _, s := range []Statement{originSQL.remove, knownSQL.remove, deleteSQL.someMessages} {
 		if err := c.execAll(ctx, s, ids); err != nil {
@@ -288,8 +287,7 @@ func (c *Conn) deleteMessages(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// deleteChat deletes a chat with everything in it, in a number of statements that
-// does not depend on how much that is.
+// deleteChat deletes a chat with everything in it, in a constant number of statements.
 func (c *Conn) deleteChat(ctx context.Context, id string) error {
 	if err := c.forgetChat(ctx, id); err != nil {
 		return err

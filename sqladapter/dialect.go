@@ -12,29 +12,26 @@ import (
 	"github.com/lineage-store/lineage/internal/query"
 )
 
-// Dialect is what a kind of database does its own way. A dialect has no state and
-// is safe for concurrent use.
+// Dialect has the specifics of a kind of database. It has no state and is safe for concurrent use.
 type Dialect interface {
 	// Name is the name of the database: "sqlite", "postgres", "sqlserver".
 	Name() string
-	// Syntax is how it writes what all of them can do.
+	// Syntax is the syntax of features that all databases have.
 	Syntax() Syntax
-	// Limits are what it can take.
+	// Limits are the limits of the database.
 	Limits() Limits
-	// Migrations make the schema, in the order of their versions, which go up by one
-	// from 1.
+	// Migrations create the schema, in order of their versions 1, 2, ….
 	Migrations() []Migration
-	// LockSchema keeps other processes out of LockSchema until the transaction ends.
+	// LockSchema excludes other calls of LockSchema until the end of the transaction.
 	LockSchema(ctx context.Context, q Querier) error
-	// Kind returns what a name of the schema in use is: "table", another word such as
-	// "view", or nothing if there is none.
+	// Kind returns the kind of object with a name in the current schema: "table", another word such
+	// as "view", or "" if there is none.
 	Kind(ctx context.Context, q Querier, name string) (string, error)
-	// Columns returns the columns of a table of the schema in use, none if there is
-	// no such table.
+	// Columns returns the columns of a table in the current schema, none if there is no such table.
 	Columns(ctx context.Context, q Querier, table string) ([]string, error)
-	// Classify says what an error of the driver means.
+	// Classify returns the meaning of a driver's error.
 	Classify(err error) Failure
-	// Search says how to find candidates for a search.
+	// Search describes how to find candidates of a search.
 	Search() SearchSyntax
 }
 
@@ -44,55 +41,50 @@ type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Limits are what a database can take. Zero is no limit of its own.
+// Limits are the limits of a database. Zero means unlimited.
 type Limits struct {
-	// Parameters is the most of one statement.
+	// Parameters is the maximum per statement.
 	Parameters int
-	// Rows is the most of one INSERT … VALUES.
+	// Rows is the maximum per INSERT … VALUES.
 	Rows int
-	// IDUnits and IDBytes are the most UTF-16 units and bytes of an id, name or user
-	// id.
+	// IDUnits and IDBytes are the maximum UTF-16 units and bytes of an id, name or user id.
 	IDUnits, IDBytes int
-	// Loose says that the database may take different ids for the same, by their case or
-	// spaces at their end.
+	// Loose is set if the database may treat different ids as equal, by case or trailing spaces.
 	Loose bool
-	// Prepared is how many statements are to be kept prepared. None where the driver
-	// does that.
+	// Prepared is the number of statements to keep prepared, 0 if the driver does that.
 	Prepared int
-	// SearchText is the most bytes of a message that its documented full-text index
-	// can take.
+	// SearchText is the maximum number of bytes of a message in the documented full-text index.
 	SearchText int
 }
 
-// Failure classifies an error of a driver.
+// Failure classifies a driver's error.
 type Failure int
 
 // The kinds of failure.
 const (
-	// OtherFailure is anything else, and no error.
+	// OtherFailure is any other error, or none.
 	OtherFailure Failure = iota
-	// Busy says that another transaction was in the way, or that the database takes no
-	// more work now. The transaction is rolled back: trying again may help.
+	// Busy means that another transaction was in the way, or that the database is overloaded. The
+	// transaction is rolled back; a retry may succeed.
 	Busy
-	// Lost says that the connection is gone, or could not be made. The transaction is
-	// rolled back, unless it was being committed: then that is not known.
+	// Lost means that the connection is lost or could not be made. The transaction is rolled back,
+	// unless it was being committed: then the outcome is unknown.
 	Lost
-	// Denied says that the user has no right to do this.
+	// Denied means that the user lacks a right.
 	Denied
-	// Duplicate says that a key is taken.
+	// Duplicate means that a key is taken.
 	Duplicate
-	// Dangling says that what a row refers to is not there, or that something still
-	// refers to a deleted row.
+	// Dangling means that a referenced row does not exist, or that a deleted row is still
+	// referenced.
 	Dangling
-	// Unstorable says that the database cannot keep a value.
+	// Unstorable means that the database cannot store a value.
 	Unstorable
-	// Pooled says that a pooler gave the connection with a prepared statement to another
-	// client.
+	// Pooled means that a pooler gave the connection with a prepared statement to another client.
 	Pooled
 )
 
-// Disconnected reports whether an error says that a connection over a network is gone
-// or could not be made. It is for dialects.
+// Disconnected reports whether an error means that a network connection is lost or could not be
+// made. It is for dialects.
 func Disconnected(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
@@ -100,7 +92,7 @@ func Disconnected(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// Explain adds to an error of a driver what it means: ErrBusy or ErrDenied.
+// Explain wraps a driver's error with its meaning: ErrBusy or ErrDenied.
 func Explain(d Dialect, err error) error {
 	switch d.Classify(err) {
 	case Busy, Lost:
@@ -113,55 +105,50 @@ func Explain(d Dialect, err error) error {
 	return err
 }
 
-// A Migration is a step in the making of the schema, run in one transaction.
+// Migration is a step of the schema, run in one transaction.
 type Migration struct {
 	Version int
 	Name    string
-	// Documented is run unless all documented tables of chats are there.
+	// Documented is run unless all documented tables of chats exist.
 	Documented string
 	SQL        string
-	// Outside, when not empty, is run after the transaction, as some databases
-	// demand of some statements, if the query OutsideIf answers 1. It makes what only
-	// other programs use: that it cannot be made is no failure.
+	// Outside, when not empty, is run after the transaction, as some statements require, if the
+	// query OutsideIf returns 1. Only other programs use what it creates, so its failure is
+	// ignored.
 	Outside, OutsideIf string
 }
 
-// SearchSyntax is how a database keeps and finds what a search needs. Each message
-// has a row with its terms in lineage_messages and one with its text in
-// messages_fts.
+// SearchSyntax describes how a database stores and finds the data for searches. Each message has a
+// row with its terms in lineage_messages and one with its text in messages_fts.
 type SearchSyntax struct {
-	// Numbered says that terms and texts are in tables whose rows are only found by
-	// their number.
+	// Numbered is set if terms and texts are in tables whose rows are only found by number.
 	Numbered bool
-	// Counted says that triggers keep what is known right, whatever other programs
-	// write: lineage_chats has how many messages a chat has and how many of them are in
-	// lineage_messages, and what is known of a message that was changed is deleted,
-	// with the lengths of the chains that go through it. Where they cannot, a row of
-	// lineage_messages has the version of the message that it is of (see
-	// Syntax.Version), messages are counted, and lengths of chains are not kept.
+	// Counted is set if triggers maintain index rows, whatever other programs write: lineage_chats
+	// has the number of messages of a chat and of those in lineage_messages, and index rows of
+	// changed messages are deleted, with the lengths of chains through them. Otherwise a row of
+	// lineage_messages has the version of its message (see Syntax.Version), messages are counted,
+	// and lengths of chains are not stored.
 	Counted bool
-	// Unlinked says that rows of lineage_messages stay when other programs delete
-	// messages.
+	// Unlinked is set if rows of lineage_messages remain when other programs delete messages.
 	Unlinked bool
-	// Known, Texts and Terms insert rows. Where they are numbered: message, chat,
-	// depth, row, whether the text has that row too, card; row, message, chat, name,
-	// text; row, terms. Otherwise: message, chat, version, terms, card; message, chat,
-	// name, text; and nothing.
+	// Known, Texts and Terms insert rows. If numbered: message, chat, depth, row, whether the text
+	// has the same row, card; row, message, chat, name, text; row, terms. Otherwise: message, chat,
+	// version, terms, card; message, chat, name, text; Terms is empty.
 	Known, Texts, Terms Statement
-	// Forget is run after chats were deleted or content was erased: full-text indexes
-	// may keep the words of deleted rows until then.
+	// Forget is run after chats were deleted or content was erased, because full-text indexes may
+	// keep words of deleted rows.
 	Forget []Statement
-	// Compact is run, outside of a transaction, after content was erased and the rows with
-	// it were changed: pages may keep bytes of what was in them until then.
+	// Compact is run, outside of a transaction, after rows with erased content were changed,
+	// because pages may keep the old bytes.
 	Compact []Statement
-	// Candidates finds the cards of the messages of a chat that may match: a superset
-	// of those that do. AllCandidates finds those in any chat, each chat's id and card.
+	// Candidates finds the cards of a superset of the matching messages of a chat. AllCandidates
+	// finds those of all chats, each with the chat's id.
 	Candidates, AllCandidates Statement
-	// Condition makes the parameters of Candidates, or of AllCandidates where the chat
-	// is empty and the condition is one, and how many repetitions they have. most says
-	// that most messages are the chat's: not to look for it saves more than it costs.
+	// Condition returns the parameters of Candidates, or of AllCandidates if chatID is empty, and
+	// the number of repetitions. most is set if most messages belong to the chat, so that a
+	// condition on the chat costs more than it saves.
 	Condition func(chatID string, most bool, q Condition) (args []any, n int)
 }
 
-// Condition is what every message that a query finds fulfils, as far as an index can tell.
+// Condition is a necessary condition for matches of a query that an index can check.
 type Condition = query.Condition

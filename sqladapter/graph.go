@@ -35,8 +35,8 @@ func (s *chatStore) Graph(ctx context.Context, chatID string) (g chat.Graph, err
 	return g, nil
 }
 
-// nodes returns the messages of a chat as nodes, oldest first; of the same time,
-// parents before their children.
+// nodes returns the messages of a chat as nodes, oldest first, and with equal times parents before
+// children.
 func (c *Conn) nodes(ctx context.Context, chatID string) ([]chat.GraphNode, error) {
 	nodes, links := []chat.GraphNode{}, []link(nil)
 	rows, err := c.Query(ctx, messageSQL.ofChat, chatID)

@@ -14,30 +14,28 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// ImportOptions qualify an import.
+// ImportOptions configure an import.
 type ImportOptions struct {
-	// UserID, when not empty, is the user whose chats are imported.
+	// UserID, when not empty, restricts the import to chats of a user.
 	UserID string
 	// Progress, when not nil, is called after each chat with the progress so far.
 	Progress func(ImportReport)
-	// Problem, when not nil, is called with each item that could not be imported, with its
-	// chat if it is in one. The rest is.
+	// Problem, when not nil, is called for each item that could not be imported, with its chat, if
+	// any. The rest is imported.
 	Problem func(chatID string, err error)
 }
 
-// ImportReport says what an import did.
+// ImportReport is the result of an import.
 type ImportReport struct {
-	// Chats is how many were looked at, and Changed how many of them were new or had
-	// something new.
+	// Chats is the number of chats read, Changed the number that were new or had changes.
 	Chats, Changed int
-	// Messages is how many were looked at, and New how many the store did not have as
-	// they are.
+	// Messages is the number of messages read, New the number that were new or changed.
 	Messages, New int
-	// Problems is how many things were left out.
+	// Problems is the number of skipped items.
 	Problems int
 }
 
-// problem notes what could not be imported.
+// problem records a skipped item.
 func (r *ImportReport) problem(o ImportOptions, chatID string, err error) {
 	r.Problems++
 	if o.Problem != nil {
@@ -52,20 +50,19 @@ var importSQL = struct {
 	links:      `SELECT "id", "parentId", "createdAt" FROM "messages" WHERE "chatId" = ?`,
 }
 
-// importPage is how many chats are read at once.
+// importPage is the number of chats read per query.
 const importPage = 100
 
-// Import brings the chats of a database into a store, with their ids and times:
-// chats as threads, branches as contexts, and content once however often it is
-// said. It does not matter what filled the database. Importing again adds what is new
-// and nothing else: messages that were added, and a new version of each that was
-// changed in place. What was deleted in the database stays in the store. See chat.Load.
+// Import copies the chats of a database to a store, with their ids and times: chats become threads,
+// branches become contexts, and equal content is stored once. The database may have been filled by
+// any program. Importing again adds only what is new: added messages, and a new version of each
+// message changed in place. Deletions in the database are not applied to the store. See chat.Load.
 //
-// An assistant message without parts at the head of a branch is a turn in progress.
-// It is imported when it has been filled.
+// An assistant message without parts at the head of a branch is a turn in progress. It is imported
+// once it has been filled in.
 //
-// Memory holds the ids of one chat's messages. An import that was stopped continues when it is
-// run again.
+// The ids of a chat's messages are held in memory. An interrupted import is continued by the next
+// one.
 func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) (ImportReport, error) {
 	var report ImportReport
 	contexts, err := db.hasContexts(ctx)
@@ -169,9 +166,9 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 	return err
 }
 
-// withoutReserved leaves out the messages of turns in progress: assistant messages
-// without parts that nothing follows, which a program has made a branch's head and has
-// yet to fill. Such a branch ends before them. What a store said is no such message.
+// withoutReserved removes turns in progress: assistant messages without parts and without
+// successors, which a program has reserved as a branch's head. The branch ends before them.
+// Messages from a store are never removed.
 func (db *DB) withoutReserved(ctx context.Context, nodes []treeNode, said *saidReader, l *chat.Loading) ([]treeNode, error) {
 	parents, continued := make(map[string]chat.Ref, len(nodes)), make(map[string]bool)
 	for _, n := range nodes {
@@ -201,8 +198,8 @@ func (db *DB) withoutReserved(ctx context.Context, nodes []treeNode, said *saidR
 	return slices.DeleteFunc(nodes, func(n treeNode) bool { return isReserved(n.id) }), nil
 }
 
-// hasNoParts reports whether the JSON of a message is an object that has nothing but
-// its id, its role and metadata.
+// hasNoParts reports whether a message's JSON is an object with no members except id, role and
+// metadata.
 func hasNoParts(data json.RawMessage) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(data, &m) != nil || m == nil {
@@ -222,8 +219,7 @@ func hasNoParts(data json.RawMessage) bool {
 	return true
 }
 
-// messagesInOrder yields messages by their ids. Those in cut have lost their
-// parents.
+// messagesInOrder yields messages by id. Those in cut have lost their parents.
 func (db *DB) messagesInOrder(ctx context.Context, ids []string, cut map[string]bool) iter.Seq2[chat.Message, error] {
 	return func(yield func(chat.Message, error) bool) {
 		for batch := range batches(ids, chainBatch) {
@@ -239,7 +235,7 @@ func (db *DB) messagesInOrder(ctx context.Context, ids []string, cut map[string]
 			for _, id := range batch {
 				m, ok := found[id]
 				if !ok {
-					continue // deleted since
+					continue // deleted meanwhile
 				}
 				if cut[id] {
 					m.ParentID = ""
@@ -252,7 +248,7 @@ func (db *DB) messagesInOrder(ctx context.Context, ids []string, cut map[string]
 	}
 }
 
-// treeNode is a message and what it follows.
+// treeNode is a message with its parent.
 type treeNode struct {
 	link
 	createdAt int64
@@ -266,10 +262,9 @@ func scanNode(rows *sql.Rows) (treeNode, error) {
 	return n, err
 }
 
-// treeOrder returns the ids of messages so that each comes after its parent, and
-// right after it if it is the first that follows it. cut are those whose parents are
-// not there, and so become first themselves. Messages that go round in a circle are
-// left out.
+// treeOrder returns the ids of messages with each one after its parent, directly after it if it is
+// the first child. cut are messages whose parents are missing; they become roots. Circular messages
+// are left out.
 func treeOrder(nodes []treeNode, problem func(id, detail string)) (ordered []string, cut map[string]bool) {
 	slices.SortFunc(nodes, func(a, b treeNode) int {
 		return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), cmp.Compare(a.id, b.id))

@@ -36,7 +36,7 @@ func scanContext(rows *sql.Rows) (storedContext, error) {
 	return c, err
 }
 
-// hasContexts reports whether a projector has brought contexts into the database.
+// hasContexts reports whether a projector has written contexts to the database.
 func (db *DB) hasContexts(ctx context.Context) (has bool, err error) {
 	err = db.Read(ctx, func(c *Conn) error {
 		m, err := c.mark(ctx)
@@ -46,8 +46,7 @@ func (db *DB) hasContexts(ctx context.Context) (has bool, err error) {
 	return has, err
 }
 
-// importContexts brings the contexts of a chat that is there, and reports whether
-// there was anything new.
+// importContexts imports the contexts of an imported chat, and reports whether there were changes.
 func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, thread string, problem func(error)) (changed bool, err error) {
 	var rows []storedContext
 	err = db.Read(ctx, func(c *Conn) error {
@@ -75,7 +74,7 @@ func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, 
 	return changed, nil
 }
 
-// loadingContext returns what is to be loaded of a row.
+// loadingContext converts a row.
 func (db *DB) loadingContext(ctx context.Context, chatID string, row storedContext) (l chat.LoadingContext, err error) {
 	l.ChatID, l.CreatedAt = chatID, row.createdAt
 	if l.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
@@ -91,7 +90,7 @@ func (db *DB) loadingContext(ctx context.Context, chatID string, row storedConte
 	}
 	l.Base, err = db.messageAt(ctx, chatID, row.thread.String, row.base)
 	if errors.Is(err, chat.ErrNotFound) {
-		l.Base, err = l.Tip, nil // it moved away from there, and no history of the chat has that any more
+		l.Base, err = l.Tip, nil // the context moved, and no history of the chat has its base any more
 	}
 	if err != nil {
 		return l, err
@@ -111,7 +110,7 @@ func (db *DB) loadingContext(ctx context.Context, chatID string, row storedConte
 	return l, nil
 }
 
-// messageAt returns the message of a chat that a span is.
+// messageAt returns the message of a chat for a span.
 func (db *DB) messageAt(ctx context.Context, chatID, thread string, span sql.NullString) (id chat.Ref, err error) {
 	if !span.Valid {
 		return "", nil

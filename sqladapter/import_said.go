@@ -20,8 +20,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A projection has the usages of the spans that its messages are, so that an import brings
-// messages as they were said, and not only the data that databases show.
+// A projection has the usages of its messages, so that an import restores the original messages and
+// not only the data column.
 
 var saidSQL = struct {
 	threadOf, ownSpans, blocks Statement
@@ -34,8 +34,8 @@ var saidSQL = struct {
 		`CASE WHEN "size" <= ? THEN "body" END AS "body" FROM "content_blocks" WHERE "id" IN ({list})`,
 }
 
-// saidReader returns what reads what messages of a chat are made of. It gives the chat the metadata
-// that the store had, unless another program changed them.
+// saidReader returns a reader of the original messages of a chat. It restores the chat's original
+// metadata, unless another program has changed them.
 func (db *DB) saidReader(ctx context.Context, of *chat.Chat) (*saidReader, error) {
 	r := &saidReader{db: db, own: make(map[string]string)}
 	err := db.Read(ctx, func(c *Conn) error {
@@ -49,7 +49,7 @@ func (db *DB) saidReader(ctx context.Context, of *chat.Chat) (*saidReader, error
 		}
 		rows, err := c.Query(ctx, saidSQL.ownSpans, r.thread)
 		own, err := all(rows, err, scanLink)
-		for _, l := range own { // of versions the latest comes last
+		for _, l := range own { // the latest version comes last
 			r.own[l.id] = l.parent
 		}
 		return err
@@ -60,10 +60,10 @@ func (db *DB) saidReader(ctx context.Context, of *chat.Chat) (*saidReader, error
 type saidReader struct {
 	db     *DB
 	thread string
-	own    map[string]string // spans by the ids of their messages
+	own    map[string]string // message id → span
 }
 
-// spanOf returns the span that a message is, empty if it is none: another program added it.
+// spanOf returns the span of a message, empty if another program added the message.
 func (r *saidReader) spanOf(id string) string {
 	if r == nil || r.thread == "" {
 		return ""
@@ -78,8 +78,8 @@ func (r *saidReader) spanOf(id string) string {
 	return span
 }
 
-// read returns what messages are made of. Where the row of a message says something else,
-// another program changed it: then it is as its data say.
+// read returns the originals of messages. If the row of a message differs, another program has
+// changed it, and the data column wins.
 func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat.Said, error) {
 	said := make([]*chat.Said, len(messages))
 	var spans []string
@@ -120,7 +120,7 @@ func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat
 	return said, nil
 }
 
-// usages returns the usages of spans, in their order.
+// usages returns the usages of spans, in order.
 func (r *saidReader) usages(ctx context.Context, spans []string) (map[string][]structure.Usage, error) {
 	found, err := lookup(ctx, r.db, sqlOf[tables.Usages].of, spans, scanUsage)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *saidReader) usages(ctx context.Context, spans []string) (map[string][]s
 	return usages, nil
 }
 
-// isSaid reports whether a message says what usages say, and all of that is there.
+// isSaid reports whether a message has the content of usages, and all of it is available.
 func (r *saidReader) isSaid(ctx context.Context, m chat.Message, usages []structure.Usage, blocks map[string]*structure.Block) (bool, error) {
 	said := make([]*structure.Block, len(usages))
 	for i := range usages {
@@ -159,15 +159,15 @@ func (r *saidReader) isSaid(ctx context.Context, m chat.Message, usages []struct
 	return told.Same(m), err
 }
 
-// projectedContent reads the content of a projection.
+// projectedContent reads content from a projection.
 type projectedContent struct{ db *DB }
 
-// Chunks implements form.Blocks: a database has whole bodies.
+// Chunks implements form.Blocks: a database has only whole bodies.
 func (projectedContent) Chunks(context.Context, []content.Key) ([][]byte, error) {
 	return nil, fmt.Errorf("chunk: %w", lineage.ErrNotFound)
 }
 
-// Blocks implements form.Blocks, with the whole body of each.
+// Blocks implements form.Blocks, with whole bodies.
 func (p projectedContent) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
 	blocks := make([]*structure.Block, len(ids))
 	for i, id := range ids {
@@ -189,7 +189,7 @@ func (p projectedContent) Blocks(ctx context.Context, ids []content.ID) ([]*stru
 	return blocks, nil
 }
 
-// blocksUpTo returns content of a projection by its ids, with bodies up to a size.
+// blocksUpTo returns content of a projection by id, with bodies up to a size.
 func (db *DB) blocksUpTo(ctx context.Context, ids []string, most int) (map[string]*structure.Block, error) {
 	found := make(map[string]*structure.Block, len(ids))
 	for part := range batches(ids, 200) {
@@ -233,7 +233,7 @@ func scanBlock(rows *sql.Rows) (*structure.Block, error) {
 	case erased:
 		b.Body = nil
 	case b.Size > content.InlineLimit && b.Body == nil:
-		b.Tree.Size = b.Size // it does not come along
+		b.Tree.Size = b.Size // the body was not read
 	case b.Body == nil:
 		b.Body = []byte{}
 	}

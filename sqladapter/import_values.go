@@ -36,8 +36,8 @@ func scanValue(rows *sql.Rows) (v storedValue, err error) {
 	return v, err
 }
 
-// importValues brings the values of a chat and its contexts or, with no chat, of the store, of
-// applications and of users. It reports whether there was anything new.
+// importValues imports the values of a chat and its contexts or, without a chat, those of the
+// store, applications and users. It reports whether there were changes.
 func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID, thread string, o ImportOptions, problem func(error)) (changed bool, err error) {
 	var rows []storedValue
 	err = db.Read(ctx, func(c *Conn) error {
@@ -82,7 +82,7 @@ func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID, th
 	return changed, nil
 }
 
-// loadingValue returns what is to be loaded of a row.
+// loadingValue converts a row.
 func (db *DB) loadingValue(ctx context.Context, chatID string, row storedValue) (l chat.LoadingValue, err error) {
 	l = chat.LoadingValue{ChatID: chatID, Key: row.key, SetAt: row.setAt}
 	switch {

@@ -12,16 +12,16 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// indexed is what finds a message.
+// indexed is the search data of a message.
 type indexed struct {
 	text, terms string
 	card        []byte
 }
 
-// indexShare is how many messages are worth a goroutine.
+// indexShare is the minimum number of messages per goroutine.
 const indexShare = 32
 
-// indexAll returns what finds each of the messages.
+// indexAll returns the search data of messages.
 func indexAll(messages []chat.Message) []indexed {
 	all := make([]indexed, len(messages))
 	share := max(indexShare, (len(messages)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
@@ -45,14 +45,14 @@ func indexSome(messages []chat.Message, into []indexed) {
 	}
 }
 
-// index returns what finds a message.
+// index returns the search data of a message.
 func index(c *query.Cataloguer, m *chat.Message) indexed {
 	text := form.Searched(m.Data, m.Name)
 	words := c.Sort(text)
 	return indexed{text: text, terms: termsOf(c, m.ChatID), card: c.Card(m.ID, m.Name, m.CreatedAt, words)}
 }
 
-// termsOf returns the terms that were found, with spaces between and around them.
+// termsOf returns the collected terms, with spaces between and around them.
 func termsOf(c *query.Cataloguer, chatID string) string {
 	chatTerm := ChatTerm(chatID)
 	size := len(chatTerm) + 2
@@ -71,13 +71,13 @@ func termsOf(c *query.Cataloguer, chatID string) string {
 	return b.String()
 }
 
-// ManyTerms is the term of messages with more terms than are kept: they may have any.
+// ManyTerms is the term of messages with too many terms to store: they match any term.
 const ManyTerms = "manyterms0b6f1c"
 
-// mostTerms is the most bytes of terms that are kept of a message.
+// mostTerms is the maximum size of a message's terms in bytes.
 const mostTerms = 512 << 10
 
-// ChatTerm is the term that all messages of a chat have.
+// ChatTerm is a term that all messages of a chat have.
 func ChatTerm(chatID string) string {
 	sum := sha256.Sum256([]byte(chatID))
 	return "chat" + hex.EncodeToString(sum[:12])

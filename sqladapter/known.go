@@ -10,9 +10,9 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// What the database knows of a message beyond its row is in lineage_messages: what
-// finds it in a search and, where triggers keep it right, the length of its chain.
-// Other programs do not write it; what is missing is made when it is needed.
+// lineage_messages has data derived from messages: that for searches and, if triggers maintain it,
+// the length of the message's chain. Other programs do not write it; missing rows are created when
+// needed.
 
 var knownSQL = struct {
 	counts, depths, unknown, versions, forget, remove                Statement
@@ -62,8 +62,8 @@ var knownSQL = struct {
 	textCount: `SELECT COUNT(*) AS "count" FROM "lineage_messages" WHERE "chatId" = ? AND "hasText" = 1`,
 }
 
-// depths returns the lengths of the chains of messages of a chat. Those of others'
-// messages, and of all where lengths are not kept, cost a look at the whole chat.
+// depths returns the chain lengths of messages of a chat. For messages of other programs, and if
+// lengths are not stored, it reads the whole chat.
 func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -83,7 +83,7 @@ func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[str
 	return depths, nil
 }
 
-// knownDepths returns those lengths of chains that are known.
+// knownDepths returns the stored chain lengths.
 func (c *Conn) knownDepths(ctx context.Context, ids []string) (map[string]int, error) {
 	depths := make(map[string]int, len(ids))
 	for batch := range batches(ids, maxList) {
@@ -96,7 +96,7 @@ func (c *Conn) knownDepths(ctx context.Context, ids []string) (map[string]int, e
 	return depths, nil
 }
 
-// addCounts adds the rows of a query of names and numbers to a map.
+// addCounts adds the rows of a query for names and numbers to a map.
 func addCounts(counts map[string]int, rows *sql.Rows, err error) error {
 	if err != nil {
 		return matched(err)
@@ -113,10 +113,10 @@ func addCounts(counts map[string]int, rows *sql.Rows, err error) error {
 	return rows.Err()
 }
 
-// insertMessages inserts messages, parents before their children, with what belongs
-// to them. Nothing is checked.
+// insertMessages inserts messages, parents first, with all rows that belong to them. It does not
+// check them.
 func (c *Conn) insertMessages(ctx context.Context, messages []chat.Message) error {
-	// Before the rows are there: what is learned of a chat is of others' messages.
+	// Before the rows exist: indexing a chat is for messages of other programs.
 	depths, err := c.newDepths(ctx, messages)
 	if err != nil {
 		return err
@@ -130,8 +130,7 @@ func (c *Conn) insertMessages(ctx context.Context, messages []chat.Message) erro
 	return c.knowOwn(ctx, messages, depths)
 }
 
-// knowOwn writes what is to be known of messages that the transaction has written, and
-// their texts.
+// knowOwn indexes messages that this transaction has written, with their texts.
 func (c *Conn) knowOwn(ctx context.Context, messages []chat.Message, depths map[string]int) error {
 	search := c.db.dialect.Search()
 	var versions map[string]string
@@ -170,9 +169,8 @@ func (c *Conn) versions(ctx context.Context, ids []string) (map[string]string, e
 	return versions, nil
 }
 
-// know writes what is to be known of messages whose rows are there, and their texts
-// if nobody else wrote them. Their versions must have been read before they were: what
-// is known of a message that was overwritten in between is then not current.
+// know indexes existing messages, with their texts unless another program wrote them. Versions must
+// have been read before the messages: then a message overwritten in between counts as not indexed.
 func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[string]int, versions map[string]string, texts bool) error {
 	search := c.db.dialect.Search()
 	row := int64(0)
@@ -212,21 +210,21 @@ func (c *Conn) know(ctx context.Context, messages []chat.Message, depths map[str
 	return c.insert(ctx, search.Texts, textRows)
 }
 
-// forgetKnown deletes what is known of messages of these ids: of earlier ones that
-// another program has deleted, or that it moved to another chat.
+// forgetKnown deletes the index rows for these ids: those of earlier messages that another program
+// has deleted or moved to another chat.
 func (c *Conn) forgetKnown(ctx context.Context, ids []string) error {
 	return c.execAll(ctx, knownSQL.remove, ids)
 }
 
-// newDepths returns the lengths of the chains of messages whose parents come before
-// them or are there already, where they are kept.
+// newDepths returns the chain lengths of messages whose parents come before them or exist already,
+// if lengths are stored.
 func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[string]int, error) {
 	if !c.db.dialect.Search().Counted {
 		return nil, nil
 	}
 	depths := make(map[string]int, len(messages))
 	own := make(map[string]bool, len(messages))
-	parents := make(map[string][]string) // that are there, by chat
+	parents := make(map[string][]string) // existing ones, by chat
 	for _, m := range messages {
 		if m.ParentID != "" && !own[string(m.ParentID)] {
 			parents[m.ChatID] = append(parents[m.ChatID], string(m.ParentID))
@@ -248,8 +246,8 @@ func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[stri
 	return depths, nil
 }
 
-// parentDepths is depths for messages to which others are added. What is not known of their chat
-// is counted now, and made known in the background, so that the next ones need not look for it.
+// parentDepths is depths for the parents of new messages. Missing lengths are computed now and
+// stored in the background for later calls.
 func (c *Conn) parentDepths(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
 	depths, err := c.knownDepths(ctx, ids)
 	if err != nil {
@@ -269,7 +267,7 @@ func (c *Conn) parentDepths(ctx context.Context, chatID string, ids []string) (m
 	return depths, nil
 }
 
-// lastRow returns the greatest number of a row of text or terms.
+// lastRow returns the highest number of a row of texts or terms.
 func (c *Conn) lastRow(ctx context.Context) (int64, error) {
 	var last, lastText int64
 	if _, err := c.Get(ctx, knownSQL.lastRow, []any{1}, &last); err != nil {
@@ -279,7 +277,7 @@ func (c *Conn) lastRow(ctx context.Context) (int64, error) {
 	return max(last, lastText), err
 }
 
-// fitting returns as much of a text as the documented full-text index takes.
+// fitting returns as much of a text as fits in the documented full-text index.
 func (db *DB) fitting(text string) string {
 	if most := db.limits.SearchText; most > 0 && len(text) > most {
 		return query.Shorten(text, most)
@@ -287,7 +285,7 @@ func (db *DB) fitting(text string) string {
 	return text
 }
 
-// forgetChat deletes what is known of the messages of a chat, and their texts.
+// forgetChat deletes the index rows and texts of a chat's messages.
 func (c *Conn) forgetChat(ctx context.Context, chatID string) error {
 	if err := c.uncount(ctx, chatID); err != nil {
 		return err
@@ -311,7 +309,7 @@ func (c *Conn) forgetChat(ctx context.Context, chatID string) error {
 	return nil
 }
 
-// uncount deletes the numbers of a chat, so that nothing is counted down one by one.
+// uncount deletes the counts of a chat, so that triggers do not decrement them one by one.
 func (c *Conn) uncount(ctx context.Context, chatID string) error {
 	if !c.db.dialect.Search().Counted {
 		return nil
@@ -320,8 +318,8 @@ func (c *Conn) uncount(ctx context.Context, chatID string) error {
 	return err
 }
 
-// hasForeignTexts reports whether other programs wrote texts of a chat. They are in rows that only
-// a scan finds.
+// hasForeignTexts reports whether other programs wrote texts of a chat. Only a scan finds their
+// rows.
 func (c *Conn) hasForeignTexts(ctx context.Context, chatID string) (bool, error) {
 	texts := 0
 	if _, err := c.Get(ctx, knownSQL.textCount, []any{chatID}, &texts); err != nil {

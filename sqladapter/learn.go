@@ -11,9 +11,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// learn makes known what other programs wrote to a chat, and forgets what they
-// deleted or overwrote. It returns what stays unknown, as the database cannot be
-// written, and how many messages there are.
+// learn indexes what other programs wrote to a chat, and removes what they deleted or overwrote. It
+// returns the messages that cannot be indexed because the database is not writable, and the number
+// of messages.
 func (db *DB) learn(ctx context.Context, chatID string) (unknown []string, messages int, err error) {
 	differs := false
 	err = db.Read(ctx, func(c *Conn) (err error) {
@@ -23,7 +23,7 @@ func (db *DB) learn(ctx context.Context, chatID string) (unknown []string, messa
 			if _, err := c.Get(ctx, knownSQL.counted, []any{chatID}, &known, &messages); err != nil || known == messages {
 				return err
 			}
-			differs = true // if only in the numbers
+			differs = true // at least in the counts
 		}
 		_, err = c.Get(ctx, knownSQL.counts, []any{chatID, chatID, chatID}, &known, &messages, &current)
 		if err != nil || known == messages && current == messages {
@@ -44,11 +44,11 @@ func (db *DB) learn(ctx context.Context, chatID string) (unknown []string, messa
 	return unknown, messages, err
 }
 
-// learnPart is how many messages of a large chat one transaction learns.
+// learnPart is the number of messages of a large chat indexed per transaction.
 const learnPart = 500
 
-// learnInParts learns what is not known of a chat in several transactions, between which others
-// write. A message comes after its parent, so that the lengths of chains are known.
+// learnInParts indexes a chat in several transactions, so that others can write in between. Parents
+// come first, so that chain lengths are known.
 func (db *DB) learnInParts(ctx context.Context, chatID string) error {
 	var ids []string
 	err := db.Read(ctx, func(c *Conn) error {
@@ -75,7 +75,7 @@ func (db *DB) learnInParts(ctx context.Context, chatID string) error {
 	return err
 }
 
-// learnSome makes known those of some messages that are in a chat.
+// learnSome indexes those of some messages that are in a chat.
 func (c *Conn) learnSome(ctx context.Context, chatID string, ids []string) error {
 	if err := c.hold(ctx, chatID); err != nil {
 		return err
@@ -107,11 +107,10 @@ func (c *Conn) learnSome(ctx context.Context, chatID string, ids []string) error
 	return c.know(ctx, messages, depths, versions, false)
 }
 
-// A transaction that learns takes chats until they have about learnMessages messages, but
-// at most learnedChats.
+// A transaction indexes chats with about learnMessages messages, and at most learnedChats chats.
 const learnMessages, learnedChats = 5000, maxList
 
-// learnAll is learn for all chats, or those of one user if userID is not empty.
+// learnAll is learn for all chats, or those of a user if userID is not empty.
 func (db *DB) learnAll(ctx context.Context, userID string) (unknown []string, err error) {
 	chats, err := db.behind(ctx, userID)
 	if err != nil {
@@ -142,7 +141,7 @@ func (db *DB) learnAll(ctx context.Context, userID string) (unknown []string, er
 	return unknown, nil
 }
 
-// behind returns the chats to which other programs may have written, of all users or one.
+// behind returns the chats that other programs may have written to, of all users or one.
 func (db *DB) behind(ctx context.Context, userID string) (chats []string, err error) {
 	counted := db.dialect.Search().Counted
 	statement, args := knownSQL.behind, []any(nil)
@@ -162,9 +161,8 @@ func (db *DB) behind(ctx context.Context, userID string) (chats []string, err er
 	return chats, err
 }
 
-// learnChats makes known what other programs wrote to chats, in one transaction, if write
-// says so. It returns what stays unknown because that failed, and whether there is any
-// use in writing more.
+// learnChats indexes what other programs wrote to chats in one transaction, if write is set. It
+// returns what is still not indexed because that failed, and whether further writes may succeed.
 func (db *DB) learnChats(ctx context.Context, chats []string, write bool) (unknown []string, writable bool, err error) {
 	if write {
 		err = db.Write(ctx, func(c *Conn) error {
@@ -177,7 +175,7 @@ func (db *DB) learnChats(ctx context.Context, chats []string, write bool) (unkno
 			return nil, false, err
 		case errors.Is(err, ErrCorrupt):
 			writable = true
-			if half := len(chats) / 2; half > 0 { // one of them is
+			if half := len(chats) / 2; half > 0 { // one of the chats is corrupt
 				for _, part := range [][]string{chats[:half], chats[half:]} {
 					var some []string
 					if some, writable, err = db.learnChats(ctx, part, writable); err != nil {
@@ -200,8 +198,8 @@ func (db *DB) learnChats(ctx context.Context, chats []string, write bool) (unkno
 	return unknown, writable, err
 }
 
-// unknown returns the ids of the messages of chats that are not known as they are, with
-// their versions.
+// unknown returns the messages of chats that are not indexed in their current version, with their
+// versions.
 func (c *Conn) unknown(ctx context.Context, chats []string) (unknown []link, err error) {
 	for batch := range batches(chats, maxList) {
 		args := padded(batch)
@@ -215,7 +213,7 @@ func (c *Conn) unknown(ctx context.Context, chats []string) (unknown []link, err
 	return unknown, nil
 }
 
-// learn makes known what others wrote to chats, and forgets what they deleted or overwrote.
+// learn indexes what others wrote to chats, and removes what they deleted or overwrote.
 func (c *Conn) learn(ctx context.Context, chats []string) error {
 	if err := c.hold(ctx, chats...); err != nil {
 		return err
@@ -268,7 +266,7 @@ func (c *Conn) learn(ctx context.Context, chats []string) error {
 	return nil
 }
 
-// allDepths returns the lengths of the chains of all messages of chats.
+// allDepths returns the chain lengths of all messages of chats.
 func (c *Conn) allDepths(ctx context.Context, chats []string) (map[string]int, error) {
 	links := make(map[string][]link)
 	for batch := range batches(chats, maxList) {
@@ -298,8 +296,8 @@ func (c *Conn) allDepths(ctx context.Context, chats []string) (map[string]int, e
 	return depths, nil
 }
 
-// depthsOf returns the lengths of the chains that links make. A parent that is not
-// among them is not counted.
+// depthsOf returns the lengths of the chains formed by links. Parents that are not in links do not
+// count.
 func depthsOf(links []link) (map[string]int, error) {
 	parents := make(map[string]string, len(links))
 	for _, l := range links {

@@ -17,9 +17,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// Chats are listed by pages. Each page begins behind the last chat of the page before. The
-// database applies the filters, some of them approximately: it may return more chats than pass,
-// which are left out here.
+// Chats are listed by pages, each of which begins after the last chat of the previous one. The
+// database applies the filters, some of them approximately: it may return more chats, which are
+// filtered out here.
 
 var listSQL = struct {
 	newest, oldest, newestOfUser, oldestOfUser, latest, byIDs Statement
@@ -40,28 +40,30 @@ var listSQL = struct {
 	latest: `SELECT COALESCE(MAX("updatedAt"), 0) AS "latest" FROM "chats"`,
 }
 
-// listPage is the most chats that one statement lists.
+// listPage is the maximum number of chats per statement.
 const listPage = 200
 
-// listing is a list of chats that is being read.
+// listing is the state of a listing.
 type listing struct {
 	*chatStore
 	chat.ListOptions
 	from, to int64
-	// at is the chat behind which the next page begins.
+	// at is the chat after which the next page begins.
 	at   listKey
 	like [2]string
-	// size is how many chats the next page has, before filters that the database does not apply.
+	// size is the number of chats in the next page, before filters that the database does not
+	// apply.
 	size int
-	// metadata are the parameters of filters that the database applies, as many as filters.
+	// metadata are the parameters of the filters that the database applies; filters is their
+	// number.
 	metadata []any
 	filters  int
-	// byKeys says that the list is what is left of keys.
+	// byKeys is set if keys has the rest of the list.
 	byKeys bool
 	keys   []listKey
 }
 
-// listKey is a place in a list of chats.
+// listKey is a position in a list of chats.
 type listKey struct {
 	updated int64
 	id      string
@@ -113,7 +115,7 @@ func (s *chatStore) ListChats(ctx context.Context, o chat.ListOptions) iter.Seq2
 	}
 }
 
-// list returns the list that options ask for.
+// list prepares a listing.
 func (s *chatStore) list(ctx context.Context, o chat.ListOptions) (*listing, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -127,8 +129,7 @@ func (s *chatStore) list(ctx context.Context, o chat.ListOptions) (*listing, err
 	}
 	if o.Oldest {
 		l.at.updated = math.MinInt64
-		// What is updated while it is listed moves to the end, which must not continue for
-		// ever.
+		// A chat updated during the listing moves to the end, which must not continue forever.
 		err := s.db.Read(ctx, func(c *Conn) error {
 			var latest int64
 			_, err := c.Get(ctx, listSQL.latest, nil, &latest)
@@ -162,8 +163,8 @@ func (s *chatStore) list(ctx context.Context, o chat.ListOptions) (*listing, err
 	return l, nil
 }
 
-// readKeys reads the keys of the chats that pass the filters for metadata, unless they are many:
-// then going through all chats in order soon finds a page of them.
+// readKeys reads the keys of the chats that match the metadata filters, unless there are many: then
+// reading all chats in order soon finds a page.
 func (l *listing) readKeys(ctx context.Context) error {
 	syntax := l.db.syntax.Metadata
 	statement, args, from, to := syntax.Keys, []any(nil), l.from, l.to
@@ -203,7 +204,7 @@ func (l *listing) readKeys(ctx context.Context) error {
 	})
 }
 
-// nextOfKeys is next where the keys are known.
+// nextOfKeys is next for known keys.
 func (l *listing) nextOfKeys(ctx context.Context, limit int) (page []chat.Chat, more bool, err error) {
 	var ids []string
 	for _, k := range l.keys[:min(limit, len(l.keys))] {
@@ -231,7 +232,7 @@ func (l *listing) nextOfKeys(ctx context.Context, limit int) (page []chat.Chat, 
 	return page, len(l.keys) > 0, err
 }
 
-// next returns the next chats that pass the filters, and whether there may be more.
+// next returns the next matching chats, and whether there may be more.
 func (l *listing) next(ctx context.Context) (page []chat.Chat, more bool, err error) {
 	limit := l.size
 	l.size = min(2*limit, listPage)
@@ -269,14 +270,14 @@ func (l *listing) next(ctx context.Context) (page []chat.Chat, more bool, err er
 
 func keyOf(c chat.Chat) listKey { return listKey{c.UpdatedAt, c.ID} }
 
-// likePrefix returns a pattern for LIKE that at least all texts match that begin with a
-// prefix, be it one in any case or not.
+// likePrefix returns a LIKE pattern that matches at least all texts with a prefix, ignoring case if
+// anyCase is set.
 func likePrefix(prefix string, anyCase bool) string {
 	var b strings.Builder
 	for _, r := range prefix {
 		switch {
 		case anyCase && strings.ContainsRune("skiSKI", r):
-			b.WriteByte('_') // there are other characters whose upper or lower case they are
+			b.WriteByte('_') // other characters have these as their upper or lower case
 			continue
 		case anyCase && 'A' <= r && r <= 'Z':
 			r += 'a' - 'A'
@@ -289,15 +290,14 @@ func likePrefix(prefix string, anyCase bool) string {
 	return b.String() + "%"
 }
 
-// MetadataSyntax is how a database finds chats by their metadata, at least all that pass a
-// filter.
+// MetadataSyntax describes how a database finds at least all chats that match a metadata filter.
 type MetadataSyntax struct {
-	// Condition is true of a row of chats, for parameters that Args makes.
+	// Condition is a condition on a row of chats, with the parameters of Args.
 	Condition func(parameter func() string) string
 	Args      func(MetadataValue) []any
-	// Keys and KeysOfUser, where an index finds the chats that pass, read the id and the time of the
-	// last update of those in a range of times, newest first, and whether the id is before another.
-	// They read one more than Few, or all. Their parameters are the user, the range, those of Args,
+	// Keys and KeysOfUser, if there is an index for the condition, read id and update time of
+	// matching chats in a time range, newest first, and whether the id is less than another id.
+	// They read up to Few+1 rows, or all. Their parameters are the user, the range, those of Args,
 	// and the other id.
 	Keys, KeysOfUser Statement
 	Few              int
@@ -307,15 +307,15 @@ type MetadataSyntax struct {
 type MetadataValue struct {
 	// Path are the keys that lead to it.
 	Path []string
-	// Value is a string, a bool or a json.Number, and JSON the same as JSON.
+	// Value is a string, bool or json.Number, JSON its JSON.
 	Value any
 	JSON  json.RawMessage
-	// Least and Greatest are numbers just beside a number.
+	// Least and Greatest are the adjacent floats of a number.
 	Least, Greatest float64
 }
 
-// metadataArgs returns the parameters of a filter. It is not one for the database if it looks for
-// nothing, or for what the database cannot hold.
+// metadataArgs returns the parameters of a filter. It returns false if the database cannot apply
+// the filter, because it has no value or one that the database cannot store.
 func (db *DB) metadataArgs(f chat.MetadataFilter) ([]any, bool) {
 	if f.Value == nil {
 		return nil, false
@@ -347,7 +347,7 @@ func (db *DB) metadataArgs(f chat.MetadataFilter) ([]any, bool) {
 	return db.syntax.Metadata.Args(v), true
 }
 
-// chatInfos returns chats with how much is in them.
+// chatInfos returns chats with their counts.
 func (s *chatStore) chatInfos(ctx context.Context, chats []chat.Chat) (infos []chat.ChatInfo, err error) {
 	if len(chats) == 0 {
 		return nil, nil
@@ -374,11 +374,11 @@ func (s *chatStore) chatInfos(ctx context.Context, chats []chat.Chat) (infos []c
 	return infos, err
 }
 
-// titlePage is how many titles are read at once.
+// titlePage is the number of titles per query.
 const titlePage = 1000
 
-// Titles yields every chat with its id and title alone, in the order of their ids. It costs
-// less than ListChats, which counts their messages.
+// Titles yields all chats with only id and title, ordered by id. It is cheaper than ListChats,
+// which counts messages.
 func (s *chatStore) Titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
 	return func(yield func(chat.Chat, error) bool) {
 		for after := ""; ; {

@@ -6,13 +6,13 @@ import (
 	"math/bits"
 )
 
-// Strings returns the only column of a query. It is for dialects.
+// Strings returns the values of a query with one column. It is for dialects.
 func Strings(ctx context.Context, q Querier, query string, args ...any) ([]string, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	return all(rows, err, scanString)
 }
 
-// batches yields a list piece by piece.
+// batches yields a list in parts.
 func batches[T any](list []T, size int) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for at := 0; at < len(list); at += size {
@@ -23,14 +23,13 @@ func batches[T any](list []T, size int) iter.Seq[[]T] {
 	}
 }
 
-// listSizes are the numbers of parameters that lists have, so that databases see
-// few different statements.
+// listSizes are the numbers of parameters in lists, so that databases see few distinct statements.
 var listSizes = [...]int{1, 10, 50, 200, 1000}
 
-// maxList is the most that padded takes.
+// maxList is the maximum length for padded.
 const maxList = 1000
 
-// padded returns ids as parameters of a list, some of them repeated.
+// padded returns ids as parameters of a list, repeating some.
 func padded(ids []string) []any {
 	size := len(ids)
 	for _, s := range listSizes {
@@ -46,13 +45,13 @@ func padded(ids []string) []any {
 	return args
 }
 
-// rowsPerInsert returns how many rows of so many columns one statement inserts.
+// rowsPerInsert returns how many rows with a number of columns one statement inserts.
 func (db *DB) rowsPerInsert(columns int) int {
 	return max(1, min(db.limits.Rows, db.limits.Parameters/columns))
 }
 
-// insert inserts rows, which are lists of parameters. The numbers of rows in its
-// statements are powers of two, so that databases see few different ones.
+// insert inserts rows, which are lists of parameters. The numbers of rows per statement are powers
+// of two, so that databases see few distinct statements.
 func (c *Conn) insert(ctx context.Context, s Statement, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil

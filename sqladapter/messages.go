@@ -31,10 +31,10 @@ var messageSQL = struct {
 		`FROM "messages" m LEFT JOIN "lineage_origins" o ON {same:m.id=o.messageId} WHERE m."chatId" = ? {kept:m.chatId}`,
 }
 
-// chainStep is how much of a chain one statement walks.
+// chainStep is the length of a chain that one statement follows.
 const chainStep = 10_000
 
-// chainBatch is how many messages of a chain are read at once.
+// chainBatch is the number of messages of a chain read per query.
 const chainBatch = 200
 
 // link is a message and its parent.
@@ -57,7 +57,7 @@ func (c *Conn) message(ctx context.Context, id string) (*chat.Message, error) {
 	return found, err
 }
 
-// messages returns messages by their ids.
+// messages returns messages by id.
 func (c *Conn) messages(ctx context.Context, ids []string) (map[string]chat.Message, error) {
 	found := make(map[string]chat.Message, len(ids))
 	for batch := range batches(ids, maxList) {
@@ -74,7 +74,7 @@ func (c *Conn) messages(ctx context.Context, ids []string) (map[string]chat.Mess
 	return found, nil
 }
 
-// mustMessage refuses a message, if it is one, that is not in a chat.
+// mustMessage returns an error if a message is not in a chat. An empty id is allowed.
 func (c *Conn) mustMessage(ctx context.Context, chatID string, id chat.Ref) error {
 	if id == "" {
 		return nil
@@ -92,7 +92,7 @@ func (c *Conn) mustMessage(ctx context.Context, chatID string, id chat.Ref) erro
 	return nil
 }
 
-// chatsOf returns the chats of those messages that are there.
+// chatsOf returns the chats of existing messages.
 func (c *Conn) chatsOf(ctx context.Context, ids []string) (map[string]string, error) {
 	chats := make(map[string]string)
 	for batch := range batches(ids, maxList) {
@@ -168,7 +168,7 @@ func (s *chatStore) Append(ctx context.Context, r chat.AppendRequest) (chat.Ref,
 	return last, nil
 }
 
-// append does what a request says.
+// append performs an append request.
 func (c *Conn) append(ctx context.Context, r chat.AppendRequest, last chat.Ref) error {
 	if err := c.touch(ctx, r.ChatID); err != nil {
 		return err
@@ -257,7 +257,7 @@ func (s *chatStore) Messages(ctx context.Context, chatID string) iter.Seq2[chat.
 		}
 		for m, err := range s.MessageChain(ctx, string(b.HeadMessageID)) {
 			if errors.Is(err, chat.ErrNotFound) {
-				err = noChat(chatID) // messages only go with their chat
+				err = noChat(chatID) // messages are only deleted with their chat
 			}
 			if !yield(m, err) || err != nil {
 				return
@@ -266,8 +266,8 @@ func (s *chatStore) Messages(ctx context.Context, chatID string) iter.Seq2[chat.
 	}
 }
 
-// MessageChain implements chat.Store. It reads the ids at first and the messages as
-// they are asked for; a chat that is deleted meanwhile is ErrNotFound.
+// MessageChain implements chat.Store. It reads the ids first, and the messages on demand; if the
+// chat is deleted meanwhile, the error is ErrNotFound.
 func (s *chatStore) MessageChain(ctx context.Context, id string) iter.Seq2[chat.Message, error] {
 	return func(yield func(chat.Message, error) bool) {
 		var ids []string
@@ -303,8 +303,8 @@ func (s *chatStore) MessageChain(ctx context.Context, id string) iter.Seq2[chat.
 	}
 }
 
-// CountMessages implements chat.Store. A message of another program that nobody has
-// looked at costs a look at its whole chat.
+// CountMessages implements chat.Store. For a message of another program that is not indexed yet, it
+// reads the whole chat.
 func (s *chatStore) CountMessages(ctx context.Context, id string) (n int, err error) {
 	err = s.db.Read(ctx, func(c *Conn) error {
 		ids := []string{id}
@@ -323,7 +323,7 @@ func (s *chatStore) CountMessages(ctx context.Context, id string) (n int, err er
 	return n, err
 }
 
-// chain returns the ids from the root to a message, none if it is not there.
+// chain returns the ids from the root to a message, none if the message does not exist.
 func (c *Conn) chain(ctx context.Context, id string) ([]string, error) {
 	var ids []string
 	var seen map[string]bool

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// documented are the tables that a database may already have, made by others, and
-// their columns.
+// documented are the tables that may exist already, created by other programs, with their columns.
 var documented = []struct {
 	table   string
 	columns []string
@@ -27,17 +26,17 @@ var migrationSQL = struct{ versions, record Statement }{
 	record:   `INSERT INTO "lineage_migrations" ("version", "name", "appliedAt") VALUES (?, ?, ?)`,
 }
 
-// versionTable has the versions of the schema, and ownTable is made with the first.
+// versionTable has the schema versions; ownTable is created by the first one.
 const versionTable, ownTable = "lineage_migrations", "lineage_messages"
 
-// migrate brings the schema up to date. Several processes may do so at once.
+// migrate brings the schema up to date. Several processes may do so concurrently.
 func (db *DB) migrate(ctx context.Context) error {
 	migrations := db.dialect.Migrations()
 	version, err := db.version(ctx, db.Reader())
 	switch {
 	case err == nil && version == len(migrations):
 		return nil
-	case err != nil && db.dialect.Classify(err) == Lost: // a wrong address, mostly: there is no use in waiting
+	case err != nil && db.dialect.Classify(err) == Lost: // usually a wrong address: do not wait
 		return Explain(db.dialect, err)
 	}
 	var applied []Migration
@@ -81,7 +80,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// version returns the version of the schema, 0 where there is none.
+// version returns the schema version, 0 if there is none.
 func (db *DB) version(ctx context.Context, c *Conn) (int, error) {
 	columns, err := db.columns(ctx, c, versionTable, []string{"version", "name", "appliedAt"})
 	if err != nil || len(columns) == 0 {
@@ -101,8 +100,8 @@ func (db *DB) version(ctx context.Context, c *Conn) (int, error) {
 	return version, rows.Err()
 }
 
-// columns returns the columns of a table, none if there is no such table. Something
-// else of its name, or a table without the columns wanted, is ErrForeign.
+// columns returns the columns of a table, none if there is no such table. If the name is not a
+// table, or a wanted column is missing, the error is ErrForeign.
 func (db *DB) columns(ctx context.Context, c *Conn, table string, wanted []string) ([]string, error) {
 	kind, err := db.dialect.Kind(ctx, c.q, table)
 	if err != nil || kind == "" {
@@ -143,8 +142,8 @@ func (db *DB) apply(ctx context.Context, c *Conn, m Migration, adopted bool) err
 	return err
 }
 
-// adopt looks at what a database has that was not made here. It refuses tables that
-// are not what is documented, and reports whether all documented ones are there.
+// adopt checks existing tables. It refuses those that differ from the documented ones, and reports
+// whether all documented ones exist.
 func (db *DB) adopt(ctx context.Context, c *Conn) (bool, error) {
 	var problems []error
 	all := true

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// Who said a message is in lineage_origins, where the message states it.
+// lineage_origins has the origins of messages that state one.
 
 var originSQL = struct {
 	remove, removeOfChat Statement
@@ -18,9 +18,9 @@ var originSQL = struct {
 	removeOfChat: `DELETE FROM "lineage_origins" WHERE "messageId" IN (SELECT m."id" {exactly} FROM "messages" m WHERE m."chatId" = ?)`,
 }
 
-// insertOrigins inserts the origins of messages that were added just now.
+// insertOrigins inserts the origins of new messages.
 func (c *Conn) insertOrigins(ctx context.Context, messages []chat.Message) error {
-	if c.db.dialect.Search().Unlinked { // a message that another program deleted may have left one
+	if c.db.dialect.Search().Unlinked { // messages deleted by other programs may have left rows
 		ids := make([]string, len(messages))
 		for i := range messages {
 			ids[i] = messages[i].ID
@@ -32,7 +32,7 @@ func (c *Conn) insertOrigins(ctx context.Context, messages []chat.Message) error
 	return c.insert(ctx, sqlOf[tables.Origins].insert, originRows(messages))
 }
 
-// mustKnowSources refuses messages that were derived from a message that is not in the chat.
+// mustKnowSources refuses messages that are derived from a message that is not in the chat.
 func (c *Conn) mustKnowSources(ctx context.Context, messages []chat.Message) error {
 	for _, m := range messages {
 		err := c.mustMessage(ctx, m.ChatID, chat.Ref(m.Origin.DerivedFrom))

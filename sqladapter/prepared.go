@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// prepared are the statements that are prepared on the connections of a pool, where
-// the driver does not keep them itself.
+// prepared are the prepared statements of a pool, for drivers that do not cache them.
 type prepared struct {
 	most int
 
@@ -22,8 +21,8 @@ func (p *prepared) get(text string) *sql.Stmt {
 	return p.statements[text]
 }
 
-// prepare prepares statements, up to a limit. One that cannot be prepared fails where it is
-// run.
+// prepare prepares statements, up to a limit. Errors are ignored: they occur again when the
+// statement runs.
 func (p *prepared) prepare(ctx context.Context, pool *sql.DB, texts []string) {
 	for _, text := range texts {
 		p.mu.Lock()
@@ -41,7 +40,7 @@ func (p *prepared) prepare(ctx context.Context, pool *sql.DB, texts []string) {
 			p.statements = make(map[string]*sql.Stmt)
 		}
 		if p.statements[text] != nil {
-			statement.Close() // another writer was faster
+			statement.Close() // prepared concurrently
 		} else {
 			p.statements[text] = statement
 		}
@@ -61,7 +60,7 @@ func (p *prepared) close() error {
 	return errors.Join(errs...)
 }
 
-// prepared returns a statement as it is prepared, nil if it is not.
+// prepared returns a prepared statement, nil if there is none.
 func (c *Conn) prepared(ctx context.Context, text string) *sql.Stmt {
 	if c.db.limits.Prepared == 0 {
 		return nil
@@ -74,7 +73,7 @@ func (c *Conn) prepared(ctx context.Context, text string) *sql.Stmt {
 	}
 	statement := c.db.writing.get(text)
 	if statement == nil {
-		// The transaction has the connection: it is prepared afterwards.
+		// The transaction occupies the connection: prepare the statement afterwards.
 		c.missed = append(c.missed, text)
 		return nil
 	}

@@ -10,69 +10,66 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// Projectable is a Dialect whose databases can hold what a Projector brings.
+// Projectable is a Dialect whose databases can hold a projection.
 type Projectable interface {
 	Dialect
-	// ProjectionSchema makes the tables that a projection is kept track of with, and
-	// LineageSchema those of content and structure.
+	// ProjectionSchema creates the tables with the state of the projection, LineageSchema those of
+	// content and structure.
 	ProjectionSchema() string
 	LineageSchema() string
 }
 
 var (
-	// ErrOtherStore is returned for a database that holds another store's history.
+	// ErrOtherStore is returned for a database with the projection of another store.
 	ErrOtherStore = errors.New("database belongs to another store")
-	// ErrNotEmpty is returned for a database that has chats which no projector
-	// brought.
+	// ErrNotEmpty is returned for a database with chats that are not from a projector.
 	ErrNotEmpty = errors.New("database has chats of its own")
-	// ErrAhead is returned for a database that has more of the store's history than
-	// the store: the store lost commits, or is a copy that was continued elsewhere.
+	// ErrAhead is returned for a database with commits that the store does not have: the store lost
+	// them, or is a copy with a different continuation.
 	ErrAhead = errors.New("database is ahead of the store")
-	// ErrOtherTables is returned for a database that was filled with content and
-	// structure and is to be followed without, or the other way round.
+	// ErrOtherTables is returned for a database that was projected with content and structure and
+	// is now to be projected without, or the reverse.
 	ErrOtherTables = errors.New("database was projected with other tables")
-	// ErrNotProjected is returned where nothing was projected into a database.
+	// ErrNotProjected is returned for a database without a projection.
 	ErrNotProjected = errors.New("database has no projection")
 )
 
-// errOvertaken says that another process projected into the database meanwhile.
+// errOvertaken means that another process has projected into the database meanwhile.
 var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
 const projectionFormat = 5
 
-// Projector brings the history of a store into a database: its threads as chats, and
-// content and structure. What it brings depends on the state of the store and on
-// nothing else, so a database that has followed the store from its first commit on
-// has the same rows as one that was filled at once.
+// Projector copies the history of a store to a database: threads as chats, and content and
+// structure. The result depends only on the state of the store, so an incrementally updated
+// database has the same rows as one filled at once.
 //
-// A database holds one store's history and is only written by projectors.
+// A database has the projection of one store and is only written by projectors.
 type Projector struct {
 	Store *lineage.Store
 	DB    *DB
-	// ChatsOnly leaves out the tables of content and structure.
+	// ChatsOnly omits the tables of content and structure.
 	ChatsOnly bool
-	// Progress, when not nil, is told after each transaction what was done so far.
+	// Progress, when not nil, is called after each transaction with the totals so far.
 	Progress func(ProjectReport)
-	// BatchRows is about how many rows a transaction writes. Default 10,000.
+	// BatchRows is the approximate number of rows per transaction. Default 10,000.
 	BatchRows int
 }
 
-// ProjectReport says what a projector did.
+// ProjectReport is the result of a projection.
 type ProjectReport struct {
-	// From and To are the commits that the database had and has.
+	// From and To are the commits of the database before and after.
 	From, To lineage.Cursor
-	// Threads is how many threads were looked at, and Total how many there are to
-	// look at.
+	// Threads is the number of threads processed, Total the number to process.
 	Threads, Total int
 	// Added, Changed and Removed count messages.
 	Added, Changed, Removed int
 	Transactions            int
 }
 
-// Run brings the database to where the store is. It can be stopped at any point,
-// by force too: what is there is kept, and the next run goes on.
+// Run brings the database up to date with the store. It can be interrupted at any point, even
+// killed: completed transactions are kept, and the next run continues.
 func (p *Projector) Run(ctx context.Context) (ProjectReport, error) {
 	var report ProjectReport
 	for {
@@ -83,8 +80,8 @@ func (p *Projector) Run(ctx context.Context) (ProjectReport, error) {
 	}
 }
 
-// Follow runs whenever the store has changed, until the context ends or the store
-// closes. done, when not nil, is told of each run.
+// Follow runs a projection whenever the store has changed, until the context ends or the store is
+// closed. done, when not nil, is called after each run.
 func (p *Projector) Follow(ctx context.Context, done func(ProjectReport)) error {
 	for {
 		report, err := p.Run(ctx)
@@ -100,7 +97,7 @@ func (p *Projector) Follow(ctx context.Context, done func(ProjectReport)) error 
 	}
 }
 
-// pass brings the database to the present state of the store.
+// pass brings the database to the current state of the store.
 func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
 	snapshot, err := p.Store.View().Snapshot(ctx)
 	if err != nil {
@@ -144,9 +141,9 @@ type watermark struct {
 	Store   string
 	Format  int
 	Lineage bool
-	// At is the last commit that is there whole.
+	// At is the last commit that is completely projected.
 	At lineage.Cursor
-	// Base is a commit that everything there is at least as new as.
+	// Base is a commit that all projected data is at least as new as.
 	Base lineage.Cursor
 	// Turn counts transactions.
 	Turn int64
@@ -180,8 +177,7 @@ func (c *Conn) mark(ctx context.Context) (*watermark, error) {
 	return m, nil
 }
 
-// begin returns where the database stands, after making it one that the store can be
-// projected into.
+// begin returns the state of the projection, after creating its tables if necessary.
 func (p *Projector) begin(ctx context.Context, head lineage.Cursor) (m *watermark, err error) {
 	dialect, ok := p.DB.dialect.(Projectable)
 	if !ok {
@@ -228,10 +224,10 @@ func (p *Projector) check(m *watermark) error {
 	return nil
 }
 
-// structureTables are those that LineageSchema makes and that somebody else might have.
+// structureTables are the tables of LineageSchema whose names other programs may use.
 var structureTables = []*tables.Table{tables.Users, tables.Blocks, tables.Sets, tables.Spans, tables.Contexts, tables.Usages}
 
-// create makes the tables of a projection.
+// create creates the tables of a projection.
 func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, head lineage.Cursor) error {
 	var chats int64
 	if _, err := c.Get(ctx, markSQL.anyChat, nil, &chats); err != nil {
@@ -276,17 +272,15 @@ type projection struct {
 
 	batch batch
 	limit int
-	// check, when not nil, gets what would be written to a database that has nothing
-	// yet. Nothing is written then.
+	// check, when not nil, gets each batch as for an empty database. Nothing is written then.
 	check func(context.Context, *batch) error
-	// usages has of each run in the batch the last span in it that is, or will be, in
-	// the database.
+	// usages is the last span of each run in the batch that is, or will be, in the database.
 	usages map[string]uint64
-	// late are contexts whose parents were not there when they were inserted.
+	// late are contexts whose parents did not exist when they were inserted.
 	late []lineage.ContextID
 }
 
-// bring does what a pass has to.
+// bring performs a pass.
 func (w *projection) bring(ctx context.Context) error {
 	todo, err := w.window(ctx)
 	if err != nil {
@@ -329,7 +323,7 @@ func (w *projection) bring(ctx context.Context) error {
 		}
 	}
 	if len(todo.removed) > 0 && !w.ChatsOnly {
-		w.batch.before = append(w.batch.before, exec(blockSQL.unusedUsers)) // threads without content had some
+		w.batch.before = append(w.batch.before, exec(blockSQL.unusedUsers)) // threads without content had users
 	}
 	if len(todo.removed)+len(todo.rewritten) > 0 {
 		for _, s := range w.DB.dialect.Search().Forget {
@@ -340,7 +334,7 @@ func (w *projection) bring(ctx context.Context) error {
 		if err := w.flush(ctx); err != nil {
 			return err
 		}
-		if err := w.DB.compact(ctx); err != nil { // then the window is done again
+		if err := w.DB.compact(ctx); err != nil { // the next pass repeats the window
 			return err
 		}
 	}
@@ -348,8 +342,8 @@ func (w *projection) bring(ctx context.Context) error {
 	return w.flush(ctx)
 }
 
-// checkMark returns an error if the database has commits that the store does not have: the
-// store lost them, or is a copy that was continued elsewhere.
+// checkMark returns an error if the database has commits that the store does not have: the store
+// lost them, or is a copy with a different continuation.
 func (p *Projector) checkMark(ctx context.Context, m *watermark) error {
 	for _, err := range p.Store.View().Feed(ctx, m.latest()) {
 		if errors.Is(err, lineage.ErrDiverged) {
@@ -360,7 +354,7 @@ func (p *Projector) checkMark(ctx context.Context, m *watermark) error {
 	return nil
 }
 
-// latest is the last commit of which something may be there.
+// latest is the last commit that may be partially projected.
 func (m *watermark) latest() lineage.Cursor {
 	if m.Base.Number > m.At.Number {
 		return m.Base

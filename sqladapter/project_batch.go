@@ -9,11 +9,10 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// batch is what the next transaction of a projection writes. Rows are inserted
-// first, in an order that has what they refer to before them; then the steps are
-// taken.
+// batch is the content of the next transaction of a projection. Rows are inserted first, in an
+// order that satisfies references; then the steps are run.
 type batch struct {
-	// rows are inserted. missing are inserted unless there is a row with their key.
+	// rows are inserted. missing are inserted unless their key exists.
 	rows       map[*tables.Table][][]any
 	missing    map[*tables.Table]map[string][]any
 	blocks     map[string]*blockRow
@@ -23,14 +22,14 @@ type batch struct {
 	messages   []chat.Message
 
 	before, after []step
-	// n and bytes are about how many rows there are, and how much is in them.
+	// n and bytes are the approximate number and size of rows.
 	n, bytes int
 	// added, changed and removed count messages.
 	added, changed, removed int
 	finish                  bool
 }
 
-// add adds a row that is not there.
+// add adds a row that does not exist.
 func (b *batch) add(t *tables.Table, row ...any) {
 	if b.rows == nil {
 		b.rows = make(map[*tables.Table][][]any)
@@ -39,7 +38,7 @@ func (b *batch) add(t *tables.Table, row ...any) {
 	b.n++
 }
 
-// need adds a row that may be there.
+// need adds a row that may exist.
 func (b *batch) need(t *tables.Table, key string, more ...any) {
 	if b.missing == nil {
 		b.missing = make(map[*tables.Table]map[string][]any)
@@ -53,7 +52,7 @@ func (b *batch) need(t *tables.Table, key string, more ...any) {
 	}
 }
 
-// needed returns the rows that may be there, in the order of their keys.
+// needed returns the rows that may exist, ordered by key.
 func (b *batch) needed(t *tables.Table) [][]any {
 	rows := make([][]any, 0, len(b.missing[t]))
 	for _, key := range slices.Sorted(maps.Keys(b.missing[t])) {
@@ -62,19 +61,18 @@ func (b *batch) needed(t *tables.Table) [][]any {
 	return rows
 }
 
-// step is a part of a transaction. It may be taken more than once, the transaction
-// having failed in between.
+// step is a part of a transaction. If the transaction is retried, it runs again.
 type step func(ctx context.Context, c *Conn) error
 
-// most is how many bytes of rows a transaction takes, about.
+// most is the approximate size of a transaction in bytes.
 const most = 8 << 20
 
 var batchSQL = struct{ setParent Statement }{
 	setParent: `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
 }
 
-// room writes the batch if it is full. It must be called where what is in the batch
-// agrees with what it says is in the database.
+// room writes the batch if it is full. It must be called when the batch is consistent with the
+// state that it records.
 func (w *projection) room(ctx context.Context) error {
 	if w.batch.n < w.limit && w.batch.bytes < most {
 		return nil
@@ -145,8 +143,7 @@ func (w *projection) insert(ctx context.Context, c *Conn, b *batch) error {
 	if err := c.insertBlocks(ctx, b); err != nil {
 		return err
 	}
-	// A set follows a span that may be among those of the batch, which may be in the
-	// set.
+	// A set follows a span that may be in the batch, and a span of the batch may be in the set.
 	var parents []step
 	err := c.insertMissing(ctx, tables.Sets, keysOf(b.needed(tables.Sets)), func(id string) []any {
 		row := b.missing[tables.Sets][id]
@@ -209,7 +206,7 @@ func keysOf(rows [][]any) []string {
 	return list
 }
 
-// insertMissing inserts the rows of those keys that a table does not have.
+// insertMissing inserts the rows of keys that a table does not have.
 func (c *Conn) insertMissing(ctx context.Context, t *tables.Table, ids []string, row func(id string) []any) error {
 	has, err := c.has(ctx, sqlOf[t].known, ids)
 	if err != nil {
@@ -224,7 +221,7 @@ func (c *Conn) insertMissing(ctx context.Context, t *tables.Table, ids []string,
 	return c.insert(ctx, sqlOf[t].insert, rows)
 }
 
-// has returns which of the ids a query finds.
+// has returns the ids that a query finds.
 func (c *Conn) has(ctx context.Context, known Statement, ids []string) (map[string]bool, error) {
 	has := make(map[string]bool, len(ids))
 	for part := range batches(ids, maxList) {
@@ -241,14 +238,14 @@ func (c *Conn) has(ctx context.Context, known Statement, ids []string) (map[stri
 	return has, nil
 }
 
-// entry is what a batch says of a run in a scope.
+// entry is the state of a run in a scope, in a batch.
 type entry struct {
 	key, run  string
 	own, last uint64
 	had       bool
 }
 
-// add states in a batch how far the run is there.
+// add records the last projected span of the run in a batch.
 func (e *entry) add(b *batch, last uint64) {
 	if last == e.last {
 		return

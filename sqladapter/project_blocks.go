@@ -10,9 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// blockRow is a row of content_blocks. A bare one is of content of which nothing is
-// known but its id: it was erased, or is not here and other content was derived from
-// it.
+// blockRow is a row of content_blocks. A bare one has only an id: the content was erased, or is
+// missing but other content is derived from it.
 type blockRow struct {
 	id           string
 	bare, erased bool
@@ -21,8 +20,8 @@ type blockRow struct {
 	parent       string
 }
 
-// mostBody is how long a body may be to be brought. Longer ones stay in the store:
-// databases have no good place for them.
+// mostBody is the maximum size of a projected body. Larger ones stay in the store, because they are
+// unsuitable for databases.
 const mostBody = 64 << 20
 
 var blockSQL = struct {
@@ -45,8 +44,8 @@ var blockSQL = struct {
 		`WHERE "chats"."userId" {exactly} = "users"."id")`,
 }
 
-// addBlock adds a block to the batch, with what it refers to. body is nil when the
-// bytes are not there.
+// addBlock adds a block to the batch, with the rows it refers to. body is nil if the bytes are
+// missing.
 func (b *batch) addBlock(block *structure.Block, body []byte) {
 	id := block.ID.String()
 	row := &blockRow{id: id, block: block, body: body}
@@ -67,7 +66,7 @@ func (b *batch) hasBlock(id content.ID) bool {
 	return known != nil && !known.bare
 }
 
-// addBare adds a row of content that is not here, because it was erased if that is so.
+// addBare adds a bare row for content that is missing or erased.
 func (b *batch) addBare(id content.ID, erased bool) {
 	key := id.String()
 	if b.blocks[key] == nil {
@@ -89,7 +88,7 @@ func (b *batch) putBlock(row *blockRow) {
 	b.blocks[row.id] = row
 }
 
-// values are all columns but the id.
+// values are all columns except the id.
 func (r *blockRow) values() []any {
 	if r.bare {
 		return []any{"", []byte{}, content.OriginUnknown.String(), nil, nil, nil, nil, 0, 0, boolean(r.erased)}
@@ -104,9 +103,8 @@ func (r *blockRow) values() []any {
 	}
 }
 
-// insertBlocks inserts the blocks of a batch that are missing, and fills in those
-// that were bare. First come those without a parent, then the others, whose parents
-// are then there, if only bare.
+// insertBlocks inserts the missing blocks of a batch, and fills in bare ones. Blocks without a
+// parent come first; the parents of the others then exist, at least bare.
 func (c *Conn) insertBlocks(ctx context.Context, b *batch) error {
 	if len(b.blocks) == 0 {
 		return nil
@@ -159,8 +157,7 @@ func (c *Conn) insertBlocks(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// insertDerived inserts blocks that were derived from others, some of which are
-// among them: a block comes after its parent.
+// insertDerived inserts blocks derived from others, each after its parent.
 func (c *Conn) insertDerived(ctx context.Context, rows [][]any) error {
 	const id, parent = 0, 7
 	waiting := make(map[any]bool, len(rows))
@@ -177,7 +174,7 @@ func (c *Conn) insertDerived(ctx context.Context, rows [][]any) error {
 			}
 		}
 		if len(now) == 0 {
-			now, later = rows, nil // they go round in a circle: let the database judge
+			now, later = rows, nil // circular: let the database report it
 		}
 		if err := c.insert(ctx, sqlOf[tables.Blocks].insert, now); err != nil {
 			return err
@@ -190,7 +187,7 @@ func (c *Conn) insertDerived(ctx context.Context, rows [][]any) error {
 	return nil
 }
 
-// used returns which content usages name.
+// used returns which content is used by usages.
 func (c *Conn) used(ctx context.Context, ids []string) (map[string]bool, error) {
 	used := make(map[string]bool)
 	for _, s := range [...]Statement{blockSQL.used, blockSQL.usedAsForm, blockSQL.usedAsMetadata} {

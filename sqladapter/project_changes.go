@@ -5,11 +5,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// changes are the subjects of a stretch of commits.
+// changes are the subjects of a range of commits.
 type changes struct {
 	threads  map[structure.ThreadID]bool // true when one was deleted
 	full     map[structure.ThreadID]bool
-	keeps    map[structure.ThreadID]bool // as stated last
+	keeps    map[structure.ThreadID]bool // last stated value
 	contexts map[structure.ContextID]bool
 	runs     map[structure.RunID]bool // true when it has new versions of messages
 	erased   map[content.ID]bool
@@ -37,7 +37,7 @@ func (c *changes) touchThread(id structure.ThreadID) {
 
 func (c *changes) touchContext(id structure.ContextID) { c.contexts[id] = true }
 
-// add notes what a record is about.
+// add adds the subject of a record.
 func (c *changes) add(r structure.Record) {
 	switch r := r.(type) {
 	case *structure.Block:
@@ -60,7 +60,7 @@ func (c *changes) add(r structure.Record) {
 		c.touchThread(r.Thread)
 	case *structure.Checkpoint:
 		c.touchThread(r.Thread)
-		c.full[r.Thread] = true // it may have moved
+		c.full[r.Thread] = true // the checkpoint may have moved
 	case *structure.Summary:
 		c.touchContext(r.Context)
 		c.summarized[r.Context] = true

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// TextLimited is a Dialect whose databases do not take every text.
+// TextLimited is a Dialect whose databases cannot store every text.
 type TextLimited interface {
-	// NoNUL reports that texts and JSON must have no NUL in them and that JSON must
-	// have no half surrogates.
+	// NoNUL reports whether texts and JSON must not contain NUL, nor JSON unpaired surrogates.
 	NoNUL() bool
 }
 
@@ -19,8 +18,8 @@ func (db *DB) noNUL() bool {
 	return ok && l.NoNUL()
 }
 
-// clean returns a text of the store's as the database takes it: with U+FFFD for what
-// is no text, and on some for NUL.
+// clean returns a text that the database can store: with U+FFFD for invalid UTF-8 and, in some
+// databases, for NUL.
 func (db *DB) clean(s string) string {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
@@ -31,7 +30,7 @@ func (db *DB) clean(s string) string {
 	return s
 }
 
-// bytesText is clean for JSON in a column of text, which keeps it byte for byte; null for none.
+// bytesText is clean for JSON in a text column, which preserves bytes; null for nil.
 func (db *DB) bytesText(b []byte) any {
 	if b == nil {
 		return nil
@@ -39,7 +38,7 @@ func (db *DB) bytesText(b []byte) any {
 	return db.clean(string(b))
 }
 
-// cleanJSON is clean for JSON in a column of JSON.
+// cleanJSON is clean for JSON in a JSON column.
 func (db *DB) cleanJSON(b json.RawMessage) json.RawMessage {
 	if b == nil {
 		return nil
@@ -53,7 +52,7 @@ func (db *DB) cleanJSON(b json.RawMessage) json.RawMessage {
 	return cleanEscapes(b)
 }
 
-// cleanEscapes replaces \u0000 and halves of surrogate pairs.
+// cleanEscapes replaces \u0000 and unpaired surrogates.
 func cleanEscapes(b []byte) []byte {
 	const replacement = `\ufffd`
 	out := make([]byte, 0, len(b))
@@ -88,7 +87,7 @@ func cleanEscapes(b []byte) []byte {
 	return out
 }
 
-// escape returns the unit of the \uXXXX that b begins with.
+// escape returns the code unit of the \uXXXX at the start of b.
 func escape(b []byte) (unit int, ok bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

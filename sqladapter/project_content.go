@@ -31,7 +31,7 @@ const contextKey = "context/"
 
 func contextOfKey(key string) (id string, ok bool) { return strings.CutPrefix(key, contextKey) }
 
-// rewrite writes anew what shows content that was erased, or stored again.
+// rewrite rewrites rows with content that was erased or stored again.
 func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 	for _, id := range ids {
 		for usage, err := range w.state.Where(ctx, id) {
@@ -63,7 +63,7 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 	return nil
 }
 
-// rewriteAt writes the messages anew that a span is.
+// rewriteAt rewrites the messages of a span.
 func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error {
 	var scopes []string
 	err := w.DB.Read(ctx, func(c *Conn) error {
@@ -77,7 +77,7 @@ func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error 
 	for _, key := range scopes {
 		thread, err := structure.ParseID[structure.ThreadID](key)
 		if err != nil {
-			continue // no chat
+			continue // not a chat
 		}
 		v, err := w.open(ctx, &scope{key: key, thread: thread})
 		if err != nil {
@@ -125,7 +125,7 @@ func (w *projection) rewriteMessage(m chat.Message) {
 	})
 }
 
-// rewriteBlock writes the rows of content itself.
+// rewriteBlock rewrites the row of the content itself.
 func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) error {
 	var block *structure.Block
 	var body []byte
@@ -168,7 +168,7 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) 
 		}
 		used, err := c.used(ctx, []string{id.String()})
 		if err != nil || !used[id.String()] {
-			return err // it is not here, or only as what other content was derived from
+			return err // the row is missing or bare
 		}
 		if block == nil {
 			return c.emptyBlock(ctx, id.String())
@@ -178,7 +178,7 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) 
 	return nil
 }
 
-// emptyBlock leaves nothing of a block but its id.
+// emptyBlock makes the row of a block bare.
 func (c *Conn) emptyBlock(ctx context.Context, id string) error {
 	if err := c.releaseBlock(ctx, id); err != nil {
 		return err
@@ -187,14 +187,14 @@ func (c *Conn) emptyBlock(ctx context.Context, id string) error {
 	return err
 }
 
-// releaseBlock has what a block refers to looked at, before it is written over.
+// releaseBlock marks what a block refers to as possibly unused, before the block is overwritten.
 func (c *Conn) releaseBlock(ctx context.Context, id string) error {
 	parents, err := c.parentsOf(ctx, []string{id})
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(parents, id) {
-		parents = append(parents, id) // for its user
+		parents = append(parents, id) // to check its user
 	}
 	return c.addOrphans(ctx, parents)
 }
@@ -203,7 +203,7 @@ func (c *Conn) addOrphans(ctx context.Context, ids []string) error {
 	return c.insertMissing(ctx, tables.Orphans, ids, func(id string) []any { return []any{id} })
 }
 
-// fillBlock writes a block over what the database has of it.
+// fillBlock overwrites the row of a block.
 func (c *Conn) fillBlock(ctx context.Context, block *structure.Block, body []byte) error {
 	if err := c.releaseBlock(ctx, block.ID.String()); err != nil {
 		return err
@@ -224,8 +224,7 @@ func (c *Conn) fillBlock(ctx context.Context, block *structure.Block, body []byt
 	return err
 }
 
-// linkContexts states the parents of contexts that could not have them when they
-// were inserted.
+// linkContexts sets the parents of contexts that did not exist when they were inserted.
 func (w *projection) linkContexts(ctx context.Context) error {
 	for _, id := range w.late {
 		c, err := w.state.Context(ctx, id)
@@ -245,7 +244,7 @@ func (w *projection) linkContexts(ctx context.Context) error {
 	return w.flush(ctx)
 }
 
-// parentOf returns the id of a context's parent, null if there is none, or none any more.
+// parentOf returns the id of a context's parent, null if there is none or it was deleted.
 func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (any, error) {
 	if parent.IsZero() {
 		return nil, nil
@@ -257,11 +256,10 @@ func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (
 	return parent.String(), err
 }
 
-// sweepStep is how much content one transaction looks at.
+// sweepStep is the number of blocks checked per transaction.
 const sweepStep = 200
 
-// sweep removes content that nothing uses any more, and users who are no longer
-// mentioned.
+// sweep deletes unused content and users.
 func (w *projection) sweep(ctx context.Context) error {
 	for {
 		left := false
@@ -326,7 +324,7 @@ func sweepSome(ctx context.Context, c *Conn) error {
 	return err
 }
 
-// parentsOf returns what content was derived from.
+// parentsOf returns the content that ids are derived from.
 func (c *Conn) parentsOf(ctx context.Context, ids []string) ([]string, error) {
 	var parents []string
 	for part := range batches(ids, maxList) {

@@ -10,14 +10,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A message goes by the id that it has in the store where the database can have it: ids are
-// unique in a database, and in a store only in a thread. From the first message of a run on
-// that cannot, those of the run go by the ids of their spans. The database says for each
-// run how many come before, so that what is there keeps its ids. Earlier versions of messages
-// go by the ids of their spans in the store too: the number takes no account of them.
+// A message keeps its id from the store if the database can have it: ids are unique in a database,
+// but in a store only in a thread. From the first message of a run whose id is not possible, the
+// messages of the run have the ids of their spans. The database records how many of a run come
+// before, so that existing rows keep their ids. Earlier versions of messages have the ids of their
+// spans in the store too and are not counted.
 
-// ownText is what the database says of a run: 0 where no message has an id of its own, 1
-// where all have, and n+1 for the first n.
+// ownText returns the stored form of the number of messages of a run with their own ids: 0 for
+// none, 1 for all, and n+1 for the first n.
 func ownText(n, last uint64) uint64 {
 	switch {
 	case n == 0:
@@ -39,7 +39,7 @@ func (e extent) owned() uint64 {
 	return min(e.own-1, e.last)
 }
 
-// owned returns how many messages of a run, from the first on, may go by ids of their own.
+// owned returns how many messages of a run, from the first on, may have their own ids.
 func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 	l := v.lines[run]
 	if l == nil {
@@ -57,7 +57,7 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 	if l.last > l.has.last && l.own == l.has.last {
 		l.own, err = v.count(ctx, run, l.own, l.last)
 	}
-	if v.w.check != nil { // the database keeps the ids that it has
+	if v.w.check != nil { // existing rows keep their ids
 		var there line
 		if err := v.recall(ctx, run, &there); err != nil {
 			return 0, err
@@ -69,8 +69,7 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 	return l.own, err
 }
 
-// count returns how many messages of a run can go by ids of their own, if as many do as are
-// known to.
+// count returns how many messages of a run can have their own ids, given that known of them can.
 func (v *view) count(ctx context.Context, run structure.RunID, known, last uint64) (uint64, error) {
 	is, err := v.w.state.Run(ctx, run)
 	if err != nil || is.Home != v.record.Home() {
@@ -92,8 +91,8 @@ func (v *view) count(ctx context.Context, run structure.RunID, known, last uint6
 	return last, nil
 }
 
-// keepsIDs reports whether all messages that the database has of a run with ids of their own
-// still have them. An earlier version that it has as such is there by the id of its span.
+// keepsIDs reports whether all messages of a run that have their own ids in the database still have
+// them. An earlier version stored as such has the id of its span.
 func (v *view) keepsIDs(ctx context.Context, l *line) (bool, error) {
 	last := l.has.owned()
 	if v.reader == nil || last == 0 {
@@ -107,7 +106,7 @@ func (v *view) keepsIDs(ctx context.Context, l *line) (bool, error) {
 	tip := structure.SpanRef{Run: l.run.ID, Seq: last}
 	for step, err := range v.w.state.Path(ctx, tip, structure.Window{From: l.run.Position(1)}, backend.PathOptions{}) {
 		if errors.Is(err, lineage.ErrNotFound) {
-			return false, nil // a collection took what the database has
+			return false, nil // a collection has deleted the spans
 		}
 		if err != nil {
 			return false, err
@@ -133,8 +132,8 @@ func (v *view) keepsIDs(ctx context.Context, l *line) (bool, error) {
 	return there == len(earlier), err
 }
 
-// isFree reports whether the database can have a message of the chat under an id: no other
-// chat has it there.
+// isFree reports whether a message of the chat can have an id in the database: no other chat has it
+// there.
 func (v *view) isFree(ctx context.Context, id string) (bool, error) {
 	if v.w.DB.checkID(chat.SubjectMessage, id) != nil || (chat.Message{ID: id, Name: "-", Data: []byte("0")}).Check() != nil {
 		return false, nil

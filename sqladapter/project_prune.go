@@ -60,7 +60,7 @@ var pruneSQL = struct {
 	messagesByID:   `DELETE FROM "messages" WHERE "id" IN ({list})`,
 }
 
-// pruneStep is how many messages one transaction removes.
+// pruneStep is the number of messages deleted per transaction.
 const pruneStep = maxList
 
 func (w *projection) pinsIn(ctx context.Context, key string) (pins []pin, err error) {
@@ -72,7 +72,7 @@ func (w *projection) pinsIn(ctx context.Context, key string) (pins []pin, err er
 	return pins, err
 }
 
-// removeScope removes everything of a scope.
+// removeScope deletes all rows of a scope.
 func (w *projection) removeScope(ctx context.Context, key string) error {
 	w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error {
 		rows, err := c.Query(ctx, pruneSQL.chatOf, key)
@@ -99,7 +99,7 @@ func (w *projection) removeScope(ctx context.Context, key string) error {
 	return w.flush(ctx)
 }
 
-// removeStructure removes what is not in the chat's tables.
+// removeStructure deletes the rows of a scope outside of the chat tables.
 func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) error {
 	rows, err := c.Query(ctx, scopeSQL.reach, key)
 	runs, err := all(rows, err, scanExtent)
@@ -142,7 +142,7 @@ func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) e
 			return err
 		}
 	}
-	// A run goes before what it starts from.
+	// A run is deleted before the run it starts from.
 	slices.SortFunc(starts, func(a, b start) int { return cmp.Or(cmp.Compare(b.first, a.first), cmp.Compare(a.run, b.run)) })
 	for _, s := range starts {
 		if err := c.removeSpans(ctx, s.run); err != nil {
@@ -152,7 +152,7 @@ func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) e
 	return nil
 }
 
-// removeSpans removes the spans of a run that no scope sees.
+// removeSpans deletes the spans of a run that no scope sees.
 func (c *Conn) removeSpans(ctx context.Context, run string) error {
 	var last int64
 	if _, err := c.Get(ctx, pruneSQL.lastOf, []any{run}, &last); err != nil {
@@ -177,7 +177,7 @@ func (c *Conn) removeSpans(ctx context.Context, run string) error {
 	return err
 }
 
-// forgetMessages deletes what is known of messages, and their texts.
+// forgetMessages deletes the index rows and texts of messages.
 func (c *Conn) forgetMessages(ctx context.Context, ids []string) error {
 	steps := []Statement{pruneSQL.otherTextsByID, knownSQL.remove}
 	if c.db.dialect.Search().Numbered {
@@ -194,15 +194,15 @@ func (c *Conn) forgetMessages(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// stale is a stretch of a run that a scope no longer sees: the spans after last.
+// stale is a part of a run that a scope no longer sees: the spans after last.
 type stale struct {
 	run  structure.RunInfo
 	from uint64
 	last uint64
 }
 
-// shrink removes what a scope no longer sees. Where it cannot tell what that is, it
-// removes everything of the scope, which is then brought anew.
+// shrink deletes rows that a scope no longer sees. If it cannot determine them, it deletes all rows
+// of the scope; grow then inserts them again.
 func (w *projection) shrink(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
 	if err != nil {
@@ -246,9 +246,9 @@ func (w *projection) shrink(ctx context.Context, s *scope) error {
 	return w.flush(ctx)
 }
 
-// gone returns what the database has and the scope no longer sees, runs before what
-// they start from. It is not the same if messages go by other ids now, or if the
-// store does not know any more what is gone.
+// gone returns the parts of runs that the database has and the scope no longer sees, each run
+// before the one it starts from. same is false if messages have other ids now, or if the store no
+// longer has the deleted spans.
 func (v *view) gone(ctx context.Context) (gone []stale, same bool, err error) {
 	for _, l := range v.lines {
 		if l.has.last == 0 {
@@ -278,8 +278,8 @@ func (v *view) gone(ctx context.Context) (gone []stale, same bool, err error) {
 	return gone, true, nil
 }
 
-// dropContexts removes the contexts that are not in the scope any more. Their pins
-// stay until the scope is whole again.
+// dropContexts deletes the contexts that are no longer in the scope. Their pins remain until the
+// scope is complete again.
 func (v *view) dropContexts(ctx context.Context) error {
 	if v.w.ChatsOnly {
 		return nil
@@ -301,8 +301,7 @@ func (v *view) dropContexts(ctx context.Context) error {
 	return nil
 }
 
-// clearPointers keeps nothing pointing at what is to go. All of it is written again
-// when the scope is brought.
+// clearPointers clears references to rows that will be deleted. grow sets them again.
 func (v *view) clearPointers() {
 	b := &v.w.batch
 	if v.record != nil {
@@ -316,8 +315,8 @@ func (v *view) clearPointers() {
 	b.before = append(b.before, exec(pruneSQL.clearTip, v.context.String()))
 }
 
-// dropSpans removes the messages and spans of a stretch, from its end on. It is not
-// done if the store does not know any more what they were.
+// dropSpans deletes the messages and spans of a part of a run, backwards. done is false if the
+// store no longer has them.
 func (v *view) dropSpans(ctx context.Context, g stale) (done bool, err error) {
 	w, run := v.w, g.run.ID.String()
 	for at := g.from; at > g.last; {

@@ -16,7 +16,7 @@ import (
 
 func isErased(b *structure.Block) bool { return b.Body == nil && b.Tree.Size == 0 }
 
-// refText returns the id of a span, null for none.
+// refText returns the id of a span, null for the zero ref.
 func refText(at structure.SpanRef) any {
 	if at.IsZero() {
 		return nil
@@ -38,7 +38,7 @@ func hashText(id content.ID) any {
 	return id.String()
 }
 
-// addSpan adds a span with its usages and their content to the batch.
+// addSpan adds a span to the batch, with its usages and their content.
 func (w *projection) addSpan(ctx context.Context, s *backend.Step, parent structure.SpanRef) error {
 	b, at := &w.batch, s.Span.Ref
 	id := at.String()
@@ -61,7 +61,7 @@ func (w *projection) addSpan(ctx context.Context, s *backend.Step, parent struct
 	return nil
 }
 
-// addContent adds content to the batch as it was first recorded.
+// addContent adds content to the batch as first recorded.
 func (w *projection) addContent(ctx context.Context, id content.ID) error {
 	if w.batch.hasBlock(id) {
 		return nil
@@ -82,7 +82,7 @@ func (w *projection) addContent(ctx context.Context, id content.ID) error {
 	return nil
 }
 
-// cleanBlock returns a block whose texts the database takes.
+// cleanBlock returns a block with texts that the database can store.
 func (w *projection) cleanBlock(b *structure.Block) *structure.Block {
 	mediaType := w.DB.clean(b.Type)
 	if mediaType == b.Type {
@@ -98,7 +98,7 @@ func (w *projection) cleanOrigin(o content.Origin) content.Origin {
 	return o
 }
 
-// body returns a block's body, nil if it was erased or is too long to be brought.
+// body returns a block's body, nil if it was erased or is too large.
 func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, error) {
 	if b.Size > mostBody || isErased(b) {
 		return nil, nil
@@ -114,7 +114,7 @@ func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, erro
 		}
 	}
 	if errors.Is(err, lineage.ErrErased) {
-		return nil, nil // since
+		return nil, nil // erased meanwhile
 	}
 	return nil, err
 }
@@ -132,7 +132,7 @@ func (w *projection) addSet(ctx context.Context, id structure.SpanSetID) error {
 	return nil
 }
 
-// contextRow returns the columns of a context but its id and its parent.
+// contextRow returns the columns of a context except id and parent.
 func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error) {
 	var text, contentID any
 	var embedding []byte
@@ -212,8 +212,8 @@ func (v *view) writeContexts(ctx context.Context) error {
 	return nil
 }
 
-// linkChildren has the children that a context has in other scopes linked to it again. They
-// lost their parent if the scope of that was written before.
+// linkChildren links the children of a context in other scopes to it. They lost their parent if
+// their scope was written earlier.
 func (v *view) linkChildren(ctx context.Context, c *backend.Context) error {
 	for child, err := range v.w.state.Children(ctx, c.ID, structure.ContextID{}) {
 		if err != nil {
@@ -226,8 +226,8 @@ func (v *view) linkChildren(ctx context.Context, c *backend.Context) error {
 	return nil
 }
 
-// pins returns which of the contexts that are written the database has. Of a scope
-// that is written whole, it lets go of the others.
+// pins returns which of the contexts to write are in the database. For a scope that is written
+// completely, it deletes the other pins.
 func (v *view) pins(ctx context.Context) (map[string]bool, error) {
 	pins := make(map[string]bool)
 	if v.fresh {
@@ -259,7 +259,7 @@ func (v *view) pins(ctx context.Context) (map[string]bool, error) {
 	return pins, nil
 }
 
-// writePin notes where a context stands.
+// writePin records the tip of a context.
 func (v *view) writePin(id string, at structure.SpanRef, known bool) {
 	b := &v.w.batch
 	if !known {
@@ -270,7 +270,7 @@ func (v *view) writePin(id string, at structure.SpanRef, known bool) {
 	b.after = append(b.after, exec(sqlOf[tables.Pins].update, v.key, idText(at.Run), int64(at.Seq), id))
 }
 
-// writeNames writes the branches and checkpoints of a chat: those that differ.
+// writeNames writes the changed branches and checkpoints of a chat.
 func (v *view) writeNames(ctx context.Context) error {
 	branches, checkpoints, err := v.names(ctx)
 	if err != nil {
@@ -299,8 +299,8 @@ func (v *view) writeNames(ctx context.Context) error {
 	return nil
 }
 
-// replaceNames makes the rows of a table of names what they should be. Old rows are by their
-// ids; the name is the third column.
+// replaceNames updates the rows of a table with names. old has the existing rows by id; the name is
+// the third column.
 func (v *view) replaceNames(t *tables.Table, remove Statement, rows [][]any, old map[string][]any) {
 	const name = 2
 	b := &v.w.batch
@@ -315,7 +315,7 @@ func (v *view) replaceNames(t *tables.Table, remove Statement, rows [][]any, old
 		case known && was[name] == is[name]:
 			b.after = append(b.after, exec(sqlOf[t].update, append(is[t.Fixed:len(is):len(is)], id)...))
 		default:
-			if known { // the name may be another's by now
+			if known { // another row may have the name by now
 				b.before = append(b.before, exec(remove, id))
 			}
 			b.after = append(b.after, func(ctx context.Context, c *Conn) error { return c.insert(ctx, sqlOf[t].insert, [][]any{is}) })
@@ -327,7 +327,7 @@ func (v *view) replaceNames(t *tables.Table, remove Statement, rows [][]any, old
 	}
 }
 
-// exec returns the step that runs a statement.
+// exec returns a step that runs a statement.
 func exec(s Statement, args ...any) step {
 	return func(ctx context.Context, c *Conn) error {
 		_, err := c.Exec(ctx, s, args...)
@@ -335,7 +335,7 @@ func exec(s Statement, args ...any) step {
 	}
 }
 
-// names returns the branches and checkpoints of a chat as they are.
+// names returns the current branches and checkpoints of a chat.
 func (v *view) names(ctx context.Context) (branches []chat.Branch, checkpoints []chat.Checkpoint, err error) {
 	db := v.w.DB
 	for record, err := range v.w.state.Branches(ctx, v.thread, "", "") {
@@ -369,8 +369,7 @@ func (v *view) names(ctx context.Context) (branches []chat.Branch, checkpoints [
 	return branches, checkpoints, nil
 }
 
-// writtenNames returns the branches and checkpoints of a chat as the database has
-// them.
+// writtenNames returns the branches and checkpoints of a chat in the database.
 func (v *view) writtenNames(ctx context.Context) (branches []chat.Branch, checkpoints []chat.Checkpoint, err error) {
 	if v.fresh {
 		return nil, nil, nil

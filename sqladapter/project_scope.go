@@ -28,8 +28,8 @@ var scopeSQL = struct {
 	removeCheckpoint: `DELETE FROM "checkpoints" WHERE "id" = ?`,
 }
 
-// extent is what the database has of a run in a scope. own says which of its messages
-// have ids of their own: see ownText.
+// extent is the part of a run that the database has in a scope. own encodes how many of its
+// messages have their own ids: see ownText.
 type extent struct {
 	run       structure.RunID
 	last, own uint64
@@ -48,14 +48,13 @@ func scanExtent(rows *sql.Rows) (extent, error) {
 	return e, err
 }
 
-// line is a run as far as a scope sees it.
+// line is the part of a run that a scope sees.
 type line struct {
 	run  structure.RunInfo
 	last uint64
-	// has is what the database has of it.
+	// has is the part in the database.
 	has extent
-	// counted is set when own is: how many of its messages, from the first on, have ids of
-	// their own.
+	// counted is set if own is known: how many messages, from the first on, have their own ids.
 	counted bool
 	own     uint64
 }
@@ -67,7 +66,7 @@ type view struct {
 	record *structure.Thread
 	reader *chat.ThreadReader
 	lines  map[structure.RunID]*line
-	// contexts are those to be written.
+	// written are the contexts to write.
 	written []backend.Context
 }
 
@@ -85,7 +84,7 @@ func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
 	return v, nil
 }
 
-// chatID is null for a scope that is no thread.
+// chatID is null for a scope that is not a thread.
 func (v *view) chatID() any {
 	if v.record == nil {
 		return nil
@@ -93,7 +92,7 @@ func (v *view) chatID() any {
 	return chat.IDOfThread(v.record)
 }
 
-// metadata is that of the thread: chats has its value only, on some databases.
+// metadata returns the thread's metadata. Some databases keep only its JSON value in chats.
 func (v *view) metadata() any {
 	if v.record == nil {
 		return nil
@@ -101,8 +100,7 @@ func (v *view) metadata() any {
 	return v.w.DB.bytesText(v.record.Metadata)
 }
 
-// look finds what the scope sees: all of it, or what changed contexts see that was
-// not there.
+// look determines what the scope sees: everything, or what changed contexts see in addition.
 func (v *view) look(ctx context.Context) error {
 	for c, err := range v.contextsToLookAt(ctx) {
 		if err != nil {
@@ -167,7 +165,7 @@ func (v *view) contextsToLookAt(ctx context.Context) func(yield func(backend.Con
 	}
 }
 
-// follow adds the history that ends at a span, as far as it is not known.
+// follow adds the history that ends at a span, up to the known part.
 func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
 	runs := backend.Runs(ctx, v.w.state)
 	for !at.IsZero() {
@@ -192,14 +190,14 @@ func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
 		l.run, l.last = run, at.Seq
 		if !v.full && l.has.last > 0 {
 			l.last = max(l.last, l.has.last)
-			return nil // what is behind it is there
+			return nil // the rest is in the database
 		}
 		at = run.Parent
 	}
 	return nil
 }
 
-// recall looks up what the database has of a run.
+// recall reads the part of a run in the database.
 func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
 	return v.w.DB.Read(ctx, func(c *Conn) error {
 		rows, err := c.Query(ctx, scopeSQL.reachOf, v.key, run.String())
@@ -211,7 +209,7 @@ func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
 	})
 }
 
-// extents returns what the database has of a scope.
+// extents reads the parts of all runs of a scope in the database.
 func (w *projection) extents(ctx context.Context, key string) (has []extent, err error) {
 	err = w.DB.Read(ctx, func(c *Conn) error {
 		rows, err := c.Query(ctx, scopeSQL.reach, key)
@@ -221,8 +219,8 @@ func (w *projection) extents(ctx context.Context, key string) (has []extent, err
 	return has, err
 }
 
-// grow brings what a scope has gained, and where its contexts, branches and
-// checkpoints stand. What it has lost is gone already.
+// grow writes what a scope has gained, and its contexts, branches and checkpoints. What it has lost
+// was deleted before.
 func (w *projection) grow(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
 	if errors.Is(err, lineage.ErrNotFound) {
@@ -294,7 +292,7 @@ func (v *view) writeChat(ctx context.Context) error {
 	return nil
 }
 
-// writeLines writes the spans that are not there, runs after those they start from.
+// writeLines writes missing spans, each run after the one it starts from.
 func (v *view) writeLines(ctx context.Context) error {
 	var grown []*line
 	var runs []string
@@ -318,7 +316,7 @@ func (v *view) writeLines(ctx context.Context) error {
 	return nil
 }
 
-// farthest looks up how far any scope sees these runs: their spans are there.
+// farthest reads the last projected span of runs in any scope.
 func (w *projection) farthest(ctx context.Context, runs []string) error {
 	if w.ChatsOnly || w.check != nil {
 		return nil
@@ -349,7 +347,7 @@ func (w *projection) farthest(ctx context.Context, runs []string) error {
 	return err
 }
 
-// writeLine writes the spans of one run that are not there.
+// writeLine writes the missing spans of a run.
 func (v *view) writeLine(ctx context.Context, l *line) error {
 	var own uint64
 	if v.reader != nil {

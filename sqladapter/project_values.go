@@ -17,9 +17,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Named values are in lineage_values: the latest of each key and, of a context, the earlier
-// ones that its forks inherit. Their rows are compared with the store by owner: all rows of
-// one owner are written in one transaction.
+// lineage_values has named values: the latest of each key and, for contexts, the earlier ones that
+// forks inherit. Rows are compared with the store by owner: all rows of an owner are written in one
+// transaction.
 
 var valueSQL = struct {
 	ofOwner, remove                                       Statement
@@ -88,7 +88,7 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner) error
 		}
 	}
 	if len(is.rows) == 0 && owner.Scope == structure.ContextScope {
-		return nil // what a context deletes is still there, so it never had any
+		return nil // deletions in a context are stored, so it never had values
 	}
 	w.batch.values = append(w.batch.values, is)
 	w.batch.n += 1 + len(is.rows)
@@ -130,7 +130,7 @@ func boolean(is bool) int {
 	return 0
 }
 
-// addInherited adds what forks inherit of a key in place of its latest value.
+// addInherited adds the values of a key that forks inherit instead of the latest one.
 func (w *projection) addInherited(ctx context.Context, to *ownedValues, latest *backend.Value, forks *forkPositions) error {
 	if len(forks.at) == 0 {
 		return nil
@@ -162,19 +162,18 @@ func (w *projection) addInherited(ctx context.Context, to *ownedValues, latest *
 	return nil
 }
 
-// forkPositions are the positions as of which forks of a context, and forks of these, read
-// its values.
+// forkPositions are the spans as of which direct and indirect forks of a context read its values.
 type forkPositions struct {
 	at   []structure.SpanRef
 	runs structure.RunLookup
 }
 
-// forksOf looks at all contexts below one.
+// forksOf reads all descendants of a context.
 func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*forkPositions, error) {
 	found := &forkPositions{runs: backend.Runs(ctx, w.state)}
 	known := make(map[structure.SpanRef]bool)
 	seen := map[structure.ContextID]bool{id: true}
-	// below visits the children of a context. bases are those of the contexts on the way to it.
+	// below visits the children of a context. bases are the bases on the path to it.
 	var below func(of structure.ContextID, bases []structure.SpanRef) error
 	below = func(of structure.ContextID, bases []structure.SpanRef) error {
 		for child, err := range w.state.Children(ctx, of, structure.ContextID{}) {
@@ -203,7 +202,7 @@ func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*fork
 	return found, below(id, nil)
 }
 
-// addFork adds the earlier values that a context inherits. It does not look at other forks.
+// addFork adds the earlier values that a context inherits. It does not read other forks.
 func (w *projection) addFork(ctx context.Context, id structure.ContextID) error {
 	is, err := w.state.Context(ctx, id)
 	if errors.Is(err, lineage.ErrNotFound) {
@@ -257,7 +256,7 @@ func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner
 	for owner := range owners {
 		there := true
 		var err error
-		switch owner.Scope { // of one that is gone the rows go with it
+		switch owner.Scope { // rows of deleted owners are deleted with them
 		case structure.ThreadScope:
 			there, err = exists(w.state.Thread(ctx, owner.Thread))
 		case structure.ContextScope:
@@ -276,7 +275,7 @@ func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner
 	return nil
 }
 
-// namedOwners adds those owners of values that are neither threads nor contexts.
+// namedOwners adds the owners that are neither threads nor contexts.
 func (w *projection) namedOwners(ctx context.Context, owners map[structure.Owner]bool) error {
 	owners[structure.Owner{Scope: structure.StoreScope}] = true
 	for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
@@ -290,8 +289,8 @@ func (w *projection) namedOwners(ctx context.Context, owners map[structure.Owner
 	return nil
 }
 
-// owners returns whose values may have to be written: those that were set, and those of contexts
-// of which forks were deleted. forks are contexts that may be new. removed are scopes that go.
+// owners returns the owners whose values may have changed: those with new values, and contexts
+// whose forks were deleted. forks are contexts that may be new. removed are scopes to be deleted.
 func (w *projection) owners(ctx context.Context, c *changes, removed map[string]bool) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
 	owners = make(map[structure.Owner]bool)
 	if w.ChatsOnly {
@@ -331,7 +330,7 @@ func (w *projection) owners(ctx context.Context, c *changes, removed map[string]
 	return owners, forks, nil
 }
 
-// contextsIn returns the contexts that the database has in a scope.
+// contextsIn returns the contexts of a scope in the database.
 func (w *projection) contextsIn(ctx context.Context, key string) (ids []structure.ContextID, err error) {
 	var texts []string
 	if alone, ok := contextOfKey(key); ok {
@@ -353,8 +352,7 @@ func (w *projection) contextsIn(ctx context.Context, key string) (ids []structur
 	return ids, err
 }
 
-// parentNowOrThen returns the parent of a context, as the database has it if the context is
-// gone.
+// parentNowOrThen returns the parent of a context, from the database if the context was deleted.
 func (w *projection) parentNowOrThen(ctx context.Context, id structure.ContextID) (parent structure.ContextID, err error) {
 	is, err := w.state.Context(ctx, id)
 	if err == nil || !errors.Is(err, lineage.ErrNotFound) {
@@ -371,7 +369,7 @@ func (w *projection) parentNowOrThen(ctx context.Context, id structure.ContextID
 	return parent, err
 }
 
-// replaceValues makes the rows of an owner what they should be.
+// replaceValues updates the rows of an owner.
 func (c *Conn) replaceValues(ctx context.Context, is ownedValues) error {
 	type row struct {
 		id     string

@@ -14,29 +14,29 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// scope is a thread, or a context that is in none, that a pass has to look at.
+// scope is a thread, or a context outside of threads, that a pass processes.
 type scope struct {
 	// key is its id in the database.
 	key     string
 	thread  structure.ThreadID
 	context structure.ContextID // when there is no thread
-	// fresh is set when nothing of it is in the database.
+	// fresh is set if the database has nothing of it.
 	fresh bool
-	// full is set when something may have gone from it.
+	// full is set if parts of it may be gone.
 	full bool
-	// contexts are those that changed, and runs those of the thread that grew.
+	// contexts are the changed contexts, runs the thread's runs that have grown.
 	contexts []structure.ContextID
 	runs     []structure.RunID
 }
 
-// work is what a pass has to do.
+// work is the work of a pass.
 type work struct {
-	// removed are scopes whose rows all go.
+	// removed are scopes whose rows are all deleted.
 	removed []string
 	scopes  []*scope
-	// rewritten is content that was erased, or stored again after that.
+	// rewritten is content that was erased, or stored again afterwards.
 	rewritten []content.ID
-	// owners are those whose values may be others, and forks contexts that may inherit some.
+	// owners are owners whose values may have changed, forks contexts that may inherit new values.
 	owners map[structure.Owner]bool
 	forks  []structure.ContextID
 	// summarized are contexts whose summaries may be others.
@@ -57,8 +57,8 @@ var windowSQL = struct {
 	erased:   `SELECT "content_id" FROM "lineage_erased" WHERE "content_id" IN ({list})`,
 }
 
-// window returns what the commits between the database and the state ask for. It
-// looks at them for what they are about; what is written is read from the state.
+// window returns the work for the commits between the database and the state. The commits only
+// provide the subjects; the content is read from the state.
 func (w *projection) window(ctx context.Context) (*work, error) {
 	known := false
 	if w.mark.At.Number == 0 {
@@ -85,8 +85,8 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 	return w.resolve(ctx, c, known)
 }
 
-// everything returns the work of a database that has nothing yet, or of which it
-// is not known what it has: then keys are the scopes that it has something of.
+// everything returns the work for an empty database, or for one with unknown content: then has are
+// the scopes that it has rows of.
 func (w *projection) everything(ctx context.Context, has map[string]bool) (*work, error) {
 	todo := &work{owners: make(map[structure.Owner]bool)}
 	if err := w.namedOwners(ctx, todo.owners); err != nil {
@@ -122,7 +122,7 @@ func (w *projection) scopeKeys(ctx context.Context) (keys []string, err error) {
 	return keys, err
 }
 
-// pin is where a context stood when it was brought.
+// pin is the tip of a context when it was last written.
 type pin struct {
 	id, scope string
 	at        structure.SpanRef
@@ -145,7 +145,7 @@ func scanPin(rows *sql.Rows) (pin, error) {
 
 func contextPin(id structure.ContextID) string { return id.String() }
 
-// lookup runs a query for ids, a bounded number at a time.
+// lookup runs a query for a list of ids, in parts.
 func lookup[T any](ctx context.Context, db *DB, s Statement, ids []string, scan func(*sql.Rows) (T, error)) ([]T, error) {
 	var found []T
 	for part := range batches(ids, 200) {
@@ -165,7 +165,7 @@ func lookup[T any](ctx context.Context, db *DB, s Statement, ids []string, scan 
 	return found, nil
 }
 
-// resolve turns what commits were about into scopes to look at.
+// resolve converts subjects of commits to scopes to process.
 func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (*work, error) {
 	scopes := make(map[string]*scope)
 	touch := func(s scope) *scope {
@@ -186,7 +186,7 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 		return nil, err
 	}
 
-	// Which of them the database has.
+	// Which of them are in the database.
 	if everything {
 		for key, s := range scopes {
 			if s.thread.IsZero() && s.context.IsZero() {
@@ -230,7 +230,7 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 	return w.finishWork(ctx, todo, c, removed)
 }
 
-// resolveThreads notes the threads that changed, and in removed those that the database must lose.
+// resolveThreads adds changed threads to the scopes, and deleted ones to removed.
 func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) error {
 	for id, deleted := range c.threads {
 		key := keyOfThread(id)
@@ -256,7 +256,7 @@ func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(
 	return nil
 }
 
-// resolveContexts notes the contexts that changed, and the scopes in which they were before.
+// resolveContexts adds changed contexts, and the scopes that they were in before.
 func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) error {
 	pins, err := w.pinsOf(ctx, c.contexts)
 	if err != nil {
@@ -296,8 +296,8 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 	return nil
 }
 
-// unseen returns the runs of a thread of which the database does not have all. A thread that
-// begins to keep its messages has some that no context leads to.
+// unseen returns the runs of a thread that the database does not have completely. A thread that
+// begins to keep its messages has runs that no context leads to.
 func (w *projection) unseen(ctx context.Context, t *structure.Thread) (runs []structure.RunID, err error) {
 	extents, err := w.extents(ctx, keyOfThread(t.ID))
 	if err != nil {
@@ -322,8 +322,8 @@ func (w *projection) unseen(ctx context.Context, t *structure.Thread) (runs []st
 	return runs, nil
 }
 
-// resolveRuns notes the runs that grew of threads that keep them. Others show in the contexts
-// that move.
+// resolveRuns adds the runs that have grown, of threads that keep their messages. Other runs are
+// found through their contexts.
 func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]bool, touch func(scope) *scope) error {
 	for id, renewed := range runs {
 		run, err := w.state.Run(ctx, id)
@@ -346,13 +346,13 @@ func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]b
 	return nil
 }
 
-// left notes that a context is no longer in the scope that it was in.
+// left records that a context is no longer in its former scope.
 func (w *projection) left(ctx context.Context, key string, touch func(scope) *scope, removed map[string]bool) error {
 	if removed[key] {
 		return nil
 	}
 	id, err := structure.ParseID[structure.ThreadID](key)
-	if err != nil { // a context on its own
+	if err != nil { // a context outside of threads
 		removed[key] = true
 		return nil
 	}
@@ -370,7 +370,7 @@ func (w *projection) left(ctx context.Context, key string, touch func(scope) *sc
 func (w *projection) movedBack(ctx context.Context, from, to structure.SpanRef) (bool, error) {
 	forward, err := structure.IsAncestor(from, to, backend.Runs(ctx, w.state))
 	if errors.Is(err, lineage.ErrNotFound) {
-		return true, nil // nothing has its run any more
+		return true, nil // its run is deleted
 	}
 	return !forward, err
 }
@@ -391,7 +391,7 @@ func (w *projection) pinsOf(ctx context.Context, contexts map[structure.ContextI
 	return pins, nil
 }
 
-// finishWork adds what has nothing to do with scopes.
+// finishWork adds the work that does not depend on scopes.
 func (w *projection) finishWork(ctx context.Context, todo *work, c *changes, removed map[string]bool) (*work, error) {
 	for key := range removed {
 		todo.removed = append(todo.removed, key)

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// The rows of the documented tables, in both directions. Rows are in the order of the columns
-// that package tables states.
+// Conversion of rows of the documented tables, in both directions. Columns are in the order of
+// package tables.
 
 // tableSQL has the statements of a table.
 type tableSQL struct{ insert, rows, of, known, update, page, count Statement }
@@ -56,7 +56,7 @@ func scanMessage(rows *sql.Rows) (chat.Message, error) {
 	return m, err
 }
 
-// originRows returns the rows of the messages that state an origin.
+// originRows returns the rows for messages with an origin.
 func originRows(messages []chat.Message) [][]any {
 	var rows [][]any
 	for _, m := range messages {

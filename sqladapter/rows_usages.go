@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// usageRow returns the row of a usage, in the order of tables.Usages. Type and origin are
-// those of this appearance, as far as it or its block says them.
+// usageRow returns the row of a usage, in the column order of tables.Usages. Type and origin are
+// those of the usage, else of its block.
 func (w *projection) usageRow(u *structure.Usage, b *structure.Block, id structure.UsageID) []any {
 	db := w.DB
 	mediaType, origin := b.Type, w.cleanOrigin(u.OriginWith(b.Origin))
@@ -41,7 +41,7 @@ func (w *projection) usageRow(u *structure.Usage, b *structure.Block, id structu
 	}
 }
 
-// usageAt is a usage that was read back, and its place.
+// usageAt is a usage read from the database, with its place.
 type usageAt struct {
 	structure.Usage
 	span  string
@@ -111,7 +111,7 @@ func scanUsage(rows *sql.Rows) (u usageAt, err error) {
 	return u, nil
 }
 
-// named returns the value between two whose text is given.
+// named returns the value between first and last with the given text.
 func named[T interface {
 	~uint8
 	fmt.Stringer
@@ -124,7 +124,7 @@ func named[T interface {
 	return first, fmt.Errorf("unknown: %.40q", text)
 }
 
-// packExtras writes each extra behind its length, a varint; nil for none.
+// packExtras writes each extra after its length as a varint; nil if there are none.
 func packExtras(extras [][]byte) []byte {
 	var b []byte
 	for _, extra := range extras {

@@ -13,32 +13,32 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// searchBatch is how many messages are looked at at once.
+// searchBatch is the number of messages read per query.
 const searchBatch = 200
 
-// finding is a search under way. The database's index says which messages may match;
-// their cards say whether they do and how well, the same for all databases. Only the
-// messages among the hits are read.
+// finding is a search in progress. The database's index returns candidates; their cards decide
+// whether and how well they match, equally for all databases. Only the messages among the hits are
+// read.
 type finding struct {
 	db      *DB
 	options chat.SearchOptions
 	q       *query.Query
 	matcher *query.Matcher
-	// chat is the one that is searched, empty for all. Of all, it is those of one
-	// user if chats is not nil.
+	// chat is the searched chat, empty for all. If chats is not nil, only those are searched: the
+	// chats of one user.
 	chat  string
 	chats map[string]bool
 
 	matches query.Matches
 	// deleting are chats that are being deleted.
 	deleting []string
-	// unknown are messages that could not be made known. Cards of theirs are outdated.
+	// unknown are messages that could not be indexed. Their cards are outdated.
 	unknown map[string]bool
-	// unlisted are messages without a card that has their words.
+	// unlisted are messages without a card, or whose card has not all words.
 	unlisted []string
 }
 
-// newFinding returns a search, nil when there is nothing to look for.
+// newFinding returns a search, nil if the query is empty.
 func (db *DB) newFinding(text string, o chat.SearchOptions) (*finding, error) {
 	if o.Limit < 0 {
 		return nil, fmt.Errorf("limit %d: %w", o.Limit, chat.ErrInvalid)
@@ -83,8 +83,8 @@ func (s *chatStore) SearchMessages(ctx context.Context, chatID, text string, o c
 	return f.finish(ctx, map[string]int{chatID: messages})
 }
 
-// hasMost reports whether a chat of so many messages has a good part of all, as far
-// as that is known without counting.
+// hasMost reports whether a chat with a number of messages has a large part of all, as far as is
+// known without counting.
 func (db *DB) hasMost(ctx context.Context, messages int) (most bool, err error) {
 	if !db.dialect.Search().Counted {
 		return false, nil
@@ -98,8 +98,8 @@ func (db *DB) hasMost(ctx context.Context, messages int) (most bool, err error) 
 	return most, err
 }
 
-// SearchAll returns the messages that match in any chat, or in any of one user's if
-// userID is not empty, best first. Ranks are those within the chats.
+// SearchAll returns the matching messages of all chats, or of one user's chats if userID is not
+// empty, best first. Ranks are those within the chats.
 func (db *DB) SearchAll(ctx context.Context, userID, text string, o chat.SearchOptions) ([]chat.SearchResult, error) {
 	f, err := db.newFinding(text, o)
 	if err != nil || f == nil {
@@ -156,8 +156,8 @@ func (db *DB) chatsOfUser(ctx context.Context, userID string) (map[string]bool, 
 	return chats, err
 }
 
-// readCards looks at the cards of candidates, which are all of one chat, or have
-// their chat before them. It begins anew when it is called again.
+// readCards evaluates the cards of candidates, which are all of one chat or have their chat in the
+// first column. It can be called again after an error.
 func (f *finding) readCards(rows *sql.Rows, err error, chatID string) error {
 	f.matches, f.unlisted = query.Matches{}, nil
 	if err != nil {
@@ -183,7 +183,7 @@ func (f *finding) readCards(rows *sql.Rows, err error, chatID string) error {
 	return rows.Err()
 }
 
-// ignore has the search look at these messages themselves, and not at their cards.
+// ignore makes the search read these messages instead of using their cards.
 func (f *finding) ignore(unknown []string) {
 	f.unknown = make(map[string]bool, len(unknown))
 	for _, id := range unknown {
@@ -216,7 +216,7 @@ func (f *finding) readCard(chatID string, b []byte) error {
 	return nil
 }
 
-// wants reports whether messages of a chat are looked for.
+// wants reports whether messages of a chat are in scope.
 func (f *finding) wants(chatID string) bool {
 	if f.chat != "" {
 		return chatID == f.chat
@@ -224,7 +224,7 @@ func (f *finding) wants(chatID string) bool {
 	return (f.chats == nil || f.chats[chatID]) && !slices.Contains(f.deleting, chatID)
 }
 
-// matchMessage reports whether a message itself is what is looked for.
+// matchMessage reports whether a message itself matches.
 func (f *finding) matchMessage(m *chat.Message) (text string, words []query.Word, matches bool) {
 	if !f.wants(m.ChatID) || len(f.options.Roles) > 0 && !slices.Contains(f.options.Roles, m.Name) {
 		return "", nil, false
@@ -234,10 +234,10 @@ func (f *finding) matchMessage(m *chat.Message) (text string, words []query.Word
 	return text, words, f.matcher.MatchWords(words)
 }
 
-// finish looks at what has no cards, and returns the hits. sizes has how many
-// messages there are in the chat that is searched.
+// finish evaluates messages without cards, and returns the hits. sizes has the number of messages
+// of the searched chats.
 func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.SearchResult, error) {
-	if len(f.unlisted) > 0 { // some of which another process may just have made known
+	if len(f.unlisted) > 0 { // another process may just have indexed some
 		again := make(map[string]bool, len(f.unlisted))
 		for _, id := range f.unlisted {
 			again[id] = true
@@ -272,7 +272,7 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 	}
 }
 
-// sizes returns how many messages chats have.
+// sizes returns the numbers of messages of chats.
 func (db *DB) sizes(ctx context.Context, chats []string) (map[string]int, error) {
 	sizes := make(map[string]int, len(chats))
 	statement := chatSQL.messageCounts
@@ -292,8 +292,8 @@ func (db *DB) sizes(ctx context.Context, chats []string) (map[string]int, error)
 	return sizes, nil
 }
 
-// results reads the messages of matches, in order. It returns as well which of them
-// other programs have meanwhile deleted or overwritten.
+// results reads the messages of matches, in order. gone are those that other programs have deleted
+// or overwritten meanwhile.
 func (f *finding) results(ctx context.Context, best []query.Match) (results []chat.SearchResult, gone map[string]bool, err error) {
 	for batch := range batches(best, searchBatch) {
 		ids := make([]string, len(batch))

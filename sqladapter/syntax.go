@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// A Statement is SQL that every dialect can be given, after [Syntax.Render]. It is
-// written as for SQLite, with every identifier in double quotes, and with these
-// marks where databases differ:
+// Statement is SQL for all dialects, which [Syntax.Render] renders. It is written as for SQLite,
+// with all identifiers in double quotes, and with marks where databases differ:
 //
 //	?             a parameter
 //	{list}        n parameters with commas between them
@@ -32,37 +31,35 @@ import (
 //	              before it: see [MetadataSyntax]
 type Statement string
 
-// Syntax is how a dialect writes a Statement.
+// Syntax is the syntax of a dialect for Statements.
 type Syntax struct {
-	// Parameter is a parameter, by its number from 1.
+	// Parameter returns a parameter by its number, from 1.
 	Parameter func(n int) string
-	// Quotes are what stands before and behind an identifier.
+	// Quotes are the characters before and after an identifier.
 	Quotes [2]string
-	// Fold, when not nil, changes identifiers.
+	// Fold, when not nil, converts identifiers.
 	Fold func(string) string
-	// Recursive, Unlimited, Exactly and Version stand for their marks. Version is empty
-	// where triggers delete what is known of a message that was overwritten. Where there is
-	// Exactly, Loosely makes a column of ours compare as one of a documented table, so that its
-	// index can be used.
+	// Recursive, Unlimited, Exactly and Version replace their marks. Version is empty if triggers
+	// delete index rows of overwritten messages. With Exactly, Loosely makes a column of our tables
+	// compare like one of a documented table, so that the latter's index can be used.
 	Recursive, Unlimited, Exactly, Loosely, Version string
-	// Key, when not nil, makes a parameter one that is compared with an id or a name.
+	// Key, when not nil, converts a parameter that is compared with an id or name.
 	Key func(parameter string) string
-	// Argument, when not nil, changes an argument to what the driver is given, and Bytes what
-	// Terms makes bytes of.
+	// Argument, when not nil, converts arguments for the driver; Bytes converts the bytes from
+	// Terms.
 	Argument func(any) any
 	Bytes    func([]byte) any
-	// Terms, when not nil, makes a parameter terms.
+	// Terms, when not nil, converts a parameter to terms.
 	Terms func(parameter string) string
-	// Limit stands for its mark, made of a parameter.
+	// Limit replaces its mark, with a parameter.
 	Limit    func(limit string) string
 	Metadata MetadataSyntax
-	// Integrity, when not empty, makes the database compare a table with its indexes: it yields a row for each
-	// difference, or "ok".
+	// Integrity, when not empty, is a query that compares a table with its indexes: it returns a
+	// row per difference, or "ok".
 	Integrity Statement
 }
 
-// Render returns the statement in the dialect's words, with n for its marks that
-// repeat.
+// Render returns the statement in the dialect's syntax, with n repetitions of marks that repeat.
 func (x *Syntax) Render(s Statement, n int) (string, error) {
 	var b strings.Builder
 	count := 0
@@ -102,7 +99,7 @@ func (x *Syntax) Render(s Statement, n int) (string, error) {
 	return b.String(), nil
 }
 
-// Identifier returns a name in quotes.
+// Identifier returns a quoted name.
 func (x *Syntax) Identifier(name string) string {
 	if x.Fold != nil {
 		name = x.Fold(name)
@@ -110,11 +107,11 @@ func (x *Syntax) Identifier(name string) string {
 	return x.Quotes[0] + name + x.Quotes[1]
 }
 
-// keyEnds are how the names of columns of ids and names end.
+// keyEnds are the suffixes of the names of columns with ids and names.
 var keyEnds = []string{"id", "Id", "name", "scope"}
 
-// compared returns how parameters are written behind a text. In a condition, behind an identifier
-// and an operator, or IN and a parenthesis, they are compared with it.
+// compared returns how to write parameters after a text. In a condition, after an identifier and an
+// operator, or IN and a parenthesis, they are compared with the identifier.
 func (x *Syntax) compared(before string, parameter func() string) func() string {
 	compared, isCompared := strings.CutSuffix(before, " IN (")
 	for _, operator := range []string{" = ", " < ", " > "} {
@@ -128,7 +125,7 @@ func (x *Syntax) compared(before string, parameter func() string) func() string 
 	return func() string { return x.Key(parameter()) }
 }
 
-// column returns a column, as alias.column. Aliases of one letter are not quoted.
+// column returns a column, given as alias.column. Aliases of one letter are not quoted.
 func (x *Syntax) column(name string) string {
 	alias, column, _ := strings.Cut(name, ".")
 	if len(alias) > 1 {
@@ -195,7 +192,7 @@ func (x *Syntax) mark(word string, n int, before string, parameter func() string
 	return "", fmt.Errorf("unknown mark %q", word)
 }
 
-// rows returns n rows of as many parameters as the argument says.
+// rows returns n rows of parameters, as described by the argument.
 func (x *Syntax) rows(argument string, n int, parameter func() string) (string, error) {
 	columns, terms, _ := strings.Cut(argument, "t")
 	width, err := strconv.Atoi(columns)

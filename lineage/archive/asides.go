@@ -2,9 +2,8 @@ package archive
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
-// BesideMessages reports whether a context, by its metadata, holds what an import
-// keeps beside messages: events, snapshots, large fields. Such a context is not a
-// history that people read.
+// BesideMessages reports whether a context with this metadata holds data that an import keeps next
+// to the messages: events, snapshots, large fields. Such a context is not a conversation.
 func BesideMessages(contextMetadata []byte) bool {
 	if checkJSON(contextMetadata) != nil {
 		return false
@@ -12,11 +11,11 @@ func BesideMessages(contextMetadata []byte) bool {
 	return rawjson.Str(rawjson.Get(contextMetadata, "aside")) == asideLog
 }
 
-// largeField is the size from which a field of a conversation is kept beside its
-// messages: as content, which is stored once however many conversations have it.
+// largeField is the size from which a field of a conversation is stored as content, which is stored
+// once for all conversations.
 const largeField = 2 << 10
 
-// fields gathers what is known of a conversation beside its messages.
+// fields collects the fields of a conversation that are not messages.
 type fields struct {
 	small jsonObject
 	large []rawjson.Member
@@ -30,8 +29,8 @@ func (f *fields) add(m rawjson.Member) {
 	f.small.add(m)
 }
 
-// keep puts the fields into the conversation: small ones into its metadata, each
-// large one into its log, as a message of the role "field" under the field's name.
+// keep adds the fields to the conversation: small ones to its metadata, each large one to its log,
+// as a message with the role "field" and the field's name.
 func (c *Conversation) keep(f *fields, at Position) {
 	c.Metadata = f.small.bytes()
 	for i, m := range f.large {

@@ -11,8 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// The same large file twice in a message, which is the message's text as well, once new and once
-// known.
+// A message has the same large file twice, which is also its text; once new and once known.
 func TestLargeAttachmentTwice(t *testing.T) {
 	s := storeIn(t)
 	large := strings.Repeat("0123456789abcdef", 5000)

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Begun is an import that has read its source up to the first conversation: whether there
-// is anything to import is known before there is a store for it.
+// Begun is an import that has read its source up to the first conversation. So a caller knows
+// whether there is anything to import before it creates a store.
 type Begun struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -20,9 +20,8 @@ type Begun struct {
 	first   *event // with the first conversation
 }
 
-// Begin begins an import of an archive: see Import. It returns when the first conversation
-// is read, or the source has ended. The context is that of the whole import, which has to be
-// closed.
+// Begin begins an import: see Import. It returns when the first conversation is read or the source
+// has ended. ctx applies to the whole import. Close must be called.
 func Begin(ctx context.Context, src Source, o Options) (*Begun, error) {
 	formats, err := o.formats()
 	if err != nil {
@@ -46,11 +45,11 @@ func Begin(ctx context.Context, src Source, o Options) (*Begun, error) {
 	return b, nil
 }
 
-// Empty reports whether the source ended without a conversation.
+// Empty reports whether the source has no conversation.
 func (b *Begun) Empty() bool { return b.first == nil }
 
-// Into goes on with the import, into a store, and ends it as Import does. It can be called
-// once. Of an import that is empty it tells the outcome, and needs no store.
+// Into completes the import into a store. It can be called once. For an empty import it returns the
+// result and needs no store.
 func (b *Begun) Into(store *lineage.Store) (Report, error) {
 	if b.Empty() {
 		return b.seen.report, b.outcome(&b.seen.report)
@@ -70,10 +69,10 @@ func (b *Begun) Into(store *lineage.Store) (Report, error) {
 	return l.report, err
 }
 
-// Close ends the reading, if that goes on still.
+// Close stops reading.
 func (b *Begun) Close() { b.stop(nil) }
 
-// events yields what is read, from the first conversation on.
+// events yields the events from the first conversation on.
 func (b *Begun) events() iter.Seq[event] {
 	return func(yield func(event) bool) {
 		if !yield(*b.first) {
@@ -87,7 +86,7 @@ func (b *Begun) events() iter.Seq[event] {
 	}
 }
 
-// stop ends the reading and waits for that.
+// stop stops reading and waits for its end.
 func (b *Begun) stop(cause error) {
 	b.cancel(cause)
 	b.reading.budget.close()
@@ -95,7 +94,7 @@ func (b *Begun) stop(cause error) {
 	}
 }
 
-// outcome says how an import ended that read everything and stored what it found.
+// outcome returns the error of an import that has read everything and stored all conversations.
 func (b *Begun) outcome(r *Report) error {
 	switch {
 	case b.reading.err != nil:
@@ -108,16 +107,16 @@ func (b *Begun) outcome(r *Report) error {
 	return ErrNothingFound
 }
 
-// seen is what was read so far beside conversations, and where.
+// seen is the state of reading outside of conversations.
 type seen struct {
 	report Report
 	format string
 	file   string
-	title  string // of a conversation that is alone in the file and has none
+	title  string // for an untitled conversation that is alone in the file
 	read   int64
 }
 
-// take notes what is no conversation.
+// take records an event that is not a conversation.
 func (s *seen) take(e event) {
 	s.read = e.read
 	switch {

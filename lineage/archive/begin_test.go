@@ -14,7 +14,7 @@ import (
 
 const oneConversation = `{"messages":[{"role":"user","content":"And Porto?"}]}` + "\n"
 
-// Whether there is anything to import is known without a store.
+// A caller knows whether there is anything to import before it has a store.
 func TestAnEmptyImportNeedsNoStore(t *testing.T) {
 	for source, want := range map[string]error{"": archive.ErrNothingFound, "notes": archive.ErrUnknownFormat} {
 		b, err := archive.Begin(t.Context(), archive.Stream("x", strings.NewReader(source)), archive.Options{})
@@ -35,7 +35,7 @@ func TestAnEmptyImportNeedsNoStore(t *testing.T) {
 	require.ErrorIs(t, err, archive.ErrUnknownFormat)
 }
 
-// What fails before the first conversation is told as it is.
+// An error before the first conversation is returned unchanged.
 func TestAnImportThatFailsAtOnceIsEmpty(t *testing.T) {
 	broken := errors.New("broken")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -48,7 +48,7 @@ func TestAnImportThatFailsAtOnceIsEmpty(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-// An import that is given up lets go of its source, however much of it there is.
+// A closed import stops reading its source, however large.
 func TestAnImportThatIsGivenUpEnds(t *testing.T) {
 	b, err := archive.Begin(t.Context(), archive.Stream("x", io.LimitReader(&repeated{text: oneConversation}, 1<<40)), archive.Options{})
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestAnImportThatIsGivenUpEnds(t *testing.T) {
 	b.Close()
 }
 
-// repeated yields a text again and again.
+// repeated yields a text repeatedly.
 type repeated struct {
 	text string
 	at   int

@@ -17,7 +17,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// branchyShapes returns conversations with n leaves each, by their shape. The last node is the current one.
+// branchyShapes returns conversations with n leaves each, by shape. The last node is the current
+// one.
 func branchyShapes(n int) map[string]*archive.Conversation {
 	shapes := make(map[string]*archive.Conversation)
 	shape := func(name string, nodes int, parent func(i int) int) *archive.Conversation {
@@ -33,7 +34,7 @@ func branchyShapes(n int) map[string]*archive.Conversation {
 		return c
 	}
 	shape("star", n+1, func(int) int { return 0 })
-	// The answers to a chain of questions: an answer stands before, or behind, the question that follows.
+	// Answers to a chain of questions: each answer is before or after the next question.
 	shape("comb", 2*n, func(i int) int { return max(0, i-1-(i+1)%2) })
 	shape("comb, answers last", 2*n, func(i int) int {
 		if i < n {
@@ -51,7 +52,7 @@ func branchyShapes(n int) map[string]*archive.Conversation {
 	return shapes
 }
 
-// watched is an engine that notes the largest commit and how many contexts are deleted.
+// watched is an engine that records the largest commit and the number of deleted contexts.
 type watched struct {
 	backend.Engine
 	largest, deleted int
@@ -67,8 +68,8 @@ func (d *watched) Apply(ctx context.Context, c *structure.Commit, o backend.Opti
 	return d.Engine.Apply(ctx, c, o)
 }
 
-// A branch costs as much in a large conversation as in a small one: what keeps it alive until the conversation is whole
-// becomes its context. No commit grows with the conversation.
+// A branch costs the same in large and small conversations: the context that protects it becomes
+// its context. No commit grows with the conversation.
 func TestImportOfManyBranches(t *testing.T) {
 	const few, many = 60, 1_500
 	costs := make(map[string]float64)
@@ -93,8 +94,8 @@ func TestImportOfManyBranches(t *testing.T) {
 	}
 }
 
-// The history of the current message is read at once: it is one run, or one for each part
-// of a conversation that comes in parts, whatever the order of the messages.
+// The history of the current message is a single run, or a run per part of a conversation in parts,
+// for any order of messages.
 func TestCurrentMessageIsAtTheEndOfOneRun(t *testing.T) {
 	for name, c := range branchyShapes(200) {
 		s := storeIn(t)

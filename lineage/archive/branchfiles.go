@@ -11,10 +11,9 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// branchFiles reads the files that branch managers keep, one for each branch of a
-// session, in the session's folder: {id, name, parentId?, parentMessageIndex?,
-// messages, createdAt, updatedAt}. Each repeats the messages that it has in common
-// with its parent. A session becomes a thread, with a branch for each file.
+// branchFiles reads the files of branch managers, one per branch, in the session's folder: {id,
+// name, parentId?, parentMessageIndex?, messages, createdAt, updatedAt}. Each repeats the messages
+// it shares with its parent. A session becomes a thread with a branch per file.
 func branchFiles() Format {
 	return Format{
 		Name: "branch-files",
@@ -39,7 +38,7 @@ func branchFiles() Format {
 					other = true
 				}
 			}
-			// Messages may take all of the head, and hide what follows.
+			// The messages may fill the head, so that later members are not visible.
 			return id && name && messages && !other && (created || len(h.Bytes) >= HeadSize)
 		},
 		Group: func(names []string) []string {
@@ -50,8 +49,8 @@ func branchFiles() Format {
 	}
 }
 
-// readBranchFiles yields a session whole: a branch of it says where the others
-// begin. A single file without its session is a conversation of one branch.
+// readBranchFiles yields a whole session, because one branch defines where others begin. A single
+// file without its session is a conversation with one branch.
 func readBranchFiles(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		s := &branchSession{c: &Conversation{SourceID: in.folder, Title: in.folder}}
@@ -94,7 +93,7 @@ func readBranchFiles(ctx context.Context, in *Input) iter.Seq2[*Conversation, er
 	}
 }
 
-// mainFirst puts the main branch's file before the others.
+// mainFirst moves the main branch's file to the front.
 func mainFirst(names []string) []string {
 	names = slices.Sorted(slices.Values(names))
 	if i := slices.Index(names, "main.json"); i > 0 {
@@ -103,7 +102,7 @@ func mainFirst(names []string) []string {
 	return names
 }
 
-// branchSession is what the branches read so far add up to.
+// branchSession collects the branches read so far.
 type branchSession struct {
 	c        *Conversation
 	branches jsonObject
@@ -174,7 +173,7 @@ func (s *branchSession) add(item Item) error {
 			c.skip(at, err)
 			continue
 		}
-		n.ID = "" // each branch has the message again
+		n.ID = "" // each branch repeats the message
 		c.Nodes = append(c.Nodes, n)
 	}
 	if len(c.Nodes) > first {

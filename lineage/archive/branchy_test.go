@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
 
-// branchy is a conversation of a chain of messages with a leaf on each.
+// branchy returns a conversation with a chain of messages and a leaf on each.
 func branchy(n int) *archive.Conversation {
 	c := &archive.Conversation{SourceID: "branchy"}
 	parent := ""
@@ -41,8 +41,7 @@ func BenchmarkImportBranchy(b *testing.B) {
 	}
 }
 
-// What an import of a chain with a leaf on each message costs grows with the chain and not
-// faster; so does importing it again.
+// The cost of importing such a conversation, once or again, grows linearly.
 func TestImportOfBranchesDoesNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		store, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})

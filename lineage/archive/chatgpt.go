@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// chatGPT reads the export of ChatGPT: conversations.json, whole or in parts.
+// chatGPT reads ChatGPT exports: conversations.json, whole or in parts.
 func chatGPT() Format {
 	return Format{
 		Name: "chatgpt",
@@ -27,7 +27,7 @@ func chatGPT() Format {
 				if rawjson.IsObject(rawjson.Get(item.Raw, "mapping")) {
 					return yield(chatGPTConversation(item.Raw, item.At))
 				}
-				// An object of conversations by name.
+				// An object with conversations by name.
 				named := false
 				var others []*Damage
 				for m := range rawjson.Members(item.Raw) {
@@ -56,7 +56,7 @@ func chatGPT() Format {
 	}
 }
 
-// readItems yields what read makes of each item of an input.
+// readItems yields the conversations that read returns for each item of an input.
 func readItems(ctx context.Context, in *Input, read func(Item, func(*Conversation, error) bool) bool) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		for item, err := range in.Items(ctx) {
@@ -113,7 +113,7 @@ func chatGPTConversation(raw []byte, at Position) (*Conversation, error) {
 	case id != "" && id != c.SourceID:
 		rest.setText("id", id)
 	}
-	t.nodes = make([]Node, 0, min(bytes.Count(mapping, roleKey), 1<<12)) // about as many as there will be
+	t.nodes = make([]Node, 0, min(bytes.Count(mapping, roleKey), 1<<12)) // an estimate
 	for m := range rawjson.Members(mapping) {
 		if bad := chatGPTEntry(&t, m, at); bad != nil {
 			at := at
@@ -128,8 +128,8 @@ func chatGPTConversation(raw []byte, at Position) (*Conversation, error) {
 	return c, nil
 }
 
-// chatGPTEntry adds an entry of the mapping to the tree. One whose message is null, as
-// that of the root, is no message.
+// chatGPTEntry adds an entry of the mapping to the tree. An entry whose message is null, such as
+// the root, is not a message.
 func chatGPTEntry(t *tree, entry rawjson.Member, at Position) error {
 	if !rawjson.IsObject(entry.Value) {
 		return malformed("it is not an object")

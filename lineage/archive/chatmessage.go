@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// saidInChat lists the members of a chat endpoint's message that say what it says.
+// saidInChat lists the content members of a chat endpoint's message.
 var saidInChat = []string{"content", "refusal", "reasoning_content", "tool_calls", "function_call", "audio", "parts"}
 
 // chatNode reads a message {role, content, …} of the form that chat endpoints take, or an item of
@@ -48,8 +48,8 @@ func chatNode(raw []byte, at Position) (Node, error) {
 	return n, nil
 }
 
-// compactJSON returns valid JSON without white space between its tokens. Strings
-// and numbers stay as they are.
+// compactJSON returns valid JSON without whitespace between tokens. Strings and numbers are
+// unchanged.
 func compactJSON(raw []byte) []byte {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -78,7 +78,7 @@ func isChatMessage(raw []byte) bool {
 	return false
 }
 
-// firstElement returns the first element of an array, nil if it has none.
+// firstElement returns the first element of an array, nil if there is none.
 func firstElement(raw []byte) []byte {
 	if !rawjson.IsArray(raw) {
 		return nil
@@ -89,8 +89,7 @@ func firstElement(raw []byte) []byte {
 	return nil
 }
 
-// withoutRepeats clears the ids of nodes that a node before them has: histories
-// repeat messages, and an id finds one.
+// withoutRepeats clears ids that an earlier node has, because ids must be unique in a conversation.
 func withoutRepeats(nodes []Node) {
 	seen := make(map[string]bool)
 	for i := range nodes {
@@ -102,8 +101,7 @@ func withoutRepeats(nodes []Node) {
 	}
 }
 
-// scalar returns a text, number or truth value as text; the empty string for
-// anything else.
+// scalar returns a text, number or boolean as text, or "" for other values.
 func scalar(raw []byte) string {
 	switch {
 	case rawjson.IsString(raw):
@@ -114,19 +112,19 @@ func scalar(raw []byte) string {
 	return string(raw)
 }
 
-// titled joins the words that name a conversation.
+// titled joins words to a title, without empty ones.
 func titled(words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), " ")
 }
 
-// inside returns the position of the i-th thing of a kind in an item.
+// inside returns the position of the i-th element of a kind in an item.
 func (p Position) inside(kind string, i int) Position {
 	p.Inside = kind + " " + strconv.Itoa(i)
 	return p
 }
 
-// headObject returns the first object in what begins an input, cut off where that
-// ends; nil if it begins with anything but objects and lists of them.
+// headObject returns the first object of an input, possibly truncated; nil if the input does not
+// begin with an object or lists of objects.
 func headObject(h Head) []byte {
 	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n[")
 	if !rawjson.IsObject(b) {

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// claudeAI reads the export of Claude.ai: conversations.json, or one of them.
+// claudeAI reads Claude.ai exports: conversations.json, or a single conversation.
 func claudeAI() Format {
 	return Format{
 		Name: "claude",
@@ -80,7 +80,7 @@ func claudeConversation(raw []byte, at Position) (*Conversation, error) {
 	return c, nil
 }
 
-// known returns an id if a message has it.
+// known returns an id if a message has it, else "".
 func (t *tree) known(id string) string {
 	for i := range t.nodes {
 		if t.nodes[i].ID == id {
@@ -90,10 +90,10 @@ func (t *tree) known(id string) string {
 	return ""
 }
 
-// noParent is what the first message of a conversation names as its parent.
+// noParent is the parent id of the first message of a conversation.
 const noParent = "00000000-0000-4000-8000-000000000000"
 
-// claudeMessage reads a message. linked says that it names its parent.
+// claudeMessage reads a message. linked reports whether it names its parent.
 func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 	n.At = at
 	n.Give(raw)
@@ -123,7 +123,7 @@ func claudeMessage(raw []byte, at Position) (n Node, linked bool) {
 	return n, linked
 }
 
-// attach adds the text of a file, if it is there.
+// attach adds a file whose text is included.
 func (n *Node) attach(name string, text []byte) {
 	if rawjson.IsString(text) {
 		body, mediaType := textBody(text)

@@ -10,8 +10,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// claudeCode reads the sessions of Claude Code: a file of JSON lines for each, and
-// one for each of its subagents.
+// claudeCode reads Claude Code sessions: JSON lines, in one file per session and subagent.
 func claudeCode() Format {
 	return Format{
 		Name: "claude-code",
@@ -36,33 +35,32 @@ func claudeCode() Format {
 	}
 }
 
-// isSessionLine reports whether a line, which may be cut off, is a message of a
-// session. Sessions of other agents have lines like these of other types.
+// isSessionLine reports whether a line, possibly truncated, is a message of a session. Sessions of
+// other agents have similar lines with other types.
 func isSessionLine(line []byte) bool {
 	kind := rawjson.Str(rawjson.Get(line, "type"))
 	return (kind == "user" || kind == "assistant") && rawjson.IsObject(rawjson.Get(line, "message")) && (has(line, "uuid") || has(line, "cwd") || has(line, "timestamp"))
 }
 
-// partBytes and partNodes are about how much of a session is yielded at once.
+// partBytes and partNodes are the approximate size of a part of a session that is yielded.
 const (
 	partBytes = 4 << 20
 	partNodes = 4096
 )
 
-// session is a session while it is read.
+// session is a session being read.
 type session struct {
 	in    *Input
 	yield func(*Conversation, error) bool
-	part  Conversation // what was read since the last part
+	part  Conversation // read since the last part
 	bytes int
 	id    string // of the session, once it is known
 
 	title, custom string
-	// standIn is the message that stands for a line that is none: those after it
-	// follow that one.
+	// standIn maps a line that is not a message to the message that lines after it follow.
 	standIn map[string]string
-	// turnOf is the answer of the model that a line belongs to, by its uuid, and tail
-	// the last line of an answer: see follow.
+	// turnOf maps the uuid of a line to the model's answer that it belongs to, tail maps an answer
+	// to its last line: see follow.
 	turnOf, tail map[string]string
 	asides       map[string]bool
 	first        bool // a part was yielded
@@ -93,7 +91,7 @@ func (s *session) readLines(ctx context.Context) {
 	s.end()
 }
 
-// readWhole reads the form that has all lines in one object.
+// readWhole reads the variant with all lines in one object.
 func (s *session) readWhole(ctx context.Context) {
 	for item, err := range s.in.Items(ctx) {
 		if err != nil {
@@ -119,7 +117,7 @@ func (s *session) end() {
 	}
 }
 
-// send yields what was read since the last part.
+// send yields the nodes read since the last part.
 func (s *session) send(more bool) bool {
 	c := s.part
 	c.SourceID, c.More, c.SharedIDs = s.id, more, true
@@ -131,7 +129,7 @@ func (s *session) send(more bool) bool {
 	return s.yield(&c, nil)
 }
 
-// sessionName returns the session's id if the file is named so, as sessions are.
+// sessionName returns the session id if it is the file's name.
 func sessionName(file string) string {
 	name, ok := strings.CutSuffix(baseName(file), ".jsonl")
 	if !ok || uuid.Validate(name) != nil || len(name) != 36 {
@@ -231,8 +229,8 @@ func (s *session) line(raw []byte, at Position) {
 	}
 }
 
-// logLine keeps a line that is no message beside the messages. What follows it
-// follows the message that it follows.
+// logLine keeps a line that is not a message in the log. Lines that follow it follow the message
+// before it.
 func (s *session) logLine(n *Node, kind string, raw []byte) {
 	if n.ID != "" {
 		s.standIn[n.ID] = s.resolve(n.Parent)
@@ -264,7 +262,7 @@ func (s *session) resolve(id string) string {
 	return id
 }
 
-// link makes a node follow the message that its line says, or begin a history.
+// link sets the parent of a node as its line states, or makes it the root of a history.
 func (s *session) link(n *Node, hasParent bool) {
 	n.Parent = s.resolve(n.Parent)
 	begins := s.begin("history " + n.Aside)
@@ -273,7 +271,7 @@ func (s *session) link(n *Node, hasParent bool) {
 	}
 }
 
-// message reads what a line says.
+// message reads the message in a line.
 func (s *session) message(n *Node, kind string, raw []byte) {
 	var id string
 	result := false
@@ -299,9 +297,9 @@ func (s *session) message(n *Node, kind string, raw []byte) {
 	s.follow(n, id, result)
 }
 
-// follow keeps an answer of the model in one line. It stands on several lines of
-// one message id, and where it calls several tools at once, a line and the result
-// of the call before it both name the same parent: they are no branches.
+// follow keeps an answer of the model in a single history. An answer consists of several lines with
+// one message id. If it calls several tools at once, the next call and the result of the previous
+// call name the same parent, but they are not branches.
 func (s *session) follow(n *Node, id string, result bool) {
 	turn := s.turnOf[n.Parent]
 	switch {

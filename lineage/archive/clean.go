@@ -2,8 +2,8 @@ package archive
 
 import "strings"
 
-// clean replaces what is not UTF-8 in the fields that are text by U+FFFD, so that
-// they read back as they were stored. Bodies stay as they are.
+// clean replaces invalid UTF-8 in text fields by U+FFFD, so that they are read back as stored.
+// Bodies are not changed.
 func (c *Conversation) clean() {
 	for _, s := range []*string{&c.SourceID, &c.Title, &c.UserID, &c.Model, &c.Current, &c.ForkedFrom} {
 		*s = strings.ToValidUTF8(*s, "\uFFFD")

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// codex reads the rollouts of Codex: a file of JSON lines for each session.
+// codex reads Codex rollouts: a file of JSON lines per session.
 func codex() Format {
 	return Format{
 		Name: "codex",
@@ -34,7 +34,7 @@ func codex() Format {
 	}
 }
 
-// rollout is a session of Codex while it is read.
+// rollout is a Codex session being read.
 type rollout struct {
 	in      *Input
 	yield   func(*Conversation, error) bool
@@ -115,7 +115,7 @@ func (r *rollout) line(item Item) {
 	r.part.Nodes = append(r.part.Nodes, n)
 }
 
-// meta reads what a rollout says of its session.
+// meta reads the metadata of a session.
 func (r *rollout) meta(payload []byte, at Position) {
 	var rest jsonObject
 	for m := range rawjson.Members(payload) {
@@ -141,8 +141,8 @@ func (r *rollout) meta(payload []byte, at Position) {
 	r.part.Metadata = rest.bytes()
 }
 
-// compacted makes the history go on from what a compaction replaced it with. What
-// it was before stays, as a branch.
+// compacted continues the history from the replacement that a compaction made. The previous history
+// remains as a branch.
 func (r *rollout) compacted(payload []byte, at Position) {
 	history := rawjson.Get(payload, "replacement_history")
 	root := true

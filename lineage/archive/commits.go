@@ -10,25 +10,25 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Bounds of a commit. Reading one message checks the frame of its whole commit, so that
-// should not be large; a commit has a cost of its own, so it should not be small.
+// Limits of a commit. A read of one message verifies the frame of its whole commit, so commits
+// should not be large; each has a fixed cost, so they should not be small.
 const (
 	commitBytes   = 64 << 10
 	commitRecords = 512
 	recordBytes   = 64 // what a record takes besides its bodies and metadata
 )
 
-// pending is a commit that is being filled.
+// pending is a commit being filled.
 type pending struct {
 	*write.Batch
 	added  added
 	blocks map[content.ID]int64 // the sizes of the blocks in the batch
 }
 
-// added counts what a commit adds to a store, and what it shares of what is there.
+// added counts what a commit adds to a store, and the messages it shares.
 type added struct {
 	conversations, messages, shared int64
-	bytes                           int64 // of content that the store did not have
+	bytes                           int64 // of new content
 }
 
 func (a *added) add(more added) {
@@ -38,8 +38,8 @@ func (a *added) add(more added) {
 	a.bytes += more.bytes
 }
 
-// newPending returns an empty commit. It need not survive power loss by itself:
-// an import is synced at its end.
+// newPending returns an empty commit. It need not be durable by itself: the import is synced at its
+// end.
 func newPending(w *write.Writer) *pending {
 	p := &pending{Batch: w.Batch(), blocks: make(map[content.ID]int64)}
 	p.Durability = backend.Normal
@@ -63,22 +63,22 @@ func (p *pending) full() bool {
 	return bytes+recordBytes*records >= commitBytes || records >= commitRecords
 }
 
-// committer applies commits in order, in the background. The first that fails is
-// the last that is tried: later ones build on it.
+// committer applies commits in order, in the background. It stops at the first that fails, because
+// later ones depend on it.
 type committer struct {
 	ctx    context.Context
 	writer *write.Writer
 	queue  chan work
 	done   chan struct{}
 	failed chan struct{}
-	// err and added are the goroutine's until a barrier was reached. Added is what is in
-	// the store: a commit that fails adds nothing to it.
+	// err and added belong to the goroutine until a barrier is reached. added counts only commits
+	// that are in the store.
 	err     error
 	added   added
-	applied bool // something was
+	applied bool // a commit was applied
 }
 
-// work is a commit, or a barrier that is closed when all before it are applied.
+// work is a commit, or a barrier that is closed when all commits before it are applied.
 type work struct {
 	commit  *pending
 	barrier chan struct{}
@@ -123,7 +123,7 @@ func (c *committer) apply(p *pending) error {
 	return nil
 }
 
-// send hands over a commit, which is not to be touched any more.
+// send hands over a commit; the caller must not use it afterwards.
 func (c *committer) send(p *pending) error {
 	select {
 	case <-c.failed:
@@ -133,7 +133,7 @@ func (c *committer) send(p *pending) error {
 	}
 }
 
-// sync waits like wait, and makes what is in the store survive power loss.
+// sync waits like wait and makes the store durable.
 func (c *committer) sync() error {
 	if err := c.wait(); err != nil || !c.applied {
 		return err
@@ -141,7 +141,7 @@ func (c *committer) sync() error {
 	return c.writer.Engine().Sync(c.ctx)
 }
 
-// wait waits until everything sent is in the store.
+// wait waits until all commits sent are in the store.
 func (c *committer) wait() error {
 	reached := make(chan struct{})
 	c.queue <- work{barrier: reached}
@@ -149,7 +149,7 @@ func (c *committer) wait() error {
 	return c.err
 }
 
-// close waits like wait, and ends the goroutine.
+// close waits like wait and ends the goroutine.
 func (c *committer) close() error {
 	close(c.queue)
 	<-c.done

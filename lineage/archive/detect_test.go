@@ -15,7 +15,7 @@ const otherAgent = `{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z
 {"type":"message","id":"a2","parentId":"a1","timestamp":"2026-01-01T00:00:02Z","message":{"role":"assistant","content":[{"type":"text","text":"hello"}]}}
 `
 
-// A file of an agent that is not known is reported as that.
+// A file of an unknown agent is reported as unknown.
 func TestSessionsOfOtherAgents(t *testing.T) {
 	for _, source := range []string{otherAgent, strings.ReplaceAll(otherAgent, `"parentId":null,`, ""), strings.ReplaceAll(otherAgent, `"id":`, `"uuid":`)} {
 		_, err := archive.Import(t.Context(), storeIn(t), archive.Stream("s.jsonl", strings.NewReader(source)), archive.Options{})
@@ -26,8 +26,7 @@ func TestSessionsOfOtherAgents(t *testing.T) {
 	require.EqualValues(t, 1, report.Messages)
 }
 
-// A file that is read as a format and has no message in it is not imported without a
-// word.
+// A file in a known format without messages is reported.
 func TestFilesWithoutMessages(t *testing.T) {
 	for name, source := range map[string]string{
 		"claude-code": otherAgent, "chatgpt": `[{"mapping":{}}]`, "claude": `[{"uuid":"c","chat_messages":[]}]`, "openai": `{"messages":[]}`,
@@ -41,8 +40,7 @@ func TestFilesWithoutMessages(t *testing.T) {
 	}
 }
 
-// The format is told from what comes after a header, or after conversations in which
-// there is nothing.
+// The format is detected from what follows a header or empty conversations.
 func TestDetectionBeyondTheFirstItem(t *testing.T) {
 	first := map[string]struct {
 		header string
@@ -79,7 +77,7 @@ func TestDetectionBeyondTheFirstItem(t *testing.T) {
 	}
 }
 
-// What cannot be used of a conversation is reported.
+// Unusable parts of a conversation are reported.
 func TestNothingIsDroppedWithoutAWord(t *testing.T) {
 	for format, source := range map[string]string{
 		"chatgpt":    `[{"conversation_id":"c","mapping":{"x":7,"y":{"message":"text"},"z":{"message":null},"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}}}]`,
@@ -96,7 +94,7 @@ func TestNothingIsDroppedWithoutAWord(t *testing.T) {
 	}
 }
 
-// Conversations are counted, not the files and lines that they are in.
+// Conversations are counted, not files or lines.
 func TestConversationsAreCountedOnce(t *testing.T) {
 	for format, want := range map[string]struct {
 		path  string

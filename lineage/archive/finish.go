@@ -13,10 +13,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxTouched is after how many threads one waits, to forget which they are.
+// maxTouched limits the threads in commits in progress; beyond it, the loader waits for them.
 const maxTouched = 100_000
 
-// head is a node that a context is to stand at.
+// head is a node that a context should point to.
 type head struct {
 	node    int32
 	name    string // of a branch, empty for an automatic one
@@ -24,8 +24,8 @@ type head struct {
 	context *contextState
 }
 
-// finishOpen ends the conversation that is being loaded: it makes its contexts
-// stand where its branches do, and states its thread if that has changed.
+// finishOpen completes the conversation being loaded: it points contexts to the ends of its
+// branches, and restates its thread if it has changed.
 func (l *loader) finishOpen() error {
 	st := l.open
 	if st == nil {
@@ -37,10 +37,10 @@ func (l *loader) finishOpen() error {
 	heads := l.heads(st)
 	was := st.archived()
 	is := l.archiveState(st, heads)
-	// An archive that says nothing of something leaves it as it is.
+	// Fields that the archive does not have stay unchanged.
 	is.Title = firstOf(is.Title, was.Title)
 	if is.Title == "" && st.derived && l.inFile == 1 {
-		is.Title = l.title // which run it was
+		is.Title = l.title // identifies an agent's run
 	}
 	is.Model = firstOf(is.Model, was.Model)
 	is.Current = firstOf(is.Current, was.Current)
@@ -89,8 +89,8 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// archiveState returns what the archive says of the conversation, but for what
-// nothing can change without a change of its source id.
+// archiveState returns the archive's state of the conversation, except for what is part of a
+// derived source id.
 func (l *loader) archiveState(st *loading, heads []head) archiveState {
 	s := archiveState{
 		Format: l.format, Title: st.header.Title, Model: st.header.Model, ForkedFrom: st.header.ForkedFrom,
@@ -107,17 +107,17 @@ func (l *loader) archiveState(st *loading, heads []head) archiveState {
 	return s
 }
 
-// archived returns what the last import left in the thread's metadata.
+// archived returns the state that the last import stored in the thread's metadata.
 func (st *loading) archived() archiveState {
 	var s archiveState
 	if raw := st.thread.record.Metadata; json.Valid(raw) {
-		_ = json.Unmarshal(rawjson.Get(raw, archiveKey), &s) // it may be somebody else's
+		_ = json.Unmarshal(rawjson.Get(raw, archiveKey), &s) // others may have set it
 	}
 	return s
 }
 
-// metadata returns the thread's metadata with a state in it, and with the
-// archive's in place of the thread's if replace says so.
+// metadata returns the thread's metadata with a state in it; if replace is set, based on the
+// archive's metadata.
 func (st *loading) metadata(s archiveState, replace bool) []byte {
 	from := st.thread.record.Metadata
 	if replace || !json.Valid(from) || !rawjson.IsObject(from) {
@@ -134,8 +134,8 @@ func (st *loading) metadata(s archiveState, replace bool) []byte {
 	return o.bytes()
 }
 
-// heads returns where the archive says that contexts stand: the current node
-// first, then named branches, then leaves.
+// heads returns the nodes that contexts should point to: the current node first, then named
+// branches, then leaves.
 func (l *loader) heads(st *loading) []head {
 	var heads []head
 	at := make(map[int32]bool)
@@ -178,14 +178,14 @@ func (l *loader) heads(st *loading) []head {
 	return heads
 }
 
-// matching gives each head a context: the one that points to its message, else one that
-// points to an earlier message and advances, else a new one. A leaf that a history of the
-// thread continues needs none, and neither does the current node if it is not to become so.
+// matching assigns a context to each head: one that points to its message, else one that points to
+// an earlier message and is advanced, else a new one. A leaf that a history of the thread continues
+// needs no context, nor does a current node that is not to become current.
 type matching struct {
 	*loading
 	pointing map[point][]*contextState
 	named    map[string]*contextState // by branches
-	done     map[point]bool           // where a head has a context: equal histories need one
+	done     map[point]bool           // points with a context: equal histories share one
 	visited  map[int32]bool
 }
 
@@ -216,7 +216,7 @@ func (st *loading) match(heads []head, stays bool) {
 	}
 }
 
-// claim gives a head the context of its branch, or one that points to its message.
+// claim assigns a head the context of its branch, or one that points to its message.
 func (m *matching) claim(h *head) {
 	at := m.pointOf(&m.nodes[h.node], h)
 	switch {
@@ -230,8 +230,7 @@ func (m *matching) claim(h *head) {
 	}
 }
 
-// advance moves the context of a head to its message. A head that has none gets one if it
-// needs one.
+// advance moves the context of a head to its message, and creates one if it is missing and needed.
 func (m *matching) advance(h *head, stays bool) {
 	n := &m.nodes[h.node]
 	if h.context != nil {
@@ -267,7 +266,7 @@ func (m *matching) pointOf(n *loaded, h *head) point {
 	return point{n.key, m.asides[m.nodes[h.node].aside]}
 }
 
-// free returns a context that points to a message and was not taken by a head.
+// free returns a context that points to a message and is not assigned to a head.
 func (m *matching) free(at point) *contextState {
 	for _, c := range m.pointing[at] {
 		if !c.taken {
@@ -299,7 +298,7 @@ func (st *loading) walk(node int32, visited map[int32]bool, found func(*loaded) 
 	return structure.SpanRef{}
 }
 
-// newContext makes a context for a head.
+// newContext creates a context for a head.
 func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *contextState {
 	t, n := m.thread, &m.nodes[h.node]
 	c := &contextState{
@@ -333,9 +332,9 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 	return c
 }
 
-// write adds what has changed of the thread and its contexts to the commit at hand. The
-// thread keeps the time at which the archive says that it was updated, if it does. Many
-// contexts of a thread that is in the store go in several commits.
+// write adds the changes of the thread and its contexts to the current commit. The thread's
+// UpdatedAt is the archive's, if known. Many contexts of an existing thread are split into several
+// commits.
 func (l *loader) write(t *threadState, updated time.Time) error {
 	l.addThread(t)
 	changed, added, err := l.writeContexts(t)
@@ -354,7 +353,7 @@ func (l *loader) write(t *threadState, updated time.Time) error {
 		return nil
 	}
 	l.touched[t.record.ID] = true
-	if !same || added { // a context that moves is noted by itself
+	if !same || added { // a moved context has its own record
 		l.next.ExpectThread(t.was.ID, t.was)
 		t.record.UpdatedAt = laterTime(t.was.UpdatedAt.Add(time.Millisecond), updated)
 		l.next.StateThread(t.record)
@@ -370,8 +369,8 @@ func laterTime(a, b time.Time) time.Time {
 	return a.UTC().Truncate(time.Millisecond)
 }
 
-// writeContexts adds what has changed of a thread's contexts, and reports whether there was
-// something and whether contexts are new.
+// writeContexts adds the changes of a thread's contexts, and reports whether there were changes and
+// new contexts.
 func (l *loader) writeContexts(t *threadState) (changed, added bool, err error) {
 	for _, c := range t.contexts {
 		switch {
@@ -403,7 +402,7 @@ func (l *loader) writeContexts(t *threadState) (changed, added bool, err error) 
 	return changed, added, nil
 }
 
-// flushFull flushes the commit at hand if it is full and the thread is in the store.
+// flushFull flushes the current commit if it is full and the thread is in the store.
 func (l *loader) flushFull(t *threadState) error {
 	if t.was == nil || !l.next.full() {
 		return nil

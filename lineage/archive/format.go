@@ -12,73 +12,69 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// Format is one kind of archive and how it is read. Formats are values: a program
-// imports the list it wants, which begins with what Formats returns.
+// Format is an archive format. Formats are values: a program can extend the list that Formats
+// returns.
 type Format struct {
-	// Name is what Options.Format asks for: "chatgpt".
+	// Name is the name for Options.Format, such as "chatgpt".
 	Name string
-	// Detect reports whether an input looks like this format, from its name and its
-	// first bytes. It must not take another format's input for its own.
+	// Detect reports whether an input has this format, from its name and first bytes. It must not
+	// accept input of other formats.
 	Detect func(h Head) bool
-	// Read yields the conversations of an input, in its order. A *Damage as error
-	// says that an item was left out, and reading goes on; any other error ends it.
-	// What is yielded belongs to the caller, who may keep it while reading goes on.
+	// Read yields the conversations of an input in order. A *Damage reports a skipped item, and
+	// reading continues; any other error ends it. The values yielded belong to the caller, who may
+	// keep them.
 	Read func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error]
-	// Group, for a format that keeps a conversation in several files, returns those
-	// of a folder's files that are read together, nil for none. Such an input has
-	// Files and is not asked Detect about.
+	// Group, for a format with several files per conversation, returns those of a folder's files
+	// that belong together, nil for none. Such an input has Files, and Detect is not called.
 	Group func(names []string) []string
-	// Sift asks Detect about each file of a group and leaves those out that it does
-	// not know.
+	// Sift calls Detect for each file of a group and drops files that it does not recognise.
 	Sift bool
 }
 
-// Head is what is known of an input before it is read.
+// Head is the beginning of an input, for detection.
 type Head struct {
-	// Name is the input's name, without its folder; empty for a stream.
+	// Name is the input's name without folder, empty for a stream.
 	Name string
-	// Bytes are its first bytes, up to HeadSize of them, after decompression.
+	// Bytes are the first bytes after decompression, up to HeadSize.
 	Bytes []byte
 }
 
-// HeadSize is how much of an input Detect is shown.
+// HeadSize is the size of the beginning that Detect gets.
 const HeadSize = 64 << 10
 
-// Conversation is a conversation as an archive holds it: a tree of messages. It
-// becomes a thread. A format that does not know something leaves it zero.
+// Conversation is a conversation in an archive: a tree of messages. It becomes a thread. Unknown
+// fields are zero.
 type Conversation struct {
-	// SourceID is its id in the archive. Conversations of one source id, in one
-	// archive or in several, are merged. Where an archive has none it is left empty:
-	// the id is then derived from what the conversation says.
+	// SourceID is its id in the archive. Conversations with the same source id are merged, also
+	// across archives. If it is empty, an id is derived from the content.
 	SourceID string
 	Title    string
 	UserID   string
-	// Model is the model that the conversation was set to.
+	// Model is the model set for the conversation.
 	Model            string
 	Created, Updated time.Time
-	// Metadata is a JSON object of all that has no place elsewhere, nil for nothing.
+	// Metadata is a JSON object with all other fields, nil for none.
 	Metadata []byte
 	// Nodes are its messages, each after its parent.
 	Nodes []Node
-	// Current is the id of the node that it stands at. Empty leaves that to the
-	// node whose Branch is "main" or, when there is none, to the last.
+	// Current is the id of the current node. Default: the node whose Branch is "main", else the
+	// last node.
 	Current string
 	// ForkedFrom is the source id of the conversation that this one was forked from.
 	ForkedFrom string
-	// SharedIDs says that a message of this conversation that has the id of a message of
-	// another one is that message: one conversation was resumed from the other.
+	// SharedIDs is set if equal message ids in different conversations mean the same message,
+	// because one conversation was resumed from the other.
 	SharedIDs bool
-	// More says that the next conversation yielded goes on with this one: more of
-	// its nodes, for readers that need not hold all of them. What else is said
-	// there replaces what was said here, unless it is zero.
+	// More is set if the next conversation yielded continues this one with more nodes, so that
+	// readers need not hold all. Its non-zero fields replace those of this one.
 	More bool
-	// Repairs tell what was odd and how it was taken, Skipped what of it was left out.
+	// Repairs describe irregularities and how they were handled, Skipped what was left out.
 	Repairs, Skipped []*Damage
 
 	repairedMore, skippedMore int64 // beyond maxReported
 }
 
-// skip notes that something of the conversation was left out.
+// skip records a skipped part of the conversation.
 func (c *Conversation) skip(at Position, err error) {
 	if len(c.Skipped) >= maxReported {
 		c.skippedMore++
@@ -89,50 +85,49 @@ func (c *Conversation) skip(at Position, err error) {
 
 // Node is a message of a conversation.
 //
-// Histories are compared by all that a reader can see of their nodes, and what is equal
-// from the start is stored once. So nothing in a node may change when its conversation goes
-// on.
+// Histories are compared by everything visible in their nodes, and equal beginnings are stored
+// once. So a node must not change when its conversation grows.
 type Node struct {
-	// ID is its id in the archive, unique in the conversation, empty for none.
+	// ID is its id in the archive, unique in the conversation; empty for none.
 	ID string
-	// Parent is the id of the node that it follows. Empty: it follows the node
-	// before it, unless it is a Root.
+	// Parent is the id of its parent. If it is empty, the parent is the previous node, unless Root
+	// is set.
 	Parent string
-	// Root says that it begins a history.
+	// Root is set if it begins a history.
 	Root bool
-	// Role and Name are the message's. Name is that of a tool or a participant.
+	// Role is the message's role, Name the name of a tool or participant.
 	Role, Name string
-	// Body is what it says: the object that the archive has for the message, byte for byte,
-	// or text. Type is its media type, text/plain by default. Converted says that the object
-	// had members that are not in Body: see [Node.Give].
+	// Body is the archive's object for the message, byte for byte, or a text. Type is its media
+	// type, default text/plain. Converted is set if members of the object are not in Body: see
+	// [Node.Give].
 	Body      []byte
 	Type      string
 	Converted bool
-	// Model is the model that made it, UserID the user.
+	// Model is the model that wrote the message, UserID its user.
 	Model, UserID string
 	Created       time.Time
-	// Metadata is a JSON object of all that has no place elsewhere, nil for nothing.
+	// Metadata is a JSON object with all other fields, nil for none.
 	Metadata []byte
-	// Attachments came with the message.
+	// Attachments are files that came with the message.
 	Attachments []Attachment
-	// Branch, when not empty, names a branch that stands at this node. Leaves that
-	// no branch is named for get one under an automatic name.
+	// Branch, when not empty, names a branch that ends at this node. Leaves without one get an
+	// automatic name.
 	Branch string
-	// Aside, when not empty, takes the node out of the conversation proper: it
-	// belongs to a subagent, or to a log beside the messages. Nodes of one aside are
-	// a history, or several, of their own; it becomes a context without a name whose
-	// metadata says {"aside": …}, a child of the main one. Its first node is a Root,
-	// or names as Parent a node of the conversation whose history it goes on from.
+	// Aside, when not empty, moves the node out of the conversation into a subagent or log. Nodes
+	// with the same aside form separate histories; they become a context without a name with the
+	// metadata {"aside": …}, a child of the main context. Its first node is a Root, or has as
+	// Parent the node of the conversation that it continues.
 	Aside string
-	// At says where it was read, for reports.
+	// At is where it was read, for reports.
 	At Position
 
-	// leavesWay says that it begins a run: that of its parent leads to the current message.
+	// leavesWay is set if it begins a new run because the run of its parent leads to the current
+	// message.
 	leavesWay bool
 }
 
-// Give makes the object that the archive has for a message its body. Members that hold or name
-// the messages after it are left out: they are other ones when the conversation goes on.
+// Give sets the archive's object as the body. Members that contain or name later messages are
+// removed, because they change when the conversation grows.
 func (n *Node) Give(object []byte, links ...string) {
 	n.Body, n.Type = object, typeJSON
 	if len(links) > 0 {
@@ -148,17 +143,17 @@ type Attachment struct {
 	Body     []byte
 }
 
-// Position is a place in an archive.
+// Position is a position in an archive.
 type Position struct {
 	// File is the name of the input, with its path in the archive.
 	File string
-	// Line counts from 1 where the input is read by lines, else it is 0.
+	// Line is the line, from 1, if the input is read by lines, else 0.
 	Line int64
-	// Item counts the items of the input from 1; 0 is none of them.
+	// Item is the number of the item in the input, from 1; 0 for none.
 	Item int64
-	// Offset is where the item begins in the input, decompressed.
+	// Offset is the start of the item in the decompressed input.
 	Offset int64
-	// Inside, when not empty, is what inside the item is meant: an id, a name.
+	// Inside, when not empty, is an id or name inside the item.
 	Inside string
 }
 
@@ -183,7 +178,7 @@ func (p Position) String() string {
 	return s
 }
 
-// Damage tells of an item that cannot be used, or not as it is.
+// Damage describes an item that cannot be used, or not unchanged.
 type Damage struct {
 	At  Position
 	Err error
@@ -191,27 +186,27 @@ type Damage struct {
 
 func (d *Damage) Error() string { return d.At.String() + ": " + d.Err.Error() }
 
-// Unwrap returns what is wrong with the item.
+// Unwrap returns the reason.
 func (d *Damage) Unwrap() error { return d.Err }
 
 var (
-	// ErrMalformed is returned for input that is not what its format says.
+	// ErrMalformed is returned for input that does not conform to its format.
 	ErrMalformed = errors.New("malformed")
-	// ErrTooLarge is returned for input beyond a limit.
+	// ErrTooLarge is returned for input that exceeds a limit.
 	ErrTooLarge = errors.New("too large")
-	// ErrTooDeep is returned for values or archives nested beyond a limit.
+	// ErrTooDeep is returned for values or archives nested deeper than a limit.
 	ErrTooDeep = rawjson.ErrTooDeep
 	// ErrUnknownFormat is returned for input that no format recognises.
 	ErrUnknownFormat = errors.New("unknown format")
-	// ErrRefused is returned for input that is not read for safety's sake.
+	// ErrRefused is returned for input that is not read for security reasons.
 	ErrRefused = errors.New("refused")
-	// ErrNoMessages is returned for a file of a known format without any message.
+	// ErrNoMessages is returned for a file of a known format without messages.
 	ErrNoMessages = errors.New("no messages")
-	// ErrNothingFound is returned for an archive without any conversation.
+	// ErrNothingFound is returned for an archive without conversations.
 	ErrNothingFound = errors.New("no conversations found")
 )
 
-// damaged returns the damage at a position.
+// damaged returns a damage at a position.
 func damaged(at Position, err error) *Damage { return &Damage{At: at, Err: err} }
 
 // malformed returns an error that matches ErrMalformed.

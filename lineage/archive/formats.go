@@ -1,7 +1,6 @@
 package archive
 
-// Formats returns the formats that this package reads, those first that are told
-// from others most surely.
+// Formats returns the formats of this package, those with the most reliable detection first.
 func Formats() []Format {
 	return []Format{
 		chatGPT(),
@@ -16,6 +15,6 @@ func Formats() []Format {
 		preferences(),
 		turns(),
 		shareGPT(),
-		chatLists(), // whatever else has lists of messages
+		chatLists(), // anything else with lists of messages
 	}
 }

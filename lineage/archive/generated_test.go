@@ -18,7 +18,7 @@ import (
 
 type object = map[string]any
 
-// A generated message is like many others in what it says, and differs in the rest.
+// A generated message often has the same text as others and differs in other fields.
 type generated struct {
 	id, text string
 	parent   int // -1 for none
@@ -48,7 +48,7 @@ func (g generated) role(user, assistant string) string {
 	return assistant
 }
 
-// seconds is the time of the message, RFC3339 the same as text.
+// seconds is the time of the message as a number, RFC3339 as text.
 func (g generated) seconds() int { return 1_700_000_000 + g.second }
 func (g generated) rfc3339() string {
 	return time.Unix(int64(g.seconds()), 0).UTC().Format(time.RFC3339)
@@ -61,7 +61,7 @@ func (g generated) parentID(of []generated, none any) any {
 	return of[g.parent].id
 }
 
-// weighted adds a weight, or none.
+// weighted adds a weight if there is one.
 func (g generated) weighted(o object) object {
 	if g.weight >= 0 {
 		o["weight"] = g.weight
@@ -77,7 +77,7 @@ func each(of []generated, write func(g generated) object) []object {
 	return out
 }
 
-// families write conversations as the formats have them.
+// families write conversations in the formats.
 var families = map[string]struct {
 	tree bool
 	file func(all [][]generated) any // a value, or a list of lines
@@ -164,7 +164,7 @@ var families = map[string]struct {
 	}},
 }
 
-// lineFamilies have a file for each conversation.
+// lineFamilies have a file per conversation.
 var lineFamilies = map[string]func(i int, c []generated) []object{
 	"claude-code": func(i int, c []generated) []object {
 		return each(c, func(g generated) object {
@@ -209,8 +209,8 @@ func jsonLines(t require.TestingT, values any) []byte {
 	return []byte(b.String())
 }
 
-// shownThread and shownConversation write all that a thread, or a conversation as it
-// was read, has of its own.
+// shownThread and shownConversation return everything specific to a thread or to a conversation
+// that was read.
 func shownThread(t require.TestingT, s *lineage.Store, thread *lineage.Thread, id string) string {
 	info, err := thread.Info(context.Background())
 	require.NoError(t, err)
@@ -231,7 +231,7 @@ func shownConversation(t require.TestingT, c *archive.Conversation) string {
 	}
 	e := expect(c)
 	for i := range c.Nodes {
-		if c.Nodes[i].Branch == "main" { // the branch that the conversation stands at
+		if c.Nodes[i].Branch == "main" { // the current branch
 			only := *c
 			only.Nodes = c.Nodes[:i+1]
 			e.current = expect(&only).current
@@ -256,16 +256,15 @@ func shownOwn(id, title, user string, metadata map[string]json.RawMessage, histo
 	return fmt.Sprintf("%q %q %q %s\n%s\ncurrent\n%s", id, title, user, about, strings.Join(longest, "\n"), current)
 }
 
-// Whatever the format and however alike its conversations are, each thread has exactly
-// what the archive has of its conversation: ids, times, metadata, branches; and importing
-// the archive again adds nothing.
+// For every format, and for very similar conversations, each thread has exactly the archive's ids,
+// times, metadata and branches, and importing again adds nothing.
 func TestEveryFormatKeepsConversationsApart(t *testing.T) {
 	check := func(name string, tree bool, write func(t *rapid.T, all [][]generated) []byte) {
 		t.Run(name, func(t *testing.T) {
 			s, n := storeIn(t), 0
 			rapid.Check(t, func(t *rapid.T) {
 				n++
-				o := archive.Options{Prefix: fmt.Sprintf("%d/", n)} // the store has what went before
+				o := archive.Options{Prefix: fmt.Sprintf("%d/", n)} // the store has earlier conversations
 				all := make([][]generated, rapid.IntRange(1, 4).Draw(t, "conversations"))
 				for i := range all {
 					all[i] = generateMessages(t, tree)

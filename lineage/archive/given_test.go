@@ -18,11 +18,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// raws is a walk through values of JSON, by nothing but encoding/json.
+// raws are JSON values, accessed with encoding/json only.
 type raws []json.RawMessage
 
-// valuesOf returns the values that a file has one after the other. Lines that are no JSON are
-// left out.
+// valuesOf returns the consecutive values in a file. Lines that are not JSON are skipped.
 func valuesOf(t testing.TB, data []byte) (out raws) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -46,7 +45,7 @@ func valuesOf(t testing.TB, data []byte) (out raws) {
 	return out
 }
 
-// at returns what is under a path: a key, or "*" for all members and elements.
+// at returns the values at a path of keys, or "*" for all members and elements.
 func (r raws) at(path ...string) raws {
 	for _, key := range path {
 		var next raws
@@ -70,7 +69,7 @@ func (r raws) at(path ...string) raws {
 	return r
 }
 
-// items are the values, or the elements of a list of them.
+// items are the values, or the elements of a single list.
 func (r raws) items() raws {
 	if len(r) == 1 && r[0][0] == '[' {
 		return r.at("*")
@@ -78,7 +77,7 @@ func (r raws) items() raws {
 	return r
 }
 
-// having keeps the objects that have a member, which is one of the given texts if there are any.
+// having keeps the objects with a member, and with one of the given texts if there are any.
 func (r raws) having(key string, texts ...string) (out raws) {
 	for _, v := range r {
 		var members map[string]json.RawMessage
@@ -93,7 +92,7 @@ func (r raws) having(key string, texts ...string) (out raws) {
 	return out
 }
 
-// below adds to the objects those that they have under a key, and so on.
+// below adds the objects under a key, recursively.
 func (r raws) below(key string) raws {
 	if len(r) == 0 {
 		return nil
@@ -101,7 +100,7 @@ func (r raws) below(key string) raws {
 	return append(slices.Clone(r), r.at(key, "*").below(key)...)
 }
 
-// without cuts a member out of each object.
+// without removes a member from each object.
 func (r raws) without(t testing.TB, key string) (out raws) {
 	for _, v := range r {
 		d := json.NewDecoder(bytes.NewReader(v))
@@ -129,7 +128,7 @@ func (r raws) without(t testing.TB, key string) (out raws) {
 	return out
 }
 
-// messageObjects finds the objects that formats have for messages.
+// messageObjects finds the message objects of each format.
 var messageObjects = map[string]func(file raws) (objects raws, link string){
 	"chatgpt": func(f raws) (raws, string) {
 		named := f.at("*") // conversations by name
@@ -165,11 +164,11 @@ var messageObjects = map[string]func(file raws) (objects raws, link string){
 		return f.below("replies"), "replies"
 	},
 	"branch-files": func(f raws) (raws, string) { return f.at("messages", "*"), "" },
-	// Conversations that are texts in their archives.
+	// Formats with text instead of objects.
 	"turns": nil, "preferences": nil, "prompt-logs": nil,
 }
 
-// originals returns what was given for each message of a store.
+// originals returns the original bodies of a store's messages.
 func originals(t testing.TB, s *lineage.Store) map[string]bool {
 	out := make(map[string]bool)
 	ctx := context.Background()
@@ -188,8 +187,8 @@ func originals(t testing.TB, s *lineage.Store) map[string]bool {
 	return out
 }
 
-// requireGiven checks that a store gives back each message object of an archive's files, and that
-// the report counts those of which it does not.
+// requireGiven requires that a store returns each message object of an archive, and that the report
+// counts those it does not.
 func requireGiven(t testing.TB, format string, s *lineage.Store, report archive.Report, files ...raws) {
 	t.Helper()
 	find, known := messageObjects[format]
@@ -219,7 +218,7 @@ func requireGiven(t testing.TB, format string, s *lineage.Store, report archive.
 	require.Zero(t, report.Opaque)
 }
 
-// Whatever the format, the objects that archives have for messages come back byte for byte.
+// For every format, message objects are returned byte for byte.
 func TestMessageObjectsAreKept(t *testing.T) {
 	paths := make(map[string]string)
 	for _, f := range messageFixtures {
@@ -250,7 +249,7 @@ func TestMessageObjectsAreKept(t *testing.T) {
 	}
 }
 
-// A message of too many parts is stored whole, and the report says so.
+// A message with too many parts is stored whole and reported.
 func TestOpaqueMessagesAreCounted(t *testing.T) {
 	object := `{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 1001) + `{"type":"text","text":"b"}]}`
 	s := storeIn(t)

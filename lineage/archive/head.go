@@ -7,8 +7,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// object returns the first object of the input, as far as it goes: the first in an
-// outer array, or the one at the top.
+// object returns the first object of the input, possibly truncated: at the top or in an outer
+// array.
 func (h Head) object() []byte {
 	b := bytes.TrimPrefix(h.Bytes, byteOrderMark)
 	i := rawjson.SkipSpace(b, 0)
@@ -21,7 +21,7 @@ func (h Head) object() []byte {
 	return b[i:]
 }
 
-// has reports whether an object, as far as it goes, has all of the keys.
+// has reports whether an object, possibly truncated, has all of the keys.
 func has(raw []byte, keys ...string) bool {
 	found := make([]string, 0, 16)
 	for m := range rawjson.Members(raw) {
@@ -32,7 +32,7 @@ func has(raw []byte, keys ...string) bool {
 	return len(found) == len(keys)
 }
 
-// lines returns the first lines of the input, the last of them as far as it goes.
+// lines returns the first lines of the input; the last may be truncated.
 func (h Head) lines(most int) [][]byte {
 	var lines [][]byte
 	for line := range bytes.Lines(bytes.TrimPrefix(h.Bytes, byteOrderMark)) {
@@ -46,8 +46,8 @@ func (h Head) lines(most int) [][]byte {
 	return lines
 }
 
-// rest returns the head without its first item: an element of an outer array, a value,
-// or a line that is no JSON. It reports false when there is nothing behind that.
+// rest returns the head after its first item: an element of an outer array, a value, or a line that
+// is not JSON. ok is false if nothing follows.
 func (h Head) rest() (Head, bool) {
 	b := bytes.TrimPrefix(h.Bytes, byteOrderMark)
 	i := rawjson.SkipSpace(b, 0)

@@ -11,28 +11,25 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Options configure an import. The zero value of each field is a default.
+// Options configure an import. The zero value of each field is its default.
 type Options struct {
-	// Format is the name of the archive's format. Default: told from its content,
-	// file by file.
+	// Format is the name of the archive's format. Default: detected for each file.
 	Format string
-	// Formats are those that are known. Default Formats().
+	// Formats are the formats to detect. Default Formats().
 	Formats []Format
-	// UserID is whose conversations they are, where the archive does not say.
+	// UserID is the user of conversations for which the archive names none.
 	UserID string
-	// Prefix is put before the source ids of conversations, to keep archives apart
-	// whose ids may be the same.
+	// Prefix is put before source ids, to separate archives with colliding ids.
 	Prefix string
-	// Limits bound what a hostile archive can do.
+	// Limits protect against hostile archives.
 	Limits Limits
-	// Progress, when not nil, is told now and then how far the import has come. It
-	// is called by one goroutine at a time.
+	// Progress, when not nil, is called from time to time, by one goroutine at a time.
 	Progress func(Progress)
 }
 
-// Progress is how far an import has come.
+// Progress is the progress of an import.
 type Progress struct {
-	// Read counts the bytes read of the source, as it lies there.
+	// Read is the number of bytes read from the source, before decompression.
 	Read int64
 	// File is the input being read.
 	File string
@@ -40,35 +37,34 @@ type Progress struct {
 	Conversations, Messages, NewMessages int64
 }
 
-// maxReported is how many damages of a sort a report names; the rest it counts.
+// maxReported limits the damages that a report lists per kind; the rest is counted.
 const maxReported = 1000
 
-// Report tells what an import did.
+// Report is the result of an import.
 type Report struct {
-	// Formats are the names of the formats that were read.
+	// Formats are the formats found.
 	Formats []string
-	// Conversations and Messages are what the archive has.
+	// Conversations and Messages are the numbers in the archive.
 	Conversations, Messages int64
-	// NewConversations and NewMessages are what was added. SharedMessages are messages
-	// of forked and resumed conversations that are those of the other one. When an import
-	// fails, these and NewBytes are what is in the store nevertheless; a conversation
-	// counts as soon as the beginning of it is there.
+	// NewConversations and NewMessages are the numbers added. SharedMessages counts messages of
+	// forked and resumed conversations that are shared with the original. After a failure, these
+	// and NewBytes describe what is in the store; a conversation counts as soon as its beginning is
+	// stored.
 	NewConversations, NewMessages, SharedMessages int64
-	// Kept are messages that the store has at their places and that say the same there, in
-	// objects that are written in another way now: the store keeps what it has.
+	// Kept counts messages that are stored with the same content but are serialised differently in
+	// this archive: the store keeps its version.
 	Kept int64
-	// NewBytes is the size of the content that the store did not have.
+	// NewBytes is the size of new content.
 	NewBytes int64
-	// Converted are messages of which the store does not give back all of the archive's bytes
-	// (see Node.Converted). Opaque are messages of JSON that are stored whole, because they are
-	// not taken apart into what they say: those of more than 16 MiB or 1,000 pieces.
+	// Converted counts messages whose bytes the store does not return completely (see
+	// Node.Converted). Opaque counts JSON messages that are stored whole instead of in pieces,
+	// because they have more than 16 MiB or 1,000 pieces.
 	Converted, Opaque int64
-	// Skipped are items that could not be used, SkippedCount how many: more than
-	// are listed when they are very many. Repaired are those that are odd, and how
-	// they were taken.
+	// Skipped are items that could not be used, Repaired irregular items that were used. The counts
+	// include those beyond the listed ones.
 	Skipped, Repaired           []*Damage
 	SkippedCount, RepairedCount int64
-	// Ignored are files of no known format.
+	// Ignored are files in no known format.
 	Ignored      []string
 	IgnoredCount int64
 }
@@ -85,17 +81,15 @@ func (r *Report) repair(d *Damage) {
 	}
 }
 
-// Import reads an archive into a store.
+// Import imports an archive into a store.
 //
-// A conversation becomes a thread under its source id; its branches become
-// branches, subagents and logs contexts without a name. What the store has is not
-// stored again: importing an archive twice adds nothing, and importing a newer
-// export adds what is new. A damaged item is left out and listed in the report.
+// A conversation becomes a thread under its source id; branches become branches, subagents and logs
+// contexts without a name. Existing messages are not stored again: importing an archive twice adds
+// nothing, and importing a newer export adds what is new. Damaged items are skipped and reported.
 //
-// The import is many commits, and all of them survive power loss when it returns.
-// When it fails, what came before is in the store, and importing again goes on from
-// there. If others change a thread while it is imported into, the import ends with
-// an error that matches lineage.ErrConflict or lineage.ErrExists.
+// An import makes many commits. All are durable when it returns. After a failure, earlier commits
+// remain, and importing again continues. If others change a thread during its import, the import
+// ends with an error that matches lineage.ErrConflict or lineage.ErrExists.
 func Import(ctx context.Context, store *lineage.Store, src Source, o Options) (Report, error) {
 	b, err := Begin(ctx, src, o)
 	if err != nil {
@@ -105,9 +99,9 @@ func Import(ctx context.Context, store *lineage.Store, src Source, o Options) (R
 	return b.Into(store)
 }
 
-// Read yields what is in an archive without storing it: the conversations, and a
-// *Damage for each item that is left out; a file of no known format is one that
-// matches ErrUnknownFormat. Any other error ends it.
+// Read yields the conversations of an archive without storing them, and a *Damage for each skipped
+// item; for a file in no known format, it matches ErrUnknownFormat. Any other error ends the
+// sequence.
 func Read(ctx context.Context, src Source, o Options) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		formats, err := o.formats()
@@ -137,7 +131,7 @@ func Read(ctx context.Context, src Source, o Options) iter.Seq2[*Conversation, e
 	}
 }
 
-// formats returns the formats to choose from.
+// formats returns the formats to detect.
 func (o Options) formats() ([]Format, error) {
 	formats := o.Formats
 	if formats == nil {
@@ -155,22 +149,22 @@ func (o Options) formats() ([]Format, error) {
 
 var errStopped = errors.New("stopped")
 
-// event is something that was read.
+// event is a result of reading.
 type event struct {
 	conversation *Conversation
 	size         int64 // of the conversation, in the budget
 	damage       *Damage
-	ignored      string // a file of no known format
-	// What is read from here on: file is the name of the file for reports, title its path
+	ignored      string // a file in no known format
+	// The current format and file for what follows: file is its name for reports, title its path
 	// for titles.
 	format, file, title string
 	read                int64
 }
 
-// readAhead is how many bytes of conversations wait to be stored.
+// readAhead limits the bytes of conversations that wait to be stored.
 const readAhead = 32 << 20
 
-// reading is the half of an import that reads.
+// reading is the reading half of an import.
 type reading struct {
 	opening
 	forced bool
@@ -205,7 +199,7 @@ func (r *reading) send(e event) error {
 	}
 }
 
-// input reads one input.
+// input reads an input.
 func (r *reading) input(in *Input) error {
 	f, ok := r.formats[0], r.forced
 	if !ok {
@@ -215,7 +209,7 @@ func (r *reading) input(in *Input) error {
 		if _, err := in.reader.Peek(1); err == nil {
 			return r.send(event{ignored: in.place() + emptyName(in.place())})
 		}
-		return context.Cause(r.ctx) // an empty file, if nothing else
+		return context.Cause(r.ctx) // an empty file, or cancelled
 	}
 	if err := r.send(event{format: f.Name, file: in.place(), title: in.title()}); err != nil {
 		return err
@@ -237,7 +231,7 @@ func (r *reading) input(in *Input) error {
 		}
 	}
 	if err := context.Cause(r.ctx); err != nil {
-		return err // what seems to be the end may be of the context
+		return err // the apparent end may be a cancellation
 	}
 	if said || reported {
 		return nil
@@ -252,7 +246,7 @@ func emptyName(name string) string {
 	return ""
 }
 
-// size is about how much memory the conversation takes.
+// size estimates the memory of the conversation.
 func (c *Conversation) size() int64 {
 	n := 256 + len(c.Metadata) + len(c.Title)
 	for i := range c.Nodes {
@@ -265,23 +259,23 @@ func (c *Conversation) size() int64 {
 	return int64(n)
 }
 
-// budget bounds what is in memory: what exceeds it has to be alone.
+// budget limits the memory of waiting conversations. One that exceeds it waits until it is alone.
 type budget struct {
-	mu         sync.Mutex
-	free       *sync.Cond
-	used, most int64
-	closed     bool
+	mu          sync.Mutex
+	free        *sync.Cond
+	used, limit int64
+	closed      bool
 }
 
-func newBudget(most int64) *budget {
-	b := &budget{most: most}
+func newBudget(limit int64) *budget {
+	b := &budget{limit: limit}
 	b.free = sync.NewCond(&b.mu)
 	return b
 }
 
 func (b *budget) take(n int64) {
 	b.mu.Lock()
-	for b.used > 0 && b.used+n > b.most && !b.closed {
+	for b.used > 0 && b.used+n > b.limit && !b.closed {
 		b.free.Wait()
 	}
 	b.used += n

@@ -22,7 +22,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// madeFormat reads conversations that a test made, whatever the input.
+// madeFormat returns a format that yields generated conversations for any input.
 func madeFormat(conversations []*archive.Conversation) archive.Options {
 	return archive.Options{Formats: []archive.Format{{
 		Name:   "made",
@@ -47,7 +47,7 @@ func importMade(t require.TestingT, s *lineage.Store, conversations []*archive.C
 	return report
 }
 
-// conversations draws conversations that often begin alike.
+// conversations draws conversations that often have a common beginning.
 func conversations(t *rapid.T, most int) []*archive.Conversation {
 	count := rapid.IntRange(1, most).Draw(t, "conversations")
 	out := make([]*archive.Conversation, count)
@@ -111,8 +111,7 @@ func grow(t *rapid.T, c *archive.Conversation, ids int, linear bool, messages in
 	}
 }
 
-// expected is what a conversation says along the way to each of its leaves, and
-// to its current node.
+// expected has the texts on the paths to each leaf and to the current node of a conversation.
 type expected struct {
 	leaves  map[string]bool
 	current string
@@ -166,8 +165,7 @@ func said(role, name string, body []byte, files int, id string, created time.Tim
 	return fmt.Sprintf("%s/%s/%.20q/%d/%d/%s/%s/%s\n", role, strings.TrimPrefix(name, role), body, len(body), files, id, at, metadata)
 }
 
-// histories returns what each context of a thread says, and what the active one
-// does.
+// histories returns the texts of each context of a thread, and those of the active one.
 func histories(t require.TestingT, s *lineage.Store, thread *lineage.Thread) (all map[string]bool, active string) {
 	ctx := context.Background()
 	info, err := thread.Info(ctx)
@@ -186,8 +184,7 @@ func histories(t require.TestingT, s *lineage.Store, thread *lineage.Thread) (al
 	return all, active
 }
 
-// historyAt writes a history as expect does. A message that has the time of its
-// thread was given none.
+// historyAt writes a history as expect does. A message with the time of its thread had none.
 func historyAt(t require.TestingT, s *lineage.Store, tip lineage.SpanRef, created time.Time) string {
 	var b strings.Builder
 	var first *lineage.Entry
@@ -223,7 +220,7 @@ func historyAt(t require.TestingT, s *lineage.Store, tip lineage.SpanRef, create
 	return b.String()
 }
 
-// requireImported checks that threads hold what conversations say.
+// requireImported requires that threads have the content of conversations.
 func requireImported(t require.TestingT, s *lineage.Store, conversations []*archive.Conversation) {
 	ctx := context.Background()
 	for _, c := range conversations {
@@ -254,8 +251,8 @@ func requireImported(t require.TestingT, s *lineage.Store, conversations []*arch
 	}
 }
 
-// Whatever the conversations, in one import or several, what is stored is what
-// they say; importing again adds nothing; a newer export adds what is new.
+// For any conversations, in one import or several, the stored content is that of the archive,
+// importing again adds nothing, and a newer export adds what is new.
 func TestImportModel(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -273,7 +270,7 @@ func TestImportModel(t *testing.T) {
 		requireImported(t, s, all)
 		requireNothingNew(t, s, all)
 
-		// A message once stored is stored once, wherever a history has it.
+		// A message is stored once for all histories.
 		stats, err := s.Stats(context.Background())
 		require.NoError(t, err)
 		require.LessOrEqual(t, stats.Blocks, uint64(5+5*2), "contents")
@@ -306,7 +303,7 @@ func requireNothingNew(t require.TestingT, s *lineage.Store, all []*archive.Conv
 	require.Zero(t, again.NewConversations)
 }
 
-// Conversations that are yielded in parts are the same as whole ones.
+// Conversations yielded in parts are imported like whole ones.
 func TestPartsAreTheWhole(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -345,7 +342,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 	})
 }
 
-// failing is an engine that fails after a number of commits.
+// failing is an engine that fails after some commits.
 type failing struct {
 	backend.Engine
 	left int
@@ -360,10 +357,10 @@ func (f *failing) Apply(ctx context.Context, c *structure.Commit, o backend.Opti
 	return f.Engine.Apply(ctx, c, o)
 }
 
-// Where a context says it began depends on what it was forked from at the time.
+// The base of a context depends on its parent at that time.
 var base = regexp.MustCompile(`base=\d+ `)
 
-// An import that ended early, wherever, is taken up by importing again.
+// Importing again continues an import that was interrupted at any commit.
 func TestImportGoesOnWhereItEnded(t *testing.T) {
 	dir := t.TempDir()
 	var all []*archive.Conversation
@@ -407,8 +404,8 @@ func TestImportGoesOnWhereItEnded(t *testing.T) {
 	}
 }
 
-// What an import reports that ended early is what the store has then, also of a
-// conversation that is there in part.
+// The report of an interrupted import counts what is in the store, including a partial
+// conversation.
 func TestReportOfAnImportThatEndedEarly(t *testing.T) {
 	var all []*archive.Conversation
 	for i := range 12 {
@@ -448,7 +445,7 @@ func TestReportOfAnImportThatEndedEarly(t *testing.T) {
 	}
 }
 
-// collecting is an engine that takes out what nothing uses after every commit.
+// collecting is an engine that runs a collection after every commit.
 type collecting struct {
 	backend.Engine
 	t testing.TB
@@ -462,8 +459,7 @@ func (c *collecting) Apply(ctx context.Context, commit *structure.Commit, o back
 	return r, err
 }
 
-// What is collected meanwhile takes nothing from a conversation that comes in
-// several commits.
+// Collections during an import delete nothing of a conversation that takes several commits.
 func TestImportWhileCollecting(t *testing.T) {
 	c := &archive.Conversation{SourceID: "c"}
 	for k := range 300 {
@@ -487,7 +483,7 @@ func TestImportWhileCollecting(t *testing.T) {
 	require.EqualValues(t, 2, stats.Contexts, "what held on to the branches is gone")
 }
 
-// meddling is an engine on which somebody else does something before the nth commit.
+// meddling is an engine on which another process changes something before commit n.
 type meddling struct {
 	backend.Engine
 	left   int
@@ -501,8 +497,8 @@ func (m *meddling) Apply(ctx context.Context, c *structure.Commit, o backend.Opt
 	return m.Engine.Apply(ctx, c, o)
 }
 
-// What others do to a thread while it is imported, also to one that the same import
-// made, is not overwritten: the import ends and says why, and the next goes on.
+// Concurrent changes to a thread, also to a new one, are not overwritten: the import ends with an
+// error, and the next one continues.
 func TestImportDoesNotOverwriteOthers(t *testing.T) {
 	c := &archive.Conversation{SourceID: "c", Title: "theirs"}
 	for k := range 900 {
@@ -515,7 +511,7 @@ func TestImportDoesNotOverwriteOthers(t *testing.T) {
 		engine := &meddling{Engine: write.Of(s).Engine(), left: left, meddle: func() {
 			thread, err := s.Thread(ctx, write.SourceThread("c"))
 			if errors.Is(err, lineage.ErrNotFound) {
-				return // nobody can see it yet
+				return // not visible yet
 			}
 			require.NoError(t, err)
 			require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "mine"; return nil }))
@@ -533,7 +529,7 @@ func TestImportDoesNotOverwriteOthers(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "mine", info.Title, "before commit %d", left)
 		}
-		if engine.left > 0 { // it was over before
+		if engine.left > 0 { // the import ended before
 			break
 		}
 	}

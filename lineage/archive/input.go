@@ -15,34 +15,34 @@ import (
 	"strings"
 )
 
-// Input is one file of an archive, or several that a format reads together.
+// Input is a file of an archive, or several that a format reads together.
 type Input struct {
-	// Name is the file's path in the archive, with slashes; empty for a stream. For
-	// files that are read together it is their folder's.
+	// Name is the file's path in the archive, with slashes; empty for a stream. For files read
+	// together it is that of their folder.
 	Name string
-	// Files are the names of files that are read together.
+	// Files are the names of files read together.
 	Files []string
 
 	reader   *bufio.Reader // decompressed
 	openFile func(ctx context.Context, name string) (io.ReadCloser, error)
-	at       string // the name under which it lies, for reports; empty for Name
-	path     string // on disk, when it lies there as it is read
+	at       string // its name before decompression, for reports; empty if equal to Name
+	path     string // on disk, if the file is not compressed
 	limits   Limits
 	guard    *guard // nil if it is not compressed
 	folder   string // the name of the folder, for files that are read together
-	format   string // the one it was grouped for
+	format   string // that grouped the files
 }
 
-// Item is one item of an input.
+// Item is an item of an input.
 type Item struct {
-	// Raw is the item's text. It may be kept.
+	// Raw is the item's text. The caller may keep it.
 	Raw []byte
 	At  Position
 
-	objects int64 // how many it may have
+	objects int64 // limit of objects
 }
 
-// Valid returns an error unless the item is JSON that can be read.
+// Valid returns an error unless the item is valid JSON within the limits.
 func (i Item) Valid() error {
 	if err := checkObjects(i.Raw, i.objects); err != nil {
 		return err
@@ -50,34 +50,34 @@ func (i Item) Valid() error {
 	return checkJSON(i.Raw)
 }
 
-// NewInput returns an input that reads what r holds, for tests of formats.
+// NewInput returns an input that reads from r, for tests of formats.
 func NewInput(name string, r io.Reader) *Input {
 	return &Input{Name: name, reader: bufio.NewReaderSize(r, HeadSize), limits: Limits{}.orDefault()}
 }
 
 // Head returns the beginning of the input.
 func (in *Input) Head() Head {
-	head, _ := in.reader.Peek(HeadSize) // what is wrong with it, reading will tell
+	head, _ := in.reader.Peek(HeadSize) // reading reports errors
 	return Head{Name: baseName(in.Name), Bytes: head}
 }
 
-// place returns the name that reports have for the input: that of the file it is in, also
-// when that is compressed.
+// place returns the name of the input for reports: that of the file containing it, before
+// decompression.
 func (in *Input) place() string { return cmp.Or(in.at, in.Name) }
 
-// title returns the path of the file within the source, without its ending.
+// title returns the path of the file in the source, without extension.
 func (in *Input) title() string {
 	if in.folder != "" || in.Name == "-" {
 		return ""
 	}
 	ext := path.Ext(in.Name)
 	if strings.ContainsFunc(strings.TrimPrefix(ext, "."), func(r rune) bool { return r < 'a' || r > 'z' }) {
-		ext = "" // of a version or a name
+		ext = "" // part of a version or name
 	}
 	return strings.ToValidUTF8(strings.TrimSuffix(in.Name, ext), "\uFFFD")
 }
 
-// Open returns the input as it is, decompressed. It can be read once.
+// Open returns the decompressed input. It can be read once.
 func (in *Input) Open() io.Reader { return in.reader }
 
 // OpenFile opens one of Files.
@@ -88,11 +88,11 @@ func (in *Input) OpenFile(ctx context.Context, name string) (io.ReadCloser, erro
 	return in.openFile(ctx, name)
 }
 
-// MaxItem is the size of the largest item that is read.
+// MaxItem is the maximum size of an item.
 func (in *Input) MaxItem() int64 { return in.limits.Item }
 
-// LocalFile returns the path of a file that holds the input, for libraries that
-// need one: its own, or a temporary copy. done removes the copy.
+// LocalFile returns the path of a file with the input, for libraries that need one: the original or
+// a temporary copy. done removes the copy.
 func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err error) {
 	if in.path != "" {
 		return in.path, func() {}, nil
@@ -104,12 +104,12 @@ func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err e
 	return f.Name(), func() { f.Close(); os.Remove(f.Name()) }, nil
 }
 
-// tooLarge returns the error for a line or value beyond Limits.Item.
-func tooLarge(what string, size, most int64) error {
-	return fmt.Errorf("%s of %d bytes: %w", what, size, &LimitError{Limit: "item", Most: most, What: "bytes", Err: ErrTooLarge})
+// tooLarge returns the error for a line or value larger than Limits.Item.
+func tooLarge(what string, size, limit int64) error {
+	return fmt.Errorf("%s of %d bytes: %w", what, size, &LimitError{Limit: "item", Most: limit, What: "bytes", Err: ErrTooLarge})
 }
 
-// spool copies what r holds into a temporary file.
+// spool copies r to a temporary file.
 func spool(ctx context.Context, r io.Reader) (*os.File, error) {
 	f, err := os.CreateTemp("", "lineage-import-*")
 	if err != nil {
@@ -138,8 +138,7 @@ func (r *cancelReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// Lines yields the lines of the input that are not blank. One that is too long is
-// a *Damage.
+// Lines yields the lines of the input that are not blank. A line that is too long is a *Damage.
 func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		at := Position{File: in.place()}
@@ -186,8 +185,8 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// unreadable returns the error for an input whose reading failed: damage, so that
-// other inputs are still read, unless it is the caller's doing.
+// unreadable returns the error for an input that cannot be read: a damage, so that other inputs are
+// still read, unless the caller has cancelled.
 func (in *Input) unreadable(at Position, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -196,8 +195,8 @@ func (in *Input) unreadable(at Position, err error) error {
 	return damaged(at, err)
 }
 
-// readLine reads a line with its end. One longer than the limit is read past and
-// returned as nil.
+// readLine reads a line including its end. If it exceeds the limit, it is skipped and nil is
+// returned.
 func readLine(r *bufio.Reader, limit int64) (line []byte, size int64, err error) {
 	tooLong := false
 	for {
@@ -218,9 +217,8 @@ func readLine(r *bufio.Reader, limit int64) (line []byte, size int64, err error)
 	}
 }
 
-// Items yields the values of the input: the elements of an outer array, or one
-// after the other those that stand at the top, as in JSON lines. Each is JSON that
-// can be read. A value that is damaged or too large is a *Damage.
+// Items yields the values of the input: the elements of an outer array, or consecutive values as in
+// JSON lines. Each is valid JSON. A damaged value or one that is too large is a *Damage.
 func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		s := splitter{r: in.reader, limit: in.limits.Item, at: Position{File: in.place()}}
@@ -263,14 +261,14 @@ func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 	}
 }
 
-// splitter cuts a stream of JSON into values by their brackets, holding one.
+// splitter splits a stream of JSON into values by their brackets. It holds one value.
 type splitter struct {
 	r      *bufio.Reader
 	limit  int64
-	at     Position // of the value returned last
+	at     Position // of the last value returned
 	offset int64
 	array  bool // the values are elements of an array
-	lost   bool // what follows cannot be made out
+	lost   bool // the rest cannot be split
 }
 
 // begin reads up to the first value.
@@ -286,7 +284,7 @@ func (s *splitter) begin() error {
 	return err
 }
 
-// peek returns the next byte that is not white space, without reading it.
+// peek returns the next byte that is not whitespace, without consuming it.
 func (s *splitter) peek() (byte, error) {
 	for {
 		c, err := s.r.ReadByte()
@@ -322,7 +320,7 @@ func (s *splitter) next() ([]byte, error) {
 		if c == ']' && s.array {
 			s.skip(1)
 			s.array = false
-			continue // values may follow the array: another array is one value
+			continue // values may follow the array; another array counts as a value
 		}
 		break
 	}
@@ -344,7 +342,7 @@ func (s *splitter) next() ([]byte, error) {
 	return raw, nil
 }
 
-// lose reports damage behind which nothing can be made out.
+// lose reports damage after which the rest cannot be split.
 func (s *splitter) lose(what string) error {
 	s.lost = true
 	at := s.at
@@ -352,8 +350,8 @@ func (s *splitter) lose(what string) error {
 	return damaged(at, malformed("JSON: %s; what follows cannot be read", what))
 }
 
-// value reads one value. It is nil when it exceeds the limit. depth is how many
-// brackets are open at the end, or how many were when that exceeded what may be.
+// value reads a value, nil if it exceeds the limit. depth is the number of open brackets at the
+// end, or when it exceeded the maximum.
 func (s *splitter) value() (raw []byte, size int64, depth int, err error) {
 	deepest := 0
 	inString, escaped, scalar := false, false, false
@@ -368,7 +366,7 @@ func (s *splitter) value() (raw []byte, size int64, depth int, err error) {
 			}
 			return raw, size, depth, err
 		}
-		n, quote, done := 0, -1, false // quote is where the next one is known to be
+		n, quote, done := 0, -1, false // quote is the position of the next one, if known
 		for n < len(buf) && !done {
 			c := buf[n]
 			if inString {
@@ -438,7 +436,7 @@ func (s *splitter) value() (raw []byte, size int64, depth int, err error) {
 		case size > s.limit:
 			raw = nil
 		case raw == nil && size > int64(n):
-			// Past the limit already, or this is the first piece.
+			// The limit is already exceeded, or this is the first piece.
 		default:
 			raw = append(raw, buf[:n]...)
 		}

@@ -18,10 +18,10 @@ const (
 	typeJSON = content.TypeJSON
 )
 
-// maxDepth is how deeply values may be nested.
+// maxDepth is the maximum nesting depth of values.
 const maxDepth = rawjson.MaxDepth
 
-// checkJSON refuses a value that is not JSON, or nested too deeply.
+// checkJSON refuses invalid JSON and values nested too deeply.
 func checkJSON(raw []byte) error {
 	err := rawjson.Check(raw)
 	var syntax *rawjson.SyntaxError
@@ -31,8 +31,8 @@ func checkJSON(raw []byte) error {
 	return err
 }
 
-// textBody returns a string as a body of text, and anything else, strings that are
-// not whole Unicode included, as the JSON that it is.
+// textBody returns a string as a text body, and other values, including strings with invalid
+// Unicode, as JSON.
 func textBody(raw []byte) (body []byte, mediaType string) {
 	if rawjson.IsString(raw) {
 		if b, exact := rawjson.Unquote(raw); exact {
@@ -42,13 +42,13 @@ func textBody(raw []byte) (body []byte, mediaType string) {
 	return raw, typeJSON
 }
 
-// jsonObject puts an object together from members.
+// jsonObject builds an object from members.
 type jsonObject struct{ buf []byte }
 
-// add adds a member as another object had it.
+// add adds a member of another object.
 func (o *jsonObject) add(m rawjson.Member) { o.addRaw(m.Quoted, m.Value) }
 
-// set adds a member with a value that is JSON.
+// set adds a member with a JSON value.
 func (o *jsonObject) set(key string, value []byte) {
 	quoted, _ := json.Marshal(key)
 	o.addRaw(quoted, value)
@@ -73,7 +73,7 @@ func (o *jsonObject) addRaw(quoted, value []byte) {
 	o.buf = append(append(append(append(o.buf, lead), quoted...), ':'), value...)
 }
 
-// bytes returns the object, nil when it has no members.
+// bytes returns the object, nil if it has no members.
 func (o *jsonObject) bytes() []byte {
 	if len(o.buf) == 0 {
 		return nil
@@ -87,9 +87,9 @@ func (o *jsonObject) bytes() []byte {
 
 var earliest, latest = time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
 
-// parseTime returns the time that a value tells: as text, or as a number of
-// seconds, milliseconds, microseconds or nanoseconds since 1970, which their size
-// tells apart. Anything else is the zero time.
+// parseTime returns the time in a value: a text, or a number of seconds, milliseconds, microseconds
+// or nanoseconds since 1970, distinguished by magnitude. It returns the zero time for anything
+// else.
 func parseTime(raw []byte) time.Time {
 	if rawjson.IsString(raw) {
 		s := rawjson.Str(raw)
@@ -113,8 +113,8 @@ func parseTime(raw []byte) time.Time {
 	return inRange(time.UnixMilli(int64(math.Round(n * 1000))))
 }
 
-// inRange returns the time with the precision that is kept, the zero time for one
-// that calendars do not have.
+// inRange returns the time with the stored precision, or the zero time if it is outside the
+// calendar.
 func inRange(t time.Time) time.Time {
 	if t.Before(earliest) || t.After(latest) {
 		return time.Time{}

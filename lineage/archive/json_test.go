@@ -20,7 +20,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// values draws JSON, laid out in any way.
+// values draws JSON with random formatting.
 func values() *rapid.Generator[any] {
 	scalar := rapid.OneOf(
 		rapid.Just[any](nil), rapid.Just[any](true), rapid.Just[any](1.5),
@@ -52,7 +52,7 @@ func encoded(t *rapid.T, v any) []byte {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// What is read by members, elements and text is what the standard library reads.
+// Members, elements and texts are read as by the standard library.
 func TestReadingJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := encoded(t, values().Draw(t, "value"))
@@ -117,7 +117,7 @@ func TestHalfCharactersAreKeptAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// However a stream is read, its values are those that were written.
+// A stream yields the values that were written, however it is read.
 func TestItems(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOfN(values(), 0, 6).Draw(t, "values")
@@ -221,7 +221,7 @@ func TestDeepTreesDoNotRecurse(t *testing.T) {
 	require.Len(t, tr.ordered(""), n)
 }
 
-// formatSeeds are inputs for the formats of services, one of each kind of thing.
+// formatSeeds are inputs for the formats of services.
 var formatSeeds = []string{
 	`[{"conversation_id":"c","current_node":"b","mapping":{"r":{"message":null,"parent":null},"a":{"parent":"r","message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["x"]}}},"b":{"parent":"a","message":{"author":{"role":"tool","name":"t"},"content":{"content_type":"code","text":"y"}}}}}]`,
 	`{"mapping":{"a":{"parent":"b","message":{}},"b":{"parent":"a","message":{"content":null}}}}`,
@@ -232,8 +232,8 @@ var formatSeeds = []string{
 	"{\"type\":\"session_meta\",\"payload\":{\"id\":\"s\",\"forked_from_id\":\"t\"}}\n{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}}\n{\"type\":\"compacted\",\"payload\":{\"replacement_history\":[{\"role\":\"user\",\"content\":\"y\"},3]}}",
 }
 
-// fuzzFormat checks that whatever the input a format ends without panic, that what
-// it yields keeps to the contract, and that it does not yield without bound.
+// fuzzFormat requires that a format ends without a panic for any input, that its conversations are
+// valid, and that it does not yield without end.
 func fuzzFormat(f *testing.F, format Format) {
 	for _, seed := range formatSeeds {
 		f.Add([]byte(seed))
@@ -279,7 +279,7 @@ func FuzzLibreChat(f *testing.F)  { fuzzFormat(f, libreChat()) }
 func FuzzClaudeCode(f *testing.F) { fuzzFormat(f, claudeCode()) }
 func FuzzCodex(f *testing.F)      { fuzzFormat(f, codex()) }
 
-// What is taken for JSON is what the standard library takes for it, but for depth.
+// The same values are accepted as by the standard library, except for depth.
 func FuzzCheckJSON(f *testing.F) {
 	for _, seed := range append(formatSeeds, `-0.5e+10`, `01`, `1.`, `.5`, `1e`, `-`, `[1,]`, `{"a":1,}`, `{,}`, `[[]`, `{}}`, `{"a"}`, `nul`, `"\u12"`, `"\x"`,
 		"\"\t\"", `""`, ` [ ] `, `{"":{}}`, "\"\x7f\xff\"", `truefalse`, `[true false]`, `"`, ``, ` `, `"12345678"`, `"1234567\"`, "\"1234567\x1f\"") {
@@ -294,7 +294,7 @@ func FuzzCheckJSON(f *testing.F) {
 	})
 }
 
-// Whatever the bytes: no panic, and items that are yielded are JSON.
+// For any bytes there is no panic, and the items yielded are JSON.
 func FuzzItems(f *testing.F) {
 	for _, seed := range append(formatSeeds, "[1,2,[3]] {} \"x\" 7", "]", "{", "[\"", "\"\\", "[[[[", "1 2", "\xef\xbb\xbf[]") {
 		f.Add([]byte(seed))

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// libreChat reads the exports of LibreChat, recursive ones too.
+// libreChat reads LibreChat exports, including recursive ones.
 func libreChat() Format {
 	return Format{
 		Name: "librechat",
@@ -54,7 +54,7 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 		return nil, damaged(at, malformed("conversation without messages"))
 	}
 	t := tree{at: at}
-	// What a message holds as its children is read after it, from this list.
+	// Children of a message are read after it, from this list.
 	type list struct {
 		raw    []byte
 		parent string
@@ -74,7 +74,7 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 			case siblings.parent != "":
 				n.Parent = siblings.parent
 			case n.Parent == "" && before != "" && children == nil:
-				n.Parent = before // one after the other, without parents
+				n.Parent = before // a list without parents
 			case n.Parent == zeroUUID:
 				n.Parent = ""
 			}
@@ -96,7 +96,7 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 
 const zeroUUID = "00000000-0000-0000-0000-000000000000"
 
-// newest returns the id of the message made last, the last of those made at once.
+// newest returns the id of the newest message; of several with equal times, the last.
 func (t *tree) newest() string {
 	at := -1
 	for i := range t.nodes {

@@ -9,28 +9,28 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// Limits bound what an archive can make an import do. The zero value of each field
-// is a default. What is beyond a limit is reported as an error that is a *LimitError.
+// Limits limit what an archive can make an import do. The zero value of each field is its default.
+// Exceeding a limit is reported as a *LimitError.
 type Limits struct {
-	// Item is the size of the largest conversation or line that is read. Default
-	// 256 MiB. Memory is bounded by a few times that.
+	// Item is the maximum size of a conversation or line. Default 256 MiB. Memory use is at limit a
+	// few times that.
 	Item int64
-	// Objects is how many JSON objects, such as messages, an item may have. Default
+	// Objects is the maximum number of JSON objects, such as messages, in an item. Default
 	// 1,000,000.
 	Objects int64
-	// Conversations is how many conversations an import reads. Default 10,000,000.
+	// Conversations is the maximum number of conversations of an import. Default 10,000,000.
 	Conversations int64
-	// Total is how many bytes a file may hold after decompression. Default 1 TiB.
+	// Total is the maximum size of a file after decompression. Default 1 TiB.
 	Total int64
-	// Ratio is how many times its compressed size a file may hold, once it has
-	// yielded RatioFrom bytes. Defaults 250 and 64 MiB.
+	// Ratio is the maximum compression ratio of a file, checked after RatioFrom decompressed bytes.
+	// Defaults 250 and 64 MiB.
 	Ratio, RatioFrom int64
-	// Density is how many lines or values a file may hold for each 64 bytes of its
-	// compressed size, once it has yielded DensityFrom of them. Defaults 16 and 50,000.
+	// Density is the maximum number of lines or values per 64 compressed bytes of a file, checked
+	// after DensityFrom of them. Defaults 16 and 50,000.
 	Density, DensityFrom int64
-	// Depth is how many archives may be inside each other. Default 3.
+	// Depth is the maximum nesting of archives. Default 3.
 	Depth int64
-	// Files is how many files an archive or folder may have. Default 1,000,000.
+	// Files is the maximum number of files in an archive or folder. Default 1,000,000.
 	Files int64
 }
 
@@ -42,7 +42,7 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// ByName returns the limits under the names that errors give them: "ratio".
+// ByName returns the limits by the names that errors use, such as "ratio".
 func (l *Limits) ByName() map[string]*int64 {
 	return map[string]*int64{
 		"item": &l.Item, "objects": &l.Objects, "conversations": &l.Conversations, "total": &l.Total, "ratio": &l.Ratio,
@@ -50,13 +50,13 @@ func (l *Limits) ByName() map[string]*int64 {
 	}
 }
 
-// LimitError is returned for input beyond a limit. It matches ErrTooLarge, ErrTooDeep
-// or ErrRefused.
+// LimitError is returned when a limit is exceeded. It matches ErrTooLarge, ErrTooDeep or
+// ErrRefused.
 type LimitError struct {
 	// Limit is the name of the limit: see Limits.ByName.
 	Limit string
 	Most  int64
-	What  string // that there is too much of
+	What  string // the unit
 	Err   error
 }
 
@@ -64,13 +64,13 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%v: more than %s %s (limit %q)", e.Err, strconv.FormatInt(e.Most, 10), e.What, e.Limit)
 }
 
-// Unwrap returns the error that it matches.
+// Unwrap returns the sentinel that it matches.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// checkObjects refuses a value with too many objects in it.
-func checkObjects(raw []byte, most int64) error {
-	if int64(bytes.Count(raw, []byte("{"))) <= most {
-		return nil // also those in strings
+// checkObjects refuses a value with too many objects.
+func checkObjects(raw []byte, limit int64) error {
+	if int64(bytes.Count(raw, []byte("{"))) <= limit {
+		return nil // the count includes braces in strings
 	}
 	var n int64
 	for i := 0; i < len(raw); i++ {
@@ -81,17 +81,17 @@ func checkObjects(raw []byte, most int64) error {
 			n++
 		}
 	}
-	if n > most {
-		return &LimitError{Limit: "objects", Most: most, What: "objects in an item", Err: ErrTooLarge}
+	if n > limit {
+		return &LimitError{Limit: "objects", Most: limit, What: "objects in an item", Err: ErrTooLarge}
 	}
 	return nil
 }
 
-// guard counts what comes of an archive, and ends its reading beyond limits. The parts
-// of an archive share one.
+// guard counts the decompressed output of an archive and stops reading beyond limits. All parts of
+// an archive share one.
 type guard struct {
 	limits Limits
-	in     func() int64 // how much was read of what is compressed
+	in     func() int64 // compressed bytes read
 	out    int64
 	items  int64
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// limited imports an archive and requires that it hit a limit of that name, in the
-// report or as the error. It returns the report.
+// limited imports an archive and requires that it exceeds the named limit, in the report or as the
+// error. It returns the report.
 func limited(t *testing.T, source []byte, o archive.Options, name string) archive.Report {
 	t.Helper()
 	report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("z", bytes.NewReader(source)), o)
@@ -34,7 +34,7 @@ func limited(t *testing.T, source []byte, o archive.Options, name string) archiv
 	return report
 }
 
-// A small archive that holds millions of conversations ends, and says why.
+// A small archive with millions of conversations is stopped with an error.
 func TestManyItemsInLittle(t *testing.T) {
 	text := []byte(strings.Repeat(oneConversation, 60_000))
 	o := archive.Options{Limits: archive.Limits{DensityFrom: 1000}}
@@ -66,8 +66,7 @@ func TestNumberOfConversations(t *testing.T) {
 	require.EqualValues(t, 40, report.NewConversations, "what was read before stays")
 }
 
-// Conversations of very many messages, or of very many things that are none, take
-// bounded memory and are reported.
+// Conversations with very many messages or other elements take bounded memory and are reported.
 func TestNumberOfObjects(t *testing.T) {
 	many := func(element string) string { return strings.Repeat(element+",", 5000) + element }
 	o := archive.Options{Limits: archive.Limits{Objects: 1000}}
@@ -80,7 +79,7 @@ func TestNumberOfObjects(t *testing.T) {
 		report := limited(t, []byte(source), o, "objects")
 		require.Zero(t, report.Messages, format)
 	}
-	// Those in texts are none.
+	// Braces in texts do not count.
 	text := `{"messages":[{"role":"user","content":"` + strings.Repeat("{", 5000) + `"}]}`
 	report, err := archive.Import(context.Background(), storeIn(t), archive.Stream("", strings.NewReader(text)), archive.Options{Limits: archive.Limits{Objects: 1000}})
 	require.NoError(t, err)
@@ -92,8 +91,7 @@ func TestNumberOfObjects(t *testing.T) {
 	require.Len(t, report.Skipped, 1000)
 }
 
-// Entries of a mapping that are no messages, in chains and circles, cost no more than
-// their number.
+// Entries of a mapping that are not messages, in chains and circles, take linear time.
 func TestChainsOfEmptyEntries(t *testing.T) {
 	const n = 60_000
 	for name, last := range map[string]string{"chain": "null", "circle": fmt.Sprintf(`"v%d"`, n-1)} {
@@ -118,7 +116,7 @@ func TestChainsOfEmptyEntries(t *testing.T) {
 	}
 }
 
-// A zip archive whose directory names one piece of data several times is refused.
+// A zip archive whose directory refers to the same data several times is refused.
 func TestOverlappingZip(t *testing.T) {
 	whole := zipped(t, file{"a.jsonl", []byte(strings.Repeat(oneConversation, 100))})
 	r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
@@ -150,7 +148,7 @@ func TestOverlappingZip(t *testing.T) {
 	require.Len(t, report.Skipped, 1)
 	require.ErrorIs(t, report.Skipped[0], archive.ErrRefused)
 	require.Contains(t, report.Skipped[0].Error(), "overlap")
-	// What is whole, empty files and folders included, passes.
+	// A valid archive, including empty files and folders, passes.
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	for _, name := range []string{"dir/", "dir/empty", "dir/a.jsonl", "b.jsonl"} {
@@ -168,7 +166,7 @@ func TestOverlappingZip(t *testing.T) {
 	require.EqualValues(t, 1, report.Conversations)
 }
 
-// An import that is cancelled within a long conversation stores no more of it.
+// A cancelled import stores no more of a long conversation.
 func TestCancelledWithinAConversation(t *testing.T) {
 	c := &archive.Conversation{SourceID: "c"}
 	for k := range 5_000 {

@@ -26,26 +26,26 @@ type loader struct {
 	commits *committer
 	next    *pending
 	hash    keyHash
-	// touched are the threads that commits under way concern.
+	// touched are the threads in commits in progress.
 	touched map[structure.ThreadID]bool
-	// grown are runs of the store that were gone on with, each by one thread: several
-	// may share its end, and commits under way cannot be seen in the store.
+	// grown are runs of the store that this import continues, each for one thread: several threads
+	// may share the end of a run, and commits in progress are not visible in the store.
 	grown map[structure.RunID]bool
-	// met tells by a hash of its source id in which file a conversation was met last,
-	// and copies how many equal ones of those without an id the file had before.
+	// met maps the hash of a source id to the file in which the conversation was last met. copies
+	// counts equal conversations without an id in the current file.
 	met    map[uint64]uint32
 	copies map[uint64]uint64
 	number uint32 // of the file
-	inFile int    // conversations that the file had so far
-	// sessions tells by the id of a first message which conversation has it, for
-	// archives whose messages have the same ids in all conversations.
+	inFile int    // conversations in the file so far
+	// sessions maps the id of a first message to its conversation, for archives that use the same
+	// message ids in several conversations.
 	sessions map[string]string
 	seen
-	tick int
-	made int64 // messages that the store did not have
+	tick    int
+	created int64 // new messages
 
-	open *loading // the conversation that is to be continued
-	// Memory that is used again for the next conversation.
+	open *loading // the current conversation, which may continue
+	// Memory reused for the next conversation.
 	prepared []prepared
 	nodes    []loaded
 }
@@ -59,7 +59,7 @@ func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
 	}
 }
 
-// all loads what was read.
+// all loads all events.
 func (l *loader) all(events iter.Seq[event], b *budget) error {
 	for e := range events {
 		switch {
@@ -68,7 +68,7 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 			err := l.conversation(e.conversation)
 			b.give(e.size)
 			if limit := (*LimitError)(nil); errors.As(err, &limit) {
-				return errors.Join(err, l.settle(), l.commits.sync()) // what was read before stays
+				return errors.Join(err, l.settle(), l.commits.sync()) // keep what was read before
 			}
 			if err != nil {
 				return err
@@ -95,14 +95,13 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 	if err := l.commits.sync(); err != nil {
 		return err
 	}
-	// Conversations that share messages may have had nothing to add.
+	// Conversations with only shared messages may have added nothing else.
 	l.commits.added.shared += l.next.added.shared
 	l.progress(true)
 	return nil
 }
 
-// close waits for the commits under way. Thereafter the report says what is in the
-// store: what was made for a commit that failed, or that was not begun, is not there.
+// close waits for commits in progress. After that, the report counts only what is in the store.
 func (l *loader) close() error {
 	err := l.commits.close()
 	is := l.commits.added
@@ -117,12 +116,12 @@ func (l *loader) progress(last bool) {
 	}
 	if l.tick++; last || l.tick%256 == 0 {
 		l.options.Progress(Progress{
-			Read: l.read, File: l.file, Conversations: l.report.Conversations, Messages: l.report.Messages, NewMessages: l.made,
+			Read: l.read, File: l.file, Conversations: l.report.Conversations, Messages: l.report.Messages, NewMessages: l.created,
 		})
 	}
 }
 
-// flush hands the commit at hand to the committer.
+// flush hands the current commit to the committer.
 func (l *loader) flush() error {
 	if l.next.empty() {
 		return context.Cause(l.ctx)
@@ -135,7 +134,7 @@ func (l *loader) flush() error {
 	return l.commits.send(p)
 }
 
-// settle waits until all that was loaded is in the store, for reading it.
+// settle waits until everything loaded is in the store, so that it can be read.
 func (l *loader) settle() error {
 	if err := l.flush(); err != nil {
 		return err
@@ -144,21 +143,21 @@ func (l *loader) settle() error {
 	return l.commits.wait()
 }
 
-// loading is a conversation while it is being loaded.
+// loading is a conversation being loaded.
 type loading struct {
-	header Conversation // what is said of it, without nodes
-	// derived is set when the source id is made of all that the archive says of the
-	// conversation: that is the same when it comes again.
+	header Conversation // without nodes
+	// derived is set if the source id is derived from the whole content of the conversation, so
+	// that an equal id means equal content.
 	derived bool
-	// again is set when the archive had a part of the conversation before: where that
-	// ended, and not this one, is where the conversation stands if nothing else is said.
+	// again is set if the archive had an earlier part of the conversation. Without a Current, that
+	// part determines the current node.
 	again   bool
 	thread  *threadState
 	nodes   []loaded
 	byID    map[string]int32
-	asides  []string // names; 0 is the conversation proper
+	asides  []string // names; 0 is the conversation itself
 	asideOf map[string]int32
-	// named are the nodes that branches were named for.
+	// named are the nodes with named branches.
 	named []namedHead
 	last  []int32 // the last node of each aside, -1 for none
 }
@@ -168,34 +167,33 @@ type namedHead struct {
 	name string
 }
 
-// loaded is what is kept of a node.
+// loaded is the part of a node that is retained.
 type loaded struct {
 	ref    structure.SpanRef
 	key    messageKey
 	parent int32
 	aside  int32
-	kids   bool // it has children in this archive
-	inner  bool // a history of the thread goes on from it
-	// stored says that the span was in the store before; foreign, that it is another
-	// thread's.
+	kids   bool // has children in this archive
+	inner  bool // a history of the thread continues it
+	// stored is set if the span was already in the store, foreign if it belongs to another thread.
 	stored, foreign bool
-	adopted         bool // it is not of this archive
+	adopted         bool // from the store, not from this archive
 	created         time.Time
 }
 
-// prepared is a node that is ready to be stored.
+// prepared is a node ready to be stored.
 type prepared struct {
 	*Node
 	usages   []structure.Usage
-	contents []stored // in the order in which the usages name them
+	contents []stored // in the order of the usages
 	index    int32    // in loading.nodes
 	parent   int32
 }
 
-// stored is content that a usage names.
+// stored is content that a usage refers to.
 type stored struct {
 	id        content.ID
-	block     *structure.Block // nil for a body that has to be cut
+	block     *structure.Block // nil for a large body
 	mediaType string
 	kind      content.OriginKind
 	body      []byte
@@ -257,16 +255,16 @@ func (l *loader) conversation(c *Conversation) error {
 			}
 		}
 	}
-	if !c.More && !(st.derived && l.inFile == 1) { // one that may be alone in its file waits for what follows
+	if !c.More && !(st.derived && l.inFile == 1) { // its title depends on whether another one follows
 		return l.finishOpen()
 	}
 	return nil
 }
 
-// loadedAtOnce is how many messages are prepared at a time.
+// loadedAtOnce is the number of messages prepared at a time.
 const loadedAtOnce = 512
 
-// count counts a conversation unless it was counted before, and reports that.
+// count counts a conversation, unless it was counted before, which it reports.
 func (l *loader) count(sourceID string) (again bool, err error) {
 	k := shortHash(sourceID)
 	if again = l.met[k] != 0; !again {
@@ -280,13 +278,13 @@ func (l *loader) count(sourceID string) (again bool, err error) {
 	return again, nil
 }
 
-// shortHash tells as many strings apart as an import can have.
+// shortHash returns a hash that is unique among the strings of an import.
 func shortHash(s string) uint64 {
 	sum := sha256.Sum256([]byte(s))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// merge takes over what a part says.
+// merge adopts the non-zero fields of a part.
 func (c *Conversation) merge(part *Conversation) {
 	set := func(old *string, is string) {
 		if is != "" {
@@ -310,10 +308,9 @@ func (c *Conversation) merge(part *Conversation) {
 	}
 }
 
-// derivedID returns the source id of a conversation that has none. It is made of all
-// that the archive says of it, and of how many equal ones the file had before. The id
-// does not compress, so it is no longer than it takes to tell a billion conversations
-// apart.
+// derivedID returns the source id of a conversation without one. It is a hash of its whole content
+// and of the number of equal ones before it in the file. It is short, because it cannot be
+// compressed, but unique among a billion conversations.
 func (l *loader) derivedID(c *Conversation) string {
 	h := &l.hash
 	h.buf = h.buf[:0]
@@ -361,13 +358,13 @@ func (l *loader) derivedID(c *Conversation) string {
 
 const derivedPrefix = "sha256:"
 
-// prepare makes usages of nodes and finds their parents. It appends the nodes to
-// st.nodes, where they have no place yet.
+// prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes, not
+// yet placed.
 func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 	l.prepared = slices.Grow(l.prepared[:0], len(nodes))[:len(nodes)]
 	out := l.prepared
 	clear(out)
-	// Few large pieces of memory are cheaper than many small ones.
+	// A few large allocations are cheaper than many small ones.
 	most := len(nodes)
 	for i := range nodes {
 		most += len(nodes[i].Attachments)
@@ -437,7 +434,7 @@ func (st *loading) aside(name string) int32 {
 	return i
 }
 
-// parentOf returns the node that a node follows, -1 for none.
+// parentOf returns the parent of a node, -1 for none.
 func (l *loader) parentOf(st *loading, n *Node, aside int32) (int32, error) {
 	switch {
 	case n.Root:
@@ -458,8 +455,7 @@ func (l *loader) parentOf(st *loading, n *Node, aside int32) (int32, error) {
 	return st.last[aside], nil
 }
 
-// adopt makes a node of a message that the thread has from before, -1 if it has
-// none of the id.
+// adopt adds a node for an existing message of the thread, -1 if the thread has none with the id.
 func (l *loader) adopt(st *loading, id string) (int32, error) {
 	if st.thread == nil || !st.thread.existed {
 		return -1, nil
@@ -488,8 +484,8 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 	return index, nil
 }
 
-// usages makes what becomes of a node in its span. Each says its type and origin: the
-// block, which others may have brought before, says only what kind of origin it has.
+// usages creates the usages of a node. Each states its type and origin: a block, which others may
+// have stored before, states only a kind of origin.
 func (l *loader) usages(t *threadState, p *prepared) error {
 	n := p.Node
 	if n.Type == "" {
@@ -540,8 +536,8 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 	return nil
 }
 
-// store notes content. A body that is too large to be kept whole is only hashed; it is cut
-// when it turns out to be new.
+// store adds content. A body that is too large for a block is only hashed; it is uploaded if it
+// turns out to be new.
 func (p *prepared) store(mediaType string, kind content.OriginKind, body []byte) (content.ID, error) {
 	c := stored{mediaType: mediaType, kind: kind, body: body}
 	if len(body) > content.InlineLimit {

@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// checkRead reads an input twice and checks what holds for whatever comes out.
+// checkRead reads an input twice and checks the results.
 func checkRead(t *testing.T, open func() iter.Seq2[*archive.Conversation, error]) {
 	t.Helper()
 	var first string

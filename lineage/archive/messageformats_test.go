@@ -15,11 +15,12 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// messageFixtures are the fixtures of formats that are lists of messages.
+// messageFixtures are the fixtures of formats with message lists.
 var messageFixtures = []struct {
 	path, format            string
 	conversations, messages int64
-	// spans is how many are stored: fewer than messages where histories begin alike.
+	// spans is the number of stored messages, less than messages if histories have common
+	// beginnings.
 	spans uint64
 }{
 	{"openai/chat.jsonl", "openai", 4, 11, 0},
@@ -44,7 +45,7 @@ func storeIn(t testing.TB) *lineage.Store {
 	return s
 }
 
-// readAll reads an archive, without storing it.
+// readAll reads an archive without storing it.
 func readAll(t testing.TB, src archive.Source, o archive.Options) (conversations []*archive.Conversation, damages []*archive.Damage) {
 	t.Helper()
 	for c, err := range archive.Read(context.Background(), src, o) {
@@ -149,7 +150,7 @@ func TestMessageFormatsAreDetected(t *testing.T) {
 	}
 }
 
-// Importing twice adds nothing, and what is stored is what was read.
+// Importing twice adds nothing, and the stored content is what was read.
 func TestMessageFormatsImport(t *testing.T) {
 	ctx := context.Background()
 	for _, f := range messageFixtures {
@@ -185,7 +186,7 @@ func TestMessageFormatsImport(t *testing.T) {
 	}
 }
 
-// historiesOf writes the path to each leaf of conversations as text.
+// historiesOf returns the path to each leaf of conversations as text.
 func historiesOf(conversations []*archive.Conversation) []string {
 	var out []string
 	for _, c := range conversations {
@@ -223,7 +224,7 @@ func historiesOf(conversations []*archive.Conversation) []string {
 	return out
 }
 
-// historiesIn writes the history of each context of a store, with messages as they were given.
+// historiesIn returns the history of each context of a store, with original messages.
 func historiesIn(t testing.TB, s *lineage.Store) []string {
 	return writtenHistories(t, s, func(e *lineage.Entry) string {
 		body, err := s.Original(context.Background(), e)
@@ -267,7 +268,7 @@ func writtenHistories(t testing.TB, s *lineage.Store, write func(*lineage.Entry)
 	return out
 }
 
-// Both forms of message trees say the same. Their messages are not written alike.
+// Both variants of message trees have the same content, in different objects.
 func TestTreesOfBothFormsSayTheSame(t *testing.T) {
 	ctx := context.Background()
 	trees, messages := storeIn(t), storeIn(t)
@@ -281,7 +282,7 @@ func TestTreesOfBothFormsSayTheSame(t *testing.T) {
 	require.Zero(t, both.NewConversations)
 }
 
-// A message a line, each naming its parent.
+// A message per line, each with its parent.
 func TestTreeOfSingleMessages(t *testing.T) {
 	ctx := context.Background()
 	lines := `{"message_id":"r","parent_id":null,"text":"hi","role":"prompter","message_tree_id":"r"}
@@ -304,7 +305,7 @@ func TestTreeOfSingleMessages(t *testing.T) {
 	}
 }
 
-// The files of a session become the branches of one thread.
+// The files of a session become the branches of a thread.
 func TestBranchFilesAreOneThread(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
@@ -320,7 +321,7 @@ func TestBranchFilesAreOneThread(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"main 3 true", "try 3 false"}, names)
 
-	// The folder itself says the same as what it lies in.
+	// Importing the folder itself gives the same result as importing its parent.
 	again, err := archive.Import(ctx, s, archive.Path(fixture("branch-files/session-1")), archive.Options{})
 	require.NoError(t, err)
 	require.Zero(t, again.NewConversations)
@@ -413,8 +414,7 @@ func TestDamagedItemsAreSkipped(t *testing.T) {
 	}
 }
 
-// One message of a run that is nested too deeply, or has a number that nothing can
-// hold, spoils no other run.
+// A message of a run that is nested too deeply, or has a number out of range, affects no other run.
 func TestHostileValues(t *testing.T) {
 	ctx := context.Background()
 	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
@@ -463,7 +463,7 @@ func TestHostileValues(t *testing.T) {
 	})
 }
 
-// Ids that repeat are dropped but for the first: they name what nobody asks for.
+// Of duplicate ids, only the first is kept.
 func TestRepeatedIDs(t *testing.T) {
 	s := storeIn(t)
 	report, err := archive.Import(context.Background(), s,
@@ -507,7 +507,7 @@ func TestFileThatIsOneListOfMessages(t *testing.T) {
 	}
 }
 
-// A file that is one list is held whole, so its size is bounded as an item's is.
+// A file that is a single list is held in memory, so its size is limited like an item's.
 func TestListOfMessagesThatIsTooLarge(t *testing.T) {
 	line := `{"role":"user","content":"` + strings.Repeat("x", 400) + `"}` + "\n"
 	s := storeIn(t)
@@ -541,7 +541,7 @@ func TestPromptLogsWithGaps(t *testing.T) {
 	require.Contains(t, got, "system//\"rules\"\nuser//\"ask\"\nassistant//\"answer <run>\"\nuser//\"more\"\n")
 }
 
-// What other formats have in common with these is not taken for them.
+// Similar files of other formats are not mistaken for these.
 func TestDetectionOfMessageFormats(t *testing.T) {
 	long := strings.Repeat("x", 2*archive.HeadSize)
 	for input, want := range map[string]string{
@@ -568,7 +568,7 @@ func TestDetectionOfMessageFormats(t *testing.T) {
 		`[[]]`:    "",
 		`{"a`:     "",
 		`nothing`: "",
-		// Sessions of another agent, in which lines of ours are lookalikes.
+		// Sessions of another agent with similar lines.
 		`{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}` + "\n" +
 			`{"type":"message","id":"a1","parentId":null,"timestamp":"2026-01-01T00:00:01Z","message":{"role":"user","content":[{"type":"text","text":"hi"}]}}`: "",
 	} {
@@ -584,7 +584,7 @@ func TestDetectionOfMessageFormats(t *testing.T) {
 	}
 }
 
-// Looking at what a file is does not count as reading it.
+// Detection does not count as reading.
 func TestProgressOfFolders(t *testing.T) {
 	dir := t.TempDir()
 	input := `{"messages":[{"role":"user","content":"a"}]}`
@@ -595,8 +595,8 @@ func TestProgressOfFolders(t *testing.T) {
 	require.EqualValues(t, len(input), read)
 }
 
-// A conversation without an id is found again by what it says, and what was changed
-// of it here stays.
+// A conversation without an id is recognised by its content, and changes made to it in the store
+// are kept.
 func TestConversationWithoutID(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
@@ -635,7 +635,7 @@ func TestConversationWithoutID(t *testing.T) {
 	after, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
-	require.EqualValues(t, 1, add(2).NewConversations) // of other metadata: another one
+	require.EqualValues(t, 1, add(2).NewConversations) // different metadata: a different conversation
 	require.EqualValues(t, 2, add(1, 2, 1, 1).NewConversations, "equal ones of a file are several")
 	require.EqualValues(t, 0, add(1, 1, 1, 2).NewConversations)
 }

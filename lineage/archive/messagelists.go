@@ -9,19 +9,18 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// chatLists reads conversations that are lists of chat messages: the files that
-// chat endpoints and fine-tuning take ({"messages": […]} a line), and the runs of
-// agents, which have the list under another name beside what became of the run.
-// A file that is one list of messages is one conversation.
+// chatLists reads lists of chat messages: the files of chat endpoints and fine-tuning ({"messages":
+// […]} per line), and agent runs, which have the list under another name together with results. A
+// file that is a single list of messages is a conversation.
 func chatLists() Format {
 	return Format{Name: "openai", Detect: detectChatLists, Read: readChatLists}
 }
 
-// listNames are the names that lists of messages go by, best first. A file of
-// other names is read by the first of its lists that holds messages.
+// listNames are the usual names of message lists, best first. If a file has none of these, its
+// first list with messages is used.
 var listNames = []string{"messages", "traj", "history", "conversation", "conversations", "chat", "dialog", "dialogue", "trajectory"}
 
-// foreignKeys begin objects of other formats that have lists of messages, too.
+// foreignKeys are keys of other formats that also have lists of messages.
 var foreignKeys = []string{"conversationId", "mapping", "chat_messages", "parentId", "sessionId", "chosen", "rejected"}
 
 func detectChatLists(h Head) bool {
@@ -47,22 +46,21 @@ func detectChatLists(h Head) bool {
 	return found
 }
 
-// beginsChatMessages reports whether a value, which may be cut off, is a list of
-// messages.
+// beginsChatMessages reports whether a value, possibly truncated, is a list of messages.
 func beginsChatMessages(list []byte) bool {
 	first := firstElement(list)
 	if isChatMessage(first) {
 		return true
 	}
-	// A message so long that the rest of it is not there.
+	// A long message may be truncated.
 	for m := range rawjson.Members(first) {
 		return m.Key == "role" || m.Key == "content"
 	}
 	return false
 }
 
-// beginsSteps reports whether a value, which may be cut off, is a list of the steps
-// that an agent took; its messages are in another list, maybe far behind.
+// beginsSteps reports whether a value, possibly truncated, is a list of an agent's steps; the
+// messages are in another list, possibly much later.
 func beginsSteps(list []byte) bool {
 	return has(firstElement(list), "action", "observation")
 }
@@ -106,7 +104,7 @@ func readChatLists(ctx context.Context, in *Input) iter.Seq2[*Conversation, erro
 					}
 					continue
 				}
-				// All of it is one item, and held as one.
+				// The file is one item and held in memory.
 				const node = 512
 				if held += int64(len(item.Raw)) + node; held > in.MaxItem() {
 					if held-int64(len(item.Raw))-node <= in.MaxItem() && !yield(nil, damaged(item.At, tooLarge("list of messages", held, in.MaxItem()))) {
@@ -142,8 +140,7 @@ func readChatLists(ctx context.Context, in *Input) iter.Seq2[*Conversation, erro
 	}
 }
 
-// chatListConversation reads an object with a list of messages; nil if it has
-// none.
+// chatListConversation reads an object with a list of messages; nil if it has none.
 func chatListConversation(item Item) *Conversation {
 	if !rawjson.IsObject(item.Raw) {
 		return nil
@@ -194,10 +191,10 @@ func chatListConversation(item Item) *Conversation {
 
 var roleKey = []byte(`"role"`)
 
-// addChatMessages adds the messages of a list, and notes those that are none.
+// addChatMessages adds the messages of a list, and records elements that are not messages.
 func (c *Conversation) addChatMessages(list []byte, at Position) {
 	i := 0
-	c.Nodes = slices.Grow(c.Nodes, min(bytes.Count(list, roleKey), 1<<12)) // about as many as there will be
+	c.Nodes = slices.Grow(c.Nodes, min(bytes.Count(list, roleKey), 1<<12)) // an estimate
 	for raw := range rawjson.Elements(list) {
 		i++
 		at := at.inside("message", i)

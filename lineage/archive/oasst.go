@@ -7,9 +7,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// oasst reads trees of messages: a tree a line, {message_tree_id, prompt{text,
-// role, replies[…]}}, or a message a line, which names its parent and may have
-// its replies inside.
+// oasst reads message trees: a tree per line, {message_tree_id, prompt{text, role, replies[…]}}, or
+// a message per line, which names its parent and may contain its replies.
 func oasst() Format {
 	return Format{
 		Name: "oasst",
@@ -21,13 +20,13 @@ func oasst() Format {
 	}
 }
 
-// maxTrees bounds how many messages a reader remembers the trees of, for files
-// whose messages do not say which tree they belong to.
+// maxTrees limits the messages whose tree is remembered, for files whose messages do not name their
+// tree.
 const maxTrees = 1 << 20
 
 func readOasst(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
-		var rows *Conversation // messages of one tree that follow one another
+		var rows *Conversation // consecutive messages of a tree
 		bytes := 0
 		send := func(next string) bool {
 			c := rows
@@ -64,8 +63,7 @@ func readOasst(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 	}
 }
 
-// parentsFirst returns nodes in their order, but each after its parent if that is
-// among them.
+// parentsFirst returns nodes in order, but each after its parent.
 func parentsFirst(nodes []Node) []Node {
 	index := make(map[string]int, len(nodes))
 	for i := range nodes {

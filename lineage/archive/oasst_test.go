@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// treeRow is a message a line, as trees of messages are published.
+// treeRow is a line with a message, as message trees are published.
 type treeRow struct {
 	ID     string  `json:"message_id"`
 	Parent *string `json:"parent_id"`
@@ -23,8 +23,8 @@ type treeRow struct {
 	Tree   string  `json:"message_tree_id,omitempty"`
 }
 
-// requireTree checks that a thread has the messages of a tree, each under its id and
-// after its parent, and no others.
+// requireTree requires that a thread has exactly the messages of a tree, each with its id and
+// parent.
 func requireTree(t require.TestingT, s *lineage.Store, tree string, rows []treeRow) {
 	ctx := context.Background()
 	thread, err := s.FindThread(ctx, tree)
@@ -79,8 +79,7 @@ func TestEqualSiblings(t *testing.T) {
 	requireTree(t, s, "a", rows)
 }
 
-// A tree is what its lines say, in whatever order they come and whether or not those
-// of several trees are mixed.
+// A tree is read from its lines in any order, even if several trees are mixed.
 func TestRandomTreesOfRows(t *testing.T) {
 	s, n := storeIn(t), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -104,7 +103,7 @@ func TestRandomTreesOfRows(t *testing.T) {
 			}
 			all = append(all, rows...)
 		}
-		if mixed { // parents before their replies, but the trees in turn
+		if mixed { // parents before their replies, trees interleaved
 			all = all[:0]
 			for i := range 10 {
 				for k := range 3 {

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// oddMessage is a message whose JSON no encoder of ours would write so.
+// oddMessage is a message with unusual but valid JSON.
 type oddMessage struct {
 	id, parent string // no parent is ""
 	user       bool
@@ -46,8 +46,8 @@ func drawOddMessages(t *rapid.T, tree bool) []oddMessage {
 	return out
 }
 
-// write fills in a template: ID, PARENT, TEXT, and ROLE for one of two names. Members that no
-// format knows come last.
+// write fills in a template: ID, PARENT, TEXT, and ROLE for one of two names. Unknown members come
+// last.
 func (m oddMessage) write(template, user, assistant string) string {
 	role, parent := assistant, `null`
 	if m.user {
@@ -68,8 +68,7 @@ func written(of []oddMessage, template, user, assistant string) []string {
 	return out
 }
 
-// oddFormats write the objects of messages, and conversations of them as a file, the values of
-// which are lines.
+// oddFormats write message objects and conversations as a file whose values are lines.
 var oddFormats = map[string]struct {
 	tree, noID   bool
 	object       string // a template
@@ -138,8 +137,8 @@ var oddFormats = map[string]struct {
 	}},
 }
 
-// Whatever the format and however the JSON of a message is written, its bytes come back, it says
-// its text, and equal conversations stay separate.
+// For every format and any serialisation of a message, its bytes and text are returned, and equal
+// conversations stay separate.
 func TestOddMessagesAreKept(t *testing.T) {
 	for name, format := range oddFormats {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +148,7 @@ func TestOddMessagesAreKept(t *testing.T) {
 				all := make([][]oddMessage, rapid.IntRange(1, 3).Draw(t, "conversations"))
 				want := make(map[string]string) // texts by objects
 				var files []file
-				var together []string // of a format whose conversations have no ids
+				var together []string // for a format without conversation ids
 				for i := range all {
 					if all[i] = drawOddMessages(t, format.tree); i > 0 && rapid.Bool().Draw(t, "as before") {
 						all[i] = all[i-1]
@@ -169,7 +168,7 @@ func TestOddMessagesAreKept(t *testing.T) {
 					files = append(files, file{fmt.Sprintf("%d/%d.jsonl", i, i), []byte(mark + strings.Join(lines, end) + end)})
 				}
 				src := zipped(t, files...)
-				o := archive.Options{Format: name, Prefix: fmt.Sprint(n, "/")} // the store has what went before
+				o := archive.Options{Format: name, Prefix: fmt.Sprint(n, "/")} // the store has earlier conversations
 				report, err := archive.Import(t.Context(), s, archive.Stream("x.zip", strings.NewReader(string(src))), o)
 				require.NoError(t, err)
 				require.Empty(t, report.Skipped)
@@ -210,8 +209,8 @@ func TestOddMessagesAreKept(t *testing.T) {
 	}
 }
 
-// requireSays checks that an entry says the text of a string of JSON, and nothing else, to people
-// and as a message.
+// requireSays requires that an entry has the text of a JSON string and nothing else, as text and as
+// a message.
 func requireSays(t require.TestingT, quoted string, e *lineage.Entry, body []byte) {
 	var text string
 	require.NoError(t, json.Unmarshal([]byte(quoted), &text))

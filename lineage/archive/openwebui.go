@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// openWebUI reads the export of Open WebUI.
+// openWebUI reads Open WebUI exports.
 func openWebUI() Format {
 	return Format{
 		Name: "open-webui",
@@ -34,7 +34,7 @@ func openWebUIConversation(raw []byte, at Position) (*Conversation, error) {
 			switch m.Key {
 			case "history":
 				history = m.Value
-			case "messages": // the current branch once more
+			case "messages": // a copy of the current branch
 			case "title":
 				if title := rawjson.Str(m.Value); c.Title == "" {
 					c.Title = title

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// place finds the span of a node, or makes it. What the thread has already is taken
-// by its key, and so is what the thread that it was forked from has.
+// place finds or creates the span of a node. Messages that the thread, or the thread it was forked
+// from, already has are found by key.
 func (l *loader) place(st *loading, p *prepared) error {
 	t, n := st.thread, &st.nodes[p.index]
 	var before messageKey
@@ -52,8 +52,8 @@ func (l *loader) place(st *loading, p *prepared) error {
 	return l.emit(st, p, before)
 }
 
-// resumed finds the conversation that a conversation which begins with a message of
-// that id goes on from, if this import met it.
+// resumed finds the conversation in this import that a conversation continues, by the id of its
+// first message.
 func (l *loader) resumed(st *loading, id string) error {
 	id = st.thread.record.UserID + "\x00" + id
 	from, known := l.sessions[id]
@@ -72,15 +72,15 @@ func (st *loading) refOf(node int32) structure.SpanRef {
 	return st.nodes[node].ref
 }
 
-// emit makes a span for a node.
+// emit creates a span for a node.
 func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 	t, n := st.thread, &st.nodes[p.index]
 	lookup := uint64(0)
 	if first, ok := st.byID[p.ID]; ok && first == p.index {
 		lookup = 1
 		if t.existed {
-			// A span may have the id that no history of the thread has: one that was edited
-			// since, or that was left behind when an import ended early.
+			// A span that is on no history of the thread may have the id: a message that was
+			// edited, or left by an interrupted import.
 			found, err := backend.FindFirst(l.ctx, l.engine, p.ID, t.record.ID)
 			switch {
 			case err == nil:
@@ -115,13 +115,13 @@ func (l *loader) emit(st *loading, p *prepared, before messageKey) error {
 	t.own[n.key] = place{ref: n.ref}
 	if p.Aside != asideLog {
 		l.next.added.messages++
-		l.made++
+		l.created++
 	}
 	return nil
 }
 
-// contents adds the content of a node's usages to the commit at hand. A usage of content that
-// the commit does not have yet leaves out what its block says.
+// contents adds the content of a node's usages to the current commit. A usage of new content omits
+// the fields that its block states.
 func (l *loader) contents(p *prepared) error {
 	contents := p.contents
 	for i := range p.usages {
@@ -129,7 +129,7 @@ func (l *loader) contents(p *prepared) error {
 		_, there := l.next.blocks[u.Content]
 		if !there && len(contents) > 0 && contents[0].id == u.Content && contents[0].block != nil {
 			switch {
-			case u.Origin == nil || !u.Form.IsZero(): // what the archive's keys do not tell
+			case u.Origin == nil || !u.Form.IsZero(): // not covered by message keys
 				if u.Type == contents[0].mediaType {
 					u.Type = ""
 				}
@@ -147,8 +147,8 @@ func (l *loader) contents(p *prepared) error {
 	return nil
 }
 
-// content adds content to the commit at hand, unless it has it. A body that is too large to be
-// kept whole is stored first, unless the store has it.
+// content adds content to the current commit, unless it is in it. A large body is uploaded first,
+// unless the store has it.
 func (l *loader) content(c *stored) error {
 	if _, there := l.next.blocks[c.id]; there {
 		return nil
@@ -169,8 +169,8 @@ func (l *loader) content(c *stored) error {
 	return nil
 }
 
-// nextRef returns where the span of a node goes: into the run of its parent if that ends
-// there and does not lead elsewhere, else into a run of its own.
+// nextRef returns the ref for the span of a node: in the run of its parent if that ends there and
+// does not lead elsewhere, else in a new run.
 func (l *loader) nextRef(st *loading, p *prepared) (structure.SpanRef, error) {
 	t := st.thread
 	var after structure.SpanRef

@@ -8,9 +8,9 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// preferences reads pairs of dialogues, one of which was preferred: {chosen,
-// rejected}, each a text of turns or a list of messages. Both are branches of one
-// conversation; what they begin with in common is there once.
+// preferences reads pairs of dialogues with a preferred one: {chosen, rejected}, each a text with
+// turns or a list of messages. They become two branches of a conversation; the common beginning is
+// stored once.
 func preferences() Format {
 	return Format{
 		Name: "preferences",
@@ -75,8 +75,8 @@ func preferencePair(item Item) (*Conversation, error) {
 
 var speakers = []struct{ mark, role string }{{"\n\nHuman:", "user"}, {"\n\nAssistant:", "assistant"}}
 
-// dialogue reads a side of a pair. whole says that it holds the question, too,
-// and not just an answer.
+// dialogue reads one side of a pair. whole is set if it contains the question and not only an
+// answer.
 func dialogue(raw []byte, at Position) (nodes []Node, whole bool, err error) {
 	if rawjson.IsArray(raw) {
 		var c Conversation

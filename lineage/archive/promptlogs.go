@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// promptLogs reads folders in which each request to a model and each answer is a
-// text file, prompt_001.log and response_001.log. A request holds the whole
-// conversation so far, cut by lines of dashes; what requests begin with in common
-// is stored once, and each request becomes a branch where it is not the beginning
-// of a later one.
+// promptLogs reads folders with a text file per request to a model and per answer, prompt_001.log
+// and response_001.log. A request holds the conversation so far, separated by lines of dashes.
+// Common beginnings of requests are stored once, and each request becomes a branch unless a later
+// one continues it.
 func promptLogs() Format {
 	return Format{
 		Name:   "prompt-logs",
@@ -33,7 +32,7 @@ func promptLogs() Format {
 	}
 }
 
-// promptNumber returns the digits in prefix<digits>.log, empty for another name.
+// promptNumber returns the digits in prefix<digits>.log, empty for other names.
 func promptNumber(name, prefix string) string {
 	digits, ok := strings.CutPrefix(name, prefix)
 	if !ok {
@@ -46,8 +45,7 @@ func promptNumber(name, prefix string) string {
 	return digits
 }
 
-// promptCut is the line between messages. There is an empty line on either side
-// of it.
+// promptCut is the line between messages, between empty lines.
 var promptCut = regexp.MustCompile(`\r?\n\r?\n----------\r?\n(?:\r?\n|$)`)
 
 func readPromptLogs(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
@@ -94,7 +92,7 @@ func readPromptLogs(ctx context.Context, in *Input) iter.Seq2[*Conversation, err
 			nodes[len(nodes)-1].Branch = "request-" + number
 			c.Nodes = append(c.Nodes, nodes...)
 		}
-		// Answers whose request is not there.
+		// Answers without a request.
 		for _, name := range in.Files {
 			if number := promptNumber(name, "response_"); number != "" && !slices.Contains(in.Files, "prompt_"+number+".log") {
 				at := Position{File: joinName(in.Name, name)}
@@ -116,7 +114,7 @@ func joinName(dir, name string) string {
 	return dir + "/" + name
 }
 
-// readFile returns what one of Files holds.
+// readFile returns the content of one of Files.
 func (in *Input) readFile(ctx context.Context, name string) ([]byte, error) {
 	f, err := in.OpenFile(ctx, name)
 	if err != nil {
@@ -130,9 +128,9 @@ func (in *Input) readFile(ctx context.Context, name string) ([]byte, error) {
 	return b, err
 }
 
-// promptNodes cuts a request into messages. The files do not say whose they are:
-// one that repeats an earlier answer is the model's, the first of several tells
-// what to do, and all else is the user's.
+// promptNodes splits a request into messages. The files do not name roles: a message that repeats
+// an earlier answer is the model's, the first of several is the system prompt, and all others are
+// the user's.
 func promptNodes(prompt []byte, answers *pastAnswers, at Position) []Node {
 	var nodes []Node
 	cuts := append(promptCut.FindAllIndex(prompt, -1), []int{len(prompt), len(prompt)})
@@ -155,11 +153,10 @@ func promptNodes(prompt []byte, answers *pastAnswers, at Position) []Node {
 	return nodes
 }
 
-// pastAnswers recognises answers in later requests, where white space and the end
-// of them may differ.
+// pastAnswers recognises answers in later requests, where whitespace and the end may differ.
 type pastAnswers struct{ said []string }
 
-// telling is how much of an answer is compared.
+// telling is the length of the compared beginning of an answer.
 const telling = 80
 
 func (p *pastAnswers) add(answer []byte) {
@@ -173,7 +170,7 @@ func (p *pastAnswers) begin(part []byte) bool {
 	return slices.ContainsFunc(p.said, func(answer string) bool { return strings.HasPrefix(s, answer) })
 }
 
-// squeezed returns the beginning of a text without its white space.
+// squeezed returns the beginning of a text without whitespace.
 func squeezed(text []byte) string {
 	var b strings.Builder
 	for word := range bytes.FieldsSeq(text) {

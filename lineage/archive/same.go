@@ -14,15 +14,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// messageKey identifies a message by all that a reader can see of it, and of the
-// messages before it: content and form, role, names, id, times, model, user and metadata. Two
-// messages of one key are one message. It is a hash of 128 bits; some are kept in
-// threads' metadata, so what is hashed must not change.
+// messageKey identifies a message by everything visible in it and in the messages before it:
+// content and form, role, names, id, times, model, user and metadata. Messages with the same key
+// are the same message. It is a 128-bit hash; some are stored in threads' metadata, so its input
+// must not change.
 type messageKey [16]byte
 
 func (k messageKey) String() string { return hex.EncodeToString(k[:]) }
 
-// keyHash hashes fields, each with its length.
+// keyHash hashes fields with their lengths.
 type keyHash struct{ buf []byte }
 
 func (h *keyHash) text(s string) {
@@ -37,8 +37,7 @@ func (h *keyHash) bytes(b []byte) {
 
 func (h *keyHash) number(n int64) { h.buf = binary.AppendVarint(h.buf, n) }
 
-// time hashes a time with the precision that is stored. The zero time differs from
-// all others.
+// time hashes a time with the stored precision. The zero time differs from all others.
 func (h *keyHash) time(t time.Time) {
 	if t.IsZero() {
 		h.number(-1 << 62)
@@ -47,15 +46,14 @@ func (h *keyHash) time(t time.Time) {
 	h.number(t.UnixMilli())
 }
 
-// originKind is the kind of origin that a message has which says nothing else.
+// originKind is the kind of origin of a message that states no other.
 func originKind(usages []structure.Usage) content.OriginKind {
 	return content.OriginOfRole(usages[0].Role)
 }
 
-// nextKey returns the key of the message that has these usages, after one with the
-// parent key. A message that names no user or time is the same as one that names those
-// of the thread. A usage that names no type and origin is text, and has an origin of
-// the kind that its role tells: so they are left out where the loader stores them.
+// nextKey returns the key of a message with these usages after the parent. A message without a user
+// or time equals one with those of the thread. A usage without type and origin is text with the
+// origin of its role, so the loader omits these.
 func (h *keyHash) nextKey(parent messageKey, usages []structure.Usage, of *structure.Thread) messageKey {
 	h.buf = append(h.buf[:0], parent[:]...)
 	for i := range usages {
@@ -70,7 +68,7 @@ func (h *keyHash) nextKey(parent messageKey, usages []structure.Usage, of *struc
 		}
 		if u.Kind == structure.PartUsage {
 			h.text(u.Name)
-			continue // the message says the rest
+			continue // the message states the rest
 		}
 		mediaType := u.Type
 		if mediaType == typeText || !u.Form.IsZero() {
@@ -103,10 +101,8 @@ func (h *keyHash) nextKey(parent messageKey, usages []structure.Usage, of *struc
 	return messageKey(sum[:16])
 }
 
-// saidKey returns the key of the message that has these usages, after one with the parent
-// key, by its id, what it says and its metadata. The object that an archive has for a message
-// may be written in another way in its next export, or note other things; it is the same
-// message.
+// saidKey returns a key of a message by its id, content and metadata only. Another export may
+// serialise the object of the same message differently or with further members.
 func (h *keyHash) saidKey(parent messageKey, usages []structure.Usage) messageKey {
 	h.buf = append(h.buf[:0], parent[:]...)
 	for i := range usages {
@@ -127,16 +123,15 @@ func (h *keyHash) saidKey(parent messageKey, usages []structure.Usage) messageKe
 	return messageKey(sum[:16])
 }
 
-// place is where a message is in the store.
+// place is the place of a message in the store.
 type place struct {
 	ref structure.SpanRef
-	// inner says that a history of the thread goes on from here.
+	// inner is set if a history of the thread continues it.
 	inner bool
 }
 
-// histories adds the history that ends at a tip to the places of a thread, and to what its
-// messages say if that is not nil. Of what is there already, which keys tells by span, it reads
-// nothing.
+// histories adds the history that ends at a tip to places, and to says if that is not nil. It does
+// not read spans that are in keys.
 func (l *loader) histories(places map[messageKey]place, says map[messageKey]messageKey, keys map[structure.SpanRef]messageKey, of *structure.Thread, tip structure.SpanRef) error {
 	if tip.IsZero() {
 		return nil
@@ -144,7 +139,7 @@ func (l *loader) histories(places map[messageKey]place, says map[messageKey]mess
 	if _, known := keys[tip]; known {
 		return nil
 	}
-	// Go back to the last span that is known, and no further.
+	// Go back to the last known span.
 	var from uint64 = 1
 	var key messageKey
 	var before structure.SpanRef
@@ -187,7 +182,7 @@ func (l *loader) histories(places map[messageKey]place, says map[messageKey]mess
 	return nil
 }
 
-// keyAt returns the key of a message of the store.
+// keyAt returns the key of a stored message.
 func (l *loader) keyAt(ref structure.SpanRef, of *structure.Thread) (messageKey, error) {
 	var key messageKey
 	for step, err := range l.engine.Path(l.ctx, ref, structure.Window{}, backend.PathOptions{}) {
@@ -199,8 +194,8 @@ func (l *loader) keyAt(ref structure.SpanRef, of *structure.Thread) (messageKey,
 	return key, nil
 }
 
-// usable reports whether a span of the store says what a message does, after the same
-// parent, and none of it was erased.
+// usable reports whether a stored span has the key of a message and the same parent, and nothing of
+// it was erased.
 func (l *loader) usable(ref, parent structure.SpanRef, before, key messageKey, of *structure.Thread) (bool, error) {
 	above := structure.SpanRef{Run: ref.Run, Seq: ref.Seq - 1}
 	if ref.Seq == 1 {
@@ -229,9 +224,8 @@ func (l *loader) usable(ref, parent structure.SpanRef, before, key messageKey, o
 	return true, nil
 }
 
-// base loads what a new thread may share with the thread that its archive says it
-// was forked from: messages of which nothing that is visible differs. It returns that
-// thread, nil if there is none of the same user.
+// base loads the messages that a new thread may share with the thread it was forked from according
+// to the archive. It returns that thread, nil if there is none of the same user.
 func (l *loader) base(t *threadState, sourceID string) (*structure.Thread, error) {
 	id := write.SourceThread(l.options.Prefix + sourceID)
 	if id == t.record.ID {

@@ -64,7 +64,7 @@ func TestServiceFormatsGolden(t *testing.T) {
 	}
 }
 
-// No fixture is taken for two formats, and each is imported once only.
+// No fixture is detected as two formats, and each is imported once.
 func TestServiceFormatsImport(t *testing.T) {
 	ctx := context.Background()
 	for _, f := range serviceFixtures {
@@ -91,7 +91,7 @@ func TestServiceFormatsImport(t *testing.T) {
 	}
 }
 
-// requireImportedAgain checks that importing an archive again adds nothing.
+// requireImportedAgain requires that importing an archive again adds nothing.
 func requireImportedAgain(t testing.TB, s *lineage.Store, src archive.Source) {
 	t.Helper()
 	ctx := context.Background()
@@ -106,7 +106,7 @@ func requireImportedAgain(t testing.TB, s *lineage.Store, src archive.Source) {
 	require.Equal(t, head, now, "importing again made commits")
 }
 
-// requireSound checks that the store finds nothing wrong with itself.
+// requireSound verifies the store.
 func requireSound(t testing.TB, s *lineage.Store) {
 	t.Helper()
 	for finding, err := range s.Verify(context.Background(), lineage.VerifyOptions{Deep: true}) {
@@ -115,7 +115,7 @@ func requireSound(t testing.TB, s *lineage.Store) {
 	}
 }
 
-// stored writes what a store holds for people, without ids and times of its own.
+// stored returns the content of a store as text, without generated ids and times.
 func stored(t testing.TB, s *lineage.Store) string {
 	t.Helper()
 	ctx := context.Background()
@@ -160,7 +160,7 @@ func stored(t testing.TB, s *lineage.Store) string {
 	return strings.Join(threads, "")
 }
 
-// The message that a thread has under an id of the archive.
+// found returns the message of a thread with an id of the archive.
 func found(t testing.TB, s *lineage.Store, thread, id string) *lineage.Entry {
 	t.Helper()
 	ctx := context.Background()
@@ -236,7 +236,7 @@ func TestClaudeKeepsAttachmentsAndBranches(t *testing.T) {
 	require.Equal(t, "application/json", found(t, s, "conv-a", "m2").Type)
 }
 
-// A session, its subagents and a session forked from it, each in its own file.
+// A session, its subagents and a session forked from it, in separate files.
 func TestClaudeCodeSession(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
@@ -260,8 +260,7 @@ func TestClaudeCodeSession(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Fix the build", info.Title)
 
-	// What a subagent did is a context below the main one, and its first message goes
-	// on from what it was told.
+	// A subagent is a context below the main one, and its first message follows its instruction.
 	main, err := thread.Active(ctx)
 	require.NoError(t, err)
 	agents := 0

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// shareGPT reads {"conversations": [{"from", "value"}]}. The list may have another
-// name. A system prompt beside it, {"system", "conversations"}, is the first message.
+// shareGPT reads {"conversations": [{"from", "value"}]}. The list may have another name. A separate
+// system prompt, {"system", "conversations"}, becomes the first message.
 func shareGPT() Format {
 	return Format{
 		Name: "sharegpt",
@@ -27,13 +27,13 @@ func shareGPT() Format {
 	}
 }
 
-// isTurns reports whether a value, which may be cut off, is a list of turns.
+// isTurns reports whether a value, possibly truncated, is a list of turns.
 func isTurns(list []byte) bool {
 	first := firstElement(list)
 	return has(first, "from", "value") || has(first, "from") && !has(first, "role")
 }
 
-// shareGPTRoles are the names that speakers go by. Others are kept.
+// shareGPTRoles maps speakers to roles. Unknown ones are kept.
 var shareGPTRoles = map[string]string{
 	"human": "user", "user": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant", "bard": "assistant", "assistant": "assistant",
 	"function_call": "assistant", "observation": "tool", "tool": "tool", "system": "system",

@@ -23,8 +23,8 @@ func importText(t testing.TB, s *lineage.Store, name, text string, o archive.Opt
 	return report
 }
 
-// everything writes all that a store has of a thread: its state, its contexts, and
-// every entry of them with the block that it shows.
+// everything returns the whole content of a thread: its state, its contexts, and all entries with
+// their blocks.
 func everything(t testing.TB, s *lineage.Store, sourceID string) string {
 	t.Helper()
 	ctx := context.Background()
@@ -49,8 +49,8 @@ func everything(t testing.TB, s *lineage.Store, sourceID string) string {
 	return b.String()
 }
 
-// What one user's conversation has of its own is not in another user's that begins
-// with the same text, in whatever order they come.
+// Data of one user's conversation is never part of another user's with the same beginning, in any
+// order of import.
 func TestUsersWithEqualTexts(t *testing.T) {
 	const account = `[{"uuid":"conv-%[1]s","name":"title %[1]s","created_at":"%[2]s","updated_at":"%[2]s","account":{"uuid":"account-%[1]s"},"chat_messages":[
 {"uuid":"message-%[1]s","text":"hello","sender":"human","created_at":"%[2]s","updated_at":"%[2]s","attachments":[{"file_name":"%[1]s.txt","file_size":1,"extracted_content":"secret of %[1]s"}],"files":[]},
@@ -78,7 +78,7 @@ func TestUsersWithEqualTexts(t *testing.T) {
 	}
 }
 
-// The same in one commit of one import, for users and models.
+// The same within one commit of one import, for users and models.
 func TestOriginsOfEqualTexts(t *testing.T) {
 	s := storeIn(t)
 	all := []*archive.Conversation{
@@ -92,8 +92,7 @@ func TestOriginsOfEqualTexts(t *testing.T) {
 	requireNothingNew(t, s, all)
 }
 
-// Of a session that was resumed in another file, and of a fork that copies its
-// history, messages are shared of which nothing differs.
+// A session resumed in another file, and a fork that copies its history, share equal messages.
 func TestForksShareWhatIsEqual(t *testing.T) {
 	ctx := context.Background()
 	base, err := os.ReadFile(fixture("codex-made/rollout-base.jsonl"))
@@ -173,7 +172,7 @@ func TestForksShareWhatIsEqual(t *testing.T) {
 	})
 }
 
-// A newer export in which a message has other metadata keeps both.
+// If a message has other metadata in a newer export, both versions are kept.
 func TestMessageWhoseMetadataChanged(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
@@ -199,8 +198,7 @@ func TestMessageWhoseMetadataChanged(t *testing.T) {
 	require.True(t, json.Valid(entries[1].Metadata))
 }
 
-// A newer export that writes the objects of messages in another way brings no messages, but what
-// was said since, and what says something else.
+// A newer export with a different serialisation of messages adds only new and changed messages.
 func TestObjectsAreWrittenInAnotherWay(t *testing.T) {
 	s := storeIn(t)
 	line := func(rating int, texts ...string) string {
@@ -232,7 +230,7 @@ func TestObjectsAreWrittenInAnotherWay(t *testing.T) {
 	requireSound(t, s)
 }
 
-// A user who is named later does not make messages other messages.
+// A user who is named later does not change the identity of messages.
 func TestUserIsNamedLater(t *testing.T) {
 	s := storeIn(t)
 	importText(t, s, "", oneConversation, archive.Options{})

@@ -24,25 +24,24 @@ import (
 	"github.com/lineage-store/lineage/internal/awaited"
 )
 
-// Source is where an archive comes from. Files may be compressed with gzip or zstd
-// or be zip archives, also inside each other up to a depth, whatever their names.
+// Source is the location of an archive. Files may be compressed with gzip or zstd or be zip
+// archives, nested up to a limit, whatever their names.
 type Source struct {
 	path   string
 	name   string
 	stream io.Reader
 }
 
-// Path returns the source that reads a file, or all files below a folder. Nothing
-// outside of the folder is read: symbolic links in it are refused.
+// Path returns a source that reads a file, or all files in a folder and its subfolders. Symbolic
+// links in it are refused, so nothing outside is read.
 func Path(path string) Source { return Source{path: path} }
 
-// Stream returns the source that reads what r holds, such as standard input. The
-// name, which may be empty, helps to tell the format, stands in reports and is the title of a
-// conversation without one that is alone. When the
-// context of the reading ends while r has nothing to read yet, r is left waiting.
+// Stream returns a source that reads from r, such as standard input. The name, which may be empty,
+// helps to detect the format, appears in reports, and is the title of a single untitled
+// conversation. If the context ends while a Read of r blocks, that call is abandoned.
 func Stream(name string, r io.Reader) Source { return Source{name: name, stream: r} }
 
-// opening walks a source and hands the inputs in it to a function.
+// opening walks a source and passes its inputs to a function.
 type opening struct {
 	ctx     context.Context
 	formats []Format
@@ -50,8 +49,8 @@ type opening struct {
 	read    func(in *Input) error
 	skip    func(*Damage)
 	files   int64
-	root    string // the folder that is read, as it was named
-	// passed counts the bytes read of the source, as it lies there.
+	root    string // the folder being read, as given
+	// passed counts the bytes read of the source, before decompression.
 	passed func(n int64)
 }
 
@@ -85,7 +84,7 @@ func baseName(name string) string {
 	return name[strings.LastIndexAny(name, `/\`)+1:]
 }
 
-// counted tells of the bytes that are read.
+// counted counts the bytes read.
 func (o *opening) counted(r io.Reader) io.Reader { return &countingReader{r: r, passed: o.passed} }
 
 type countingReader struct {
@@ -103,8 +102,8 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// folder reads the files of a folder, then its folders: what a session has beside
-// it comes after the session.
+// folder reads the files of a folder, then its subfolders: data that belongs to a session comes
+// after it.
 func (o *opening) folder(fsys fs.FS, dir string, depth int) error {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
@@ -171,8 +170,7 @@ func (o *opening) count() error {
 	return context.Cause(o.ctx)
 }
 
-// grouped reads those files of a folder that formats read together, and returns
-// the others.
+// grouped reads the files of a folder that a format reads together, and returns the others.
 func (o *opening) grouped(dir string, names []string, g *guard, open func(context.Context, string) (io.ReadCloser, error)) ([]string, error) {
 	for _, f := range o.formats {
 		if f.Group == nil {
@@ -199,7 +197,7 @@ func (o *opening) grouped(dir string, names []string, g *guard, open func(contex
 	return names, nil
 }
 
-// known reports whether a format knows a file of a folder.
+// known reports whether a format recognises a file of a folder.
 func (o *opening) known(f Format, name string, open func(context.Context, string) (io.ReadCloser, error)) bool {
 	file, err := open(o.ctx, name)
 	if err != nil {
@@ -214,8 +212,7 @@ func (o *opening) known(f Format, name string, open func(context.Context, string
 	return (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) && f.Detect(Head{Name: baseName(name), Bytes: head[:n]})
 }
 
-// folderName returns the name of a folder of the source, also of the one that the
-// source is; empty if it has none.
+// folderName returns the name of a folder, also of the source itself; empty if it has none.
 func (o *opening) folderName(dir string) string {
 	if name := path.Base(dir); name != "." && name != "/" {
 		return name
@@ -228,7 +225,7 @@ func (o *opening) folderName(dir string) string {
 	return ""
 }
 
-// damage reports a file that cannot be read, unless that is the caller's doing.
+// damage reports a file that cannot be read, unless the caller has cancelled.
 func (o *opening) damage(name string, err error) error {
 	if cause := context.Cause(o.ctx); cause != nil {
 		return cause
@@ -257,14 +254,14 @@ func (r *guardedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// file reads one file, whatever it is compressed with. onDisk is the file where it
-// lies on a disk as it is, else nil. within guards what it is inside of, nil at the outermost.
+// file reads a file with any compression. onDisk is the file if it is on disk uncompressed, else
+// nil. within is the guard of the enclosing archive, nil at the top.
 func (o *opening) file(name string, r io.Reader, onDisk *os.File, depth int, within *guard) error {
 	return o.layer(name, name, r, onDisk, depth, within)
 }
 
-// layer is file for what may be inside of compression: at is the name of the file as it
-// lies in its folder or archive, and name that without the endings of what was taken off.
+// layer is file for content that may be inside of a compression: at is the file's name in its
+// folder or archive, name the same without the extensions of removed compressions.
 func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int, within *guard) error {
 	counter := &countingReader{r: r}
 	buffered := bufio.NewReaderSize(counter, HeadSize)
@@ -316,7 +313,7 @@ func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int
 	return o.zip(name, f, depth+1, within)
 }
 
-// passedAll tells of a file that is read in no order.
+// passedAll counts a file that is read in random order.
 func (o *opening) passedAll(f *os.File) {
 	if info, err := f.Stat(); err == nil && o.passed != nil {
 		o.passed(info.Size())
@@ -335,8 +332,7 @@ func compression(head []byte) string {
 	return ""
 }
 
-// zip reads the files of a zip archive, in the order of their names: files of a
-// folder before its folders.
+// zip reads the files of a zip archive by name, files of a folder before its subfolders.
 func (o *opening) zip(name string, f *os.File, depth int, within *guard) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -383,11 +379,11 @@ func (o *opening) zip(name string, f *os.File, depth int, within *guard) error {
 	return nil
 }
 
-// localHeader is the least size of what a zip archive has before the data of a file.
+// localHeader is the minimum size of a zip file's header before its data.
 const localHeader = 30
 
-// overlap refuses a zip archive in which files lie in one another: so little data can
-// be expanded again and again.
+// overlap refuses a zip archive with overlapping files, in which little data is expanded many
+// times.
 func overlap(files []*zip.File) error {
 	type extent struct{ begin, end int64 }
 	var data []extent
@@ -397,7 +393,7 @@ func overlap(files []*zip.File) error {
 		}
 		begin, err := f.DataOffset()
 		if err != nil {
-			continue // opening it will tell
+			continue // opening it returns the error
 		}
 		if f.CompressedSize64 > math.MaxInt64/2 {
 			return fmt.Errorf("zip: file %q of %d bytes: %w", f.Name, f.CompressedSize64, ErrRefused)
@@ -462,7 +458,7 @@ func detect(formats []Format, in *Input) (Format, bool) {
 		i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == in.format })
 		return formats[i], true
 	}
-	// The first items may be a header, or conversations without messages.
+	// The first items may be a header or conversations without messages.
 	for head, tries, ok := in.Head(), 0, true; ok && tries < detectTries; head, ok = head.rest() {
 		for _, f := range formats {
 			if f.Detect != nil && f.Detect(head) {
@@ -474,15 +470,15 @@ func detect(formats []Format, in *Input) (Format, bool) {
 	return Format{}, false
 }
 
-// detectTries is at how many of its first items the format of an input is told.
+// detectTries is the number of items examined to detect the format.
 const detectTries = 64
 
-// all yields what a format reads of an input; its own failing to is damage.
+// all yields the conversations that a format reads from an input; errors of the format are damage.
 func (f Format) all(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		for c, err := range f.Read(ctx, in) {
 			if cause := context.Cause(ctx); err != nil && cause != nil {
-				yield(nil, cause) // whatever was made of it
+				yield(nil, cause) // the error is a consequence
 				return
 			}
 			var damage *Damage

@@ -63,8 +63,7 @@ func chatGPTExport(t testing.TB) []byte {
 	return b
 }
 
-// However an archive is wrapped, and whether it is a file or a stream, it is the
-// same.
+// The compression of an archive, and whether it is a file or a stream, makes no difference.
 func TestWrappings(t *testing.T) {
 	ctx := context.Background()
 	plain := chatGPTExport(t)
@@ -252,7 +251,7 @@ func TestBombs(t *testing.T) {
 		})
 	}
 	t.Run("without end", func(t *testing.T) {
-		// Not compressed: memory is bounded by the size of an item, all of it is read past.
+		// Uncompressed: memory is limited by the size of an item, and the whole input is skipped.
 		report, err := archive.Import(ctx, storeIn(t), archive.Stream("z", io.LimitReader(&endless{}, 32<<20)), archive.Options{Limits: limits})
 		require.NoError(t, err)
 		require.Len(t, report.Skipped, 1)
@@ -274,7 +273,8 @@ func TestBombs(t *testing.T) {
 	})
 }
 
-// A conversation that is too large is left out, by position; those around it stay.
+// A conversation that is too large is skipped and reported with its position; the others are
+// imported.
 func TestLargeItemsAreSkipped(t *testing.T) {
 	ctx := context.Background()
 	conversation := func(id string, size int) string {
@@ -293,7 +293,7 @@ func TestLargeItemsAreSkipped(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What is damaged inside an array costs that item; what breaks off costs the rest.
+// Damage inside an array affects one item; a truncated array loses the rest.
 func TestDamagedItems(t *testing.T) {
 	ctx := context.Background()
 	good := func(id string) string {
@@ -329,7 +329,7 @@ func TestDamagedItems(t *testing.T) {
 	}
 }
 
-// Text that is not Unicode is kept as the bytes that it is; names are mended.
+// Text that is not Unicode is kept byte for byte; names are repaired.
 func TestInvalidText(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
@@ -368,8 +368,7 @@ func TestImportIsCancelled(t *testing.T) {
 	requireSound(t, s)
 }
 
-// waiting is a pipe that brings some text and nothing more, and tells when that is
-// waited for.
+// waiting is a pipe that delivers some text and then blocks, and reports that it does.
 type waiting struct {
 	io.Reader
 	idle func()
@@ -384,8 +383,7 @@ func (w *waiting) Read(p []byte) (int, error) {
 	select {}
 }
 
-// What a pipe that nobody writes to has not brought is not waited for when the context
-// has ended, in whatever state that finds the reading.
+// When the context ends, reading stops, even if it is blocked on a pipe.
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	line := `{"messages":[{"role":"user","content":"hi"}]}` + "\n"
 	whole := zipped(t, file{"a.jsonl", []byte(line)})
@@ -436,7 +434,7 @@ func TestProgressAndOptions(t *testing.T) {
 	}
 }
 
-// What somebody did to a thread after an import is not undone by the next.
+// Changes that others made to a thread after an import are not reverted by the next.
 func TestImportLeavesWhatOthersDid(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
@@ -461,8 +459,7 @@ func TestImportLeavesWhatOthersDid(t *testing.T) {
 	requireSound(t, s)
 }
 
-// A thread that was deleted is there again, whole, when its archive is imported
-// again, whether or not what it left was collected.
+// A deleted thread is imported again as a whole, with or without a collection in between.
 func TestImportAfterDeletion(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
@@ -489,7 +486,7 @@ func TestImportAfterDeletion(t *testing.T) {
 	requireSound(t, s)
 }
 
-// What was erased does not come back into a thread that is still there.
+// Erased content does not return into an existing thread.
 func TestImportLeavesErasedContentErased(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
@@ -501,8 +498,7 @@ func TestImportLeavesErasedContentErased(t *testing.T) {
 	require.True(t, found(t, s, "c-branching", "u1").Erased)
 }
 
-// A newer export brings what is new; an older one that comes after it, or one that
-// has been there before, takes nothing of that back.
+// A newer export adds what is new; importing an older one afterwards reverts nothing.
 func TestNewerAndOlderExports(t *testing.T) {
 	ctx := context.Background()
 	export := func(updated int, title, current, more string) archive.Source {
@@ -541,7 +537,7 @@ func TestNewerAndOlderExports(t *testing.T) {
 	requireImportedAgain(t, s, newer())
 	check()
 
-	// The same without times: what was there before is known.
+	// Without times, older exports are still recognised.
 	requireNothing := func(src archive.Source) {
 		_, err := archive.Import(ctx, s, src, archive.Options{})
 		require.NoError(t, err)
@@ -551,8 +547,7 @@ func TestNewerAndOlderExports(t *testing.T) {
 	requireImportedAgain(t, s, newer())
 }
 
-// Imports into one store at a time do not hinder each other when they concern
-// different threads.
+// Concurrent imports of different threads into a store do not affect each other.
 func TestImportsSideBySide(t *testing.T) {
 	s := storeIn(t)
 	const imports = 4
@@ -578,8 +573,8 @@ func TestImportsSideBySide(t *testing.T) {
 	}
 }
 
-// TestUserOfTheArchive imports for a user what an archive says is another's: all of it is that
-// one's.
+// TestUserOfTheArchive imports an archive that names a user with another Options.UserID: the
+// archive's user wins.
 func TestUserOfTheArchive(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)

@@ -11,42 +11,42 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Asides that imports make.
+// Asides created by imports.
 const (
-	// asideLog holds what an archive has beside messages: events, snapshots.
+	// asideLog has data of an archive other than messages: events, snapshots.
 	asideLog = "log"
-	// asideImporting holds on to what is in the store of a conversation before all of
-	// it is. What an import that ended early left of these, the next takes away.
+	// asideImporting protects the stored part of a conversation until all of it is stored. If an
+	// import is interrupted, the next one deletes it.
 	asideImporting = "importing"
 )
 
 // threadState is a thread while a conversation is loaded into it.
 type threadState struct {
 	record structure.Thread
-	// was is the thread as the store has it, nil when it has it not.
+	// was is the thread in the store, nil if it is new.
 	was     *structure.Thread
-	existed bool // before this import came to it
-	added   bool // it is in the store, or in a commit on its way there
-	// own are the messages of the thread, in the store and on their way there; keys are
-	// those of the store by span, for a thread that existed.
+	existed bool // before this import
+	added   bool // in the store, or in a commit in progress
+	// own are the thread's messages, in the store and in commits in progress. keys are the keys of
+	// those in the store by span, for a thread that existed.
 	own  map[messageKey]place
 	keys map[structure.SpanRef]messageKey
-	// says are the keys of those of the store by what they say.
+	// says maps the saidKey of messages in the store to their keys.
 	says map[messageKey]messageKey
 	// base are the messages of the thread that this one was forked from.
 	base     map[messageKey]place
 	contexts []*contextState
-	// main is the context of the main branch, zero if that was deleted.
+	// main is the context of the main branch, zero if it was deleted.
 	main structure.ContextID
 	// ends are the last places of runs that may be continued.
 	ends map[structure.RunID]uint64
 	// begun are the parents of the runs that this import began in the thread.
 	begun map[structure.RunID]structure.SpanRef
-	// grown are the runs that got spans since the last commit. held are contexts that keep
-	// runs alive until the conversation is whole: then they become branches, or are deleted.
+	// grown are the runs with new spans since the last commit. held are contexts that protect runs
+	// until the conversation is complete: then they become branches or are deleted.
 	grown map[structure.RunID]bool
 	held  map[structure.RunID]write.Context
-	// stale are such contexts that an import left that ended early.
+	// stale are such contexts left by an interrupted import.
 	stale []structure.ContextID
 }
 
@@ -58,38 +58,38 @@ type contextState struct {
 	key    messageKey // of the message at its tip
 	stored bool
 	old    structure.SpanRef // its tip in the store
-	taken  bool              // a head was found to be where it stands
+	taken  bool              // assigned to a head
 	dirty  bool
 }
 
-// archiveState is what an import leaves in a thread's metadata, to tell a newer
-// export from an older one, and what the archive changed from what others did.
+// archiveState is stored in a thread's metadata. With it, an import distinguishes newer exports
+// from older ones, and changes of the archive from changes of others.
 type archiveState struct {
 	Format string `json:"format"`
-	// Title and Model are the archive's, Metadata a checksum of it.
+	// Title and Model are those of the archive, Metadata is a checksum.
 	Title    string `json:"title,omitempty"`
 	Model    string `json:"model,omitempty"`
 	Metadata string `json:"metadata,omitempty"`
-	// Updated is in Unix milliseconds; Current the beginning of a messageKey.
+	// Updated is in Unix milliseconds; Current is a prefix of a messageKey.
 	Updated    int64  `json:"updated,omitempty"`
 	Current    string `json:"current,omitempty"`
 	ForkedFrom string `json:"forkedFrom,omitempty"`
-	// Seen are checksums of earlier states: an archive that comes again does not undo
-	// what a newer one said.
+	// Seen are checksums of earlier states: importing an old archive again does not revert a newer
+	// one.
 	Seen []string `json:"seen,omitempty"`
 }
 
-// maxSeen is how many earlier states are remembered.
+// maxSeen limits the remembered states.
 const maxSeen = 8
 
-// sum returns a checksum of what an archive said.
+// sum returns a checksum of the state.
 func (s archiveState) sum() string {
 	s.Seen = nil
 	b, _ := json.Marshal(s)
 	return checksum(b)
 }
 
-// archiveKey is where a thread's metadata has the archiveState.
+// archiveKey is the key of the archiveState in a thread's metadata.
 const archiveKey = "_archive"
 
 // begin looks up the thread of a conversation.
@@ -123,7 +123,7 @@ func (l *loader) begin(st *loading) (*threadState, error) {
 	return t, nil
 }
 
-// newThread begins a thread for a conversation. Nothing of it is in the batch yet.
+// newThread prepares a thread for a conversation. Nothing is in the batch yet.
 func (l *loader) newThread(st *loading, t *threadState) error {
 	created := st.header.Created
 	if created.IsZero() {
@@ -151,8 +151,8 @@ func (l *loader) newThread(st *loading, t *threadState) error {
 	return nil
 }
 
-// addThread adds a new thread to the commit at hand, without contexts: where its main
-// branch begins is not known before the end.
+// addThread adds a new thread to the current commit, without contexts: the start of its main branch
+// is only known at the end.
 func (l *loader) addThread(t *threadState) {
 	if t.added {
 		return
@@ -163,10 +163,10 @@ func (l *loader) addThread(t *threadState) {
 	l.next.added.conversations++
 }
 
-// userOf returns whose a conversation is.
+// userOf returns the user of a conversation.
 func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l.options.UserID) }
 
-// existing reads the contexts of a thread and where its histories lead.
+// existing reads the contexts and histories of a thread.
 func (l *loader) existing(t *threadState) error {
 	names := make(map[structure.ContextID]string)
 	for b, err := range l.engine.Branches(l.ctx, t.record.ID, "", "") {
@@ -186,7 +186,7 @@ func (l *loader) existing(t *threadState) error {
 		var meta struct {
 			Aside string `json:"aside"`
 		}
-		_ = json.Unmarshal(c.Metadata, &meta) // it may be somebody else's
+		_ = json.Unmarshal(c.Metadata, &meta) // others may have set it
 		if err := l.histories(t.own, t.says, t.keys, &t.record, c.Tip); err != nil {
 			return err
 		}
@@ -201,8 +201,8 @@ func (l *loader) existing(t *threadState) error {
 	return nil
 }
 
-// hold completes the commit at hand, which has a part of a conversation. From then on the
-// thread has its main branch, and contexts keep what was stored from being collected.
+// hold completes a commit with a part of a conversation: the thread gets its main branch, and
+// contexts protect the stored part from collection.
 func (l *loader) hold(t *threadState) {
 	if !t.added {
 		return

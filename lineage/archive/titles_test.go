@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// A conversation that is alone in its file and has neither an id nor a title is named after
-// the file: runs of an agent are told apart by nothing else.
+// A conversation without id and title that is alone in its file is named after the file: agent runs
+// are only distinguished by file names.
 func TestFilesNameTheirRuns(t *testing.T) {
 	ctx := context.Background()
 	run := func(text string) []byte {
@@ -50,7 +50,7 @@ func TestFilesNameTheirRuns(t *testing.T) {
 	require.NotContains(t, first, "chatgpt")
 	require.NotContains(t, first, "b/many")
 
-	// Under another name, or none, it is the same conversation and keeps its title.
+	// Under another file name, or none, it is the same conversation and keeps its title.
 	head, err := s.View().Head(ctx)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "renamed.json")

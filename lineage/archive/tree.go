@@ -1,11 +1,10 @@
 package archive
 
-// tree puts the messages of a conversation into order whose archive has them as a
-// table with parents.
+// tree orders the messages of a conversation whose archive has them as a table with parents.
 type tree struct {
 	nodes []Node
-	// void are the parents of entries that are no messages: those after them follow
-	// what those follow.
+	// void maps entries that are not messages to their parents, which their children follow
+	// instead.
 	void    map[string]string
 	repairs []*Damage
 	// repairedMore counts repairs beyond maxReported.
@@ -23,10 +22,10 @@ func (t *tree) repair(inside string, err error) {
 	t.repairs = append(t.repairs, damaged(at, err))
 }
 
-// add adds a message with its id and its parent's.
+// add adds a message with its id and parent.
 func (t *tree) add(n Node) { t.nodes = append(t.nodes, n) }
 
-// skip adds an entry that is no message.
+// skip adds an entry that is not a message.
 func (t *tree) skip(id, parent string) {
 	if t.void == nil {
 		t.void = make(map[string]string)
@@ -36,9 +35,8 @@ func (t *tree) skip(id, parent string) {
 	}
 }
 
-// ordered returns the messages, each after its parent and those on the way to the
-// current one first. A parent that is missing, or an ancestor of itself, is
-// reported, and its child begins a history.
+// ordered returns the messages, each after its parent, with those on the path to the current one
+// first. A missing or circular parent is reported, and the child begins a history.
 func (t *tree) ordered(current string) []Node {
 	index := make(map[string]int, len(t.nodes))
 	for i := range t.nodes {
@@ -54,14 +52,14 @@ func (t *tree) ordered(current string) []Node {
 		index[n.ID] = i
 	}
 	parents := make([]int, len(t.nodes))
-	children := make([]int, len(t.nodes)) // how many
+	children := make([]int, len(t.nodes)) // counts
 	for i := range t.nodes {
 		parents[i] = t.parent(i, index)
 		if p := parents[i]; p >= 0 {
 			children[p]++
 		}
 	}
-	// The children of a node lie together, those of the nodes before it before them.
+	// Children of a node are adjacent, in the order of their parents.
 	starts := make([]int, len(t.nodes)+1)
 	for i, n := range children {
 		starts[i+1] = starts[i] + n
@@ -125,8 +123,7 @@ func (t *tree) ordered(current string) []Node {
 	return out
 }
 
-// parent returns the message that a message follows, -1 for none, and names it in
-// the node.
+// parent returns the parent of a message, -1 for none, and sets it in the node.
 func (t *tree) parent(i int, index map[string]int) int {
 	n := &t.nodes[i]
 	if n.Parent == "" {
@@ -149,9 +146,9 @@ func (t *tree) parent(i int, index map[string]int) int {
 	return -1
 }
 
-// above returns the first id from this one upwards that is not of an entry which is no
-// message; the empty id where a history begins. It reports false for entries that are
-// their own ancestors. Entries on the way are made to lead there at once.
+// above returns the nearest id, from this one upwards, that is not in void; the empty id at the
+// beginning of a history. ok is false for circular entries. Entries on the path are shortened to
+// it.
 func (t *tree) above(id string) (string, bool) {
 	top, circular := id, false
 	for steps := 0; ; steps++ {
@@ -164,7 +161,7 @@ func (t *tree) above(id string) (string, bool) {
 		}
 		top = next
 	}
-	for t.void[id] != id && id != top { // an entry that leads to itself is in a circle
+	for t.void[id] != id && id != top { // an entry that points to itself is circular
 		next := t.void[id]
 		if t.void[id] = top; circular {
 			t.void[id] = id
@@ -178,8 +175,7 @@ func (t *tree) above(id string) (string, bool) {
 	return top, true
 }
 
-// resolve returns the message that stands for an id, which may be of an entry that
-// is none.
+// resolve returns the message for an id, skipping entries that are not messages.
 func (t *tree) resolve(id string) string {
 	id, _ = t.above(id)
 	return id

@@ -7,8 +7,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// turns reads dialogues kept as pairs of what was asked and answered:
-// {"history": [{"user", "bot"}]}.
+// turns reads dialogues of questions and answers: {"history": [{"user", "bot"}]}.
 func turns() Format {
 	return Format{
 		Name: "turns",

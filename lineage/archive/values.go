@@ -30,8 +30,8 @@ func eachItem(ctx context.Context, in *Input, read func(Item) (*Conversation, er
 	}
 }
 
-// values yields the values of the input, as Items does. Where they stand one on a
-// line, a damaged one ends with its line.
+// values yields the values of the input like Items. With one value per line, damage is limited to a
+// line.
 func (in *Input) values(ctx context.Context) iter.Seq2[Item, error] {
 	if !in.Head().byLine() {
 		return in.Items(ctx)
@@ -50,8 +50,8 @@ func (in *Input) values(ctx context.Context) iter.Seq2[Item, error] {
 	}
 }
 
-// byLine reports whether an input has an object on each line, maybe after a header.
-// One that is laid out for people has its objects over several lines, or shifted in.
+// byLine reports whether an input has an object per line, possibly after a header. Formatted JSON
+// has objects over several lines or indented.
 func (h Head) byLine() bool {
 	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n")
 	if rawjson.IsArray(b) {

@@ -1,8 +1,8 @@
 package archive
 
-// leaveWay marks the nodes of a conversation that leave the way to its current message:
-// they begin runs of their own, so that the way is one run whatever the order of the nodes.
-// Of a part it is the way to the last node, unless the part has the current one.
+// leaveWay marks the nodes that leave the path to the current message: they begin new runs, so that
+// the path is a single run for any order of nodes. In a part without the current node, the path
+// leads to its last node.
 func (c *Conversation) leaveWay() {
 	forks := false
 	for i := 1; i < len(c.Nodes) && !forks; i++ {
@@ -26,7 +26,7 @@ func (c *Conversation) leaveWay() {
 	if i, there := index[c.Current]; there {
 		last = i
 	}
-	next := make(map[int]int) // on the way, by the node before
+	next := make(map[int]int) // node on the path → next one
 	for at := last; at >= 0; {
 		n := &c.Nodes[at]
 		before, there := index[n.Parent]

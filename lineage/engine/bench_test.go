@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// openChat opens a chat with a number of messages.
+// openChat opens a chat with n messages.
 func openChat(b *testing.B, messages int) *engine.Engine {
 	ctx := context.Background()
 	e, err := engine.Open(ctx, chat.On(newStore(b)), engine.Options{ChatID: "c", UserID: "ada"})
@@ -26,7 +26,7 @@ func openChat(b *testing.B, messages int) *engine.Engine {
 	return e
 }
 
-// What an operation costs must not grow with the history.
+// The cost of an operation must not grow with the history.
 func Benchmark(b *testing.B) {
 	ctx := context.Background()
 	for _, messages := range []int{10, 10000} {

@@ -1,14 +1,14 @@
 package engine
 
-// New returns a context fragment that holds data as it is.
+// New returns a context fragment with data of any supported type.
 func New(name string, data any) Fragment {
 	return Fragment{Name: name, Data: data, Type: TypeFragment}
 }
 
-// F returns a context fragment made of nested fragments.
+// F returns a context fragment with nested fragments.
 func F(name string, children ...Fragment) Fragment { return New(name, children) }
 
-// Role says who the model is.
+// Role describes the role of the model.
 func Role(text string) Fragment { return New("role", text) }
 
 // Hint gives one rule of behaviour.
@@ -24,7 +24,7 @@ func Explain(concept, explanation string) Fragment {
 	return New("explain", Object{{"concept", concept}, {"explanation", explanation}})
 }
 
-// Example shows an answer that is wanted.
+// Example shows a question with the expected answer.
 func Example(question, answer string) Fragment {
 	return New("example", Object{{"question", question}, {"answer", answer}})
 }

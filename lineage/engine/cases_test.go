@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// renderCase is one document that every renderer is frozen on.
+// renderCase is a document with its expected rendering in every format.
 type renderCase struct {
 	name      string
 	fragments []engine.Fragment

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Codec translates a message fragment between the form it is stored in and the
-// form a model's client takes. Both may be called any number of times.
+// Codec translates a message fragment between its stored form and the form for a model's client.
+// Both methods may be called repeatedly.
 type Codec interface {
 	// Decode returns the message to send.
 	Decode() (UIMessage, error)
@@ -14,8 +14,8 @@ type Codec interface {
 	Encode() (json.RawMessage, error)
 }
 
-// NewCodec returns the codec of a message that is stored as it is sent. Later
-// changes to m.Parts do not reach it.
+// NewCodec returns the codec of a message that is stored as it is sent. It does not share m.Parts
+// with the caller.
 func NewCodec(m UIMessage) Codec {
 	m.Parts = slices.Clone(m.Parts)
 	return messageCodec{m}

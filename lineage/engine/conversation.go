@@ -2,28 +2,27 @@ package engine
 
 import "github.com/google/uuid"
 
-// User returns a message of the user's.
-func User(text string) Fragment { return said(RoleUser, text, "") }
+// User returns a user message.
+func User(text string) Fragment { return textMessage(RoleUser, text, "") }
 
-// UserMessage returns m as a message of the user's, whatever its role was.
+// UserMessage returns m as a user message, whatever its role was.
 func UserMessage(m UIMessage) Fragment {
 	m.Role = RoleUser
 	return Message(m)
 }
 
-// Assistant returns m as a message of the assistant's, whatever its role was.
+// Assistant returns m as an assistant message, whatever its role was.
 func Assistant(m UIMessage) Fragment {
 	m.Role = RoleAssistant
 	return Message(m)
 }
 
-// AssistantText returns a message of the assistant's. An empty id asks for a
-// fresh one; the id of a saved message makes this a new version of it.
-func AssistantText(text, id string) Fragment { return said(RoleAssistant, text, id) }
+// AssistantText returns an assistant message. With an empty id it gets a new one; the id of a saved
+// message makes it a new version of that message.
+func AssistantText(text, id string) Fragment { return textMessage(RoleAssistant, text, id) }
 
-// LastAssistantMessage returns a new version of the newest assistant message,
-// whichever that is when it is saved. It is lazy until then: see
-// [Fragment.Resolve].
+// LastAssistantMessage returns a new version of the assistant message that is the newest one when
+// it is saved. Until then it is lazy: see [Fragment.Resolve].
 func LastAssistantMessage(text string) Fragment {
 	return Fragment{
 		Name: RoleAssistant, Data: text, Type: TypeMessage, Persist: true,
@@ -31,8 +30,8 @@ func LastAssistantMessage(text string) Fragment {
 	}
 }
 
-// Message returns the fragment of a message, named after its role. A message
-// without an id is given one.
+// Message returns the fragment of a message, named after its role. A message without an id gets
+// one.
 func Message(m UIMessage) Fragment {
 	if m.ID == "" {
 		m.ID = uuid.NewString()
@@ -52,6 +51,6 @@ func MessageJSON(data []byte) (Fragment, error) {
 	return Message(m), nil
 }
 
-func said(role, text, id string) Fragment {
+func textMessage(role, text, id string) Fragment {
 	return Message(UIMessage{ID: id, Role: role, Parts: []Part{TextPart(text)}})
 }

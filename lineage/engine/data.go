@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// MaxDepth is how many levels of nesting fragment data may have.
+// MaxDepth is the maximum nesting depth of fragment data.
 const MaxDepth = 1000
 
 var (
-	// ErrTooDeep is returned when data is nested beyond MaxDepth, as data
-	// that contains itself is.
+	// ErrTooDeep is returned when data is nested deeper than MaxDepth, for example because it
+	// contains itself.
 	ErrTooDeep = errors.New("nested too deeply")
-	// ErrUnsupported is returned when data holds what no fragment may: a
-	// foreign type, a number that is not finite, a name missing or repeated.
+	// ErrUnsupported is returned for data of an unsupported type, numbers that are not finite, and
+	// missing or duplicate names.
 	ErrUnsupported = errors.New("unsupported fragment data")
 )
 
-// DataError has the position of an error in a fragment's data.
+// DataError locates an error in a fragment's data.
 type DataError struct {
-	// Path leads there from the outermost fragment: database.tables[2].name.
+	// Path starts at the outermost fragment: database.tables[2].name.
 	Path string
 	// Err wraps ErrTooDeep or ErrUnsupported.
 	Err error
@@ -35,8 +35,8 @@ func (e *DataError) Error() string { return e.Path + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *DataError) Unwrap() error { return e.Err }
 
-// Raw is text that renderers write as it is where their format allows it: Markdown in
-// Markdown, and elements in XML. Elsewhere it is a text like any other.
+// Raw is text that renderers write unescaped if their format allows it: Markdown in Markdown,
+// elements in XML. In other formats it is ordinary text.
 type Raw string
 
 // Object is data with named fields in a chosen order. Names must differ.
@@ -48,7 +48,7 @@ type Field struct {
 	Value any
 }
 
-// step is one step of the way to a value; the zero name is that of a list item.
+// step is one step of the path to a value: a name, or the index of a list item.
 type step struct {
 	outer *step
 	name  string
@@ -89,8 +89,8 @@ func (s *step) fail(err error) error {
 	return &DataError{Path: strings.Join(parts, ""), Err: err}
 }
 
-// fragmentNode returns the tree of f, or nil if f is not to be rendered:
-// a message, or without a value.
+// fragmentNode returns the tree of f, or nil if f is not rendered: if it is a message or has no
+// value.
 func fragmentNode(f Fragment, outer *step) (*node, error) {
 	at := outer.field(f.Name)
 	if f.Name == "" {
@@ -182,8 +182,8 @@ func objectNode(fields Object, at *step) (*node, error) {
 	return n, nil
 }
 
-// listNode returns the tree of a list. Fragments in it keep their names; a list
-// of nothing but fragments is an object whose names may repeat.
+// listNode returns the tree of a list. Fragments in it keep their names; a list of fragments only
+// is an object in which names may repeat.
 func listNode[T any](items []T, at *step) (*node, error) {
 	n := &node{kind: objectKind}
 	for i, item := range items {

@@ -13,64 +13,62 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// ErrNoMessages is returned where a conversation needs a saved message and has
-// none.
+// ErrNoMessages is returned when an operation needs a saved message and there is none.
 var ErrNoMessages = errors.New("no messages in conversation")
 
-// Options say which chat an engine is for.
+// Options configure an engine.
 type Options struct {
-	// ChatID and UserID are required. A chat that is not there is made and is the
-	// user's.
+	// ChatID and UserID are required. If the chat does not exist, it is created for the user.
 	ChatID, UserID string
-	// Title is the title of a chat that is made.
+	// Title is the title of a new chat.
 	Title string
-	// Metadata, when not nil, is a JSON object that is merged into the chat's, as
+	// Metadata, when not nil, is a JSON object that is merged into the chat's metadata, as
 	// UpdateChat does.
 	Metadata json.RawMessage
-	// Branch, when not empty, names the branch to work on, for an aside, a subagent or a turn beside
-	// others. The engine then never changes which branch of the chat is active. The default is the
-	// active branch.
+	// Branch, when not empty, is the branch to work on, for example for a side question or a
+	// subagent. The engine then never changes the active branch of the chat. Default: the active
+	// branch.
 	Branch string
-	// Decode, when not nil, reads stored messages of the caller's own form. Those that it does not
-	// know, for which it reports false, are read as package message does.
+	// Decode, when not nil, reads messages stored in a format of the caller. If it returns false,
+	// package message reads them.
 	Decode func(chat.Message) (m UIMessage, known bool, err error)
 }
 
-// Engine is a conversation being held: context for the prompt, messages not yet
-// saved, and a branch of a chat that they go to. It is safe for concurrent use,
-// and so are several engines, in one process or many, on one chat.
+// Engine is an open conversation: context for the prompt, pending messages, and the branch of a
+// chat that they are saved to. It is safe for concurrent use, and so are several engines on one
+// chat, in one or more processes.
 type Engine struct {
 	store  chat.Store
 	chatID string
 	decode func(chat.Message) (UIMessage, bool, error)
-	// apart says that the active branch of the chat is not the engine's to change.
-	apart bool
+	// keepActive prevents changes of the chat's active branch.
+	keepActive bool
 
-	// turn is held by the one operation at a time that uses the store.
+	// turn serialises the operations that use the store.
 	turn chan struct{}
 
-	// mu guards what follows. It is not held while the store is used.
+	// mu guards the fields below. It is not held while the store is used.
 	mu        sync.Mutex
 	fragments []Fragment
 	pending   []waiting
-	set       uint64      // how many messages were set
-	branch    chat.Branch // as it was last seen
-	unsure    *attempt    // a save whose result is not known
+	set       uint64      // number of messages set so far
+	branch    chat.Branch // as last read
+	unsure    *attempt    // a save with an unknown result
 }
 
-// waiting is a pending message, with its number among those that were set.
+// waiting is a pending message and its number in the order of Set calls.
 type waiting struct {
 	Fragment
 	number uint64
 }
 
-// Open returns an engine on the active branch of a chat, or on a branch with a name. A chat of another user is
-// chat.ErrOtherUser.
+// Open returns an engine on the active branch of a chat, or on Options.Branch. The chat of another
+// user is chat.ErrOtherUser.
 func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 	if o.UserID == "" {
 		return nil, &chat.Error{Subject: chat.SubjectChat, ID: o.ChatID, Err: chat.ErrInvalid, Detail: "no user id"}
 	}
-	e := &Engine{store: store, chatID: o.ChatID, decode: o.Decode, apart: o.Branch != "", turn: make(chan struct{}, 1)}
+	e := &Engine{store: store, chatID: o.ChatID, decode: o.Decode, keepActive: o.Branch != "", turn: make(chan struct{}, 1)}
 	if o.Metadata != nil {
 		if _, err := e.merged(nil, o.Metadata); err != nil {
 			return nil, err
@@ -99,7 +97,7 @@ func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// opened returns the branch with a name, or the active one.
+// opened returns the branch with a name, or the active one if the name is empty.
 func (e *Engine) opened(ctx context.Context, name string) (*chat.Branch, error) {
 	if name == "" {
 		return e.active(ctx)
@@ -111,8 +109,8 @@ func (e *Engine) opened(ctx context.Context, name string) (*chat.Branch, error) 
 	return b, err
 }
 
-// active returns the active branch of the chat. A chat that others left without
-// one gets its main branch for it.
+// active returns the active branch of the chat. If other programs left the chat without one, its
+// main branch becomes active.
 func (e *Engine) active(ctx context.Context) (*chat.Branch, error) {
 	b, err := e.store.ActiveBranch(ctx, e.chatID)
 	if err != nil || b != nil {
@@ -124,7 +122,7 @@ func (e *Engine) active(ctx context.Context) (*chat.Branch, error) {
 	}
 	if b == nil {
 		made, err := e.store.CreateBranch(ctx, chat.Branch{ChatID: e.chatID, Name: chat.MainBranch, IsActive: true})
-		if errors.Is(err, chat.ErrExists) { // another writer was faster
+		if errors.Is(err, chat.ErrExists) { // another process has created it
 			return e.active(ctx)
 		}
 		return &made, err
@@ -139,12 +137,11 @@ func (e *Engine) ChatID() string { return e.chatID }
 // Branch returns the name of the branch that the engine is on.
 func (e *Engine) Branch() string { return e.seen().Name }
 
-// Head returns the last message of the branch as the engine last saw it, none
-// while it is empty.
+// Head returns the last message of the branch as last read, empty if the branch is empty.
 func (e *Engine) Head() chat.Ref { return e.seen().HeadMessageID }
 
-// Set adds fragments: messages to those pending, all others to the context. If one
-// of them cannot be rendered or saved, none is added.
+// Set adds messages to the pending ones and other fragments to the context. If one of them cannot
+// be rendered or saved, none is added.
 func (e *Engine) Set(fragments ...Fragment) error {
 	context, messages, err := sorted(fragments)
 	if err != nil {
@@ -157,7 +154,7 @@ func (e *Engine) Set(fragments ...Fragment) error {
 	return nil
 }
 
-// numbered gives messages that are set their numbers.
+// numbered assigns numbers to messages.
 func (e *Engine) numbered(messages []Fragment) []waiting {
 	out := make([]waiting, len(messages))
 	for i, f := range messages {
@@ -167,10 +164,11 @@ func (e *Engine) numbered(messages []Fragment) []waiting {
 	return out
 }
 
-// Replace puts fragments in the place of those for which which returns true, pending messages
-// included. Context comes where the first replaced piece of context was, messages where the first
-// replaced message was, and both come last if none was replaced. If one of the fragments cannot be
-// rendered or saved, nothing changes. It returns how many were replaced. which must not use the engine.
+// Replace replaces the fragments for which which returns true, including pending messages. New
+// context is placed where the first replaced context was, new messages where the first replaced
+// message was; without a replaced one, they are appended. If a new fragment cannot be rendered or
+// saved, nothing changes. Replace returns the number of replaced fragments. which must not use the
+// engine.
 func (e *Engine) Replace(which func(Fragment) bool, fragments ...Fragment) (int, error) {
 	context, messages, err := sorted(fragments)
 	if err != nil {
@@ -184,14 +182,14 @@ func (e *Engine) Replace(which func(Fragment) bool, fragments ...Fragment) (int,
 	return replaced + dropped, nil
 }
 
-// Remove removes the fragments for which which returns true, pending messages included, and
-// returns how many these were.
+// Remove removes the fragments for which which returns true, including pending messages, and
+// returns their number.
 func (e *Engine) Remove(which func(Fragment) bool) int {
 	n, _ := e.Replace(which)
 	return n
 }
 
-// replace returns a list with some of its items replaced by others, and how many these were.
+// replace replaces items of a list by others and returns the number of replaced items.
 func replace[T any](list []T, which func(T) bool, by []T) (out []T, replaced int) {
 	at := -1
 	for _, item := range list {
@@ -210,7 +208,7 @@ func replace[T any](list []T, which func(T) bool, by []T) (out []T, replaced int
 	return slices.Insert(out, at, by...), replaced
 }
 
-// sorted divides fragments into context and messages, after checking them.
+// sorted validates fragments and splits them into context and messages.
 func sorted(fragments []Fragment) (context, messages []Fragment, err error) {
 	for _, f := range fragments {
 		if err := f.Validate(); err != nil {
@@ -228,8 +226,7 @@ func sorted(fragments []Fragment) (context, messages []Fragment, err error) {
 	return context, messages, nil
 }
 
-// identified gives a message without an id the one in its stored form, or a fresh
-// one.
+// identified sets the id of a message without one: that in its stored form, else a new one.
 func identified(f Fragment) (Fragment, error) {
 	if f.ID != "" || IsLazy(f) {
 		return f, nil
@@ -254,8 +251,7 @@ func (e *Engine) Fragments() []Fragment {
 	return slices.Clone(e.fragments)
 }
 
-// Pending returns the messages that were set and not saved, in the order they were
-// set.
+// Pending returns the unsaved messages in the order of Set.
 func (e *Engine) Pending() []Fragment {
 	var fragments []Fragment
 	for _, w := range e.waiting() {
@@ -270,7 +266,7 @@ func (e *Engine) waiting() []waiting {
 	return slices.Clone(e.pending)
 }
 
-// begin waits for the engine's turn to use the store, which end ends.
+// begin waits until no other operation uses the store. end must be called.
 func (e *Engine) begin(ctx context.Context) (end func(), err error) {
 	select {
 	case e.turn <- struct{}{}:
@@ -280,7 +276,7 @@ func (e *Engine) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// start is begin, with what an earlier save left open settled.
+// start is begin; it also settles an earlier save with an unknown result.
 func (e *Engine) start(ctx context.Context) (end func(), err error) {
 	end, err = e.begin(ctx)
 	if err != nil {
@@ -293,14 +289,14 @@ func (e *Engine) start(ctx context.Context) (end func(), err error) {
 	return end, nil
 }
 
-// seen returns the branch as it was last seen.
+// seen returns the branch as last read.
 func (e *Engine) seen() chat.Branch {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.branch
 }
 
-// current returns the branch as it is now, whatever its name became.
+// current reads the branch, which may have been renamed.
 func (e *Engine) current(ctx context.Context) (chat.Branch, error) {
 	last := e.seen()
 	b, err := e.findBranch(ctx, last.Name, last.ID)
@@ -323,8 +319,7 @@ func (e *Engine) current(ctx context.Context) (chat.Branch, error) {
 	return *b, nil
 }
 
-// findBranch returns the branch with an id, which probably has this name. It
-// returns nil if there is none.
+// findBranch returns the branch with an id, nil if there is none. It tries name first.
 func (e *Engine) findBranch(ctx context.Context, name, id string) (*chat.Branch, error) {
 	b, err := e.store.Branch(ctx, e.chatID, name)
 	if err != nil || b != nil && b.ID == id {

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// Rewind makes a branch that ends with a message of the chat, goes to it and drops
-// what is pending. What came after the message stays where it was.
+// Rewind creates a branch that ends with a message of the chat, switches to it and drops pending
+// messages. Later messages stay on their branches.
 func (e *Engine) Rewind(ctx context.Context, messageID string) (chat.BranchInfo, error) {
 	end, err := e.start(ctx)
 	if err != nil {
@@ -32,21 +32,21 @@ func (e *Engine) rewind(ctx context.Context, messageID string) (chat.BranchInfo,
 		return chat.BranchInfo{}, &chat.Error{Subject: chat.SubjectMessage, ID: messageID, ChatID: e.chatID, Err: chat.ErrOtherChat}
 	}
 	at, err := e.current(ctx)
-	if errors.Is(err, chat.ErrNotFound) { // the branch was deleted: this is a way off it
+	if errors.Is(err, chat.ErrNotFound) { // the branch was deleted: Rewind still works
 		at, err = e.seen(), nil
 	}
 	if err != nil {
 		return chat.BranchInfo{}, err
 	}
-	info, err := e.branchFrom(ctx, at.Name, chat.Ref(messageID), !e.apart)
+	info, err := e.branchFrom(ctx, at.Name, chat.Ref(messageID), !e.keepActive)
 	if err == nil {
 		e.moveTo(info.Branch)
 	}
 	return info, err
 }
 
-// Aside makes a branch where this one ends, for a question by the way ("btw"). The
-// engine stays on its branch and keeps what is pending.
+// Aside creates a branch at the end of this one, for a side question ("btw"). The engine stays on
+// its branch and keeps pending messages.
 func (e *Engine) Aside(ctx context.Context) (chat.BranchInfo, error) {
 	end, err := e.start(ctx)
 	if err != nil {
@@ -63,8 +63,8 @@ func (e *Engine) Aside(ctx context.Context) (chat.BranchInfo, error) {
 	return e.branchFrom(ctx, at.Name, at.HeadMessageID, false)
 }
 
-// SwitchBranch makes a branch the active one, unless the engine was opened on a branch with a name,
-// goes to it and drops what is pending.
+// SwitchBranch switches to a branch, drops pending messages and, unless the engine was opened with
+// Options.Branch, makes it the active one.
 func (e *Engine) SwitchBranch(ctx context.Context, name string) error {
 	end, err := e.start(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (e *Engine) SwitchBranch(ctx context.Context, name string) error {
 	if b == nil {
 		return e.noBranch(name)
 	}
-	if !e.apart {
+	if !e.keepActive {
 		if err := e.store.SetActiveBranch(ctx, e.chatID, b.ID); err != nil {
 			return err
 		}
@@ -88,8 +88,8 @@ func (e *Engine) SwitchBranch(ctx context.Context, name string) error {
 	return nil
 }
 
-// Checkpoint puts a checkpoint at the last saved message of the branch. A name that
-// is there moves.
+// Checkpoint sets a checkpoint at the last saved message of the branch. An existing checkpoint of
+// that name is moved.
 func (e *Engine) Checkpoint(ctx context.Context, name string) (chat.Checkpoint, error) {
 	end, err := e.start(ctx)
 	if err != nil {
@@ -106,8 +106,8 @@ func (e *Engine) Checkpoint(ctx context.Context, name string) (chat.Checkpoint, 
 	return e.store.CreateCheckpoint(ctx, chat.Checkpoint{ChatID: e.chatID, Name: name, MessageID: string(at.HeadMessageID)})
 }
 
-// Restore rewinds to the message of a checkpoint: it makes a branch, and leaves the
-// checkpoint where it is.
+// Restore rewinds to the message of a checkpoint: it creates a branch. The checkpoint does not
+// move.
 func (e *Engine) Restore(ctx context.Context, name string) (chat.BranchInfo, error) {
 	end, err := e.start(ctx)
 	if err != nil {
@@ -134,24 +134,24 @@ func (e *Engine) Checkpoints(ctx context.Context) ([]chat.Checkpoint, error) {
 	return e.store.ListCheckpoints(ctx, e.chatID)
 }
 
-// DeleteCheckpoint deletes a checkpoint, if there is one of that name.
+// DeleteCheckpoint deletes a checkpoint if it exists.
 func (e *Engine) DeleteCheckpoint(ctx context.Context, name string) error {
 	return e.store.DeleteCheckpoint(ctx, e.chatID, name)
 }
 
-// Graph returns everything in the chat, for drawing.
+// Graph returns all messages, branches and checkpoints of the chat, for drawing.
 func (e *Engine) Graph(ctx context.Context) (chat.Graph, error) {
 	return e.store.Graph(ctx, e.chatID)
 }
 
-// moveTo goes to a branch and drops what is pending.
+// moveTo switches to a branch and drops pending messages.
 func (e *Engine) moveTo(b chat.Branch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.branch, e.pending, e.unsure = b, nil, nil
 }
 
-// branchFrom makes a branch that ends with a message, named after another.
+// branchFrom creates a branch that ends with a message and is named after another branch.
 func (e *Engine) branchFrom(ctx context.Context, name string, head chat.Ref, active bool) (chat.BranchInfo, error) {
 	count, err := e.store.CountMessages(ctx, string(head))
 	if err != nil {
@@ -173,7 +173,7 @@ func (e *Engine) branchFrom(ctx context.Context, name string, head chat.Ref, act
 	}
 }
 
-// isTaken reports whether an error says that a branch's name is taken.
+// isTaken reports whether an error says that a branch name is taken.
 func isTaken(err error) bool {
 	var e *chat.Error
 	return errors.As(err, &e) && e.Subject == chat.SubjectBranch && errors.Is(err, chat.ErrExists)

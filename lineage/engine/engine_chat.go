@@ -21,8 +21,8 @@ func (e *Engine) Chat(ctx context.Context) (chat.Chat, error) {
 	return *c, nil
 }
 
-// UpdateChat updates the chat. Metadata must be a JSON object: its members replace
-// those of the same name, and the others stay. To replace it all, use the store.
+// UpdateChat updates the chat. Metadata must be a JSON object: its members replace those of the
+// same name, other members stay. To replace all metadata, use the store.
 func (e *Engine) UpdateChat(ctx context.Context, u chat.ChatUpdate) (chat.Chat, error) {
 	if u.Metadata == nil {
 		return e.store.UpdateChat(ctx, e.chatID, u)
@@ -33,7 +33,7 @@ func (e *Engine) UpdateChat(ctx context.Context, u chat.ChatUpdate) (chat.Chat, 
 	})
 }
 
-// merged returns metadata with the members of more, in the bytes that both had.
+// merged returns metadata with the members of more, without rewriting other bytes.
 func (e *Engine) merged(metadata, more json.RawMessage) (json.RawMessage, error) {
 	if !isObject(more) {
 		return nil, e.notObject("new metadata")

@@ -6,19 +6,19 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// line is the history that pending messages lead to.
+// line is the history that pending messages will be part of.
 type line struct {
 	// after is the saved message that they follow.
 	after chat.Ref
-	// fragments are those that the history up to there does not have.
+	// fragments are the messages that the history up to after does not have.
 	fragments []Fragment
-	// versions are the ids of saved messages that some of them are new versions of.
+	// versions are the ids of saved messages that have new versions in fragments.
 	versions map[string]bool
 }
 
-// line returns where messages go that are pending on a branch. If there are new versions of saved
-// messages among them, that is before the earliest of these. A message that says the same as the saved
-// one is a new version only where the line does not have that one: on another branch, or behind a version.
+// line returns the history for messages that are pending on a branch. If they include new versions
+// of saved messages, it forks before the earliest of these. An unchanged message counts as a new
+// version if the line does not have the saved one: on another branch, or after another new version.
 func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (line, error) {
 	saved, err := e.savedAmong(ctx, pending)
 	if err != nil || len(saved) == 0 {
@@ -31,7 +31,7 @@ func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (l
 		if !ok {
 			continue
 		}
-		again, err := saysAgain(f, m)
+		again, err := isUnchanged(f, m)
 		if err != nil {
 			return line{}, err
 		}
@@ -57,7 +57,7 @@ func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (l
 	return l, nil
 }
 
-// part moves the line to before the earliest of the new versions, or the first of several such.
+// part moves the line to before the earliest of the new versions.
 func (e *Engine) part(ctx context.Context, l *line, pending []Fragment, saved map[string]chat.Message) error {
 	position := 0
 	for _, f := range pending {
@@ -75,7 +75,8 @@ func (e *Engine) part(ctx context.Context, l *line, pending []Fragment, saved ma
 	return nil
 }
 
-// addVersions makes versions of those messages that the line does not have, and reports whether there are any.
+// addVersions adds the messages that the line does not have to its versions, and reports whether
+// there are any.
 func (e *Engine) addVersions(ctx context.Context, l *line, same []string) (more bool, err error) {
 	if len(same) == 0 {
 		return false, nil
@@ -97,7 +98,7 @@ func (e *Engine) addVersions(ctx context.Context, l *line, same []string) (more 
 	return more, nil
 }
 
-// savedAmong returns the saved messages that have the ids of pending ones.
+// savedAmong returns the saved messages with the ids of pending ones.
 func (e *Engine) savedAmong(ctx context.Context, pending []Fragment) (map[string]chat.Message, error) {
 	saved := make(map[string]chat.Message)
 	for _, f := range pending {
@@ -116,8 +117,9 @@ func (e *Engine) savedAmong(ctx context.Context, pending []Fragment) (map[string
 	return saved, nil
 }
 
-// saysAgain reports whether a pending message says the same as the saved one of its id, also about who said it.
-func saysAgain(f Fragment, saved chat.Message) (bool, error) {
+// isUnchanged reports whether a pending message equals the saved one with its id, including the
+// origin.
+func isUnchanged(f Fragment, saved chat.Message) (bool, error) {
 	m, err := stored(f, false)
 	if err != nil {
 		return false, err

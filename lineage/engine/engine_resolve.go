@@ -12,17 +12,17 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// ResolveOptions say what is sent to a model.
+// ResolveOptions configure Resolve.
 type ResolveOptions struct {
 	// Renderer renders the context. Default XMLRenderer.
 	Renderer Renderer
-	// Last, when not zero, is how many messages are sent at most: the last ones that say something,
-	// those pending included.
+	// Last, when not zero, limits the number of messages: the last ones with content are sent,
+	// including pending ones.
 	Last int
-	// Budget, when not zero, is how many tokens everything together may take. As many of the latest
-	// messages as fit are sent.
+	// Budget, when not zero, limits the total number of tokens. As many of the latest messages as
+	// fit are sent.
 	Budget int
-	// Tokens counts those of a text. Default lineage.EstimateTokens.
+	// Tokens counts the tokens of a text. Default lineage.EstimateTokens.
 	Tokens func(text string) int
 	// AllRevisions sends all revisions of a document, and not only the latest.
 	AllRevisions bool
@@ -30,26 +30,26 @@ type ResolveOptions struct {
 
 // Resolved is what to send to a model.
 type Resolved struct {
-	// SystemPrompt is the context, rendered, and after it the summaries that replace messages
-	// that are left out, each as a fragment with the name summary.
+	// SystemPrompt is the rendered context, followed by the summaries that replace omitted
+	// messages, each as a fragment named summary.
 	SystemPrompt string `json:"systemPrompt"`
-	// Messages are those of the branch and after them those pending, as UI messages: a
-	// stored one that is a UI message as it is, any other as package message has it.
+	// Messages are those of the branch, followed by pending ones, as UI messages. A stored UI
+	// message is unchanged, others are converted by package message.
 	Messages []UIMessage `json:"messages"`
-	// Summaries are those in the prompt.
+	// Summaries are the summaries in the prompt.
 	Summaries []chat.Summary `json:"-"`
 	// Omitted is the number of messages that are left out and not covered by a summary.
 	Omitted int `json:"-"`
-	// Tokens is what all of it takes.
+	// Tokens is the total number of tokens.
 	Tokens int `json:"-"`
-	// History is what Messages were made from, each message under the id that it has in the
-	// chat, and Losses what UI messages cannot express of it.
+	// History is the source of Messages, each with its id in the chat. Losses are what UI messages
+	// cannot express.
 	History []message.Message `json:"-"`
 	Losses  []message.Loss    `json:"-"`
 }
 
-// Encode returns the messages in a dialect, as its API accepts them. The system prompt is the
-// first of them, or in System where the dialect has it apart. Losses are about History.
+// Encode returns the messages in the format of an API. The system prompt is the first message, or
+// System if the format has it separately. Losses refer to History.
 func (r *Resolved) Encode(to message.Dialect) (*message.Encoded, error) {
 	if r.SystemPrompt == "" {
 		return message.Encode(to, r.History)
@@ -65,11 +65,11 @@ func (r *Resolved) Encode(to message.Dialect) (*message.Encoded, error) {
 	return out, nil
 }
 
-// Resolve returns what to send to a model: the context and the history that a save would lead to, so a
-// pending new version of a saved message takes its place and that of what followed it. It changes
-// nothing. Messages that say nothing, such as erased ones and the empty answer of a turn under way, and
-// stored data that is no message are left out. Where Last or Budget leaves messages out, summaries stand
-// for them if the store has any. A call of a tool and its result are sent together or not at all.
+// Resolve returns what to send to a model: the context and the history after a save. So a pending
+// new version of a saved message replaces it and everything after it. Nothing is changed. Messages
+// without content, such as erased ones and the empty answer of an unfinished turn, and stored data
+// that is not a message are omitted. Messages omitted because of Last or Budget are replaced by
+// summaries if the store has any. A tool call and its result are sent together or not at all.
 func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, error) {
 	if o.Last < 0 || o.Budget < 0 {
 		return nil, &chat.Error{Subject: chat.SubjectChat, ID: e.chatID, Err: chat.ErrInvalid, Detail: "a negative bound"}
@@ -133,20 +133,20 @@ func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, erro
 	resolved.Omitted = h.omitted(int(choice.Start), resolved.Summaries)
 	resolved.Tokens = cost(o.Tokens, resolved.SystemPrompt)
 	for i := int(choice.Start) - 1; i < len(h.turns); i++ {
-		resolved.History = append(resolved.History, h.turns[i].said...)
+		resolved.History = append(resolved.History, h.turns[i].messages...)
 		resolved.Tokens += h.turns[i].tokens
 	}
 	return resolved, resolved.encode()
 }
 
-// encode makes the UI messages of the history.
+// encode converts the history to UI messages.
 func (r *Resolved) encode() error {
-	said, err := message.Encode(message.UI, r.History)
+	encoded, err := message.Encode(message.UI, r.History)
 	if err != nil {
 		return err
 	}
-	r.Losses = said.Losses
-	for _, item := range said.Items {
+	r.Losses = encoded.Losses
+	for _, item := range encoded.Items {
 		m, err := DecodeMessage(item)
 		if err != nil {
 			return err
@@ -156,10 +156,10 @@ func (r *Resolved) encode() error {
 	return nil
 }
 
-// overhead is what wrapping a message costs beside its text.
+// overhead is the number of tokens that a message takes in addition to its text.
 const overhead = 4
 
-// cost returns what a text takes as a message, nothing for none.
+// cost returns the tokens of a text as a message, 0 for an empty one.
 func cost(tokens func(string) int, text string) int {
 	if text == "" {
 		return 0
@@ -167,21 +167,21 @@ func cost(tokens func(string) int, text string) int {
 	return tokens(text) + overhead
 }
 
-// turn is what was said at a position of a history.
+// turn has the messages at a position of a history.
 type turn struct {
-	said   []message.Message // none where that is nothing
-	tokens int
+	messages []message.Message // empty if there is no content
+	tokens   int
 }
 
-// history is what could be sent to a model. It implements fit.History.
+// history is the history that could be sent to a model. It implements fit.History.
 type history struct {
 	turns []turn
-	// saved is how many turns are saved messages.
+	// saved is the number of saved messages among the turns.
 	saved int
 	calls fit.Calls
 }
 
-// history returns the history that a save would lead to.
+// history returns the history after a save.
 func (e *Engine) history(ctx context.Context, head chat.Ref) (*history, error) {
 	pending, err := e.concrete(ctx, head, e.waiting())
 	if err != nil {
@@ -197,11 +197,11 @@ func (e *Engine) history(ctx context.Context, head chat.Ref) (*history, error) {
 			if err != nil {
 				return nil, err
 			}
-			said, err := e.said(m)
+			messages, err := e.messagesIn(m)
 			if err != nil {
 				return nil, messageError(m.ID, err)
 			}
-			h.turns = append(h.turns, turn{said: said})
+			h.turns = append(h.turns, turn{messages: messages})
 		}
 	}
 	h.saved = len(h.turns)
@@ -214,13 +214,13 @@ func (e *Engine) history(ctx context.Context, head chat.Ref) (*history, error) {
 		if err != nil {
 			return nil, messageError(f.ID, err)
 		}
-		h.turns = append(h.turns, turn{said: decoded(m.ID, f.Name, data)})
+		h.turns = append(h.turns, turn{messages: decoded(m.ID, f.Name, data)})
 	}
 	return h, nil
 }
 
-// said returns the messages that a stored one is.
-func (e *Engine) said(m chat.Message) ([]message.Message, error) {
+// messagesIn converts a stored message.
+func (e *Engine) messagesIn(m chat.Message) ([]message.Message, error) {
 	if m.Type != chat.TypeMessage && m.Type != "" {
 		return nil, nil
 	}
@@ -240,21 +240,21 @@ func (e *Engine) said(m chat.Message) ([]message.Message, error) {
 	return decoded(m.ID, m.Name, m.Data), nil
 }
 
-// decoded returns the messages in data, under an id, without those that say nothing.
-func decoded(id, role string, data []byte) (said []message.Message) {
+// decoded returns the messages with content in data. The first has the given id.
+func decoded(id, role string, data []byte) (messages []message.Message) {
 	for i, m := range message.Decode(data, content.TypeJSON, role) {
 		if m.ID = id; i > 0 {
 			m.ID += "-" + strconv.Itoa(i+1)
 		}
-		if saysSomething(&m) {
-			said = append(said, m)
+		if hasContent(&m) {
+			messages = append(messages, m)
 		}
 	}
-	return said
+	return messages
 }
 
-// saysSomething reports whether a message has a part beside empty texts and marks of steps.
-func saysSomething(m *message.Message) bool {
+// hasContent reports whether a message has a part other than empty texts and step marks.
+func hasContent(m *message.Message) bool {
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Kind {
 		case message.TextKind, message.ReasoningKind:
@@ -272,13 +272,13 @@ func saysSomething(m *message.Message) bool {
 	return false
 }
 
-// leaveLatestRevisions leaves out the revisions of documents of which there is a later one.
+// leaveLatestRevisions removes superseded revisions of documents.
 func (h *history) leaveLatestRevisions() {
 	latest := make(map[string]uint64)
 	for _, t := range h.turns {
-		for i := range t.said {
-			for k := range t.said[i].Parts {
-				if r := chat.RevisionOf(t.said[i].Parts[k].Given); r.Document != "" {
+		for i := range t.messages {
+			for k := range t.messages[i].Parts {
+				if r := chat.RevisionOf(t.messages[i].Parts[k].Given); r.Document != "" {
 					latest[r.Document] = max(latest[r.Document], r.Number)
 				}
 			}
@@ -289,8 +289,8 @@ func (h *history) leaveLatestRevisions() {
 	}
 	for i := range h.turns {
 		t := &h.turns[i]
-		for k := range t.said {
-			m := &t.said[k]
+		for k := range t.messages {
+			m := &t.messages[k]
 			n := len(m.Parts)
 			m.Parts = slices.DeleteFunc(m.Parts, func(p message.Part) bool {
 				r := chat.RevisionOf(p.Given)
@@ -300,27 +300,27 @@ func (h *history) leaveLatestRevisions() {
 				m.Given = nil
 			}
 		}
-		t.said = slices.DeleteFunc(t.said, func(m message.Message) bool { return !saysSomething(&m) })
+		t.messages = slices.DeleteFunc(t.messages, func(m message.Message) bool { return !hasContent(&m) })
 	}
 }
 
-// measure counts tokens.
+// measure counts the tokens of all turns.
 func (h *history) measure(tokens func(string) int) {
 	for i := range h.turns {
 		t := &h.turns[i]
-		for k := range t.said {
-			t.tokens += tokens(t.said[k].String()) + overhead
+		for k := range t.messages {
+			t.tokens += tokens(t.messages[k].String()) + overhead
 		}
 	}
 	h.calls = fit.Calls{Length: uint64(len(h.turns)), Uses: func(_ context.Context, position uint64) ([]fit.Use, error) {
-		return fit.Uses(h.turns[position-1].said), nil
+		return fit.Uses(h.turns[position-1].messages), nil
 	}}
 }
 
-// last returns the position of the first of the last n turns that say something.
+// last returns the position of the first of the last n turns with content.
 func (h *history) last(n int) uint64 {
 	for i := len(h.turns); n > 0 && i > 0; i-- {
-		if len(h.turns[i-1].said) == 0 {
+		if len(h.turns[i-1].messages) == 0 {
 			continue
 		}
 		if n--; n == 0 {
@@ -330,7 +330,7 @@ func (h *history) last(n int) uint64 {
 	return 1
 }
 
-// summaries measures summaries. One of messages that the history does not have has no place in it.
+// summaries measures summaries. Those of messages that are not in the history are left out.
 func (h *history) summaries(all []chat.Summary, o ResolveOptions) ([]fit.Summary, error) {
 	out := make([]fit.Summary, len(all))
 	for i, s := range all {
@@ -346,13 +346,13 @@ func (h *history) summaries(all []chat.Summary, o ResolveOptions) ([]fit.Summary
 	return out, nil
 }
 
-// omitted returns how many turns before a position say something that no summary stands for.
+// omitted returns the number of turns before a position that have content and no summary.
 func (h *history) omitted(start int, summaries []chat.Summary) (n int) {
 	for i := 1; i < start && i <= len(h.turns); i++ {
 		for len(summaries) > 0 && summaries[0].Last < i {
 			summaries = summaries[1:]
 		}
-		if len(h.turns[i-1].said) > 0 && (len(summaries) == 0 || i < summaries[0].First) {
+		if len(h.turns[i-1].messages) > 0 && (len(summaries) == 0 || i < summaries[0].First) {
 			n++
 		}
 	}

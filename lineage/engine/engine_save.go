@@ -11,29 +11,29 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// attempt is a try to save.
+// attempt is an attempt to save.
 type attempt struct {
 	request chat.AppendRequest
-	// covers is the greatest number of the pending messages that it would save.
+	// covers is the highest number among the pending messages that it saves.
 	covers uint64
 }
 
-// last returns the message that is the head if the attempt succeeded.
+// last returns the message that becomes the head.
 func (a *attempt) last() *chat.Message { return &a.request.Messages[len(a.request.Messages)-1] }
 
-// Save appends the pending messages to the branch and returns the new head, none if
-// nothing is pending. All of them are saved, or none is and all stay pending.
+// Save appends the pending messages to the branch and returns the new head, or an empty one if
+// nothing is pending. All messages are saved, or none and all stay pending.
 //
-// What others appended meanwhile stays: the messages follow the head as it is then.
+// If others have appended meanwhile, the messages follow the new head.
 //
-// A message that has the id of a saved one and says something else is a new version of it.
-// It does not replace it: the messages go to a new branch, which parts from the chat before the
-// message, or before the earliest of several, and becomes active; new versions get
-// fresh ids. Of several pending versions of one message the last one counts. A message that says
-// the same as the saved one of its id is not saved again where the history has that one already.
+// A message with the id of a saved one but other content is a new version of it. The saved one is
+// not replaced: the messages go to a new branch that forks before the earliest such message and
+// becomes active, and new versions get new ids. Of several pending versions of a message, the last
+// one is saved. A message that equals the saved one is not saved again if the history already has
+// it.
 //
-// When the store fails in a way that leaves open what it did, the next operation
-// finds out: messages are not saved twice.
+// If the store fails in a way that leaves the result unknown, the next operation finds out, so that
+// messages are not saved twice.
 func (e *Engine) Save(ctx context.Context) (chat.Ref, error) {
 	end, err := e.begin(ctx)
 	if err != nil {
@@ -53,12 +53,12 @@ func (e *Engine) Save(ctx context.Context) (chat.Ref, error) {
 		if late == "" {
 			return head, err
 		}
-		settled = late // the rest is still pending
+		settled = late // the others are still pending
 	}
 }
 
-// save saves the pending messages. It returns late, the head of an earlier save,
-// when that turns out to have been carried out only now.
+// save saves the pending messages. late is the head of an earlier save that turns out to have
+// succeeded only now.
 func (e *Engine) save(ctx context.Context, pending []waiting) (head, late chat.Ref, err error) {
 	at, err := e.current(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (e *Engine) save(ctx context.Context, pending []waiting) (head, late chat.R
 		if err != nil {
 			return "", "", err
 		}
-		if len(a.request.Messages) == 0 { // all was said before
+		if len(a.request.Messages) == 0 { // all are saved already
 			e.saved(a)
 			return e.Head(), "", nil
 		}
@@ -98,18 +98,18 @@ func (e *Engine) save(ctx context.Context, pending []waiting) (head, late chat.R
 	}
 }
 
-// plan is what an attempt depends on beside the messages.
+// plan is the state that an attempt is based on, apart from the messages.
 type plan struct {
 	at        chat.Branch
 	createdAt int64
-	// known are ids that a store said are taken. Only if there are any, new versions
-	// of saved messages are looked for.
+	// known are message ids that the store has refused as taken. New versions of saved messages are
+	// only looked for if there are any.
 	known map[string]bool
-	taken []string // names that no new branch can have
+	taken []string // branch names that are taken
 }
 
-// again changes the plan after an attempt was refused and reports whether to try
-// once more. A refusal that nothing explains is final.
+// again updates the plan after a refused attempt and reports whether to retry. A refusal without an
+// explanation is final.
 func (e *Engine) again(ctx context.Context, p *plan, a *attempt, refusal error) (bool, error) {
 	var about *chat.Error
 	switch {
@@ -122,7 +122,7 @@ func (e *Engine) again(ctx context.Context, p *plan, a *attempt, refusal error) 
 		p.taken = append(p.taken, a.request.NewBranch.Name)
 		return true, nil
 	case errors.As(refusal, &about) && about.Subject == chat.SubjectMessage &&
-		(errors.Is(refusal, chat.ErrExists) || errors.Is(refusal, chat.ErrOwnParent)): // the head has its id
+		(errors.Is(refusal, chat.ErrExists) || errors.Is(refusal, chat.ErrOwnParent)): // the head is one of the messages
 		if p.known[about.ID] {
 			return false, nil
 		}
@@ -132,7 +132,7 @@ func (e *Engine) again(ctx context.Context, p *plan, a *attempt, refusal error) 
 	return false, nil
 }
 
-// isRefusal reports whether an error says that a store changed nothing.
+// isRefusal reports whether an error means that the store changed nothing.
 func isRefusal(err error) bool {
 	for _, known := range []error{
 		chat.ErrHeadMoved, chat.ErrExists, chat.ErrNotFound, chat.ErrInvalid, chat.ErrOtherChat, chat.ErrOwnParent,
@@ -144,8 +144,7 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// latest returns the greatest number of pending messages. One that replaced another stands where that
-// did, and has a number of its own.
+// latest returns the highest number of pending messages. After Replace, they are not in order.
 func latest(pending []waiting) (number uint64) {
 	for _, w := range pending {
 		number = max(number, w.number)
@@ -153,16 +152,16 @@ func latest(pending []waiting) (number uint64) {
 	return number
 }
 
-// attempt returns what to append where.
+// attempt prepares an append of the pending messages.
 func (e *Engine) attempt(ctx context.Context, p *plan, pending []waiting) (*attempt, error) {
-	said, err := e.concrete(ctx, p.at.HeadMessageID, pending)
+	ready, err := e.concrete(ctx, p.at.HeadMessageID, pending)
 	if err != nil {
 		return nil, err
 	}
 	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, covers: latest(pending)}
-	l := line{after: p.at.HeadMessageID, fragments: said.fragments}
-	if len(p.known) > 0 || said.updates {
-		if l, err = e.line(ctx, p.at.HeadMessageID, said.fragments); err != nil {
+	l := line{after: p.at.HeadMessageID, fragments: ready.fragments}
+	if len(p.known) > 0 || ready.updates {
+		if l, err = e.line(ctx, p.at.HeadMessageID, ready.fragments); err != nil {
 			return nil, err
 		}
 	}
@@ -184,8 +183,7 @@ func (e *Engine) attempt(ctx context.Context, p *plan, pending []waiting) (*atte
 	return a, nil
 }
 
-// stored returns the form in which a message is kept, under a fresh id if it is a
-// new version.
+// stored returns the stored form of a message, with a new id if it is a new version.
 func stored(f Fragment, version bool) (chat.Message, error) {
 	data, err := f.Codec.Encode()
 	if err != nil {
@@ -204,8 +202,7 @@ func stored(f Fragment, version bool) (chat.Message, error) {
 	return chat.Message{ID: id, Name: f.Name, Type: string(f.Type), Data: data, Origin: origin}, nil
 }
 
-// withID changes the id in the stored form of a message. A form of the caller's own
-// stays as it is.
+// withID changes the id in the stored form of a message. A custom form is left unchanged.
 func withID(data json.RawMessage, id string) (json.RawMessage, error) {
 	m, err := DecodeMessage(data)
 	if err != nil {
@@ -215,24 +212,23 @@ func withID(data json.RawMessage, id string) (json.RawMessage, error) {
 	return m.Encode()
 }
 
-// newBranch returns the branch for new versions of messages, which they begin after a message.
+// newBranch returns the branch for new versions of messages, to begin after a message.
 func (e *Engine) newBranch(ctx context.Context, p *plan, after chat.Ref) (*chat.Branch, error) {
 	name, err := chat.NextBranchName(ctx, e.store, e.chatID, p.at.Name, p.taken)
 	return &chat.Branch{
-		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: after, IsActive: !e.apart, CreatedAt: p.createdAt,
+		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: after, IsActive: !e.keepActive, CreatedAt: p.createdAt,
 	}, err
 }
 
 // concrete are pending messages ready to be saved.
 type concrete struct {
 	fragments []Fragment
-	// updates says that a lazy one became a new version of a saved message.
+	// updates is set if a lazy message became a new version of a saved one.
 	updates bool
 }
 
-// concrete resolves what is lazy to the newest assistant message, of the pending
-// ones or else before head, and leaves one version of each message: the last, where
-// the first was.
+// concrete resolves lazy messages to the newest assistant message, pending or before head, and
+// keeps one version of each message: the last, at the place of the first.
 func (e *Engine) concrete(ctx context.Context, head chat.Ref, pending []waiting) (concrete, error) {
 	var out concrete
 	places := make(map[string]int, len(pending))
@@ -250,7 +246,7 @@ func (e *Engine) concrete(ctx context.Context, head chat.Ref, pending []waiting)
 			target = f.ID
 		}
 	}
-	early := target != "" // it may come after what is to replace it
+	early := target != "" // it may come after the message that replaces it
 	if early {
 		for _, f := range pending {
 			if !IsLazy(f.Fragment) {
@@ -298,7 +294,7 @@ func (e *Engine) lastAssistant(ctx context.Context, head chat.Ref) (string, erro
 	return "", nil
 }
 
-// saved takes note of a save that succeeded. What was set since stays pending.
+// saved records a successful save. Messages set since then stay pending.
 func (e *Engine) saved(a *attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -312,8 +308,8 @@ func (e *Engine) saved(a *attempt) {
 	e.unsure = nil
 }
 
-// settle finds out whether the save that was left open was one, and returns its
-// head if so. Until a save succeeds it may yet be carried out.
+// settle checks whether the save with an unknown result succeeded, and if so returns its head.
+// Until another save succeeds, the store may still carry it out.
 func (e *Engine) settle(ctx context.Context) (chat.Ref, error) {
 	e.mu.Lock()
 	a := e.unsure

@@ -25,7 +25,7 @@ func TestEngine(t *testing.T) {
 	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store { return chat.On(newStore(t)) }})
 }
 
-// Branches can be renamed and deleted beside the engine, through the library.
+// The library can rename and delete branches while an engine is open.
 func TestBranchesChangedBesideTheEngine(t *testing.T) {
 	ctx := context.Background()
 	store := newStore(t)
@@ -67,7 +67,7 @@ func TestBranchesChangedBesideTheEngine(t *testing.T) {
 	require.Equal(t, "renamed-v1", b.Name)
 	require.NoError(t, save(e, "five"))
 
-	// A message that was erased says nothing, is not sent, and does not stop the conversation.
+	// An erased message is not sent and does not stop the conversation.
 	spoken, err := thread.Active(ctx)
 	require.NoError(t, err)
 	entries, err := spoken.All(ctx)
@@ -80,7 +80,7 @@ func TestBranchesChangedBesideTheEngine(t *testing.T) {
 	require.Equal(t, "five", r.Messages[0].Text())
 }
 
-// blocked is a store that waits until it is told to go on.
+// blocked is a store whose calls wait until the test lets them continue.
 type blocked struct {
 	chat.Store
 	reached, leave chan struct{}
@@ -92,8 +92,7 @@ func (b blocked) Append(ctx context.Context, r chat.AppendRequest) (chat.Ref, er
 	return b.Store.Append(ctx, r)
 }
 
-// While one goroutine saves, others set more, which is not lost, and do not wait
-// longer than they want to.
+// Messages set during a save are not lost, and Set does not wait for the save.
 func TestSetDuringSave(t *testing.T) {
 	ctx := context.Background()
 	b := blocked{chat.On(newStore(t)), make(chan struct{}), make(chan struct{})}
@@ -129,7 +128,7 @@ func TestMetadataKeepsItsBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `{ "b" : 2e0,  "a":[1, 2] }`, string(c.Metadata))
 
-	// Opening again changes nothing, and is no update.
+	// Opening a chat again commits nothing.
 	_, err = engine.Open(ctx, store, engine.Options{ChatID: "c", UserID: "ada", Metadata: json.RawMessage(`{"b":2e0}`)})
 	require.NoError(t, err)
 	again, err := e.Chat(ctx)

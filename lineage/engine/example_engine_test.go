@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// A chat is held, saved, opened again and taken up at an earlier message.
+// A chat is saved, opened again and continued at an earlier message.
 func Example() {
 	ctx := context.Background()
 	check := func(err error) {
@@ -34,7 +34,7 @@ func Example() {
 		engine.Hint("Be brief"),
 		engine.User("Name a colour."),
 	))
-	send, err := e.Resolve(ctx, engine.ResolveOptions{Renderer: engine.XMLRenderer{}}) // what goes to the model
+	send, err := e.Resolve(ctx, engine.ResolveOptions{Renderer: engine.XMLRenderer{}}) // the input of the model
 	check(err)
 	fmt.Println(send.SystemPrompt)
 	fmt.Println(len(send.Messages), "message")
@@ -42,7 +42,7 @@ func Example() {
 	_, err = e.Save(ctx)
 	check(err)
 
-	// Later: the messages are there, the context is set anew.
+	// Later: the messages are stored, the context is set again.
 	e, err = engine.Open(ctx, chats, engine.Options{ChatID: "chat-001", UserID: "user-001"})
 	check(err)
 	check(e.Set(engine.User("Another one?"), engine.AssistantText("Red.", "")))
@@ -69,7 +69,7 @@ func Example() {
 	// main-v2 3 true
 }
 
-// An answer is corrected. The first one stays where it was.
+// An answer is corrected. The first one stays on its branch.
 func ExampleLastAssistantMessage() {
 	ctx := context.Background()
 	check := func(err error) {

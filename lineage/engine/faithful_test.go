@@ -16,7 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// anyText draws text that is full of what formats give a meaning to.
+// anyText draws text with many characters that are special in a format.
 func anyText() *rapid.Generator[string] {
 	marks := []string{
 		"\"", "\"\"\"", "\\", "\n", "\r", "\r\n", "\t", "\x00", "\x1b", "\x7f", " ", "  ", "```", "`", "<", ">", "&amp;", "]]>",
@@ -29,7 +29,7 @@ func anyText() *rapid.Generator[string] {
 	)
 }
 
-// anyData draws data without fragments, nested a few levels deep.
+// anyData draws nested data without fragments.
 func anyData(depth int) *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
 		kinds := 4
@@ -55,14 +55,14 @@ func anyData(depth int) *rapid.Generator[any] {
 	})
 }
 
-// element is an XML element as a reader understands it.
+// element is a parsed XML element.
 type element struct {
 	name     string
 	text     string
 	children []element
 }
 
-// xmlExpected returns what a reader must find for data of the given name.
+// xmlExpected returns the element that data with a name must be read as.
 func xmlExpected(name string, data any) element {
 	e := element{name: xmlLegal(name)}
 	switch d := data.(type) {
@@ -146,7 +146,7 @@ func TestXMLReadsBack(t *testing.T) {
 	})
 }
 
-// tomlExpected returns what a reader must find for data.
+// tomlExpected returns what data must be read as.
 func tomlExpected(data any) any {
 	switch d := data.(type) {
 	case engine.Object:
@@ -252,7 +252,7 @@ func markdownVisible(s string) string {
 	}, s)
 }
 
-// markdownUnescape undoes backslash escapes as CommonMark does.
+// markdownUnescape removes backslash escapes as CommonMark does.
 func markdownUnescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

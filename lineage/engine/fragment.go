@@ -12,48 +12,46 @@ import (
 type FragmentType string
 
 const (
-	// TypeFragment marks context, which is rendered into the system prompt.
-	// The zero FragmentType means the same.
+	// TypeFragment marks context, which is rendered into the system prompt. The zero value means
+	// the same.
 	TypeFragment FragmentType = "fragment"
 	// TypeMessage marks a message, which is saved and never rendered.
 	TypeMessage FragmentType = "message"
 )
 
-// Fragment is a named piece of context or a message.
-//
-// Fragments are values: copying one copies everything but Data, Metadata and
-// Codec, which copies share and must not change.
+// Fragment is a piece of context with a name, or a message. It is a value; copies share Data,
+// Metadata and Codec, which must not be changed.
 type Fragment struct {
 	// ID identifies a message. Context needs none.
 	ID string
-	// Name is the tag: role, hint, user. It must not be empty.
+	// Name is the tag, such as role, hint or user. It must not be empty.
 	Name string
-	// Data is nil, a string, bool, number, Fragment, Object, [Raw] text, or a map, list, structure or
-	// pointer, nested in any way up to MaxDepth. Maps are read in the order of their sorted keys.
-	// Structures and other types that package encoding/json writes are what it writes of them, and
-	// json.RawMessage is the JSON it holds. A map or JSON object that has the members name, a text, and
-	// data, and no others but those that MarshalJSON writes, is a Fragment.
+	// Data is nil, a string, bool, number, Fragment, Object, [Raw] text, or a map, list, struct or
+	// pointer, nested up to MaxDepth. Map keys are sorted. Structs and other types that package
+	// encoding/json supports are used in their JSON form; json.RawMessage is used as JSON. A map or
+	// JSON object with a text as name and with data, and no other members than those that
+	// MarshalJSON writes, is a Fragment.
 	Data any
-	// Type is TypeFragment unless it says otherwise.
+	// Type is context or message. Default TypeFragment.
 	Type FragmentType
-	// Persist marks what is to be saved, for those who keep fragments of their own:
-	// an Engine saves every message, and no context.
+	// Persist marks fragments to be saved, for callers that keep fragments themselves: an Engine
+	// saves every message, and no context.
 	Persist bool
-	// Codec translates a message from and to its stored form.
+	// Codec converts a message from and to its stored form.
 	Codec Codec
-	// Metadata is for the caller's own use and is never rendered.
+	// Metadata belongs to the caller and is not rendered.
 	Metadata map[string]any
-	// Origin is who said a message and with which model. A new version of a saved message
-	// is derived from that, unless it says something else.
+	// Origin is the user and model of a message. A new version of a saved message is derived from
+	// it, unless Origin names another parent.
 	Origin chat.Origin
 
 	lazy *lastAssistant
 }
 
-// lastAssistant is the content of a message whose id is found at save time.
+// lastAssistant is the content of a message whose id is determined when it is saved.
 type lastAssistant struct{ content string }
 
-// ErrNoCodec is returned when a message fragment cannot be translated.
+// ErrNoCodec is returned for a message fragment without a codec.
 var ErrNoCodec = errors.New("message fragment has no codec")
 
 // IsFragment reports whether data is a Fragment, or a map that represents one.
@@ -68,7 +66,7 @@ func IsFragment(data any) bool {
 	return false
 }
 
-// IsObject reports whether data is an object: named fields, and no Fragment.
+// IsObject reports whether data is an object with named fields that is not a Fragment.
 func IsObject(data any) bool {
 	switch data.(type) {
 	case Object, map[string]any, map[string]string:
@@ -83,8 +81,8 @@ func IsMessage(f Fragment) bool { return f.Type == TypeMessage }
 // IsLazy reports whether f must be resolved before it can be saved.
 func IsLazy(f Fragment) bool { return f.lazy != nil }
 
-// Resolve gives a lazy fragment the id of the last assistant message, or a
-// fresh one if id is empty. Other fragments are returned as they are.
+// Resolve sets the id of a lazy fragment: that of the last assistant message, or a new one if id is
+// empty. Other fragments are returned unchanged.
 func (f Fragment) Resolve(id string) Fragment {
 	if f.lazy == nil {
 		return f
@@ -95,14 +93,13 @@ func (f Fragment) Resolve(id string) Fragment {
 	return resolved
 }
 
-// From returns the message fragment with the model that made it.
+// From returns the message fragment with the model that produced it.
 func (f Fragment) From(model string) Fragment {
 	f.Origin.ModelID = model
 	return f
 }
 
-// WithID returns the message fragment under another id, which its stored form
-// carries too. f itself is unchanged.
+// WithID returns a copy of the message fragment with another id, also in its stored form.
 func (f Fragment) WithID(id string) (Fragment, error) {
 	if f.Codec == nil {
 		return Fragment{}, fmt.Errorf("%s: %w", f.Name, ErrNoCodec)
@@ -116,8 +113,7 @@ func (f Fragment) WithID(id string) (Fragment, error) {
 	return f, nil
 }
 
-// Validate reports the first thing in f that cannot be rendered or saved, as a
-// *DataError where it concerns Data.
+// Validate returns the first reason why f cannot be rendered or saved. For Data it is a *DataError.
 func (f Fragment) Validate() error {
 	if IsMessage(f) && f.Codec == nil && f.lazy == nil {
 		return fmt.Errorf("%s: %w", f.Name, ErrNoCodec)

@@ -20,7 +20,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// talkVariable names the store that a process talks in until it is killed.
+// talkVariable names the store that a child process writes to until it is killed.
 const talkVariable = "ENGINE_TEST_TALK"
 
 func TestMain(m *testing.M) {
@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// talkForEver saves turns and, now and then, a new version of the newest. It says
-// what was acknowledged: the texts of the branch.
+// talkForEver saves turns, and sometimes a new version of the last message. It prints the texts of
+// the branch after each acknowledged save.
 func talkForEver(dir string, said io.Writer) error {
 	ctx := context.Background()
 	store, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})
@@ -68,7 +68,7 @@ func talkForEver(dir string, said io.Writer) error {
 	}
 }
 
-// A process that is killed loses no turn that was saved, and leaves no half of one.
+// After a process is killed, every acknowledged turn is stored and none is stored in part.
 func TestKill(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func TestKill(t *testing.T) {
 		for i := 0; i < len(texts); i += 2 {
 			require.Equal(t, "a"+texts[i][1:], texts[i+1], "a turn stays whole")
 		}
-		// Every message is on a branch: nothing of a save that was cut short is left.
+		// Every message is on a branch: an interrupted save leaves nothing.
 		on := map[string]bool{}
 		branches, err := e.Branches(ctx)
 		require.NoError(t, err)

@@ -6,14 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// MarkdownRenderer renders fragments as CommonMark: a heading for each name at
-// the top, with those that share it together, and nested lists below.
+// MarkdownRenderer renders fragments as CommonMark: a heading for each top-level name, which groups
+// the fragments with that name, and nested lists below.
 //
-// Text is shown, not interpreted: on one line its special characters are
-// escaped, and text with line breaks or space at its ends is put in a fenced
-// block that it cannot close. CRLF becomes LF, and other control characters
-// their Unicode pictures. The empty string, list and object are `""`, `[]` and
-// `{}` in code. [Raw] text is Markdown, and is written as it is.
+// Text is shown literally: in a single line, special characters are escaped; text with line breaks
+// or surrounding space is put in a fenced block that it cannot close. CRLF becomes LF, and other
+// control characters become their Unicode pictures. The empty string, list and object are `""`,
+// `[]` and `{}` in code. [Raw] text is Markdown and written unchanged.
 type MarkdownRenderer struct {
 	// TitleCase writes names as titles: system_prompt as System Prompt.
 	TitleCase bool
@@ -52,8 +51,7 @@ func (w *markdownWriter) name(name string) string {
 	return markdownName(name)
 }
 
-// items writes a list or object as bullets, the first of them where the writer
-// stands.
+// items writes a list or object as bullets. The first begins at the current position.
 func (w *markdownWriter) items(n *node, level int) {
 	for i, c := range n.children {
 		if i > 0 {
@@ -76,7 +74,7 @@ func (w *markdownWriter) items(n *node, level int) {
 	}
 }
 
-// isBlock reports whether n takes lines of its own.
+// isBlock reports whether n needs separate lines.
 func isBlock(n *node) bool {
 	if n.kind == textNode {
 		return n.text != "" && (n.raw || !fitsLine(n.text))
@@ -84,7 +82,7 @@ func isBlock(n *node) bool {
 	return len(n.children) > 0
 }
 
-// value writes a scalar or something empty. Further lines are indented to level.
+// value writes a scalar or an empty value. Further lines are indented to level.
 func (w *markdownWriter) value(n *node, level int) {
 	switch {
 	case n.kind == listKind:
@@ -104,7 +102,7 @@ func (w *markdownWriter) value(n *node, level int) {
 	}
 }
 
-// raw writes Markdown, indented so that it stays in the item that it is in.
+// raw writes Markdown, indented to stay inside its list item.
 func (w *markdownWriter) raw(text string, level int) {
 	for i, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
 		if i > 0 {
@@ -130,7 +128,7 @@ func (w *markdownWriter) fenced(text string, level int) {
 	w.b.WriteString("\n" + indent(level) + fence)
 }
 
-// fitsLine reports whether text can stand in a line of prose and be read back.
+// fitsLine reports whether text can be written in a single line without loss.
 func fitsLine(text string) bool {
 	if text == "" || strings.Contains(text, "\n") {
 		return false
@@ -161,8 +159,8 @@ func visible(r rune) rune {
 	return controlPicture(r)
 }
 
-// markdownName returns a name for a heading or between asterisks. One that
-// would not be seen whole there is quoted.
+// markdownName returns a name for a heading or between asterisks. It is quoted if it would not be
+// fully visible.
 func markdownName(name string) string {
 	if !fitsLine(name) || name[0] == '"' {
 		name = `"` + name + `"`
@@ -170,8 +168,7 @@ func markdownName(name string) string {
 	return escapeMarkdown(name)
 }
 
-// escapeMarkdown returns text on one line with a backslash before whatever
-// would be read as markup.
+// escapeMarkdown returns text in one line, with markup characters escaped.
 func escapeMarkdown(text string) string {
 	runes := []rune(strings.Map(visible, text))
 	digits := 0
@@ -199,7 +196,7 @@ func escapeMarkdown(text string) string {
 	return b.String()
 }
 
-// between reports whether the rune at i stands inside a word.
+// between reports whether the rune at i is inside a word.
 func between(runes []rune, i int) bool {
 	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 	return i > 0 && i < len(runes)-1 && isWord(runes[i-1]) && isWord(runes[i+1])

@@ -9,8 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// FuzzMergeMetadata merges any two texts. Objects are merged as maps are, and
-// nothing else is.
+// FuzzMergeMetadata merges any two texts. Objects are merged like maps; other values are refused.
 func FuzzMergeMetadata(f *testing.F) {
 	for _, seed := range [][2]string{
 		{``, `{}`}, {`null`, `{"a":1}`}, {`{"a":1}`, `{"a":2,"b":3}`}, {` { "a" : 1 , "c":[ ] } `, `{"\u0061":"<&>"}`},

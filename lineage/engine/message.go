@@ -16,13 +16,11 @@ const (
 	RoleAssistant = "assistant"
 )
 
-// ErrBadMessage is returned when bytes are not a message, or a message cannot
-// be written as JSON.
+// ErrBadMessage is returned when bytes are not a message, or a message cannot be encoded as JSON.
 var ErrBadMessage = errors.New("malformed message")
 
-// UIMessage is a structured message. One that was decoded keeps its bytes:
-// encoded again it is the same to the byte, and after an edit everything but
-// what was edited is. Fields and parts that are not known here survive as well.
+// UIMessage is a structured message. A decoded one keeps its bytes: encoding it returns the same
+// bytes, except for edited fields. Unknown fields and parts are kept as well.
 type UIMessage struct {
 	ID       string
 	Role     string
@@ -41,7 +39,7 @@ func DecodeMessage(data []byte) (UIMessage, error) {
 	return decodeMessage(bytes.Clone(data))
 }
 
-// decodeMessage reads a message from JSON, which becomes its own.
+// decodeMessage reads a message from JSON, which it retains.
 func decodeMessage(raw []byte) (UIMessage, error) {
 	m := UIMessage{raw: raw}
 	if !rawjson.IsObject(raw[rawjson.SkipSpace(raw, 0):]) {
@@ -83,7 +81,7 @@ func decodeMessage(raw []byte) (UIMessage, error) {
 	return m, nil
 }
 
-// names lists the fields that are plain text, in the order they are written.
+// names lists the plain text fields in the order in which they are written.
 func (m *UIMessage) names() []partField {
 	return []partField{{name: "id", text: &m.ID}, {name: "role", text: &m.Role}}
 }
@@ -124,7 +122,7 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 	return bytes.Clone(out), nil
 }
 
-// encodeNew writes a message that was not decoded from anything.
+// encodeNew encodes a message that was not decoded.
 func (m UIMessage) encodeNew() (json.RawMessage, error) {
 	parts, err := encodeParts(m.Parts)
 	if err != nil {
@@ -152,9 +150,8 @@ func encodeParts(parts []Part) ([][]byte, error) {
 	return out, nil
 }
 
-// editParts returns the list of parts as it is now, and whether it differs from
-// before. Parts that stay where they were keep the space around them, unless
-// the list has become shorter.
+// editParts returns the encoded list of parts, and whether it differs from before. Unmoved parts
+// keep the whitespace around them unless the list became shorter.
 func (m UIMessage) editParts(before []Part) (list []byte, changed bool, err error) {
 	parts, err := encodeParts(m.Parts)
 	if err != nil {
@@ -183,8 +180,8 @@ func (m UIMessage) editParts(before []Part) (list []byte, changed bool, err erro
 	return append(list, old[end:]...), true, nil
 }
 
-// MarshalJSON is Encode. Note that [json.Marshal] removes the space from what
-// it gets: call Encode for the exact bytes.
+// MarshalJSON is Encode. Note that [json.Marshal] compacts the result: call Encode for the exact
+// bytes.
 func (m UIMessage) MarshalJSON() ([]byte, error) { return m.Encode() }
 
 // UnmarshalJSON is DecodeMessage.

@@ -44,7 +44,7 @@ func TestNewMessageBytes(t *testing.T) {
 	}
 }
 
-// odd is a message with everything that a careless reader would lose.
+// odd is a message with details that are easily lost.
 const odd = ` { "role" : "assistant", "extra":{"b":1,"a":1e2}, "id":"a\u0031" ,
   "parts":[ {"text":"he\u006clo","type":"text","providerMetadata":{"x":[1, 2]}} , {"type":"future","z":0.10},
   7, {"type":"tool-run","toolCallId":"c","state":"output-error","input":{"cmd":"ls -l","n":[ "deep" ]},"errorText":"no such file"} ],

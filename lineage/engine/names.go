@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// irregular are plurals that no rule below makes singular, and words that are their own plural.
+// irregular are plurals that the rules below do not cover, and words without a distinct plural.
 var irregular = map[string]string{
 	"people": "person", "children": "child", "men": "man", "women": "woman", "feet": "foot", "teeth": "tooth", "geese": "goose", "mice": "mouse", "lice": "louse",
 	"oxen": "ox", "data": "datum", "media": "media", "criteria": "criterion", "phenomena": "phenomenon", "indices": "index", "vertices": "vertex",
@@ -20,8 +20,8 @@ var irregular = map[string]string{
 	"yes": "yes", "this": "this", "is": "is", "analysis": "analysis", "basis": "basis", "axis": "axis", "thesis": "thesis", "crisis": "crisis", "diagnosis": "diagnosis",
 }
 
-// singular returns a name in the singular, by the rules of English. Of several words it is the last that
-// changes: user_hints has user_hint.
+// singular returns a name in the singular, by rules of English. Only the last word changes:
+// user_hints becomes user_hint.
 func singular(name string) string {
 	start := strings.LastIndexFunc(name, func(r rune) bool { return !unicode.IsLetter(r) }) + 1
 	for i := len(name) - 1; i > start; i-- { // userHints
@@ -39,7 +39,7 @@ func singular(name string) string {
 		return name[:start] + word[:len(word)-len(suffix)] + by, true
 	}
 	if one, ok := irregular[lower]; ok {
-		for i := range min(len(one), len(word)) { // the case of the letters that stay
+		for i := range min(len(one), len(word)) { // keep the case
 			if one[i] != lower[i] {
 				return name[:start] + word[:i] + one[i:]
 			}
@@ -57,7 +57,7 @@ func singular(name string) string {
 	return name
 }
 
-// titleCase returns a name as a title: its words, each with a capital.
+// titleCase returns the words of a name, capitalised.
 func titleCase(name string) string {
 	var b strings.Builder
 	var last rune

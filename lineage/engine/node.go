@@ -8,18 +8,17 @@ const (
 	textNode    nodeKind = iota // a string
 	numberNode                  // a number in JSON's syntax
 	literalNode                 // true or false
-	listKind                    // children, of which only fragments have names
-	objectKind                  // children that all have names
+	listKind                    // children; only fragments have names
+	objectKind                  // children with names
 )
 
-// node is what renderers see of a fragment: checked, without nulls and
-// messages, in order.
+// node is a fragment as renderers see it: validated, in order, without nulls and messages.
 type node struct {
 	name     string
 	named    bool
 	kind     nodeKind
 	text     string
-	raw      bool // of a text: it is written as it is where that can be
+	raw      bool // text is Raw
 	children []*node
 }
 
@@ -44,8 +43,8 @@ func document(fragments []Fragment) (*node, error) {
 	return doc, nil
 }
 
-// grouped returns the children of an object with every name once: what shares
-// a name becomes a list where that name came first.
+// grouped returns the children of an object with unique names: those with the same name become a
+// list, in place of the first.
 func (n *node) grouped() []*node {
 	count := make(map[string]int, len(n.children))
 	for _, c := range n.children {
@@ -74,8 +73,7 @@ func (n *node) grouped() []*node {
 	return out
 }
 
-// asItem returns what stands for n in a list: a fragment among other items
-// becomes an object with one field.
+// asItem returns n as a list item: a fragment among other items becomes an object with one field.
 func (n *node) asItem() *node {
 	if !n.named {
 		return n

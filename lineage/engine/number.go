@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// formatNumber returns a number in JSON's syntax, exactly: integers in full, json.Number as it
-// was written, floats with as many digits as distinguish them, and an exponent only below 1e-6
-// and from 1e21 on. It refuses what is no number or not finite.
+// formatNumber returns a number in JSON syntax, without loss: integers in full, json.Number
+// unchanged, floats with the shortest exact digits and an exponent only below 1e-6 and from 1e21
+// on. ok is false if data is not a finite number.
 func formatNumber(data any) (string, bool) {
 	switch d := data.(type) {
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
@@ -40,7 +40,7 @@ func formatFloat(f float64, bits int) (string, bool) {
 	return text, true
 }
 
-// isNumber reports whether s is a number in JSON's syntax and nothing else.
+// isNumber reports whether s is exactly one number in JSON syntax.
 func isNumber(s string) bool {
 	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
 		return false

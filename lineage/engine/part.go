@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// The types of parts that have a fixed name. A call of a tool known by name is
-// "tool-" with that name, and data of the application's own is "data-" with a name.
+// The types of parts with a fixed name. A call of a named tool has the type "tool-<name>",
+// application data "data-<name>".
 const (
 	PartText           = "text"
 	PartReasoning      = "reasoning"
@@ -24,16 +24,15 @@ const (
 	dataPrefix = "data-"
 )
 
-// Part is one piece of a message. Which fields apply depends on Type; a part of
-// an unknown type, and fields not listed here, are kept as they came. JSON held
-// in a field must be replaced, not changed in place.
+// Part is one part of a message. Type determines which fields apply. Parts of unknown types and
+// unknown fields are kept. JSON in a field must be replaced, not changed in place.
 type Part struct {
 	Type string
 
 	Text  string // of text and reasoning
-	State string // how far text, reasoning or a tool call has come
+	State string // progress of text, reasoning or a tool call
 
-	ToolName   string // of a dynamic tool; ask Tool for the name of any
+	ToolName   string // of a dynamic tool; Tool returns the name for any
 	ToolCallID string
 	Input      json.RawMessage
 	Output     json.RawMessage
@@ -54,8 +53,7 @@ type Part struct {
 // TextPart returns a part of plain text.
 func TextPart(text string) Part { return Part{Type: PartText, Text: text} }
 
-// Tool returns the name of the tool that the part calls, and whether it is a
-// call at all.
+// Tool returns the name of the called tool. ok is false if the part is not a tool call.
 func (p Part) Tool() (name string, ok bool) {
 	if p.Type == PartDynamicTool {
 		return p.ToolName, true
@@ -63,19 +61,17 @@ func (p Part) Tool() (name string, ok bool) {
 	return strings.CutPrefix(p.Type, toolPrefix)
 }
 
-// DataName returns the application's name for its data, and whether the part is
-// such data.
+// DataName returns the name of application data. ok is false if the part is not application data.
 func (p Part) DataName() (name string, ok bool) { return strings.CutPrefix(p.Type, dataPrefix) }
 
-// partField binds a field to its place in the stored form: either text or json
-// is set.
+// partField maps a member of the stored form to a field: text or json is set.
 type partField struct {
 	name string
 	text *string
 	json *json.RawMessage
 }
 
-// fields lists what a part stores, in the order in which a new one is written.
+// fields lists the members of a part in the order in which a new one is written.
 func (p *Part) fields() []partField {
 	return []partField{
 		{name: "type", text: &p.Type},
@@ -96,8 +92,7 @@ func (p *Part) fields() []partField {
 	}
 }
 
-// decodePart reads a part from valid JSON. What is not of the expected kind is
-// left to raw.
+// decodePart reads a part from valid JSON. Members of an unexpected kind remain in raw only.
 func decodePart(raw []byte) Part {
 	p := Part{raw: raw}
 	fields := p.fields()
@@ -115,8 +110,7 @@ func decodePart(raw []byte) Part {
 	return p
 }
 
-// encode returns the part's JSON: what it was decoded from, with the fields
-// replaced that have changed since.
+// encode returns the part's JSON: the decoded bytes, with changed fields replaced.
 func (p Part) encode() ([]byte, error) {
 	if p.raw == nil && p.Type == "" {
 		return nil, fmt.Errorf("%w: part without a type", ErrBadMessage)

@@ -4,18 +4,16 @@ import "strings"
 
 // Renderer turns fragments into a system prompt.
 //
-// The renderers of this package agree on the following. The same fragments give
-// the same bytes. Messages, and whatever is nil, are left out wherever they are;
-// an object left empty by that is shown as empty. Text that is not valid UTF-8
-// has the offending bytes replaced by U+FFFD. There is no newline at the end,
-// and nothing at all for no fragments. Data that cannot be rendered is refused
-// with a *DataError. A Renderer may be used concurrently.
+// All renderers of this package have the following in common. The same fragments give the same
+// bytes. Messages and nil values are omitted at any depth; an object without remaining members is
+// shown as empty. Invalid UTF-8 is replaced by U+FFFD. There is no final newline, and the result
+// for no fragments is empty. Data that cannot be rendered is a *DataError. A Renderer may be used
+// concurrently.
 type Renderer interface {
 	Render(fragments ...Fragment) (string, error)
 }
 
-// controlPicture returns the visible stand-in for a C0 control character or DEL,
-// and r itself for any other.
+// controlPicture returns the visible symbol of a C0 control character or DEL, or else r.
 func controlPicture(r rune) rune {
 	switch {
 	case r < ' ':
@@ -26,5 +24,5 @@ func controlPicture(r rune) rune {
 	return r
 }
 
-// indent returns the space before a line at a level.
+// indent returns the indentation of a level.
 func indent(level int) string { return strings.Repeat("  ", level) }

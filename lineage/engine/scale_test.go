@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// No operation looks at all branches of the chat.
+// No operation reads all branches of the chat.
 func TestOperationsDoNotGrow(t *testing.T) {
 	ctx := context.Background()
 	backendtest.RequireScale(t, func(n int) map[string]int64 {

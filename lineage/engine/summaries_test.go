@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// counting summarizes passages by their number.
+// counting summarizes passages as their number.
 type counting struct{}
 
 func (counting) Summarize(_ context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
@@ -67,7 +67,7 @@ func TestResolveWithSummaries(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 7, few.Omitted, "between the summary and the last three")
 
-	// A branch has the summaries of the one that it was made from, where its history is theirs.
+	// A branch has the summaries of its parent for the history they share.
 	_, err = e.Rewind(ctx, "75")
 	require.NoError(t, err)
 	branch, err := e.Resolve(ctx, engine.ResolveOptions{Last: 5})
@@ -80,7 +80,7 @@ func TestResolveWithSummaries(t *testing.T) {
 	require.Empty(t, branch.Summaries)
 	require.Equal(t, 55, branch.Omitted)
 
-	// Nor does it stand for a history that a pending correction parts from.
+	// A summary does not apply to a history that a pending correction forks from.
 	require.NoError(t, e.SwitchBranch(ctx, "main"))
 	require.NoError(t, e.Set(engine.AssistantText("other", "69")))
 	corrected, err := e.Resolve(ctx, engine.ResolveOptions{Last: 5})
@@ -89,7 +89,7 @@ func TestResolveWithSummaries(t *testing.T) {
 	require.Equal(t, 64, corrected.Omitted)
 }
 
-// A message that is replaced while it is saved is a new version afterwards; one that is removed was saved.
+// A message replaced during its save is a new version; one removed during its save is saved.
 func TestChangedDuringSave(t *testing.T) {
 	ctx := context.Background()
 	b := blocked{chat.On(newStore(t)), make(chan struct{}), make(chan struct{})}
@@ -116,7 +116,7 @@ func TestChangedDuringSave(t *testing.T) {
 	require.Equal(t, "uno", r.Messages[0].Text())
 }
 
-// A context of the chat's thread, such as a subagent's, is worked on once it has a name.
+// A context of the chat's thread, such as a subagent's, can be opened once it has a name.
 //
 // feature: engine/any-branch
 func TestEngineOnContext(t *testing.T) {

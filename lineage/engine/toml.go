@@ -5,13 +5,11 @@ import (
 	"strings"
 )
 
-// TOMLRenderer renders fragments as a TOML 1.0 document. Fragments and fields
-// are keys; those that share a name become one list. Objects are tables and
-// lists of objects arrays of tables. As TOML demands, the plain values of a
-// table come before its tables; within each, order is kept.
+// TOMLRenderer renders fragments as a TOML 1.0 document. Fragments and fields are keys; those with
+// the same name become a list. Objects are tables, lists of objects arrays of tables. As TOML
+// requires, the plain values of a table come before its tables; otherwise the order is kept.
 //
-// Numbers beyond the range of 64-bit integers and floats, which TOML does not
-// have, are written as strings.
+// Numbers outside the range of 64-bit integers and floats are written as strings.
 type TOMLRenderer struct{}
 
 // Render implements Renderer.
@@ -27,7 +25,7 @@ func (TOMLRenderer) Render(fragments ...Fragment) (string, error) {
 
 type tomlWriter struct{ b strings.Builder }
 
-// table writes what the table at path holds, its header being written.
+// table writes the content of the table at path, whose header is already written.
 func (w *tomlWriter) table(n *node, path string) {
 	children := n.grouped()
 	for _, c := range children {
@@ -64,8 +62,7 @@ func (w *tomlWriter) header(text string) {
 	w.b.WriteString(text + "\n")
 }
 
-// isTOMLTable reports whether n is written under headers of its own: an object,
-// or a list of nothing but objects.
+// isTOMLTable reports whether n needs its own headers: an object or a list of objects only.
 func isTOMLTable(n *node) bool {
 	if n.kind == objectKind {
 		return true
@@ -81,8 +78,8 @@ func isTOMLTable(n *node) bool {
 	return true
 }
 
-// needsTOMLHeader reports whether a table would be lost without its header: its
-// sub-tables imply it.
+// needsTOMLHeader reports whether a table needs its header. Tables with only sub-tables do not:
+// these imply it.
 func needsTOMLHeader(n *node) bool {
 	children := n.grouped()
 	for _, c := range children {
@@ -93,8 +90,7 @@ func needsTOMLHeader(n *node) bool {
 	return len(children) == 0
 }
 
-// tomlValue returns n as a value on one line, or as a multi-line string if it
-// may be and is one.
+// tomlValue returns n as a value in one line, or as a multi-line string if allowed and needed.
 func tomlValue(n *node, multiline bool) string {
 	switch n.kind {
 	case textNode:
@@ -115,7 +111,7 @@ func tomlValue(n *node, multiline bool) string {
 	return b.String()
 }
 
-// fitsTOML reports whether a number is within the range of TOML's own.
+// fitsTOML reports whether a number is in TOML's range.
 func fitsTOML(number string) bool {
 	var err error
 	if strings.ContainsAny(number, ".eE") {
@@ -155,7 +151,7 @@ func writeTOMLInline(b *strings.Builder, n *node) {
 	}
 }
 
-// tomlKey returns name as a key: bare where that is allowed.
+// tomlKey returns name as a key, bare if possible.
 func tomlKey(name string) string {
 	for _, r := range name {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
@@ -186,7 +182,7 @@ func tomlString(text string) string {
 	return b.String()
 }
 
-// tomlMultiline returns text between triple quotes, line by line as it is.
+// tomlMultiline returns text between triple quotes, with its line breaks.
 func tomlMultiline(text string) string {
 	var b strings.Builder
 	b.WriteString("\"\"\"\n")
@@ -213,8 +209,7 @@ func tomlMultiline(text string) string {
 	return b.String()
 }
 
-// writeTOMLRune writes what needs no treatment of its own: controls escaped,
-// the rest as it is.
+// writeTOMLRune writes a rune; control characters are escaped.
 func writeTOMLRune(b *strings.Builder, r rune) {
 	switch {
 	case r == '\t':

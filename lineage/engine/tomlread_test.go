@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// readTOML reads the part of TOML that a renderer of fragments may use, and
-// refuses everything else, keys defined twice among it. Strings come back as
-// string, other scalars as tomlLiteral.
+// readTOML reads the part of TOML that renderers use and refuses everything else, including
+// duplicate keys. Strings are returned as string, other scalars as tomlLiteral.
 func readTOML(text string) (map[string]any, error) {
 	r := &tomlReader{rest: text}
 	table := r.document()
@@ -17,7 +16,7 @@ func readTOML(text string) (map[string]any, error) {
 
 type tomlLiteral string
 
-// tomlReader has nothing left to read once it has failed.
+// tomlReader reads nothing after an error.
 type tomlReader struct {
 	rest string
 	err  error
@@ -59,7 +58,7 @@ func (r *tomlReader) document() map[string]any {
 	return root
 }
 
-// place finds or makes the table at path; an element of a list is always made.
+// place finds or creates the table at path; an element of a list is always created.
 func (r *tomlReader) place(root map[string]any, path []string, element bool) map[string]any {
 	at := root
 	for i, name := range path {
@@ -158,7 +157,7 @@ func (r *tomlReader) quoted() string {
 	return r.until(`"`, false)
 }
 
-// until reads a basic string to its end, which is the first that is not escaped.
+// until reads the rest of a basic string, up to the first unescaped quote.
 func (r *tomlReader) until(end string, lines bool) string {
 	var b strings.Builder
 	for !r.take(end) && r.err == nil {

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// TOONRenderer renders fragments in the few tokens of TOON (token-oriented
-// object notation): indentation instead of braces, quotes only where they are
-// needed, lists with their length, and lists of uniform objects as tables.
-// Fragments that share a name become one list. Control characters without a
-// short escape are written \u00XX.
+// TOONRenderer renders fragments as TOON (token-oriented object notation), which needs few tokens:
+// indentation instead of braces, quotes only if necessary, lists with their length, and lists of
+// uniform objects as tables. Fragments with the same name become a list. Control characters without
+// a short escape are written \u00XX.
 type TOONRenderer struct{}
 
 // Render implements Renderer.
@@ -27,8 +26,7 @@ func (TOONRenderer) Render(fragments ...Fragment) (string, error) {
 
 type toonWriter struct{ b strings.Builder }
 
-// line starts a line. A lead, such as the dash of a list item, takes the place
-// of the indentation in the line that it opens.
+// line starts a line. lead, such as the dash of a list item, replaces the indentation.
 func (w *toonWriter) line(level int, lead string) {
 	if w.b.Len() > 0 && lead == "" {
 		w.b.WriteByte('\n')
@@ -38,8 +36,7 @@ func (w *toonWriter) line(level int, lead string) {
 	}
 }
 
-// fields writes an object. If dash is set, the first line continues the one
-// that the dash of a list item has begun.
+// fields writes an object. If dash is set, the first line continues that of a list item.
 func (w *toonWriter) fields(n *node, level int, dash string) {
 	for _, c := range n.grouped() {
 		w.line(level, dash)
@@ -57,7 +54,7 @@ func (w *toonWriter) fields(n *node, level int, dash string) {
 	}
 }
 
-// list writes a list after its name; items go one level in.
+// list writes a list after its name, with items one level deeper.
 func (w *toonWriter) list(n *node, level int) {
 	fmt.Fprintf(&w.b, "[%d]", len(n.children))
 	if names := toonColumns(n); names != nil {
@@ -124,8 +121,8 @@ func allScalar(n *node) bool {
 	return true
 }
 
-// toonColumns returns the column names of a list that can be a table, or nil:
-// its items are objects with the same names and scalar values.
+// toonColumns returns the column names if a list can be a table, else nil: its items must be
+// objects with the same names and scalar values.
 func toonColumns(n *node) []string {
 	var names []string
 	known := make(map[string]bool)
@@ -151,7 +148,7 @@ func toonColumns(n *node) []string {
 	return names
 }
 
-// toonKey returns name as a key, quoted unless it is a plain identifier.
+// toonKey returns name as a key, quoted unless it is an identifier.
 func toonKey(name string) string {
 	for i, r := range name {
 		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'
@@ -175,7 +172,7 @@ func toonScalar(n *node) string {
 	return n.text
 }
 
-// needsTOONQuotes reports whether text could be read as something else.
+// needsTOONQuotes reports whether unquoted text could be misread.
 func needsTOONQuotes(text string) bool {
 	switch text {
 	case "", "true", "false", "null":

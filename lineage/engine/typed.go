@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// fragmentOf returns the fragment that a map stands for: it has a name and data, and nothing else but
-// what a fragment has in JSON.
+// fragmentOf returns the fragment that a map represents: it needs name and data, and only members
+// of a fragment's JSON.
 func fragmentOf(m map[string]any) (Fragment, bool) {
 	name, named := m["name"].(string)
 	data, has := m["data"]
@@ -44,8 +44,8 @@ func fragmentOf(m map[string]any) (Fragment, bool) {
 	return f, true
 }
 
-// MarshalJSON writes a fragment as {"name": …, "data": …}, with id, type, persist and metadata where it has them.
-// A message has its stored form as data.
+// MarshalJSON writes a fragment as {"name": …, "data": …}, with id, type, persist and metadata if
+// set. The data of a message is its stored form.
 func (f Fragment) MarshalJSON() ([]byte, error) {
 	out := struct {
 		ID       string         `json:"id,omitempty"`
@@ -65,8 +65,8 @@ func (f Fragment) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, fragments within it included. The data of a message is its
-// stored form.
+// UnmarshalJSON reads the result of MarshalJSON, including nested fragments. The data of a message
+// is its stored form.
 func (f *Fragment) UnmarshalJSON(data []byte) error {
 	value, err := fromJSON(data)
 	if err != nil {
@@ -74,21 +74,21 @@ func (f *Fragment) UnmarshalJSON(data []byte) error {
 	}
 	read, ok := value.(Fragment)
 	if !ok {
-		return fmt.Errorf("%w: JSON without the name and data of a fragment, or with more", ErrUnsupported)
+		return fmt.Errorf("%w: JSON of a fragment needs name and data and no unknown members", ErrUnsupported)
 	}
 	if IsMessage(read) {
-		said, err := MessageJSON(rawjson.Last(data, "data"))
+		message, err := MessageJSON(rawjson.Last(data, "data"))
 		if err != nil {
 			return err
 		}
-		said.Name, said.Persist, said.Metadata = read.Name, read.Persist, read.Metadata
-		read = said
+		message.Name, message.Persist, message.Metadata = read.Name, read.Persist, read.Metadata
+		read = message
 	}
 	*f = read
 	return nil
 }
 
-// MarshalJSON writes an object with its fields in their order.
+// MarshalJSON writes an object with its fields in order.
 func (o Object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -108,7 +108,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// typedNode returns the tree of data of any other type.
+// typedNode returns the tree of data of other types.
 func typedNode(data any, at *step) (*node, error) {
 	v := reflect.ValueOf(data)
 	switch {
@@ -119,7 +119,7 @@ func typedNode(data any, at *step) (*node, error) {
 			return nil, nil
 		}
 		inner := *at
-		inner.depth++ // a pointer may lead to itself
+		inner.depth++ // a pointer may point to itself
 		return dataNode(v.Elem().Interface(), &inner)
 	case v.Kind() == reflect.String:
 		return dataNode(v.String(), at)
@@ -149,7 +149,7 @@ func typedNode(data any, at *step) (*node, error) {
 	return marshalled(data, at)
 }
 
-// marshals reports whether data has a JSON form of its own.
+// marshals reports whether data implements a JSON or text encoding.
 func marshals(v reflect.Value) bool {
 	switch v.Interface().(type) {
 	case json.Marshaler, encoding.TextMarshaler:
@@ -158,7 +158,7 @@ func marshals(v reflect.Value) bool {
 	return false
 }
 
-// marshalled returns the tree of the JSON that encoding/json writes of data.
+// marshalled returns the tree of data's JSON encoding.
 func marshalled(data any, at *step) (*node, error) {
 	b, err := json.Marshal(data)
 	if err != nil {
@@ -175,8 +175,8 @@ func marshalled(data any, at *step) (*node, error) {
 	return dataNode(value, at)
 }
 
-// fromJSON returns JSON as fragment data: objects with their members in the order in which these are written,
-// those that stand for fragments as Fragment.
+// fromJSON returns JSON as fragment data: objects with their members in order, fragments as
+// Fragment.
 func fromJSON(b []byte) (any, error) {
 	if !json.Valid(b) {
 		return nil, fmt.Errorf("%w: not JSON", ErrUnsupported)

@@ -6,18 +6,16 @@ import (
 	"strings"
 )
 
-// XMLRenderer renders fragments as XML elements, one after the other without a
-// root. Fields are elements, list items are <item>. Text is kept exactly: it is
-// never indented or wrapped. [Raw] text is written as it is if that is well-formed, and otherwise
-// in CDATA sections, where nothing is escaped either.
+// XMLRenderer renders fragments as XML elements without a root. Fields are elements, list items are
+// <item>. Text is never indented or wrapped. [Raw] text is written unchanged if it is well-formed,
+// else in CDATA sections.
 //
-// A name that is no plain XML name is reduced to one, and the element carries
-// the real one in an attribute: <first_name name="first name">. Control
-// characters that XML cannot express become their Unicode pictures (U+2400…),
-// and U+FFFE and U+FFFF become U+FFFD.
+// A name that is not a plain XML name is converted to one, with the original in an attribute:
+// <first_name name="first name">. Control characters that XML cannot express become their Unicode
+// pictures (U+2400…), U+FFFE and U+FFFF become U+FFFD.
 type XMLRenderer struct {
-	// Singular names the items of a list after it, <hints><hint>…</hint></hints>, by the rules of
-	// English plurals. Other items are <item>.
+	// Singular names list items after the list, <hints><hint>…</hint></hints>, by rules of English
+	// plurals. Otherwise they are <item>.
 	Singular bool
 }
 
@@ -37,7 +35,7 @@ func (r XMLRenderer) Render(fragments ...Fragment) (string, error) {
 	return b.String(), nil
 }
 
-// write writes an element. One that has no name of its own is called as given.
+// write writes an element. name applies if it has no name of its own.
 func (r XMLRenderer) write(b *strings.Builder, n *node, name string, level int) {
 	if n.named {
 		name = n.name
@@ -78,7 +76,7 @@ var (
 // xmlText returns text escaped for use between tags.
 func xmlText(text string) string { return xmlEscapes.Replace(strings.Map(xmlChar, text)) }
 
-// xmlChar returns the visible stand-in for a character that XML does not have, and r itself for any other.
+// xmlChar returns the visible symbol of a character that XML cannot express, or else r.
 func xmlChar(r rune) rune {
 	switch {
 	case r == '\t' || r == '\n' || r == '\r':
@@ -91,7 +89,7 @@ func xmlChar(r rune) rune {
 	return r
 }
 
-// xmlRaw returns raw text between tags: as it is, or in CDATA sections where it is not well-formed.
+// xmlRaw returns raw text for an element: unchanged, or in CDATA sections if it is not well-formed.
 func xmlRaw(text string) string {
 	text = strings.Map(xmlChar, text)
 	if isWellFormed(text) {
@@ -100,7 +98,7 @@ func xmlRaw(text string) string {
 	return "<![CDATA[" + strings.ReplaceAll(text, "]]>", "]]]]><![CDATA[>") + "]]>"
 }
 
-// isWellFormed reports whether text is the content of an element: text, elements, comments and sections.
+// isWellFormed reports whether text is valid content of an element.
 func isWellFormed(text string) bool {
 	text = "<raw>" + text + "</raw>"
 	d := xml.NewDecoder(strings.NewReader(text))
@@ -122,8 +120,8 @@ func isWellFormed(text string) bool {
 	}
 }
 
-// xmlName returns name if it is a plain XML name in ASCII, and otherwise the
-// nearest one: every run of other characters is one underscore.
+// xmlName returns name if it is a plain ASCII XML name, else the nearest one: each run of other
+// characters becomes one underscore.
 func xmlName(name string) string {
 	var b strings.Builder
 	letters, gap := false, false

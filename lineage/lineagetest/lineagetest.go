@@ -7,8 +7,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// New opens an empty store in memory. It is closed when the test and its subtests are complete. A failure to open or to
-// close it fails the test.
+// New opens an empty store in memory, which is closed when the test and its subtests complete. If
+// opening or closing fails, the test fails.
 func New(t testing.TB, o lineage.Options) *lineage.Store {
 	t.Helper()
 	store, err := lineage.OpenMemory(t.Context(), o)

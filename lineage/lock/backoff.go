@@ -11,13 +11,12 @@ const (
 	longestPause  = 50 * time.Millisecond
 )
 
-// backoff spaces out attempts, further each time, and differently for each
-// contender.
+// backoff spaces out attempts with growing, random pauses.
 type backoff struct{ next time.Duration }
 
 func newBackoff() *backoff { return &backoff{next: shortestPause} }
 
-// pause waits and returns the context's cause if that ends first.
+// pause waits. If ctx ends first, it returns the cause.
 func (b *backoff) pause(ctx context.Context) error {
 	timer := time.NewTimer(b.next/2 + rand.N(b.next))
 	defer timer.Stop()

@@ -6,22 +6,21 @@ import (
 	"sync"
 )
 
-// carry is a lock that a call of With holds, in the context of its function.
+// carry is the lock of a running With, carried by the context of its function.
 type carry struct {
-	outer    *carry // what the context of the call carried
+	outer    *carry // of the context that With was called with
 	lock     *Lock
 	lockFile string
 
 	mu    sync.Mutex
-	calls int // nested ones that are running
+	calls int // running nested calls
 	ended bool
-	idle  sync.Cond // no nested call is running; its lock is mu
+	idle  sync.Cond // no nested call is running; uses mu
 }
 
 type carryKey struct{}
 
-// newCarry returns what the context of a function carries whose call of With has
-// taken a lock.
+// newCarry returns the carry for a With that has acquired a lock.
 func newCarry(ctx context.Context, l *Lock) *carry {
 	c := &carry{lock: l, lockFile: l.held.lockFile}
 	c.outer, _ = ctx.Value(carryKey{}).(*carry)
@@ -29,8 +28,8 @@ func newCarry(ctx context.Context, l *Lock) *carry {
 	return c
 }
 
-// enter begins a nested call with the lock that a context carries for the file of
-// another. It returns nil where there is none; otherwise the call ends with leave.
+// enter begins a nested call with the lock in ctx on the same file as another. It returns nil if
+// there is none; otherwise the call must end with leave.
 func enter(ctx context.Context, another *Lock) *carry {
 	c, _ := ctx.Value(carryKey{}).(*carry)
 	if c == nil {
@@ -38,7 +37,7 @@ func enter(ctx context.Context, another *Lock) *carry {
 	}
 	lockFile, err := lockFilePath(another.path)
 	if err != nil {
-		return nil // acquiring it fails in the same way
+		return nil // acquiring it returns the same error
 	}
 	for ; c != nil; c = c.outer {
 		if c.lockFile == lockFile && c.enter() {
@@ -66,7 +65,7 @@ func (c *carry) leave() {
 	}
 }
 
-// end waits for the nested calls that are running, and for those that they begin. Then none can begin.
+// end waits for running nested calls and those that they begin. After that, no call can begin.
 func (c *carry) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +75,7 @@ func (c *carry) end() {
 	}
 }
 
-// run runs the function of a nested call, which enter has begun.
+// run runs the function of a nested call that enter has begun.
 func (c *carry) run(ctx context.Context, fn func(context.Context) error) (err error) {
 	held, cancel := c.lock.Context(ctx)
 	defer func() {

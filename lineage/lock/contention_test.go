@@ -47,7 +47,7 @@ func TestKilledHoldersGiveWay(t *testing.T) {
 		workers[victim] = startWorker(t)
 		workers[victim].tell("visit", path, forever)
 	}
-	// A worker that met another inside has said so and waits for more.
+	// A worker that met another one has reported it and waits for commands.
 	for _, w := range workers {
 		w.signal()
 		rest, _ := w.out.ReadString('\n')
@@ -167,7 +167,7 @@ func hostname(t *testing.T) string {
 	return name
 }
 
-// writeLock puts up a lock file for path as some program would have.
+// writeLock writes a lock file for path as another program would.
 func writeLock(t *testing.T, path string, r record) {
 	t.Helper()
 	data, err := r.encode()
@@ -175,7 +175,7 @@ func writeLock(t *testing.T, path string, r record) {
 	require.NoError(t, os.WriteFile(path+".lock", data, 0o600))
 }
 
-// requireAcquires takes and releases the lock.
+// requireAcquires acquires and releases the lock.
 func requireAcquires(t *testing.T, l *Lock) {
 	t.Helper()
 	won, err := l.TryAcquire()
@@ -184,7 +184,7 @@ func requireAcquires(t *testing.T, l *Lock) {
 	require.NoError(t, l.Release())
 }
 
-// requireFiles checks what a directory holds, but for the guard where it stays.
+// requireFiles checks the files of a directory, apart from the guard where it remains.
 func requireFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -11,21 +11,19 @@ import (
 var (
 	// ErrHeld is returned when another holder has the lock.
 	ErrHeld = errors.New("lock is held")
-	// ErrLost is returned, and is the cause of a cancelled context, when a lock
-	// ended before its holder released it: its file was removed or replaced, or
-	// could not be refreshed in time.
+	// ErrLost is returned, and is the cause of a cancelled context, when a lock ended before its
+	// release: its file was removed or replaced, or could not be refreshed in time.
 	ErrLost = errors.New("lock was lost")
-	// ErrNotHeld is the cause of a context that outlived its lock, or was asked
-	// of a lock that is not held.
+	// ErrNotHeld is the cause of a context whose lock was released or was not held.
 	ErrNotHeld = errors.New("lock is not held")
-	// ErrNotRegular is returned when a lock file or its guard is a symbolic link, a pipe
-	// or anything else but a file. It stays as it is.
+	// ErrNotRegular is returned when a lock file or its guard is not a regular file, but for
+	// example a symbolic link or a pipe. It is not changed.
 	ErrNotRegular = vfs.ErrNotRegular
 )
 
-// HeldError tells who has a lock. It matches ErrHeld.
+// HeldError names the holder of a lock. It matches ErrHeld.
 type HeldError struct {
-	Path   string // the file that is locked
+	Path   string // the locked file
 	Holder *Info  // never nil
 }
 

@@ -21,7 +21,7 @@ func ExampleWith() {
 	session := filepath.Join(dir, "main.json")
 
 	err = lock.With(context.Background(), session, lock.Options{}, func(ctx context.Context) error {
-		// Alone with the file, as long as ctx is not cancelled.
+		// The file is locked as long as ctx is not cancelled.
 		return os.WriteFile(session, []byte(`{"id":"main"}`), 0o600)
 	})
 	fmt.Println(err)

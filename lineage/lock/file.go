@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// lockFilePath returns the lock file of path, the same one by whatever name
-// path's directory is reached.
+// lockFilePath returns the lock file of path. It resolves symbolic links in the directory, so that
+// all names of the directory lead to the same lock.
 func lockFilePath(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -25,17 +25,17 @@ func lockFilePath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(abs)+".lock"), nil
 }
 
-// sighting is a lock file as it was seen.
+// sighting is the observed state of a lock file.
 type sighting struct {
 	data     []byte
 	modified time.Time
-	record   *record // nil when data is not a record
+	record   *record // nil if data is not a valid record
 }
 
-// look reads the lock file at path and returns nil when there is none.
+// look reads the lock file at path. It returns nil if there is none.
 func look(path string) (*sighting, error) {
 	var f *os.File
-	err := patiently(func() (err error) {
+	err := retryTransient(func() (err error) {
 		f, err = vfs.OpenFile(path, os.O_RDONLY)
 		return err
 	})
@@ -72,13 +72,11 @@ func (s *sighting) info() *Info {
 	return s.record.info()
 }
 
-// create writes r to a lock file that must not exist; it returns fs.ErrExist if
-// one does.
+// create writes r to a new lock file. If one exists, it returns fs.ErrExist.
 //
-// The record is written to a draft first, and the draft linked to its place, so
-// that a crash cannot leave a lock file that does not name its dead process. A
-// draft that a crash has left goes with the next one; the guard keeps it from
-// being somebody else's.
+// The record is first written to a draft, which is then linked, so that a lock file left by a crash
+// always names the dead process. The next create removes a draft left by a crash; the guard ensures
+// that no other process is using it.
 func create(path string, r record) error {
 	data, err := r.encode()
 	if err != nil {
@@ -96,14 +94,14 @@ func create(path string, r record) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// This file system has no links.
+	// The file system has no hard links.
 	return writeNew(path, data)
 }
 
-// writeNew creates a file exclusively. It leaves none when it fails to write.
+// writeNew creates a file exclusively, and removes it if writing fails.
 func writeNew(path string, data []byte) error {
 	var f *os.File
-	err := patiently(func() (err error) {
+	err := retryTransient(func() (err error) {
 		f, err = vfs.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 		return err
 	})
@@ -117,19 +115,18 @@ func writeNew(path string, data []byte) error {
 	return nil
 }
 
-// restamp renews the lock file if it is still the one r was written to, and
-// returns ErrLost otherwise.
+// restamp refreshes the lock file if it still belongs to r, else it returns ErrLost.
 //
-// It writes into the file it read, not to a new one: should a program that does
-// not know the guard replace the file meanwhile, only the removed one is
-// written. A reader that sees half of the change sees a fresh file.
+// It writes to the file it has read, not to a new one: if a program that does not know the guard
+// replaces the file meanwhile, only the removed file is written. A reader that sees a partial write
+// sees a fresh file.
 func restamp(path string, r record) error {
 	data, err := r.encode()
 	if err != nil {
 		return err
 	}
 	var f *os.File
-	err = patiently(func() (err error) {
+	err = retryTransient(func() (err error) {
 		f, err = vfs.OpenFile(path, os.O_RDWR)
 		return err
 	})
@@ -156,8 +153,7 @@ func restamp(path string, r record) error {
 	return f.Truncate(int64(len(data)))
 }
 
-// removeOwn removes the lock file if it is still the one r was written to, and
-// returns ErrLost otherwise.
+// removeOwn removes the lock file if it still belongs to r, else it returns ErrLost.
 func removeOwn(path string, r record) error {
 	s, err := look(path)
 	if err != nil {
@@ -173,18 +169,18 @@ func (s *sighting) isOf(r record) bool {
 	return s.record != nil && s.record.Token == r.Token
 }
 
-// remove removes the lock file; one that is gone already is fine.
+// remove removes the lock file if it exists.
 func remove(path string) error {
-	err := patiently(func() error { return os.Remove(path) })
+	err := retryTransient(func() error { return os.Remove(path) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// patiently repeats op while it fails only because somebody else has the file
-// open at this moment, which happens on Windows.
-func patiently(op func() error) error {
+// retryTransient repeats op while it fails because another process has the file open, which happens
+// on Windows.
+func retryTransient(op func() error) error {
 	const tries, pause = 50, 2 * time.Millisecond
 	err := op()
 	for try := 1; try < tries && isTransient(err); try++ {

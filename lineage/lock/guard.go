@@ -10,22 +10,21 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// errGuardBusy is returned while somebody else is inside the guard.
+// errGuardBusy is returned while another contender holds the guard.
 var errGuardBusy = errors.New("lock guard is busy")
 
-// guardPatience bounds the wait for the guard. Inside it are a few system calls,
-// so only a process that was stopped there stays longer.
+// guardPatience limits the wait for the guard. It protects only a few system calls, so that only a
+// suspended process holds it longer.
 const guardPatience = 5 * time.Second
 
-// guard is the right to change a lock file; see the package comment. Each is an
-// open file of its own, so it excludes goroutines as it excludes processes.
+// guard is the right to change a lock file; see the package comment. Each guard is a separate open
+// file, so it excludes goroutines as well as processes.
 type guard struct {
 	path string
 	file *os.File
 }
 
-// enterGuard waits for the guard of a lock file. It returns errGuardBusy when
-// that takes too long.
+// enterGuard waits for the guard of a lock file. It returns errGuardBusy if that takes too long.
 func enterGuard(ctx context.Context, lockFile string) (*guard, error) {
 	path := lockFile + ".guard"
 	deadline := time.Now().Add(guardPatience)
@@ -45,7 +44,7 @@ func enterGuard(ctx context.Context, lockFile string) (*guard, error) {
 
 func tryGuard(path string) (*guard, error) {
 	var f *os.File
-	err := patiently(func() (err error) {
+	err := retryTransient(func() (err error) {
 		f, err = vfs.OpenFile(path, os.O_RDWR|os.O_CREATE)
 		return err
 	})
@@ -62,10 +61,9 @@ func tryGuard(path string) (*guard, error) {
 	return g, nil
 }
 
-// isCurrent reports whether the locked file is still the one at its path: the
-// one who had it before removed it, and others may have locked a new one. Only
-// the owner of a current guard removes it, so while this one is ours nobody
-// else's becomes current.
+// isCurrent reports whether the locked file is still the one at its path: its previous owner may
+// have removed it, and others may have locked a new one. Only the owner of a current guard removes
+// the file, so no other becomes current while this one is held.
 func (g *guard) isCurrent() bool {
 	locked, err := g.file.Stat()
 	if err != nil {
@@ -75,9 +73,9 @@ func (g *guard) isCurrent() bool {
 	return err == nil && os.SameFile(locked, atPath)
 }
 
-// leave gives the guard back. Its errors do not matter: a guard file that stays
-// is found free by the next who comes, and closing unlocks. It unlocks explicitly
-// because a child that is being started may share the open file until it runs.
+// leave releases the guard. Its errors do not matter: a guard file that remains is unlocked, and
+// closing it unlocks. It unlocks explicitly because a child process that is being started may share
+// the open file for a moment.
 func (g *guard) leave() {
 	if guardIsRemovable {
 		_ = os.Remove(g.path)

@@ -39,8 +39,8 @@ func TestGuardExcludes(t *testing.T) {
 	require.Zero(t, collisions.Load())
 }
 
-// One who opened the guard before its owner removed it has locked a file that
-// nobody else will find.
+// A process that opened the guard before its owner removed it has locked a file that is no longer
+// at the path.
 func TestRemovedGuardIsNotCurrent(t *testing.T) {
 	if !guardIsRemovable {
 		t.Skip("the guard stays here")

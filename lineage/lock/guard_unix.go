@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardIsRemovable: a file can be removed while it is open.
+// guardIsRemovable: an open file can be removed.
 const guardIsRemovable = true
 
 func lockFile(f *os.File) error {

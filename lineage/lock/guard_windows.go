@@ -23,8 +23,7 @@ func unlockFile(f *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, new(windows.Overlapped))
 }
 
-// isTransient reports whether err says that a file is open elsewhere, or is
-// going away.
+// isTransient reports whether err says that a file is open in another process or is being deleted.
 func isTransient(err error) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) ||
 		errors.Is(err, windows.ERROR_ACCESS_DENIED) ||

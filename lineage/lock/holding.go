@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// holding is one acquisition of a lock, from its creation to its release. A
-// goroutine keeps it fresh until stop.
+// holding is an acquired lock, from creation to release. A goroutine refreshes it until stop.
 type holding struct {
 	lockFile string
-	record   record // as created; its token is what makes the file ours
+	record   record // as created; the token identifies our lock file
 
-	ctx    context.Context // ends with the holding; its cause tells why
+	ctx    context.Context // ends with the holding; its cause is the reason
 	end    context.CancelCauseFunc
 	ceased chan struct{} // closed when the goroutine has returned
 }
@@ -26,7 +25,7 @@ func hold(lockFile string, r record, opts Options) *holding {
 	return h
 }
 
-// keep renews the stamp until the holding ends or is lost.
+// keep refreshes the lock until the holding ends or is lost.
 func (h *holding) keep(opts Options) {
 	defer close(h.ceased)
 	ticker := time.NewTicker(opts.Refresh)
@@ -53,7 +52,7 @@ func (h *holding) keep(opts Options) {
 	}
 }
 
-// renew stamps the lock file, and returns ErrLost when it is no longer ours.
+// renew refreshes the lock file. It returns ErrLost if the file is no longer ours.
 func (h *holding) renew(ctx context.Context) error {
 	g, err := h.enterGuard(ctx)
 	if err != nil {
@@ -68,8 +67,7 @@ func (h *holding) renew(ctx context.Context) error {
 	return nil
 }
 
-// enterGuard enters the guard, and returns ErrLost when the directory is gone and
-// the lock file with it.
+// enterGuard enters the guard. It returns ErrLost if the directory, and so the lock file, is gone.
 func (h *holding) enterGuard(ctx context.Context) (*guard, error) {
 	g, err := enterGuard(ctx, h.lockFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,14 +76,14 @@ func (h *holding) enterGuard(ctx context.Context) (*guard, error) {
 	return g, err
 }
 
-// stop ends the refreshing. The lock file stays.
+// stop ends refreshing. The lock file remains.
 func (h *holding) stop(cause error) {
 	h.end(cause)
 	<-h.ceased
 }
 
-// giveBack removes the lock file of a stopped holding, and returns ErrLost when
-// it was lost before. After any other error it can be called again.
+// giveBack removes the lock file of a stopped holding. It returns ErrLost if the lock was lost
+// before. After any other error it can be called again.
 func (h *holding) giveBack() error {
 	g, err := h.enterGuard(context.Background())
 	if err != nil {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// judge decides whether a lock file still stands for a holder.
+// judge decides whether a lock file is stale.
 type judge struct {
 	place place
 	probe func(pid int) process
-	// stale is the least time without a refresh after which a lock is given up.
+	// stale is the minimum time without a refresh after which a lock is stale.
 	stale time.Duration
 }
 
-// isStale judges what was seen at now or later, of which it is known that it
-// stayed as it is for the time unchanged.
+// isStale judges a lock file seen at now, which is known not to have changed for the time
+// unchanged.
 func (j judge) isStale(s *sighting, now time.Time, unchanged time.Duration) bool {
 	limit := j.stale
 	if s.record != nil {
@@ -32,16 +32,16 @@ func (j judge) isStale(s *sighting, now time.Time, unchanged time.Duration) bool
 			return true
 		}
 		if s.record.Started != "" && holder.started != "" {
-			// The clock does not matter when the very process that took the lock
-			// still runs: it may have been set, or the machine have slept.
+			// If the process that took the lock still runs, the timestamp does not matter: the
+			// clock may have been set, or the machine suspended.
 			return s.record.Started != holder.started
 		}
 	}
 	return j.age(s, now) >= limit
 }
 
-// age is how long ago a record was stamped. A stamp from the future was made by
-// another clock and says nothing; then the file system's word counts.
+// age is the time since a record was stamped. A timestamp in the future comes from another clock;
+// the modification time is used instead.
 func (j judge) age(s *sighting, now time.Time) time.Duration {
 	stamp := time.UnixMilli(s.record.Timestamp)
 	if stamp.After(now) {
@@ -50,15 +50,14 @@ func (j judge) age(s *sighting, now time.Time) time.Duration {
 	return now.Sub(stamp)
 }
 
-// watch remembers since when a lock file has not changed. It measures with this
-// process's own clock only.
+// watch measures how long a lock file has not changed, by this process's clock only.
 type watch struct {
 	last  *sighting
 	since time.Time
 }
 
-// unchanged notes what was seen between before and now, and returns for how long
-// it is known to have been so.
+// unchanged records a sighting made after before, and returns for how long the file is known not to
+// have changed.
 func (w *watch) unchanged(s *sighting, before time.Time) time.Duration {
 	if w.last == nil || !w.last.modified.Equal(s.modified) || !bytes.Equal(w.last.data, s.data) {
 		w.last, w.since = s, time.Now()

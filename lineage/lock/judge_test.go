@@ -58,7 +58,7 @@ func TestStaleness(t *testing.T) {
 	}
 }
 
-// The same on disk, with this process as the one that is judged.
+// The same on disk, with this process as the holder.
 func TestLockFilesOfOthers(t *testing.T) {
 	at, err := here()
 	require.NoError(t, err)

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Lock is one contender for the lock on a file, and its holder after it was
-// acquired. Two Locks on one file exclude each other, in one process as between
-// processes; goroutines that are to exclude each other use a Lock each.
+// Lock is a contender for the lock on a file, and its holder once acquired. Two Locks on one file
+// exclude each other, within a process and between processes; goroutines that must exclude each
+// other need separate Locks.
 //
-// A Lock may be used by several goroutines at once. One that was acquired must be
-// released, or its refreshing goroutine goes on.
+// A Lock may be used by several goroutines. An acquired Lock must be released: a goroutine
+// refreshes it until then.
 type Lock struct {
 	path string
 	opts Options
@@ -24,22 +24,21 @@ type Lock struct {
 	watch watch
 }
 
-// New returns a lock on the file at path, which need not exist; its directory
-// must by the time the lock is acquired.
+// New returns a lock on the file at path. The file need not exist; its directory must exist when
+// the lock is acquired.
 func New(path string, opts Options) *Lock {
 	return &Lock{path: path, opts: opts.withDefaults()}
 }
 
-// TryAcquire takes the lock if it is free or stale, and reports whether this
-// Lock now holds it. To acquire a lock that this Lock holds already is fine, and
-// one Release ends it.
+// TryAcquire takes the lock if it is free or stale, and reports whether this Lock holds it.
+// Acquiring a lock again has no effect, and one Release ends it.
 func (l *Lock) TryAcquire() (bool, error) {
 	holder, err := l.attempt(context.Background())
 	return err == nil && holder == nil, err
 }
 
-// Acquire takes the lock, and waits while another has it. When ctx ends first the
-// error matches its cause and, if somebody had the lock, ErrHeld.
+// Acquire takes the lock, waiting while another contender holds it. If ctx ends first, the error
+// matches its cause and, if the lock was held, ErrHeld.
 func (l *Lock) Acquire(ctx context.Context) error {
 	var last *Info
 	for wait := newBackoff(); ; {
@@ -65,11 +64,10 @@ func (l *Lock) Acquire(ctx context.Context) error {
 	}
 }
 
-// Release gives the lock back. It never removes another's lock, and does nothing
-// when this Lock does not hold one, so it can be repeated. It returns ErrLost
-// when the lock had ended before: what was done under it may have been
-// disturbed. After any other error the lock file may still be there, no longer
-// refreshed, and Release can be tried again.
+// Release releases the lock. It never removes the lock of another holder, and does nothing if this
+// Lock is not held, so it can be repeated. If the lock was lost before, it returns ErrLost: the
+// work done under it may have been disturbed. After any other error the lock file may remain
+// without being refreshed, and Release can be repeated.
 func (l *Lock) Release() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +77,7 @@ func (l *Lock) Release() error {
 	return l.drop()
 }
 
-// drop ends the holding, which may have ended before, and forgets it unless its
-// file could not be removed.
+// drop ends the holding and forgets it, unless its file could not be removed.
 func (l *Lock) drop() error {
 	l.held.stop(ErrNotHeld)
 	err := l.held.giveBack()
@@ -90,14 +87,14 @@ func (l *Lock) drop() error {
 	return err
 }
 
-// holds reports whether this Lock holds its lock, as far as it knows.
+// holds reports whether this Lock is held, without checking the file.
 func (l *Lock) holds() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held != nil && l.held.ctx.Err() == nil
 }
 
-// lost returns the cause if the lock that this Lock holds was lost.
+// lost returns the cause if this Lock was lost.
 func (l *Lock) lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,13 +107,13 @@ func (l *Lock) lost() error {
 	return nil
 }
 
-// IsLocked reports whether anyone, this Lock included, holds the lock.
+// IsLocked reports whether any holder, including this Lock, has the lock.
 func (l *Lock) IsLocked() (bool, error) {
 	holder, err := l.Holder()
 	return holder != nil, err
 }
 
-// Holder describes who holds the lock, or returns nil when it is free or stale.
+// Holder returns the holder of the lock, or nil if it is free or stale.
 func (l *Lock) Holder() (*Info, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,9 +135,9 @@ func (l *Lock) Holder() (*Info, error) {
 	return holder, err
 }
 
-// Context returns a copy of parent that is cancelled when the lock is lost, with
-// ErrLost as the cause, or released, with ErrNotHeld. The caller must call the
-// cancel function when it is done with the context.
+// Context returns a copy of parent that is cancelled when the lock is lost (cause ErrLost) or
+// released (cause ErrNotHeld). The caller must call the cancel function when it no longer needs the
+// context.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,8 +154,8 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	}
 }
 
-// attempt tries to take the lock once. It returns the holder when that is
-// somebody else, and nil when this Lock has it.
+// attempt tries once to take the lock. It returns the holder if that is another one, nil if this
+// Lock has it.
 func (l *Lock) attempt(ctx context.Context) (*Info, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,15 +175,15 @@ func (l *Lock) attempt(ctx context.Context) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Most who wait find the lock held, and need not enter the guard for that.
+	// Most contenders find the lock held and need not enter the guard.
 	if holder, _, err := l.inspect(lockFile, at); holder != nil || err != nil {
 		return holder, err
 	}
 	return l.take(ctx, lockFile, at)
 }
 
-// take enters the guard, judges again and creates the lock file if there is none
-// or a stale one. It returns the holder when there turns out to be another.
+// take enters the guard, judges the lock again and, if it is free or stale, creates the lock file.
+// Otherwise it returns the holder.
 func (l *Lock) take(ctx context.Context, lockFile string, at place) (*Info, error) {
 	g, err := enterGuard(ctx, lockFile)
 	if err != nil {
@@ -205,7 +202,7 @@ func (l *Lock) take(ctx context.Context, lockFile string, at place) (*Info, erro
 	r := newRecord(at, l.opts.Stale, time.Now())
 	err = create(lockFile, r)
 	if errors.Is(err, fs.ErrExist) {
-		// By a program that does not know the guard.
+		// A program that does not know the guard has created it.
 		return &Info{}, nil
 	}
 	if err != nil {
@@ -215,9 +212,8 @@ func (l *Lock) take(ctx context.Context, lockFile string, at place) (*Info, erro
 	return nil, nil
 }
 
-// reaffirm reports whether the lock that this Lock has taken is still its own.
-// If not, because it was lost or because its release failed half-way, there is
-// no holding any more.
+// reaffirm reports whether the lock is still ours. If it was lost, or a release failed half-way,
+// the holding ends.
 func (l *Lock) reaffirm(ctx context.Context) (bool, error) {
 	if l.held.ctx.Err() == nil {
 		err := l.held.renew(ctx)
@@ -233,8 +229,7 @@ func (l *Lock) reaffirm(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// inspect reads the lock file and tells who holds the lock, if anyone, and
-// whether there is a file.
+// inspect reads the lock file and returns the holder, if any, and whether the file exists.
 func (l *Lock) inspect(lockFile string, at place) (holder *Info, found bool, err error) {
 	now := time.Now()
 	s, err := look(lockFile)

@@ -179,7 +179,7 @@ func TestDirectoryByAnotherName(t *testing.T) {
 	locked, err := New(filepath.Join(real, "a"), Options{}).IsLocked()
 	require.NoError(t, err)
 	require.True(t, locked)
-	// Where the link points now does not matter to who holds the lock.
+	// The target of the link is irrelevant for the holder.
 	require.NoError(t, os.Remove(link))
 	require.NoError(t, l.Release())
 	requireFiles(t, real)
@@ -244,7 +244,7 @@ func TestLostLock(t *testing.T) {
 		"removed": func(path string) error { return os.Remove(path + ".lock") },
 		"directory gone": func(path string) error {
 			dir := filepath.Dir(path)
-			return patiently(func() error { return os.Rename(dir, dir+".gone") })
+			return retryTransient(func() error { return os.Rename(dir, dir+".gone") })
 		},
 		"garbage": func(path string) error { return os.WriteFile(path+".lock", []byte("{"), 0o600) },
 		"replaced": func(path string) error {
@@ -305,7 +305,7 @@ func TestContext(t *testing.T) {
 	requireEnds(t, ctx, ErrNotHeld)
 }
 
-// requireEnds waits for the end of a context that a lock gave.
+// requireEnds waits for the end of a lock's context.
 func requireEnds(t *testing.T, ctx context.Context, cause error) {
 	t.Helper()
 	select {
@@ -316,8 +316,8 @@ func requireEnds(t *testing.T, ctx context.Context, cause error) {
 	}
 }
 
-// Several locks on one file, taken, released and disturbed in any order, behave
-// like one variable that says who has it.
+// Several locks on a file, acquired, released and disturbed in any order, behave like a variable
+// with the holder.
 //
 // feature: lock/holder
 func TestLocksAgreeOnTheHolder(t *testing.T) {
@@ -335,7 +335,7 @@ func TestLocksAgreeOnTheHolder(t *testing.T) {
 				won, err := locks[i].TryAcquire()
 				require.NoError(t, err)
 				require.Equal(t, holder == nobody || holder == i, won)
-				delete(lost, i) // it has seen now that its lock is another's
+				delete(lost, i) // it has noticed that its lock was lost
 				if won {
 					holder = i
 				}

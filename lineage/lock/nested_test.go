@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// nest calls With so many times, each inside the one before.
+// nest calls With depth times, each inside the previous one.
 func nest(ctx context.Context, path string, depth int, fn func(context.Context) error) error {
 	if depth == 0 {
 		return fn(ctx)
@@ -23,8 +23,8 @@ func nest(ctx context.Context, path string, depth int, fn func(context.Context) 
 	return With(ctx, path, Options{}, func(ctx context.Context) error { return nest(ctx, path, depth-1, fn) })
 }
 
-// What holds the lock can take it again, by whatever name and in whatever order with other files,
-// and keeps it until the outermost call ends.
+// A holder can lock the file again, under any name and in any order with other files, and keeps the
+// lock until the outermost call ends.
 //
 // feature: lock/reenter
 func TestNested(t *testing.T) {
@@ -81,7 +81,7 @@ func TestNestedEndsLikeTheOuter(t *testing.T) {
 	require.NoFileExists(t, path+".lock")
 }
 
-// Only the context carries the lock: a goroutine without it is refused, or waits.
+// Only the context carries the lock: a goroutine without it is refused or waits.
 func TestOthersWaitForNested(t *testing.T) {
 	path := target(t)
 	var inside atomic.Bool
@@ -111,7 +111,7 @@ func TestOthersWaitForNested(t *testing.T) {
 	require.NoError(t, <-other)
 }
 
-// Calls under one context run together, and the lock ends with the last of them.
+// Calls under one context run concurrently, and the lock ends with the last of them.
 func TestNestedTogether(t *testing.T) {
 	path := target(t)
 	var met, left sync.WaitGroup
@@ -126,7 +126,7 @@ func TestNestedTogether(t *testing.T) {
 				defer left.Done()
 				_ = With(ctx, path, Options{}, func(ctx context.Context) error {
 					met.Done()
-					met.Wait() // which none would do that waits for another
+					met.Wait() // would hang if one waited for another
 					<-outer
 					<-ctx.Done() // the outer function has returned
 					if err := With(context.WithoutCancel(ctx), path, Options{}, func(context.Context) error { return nil }); err != nil {
@@ -149,7 +149,7 @@ func TestNestedTogether(t *testing.T) {
 	left.Wait()
 }
 
-// A context that outlives its lock does not count.
+// A context whose lock has ended does not carry it.
 func TestContextThatOutlivesItsLock(t *testing.T) {
 	path := target(t)
 	var kept context.Context
@@ -172,8 +172,8 @@ func TestContextThatOutlivesItsLock(t *testing.T) {
 	require.ErrorIs(t, With(kept, path, Options{}, fn), ErrHeld)
 }
 
-// A nested call learns that the lock was lost, as the outer one does, and one that begins after that
-// does not count on it.
+// A nested call gets ErrLost when the lock is lost, like the outer one. A call that begins later
+// does not use the lost lock.
 func TestNestedLosesTheLock(t *testing.T) {
 	path := target(t)
 	opts := Options{Refresh: 5 * time.Millisecond}

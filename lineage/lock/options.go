@@ -10,21 +10,20 @@ const (
 	minimumStale = 10 * time.Millisecond
 )
 
-// Options configure a lock. The zero value of each field is a default.
+// Options configure a lock. The zero value of each field is its default.
 type Options struct {
-	// Stale is how long a lock counts without being refreshed. It should be the
-	// same for all that lock one file; where a holder's differs, the longer one
-	// counts. The default is a minute, the least 10 ms.
+	// Stale is the time without a refresh after which a lock is stale. It should be the same for
+	// all programs that lock a file; if they differ, the longer one applies. Default one minute,
+	// minimum 10 ms.
 	Stale time.Duration
-	// Refresh is how often a holder renews its stamp. It must be less than
-	// Stale; the default is a quarter of it.
+	// Refresh is the interval of refreshes. It must be less than Stale; default a quarter of it.
 	Refresh time.Duration
-	// Wait is how long With waits for a lock that is held: not at all by
-	// default, as long as its context allows when negative.
+	// Wait is how long With waits for a held lock. Default: not at all. Negative: until the context
+	// ends.
 	Wait time.Duration
 }
 
-// withDefaults returns o with its zero values filled in.
+// withDefaults returns o with defaults for zero fields.
 func (o Options) withDefaults() Options {
 	if o.Stale == 0 {
 		o.Stale = defaultStale
@@ -37,10 +36,10 @@ func (o Options) withDefaults() Options {
 
 func (o Options) validate() error {
 	if o.Stale < minimumStale {
-		return fmt.Errorf("lock options: stale after %v, the least is %v", o.Stale, minimumStale)
+		return fmt.Errorf("lock options: stale after %v: the minimum is %v", o.Stale, minimumStale)
 	}
 	if o.Refresh <= 0 || o.Refresh >= o.Stale {
-		return fmt.Errorf("lock options: refresh every %v does not keep a lock that is stale after %v", o.Refresh, o.Stale)
+		return fmt.Errorf("lock options: refresh interval %v is not less than stale time %v", o.Refresh, o.Stale)
 	}
 	return nil
 }

@@ -7,38 +7,37 @@ import (
 	"time"
 )
 
-// process is what can be told about a pid.
+// process is the state of a pid.
 type process struct {
 	running bool
-	// started distinguishes this process from every other that had or will have
-	// its pid in the same scope. It is empty where that cannot be determined.
+	// started distinguishes the process from others with the same pid in the same scope, earlier or
+	// later. It is empty if unknown.
 	started string
 }
 
-// place is where this process runs.
+// place identifies where this process runs.
 type place struct {
 	hostname string
-	// scope names the set of processes in which a pid and a start time mean
-	// something: one boot of one machine and one pid namespace in it. Two
-	// containers may share a hostname and a directory, and yet not see each
-	// other's processes. It is empty where the hostname has to do.
+	// scope identifies the processes among which a pid and a start time are unique: a boot of a
+	// machine and a pid namespace. Two containers may share a hostname and a directory without
+	// seeing each other's processes. If it is empty, only the hostname counts.
 	scope string
 }
 
 func here() (place, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
-		return place{}, fmt.Errorf("name of this machine: %w", err)
+		return place{}, fmt.Errorf("hostname: %w", err)
 	}
 	return place{hostname: hostname, scope: processScope()}, nil
 }
 
-// contains reports whether the process r names would be seen from here.
+// contains reports whether the process in r is visible from here.
 func (p place) contains(r *record) bool {
 	return r.Hostname == p.hostname && (r.Scope == "" || r.Scope == p.scope)
 }
 
-// newRecord describes this process as the holder of a new lock.
+// newRecord returns a record with this process as the holder of a new lock.
 func newRecord(at place, stale time.Duration, now time.Time) record {
 	pid := os.Getpid()
 	return record{

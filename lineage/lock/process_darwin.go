@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateZombie is SZOMB of <sys/proc.h>: ended, and its parent has not noticed.
+// stateZombie is SZOMB in <sys/proc.h>: the process has ended, but its parent has not waited for
+// it.
 const stateZombie = 5
 
 // probe looks up a process.
@@ -25,7 +26,7 @@ func probe(pid int) process {
 	return process{running: true, started: fmt.Sprintf("%d.%06d", started.Sec, started.Usec)}
 }
 
-// processScope is the boot.
+// processScope returns the boot session.
 func processScope() string {
 	boot, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {

@@ -22,17 +22,16 @@ func probe(pid int) process {
 	return parseStat(stat)
 }
 
-// parseStat reads a /proc/<pid>/stat. Its second field is the program's name in
-// parentheses, which may contain anything; the state is field 3, the number of
-// threads 20, the start time in clock ticks since boot 22.
+// parseStat parses /proc/<pid>/stat. Field 2 is the program's name in parentheses, which may
+// contain anything. The state is field 3, the number of threads 20, the start time in clock ticks
+// since boot 22.
 func parseStat(stat []byte) process {
 	const state, threads, started = 0, 17, 19 // as counted from field 3
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= started {
 		return process{running: true}
 	}
-	// A zombie has ended and waits for its parent to notice, unless only its
-	// first thread has.
+	// A zombie has ended, unless only its first thread has.
 	switch string(fields[state]) {
 	case "Z", "X", "x":
 		if string(fields[threads]) <= "1" {
@@ -42,15 +41,15 @@ func parseStat(stat []byte) process {
 	return process{running: true, started: string(fields[started])}
 }
 
-// procIsOurs reports whether /proc shows the pids that system calls mean. A
-// container may have its host's /proc, or none.
+// procIsOurs reports whether /proc has the same pids as system calls. A container may have the
+// host's /proc, or none.
 func procIsOurs() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// processScope is the boot, the namespace of pids and that of the clock by which
-// start times are told.
+// processScope returns the boot, the pid namespace and the time namespace, to which start times
+// refer.
 func processScope() string {
 	if !procIsOurs() {
 		return ""

@@ -2,8 +2,8 @@
 
 package lock
 
-// probe looks up a process. When it started is not known here, so a pid that is
-// in use again is told by the stamp.
+// probe looks up a process. The start time is unknown here, so that a reused pid is only noticed by
+// the timestamp.
 func probe(pid int) process { return process{running: exists(pid)} }
 
 func processScope() string { return "" }

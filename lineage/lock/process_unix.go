@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exists reports whether a pid is in use, by a process of whichever user.
+// exists reports whether a pid is in use, by a process of any user.
 func exists(pid int) bool {
 	return !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }

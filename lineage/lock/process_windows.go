@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// stillActive is the exit code of a process that has not ended.
+// stillActive is the exit code of a running process.
 const stillActive = 259
 
 // probe looks up a process.
@@ -21,7 +21,7 @@ func probe(pid int) process {
 	}
 	defer windows.CloseHandle(handle)
 
-	// A process that has ended stays as long as somebody has a handle to it.
+	// A process that has ended still exists while another one has a handle to it.
 	var code uint32
 	if err := windows.GetExitCodeProcess(handle, &code); err == nil && code != stillActive {
 		return process{}
@@ -33,5 +33,5 @@ func probe(pid int) process {
 	return process{running: true, started: strconv.FormatInt(created.Nanoseconds(), 10)}
 }
 
-// processScope is empty: start times are absolute, so they differ between boots.
+// processScope is empty: start times are absolute and so differ between boots.
 func processScope() string { return "" }

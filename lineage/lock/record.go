@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// maxRecord bounds what is read of a lock file.
+// maxRecord limits the size of a lock file.
 const maxRecord = 16 << 10
 
-// errUnreadable says that a file's bytes are not a lock record: it is empty, torn
-// or something else altogether.
+// errUnreadable means that a file is not a valid lock record: it is empty, incomplete or something
+// else.
 var errUnreadable = errors.New("not a lock record")
 
-// record is what a lock file holds. The first three keys are what every program
-// that shares the file reads; the others are for this package.
+// record is the content of a lock file. All programs that share the file read the first three keys;
+// the others are for this package.
 type record struct {
 	PID       int    `json:"pid"`
 	Timestamp int64  `json:"timestamp"` // last refresh, in Unix milliseconds
@@ -23,9 +23,9 @@ type record struct {
 
 	Acquired int64  `json:"acquired,omitempty"` // in Unix milliseconds
 	Stale    int64  `json:"stale,omitempty"`    // the holder's Options.Stale in milliseconds
-	Scope    string `json:"scope,omitempty"`    // where PID and Started mean something
+	Scope    string `json:"scope,omitempty"`    // where PID and Started are unique
 	Started  string `json:"started,omitempty"`  // when the process started, see process
-	Token    string `json:"token,omitempty"`    // this one acquisition and no other
+	Token    string `json:"token,omitempty"`    // unique per acquisition
 }
 
 func (r record) encode() ([]byte, error) {
@@ -33,7 +33,7 @@ func (r record) encode() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// decodeRecord accepts any record with the three shared keys.
+// decodeRecord accepts records with at least the three shared keys.
 func decodeRecord(data []byte) (record, error) {
 	var keys struct {
 		record
@@ -52,11 +52,11 @@ func decodeRecord(data []byte) (record, error) {
 
 // Info describes the holder of a lock.
 type Info struct {
-	// PID is the holder's process, or 0 when the lock file does not tell.
+	// PID is the holder's process, 0 if unknown.
 	PID int
-	// Hostname is the machine on which PID runs.
+	// Hostname is the machine of the process.
 	Hostname string
-	// Since is when the lock was acquired, Refreshed when it was last renewed.
+	// Since is the time of acquisition, Refreshed that of the last refresh.
 	Since, Refreshed time.Time
 }
 

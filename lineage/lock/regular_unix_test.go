@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNothingIsFollowed puts something else in the place of the files that a lock has.
+// TestNothingIsFollowed replaces the files of a lock by links and pipes.
 func TestNothingIsFollowed(t *testing.T) {
 	for _, suffix := range []string{".lock", ".lock.guard", ".lock.new"} {
 		for kind, put := range map[string]func(path, outside string) error{

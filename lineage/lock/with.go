@@ -5,19 +5,17 @@ import (
 	"errors"
 )
 
-// With runs fn while it holds the lock on the file at path, and releases it
-// however fn ends, by a panic too. When the lock is held, With returns a
-// [*HeldError] that names the holder, at once or after opts.Wait.
+// With runs fn while it holds the lock on the file at path, and releases it when fn returns or
+// panics. If the lock is held, With returns a [*HeldError] with the holder, at once or after
+// opts.Wait.
 //
-// The context given to fn is cancelled with the cause ErrLost when the lock ends
-// before fn does; With then returns an error that matches ErrLost, even if fn
-// returns nil.
+// The context passed to fn is cancelled with the cause ErrLost if the lock is lost before fn
+// returns; With then returns an error that matches ErrLost, even if fn returns nil.
 //
-// That context carries the lock: a nested With on the same file, under this
-// context or one derived from it, runs its function at once, with the lock that
-// is held. Such calls do not exclude each other. The outer With releases the lock
-// when all of them have returned. Everybody else, in this process too, waits. A
-// context whose lock has ended carries it no longer.
+// The context carries the lock: a nested With on the same file, under this or a derived context,
+// runs its function at once under the lock already held. Nested calls do not exclude each other.
+// The outer With releases the lock when all of them have returned. All other callers wait, in this
+// process too. A context whose lock has ended no longer carries it.
 func With(ctx context.Context, path string, opts Options, fn func(context.Context) error) (err error) {
 	l := New(path, opts)
 	if err := l.opts.validate(); err != nil {
@@ -45,7 +43,7 @@ func With(ctx context.Context, path string, opts Options, fn func(context.Contex
 	return fn(held)
 }
 
-// acquireWithin acquires the lock, and waits for it as the options say.
+// acquireWithin acquires the lock, waiting up to Options.Wait.
 func (l *Lock) acquireWithin(ctx context.Context) error {
 	switch {
 	case l.opts.Wait < 0:

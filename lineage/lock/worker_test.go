@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// workerVariable makes the test binary a worker instead of running the tests.
+// workerVariable makes the test binary a worker.
 const workerVariable = "LOCK_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// work answers each line "command path times" with "ok", another word, or what
-// went wrong.
+// work answers each line "command path times" with "ok", another word or an error.
 func work(commands io.Reader, answers io.Writer) int {
 	lines := bufio.NewScanner(commands)
 	for lines.Scan() {
@@ -80,8 +79,7 @@ func repeat(times int, path string, critical func(path string) error) error {
 	return nil
 }
 
-// increment adds one to the number in a file, in a way that loses additions
-// unless it is alone.
+// increment adds one to the number in a file. Concurrent increments would be lost.
 func increment(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -95,8 +93,7 @@ func increment(path string) error {
 	return os.WriteFile(path, []byte(strconv.Itoa(n+1)), 0o600)
 }
 
-// visit puts up a marker that names this process, and fails if one of a process
-// that still runs is there.
+// visit creates a marker with this process's pid, and fails if there is one of a running process.
 func visit(path string) error {
 	pid := os.Getpid()
 	mine, marker := fmt.Sprintf("%s.%d", path, pid), path+".marker"
@@ -187,7 +184,7 @@ func (w *worker) answer() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// kill ends the worker wherever it is. It can be repeated.
+// kill kills the worker. It can be repeated.
 func (w *worker) kill() {
 	w.signal()
 	w.reap()
@@ -200,7 +197,7 @@ func (w *worker) reap() {
 	_ = w.process.Wait()
 }
 
-// target returns the path of a file in a fresh directory.
+// target returns the path of a file in a new directory.
 func target(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "session.json")

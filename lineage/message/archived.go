@@ -6,9 +6,9 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// archived reads a message as exports of chat services and data sets have it, which name role
-// and content in their own ways. It returns {role, name, content} and the role, nil for
-// another message. The given role is used for a message that does not state its own.
+// archived reads a message of exports and data sets with other names for role and content. It
+// returns {role, name, content} and the role; nil for other messages. given is the role if the
+// message has none.
 func archived(f fields, given string) (message []byte, role string) {
 	role = given
 	name, content := f.text("name"), f["content"]
@@ -54,7 +54,7 @@ func archived(f fields, given string) (message []byte, role string) {
 	return new(object).textIf("role", role).textIf("name", name).raw("content", content).bytes(), role
 }
 
-// saysMore reports whether a message has what a provider's messages have beside their content.
+// saysMore reports whether a message has further members of provider formats.
 func (f fields) saysMore() bool {
 	for _, key := range [...]string{"tool_calls", "tool_call_id", "function_call", "parts", "reasoning_content"} {
 		if f[key] != nil {
@@ -64,7 +64,7 @@ func (f fields) saysMore() bool {
 	return false
 }
 
-// contentOrText returns the parts of a message that has its text once more, or that text.
+// contentOrText returns the content, unless it is empty and the message also has a text.
 func (f fields) contentOrText() []byte {
 	for range rawjson.Elements(f["content"]) {
 		return f["content"]
@@ -75,7 +75,7 @@ func (f fields) contentOrText() []byte {
 	return f["text"]
 }
 
-// servedCall reads a call together with what came of it: {id, name, args, output}.
+// servedCall reads a call with its result: {id, name, args, output}.
 func servedCall(raw []byte, depth int) []Part {
 	call := toolCall(raw)
 	output := rawjson.Last(raw, "output")

@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// Benchmark reads and writes a history of 3,000 messages with 1,000 calls.
+// Benchmark decodes and encodes a history of 3,000 messages with 1,000 calls.
 func Benchmark(b *testing.B) {
 	bodies := map[message.Dialect][]string{
 		message.Chat: {`{"role":"user","content":"What is a directed acyclic graph, and where is one used?"}`,

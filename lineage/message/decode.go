@@ -9,11 +9,11 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// maxDepth is how deeply parts are looked for inside messages and parts.
+// maxDepth limits how deeply nested parts are read.
 const maxDepth = 8
 
-// Decode reads a stored body: one message, or several if the body is a list of them. The role
-// is for a body that has none of its own. Decode shares memory with the body.
+// Decode reads a stored body: a message or a list of messages. role applies if the body has none.
+// The result shares memory with the body.
 func Decode(body []byte, mediaType, role string) []Message {
 	kind, _, _ := strings.Cut(mediaType, ";")
 	switch kind = strings.ToLower(strings.TrimSpace(kind)); {
@@ -33,15 +33,15 @@ func one(m Message) []Message { return []Message{m} }
 
 func trim(raw []byte) []byte { return bytes.TrimRight(raw[rawjson.SkipSpace(raw, 0):], " \t\r\n") }
 
-// plain returns the message of a text. What a tool says is a result.
+// plain returns the message for a text. For a tool, the text is a result.
 func plain(text, role string) Message {
 	return Message{Role: role, Parts: asSaid([]Part{{Kind: TextKind, Text: text}}, role, "")}
 }
 
-// isTool reports whether messages of a role are results of tools.
+// isTool reports whether messages with a role are tool results.
 func isTool(role string) bool { return role == "tool" || role == "function" }
 
-// asSaid makes parts that a tool says the result of a call, unless they are results already.
+// asSaid wraps the parts of a tool's message in a result, unless they are results already.
 func asSaid(parts []Part, role, callID string) []Part {
 	if !isTool(role) {
 		return parts
@@ -70,7 +70,7 @@ func decodeValue(raw []byte, role string, depth int) []Message {
 	return one(plain(string(raw), role))
 }
 
-// decodeList reads a list of messages or of the parts of one.
+// decodeList reads a list of messages or of parts.
 func decodeList(raw []byte, role string, depth int) []Message {
 	messages := depth < maxDepth
 	n := 0
@@ -88,7 +88,7 @@ func decodeList(raw []byte, role string, depth int) []Message {
 	return one(Message{Role: role, Parts: asSaid(contents(raw, depth), role, ""), Given: asContent(raw, role)})
 }
 
-// asContent returns the message of a role whose content is kept alone, nil without a role.
+// asContent returns a message with the role and content, nil without a role.
 func asContent(raw []byte, role string) []byte {
 	if role == "" {
 		return nil
@@ -96,14 +96,14 @@ func asContent(raw []byte, role string) []byte {
 	return new(object).text("role", role).raw("content", raw).bytes()
 }
 
-// isMessage reports whether an object in a list is a message, and not a part of one.
+// isMessage reports whether an object in a list is a message rather than a part.
 func isMessage(f fields) bool {
 	kind := f.text("type")
 	return f.has("role") && (f.has("content") || f.has("parts") || f.has("tool_calls") || f.has("function_call")) ||
 		responsesItems[kind] && (kind != "reasoning" || f.has("summary"))
 }
 
-// decodeObject reads a message, or a part as the message that it is all of.
+// decodeObject reads a message, or a part as a message of its own.
 func decodeObject(raw []byte, role string, depth int) []Message {
 	f := fieldsOf(raw)
 	if inner, as := enveloped(f); inner != nil && depth < maxDepth {
@@ -140,7 +140,7 @@ func decodeObject(raw []byte, role string, depth int) []Message {
 	return one(m)
 }
 
-// isChat reports whether an object is a message with contents, and not a part that has some.
+// isChat reports whether an object is a message with content rather than a part with content.
 func isChat(f fields, kind string) bool {
 	if f.text("role") == "" && kind != "" && kind != "message" {
 		return false
@@ -153,7 +153,7 @@ func isChat(f fields, kind string) bool {
 	return false
 }
 
-// enveloped returns the message inside a line of a log, and its role.
+// enveloped returns the message in a log line, and its role.
 func enveloped(f fields) (inner []byte, role string) {
 	switch kind := f.text("type"); {
 	case (kind == "user" || kind == "assistant") && rawjson.IsObject(f["message"]): // Claude Code
@@ -171,8 +171,8 @@ func enveloped(f fields) (inner []byte, role string) {
 	return nil, ""
 }
 
-// decodeChat reads a message that has its contents in "content": of chat completions, of
-// Anthropic, of the Responses API, of archives.
+// decodeChat reads a message with a member "content": of chat completions, Anthropic, the Responses
+// API, or exports.
 func decodeChat(m *Message, f fields, depth int) {
 	for _, key := range []string{"reasoning_content", "reasoning"} {
 		if text := f.text(key); text != "" {
@@ -218,8 +218,7 @@ func decodeChat(m *Message, f fields, depth int) {
 	}
 }
 
-// withRole returns a message that is kept without its role as it was with it, nil if there is
-// no role.
+// withRole adds the role to a message stored without it; nil if the role is empty.
 func withRole(raw []byte, role string) []byte {
 	if role == "" {
 		return nil
@@ -243,14 +242,14 @@ func toolCall(raw []byte) Part {
 	}
 	p.Tool = in.text("name")
 	if text := in["input"]; text != nil && in["arguments"] == nil {
-		p.Text = rawjson.Str(text) // a custom tool takes a text
+		p.Text = rawjson.Str(text) // the input of a custom tool is text
 		return p
 	}
 	p.setInput(in.firstRaw("arguments", "args"))
 	return p
 }
 
-// setInput sets what a call gives the tool, which formats keep as a value or as a string of JSON.
+// setInput sets the input of a call, which is JSON or a string of JSON, depending on the format.
 func (p *Part) setInput(raw []byte) {
 	switch {
 	case raw == nil:
@@ -267,7 +266,7 @@ func (p *Part) setInput(raw []byte) {
 	}
 }
 
-// decodeParts reads a message of parts: a UI message, one of ChatGPT or one of Gemini.
+// decodeParts reads a message with parts: a UI message, or one of ChatGPT or Gemini.
 func decodeParts(m *Message, f fields) {
 	m.Parts = asSaid(contents(f["parts"], 0), m.Role, "")
 	isUI := !f.has("content_type")
@@ -279,7 +278,7 @@ func decodeParts(m *Message, f fields) {
 	}
 }
 
-// contents reads what a message or a result says: a text, a list of parts, or one part.
+// contents reads the content of a message or result: a text, a list of parts, or one part.
 func contents(raw []byte, depth int) []Part {
 	switch {
 	case raw == nil || rawjson.IsNull(raw):

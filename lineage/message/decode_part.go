@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// responsesItems are the types of items of the Responses API that are read as messages.
+// responsesItems are the item types of the Responses API that are read as messages.
 var responsesItems = setOf("message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
 	"local_shell_call", "local_shell_call_output", "web_search_call", "file_search_call", "computer_call", "computer_call_output",
 	"code_interpreter_call", "image_generation_call", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
@@ -33,8 +33,7 @@ func setOf(keys ...string) map[string]bool {
 	return set
 }
 
-// decodePart reads a part of a message of any dialect, told by its type. It reports false for
-// a shape that is not known.
+// decodePart reads a part in any format by its type. It returns false for unknown parts.
 func decodePart(raw []byte, depth int) ([]Part, bool) {
 	if !rawjson.IsObject(raw) || depth > maxDepth {
 		return nil, false
@@ -78,7 +77,7 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 		p.Kind, p.CallID, p.Hosted = ResultKind, f.first("tool_use_id", "tool_call_id"), kind != "tool_result"
 		p.Output, p.Failed = contents(f.firstRaw("content", "output"), depth), rawjson.IsTrue(f["is_error"])
 		if p.CallID == f.text("tool_call_id") {
-			p.Tool = f.text("name") // of the program llm
+			p.Tool = f.text("name") // of the llm tool
 		}
 	case kind == "tool-call": // AI SDK, model messages
 		p.Kind, p.Tool, p.CallID = CallKind, f.text("toolName"), f.text("toolCallId")
@@ -114,7 +113,7 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 var isFile = setOf("image_url", "image", "input_image", "input_audio", "input_file", "image_asset_pointer", "file", "document", "audio", "video_url",
 	"audio_asset_pointer", "video_container_asset_pointer")
 
-// decodeUntyped reads parts that have no type: those of Gemini, and a bare call.
+// decodeUntyped reads parts without a type: those of Gemini, and bare calls.
 func decodeUntyped(f fields, raw []byte) ([]Part, bool) {
 	p := Part{Given: raw}
 	switch {
@@ -178,14 +177,14 @@ func decodeItem(f fields, kind string, raw []byte, depth int) []Part {
 	return []Part{p}
 }
 
-// decodeTool reads the part of a UI message that is a call of a tool and what came of it.
+// decodeTool reads a tool part of a UI message: a call with its result.
 func decodeTool(f fields, kind string, raw []byte, depth int) []Part {
 	call := Part{Kind: CallKind, Tool: strings.TrimPrefix(kind, "tool-"), CallID: f.text("toolCallId"), Given: raw, Hosted: rawjson.IsTrue(f["providerExecuted"])}
 	if kind == "dynamic-tool" {
 		call.Tool = f.text("toolName")
 	}
 	if call.setInput(f.firstRaw("input", "args")); rawjson.IsString(f["input"]) {
-		call.Input, call.Text = f["input"], "" // a value of the tool's own, not JSON as a string
+		call.Input, call.Text = f["input"], "" // a plain string, not JSON in a string
 	}
 	result := Part{Kind: ResultKind, Tool: call.Tool, CallID: call.CallID, Given: raw, Hosted: call.Hosted}
 	switch {
@@ -204,7 +203,7 @@ func decodeTool(f fields, kind string, raw []byte, depth int) []Part {
 	return []Part{call, result}
 }
 
-// outputValue reads a result that is any JSON: a text, parts, or data.
+// outputValue reads a result of any JSON: a text, parts, or data.
 func outputValue(raw []byte, depth int) []Part {
 	if rawjson.IsString(raw) {
 		return []Part{{Kind: TextKind, Text: rawjson.Str(raw)}}
@@ -243,7 +242,7 @@ func modelOutput(raw []byte, depth int) []Part {
 	return outputValue(raw, depth)
 }
 
-// textOf joins what values say.
+// textOf joins the texts of values.
 func textOf(values ...[]byte) string {
 	var said []string
 	for _, v := range values {

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message/messagetest"
 )
 
-// outline names the parts of messages.
+// outline lists the parts of messages.
 func outline(history []message.Message) string {
 	var out []string
 	for _, m := range history {
@@ -29,7 +29,7 @@ func outline(history []message.Message) string {
 	return strings.Join(out, "\n")
 }
 
-// said is outline, however messages of the assistant are divided.
+// said is outline, independent of how assistant messages are split.
 func said(history []message.Message) string {
 	return strings.ReplaceAll(outline(history), "\nassistant: ", " | ")
 }
@@ -90,7 +90,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// A conversation with calls in every dialect, from every other.
+// A conversation with calls is converted from every dialect to every other.
 func TestCallsAndResults(t *testing.T) {
 	same := map[message.Dialect][]string{
 		message.Chat: {
@@ -174,7 +174,7 @@ func TestLosses(t *testing.T) {
 	require.ErrorIs(t, err, message.ErrUnknownDialect)
 }
 
-// The system prompt of a history is apart for Anthropic.
+// For Anthropic, the system prompt is separate.
 func TestSystemPrompts(t *testing.T) {
 	out := encode(t, message.Anthropic, decodeAll([]string{`{"role":"system","content":"a"}`, `{"role":"developer","content":"b"}`, `{"role":"user","content":"c"}`}, ""))
 	require.Equal(t, []string{"a", "b"}, out.System)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrUnknownDialect is returned for a dialect that is not one of Dialects.
+// ErrUnknownDialect is returned for a dialect that is not in Dialects.
 var ErrUnknownDialect = errors.New("unknown dialect of messages")
 
-// Encode writes a history in a dialect, as an API accepts it. It reports what that loses.
-// Calls in the last turn may be without results, if all are: the caller is about to answer them.
+// Encode writes a history in a dialect, as the API accepts it, and reports losses. If no call of
+// the last turn has a result, the calls are kept: the caller is about to answer them.
 func Encode(to Dialect, history []Message) (*Encoded, error) {
 	if !slices.Contains(Dialects(), to) {
 		return nil, fmt.Errorf("%w %q", ErrUnknownDialect, to)
@@ -48,8 +48,8 @@ func Encode(to Dialect, history []Message) (*Encoded, error) {
 	return e.encoded(), nil
 }
 
-// ChatLog writes a message as logs and training data have those of chat completions: a call
-// and its result apart, and everything else as it was said, whoever would refuse it.
+// ChatLog writes a message of chat completions as in logs and training data: calls and results as
+// separate messages, everything else unchanged, even if the API would refuse it.
 func ChatLog(m Message) []json.RawMessage {
 	e := &encoder{to: Chat, messages: []Message{m}, loose: true}
 	e.collect()
@@ -57,7 +57,7 @@ func ChatLog(m Message) []json.RawMessage {
 	e.express()
 	e.identify()
 	e.chat(e.turns())
-	if len(e.items) == 0 { // it says nothing
+	if len(e.items) == 0 { // no content
 		given := asLogged(m.Given)
 		if given == nil {
 			given = new(object).text("role", m.Role).text("content", "").bytes()
@@ -73,32 +73,32 @@ type encoder struct {
 	loose    bool // for ChatLog
 	messages []Message
 	units    []*unit
-	// whole are the messages that the dialect takes as they were given, nil for others.
+	// whole are the messages that the dialect accepts as given, nil for others.
 	whole  []json.RawMessage
 	system []string
 	items  []json.RawMessage
 	losses []Loss
 }
 
-// unit is a part of the history on its way into the dialect.
+// unit is a part of the history during encoding.
 type unit struct {
 	message, part int
 	p             *Part
 	role          string
-	// id and tool are those of a call, as the dialect takes them.
+	// id and tool are those of a call, in a form that the dialect accepts.
 	id, tool string
-	// result is that of a call, and call that of a result.
+	// result is the result of a call, call the call of a result.
 	result, call *unit
-	// raw is what the dialect writes for what is neither a call nor a result.
+	// raw is the encoded part, unless it is a call or result.
 	raw json.RawMessage
-	// isText says that raw is a text of the kind that may be written as a string.
+	// isText is set if raw is a text that may also be written as a string.
 	isText bool
-	// changed says that it is not what was given; gone that it is left out.
+	// changed is set if the unit differs from what was given, gone if it is omitted.
 	changed, gone bool
 	turn          *turn
 }
 
-// byMessage divides units where a message ends.
+// byMessage groups units by message.
 func byMessage(units []*unit) iter.Seq[[]*unit] {
 	return func(yield func([]*unit) bool) {
 		for len(units) > 0 {
@@ -132,7 +132,7 @@ func (e *encoder) loseWhole(message int, reason string, args ...string) {
 	e.loss(message, -1, reason, args)
 }
 
-// maxNamed is how much of a name a reason repeats, and how many names.
+// maxNamed limits the length of names in a loss, and their number.
 const maxNamed = 80
 
 func (e *encoder) loss(message, part int, reason string, names []string) {
@@ -146,7 +146,7 @@ func (e *encoder) loss(message, part int, reason string, names []string) {
 	e.losses = append(e.losses, Loss{Message: message, Part: part, Reason: fmt.Sprintf(reason, short...)})
 }
 
-// collect lists the units of the history, and the messages that the dialect takes as given.
+// collect lists the units of the history, and the messages that the dialect accepts as given.
 func (e *encoder) collect() {
 	e.whole = make([]json.RawMessage, len(e.messages))
 	begun := false
@@ -187,7 +187,7 @@ func (e *encoder) collect() {
 	}
 }
 
-// roles are the names that formats have for roles.
+// roles maps the role names of all formats.
 var roles = map[string]string{
 	"user": "user", "human": "user", "prompter": "user", "assistant": "assistant", "ai": "assistant", "gpt": "assistant", "model": "assistant", "bot": "assistant",
 	"chatbot": "assistant", "system": "system", "developer": "developer", "tool": "tool", "function": "tool",
@@ -195,7 +195,7 @@ var roles = map[string]string{
 
 func isSystem(role string) bool { return role == "system" || role == "developer" }
 
-// roleOf returns the role that a role is in the dialect. Who is unknown is a user.
+// roleOf returns the role in the dialect. Unknown roles become user.
 func (e *encoder) roleOf(role string) string {
 	if e.loose && !isTool(role) {
 		return role
@@ -210,7 +210,7 @@ func (e *encoder) roleOf(role string) string {
 	return is
 }
 
-// leadingSystem takes a message out of the history that is a system prompt.
+// leadingSystem moves a system message at the start of the history to the system prompt.
 func (e *encoder) leadingSystem(i int) {
 	var said []string
 	for k := range e.messages[i].Parts {
@@ -226,11 +226,11 @@ func (e *encoder) leadingSystem(i int) {
 	}
 }
 
-// saidIn are the keys of messages that say something: a message that the dialect takes only
-// without them is not taken as it was given.
+// saidIn are the members with content. A message that the dialect accepts only without one of them
+// is not used as given.
 var saidIn = setOf("content", "parts", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call", "audio", "tool_call_id", "role", "summary", "output", "input", "arguments")
 
-// asGiven returns a message as it was given, nil if the dialect does not take it so.
+// asGiven returns a message as given, nil if the dialect does not accept it.
 func (e *encoder) asGiven(i int) json.RawMessage {
 	m := &e.messages[i]
 	if m.Given == nil || len(m.Parts) == 0 {
@@ -253,10 +253,10 @@ func (e *encoder) asGiven(i int) json.RawMessage {
 	return out
 }
 
-// ofAnswers are the members in which an API says of its answer what is no part of it.
+// ofAnswers are the members of an API answer that are not part of the message.
 var ofAnswers = setOf("type", "id", "model", "stop_reason", "stop_sequence", "usage")
 
-// leftOut reports members that were left out, except those of ofAnswers.
+// leftOut reports omitted members, except those of ofAnswers.
 func (e *encoder) leftOut(message, part int, keys []string) {
 	keys = slices.DeleteFunc(keys, func(key string) bool { return ofAnswers[key] })
 	if len(keys) > 0 {
@@ -265,7 +265,7 @@ func (e *encoder) leftOut(message, part int, keys []string) {
 	}
 }
 
-// given returns a unit as it was given, if the dialect takes it so.
+// given returns a unit as given, if the dialect accepts it.
 func (e *encoder) given(u *unit, is *shape) (json.RawMessage, bool) {
 	if u.p.Given == nil || is == nil {
 		return nil, false
@@ -281,7 +281,7 @@ func (e *encoder) given(u *unit, is *shape) (json.RawMessage, bool) {
 	return out, true
 }
 
-// intact reports whether units are all of one message, as it was given and as it is taken.
+// intact returns the message of units as given, if they are all of its parts and unchanged.
 func (e *encoder) intact(units []*unit) (json.RawMessage, bool) {
 	i := units[0].message
 	if e.whole[i] == nil || len(units) != len(e.messages[i].Parts) {

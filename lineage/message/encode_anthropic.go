@@ -8,10 +8,10 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// begun is said by the user before a conversation that the assistant begins.
+// begun is a user message before a conversation that begins with the assistant.
 const begun = "(The assistant begins.)"
 
-// anthropic writes turns as messages of the Messages API, whose roles alternate.
+// anthropic writes turns as messages of the Messages API, with alternating roles.
 func (e *encoder) anthropic(turns []*turn) {
 	var messages []*turn
 	add := func(t *turn) {
@@ -74,7 +74,7 @@ func (e *encoder) anthropic(turns []*turn) {
 	}
 }
 
-// trimEnd removes space from the end of a text of the assistant that is the end of the history.
+// trimEnd removes trailing space from an assistant's text at the end of the history.
 func (e *encoder) trimEnd(t *turn) {
 	u := t.units[len(t.units)-1]
 	if t.role != "assistant" || u.p.Kind != TextKind {

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// file returns a file as a part of a role's message, nil if the dialect does not take it.
+// file returns a file as a part of a message, nil if the dialect does not accept it there.
 func (e *encoder) file(p *Part, role string) json.RawMessage {
 	if e.to == UI {
 		if p.URL == "" || isPlaceholder(p.URL) {
@@ -97,7 +97,7 @@ func anthropicFile(p *Part) json.RawMessage {
 	return o.bytes()
 }
 
-// textIn returns the text of a data: URL.
+// textIn returns the text in a data: URL.
 func textIn(from string) (string, bool) {
 	if _, data, ok := base64Of(from); ok {
 		text, err := base64.StdEncoding.DecodeString(data)
@@ -112,8 +112,8 @@ func textIn(from string) (string, bool) {
 	return text, err == nil
 }
 
-// outputs returns what came of a call as parts of the dialect, and as text where it is only
-// that.
+// outputs returns the result of a call as parts of the dialect, and also as text if it is only
+// text.
 func (e *encoder) outputs(u *unit) (text string, parts []json.RawMessage) {
 	onlyText := true
 	for k := range u.p.Output {
@@ -144,7 +144,7 @@ func (e *encoder) outputs(u *unit) (text string, parts []json.RawMessage) {
 	return "", parts
 }
 
-// inputObject returns what a call gives the tool as an object.
+// inputObject returns the input of a call as an object.
 func (p *Part) inputObject() json.RawMessage {
 	switch {
 	case p.Input == nil && p.Text == "":
@@ -157,7 +157,7 @@ func (p *Part) inputObject() json.RawMessage {
 	return p.Input
 }
 
-// arguments returns what a call gives the tool as a string of JSON.
+// arguments returns the input of a call as a string of JSON.
 func (p *Part) arguments() json.RawMessage {
 	if p.Input == nil {
 		return quote(string(p.inputObject()))

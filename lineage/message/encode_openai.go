@@ -26,7 +26,7 @@ func (e *encoder) chat(turns []*turn) {
 			switch {
 			case u.p.Kind == CallKind:
 				calls = append(calls, e.chatCall(u))
-			case u.raw == nil: // of a log
+			case u.raw == nil: // for ChatLog
 				reasoning = append(reasoning, u.p.Text)
 			default:
 				said = append(said, u.raw)
@@ -85,11 +85,11 @@ func (e *encoder) chatResult(u *unit) json.RawMessage {
 	return o.textIf("tool_call_id", u.id).bytes()
 }
 
-// elsewhere are members of messages of other dialects that have a role and content, too.
+// elsewhere are members of other dialects' messages that also have role and content.
 var elsewhere = []string{"type", "parts", "toolInvocations"}
 
-// asLogged returns a message of chat completions as it was given, nil if it is none. Logs and
-// training data have members of their own beside those of the API.
+// asLogged returns a message of chat completions as given, nil if it is not one. Logs and training
+// data may have further members.
 func asLogged(given []byte) json.RawMessage {
 	f := fieldsOf(given)
 	for _, key := range elsewhere {
@@ -154,7 +154,7 @@ func (w *responsesWriter) put(u *unit, item json.RawMessage) {
 	w.items, w.units = append(w.items, item), append(w.units, u)
 }
 
-// fresh reports whether an item has no id that another has.
+// fresh reports whether the id of an item is unused.
 func (w *responsesWriter) fresh(item json.RawMessage) bool {
 	id := rawjson.Str(rawjson.Last(item, "id"))
 	if id != "" && w.ids[id] {
@@ -235,7 +235,7 @@ func (w *responsesWriter) result(u *unit) {
 	w.put(u, o.bytes())
 }
 
-// dropReasoning leaves out reasoning that no item of the model follows.
+// dropReasoning omits reasoning that is not followed by another item of the model.
 func (w *responsesWriter) dropReasoning() {
 	follows := false
 	items := w.items[:0:0]

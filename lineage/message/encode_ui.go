@@ -8,14 +8,14 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// ui writes the history as UI messages: a call has its result, whichever message that was in.
+// ui writes the history as UI messages. A call includes its result, whatever message that was in.
 func (e *encoder) ui() {
 	for units := range byMessage(e.units) {
 		e.uiMessage(units)
 	}
 }
 
-// idOf returns the id of a message, made where it has none.
+// idOf returns the id of a message, or a generated one.
 func (e *encoder) idOf(i int) string {
 	if id := e.messages[i].ID; id != "" {
 		return id
@@ -23,7 +23,7 @@ func (e *encoder) idOf(i int) string {
 	return "message-" + strconv.Itoa(i+1)
 }
 
-// identified returns a message as it was given, under the id that it has.
+// identified returns a message as given, with its id.
 func (e *encoder) identified(i int) json.RawMessage {
 	given, id := e.messages[i].Given, e.idOf(i)
 	if has := rawjson.Last(given, "id"); rawjson.IsString(has) && rawjson.Str(has) == e.messages[i].ID {
@@ -78,7 +78,7 @@ func (e *encoder) uiMessage(units []*unit) {
 	flush()
 }
 
-// uiCall returns the part of a call and its result.
+// uiCall returns the part for a call with its result.
 func (e *encoder) uiCall(u *unit) json.RawMessage {
 	given, ok := e.given(u, uiTool.orElse(uiDynamic))
 	if ok && !u.changed && (u.result == nil && rawjson.Last(given, "output") == nil && rawjson.Last(given, "errorText") == nil ||
@@ -111,7 +111,7 @@ func (e *encoder) uiCall(u *unit) json.RawMessage {
 	return o.bytes()
 }
 
-// uiOutput returns what came of a call as a value.
+// uiOutput returns the result of a call as a value.
 func (e *encoder) uiOutput(u *unit) json.RawMessage {
 	if len(u.p.Output) == 1 {
 		switch o := &u.p.Output[0]; o.Kind {

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// file reads what a part says of a file, in the shapes of all dialects.
+// file reads the description of a file, in any dialect.
 func (p *Part) file(f fields) {
 	p.Kind = FileKind
 	for _, in := range []fields{f, fieldsOf(f["image_url"]), fieldsOf(f["source"]), fieldsOf(f["file"]), fieldsOf(f["input_audio"]), fieldsOf(f["video_url"])} {
@@ -29,7 +29,7 @@ func (p *Part) file(f fields) {
 	}
 }
 
-// setData sets the bytes of a file: a data: URL, base64, or a text.
+// setData sets the content of a file: a URL, base64, or a text.
 func (p *Part) setData(data string, in fields) {
 	if format := in.text("format"); p.MediaType == "" && format != "" {
 		p.MediaType = "audio/" + format
@@ -44,7 +44,7 @@ func (p *Part) setData(data string, in fields) {
 	}
 }
 
-// textURL returns a data: URL of a text.
+// textURL returns a data: URL with a text.
 func textURL(mediaType, text string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -66,7 +66,7 @@ var typesByEnding = map[string]string{
 	".mp3": "audio/mpeg", ".wav": "audio/wav", ".mp4": "video/mp4",
 }
 
-// guessed returns the media type of a file that does not state it.
+// guessed returns the media type of a file that does not state one.
 func guessed(url, filename, kind string) string {
 	if rest, ok := strings.CutPrefix(url, "data:"); ok {
 		kind, _, _ := strings.Cut(rest, ",")
@@ -88,7 +88,7 @@ func guessed(url, filename, kind string) string {
 	return ""
 }
 
-// base64Of returns the base64 of a data: URL. It reports false for any other URL.
+// base64Of returns the base64 in a data: URL. ok is false for other URLs.
 func base64Of(url string) (mediaType, data string, ok bool) {
 	rest, ok := strings.CutPrefix(url, "data:")
 	if !ok {
@@ -117,7 +117,7 @@ func isBase64(s string) bool {
 	return true
 }
 
-// isWeb reports whether a provider can fetch what is at a URL.
+// isWeb reports whether a provider can fetch a URL.
 func isWeb(url string) bool {
 	rest, ok := strings.CutPrefix(url, "https://")
 	if !ok {
@@ -126,7 +126,7 @@ func isWeb(url string) bool {
 	return ok && rest != "" && !strings.ContainsAny(url, " \t\r\n\"<>\\^`{|}") && strings.IndexFunc(url, func(r rune) bool { return r < 0x20 }) < 0
 }
 
-// webURL and dataURL are checks of shapes.
+// webURL and dataURL are conditions for shapes.
 func webURL(raw []byte) bool { return isWeb(rawjson.Str(raw)) }
 
 func anyURL(raw []byte) bool {

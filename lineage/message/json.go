@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// quote returns text as a JSON string. What is not Unicode becomes U+FFFD.
+// quote returns text as a JSON string. Invalid Unicode becomes U+FFFD.
 func quote(text string) []byte {
 	return rawjson.Quote(strings.ToValidUTF8(text, "\ufffd"))
 }
@@ -55,7 +55,7 @@ func raws(elements []json.RawMessage) [][]byte {
 	return out
 }
 
-// fields are the members of an object by key. Of members of one key the last counts.
+// fields are the members of an object by key. Of duplicate keys the last counts.
 type fields map[string]json.RawMessage
 
 func fieldsOf(raw []byte) fields {
@@ -79,7 +79,7 @@ func (f fields) first(keys ...string) string {
 	return ""
 }
 
-// firstRaw returns the first member that is there.
+// firstRaw returns the first of the members that exists.
 func (f fields) firstRaw(keys ...string) json.RawMessage {
 	for _, k := range keys {
 		if f[k] != nil {
@@ -89,7 +89,7 @@ func (f fields) firstRaw(keys ...string) json.RawMessage {
 	return nil
 }
 
-// asUnicode returns JSON with U+FFFD for what is not Unicode: the same bytes if all is.
+// asUnicode returns JSON with invalid Unicode replaced by U+FFFD. Valid JSON is returned unchanged.
 func asUnicode(raw []byte) json.RawMessage {
 	var dst []byte
 	copied := 0

@@ -27,11 +27,11 @@ func Dialects() []Dialect { return []Dialect{Text, Chat, Responses, Anthropic, U
 
 // Message is one message of a conversation.
 type Message struct {
-	// ID is the message's own id, where its format has one. Role and Name are as given.
+	// ID is the message's id, if its format has one. Role and Name are as given.
 	ID, Role, Name string
 	Parts          []Part
-	// Given is the JSON that the message was decoded from, nil where that had no role. It is
-	// written again where a dialect takes it. After a change of the fields, clear it.
+	// Given is the JSON that the message was decoded from, nil if it had no role. If a dialect
+	// accepts it, it is written unchanged. Clear it after changing a field.
 	Given json.RawMessage
 }
 
@@ -52,48 +52,48 @@ func (k Kind) String() string {
 	return [...]string{"text", "reasoning", "file", "call", "result", "data"}[k]
 }
 
-// Part is a part of a message. The fields that a kind does not name are empty.
+// Part is a part of a message. Fields that do not apply to its kind are empty.
 type Part struct {
 	Kind Kind
-	// Text is that of a text or of reasoning.
+	// Text is the content of a text or reasoning.
 	Text string
-	// Tool is the tool of a call or result. CallID is the same for a call and its result.
+	// Tool is the tool of a call or result. A call and its result have the same CallID.
 	Tool, CallID string
-	// Input is what a call gives the tool: any JSON, or nil where it is not JSON, which
-	// Text then has.
+	// Input is the input of a call: any JSON. If the input is not JSON, it is in Text.
 	Input json.RawMessage
-	// Output is what came of a call: texts, files and data. Failed says that the call failed.
+	// Output is the result of a call: texts, files and data. Failed is set if the call failed.
 	Output []Part
 	Failed bool
-	// Hosted says of a call and a result that the provider runs the tool.
+	// Hosted is set for calls and results of tools that the provider runs.
 	Hosted bool
-	// URL is where a file is, or the file itself as a data: URL. FileID is its id at the provider.
+	// URL is the location of a file, or a data: URL with its content. FileID is its id at the
+	// provider.
 	MediaType, Filename, URL, FileID string
-	// Data is any JSON. Name is the name that its format has for it.
+	// Data is any JSON. Name is its name in its format.
 	Name string
 	Data json.RawMessage
-	// Given is the JSON that the part was decoded from. After a change of the fields, clear it.
+	// Given is the JSON that the part was decoded from. Clear it after changing a field.
 	Given json.RawMessage
 }
 
 // Loss is something that a dialect cannot express.
 type Loss struct {
-	// Message and Part are indexes; Part is -1 where it is about the whole message.
+	// Message and Part are indexes. Part is -1 if the loss concerns the whole message.
 	Message, Part int
 	Reason        string
 }
 
-// Encoded is a history in a dialect. Its memory may be that of the messages.
+// Encoded is a history in a dialect. It may share memory with the messages.
 type Encoded struct {
-	// System are the system prompts that the dialect has no place for among its messages:
-	// those at the start of a history for Anthropic.
+	// System are the system prompts that do not go into Items: for Anthropic, those at the start of
+	// the history.
 	System []string
 	Items  []json.RawMessage
 	Losses []Loss
 }
 
-// String returns what a message says, for people to read: texts and reasoning, calls and
-// results, a note for each file. Data is left out where there is anything else.
+// String returns the message as text for people: texts and reasoning, calls and results, a note for
+// each file. Data is omitted if there are other parts.
 func (m *Message) String() string {
 	var said []string
 	for i := range m.Parts {
@@ -111,7 +111,7 @@ func (m *Message) String() string {
 	return strings.Join(said, "\n\n")
 }
 
-// String returns a part as text.
+// String returns the part as text.
 func (p *Part) String() string {
 	switch p.Kind {
 	case FileKind:
@@ -126,7 +126,7 @@ func (p *Part) String() string {
 	return p.Text
 }
 
-// Label names a file.
+// Label returns a short description of a file.
 func (p *Part) Label() string {
 	label := strings.TrimSuffix(p.MediaType, "/*")
 	if label == "" {
@@ -143,7 +143,7 @@ func (p *Part) Label() string {
 	return label
 }
 
-// Arguments returns what a call gives the tool, as text.
+// Arguments returns the input of a call as text.
 func (p *Part) Arguments() string {
 	if p.Input == nil {
 		return p.Text
@@ -151,7 +151,7 @@ func (p *Part) Arguments() string {
 	return string(p.Input)
 }
 
-// OutputText returns what came of a call, as text.
+// OutputText returns the result of a call as text.
 func (p *Part) OutputText() string {
 	if len(p.Output) == 1 {
 		return p.Output[0].String()

@@ -34,7 +34,7 @@ func decodeAll(items []string, role string) []message.Message {
 	return history
 }
 
-// What an API accepts comes back to the byte, and nothing is lost.
+// Histories that an API accepts are written unchanged, without loss.
 func TestOwnDialectIsUntouched(t *testing.T) {
 	for _, d := range message.Dialects() {
 		t.Run(string(d), func(t *testing.T) {
@@ -64,7 +64,7 @@ func texts(items []json.RawMessage) []string {
 	return out
 }
 
-// Whatever is stored, an API gets a history that it accepts.
+// Any stored history is converted to one that the API accepts.
 func TestAnyHistoryIsAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bodies := messagetest.Wild(t)
@@ -77,7 +77,7 @@ func TestAnyHistoryIsAccepted(t *testing.T) {
 				require.Less(t, l.Part, len(history[l.Message].Parts))
 				require.NotEmpty(t, l.Reason)
 			}
-			// What was accepted is accepted again as it is.
+			// Converting the result again does not change it.
 			again := encode(t, to, decodeAll(texts(out.Items), "user"))
 			if to != message.Text {
 				require.Equal(t, texts(out.Items), texts(again.Items))
@@ -87,7 +87,7 @@ func TestAnyHistoryIsAccepted(t *testing.T) {
 	})
 }
 
-// told lists what a history says: texts, calls and results.
+// told lists the texts, calls and results of a history.
 func told(t require.TestingT, system []string, history []message.Message) []string {
 	var out []string
 	for _, s := range system {
@@ -110,8 +110,8 @@ func told(t require.TestingT, system []string, history []message.Message) []stri
 	return out
 }
 
-// input is what a call gives its tool, however it is laid out. A text that is no JSON is an
-// object with that text where a dialect has only objects.
+// input is the input of a call, independent of formatting. A text that is not JSON is an object in
+// dialects that require one.
 func input(t require.TestingT, p *message.Part) string {
 	v := any(map[string]any{"input": p.Text})
 	if p.Input != nil {
@@ -125,7 +125,7 @@ func input(t require.TestingT, p *message.Part) string {
 	return string(b)
 }
 
-// Nothing that was said is lost or made up between dialects, and it stays in order.
+// Conversion neither loses nor invents content, and keeps the order.
 func TestEveryDialectSaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dialects := []message.Dialect{message.Chat, message.Responses, message.Anthropic, message.UI}

@@ -8,25 +8,25 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// shape is what an API accepts as a value.
+// shape describes the values that an API accepts.
 type shape struct {
-	// starts are the bytes that the value may begin with; '1' stands for numbers.
+	// starts are the allowed first bytes of a value; '1' means a number.
 	starts string
-	// is, when set, refuses more.
+	// is, when set, is a further condition.
 	is func(raw []byte) bool
-	// of are the elements of a list, and least how many there must be.
+	// of is the shape of list elements, least their minimum number.
 	of    *shape
 	least int
-	// members are those of an object, need those that it must have. An open object may have
-	// others too. each is for the members of an object of any keys.
+	// members are the members of an object, need the required ones. An open object may have others.
+	// each is the shape of members with any key.
 	members map[string]*shape
 	need    []string
 	open    bool
 	each    *shape
-	// by are the shapes of an object by a member's text, which is that of key.
+	// by are the shapes of an object, selected by the text of the member key.
 	key string
 	by  map[string]*shape
-	// or is another shape that will do.
+	// or is an alternative shape.
 	or *shape
 }
 
@@ -34,7 +34,7 @@ var (
 	aText   = &shape{starts: `"`}
 	aNumber = &shape{starts: "1"}
 	aBool   = &shape{starts: "tf"}
-	// anInteger is one that 64 bits hold, as the APIs' own types have them.
+	// anInteger fits in 64 bits, as in the APIs' own types.
 	anInteger = &shape{starts: "1", is: func(raw []byte) bool {
 		_, err := strconv.ParseInt(string(raw), 10, 64)
 		return err == nil
@@ -59,7 +59,7 @@ func mapOf(each *shape) *shape { return &shape{starts: "{", each: each} }
 
 type members = map[string]*shape
 
-// objectOf is an object of members, of which the first are needed.
+// objectOf is an object with members; need lists the required ones.
 func objectOf(need []string, m members) *shape { return &shape{starts: "{", members: m, need: need} }
 
 func typed(key string, by map[string]*shape) *shape { return &shape{starts: "{", key: key, by: by} }
@@ -76,9 +76,8 @@ func (s *shape) orElse(other *shape) *shape {
 	return &c
 }
 
-// take returns a value as an API accepts it: the value itself, or one without the members
-// that the API does not know, whose keys are added to left. It reports false if that is not
-// enough.
+// take returns a value that the API accepts: raw, or raw without members that the API does not
+// know, whose keys are appended to left. It returns false if that does not suffice.
 func (s *shape) take(raw []byte, left *[]string) ([]byte, bool) {
 	n := len(*left)
 	out, ok := s.takeThis(raw, left)
@@ -147,11 +146,11 @@ func (s *shape) takeList(raw []byte, left *[]string) ([]byte, bool) {
 func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 	seen := make(map[string]bool)
 	out := raw
-	grown := 0 // how much shorter out is than raw, so far
+	grown := 0 // bytes by which out is shorter than raw so far
 	gone := make(map[string]bool)
 	for m := range rawjson.Members(raw) {
 		if seen[m.Key] {
-			return nil, false // readers differ in which of them counts
+			return nil, false // readers treat duplicate keys differently
 		}
 		seen[m.Key] = true
 		is := s.members[m.Key]

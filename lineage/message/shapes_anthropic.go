@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// maxAnthropicTool is how long the name of a tool may be.
+// maxAnthropicTool is the maximum length of a tool name.
 const maxAnthropicTool = 128
 
 func isBlank(s string) bool { return strings.TrimFunc(s, unicode.IsSpace) == "" }
@@ -81,7 +81,7 @@ var (
 	})
 )
 
-// isPlaceholder reports whether a URL is only known to the store.
+// isPlaceholder reports whether a URL is valid only inside the store.
 func isPlaceholder(url string) bool { return strings.HasPrefix(url, "lineage:") }
 
 func notPlaceholder(raw []byte) bool { return !isPlaceholder(rawjson.Str(raw)) }

@@ -1,6 +1,6 @@
 package message
 
-// What the tools that run at Anthropic give: a result or an error, which its type tells.
+// Results of the tools that Anthropic runs: a result or an error, distinguished by type.
 var (
 	webSearchResult = listOf(0, objectOf([]string{"type", "encrypted_content", "title", "url"}, members{
 		"type": oneOf("web_search_result"), "encrypted_content": aText, "title": aText, "url": aText, "page_age": aText.orNull(),

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// How long ids of calls and names of tools may be.
+// Maximum lengths of call ids and tool names.
 const (
 	maxChatCallID = 40
 	maxCallID     = 64
@@ -33,7 +33,7 @@ var (
 
 func isSpeaker(s string) bool { return len(s) <= 64 && saidName.MatchString(s) }
 
-// fileData is a file as a data: URL, where it has to be one.
+// fileData is a file in a data: URL.
 var fileData = textThat(func(s string) bool {
 	_, _, ok := base64Of(s)
 	return ok
@@ -78,20 +78,20 @@ var (
 	})
 )
 
-// with returns an object's shape with members.
+// with returns a copy of an object's shape with other members.
 func (s *shape) with(m members, need ...string) *shape {
 	c := *s
 	c.members, c.need = m, need
 	return &c
 }
 
-// chatSays reports whether an assistant's message has anything that it must have one of.
+// chatSays reports whether an assistant message has one of the required members.
 func chatSays(raw []byte) bool {
 	f := fieldsOf(raw)
 	return f.has("content") || f.has("tool_calls") || f.has("audio") || f.has("refusal")
 }
 
-// hasFile reports whether a file is there in exactly one way.
+// hasFile reports whether a file is given in exactly one way.
 func hasFile(raw []byte) bool {
 	f := fieldsOf(raw)
 	return f.has("file_data") != f.has("file_id") && (!f.has("file_data") || f.text("filename") != "")
@@ -138,7 +138,7 @@ var (
 	itemText   = objectOf([]string{"type", "text"}, members{"type": aText, "text": aText})
 	theMessage = oneOf("message")
 	said       = aText.orElse(listOf(1, inputPart))
-	// responsesMessage is an item that is a message.
+	// responsesMessage is a message item.
 	responsesMessage = typed("role", map[string]*shape{
 		"user":      objectOf([]string{"role", "content"}, members{"role": aText, "type": theMessage, "content": said}),
 		"system":    objectOf([]string{"role", "content"}, members{"role": aText, "type": theMessage, "content": said}),
@@ -169,17 +169,17 @@ var (
 	})
 )
 
-// responsesItem is an item of the input of the Responses API.
+// responsesItem is an input item of the Responses API.
 var responsesItem = responsesOther.orElse(untypedMessage)
 
-// untypedMessage is a message that leaves out its type.
+// untypedMessage is a message without a type.
 var untypedMessage = func() *shape {
 	s := *responsesMessage
 	s.is = func(raw []byte) bool { return rawjson.Last(raw, "type") == nil }
 	return &s
 }()
 
-// toolName returns the name under which an API takes a tool.
+// toolName returns a name for a tool that an API accepts.
 func toolName(name string, longest int) string {
 	if isName(name, longest) {
 		return name

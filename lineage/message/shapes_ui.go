@@ -5,14 +5,14 @@ var (
 	streamState  = oneOf("streaming", "done")
 )
 
-// open returns an object's shape that may have other members too.
+// openObject returns the shape of an object that may have other members too.
 func openObject(need []string, m members) *shape {
 	s := objectOf(need, m)
 	s.open = true
 	return s
 }
 
-// never is the shape of a member that must not be there.
+// never is the shape of a member that is not allowed.
 var never = &shape{}
 
 var (
@@ -46,7 +46,7 @@ func prefixed(prefix string) *shape {
 	return textThat(func(s string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix })
 }
 
-// uiToolOf returns the shape of a part for a tool, whose members depend on its state.
+// uiToolOf returns the shape of a tool part. Its members depend on the state.
 func uiToolOf(base *shape) *shape {
 	state := func(need []string, more members) *shape {
 		s := *base

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// turn is what one side says before another does: "tool" for the results of the calls of the
+// turn is a sequence of units from one side. Its role is "tool" for results of the calls of the
 // turn before.
 type turn struct {
 	role  string
@@ -15,8 +15,8 @@ type turn struct {
 	calls bool
 }
 
-// pair finds the result of each call. A result without an id is that of the first call of its
-// tool that waits for one, or of the first call.
+// pair assigns results to calls. A result without an id belongs to the first open call of its tool,
+// or else to the first open call.
 func (e *encoder) pair() {
 	byID, byTool := make(map[string][]*unit), make(map[string][]*unit)
 	var waiting []*unit
@@ -55,7 +55,7 @@ func (e *encoder) pair() {
 	}
 }
 
-// note makes a unit a text, which stands for what the dialect cannot express.
+// note replaces a unit by a text that describes it, because the dialect cannot express it.
 func (e *encoder) note(u *unit, role, text string) {
 	if e.to == Anthropic && isBlank(text) {
 		u.gone = true
@@ -66,8 +66,7 @@ func (e *encoder) note(u *unit, role, text string) {
 	u.p = &Part{Kind: TextKind, Text: text}
 }
 
-// identify gives each call an id that the dialect accepts and that no other call has, and a
-// name of its tool that it accepts.
+// identify assigns each call a unique id and a tool name that the dialect accepts.
 func (e *encoder) identify() {
 	accepts := map[Dialect]*shape{Chat: chatCallID, Responses: callID, Anthropic: anthropicID, UI: notEmpty}[e.to]
 	longest := maxToolName
@@ -120,7 +119,7 @@ func (e *encoder) identify() {
 	}
 }
 
-// turns divides the history. The results of a turn's calls follow it directly.
+// turns splits the history into turns. The results of a turn's calls follow it directly.
 func (e *encoder) turns() []*turn {
 	var turns []*turn
 	var current *turn
@@ -163,7 +162,7 @@ func (e *encoder) turns() []*turn {
 	return turns
 }
 
-// closeCalls makes texts of calls without results, except those that the caller may answer.
+// closeCalls replaces calls without results by texts, except those that the caller may answer.
 func (e *encoder) closeCalls(turns []*turn) {
 	for i, t := range turns {
 		if i == len(turns)-1 && !slices.ContainsFunc(t.units, func(u *unit) bool { return u.result != nil }) {
@@ -178,8 +177,8 @@ func (e *encoder) closeCalls(turns []*turn) {
 	}
 }
 
-// express writes what is neither a call nor a result, and what the dialect has no place for as
-// text.
+// express encodes units other than calls and results, and writes as text what the dialect cannot
+// express.
 func (e *encoder) express() {
 	known, pairs := e.hostedCalls()
 	for _, u := range e.units {
@@ -205,8 +204,8 @@ func (e *encoder) express() {
 	}
 }
 
-// hostedCalls returns the calls of the provider's own tools, and their results, whose id no
-// other has before them, and the other half of those that are a call with its result.
+// hostedCalls returns the hosted calls and results with unique ids, and maps each call with a
+// result to it and back.
 func (e *encoder) hostedCalls() (known map[*unit]bool, pairs map[*unit]*unit) {
 	known, pairs = make(map[*unit]bool), make(map[*unit]*unit)
 	calls := make(map[string]*unit)
@@ -225,7 +224,7 @@ func (e *encoder) hostedCalls() (known map[*unit]bool, pairs map[*unit]*unit) {
 	return known, pairs
 }
 
-// content writes a text, reasoning, file or data.
+// content encodes a text, reasoning, file or data.
 func (e *encoder) content(u *unit) {
 	p := u.p
 	is := e.shapeOf(u.role)
@@ -269,7 +268,7 @@ func (e *encoder) content(u *unit) {
 	}
 }
 
-// shapeOf returns the shape of the parts of a role's messages.
+// shapeOf returns the shape of the parts of messages with a role.
 func (e *encoder) shapeOf(role string) *shape {
 	switch e.to {
 	case UI:
@@ -299,7 +298,7 @@ func (e *encoder) shapeOf(role string) *shape {
 	return nil
 }
 
-// newText returns a part that is a text.
+// newText returns a text part.
 func (e *encoder) newText(text, role string) json.RawMessage {
 	kind := "text"
 	if e.to == Responses {

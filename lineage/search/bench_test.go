@@ -10,9 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// BenchmarkCatchUp searches a store of 100,000 messages right after one more was
-// added, where all are in one chat and where they are in a thousand; ExtendUpdate only
-// brings it into the index, and Nothing is a search where nothing is new.
+// BenchmarkCatchUp searches a store of 100,000 messages, in one chat or in a thousand, after one
+// more was added. ExtendUpdate only updates the index, Nothing searches without changes.
 func BenchmarkCatchUp(b *testing.B) {
 	messages := 100_000
 	if testing.Short() {
@@ -54,7 +53,7 @@ func BenchmarkCatchUp(b *testing.B) {
 				require.NoError(b, err)
 				require.Len(b, found, 1)
 			}
-			find(b, extend(b)) // the first one reads the commit of all the others once more
+			find(b, extend(b)) // the first search reads the commit with all other messages again
 			b.Run("ExtendUpdate", func(b *testing.B) {
 				for b.Loop() {
 					extend(b)

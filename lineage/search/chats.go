@@ -10,11 +10,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Chats returns the chats of the store, which can be searched.
+// Chats returns the chats of the store, with search.
 func (x *Index) Chats() chat.Store { return chat.OnSearchable(x.store, x) }
 
-// SearchMessages implements chat.Searcher, over what is in the store when it is
-// called.
+// SearchMessages implements chat.Searcher on the current content of the store.
 func (x *Index) SearchMessages(ctx context.Context, chatID, text string, o chat.SearchOptions) ([]chat.SearchResult, error) {
 	q := Query{Text: text, Roles: o.Roles, Limit: o.Limit, steps: true}
 	t, err := x.thread(ctx, chatID)
@@ -33,7 +32,7 @@ func (x *Index) SearchMessages(ctx context.Context, chatID, text string, o chat.
 	for i := range hits {
 		m, err := message(ctx, x.store, r, hits[i].Entry.Span)
 		if errors.Is(err, lineage.ErrNotFound) {
-			continue // it was deleted since
+			continue // deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -43,7 +42,7 @@ func (x *Index) SearchMessages(ctx context.Context, chatID, text string, o chat.
 	return results, nil
 }
 
-// thread returns the thread that a chat is, nil if there is none.
+// thread returns the thread of a chat, nil if there is none.
 func (x *Index) thread(ctx context.Context, chatID string) (*structure.Thread, error) {
 	found, err := x.store.FindThread(ctx, chatID)
 	var id lineage.ThreadID
@@ -64,7 +63,7 @@ func (x *Index) thread(ctx context.Context, chatID string) (*structure.Thread, e
 	return t, err
 }
 
-// message returns the message that a step is.
+// message returns the message of a step.
 func message(ctx context.Context, store *lineage.Store, r *chat.ThreadReader, at structure.SpanRef) (m chat.Message, err error) {
 	parent := chat.Ref("")
 	for step, err := range store.View().Path(ctx, at, structure.Window{Last: 2}, backend.PathOptions{Bodies: true}) {

@@ -21,8 +21,8 @@ const (
 	damagedMessages = 8 // of each chat
 )
 
-// TestDamage flips single bytes in every file of stores in every state and reads what is
-// left: all that is read is what was written, or an error that says that it is damaged.
+// TestDamage flips single bytes in every file of stores in different states and reads them: every
+// result is what was written, or an error that reports damage.
 func TestDamage(t *testing.T) {
 	for state, prepare := range map[string]func(t *testing.T, dir string){
 		"fresh": func(*testing.T, string) {},
@@ -91,7 +91,7 @@ func talk(t *testing.T, dir string, o lineage.Options, from int) {
 	require.NoError(t, store.Close())
 }
 
-// reading is what was read of a store, by what it is.
+// reading is everything that was read from a store.
 type reading struct {
 	said   map[string]string
 	errs   []error
@@ -166,7 +166,8 @@ func read(t *testing.T, dir string, readOnly, searching bool) reading {
 	return r
 }
 
-// requireHonest requires what was read of a store with damage in a file to be what is read of a sound one, or errors.
+// requireHonest requires that every result from a damaged store equals that of a sound one, or is
+// an error.
 func requireHonest(t *testing.T, want, got reading, name string, searching bool, what string) {
 	t.Helper()
 	inSearch := strings.HasPrefix(name, search.FileName) // SQLite has no checksums
@@ -194,7 +195,7 @@ func requireHonest(t *testing.T, want, got reading, name string, searching bool,
 	}
 }
 
-// isFound reports whether something was read of the search index.
+// isFound reports whether a result came from the search index.
 func isFound(read string) bool {
 	return strings.HasPrefix(read, "found ") || read == "open search" || read == "searched"
 }

@@ -30,7 +30,7 @@ func item(kind structure.UsageKind, name, mediaType, text string) lineage.Item {
 	return i
 }
 
-// saying is a summarizer that always says the same.
+// saying is a summarizer that always returns the same text.
 type saying string
 
 func (s saying) Summarize(context.Context, []lineage.Passage) (lineage.SummaryText, error) {
@@ -104,7 +104,7 @@ func TestEverythingIsFound(t *testing.T) {
 	require.Empty(t, find(search.Query{Text: "quokka", Roles: []string{"user"}}))
 	require.Len(t, find(search.Query{Text: "okapi", Roles: []string{"user"}}), 1)
 
-	// What is gone is not found.
+	// Deleted and erased texts are not found.
 	require.NoError(t, c.DeleteSummary(bg, sum.ID))
 	require.NoError(t, store.Erase(bg, content.Sum([]byte("animal\nwombat"))))
 	require.NoError(t, alone.Delete(bg))
@@ -117,11 +117,12 @@ func TestEverythingIsFound(t *testing.T) {
 	require.ElementsMatch(t, []string{"asset numbat.csv", "message"}, find(search.Query{Text: "wombat"}), "it was stored again")
 }
 
-// vocabulary is what the threads of TestFindsWhatIsSeen talk of.
+// vocabulary are the words of the threads of TestFindsWhatIsSeen.
 var vocabulary = []string{"ant", "bee", "cat"}
 
-// TestFindsWhatIsSeen does anything to threads of two users, forks across them and back included, and compares what
-// is found with what the threads and contexts see. An index that followed finds what a new one finds.
+// TestFindsWhatIsSeen changes threads of two users at random, with forks across them, and compares
+// search results with what threads and contexts see. An updated index returns the same results as a
+// new one.
 func TestFindsWhatIsSeen(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir := t.TempDir()
@@ -171,7 +172,7 @@ func (m *machine) contexts() (all []backend.Context) {
 	return all
 }
 
-// thread makes a thread with a message, of one of a few ids.
+// thread creates a thread with a message and one of few ids.
 func (m *machine) thread(user string) {
 	th, err := m.store.CreateThread(bg, lineage.ThreadOptions{
 		SourceID: user + fmt.Sprint(rapid.IntRange(0, 3).Draw(m.t, "source")), UserID: user, Keep: rapid.Bool().Draw(m.t, "keep"),
@@ -186,7 +187,7 @@ func (m *machine) thread(user string) {
 	m.must(err)
 }
 
-// step does something, if there is something to do it to.
+// step makes a random change, if possible.
 func (m *machine) step() {
 	r := m.t
 	contexts, threads := m.contexts(), m.threads()
@@ -246,10 +247,10 @@ func (m *machine) step() {
 			}
 		}
 	}
-	_ = err // what cannot be done is not done
+	_ = err // impossible changes are skipped
 }
 
-// seen returns what somebody sees: steps with their texts, and summaries.
+// seen returns what a scope sees: steps with their texts, and summaries.
 func (m *machine) seen(reach backend.Reach, contexts []lineage.ContextID) map[string]string {
 	all := make(map[string]string)
 	for id, extent := range reach {
@@ -277,7 +278,7 @@ func (m *machine) seen(reach backend.Reach, contexts []lineage.ContextID) map[st
 	return all
 }
 
-// check compares what is found of each word, in each scope, with what is seen there.
+// check compares the results for each word in each scope with what is seen there.
 func (m *machine) check(x *search.Index) {
 	everything, users := make(map[string]string), map[string]map[string]string{"ann": {}, "bob": {}}
 	seenBy := make(map[string][]lineage.ThreadID)

@@ -15,25 +15,25 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Query says what is searched for, and where.
+// Query is a search query and its scope.
 type Query struct {
-	// Text is in the language that chat.Store.SearchMessages has.
+	// Text is a query in the language of chat.Store.SearchMessages.
 	Text string
-	// Thread, when not zero, is the only thread that is searched, and User, when not empty, the
-	// user whose threads are. Without either everything is searched, contexts outside threads too.
+	// Thread, when not zero, restricts the search to a thread; User, when not empty, to the threads
+	// of a user. Without either, the whole store is searched, including contexts outside threads.
 	Thread lineage.ThreadID
 	User   string
-	// Roles, when not empty, are those of the messages wanted. No other things are found then.
+	// Roles, when not empty, restricts the search to messages with these roles.
 	Roles []string
-	// Limit is the most hits wanted. Default chat.DefaultSearchLimit.
+	// Limit is the maximum number of hits. Default chat.DefaultSearchLimit.
 	Limit int
 
-	// steps finds steps, whatever is in them, and no summaries.
+	// steps returns one hit per step, and no summaries.
 	steps bool
 }
 
-// Search brings the index up to date and returns what matches, the best first. Ranks are about what
-// is searched: nothing else has a part in them. An index that turns out to be damaged is made anew.
+// Search brings the index up to date and returns the matches, best first. Ranks depend only on what
+// is in scope. A damaged index is rebuilt.
 func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if q.Limit < 0 {
 		return nil, fmt.Errorf("limit %d: %w", q.Limit, lineage.ErrInvalid)
@@ -54,7 +54,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err == nil || ctx.Err() != nil || !isUseless(err) {
 		return hits, err
 	}
-	if err := x.renew(ctx); err != nil { // damage that an update does not meet
+	if err := x.renew(ctx); err != nil { // damage that the update did not find
 		return nil, err
 	}
 	if err := x.Update(ctx); err != nil {
@@ -63,7 +63,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	return x.find(ctx, f)
 }
 
-// find answers a search from one state of the index.
+// find runs a search on one state of the index.
 func (x *Index) find(ctx context.Context, f *finding) (hits []Hit, err error) {
 	err = x.with(func(db *sql.DB) error {
 		if f.conn, err = db.Conn(ctx); err != nil {
@@ -86,7 +86,7 @@ func (x *Index) find(ctx context.Context, f *finding) (hits []Hit, err error) {
 	return hits, err
 }
 
-// finding is a search under way.
+// finding is a search in progress.
 type finding struct {
 	Query
 	store   *lineage.Store
@@ -94,16 +94,16 @@ type finding struct {
 	conn    *sql.Conn
 
 	found map[place]*candidate
-	order []place // of the matches
+	order []place // the matches
 }
 
-// place is where a thing is that can be found.
+// place is the address of a message, document, asset or summary in the index.
 type place struct {
 	run, seq int64
 	head     int
 }
 
-// candidate is a thing that has words of the query.
+// candidate is a place with words of the query.
 type candidate struct {
 	role, words int64
 	texts       []int64
@@ -112,10 +112,10 @@ type candidate struct {
 
 type leafAt struct{ leaf, at int32 }
 
-// scoped reports whether only a part of the store is searched.
+// scoped reports whether the search is restricted to a part of the store.
 func (f *finding) scoped() bool { return !f.Thread.IsZero() || f.User != "" }
 
-// enter finds how far the threads that are searched see each run.
+// enter determines how far the threads in scope see each run.
 func (f *finding) enter(ctx context.Context) error {
 	if !f.scoped() {
 		return nil
@@ -139,7 +139,7 @@ func (f *finding) enter(ctx context.Context) error {
 	return err
 }
 
-// collect finds where the words of the query are.
+// collect finds the occurrences of the query's words.
 func (f *finding) collect(ctx context.Context) error {
 	f.found = make(map[place]*candidate)
 	scope := `CROSS JOIN runs s ON s.number = u.run AND u.seq <= s.reached`
@@ -169,7 +169,7 @@ func (f *finding) collect(ctx context.Context) error {
 			if err := scan(&p.run, &p.seq, &p.head, &role, &words, &text, &at); err != nil {
 				return fmt.Errorf("%w: %w", errUseless, err)
 			}
-			if at < 0 || at >= mostWords {
+			if at < 0 || at >= maxWords {
 				return fmt.Errorf("word %d of a text: %w", at, errUseless)
 			}
 			f.add(p, role, words, text, int32(i), int32(at))
@@ -182,7 +182,7 @@ func (f *finding) collect(ctx context.Context) error {
 	return nil
 }
 
-// add notes where a word is.
+// add records an occurrence of a word.
 func (f *finding) add(p place, role, words, text int64, leaf, at int32) {
 	if f.steps {
 		p.head = 0
@@ -206,7 +206,7 @@ func (f *finding) add(p place, role, words, text int64, leaf, at int32) {
 	c.places = append(c.places, leafAt{leaf, int32(n)*query.PieceWords + at})
 }
 
-// hits returns the best of what matches, as it is in the store.
+// hits returns the best matches, with their content in the store.
 func (f *finding) hits(ctx context.Context) ([]Hit, error) {
 	var matches query.Matches
 	f.order = nil
@@ -251,7 +251,7 @@ func (f *finding) hits(ctx context.Context) ([]Hit, error) {
 	return hits, nil
 }
 
-// size returns how many steps are searched.
+// size returns the number of steps in scope.
 func (f *finding) size(ctx context.Context) (n int, err error) {
 	statement := `SELECT spans FROM meta`
 	if f.scoped() {

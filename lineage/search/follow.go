@@ -12,16 +12,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Bounds of a transaction, from which on the next one begins.
+// Size of a transaction at which the next one begins.
 const (
 	batchBytes   = 8 << 20
 	batchRecords = 20_000
 )
 
-// errOvertaken is returned when another process brought the index up to date meanwhile.
-var errOvertaken = errors.New("another process was faster")
+// errOvertaken is returned when another process has updated the index meanwhile.
+var errOvertaken = errors.New("another process has updated the index")
 
-// follow brings the index to the present state of the store.
+// follow brings the index to the current state of the store.
 func (x *Index) follow(ctx context.Context, db *sql.DB) error {
 	for {
 		err := x.pass(ctx, db)
@@ -31,8 +31,8 @@ func (x *Index) follow(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// pass reads the commits behind the last one that the index has, in transactions, and at the end
-// the state of what they changed.
+// pass indexes the commits after the last indexed one, in transactions, and finally the state of
+// the subjects that they changed.
 func (x *Index) pass(ctx context.Context, db *sql.DB) error {
 	snapshot, err := x.store.View().Snapshot(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (x *Index) pass(ctx context.Context, db *sql.DB) error {
 	}
 	if at, _, _, err := x.mark(ctx, db); err != nil || at == head {
 		if err == nil {
-			err = x.isOf(ctx, at) // the head of another history may have its number
+			err = x.isOf(ctx, at) // another history may have a commit with that number
 		}
 		return err
 	}
@@ -86,7 +86,7 @@ func (x *Index) pass(ctx context.Context, db *sql.DB) error {
 	return f.commit(ctx)
 }
 
-// isOf reports a cursor that is not of the store's history.
+// isOf returns an error if a cursor is not on the store's history.
 func (x *Index) isOf(ctx context.Context, at lineage.Cursor) error {
 	for _, err := range x.store.View().Feed(ctx, at) {
 		return err
@@ -94,8 +94,8 @@ func (x *Index) isOf(ctx context.Context, at lineage.Cursor) error {
 	return nil
 }
 
-// mark returns the last commit that the index has, and how many steps and texts it has. It is an
-// error if the index is of another store.
+// mark returns the last indexed commit, and the number of steps and texts. It returns an error if
+// the index belongs to another store.
 func (x *Index) mark(ctx context.Context, q querier) (at lineage.Cursor, spans, texts int64, err error) {
 	var of []byte
 	var number, id int64
@@ -109,7 +109,7 @@ func (x *Index) mark(ctx context.Context, q querier) (at lineage.Cursor, spans, 
 	return lineage.Cursor{Number: uint64(number), ID: uint64(id)}, spans, texts, err
 }
 
-// follower brings commits into the index.
+// follower adds commits to the index.
 type follower struct {
 	snapshot backend.Snapshot
 	words    query.Terms
@@ -121,17 +121,17 @@ type follower struct {
 	spans    int64
 	bytes    int
 	records  int
-	text     int64 // how many texts there are, which is the number of the last; the last of a run, and of a thread
+	text     int64 // the highest numbers of a text, a run and a thread
 	run      int64
 	thread   int64
-	erased   bool // there are texts that were erased
+	erased   bool // table erased is not empty
 	changed  map[string]bool
 	runs     map[structure.RunID]int64
 	roles    map[role]int64
 	contents map[textID]known
 }
 
-// begin begins a transaction. at is where the one before ended.
+// begin begins a transaction, and verifies that the one before ended at at.
 func (f *follower) begin(ctx context.Context, x *Index, db *sql.DB, at *lineage.Cursor) (err error) {
 	if f.tx, err = db.BeginTx(ctx, nil); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (f *follower) begin(ctx context.Context, x *Index, db *sql.DB, at *lineage.
 		(SELECT IFNULL(MAX(number), 0) FROM threads), EXISTS (SELECT 1 FROM erased)`).Scan(&f.run, &f.thread, &f.erased)
 }
 
-// commit ends a transaction.
+// commit commits the transaction.
 func (f *follower) commit(ctx context.Context) error {
 	for subject := range f.changed {
 		if err := f.exec(ctx, `INSERT OR IGNORE INTO changed VALUES (?)`, []byte(subject)); err != nil {
@@ -170,7 +170,7 @@ func (f *follower) rollback() {
 	}
 }
 
-// prepare prepares a statement once in a transaction.
+// prepare returns a prepared statement, cached for the transaction.
 func (f *follower) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
 	if s := f.prepared[statement]; s != nil {
 		return s, nil
@@ -190,7 +190,7 @@ func (f *follower) exec(ctx context.Context, statement string, args ...any) erro
 	return err
 }
 
-// get reads one row, and reports whether there is one.
+// get reads one row. It returns false if there is none.
 func (f *follower) get(ctx context.Context, statement string, args []any, into ...any) (bool, error) {
 	s, err := f.prepare(ctx, statement)
 	if err == nil {
@@ -202,7 +202,7 @@ func (f *follower) get(ctx context.Context, statement string, args []any, into .
 	return err == nil, err
 }
 
-// Subjects that changed, with their ids.
+// Kinds of changed subjects.
 const (
 	changedThread     = 't'
 	changedContext    = 'c'
@@ -219,7 +219,7 @@ func (f *follower) note(kind byte, parts ...[]byte) {
 	f.changed[subject] = true
 }
 
-// add adds a commit.
+// add indexes a commit.
 func (f *follower) add(ctx context.Context, c *structure.Commit) error {
 	blocks := make(map[[32]byte]*structure.Block)
 	for _, r := range c.Records {
@@ -269,7 +269,7 @@ func (f *follower) noteDeletion(r *structure.Deletion) {
 	}
 }
 
-// stored notes content that was erased before and is stored again.
+// stored records that erased content was stored again.
 func (f *follower) stored(ctx context.Context, b *structure.Block) error {
 	if !f.erased {
 		return nil
@@ -282,7 +282,7 @@ func (f *follower) stored(ctx context.Context, b *structure.Block) error {
 	return err
 }
 
-// addRun adds a run. The run that it follows is there.
+// addRun adds a run. Its parent run is already indexed.
 func (f *follower) addRun(ctx context.Context, r *structure.Run) error {
 	var parent, thread int64
 	var err error
@@ -295,7 +295,7 @@ func (f *follower) addRun(ctx context.Context, r *structure.Run) error {
 		if thread, err = f.threadNumber(ctx, r.Home); err != nil {
 			return err
 		}
-		f.note(changedThread, r.Home.Thread[:]) // which may keep it
+		f.note(changedThread, r.Home.Thread[:]) // the thread may keep its runs
 	}
 	_, err = f.newRun(ctx, r.ID, parent, r.Parent.Seq, thread)
 	return err
@@ -307,7 +307,7 @@ func (f *follower) newRun(ctx context.Context, id [16]byte, parent int64, after 
 	return f.run, f.exec(ctx, `INSERT INTO runs VALUES (?, ?, ?, ?, ?, 0, 0)`, f.run, id[:], parent, int64(after), thread)
 }
 
-// runNumber returns the number of a run, which the index has.
+// runNumber returns the number of an indexed run.
 func (f *follower) runNumber(ctx context.Context, id structure.RunID) (n int64, err error) {
 	if n, known := f.runs[id]; known {
 		return n, nil
@@ -320,7 +320,7 @@ func (f *follower) runNumber(ctx context.Context, id structure.RunID) (n int64, 
 	return n, err
 }
 
-// threadNumber returns the number of a home.
+// threadNumber returns the number of a home, adding it if necessary.
 func (f *follower) threadNumber(ctx context.Context, h structure.Home) (n int64, err error) {
 	found, err := f.get(ctx, `SELECT number FROM threads WHERE id = ? AND incarnation = ?`, []any{h.Thread[:], int64(h.Incarnation)}, &n)
 	if found || err != nil {

@@ -13,28 +13,28 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Hit is what a search found: a message, document or asset, or a summary.
+// Hit is a search result: a message, document, asset or summary.
 type Hit struct {
-	// Entry is what was found, nil for a summary.
+	// Entry is the entry found, nil for a summary.
 	Entry *lineage.Entry
-	// Summary is the id of a summary, zero for anything else, and SummarizedAt when it was made.
+	// Summary is the id of a summary, else zero. SummarizedAt is its time.
 	Summary      structure.SummaryID
 	SummarizedAt time.Time
-	// Threads are those searched whose contexts or checkpoints see it, in the order in which they were
-	// made. Contexts are those outside threads that do.
+	// Threads are the threads in scope that see the hit through a context or checkpoint, oldest
+	// first. Contexts are contexts outside threads that see it.
 	Threads  []lineage.ThreadID
 	Contexts []lineage.ContextID
-	// Rank orders hits: the higher, the better.
+	// Rank orders hits; higher is better.
 	Rank float64
-	// Snippet is where it matches, the words between <mark> and </mark>. Text is all that is searched
-	// of it.
+	// Snippet is a matching part, with words marked by <mark> and </mark>. Text is the whole
+	// searched text.
 	Snippet, Text string
 }
 
-// errStale is returned for what is not in the store any more as it is in the index.
+// errStale is returned for a hit that the store no longer has.
 var errStale = errors.New("changed since the index was brought up to date")
 
-// show reads what was found.
+// show loads a hit.
 func (f *finding) show(ctx context.Context, p place) (h Hit, err error) {
 	var id []byte
 	var kind structure.UsageKind
@@ -69,7 +69,7 @@ func (f *finding) show(ctx context.Context, p place) (h Hit, err error) {
 	return h, f.seenBy(ctx, p, &h)
 }
 
-// entry returns the entry that begins with a usage of a step.
+// entry returns the entry of a step that begins with a usage.
 func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*lineage.Entry, error) {
 	entries, err := f.store.Span(ctx, at)
 	if err != nil {
@@ -83,7 +83,7 @@ func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*l
 	return nil, fmt.Errorf("usage %d of %v: %w", head, at, lineage.ErrNotFound)
 }
 
-// texts returns what is searched of a message, or of a step, and the names of documents and files.
+// texts returns the searched texts of a message or step, and the names of documents and files.
 func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (texts, names []string, err error) {
 	for step, err := range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
@@ -114,7 +114,7 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 	return texts, names, nil
 }
 
-// summaryText returns what a summary says.
+// summaryText returns the text of a summary.
 func (f *finding) summaryText(ctx context.Context, h *Hit) ([]string, error) {
 	id := h.Summary
 	var of []byte
@@ -139,7 +139,7 @@ func (f *finding) summaryText(ctx context.Context, h *Hit) ([]string, error) {
 	return nil, errStale
 }
 
-// seenBy finds who sees a hit, of those that are searched.
+// seenBy sets the threads and contexts in scope that see a hit.
 func (f *finding) seenBy(ctx context.Context, p place, h *Hit) error {
 	if !f.Thread.IsZero() {
 		h.Threads = []lineage.ThreadID{f.Thread}

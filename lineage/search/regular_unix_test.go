@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/search"
 )
 
-// TestNothingIsFollowed puts something else in the place of the files of an index.
+// TestNothingIsFollowed replaces the files of an index by links and pipes.
 func TestNothingIsFollowed(t *testing.T) {
 	dir, outside := filepath.Join(t.TempDir(), "store"), t.TempDir()
 	store, err := lineage.Open(bg, dir, lineage.Options{})

@@ -11,20 +11,20 @@ import (
 	"github.com/lineage-store/lineage/internal/sqlitefile"
 )
 
-// format is the version of the tables and of what is in them. An index of another is made anew.
+// format is the version of the tables and their content. An index with another version is rebuilt.
 const format = 1
 
-// forever is a place behind the last step of any run.
+// forever is a sequence number after the last step of any run.
 const forever = math.MaxInt64
 
-// schema makes the tables.
+// schema creates the tables.
 //
-// A text is found in "terms" under its number. Its id is that of its content, and how it is read:
-// see textID. "usages" are the steps that say it, a step being run and seq; head is the first
-// usage of the message in its step. "tips" say who sees which step, and everything before it:
-// contexts, checkpoints and summaries. Runs of threads that keep theirs are seen whole. "reached"
-// is how far anybody sees a run. A summary is a run of one step. "changed" are subjects whose
-// state has to be read from the store before the index can be asked something.
+// A text is in "terms" under its number. Its id is a textID: the content id and the reading.
+// "usages" are the steps that use a text; a step is run and seq, and head is the first usage of the
+// message in its step. "tips" are the steps that contexts, checkpoints and summaries see, with
+// everything before them. Runs of threads that keep their messages are seen as a whole. "reached"
+// is the last step of a run that anything sees. A summary is a run with one step. "changed" are
+// subjects whose state must be read from the store before the next search.
 const schema = `
 CREATE TABLE meta (one INTEGER PRIMARY KEY, store BLOB NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, spans INTEGER NOT NULL, texts INTEGER NOT NULL);
 CREATE TABLE texts (id BLOB PRIMARY KEY, number INTEGER NOT NULL, words INTEGER NOT NULL) WITHOUT ROWID;
@@ -54,7 +54,7 @@ CREATE INDEX tips_thread ON tips (thread);
 CREATE TABLE changed (subject BLOB PRIMARY KEY) WITHOUT ROWID;
 `
 
-// connect opens a file that is there. It makes the tables in an empty one.
+// connect opens an existing file, and creates the tables if it is empty.
 func connect(ctx context.Context, path string) (_ *sql.DB, err error) {
 	db, err := sql.Open("sqlite", sqlitefile.DSN(path, "immediate", slices.Concat([]string{"busy_timeout(10000)"}, sqlitefile.Settings[:])...))
 	if err != nil {
@@ -89,7 +89,7 @@ func connect(ctx context.Context, path string) (_ *sql.DB, err error) {
 		return nil, err
 	}
 	if others > 0 {
-		return nil, fmt.Errorf("%d tables of others: %w", others, errUseless)
+		return nil, fmt.Errorf("%d unknown tables: %w", others, errUseless)
 	}
 	if _, err := tx.ExecContext(ctx, schema+fmt.Sprintf("PRAGMA user_version = %d;", format)); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// each calls a function with each row of a query. scan fills what it is given.
+// each calls do for each row of a query. scan reads the columns.
 func each(ctx context.Context, q querier, do func(scan func(...any) error) error, query string, args ...any) error {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {

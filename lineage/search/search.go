@@ -1,9 +1,9 @@
-// Package search finds what a store on a local directory says. It keeps an index in a
-// SQLite file beside the journal, brings it up to date when it is asked something, and makes
-// it anew whenever it is not there or not as it should be: it can be deleted at any time.
+// Package search searches a store in a local directory. Its index is a SQLite file next to the
+// journal. A search first brings the index up to date, and rebuilds it if it is missing or damaged,
+// so the file can be deleted at any time.
 //
-// The index is by content: a text that was said many times is in it once, with the steps that
-// use it. Texts that are shown are read from the store.
+// The index is by content: a text that is used several times is indexed once, with the steps that
+// use it. Result texts are read from the store.
 package search
 
 import (
@@ -26,10 +26,9 @@ import (
 // FileName is the name of the index in a store's directory.
 const FileName = "search.db"
 
-// Options qualify an index. The zero value is good for most.
+// Options configure an index.
 type Options struct {
-	// Progress, when not nil, is told how many commits of how many the index has, while it is
-	// brought up to date.
+	// Progress, when not nil, is called during updates with the number of indexed commits.
 	Progress func(done, total uint64)
 }
 
@@ -48,15 +47,14 @@ type Index struct {
 
 var _ chat.Searcher = (*Index)(nil)
 
-// Open opens the index of a store in its directory. Nothing is brought up to date
-// yet. Close the index before the store.
+// Open opens the index of the store in a directory, without updating it. Close the index before the
+// store.
 func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*Index, error) {
 	x := &Index{store: store, path: filepath.Join(dir, FileName), options: o}
 	return x, x.open(ctx)
 }
 
-// open opens the file. One that is damaged is made anew: everything in it comes
-// from the store.
+// open opens the file, and replaces it by an empty one if it is damaged.
 func (x *Index) open(ctx context.Context) error {
 	db, err := openFile(ctx, x.path)
 	if err != nil && ctx.Err() == nil && isUseless(err) {
@@ -75,12 +73,12 @@ func (x *Index) open(ctx context.Context) error {
 	return err
 }
 
-// companions end the names of the files that SQLite keeps an index in.
+// companions are the suffixes of the files of a SQLite database.
 var companions = []string{"", "-wal", "-shm", "-journal"}
 
 func openFile(ctx context.Context, path string) (*sql.DB, error) {
-	// SQLite opens the files by their names, after this. Who replaces one in between can
-	// write to the store's directory, and with that to everything in it.
+	// SQLite opens the files by name after this check. A process that could replace one in between
+	// can write to the store's directory, and so change everything in it.
 	for _, suffix := range companions {
 		if _, err := vfs.Size(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("search index: %w", err)
@@ -121,8 +119,8 @@ func (x *Index) Close() error {
 	return db.Close()
 }
 
-// current opens the file again where another has its name, or none: a collection removes it, and
-// other processes make it anew. What is open then may have what was erased since.
+// current reopens the file if it was removed or replaced, by a collection or another process. The
+// open file may contain texts that have been erased since.
 func (x *Index) current(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -134,7 +132,7 @@ func (x *Index) current(ctx context.Context) error {
 	}
 	db := x.db
 	x.db = nil
-	_ = db.Close() // nothing of it is needed
+	_ = db.Close() // its content is not needed
 	return x.open(ctx)
 }
 
@@ -156,12 +154,11 @@ func (x *Index) Update(ctx context.Context) error {
 }
 
 // errUseless is returned for an index of another store, history or format, and for one with
-// something in it that cannot be.
-var errUseless = errors.New("the search index is not of this store as it is")
+// impossible content.
+var errUseless = errors.New("the search index does not fit the store")
 
-// isUseless reports whether the index has to be made anew: it has something else, or
-// is damaged. Whatever goes wrong in the store is not its fault, nor that others use it or the
-// disk is full.
+// isUseless reports whether the index must be rebuilt because its content is wrong or damaged.
+// Errors of the store, locks and a full disk do not count.
 func isUseless(err error) bool {
 	if e := (*sqlitedriver.Error)(nil); errors.As(err, &e) {
 		switch e.Code() & 0xff {
@@ -189,7 +186,7 @@ func (x *Index) renew(ctx context.Context) error {
 	return x.open(ctx)
 }
 
-// with calls a function with the database, which is not replaced meanwhile.
+// with calls do with the database and prevents its replacement meanwhile.
 func (x *Index) with(do func(*sql.DB) error) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

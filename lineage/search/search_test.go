@@ -22,7 +22,7 @@ import (
 
 var bg = context.Background()
 
-// TestConformance checks the chats of an embedded store, search included.
+// TestConformance runs the chat tests on an embedded store with search.
 func TestConformance(t *testing.T) {
 	chattest.Run(t, chattest.Config{Search: true, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -95,7 +95,7 @@ func TestFollowsTheStore(t *testing.T) {
 	require.NoError(t, store.Close())
 }
 
-// TestIsMadeAnew damages the index in every way that one meets.
+// TestIsMadeAnew damages the index in every way that can occur.
 func TestIsMadeAnew(t *testing.T) {
 	dir := t.TempDir()
 	store, x := open(t, dir)
@@ -151,13 +151,13 @@ func TestIsMadeAnew(t *testing.T) {
 			thread, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.NotEmpty(t, thread)
-			// For the next one.
+			// Revert for the next case.
 			require.NoError(t, undo(dir, c.ID()))
 		})
 	}
 }
 
-// undo takes the last message back.
+// undo removes the last message.
 func undo(dir string, id lineage.ContextID) error {
 	store, err := lineage.Open(bg, dir, lineage.Options{})
 	if err != nil {
@@ -204,8 +204,8 @@ func TestSearchesWhileOthersWrite(t *testing.T) {
 	require.NoError(t, store.Close())
 }
 
-// The search index of a store that lost commits, or of a copy that was continued elsewhere, does
-// not find what the store does not have.
+// The index of a store that lost commits, or of a copy with a different continuation, finds only
+// what the store has.
 func TestFindsNothingOfAnotherHistory(t *testing.T) {
 	room := t.TempDir()
 	dir, restored := filepath.Join(room, "store"), filepath.Join(room, "restored")
@@ -248,8 +248,8 @@ func TestFindsNothingOfAnotherHistory(t *testing.T) {
 	}
 }
 
-// TestFileIsReplaced collects through another handle, as another process does, which removes the
-// file: the index does not go on with what was removed.
+// TestFileIsReplaced runs a collection through another handle, which removes the file: the index
+// must not continue to use the removed one.
 func TestFileIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	store, x := open(t, dir)
@@ -279,7 +279,8 @@ func TestFileIsReplaced(t *testing.T) {
 	require.NotContains(t, string(b), "badger")
 }
 
-// TestSize requires an index of texts of half a kilobyte to be smaller than they are, however often they are said.
+// TestSize requires that the index of texts of 500 bytes is smaller than the texts, however often
+// they are used.
 func TestSize(t *testing.T) {
 	dir := t.TempDir()
 	store, x := open(t, dir)

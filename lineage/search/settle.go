@@ -11,18 +11,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// settling reads the state of what commits changed, after all of them were added.
+// settling indexes the current state of subjects that commits changed, after all commits are added.
 type settling struct {
 	*follower
 	homes map[structure.ThreadID]int64 // of threads that exist
-	moved map[int64]bool               // runs that may be seen less or more far
+	moved map[int64]bool               // runs whose reached may change
 }
 
-// settle brings what the index knows of threads, contexts, checkpoints, summaries and erased content to
-// their state in the snapshot.
+// settle updates threads, contexts, checkpoints, summaries and erased content to their state in the
+// snapshot.
 func (f *follower) settle(ctx context.Context) error {
 	s := &settling{follower: f, homes: make(map[structure.ThreadID]int64), moved: make(map[int64]bool)}
-	// What a thread takes along is noted while threads are settled, and summaries while content is.
+	// The order matters: threads add changed contexts and checkpoints, content adds changed
+	// summaries.
 	for _, kind := range []byte{changedThread, changedContext, changedCheckpoint, changedContent, changedSummaries} {
 		subjects, err := s.subjects(ctx, kind)
 		if err != nil {
@@ -41,7 +42,7 @@ func (f *follower) settle(ctx context.Context) error {
 	return s.reach(ctx)
 }
 
-// subjects returns the subjects of a kind that changed.
+// subjects returns the changed subjects of a kind.
 func (s *settling) subjects(ctx context.Context, kind byte) ([][]byte, error) {
 	for subject := range s.changed {
 		if subject[0] == kind {
@@ -53,7 +54,7 @@ func (s *settling) subjects(ctx context.Context, kind byte) ([][]byte, error) {
 	return s.blobs(ctx, `SELECT subject FROM changed WHERE subject >= ? AND subject < ?`, []byte{kind}, []byte{kind + 1})
 }
 
-// blobs returns the values of one column.
+// blobs returns the values of a column.
 func (s *settling) blobs(ctx context.Context, statement string, args ...any) (all [][]byte, err error) {
 	err = each(ctx, s.tx, func(scan func(...any) error) error {
 		var b []byte
@@ -64,7 +65,7 @@ func (s *settling) blobs(ctx context.Context, statement string, args ...any) (al
 	return all, err
 }
 
-// subject settles a subject, which begins with its kind.
+// subject settles a subject, whose first byte is its kind.
 func (s *settling) subject(ctx context.Context, kind byte, subject []byte) error {
 	id := subject[1:]
 	if len(id) < 16 {
@@ -86,7 +87,7 @@ func (s *settling) subject(ctx context.Context, kind byte, subject []byte) error
 	return s.settleContent(ctx, [32]byte(id))
 }
 
-// home returns the number of a thread, 0 if there is none of the id.
+// home returns the number of an existing thread, 0 if there is none.
 func (s *settling) home(ctx context.Context, id structure.ThreadID) (int64, error) {
 	if n, known := s.homes[id]; known || id.IsZero() {
 		return n, nil
@@ -104,8 +105,8 @@ func (s *settling) home(ctx context.Context, id structure.ThreadID) (int64, erro
 
 func isGone(err error) bool { return errors.Is(err, lineage.ErrNotFound) }
 
-// settleThread notes the user of a thread and whether it keeps its runs. What belonged to a thread
-// that is gone is noted as changed.
+// settleThread stores the user of a thread and whether it keeps its runs. If the thread is gone,
+// everything in it is marked as changed.
 func (s *settling) settleThread(ctx context.Context, id structure.ThreadID) error {
 	is, err := s.home(ctx, id)
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *settling) settleThread(ctx context.Context, id structure.ThreadID) erro
 	return s.exec(ctx, `UPDATE threads SET keeps = 0 WHERE id = ? AND number <> ?`, id[:], is)
 }
 
-// moveAll notes runs as moved.
+// moveAll marks runs as moved.
 func (s *settling) moveAll(ctx context.Context, statement string, args ...any) error {
 	return each(ctx, s.tx, func(scan func(...any) error) error {
 		var run int64
@@ -152,13 +153,13 @@ func (s *settling) moveAll(ctx context.Context, statement string, args ...any) e
 	}, statement, args...)
 }
 
-// Prefixes of what a tip is of: a checkpoint's name, and the context of a summary.
+// First bytes of column "of": a checkpoint's name or the context of a summary follows.
 const (
 	ofCheckpoint = 'k'
 	ofSummary    = 's'
 )
 
-// settleContext notes where a context stands.
+// settleContext stores the tip of a context.
 func (s *settling) settleContext(ctx context.Context, id structure.ContextID) error {
 	if err := s.moveAll(ctx, `SELECT run FROM tips WHERE id = ?`, id[:]); err != nil {
 		return err
@@ -193,7 +194,7 @@ func (s *settling) see(ctx context.Context, id [16]byte, thread structure.Thread
 	return s.exec(ctx, `INSERT OR REPLACE INTO tips (id, thread, run, seq, of) VALUES (?, ?, ?, ?, ?)`, id[:], home, run, int64(at.Seq), of)
 }
 
-// settleCheckpoint notes where a checkpoint is.
+// settleCheckpoint stores the span of a checkpoint.
 func (s *settling) settleCheckpoint(ctx context.Context, thread structure.ThreadID, name []byte) error {
 	of := append([]byte{ofCheckpoint}, name...)
 	const those = ` FROM tips WHERE of = ? AND thread IN (SELECT number FROM threads WHERE id = ?)`
@@ -213,7 +214,8 @@ func (s *settling) settleCheckpoint(ctx context.Context, thread structure.Thread
 	return s.see(ctx, c.ID, thread, c.Span, of)
 }
 
-// settleSummaries notes the summaries of a context. Each is a run of one step that the context sees.
+// settleSummaries stores the summaries of a context. Each is a run with one step that the context
+// sees.
 func (s *settling) settleSummaries(ctx context.Context, id structure.ContextID) error {
 	of := append([]byte{ofSummary}, id[:]...)
 	if err := s.moveAll(ctx, `SELECT run FROM tips WHERE of = ?`, of); err != nil {
@@ -270,8 +272,7 @@ func (s *settling) addSummary(ctx context.Context, run structure.RunID, r *struc
 	return s.use(ctx, at, text)
 }
 
-// settleContent takes texts that were erased out of the index, and those that were stored again
-// into it.
+// settleContent removes erased texts from the index, and adds those that were stored again.
 func (s *settling) settleContent(ctx context.Context, id [32]byte) error {
 	b, err := blockIn(ctx, s.snapshot, id)
 	if err != nil {
@@ -310,7 +311,8 @@ func (s *settling) settleContent(ctx context.Context, id [32]byte) error {
 	return s.restore(ctx, id)
 }
 
-// restore adds the usages of content that was stored again. Those that came while it was erased are not there.
+// restore adds the usages of content that was stored again, including those added while it was
+// erased.
 func (s *settling) restore(ctx context.Context, id [32]byte) error {
 	for u, err := range s.snapshot.Where(ctx, id) {
 		if err != nil {
@@ -340,7 +342,7 @@ func (s *settling) restore(ctx context.Context, id [32]byte) error {
 	return err
 }
 
-// reach finds how far runs that moved are seen, and those before them.
+// reach updates column reached of moved runs and of the runs before them.
 func (s *settling) reach(ctx context.Context) error {
 	for len(s.moved) > 0 {
 		next := make(map[int64]bool)

@@ -15,19 +15,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// What is found of one text: its first bytes, and of these the first words.
+// Limits for the indexed part of a text, in bytes and words.
 const (
-	mostText  = form.MostMessage
-	mostWords = query.PieceWords - 1
+	maxText  = form.MostMessage
+	maxWords = query.PieceWords - 1
 )
 
-// name is the reading of names of documents and files: beyond those of content.
+// name is the reading for names of documents and files, distinct from those of content.
 const name form.Reading = 0xff
 
-// readings are those of content.
+// readings are the readings of content.
 var readings = [...]form.Reading{form.Plain, form.Values, form.Call, form.Data}
 
-// textID is the id of a text: the first 15 bytes of the id of its content, and how it is read.
+// textID identifies a text: the first 15 bytes of its content id, and the reading.
 type textID [16]byte
 
 func textOf(id content.ID, r form.Reading) (t textID) {
@@ -36,19 +36,19 @@ func textOf(id content.ID, r form.Reading) (t textID) {
 	return t
 }
 
-// known is a text that the index has.
+// known is an indexed text.
 type known struct{ number, words int64 }
 
-// role is what a usage is: a message of a role, or another kind without.
+// role is the kind of a usage; for messages with the role.
 type role struct {
 	kind structure.UsageKind
 	name string
 }
 
-// summary is the kind of what a summary says.
+// summary is the kind for summaries.
 const summary structure.UsageKind = 0
 
-// addSpan adds what a step says. blocks are those of its commit.
+// addSpan indexes a step. blocks are those of its commit.
 func (f *follower) addSpan(ctx context.Context, s *structure.Span, blocks map[[32]byte]*structure.Block) error {
 	run, err := f.runNumber(ctx, s.Ref.Run)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *follower) addSpan(ctx context.Context, s *structure.Span, blocks map[[3
 	return f.addUsages(ctx, run, s, blocks)
 }
 
-// addUsages adds what a step of a run says, as far as it is not there.
+// addUsages indexes the usages of a step that are not indexed yet.
 func (f *follower) addUsages(ctx context.Context, run int64, s *structure.Span, blocks map[[32]byte]*structure.Block) (err error) {
 	at := usage{run: run, seq: s.Ref.Seq}
 	for i := range s.Usages {
@@ -97,7 +97,7 @@ func nameOf(u *structure.Usage) string {
 	return u.Filename
 }
 
-// usage is where a text is used.
+// usage is the place of a usage.
 type usage struct {
 	run  int64
 	seq  uint64
@@ -137,7 +137,7 @@ func blockIn(ctx context.Context, from form.Blocks, id content.ID) (*structure.B
 	return blocks[0], nil
 }
 
-// readingOf returns how the content of a usage is read.
+// readingOf returns how to read the content of a usage.
 func readingOf(u *structure.Usage, b *structure.Block) form.Reading {
 	if u.Kind != structure.MessageUsage && u.Kind != structure.PartUsage || u.Opaque {
 		return form.Plain
@@ -149,16 +149,16 @@ func readingOf(u *structure.Usage, b *structure.Block) form.Reading {
 	return form.ReadingOf(u.Piece, mediaType == content.TypeJSON)
 }
 
-// readText returns what is searched of a block. Of documents, files and messages that are no text that
-// is nothing.
+// readText returns the searched text of a block. It is empty for documents, files and messages that
+// are not text.
 func readText(ctx context.Context, from form.Blocks, kind structure.UsageKind, b *structure.Block, r form.Reading) (string, error) {
 	body := b.Body
 	if b.Tree.Size > 0 {
 		var err error
-		if body, err = io.ReadAll(io.LimitReader(content.OpenTree(ctx, b.Tree, from.Chunks), mostText)); err != nil {
+		if body, err = io.ReadAll(io.LimitReader(content.OpenTree(ctx, b.Tree, from.Chunks), maxText)); err != nil {
 			return "", err
 		}
-		for range utf8.UTFMax - 1 { // half a character at the end
+		for range utf8.UTFMax - 1 { // an incomplete character at the end
 			if last, size := utf8.DecodeLastRune(body); last != utf8.RuneError || size != 1 {
 				break
 			}
@@ -178,7 +178,7 @@ func readText(ctx context.Context, from form.Blocks, kind structure.UsageKind, b
 	return r.Text(body), nil
 }
 
-// known returns a text, which is added if it is not there. load reads it.
+// known returns a text, and adds it with load if it is not indexed.
 func (f *follower) known(ctx context.Context, id textID, load func() (string, error)) (known, error) {
 	if k, ok := f.contents[id]; ok {
 		return k, nil
@@ -209,17 +209,17 @@ func (f *follower) addText(ctx context.Context, id textID, text string) (known, 
 	return known{f.text, words}, f.exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, f.text, terms)
 }
 
-// noTerm stands for a word without a term, so that the others keep their places.
+// noTerm replaces a word without a term, to keep the positions of the others.
 const noTerm = "\ufffd"
 
-// terms returns the terms of a text, with spaces between, and how many there are.
+// terms returns the terms of a text, separated by spaces, and their number.
 func (f *follower) terms(text string) (string, int64) {
 	f.bytes += len(text)
 	var b strings.Builder
 	b.Grow(len(text))
 	words := int64(0)
 	query.EachWord(text, func(start, end int) {
-		if words == mostWords {
+		if words == maxWords {
 			return
 		}
 		words++
@@ -233,7 +233,7 @@ func (f *follower) terms(text string) (string, int64) {
 	return b.String(), words
 }
 
-// use notes that a text is used.
+// use records a usage of a text.
 func (f *follower) use(ctx context.Context, at usage, text known) error {
 	if text.number == 0 {
 		return nil

@@ -13,40 +13,35 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Options configure a Client. Empty fields are taken from the environment, then
-// from the defaults.
+// Options configure a Client. Empty fields are set from the environment, else to their defaults.
 type Options struct {
-	// BaseURL of the API, up to and including its version. Environment:
-	// OPENAI_BASE_URL. Required: there is no default to send conversations to.
+	// BaseURL of the API, including its version. Environment: OPENAI_BASE_URL. Required.
 	BaseURL string
-	// Key is sent as a bearer token when set. Environment: OPENAI_API_KEY.
+	// Key is sent as a bearer token if set. Environment: OPENAI_API_KEY.
 	Key string
-	// Model that summarizes. Environment: OPENAI_MODEL. Required to summarize.
+	// Model is the model for summaries. Environment: OPENAI_MODEL. Required by Summarize.
 	Model string
-	// EmbeddingModel that embeds. Environment: OPENAI_EMBEDDING_MODEL. Required to
-	// embed.
+	// EmbeddingModel is the model for embeddings. Environment: OPENAI_EMBEDDING_MODEL. Required by
+	// Embed.
 	EmbeddingModel string
-	// Instructions tell the model how to summarize. A default asks for what
-	// someone needs to go on with the conversation.
+	// Instructions tell the model how to summarize. The default asks for what is needed to continue
+	// the conversation.
 	Instructions string
-	// MaxTokens bounds the summary. Default 1,000.
+	// MaxTokens limits the summary. Default 1,000.
 	MaxTokens int
-	// Timeout bounds each attempt, from connecting to the answer's last byte.
-	// Default one minute.
+	// Timeout limits each attempt, including reading the response. Default one minute.
 	Timeout time.Duration
-	// Attempts is how often a request is tried at most. Default 4.
+	// Attempts limits the number of attempts per request. Default 4.
 	Attempts int
-	// Backoff is the wait after the first failed attempt; it doubles with each, up
-	// to a minute. A server that says when to come back is obeyed instead, unless
-	// that is more than a minute away: then its refusal is returned at once, as an
-	// APIError with RetryAfter. Default 500 ms.
+	// Backoff is the wait after the first failed attempt; it doubles with each attempt, up to a
+	// minute. A wait requested by the server takes precedence. If that is longer than a minute, its
+	// APIError with RetryAfter is returned at once. Default 500 ms.
 	Backoff time.Duration
-	// HTTP is the client to use. Default: one that has no timeout beside Timeout.
+	// HTTP is the client to use. Default: one without a timeout of its own.
 	HTTP *http.Client
 }
 
-// Client asks a model behind an OpenAI-compatible endpoint. It is safe for
-// concurrent use.
+// Client uses a model behind an OpenAI-compatible endpoint. It is safe for concurrent use.
 type Client struct{ opt Options }
 
 var _ lineage.Summarizer = (*Client)(nil)
@@ -55,7 +50,7 @@ const defaultInstructions = "Summarize the conversation so that someone can go o
 	"Keep goals, decisions, facts, names, numbers, open questions and errors. Leave out pleasantries. " +
 	"Answer with the summary alone."
 
-// New returns a client. It reads the environment, and sends nothing.
+// New returns a client. It reads the environment and sends no request.
 func New(o Options) (*Client, error) {
 	o = o.withDefaults()
 	if o.BaseURL == "" {
@@ -63,8 +58,8 @@ func New(o Options) (*Client, error) {
 	}
 	base, err := url.Parse(o.BaseURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
-		// The URL is not quoted: it may hold a password.
-		return nil, fmt.Errorf("base URL: %w: want http(s)://host/path and no more (see OPENAI_BASE_URL)", ErrNotConfigured)
+		// The URL is not quoted: it may contain a password.
+		return nil, fmt.Errorf("base URL: %w: must be http(s)://host/path (see OPENAI_BASE_URL)", ErrNotConfigured)
 	}
 	return &Client{opt: o}, nil
 }
@@ -108,8 +103,8 @@ type chatMessage struct {
 	Content string `json:"content"`
 }
 
-// chatRequest holds the bound on the answer under one of two names: servers know
-// the first, OpenAI's newer models only the second.
+// chatRequest has the limit under two names: older servers know only the first, newer OpenAI models
+// only the second.
 type chatRequest struct {
 	Model               string        `json:"model"`
 	Messages            []chatMessage `json:"messages"`
@@ -125,8 +120,7 @@ type chatResponse struct {
 	} `json:"choices"`
 }
 
-// Summarize implements lineage.Summarizer. What the passages say leaves the
-// machine for the endpoint.
+// Summarize implements lineage.Summarizer. It sends the passages to the endpoint.
 func (c *Client) Summarize(ctx context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
 	if c.opt.Model == "" {
 		return lineage.SummaryText{}, fmt.Errorf("model: %w (set OPENAI_MODEL)", ErrNotConfigured)
@@ -148,12 +142,12 @@ func (c *Client) Summarize(ctx context.Context, passages []lineage.Passage) (lin
 		return lineage.SummaryText{}, err
 	}
 	if len(response.Choices) == 0 {
-		return lineage.SummaryText{}, fmt.Errorf("%w: it holds no summary", ErrBadResponse)
+		return lineage.SummaryText{}, fmt.Errorf("%w: no summary", ErrBadResponse)
 	}
 	choice := response.Choices[0]
 	summary := strings.TrimSpace(choice.Message.Content)
 	if summary == "" {
-		return lineage.SummaryText{}, fmt.Errorf("%w: its summary is empty (finish reason %q)", ErrBadResponse, choice.FinishReason)
+		return lineage.SummaryText{}, fmt.Errorf("%w: empty summary (finish reason %q)", ErrBadResponse, choice.FinishReason)
 	}
 	model := response.Model
 	if model == "" {
@@ -162,7 +156,7 @@ func (c *Client) Summarize(ctx context.Context, passages []lineage.Passage) (lin
 	return lineage.SummaryText{Text: summary, Model: model}, nil
 }
 
-// Embed turns a text into a vector: see lineage.SummarizeOptions.
+// Embed returns the embedding of a text: see lineage.SummarizeOptions.
 func (c *Client) Embed(ctx context.Context, text string) ([]float32, error) {
 	if c.opt.EmbeddingModel == "" {
 		return nil, fmt.Errorf("embedding model: %w (set OPENAI_EMBEDDING_MODEL)", ErrNotConfigured)
@@ -181,12 +175,12 @@ func (c *Client) Embed(ctx context.Context, text string) ([]float32, error) {
 		return nil, err
 	}
 	if len(response.Data) == 0 || len(response.Data[0].Embedding) == 0 {
-		return nil, fmt.Errorf("%w: it holds no embedding", ErrBadResponse)
+		return nil, fmt.Errorf("%w: no embedding", ErrBadResponse)
 	}
 	return response.Data[0].Embedding, nil
 }
 
-// transcript writes the passages that say something, for a model to read.
+// transcript writes the passages with text for a model.
 func transcript(passages []lineage.Passage) string {
 	var b strings.Builder
 	for _, p := range passages {

@@ -26,7 +26,7 @@ const (
 
 var asked = []lineage.Passage{{Role: "user", Text: "Do we agree?"}, {Role: "assistant", Text: "We do."}}
 
-// server answers the nth request with the nth step, and later ones with the last.
+// server answers request n with step n, and later ones with the last step.
 type server struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -55,7 +55,7 @@ func (s *server) attempts() int {
 	return len(s.requests)
 }
 
-// client returns one that does not wait long, with what o sets beside that.
+// client returns a client with short waits; o overrides its options.
 func (s *server) client(t testing.TB, o Options) *Client {
 	t.Helper()
 	o.BaseURL, o.Key, o.HTTP = s.URL+"/v1", testKey, s.Client()
@@ -221,7 +221,7 @@ func TestUnusableAnswers(t *testing.T) {
 		{"no JSON", `<html>busy</html>`, 3},
 		{"nothing", ``, 3},
 		{"half of it", answer[:len(answer)/2], 3},
-		{"too much", `{"choices":[` + strings.Repeat(" ", mostResponse) + `]}`, 1},
+		{"too much", `{"choices":[` + strings.Repeat(" ", maxResponse) + `]}`, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, reply(200, tt.body))

@@ -1,4 +1,4 @@
-// Package summarize condenses histories: [Extractive] picks the sentences that
-// say most and needs no network, [Client] asks a model behind an OpenAI-compatible
-// endpoint. Both are a lineage.Summarizer; the client embeds, too.
+// Package summarize summarizes histories: [Extractive] selects important sentences and works
+// offline, [Client] asks a model behind an OpenAI-compatible endpoint. Both are a
+// lineage.Summarizer; the client also computes embeddings.
 package summarize

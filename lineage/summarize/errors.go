@@ -8,24 +8,22 @@ import (
 )
 
 var (
-	// ErrNoText is returned when the passages hold no text: a summary of nothing
-	// would stand for messages that say something else.
+	// ErrNoText is returned when the passages have no text: an empty summary would replace messages
+	// with content.
 	ErrNoText = errors.New("no text to summarize")
-	// ErrNotConfigured is returned when an option that a request needs is missing or
-	// cannot be used.
+	// ErrNotConfigured is returned when a required option is missing or invalid.
 	ErrNotConfigured = errors.New("not configured")
-	// ErrBadResponse is returned when the server answers with what it should not.
+	// ErrBadResponse is returned for an invalid response.
 	ErrBadResponse = errors.New("unusable response")
 )
 
 // APIError is returned when the server refuses a request.
 type APIError struct {
 	Status int
-	// Code is the server's name for what is wrong, such as
-	// context_length_exceeded. Not every server gives one.
+	// Code is the server's error code, such as context_length_exceeded. Not every server sends one.
 	Code    string
 	Message string
-	// RetryAfter is how long the server asks to stay away, 0 when it does not say.
+	// RetryAfter is the wait that the server requests, 0 if none.
 	RetryAfter time.Duration
 }
 
@@ -36,8 +34,8 @@ func (e *APIError) Error() string {
 	return fmt.Sprintf("server answered %d: %s", e.Status, e.Message)
 }
 
-// temporary reports that the same request may be answered later. A quota that is
-// used up has the status of a rate limit, but waiting does not fill it.
+// temporary reports whether a retry may succeed. An exhausted quota has the same status as a rate
+// limit, but waiting does not help.
 func (e *APIError) temporary() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests:

@@ -27,7 +27,7 @@ func ExampleExtractive() {
 }
 
 func ExampleClient() {
-	// A server such as this one is what OPENAI_BASE_URL usually names.
+	// A server as OPENAI_BASE_URL usually names.
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"model":"small","choices":[{"message":{"content":"The export fails: the disk of db-2 is full."}}]}`)
 	}))

@@ -10,30 +10,27 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Extractive is a summarizer that quotes. It keeps the sentences that carry most
-// of what is particular to the conversation, in their order, with who said them:
-// what was asked first, what was concluded last, decisions, errors, names and
-// numbers. The same passages give the same summary, in time that grows with their
-// length and no faster.
+// Extractive summarizes by quoting. It selects the sentences that are most specific to the
+// conversation, in order and with the speaker: the first question, the last conclusions, decisions,
+// errors, names and numbers. It is deterministic and takes linear time.
 //
-// It reads the marks of Markdown, and knows nothing of languages beyond lists of
-// the commonest words in a few. Of a text above 512 KiB it reads the beginning
-// and the end.
+// It understands Markdown markup. Its only knowledge of languages are lists of common words. Of a
+// text above 512 KiB it reads the beginning and the end.
 type Extractive struct {
-	// MaxTokens bounds the summary, by lineage.EstimateTokens. Default: a fifth of
-	// what is summarized, at least 120 and at most 1,000.
+	// MaxTokens limits the summary, by lineage.EstimateTokens. Default: a fifth of the input, at
+	// least 120 and at most 1,000.
 	MaxTokens int
 }
 
 var _ lineage.Summarizer = Extractive{}
 
 const (
-	mostRead    = 512 << 10
-	longestName = 40 // characters of a speaker's name
+	maxRead = 512 << 10
+	maxName = 40 // characters of a speaker's name
 )
 
-// Summarize implements lineage.Summarizer. Passages without any text, or of which none
-// is at hand, are ErrNoText.
+// Summarize implements lineage.Summarizer. If no passage has text, or all are absent, the error is
+// ErrNoText.
 func (x Extractive) Summarize(ctx context.Context, passages []lineage.Passage) (lineage.SummaryText, error) {
 	var all []*sentence
 	for i, p := range passages {
@@ -47,7 +44,7 @@ func (x Extractive) Summarize(ctx context.Context, passages []lineage.Passage) (
 	}
 	budget := x.budget(passages)
 	ranked := rate(all, len(passages))
-	best := all[0] // unless something has words
+	best := all[0] // if no sentence has words
 	if len(ranked.candidates) > 0 {
 		best = ranked.candidates[0].sentence
 	}
@@ -58,8 +55,7 @@ func (x Extractive) Summarize(ctx context.Context, passages []lineage.Passage) (
 	return lineage.SummaryText{Text: render(chosen), Model: "extractive"}, nil
 }
 
-// anyAtHand reports whether the text of a passage is more than a note of what is not
-// there.
+// anyAtHand reports whether any passage has its text rather than a note.
 func anyAtHand(passages []lineage.Passage) bool {
 	return slices.ContainsFunc(passages, func(p lineage.Passage) bool { return !p.Absent })
 }
@@ -79,10 +75,10 @@ func (x Extractive) budget(passages []lineage.Passage) int {
 type sentence struct {
 	passage int    // which passage it is from
 	role    string // who said it: user, assistant, tool, ...
-	label   string // what it is quoted under
+	label   string // prefix of the quotation
 	text    string
 	first   bool // of its passage
-	summary bool // of what came before
+	summary bool // of an earlier summary
 }
 
 func sentencesOf(passage int, p lineage.Passage) []*sentence {
@@ -91,8 +87,8 @@ func sentencesOf(passage int, p lineage.Passage) []*sentence {
 		label += " " + p.Name
 	}
 	label = strings.Join(strings.Fields(clean(label)), " ")
-	if utf8.RuneCountInString(label) > longestName {
-		label = string([]rune(label)[:longestName]) + "…"
+	if utf8.RuneCountInString(label) > maxName {
+		label = string([]rune(label)[:maxName]) + "…"
 	}
 	if label != "" {
 		label += ": "
@@ -107,16 +103,15 @@ func sentencesOf(passage int, p lineage.Passage) []*sentence {
 	return out
 }
 
-// excerpt returns the beginning and the end of a text that is too long to read.
+// excerpt returns the beginning and end of a text that is too long.
 func excerpt(text string) string {
-	if len(text) <= mostRead {
+	if len(text) <= maxRead {
 		return clean(text)
 	}
-	return clean(text[:mostRead/2]) + "\n" + clean(text[len(text)-mostRead/2:])
+	return clean(text[:maxRead/2]) + "\n" + clean(text[len(text)-maxRead/2:])
 }
 
-// clean replaces what does not belong into a text: broken UTF-8 and control
-// characters.
+// clean replaces broken UTF-8 and control characters.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' {
@@ -126,7 +121,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// render writes sentences in their order, those of one passage in one line.
+// render writes sentences in order, those of a passage in one line.
 func render(chosen []*sentence) string {
 	var b strings.Builder
 	for i, s := range chosen {
@@ -144,7 +139,7 @@ func render(chosen []*sentence) string {
 	return b.String()
 }
 
-// shorten returns what of a text fits, at least a character.
+// shorten returns the beginning of a text that fits the budget, at least one character.
 func shorten(text string, budget int) string {
 	end := 0
 	for i, r := range text {

@@ -113,7 +113,7 @@ func TestSummariesOfSummariesWeighMore(t *testing.T) {
 	require.Equal(t, "Invoices moved from Paris towards Vienna.", extract(t, 12, passages...))
 }
 
-// sentences draws passages of plain sentences, and returns the set of those.
+// sentences draws passages of plain sentences, and returns the set of sentences.
 func sentences(t *rapid.T) ([]lineage.Passage, map[string]bool) {
 	word := rapid.SampledFrom(strings.Fields("server deploy friday budget error 42 because Maria pool.go résumé Straße 预算 confirmed the and of"))
 	all := make(map[string]bool)
@@ -152,7 +152,7 @@ func TestEverySentenceIsQuoted(t *testing.T) {
 	})
 }
 
-// hostile draws texts that are made to break what reads them.
+// hostile draws texts that may break parsers.
 func hostile() *rapid.Generator[string] {
 	piece := rapid.OneOf(
 		rapid.SampledFrom([]string{
@@ -189,7 +189,7 @@ func TestSummariesFitAndAreTheSameEachTime(t *testing.T) {
 	})
 }
 
-// What takes longer than its length allows runs into the test's timeout.
+// Superlinear time runs into the test's timeout.
 func TestLargeTexts(t *testing.T) {
 	const size = 10 << 20
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
@@ -240,7 +240,7 @@ func TestManyMessages(t *testing.T) {
 }
 
 func TestBothEndsOfALongTextAreRead(t *testing.T) {
-	text := "Zebra contract must be signed on Monday.\n" + strings.Repeat("filler line\n", 2*mostRead/12) + "Giraffe invoice must be paid on Sunday."
+	text := "Zebra contract must be signed on Monday.\n" + strings.Repeat("filler line\n", 2*maxRead/12) + "Giraffe invoice must be paid on Sunday."
 	got := extract(t, 100, lineage.Passage{Role: "user", Text: text})
 	require.Contains(t, got, "Zebra")
 	require.Contains(t, got, "Giraffe")

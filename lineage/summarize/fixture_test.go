@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// conversation reads one of testdata: passages under lines of === and who speaks.
+// conversation reads a conversation from testdata: passages under lines of === and the role.
 func conversation(t testing.TB, name string) []lineage.Passage {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
@@ -29,7 +29,7 @@ func conversation(t testing.TB, name string) []lineage.Passage {
 	return passages
 }
 
-// requireGolden compares text with a file of testdata.
+// requireGolden compares text with a file in testdata.
 func requireGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")

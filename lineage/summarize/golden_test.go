@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// A summary is stored under the hash of its bytes, so the same history should
-// give the same one with every version that does not mean to change it.
+// Summaries are stored under their hash, so a history should give the same summary in every version
+// that does not change it deliberately.
 func TestGoldenSummaries(t *testing.T) {
 	for _, name := range []string{"coding", "travel", "multilingual"} {
 		t.Run(name, func(t *testing.T) {

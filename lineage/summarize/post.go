@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	mostResponse = 16 << 20
-	mostWait     = time.Minute
-	// longestMessage is how many bytes of a refusal an error quotes.
-	longestMessage = 300
+	maxResponse = 16 << 20
+	maxWait     = time.Minute
+	// maxQuote limits the bytes of a server's message in an error.
+	maxQuote = 300
 )
 
-// post sends a request until it is answered, is refused for good, or has been
-// tried often enough. When ctx ends, it returns the cause of that.
+// post sends a request until it succeeds, fails permanently, or the attempts are used up. If ctx
+// ends, it returns the cause.
 func post[T any](ctx context.Context, c *Client, path string, request any) (T, error) {
 	var none T
 	body, err := json.Marshal(request)
@@ -40,11 +40,11 @@ func post[T any](ctx context.Context, c *Client, path string, request any) (T, e
 		if ctx.Err() != nil {
 			return none, context.Cause(ctx)
 		}
-		wait := backoff/2 + rand.N(backoff/2+1) // so that many clients do not come back at once
+		wait := backoff/2 + rand.N(backoff/2+1) // so that clients do not retry at the same time
 		var refusal *APIError
 		if errors.As(err, &refusal) && refusal.RetryAfter > 0 {
 			wait = refusal.RetryAfter
-			again = again && wait <= mostWait // coming back sooner is not what was asked
+			again = again && wait <= maxWait // do not retry earlier than requested
 		}
 		if !again || attempt >= c.opt.Attempts {
 			if attempt > 1 {
@@ -52,10 +52,10 @@ func post[T any](ctx context.Context, c *Client, path string, request any) (T, e
 			}
 			return none, err
 		}
-		if err := sleep(ctx, min(wait, mostWait)); err != nil {
+		if err := sleep(ctx, min(wait, maxWait)); err != nil {
 			return none, err
 		}
-		backoff = min(2*backoff, mostWait)
+		backoff = min(2*backoff, maxWait)
 	}
 }
 
@@ -70,7 +70,7 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// try sends a request once. again says whether another attempt may help.
+// try sends a request once. again reports whether a retry may help.
 func try[T any](ctx context.Context, c *Client, path string, body []byte) (response T, again bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.Timeout, fmt.Errorf("no answer within %v: %w", c.opt.Timeout, context.DeadlineExceeded))
 	defer cancel()
@@ -87,7 +87,7 @@ func try[T any](ctx context.Context, c *Client, path string, body []byte) (respo
 		return response, true, err
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, mostResponse+1))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse+1))
 	if answer.StatusCode/100 != 2 {
 		refusal := c.refusal(answer, text)
 		return response, refusal.temporary(), refusal
@@ -95,8 +95,8 @@ func try[T any](ctx context.Context, c *Client, path string, body []byte) (respo
 	if err != nil {
 		return response, true, fmt.Errorf("read response: %w", err)
 	}
-	if len(text) > mostResponse {
-		return response, false, fmt.Errorf("%w: longer than %d bytes", ErrBadResponse, mostResponse)
+	if len(text) > maxResponse {
+		return response, false, fmt.Errorf("%w: longer than %d bytes", ErrBadResponse, maxResponse)
 	}
 	if err := json.Unmarshal(text, &response); err != nil {
 		return response, true, fmt.Errorf("%w: %w", ErrBadResponse, err)
@@ -104,8 +104,8 @@ func try[T any](ctx context.Context, c *Client, path string, body []byte) (respo
 	return response, false, nil
 }
 
-// refusal returns what a server says that does not answer. Some servers repeat
-// the key that they do not accept: that is taken out.
+// refusal returns the error of a server. The key is removed from the message, because some servers
+// repeat it.
 func (c *Client) refusal(answer *http.Response, body []byte) *APIError {
 	code, message := errorOf(body)
 	if c.opt.Key != "" {
@@ -117,8 +117,8 @@ func (c *Client) refusal(answer *http.Response, body []byte) *APIError {
 	}
 }
 
-// errorOf reads an error in OpenAI's form, in the simpler one that has a text in
-// its place, or takes the body as it is.
+// errorOf reads an error in OpenAI's format or with a text as error; otherwise the message is the
+// body.
 func errorOf(body []byte) (code, message string) {
 	var form struct {
 		Error json.RawMessage `json:"error"`
@@ -126,7 +126,7 @@ func errorOf(body []byte) (code, message string) {
 	if json.Unmarshal(body, &form) == nil {
 		var details struct {
 			Message string `json:"message"`
-			Code    any    `json:"code"` // some servers put a number there
+			Code    any    `json:"code"` // a number with some servers
 		}
 		if json.Unmarshal(form.Error, &details) == nil && details.Message != "" {
 			code, _ = details.Code.(string)
@@ -139,18 +139,18 @@ func errorOf(body []byte) (code, message string) {
 	return "", string(body)
 }
 
-// brief makes one short line of a message.
+// brief returns a message as one short line.
 func brief(message string) string {
 	line := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, ""), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
-	if len(line) > longestMessage {
-		line = strings.ToValidUTF8(line[:longestMessage], "") + "…"
+	if len(line) > maxQuote {
+		line = strings.ToValidUTF8(line[:maxQuote], "") + "…"
 	}
 	return line
 }
 
-// retryAfter reads the header of that name: seconds or a date.
+// retryAfter parses the Retry-After header: seconds or a date.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return time.Duration(min(max(seconds, 0), math.MaxInt64/int64(time.Second))) * time.Second

@@ -26,7 +26,7 @@ func TestRefusals(t *testing.T) {
 		{"a text for an error", `{"error":"model not found"}`, "", "model not found", 404, 1},
 		{"other JSON", `{"detail":"no"}`, "", `{"detail":"no"}`, 422, 1},
 		{"nothing", "", "", "", 403, 1},
-		{"long text", strings.Repeat("é", 1000), "", strings.Repeat("é", longestMessage/2) + "…", 400, 1},
+		{"long text", strings.Repeat("é", 1000), "", strings.Repeat("é", maxQuote/2) + "…", 400, 1},
 		{"rate limit", `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, "rate_limit_exceeded", "slow down", 429, 3},
 		{"used up", `{"error":{"message":"pay","code":"insufficient_quota"}}`, "insufficient_quota", "pay", 429, 1},
 		{"timeout", "", "", "", 408, 3},
@@ -48,7 +48,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// cut breaks the connection off in the body.
+// cut closes the connection in the middle of the body.
 func cut(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "1000")
 	_, _ = io.WriteString(w, answer)
@@ -68,7 +68,7 @@ func TestSuccessAfterFailures(t *testing.T) {
 	}
 }
 
-// What an attempt that failed half-way read must not show in a later answer.
+// A failed attempt must not influence a later response.
 func TestAttemptsShareNothing(t *testing.T) {
 	s := serve(t, reply(200, `{"model":"wrong","choices":"none"}`), reply(200, `{"choices":[{"message":{"content":"x"}}]}`))
 	got, err := s.client(t, Options{}).Summarize(context.Background(), asked)
@@ -93,10 +93,10 @@ func TestUnreachableServer(t *testing.T) {
 	require.NotContains(t, err.Error(), testKey)
 }
 
-// hang answers nothing until the client is gone.
+// hang does not answer until the client disconnects.
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// trickle sends a byte at a time, and never stops.
+// trickle sends one byte at a time, forever.
 func trickle(w http.ResponseWriter, r *http.Request) {
 	for r.Context().Err() == nil {
 		_, _ = io.WriteString(w, " ")
@@ -146,12 +146,12 @@ func TestCancelledBefore(t *testing.T) {
 	require.Zero(t, s.attempts())
 }
 
-// transport is a server without a network, for tests in a bubble of fake time.
+// transport is a server without a network, for tests with fake time.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// refusing returns a client whose every request is refused, and when each came.
+// refusing returns a client whose requests are all refused, and the times of the requests.
 func refusing(t *testing.T, o Options, retryAfter string) (*Client, *[]time.Duration) {
 	t.Helper()
 	start, came := time.Now(), &[]time.Duration{}

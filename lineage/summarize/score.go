@@ -11,34 +11,32 @@ import (
 )
 
 const (
-	// considered is how many sentences, the best of them, compete for the summary:
-	// each is compared with those already chosen.
-	considered = 2000
-	// faint is the part of the best sentence's score below which a sentence would
-	// only fill room.
-	faint = 0.2
+	// maxCandidates limits the number of candidates, because each is compared with those already
+	// chosen.
+	maxCandidates = 2000
+	// minShare is the fraction of the best score below which a sentence is not worth its space.
+	minShare = 0.2
 )
 
-// candidate is a sentence that says something.
+// candidate is a sentence with words.
 type candidate struct {
 	*sentence
-	order int     // its place among all
-	words []int32 // numbers of its words, ascending
-	cost  int     // its tokens, and the line's end
-	// factor is how much more its words count because of who says them and where.
+	order int     // index among all sentences
+	words []int32 // numbers of its words, sorted
+	cost  int     // tokens, including the line end
+	// factor weights its words by speaker and position.
 	factor float64
-	score  float64 // beside what is chosen so far
+	score  float64 // given the sentences chosen so far
 }
 
-// vocabulary numbers words in the order of their first appearance, which keeps
-// every sum over them in one order.
+// vocabulary numbers words in order of first appearance, so that sums over words are deterministic.
 type vocabulary struct {
 	number map[string]int32
 	words  []wordUse
 }
 
 type wordUse struct {
-	sentences  int // that have it
+	sentences  int // number of sentences with the word
 	share, cue float64
 }
 
@@ -61,8 +59,7 @@ func (v *vocabulary) add(text string) []int32 {
 	return out
 }
 
-// weights rates the words: those count that the conversation comes back to, but
-// that few of its sentences share.
+// weights rates words: those that are frequent in the conversation but in few sentences.
 func (v *vocabulary) weights(sentences int) []float64 {
 	weight := make([]float64, len(v.words))
 	for i, w := range v.words {
@@ -72,13 +69,13 @@ func (v *vocabulary) weights(sentences int) []float64 {
 	return weight
 }
 
-// ranking is the sentences that compete, best first, and what words are worth.
+// ranking has the candidates, best first, and the weights of words.
 type ranking struct {
 	candidates []*candidate
 	weight     []float64
 }
 
-// rate ranks the sentences by their words and by where they stand.
+// rate ranks the sentences by their words and positions.
 func rate(sentences []*sentence, passages int) *ranking {
 	v := &vocabulary{number: make(map[string]int32)}
 	var all []*candidate
@@ -88,7 +85,7 @@ func rate(sentences []*sentence, passages int) *ranking {
 		}
 	}
 	weight := v.weights(len(sentences))
-	opening := -1 // the passage that the conversation begins with
+	opening := -1 // the first passage of the conversation
 	for _, s := range sentences {
 		if s.role != "system" {
 			opening = s.passage
@@ -105,17 +102,17 @@ func rate(sentences []*sentence, passages int) *ranking {
 		c.rescore(weight)
 	}
 	slices.SortStableFunc(all, func(a, b *candidate) int { return cmp.Compare(b.score, a.score) })
-	return &ranking{all[:min(len(all), considered)], weight}
+	return &ranking{all[:min(len(all), maxCandidates)], weight}
 }
 
-// placed rates a sentence by who says it and where.
+// placed rates a sentence by speaker and position.
 func placed(s *sentence, opening, passages int) float64 {
 	factor := 1.0
 	if s.first {
 		factor *= 1.2
 	}
 	if s.passage == opening || s.passage >= passages-2 {
-		factor *= 1.4 // how it began and where it stands
+		factor *= 1.4 // the beginning and the current end
 	}
 	switch {
 	case s.summary:
@@ -125,7 +122,7 @@ func placed(s *sentence, opening, passages int) float64 {
 	case s.role == "tool":
 		factor *= 0.6
 	case s.role == "system":
-		factor *= 0.3 // every request repeats it anyway
+		factor *= 0.3 // system prompts are part of every request
 	}
 	if s.role != "user" && strings.HasSuffix(s.text, "?") {
 		factor *= 0.7
@@ -133,7 +130,7 @@ func placed(s *sentence, opening, passages int) float64 {
 	return factor
 }
 
-// marked rates a sentence by signs of what it says.
+// marked rates a sentence by characters that indicate its content.
 func marked(text string) float64 {
 	factor := 1.0
 	if strings.ContainsAny(text, "0123456789") {
@@ -158,25 +155,24 @@ func (c *candidate) rescore(weight []float64) {
 	for _, w := range c.words {
 		sum += weight[w]
 	}
-	c.score = c.factor * sum / math.Pow(float64(c.cost)+6, 0.65) // long sentences have more words, but should not always win
+	c.score = c.factor * sum / math.Pow(float64(c.cost)+6, 0.65) // reduces the advantage of long sentences
 }
 
-// choose takes the best sentences that fit, in their order. A word that has been
-// said counts half from then on, so that the next sentence brings something new.
-// It uses the ranking up.
+// choose returns the best sentences that fit, in order. The weight of a word is halved each time it
+// is used, so that later sentences add something new. The ranking is consumed.
 func choose(r *ranking, budget int) []*sentence {
 	queue := bestFirst(r.candidates)
 	if len(queue) == 0 {
 		return nil
 	}
-	least := faint * queue[0].score
+	least := minShare * queue[0].score
 	var chosen []*candidate
 	quoted := make(map[int]bool) // passages
 	for len(queue) > 0 {
 		best := queue[0]
 		before := best.score
 		if best.rescore(r.weight); best.score < before {
-			heap.Fix(&queue, 0) // scores only fall, so the first to keep its score is the best
+			heap.Fix(&queue, 0) // scores only decrease: the first with an unchanged score is the best
 			continue
 		}
 		if best.score < least {
@@ -205,7 +201,7 @@ func choose(r *ranking, budget int) []*sentence {
 	return out
 }
 
-// bestFirst is a heap of candidates. Sorted ones are one already.
+// bestFirst is a heap of candidates. A sorted slice is a valid heap.
 type bestFirst []*candidate
 
 func (q bestFirst) Len() int      { return len(q) }
@@ -226,8 +222,8 @@ func (q *bestFirst) Pop() any {
 	return c
 }
 
-// alike reports that two sentences say the same in nearly the same words. A "not"
-// or another number is usually difference enough.
+// alike reports whether two sentences have nearly the same words. A "not" or another number is
+// usually enough of a difference.
 func alike(a, b *candidate) bool {
 	shared := 0
 	for i, j := 0, 0; i < len(a.words) && j < len(b.words); {

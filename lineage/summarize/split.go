@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// longest is how many bytes of a sentence are quoted at most.
-const longest = 400
+// maxSentence is the maximum length of a quoted sentence in bytes.
+const maxSentence = 400
 
-// split cuts a clean text into sentences. List items and lines stand by
-// themselves. A block of code becomes a note of its size behind the sentence
-// before it, and its first line that tells of a failure is quoted. What is not a
-// note stands in the text, but for the mark that it was cut short.
+// split splits a cleaned text into sentences. Lines and list items are separate sentences. A code
+// block becomes a note with its size after the preceding sentence, and its first line that reports
+// a failure is quoted. Other sentences are substrings of the text, apart from the mark for
+// truncation.
 func split(text string) []string {
 	var out []string
 	var code *block
@@ -41,14 +41,14 @@ func split(text string) []string {
 	return out
 }
 
-// block is a fenced block of code.
+// block is a fenced code block.
 type block struct {
 	fence   string
 	lines   int
-	failure string // its first line that tells of one
+	failure string // first line that reports a failure
 }
 
-// openBlock returns the block that a line opens, nil if it is a line of text.
+// openBlock returns the block that a line opens, nil for a line of text.
 func openBlock(line string) *block {
 	for _, mark := range []string{"`", "~"} {
 		rest := strings.TrimLeft(line, mark)
@@ -65,7 +65,7 @@ func (b *block) closedBy(line string) bool {
 
 func (b *block) add(line string) {
 	b.lines++
-	if b.failure != "" || len(line) > longest {
+	if b.failure != "" || len(line) > maxSentence {
 		return
 	}
 	for _, word := range words(line) {
@@ -95,8 +95,8 @@ func (b *block) appendTo(sentences []string) []string {
 	return sentences
 }
 
-// unmark takes the marks of headings, quotes and lists off a line. A sign or an
-// option, which have no space behind them, stay.
+// unmark removes the markup of headings, quotes and lists from a line. Signs and options stay, as
+// they have no space after them.
 func unmark(line string) string {
 	for {
 		mark, rest, spaced := strings.Cut(line, " ")
@@ -110,9 +110,9 @@ func unmark(line string) string {
 	}
 }
 
-// cutSentence returns the first sentence of a line and the rest. A full stop ends
-// one only before a space and a capital or the like, so that v1.2 and e.g. do not,
-// and not after what may be an abbreviation or a German ordinal.
+// cutSentence returns the first sentence of a line and the rest. A full stop ends a sentence only
+// before a space and a capital letter or similar, and not after a possible abbreviation or German
+// ordinal. So v1.2 and e.g. are not split.
 func cutSentence(line string) (first, rest string) {
 	for i, r := range line {
 		if !strings.ContainsRune(".!?。！？", r) {
@@ -136,28 +136,28 @@ func cutSentence(line string) (first, rest string) {
 	return line, ""
 }
 
-// abbreviated reports that the text before a full stop ends in what usually goes
-// on behind one: a letter, a number of a day or a month, a title.
+// abbreviated reports whether the text before a full stop ends in something that usually continues:
+// a letter, the number of a day or month, a title.
 func abbreviated(text string) bool {
 	tail := text[max(0, len(text)-8):]
 	word := tail[strings.LastIndexAny(tail, " .(")+1:]
 	if len(word) == len(tail) && len(tail) < len(text) {
-		return false // it is longer than any
+		return false // longer than any abbreviation
 	}
 	letters := strings.TrimFunc(word, unicode.IsDigit) != ""
 	return !letters && len(word) <= 2 || letters && utf8.RuneCountInString(word) == 1 || abbreviations[strings.ToLower(word)]
 }
 
-// clip shortens a sentence that is too long to quote, at a space if there is one.
+// clip truncates a sentence that is too long to quote, at a space if possible.
 func clip(s string) string {
-	if len(s) <= longest {
+	if len(s) <= maxSentence {
 		return s
 	}
-	cut := longest
+	cut := maxSentence
 	for !utf8.RuneStart(s[cut]) {
 		cut--
 	}
-	if space := strings.LastIndexByte(s[:cut], ' '); space > longest/2 {
+	if space := strings.LastIndexByte(s[:cut], ' '); space > maxSentence/2 {
 		cut = space
 	}
 	return strings.TrimSpace(s[:cut]) + "…"

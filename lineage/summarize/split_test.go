@@ -42,10 +42,10 @@ func TestSplit(t *testing.T) {
 }
 
 func TestClip(t *testing.T) {
-	require.Equal(t, strings.Repeat("x", longest), clip(strings.Repeat("x", longest)))
-	require.Equal(t, strings.Repeat("x", longest)+"…", clip(strings.Repeat("x", longest+1)))
-	require.Equal(t, strings.Repeat("é", longest/2)+"…", clip(strings.Repeat("é", longest)))
-	require.Equal(t, strings.Repeat("汉", longest/3)+"…", clip(strings.Repeat("汉", longest)))
+	require.Equal(t, strings.Repeat("x", maxSentence), clip(strings.Repeat("x", maxSentence)))
+	require.Equal(t, strings.Repeat("x", maxSentence)+"…", clip(strings.Repeat("x", maxSentence+1)))
+	require.Equal(t, strings.Repeat("é", maxSentence/2)+"…", clip(strings.Repeat("é", maxSentence)))
+	require.Equal(t, strings.Repeat("汉", maxSentence/3)+"…", clip(strings.Repeat("汉", maxSentence)))
 	require.Equal(t, strings.Repeat("x", 300)+"…", clip(strings.Repeat("x", 300)+" "+strings.Repeat("y", 300)))
 }
 
@@ -58,7 +58,7 @@ func TestWords(t *testing.T) {
 
 var note = regexp.MustCompile(`^(.*?) ?\[(1 line|\d+ lines) of code\]$`)
 
-// requireQuotes checks that what split returns stands in the text.
+// requireQuotes requires that the results of split are in the text.
 func requireQuotes(t require.TestingT, text string) {
 	text = excerpt(text)
 	require.True(t, utf8.ValidString(text))
@@ -69,7 +69,7 @@ func requireQuotes(t require.TestingT, text string) {
 		if !strings.Contains(text, s) {
 			s = note.ReplaceAllString(s, "$1")
 		}
-		require.LessOrEqual(t, len(s), longest+len("…"))
+		require.LessOrEqual(t, len(s), maxSentence+len("…"))
 		if !strings.Contains(text, s) {
 			s = strings.TrimSuffix(s, "…")
 		}
@@ -84,7 +84,7 @@ func TestSplitQuotes(t *testing.T) {
 func FuzzSplit(f *testing.F) {
 	for _, seed := range []string{
 		"", "One. Two.", "你好！现在。", "```go\na\n```", "~~~\n```", "- a\n1. b", "panic: x", "\xff\x80\x00", "Dr. X. 15. Y.",
-		strings.Repeat("\x80", longest+10), "x.\n```\nerror\n", `"'.)] A`, "[1 line of code]\n```\na",
+		strings.Repeat("\x80", maxSentence+10), "x.\n```\nerror\n", `"'.)] A`, "[1 line of code]\n```\na",
 	} {
 		f.Add(seed)
 	}

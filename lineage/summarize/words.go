@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// words returns what a sentence is about: its words in lower case, without the
-// commonest and the shortest. Scripts that do not put spaces between words give
-// each pair of neighbouring characters.
+// words returns the significant words of a sentence in lower case, without very common and very
+// short ones. Scripts without spaces yield each pair of adjacent characters.
 func words(s string) []string {
 	var out []string
 	for w := range strings.FieldsFuncSeq(strings.ToLower(s), func(r rune) bool {
@@ -36,8 +35,7 @@ func unspaced(word string) bool {
 	return false
 }
 
-// shareOf returns how much of a word it is: half the pairs of neighbours span
-// two words.
+// shareOf returns the weight of a word: 0.5 for a pair, because half the pairs span two words.
 func shareOf(word string) float64 {
 	if unspaced(word) {
 		return 0.5
@@ -67,7 +65,7 @@ func setOf(list string) map[string]bool {
 	return set
 }
 
-// common are the words that say nothing about a conversation.
+// common are words that are not specific to any conversation.
 var common = setOf(`
 	the and for that this with you your are was were have has had but from they them their there here what when
 	where which who how why can could would will shall may might about into over under than then also just like some
@@ -85,7 +83,7 @@ var common = setOf(`
 
 	一个 我们 你们 他们 这个 那个 可以 什么 怎么 就是 还是 如果 因为 所以 但是 谢谢 好的 一下 的话 是的 不是 也是 都是 了吗 您好`)
 
-// cues are words that mark what a conversation is about or came to.
+// cues are words that indicate a topic or conclusion.
 var cues = map[string]float64{
 	"decided": 2, "decide": 2, "decision": 2, "conclusion": 2, "agreed": 2, "must": 1, "should": 1, "need": 1, "needs": 1,
 	"because": 1, "cause": 1.5, "error": 1.5, "failed": 1.5, "fails": 1.5, "bug": 1.5, "fixed": 1.5, "fix": 1, "solution": 1.5,
@@ -98,12 +96,12 @@ var cues = map[string]float64{
 	"决定": 2, "结论": 2, "错误": 1.5, "失败": 1.5, "修复": 1.5, "原因": 1.5, "确认": 1.5, "预订": 1.5, "重要": 1.5, "需要": 1, "必须": 1,
 }
 
-// announcements are how sentences begin that say what comes next, which the
-// conversation itself then tells better.
+// announcements are beginnings of sentences that announce something which follows in the
+// conversation.
 var announcements = []string{"I'll ", "I’ll ", "Let me ", "Let's ", "I'd be happy", "I’d be happy", "Here is ", "Here's ", "Here are "}
 
-// failures mark lines of code and output that tell what went wrong.
+// failures are words in lines of code and output that report a problem.
 var failures = setOf("error panic fatal failed failure fail exception traceback undefined")
 
-// abbreviations are words that a full stop does not end a sentence behind.
+// abbreviations are words after which a full stop does not end a sentence.
 var abbreviations = setOf("mr mrs ms dr prof st nr vs bzw ca inkl evtl ggf approx fig")

@@ -16,17 +16,17 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// magic begins every SQLite file.
+// magic is the prefix of every SQLite file.
 var magic = []byte("SQLite format 3\x00")
 
-// database is a SQLite file that is read.
+// database is an open SQLite file.
 type database struct {
 	*sql.DB
-	// tables has the columns of each table, by name.
+	// tables has the columns of each table, by table name.
 	tables map[string][]string
 }
 
-// openDatabase opens the file that an input is. done closes it.
+// openDatabase opens the file of an input. done closes it.
 func openDatabase(ctx context.Context, in *archive.Input) (db *database, done func(), err error) {
 	path, remove, err := in.LocalFile(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 		remove()
 		return nil, nil, err
 	}
-	// A file whose log lies beside it is read with it; nothing is written to either.
+	// If the file has a log next to it, the log is read too; nothing is written to either.
 	mode := "mode=ro&immutable=1"
 	if _, err := os.Stat(path + "-wal"); err == nil {
 		mode = "mode=ro"
@@ -60,7 +60,7 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 	return db, done, nil
 }
 
-// readTables lists what may be read: ordinary tables.
+// readTables lists the tables that may be read: ordinary ones.
 func (db *database) readTables(ctx context.Context) error {
 	db.tables = make(map[string][]string)
 	rows, err := db.QueryContext(ctx, `SELECT m.name, c.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c
@@ -88,11 +88,10 @@ func (db *database) has(table string, columns ...string) bool {
 	return ok
 }
 
-// row is a row by the names of its columns. Values are nil, int64, float64, bool,
-// string, []byte or time.Time.
+// row is a row by column name. Values are nil, int64, float64, bool, string, []byte or time.Time.
 type row map[string]any
 
-// each calls visit with the rows that a query returns. An error of visit ends it.
+// each calls visit for each row of a query. An error of visit stops it.
 func (db *database) each(ctx context.Context, query string, args []any, visit func(row) error) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -124,7 +123,7 @@ func (db *database) each(ctx context.Context, query string, args []any, visit fu
 	return rows.Err()
 }
 
-// list selects those of the wanted columns that a table has, quoted.
+// list returns the wanted columns that a table has, quoted.
 func (db *database) list(table string, wanted ...string) string {
 	var quoted []string
 	for _, c := range wanted {
@@ -135,7 +134,7 @@ func (db *database) list(table string, wanted ...string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// text returns a value as text, empty for one that is none.
+// text returns a value as text, empty if it is not one.
 func (r row) text(column string) string {
 	switch v := r[column].(type) {
 	case string:
@@ -148,7 +147,7 @@ func (r row) text(column string) string {
 	return ""
 }
 
-// bytes returns a value's bytes, nil for one that has none.
+// bytes returns the bytes of a value, nil if it has none.
 func (r row) bytes(column string) []byte {
 	switch v := r[column].(type) {
 	case string:
@@ -159,8 +158,8 @@ func (r row) bytes(column string) []byte {
 	return nil
 }
 
-// mentions reports whether a head is of a SQLite file that has tables of all
-// these names: the statements that made them are on its first page, or near it.
+// mentions reports whether a head is that of a SQLite file with all of these tables: their CREATE
+// statements are on the first pages.
 func mentions(h archive.Head, tables ...string) bool {
 	if !bytes.HasPrefix(h.Bytes, magic) {
 		return false
@@ -179,7 +178,7 @@ func mentions(h archive.Head, tables ...string) bool {
 	return true
 }
 
-// containsWord reports whether b has a word that no letter goes on after.
+// containsWord reports whether b contains a word that is not followed by a letter.
 func containsWord(b []byte, word string) bool {
 	for {
 		i := bytes.Index(b, []byte(word))

@@ -1,11 +1,9 @@
-// Package archives reads archives that are SQLite files: the checkpoints that
-// LangGraph keeps, and the log of the program llm. [Formats] returns them for
-// [archive.Options], beside the formats that package archive has itself.
+// Package archives reads archives that are SQLite files: LangGraph checkpoints, and logs of the llm
+// tool. Pass [Formats] to [archive.Options] in addition to the formats of package archive.
 //
-// The files are not trusted. They are opened for reading only; only ordinary
-// tables are read, never a view or virtual table that bears a table's name;
-// pickled values are refused, and what is packed in others is decoded within
-// limits of depth and size.
+// The files are not trusted. They are opened read-only; only ordinary tables are read, never views
+// or virtual tables with the same name; pickled values are refused, and other packed values are
+// decoded with limits on depth and size.
 package archives
 
 import "github.com/lineage-store/lineage/lineage/archive"

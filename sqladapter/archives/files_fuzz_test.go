@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/archives"
 )
 
-// Whatever the bytes of a file: it is read or refused, and what is read is whole.
+// Any file is read or refused, and the result is valid.
 func FuzzFiles(f *testing.F) {
 	dir := f.TempDir()
 	small := "PRAGMA page_size = 512;"

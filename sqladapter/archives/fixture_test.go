@@ -23,7 +23,7 @@ import (
 
 var bg = context.Background()
 
-// pair is a member of a packed object; ext a packed object of a class.
+// pair is a member of a packed object; ext is a packed object of a class.
 type (
 	pair struct {
 		key   string
@@ -106,7 +106,7 @@ type checkpoint struct {
 	messages                      []any
 	more                          object // other channels
 	kind                          string // default msgpack
-	raw                           []byte // instead of what the rest says
+	raw                           []byte // overrides the other fields
 }
 
 func (c checkpoint) ts() string { return "2025-03-01T10:00:0" + c.id[len(c.id)-1:] + ".123456+00:00" }
@@ -149,7 +149,7 @@ func addCheckpoints(t testing.TB, path string, checkpoints ...checkpoint) {
 	}
 }
 
-// graphFile makes a LangGraph file, whose name has what means something in addresses.
+// graphFile creates a LangGraph file whose name has special characters for URLs.
 func graphFile(t testing.TB, checkpoints ...checkpoint) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "check points#1%20.sqlite")
@@ -158,7 +158,7 @@ func graphFile(t testing.TB, checkpoints ...checkpoint) string {
 	return path
 }
 
-// address returns what the driver takes for a path.
+// address returns the driver's URL for a path.
 func address(path string) string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
 }
@@ -187,7 +187,7 @@ func imported(t testing.TB, s *lineage.Store, path string) archive.Report {
 	return r
 }
 
-// importedAgain imports what is there already: nothing may come of it.
+// importedAgain imports an imported file: nothing may be added.
 func importedAgain(t testing.TB, s *lineage.Store, path string) {
 	t.Helper()
 	before, err := s.View().Head(bg)
@@ -200,10 +200,10 @@ func importedAgain(t testing.TB, s *lineage.Store, path string) {
 	require.Equal(t, before, after, "importing again made commits")
 }
 
-// answered is a tool's answer to the call call_1, as it is kept.
+// answered is a stored tool result for the call call_1.
 const answered = `tool: {"content":"3 °C","tool_call_id":"call_1"}` + "\n"
 
-// requireCallID checks that a tool's answer names the call that it answers.
+// requireCallID requires that a tool result names its call.
 func requireCallID(t testing.TB, e *lineage.Entry) {
 	t.Helper()
 	said := messages.Decode(e.Body, e.Type, e.Role)
@@ -212,7 +212,7 @@ func requireCallID(t testing.TB, e *lineage.Entry) {
 	require.Equal(t, "3 °C", said[0].Parts[0].OutputText())
 }
 
-// said writes the history of each of a thread's branches as text, by name.
+// said returns the histories of a thread's branches as text, by name.
 func said(t testing.TB, s *lineage.Store, thread string) map[string]string {
 	t.Helper()
 	th, err := s.FindThread(bg, thread)

@@ -11,10 +11,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// langGraph reads the checkpoints of LangGraph. A checkpoint holds all messages
-// so far; those of a thread become one history with forks, in which a message
-// that many checkpoints have is there once. What else the checkpoints hold is
-// kept beside it, a message for each under the aside "log".
+// langGraph reads LangGraph checkpoints. A checkpoint has all messages so far; the checkpoints of a
+// thread become one history with forks, in which common messages are stored once. Other data of
+// checkpoints becomes messages of the aside "log".
 func langGraph() archive.Format {
 	return archive.Format{
 		Name: "langgraph",
@@ -25,7 +24,7 @@ func langGraph() archive.Format {
 	}
 }
 
-// errStopped ends a query whose rows nobody wants any more.
+// errStopped stops a query whose rows are no longer needed.
 var errStopped = errors.New("stopped")
 
 func readLangGraph(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
@@ -49,8 +48,8 @@ func readLangGraph(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Co
 	}
 }
 
-// whole returns the error for an input that cannot be read on: damage, unless it
-// is the caller's doing.
+// whole returns the error for an input that cannot be read further: damage, unless the caller has
+// cancelled.
 func whole(ctx context.Context, in *archive.Input, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -70,16 +69,16 @@ type graphThread struct {
 	id      string
 	out     *archive.Conversation
 	bytes   int
-	nodes   map[nodeKey]string // ids of the nodes that were made
+	nodes   map[nodeKey]string // ids of existing nodes
 	ids     map[string]bool
-	stated  map[string]bool // checkpoints that were written down
+	stated  map[string]bool // checkpoints in the log
 	parents map[string]bool // checkpoints that others follow
 	created time.Time
 	updated time.Time
 	current string
 }
 
-// A conversation is handed on in parts of about this size.
+// Approximate size of the parts of a conversation.
 const (
 	partNodes = 512
 	partBytes = 4 << 20
@@ -131,7 +130,7 @@ func (g *graphReader) thread(ctx context.Context, id any) error {
 	return nil
 }
 
-// checkpoint adds what a checkpoint has that those before it have not.
+// checkpoint adds the new messages of a checkpoint.
 func (g *graphReader) checkpoint(ctx context.Context, t *graphThread, thread any, r row, at archive.Position) error {
 	if size, _ := r["size"].(int64); size > g.in.MaxItem() {
 		return &archive.LimitError{Limit: "item", Most: g.in.MaxItem(), What: "bytes in a checkpoint", Err: archive.ErrTooLarge}
@@ -188,7 +187,7 @@ func (g *graphReader) checkpoint(ctx context.Context, t *graphThread, thread any
 	return damage
 }
 
-// followed notes the checkpoints of a thread that others follow.
+// followed records the checkpoints of a thread that have a successor.
 func (g *graphReader) followed(ctx context.Context, t *graphThread, thread any) error {
 	t.parents = make(map[string]bool)
 	if !g.db.has("checkpoints", "checkpoint_ns", "parent_checkpoint_id") {
@@ -201,8 +200,7 @@ func (g *graphReader) followed(ctx context.Context, t *graphThread, thread any) 
 	})
 }
 
-// pending writes down what steps wrote after a checkpoint that no other follows:
-// no state holds that yet.
+// pending adds the writes after a checkpoint without a successor: no state contains them yet.
 func (g *graphReader) pending(ctx context.Context, t *graphThread, thread any, namespace, id string, ts time.Time, at archive.Position) error {
 	if !g.db.has("writes", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "value") {
 		return nil
@@ -226,8 +224,7 @@ func (g *graphReader) pending(ctx context.Context, t *graphThread, thread any, n
 	return errors.Join(damage, err)
 }
 
-// name returns the id of a node: the message's own, unless another message of
-// the thread has it.
+// name returns the id of a node: that of the message, unless another message of the thread has it.
 func (t *graphThread) name(namespace, id string, key nodeKey) string {
 	if id != "" && namespace != "" {
 		id = namespace + "/" + id
@@ -244,7 +241,7 @@ func (t *graphThread) add(n archive.Node) {
 	t.out.Nodes = append(t.out.Nodes, n)
 }
 
-// state writes down what a checkpoint holds beside messages.
+// state adds the state of a checkpoint, without messages, to the log.
 func (g *graphReader) state(t *graphThread, r row, state, channels fields, messages, tip, name string, ts time.Time, at archive.Position) {
 	kept := fields{{"id", r.text("checkpoint_id")}, {"namespace", r.text("checkpoint_ns")}, {"parent", r.text("parent_checkpoint_id")}, {"tip", tip}}
 	for _, f := range state {
@@ -282,7 +279,7 @@ func (g *graphReader) state(t *graphThread, r row, state, channels fields, messa
 	t.add(n)
 }
 
-// blobs fills in the channels that are kept in a table of their own.
+// blobs adds the channels that are stored in a separate table.
 func (g *graphReader) blobs(ctx context.Context, thread any, r row, state, channels fields) (fields, error) {
 	versions, _ := state.get("channel_versions").(fields)
 	if !g.db.has("checkpoint_blobs", "thread_id", "checkpoint_ns", "channel", "version", "type", "blob") || len(versions) == 0 {
@@ -316,8 +313,7 @@ func (g *graphReader) blobs(ctx context.Context, thread any, r row, state, chann
 	return channels, damage
 }
 
-// decodeTyped decodes a value by the name of its type. Types that would have to
-// be run to be read are refused.
+// decodeTyped decodes a value by its type name. Types whose decoding executes code are refused.
 func decodeTyped(kind string, raw []byte) (any, error) {
 	switch kind {
 	case "msgpack":
@@ -337,7 +333,7 @@ func decodeTyped(kind string, raw []byte) (any, error) {
 	return nil, fmt.Errorf("%w: value of type %q", archive.ErrMalformed, kind)
 }
 
-// messageChannel returns the channel that holds messages, and its name.
+// messageChannel returns the name and value of the channel with messages.
 func messageChannel(channels fields) (string, []any) {
 	isList := func(v any) ([]any, bool) {
 		list, _ := v.([]any)
@@ -358,8 +354,7 @@ func messageChannel(channels fields) (string, []any) {
 	return "", nil
 }
 
-// graphInternal reports whether a channel is one of the graph's own, such as the
-// input it was started with.
+// graphInternal reports whether a channel is internal to the graph, such as its initial input.
 func graphInternal(name string) bool {
 	return len(name) > 2 && name[:2] == "__" || len(name) > 7 && name[:7] == "branch:"
 }

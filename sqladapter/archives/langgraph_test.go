@@ -20,7 +20,7 @@ var (
 	other  = message("AIMessage", "a3", "Chilly.")
 )
 
-// A thread of five checkpoints, one of which was forked from.
+// weather is a thread with five checkpoints and one fork.
 func weather() []checkpoint {
 	return []checkpoint{
 		{thread: "t-1", id: "c1", more: object{{"__start__", object{{"messages", []any{ask}}}}}, messages: []any{}},
@@ -59,7 +59,7 @@ func TestLangGraph(t *testing.T) {
 	requireCallID(t, e)
 	require.Equal(t, "2025-03-01 10:00:04.123 +0000 UTC", e.CreatedAt.String())
 
-	// What else the checkpoints hold is there as well.
+	// Other data of the checkpoints is imported too.
 	c, err := thread.Find(bg, "checkpoint /c3")
 	require.NoError(t, err)
 	var state map[string]any
@@ -82,7 +82,7 @@ func TestLangGraphGrows(t *testing.T) {
 	importedAgain(t, s, more)
 }
 
-// A thousand checkpoints of one thread, each with all messages so far.
+// A thread with a thousand checkpoints, each with all messages so far.
 func TestLangGraphSharesSnapshots(t *testing.T) {
 	var checkpoints []checkpoint
 	var messages []any
@@ -147,7 +147,7 @@ func hexOf(b []byte) string {
 	return s.String()
 }
 
-// What was written after the last checkpoint is in none of them.
+// Writes after the last checkpoint are in none.
 func TestLangGraphPendingWrites(t *testing.T) {
 	path := graphFile(t, weather()[:2]...)
 	dsn := address(path)
@@ -172,7 +172,7 @@ func TestLangGraphPendingWrites(t *testing.T) {
 	importedAgain(t, s, path)
 }
 
-// The states of a subgraph are a history of their own.
+// The states of a subgraph are a separate history.
 func TestLangGraphNamespaces(t *testing.T) {
 	path := graphFile(t,
 		checkpoint{thread: "t", id: "c1", messages: []any{ask, answer}},
@@ -229,7 +229,7 @@ func TestLangGraphLimits(t *testing.T) {
 	require.Equal(t, "user: Weather in Oslo?\n", said(t, s, "t")["main*"])
 }
 
-// What bears the name of a table but is none is not read: it could compute for ever.
+// A view with the name of a table is not read: it could run forever.
 func TestOnlyTablesAreRead(t *testing.T) {
 	path := t.TempDir() + "/evil.sqlite"
 	execute(t, path, `CREATE TABLE writes (x)`,
@@ -257,7 +257,7 @@ func TestNoDatabase(t *testing.T) {
 	}
 }
 
-// The log that a program left beside its file is read, too.
+// The log next to a file is read too.
 func TestWriteAheadLog(t *testing.T) {
 	path := t.TempDir() + "/wal.sqlite"
 	execute(t, path, `PRAGMA journal_mode = WAL`, graphSchema)
@@ -266,7 +266,7 @@ func TestWriteAheadLog(t *testing.T) {
 	require.EqualValues(t, 2, imported(t, s, path).Conversations)
 }
 
-// A file may come compressed, from standard input: it is read all the same.
+// A compressed file or standard input is read too.
 func TestStream(t *testing.T) {
 	b, err := os.ReadFile(graphFile(t, weather()...))
 	require.NoError(t, err)
@@ -285,7 +285,7 @@ func TestLangGraphInvalidText(t *testing.T) {
 	importedAgain(t, s, path)
 }
 
-// Messages of checkpoints that say the same are as many as they have ids and metadata.
+// Messages with equal content but different ids or metadata stay distinct.
 func TestLangGraphEqualTexts(t *testing.T) {
 	path := graphFile(t,
 		checkpoint{thread: "t", id: "c1", messages: []any{ask}},

@@ -10,9 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// llm reads the log of the program llm: its tables of responses, and the newer
-// ones in which messages form a tree that threads point into. A thread that both
-// have is read from the newer.
+// llm reads the log of the llm tool: the older tables with responses, and the newer ones with a
+// tree of messages and threads that point into it. A thread in both is read from the newer ones.
 func llm() archive.Format {
 	return archive.Format{
 		Name: "llm",
@@ -52,10 +51,10 @@ type llmReader struct {
 	in        *archive.Input
 	yield     func(*archive.Conversation, error) bool
 	items     int64
-	fragments map[string]string // small ones, by id
+	fragments map[string]string // cached small fragments, by id
 }
 
-// keptFragments bounds what is remembered of fragments, in number and size.
+// keptFragments and keptFragment limit the cache of fragments, in number and size.
 const (
 	keptFragments = 1000
 	keptFragment  = 64 << 10
@@ -80,8 +79,7 @@ func (l *llmReader) fragment(ctx context.Context, id any) (string, error) {
 	return s, err
 }
 
-// withFragments returns a text after the fragments that a response was given for
-// it, as the model got them.
+// withFragments returns a text after the fragments of its response, as sent to the model.
 func (l *llmReader) withFragments(ctx context.Context, table, response, text string) (string, error) {
 	if !l.db.has(table, "response_id", "fragment_id", "order") {
 		return text, nil
@@ -162,7 +160,7 @@ func (l *llmReader) responses(ctx context.Context, tree bool) error {
 	return err
 }
 
-// about fills in what is known of a conversation.
+// about sets the fields of a conversation.
 func (l *llmReader) about(ctx context.Context, c *archive.Conversation, id string) error {
 	if id == "" {
 		return nil
@@ -173,8 +171,8 @@ func (l *llmReader) about(ctx context.Context, c *archive.Conversation, id strin
 	})
 }
 
-// response adds what was sent for a response, and what came back. It returns the
-// system prompt in force after it.
+// response adds the messages of a request and its response. It returns the system prompt in force
+// afterwards.
 func (l *llmReader) response(ctx context.Context, c *archive.Conversation, r row, system string, at archive.Position) (string, error) {
 	id := r.text("id")
 	created := parseTime(r.text("datetime_utc"))
@@ -238,7 +236,7 @@ func (l *llmReader) response(ctx context.Context, c *archive.Conversation, r row
 	return system, nil
 }
 
-// kept returns a column as a value of metadata, nil for one that says nothing.
+// kept returns a column as a metadata value, nil if it is empty.
 func kept(v any, isJSON bool) any {
 	r := row{"v": v}
 	switch v := v.(type) {
@@ -281,7 +279,7 @@ func (l *llmReader) toolCalls(ctx context.Context, response string) ([]any, erro
 	return calls, err
 }
 
-// toolResults adds what tools answered before a response was asked for.
+// toolResults adds the results of tools that were sent with a request.
 func (l *llmReader) toolResults(ctx context.Context, response string, add func(archive.Node)) error {
 	if !l.db.has("tool_results", "response_id", "name", "output", "tool_call_id") {
 		return nil
@@ -296,8 +294,8 @@ func (l *llmReader) toolResults(ctx context.Context, response string, add func(a
 	})
 }
 
-// attachments returns the files that came with a prompt, and where those are that
-// are not in the database.
+// attachments returns the files of a prompt, and the locations of files that are not in the
+// database.
 func (l *llmReader) attachments(ctx context.Context, response string) ([]archive.Attachment, []byte, error) {
 	if !l.db.has("prompt_attachments", "response_id", "attachment_id", "order") || !l.db.has("attachments", "id", "type", "path", "url", "content") {
 		return nil, nil, nil
@@ -320,8 +318,8 @@ func (l *llmReader) attachments(ctx context.Context, response string) ([]archive
 	return files, appendJSON(nil, fields{{"attachments", elsewhere}}), nil
 }
 
-// attachment returns a file whose bytes are in the database, or else where it is.
-// Nothing outside of the archive is ever opened.
+// attachment returns a file in the database, or else its location. No file outside of the archive
+// is ever opened.
 func attachment(r row) (*archive.Attachment, fields) {
 	if b, ok := r["content"].([]byte); ok && len(b) > 0 {
 		name := r.text("path")

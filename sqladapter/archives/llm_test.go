@@ -98,7 +98,7 @@ INSERT INTO part_attachments VALUES (3, 'at1', 0);
 INSERT INTO threads VALUES ('01c', 'Weather', 'b', NULL, '2025-02-03T04:05:06+00:00'), ('fork', 'Weather 2', 'c', '01c', '2025-02-03T05:05:06+00:00'), ('empty', 'x', NULL, NULL, NULL);
 INSERT INTO turns VALUES ('01r', '01c', 'u', 'a', 'm-4', NULL, '{}', NULL, 1, 2, NULL, 3, '2025-02-03T04:05:07+00:00'), ('02r', '01c', 't', 'b', 'm-4', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2025-02-03T04:05:09+00:00');`
 
-// The newer tables; a thread that the older ones have too is read once.
+// With the newer tables, a thread that is also in the older ones is read once.
 func TestLLMTree(t *testing.T) {
 	path := t.TempDir() + "/logs.db"
 	execute(t, path, llmSchema, llmRows, llmTree)
@@ -166,7 +166,7 @@ func TestDetection(t *testing.T) {
 	}
 }
 
-// Text that is not UTF-8, wherever it stands, is stored and found again.
+// Text that is not UTF-8 is stored and found again.
 func TestLLMInvalidText(t *testing.T) {
 	path := t.TempDir() + "/logs.db"
 	bad := "CAST(x'ff6100' AS TEXT)"

@@ -8,9 +8,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// threads reads the newer tables: messages under hashes, each naming its parent,
-// and threads that point at one of them. A message says nothing of its time, which
-// is that of the thread, so each thread has its own.
+// threads reads the newer tables: messages with hashes and parents, and threads that point to them.
+// Messages have no time, so they get that of the thread, and each thread has its own copies.
 func (l *llmReader) threads(ctx context.Context) error {
 	columns := l.db.list("threads", "id", "name", "tip_message_hash", "forked_from", "datetime_utc")
 	return l.db.each(ctx, `SELECT `+columns+` FROM threads ORDER BY id`, nil, func(r row) error {
@@ -53,7 +52,7 @@ func (l *llmReader) threads(ctx context.Context) error {
 	})
 }
 
-// chain adds the messages up to a tip that are not there yet.
+// chain adds the messages up to a tip that are not yet added.
 func (l *llmReader) chain(ctx context.Context, c *archive.Conversation, tip string, done map[string]bool, turns map[string]row, at archive.Position) error {
 	var missing []row
 	seen := make(map[string]bool)
@@ -71,7 +70,7 @@ func (l *llmReader) chain(ctx context.Context, c *archive.Conversation, tip stri
 			return err
 		}
 		if found == nil {
-			c.Repairs = append(c.Repairs, &archive.Damage{At: at, Err: fmt.Errorf("%w: message %s is not there; what follows it begins a history", archive.ErrMalformed, hash)})
+			c.Repairs = append(c.Repairs, &archive.Damage{At: at, Err: fmt.Errorf("%w: message %s is missing; its successor begins a history", archive.ErrMalformed, hash)})
 			break
 		}
 		missing = append(missing, found)
@@ -116,8 +115,8 @@ func (l *llmReader) chain(ctx context.Context, c *archive.Conversation, tip stri
 	return nil
 }
 
-// parts reads what a message says: its text if that is all, or else its parts in
-// the form {"parts": [{type, …}]}. It returns what belongs into the metadata.
+// parts reads the content of a message: its text if that is all, else {"parts": [{type, …}]}. It
+// returns further fields for the metadata.
 func (l *llmReader) parts(ctx context.Context, n *archive.Node) (fields, error) {
 	var parts []any
 	var more fields
@@ -177,7 +176,7 @@ func (l *llmReader) parts(ctx context.Context, n *archive.Node) (fields, error) 
 	return more, nil
 }
 
-// onlyText returns the text of parts that are no more than one text.
+// onlyText returns the text of parts, if they are a single text.
 func onlyText(parts []any) (string, bool) {
 	switch len(parts) {
 	case 0:
@@ -190,7 +189,7 @@ func onlyText(parts []any) (string, bool) {
 	return "", false
 }
 
-// textOf puts together a text that borrows fragments.
+// textOf joins a text that refers to fragments.
 func (l *llmReader) textOf(ctx context.Context, refs any) (string, error) {
 	list, _ := refs.([]any)
 	text := ""

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// nodeKey identifies a message by all that its archive has of it and of those before it.
+// nodeKey identifies a message by everything in it and in the messages before it.
 type nodeKey [16]byte
 
 func (k nodeKey) String() string { return hex.EncodeToString(k[:]) }
@@ -22,7 +22,7 @@ func (k *nodeKey) namespace(name string) {
 	}
 }
 
-// next returns the key of a message that follows.
+// next returns the key of a following message.
 func (k nodeKey) next(n *archive.Node) nodeKey {
 	h := sha256.New()
 	h.Write(k[:])
@@ -40,7 +40,7 @@ func (k nodeKey) next(n *archive.Node) nodeKey {
 	return next
 }
 
-// graphRoles are the roles of LangChain's kinds of message.
+// graphRoles maps LangChain's message types to roles.
 var graphRoles = map[string]string{
 	"human": "user", "HumanMessage": "user", "HumanMessageChunk": "user",
 	"ai": "assistant", "AIMessage": "assistant", "AIMessageChunk": "assistant",
@@ -49,8 +49,8 @@ var graphRoles = map[string]string{
 	"function": "function", "FunctionMessage": "function", "FunctionMessageChunk": "function",
 }
 
-// messageNode reads a message: an instance of LangChain's classes, an object in
-// its form or in that of chat endpoints, or a pair of role and text.
+// messageNode reads a message: an instance of a LangChain class, an object in LangChain's or a chat
+// endpoint's format, or a pair of role and text.
 func messageNode(v any) (archive.Node, bool) {
 	var f fields
 	role := ""
@@ -120,7 +120,7 @@ func graphMessage(role string, f fields) archive.Node {
 		case "type", "role":
 			continue
 		case "additional_kwargs":
-			// Where calls were kept before they had a place of their own.
+			// Older versions stored calls here.
 			if extra, ok := m.value.(fields); ok && empty(f.get("tool_calls")) {
 				for _, name := range []string{"tool_calls", "function_call"} {
 					if v := extra.get(name); !empty(v) {
@@ -172,8 +172,8 @@ func empty(v any) bool {
 	return false
 }
 
-// parseTime reads a time in the forms that these archives have; the zero time
-// if it is none of them.
+// parseTime parses a time in the formats of these archives. It returns the zero time for anything
+// else.
 func parseTime(s string) time.Time {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
 		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1 && t.Year() < 9999 {

@@ -17,15 +17,15 @@ var (
 )
 
 const (
-	// maxPackedDepth is how deeply values may be nested.
+	// maxPackedDepth is the maximum nesting depth of values.
 	maxPackedDepth = 256
-	// maxPackedValues is how many there may be in one. A value takes up to 40 bytes
-	// of memory, and one of the file.
+	// maxPackedValues is the maximum number of nested values. A value takes up to 40 bytes of
+	// memory and at least one of the file.
 	maxPackedValues = 8 << 20
 )
 
-// The extensions that LangGraph packs objects of classes in. Each holds a packed
-// list that begins with module and class.
+// Extension types of LangGraph for objects of classes. Each contains a packed list that begins with
+// module and class.
 const (
 	extSingleArgument = 0 // module, class, argument
 	extArguments      = 1 // module, class, arguments
@@ -37,8 +37,8 @@ const (
 	extTime           = -1
 )
 
-// unpack decodes a msgpack value. What memory it takes is bounded by the bytes
-// that are there, whatever lengths they claim.
+// unpack decodes a msgpack value. Its memory is limited by the actual size of the input, whatever
+// lengths that claims.
 func unpack(b []byte) (any, error) { return unpackUpTo(maxPackedValues, b) }
 
 func unpackUpTo(values int, b []byte) (any, error) {
@@ -52,7 +52,7 @@ func unpackUpTo(values int, b []byte) (any, error) {
 
 type unpacker struct {
 	b    []byte
-	left *int // how many values may follow
+	left *int // remaining number of values
 }
 
 var errCut = fmt.Errorf("%w: cut off", errPacked)
@@ -157,7 +157,7 @@ func (u *unpacker) value(depth int) (any, error) {
 		}
 		return u.object(n, depth)
 	}
-	return nil, fmt.Errorf("%w: byte %#x begins nothing", errPacked, c)
+	return nil, fmt.Errorf("%w: unknown type byte %#x", errPacked, c)
 }
 
 func integer(v int64) any { return json.Number(strconv.FormatInt(v, 10)) }
@@ -205,8 +205,7 @@ func (u *unpacker) object(n uint64, depth int) (any, error) {
 	return f, nil
 }
 
-// extension reads a value of a type of its own. What it packs is decoded, never
-// carried out.
+// extension decodes a value of an extension type, without executing anything.
 func (u *unpacker) extension(n uint64, depth int) (any, error) {
 	head, err := u.take(1)
 	if err != nil {
@@ -243,7 +242,7 @@ func (u *unpacker) extension(n uint64, depth int) (any, error) {
 	return b, nil
 }
 
-// packedTime reads msgpack's own type for times.
+// packedTime decodes msgpack's timestamp type.
 func packedTime(b []byte) (time.Time, bool) {
 	switch len(b) {
 	case 4:

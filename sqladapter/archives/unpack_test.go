@@ -38,8 +38,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// A value takes memory beyond its bytes: how many there may be is bounded, however
-// they are nested.
+// A value takes more memory than its bytes: the number of values is limited, for any nesting.
 func TestTooManyValues(t *testing.T) {
 	many := "\xdc\x01\x00" + strings.Repeat("\xc0", 256)
 	packed := []byte("\xc8\x01\x08\x05\x93\xa1m\xa1C" + many)
@@ -56,7 +55,7 @@ func TestTooManyValues(t *testing.T) {
 	require.ErrorIs(t, err, errTooMany)
 }
 
-// Whatever is unpacked is valid JSON, and what looks like a message a whole one.
+// Unpacked values are valid JSON, and apparent messages are valid.
 func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("\x92\xa2hi\xd9\x02\xff\xfe"))
 	f.Add([]byte("\xc7\x20\x05\x94\xa1m\xacHumanMessage\x82\xa7content\xa2hi\xa2id\xa11\xa0"))

@@ -12,10 +12,9 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// A value is what was packed: nil, bool, json.Number, string, []byte, []any,
-// fields or *instance.
+// A value is a decoded value: nil, bool, json.Number, string, []byte, []any, fields or *instance.
 
-// fields are the members of an object, in their order.
+// fields are the members of an object, in order.
 type fields []field
 
 type field struct {
@@ -37,14 +36,14 @@ func (f fields) text(key string) string {
 	return s
 }
 
-// instance is an object of a class: what it was made from.
+// instance is an object of a class, with its arguments.
 type instance struct {
 	module, class string
 	value         any
 }
 
-// appendJSON appends a value as JSON. An instance is its value, with the name of
-// its class under "__class__" if that is an object.
+// appendJSON appends a value as JSON. An instance is its value; if that is an object, "__class__"
+// is its class name.
 func appendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -98,8 +97,7 @@ func appendFields(b []byte, class string, f fields) []byte {
 
 func appendString(b []byte, s string) []byte { return append(b, rawjson.Quote(s)...) }
 
-// decodeJSON reads JSON as a value. Objects of LangChain's own JSON form are
-// instances.
+// decodeJSON decodes JSON. Objects in LangChain's serialised form become instances.
 func decodeJSON(raw []byte) (any, error) { return decodeJSONUpTo(maxPackedValues, raw) }
 
 func decodeJSONUpTo(values int, raw []byte) (any, error) {
@@ -155,8 +153,8 @@ func decodeToken(d *json.Decoder, depth int, left *int) (any, error) {
 	return t, nil
 }
 
-// constructed turns {"lc": 1, "type": "constructor", "id": […, class], "kwargs":
-// {…}} into the instance that it describes.
+// constructed converts {"lc": 1, "type": "constructor", "id": […, class], "kwargs": {…}} to an
+// instance.
 func constructed(f fields) any {
 	id, ok := f.get("id").([]any)
 	if f.get("lc") == nil || f.text("type") != "constructor" || !ok || len(id) == 0 {

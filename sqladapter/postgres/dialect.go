@@ -28,10 +28,10 @@ var schemaOrigins string
 //go:embed schema_4_deleting.sql
 var schemaDeleting string
 
-// Dialect is Postgres's. Identifiers are in lower case, as it folds those of the
-// documented script, which are not quoted.
+// Dialect is the dialect of Postgres. Identifiers are in lower case, because Postgres folds the
+// unquoted names of the documented script.
 type Dialect struct {
-	// quoted says that the tables have names as the script spells them, in quotes.
+	// quoted is set if the tables were created with quoted names.
 	quoted bool
 }
 
@@ -57,9 +57,9 @@ func (d Dialect) Syntax() sqladapter.Syntax {
 	return x
 }
 
-// Limits implements sqladapter.Dialect. A key of an index has at most 2704 bytes, and
-// the greatest has two names. A text vector has less than 1 MiB, which a text of
-// short words exceeds three times over.
+// Limits implements sqladapter.Dialect. An index key has at most 2704 bytes, and the largest index
+// has two names. A text vector has less than 1 MiB; a text of short words needs up to three times
+// its size.
 func (Dialect) Limits() sqladapter.Limits {
 	return sqladapter.Limits{Parameters: 65_535, Rows: 1000, IDBytes: 1300, SearchText: 256 << 10}
 }
@@ -76,7 +76,7 @@ func (d Dialect) Migrations() []sqladapter.Migration {
 	}
 }
 
-// script returns a script with the names that the database's tables have.
+// script returns a script with the table names of this database.
 func (d Dialect) script(text string) string {
 	if d.quoted {
 		return text
@@ -84,7 +84,7 @@ func (d Dialect) script(text string) string {
 	return quoted.ReplaceAllStringFunc(text, strings.ToLower)
 }
 
-// schemaLock is the advisory lock of those who change the schema.
+// schemaLock is the advisory lock for schema changes.
 const schemaLock = 0x6c696e65616765
 
 // LockSchema implements sqladapter.Dialect.
@@ -102,16 +102,16 @@ func (Dialect) Kind(ctx context.Context, q sqladapter.Querier, name string) (str
 	return strings.Join(kinds, ""), err
 }
 
-// Columns implements sqladapter.Dialect. The information schema would leave out the
-// tables that the user has no rights on.
+// Columns implements sqladapter.Dialect. It does not use the information schema, which omits tables
+// without privileges.
 func (Dialect) Columns(ctx context.Context, q sqladapter.Querier, table string) ([]string, error) {
 	return sqladapter.Strings(ctx, q, `SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid `+
 		`JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relname = $1 `+
 		`AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, table)
 }
 
-// crowded are the messages of connection poolers that take no more clients, or whose
-// server is starting. They have a code of their own only for errors in general.
+// crowded matches messages of connection poolers that are full or whose server is starting. Their
+// error code is not specific.
 var crowded = regexp.MustCompile(`(?i)max client|too many clients|couldn't connect to compute node|check ?out|timed[- ]out waiting|connection to database closed`)
 
 // Classify implements sqladapter.Dialect.
@@ -139,7 +139,7 @@ func (Dialect) Classify(err error) sqladapter.Failure {
 		return sqladapter.Duplicate
 	case "23503":
 		return sqladapter.Dangling
-	case "42P05", "26000": // a prepared statement is there already, or is not
+	case "42P05", "26000": // duplicate or missing prepared statement
 		return sqladapter.Pooled
 	case "22P05", "22P02", "22021", "54000", "22003": // no such character, no such JSON, bad encoding, too large, out of range
 		return sqladapter.Unstorable

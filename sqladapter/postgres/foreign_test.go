@@ -17,7 +17,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// withPath returns a DSN whose search path begins with a schema.
+// withPath returns a DSN with a schema as the search path.
 func withPath(dsn, schema string) string {
 	return dsn + map[bool]string{true: "&", false: "?"}[strings.Contains(dsn, "?")] + "search_path=" + schema
 }
@@ -66,8 +66,8 @@ func hits(t *testing.T, db *sqladapter.DB, query string) []string {
 	return ids
 }
 
-// TestOtherPrograms has the tables in two schemas, and changes them by programs with
-// another search path, and with no rights but on the documented tables.
+// TestOtherPrograms has the tables in two schemas and changes them from programs with another
+// search path, or with rights on the documented tables only.
 func TestOtherPrograms(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	admin := connected(t, dsn)
@@ -79,7 +79,7 @@ func TestOtherPrograms(t *testing.T) {
 		require.Equal(t, []string{"m1"}, hits(t, db, "zebra"))
 	}
 
-	// Another search path, with tables and functions of ours in neither or both.
+	// Other search paths, with our tables and functions in none, one or both.
 	for i, path := range []string{"public", "other", "other, app", "pg_temp"} {
 		do(t, admin, `SET search_path = `+path)
 		do(t, admin, fmt.Sprintf(`UPDATE app.messages SET data = '"okapi%d"', parentId = NULL WHERE id = 'm1'`, i))
@@ -88,7 +88,7 @@ func TestOtherPrograms(t *testing.T) {
 		require.Equal(t, []string{"m1"}, hits(t, other, "zebra"))
 	}
 
-	// A role with rights on the documented tables.
+	// A role with rights on the documented tables only.
 	var role string
 	require.NoError(t, admin.QueryRowContext(background, `SELECT 'lineage_' || md5(current_database())`).Scan(&role))
 	do(t, admin, fmt.Sprintf(`CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA app TO %[1]s;
@@ -114,8 +114,8 @@ UPDATE app.messages SET parentId = NULL WHERE id = 'm2'; UPDATE app.messages SET
 	require.Equal(t, []string{"m2"}, hits(t, other, "ibex"))
 }
 
-// TestDocumentedScript runs the documented script, whose names are not quoted, on a
-// database that was made here, and queries it as the package does.
+// TestDocumentedScript runs the documented script, with unquoted names, on a database created by
+// this package, and queries it like the TypeScript package.
 //
 // feature: storage/schema
 // feature: storage/script
@@ -151,8 +151,7 @@ func TestDocumentedScript(t *testing.T) {
 	require.Equal(t, 1, found)
 }
 
-// TestEarlierVersion opens databases of the first version of the schema, whose names were
-// quoted or not, with what was known then.
+// TestEarlierVersion opens databases with schema version 1, with quoted and unquoted names.
 func TestEarlierVersion(t *testing.T) {
 	for _, quoted := range []bool{true, false} {
 		p := place{pgtest.DSN(t), quoted}
@@ -177,8 +176,8 @@ INSERT INTO lineage_messages VALUES ('m1', 'c', 1, '', '')`))
 	}
 }
 
-// TestDeepAgents has the TypeScript package open a database that was made here, in a
-// schema of its own, fill a message that is known and go on; and opens one of its.
+// TestDeepAgents lets the TypeScript package open a database created here, in a separate schema,
+// fill a known message and continue; and opens one of its databases.
 func TestDeepAgents(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	config, err := pgx.ParseConfig(dsn)

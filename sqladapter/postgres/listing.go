@@ -15,7 +15,8 @@ func metadataSyntax() sqladapter.MetadataSyntax {
 		},
 		Args: metadataArgs,
 		Few:  10_000,
-		// MATERIALIZED, the number and + 0, so that neither the order nor the times lead the planner to another index.
+		// MATERIALIZED and + 0 prevent the planner from using an index for the order or the times
+		// instead.
 		Keys: `WITH "few" AS MATERIALIZED (SELECT "id", "updatedAt" FROM "chats" ` +
 			`WHERE "updatedAt" + 0 >= ? AND "updatedAt" + 0 <= ? {metadata} LIMIT 10001) ` +
 			`SELECT "id", "updatedAt", "id" < ? AS "less" FROM "few" ORDER BY "updatedAt" DESC, "id" DESC`,
@@ -25,8 +26,8 @@ func metadataSyntax() sqladapter.MetadataSyntax {
 	}
 }
 
-// metadataArgs returns the objects of which the metadata must contain one: with the value, and
-// with an array that has it.
+// metadataArgs returns the objects of which the metadata must contain one: with the value, or with
+// an array containing it.
 func metadataArgs(v sqladapter.MetadataValue) []any {
 	var args []any
 	for _, object := range []json.RawMessage{v.JSON, json.RawMessage("[" + string(v.JSON) + "]")} {

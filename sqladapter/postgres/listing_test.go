@@ -18,9 +18,9 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// TestListingByMetadata filters many chats by their metadata: by the documented index where few
-// pass, and in the order of the list where many do. Postgres uses the index whether the
-// table was analyzed or not, and whether it plans for the values or for any.
+// TestListingByMetadata filters many chats by metadata: with the documented index if few match, in
+// list order if many do. Postgres uses the index whether or not the table was analyzed, for generic
+// and custom plans.
 //
 // feature: storage/metadata-index
 func TestListingByMetadata(t *testing.T) {
@@ -71,7 +71,7 @@ func TestListingByMetadata(t *testing.T) {
 				require.Equal(t, test.first, found[0].ID, name)
 			}
 			require.LessOrEqual(t, len(texts), 5, name)
-			if !test.few || test.o.UserID != "" && !analyzed { // then the server takes a user's chats to be few
+			if !test.few || test.o.UserID != "" && !analyzed { // then the server assumes few chats per user
 				continue
 			}
 			at := slices.IndexFunc(texts, func(text string) bool { return strings.Contains(text, "MATERIALIZED") })
@@ -84,7 +84,7 @@ func TestListingByMetadata(t *testing.T) {
 	}
 }
 
-// planOf returns how the server plans the statement that reads the keys of a listing.
+// planOf returns the server's plan for the statement that reads the keys of a listing.
 func planOf(t *testing.T, conn *pgx.Conn, mode, text string, o chat.ListOptions) string {
 	t.Helper()
 	syntax := postgres.Dialect{}.Syntax()

@@ -26,22 +26,22 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// breaker ends connections. It sees every statement, BEGIN and COMMIT included.
+// breaker breaks connections. It sees every statement, including BEGIN and COMMIT.
 type breaker struct {
 	admin *pgx.Conn
 
 	mu    sync.Mutex
 	calls int
-	// committed is how many of them are COMMIT.
+	// committed counts the COMMIT statements.
 	committed int
-	// at is the statement whose connection is lost, from 1; 0 is none. The server ends it
-	// before the statement or, if answered is set, the network after the server carried it
-	// out.
+	// at is the number of the statement whose connection breaks, from 1; 0 for none. The server
+	// ends the connection before the statement, or, if answered is set, the network fails after it
+	// was executed.
 	at       int
 	answered bool
-	// hit is the statement that it was.
+	// hit is the statement whose connection broke.
 	hit string
-	// end, when not nil, is called in place of losing the connection.
+	// end, when not nil, is called instead of breaking the connection.
 	end func()
 	// down refuses new connections.
 	down bool
@@ -53,7 +53,7 @@ func (b *breaker) arm(at int, answered bool) {
 	b.calls, b.committed, b.at, b.answered, b.hit = 0, 0, at, answered, ""
 }
 
-// disarm returns the statement that was hit, if it was reached.
+// disarm returns the statement that was hit, if any.
 func (b *breaker) disarm() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +61,7 @@ func (b *breaker) disarm() string {
 	return b.hit
 }
 
-// commits returns how many transactions were committed since the breaker was armed.
+// commits returns the number of commits since the breaker was armed.
 func (b *breaker) commits() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,7 +93,7 @@ func (b *breaker) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.
 
 func (b *breaker) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// terminate ends a server process and waits until it is gone.
+// terminate ends a server process and waits for it.
 func (b *breaker) terminate(pid uint32) {
 	for gone := false; !gone; {
 		_, err := b.admin.Exec(background, `SELECT pg_terminate_backend($1)`, pid)
@@ -106,7 +106,7 @@ func (b *breaker) terminate(pid uint32) {
 	}
 }
 
-// wire is a connection that can be cut when the server has answered.
+// wire is a connection that can be cut after the server has answered.
 type wire struct {
 	net.Conn
 	cut atomic.Bool
@@ -120,7 +120,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// open opens a database over connections that it breaks.
+// open opens a database over breakable connections.
 func (b *breaker) open(t testing.TB, dsn string, o sqladapter.Options) (*sqladapter.DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
@@ -148,10 +148,9 @@ func newBreaker(t testing.TB, dsn string) *breaker {
 	return &breaker{admin: admin}
 }
 
-// eachBreak loses the connection at every statement of an operation, before it and
-// after it, each time with another number. do returns the error of the operation, and
-// done reports how often it was carried out. Only where the commit was hit may that not
-// be known.
+// eachBreak breaks the connection at every statement of an operation, before and after it, with
+// another number each time. do returns the operation's error, done reports how often it was carried
+// out. The result may be unknown only if the commit was hit.
 func (b *breaker) eachBreak(t *testing.T, prepare func(n int), do func(n int) error, done func(n int) int) {
 	n := 0
 	for _, answered := range []bool{false, true} {
@@ -186,8 +185,8 @@ func (b *breaker) eachBreak(t *testing.T, prepare func(n int), do func(n int) er
 	}
 }
 
-// TestLostConnections loses the connection at every statement of every operation that
-// writes: it is carried out once, or it is not known whether it was.
+// TestLostConnections breaks the connection at every statement of every write operation: it is
+// carried out once, or the result is reported as unknown.
 func TestLostConnections(t *testing.T) {
 	campaign.Long(t)
 	dsn := pgtest.DSN(t)
@@ -327,8 +326,8 @@ func TestLostConnections(t *testing.T) {
 	}
 }
 
-// TestLostWhileReading loses the connection at every statement of operations that read.
-// None of them fails, and what another program wrote is found.
+// TestLostWhileReading breaks the connection at every statement of read operations. None fails, and
+// messages of another program are found.
 func TestLostWhileReading(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	b := newBreaker(t, dsn)
@@ -378,8 +377,8 @@ func requireIDs(t *testing.T, s chat.Store, chatID string, want ...string) {
 	require.Equal(t, want, got)
 }
 
-// TestLostWhileOpening loses the connection at every statement of opening. The next
-// program finds a whole schema or makes one.
+// TestLostWhileOpening breaks the connection at every statement of opening. The next program finds
+// or creates a complete schema.
 func TestLostWhileOpening(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		for at := 1; ; at++ {
@@ -406,7 +405,7 @@ func TestLostWhileOpening(t *testing.T) {
 	}
 }
 
-// TestUnreachable says what is the matter when the server stays away.
+// TestUnreachable reports why the server cannot be reached.
 func TestUnreachable(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	b := newBreaker(t, dsn)
@@ -431,8 +430,7 @@ func TestUnreachable(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestCancelled ends the context at every statement. Only of a commit it is not known
-// whether it was carried out.
+// TestCancelled cancels the context at every statement. Only for a commit is the result unknown.
 func TestCancelled(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	b := newBreaker(t, dsn)

@@ -47,7 +47,7 @@ func TestPooler(t *testing.T) {
 	}
 }
 
-// TestPoolerWithPrepared says what to do where statements are prepared behind a pooler.
+// TestPoolerWithPrepared reports what to do about prepared statements behind a pooler.
 func TestPoolerWithPrepared(t *testing.T) {
 	campaign.Long(t)
 	dsn, direct := pgtest.Pooled(t)(t)

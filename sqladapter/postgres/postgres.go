@@ -1,4 +1,4 @@
-// Package postgres keeps chats in a Postgres database.
+// Package postgres stores chats in a Postgres database.
 package postgres
 
 import (
@@ -14,11 +14,10 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// Open opens the database that a DSN names, which is a URL ("postgres://…") or
-// keywords with values ("host=… dbname=…"), and makes the tables that are not there
-// in the schema that the connection's search path begins with. Their names are in lower
-// case, as Postgres folds those of the documented script. One made by others with the
-// documented tables is taken as it is, also where their names were quoted.
+// Open opens the database that a DSN names, a URL ("postgres://…") or keywords with values ("host=…
+// dbname=…"), and creates missing tables in the first schema of the search path. Table and column
+// names are in lower case, as Postgres folds those of the documented script. It adopts a database
+// with the documented tables, also with quoted names.
 func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -29,14 +28,13 @@ func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB
 	return open(ctx, sqladapter.Pools{Write: pool}, o)
 }
 
-// New is Open for a pool that the caller has, which stays the caller's to close. Its
-// driver is pgx, as stdlib.OpenDB and, for a *pgxpool.Pool, stdlib.OpenDBFromPool
-// return it.
+// New is Open for an existing pool, which the caller must close. Its driver must be pgx, as
+// returned by stdlib.OpenDB or, for a *pgxpool.Pool, stdlib.OpenDBFromPool.
 func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
 	return open(ctx, sqladapter.Pools{Write: pool, Shared: true}, o)
 }
 
-// connections is how many connections are used at once unless options say otherwise.
+// connections is the default number of connections.
 const connections = 8
 
 func open(ctx context.Context, pools sqladapter.Pools, o sqladapter.Options) (*sqladapter.DB, error) {
@@ -47,8 +45,7 @@ func open(ctx context.Context, pools sqladapter.Pools, o sqladapter.Options) (*s
 	return sqladapter.Open(ctx, pools, dialect, o)
 }
 
-// detect finds out whether a database has documented tables with names that were
-// quoted when they were made.
+// detect finds out whether the documented tables were created with quoted names.
 func detect(ctx context.Context, pool *sql.DB) (Dialect, error) {
 	for table, column := range map[string]string{"chats": "userId", "messages": "chatId", "branches": "chatId", "checkpoints": "chatId"} {
 		columns, err := Dialect{}.Columns(ctx, pool, table)

@@ -28,7 +28,7 @@ import (
 
 var background = context.Background()
 
-// TestStatements has the database prepare every statement.
+// TestStatements lets the database prepare every statement.
 func TestStatements(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	db, err := postgres.Open(background, dsn, sqladapter.Options{})
@@ -58,7 +58,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestUnstorable refuses JSON that the database has no room for, by name.
+// TestUnstorable refuses JSON that the database cannot store, naming it.
 func TestUnstorable(t *testing.T) {
 	db, err := postgres.Open(background, pgtest.DSN(t), sqladapter.Options{})
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestUnstorable(t *testing.T) {
 	require.NoError(t, s.AddMessage(background, chat.Message{ID: "m", ChatID: "c", Name: "user", Data: json.RawMessage(`"fine"`)}))
 }
 
-// TestLargeTexts keeps and finds what is too large for a text vector.
+// TestLargeTexts stores and finds texts that are too large for a text vector.
 func TestLargeTexts(t *testing.T) {
 	campaign.Long(t)
 	db, err := postgres.Open(background, pgtest.DSN(t), sqladapter.Options{})
@@ -108,7 +108,7 @@ func TestLargeTexts(t *testing.T) {
 	}
 }
 
-// TestPoolOfPgx uses a pool of pgx's own kind, and a database in lower case.
+// TestPoolOfPgx uses a pgx pool and a database in lower case.
 //
 // feature: storage/pool
 func TestPoolOfPgx(t *testing.T) {
@@ -130,8 +130,7 @@ func TestPoolOfPgx(t *testing.T) {
 	require.Equal(t, "ada", user)
 }
 
-// TestIsolation opens a database at once and writes to it at once, whatever isolation
-// its transactions have by default.
+// TestIsolation opens and writes a database concurrently, with every default isolation level.
 func TestIsolation(t *testing.T) {
 	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {

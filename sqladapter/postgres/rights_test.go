@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// TestRights opens and uses a database as a user who has some of the rights that it
-// takes. What is missing is ErrDenied, and says so.
+// TestRights opens and uses a database as a user with only some of the required rights. A missing
+// right is ErrDenied and named.
 func TestRights(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	admin, err := pgx.Connect(background, dsn)
@@ -71,7 +71,7 @@ func TestRights(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, hits, 2, "what cannot be indexed is read")
 	}
-	// Another program makes known what this one is about to read.
+	// Another program indexes a chat that this one is about to read.
 	learned := false
 	busy, err := postgres.New(background, pool, sqladapter.Options{Trace: func(sql string) {
 		if strings.Contains(sql, "@@") && !learned {
@@ -111,8 +111,8 @@ func TestRights(t *testing.T) {
 const foreign = `
 INSERT INTO messages (id, "chatId", "parentId", name, data, "createdAt") VALUES ('m1', 'c', NULL, 'user', '"zebra"', 1), ('m2', 'c', 'm1', 'user', '"zebras"', 2);`
 
-// TestLearningInBatches searches many chats of another program. They are not indexed in
-// a transaction each.
+// TestLearningInBatches searches many chats of another program. They are indexed several per
+// transaction.
 func TestLearningInBatches(t *testing.T) {
 	const chats = 500
 	dsn := pgtest.DSN(t)

@@ -25,8 +25,7 @@ func (Dialect) Search() sqladapter.SearchSyntax {
 	}
 }
 
-// expression writes a condition on the messages of a chat for tsquery. Terms have no
-// quotes in them.
+// expression returns a condition on the messages of a chat as a tsquery. Terms contain no quotes.
 func expression(chatID string, q sqladapter.Condition) string {
 	ofChat := "'" + sqladapter.ChatTerm(chatID) + "'"
 	if q.IsAny() {
@@ -35,7 +34,7 @@ func expression(chatID string, q sqladapter.Condition) string {
 	return ofChat + " & (" + conditional(q) + ")"
 }
 
-// conditional writes what messages fulfil, whatever their chat.
+// conditional returns a condition on messages of any chat.
 func conditional(q sqladapter.Condition) string {
 	var b strings.Builder
 	b.WriteString("'" + sqladapter.ManyTerms + "' | (")

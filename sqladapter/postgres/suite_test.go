@@ -21,8 +21,7 @@ import (
 // place is a database.
 type place struct {
 	dsn string
-	// quoted says that scripts are to be run with the quotes that they have around
-	// names.
+	// quoted keeps the quotes around names in scripts.
 	quoted bool
 }
 
@@ -72,8 +71,7 @@ func TestSuite(t *testing.T) {
 	sqltest.Run(t, config(t, false))
 }
 
-// TestQuoted adopts a database whose names are spelled as in the documented script: they
-// were quoted when it was made.
+// TestQuoted adopts a database with quoted names, spelled as in the documented script.
 func TestQuoted(t *testing.T) {
 	campaign.Long(t)
 	c := config(t, true)

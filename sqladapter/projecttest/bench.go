@@ -16,14 +16,14 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// BenchmarkMessages names the environment variable with the number of messages that
-// Bench projects. Default 100,000.
+// BenchmarkMessages names the environment variable with the number of messages for Bench. Default
+// 100,000.
 const BenchmarkMessages = "LINEAGE_BENCH_MESSAGES"
 
-// Bench projects messages into an empty database, and in turn inserts the same rows
-// with prepared statements of many rows each: those of the documented tables and, for
-// a whole projection, those of content and structure. It reports messages a second
-// of both. placeholder is the nth parameter of a statement.
+// Bench projects messages into an empty database and, interleaved, inserts the same rows with
+// prepared multi-row statements: those of the documented tables and, for a whole projection, those
+// of content and structure. It reports messages per second for both. placeholder returns parameter
+// n of a statement.
 func Bench(b *testing.B, config Config, placeholder func(n int) string) {
 	s := &suite{config}
 	n := 100_000
@@ -42,7 +42,7 @@ func Bench(b *testing.B, config Config, placeholder func(n int) string) {
 	})
 }
 
-// fill says n different things in chats of 1000 messages.
+// fill adds n different messages, in chats of 1000.
 func fill(b *testing.B, store *lineage.Store, n int) {
 	chats, said := chat.On(store), strings.Repeat("some words that were said at length, ", 11)
 	for i := 0; i < n; i += 1000 {
@@ -68,7 +68,7 @@ func (s *suite) bench(b *testing.B, store *lineage.Store, n int, chatsOnly bool,
 		other := s.New(b)
 		db = s.open(b, other)
 		empty := newStore(b)
-		_, err = (&sqladapter.Projector{Store: empty, DB: db, ChatsOnly: chatsOnly}).Run(bg) // for the tables
+		_, err = (&sqladapter.Projector{Store: empty, DB: db, ChatsOnly: chatsOnly}).Run(bg) // creates the tables
 		require.NoError(b, err)
 		require.NoError(b, db.Close())
 		for _, table := range list {
@@ -81,7 +81,7 @@ func (s *suite) bench(b *testing.B, store *lineage.Store, n int, chatsOnly bool,
 	b.ReportMetric(projecting.Seconds()/inserting.Seconds(), "ratio")
 }
 
-// insertSame copies a table and returns how long inserting took.
+// insertSame copies a table and returns the time for inserting.
 func insertSame(b *testing.B, from, to *sql.DB, table string, placeholder func(int) string) time.Duration {
 	const batch = 100
 	rows, err := from.QueryContext(bg, `SELECT * FROM "`+table+`"`)

@@ -33,7 +33,7 @@ func say(id, text string) chat.Message {
 	return chat.Message{ID: id, Name: "user", Type: chat.TypeMessage, Data: data}
 }
 
-// converse adds messages to the active branch of a chat, making it if need be.
+// converse adds messages to the active branch of a chat, and creates the chat if necessary.
 func converse(t require.TestingT, chats chat.Store, id string, messages ...chat.Message) {
 	_, err := chats.UpsertChat(bg, chat.Chat{ID: id, UserID: "ada"})
 	require.NoError(t, err)
@@ -43,15 +43,15 @@ func converse(t require.TestingT, chats chat.Store, id string, messages ...chat.
 	require.NoError(t, err)
 }
 
-// count returns the number of a query.
+// count returns the number that a query yields.
 func count(t require.TestingT, place Place, query string) int {
 	var n int
 	require.NoError(t, place.SQL.QueryRowContext(bg, query).Scan(&n))
 	return n
 }
 
-// testRows looks at rows: shared history is there once in content and structure, and
-// in each of the chats that have it.
+// testRows checks rows: shared history is stored once in content and structure, and once per chat
+// that has it.
 func (s *suite) testRows(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -87,7 +87,7 @@ func (s *suite) testRows(t *testing.T) {
 	require.Equal(t, report.To, again.To)
 }
 
-// testFollows follows single changes.
+// testFollows projects single changes.
 func (s *suite) testFollows(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -170,7 +170,7 @@ func (s *suite) testFollows(t *testing.T) {
 	same()
 }
 
-// testShrinks takes history away from a thread that stays.
+// testShrinks removes history from a thread that remains.
 func (s *suite) testShrinks(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -199,7 +199,7 @@ func (s *suite) testShrinks(t *testing.T) {
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
 }
 
-// testUsers has a text that two users said. Each of them is there as long as a message is.
+// testUsers has a text of two users. Each user exists as long as one of their messages.
 func (s *suite) testUsers(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -226,8 +226,8 @@ func (s *suite) testUsers(t *testing.T) {
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
 }
 
-// testOwners has threads in which nobody said anything: their users are there as long as they are.
-// A thread gets a user later.
+// testOwners has threads without messages: their users exist as long as the threads. One thread
+// gets a user later.
 func (s *suite) testOwners(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -258,7 +258,7 @@ func (s *suite) testOwners(t *testing.T) {
 	users()
 }
 
-// testInterrupted stops a projector at each statement. The next one goes on.
+// testInterrupted stops a projector at each statement. The next one continues.
 func (s *suite) testInterrupted(t *testing.T) {
 	store := newStore(t)
 	chats := chat.On(store)
@@ -282,8 +282,8 @@ func (s *suite) testInterrupted(t *testing.T) {
 	})
 }
 
-// interrupted runs a projector over the store as it is, and again after a change,
-// stopping it somewhere.
+// interrupted projects the store, and again after a change, stopping the projector at some
+// statement.
 func (s *suite) interrupted(t *testing.T, store *lineage.Store, change func()) {
 	const stride = 5
 	type attempt struct {
@@ -291,7 +291,7 @@ func (s *suite) interrupted(t *testing.T, store *lineage.Store, change func()) {
 		at    int64
 	}
 	var attempts []attempt
-	// The first statements are those of a database that is new.
+	// The first statements create the tables.
 	for at, stopped := int64(1), true; stopped; at += stride {
 		place := s.New(t)
 		stopped = s.stopAt(t, store, place, at)
@@ -315,8 +315,7 @@ func (s *suite) interrupted(t *testing.T, store *lineage.Store, change func()) {
 	}
 }
 
-// stopAt runs a projector until it issues its nth statement, and reports whether it
-// came that far.
+// stopAt runs a projector until statement n, and reports whether it got that far.
 func (s *suite) stopAt(t *testing.T, store *lineage.Store, place Place, n int64) (stopped bool) {
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
@@ -341,7 +340,7 @@ func (s *suite) stopAt(t *testing.T, store *lineage.Store, place Place, n int64)
 	return true
 }
 
-// testRefuses refuses databases that are not the store's.
+// testRefuses refuses databases of other stores.
 func (s *suite) testRefuses(t *testing.T) {
 	store, other := newStore(t), newStore(t)
 	converse(t, chat.On(store), "a", say("m1", "one"))
@@ -374,7 +373,7 @@ func (s *suite) testRefuses(t *testing.T) {
 
 func (s *suite) large() int { return cmp.Or(s.Large, 3000) }
 
-// testLarge brings more than fits in one statement or transaction.
+// testLarge projects more than fits in a statement or transaction.
 func (s *suite) testLarge(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -400,7 +399,7 @@ func (s *suite) testLarge(t *testing.T) {
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
 }
 
-// testTexts brings what not every database takes.
+// testTexts projects texts that not every database can store.
 func (s *suite) testTexts(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -423,7 +422,7 @@ func (s *suite) testTexts(t *testing.T) {
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
 }
 
-// differences returns what a comparison finds.
+// differences returns the results of a comparison.
 func differences(t require.TestingT, store *lineage.Store, db *sqladapter.DB) []sqladapter.Difference {
 	var found []sqladapter.Difference
 	for d, err := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
@@ -433,7 +432,7 @@ func differences(t require.TestingT, store *lineage.Store, db *sqladapter.DB) []
 	return found
 }
 
-// testCompareEmpty compares content that is empty, and content that was erased.
+// testCompareEmpty compares empty and erased content.
 func (s *suite) testCompareEmpty(t *testing.T) {
 	store := newStore(t)
 	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})

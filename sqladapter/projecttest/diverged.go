@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// testDiverged projects a store and then a backup of it that was continued elsewhere: shorter
-// than the database, as long, and longer. Its commits are other ones, whatever their numbers.
+// testDiverged projects a store and then a backup of it with a different continuation: shorter than
+// the database, as long, and longer. Its commits differ, even with equal numbers.
 func (s *suite) testDiverged(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)

@@ -15,7 +15,7 @@ import (
 )
 
 // testErasedPieces erases a part of a message and its metadata: no row has them any more, the
-// message says where something is missing, and what was left is found.
+// message has a marker, and the rest is found.
 func (s *suite) testErasedPieces(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -96,8 +96,7 @@ func (s *suite) testErasedPieces(t *testing.T) {
 	require.Contains(t, string(is.Data), "quagga one", "the message knows what it is made of")
 }
 
-// testImportDamaged imports messages of which rows other than their own were changed: they come as
-// their data say.
+// testImportDamaged imports messages whose other rows were changed: the data column wins.
 func (s *suite) testImportDamaged(t *testing.T) {
 	store := newStore(t)
 	converse(t, chat.On(store), "c", say("m1", "one"), say("m2", "two"))
@@ -146,7 +145,7 @@ func readable(t *testing.T, store *lineage.Store) []*lineage.Entry {
 	return entries
 }
 
-// counts counts what a store has.
+// counts returns the counts of a store.
 func counts(t *testing.T, store *lineage.Store) backend.Stats {
 	stats, err := store.Stats(bg)
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ func chatRows(t require.TestingT, place Place) map[string][]string {
 	return rows
 }
 
-// projected returns the rows of a database that a store was projected into.
+// projected returns the rows of a new database after projecting a store.
 func (s *suite) projected(t testing.TB, store *lineage.Store) map[string][]string {
 	place := s.New(t)
 	db := s.open(t, place)
@@ -42,8 +42,7 @@ func (s *suite) projected(t testing.TB, store *lineage.Store) map[string][]strin
 	return chatRows(t, place)
 }
 
-// testImport imports a database in two states. Projected back, the rows are the
-// same each time.
+// testImport imports a database in two states. Each time, projecting back gives the same rows.
 //
 // feature: lineage/migration
 func (s *suite) testImport(t *testing.T) {
@@ -89,7 +88,7 @@ func (s *suite) testImport(t *testing.T) {
 	require.Equal(t, sqladapter.ImportReport{Chats: 4, Changed: 2, Messages: 7, New: 2}, report)
 	require.Equal(t, chatRows(t, place), s.projected(t, store))
 
-	// What the store has gained of its own stays.
+	// Messages added in the store are kept.
 	converse(t, chat.On(store), "b", say("n2", "of the store's own"))
 	s.doImport(t, db, store)
 	last, err := chat.On(store).Message(bg, "n2")
@@ -100,7 +99,7 @@ func (s *suite) testImport(t *testing.T) {
 	require.Equal(t, chat.Ref("n2"), b.HeadMessageID)
 }
 
-// testImportProblems imports what is wrong: it is left out and said.
+// testImportProblems imports invalid rows: they are skipped and reported.
 func (s *suite) testImportProblems(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -131,7 +130,7 @@ func (s *suite) testImportProblems(t *testing.T) {
 	require.Contains(t, problems[3], `b: chat "b"`, "it is another user's")
 }
 
-// testImportRandom imports what was made at random.
+// testImportRandom imports random changes.
 func (s *suite) testImportRandom(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
 		from, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
@@ -155,7 +154,7 @@ func (s *suite) testImportRandom(t *testing.T) {
 	})
 }
 
-// chatStep changes a chat in a way that an import follows: nothing is taken back.
+// chatStep makes a change that an import can follow: nothing is removed.
 func (m *machine) chatStep(t *rapid.T) {
 	steps := []func(*rapid.T) error{m.newChat, m.say, m.say, m.say, m.sayElsewhere, m.checkpoint, m.activate, m.retitle}
 	m.tolerate(t, rapid.SampledFrom(steps).Draw(t, "step")(t))
@@ -178,7 +177,7 @@ func (s *suite) testImportLarge(t *testing.T) {
 	require.Equal(t, chatRows(t, place), s.projected(t, store))
 }
 
-// testImportContexts takes a store through a database into another store.
+// testImportContexts copies a store to another one through a database.
 func (s *suite) testImportContexts(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)

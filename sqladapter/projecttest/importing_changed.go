@@ -16,13 +16,13 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// exec runs a statement as another program does.
+// exec runs a statement as another program would.
 func exec(t require.TestingT, place Place, format string, args ...any) {
 	_, err := place.SQL.ExecContext(bg, fmt.Sprintf(format, args...))
 	require.NoError(t, err, format, args)
 }
 
-// chainOf returns the ids of a branch's messages in a store, and their data.
+// chainOf returns the ids and data of a branch's messages in a store.
 func chainOf(t require.TestingT, s chat.Store, chatID, branch string) (chain []string) {
 	b, err := s.Branch(bg, chatID, branch)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func chainOf(t require.TestingT, s chat.Store, chatID, branch string) (chain []s
 	return chain
 }
 
-// testImportChanged imports messages that another program changed in place.
+// testImportChanged imports messages that another program has changed in place.
 func (s *suite) testImportChanged(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -76,7 +76,7 @@ func (s *suite) testImportChanged(t *testing.T) {
 		require.Equal(t, map[string]string{"here": "m3", "our own": "m4"}[name], k.MessageID)
 	}
 
-	// The earlier version is still there.
+	// The earlier version is kept.
 	g, err := on.Graph(bg, "c")
 	require.NoError(t, err)
 	earlier := 0
@@ -97,7 +97,7 @@ func (s *suite) testImportChanged(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, head, now)
 
-	// Another parent, and back to what it was.
+	// Another parent, and back to the original one.
 	exec(t, place, `UPDATE messages SET parentId = NULL WHERE id = 'm3'`)
 	s.doImport(t, db, store)
 	require.Len(t, chainOf(t, on, "c", "main"), 3)
@@ -107,8 +107,8 @@ func (s *suite) testImportChanged(t *testing.T) {
 	require.Empty(t, differences(t, store, s.filled(t, store)))
 }
 
-// testBehindEarlier projects messages that somebody added in the run of an earlier version,
-// after the database had it as the latest one, and before.
+// testBehindEarlier projects messages that were added in the run of an earlier version, before and
+// after the database had it as the latest.
 func (s *suite) testBehindEarlier(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -148,7 +148,7 @@ func (s *suite) testBehindEarlier(t *testing.T) {
 	}
 }
 
-// filled returns a database that a store was projected into.
+// filled returns a new database with the projection of a store.
 func (s *suite) filled(t testing.TB, store *lineage.Store) *sqladapter.DB {
 	db := s.open(t, s.New(t))
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
@@ -156,7 +156,7 @@ func (s *suite) filled(t testing.TB, store *lineage.Store) *sqladapter.DB {
 	return db
 }
 
-// testImportReserved imports a turn in progress when it has been filled.
+// testImportReserved imports a turn in progress after it was filled in.
 func (s *suite) testImportReserved(t *testing.T) {
 	for _, empty := range []string{`{"id":"a","role":"assistant","parts":[]}`, `{"id":"a","role":"assistant"}`, `{"role":"assistant","content":""}`} {
 		store, place := newStore(t), s.New(t)
@@ -176,17 +176,17 @@ func (s *suite) testImportReserved(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, g.Nodes, 2, "it is there once")
 
-		// One that was left empty, and followed, is a message.
+		// An empty one with a successor is a message.
 		converse(t, db.Chats(), "c", chat.Message{ID: "b", Name: "assistant", Data: []byte(`{"parts":[]}`)}, say("q2", "are you there?"))
 		require.Equal(t, 2, s.doImport(t, db, store).New)
 		require.NoError(t, db.Close())
 	}
 }
 
-// row is a message as a database or the store has it.
+// row is a message in a database or store.
 type row struct{ chat, parent, name, data string }
 
-// changer is another program, which changes messages in place.
+// changer acts as another program that changes messages in place.
 type changer struct {
 	place Place
 	rows  map[string]row
@@ -236,7 +236,7 @@ func (c *changer) text() string {
 	return fmt.Sprintf(`{"parts": [{"text": "text %d", "type": "text"}]}`, c.n)
 }
 
-// change changes something in the tables.
+// change makes a change in the tables.
 func (c *changer) change(t *rapid.T) {
 	chatID := rapid.SampledFrom([]string{"c", "d"}).Draw(t, "chat")
 	branch := rapid.SampledFrom([]string{"main", "side"}).Draw(t, "branch")
@@ -294,8 +294,8 @@ func (c *changer) change(t *rapid.T) {
 	}
 }
 
-// visible returns what an import is to bring: everything but turns in progress, which
-// are at the end of a branch.
+// visible returns what an import should add: everything except turns in progress at the end of
+// branches.
 func (c *changer) visible() (rows map[string]row, heads map[string]string) {
 	rows, heads = maps.Clone(c.rows), maps.Clone(c.heads)
 	for key, head := range c.heads {
@@ -311,9 +311,9 @@ func (c *changer) visible() (rows map[string]row, heads map[string]string) {
 	return rows, heads
 }
 
-// testImportChangedRandom has another program change the tables at random, and the
-// store go on by itself. After each import the store's branches are what the tables
-// say, and the store's own messages still follow what they followed.
+// testImportChangedRandom lets another program change the tables at random, and the store grow
+// independently. After each import, the store's branches equal the tables, and the store's own
+// messages keep their parents.
 func (s *suite) testImportChangedRandom(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
 		store, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
@@ -331,7 +331,7 @@ func (s *suite) testImportChangedRandom(t *testing.T) {
 			require.NoError(r, err)
 		}
 		on := chat.On(store)
-		had := make(map[string]row) // by the store
+		had := make(map[string]row) // in the store
 		tips := make(map[string]string)
 		for range rapid.IntRange(1, 5).Draw(r, "imports") {
 			for range rapid.IntRange(0, 6).Draw(r, "changes") {

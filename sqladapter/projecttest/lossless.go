@@ -18,8 +18,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testLossless takes stores through a database into an empty store, which then says the same:
-// each byte of each message, and what it is made of. Projected again, the rows are the same.
+// testLossless copies stores through a database into an empty store, which then has the same
+// content: every byte and piece of each message. Projected again, the rows are the same.
 //
 // feature: lineage/lossless
 func (s *suite) testLossless(t *testing.T) {
@@ -41,7 +41,7 @@ func (s *suite) testLossless(t *testing.T) {
 		s.project(r, from, db)
 		bring := func() {
 			_, err := sqladapter.Import(bg, db, to, sqladapter.ImportOptions{Problem: func(id string, err error) {
-				// A large value that was erased has no bytes that could come.
+				// An erased large value has no bytes to copy.
 				require.True(r, strings.Contains(err.Error(), "value") && errors.Is(err, chat.ErrNotFound), "%s: %v", id, err)
 			}})
 			require.NoError(r, err)
@@ -67,8 +67,8 @@ func (s *suite) testLossless(t *testing.T) {
 	})
 }
 
-// untimed leaves out when chats were updated: the messages that a chat shares with another are
-// its own in the other store, and count.
+// untimed removes the update times of chats: in the other store, messages shared by chats belong to
+// each of them and count.
 func (s *suite) untimed(rows map[string][]string) map[string][]string {
 	for i, row := range rows["chats"] {
 		at := max(strings.Index(row, "updatedAt="), strings.Index(row, "updatedat="))
@@ -77,8 +77,8 @@ func (s *suite) untimed(rows map[string][]string) map[string][]string {
 	return rows
 }
 
-// told lists what a store says, by names that do not depend on it: each line is a context or a
-// position of a history, or a message of a chat by its id.
+// told lists the content of a store, without ids of its own: each line is a context, a position of
+// a history, or a message of a chat with its id.
 func told(t require.TestingT, store *lineage.Store, messages bool) []string {
 	lines := make(map[string]bool)
 	chats := chat.On(store)
@@ -98,7 +98,7 @@ func told(t require.TestingT, store *lineage.Store, messages bool) []string {
 		require.NoError(t, err)
 		for _, n := range g.Nodes {
 			if !messages {
-				break // an id may be that of messages of several chats
+				break // several chats may have messages with one id
 			}
 			m, err := chats.Message(bg, n.ID)
 			require.NoError(t, err)
@@ -133,7 +133,7 @@ func toldEntry(t require.TestingT, store *lineage.Store, e *lineage.Entry) strin
 	return fmt.Sprintf("%s: %v %q", line, e.Erased, shown(original))
 }
 
-// shown returns bytes, or what they are if there are many.
+// shown returns bytes, or their length and hash if there are many.
 func shown(b []byte) string {
 	if len(b) > 500 {
 		return fmt.Sprintf("%d bytes, %v", len(b), content.Sum(b))

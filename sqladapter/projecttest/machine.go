@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// machine changes a store at random, in every way there is.
+// machine applies random changes of all kinds to a store.
 type machine struct {
 	store    *lineage.Store
 	chats    chat.Store
@@ -22,7 +22,7 @@ type machine struct {
 	content  []lineage.ContentID
 	bodies   map[lineage.ContentID][]byte
 	n        int
-	// shared makes messages of several threads have an id.
+	// shared lets messages of several threads have the same id.
 	shared bool
 }
 
@@ -30,7 +30,7 @@ func newMachine(store *lineage.Store) *machine {
 	return &machine{store: store, chats: chat.On(store), bodies: make(map[lineage.ContentID][]byte)}
 }
 
-// step changes something. A change that the store refuses changes nothing.
+// step makes a change. A refused change changes nothing.
 func (m *machine) step(t *rapid.T) {
 	steps := []func(*rapid.T) error{
 		m.newChat, m.say, m.say, m.say, m.sayElsewhere, m.sayNowhere, m.hang, m.load, m.moveBranch, m.checkpoint, m.dropCheckpoint, m.activate, m.retitle, m.dropChat,
@@ -42,7 +42,7 @@ func (m *machine) step(t *rapid.T) {
 	m.tolerate(t, rapid.SampledFrom(steps).Draw(t, "step")(t))
 }
 
-// tolerate accepts that a change was refused.
+// tolerate accepts the refusal of a change.
 func (m *machine) tolerate(t *rapid.T, err error) {
 	for _, expected := range []error{
 		nil, lineage.ErrNotFound, lineage.ErrExists, lineage.ErrConflict, lineage.ErrInvalid, lineage.ErrProtected, lineage.ErrErased,
@@ -113,7 +113,7 @@ func (m *machine) say(t *rapid.T) error {
 	return err
 }
 
-// sayNowhere adds a message that no branch has.
+// sayNowhere adds a message that is on no branch.
 func (m *machine) sayNowhere(t *rapid.T) error {
 	id, err := m.chatID(t)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *machine) sayNowhere(t *rapid.T) error {
 	return m.chats.AddMessage(bg, said)
 }
 
-// load loads a message of a chat, changed, and a new one behind it.
+// load loads a changed message of a chat, and a new one after it.
 func (m *machine) load(t *rapid.T) error {
 	id, err := m.chatID(t)
 	if err != nil {

@@ -95,7 +95,7 @@ func (m *machine) item(t *rapid.T) lineage.Item {
 	return item
 }
 
-// unnamedItem returns an item of any kind, without an id.
+// unnamedItem returns an item of any kind without an id.
 func (m *machine) unnamedItem(t *rapid.T) lineage.Item {
 	body := []byte(m.text(t))
 	m.note(body)
@@ -139,7 +139,7 @@ func (m *machine) unnamedItem(t *rapid.T) lineage.Item {
 	return lineage.User(string(body))
 }
 
-// hang adds messages to a thread behind what any context has.
+// hang adds messages to a thread after a span of any context.
 func (m *machine) hang(t *rapid.T) error {
 	thread, err := pick(t, m.threads)
 	if err != nil {
@@ -547,7 +547,7 @@ func (m *machine) storeAgain(t *rapid.T) error {
 	return err
 }
 
-// collect takes out of the store what nothing reaches any more. No commit says so.
+// collect deletes unreachable data. No commit records it.
 func (m *machine) collect(*rapid.T) error {
 	_, err := m.store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
 	return err

@@ -1,6 +1,5 @@
-// Package projecttest checks, for a kind of database, that what a projector brings
-// from a store into it is right: whatever happens to the store, whenever the
-// projector runs, and wherever it is interrupted.
+// Package projecttest tests projections into a kind of database: their result must be correct after
+// any changes of the store, whenever the projector runs and wherever it is interrupted.
 package projecttest
 
 import (
@@ -22,33 +21,31 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// Place is a database that lasts as long as the test.
+// Place is a database that exists until the end of the test.
 type Place struct {
 	Open func(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, error)
-	// SQL is another way in, for a look at the tables. Its statements name documented
-	// columns without quotes.
+	// SQL gives direct access to the tables. Statements name documented columns without quotes.
 	SQL *sql.DB
 }
 
 // Config describes the kind of database.
 type Config struct {
-	// New makes a place for an empty database.
+	// New creates a place for an empty database.
 	New func(t testing.TB) Place
-	// Checks is how many random histories are tried, unless -rapid.checks says so.
-	// Default 20.
+	// Checks is the number of random histories, unless -rapid.checks is set. Default 20.
 	Checks int
-	// Large is how many messages a large chat has. Default 3000.
+	// Large is the number of messages of a large chat. Default 3000.
 	Large int
 }
 
-// check is rapid.Check with as many checks as the kind of database can bear: each
-// makes several databases.
+// check is rapid.Check with as many checks as the database can handle: each creates several
+// databases.
 func (s *suite) check(t *testing.T, property func(*rapid.T)) {
 	defer campaign.Checks(cmp.Or(s.Checks, 20))()
 	rapid.Check(t, property)
 }
 
-// Run runs every check.
+// Run runs all tests.
 func Run(t *testing.T, config Config) {
 	s := &suite{config}
 	for _, test := range []struct {
@@ -96,14 +93,14 @@ type suite struct{ Config }
 
 var bg = context.Background()
 
-// tables are those whose rows must not depend on how they came to be.
+// tables are the tables whose rows must depend only on the state of the store.
 var tables = []string{"chats", "messages", "lineage_origins", "branches", "checkpoints", "messages_fts"}
 
 var lineageTables = []string{"users", "content_blocks", "span_sets", "spans", "contexts", "message_usages", "lineage_orphans", "lineage_values", "lineage_summaries"}
 
 var trackTables = []string{"lineage_scopes", "lineage_reach", "lineage_pins"}
 
-// dump returns all rows of the tables, in an order that follows from them.
+// dump returns all rows of the tables, in a deterministic order.
 func dump(t require.TestingT, place Place, chatsOnly bool) map[string][]string {
 	rows := make(map[string][]string)
 	list := append(slices.Clone(tables), trackTables...)
@@ -135,7 +132,7 @@ func dumpTable(t require.TestingT, place Place, table string) []string {
 			if b, ok := value.([]byte); ok {
 				value = "x" + hex.EncodeToString(b)
 			}
-			if columns[i] != "content_vector" && columns[i] != "seen_span_id" { // a collection may have taken the span
+			if columns[i] != "content_vector" && columns[i] != "seen_span_id" { // a collection may have deleted the span
 
 				fmt.Fprintf(&line, "%s=%v|", columns[i], value)
 			}
@@ -147,7 +144,7 @@ func dumpTable(t require.TestingT, place Place, table string) []string {
 	return lines
 }
 
-// requireSame compares dumps table by table, so that a difference can be read.
+// requireSame compares dumps table by table, for readable differences.
 func requireSame(t require.TestingT, want, got map[string][]string) {
 	require.Len(t, got, len(want))
 	for table := range want {
@@ -161,7 +158,7 @@ func (s *suite) open(t require.TestingT, place Place) *sqladapter.DB {
 	return db
 }
 
-// rebuilt returns the rows of a database that is filled at once.
+// rebuilt returns the rows of a new database after a single projection.
 func (s *suite) rebuilt(t testing.TB, store *lineage.Store, chatsOnly bool) map[string][]string {
 	place := s.New(t)
 	db := s.open(t, place)
@@ -178,8 +175,7 @@ func newStore(t testing.TB) *lineage.Store {
 	return store
 }
 
-// requireChats compares what the chats in the database answer with what the store
-// does.
+// requireChats compares the chats of the database with those of the store.
 func requireChats(t require.TestingT, store *lineage.Store, db *sqladapter.DB) {
 	want, got := chat.On(store), db.Chats()
 	for info, err := range want.ListChats(bg, chat.ListOptions{}) {
@@ -196,7 +192,7 @@ func requireChats(t require.TestingT, store *lineage.Store, db *sqladapter.DB) {
 		for _, nodes := range [][]chat.GraphNode{wantGraph.Nodes, gotGraph.Nodes} {
 			for i := range nodes {
 				if text := nodes[i].Content; strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
-					nodes[i].Content = "JSON" // of which databases keep the value
+					nodes[i].Content = "JSON" // databases keep only its value
 				}
 			}
 		}

@@ -19,8 +19,8 @@ func (s *suite) testRandom(t *testing.T) { s.random(t, false) }
 
 func (s *suite) testRandomChatsOnly(t *testing.T) { s.random(t, true) }
 
-// random changes a store at random and follows it at random. In the end the
-// database is as if it had been filled at once.
+// random changes a store and projects it at random times. At the end, the database equals a new
+// one.
 func (s *suite) random(t *testing.T, chatsOnly bool) {
 	s.check(t, func(r *rapid.T) {
 		dir, place := t.TempDir(), s.New(t)
@@ -46,9 +46,8 @@ func (s *suite) random(t *testing.T, chatsOnly bool) {
 	})
 }
 
-// testRandomSharedIDs follows a store in which messages of several threads have an id, which
-// one message of the database can have. The others go by the ids of their spans, and none is
-// missing.
+// testRandomSharedIDs projects a store in which messages of several threads have the same id. One
+// message of the database has it; the others have the ids of their spans, and none is missing.
 func (s *suite) testRandomSharedIDs(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
 		store, place := newStore(t), s.New(t)
@@ -68,7 +67,7 @@ func (s *suite) testRandomSharedIDs(t *testing.T) {
 						if !strings.Contains(n.ID, "/") {
 							continue
 						}
-						found, err := m.chats.Message(bg, n.ID) // by its span, unless it has an id of its own
+						found, err := m.chats.Message(bg, n.ID) // its id, or that of its span
 						require.NoError(r, err)
 						require.True(r, found == nil || found.ChatID == info.ID)
 					}
@@ -79,7 +78,7 @@ func (s *suite) testRandomSharedIDs(t *testing.T) {
 	})
 }
 
-// testConcurrent has several projectors follow a store that is written to.
+// testConcurrent runs several projectors while the store is written.
 func (s *suite) testConcurrent(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
@@ -107,7 +106,7 @@ func (s *suite) testConcurrent(t *testing.T) {
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
 }
 
-// testFollow follows a store until it is told to stop.
+// testFollow follows a store until its context ends.
 func (s *suite) testFollow(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// testImportUsers imports chats that got a user in the database, or in the store, and one that
-// got another in each.
+// testImportUsers imports chats that got a user in the database or in the store, and one that got
+// different users in both.
 func (s *suite) testImportUsers(t *testing.T) {
 	place, store := s.New(t), newStore(t)
 	db := s.open(t, place)

@@ -12,8 +12,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// allValues returns what all values of a thread, its contexts and everything else are, as a reader
-// of the store sees them.
+// allValues returns all values in a store, as a reader sees them.
 func allValues(t *testing.T, store *lineage.Store, source string) map[string]string {
 	found := make(map[string]string)
 	read := func(name string, of *lineage.Values) {
@@ -36,8 +35,8 @@ func allValues(t *testing.T, store *lineage.Store, source string) map[string]str
 	return found
 }
 
-// testValues follows named values of every kind of owner, and imports them. Forks read after
-// that what they read before.
+// testValues projects values of every kind of owner, and imports them. Forks read the same values
+// afterwards.
 func (s *suite) testValues(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)

@@ -43,8 +43,8 @@ func opener(path string) chattest.OpenFunc {
 	}
 }
 
-// TestConformanceSharedPool runs it on a pool of the caller's, as database/sql makes one
-// when little is said: its transactions begin without the lock to write.
+// TestConformanceSharedPool uses a plain pool of the caller, whose transactions begin without the
+// write lock.
 func TestConformanceSharedPool(t *testing.T) {
 	campaign.Long(t)
 	t.Parallel()

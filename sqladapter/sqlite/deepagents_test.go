@@ -17,7 +17,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-// dump is all that the package, or this one, says about a chat.
+// dump is everything about a chat, from the TypeScript package or from this one.
 type dump struct {
 	Chat        *chat.Chat                `json:"chat"`
 	Branches    []branchInfo              `json:"branches"`
@@ -26,7 +26,7 @@ type dump struct {
 	Graph       chat.Graph                `json:"graph"`
 }
 
-// branchInfo is a branch as the package lists it, which does not say of what chat.
+// branchInfo is a branch as the TypeScript package lists it, without its chat.
 type branchInfo struct {
 	ID            string   `json:"id"`
 	Name          string   `json:"name"`
@@ -56,18 +56,17 @@ func dumpOf(t *testing.T, s chat.Store, chatID string) dump {
 	d.Checkpoints, err = s.ListCheckpoints(ctx, chatID)
 	require.NoError(t, err)
 	for i := range d.Checkpoints {
-		d.Checkpoints[i].ChatID = "" // the package leaves it out
+		d.Checkpoints[i].ChatID = "" // missing in the package's output
 	}
 	if d.Checkpoints == nil {
-		d.Checkpoints = []chat.Checkpoint{} // as JSON has none
+		d.Checkpoints = []chat.Checkpoint{} // not null in JSON
 	}
 	d.Graph, err = s.Graph(ctx, chatID)
 	require.NoError(t, err)
 	return d
 }
 
-// same requires that both say the same of a chat, what was made in the same
-// millisecond in any order.
+// same requires that both dumps are equal, with items of the same millisecond in any order.
 func same(t *testing.T, theirs, ours dump) {
 	t.Helper()
 	a, err := json.Marshal(theirs.settled())
@@ -77,9 +76,9 @@ func same(t *testing.T, theirs, ours dump) {
 	require.JSONEq(t, string(a), string(b))
 }
 
-// settled returns the dump with everything of one millisecond in the order of its
-// names: both sides list by time, and neither promises an order beyond that. A chat was
-// updated no earlier than its latest message was made; the package keeps whole seconds.
+// settled returns the dump with items of the same millisecond in order of name: both sides sort by
+// time only. A chat is updated no earlier than its latest message; the package stores whole
+// seconds.
 func (d dump) settled() dump {
 	if d.Chat != nil {
 		is := *d.Chat
@@ -103,7 +102,7 @@ func (d dump) settled() dump {
 	return d
 }
 
-// settle returns the items, neighbours of one time in the order of their names.
+// settle returns the items, with neighbours of the same time in order of name.
 func settle[T any](items []T, of func(T) (at int64, name string)) []T {
 	items = slices.Clone(items)
 	for start := 0; start < len(items); {
@@ -124,7 +123,7 @@ func settle[T any](items []T, of func(T) (at int64, name string)) []T {
 	return items
 }
 
-// hits returns the ids of what a search finds.
+// hits returns the ids that a search finds.
 func hits(t *testing.T, s chat.Store, chatID, query string) []string {
 	t.Helper()
 	found, err := s.SearchMessages(context.Background(), chatID, query, chat.SearchOptions{})
@@ -136,9 +135,8 @@ func hits(t *testing.T, s chat.Store, chatID, query string) []string {
 	return ids
 }
 
-// TestDeepAgents passes a file back and forth between the TypeScript package that
-// the schema is documented by and this one: made there, extended here; made here,
-// extended there.
+// TestDeepAgents passes a file between the TypeScript package that documents the schema and this
+// package: created there and extended here, and the reverse.
 //
 // feature: storage/sqlite
 func TestDeepAgents(t *testing.T) {
@@ -161,7 +159,7 @@ func TestDeepAgents(t *testing.T) {
 	require.Equal(t, []string{"tool-turn"}, hits(t, store, "birds", "belfry"), "tool output is searched too")
 	require.Empty(t, hits(t, store, "birds", "parts"), "the keys of JSON are not text")
 
-	// Extended here, and a chat made here.
+	// Extended here, with a new chat.
 	active, err := store.ActiveBranch(ctx, "birds")
 	require.NoError(t, err)
 	require.Equal(t, "main-v2", active.Name)
@@ -183,7 +181,7 @@ func TestDeepAgents(t *testing.T) {
 	birds, here := dumpOf(t, store, "birds"), dumpOf(t, store, "made-here")
 	require.NoError(t, db.Close())
 
-	// Read there with everything intact, searched, and extended.
+	// Read completely there, searched, and extended.
 	var birdsThere, hereThere dump
 	ts.Do(t, &birdsThere, "dump", "birds")
 	same(t, birdsThere, birds)
@@ -220,8 +218,8 @@ func TestDeepAgents(t *testing.T) {
 	require.True(t, deleted, "a chat that both wrote can be deleted")
 }
 
-// TestDeepAgentsImport brings a file of the package into a store and projects it
-// into another file, which the package then reads as it read its own.
+// TestDeepAgentsImport imports a file of the package into a store and projects it into another
+// file, which the package reads like its own.
 func TestDeepAgentsImport(t *testing.T) {
 	ctx := context.Background()
 	file := filepath.Join(t.TempDir(), "context.db")

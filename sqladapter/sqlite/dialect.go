@@ -27,7 +27,7 @@ var schemaOrigins string
 //go:embed schema_4_deleting.sql
 var schemaDeleting string
 
-// Dialect is SQLite's.
+// Dialect is the dialect of SQLite.
 type Dialect struct{}
 
 // Name implements sqladapter.Dialect.
@@ -36,13 +36,13 @@ func (Dialect) Name() string { return "sqlite" }
 // Syntax implements sqladapter.Dialect.
 func (Dialect) Syntax() sqladapter.Syntax {
 	return sqladapter.Syntax{
-		Parameter: func(int) string { return "?" }, // one with a number is looked up by name
+		Parameter: func(int) string { return "?" }, // the driver looks numbered ones up by name
 		Quotes:    [2]string{`"`, `"`},
 		Recursive: "RECURSIVE",
 		Limit:     func(limit string) string { return "LIMIT " + limit },
 		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
-		// Of single tables: a connection that has read a full-text table checks what it remembers of it, and
-		// finds damage where another connection has written since.
+		// For single tables: a connection that has read a full-text table caches parts of it, and
+		// reports damage if another connection has written since.
 		Integrity: `SELECT integrity_check FROM pragma_integrity_check(?)`,
 	}
 }
@@ -62,8 +62,8 @@ func (Dialect) Migrations() []sqladapter.Migration {
 	}
 }
 
-// LockSchema implements sqladapter.Dialect. A transaction that may write has the
-// database to itself.
+// LockSchema implements sqladapter.Dialect. It does nothing: a write transaction excludes all
+// others.
 func (Dialect) LockSchema(context.Context, sqladapter.Querier) error { return nil }
 
 // Kind implements sqladapter.Dialect.

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-// TestGoingBack makes asides, rewinds and restores in a short chat and in a long one, with the same
-// statements: none of them reads the chain.
+// TestGoingBack runs Aside, Rewind and Restore in a short and in a long chat. The statements are
+// the same, and none reads the chain.
 func TestGoingBack(t *testing.T) {
 	traced := map[int][]string{}
 	for _, messages := range []int{10, 2500} {

@@ -6,7 +6,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// hasMetadata looks for a value at the last key of a path, or in an array, anywhere in the metadata.
+// hasMetadata tests for a value at the last key of a path, or in an array, anywhere in the
+// metadata.
 func hasMetadata(parameter func() string) string {
 	return `EXISTS (SELECT 1 FROM json_tree(CASE WHEN json_valid("metadata") THEN "metadata" ELSE 'null' END) AS t WHERE (t."key" = ` + parameter() + ` OR TYPEOF(t."key") = 'integer')` +
 		` AND t."type" IN (` + parameter() + `, ` + parameter() + `) AND (t."atom" = ` + parameter() +

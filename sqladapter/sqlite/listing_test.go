@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-// TestListingByIndex lists a page in the order of an index, in the middle of the list too, with a
-// number of statements that does not depend on how many chats there are.
+// TestListingByIndex reads pages in index order, also in the middle of the list, with a number of
+// statements independent of the number of chats.
 //
 // feature: storage/chat-index
 func TestListingByIndex(t *testing.T) {

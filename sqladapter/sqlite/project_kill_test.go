@@ -19,8 +19,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-// TestProjectKilled kills a process that projects, again and again. Each time the
-// next one goes on, and in the end everything is as it should be.
+// TestProjectKilled repeatedly kills a process that projects. The next process continues, and the
+// final result is correct.
 func TestProjectKilled(t *testing.T) {
 	const worker, turn = "LINEAGE_PROJECT_WORKER", "a transaction was committed"
 	if dir := os.Getenv(worker); dir != "" {
@@ -92,7 +92,7 @@ func TestProjectKilled(t *testing.T) {
 	}
 }
 
-// project projects the store of a directory into a file beside it.
+// project projects the store in a directory into a file next to it.
 func project(dir string, batch int, progress func(sqladapter.ProjectReport)) (report sqladapter.ProjectReport, err error) {
 	store, err := lineage.Open(context.Background(), filepath.Join(dir, "store"), lineage.Options{})
 	if err != nil {

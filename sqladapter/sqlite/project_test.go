@@ -25,7 +25,7 @@ func TestProject(t *testing.T) {
 
 func newPlace(t testing.TB) projecttest.Place {
 	path := filepath.Join(t.TempDir(), "chats.db")
-	raw, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(600000)") // there may be writers
+	raw, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(600000)") // other processes may write
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, raw.Close()) })
 	return projecttest.Place{
@@ -36,8 +36,7 @@ func newPlace(t testing.TB) projecttest.Place {
 	}
 }
 
-// What a store lost for good is in no row, its bytes in no row's place, and its words
-// in no index.
+// Content that a store has lost permanently is in no row and no search index.
 func TestProjectLeavesNoBytesOfRows(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	path := filepath.Join(dir, "chats.db")

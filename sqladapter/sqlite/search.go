@@ -35,8 +35,7 @@ func (Dialect) Search() sqladapter.SearchSyntax {
 	}
 }
 
-// expression writes a condition on the messages of a chat for FTS5. Terms have no
-// quotes in them.
+// expression returns a condition on the messages of a chat in FTS5 syntax. Terms contain no quotes.
 func expression(chatID string, q sqladapter.Condition) string {
 	ofChat := `"` + sqladapter.ChatTerm(chatID) + `"`
 	if q.IsAny() {
@@ -45,7 +44,7 @@ func expression(chatID string, q sqladapter.Condition) string {
 	return ofChat + " AND (" + conditional(q) + ")"
 }
 
-// conditional writes what messages fulfil, whatever their chat.
+// conditional returns a condition on messages of any chat.
 func conditional(q sqladapter.Condition) string {
 	var b strings.Builder
 	b.WriteString(`"` + sqladapter.ManyTerms + `" OR (`)

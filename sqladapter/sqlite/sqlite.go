@@ -1,4 +1,4 @@
-// Package sqlite keeps chats in a SQLite file.
+// Package sqlite stores chats in a SQLite file.
 package sqlite
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// Memory is the path of a database that is gone when it is closed.
+// Memory is the path of a database in memory, which is lost when it is closed.
 const Memory = sqlitefile.Memory
 
-// readers is how many connections read at once unless options say otherwise.
+// readers is the default number of connections for reading.
 const readers = 4
 
-// waiting is the most that SQLite waits for other processes by itself.
+// waiting limits how long SQLite itself waits for other processes.
 const waiting = 10 * time.Second
 
-// Open opens the database in a file, or in memory, and makes it, and the folders it is
-// in, if there is none. One made by others with the documented tables is taken as it is.
+// Open opens the database in a file, or in memory, and creates it, including its folders, if it
+// does not exist. It adopts a database with the documented tables.
 func Open(ctx context.Context, path string, o sqladapter.Options) (*sqladapter.DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite database: no path: %w", chat.ErrInvalid)
@@ -49,14 +49,14 @@ func Open(ctx context.Context, path string, o sqladapter.Options) (*sqladapter.D
 	return db, nil
 }
 
-// New is Open for a pool that the caller has, which stays the caller's to close. Its
-// driver is modernc.org/sqlite. Its settings are left as they are: foreign keys should
-// be on, and a pool of a database in memory must have one connection.
+// New is Open for an existing pool, which the caller must close. Its driver must be
+// modernc.org/sqlite. Its settings are not changed: foreign keys should be on, and a pool of a
+// database in memory must have one connection.
 func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
 	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }
 
-// connect prepares a connection that writes and some that read.
+// connect opens a connection for writing and several for reading.
 func connect(path string, o sqladapter.Options) (sqladapter.Pools, error) {
 	wait := waiting
 	if o.Patience > 0 {
@@ -81,7 +81,7 @@ func connect(path string, o sqladapter.Options) (sqladapter.Pools, error) {
 	return sqladapter.Pools{Write: write, Read: read}, nil
 }
 
-// dsn names a file with what a connection needs.
+// dsn returns the DSN of a file with the settings of a connection.
 func dsn(path, lock, timeout string, more ...string) string {
 	return sqlitefile.DSN(path, lock, slices.Concat([]string{timeout}, sqlitefile.Settings[:], more)...)
 }

@@ -42,7 +42,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestStatements has the database prepare every statement.
+// TestStatements lets the database prepare every statement.
 func TestStatements(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
 	db, err := sqlite.Open(background, path, sqladapter.Options{})
@@ -71,8 +71,8 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestKilled kills a process that appends, again and again. Each time every turn is
-// there as a whole or not at all, and everything agrees.
+// TestKilled repeatedly kills a process that appends. Each time, every turn is stored completely or
+// not at all, and the database is consistent.
 func TestKilled(t *testing.T) {
 	const worker = "LINEAGE_SQLITE_WORKER"
 	if path := os.Getenv(worker); path != "" {
@@ -101,13 +101,13 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// countTurns returns how many turns there are, of three messages each.
+// countTurns returns the number of turns, of three messages each.
 func countTurns(t *testing.T, path string) int {
 	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
 	s := db.Chats()
-	// What another process writes meanwhile is seen by later calls only.
+	// Later calls see what another process has written meanwhile.
 	found, err := s.SearchMessages(background, "c", "turn", chat.SearchOptions{Limit: 1 << 20})
 	require.NoError(t, err)
 	infos, err := s.ListBranches(background, "c")
@@ -154,16 +154,16 @@ func appendForEver(path string) {
 	}
 }
 
-// TestManyMessages has a chat of many messages read in the number of statements that a
-// small one takes, and deleted in few for each thousand, with no more parameters to one of them than
-// the database with the least takes. Nothing is made for so many at once.
+// TestManyMessages reads a chat with many messages in as many statements as a small one, and
+// deletes it in few statements per thousand messages, within the lowest parameter limit of all
+// databases.
 func TestManyMessages(t *testing.T) {
 	t.Parallel()
 	const count, parameters = 5_000, 2100 // messages are more than parameters
 	path := filepath.ToSlash(filepath.Join(t.TempDir(), "chats.db"))
 	pool, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)")
 	require.NoError(t, err)
-	pool.SetMaxOpenConns(1) // the one that is limited
+	pool.SetMaxOpenConns(1) // the limit applies to this connection
 	conn, err := pool.Conn(background)
 	require.NoError(t, err)
 	_, err = driver.Limit(conn, sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, parameters)
@@ -217,8 +217,8 @@ func TestManyMessages(t *testing.T) {
 	}))
 }
 
-// TestCounts has other programs add, replace, move and delete messages in every way,
-// and compares the numbers that are kept with the rows.
+// TestCounts lets other programs add, replace, move and delete messages, and compares the stored
+// counts with the rows.
 func TestCounts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
 	db, err := sqlite.Open(background, path, sqladapter.Options{})
@@ -287,8 +287,8 @@ func TestCounts(t *testing.T) {
 	require.Zero(t, left)
 }
 
-// TestChainsReplaced has a program without foreign keys replace, add and delete messages in
-// the middle of chains whose lengths are known.
+// TestChainsReplaced lets a program without foreign keys replace, add and delete messages in chains
+// of known length.
 func TestChainsReplaced(t *testing.T) {
 	insert := `INTO messages (id, chatId, parentId, name, data, createdAt) VALUES `
 	for _, linked := range []string{"ON", "OFF"} {
@@ -322,7 +322,7 @@ func TestChainsReplaced(t *testing.T) {
 			for part := range strings.SplitSeq(script, "; ") {
 				_, err = raw.Exec(part)
 				require.NoError(t, err, part)
-				infos, err := s.ListBranches(background, "c") // which looks at each state
+				infos, err := s.ListBranches(background, "c") // reads each state
 				require.NoError(t, err)
 				chain := 0
 				for range s.MessageChain(background, "m4") {
@@ -339,7 +339,7 @@ func TestChainsReplaced(t *testing.T) {
 	}
 }
 
-// TestEarlierVersion opens a database of the first version of the schema.
+// TestEarlierVersion opens a database with schema version 1.
 func TestEarlierVersion(t *testing.T) {
 	p := place(filepath.Join(t.TempDir(), "chats.db"))
 	for _, name := range []string{"schema_documented.sql", "schema_1_chats.sql"} {
@@ -361,7 +361,7 @@ INSERT INTO messages (id, chatId, name, data, createdAt) VALUES ('m1', 'c', 'use
 	require.Equal(t, "m2", found[0].Message.ID)
 }
 
-// TestCycle tells rows that contradict each other from a long chain.
+// TestCycle distinguishes contradictory rows from a long chain.
 //
 // feature: state/circle
 func TestCycle(t *testing.T) {
@@ -386,8 +386,7 @@ INSERT INTO branches (id, chatId, name, headMessageId, isActive, createdAt) VALU
 	require.ErrorIs(t, err, sqladapter.ErrCorrupt)
 }
 
-// TestBusy gives up on a database that another process keeps locked, and goes on when
-// it is free.
+// TestBusy fails while another process holds the lock, and succeeds when it is released.
 func TestBusy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
 	db, err := sqlite.Open(background, path, sqladapter.Options{Patience: 50 * time.Millisecond})
@@ -408,8 +407,7 @@ func TestBusy(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestSearchWhileLocked finds what another program wrote, although the database cannot
-// be written at the time.
+// TestSearchWhileLocked finds messages of another program while the database cannot be written.
 func TestSearchWhileLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
 	db, err := sqlite.Open(background, path, sqladapter.Options{Patience: 50 * time.Millisecond})
@@ -437,7 +435,7 @@ func TestSearchWhileLocked(t *testing.T) {
 	}
 }
 
-// TestNotADatabase leaves a file alone that is something else.
+// TestNotADatabase does not change a file that is not a database.
 func TestNotADatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	text := []byte("This is a file of notes, and it is long enough to be looked at as a database, which it is not, not at all.")
@@ -451,7 +449,7 @@ func TestNotADatabase(t *testing.T) {
 	require.Equal(t, text, left)
 }
 
-// TestFolders makes the folders that a file is in.
+// TestFolders creates the folders of a file.
 //
 // feature: storage/first-use
 func TestFolders(t *testing.T) {
@@ -464,7 +462,7 @@ func TestFolders(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-// TestReadOnlyFile says that a database cannot be written, and goes on reading it.
+// TestReadOnlyFile reports that a database cannot be written, and continues to read it.
 func TestReadOnlyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
 	db, err := sqlite.Open(background, path, sqladapter.Options{})

@@ -67,8 +67,8 @@ func BenchmarkSearch(b *testing.B) { sqltest.BenchSearch(b, config(b)) }
 
 var goldenSearches = filepath.Join("..", "sqltest", "testdata", "search.golden")
 
-// TestSearchGolden rewrites the file that all databases' searches of the corpus are
-// compared with, by TestSuite here.
+// TestSearchGolden rewrites the golden file of search results, which TestSuite compares with all
+// databases.
 func TestSearchGolden(t *testing.T) {
 	if os.Getenv("LINEAGE_UPDATE_GOLDEN") == "" {
 		t.Skip("nothing to rewrite: TestSuite compares")
@@ -80,8 +80,7 @@ func TestSearchGolden(t *testing.T) {
 	require.NoError(t, os.WriteFile(goldenSearches, []byte(sqltest.SearchAll(t, db.Chats(), "c")), 0o666))
 }
 
-// TestSearchAsFTS5 compares what searches find, as the golden file has it, with what
-// SQLite's own index does.
+// TestSearchAsFTS5 compares the golden search results with those of SQLite's own index.
 //
 // feature: storage/search-syntax
 func TestSearchAsFTS5(t *testing.T) {
@@ -100,11 +99,11 @@ func TestSearchAsFTS5(t *testing.T) {
 		query, found, ok := cutQuoted(line)
 		require.True(t, ok)
 		if strings.ContainsAny(query, "日テ") || strings.HasPrefix(query, "name:") {
-			continue // it finds no words in what is written without spaces; it has a column that is not searched
+			continue // FTS5 does not split scripts without spaces, and searches another column
 		}
 		rows, err := raw.Query(`SELECT messageId FROM messages_fts WHERE messages_fts MATCH ? ORDER BY messageId`, query)
 		if err != nil {
-			continue // not valid there: searched for its words here
+			continue // invalid in FTS5; here its words are searched
 		}
 		var ids []string
 		for rows.Next() {
@@ -122,7 +121,7 @@ func TestSearchAsFTS5(t *testing.T) {
 	require.Greater(t, compared, 800)
 }
 
-// cutQuoted splits a line into the query that it begins with and the rest.
+// cutQuoted splits a line into the quoted query at its beginning and the rest.
 func cutQuoted(line string) (query, rest string, ok bool) {
 	quoted, err := strconv.QuotedPrefix(line)
 	if err != nil {

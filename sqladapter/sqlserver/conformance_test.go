@@ -18,10 +18,11 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
-// server names the server to test against: a DSN whose user may make databases.
+// server names the environment variable with the DSN of a test server, whose user may create
+// databases.
 const server = "LINEAGE_TEST_SQLSERVER"
 
-// newDatabase makes an empty database that goes when the test ends.
+// newDatabase creates an empty database that is dropped at the end of the test.
 func newDatabase(t testing.TB) string {
 	dsn := os.Getenv(server)
 	if dsn == "" {

@@ -31,7 +31,7 @@ var schemaDeleting string
 //go:embed schema_fulltext.sql
 var schemaFullText string
 
-// Dialect is SQL Server's.
+// Dialect is the dialect of SQL Server.
 type Dialect struct{}
 
 // Name implements sqladapter.Dialect.
@@ -55,7 +55,7 @@ func (Dialect) Syntax() sqladapter.Syntax {
 	}
 }
 
-// argument declares a text without its length, which would make each length a plan of its own.
+// argument declares a text without its length; otherwise each length would need a separate plan.
 func argument(v any) any {
 	if s, ok := v.(string); ok {
 		return mssql.NVarCharMax(s)
@@ -63,8 +63,8 @@ func argument(v any) any {
 	return v
 }
 
-// Limits implements sqladapter.Dialect. A statement takes 2100 parameters, of which
-// the protocol uses some itself.
+// Limits implements sqladapter.Dialect. A statement has at most 2100 parameters, including some of
+// the protocol.
 func (Dialect) Limits() sqladapter.Limits {
 	return sqladapter.Limits{Parameters: 2000, Rows: 1000, IDUnits: 255, Loose: true}
 }
@@ -79,9 +79,9 @@ func (Dialect) Migrations() []sqladapter.Migration {
 	}
 }
 
-// version is a hash of what is known of a message. There is no trigger that would
-// delete what is known of one that was overwritten: a table with triggers refuses
-// OUTPUT without INTO, which other programs may use.
+// version is a hash of the indexed columns of a message. A trigger cannot delete index rows of
+// overwritten messages: a table with triggers refuses OUTPUT without INTO, which other programs may
+// use.
 const version = `CONVERT(NVARCHAR(64), HASHBYTES('SHA2_256', CONCAT(m.[createdAt], N'|', ` +
 	`DATALENGTH(m.[chatId]), N'|', m.[chatId] COLLATE Latin1_General_BIN2, DATALENGTH(m.[name]), N'|', m.[name] COLLATE Latin1_General_BIN2, ` +
 	`m.[data] COLLATE Latin1_General_BIN2)), 2)`

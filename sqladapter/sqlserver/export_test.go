@@ -1,6 +1,6 @@
 package sqlserver
 
-// StatementsOfDialect are the statements that are written as they are.
+// StatementsOfDialect are the statements without marks.
 func StatementsOfDialect() map[string]string {
 	return map[string]string{"lockSchema": lockSchema, "columns": tableColumns, "kind": kindOf, "hasFullText": hasFullText}
 }

@@ -2,8 +2,8 @@ package sqlserver
 
 import "github.com/lineage-store/lineage/sqladapter"
 
-// hasMetadata looks for the first key of a path and, where it is the only one, for the value there
-// or in the array there.
+// hasMetadata tests for the first key of a path and, if it is the only one, for the value there or
+// in an array there.
 func hasMetadata(parameter func() string) string {
 	is := func(alias string) string {
 		return alias + `.[type] = ` + parameter() + ` AND (` + alias + `.[value] = ` + parameter() + ` OR ` + alias + `.[type] IN (2, 5))`
@@ -12,8 +12,8 @@ func hasMetadata(parameter func() string) string {
 		` AND (` + is("t") + ` OR EXISTS (SELECT 1 FROM OPENJSON(CASE WHEN t.[type] = 4 THEN t.[value] END) AS e WHERE ` + is("e") + `)))`
 }
 
-// metadataArgs returns the key and, twice, the type as OPENJSON numbers it and the value. Numbers and
-// objects are looked at elsewhere.
+// metadataArgs returns the key and, twice, the type as OPENJSON numbers it and the value. Numbers
+// and objects are checked after reading.
 func metadataArgs(v sqladapter.MetadataValue) []any {
 	key := v.Path[0]
 	if len(v.Path) > 1 {

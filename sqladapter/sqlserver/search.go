@@ -2,9 +2,9 @@ package sqlserver
 
 import "github.com/lineage-store/lineage/sqladapter"
 
-// Search implements sqladapter.Dialect. The terms of a chat's messages are compared
-// by LIKE, whether full-text search is installed or not: it would find a message
-// only some time after it was written, and other words than the other databases.
+// Search implements sqladapter.Dialect. It matches terms with LIKE, even if full-text search is
+// installed: that would find messages with a delay, and tokenise differently from the other
+// databases.
 func (Dialect) Search() sqladapter.SearchSyntax {
 	return sqladapter.SearchSyntax{
 		Unlinked: true,
@@ -28,8 +28,8 @@ func (Dialect) Search() sqladapter.SearchSyntax {
 	}
 }
 
-// required returns patterns that the terms of a message must all match. Terms are
-// letters and digits, so that patterns need no escaping.
+// required returns patterns that the terms of a message must match. Terms are letters and digits,
+// so no escaping is needed.
 func required(q sqladapter.Condition) []string {
 	switch {
 	case q.Or || q.IsAny():

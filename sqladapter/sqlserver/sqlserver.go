@@ -1,4 +1,4 @@
-// Package sqlserver keeps chats in a SQL Server database, 2016 or later.
+// Package sqlserver stores chats in a SQL Server database, 2016 or later.
 package sqlserver
 
 import (
@@ -11,9 +11,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// Open opens the database that a DSN names ("sqlserver://user:password@host?database=…")
-// and makes the tables that are not there. One made by others with the documented
-// tables is taken as it is.
+// Open opens the database that a DSN names ("sqlserver://user:password@host?database=…") and
+// creates missing tables. It adopts a database with the documented tables.
 func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB, error) {
 	connector, err := mssql.NewConnector(dsn)
 	if err != nil {
@@ -24,11 +23,10 @@ func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB
 	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, Dialect{}, o)
 }
 
-// New is Open for a pool that the caller has, which stays the caller's to close. Its
-// driver is go-mssqldb.
+// New is Open for an existing pool, which the caller must close. Its driver must be go-mssqldb.
 func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
 	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }
 
-// connections is how many connections are used at once unless options say otherwise.
+// connections is the default number of connections.
 const connections = 8

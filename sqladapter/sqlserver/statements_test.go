@@ -18,8 +18,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
-// TestStatements renders every statement of the adapter and compares it with the
-// golden file, and with what is known of SQL Server.
+// TestStatements renders every statement of the adapter, compares it with the golden file and
+// checks it against known rules of SQL Server.
 func TestStatements(t *testing.T) {
 	var golden strings.Builder
 	limits, syntax := sqlserver.Dialect{}.Limits(), sqlserver.Dialect{}.Syntax()
@@ -48,9 +48,9 @@ var (
 	keyIsBare = regexp.MustCompile(`\[\w*([iI]d|name)\] (=|<|>|IN \() ?@p`)
 )
 
-// TestPlans proves that texts of any length are declared alike, and that conditions leave an
-// adopted table's columns as its indexes have them: each that changes the collation of a column
-// stands beside one that does not.
+// TestPlans requires that texts of any length are declared alike, and that conditions can use the
+// indexes of adopted tables: each condition that changes the collation of a column has a second one
+// that does not.
 //
 // feature: storage/plans
 func TestPlans(t *testing.T) {
@@ -63,7 +63,7 @@ func TestPlans(t *testing.T) {
 		require.Equal(t, other, syntax.Argument(other))
 	}
 	for _, s := range all(t) {
-		if s.OnlyNumbered() || strings.HasPrefix(s.Name, "dialect.") || s.Name == "blockSQL.unusedUsers" { // which reads all of them
+		if s.OnlyNumbered() || strings.HasPrefix(s.Name, "dialect.") || s.Name == "blockSQL.unusedUsers" { // reads all rows
 			continue
 		}
 		text, err := syntax.Render(s.Text, 2)

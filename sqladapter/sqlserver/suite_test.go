@@ -51,7 +51,7 @@ func config(t testing.TB) sqltest.Config {
 			return pool
 		},
 		WithPool: sqlserver.New,
-		// As other programs make them: with the database's own collation.
+		// Other programs create them with the default collation of the database.
 		Documented: strings.ReplaceAll(string(documented), " COLLATE Latin1_General_BIN2", ""),
 		Dialect:    sqlserver.Dialect{},
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkTSQL returns what of a batch SQL Server 2016 does not accept, as far as is
-// known here. It stands in for a server where there is none.
+// checkTSQL returns the parts of a batch that SQL Server 2016 would refuse, according to known
+// rules. It is used when no server is available.
 func checkTSQL(batch string) []string {
 	var problems []string
 	tokens, err := tokensOf(batch)
@@ -21,7 +21,7 @@ func checkTSQL(batch string) []string {
 	var words []string
 	for _, t := range tokens {
 		if strings.HasPrefix(t, "[") {
-			t = "[name]" // it may be called anything
+			t = "[name]" // any name
 		}
 		words = append(words, t)
 	}
@@ -74,8 +74,8 @@ var refused = []struct {
 
 var tokenPattern = regexp.MustCompile(`^(--[^\n]*|/\*(?s:.*?)\*/|N?'(?:[^']|'')*'|\[[^\]]*\]|@?@?[A-Za-z_#][\w#@$]*|\d[\w.]*|\s+|.)`)
 
-// tokensOf splits a batch. Comments are left out, literals made empty, and names in
-// brackets keep them.
+// tokensOf splits a batch into tokens, without comments, with empty literals, and with brackets
+// around quoted names.
 func tokensOf(batch string) ([]string, error) {
 	var tokens []string
 	for rest := batch; rest != ""; {
@@ -105,8 +105,8 @@ func parametersOf(tokens []string) int {
 	return len(seen)
 }
 
-// checkSelects looks at what is in parentheses: a query there has no order of its
-// own, and what it computes has names where they are needed. A page has an order.
+// checkSelects checks queries in parentheses: they must not be ordered, and computed columns need
+// names. A page must be ordered.
 func checkSelects(tokens []string) []string {
 	var problems []string
 	for i, t := range tokens {
@@ -140,7 +140,7 @@ func checkSelects(tokens []string) []string {
 	return problems
 }
 
-// inside returns what stands between a parenthesis and the one that closes it.
+// inside returns the tokens between a parenthesis and its closing one.
 func inside(tokens []string) []string {
 	depth := 0
 	for i, t := range tokens {
@@ -156,7 +156,7 @@ func inside(tokens []string) []string {
 	return tokens[1:]
 }
 
-// outermost leaves out what is in parentheses.
+// outermost removes tokens in parentheses.
 func outermost(tokens []string) []string {
 	var top []string
 	depth := 0
@@ -180,12 +180,12 @@ func has(tokens []string, word string) bool {
 	return slices.ContainsFunc(tokens, func(t string) bool { return strings.EqualFold(t, word) })
 }
 
-// namesColumns reports whether what ends with AS is a name with a list of columns.
+// namesColumns reports whether the tokens before AS are a name with a list of columns.
 func namesColumns(before []string) bool {
 	return len(before) > 1 && before[len(before)-2] == ")"
 }
 
-// columnsOf returns what a query selects.
+// columnsOf returns the selected columns of a query.
 func columnsOf(top []string) [][]string {
 	var columns [][]string
 	var column []string
@@ -215,10 +215,10 @@ func named(column []string) bool {
 	return isName && (n == 3 && column[1] == "." || strings.EqualFold(column[n-2], "AS")) || last == "*"
 }
 
-// table is what checkTables knows of one.
+// table is a table as known to checkTables.
 type table struct {
-	columns map[string]int // the bytes of each, -1 without limit
-	cascade []string       // the tables that a deletion comes from
+	columns map[string]int // size in bytes, -1 for unlimited
+	cascade []string       // tables whose deletions cascade here
 }
 
 var (
@@ -229,8 +229,8 @@ var (
 	createPattern     = regexp.MustCompile(`(?i)^CREATE TABLE (\[\w+\]) \(`)
 )
 
-// checkTables looks at the tables that a batch makes: whether keys and indexes fit,
-// and whether a deletion reaches a table on more than one way.
+// checkTables checks the tables that a batch creates: the size of keys and indexes, and that
+// deletions do not cascade to a table on several paths.
 func checkTables(tokens []string) []string {
 	var problems []string
 	tables := map[string]table{}
@@ -279,7 +279,7 @@ func checkTables(tokens []string) []string {
 	return problems
 }
 
-// ways counts the ways on which a deletion comes from one table to another.
+// ways counts the paths on which a deletion cascades from one table to another.
 func ways(tables map[string]table, to, from string) int {
 	n := 0
 	for _, parent := range tables[to].cascade {
@@ -344,7 +344,7 @@ func checkKey(name string, on table, columns string, most int) []string {
 	return nil
 }
 
-// TestCheckTSQL proves that the checker refuses what it is for, and not more.
+// TestCheckTSQL requires that the checker refuses invalid batches and accepts valid ones.
 func TestCheckTSQL(t *testing.T) {
 	for _, bad := range []string{
 		"SELECT [id] FROM [chats] LIMIT 1",

@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// theirs are rows as other programs write them: the text to search is the JSON of
-// the message, with its keys.
+// theirs are rows as other programs write them: the searchable text is the JSON of the message,
+// including keys.
 const theirs = `
 INSERT INTO chats (id, "userId", title, metadata, "createdAt", "updatedAt") VALUES ('c', 'ada', 'Theirs', '{"k":"v"}', 1000, 2000);
 INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") VALUES
@@ -27,8 +27,8 @@ INSERT INTO messages_fts ("messageId", "chatId", name, content) VALUES
   ('q2', 'c', 'user', '{"id":"q2","role":"user","parts":[{"type":"text","text":"second question"}]}');
 `
 
-// testAdopted opens a database that another program made, goes on in it, and has the
-// other program go on.
+// testAdopted opens a database of another program and continues in it; then the other program
+// continues.
 //
 // feature: storage/adopted
 func testAdopted(t *testing.T, c Config) {
@@ -57,7 +57,7 @@ func testAdopted(t *testing.T, c Config) {
 	requireChain(t, s, "a2", "q1", "a1", "q2", "a2")
 	requireCounts(t, s, "c", map[string]int{"main": 4})
 
-	// The other program adds, and overwrites one of ours as it does.
+	// The other program adds messages and overwrites one of ours.
 	require.NoError(t, p.Exec(background, `
 INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") VALUES ('q3', 'c', 'a2', 'user', 'message', '{"parts":[{"type":"text","text":"their zebra"}]}', 5000);
 UPDATE branches SET "headMessageId" = 'q3' WHERE id = 'b1';`))
@@ -68,7 +68,7 @@ UPDATE branches SET "headMessageId" = 'q3' WHERE id = 'b1';`))
 	requireFound(t, s, "c", "okapi", "a2")
 	requireCounts(t, s, "c", map[string]int{"main": 5})
 
-	// On from a message of theirs that nobody has looked at.
+	// Continue a message of the other program that has not been indexed.
 	require.NoError(t, p.Exec(background, `INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") VALUES ('q4', 'c', 'q3', 'user', NULL, '"four"', 5000)`))
 	require.NoError(t, s.AddMessage(background, text("c", "q5", "q4", "five")))
 	_, err = s.CreateBranch(background, chat.Branch{ChatID: "c", Name: "deep", HeadMessageID: "q5"})
@@ -126,5 +126,5 @@ func idsFound(t testing.TB, s chat.Store, chatID, query string) []string {
 	return ids
 }
 
-// RunAdopted runs the test of a database that another program made.
+// RunAdopted runs the test on a database of another program.
 func RunAdopted(t *testing.T, c Config) { testAdopted(t, c) }

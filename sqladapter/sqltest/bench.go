@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// manyMessages is what a database holds that is not empty, in chats of a thousand.
-// A short run only shows that the benchmarks run.
+// manyMessages is the number of messages in a filled database, in chats of a thousand. It is small
+// in short runs.
 func manyMessages() int {
 	if testing.Short() {
 		return 2_000
@@ -19,8 +19,8 @@ func manyMessages() int {
 	return 100_000
 }
 
-// Bench measures appending a message and forking, in a database that is empty and
-// in one with 100,000 messages, and reading a chain of 10,000 messages.
+// Bench measures appending a message and forking, in an empty database and in one with 100,000
+// messages, and reading a chain of 10,000 messages.
 func Bench(b *testing.B, c Config) {
 	for _, held := range []int{0, manyMessages()} {
 		b.Run(fmt.Sprintf("held=%d", held), func(b *testing.B) {
@@ -72,7 +72,7 @@ func Bench(b *testing.B, c Config) {
 	})
 }
 
-// benchAppend appends to a chat of its own.
+// benchAppend appends to a new chat.
 func benchAppend(b *testing.B, s chat.Store, chatID string) {
 	branch := grow(b, s, chatID, 0)
 	head := chat.Ref("")

@@ -11,8 +11,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// BenchSearch measures searches in one chat of 20,000 messages, and in a thousand
-// chats at once.
+// BenchSearch measures searches in a chat with 20,000 messages, and in a thousand chats.
 func BenchSearch(b *testing.B, c Config) {
 	long, chats := 20_000, 1000
 	if testing.Short() {
@@ -53,8 +52,8 @@ func searchEverywhere(db *sqladapter.DB, query string) error {
 	return err
 }
 
-// speak makes a chat of messages of some fifty words: one that all have, two that
-// stand together in every seventh, and one that is in every thousandth.
+// speak creates a chat of messages with about fifty words: one that is in all, a pair that is in
+// every seventh, and one that is in every thousandth.
 func speak(t testing.TB, s chat.Store, chatID string, count int) {
 	branch := grow(t, s, chatID, 0)
 	vocabulary := plainWord.FindAllString(Corpus(t)[0].Text+" "+Corpus(t)[1].Text+" "+Corpus(t)[2].Text, -1)

@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// madeAgain deletes a chat and makes it again, as another program does. It has as many
-// messages as before, with the same ids and times.
+// madeAgain deletes and recreates a chat as another program does, with as many messages and the
+// same ids and times.
 func madeAgain(says string) string {
 	return fmt.Sprintf(`
 DELETE FROM branches WHERE "chatId" = 'c';
@@ -29,8 +29,8 @@ INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") V
   ('c.1', 'c', NULL, 'user', 'message', '{"parts":[{"type":"text","text":"%[1]s too"}]}', 1700000000000);`, says)
 }
 
-// testSearchMadeAgain searches a chat that another program deleted and made again with
-// as many messages.
+// testSearchMadeAgain searches a chat that another program has deleted and recreated with as many
+// messages.
 func testSearchMadeAgain(t *testing.T, c Config) {
 	p := c.New(t)
 	db := open(t, p)
@@ -48,8 +48,8 @@ func testSearchMadeAgain(t *testing.T, c Config) {
 	requireFound(t, s, "c", "zebra")
 }
 
-// testOriginsOfDeleted deletes a message with an origin as another program does. One that gets its
-// id later has no origin.
+// testOriginsOfDeleted deletes a message with an origin as another program does. A later message
+// with its id has no origin.
 func testOriginsOfDeleted(t *testing.T, c Config) {
 	p := c.New(t)
 	s := open(t, p).Chats()
@@ -65,7 +65,7 @@ func testOriginsOfDeleted(t *testing.T, c Config) {
 	require.Zero(t, is.Origin)
 }
 
-// chains are messages and their parents.
+// chains maps messages to their parents.
 type chains map[string]string
 
 func (c chains) length(id string) (n int) {
@@ -100,8 +100,8 @@ func quotedOr(id string) string {
 	return "'" + id + "'"
 }
 
-// testChains has other programs change chains in every way, and compares their lengths
-// with what the rows say, when they have been looked at before and when not.
+// testChains lets other programs change chains in every way, and compares their lengths with the
+// rows, whether or not they have been read before.
 func testChains(t *testing.T, c Config) {
 	p := c.New(t)
 	db := open(t, p)

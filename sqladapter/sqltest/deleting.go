@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// largeChat makes a chat of two chains, each with more messages than one transaction deletes, with
-// branches, checkpoints and an origin.
+// largeChat creates a chat with two chains, each with more messages than a transaction deletes,
+// with branches, checkpoints and an origin.
 func largeChat(t testing.TB, s chat.Store, id string) {
 	const messages = 1500
 	grow(t, s, id, messages)
@@ -101,9 +101,9 @@ func requireNoRows(t testing.TB, db *sqladapter.DB, id string) {
 	}
 }
 
-// testDeletingInParts ends the deletion of a large chat at one point after another. Nothing of the
-// chat is visible from then on, and it is deleted all the same: by another call, by the next
-// program that opens the database, or when its ids are used again.
+// testDeletingInParts interrupts the deletion of a large chat at every point. The chat is no longer
+// visible, and its deletion is completed: by another call, by the next program that opens the
+// database, or when its ids are used again.
 //
 // feature: storage/delete-parts
 func testDeletingInParts(t *testing.T, c Config) {
@@ -178,8 +178,8 @@ func testDeletingInParts(t *testing.T, c Config) {
 	require.NoError(t, db.Close())
 }
 
-// testDeletingReferred deletes a large chat to which another refers, as other programs may have
-// it: that fails, and the chat stays.
+// testDeletingReferred deletes a large chat that another one refers to, as other programs allow:
+// that fails, and the chat remains.
 func testDeletingReferred(t *testing.T, c Config) {
 	p := c.New(t)
 	s := open(t, p).Chats()

@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// foreignChain returns a script that makes a chat with a branch on a chain of messages, as another
-// program does.
+// foreignChain returns a script that creates a chat with a branch and a chain of messages, as
+// another program does.
 func foreignChain(id string, messages int, yes string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `INSERT INTO chats (id, "userId", "createdAt", "updatedAt") VALUES ('%s', 'ada', 1, 1);`+"\n", id)
@@ -34,8 +34,8 @@ func foreignChain(id string, messages int, yes string) string {
 	return b.String()
 }
 
-// testLearningInBackground saves into a large chat of another program. The save does not wait until
-// the chat is indexed, reads are right before, and Close ends the work.
+// testLearningInBackground saves to a large chat of another program. The save does not wait for
+// indexing, reads are correct before it is done, and Close stops it.
 //
 // feature: storage/search-background
 func testLearningInBackground(t *testing.T, c Config) {
@@ -48,7 +48,7 @@ func testLearningInBackground(t *testing.T, c Config) {
 	open(t, p)
 	var mu sync.Mutex
 	var traced []string
-	closed := make(map[string]bool) // by chat, whether its database is
+	closed := make(map[string]bool) // chats whose database is closed
 	appending := func(id string) (before int, db *sqladapter.DB) {
 		require.NoError(t, p.Exec(background, foreignChain(id, messages, yes)))
 		db, err := c.OpenWith(background, p, sqladapter.Options{Trace: func(text string) {

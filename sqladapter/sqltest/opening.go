@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// together runs a function many times at once.
+// together runs a function n times concurrently.
 func together(t testing.TB, n int, fn func(i int) error) {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -26,7 +26,7 @@ func together(t testing.TB, n int, fn func(i int) error) {
 	require.NoError(t, errors.Join(errs...))
 }
 
-// testOpeningTogether makes one database many times at once.
+// testOpeningTogether creates a database several times concurrently.
 func testOpeningTogether(t *testing.T, c Config) {
 	p := c.New(t)
 	together(t, 8, func(i int) error {
@@ -45,7 +45,7 @@ func testOpeningTogether(t *testing.T, c Config) {
 	require.Equal(t, 8, n)
 }
 
-// testTwoProcesses appends through handles that share nothing, as processes do.
+// testTwoProcesses appends through handles that share nothing, like processes.
 func testTwoProcesses(t *testing.T, c Config) {
 	const handles, turns = 3, 15
 	p := c.New(t)
@@ -89,8 +89,7 @@ func testTwoProcesses(t *testing.T, c Config) {
 	require.Len(t, found, handles*turns)
 }
 
-// testForeign refuses databases with tables of those names that are something else,
-// and changes nothing.
+// testForeign refuses databases with other tables of the same names, and changes nothing.
 func testForeign(t *testing.T, c Config) {
 	for _, test := range []struct{ script, table string }{
 		{`CREATE TABLE chats (id INT, room INT)`, "chats"},
@@ -121,7 +120,7 @@ func testNewer(t *testing.T, c Config) {
 	require.ErrorIs(t, err, sqladapter.ErrNewer)
 }
 
-// testTitles reads the titles of more chats than are read at once.
+// testTitles reads the titles of more chats than fit in one statement.
 func testTitles(t *testing.T, c Config) {
 	const count = 1500
 	p := c.New(t)
@@ -153,7 +152,7 @@ func testTitles(t *testing.T, c Config) {
 	require.Equal(t, count, n)
 }
 
-// testLongIDs refuses what the database's keys cannot hold, before it tries.
+// testLongIDs refuses ids that are too long for the database's keys.
 func testLongIDs(t *testing.T, c Config) {
 	limits := c.Dialect.Limits()
 	if limits.IDBytes == 0 && limits.IDUnits == 0 {
@@ -178,7 +177,7 @@ func testLongIDs(t *testing.T, c Config) {
 	require.ErrorIs(t, err, chat.ErrInvalid)
 }
 
-// testSharedPool uses a pool of the caller's, which is as useful afterwards as before.
+// testSharedPool uses a pool of the caller, which stays usable afterwards.
 func testSharedPool(t *testing.T, c Config) {
 	p := c.New(t)
 	pool := c.Pool(t, p)
@@ -198,7 +197,7 @@ func testSharedPool(t *testing.T, c Config) {
 	require.NoError(t, pool.Ping(), "opening that fails does not close it either")
 	require.NoError(t, p.Exec(background, `UPDATE lineage_migrations SET version = 1 WHERE version = 99`))
 
-	// All of this on one connection, many at once.
+	// The same on a single connection, concurrently.
 	pool.SetMaxOpenConns(1)
 	db, err := c.WithPool(background, pool, sqladapter.Options{})
 	require.NoError(t, err)
@@ -213,7 +212,7 @@ func testSharedPool(t *testing.T, c Config) {
 	require.NoError(t, db.Close())
 }
 
-// testConnections opens no more connections than the options say.
+// testConnections opens no more connections than the options allow.
 func testConnections(t *testing.T, c Config) {
 	db, err := c.OpenWith(background, c.New(t), sqladapter.Options{Connections: 1})
 	require.NoError(t, err)
@@ -228,12 +227,12 @@ func testConnections(t *testing.T, c Config) {
 	require.NoError(t, db.Close())
 }
 
-// testNotTables says what is the matter with names that are no tables of ours.
+// testNotTables reports names that are not tables of this package.
 func testNotTables(t *testing.T, c Config) {
 	for _, test := range []struct {
 		script, table, detail string
 		err                   error
-		ours                  bool // the script is run on a database that was made here
+		ours                  bool // run the script on a database created by this package
 	}{
 		{`CREATE VIEW chats AS SELECT 1 AS id`, "chats", "it is a view, not a table", sqladapter.ErrForeign, false},
 		{`CREATE VIEW messages_fts AS SELECT 1 AS id`, "messages_fts", "it is a view, not a table", sqladapter.ErrForeign, false},

@@ -17,15 +17,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 )
 
-// The environment of a process that changes a chat: where the database is, and which
-// of the processes it is.
+// Environment of a process that changes a chat: the database and the number of the process.
 const (
 	changesIn = "LINEAGE_SQLTEST_CHANGES_IN"
 	changesAs = "LINEAGE_SQLTEST_CHANGES_AS"
 )
 
-// testChangingProcesses has processes add members to the metadata of one chat, all at
-// once. No member may get lost.
+// testChangingProcesses lets processes concurrently add members to the metadata of a chat. None may
+// be lost.
 func testChangingProcesses(t *testing.T, c Config) {
 	const processes, turns = 8, 25
 	if name := os.Getenv(changesIn); name != "" {
@@ -53,7 +52,7 @@ func testChangingProcesses(t *testing.T, c Config) {
 		require.NoError(t, cmd.Start())
 		running[i] = process{cmd, begin, bufio.NewReader(says)}
 	}
-	for _, r := range running { // they begin together
+	for _, r := range running { // start all at once
 		line, err := r.says.ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, "ready\n", line)
@@ -76,7 +75,7 @@ func testChangingProcesses(t *testing.T, c Config) {
 	chattest.RequireMembers(t, s, "c", names)
 }
 
-// onlyThis returns the pattern that runs this test and no other.
+// onlyThis returns a pattern that matches only this test.
 func onlyThis(t *testing.T) string {
 	parts := strings.Split(t.Name(), "/")
 	for i, part := range parts {
@@ -85,7 +84,7 @@ func onlyThis(t *testing.T) string {
 	return strings.Join(parts, "/")
 }
 
-// changeChat is one of the processes.
+// changeChat is the body of a process.
 func changeChat(t *testing.T, p Place, as string, turns int) {
 	s := open(t, p).Chats()
 	fmt.Println("ready")

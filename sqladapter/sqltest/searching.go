@@ -25,14 +25,14 @@ var corpus []byte
 //go:embed testdata/search.golden
 var searchGolden string
 
-// A Said is a message of the corpus.
+// Said is a message of the corpus.
 type Said struct {
 	ID   string `json:"id"`
 	Role string `json:"role"`
 	Text string `json:"text"`
 }
 
-// Corpus returns messages that people and models exchanged.
+// Corpus returns messages of people and models.
 func Corpus(t testing.TB) []Said {
 	var messages []Said
 	for line := range bytes.Lines(corpus) {
@@ -43,7 +43,7 @@ func Corpus(t testing.TB) []Said {
 	return messages
 }
 
-// Fill puts the corpus into a chat.
+// Fill adds the corpus to a chat.
 func Fill(t testing.TB, s chat.Store, chatID string) {
 	branch := grow(t, s, chatID, 0)
 	var messages []chat.Message
@@ -58,8 +58,7 @@ func Fill(t testing.TB, s chat.Store, chatID string) {
 
 var plainWord = regexp.MustCompile(`\pL[\pL\pM]*`)
 
-// PlainQueries returns queries of words of the corpus: one by one, and by twos that
-// stand together.
+// PlainQueries returns queries with words of the corpus: single ones and adjacent pairs.
 func PlainQueries(t testing.TB) []string {
 	seen := map[string]bool{}
 	var queries []string
@@ -78,7 +77,7 @@ func PlainQueries(t testing.TB) []string {
 	return queries
 }
 
-// fullQueries are of the whole language, valid and not.
+// fullQueries use the whole query language, valid and invalid.
 var fullQueries = []string{
 	"plan OR step", "plan NOT step", "financial AND advisor", `"financial advisor"`, `"advisor financial"`, "invest*", `"first st" *`,
 	`"first st"*`, "NEAR(plan needs, 3)", "NEAR(plan needs, 30)", "NEAR(first financial)", "(plan OR budget) AND (fee OR cost)",
@@ -88,8 +87,8 @@ var fullQueries = []string{
 	"user", "assistant", "text", "parts", "role", "how to: do it?", "What is the best plan?", "don't", "e-mail", "(a) first, (b) second",
 }
 
-// testSearch searches the corpus with many queries. All databases must find what
-// the golden file says.
+// testSearch searches the corpus with many queries. All databases must find the results in the
+// golden file.
 func testSearch(t *testing.T, c Config) {
 	s := open(t, c.New(t)).Chats()
 	Fill(t, s, "other")
@@ -99,7 +98,7 @@ func testSearch(t *testing.T, c Config) {
 	require.Equal(t, searchGolden, SearchAll(t, s, "c"))
 }
 
-// SearchAll searches a chat that was filled and returns what was found.
+// SearchAll runs all queries on a filled chat and returns the results.
 func SearchAll(t testing.TB, s chat.Store, chatID string) string {
 	var b strings.Builder
 	for _, query := range slices.Concat(fullQueries, PlainQueries(t)) {
@@ -135,7 +134,7 @@ func testSearchReopened(t *testing.T, c Config) {
 	}
 }
 
-// testSearchAllChats compares a search in all chats with searches in each of them.
+// testSearchAllChats compares a search in all chats with searches in each.
 //
 // feature: storage/search-users
 func testSearchAllChats(t *testing.T, c Config) {
@@ -158,7 +157,7 @@ func testSearchAllChats(t *testing.T, c Config) {
 		_, err = s.Append(background, chat.AppendRequest{ChatID: id, BranchID: b.ID, Messages: messages})
 		require.NoError(t, err)
 	}
-	// What another program adds is found too.
+	// Messages added by another program are found too.
 	require.NoError(t, p.Exec(background, `INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") `+
 		`VALUES ('theirs', 'c3', NULL, 'user', 'message', '{"parts":[{"type":"text","text":"the plan of a zebra"}]}', 5000)`))
 	many := strings.Repeat("absent OR ", 60) + "the OR plan"
@@ -188,7 +187,7 @@ func testSearchAllChats(t *testing.T, c Config) {
 	require.ErrorIs(t, err, chat.ErrInvalid)
 }
 
-// testSearchChanged searches for what other programs change and delete.
+// testSearchChanged searches for messages that other programs change and delete.
 func testSearchChanged(t *testing.T, c Config) {
 	p := c.New(t)
 	db := open(t, p)
@@ -219,7 +218,7 @@ func testSearchChanged(t *testing.T, c Config) {
 	requireFound(t, s, "c", `"number 28"`)
 }
 
-// testSearchLong finds words in a message with more of them than are kept of one.
+// testSearchLong finds words in a message with more words than are indexed individually.
 func testSearchLong(t *testing.T, c Config) {
 	db := open(t, c.New(t))
 	s := db.Chats()
@@ -244,8 +243,8 @@ func testSearchLong(t *testing.T, c Config) {
 	require.Contains(t, found[0].Snippet, "<mark>message</mark> of 0000")
 }
 
-// foreignChats returns a script that makes chats of a user as another program does, each
-// with some messages of which the last is a root of its own.
+// foreignChats returns a script that creates chats of a user as another program does, each with
+// some messages, the last of which is a separate root.
 func foreignChats(user string, chats, messages int) string {
 	var b strings.Builder
 	for i := range chats {
@@ -262,9 +261,8 @@ func foreignChats(user string, chats, messages int) string {
 	return b.String()
 }
 
-// testSearchAllOfUser searches the chats of one user among those of another, all of
-// which another program wrote. Only the user's are indexed, and nothing more is done when
-// the search is cancelled.
+// testSearchAllOfUser searches the chats of one user among those of another, all written by another
+// program. Only the user's are indexed, and nothing continues after the search is cancelled.
 func testSearchAllOfUser(t *testing.T, c Config) {
 	const chats, messages = 30, 4
 	p := c.New(t)
@@ -321,7 +319,7 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	require.Len(t, found, 3*chats*messages)
 	require.Equal(t, chats*messages, known("eve"))
 
-	// What it costs does not depend on how many chats the messages are in.
+	// The cost does not depend on the number of chats.
 	require.NoError(t, p.Exec(background, foreignChats("zoe", 20*chats, 1)))
 	statements.Store(0)
 	found, err = db.SearchAll(background, "zoe", "zebra", chat.SearchOptions{Limit: 1000})
@@ -329,7 +327,7 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	require.Len(t, found, 20*chats)
 	require.Less(t, statements.Load(), 5*total)
 
-	// A chat that contradicts itself does not keep the others from being indexed.
+	// A chat with contradictory rows does not prevent indexing of others.
 	require.NoError(t, p.Exec(background, foreignChats("kim", chats, messages)+`UPDATE messages SET "parentId" = 'kim.7.1' WHERE id = 'kim.7.0'`))
 	found, err = db.SearchAll(background, "kim", "zebra", chat.SearchOptions{Limit: 1000})
 	require.NoError(t, err)

@@ -1,6 +1,5 @@
-// Package sqltest checks what the chat operations do not say of a SQL database:
-// other programs' rows, several processes, searches that all databases answer alike.
-// Package chattest checks the operations.
+// Package sqltest tests SQL databases beyond the chat operations, which package chattest tests:
+// rows of other programs, several processes, equal search results in all databases.
 package sqltest
 
 import (
@@ -16,34 +15,34 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// Config says what to test.
+// Config configures a run.
 type Config struct {
-	// New makes room for a database that goes when the test ends.
+	// New returns a place for a database, which is removed at the end of the test.
 	New func(t testing.TB) Place
-	// NameOf returns a name of a place, by which Named finds it in another process.
+	// NameOf returns the name of a place, by which Named finds it in another process.
 	NameOf func(p Place) string
 	Named  func(name string) Place
 	// OpenWith opens a place with options.
 	OpenWith func(ctx context.Context, p Place, o sqladapter.Options) (*sqladapter.DB, error)
-	// Pool returns a pool of a host's own for a place, closed when the test ends, and
-	// WithPool opens the database with one.
+	// Pool returns a pool of a host program, closed at the end of the test; WithPool opens the
+	// database with it.
 	Pool     func(t testing.TB, p Place) *sql.DB
 	WithPool func(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error)
-	// Documented makes the documented tables of chats, as other programs do.
+	// Documented creates the documented tables of chats, as other programs do.
 	Documented string
-	// Dialect is the database's.
+	// Dialect is the dialect of the database.
 	Dialect sqladapter.Dialect
 }
 
-// A Place is where a database is, made or not.
+// Place is the location of a database, which may not exist yet.
 type Place interface {
-	// Open opens the database. It can be open more than once.
+	// Open opens the database. It can be opened several times.
 	Open(ctx context.Context) (*sqladapter.DB, error)
-	// Exec runs a script, as another program would.
+	// Exec runs a script as another program would.
 	Exec(ctx context.Context, script string) error
 }
 
-// Run runs every test.
+// Run runs all tests.
 func Run(t *testing.T, c Config) {
 	for _, test := range []struct {
 		name string
@@ -86,13 +85,13 @@ func open(t testing.TB, p Place) *sqladapter.DB {
 	return db
 }
 
-// text returns a message that says something.
+// text returns a message with a text.
 func text(chatID, id string, parent chat.Ref, says string) chat.Message {
 	data, _ := json.Marshal(map[string]any{"role": "user", "parts": []any{map[string]string{"type": "text", "text": says}}})
 	return chat.Message{ID: id, ChatID: chatID, ParentID: parent, Name: "user", Type: chat.TypeMessage, Data: data, CreatedAt: 1700000000000}
 }
 
-// grow makes a chat with a chain of messages and returns its branch.
+// grow creates a chat with a chain of messages and returns its branch.
 func grow(t testing.TB, s chat.Store, chatID string, count int) chat.Branch {
 	_, err := s.CreateChat(background, chat.Chat{ID: chatID, UserID: "ada"})
 	require.NoError(t, err)

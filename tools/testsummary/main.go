@@ -1,9 +1,9 @@
-// Command testsummary reads `go test -json` on standard input. It prints a line for each finished package with its
-// number of tests and seconds, after the output of the tests that failed. While nothing else is printed it says from
-// time to time which packages and tests are running. At the end it repeats every failure, names every skipped test,
-// and prints the totals.
+// Command testsummary reads `go test -json` on standard input. It prints a line per finished
+// package with the number of tests and seconds, after the output of failed tests. When nothing else
+// is printed, it lists the running packages and tests from time to time. At the end it repeats
+// failures, lists skipped tests and prints totals.
 //
-// It exits with 1 if anything failed or if no test ran at all.
+// It exits with 1 if a test failed or no test ran.
 package main
 
 import (

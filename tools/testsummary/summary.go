@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// An event is one line of `go test -json`; `go doc cmd/test2json` describes the fields.
+// event is a line of `go test -json`; `go doc cmd/test2json` describes the fields.
 type event struct {
 	Action  string
 	Package string
@@ -22,22 +22,22 @@ type event struct {
 	Elapsed float64
 }
 
-// A testKey names a test; an empty name stands for the package as a whole.
+// testKey names a test, or a package if name is empty.
 type testKey struct{ pkg, name string }
 
-// A skip is a test that was skipped, and why.
+// skip is a skipped test with its reason.
 type skip struct {
 	testKey
 	reason string
 }
 
-// A failure is a test that failed, and its output.
+// failure is a failed test with its output.
 type failure struct {
 	testKey
 	output []string
 }
 
-// A run is a package whose tests are running.
+// run is a running package.
 type run struct {
 	since   time.Time
 	tests   int                 // finished tests
@@ -45,8 +45,8 @@ type run struct {
 	output  []string            // output outside tests
 }
 
-// A summary prints a line for each finished package, with the output of its failed tests, and counts the tests,
-// subtests included.
+// summary prints a line per finished package, with the output of its failed tests, and counts the
+// tests, including subtests.
 type summary struct {
 	now func() time.Time
 
@@ -64,8 +64,8 @@ func newSummary(out io.Writer, now func() time.Time) *summary {
 	return &summary{now: now, out: out, began: now(), said: now(), runs: make(map[string]*run)}
 }
 
-// read consumes events until the end of r. A line that is not an event is printed as it is; a test without a
-// verdict at the end has failed.
+// read reads events until the end of r. Lines that are not events are printed unchanged. A test
+// without a result at the end has failed.
 func (s *summary) read(r io.Reader) error {
 	lines := bufio.NewReader(r)
 	for {
@@ -94,10 +94,10 @@ func (s *summary) read(r io.Reader) error {
 	}
 }
 
-// quiet is how long nothing is printed before progress is.
+// quiet is the time without output after which progress is printed.
 const quiet = 20 * time.Second
 
-// progress prints which packages and tests are running, unless something was printed a short time ago.
+// progress prints the running packages and tests, unless there was output recently.
 func (s *summary) progress() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *summary) add(e event) {
 	delete(r.running, e.Test)
 }
 
-// addPackage takes an event of a package as a whole.
+// addPackage handles an event of a package.
 func (s *summary) addPackage(e event, r *run) {
 	verdict := ""
 	switch e.Action {
@@ -201,7 +201,7 @@ func (s *summary) fail(key testKey, output []string) {
 	}
 }
 
-// failUnfinished fails the tests of a package that have no verdict, in the order of their names.
+// failUnfinished fails the tests of a package that have no result, by name.
 func (s *summary) failUnfinished(pkg string) {
 	r := s.runs[pkg]
 	for _, name := range slices.Sorted(maps.Keys(r.running)) {
@@ -211,10 +211,10 @@ func (s *summary) failUnfinished(pkg string) {
 	clear(r.running)
 }
 
-// maxRepeated is how many lines of a failed test are repeated at the end.
+// maxRepeated limits the lines of a failed test that are repeated at the end.
 const maxRepeated = 30
 
-// print ends the report with failures, skips and totals.
+// print prints failures, skips and totals.
 func (s *summary) print() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +254,7 @@ func (k testKey) String() string {
 	return k.pkg + " " + k.name
 }
 
-// reason is what a skipped test said, on one line.
+// reason returns the output of a skipped test in one line.
 func reason(output []string) string {
 	var said []string
 	for _, line := range output {
@@ -274,8 +274,8 @@ func isProgress(line string) bool {
 	return strings.HasPrefix(line, "=== ")
 }
 
-// isVerdict reports whether a line of a package only says how its tests ended. "[build failed]" and "[setup failed]"
-// say more.
+// isVerdict reports whether a line only has the result of a package. "[build failed]" and "[setup
+// failed]" are more than that.
 func isVerdict(line string) bool {
 	return line == "PASS\n" || line == "FAIL\n" || strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "?   \t") ||
 		strings.HasPrefix(line, "FAIL\t") && !strings.HasSuffix(line, " failed]\n")

@@ -120,7 +120,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// stopped is a clock that does not move.
+// stopped is a clock that does not advance.
 func stopped() time.Time { return time.Unix(0, 0) }
 
 func TestLongFailuresAreRepeatedInPart(t *testing.T) {

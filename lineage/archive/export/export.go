@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Format names a way to write conversations.
+// Format is an output format.
 type Format string
 
 // The formats.
@@ -21,30 +21,30 @@ const (
 	HTML     Format = "html"
 )
 
-// ErrUnknownFormat is returned for a format that is not one of Formats.
+// ErrUnknownFormat is returned for a format that is not in Formats.
 var ErrUnknownFormat = errors.New("unknown format")
 
-// Formats lists what Write knows.
+// Formats lists the formats of Write.
 func Formats() []Format { return []Format{OpenAI, ShareGPT, Markdown, HTML} }
 
-// Scope says what is written. The zero Scope is the whole store.
+// Scope selects what is written. The zero Scope is the whole store.
 type Scope struct {
-	// Context is one history, without the branches beside it.
+	// Context is a single history, without branches.
 	Context *lineage.Context
-	// Threads are written with all their branches, in this order.
+	// Threads are written in this order, with all their branches.
 	Threads []*lineage.Thread
 }
 
-// Options configure Write. The zero value of each field is a default.
+// Options configure Write. The zero value of each field is its default.
 type Options struct {
 	Scope Scope
-	// Title heads a page. Default: the title of the thread if it is one.
+	// Title is the heading of a page. Default: the title of the thread if there is one thread.
 	Title string
-	// MaxBody is how large a message may be. Default 64 MiB. A larger one fails
-	// the formats for programs, and is a note in those for people.
+	// MaxBody is the maximum size of a message. Default 64 MiB. A larger one is an error in the
+	// formats for programs, and a note in those for people.
 	MaxBody int64
-	// MaxImage is how large an image may be that a page shows. Default 4 MiB.
-	// Others are named only.
+	// MaxImage is the maximum size of an image on a page. Default 4 MiB. Larger ones are only
+	// named.
 	MaxImage int64
 }
 
@@ -53,8 +53,7 @@ const (
 	defaultMaxImage = 4 << 20
 )
 
-// Write writes what the options' scope names. What
-// was written before an error is not a whole document.
+// Write writes the scope of the options. After an error, the output is incomplete.
 func Write(ctx context.Context, store *lineage.Store, w io.Writer, format Format, o Options) error {
 	x := &exporter{store: store, o: o, w: bufio.NewWriterSize(w, 64<<10)}
 	if x.o.MaxBody <= 0 {
@@ -82,8 +81,8 @@ func Write(ctx context.Context, store *lineage.Store, w io.Writer, format Format
 	return x.w.Flush()
 }
 
-// exporter is one call of Write. The writer keeps the first error it meets, which
-// Flush returns; long loops ask for it between messages.
+// exporter is a call of Write. The writer keeps its first error, which Flush returns; long loops
+// check it between messages.
 type exporter struct {
 	store *lineage.Store
 	o     Options
@@ -96,13 +95,13 @@ func (x *exporter) put(parts ...string) {
 	}
 }
 
-// failed returns the error that writing met, if any.
+// failed returns the writer's error, if any.
 func (x *exporter) failed() error {
 	_, err := x.w.Write(nil)
 	return err
 }
 
-// body returns an entry's bytes. ok is false for those that exceed the limit.
+// body returns an entry's body. ok is false if it exceeds the limit.
 func (x *exporter) body(ctx context.Context, e *lineage.Entry) (body []byte, ok bool, err error) {
 	if e.Erased || e.Body != nil {
 		return e.Body, true, nil
@@ -114,7 +113,7 @@ func (x *exporter) body(ctx context.Context, e *lineage.Entry) (body []byte, ok 
 	return body, err == nil, err
 }
 
-// mustBody is body for formats that cannot leave a message out.
+// mustBody is body for formats that cannot omit a message.
 func (x *exporter) mustBody(ctx context.Context, e *lineage.Entry) ([]byte, error) {
 	body, ok, err := x.body(ctx, e)
 	if err == nil && !ok {
@@ -123,5 +122,5 @@ func (x *exporter) mustBody(ctx context.Context, e *lineage.Entry) ([]byte, erro
 	return body, err
 }
 
-// erased stands for content whose bytes were removed.
+// erased is the marker for erased content.
 const erased = "[erased]"

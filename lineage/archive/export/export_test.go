@@ -82,7 +82,7 @@ const (
 	hostile    = "</div><script>alert(1)</script>\n# Not a heading\n```\n--><img src=x onerror=alert(2)>\x00\x1b[31m\u202e\xff&amp; \"quoted\" 'single'"
 )
 
-// sample is a store with something of everything.
+// sample creates a store with all kinds of content.
 func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 	s := open(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{
@@ -120,7 +120,7 @@ func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 	first, err := aside.All(bg)
 	require.NoError(t, err)
 	require.NoError(t, s.Erase(bg, first[0].Content))
-	// One that no branch names, off a branch's line.
+	// An unnamed context that forks from a branch.
 	anonymous, err := retry.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
 	said, err := anonymous.Last(bg, 2)
@@ -183,7 +183,7 @@ func TestUnknownFormat(t *testing.T) {
 	require.ErrorIs(t, export.Write(bg, open(t), &bytes.Buffer{}, "docx", export.Options{}), export.ErrUnknownFormat)
 }
 
-// Nothing of a message may become markup, and a page may refer to nothing.
+// Message text never becomes markup, and a page has no external references.
 func TestPageHoldsNoForeignMarkup(t *testing.T) {
 	s, _ := sample(t)
 	page := written(t, s, export.HTML, export.Options{})
@@ -230,8 +230,7 @@ func TestAssistantsWriteMarkdown(t *testing.T) {
 	}
 }
 
-// A line of a message never stands at the start of a line of the document,
-// outside of fences.
+// Outside of fences, a line of a message never starts a line of the document.
 func TestMarkdownQuotesWhatPeopleWrote(t *testing.T) {
 	s := open(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{Title: "# t\n# u"})
@@ -278,7 +277,7 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// Lines that leave lines that leave lines: deeper than a page nests.
+// Forks of forks, deeper than a page nests.
 func TestDeepBranches(t *testing.T) {
 	s := open(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
@@ -303,8 +302,7 @@ func TestDeepBranches(t *testing.T) {
 	require.Equal(t, depth, strings.Count(written(t, s, export.OpenAI, export.Options{}), "\n"))
 }
 
-// Each span of a thread's histories is written once by the formats that know
-// branches.
+// Formats with branches write each span of a thread once.
 func TestEverySpanIsWrittenOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t)

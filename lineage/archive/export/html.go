@@ -12,18 +12,18 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// maxFolds bounds how deeply branches are nested on a page. Browsers stop nesting
-// somewhere; what lies deeper is put at the end of its conversation.
+// maxFolds limits the nesting of branches on a page, because browsers limit nesting. Deeper
+// branches are put at the end of the conversation.
 const maxFolds = 24
 
-// page writes one conversation of a page.
+// page writes a conversation of a page.
 type page struct {
 	*exporter
 	tree *tree
-	// later are lines that lie too deep to be nested, with their numbers.
+	// later are lines that are too deep to be nested, with their anchors.
 	later []numbered
 	count int
-	base  string // begins the conversation's anchors
+	base  string // prefix of the conversation's anchors
 }
 
 type numbered struct {
@@ -31,8 +31,8 @@ type numbered struct {
 	anchor string
 }
 
-// html writes a page that needs nothing else: no script, and its policy forbids
-// browsers to load anything.
+// html writes a self-contained page without scripts. Its content policy does not allow browsers to
+// load anything.
 func (x *exporter) html(ctx context.Context) error {
 	title, single := x.o.Title, x.o.Scope.Context != nil || len(x.o.Scope.Threads) == 1
 	begun := false
@@ -110,8 +110,8 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 	return nil
 }
 
-// branch writes a line, and those that leave it folded at where they do. The
-// line that a conversation is, is not folded.
+// branch writes a line, with the lines that fork from it collapsed at that place. The main line is
+// not collapsed.
 func (p *page) branch(ctx context.Context, l line, depth int, open bool) error {
 	if depth >= maxFolds {
 		p.count++
@@ -150,7 +150,7 @@ func (p *page) branch(ctx context.Context, l line, depth int, open bool) error {
 	return nil
 }
 
-// styledRoles are roles that look their own way.
+// styledRoles are the roles with a style of their own.
 var styledRoles = []string{"system", "developer", "user", "assistant", "tool"}
 
 func (p *page) entry(ctx context.Context, e *lineage.Entry) error {
@@ -181,8 +181,7 @@ func (p *page) entry(ctx context.Context, e *lineage.Entry) error {
 	return nil
 }
 
-// shown are the kinds of image that a page shows: those that cannot hold
-// anything but an image.
+// shown are the image types that a page shows: those that can contain only an image.
 var shown = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"}
 
 func (p *page) asset(e *lineage.Entry, body []byte) {
@@ -238,8 +237,8 @@ func (p *page) fold(summary, text string) {
 	p.put("<details class=\"part\"><summary>", escape(summary), "</summary><pre dir=\"auto\">", escape(text), "</pre></details>\n")
 }
 
-// media shows an image that comes with the message, and names anything else. A
-// page never refers to what lies elsewhere.
+// media shows an image in the message and names anything else. A page never refers to external
+// content.
 func (p *page) media(x *message.Part) {
 	for _, kind := range shown {
 		data, ok := strings.CutPrefix(x.URL, "data:"+kind+";base64,")

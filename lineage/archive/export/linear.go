@@ -11,9 +11,9 @@ import (
 
 type history = iter.Seq2[*lineage.Entry, error]
 
-// histories visits the histories of a conversation that say all of it: those
-// that no other goes on from, and those that a branch ends, each once. Branches that
-// end at one place under different system prompts are as many histories.
+// histories visits the histories that make up a conversation: those that no other continues, and
+// those at the end of a branch, each once. Branches that end at the same span with different system
+// prompts are separate histories.
 func (x *exporter) histories(ctx context.Context, conv *conversation, visit func(history) error) error {
 	ends, err := x.ends(ctx, conv)
 	if err != nil {
@@ -27,14 +27,14 @@ func (x *exporter) histories(ctx context.Context, conv *conversation, visit func
 	return nil
 }
 
-// ending is where a history ends, and the system prompt in force there.
+// ending is the last span of a history, and the system prompt in force there.
 type ending struct {
 	ref    lineage.SpanRef
 	prompt string
 }
 
-// ends returns the endings to write. It looks at contexts before anything is written,
-// for they may be deleted meanwhile.
+// ends returns the endings to write. It reads contexts before anything is written, because they may
+// be deleted meanwhile.
 func (x *exporter) ends(ctx context.Context, conv *conversation) ([]ending, error) {
 	t, err := newTree(ctx, x.store, conv.tips)
 	if err != nil {
@@ -62,8 +62,8 @@ func (x *exporter) ends(ctx context.Context, conv *conversation) ([]ending, erro
 	return ends, nil
 }
 
-// prompted returns a history that begins with a system prompt as a message, unless it
-// does so by itself or there is none.
+// prompted returns a history with the system prompt as its first message, unless the history
+// already begins with it or the prompt is empty.
 func (x *exporter) prompted(ctx context.Context, prompt string, said history) history {
 	if prompt == "" {
 		return said
@@ -91,7 +91,7 @@ func promptEntry(prompt string) *lineage.Entry {
 	}
 }
 
-// saysPrompt reports whether an entry is a system message with the text of a prompt.
+// saysPrompt reports whether an entry is a system message with the text of the prompt.
 func (x *exporter) saysPrompt(ctx context.Context, e *lineage.Entry, prompt []byte) (bool, error) {
 	if e.Kind != lineage.Message || e.Role != "system" || e.Type == content.TypeJSON || e.Size != int64(len(prompt)) {
 		return false, nil

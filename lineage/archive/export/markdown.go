@@ -10,11 +10,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// markdown writes each conversation as a chapter: the active history, then the
-// lines that leave it, each under the message it leaves after.
+// markdown writes each conversation as a chapter: the active history, then the lines that fork from
+// it, each under the message it follows.
 //
-// What people wrote is kept as it is, markup included, but every line of it is
-// quoted: no message can pass for a heading or for another message.
+// Message text is kept, including markup, but every line of it is quoted, so that a message cannot
+// look like a heading or another message.
 func (x *exporter) markdown(ctx context.Context) error {
 	first := true
 	for conv, err := range x.conversations(ctx) {
@@ -60,7 +60,7 @@ func (x *exporter) markdown(ctx context.Context) error {
 	return nil
 }
 
-// about says whose conversation it is and when it began.
+// about returns the user of a conversation and when it began.
 func about(conv *conversation) string {
 	var said []string
 	if conv.info.UserID != "" {
@@ -74,10 +74,10 @@ func about(conv *conversation) string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// maxNames bounds how many branches a title lists.
+// maxNames limits the branches in a title.
 const maxNames = 4
 
-// lineTitle names a line by the branches that end on it and where it leaves.
+// lineTitle returns a title for a line: the branches that end on it and where it forks.
 func lineTitle(l line) string {
 	title := "Another continuation"
 	if n := len(l.branches); n > 0 {
@@ -127,7 +127,7 @@ func tooLarge(e *lineage.Entry) string {
 	return fmt.Sprintf("[content %v, %d bytes, is too large to show]", e.Content, e.Size)
 }
 
-// entryTitle says where an entry stands and who it is from.
+// entryTitle returns the position of an entry and who it is from.
 func entryTitle(e *lineage.Entry) string {
 	who := e.Role
 	switch {
@@ -179,8 +179,7 @@ func idNote(id string) string {
 	return " (" + heading(id) + ")"
 }
 
-// quoteBlock writes text as a block quote, so that markup which is left open in
-// it ends with it.
+// quoteBlock writes text as a block quote, which also ends open markup in it.
 func (x *exporter) quoteBlock(text string) {
 	if strings.TrimSpace(text) == "" {
 		return
@@ -195,8 +194,8 @@ func (x *exporter) quoteBlock(text string) {
 	}
 }
 
-// clean returns text with U+FFFD for what is no text: bytes that are not UTF-8,
-// and characters that control terminals or that pages cannot hold.
+// clean replaces bytes that are not UTF-8, control characters, and characters not allowed in pages
+// by U+FFFD.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -209,10 +208,10 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// newlines makes one of what Markdown takes for the end of a line.
+// newlines normalises line ends.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// fence writes text as a block of code whose fence is longer than any in it.
+// fence writes text as a code block, with a fence longer than any in the text.
 func (x *exporter) fence(language, text string) {
 	text = newlines.Replace(clean(text))
 	longest, run := 2, 0
@@ -228,7 +227,7 @@ func (x *exporter) fence(language, text string) {
 	x.put("\n", fence, language, "\n", strings.TrimRight(text, "\n"), "\n", fence, "\n")
 }
 
-// heading makes text fit on a line of ours: one line, without markup.
+// heading returns text as a single line without markup.
 func heading(text string) string {
 	return escapeMarkdown.Replace(strings.Join(strings.Fields(clean(text)), " "))
 }

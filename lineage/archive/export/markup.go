@@ -16,8 +16,9 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// markup renders Markdown for a page. Its parser leaves out HTML, links and images: they stay in the text as they were
-// written, so nothing is lost, no tag of a message gets into the page, and the page refers to nothing.
+// markup renders Markdown for a page. Its parser has no HTML, links and images: they stay in the
+// text as written, so that no tag of a message gets into the page, and the page has no external
+// references.
 var markup = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(
@@ -40,23 +41,25 @@ var markup = goldmark.New(
 	goldmark.WithRendererOptions(html.WithHardWraps()),
 )
 
-// Bounds of what is rendered. Other text is shown as it is. The time for a line grows with the square of the quotes and list
-// items that begin in it, and browsers do not nest without end.
+// Limits of what is rendered. Other text is shown unrendered. The time for a line grows with the
+// square of the quotes and list items that begin in it, and browsers limit nesting.
 const (
 	maxMarkup        = 64 << 10
 	maxMarkersInLine = 20
 	maxMarkupNesting = 50
 )
 
-// markers matches the beginnings of quotes and list items at the start of a line, one more than are rendered.
+// markers matches lines with too many beginnings of quotes and list items.
 var markers = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*][ \t]|\d{1,9}[.)][ \t])){` + strconv.Itoa(maxMarkersInLine+1) + `}`)
 
-// isMarkdown reports whether the text of an entry is taken for Markdown: models write it, people mostly do not.
+// isMarkdown reports whether the text of an entry is treated as Markdown: models write it, people
+// mostly do not.
 func isMarkdown(e *lineage.Entry) bool {
 	return e.Kind == lineage.Message && e.Role == "assistant" || strings.HasPrefix(e.Type, "text/markdown")
 }
 
-// markdown returns the HTML of a Markdown text. It reports false for text that is too large or nested too deeply.
+// markdown returns the HTML of a Markdown text. ok is false if the text is too large or nested too
+// deeply.
 func markdown(markdownText string) (string, bool) {
 	source := []byte(newlines.Replace(clean(markdownText)))
 	if len(source) > maxMarkup || markers.Match(source) {

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// openAI writes a line for each history.
+// openAI writes each history as a line.
 func (x *exporter) openAI(ctx context.Context) error {
 	for conv, err := range x.conversations(ctx) {
 		if err != nil {
@@ -57,11 +57,10 @@ func (x *exporter) openAI(ctx context.Context) error {
 	return nil
 }
 
-// maxFields is how far a log is searched for a field: fields come first in it.
+// maxFields limits how far a log is searched for a field; fields come first.
 const maxFields = 64
 
-// field returns a field of a conversation that an import kept, nil if there is
-// none of that name.
+// field returns a field of a conversation that an import has kept, nil if there is none.
 func (x *exporter) field(ctx context.Context, conv *conversation, name string) (json.RawMessage, error) {
 	if v := member(conv.info.Metadata, name); v != nil {
 		return v, nil
@@ -82,8 +81,8 @@ func (x *exporter) field(ctx context.Context, conv *conversation, name string) (
 	return nil, nil
 }
 
-// openAIMessages returns an entry as messages: several if it holds a tool's
-// answer beside other things, which this format keeps apart.
+// openAIMessages returns the messages for an entry: several if a tool result comes with other
+// content, which this format separates.
 func (x *exporter) openAIMessages(ctx context.Context, e *lineage.Entry) ([]string, error) {
 	body, err := x.mustBody(ctx, e)
 	if err != nil {
@@ -101,7 +100,7 @@ func (x *exporter) openAIMessages(ctx context.Context, e *lineage.Entry) ([]stri
 	return out, nil
 }
 
-// named returns a message with the name that its entry has.
+// named returns a message with the name of its entry.
 func named(e *lineage.Entry, item []byte) []byte {
 	if e.Kind != lineage.Message || e.Name == "" || e.Name == e.Role || rawjson.Last(item, "name") != nil {
 		return item
@@ -109,7 +108,7 @@ func named(e *lineage.Entry, item []byte) []byte {
 	return rawjson.Set(item, []byte(`"name"`), rawjson.Quote(e.Name))
 }
 
-// onOneLine returns JSON as it is, unless it has line breaks.
+// onOneLine returns JSON in one line; unchanged if it has no line breaks.
 func onOneLine(raw json.RawMessage) string {
 	if bytes.ContainsAny(raw, "\r\n") {
 		return compact(raw)

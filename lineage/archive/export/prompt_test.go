@@ -25,7 +25,7 @@ func newThread(t testing.TB, s *lineage.Store, o lineage.Overrides) (*lineage.Th
 	return thread, main
 }
 
-// lines returns what each conversation of an export says, as "role: text" parts.
+// lines returns each conversation of an export as "role: text" parts.
 func lines(t testing.TB, s *lineage.Store, format export.Format) (said []string) {
 	t.Helper()
 	type message struct{ Role, Content, From, Value string }
@@ -89,7 +89,7 @@ func TestSystemPromptOfAContext(t *testing.T) {
 	}
 }
 
-// A context has the prompt that is in force for it.
+// A context is exported with the prompt in force for it.
 func TestSystemPromptsOfBranches(t *testing.T) {
 	s := open(t)
 	thread, main := newThread(t, s, prompt("Be brief."))
@@ -114,8 +114,8 @@ func TestSystemPromptsOfBranches(t *testing.T) {
 	}
 }
 
-// A prompt that was written and imported is a message: it is not written twice, and
-// importing the same again adds nothing.
+// An exported and imported prompt is a message: it is not written twice, and importing it again
+// adds nothing.
 func TestSystemPromptComesBackOnce(t *testing.T) {
 	for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {
 		from, to := open(t), open(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// digests returns the digest of each history that an export writes: those of the
-// contexts that no other goes on from, or that a branch names.
+// digests returns the digests of the exported histories: those of contexts that no other continues,
+// and of branches.
 func digests(t require.TestingT, s *lineage.Store) []string {
 	seen := make(map[string]bool)
 	var out []string
@@ -42,7 +42,7 @@ func digests(t require.TestingT, s *lineage.Store) []string {
 	return out
 }
 
-// says writes what the history of each branch says, each history once.
+// says returns the texts of each branch's history, each history once.
 func says(t require.TestingT, s *lineage.Store) []string {
 	var out []string
 	for thread, err := range s.Threads(bg, lineage.ThreadQuery{}) {
@@ -70,7 +70,7 @@ func says(t require.TestingT, s *lineage.Store) []string {
 	return out
 }
 
-// importedFrom exports a store and imports the result into another.
+// importedFrom exports a store and imports the result into another one.
 func importedFrom(t require.TestingT, from, to *lineage.Store, format export.Format) {
 	var b bytes.Buffer
 	require.NoError(t, export.Write(bg, from, &b, format, export.Options{}))
@@ -83,7 +83,7 @@ func importedFrom(t require.TestingT, from, to *lineage.Store, format export.For
 	require.Empty(t, report.Repaired)
 }
 
-// What came from these formats, written and read again, says the same.
+// Histories from these formats are the same after export and import.
 func TestRoundTripOfArchives(t *testing.T) {
 	calls := map[string]export.Format{
 		"tau-bench/runs.json": export.OpenAI, "swe-agent/function_calling_simple.traj": export.OpenAI, "sharegpt/conversations.json": export.ShareGPT,
@@ -94,7 +94,7 @@ func TestRoundTripOfArchives(t *testing.T) {
 	} {
 		for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {
 			if format == export.ShareGPT && file == "openai/chat.jsonl" {
-				continue // this format has no place for an image
+				continue // this format has no images
 			}
 			t.Run(fmt.Sprintf("%s as %s", file, format), func(t *testing.T) {
 				from, to := open(t), open(t)
@@ -106,10 +106,10 @@ func TestRoundTripOfArchives(t *testing.T) {
 				require.NotEmpty(t, says(t, from))
 				require.ElementsMatch(t, says(t, from), says(t, to))
 				if calls[file] != "" && calls[file] != format {
-					return // the other format divides a call in another way
+					return // the other format splits calls differently
 				}
 				if file == "oasst/trees.jsonl" {
-					return // its messages have labels, which these formats have no place for
+					return // these formats have no labels
 				}
 				require.Subset(t, digests(t, to), want)
 			})
@@ -162,8 +162,8 @@ func drawItem(t *rapid.T) lineage.Item {
 	return item
 }
 
-// The tools of a conversation come back, also where they are so large that the
-// import keeps them beside the messages; what it keeps there is no history.
+// The tools of a conversation are kept, also if they are so large that the import stores them
+// separately. That data is not a history.
 func TestToolsComeBack(t *testing.T) {
 	for _, size := range []int{10, 10_000} {
 		tools := `[{"type":"function","function":{"name":"f","description":"` + strings.Repeat("x", size) + `"}}]`
@@ -179,7 +179,7 @@ func TestToolsComeBack(t *testing.T) {
 	}
 }
 
-// Lines that differ by their weight alone keep it, also when they come again.
+// Lines that differ only in their weight keep it, also when they are imported again.
 func TestWeightsOfEqualLines(t *testing.T) {
 	const lines = `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","weight":0}]}
 {"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello","weight":1}]}
@@ -215,8 +215,7 @@ func TestRoundTripOfCalls(t *testing.T) {
 	}
 }
 
-// What ShareGPT says beside texts and roles comes back: a system prompt that stands
-// beside the turns, and the names of speakers.
+// ShareGPT data besides texts and roles is kept: a separate system prompt, and names of speakers.
 func TestRoundTripOfShareGPT(t *testing.T) {
 	const archived = `[
 {"system":"Be brief.","conversations":[{"from":"human","value":"hi"},{"from":"function_call","value":"not JSON"},{"from":"function_call","value":"{\"name\": \"f\", \"arguments\": {}}"},{"from":"observation","value":"1"},{"from":"chatgpt","value":"hello"}]},

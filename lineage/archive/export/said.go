@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// said returns what an entry says as messages: one, or several if its body is a list of them.
+// said returns the messages in an entry: one, or several if its body is a list.
 func said(e *lineage.Entry, body []byte) []message.Message {
 	switch {
 	case e.Erased:
@@ -39,19 +39,18 @@ func assetLabel(e *lineage.Entry) string {
 	return fmt.Sprintf("file %s, %s, %d bytes", e.Filename, e.Type, e.Size)
 }
 
-// isQuoted reports whether a body is a JSON string, as is kept of text that is not
-// Unicode.
+// isQuoted reports whether a body is a JSON string, the stored form of text that is not Unicode.
 func isQuoted(body []byte) bool { return rawjson.IsString(body) && json.Valid(body) }
 
-// member returns a member of a JSON object, nil if it has none of that name.
+// member returns a member of a JSON object, nil if there is none.
 func member(metadata []byte, name string) json.RawMessage {
 	if !bytes.Contains(metadata, []byte(name)) {
-		return nil // the usual case, which should cost little
+		return nil // fast path for the usual case
 	}
 	return rawjson.Last(metadata, name)
 }
 
-// compact returns valid JSON on one line, its strings and numbers as they were.
+// compact returns valid JSON in one line, with strings and numbers unchanged.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

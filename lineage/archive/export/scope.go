@@ -12,15 +12,15 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// conversation is what is written under one heading: a thread, or one history.
+// conversation is written under one heading: a thread or a single history.
 type conversation struct {
 	info lineage.ThreadInfo // zero for a context outside of threads
 	tips []tip
-	// beside are the tips of what an import kept beside the messages.
+	// beside are the tips of data that an import kept next to the messages.
 	beside []lineage.SpanRef
 }
 
-// tip is where a context stands.
+// tip is the tip of a context.
 type tip struct {
 	context *lineage.Context
 	ref     lineage.SpanRef
@@ -36,8 +36,7 @@ func (c *conversation) title() string {
 	return title
 }
 
-// conversations yields what the scope names. A thread is read when its turn
-// comes.
+// conversations yields the conversations in scope. Each thread is read just before it is yielded.
 func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, error] {
 	return func(yield func(*conversation, error) bool) {
 		if x.o.Scope.Context != nil {
@@ -60,7 +59,7 @@ func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, e
 	}
 }
 
-// allThreads returns the store's threads, oldest first.
+// allThreads returns all threads, oldest first.
 func (x *exporter) allThreads(ctx context.Context) ([]*lineage.Thread, error) {
 	type dated struct {
 		thread *lineage.Thread
@@ -106,8 +105,7 @@ func (x *exporter) oneContext(ctx context.Context, c *lineage.Context) (*convers
 	return conv, nil
 }
 
-// oneThread lists where a thread's contexts stand: branches first, then those
-// without a name, oldest first.
+// oneThread lists the tips of a thread's contexts: branches first, then unnamed ones, oldest first.
 func (x *exporter) oneThread(ctx context.Context, t *lineage.Thread) (*conversation, error) {
 	info, err := t.Info(ctx)
 	if err != nil {

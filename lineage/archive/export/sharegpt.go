@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// shareGPT writes a list with a conversation for each history.
+// shareGPT writes a list with a conversation per history.
 func (x *exporter) shareGPT(ctx context.Context) error {
 	x.put("[")
 	separator := "\n"
@@ -69,8 +69,8 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 	return nil
 }
 
-// shareGPTTurn writes an entry: a turn of this format as it is. A message that calls tools is a
-// turn of its own kind, with the calls as its value.
+// shareGPTTurn writes an entry. A turn of this format is written unchanged. A message with tool
+// calls becomes a turn of a special kind, with the calls as its value.
 func (x *exporter) shareGPTTurn(ctx context.Context, e *lineage.Entry) (string, error) {
 	body, err := x.mustBody(ctx, e)
 	if err != nil {
@@ -117,8 +117,8 @@ func shareGPTFrom(role string) string {
 	return role
 }
 
-// isCall reports whether a body is a call of tools in the shape of chat
-// endpoints, or of a single one.
+// isCall reports whether a body is a message with tool calls in the shape of chat endpoints, or a
+// single call.
 func isCall(body []byte, said []message.Message) bool {
 	if member(body, "tool_calls") == nil && member(body, "function_call") == nil && (member(body, "name") == nil || member(body, "arguments") == nil) {
 		return false
@@ -126,7 +126,7 @@ func isCall(body []byte, said []message.Message) bool {
 	return slices.ContainsFunc(said[0].Parts, func(p message.Part) bool { return p.Kind == message.CallKind })
 }
 
-// plain writes messages as text alone. Reasoning is not part of what was said.
+// plain returns the text of messages, without reasoning.
 func plain(said []message.Message) string {
 	var texts []string
 	for _, m := range said {

@@ -9,28 +9,26 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// tree is how the histories of a conversation hang together. It holds runs, not
-// spans: its size is the number of forks.
+// tree is the fork structure of a conversation's histories. It has runs, not spans: its size
+// depends on the number of forks.
 type tree struct {
 	store *lineage.Store
 	runs  map[structure.RunID]*branchedRun
 	roots []structure.RunID
-	// names are the branches that stand at a span.
+	// names are the branches whose tip is a span.
 	names map[lineage.SpanRef][]string
-	// path is where the active history leaves each run it goes through, and next
-	// the run it goes on in.
+	// path is where the active history leaves each of its runs; next is the run that follows.
 	path map[structure.RunID]step
 }
 
 type branchedRun struct {
 	info  structure.RunInfo
-	last  uint64                       // the last span that a history goes to
-	forks map[uint64][]structure.RunID // by the place they start after
+	last  uint64                       // the last span in a history
+	forks map[uint64][]structure.RunID // by the place after which they start
 	ends  []end
 }
 
-// end is a branch whose history goes through a run and leaves it, or ends, after
-// a place.
+// end is a branch whose history leaves a run, or ends, after a place.
 type end struct {
 	leaves uint64
 	branch string
@@ -41,7 +39,7 @@ type step struct {
 	next   structure.RunID
 }
 
-// maxEnds bounds how many branches a run remembers for its label.
+// maxEnds limits the branches that a run remembers for its label.
 const maxEnds = 64
 
 func newTree(ctx context.Context, store *lineage.Store, tips []tip) (*tree, error) {
@@ -96,7 +94,7 @@ func (t *tree) add(segments []structure.Segment, tip tip) {
 	}
 }
 
-// leaf reports whether no history goes on after a span.
+// leaf reports whether no history continues after a span.
 func (t *tree) leaf(ref lineage.SpanRef) bool {
 	r := t.runs[ref.Run]
 	return r != nil && ref.Seq == r.last && len(r.forks[ref.Seq]) == 0
@@ -105,19 +103,19 @@ func (t *tree) leaf(ref lineage.SpanRef) bool {
 // line is a straight history from a span to its end.
 type line struct {
 	first lineage.SpanRef
-	// after is the position that it leaves another line at, 0 at the start.
+	// after is the position after which it forks from another line, 0 at the start.
 	after uint64
-	// branches are those that end on it or on a line that leaves it.
+	// branches are the branches that end on it or on lines that fork from it.
 	branches []string
 }
 
-// lines returns the ways that histories begin, the active one first.
+// lines returns the beginnings of histories, the active one first.
 func (t *tree) lines() []line {
 	return t.continuations(lineage.SpanRef{})
 }
 
-// continuations returns the ways that histories go on after a span, preferred
-// first: the active history's, else the run's own.
+// continuations returns the lines after a span: first that of the active history, else that of the
+// same run.
 func (t *tree) continuations(ref lineage.SpanRef) []line {
 	var next []lineage.SpanRef
 	forks := t.roots
@@ -160,10 +158,10 @@ func (t *tree) branchesFrom(first lineage.SpanRef) []string {
 	return names
 }
 
-// place is a span of a line, with the lines that leave it there.
+// place is a span of a line, with the lines that fork after it.
 type place struct {
 	entries []*lineage.Entry
-	// names are the branches that stand here.
+	// names are the branches whose tip is this span.
 	names []string
 	off   []line
 }
@@ -201,7 +199,7 @@ func (t *tree) walk(ctx context.Context, l line) iter.Seq2[*place, error] {
 	}
 }
 
-// places gathers the entries of each span.
+// places groups entries by span.
 func places(entries iter.Seq2[*lineage.Entry, error]) iter.Seq2[*place, error] {
 	return func(yield func(*place, error) bool) {
 		var p *place

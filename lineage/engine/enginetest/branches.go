@@ -47,7 +47,7 @@ func testRewind(t *testing.T, s *store) {
 	require.Equal(t, []string{"kept"}, c.pendingTexts())
 	require.Equal(t, []string{"main", "main-v2*"}, s.names("c"))
 
-	// To where the branch already ends, and to a message that is on another branch.
+	// To the current end of the branch, and to a message on another branch.
 	require.Equal(t, 3, c.rewind(string(c.Head())).MessageCount)
 	require.Equal(t, "main-v2-v2-v2", c.rewind("a2").Name)
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, c.says())
@@ -76,7 +76,7 @@ func testAside(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1", "pending"}, s.on("c", "main"))
 	require.Equal(t, []string{"q1"}, s.on("c", "main-v2"))
 
-	// It is of where the branch ends now, not of where this engine last saw it.
+	// It starts at the current end of the branch, not at the end that this engine last read.
 	s.open("c").save(user("q2"))
 	b, err = c.Aside(background)
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func testSwitch(t *testing.T, s *store) {
 	c.save(user("q3"))
 	require.Equal(t, []string{"q1", "a1", "q2", "a2", "q3"}, s.on("c", "main"))
 
-	// A branch that somebody else made.
+	// A branch created by another process.
 	_, err := s.CreateBranch(background, chat.Branch{ChatID: "c", Name: "their own", HeadMessageID: "a1"})
 	require.NoError(t, err)
 	c.switchTo("their own")
@@ -170,7 +170,7 @@ func testNames(t *testing.T, s *store) {
 	c.switchTo("main")
 	require.Equal(t, "main-v5", aside(), "descendants count")
 
-	// Names that were taken by hand.
+	// Names taken by other branches.
 	for _, name := range []string{"main-v7", "main-v9", "mainly", "main-x"} {
 		_, err := s.CreateBranch(background, chat.Branch{ChatID: "c", Name: name})
 		require.NoError(t, err)
@@ -180,7 +180,7 @@ func testNames(t *testing.T, s *store) {
 	c.save(says("user", "q1", "anew"))
 	require.Equal(t, "main-v11", c.Branch())
 
-	// Names do not grow without end.
+	// Names do not grow forever.
 	seen := map[string]bool{}
 	for range 100 {
 		b := c.rewind("q1")
@@ -229,7 +229,7 @@ func testGraph(t *testing.T, s *store) {
 	require.Equal(t, map[string]int{"main": 4, "main-v2": 3}, counts)
 }
 
-// chainless is a store whose chains must not be read.
+// chainless is a store that fails the test when a chain is read.
 type chainless struct {
 	chat.Store
 	t require.TestingT

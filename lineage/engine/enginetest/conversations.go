@@ -43,7 +43,7 @@ func testConversation(t *testing.T, s *store) {
 	require.Equal(t, "assistant", r.Messages[1].Role)
 	require.Equal(t, "a1", r.Messages[1].ID)
 
-	// What is context is not kept.
+	// Context is not stored.
 	r, err = s.open("c").Resolve(background, engine.ResolveOptions{})
 	require.NoError(t, err)
 	require.Empty(t, r.SystemPrompt)
@@ -81,7 +81,7 @@ func testRouting(t *testing.T, s *store) {
 	require.Equal(t, "user assistant assistant", names(c.Pending()))
 }
 
-// codec is a codec with answers of the test's choice.
+// codec is a codec with fixed results.
 type codec struct {
 	decoded engine.UIMessage
 	encoded string
@@ -107,7 +107,7 @@ func testRefusedFragments(t *testing.T, s *store) {
 	require.Empty(t, c.Fragments())
 	require.Empty(t, c.Pending())
 
-	// What turns out to be bad when it is saved stays, and nothing of the rest is saved.
+	// Messages that fail to encode stay pending, and nothing is saved.
 	c.set(user("q1"), engine.Fragment{ID: "q2", Name: "user", Type: engine.TypeMessage, Codec: codec{err: broken}})
 	_, err := c.Save(background)
 	requireError(t, err, broken, chat.SubjectMessage, "q2")
@@ -139,7 +139,7 @@ func testNothingToSave(t *testing.T, s *store) {
 	require.Equal(t, chat.Ref("q1"), c.Head())
 }
 
-// testRows looks at what a save leaves in the store.
+// testRows checks the messages that a save stores.
 func testRows(t *testing.T, s *store) {
 	c := s.open("c")
 	tool := engine.Assistant(engine.UIMessage{ID: "a1", Parts: []engine.Part{
@@ -169,7 +169,7 @@ func testRows(t *testing.T, s *store) {
 }
 
 // feature: engine/foreign
-// testForeignRows reads what is not of the engine's own making.
+// testForeignRows reads messages that other programs stored.
 func testForeignRows(t *testing.T, s *store) {
 	c := s.open("c")
 	rows := []struct{ name, kind, data string }{
@@ -256,8 +256,7 @@ func testOpening(t *testing.T, s *store) {
 	require.JSONEq(t, `{"a":1,"b":3,"d":null}`, string(is.Metadata))
 }
 
-// hidesActive is a store in which a chat has no active branch, as other programs
-// leave them.
+// hidesActive is a store with chats that have no active branch, as other programs may leave them.
 type hidesActive struct {
 	chat.Store
 	none map[string]bool
@@ -354,7 +353,7 @@ func testDeletedChat(t *testing.T, s *store) {
 	requireError(t, err, chat.ErrNotFound, chat.SubjectChat, "c")
 	require.Equal(t, []string{"q2"}, c.pendingTexts())
 
-	// A chat made anew under its id is another one.
+	// A chat created again with the same id is a different one.
 	again := s.open("c")
 	again.save(user("other"))
 	_, err = c.Save(background)

@@ -1,5 +1,4 @@
-// Package enginetest checks that the context engine works as documented on an
-// implementation of chat.Store. A test of one is a call of [Run].
+// Package enginetest tests the engine on an implementation of chat.Store: call [Run].
 package enginetest
 
 import (
@@ -13,9 +12,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// Config says what to test.
+// Config configures a run.
 type Config struct {
-	// New returns an empty store that goes when the test ends.
+	// New returns an empty store that is removed at the end of the test.
 	New func(t testing.TB) chat.Store
 }
 
@@ -77,20 +76,19 @@ func Run(t *testing.T, c Config) {
 
 var background = context.Background()
 
-// store is the store below, with the steps that tests are made of. Each must
-// succeed.
+// store wraps the tested store with steps that must succeed.
 type store struct {
 	chat.Store
 	t require.TestingT
 }
 
-// conversation is an engine with steps of its own.
+// conversation wraps an engine with steps that must succeed.
 type conversation struct {
 	*engine.Engine
 	t require.TestingT
 }
 
-// open opens a chat of ada's.
+// open opens a chat of user ada.
 func (s *store) open(chatID string) *conversation {
 	e, err := engine.Open(background, s.Store, engine.Options{ChatID: chatID, UserID: "ada"})
 	require.NoError(s.t, err)
@@ -110,7 +108,7 @@ func (c *conversation) save(fragments ...engine.Fragment) chat.Ref {
 	return head
 }
 
-// says returns the texts of what would be sent to a model.
+// says returns the texts of the messages that would be sent to a model.
 func (c *conversation) says() []string {
 	r, err := c.Resolve(background, engine.ResolveOptions{})
 	require.NoError(c.t, err)
@@ -121,7 +119,7 @@ func (c *conversation) says() []string {
 	return texts
 }
 
-// pendingTexts returns the texts of what is not saved.
+// pendingTexts returns the texts of the pending messages.
 func (c *conversation) pendingTexts() []string {
 	texts := []string{}
 	for _, f := range c.Pending() {
@@ -141,7 +139,7 @@ func (c *conversation) switchTo(name string) {
 	require.Equal(c.t, name, c.Branch())
 }
 
-// user and assistant return messages with an id, which says the same.
+// user and assistant return messages whose text is their id.
 func user(id string) engine.Fragment { return says("user", id, id) }
 
 func assistant(id string) engine.Fragment { return says("assistant", id, id) }
@@ -179,8 +177,8 @@ func textOf(t require.TestingT, m chat.Message) string {
 	return decoded.Text()
 }
 
-// names returns the branches by name, the active one with a star. Those made in one
-// millisecond have no other order.
+// names returns the branch names in alphabetical order, because branches may be created in the same
+// millisecond. The active one has a star.
 func (s *store) names(chatID string) []string {
 	infos, err := s.ListBranches(background, chatID)
 	require.NoError(s.t, err)
@@ -195,14 +193,14 @@ func (s *store) names(chatID string) []string {
 	return names
 }
 
-// nodes returns how many messages a chat has, whatever branch they are on.
+// nodes returns the number of messages of a chat, on all branches.
 func (s *store) nodes(chatID string) int {
 	g, err := s.Graph(background, chatID)
 	require.NoError(s.t, err)
 	return len(g.Nodes)
 }
 
-// requireError compares an error with a sentinel and with what it must be about.
+// requireError requires an error with a sentinel and a subject.
 func requireError(t require.TestingT, err, want error, subject chat.Subject, id string) {
 	require.ErrorIs(t, err, want)
 	var e *chat.Error

@@ -16,27 +16,27 @@ import (
 
 var errFault = errors.New("the store failed")
 
-// faulty is a store one call of which fails.
+// faulty is a store in which one call fails.
 type faulty struct {
 	chat.Store
 	mu    sync.Mutex
 	calls int
-	// at is the call that fails, from 1; 0 is none. It fails before the store below
-	// is asked or, if done is set, after it did what was asked.
+	// at is the number of the failing call, from 1; 0 for none. It fails before the store is called
+	// or, if done is set, after the store has succeeded.
 	at       int
 	done     bool
 	injected bool
 }
 
-// arm makes a call from now on fail.
+// arm lets a later call fail.
 func (f *faulty) arm(at int, done bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls, f.at, f.done, f.injected = 0, at, done, false
 }
 
-// disarm ends that. It reports whether the call was reached and whether it failed:
-// what the store below refuses is left as it is.
+// disarm reverts arm. It reports whether the call was reached and whether it failed: errors of the
+// store itself are not injected.
 func (f *faulty) disarm() (reached, injected bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,7 +45,7 @@ func (f *faulty) disarm() (reached, injected bool) {
 	return reached, f.injected
 }
 
-// fail makes the fault.
+// fail injects the fault.
 func (f *faulty) fail() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,9 +160,9 @@ func (f *faulty) Append(ctx context.Context, r chat.AppendRequest) (chat.Ref, er
 	return call(f, func() (chat.Ref, error) { return f.Store.Append(ctx, r) })
 }
 
-// eachFault has every call of an operation fail in turn, before and after the store
-// did it. do gets a chat of its own each time, its ids beginning with prefix; it
-// ends when it got through without a fault, which must take a few.
+// eachFault lets each call of an operation fail, one after another, before and after the store has
+// done it. do gets a new chat each time, with ids that start with prefix. It ends when do succeeds
+// without a fault, which must take several rounds.
 func eachFault(t *testing.T, s *store, do func(f *faulty, s *store, chatID, prefix string, at int, done bool) bool) {
 	for _, done := range []bool{false, true} {
 		at := 1
@@ -212,7 +212,7 @@ func testFailingSaves(t *testing.T, s *store) {
 					require.Equal(t, pending, c.pendingTexts(), "pending is intact")
 					require.Contains(t, []int{4, kind.nodes}, nodes, "all or nothing")
 					require.Equal(t, []string{prefix + "q1", prefix + "a1", prefix + "q2", prefix + "a2"}, s.on(chatID, "main")[:4])
-					if at%2 == 0 { // something else in between must not matter
+					if at%2 == 0 { // an operation in between must not matter
 						c.says()
 					}
 					_, err = c.Save(background)
@@ -237,8 +237,8 @@ func testFailingSaves(t *testing.T, s *store) {
 	}
 }
 
-// late is a store whose next Append fails and is carried out only when something is
-// appended again, as a database may do when the connection to it was lost.
+// late is a store whose next Append fails and is carried out at the following Append, as in a
+// database after a lost connection.
 type late struct {
 	chat.Store
 	armed   bool
@@ -283,7 +283,7 @@ func testFailingBranches(t *testing.T, s *store) {
 	for _, kind := range []struct {
 		name  string
 		do    func(c *conversation, prefix string) error
-		keeps bool // what is pending
+		keeps bool // pending messages
 		to    string
 	}{
 		{"rewind", func(c *conversation, p string) error { _, err := c.Rewind(background, p+"a1"); return err }, false, "main-v"},
@@ -346,8 +346,7 @@ func testFailingOpen(t *testing.T, s *store) {
 	})
 }
 
-// contended is a store in which somebody else is always faster: before it appends,
-// another engine does, as often as it is told.
+// contended is a store in which before runs ahead of an append, a given number of times.
 type contended struct {
 	chat.Store
 	before func()
@@ -370,7 +369,7 @@ func testConflicts(t *testing.T, s *store) {
 	c.save(user("q1"), assistant("a1"))
 	require.Equal(t, []string{"r1", "r2", "r3", "q1", "a1"}, s.on("c", "main"))
 
-	// What is lazy is decided on anew.
+	// Lazy messages are resolved again.
 	busy.times, busy.before = 1, func() { rival.save(assistant("ra")) }
 	d := s.open("d")
 	d.save(user("dq"))
@@ -379,7 +378,7 @@ func testConflicts(t *testing.T, s *store) {
 	require.Equal(t, []string{"dq", "fixed"}, s.on("d", "main-v2"))
 	require.Equal(t, []string{"dq", "ra"}, s.on("d", "main"))
 
-	// Somebody takes the name, again and again.
+	// Another process takes the name, several times.
 	talk(s, "e", "e")
 	n := 1
 	busy.times, busy.before = 3, func() {
@@ -392,7 +391,7 @@ func testConflicts(t *testing.T, s *store) {
 	require.Equal(t, "main-v5", e.Branch(), "the first name tried was refused, and two more")
 	require.Equal(t, []string{"eq1", "ea1", "Q2"}, e.says())
 
-	// A refusal that nothing explains is passed on, not repeated for ever.
+	// A refusal without an explanation is returned, not retried forever.
 	stuck := &refuses{Store: s.Store}
 	f := (&store{Store: stuck, t: t}).open("f")
 	f.set(user("fq"))
@@ -408,7 +407,7 @@ func testConflicts(t *testing.T, s *store) {
 	}
 }
 
-// refuses is a store that appends nothing.
+// refuses is a store whose appends fail.
 type refuses struct {
 	chat.Store
 	err error

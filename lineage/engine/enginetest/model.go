@@ -14,25 +14,25 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// said is a message in the model. Its parent is an id.
+// said is a message of the model. parent is an id.
 type said struct {
 	parent, role, text string
 }
 
-// unsaved is a pending message: of is the id that it was given, if any.
+// unsaved is a pending message. of is the id it was set with, if any.
 type unsaved struct {
 	text, role, of string
 	lazy           bool
 }
 
-// session is an engine and what should be in it.
+// session is an engine and its expected state.
 type session struct {
 	*conversation
 	branch  string
 	pending []unsaved
 }
 
-// model is what a chat should hold: messages and who follows whom, by id.
+// model is the expected content of a chat: messages with their parents, by id.
 type model struct {
 	*store
 	chatID      string
@@ -45,8 +45,7 @@ type model struct {
 	made        int
 }
 
-// testModel does what comes to mind with two engines on a chat and compares the chat
-// and the engines with the model.
+// testModel runs random operations with two engines on a chat and compares both with the model.
 func testModel(t *testing.T, s *store) {
 	round := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -112,7 +111,7 @@ func (m *model) setAny(r *rapid.T) {
 	m.put(m.any(r), unsaved{text: text, role: role, of: text})
 }
 
-// setVersion sets a new version of a message, saved or pending.
+// setVersion sets a new version of a saved or pending message.
 func (m *model) setVersion(r *rapid.T) {
 	s := m.any(r)
 	of := []unsaved{}
@@ -136,13 +135,13 @@ func (m *model) setLazy(r *rapid.T) {
 	m.put(m.any(r), unsaved{text: m.text(), role: "assistant", lazy: true})
 }
 
-// setAgain sets a saved message as it is.
+// setAgain sets a saved message again, unchanged.
 func (m *model) setAgain(r *rapid.T) {
 	id := m.anyMessage(r)
 	m.put(m.any(r), unsaved{text: m.messages[id].text, role: m.messages[id].role, of: id})
 }
 
-// removeAny removes a pending message, all versions of it, or those that are lazy.
+// removeAny removes a pending message with all its versions, or all lazy ones.
 func (m *model) removeAny(r *rapid.T) {
 	s := m.any(r)
 	if len(s.pending) == 0 {
@@ -165,11 +164,10 @@ func (m *model) line(head string) []string {
 	return line
 }
 
-// fresh stands for an id that is not known yet.
+// fresh is a placeholder for an id that is not known yet.
 const fresh = "\x00"
 
-// settled returns what is pending with lazy messages resolved and one version of
-// each.
+// settled returns the pending messages with lazy ones resolved and one version of each.
 func (m *model) settled(s *session) []unsaved {
 	target := ""
 	for _, id := range m.line(m.heads[s.branch]) {
@@ -212,10 +210,10 @@ func (m *model) settled(s *session) []unsaved {
 	return out
 }
 
-// leads returns after what a save puts what: of the pending messages those that the line does not have.
+// leads returns the pending messages that a save appends, and the message they follow.
 func (m *model) leads(s *session) (after string, pending []unsaved, versions bool) {
 	all := m.settled(s)
-	version := make(map[string]bool) // ids of saved messages of which there are new versions
+	version := make(map[string]bool) // ids of saved messages with new versions
 	for _, u := range all {
 		saved, known := m.messages[u.of]
 		version[u.of] = known && u.text != saved.text
@@ -266,7 +264,7 @@ func (m *model) resolveAny(r *rapid.T) {
 	require.Equal(r, m.resolved(s), s.says())
 }
 
-// name returns the name of a branch made from one.
+// name returns the name of the next branch created from one.
 func (m *model) name(from string) string {
 	count := 0
 	for name := range m.heads {
@@ -301,7 +299,7 @@ func (m *model) saveAny(r *rapid.T) {
 		s.pending = nil
 		return
 	}
-	// The ids of new versions are the engine's.
+	// The engine chooses the ids of new versions.
 	ids := make([]string, len(pending))
 	for i, u := range slices.Backward(pending) {
 		row, err := m.Message(background, string(head))
@@ -319,7 +317,7 @@ func (m *model) saveAny(r *rapid.T) {
 	s.pending = nil
 }
 
-// to makes a branch of an engine's and has it go there.
+// to records that an engine has created a branch and switched to it.
 func (m *model) to(s *session, id string, b chat.BranchInfo) {
 	s.branch = m.name(s.branch)
 	m.heads[s.branch], m.active, s.pending = id, s.branch, nil

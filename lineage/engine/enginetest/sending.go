@@ -29,7 +29,7 @@ func textsOf(r *engine.Resolved) []string {
 	return texts
 }
 
-// testPlaceholders saves the empty answer of a turn that is under way, and fills it.
+// testPlaceholders saves the empty answer of an unfinished turn, and then its content.
 //
 // feature: engine/placeholder
 func testPlaceholders(t *testing.T, s *store) {
@@ -104,7 +104,7 @@ func testBudget(t *testing.T, s *store) {
 	})
 }
 
-// testCalls cuts histories with calls of tools in every dialect.
+// testCalls limits histories with tool calls in every format.
 //
 // feature: engine/tools
 func testCalls(t *testing.T, s *store) {
@@ -175,7 +175,7 @@ func testCalls(t *testing.T, s *store) {
 	}
 }
 
-// testDecode stores messages in a form of the caller's and reads them with the caller's decoder.
+// testDecode stores messages in a custom format and reads them with Options.Decode.
 //
 // feature: codec/decode
 func testDecode(t *testing.T, s *store) {
@@ -224,7 +224,7 @@ func (f ownForm) Decode() (engine.UIMessage, error) {
 
 func (f ownForm) Encode() (json.RawMessage, error) { return json.RawMessage(f.stored), nil }
 
-// testBranch has engines on branches that are not the active one.
+// testBranch uses engines on branches that are not active.
 //
 // feature: engine/any-branch
 func testBranch(t *testing.T, s *store) {
@@ -240,7 +240,7 @@ func testBranch(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1", "a1", "q2", "a2", "q3"}, main.says())
 	require.Equal(t, []string{"main*", "main-v2"}, s.names("c"))
 
-	// Whatever the engine does, the active branch stays.
+	// The engine never changes the active branch.
 	aside.save(says("user", "by the way", "BTW"))
 	require.Equal(t, "main-v2-v2", aside.Branch())
 	require.Equal(t, []string{"q1", "a1", "q2", "a2", "BTW"}, aside.says())

@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// together runs a function many times at once and returns its errors.
+// together runs a function n times concurrently and returns the errors.
 func together(n int, fn func(i int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -36,7 +36,7 @@ func testTwoEngines(t *testing.T, s *store) {
 	a.save(user("q3"))
 	require.Equal(t, []string{"q1", "a1", "q2", "a2", "q3"}, b.says())
 
-	// One of them forks, the other stays where it is.
+	// One of them forks, the other does not.
 	a.save(says("user", "q2", "Q2"))
 	b.save(assistant("a3"))
 	require.Equal(t, "main", b.Branch())
@@ -44,11 +44,11 @@ func testTwoEngines(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1", "a1", "Q2"}, s.on("c", "main-v2"))
 	require.Equal(t, []string{"main", "main-v2*"}, s.names("c"))
 
-	// Names come from what is there, whoever made it.
+	// Names depend on all existing branches.
 	require.Equal(t, "main-v3", b.rewind("q1").Name)
 	require.Equal(t, "main-v2-v2", a.rewind("q1").Name)
 
-	// The head was moved to somewhere else altogether.
+	// The head was moved to another branch.
 	main, err := s.Branch(background, "c", "main")
 	require.NoError(t, err)
 	b.switchTo("main")
@@ -57,7 +57,7 @@ func testTwoEngines(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1", "a1", "q4"}, s.on("c", "main"))
 }
 
-// testOneIDTwice has two engines save the same message, which is saved once.
+// testOneIDTwice lets two engines save the same message; it is saved once.
 func testOneIDTwice(t *testing.T, s *store) {
 	a, b := s.open("c"), s.open("c")
 	a.set(user("q1"), assistant("a1"))
@@ -69,7 +69,7 @@ func testOneIDTwice(t *testing.T, s *store) {
 	require.Equal(t, 3, s.nodes("c"))
 }
 
-// testManyEngines has many engines on one branch. No turn may get lost or be torn.
+// testManyEngines uses many engines on one branch. No turn may be lost or split.
 func testManyEngines(t *testing.T, s *store) {
 	const engines, turns = 6, 4
 	s.open("c")
@@ -103,7 +103,7 @@ func testManyEngines(t *testing.T, s *store) {
 	}
 	require.Equal(t, len(texts), s.nodes("c"), "nothing is left beside the branch")
 
-	// All of them make a branch at once, one way or another.
+	// All create a branch concurrently, in different ways.
 	branches := make([]string, engines)
 	for _, err := range together(engines, func(i int) error {
 		e, err := engine.Open(background, s.Store, engine.Options{ChatID: "c", UserID: "ada"})
@@ -142,8 +142,7 @@ func testManyEngines(t *testing.T, s *store) {
 	require.Equal(t, 1, active)
 }
 
-// testOneEngine uses one engine from many goroutines: what is set while another
-// saves is saved too, once.
+// testOneEngine uses one engine from many goroutines: messages set during a save are saved once.
 func testOneEngine(t *testing.T, s *store) {
 	const writers, turns = 6, 4
 	c := s.open("c")
@@ -175,8 +174,7 @@ func testOneEngine(t *testing.T, s *store) {
 	require.Len(t, distinct, writers*turns)
 }
 
-// testMergingEngines has engines merge members into the metadata of one chat. No
-// member may get lost.
+// testMergingEngines merges members into the metadata of one chat concurrently. None may be lost.
 func testMergingEngines(t *testing.T, s *store) {
 	const engines, turns = 6, 5
 	for _, err := range together(engines, func(i int) error {

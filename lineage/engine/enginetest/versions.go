@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// talk opens a chat in which q1, a1, q2, a2 were said. Its ids begin with prefix.
+// talk opens a chat with the messages q1, a1, q2, a2. Their ids start with prefix.
 func talk(s *store, chatID, prefix string) *conversation {
 	c := s.open(chatID)
 	c.save(user(prefix+"q1"), assistant(prefix+"a1"))
@@ -33,7 +33,7 @@ func testNewVersion(t *testing.T, s *store) {
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 
-	// The branch goes on as any other, and the next version is named after it.
+	// The branch works like any other, and the next version is named after it.
 	c.save(user("q3"))
 	require.Equal(t, []string{"q1", "a1", "better", "a3", "q3"}, c.says())
 	c.save(says("assistant", "a3", "again"))
@@ -43,7 +43,8 @@ func testNewVersion(t *testing.T, s *store) {
 	require.Equal(t, 4+2+1+1, s.nodes("c"))
 }
 
-// testSameAgain saves messages again that the history has, and some that only another branch has.
+// testSameAgain saves messages again that are in the history, and some that are only on another
+// branch.
 //
 // feature: engine/same-again
 func testSameAgain(t *testing.T, s *store) {
@@ -58,7 +59,7 @@ func testSameAgain(t *testing.T, s *store) {
 	require.Equal(t, []string{"main*"}, s.names("c"))
 	require.Equal(t, 6, s.nodes("c"))
 
-	// Behind a new version they are said again, and before it not.
+	// After a new version they are saved again, before it they are not.
 	c.set(user("q1"), says("user", "q2", "Q2"), assistant("a2"), user("q3"))
 	require.Equal(t, []string{"q1", "a1", "Q2", "a2", "q3"}, c.says())
 	c.save()
@@ -73,7 +74,7 @@ func testSameAgain(t *testing.T, s *store) {
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, s.chain(string(c.Head())))
 	require.NotEqual(t, chat.Ref("a2"), c.Head())
 
-	// The model that says it is a part of what is said.
+	// The model is part of a message.
 	c.switchTo("main")
 	c.save(assistant("a2").From("other"))
 	require.NotEqual(t, "main", c.Branch())
@@ -91,7 +92,7 @@ func testNewRoot(t *testing.T, s *store) {
 	require.Empty(t, m.ParentID)
 }
 
-// testSeveralVersions forks once, before the earliest, wherever that is in the list.
+// testSeveralVersions forks once, before the earliest version, wherever that is in the list.
 func testSeveralVersions(t *testing.T, s *store) {
 	c := talk(s, "c", "")
 	c.save(says("user", "q2", "Q2"), user("new"), says("assistant", "a1", "A1"), says("assistant", "a2", "A2"))
@@ -105,7 +106,7 @@ func testSeveralVersions(t *testing.T, s *store) {
 	require.Equal(t, []string{"A1", "Q1"}, c.says(), "a root among them")
 	require.Equal(t, []string{"dq1", "da1", "dq2", "da2"}, s.on("d", "main"))
 
-	// Of a message on another branch: the new branch parts from there.
+	// For a message on another branch, the new branch forks from that one.
 	c.switchTo("main")
 	c.save(says("user", string(s.firstOf("d", "main-v2")), "elsewhere"))
 	require.Equal(t, []string{"elsewhere"}, c.says())
@@ -146,7 +147,7 @@ func testOtherChat(t *testing.T, s *store) {
 	require.Equal(t, []string{"oq1", "oa1", "oq2", "oa2"}, s.on("other", "main"))
 	require.Equal(t, 4, s.nodes("c"))
 
-	// Together with a version of the chat's own.
+	// Together with a new version in the same chat.
 	c.rewind("a2")
 	c.set(says("user", "q2", "Q2"), says("user", "oq1", "stolen"))
 	_, err = c.Save(background)
@@ -224,7 +225,7 @@ func testLastAssistant(t *testing.T, s *store) {
 	})
 }
 
-// testOrigins saves an answer with its model and a new version of it with another.
+// testOrigins saves an answer with a model and a new version with another model.
 //
 // feature: lineage/origin
 func testOrigins(t *testing.T, s *store) {

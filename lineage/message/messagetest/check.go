@@ -15,8 +15,8 @@ import (
 
 type fields = map[string]any
 
-// Check returns the first thing that the API of a dialect refuses about a history, by what its
-// provider documents. The types of the provider's own library check the rest.
+// Check returns the first error for which the API of a dialect would refuse a history, according to
+// the provider's documentation. The types of the provider's library check the rest.
 func Check(d message.Dialect, items []json.RawMessage) error {
 	var all []fields
 	for i, item := range items {
@@ -62,7 +62,7 @@ func objects(v any) []fields {
 
 var plainName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// content refuses contents that are neither a text nor a list of parts of the types.
+// content refuses content that is neither a text nor a list of parts of the given types.
 func content(v any, types ...string) error {
 	if _, ok := v.(string); ok {
 		return nil
@@ -234,7 +234,7 @@ var (
 	anthropicTool = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 )
 
-// anthropicCheck is what was seen of a history: the calls that wait for results, and all ids.
+// anthropicCheck is the state of a check: calls without results so far, and all ids.
 type anthropicCheck struct {
 	open []string
 	ids  map[string]bool

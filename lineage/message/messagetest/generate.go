@@ -1,5 +1,5 @@
-// Package messagetest makes random histories in the dialects of package message, and checks
-// histories by the rules that the providers document.
+// Package messagetest generates random histories in the dialects of package message, and checks
+// histories against the rules that the providers document.
 package messagetest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// step is a part of a conversation, before it is in any dialect.
+// step is a part of a conversation in no particular dialect.
 type step struct {
 	system, user string
 	image        string // a URL, of the user's
@@ -42,7 +42,7 @@ func object(t *rapid.T, label string) string {
 	return rapid.SampledFrom([]string{`{}`, `{"q":` + value + `}`, `{ "q" : ` + value + ` , "z":0}`}).Draw(t, label+" as")
 }
 
-// conversation draws steps that any API accepts: the user begins, and every call has a result.
+// conversation draws steps that every API accepts: the user begins, and every call has a result.
 func conversation(t *rapid.T) []step {
 	var steps []step
 	if rapid.Bool().Draw(t, "prompt") {
@@ -77,7 +77,7 @@ func conversation(t *rapid.T) []step {
 	return steps
 }
 
-// quoted returns a text as JSON, escaped in one way or another.
+// quoted returns a text as JSON, with random escapes.
 func quoted(t *rapid.T, s string) string {
 	b, _ := json.Marshal(s) // a string always marshals
 	if rapid.IntRange(0, 3).Draw(t, "escaped") > 0 {
@@ -90,7 +90,7 @@ func quoted(t *rapid.T, s string) string {
 	return string(b)
 }
 
-// spaced returns an object of members, with space here and there.
+// spaced returns an object with the members, with random whitespace.
 func spaced(t *rapid.T, members ...string) string {
 	if rapid.IntRange(0, 3).Draw(t, "spaced") == 0 {
 		return "{ " + strings.Join(members, " ,\n\t") + " }"
@@ -98,7 +98,7 @@ func spaced(t *rapid.T, members ...string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// History draws a history that the API of a dialect accepts as it is.
+// History draws a history that the API of a dialect accepts unchanged.
 func History(t *rapid.T, d message.Dialect) []string {
 	steps := conversation(t)
 	var items []string
@@ -122,7 +122,7 @@ func History(t *rapid.T, d message.Dialect) []string {
 	return items
 }
 
-// alternating merges messages of one role that follow each other, as the Messages API has them.
+// alternating merges consecutive messages of one role, as the Messages API requires.
 func alternating(items []string) []string {
 	type m struct {
 		Role    string          `json:"role"`
@@ -305,7 +305,7 @@ func ui(t *rapid.T, s step, i int) []string {
 	return []string{spaced(t, id, `"role":"assistant"`, `"parts":[`+strings.Join(parts, ", ")+`]`)}
 }
 
-// hostedTools are tools that run at the provider, each with something that it gives.
+// hostedTools are tools of the provider, with possible results.
 var hostedTools = []struct{ tool, result string }{
 	{"web_search", `[{"type":"web_search_result","url":"https://example.com","title":"X","encrypted_content":"ab"}]`},
 	{"web_search", `{"type":"web_search_tool_result_error","error_code":"unavailable"}`},

@@ -13,8 +13,8 @@ import (
 // Body is a stored message.
 type Body struct{ Bytes, Type, Role string }
 
-// Wild draws a history as a store may have it: of several dialects, with messages missing,
-// twice, changed, erased, or no messages at all.
+// Wild draws a history as it may be in a store: in several dialects, with messages missing,
+// duplicated, changed, erased, or not messages at all.
 func Wild(t *rapid.T) []Body {
 	var out []Body
 	for range rapid.IntRange(1, 3).Draw(t, "sources") {
@@ -49,7 +49,7 @@ func role(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"user", "assistant", "system", "tool", "developer", "narrator", "", "USER"}).Draw(t, "role")
 }
 
-// Oddities returns bodies that a store may have and no API takes.
+// Oddities returns bodies that may be in a store and that no API accepts.
 func Oddities() []string { return slices.Clone(oddities) }
 
 var oddities = []string{
@@ -88,7 +88,7 @@ var oddities = []string{
 
 const long = "a-very-long-id-of-a-call-that-no-api-would-accept-because-it-is-much-too-long-for-any"
 
-// mutated changes a value somewhere in a message.
+// mutated changes random values in a message.
 func mutated(t *rapid.T, item string) string {
 	var v any
 	if json.Unmarshal([]byte(item), &v) != nil {

@@ -17,25 +17,25 @@ import (
 //go:embed deepagents.mjs
 var script string
 
-// Agents is the package on a database.
+// Agents is the package with a database.
 type Agents struct {
 	node, modules, script string
 	database              Database
 }
 
-// Database is a SQLite file, or a pool of connections to Postgres as the driver takes
-// it, and a schema.
+// Database is a SQLite file, or a Postgres pool configuration of the JavaScript driver with a
+// schema.
 type Database struct {
 	File   string         `json:"file,omitempty"`
 	Pool   map[string]any `json:"pool,omitempty"`
 	Schema string         `json:"schema,omitempty"`
 }
 
-// File is the database in a SQLite file.
+// File returns the database in a SQLite file.
 func File(path string) Database { return Database{File: path} }
 
-// New finds the package and a Node that runs it: in the folder that
-// LINEAGE_TEST_DEEPAGENTS names, or where scripts/deepagents.sh puts them.
+// New finds the package and a Node.js to run it, in the folder LINEAGE_TEST_DEEPAGENTS or where
+// scripts/deepagents.sh installs them.
 func New(t testing.TB, database Database) Agents {
 	modules := os.Getenv("LINEAGE_TEST_DEEPAGENTS")
 	if modules == "" {
@@ -61,13 +61,13 @@ func New(t testing.TB, database Database) Agents {
 	return Agents{node, modules, path, database}
 }
 
-// On returns the package on another database of the same kind.
+// On returns the package with another database of the same kind.
 func (a Agents) On(database Database) Agents {
 	a.database = database
 	return a
 }
 
-// Do runs an action of deepagents.mjs and decodes what it prints.
+// Do runs an action of deepagents.mjs and decodes its output.
 func (a Agents) Do(t testing.TB, answer any, args ...string) {
 	t.Helper()
 	database, err := json.Marshal(a.database)

@@ -1,3 +1,3 @@
-// Package elsewhere tests SQL Server's dialect on SQLite: its tables, limits and
-// searches, without its T-SQL. It has nothing but tests.
+// Package elsewhere tests the SQL Server dialect on SQLite: its tables, limits and searches, but
+// not its T-SQL. It contains only tests.
 package elsewhere

@@ -20,8 +20,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqltest"
 )
 
-// elsewhere is the dialect on SQLite: its tables, limits and searches, in the syntax
-// of SQLite. It stands in for a server as far as that goes, which is not the T-SQL.
+// elsewhere is the SQL Server dialect with the syntax of SQLite. It replaces a server, except for
+// the T-SQL.
 type elsewhere struct{ sqlserver.Dialect }
 
 func (elsewhere) Syntax() sqladapter.Syntax {
@@ -70,7 +70,7 @@ func translated(script string) string {
 	return script
 }
 
-// file is a database of SQLite's.
+// file is a SQLite database.
 type file string
 
 func (f file) Open(ctx context.Context) (*sqladapter.DB, error) {
@@ -139,8 +139,8 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestDeletedByOthers uses an id again that another program has deleted: what was
-// known of it is of no message.
+// TestDeletedByOthers reuses an id of a message that another program has deleted: index rows of the
+// old one do not apply.
 func TestDeletedByOthers(t *testing.T) {
 	ctx := context.Background()
 	f := file(filepath.Join(t.TempDir(), "chats.db"))

@@ -12,9 +12,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// TestLoose uses tables that another program made with columns that compare loosely, as SQL Server
-// does: without spaces at the end, or without case. An id that is taken for another is never
-// the other: it is not found, and making it is an error that says why.
+// TestLoose uses tables of another program with columns that compare loosely, as in SQL Server:
+// ignoring trailing spaces or case. An id that equals another one only loosely is not found, and
+// creating it is an error that says why.
 func TestLoose(t *testing.T) {
 	documented, err := os.ReadFile(filepath.Join("..", "..", "sqlserver", "schema_documented.sql"))
 	require.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package statements finds the statements that packages have, in their source, so
-// that tests can look at every one of them.
+// Package statements finds the SQL statements in the source of packages, so that tests can check
+// every one.
 package statements
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// Statement is a statement and where it is: the variable or function, and the field.
+// Statement is a statement with its location: the variable or function, and the field.
 type Statement struct {
 	Name string
 	Text sqladapter.Statement
@@ -30,8 +30,8 @@ func (s Statement) Repeats() bool {
 		strings.Contains(string(s.Text), "{metadata")
 }
 
-// OnlyNumbered reports whether the statement is for databases with numbered rows,
-// numbers of messages or lengths of chains.
+// OnlyNumbered reports whether the statement is only for databases with row numbers, message counts
+// or chain lengths.
 func (s Statement) OnlyNumbered() bool {
 	for _, name := range []string{`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`, `"lineage_chats"`, `"depth"`} {
 		if strings.Contains(string(s.Text), name) {
@@ -41,7 +41,7 @@ func (s Statement) OnlyNumbered() bool {
 	return false
 }
 
-// Most returns how often the statement repeats its mark at most.
+// Most returns the maximum number of repetitions of the statement's mark.
 func (s Statement) Most(limits sqladapter.Limits) int {
 	_, rows, ok := strings.Cut(string(s.Text), "{rows:")
 	switch {
@@ -58,9 +58,8 @@ func (s Statement) Most(limits sqladapter.Limits) int {
 	return min(limits.Rows, limits.Parameters/columns)
 }
 
-// In returns the statements in the files of directories: the values of fields of
-// variables whose names end with SQL, and of SearchSyntax. Those of the tables of a projection
-// are among them.
+// In returns the statements in the files of directories: the fields of variables whose names end
+// with SQL, and those of SearchSyntax and of the tables of a projection.
 func In(dirs ...string) ([]Statement, error) {
 	var found []Statement
 	for _, dir := range dirs {
@@ -133,7 +132,7 @@ func collect(found []Statement, file *ast.File, path string) ([]Statement, error
 	return found, problem
 }
 
-// textOf returns the value of literals with + between them.
+// textOf returns the value of concatenated literals.
 func textOf(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

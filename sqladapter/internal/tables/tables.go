@@ -1,5 +1,5 @@
-// Package tables describes the tables of a projection, and makes the statements that each of
-// them needs. Statements are in the syntax of sqladapter.Statement.
+// Package tables describes the tables of a projection and generates their statements, in the syntax
+// of sqladapter.Statement.
 package tables
 
 import (
@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Table is a table. Its first column is its key.
+// Table is a table. The first column is the key.
 type Table struct {
 	Name    string
 	Columns []string
-	// Fixed is how many of the first columns of a row never change.
+	// Fixed is the number of leading columns that never change.
 	Fixed int
-	// Of is the column of what rows belong to, if they are looked for by that.
+	// Of is the column by which rows are looked up, if any.
 	Of string
 }
 
-// The documented tables of chats, and where messages come from.
+// The documented tables of chats, and the origins of messages.
 var (
 	Chats       = New("chats", 1, "id userId title metadata createdAt updatedAt")
 	Messages    = New("messages", 1, "id chatId parentId name type data createdAt")
@@ -41,7 +41,7 @@ var (
 	Summaries = New("lineage_summaries", 11, "id context_id level after_span_id to_span_id parts content_id summary_text model embedding created_at")
 )
 
-// The tables that say what has been projected.
+// The tables with the state of the projection.
 var (
 	Scopes  = New("lineage_scopes", 2, "scope chat_id metadata")
 	Reach   = New("lineage_reach", 1, "scope run_id last_seq own")
@@ -55,7 +55,7 @@ var All = []*Table{
 	Chats, Messages, Branches, Checkpoints, Origins, Users, Blocks, Sets, Spans, Usages, Contexts, Values, Summaries, Scopes, Reach, Pins, Erased, Orphans,
 }
 
-// New returns a table with columns that have spaces between them.
+// New returns a table; columns are separated by spaces.
 func New(name string, fixed int, columns string) *Table {
 	return &Table{Name: name, Columns: strings.Fields(columns), Fixed: fixed}
 }
@@ -65,7 +65,7 @@ func (t *Table) of(column string) *Table {
 	return t
 }
 
-// Statements returns the statements by their names.
+// Statements returns the statements by name.
 func (t *Table) Statements() map[string]string {
 	all := map[string]string{"insert": t.Insert(), "select": t.Select(), "known": t.Known(), "page": t.Page(), "count": t.Count()}
 	if len(t.Columns) > t.Fixed {
@@ -82,27 +82,27 @@ func (t *Table) Insert() string {
 	return fmt.Sprintf(`INSERT INTO %q (%s) VALUES {rows:%d}`, t.Name, t.list(""), len(t.Columns))
 }
 
-// Select finds the rows with a list of keys.
+// Select reads the rows with a list of keys.
 func (t *Table) Select() string { return t.selectBy(t.Columns[0]) }
 
-// SelectOf finds the rows of a list of what rows belong to.
+// SelectOf reads the rows with a list of values of column Of.
 func (t *Table) SelectOf() string { return t.selectBy(t.Of) }
 
 func (t *Table) selectBy(column string) string {
 	return fmt.Sprintf(`SELECT %s FROM %q WHERE %q IN ({list})`, t.list(""), t.Name, column)
 }
 
-// Known finds which of a list of keys are there.
+// Known reads which keys of a list exist.
 func (t *Table) Known() string {
 	return fmt.Sprintf(`SELECT %q FROM %q WHERE %[1]q IN ({list})`, t.Columns[0], t.Name)
 }
 
-// Update writes the columns that can change of the row with a key, which is the last parameter.
+// Update writes the columns that can change. The key is the last parameter.
 func (t *Table) Update() string {
 	return fmt.Sprintf(`UPDATE %q SET %s WHERE %q = ?`, t.Name, (&Table{Columns: t.Columns[t.Fixed:]}).list(" = ?"), t.Columns[0])
 }
 
-// Page finds the keys behind one.
+// Page reads the keys after a key.
 func (t *Table) Page() string {
 	return fmt.Sprintf(`SELECT %q FROM %q WHERE %[1]q > ? ORDER BY %[1]q {limit}`, t.Columns[0], t.Name)
 }
@@ -110,7 +110,7 @@ func (t *Table) Page() string {
 // Count counts the rows.
 func (t *Table) Count() string { return fmt.Sprintf(`SELECT COUNT(*) AS "count" FROM %q`, t.Name) }
 
-// list returns the columns with commas between them, each with something behind it.
+// list returns the columns separated by commas, each with a suffix.
 func (t *Table) list(behind string) string {
 	columns := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
