@@ -63,7 +63,7 @@ func (s *state) findForeign(ctx context.Context, id string) (place, bool, error)
 	if err != nil {
 		return place{}, false, err
 	}
-	if is, err := latest(s.store).sees(ctx, t, at); err != nil || !is {
+	if is, err := s.committed().sees(ctx, t, at); err != nil || !is {
 		return place{}, false, err
 	}
 	known, err := s.reading(t).idAt(ctx, at)
@@ -72,7 +72,7 @@ func (s *state) findForeign(ctx context.Context, id string) (place, bool, error)
 
 // sees reports whether a span is of a chat. Only for one that neither belongs to it nor is on
 // the active branch it looks at all contexts and checkpoints of the thread.
-func (s state) sees(ctx context.Context, t *structure.Thread, at structure.SpanRef) (bool, error) {
+func (s *state) sees(ctx context.Context, t *structure.Thread, at structure.SpanRef) (bool, error) {
 	run, err := s.from.Run(ctx, at.Run)
 	if isNotFound(err) {
 		return false, nil

@@ -158,9 +158,11 @@ func (s *loading) erased(ctx context.Context, writer *write.Writer, id content.I
 	return err
 }
 
-// hang adds messages behind a span.
-func (s *loading) hang(ctx context.Context, tx *lineage.Tx, in *state, t *structure.Thread, after structure.SpanRef, a *addition) (spans []structure.SpanRef, err error) {
-	thread, err := kept(ctx, tx, t)
+// hang adds messages behind a span. origin returns the origin of one that is added as its data say.
+func (s *loading) hang(
+	ctx context.Context, in *state, t *structure.Thread, after structure.SpanRef, a *addition, origin func(*Message) (lineage.Origin, error),
+) (spans []structure.SpanRef, err error) {
+	thread, err := in.store.Thread(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -168,11 +170,14 @@ func (s *loading) hang(ctx context.Context, tx *lineage.Tx, in *state, t *struct
 		items := make([]lineage.Item, len(a.messages))
 		for i := range items {
 			items[i] = loadedItem(&a.messages[i])
-			if items[i].Origin, err = in.originIn(ctx, t, &a.messages[i]); err != nil {
+			if items[i].Origin, err = origin(&a.messages[i]); err != nil {
 				return nil, err
 			}
 		}
 		return thread.Hang(ctx, after, items...)
+	}
+	if err := keep(ctx, t, thread); err != nil {
+		return nil, err
 	}
 	steps := make([][]structure.Usage, len(a.said))
 	for i, said := range a.said {
@@ -182,7 +187,7 @@ func (s *loading) hang(ctx context.Context, tx *lineage.Tx, in *state, t *struct
 	if err != nil {
 		return nil, err
 	}
-	_, err = write.Of(tx.Store).Make(ctx, func(b *write.Batch, try write.Try) error {
+	_, err = write.Of(in.store).Make(ctx, func(b *write.Batch, try write.Try) error {
 		place.Fresh = place.Fresh || try.Fresh
 		spans = b.Extend(place, a.content, steps)
 		return nil
