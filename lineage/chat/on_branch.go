@@ -259,15 +259,5 @@ func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit 
 	if err != nil || t == nil {
 		return nil, err
 	}
-	var names []string
-	for b, err := range s.from.Branches(ctx, t.ID, prefix, "") {
-		if err != nil {
-			return nil, err
-		}
-		if len(names) == limit {
-			break
-		}
-		names = append(names, b.Name)
-	}
-	return names, nil
+	return backend.BranchNames(ctx, s.from, t.ID, prefix, limit)
 }
