@@ -300,7 +300,7 @@ func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *
 	if err != nil {
 		return false, err
 	}
-	r := &reading{state: in, messages: form.NewReader(in.from)}
+	r := &ThreadReader{state: in, messages: form.NewReader(in.from)}
 	known, err := r.tell(ctx, step, m.ID)
 	known.ChatID, known.ParentID = m.ChatID, m.ParentID
 	if u := &step.Span.Usages[0]; err == nil && !u.MetadataContent.IsZero() {

@@ -164,7 +164,7 @@ func (s *loading) branchAs(ctx context.Context, in *state, h *history, t *struct
 		return err
 	}
 	if passed {
-		last, err := in.reading(t).idAt(ctx, at)
+		last, err := in.reading(t).IDAt(ctx, at)
 		if err != nil {
 			return err
 		}

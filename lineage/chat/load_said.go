@@ -27,7 +27,7 @@ type Said struct {
 // content, in their order. The message is one of no chat and has no parent. A form that does not
 // go with its pieces is an error.
 func Tell(ctx context.Context, from form.Blocks, usages []structure.Usage, blocks []*structure.Block, id string) (Message, error) {
-	r := &reading{messages: form.NewReader(from), exact: true}
+	r := &ThreadReader{messages: form.NewReader(from), exact: true}
 	var span structure.Span
 	span.Usages = usages
 	step := &backend.Step{Span: &span, Blocks: blocks}

@@ -88,13 +88,19 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 	return made, nil
 }
 
+// Branch returns a branch of the thread.
+func (r *ThreadReader) Branch(ctx context.Context, b *structure.Branch) (Branch, error) {
+	branch, _, err := r.branchAt(ctx, b)
+	return branch, err
+}
+
 // branchAt returns a branch as it is now, and its head.
-func (r *reading) branchAt(ctx context.Context, b *structure.Branch) (Branch, structure.SpanRef, error) {
+func (r *ThreadReader) branchAt(ctx context.Context, b *structure.Branch) (Branch, structure.SpanRef, error) {
 	c, err := r.from.Context(ctx, b.Context)
 	if err != nil {
 		return Branch{}, structure.SpanRef{}, err
 	}
-	head, err := r.idAt(ctx, c.Tip)
+	head, err := r.IDAt(ctx, c.Tip)
 	return Branch{
 		ID: branchID(b), ChatID: r.chatID, Name: b.Name, HeadMessageID: head,
 		IsActive: c.ID == r.thread.Active, CreatedAt: b.CreatedAt.UnixMilli(),
@@ -128,7 +134,7 @@ func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*str
 	b, err := choose(t)
 	if err == nil && b != nil {
 		var found Branch
-		if found, _, err = s.reading(t).branchAt(ctx, b); err == nil {
+		if found, err = s.reading(t).Branch(ctx, b); err == nil {
 			return &found, nil
 		}
 	}

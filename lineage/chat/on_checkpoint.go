@@ -52,9 +52,9 @@ func (s *state) putCheckpoint(ctx context.Context, thread *lineage.Thread, at st
 	return err
 }
 
-// checkpointAt returns a checkpoint as it is now.
-func (r *reading) checkpointAt(ctx context.Context, c *structure.Checkpoint) (Checkpoint, error) {
-	message, err := r.idAt(ctx, c.Span)
+// Checkpoint returns a checkpoint of the thread.
+func (r *ThreadReader) Checkpoint(ctx context.Context, c *structure.Checkpoint) (Checkpoint, error) {
+	message, err := r.IDAt(ctx, c.Span)
 	return Checkpoint{
 		ID: cmp.Or(c.SourceID, c.ID.String()), ChatID: r.chatID, Name: c.Name, MessageID: string(message), CreatedAt: c.CreatedAt.UnixMilli(),
 	}, err
@@ -73,7 +73,7 @@ func (s *onStore) Checkpoint(ctx context.Context, chatID, name string) (*Checkpo
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.reading(t).checkpointAt(ctx, c)
+	found, err := s.reading(t).Checkpoint(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (s *onStore) ListCheckpoints(ctx context.Context, chatID string) ([]Checkpo
 		if err != nil {
 			return nil, err
 		}
-		found, err := r.checkpointAt(ctx, c)
+		found, err := r.Checkpoint(ctx, c)
 		if err != nil {
 			return nil, err
 		}

@@ -127,7 +127,7 @@ func (s *state) branchToExtend(ctx context.Context, t *structure.Thread, r *Appe
 		return nil, err
 	}
 	if at != c.Tip {
-		actual, err := s.reading(t).idAt(ctx, c.Tip)
+		actual, err := s.reading(t).IDAt(ctx, c.Tip)
 		if err != nil {
 			return nil, err
 		}
