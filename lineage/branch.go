@@ -247,29 +247,9 @@ func (t *Thread) nextName(ctx context.Context, active ContextID) (string, error)
 	} else if b != nil {
 		current = b.Name
 	}
-	taken := func(name string) (bool, error) {
-		_, err := t.store.engine.Branch(ctx, t.id, name)
-		if isNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
-	}
-	stem := structure.VersionStem(current)
-	count := 0
-	if is, err := taken(stem); err != nil {
-		return "", err
-	} else if is {
-		count++
-	}
-	for _, err := range t.store.engine.Branches(ctx, t.id, stem+"-v", "") {
-		if err != nil {
-			return "", err
-		}
-		if count++; count == structure.MostVersionsCounted {
-			break
-		}
-	}
-	return structure.VersionName(stem, count, taken)
+	return structure.VersionName(current, func(prefix string, limit int) ([]string, error) {
+		return backend.BranchNames(ctx, t.store.engine, t.id, prefix, limit)
+	})
 }
 
 func (t *Thread) noActive() error {

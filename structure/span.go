@@ -235,6 +235,17 @@ func (u *Usage) CloneBytes() {
 	}
 }
 
+// Settle makes the usage state what it leaves to the block of its content.
+func (u *Usage) Settle(b *content.Block) {
+	if u.Type == "" {
+		u.Type = b.Type
+	}
+	if u.Origin == nil {
+		origin := b.Origin
+		u.Origin = &origin
+	}
+}
+
 // OriginWith returns the complete origin of the usage, given that of its block.
 func (u *Usage) OriginWith(block content.BlockOrigin) content.Origin {
 	if u.Origin != nil {

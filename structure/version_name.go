@@ -2,6 +2,7 @@ package structure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -31,14 +32,31 @@ func VersionStem(name string) string {
 	return name
 }
 
-// VersionName returns the name of a new version: the stem, "-v" and a number. The number
-// is one more than counted, the number of names that are the stem or start with it and
-// "-v", up to MostVersionsCounted. If that name is taken, it is a higher number that is
-// free while the one before it is taken. taken is called a few times, however many names
-// are taken.
-func VersionName(stem string, counted int, taken func(name string) (bool, error)) (string, error) {
+// VersionName returns the name of a new version of what has the current name: the stem of
+// that, "-v" and one more than the names that are the stem or begin with it and "-v", of which
+// MostVersionsCounted are counted at most. If that name is taken, its number is a higher one that
+// is free while the one before it is not. It asks for a few names, however many are taken.
+//
+// names returns names that begin with a prefix, no more of them than a limit: the prefix
+// itself first, if it is one.
+func VersionName(current string, names func(prefix string, limit int) ([]string, error)) (string, error) {
+	stem := VersionStem(current)
+	taken := func(name string) (bool, error) {
+		found, err := names(name, 1)
+		return slices.Contains(found, name), err
+	}
+	versions, err := names(stem+"-v", MostVersionsCounted)
+	if err != nil {
+		return "", err
+	}
+	count := len(versions)
+	if is, err := taken(stem); err != nil {
+		return "", err
+	} else if is {
+		count++
+	}
 	name := func(n uint64) string { return fmt.Sprintf("%s-v%d", stem, n) }
-	first := uint64(min(counted, MostVersionsCounted)) + 1
+	first := uint64(min(count, MostVersionsCounted)) + 1
 	n, err := FreeNumber(first, func(n uint64) (bool, error) { return taken(name(n)) })
 	return name(n), err
 }

@@ -15,18 +15,23 @@ import (
 
 // versionName derives a name from another, and returns the number of calls.
 func versionName(t require.TestingT, current string, names map[string]bool) (name string, asked int) {
-	stem, counted := structure.VersionStem(current), 0
-	for name := range names {
-		if name == stem || strings.HasPrefix(name, stem+"-v") {
-			counted++
-		}
-	}
-	name, err := structure.VersionName(stem, counted, func(name string) (bool, error) {
+	name, err := structure.VersionName(current, func(prefix string, limit int) (found []string, err error) {
 		asked++
-		return names[name], nil
+		if limit == 1 {
+			if names[prefix] {
+				found = []string{prefix}
+			}
+			return found, nil
+		}
+		for name := range names {
+			if strings.HasPrefix(name, prefix) && len(found) < limit {
+				found = append(found, name)
+			}
+		}
+		return found, nil
 	})
 	require.NoError(t, err)
-	return name, asked
+	return name, asked - 2 // to count the names it asks twice
 }
 
 func TestVersionName(t *testing.T) {
@@ -45,7 +50,7 @@ func TestVersionName(t *testing.T) {
 		require.Equal(t, c.want, got, c.names)
 	}
 	failed := errors.New("failed")
-	_, err := structure.VersionName("main", 1, func(string) (bool, error) { return false, failed })
+	_, err := structure.VersionName("main", func(string, int) ([]string, error) { return nil, failed })
 	require.Equal(t, failed, err)
 }
 

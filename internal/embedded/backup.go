@@ -27,9 +27,6 @@ var (
 // manifestFile lists the files of a backup. It is written last.
 const manifestFile = "BACKUP.json"
 
-// partialPattern names the directory of an incomplete copy.
-const partialPattern = ".partial-*"
-
 // manifest lists the files of a backup.
 type manifest struct {
 	Format int            `json:"format"`
@@ -141,7 +138,7 @@ func (e *Engine) yieldCopy(ctx context.Context, plan *backend.CopyPlan, names []
 // WriteCopy writes a copy into a directory that is new or empty: see backend.Copier.
 func WriteCopy(ctx context.Context, dir string, parts iter.Seq2[backend.CopyPart, error], o backend.BackupOptions) (backend.BackupReport, error) {
 	w := copyWriter{ctx: ctx, progress: o.Progress}
-	err := complete(dir, func(partial string) error { return w.write(partial, parts) })
+	err := vfs.NewDir(dir, backend.ErrExists, func(partial string) error { return w.write(partial, parts) })
 	if err != nil {
 		return backend.BackupReport{}, fmt.Errorf("backup to %s: %w", dir, err)
 	}
@@ -254,56 +251,6 @@ func (w *copyWriter) upTo(file int) error {
 			return err
 		}
 		w.facts = append(w.facts, manifestFact{Name: f.Name, Size: f.Size, SHA256: sum})
-	}
-	return nil
-}
-
-// complete creates a directory under a temporary name, and renames it when it is
-// complete and durable.
-func complete(dir string, fill func(partial string) error) (err error) {
-	dir = filepath.Clean(dir)
-	if err := requireNew(dir); err != nil {
-		return err
-	}
-	above := filepath.Dir(dir)
-	if err := os.MkdirAll(above, 0o700); err != nil {
-		return err
-	}
-	partial, err := os.MkdirTemp(above, filepath.Base(dir)+partialPattern)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(partial))
-		}
-	}()
-	if err := fill(partial); err != nil {
-		return err
-	}
-	if err := vfs.OS().SyncDir(partial); err != nil {
-		return err
-	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it is empty
-		return err
-	}
-	if err := os.Rename(partial, dir); err != nil {
-		return err
-	}
-	return vfs.OS().SyncDir(above)
-}
-
-// requireNew refuses a directory that is not empty.
-func requireNew(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf("the directory is not empty: %w", backend.ErrExists)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func restore(ctx context.Context, from, dir string, o RestoreOptions) (report ba
 	report.Files = len(facts)
 	c := copying{ctx: ctx, from: vfs.OS(), progress: o.Progress, total: restorePasses * report.Bytes}
 	wanted := append([]manifestFact(nil), facts...)
-	return report, complete(dir, func(partial string) error {
+	return report, vfs.NewDir(dir, backend.ErrExists, func(partial string) error {
 		if err := c.files(partial, names, facts); err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 		return report, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	err = complete(dir, func(partial string) (err error) {
+	err = vfs.NewDir(dir, backend.ErrExists, func(partial string) (err error) {
 		to, err := Open(ctx, partial, Options{Durability: backend.Normal})
 		if err != nil {
 			return err

@@ -219,14 +219,7 @@ func withOrigins(s *structure.Span, offered map[content.ID]*structure.Block) *st
 		if own == s {
 			own = &structure.Span{Ref: s.Ref, Set: s.Set, Usages: slices.Clone(s.Usages)}
 		}
-		u := &own.Usages[i]
-		if u.Type == "" {
-			u.Type = b.Type
-		}
-		if u.Origin == nil {
-			origin := b.Origin
-			u.Origin = &origin
-		}
+		own.Usages[i].Settle(&b.Block)
 	}
 	return own
 }

@@ -29,8 +29,8 @@ type Stage struct {
 
 	threads     map[structure.ThreadID]*structure.Thread // nil when deleted, as below
 	contexts    map[structure.ContextID]*backend.Context
-	branches    map[name]*structure.Branch
-	checkpoints map[name]*structure.Checkpoint
+	branches    map[branchName]*structure.Branch
+	checkpoints map[checkpointName]*structure.Checkpoint
 	sets        map[structure.SpanSetID]*structure.SpanSet
 	runs        map[structure.RunID]structure.RunInfo
 	spans       map[structure.RunID][]*structure.Span
@@ -44,11 +44,14 @@ type Stage struct {
 
 var _ backend.Engine = (*Stage)(nil)
 
-// name is a name in a thread.
-type name struct {
-	thread structure.ThreadID
-	name   string
-}
+// branchName is a name of a branch in a thread, and checkpointName one of a checkpoint.
+type (
+	branchName struct {
+		thread structure.ThreadID
+		name   string
+	}
+	checkpointName branchName
+)
 
 // NewStage returns the stage of a transaction that is to be committed with a batch. With
 // fresh no run of the store is continued: one that was goes on elsewhere.
@@ -56,7 +59,7 @@ func NewStage(engine backend.Engine, from backend.Reader, b *Batch, fresh bool) 
 	return &Stage{
 		Reader: from, engine: engine, batch: b, fresh: fresh,
 		threads: make(map[structure.ThreadID]*structure.Thread), contexts: make(map[structure.ContextID]*backend.Context),
-		branches: make(map[name]*structure.Branch), checkpoints: make(map[name]*structure.Checkpoint),
+		branches: make(map[branchName]*structure.Branch), checkpoints: make(map[checkpointName]*structure.Checkpoint),
 		sets: make(map[structure.SpanSetID]*structure.SpanSet), runs: make(map[structure.RunID]structure.RunInfo),
 		spans: make(map[structure.RunID][]*structure.Span), blocks: make(map[content.ID]*structure.Block),
 		sources: make(map[string][]backend.Found), values: make(map[structure.ValueKey][]backend.Value), moves: make(map[structure.ContextID][]*structure.Reflog),
@@ -201,9 +204,7 @@ func same(subject, id string, is, was structure.Record, none bool, err error) er
 func (s *Stage) stage(ctx context.Context, r structure.Record, second map[content.ID]*structure.Block) error {
 	switch r := r.(type) {
 	case *structure.Thread:
-		own := owned(*r)
-		put(s, s.threads, r.ID, own)
-		s.batch.add(own)
+		keep(s, s.threads, r.ID, r)
 	case *structure.Context:
 		own := owned(*r)
 		is := backend.Context{Context: *own, MovedAt: s.batch.commit.Time.UnixMilli()}
@@ -232,17 +233,11 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, second map[conten
 		put(s, s.contexts, r.Context, &is)
 		s.batch.add(&own)
 	case *structure.Branch:
-		own := owned(*r)
-		put(s, s.branches, name{r.Thread, r.Name}, own)
-		s.batch.add(own)
+		keep(s, s.branches, branchName{r.Thread, r.Name}, r)
 	case *structure.Checkpoint:
-		own := owned(*r)
-		put(s, s.checkpoints, name{r.Thread, r.Name}, own)
-		s.batch.add(own)
+		keep(s, s.checkpoints, checkpointName{r.Thread, r.Name}, r)
 	case *structure.SpanSet:
-		own := owned(*r)
-		put(s, s.sets, r.ID, own)
-		s.batch.add(own)
+		keep(s, s.sets, r.ID, r)
 	case *structure.Reflog:
 		own := owned(*r)
 		put(s, s.moves, r.Context, append(s.moves[r.Context], own))
@@ -268,6 +263,16 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, second map[conten
 	return nil
 }
 
+// keep adds a copy of a record to the batch, and makes it visible under a key.
+func keep[K comparable, T any, P interface {
+	*T
+	structure.Record
+}](s *Stage, m map[K]P, key K, r P) {
+	own := owned[T, P](*r)
+	put(s, m, key, own)
+	s.batch.add(own)
+}
+
 // owned returns a copy of a record that shares no memory with it.
 func owned[T any, P interface {
 	*T
@@ -285,9 +290,9 @@ func (s *Stage) deleted(d *structure.Deletion) {
 	case structure.KindContext:
 		put(s, s.contexts, d.Context, nil)
 	case structure.KindBranch:
-		put(s, s.branches, name{d.Thread, d.Name}, nil)
+		put(s, s.branches, branchName{d.Thread, d.Name}, nil)
 	case structure.KindCheckpoint:
-		put(s, s.checkpoints, name{d.Thread, d.Name}, nil)
+		put(s, s.checkpoints, checkpointName{d.Thread, d.Name}, nil)
 	}
 }
 

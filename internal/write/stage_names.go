@@ -10,84 +10,34 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-type branchRead name
-
 // Branch implements backend.Reader.
 func (s *Stage) Branch(ctx context.Context, thread structure.ThreadID, as string) (*structure.Branch, error) {
-	if err := s.alive(); err != nil {
-		return nil, err
-	}
-	key := name{thread, as}
-	if own, changed := s.branches[key]; changed {
-		if own == nil {
-			return nil, missing("branch", as)
-		}
-		is := *own
-		return &is, nil
-	}
-	is, err := s.Reader.Branch(ctx, thread, as)
-	if err != nil && !isNotFound(err) {
-		return nil, err
-	}
-	if s.first(branchRead(key)) {
-		var was *structure.Branch
-		if err == nil {
-			was = owned(*is)
-		}
-		s.batch.Branches = append(s.batch.Branches, backend.ExpectBranch{Thread: thread, Name: as, Was: was})
-	}
-	return is, err
+	return read(s, s.branches, branchName{thread, as}, "branch", as,
+		func() (*structure.Branch, error) { return s.Reader.Branch(ctx, thread, as) },
+		func(was *structure.Branch) {
+			s.batch.Branches = append(s.batch.Branches, backend.ExpectBranch{Thread: thread, Name: as, Was: was})
+		})
 }
-
-type checkpointRead name
 
 // Checkpoint implements backend.Reader.
 func (s *Stage) Checkpoint(ctx context.Context, thread structure.ThreadID, as string) (*structure.Checkpoint, error) {
-	if err := s.alive(); err != nil {
-		return nil, err
-	}
-	key := name{thread, as}
-	if own, changed := s.checkpoints[key]; changed {
-		if own == nil {
-			return nil, missing("checkpoint", as)
-		}
-		is := *own
-		return &is, nil
-	}
-	is, err := s.Reader.Checkpoint(ctx, thread, as)
-	if err != nil && !isNotFound(err) {
-		return nil, err
-	}
-	if s.first(checkpointRead(key)) {
-		var was *structure.Checkpoint
-		if err == nil {
-			was = owned(*is)
-		}
-		s.batch.Checkpoints = append(s.batch.Checkpoints, backend.ExpectCheckpoint{Thread: thread, Name: as, Was: was})
-	}
-	return is, err
+	return read(s, s.checkpoints, checkpointName{thread, as}, "checkpoint", as,
+		func() (*structure.Checkpoint, error) { return s.Reader.Checkpoint(ctx, thread, as) },
+		func(was *structure.Checkpoint) {
+			s.batch.Checkpoints = append(s.batch.Checkpoints, backend.ExpectCheckpoint{Thread: thread, Name: as, Was: was})
+		})
 }
-
-// Names of a thread. Whoever changes one states the thread anew, so that the state of the
-// thread is what is expected of them all.
 
 // Branches implements backend.Reader.
 func (s *Stage) Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error] {
-	return func(yield func(*structure.Branch, error) bool) {
-		own := make(map[string]*structure.Branch)
-		for key, is := range s.branches {
-			if key.thread == thread && strings.HasPrefix(key.name, prefix) && key.name > after {
-				own[key.name] = is
-			}
-		}
-		of := func(b *structure.Branch) string { return b.Name }
-		s.named(ctx, thread, merged(s.Reader.Branches(ctx, thread, prefix, after), own, of))(yield)
-	}
+	return listed(ctx, s, thread, s.Reader.Branches(ctx, thread, prefix, after), s.branches, nameOfBranch,
+		func(b *structure.Branch) bool { return strings.HasPrefix(b.Name, prefix) && b.Name > after })
 }
 
 // BranchesOf implements backend.Reader.
 func (s *Stage) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
-	return s.matching(ctx, thread, s.Reader.BranchesOf(ctx, thread, id), func(b *structure.Branch) bool { return b.Context == id })
+	return listed(ctx, s, thread, s.Reader.BranchesOf(ctx, thread, id), s.branches, nameOfBranch,
+		func(b *structure.Branch) bool { return b.Context == id })
 }
 
 // BranchesBySource implements backend.Reader.
@@ -95,39 +45,14 @@ func (s *Stage) BranchesBySource(ctx context.Context, sourceID string, thread st
 	if thread.IsZero() {
 		return refused[*structure.Branch]("a search for a branch in all threads")
 	}
-	return s.matching(ctx, thread, s.Reader.BranchesBySource(ctx, sourceID, thread), func(b *structure.Branch) bool { return b.SourceID == sourceID })
-}
-
-// matching yields the branches of a thread that are found, and those of the transaction that
-// match.
-func (s *Stage) matching(ctx context.Context, thread structure.ThreadID, found iter.Seq2[*structure.Branch, error], match func(*structure.Branch) bool) iter.Seq2[*structure.Branch, error] {
-	return func(yield func(*structure.Branch, error) bool) {
-		own := make(map[string]*structure.Branch)
-		for key, is := range s.branches {
-			if key.thread == thread {
-				if own[key.name] = is; is != nil && !match(is) {
-					own[key.name] = nil
-				}
-			}
-		}
-		s.named(ctx, thread, merged(found, own, func(b *structure.Branch) string { return b.Name }))(yield)
-	}
-}
-
-// named expects a thread to stay as it is while its names are read.
-func (s *Stage) named(ctx context.Context, thread structure.ThreadID, names iter.Seq2[*structure.Branch, error]) iter.Seq2[*structure.Branch, error] {
-	return func(yield func(*structure.Branch, error) bool) {
-		if _, err := s.Thread(ctx, thread); err != nil && !isNotFound(err) {
-			yield(nil, err)
-			return
-		}
-		names(yield)
-	}
+	return listed(ctx, s, thread, s.Reader.BranchesBySource(ctx, sourceID, thread), s.branches, nameOfBranch,
+		func(b *structure.Branch) bool { return b.SourceID == sourceID })
 }
 
 // Checkpoints implements backend.Reader.
 func (s *Stage) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
-	return s.checkpointsOf(ctx, thread, s.Reader.Checkpoints(ctx, thread, after), func(c *structure.Checkpoint) bool { return c.Name > after })
+	return listed(ctx, s, thread, s.Reader.Checkpoints(ctx, thread, after), s.checkpoints, nameOfCheckpoint,
+		func(c *structure.Checkpoint) bool { return c.Name > after })
 }
 
 // CheckpointsBySource implements backend.Reader.
@@ -135,24 +60,35 @@ func (s *Stage) CheckpointsBySource(ctx context.Context, sourceID string, thread
 	if thread.IsZero() {
 		return refused[*structure.Checkpoint]("a search for a checkpoint in all threads")
 	}
-	return s.checkpointsOf(ctx, thread, s.Reader.CheckpointsBySource(ctx, sourceID, thread), func(c *structure.Checkpoint) bool { return c.SourceID == sourceID })
+	return listed(ctx, s, thread, s.Reader.CheckpointsBySource(ctx, sourceID, thread), s.checkpoints, nameOfCheckpoint,
+		func(c *structure.Checkpoint) bool { return c.SourceID == sourceID })
 }
 
-func (s *Stage) checkpointsOf(ctx context.Context, thread structure.ThreadID, found iter.Seq2[*structure.Checkpoint, error], match func(*structure.Checkpoint) bool) iter.Seq2[*structure.Checkpoint, error] {
-	return func(yield func(*structure.Checkpoint, error) bool) {
+func nameOfBranch(b *structure.Branch) string         { return b.Name }
+func nameOfCheckpoint(c *structure.Checkpoint) string { return c.Name }
+
+// listed yields names of a thread: those that the snapshot has, as found, and those of the
+// transaction that match. Whoever changes a name states the thread anew, so that the state of
+// the thread is what is expected.
+func listed[K branchName | checkpointName, T any](
+	ctx context.Context, s *Stage, thread structure.ThreadID, found iter.Seq2[*T, error], changed map[K]*T, nameOf func(*T) string, match func(*T) bool,
+) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
 		if _, err := s.Thread(ctx, thread); err != nil && !isNotFound(err) {
 			yield(nil, err)
 			return
 		}
-		own := make(map[string]*structure.Checkpoint)
-		for key, is := range s.checkpoints {
-			if key.thread == thread {
-				if own[key.name] = is; is != nil && !match(is) {
-					own[key.name] = nil
-				}
+		own := make(map[string]*T)
+		for key, is := range changed {
+			k := branchName(key)
+			if k.thread != thread {
+				continue
+			}
+			if own[k.name] = is; is != nil && !match(is) {
+				own[k.name] = nil
 			}
 		}
-		merged(found, own, func(c *structure.Checkpoint) string { return c.Name })(yield)
+		merged(found, own, nameOf)(yield)
 	}
 }
 

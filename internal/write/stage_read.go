@@ -27,30 +27,41 @@ func missing(subject, id string) error {
 	return &backend.SubjectError{Subject: subject, ID: id, Err: backend.ErrNotFound}
 }
 
-// Thread implements backend.Reader.
-func (s *Stage) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
+// read returns what the transaction has under a key: what it changed that to, else what the
+// snapshot has, which is then expected.
+func read[K comparable, T any, P interface {
+	*T
+	structure.Record
+}](s *Stage, changed map[K]P, key K, subject, id string, stored func() (P, error), expect func(was P)) (P, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
 	}
-	if own, changed := s.threads[id]; changed {
+	if own, is := changed[key]; is {
 		if own == nil {
-			return nil, missing("thread", id.String())
+			return nil, missing(subject, id)
 		}
 		is := *own
 		return &is, nil
 	}
-	is, err := s.Reader.Thread(ctx, id)
+	is, err := stored()
 	if err != nil && !isNotFound(err) {
 		return nil, err
 	}
-	if s.first(id) {
-		var was *structure.Thread
+	if s.first(key) {
+		var was P
 		if err == nil {
-			was = owned(*is)
+			was = owned[T, P](*is)
 		}
-		s.batch.ExpectThread(id, was)
+		expect(was)
 	}
 	return is, err
+}
+
+// Thread implements backend.Reader.
+func (s *Stage) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
+	return read(s, s.threads, id, "thread", id.String(),
+		func() (*structure.Thread, error) { return s.Reader.Thread(ctx, id) },
+		func(was *structure.Thread) { s.batch.ExpectThread(id, was) })
 }
 
 // Context implements backend.Reader.

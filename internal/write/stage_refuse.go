@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -21,17 +22,7 @@ func (s *Stage) refuse(ctx context.Context, r structure.Record) error {
 		if err != nil && !isNotFound(err) {
 			return err
 		}
-		if r.SourceID == "" {
-			return nil
-		}
-		for other, err := range s.BranchesBySource(ctx, r.SourceID, r.Thread) {
-			if err == nil && other.Name != r.Name {
-				err = s.taken("source id", r.SourceID)
-			}
-			if err != nil {
-				return err
-			}
-		}
+		return requireOwn(s, r.SourceID, r.Name, s.BranchesBySource(ctx, r.SourceID, r.Thread), nameOfBranch)
 	case *structure.Checkpoint:
 		if err := s.requireSpan(ctx, r.Span); err != nil {
 			return err
@@ -43,23 +34,29 @@ func (s *Stage) refuse(ctx context.Context, r structure.Record) error {
 		if err != nil && !isNotFound(err) {
 			return err
 		}
-		if r.SourceID == "" {
-			return nil
-		}
-		for other, err := range s.CheckpointsBySource(ctx, r.SourceID, r.Thread) {
-			if err == nil && other.Name != r.Name {
-				err = s.taken("source id", r.SourceID)
-			}
-			if err != nil {
-				return err
-			}
-		}
+		return requireOwn(s, r.SourceID, r.Name, s.CheckpointsBySource(ctx, r.SourceID, r.Thread), nameOfCheckpoint)
 	case *structure.Context:
 		return s.requireSpan(ctx, r.Tip)
 	case *structure.Tip:
 		return s.requireSpan(ctx, r.Span)
 	case *structure.Deletion:
 		return s.refuseDeletion(ctx, r)
+	}
+	return nil
+}
+
+// requireOwn refuses a source id that is found under another name than its own.
+func requireOwn[T any](s *Stage, sourceID, name string, found iter.Seq2[*T, error], nameOf func(*T) string) error {
+	if sourceID == "" {
+		return nil
+	}
+	for other, err := range found {
+		if err == nil && nameOf(other) != name {
+			err = s.taken("source id", sourceID)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -293,6 +293,21 @@ func BranchOf(ctx context.Context, r Reader, thread structure.ThreadID, id struc
 	return nil, nil
 }
 
+// BranchNames returns names of branches of a thread that begin with a prefix, in their order and
+// no more of them than a limit.
+func BranchNames(ctx context.Context, r Reader, thread structure.ThreadID, prefix string, limit int) (names []string, err error) {
+	for b, err := range r.Branches(ctx, thread, prefix, "") {
+		if err != nil {
+			return nil, err
+		}
+		if len(names) == limit {
+			break
+		}
+		names = append(names, b.Name)
+	}
+	return names, nil
+}
+
 // Context is the current state of a context.
 type Context struct {
 	structure.Context

@@ -300,17 +300,8 @@ func (im *importer) fill(s *structure.Span) {
 		return
 	}
 	for i := range s.Usages {
-		u := &s.Usages[i]
-		b, ok := im.differ[u.Content]
-		if !ok {
-			continue
-		}
-		if u.Type == "" {
-			u.Type = b.Type
-		}
-		if u.Origin == nil {
-			origin := b.Origin
-			u.Origin = &origin
+		if b, differs := im.differ[s.Usages[i].Content]; differs {
+			s.Usages[i].Settle(&b)
 		}
 	}
 }

@@ -197,13 +197,7 @@ func (e *exporter) own(step *backend.Step) *structure.Span {
 			own.Usages = slices.Clone(s.Usages)
 			s, u = &own, &own.Usages[i]
 		}
-		if u.Type == "" {
-			u.Type = b.Type
-		}
-		if u.Origin == nil {
-			origin := b.Origin
-			u.Origin = &origin
-		}
+		u.Settle(&b.Block)
 	}
 	return s
 }

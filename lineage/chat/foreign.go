@@ -19,6 +19,9 @@ import (
 // without one, that the chat shares with another, or that is an earlier version of a
 // message, is a message under the name that foreignID gives it.
 
+// IDOfThread returns the id of the chat that a thread is.
+func IDOfThread(t *structure.Thread) string { return chatID(t.SourceID, t.ID) }
+
 // chatID returns the id of the chat that a thread is.
 func chatID(sourceID string, id structure.ThreadID) string {
 	if sourceID != "" {
@@ -64,16 +67,16 @@ func (s *state) findForeign(ctx context.Context, id string) (place, bool, error)
 	if err != nil {
 		return place{}, false, err
 	}
-	if is, err := latest(s.store).sees(ctx, t, at); err != nil || !is {
+	if is, err := s.committed().sees(ctx, t, at); err != nil || !is {
 		return place{}, false, err
 	}
-	known, err := s.reading(t).idAt(ctx, at)
+	known, err := s.reading(t).IDAt(ctx, at)
 	return place{ref: at, thread: thread, foreign: true}, err == nil && known == Ref(id), err
 }
 
 // sees reports whether a span is of a chat. Only for one that neither belongs to it nor is on
 // the active branch it looks at all contexts and checkpoints of the thread.
-func (s state) sees(ctx context.Context, t *structure.Thread, at structure.SpanRef) (bool, error) {
+func (s *state) sees(ctx context.Context, t *structure.Thread, at structure.SpanRef) (bool, error) {
 	run, err := s.from.Run(ctx, at.Run)
 	if isNotFound(err) {
 		return false, nil
@@ -102,7 +105,7 @@ func (s state) sees(ctx context.Context, t *structure.Thread, at structure.SpanR
 // data returns what a span says as the JSON of a message: as it was given, if it is one
 // message of JSON, else as texts and files. A document is a file and, if it is a text, that text; both
 // parts name the revision. What was erased is marked: see Message.Data.
-func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
+func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
 	type part struct {
 		Type      string `json:"type"`
 		Text      string `json:"text,omitempty"`
@@ -165,7 +168,7 @@ func (r *reading) data(ctx context.Context, step *backend.Step, id string) (json
 }
 
 // pieces returns what a message says whose form is damaged.
-func (r *reading) pieces(ctx context.Context, step *backend.Step, i int) (text []byte, mediaType string, err error) {
+func (r *ThreadReader) pieces(ctx context.Context, step *backend.Step, i int) (text []byte, mediaType string, err error) {
 	m, err := r.messages.Message(ctx, step, i)
 	if err != nil {
 		return nil, "", err

@@ -136,16 +136,9 @@ func (s *loading) load(ctx context.Context) error {
 
 // commit makes a commit of what fill does to the chat, at a time. It notes whether that is
 // anything.
-func (s *loading) commit(ctx context.Context, at time.Time, fill func(tx *lineage.Tx, in *state) error) error {
-	changed := false
-	err := s.update(ctx, func(tx *lineage.Tx, in *state) error {
-		stage := in.from.(*write.Stage)
-		stage.Load(at, backend.Normal)
-		err := fill(tx, in)
-		changed = stage.Changes() > 0
-		return err
-	})
-	s.done.Changed = s.done.Changed || err == nil && changed
+func (s *loading) commit(ctx context.Context, at time.Time, fill func(in *state) error) error {
+	changed, err := s.updateAt(ctx, at, fill)
+	s.done.Changed = s.done.Changed || changed
 	return err
 }
 
@@ -156,14 +149,14 @@ func (s *loading) begin(ctx context.Context) error {
 	// before that, or a loading that goes on would find what it loads no later.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	s.underway = time.UnixMilli(max(c.UpdatedAt-1, 0)).UTC()
-	return s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
+	return s.commit(ctx, s.underway, func(in *state) error {
 		t, err := in.thread(ctx, c.ID)
 		if err != nil {
 			return err
 		}
 		if t == nil {
 			// Its branches come with the rest.
-			_, err := write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
+			_, err := write.Of(in.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 				t = b.NewThread(write.Thread{
 					SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keeps: true, CreatedAt: time.UnixMilli(c.CreatedAt).UTC(),
 				})
@@ -307,7 +300,7 @@ func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *
 	if err != nil {
 		return false, err
 	}
-	r := &reading{state: in, messages: form.NewReader(in.from)}
+	r := &ThreadReader{state: in, messages: form.NewReader(in.from)}
 	known, err := r.tell(ctx, step, m.ID)
 	known.ChatID, known.ParentID = m.ChatID, m.ParentID
 	if u := &step.Span.Usages[0]; err == nil && !u.MetadataContent.IsZero() {
@@ -380,7 +373,7 @@ func (s *loading) flush(ctx context.Context) error {
 	var last structure.SpanRef
 	list := additions(pending, said)
 	err = s.taking(ctx, list, func() error {
-		return s.commit(ctx, s.underway, func(tx *lineage.Tx, in *state) error {
+		return s.commit(ctx, s.underway, func(in *state) error {
 			t, err := s.chat(ctx, in)
 			if err != nil {
 				return err
@@ -396,7 +389,7 @@ func (s *loading) flush(ctx context.Context) error {
 			}
 			last = s.tip
 			for i := range list {
-				spans, err := s.hang(ctx, tx, in, t, last, list[i])
+				spans, err := s.hang(ctx, in, t, last, list[i], func(m *Message) (lineage.Origin, error) { return in.originIn(ctx, t, m) })
 				if err != nil {
 					return err
 				}

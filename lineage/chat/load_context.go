@@ -6,7 +6,6 @@ import (
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -30,21 +29,20 @@ type LoadingContext struct {
 // moves on along its history. A parent that is not there is left out.
 func LoadContext(ctx context.Context, store *lineage.Store, l LoadingContext) (changed bool, err error) {
 	s := latest(store)
-	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	t, err := s.mustThread(ctx, l.ChatID)
+	if err != nil {
+		return false, err
+	}
+	return s.updateAt(ctx, t.UpdatedAt, func(in *state) error { // nobody changes the chat now
 		t, err := in.mustThread(ctx, l.ChatID)
 		if err != nil {
 			return err
 		}
-		stage := in.from.(*write.Stage)
-		stage.Load(t.UpdatedAt, backend.Normal) // nobody changes the chat now
-		err = in.loadContext(ctx, tx, t, &l)
-		changed = stage.Changes() > 0
-		return err
+		return in.loadContext(ctx, t, &l)
 	})
-	return changed && err == nil, err
 }
 
-func (s *state) loadContext(ctx context.Context, tx *lineage.Tx, t *structure.Thread, l *LoadingContext) error {
+func (s *state) loadContext(ctx context.Context, t *structure.Thread, l *LoadingContext) error {
 	base, err := s.position(ctx, t, l.Base)
 	if err != nil {
 		return err
@@ -56,15 +54,15 @@ func (s *state) loadContext(ctx context.Context, tx *lineage.Tx, t *structure.Th
 	known, err := s.from.Context(ctx, l.ID)
 	switch {
 	case isNotFound(err):
-		return s.newContext(ctx, tx, l, t.ID, base, tip)
+		return s.newContext(ctx, l, t.ID, base, tip)
 	case err != nil:
 		return err
 	case known.Thread != t.ID:
 		return &Error{Subject: "context", ID: l.ID.String(), ChatID: l.ChatID, Err: ErrOtherChat}
 	}
-	if isNone(known.Overrides) && !isNone(l.Overrides) {
+	if known.Overrides.IsZero() && !l.Overrides.IsZero() {
 		// As they are, be they JSON or not.
-		if _, err := write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
+		if _, err := write.Of(s.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 			is := known.Context
 			is.Overrides = l.Overrides
 			b.StateContext(is)
@@ -77,11 +75,11 @@ func (s *state) loadContext(ctx context.Context, tx *lineage.Tx, t *structure.Th
 	if err != nil || !forward {
 		return err
 	}
-	return s.move(ctx, tx, &known, tip, "load")
+	return s.move(ctx, &known, tip, "load")
 }
 
 // newContext makes a context that is not there.
-func (s *state) newContext(ctx context.Context, tx *lineage.Tx, l *LoadingContext, thread structure.ThreadID, base, tip structure.SpanRef) error {
+func (s *state) newContext(ctx context.Context, l *LoadingContext, thread structure.ThreadID, base, tip structure.SpanRef) error {
 	is := write.Context{
 		ID: l.ID, Thread: thread, At: base, Overrides: l.Overrides, Metadata: l.Metadata, CreatedAt: time.UnixMilli(l.CreatedAt).UTC(),
 	}
@@ -92,15 +90,11 @@ func (s *state) newContext(ctx context.Context, tx *lineage.Tx, l *LoadingContex
 			return err
 		}
 	}
-	_, err := write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
+	_, err := write.Of(s.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 		if b.NewContext(is); tip != base {
 			b.Point(l.ID, tip)
 		}
 		return nil
 	})
 	return err
-}
-
-func isNone(o structure.Overrides) bool {
-	return o.IsZero()
 }

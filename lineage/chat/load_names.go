@@ -21,8 +21,8 @@ func (s *loading) finish(ctx context.Context) error {
 	for round := 1; ; round++ {
 		again := false
 		err := s.takingVersions(ctx, func() error {
-			return s.commit(ctx, s.at, func(tx *lineage.Tx, in *state) (err error) {
-				again, err = s.finishOnce(ctx, tx, in)
+			return s.commit(ctx, s.at, func(in *state) (err error) {
+				again, err = s.finishOnce(ctx, in)
 				return err
 			})
 		})
@@ -46,16 +46,16 @@ func (s *loading) report(problems []error) {
 	}
 }
 
-func (s *loading) finishOnce(ctx context.Context, tx *lineage.Tx, in *state) (renewed bool, err error) {
+func (s *loading) finishOnce(ctx context.Context, in *state) (renewed bool, err error) {
 	was, err := s.chat(ctx, in)
 	if err != nil {
 		return false, err
 	}
-	h, renewed, err := s.renew(ctx, tx, in, was)
+	h, renewed, err := s.renew(ctx, in, was)
 	if err != nil {
 		return false, err
 	}
-	if err := s.names(ctx, tx, in, h); err != nil {
+	if err := s.names(ctx, in, h); err != nil {
 		return false, err
 	}
 	t, err := in.from.Thread(ctx, s.thread)
@@ -73,12 +73,12 @@ func (s *loading) finishOnce(ctx context.Context, tx *lineage.Tx, in *state) (re
 	}
 	switch {
 	case s.later && (is.Title != was.Title || !bytes.Equal(is.Metadata, was.Metadata) || !s.at.Equal(was.UpdatedAt)):
-	case is.UserID == was.UserID && in.from.(*write.Stage).Changes() == 0:
+	case is.UserID == was.UserID && !in.changed():
 		return false, nil
 	default:
 		is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs
 	}
-	_, err = write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
+	_, err = write.Of(in.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 		b.StateThread(is)
 		return nil
 	})
@@ -92,12 +92,12 @@ func isProblem(err error) bool {
 }
 
 // names brings branches and checkpoints.
-func (s *loading) names(ctx context.Context, tx *lineage.Tx, in *state, h *history) error {
+func (s *loading) names(ctx context.Context, in *state, h *history) error {
 	t, err := in.from.Thread(ctx, s.thread)
 	if err != nil {
 		return err
 	}
-	thread, err := tx.Thread(ctx, s.thread)
+	thread, err := in.store.Thread(ctx, s.thread)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *loading) names(ctx context.Context, tx *lineage.Tx, in *state, h *histo
 	active, done := "", make(map[string]bool)
 	for _, b := range branches {
 		b.ChatID = s.from.Chat.ID
-		err := s.branchAs(ctx, tx, in, h, b)
+		err := s.branchAs(ctx, in, h, t, thread, b)
 		if err == nil && b.IsActive && s.later {
 			active = b.Name
 		}
@@ -127,38 +127,30 @@ func (s *loading) names(ctx context.Context, tx *lineage.Tx, in *state, h *histo
 	}
 	for _, k := range s.from.Checkpoints {
 		k.ChatID = s.from.Chat.ID
-		if err := s.checkpointAs(ctx, in, thread, k); err != nil && !isProblem(err) {
+		if err := s.checkpointAs(ctx, in, t, thread, k); err != nil && !isProblem(err) {
 			return err
 		} else if err != nil {
 			s.problems = append(s.problems, err)
 		}
 	}
-	return s.moveOthers(ctx, tx, in, h, thread, done)
+	return s.moveOthers(ctx, in, h, thread, done)
 }
 
 // branchAs brings a branch to where it is.
-func (s *loading) branchAs(ctx context.Context, tx *lineage.Tx, in *state, h *history, b Branch) error {
+func (s *loading) branchAs(ctx context.Context, in *state, h *history, t *structure.Thread, thread *lineage.Thread, b Branch) error {
 	if err := b.Check(); err != nil {
-		return err
-	}
-	thread, err := tx.Thread(ctx, s.thread)
-	if err != nil {
 		return err
 	}
 	known, err := in.from.Branch(ctx, s.thread, b.Name)
 	if isNotFound(err) {
 		b.IsActive = false // that is the caller's to say
-		_, err := in.newBranch(ctx, thread, &b)
+		_, err := in.newBranch(ctx, t, thread, &b)
 		return err
 	}
 	if err != nil {
 		return err
 	}
 	c, err := in.from.Context(ctx, known.Context)
-	if err != nil {
-		return err
-	}
-	t, err := in.from.Thread(ctx, s.thread)
 	if err != nil {
 		return err
 	}
@@ -172,7 +164,7 @@ func (s *loading) branchAs(ctx context.Context, tx *lineage.Tx, in *state, h *hi
 		return err
 	}
 	if passed {
-		last, err := in.reading(t).idAt(ctx, at)
+		last, err := in.reading(t).IDAt(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -183,16 +175,12 @@ func (s *loading) branchAs(ctx context.Context, tx *lineage.Tx, in *state, h *hi
 	if head == c.Tip {
 		return nil
 	}
-	return in.move(ctx, tx, &c, head, "load")
+	return in.move(ctx, &c, head, "load")
 }
 
 // checkpointAs brings a checkpoint to where it is, unless it was set later.
-func (s *loading) checkpointAs(ctx context.Context, in *state, thread *lineage.Thread, k Checkpoint) error {
+func (s *loading) checkpointAs(ctx context.Context, in *state, t *structure.Thread, thread *lineage.Thread, k Checkpoint) error {
 	if err := k.Check(); err != nil {
-		return err
-	}
-	t, err := in.from.Thread(ctx, s.thread)
-	if err != nil {
 		return err
 	}
 	at, err := in.position(ctx, t, Ref(k.MessageID))
@@ -212,7 +200,7 @@ func (s *loading) checkpointAs(ctx context.Context, in *state, thread *lineage.T
 
 // moveOthers moves the branches and checkpoints that still lead to earlier versions, but for
 // the branches that are done.
-func (s *loading) moveOthers(ctx context.Context, tx *lineage.Tx, in *state, h *history, thread *lineage.Thread, done map[string]bool) error {
+func (s *loading) moveOthers(ctx context.Context, in *state, h *history, thread *lineage.Thread, done map[string]bool) error {
 	for b, err := range in.from.Branches(ctx, s.thread, "", "") {
 		if err != nil {
 			return err
@@ -225,7 +213,7 @@ func (s *loading) moveOthers(ctx context.Context, tx *lineage.Tx, in *state, h *
 			return err
 		}
 		if to := h.now(c.Tip); to != c.Tip {
-			if err := in.move(ctx, tx, &c, to, "load"); err != nil {
+			if err := in.move(ctx, &c, to, "load"); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,7 @@ type Said struct {
 // content, in their order. The message is one of no chat and has no parent. A form that does not
 // go with its pieces is an error.
 func Tell(ctx context.Context, from form.Blocks, usages []structure.Usage, blocks []*structure.Block, id string) (Message, error) {
-	r := &reading{messages: form.NewReader(from), exact: true}
+	r := &ThreadReader{messages: form.NewReader(from), exact: true}
 	var span structure.Span
 	span.Usages = usages
 	step := &backend.Step{Span: &span, Blocks: blocks}
@@ -158,9 +158,11 @@ func (s *loading) erased(ctx context.Context, writer *write.Writer, id content.I
 	return err
 }
 
-// hang adds messages behind a span.
-func (s *loading) hang(ctx context.Context, tx *lineage.Tx, in *state, t *structure.Thread, after structure.SpanRef, a *addition) (spans []structure.SpanRef, err error) {
-	thread, err := kept(ctx, tx, t)
+// hang adds messages behind a span. origin returns the origin of one that is added as its data say.
+func (s *loading) hang(
+	ctx context.Context, in *state, t *structure.Thread, after structure.SpanRef, a *addition, origin func(*Message) (lineage.Origin, error),
+) (spans []structure.SpanRef, err error) {
+	thread, err := in.store.Thread(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -168,11 +170,14 @@ func (s *loading) hang(ctx context.Context, tx *lineage.Tx, in *state, t *struct
 		items := make([]lineage.Item, len(a.messages))
 		for i := range items {
 			items[i] = loadedItem(&a.messages[i])
-			if items[i].Origin, err = in.originIn(ctx, t, &a.messages[i]); err != nil {
+			if items[i].Origin, err = origin(&a.messages[i]); err != nil {
 				return nil, err
 			}
 		}
 		return thread.Hang(ctx, after, items...)
+	}
+	if err := keep(ctx, t, thread); err != nil {
+		return nil, err
 	}
 	steps := make([][]structure.Usage, len(a.said))
 	for i, said := range a.said {
@@ -182,7 +187,7 @@ func (s *loading) hang(ctx context.Context, tx *lineage.Tx, in *state, t *struct
 	if err != nil {
 		return nil, err
 	}
-	_, err = write.Of(tx.Store).Make(ctx, func(b *write.Batch, try write.Try) error {
+	_, err = write.Of(in.store).Make(ctx, func(b *write.Batch, try write.Try) error {
 		place.Fresh = place.Fresh || try.Fresh
 		spans = b.Extend(place, a.content, steps)
 		return nil

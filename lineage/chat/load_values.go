@@ -32,10 +32,8 @@ type LoadingValue struct {
 // there, as it is or as one that was replaced, stays, and so does one that was set later.
 // Values of one key come in the order in which they were set.
 func LoadValue(ctx context.Context, store *lineage.Store, l LoadingValue) (changed bool, err error) {
-	s := latest(store)
-	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
-		changed = false
-		at := time.UnixMilli(l.SetAt).UTC()
+	s, at := latest(store), time.UnixMilli(l.SetAt).UTC()
+	return s.updateAt(ctx, at, func(in *state) error {
 		of, incarnation, seen, err := in.placeOfValue(ctx, &l)
 		if err != nil {
 			return err
@@ -48,9 +46,7 @@ func LoadValue(ctx context.Context, store *lineage.Store, l LoadingValue) (chang
 			}
 			newest = false
 		}
-		changed = true
-		in.from.(*write.Stage).Load(at, backend.Normal)
-		writer := write.Of(tx.Store)
+		writer := write.Of(in.store)
 		_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
 			inline, large := l.JSON, content.ID{}
 			if len(inline) > structure.MaxInlineValue {
@@ -66,7 +62,6 @@ func LoadValue(ctx context.Context, store *lineage.Store, l LoadingValue) (chang
 		})
 		return err
 	})
-	return changed && err == nil, err
 }
 
 // placeOfValue returns the owner of a value in the store, the incarnation of its thread and the

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -128,19 +127,19 @@ func (h *history) add(is, after structure.SpanRef, id string) {
 
 // renew adds the new versions, and again the messages of the store that follow earlier ones.
 // It returns the history with them, and whether there were any.
-func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *structure.Thread) (*history, bool, error) {
-	h, err := readHistory(ctx, in.from.(*write.Stage).Reader, t)
+func (s *loading) renew(ctx context.Context, in *state, t *structure.Thread) (*history, bool, error) {
+	h, err := readHistory(ctx, in.committed().from, t)
 	if err != nil {
 		return nil, false, err
 	}
-	thread, err := tx.Thread(ctx, s.thread)
+	thread, err := in.store.Thread(ctx, s.thread)
 	if err != nil {
 		return nil, false, err
 	}
 	s.circular = nil
 	any, fresh := false, make(map[string]bool)
 	for i := range s.versions {
-		added, err := s.renewVersion(ctx, tx, thread, in, h, &s.versions[i])
+		added, err := s.renewVersion(ctx, in, t, thread, h, &s.versions[i])
 		if err != nil {
 			return nil, false, err
 		}
@@ -158,10 +157,11 @@ func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *struc
 				continue
 			}
 		}
-		again, err := s.sayAgain(ctx, thread, after, is.ref)
+		spans, err := s.sayAgain(ctx, thread, after, is.ref)
 		if err != nil {
 			return nil, false, err
 		}
+		again := spans[0]
 		h.add(again, after, is.id)
 		if any = true; is.id != "" {
 			h.latest[is.id] = again
@@ -173,7 +173,7 @@ func (s *loading) renew(ctx context.Context, tx *lineage.Tx, in *state, t *struc
 }
 
 // renewVersion adds a new version, unless it is there.
-func (s *loading) renewVersion(ctx context.Context, tx *lineage.Tx, thread *lineage.Thread, in *state, h *history, v *version) (added bool, err error) {
+func (s *loading) renewVersion(ctx context.Context, in *state, t *structure.Thread, thread *lineage.Thread, h *history, v *version) (added bool, err error) {
 	parent := structure.SpanRef{}
 	if v.ParentID != "" {
 		var known bool
@@ -201,90 +201,51 @@ func (s *loading) renewVersion(ctx context.Context, tx *lineage.Tx, thread *line
 		s.circular = append(s.circular, &Error{Subject: SubjectMessage, ID: v.ID, ChatID: v.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
 		return false, nil
 	}
-	var is structure.SpanRef
+	var spans []structure.SpanRef
 	if v.same {
-		is, err = s.sayAgain(ctx, thread, parent, was)
+		spans, err = s.sayAgain(ctx, thread, parent, was)
 	} else {
-		is, err = s.addVersion(ctx, tx, in, h, v, parent, known, was)
+		spans, err = s.hang(ctx, in, t, parent, v.added, func(m *Message) (lineage.Origin, error) { return in.originAmong(ctx, t, h, m) })
 	}
-	h.latest[v.ID] = is
-	h.add(is, parent, v.ID)
-	return true, err
-}
-
-// addVersion adds a new version behind a span. was is the version before it, if it is known.
-func (s *loading) addVersion(
-	ctx context.Context, tx *lineage.Tx, in *state, h *history, v *version, parent structure.SpanRef, known bool, was structure.SpanRef,
-) (structure.SpanRef, error) {
-	if v.added.said != nil {
-		t, err := s.chat(ctx, in)
-		if err != nil {
-			return structure.SpanRef{}, err
-		}
-		spans, err := s.hang(ctx, tx, in, t, parent, v.added)
-		if err != nil {
-			return structure.SpanRef{}, err
-		}
-		return spans[0], nil
-	}
-	item := loadedItem(&v.Message)
-	var err error
-	if item.Origin, err = s.originOf(ctx, in, h, &v.Message); err != nil {
-		return structure.SpanRef{}, err
-	}
-	if known {
-		entries, err := s.store.Span(ctx, was)
-		if err != nil {
-			return structure.SpanRef{}, err
-		}
-		item.Origin.Kind, item.Origin.ParentID = content.OriginOfRole(item.Role), entries[0].Content
-	}
-	thread, err := tx.Thread(ctx, s.thread)
 	if err != nil {
-		return structure.SpanRef{}, err
+		return false, err
 	}
-	return hung(thread.Hang(ctx, parent, item))
+	h.latest[v.ID] = spans[0]
+	h.add(spans[0], parent, v.ID)
+	return true, nil
 }
 
-// originOf returns the origin of a new version. What it was derived from may have a new version,
-// too.
-func (s *loading) originOf(ctx context.Context, in *state, h *history, m *Message) (lineage.Origin, error) {
+// originAmong returns the origin of a new version. It is derived from the version before it, if
+// there is one. What it was derived from may have a new version, too.
+func (s *state) originAmong(ctx context.Context, t *structure.Thread, h *history, m *Message) (lineage.Origin, error) {
 	own := *m
 	if at, ok := h.latest[m.Origin.DerivedFrom]; ok {
-		is, err := in.contentAt(ctx, at)
+		is, err := s.contentAt(ctx, at)
 		if err != nil {
 			return lineage.Origin{}, err
 		}
 		own.Origin.DerivedFrom = is.String()
 	}
-	t, err := s.chat(ctx, in)
-	if err != nil {
-		return lineage.Origin{}, err
-	}
-	origin, err := in.originIn(ctx, t, &own)
+	origin, err := s.originIn(ctx, t, &own)
 	if isMissing(err) {
 		err = nil
+	}
+	if was, known := h.latest[m.ID]; err == nil && known {
+		origin.Kind = content.OriginOfRole(m.Name)
+		origin.ParentID, err = s.contentAt(ctx, was)
 	}
 	return origin, err
 }
 
 // sayAgain adds a message again behind another span.
-func (s *loading) sayAgain(ctx context.Context, thread *lineage.Thread, after, was structure.SpanRef) (structure.SpanRef, error) {
+func (s *loading) sayAgain(ctx context.Context, thread *lineage.Thread, after, was structure.SpanRef) ([]structure.SpanRef, error) {
 	entries, err := s.store.Span(ctx, was)
 	if err != nil {
-		return structure.SpanRef{}, err
+		return nil, err
 	}
 	items := make([]lineage.Item, len(entries))
 	for i, e := range entries {
 		items[i] = e.Item().WithID(e.SourceID)
 	}
-	return hung(thread.Hang(ctx, after, lineage.Together(items...)...))
-}
-
-// hung returns the one span that was hung.
-func hung(spans []structure.SpanRef, err error) (structure.SpanRef, error) {
-	if err != nil {
-		return structure.SpanRef{}, err
-	}
-	return spans[0], nil
+	return thread.Hang(ctx, after, lineage.Together(items...)...)
 }

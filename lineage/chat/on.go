@@ -34,8 +34,8 @@ type onStore struct {
 	searcher Searcher
 }
 
-// state is a state of a store that chats are read from: the latest, or that of a
-// transaction.
+// state is a state of a store that chats are read from: the latest, or the one inside a
+// transaction, whose store is that of the transaction.
 type state struct {
 	store *lineage.Store
 	from  backend.Reader
@@ -45,14 +45,53 @@ func latest(store *lineage.Store) state {
 	return state{store: store, from: write.Of(store).Engine()}
 }
 
-// update changes the store, in one step: see lineage.Store.Update. change reads the state
-// that it is given, not that of s.
-func (s *state) update(ctx context.Context, change func(tx *lineage.Tx, in *state) error) error {
+// update changes the store in one transaction: see lineage.Store.Update. do works on the state
+// inside of it.
+func (s *state) update(ctx context.Context, do func(in *state) error) error {
 	return s.store.Update(ctx, func(tx *lineage.Tx) error {
-		stage := write.Of(tx.Store).Engine().(*write.Stage)
-		stage.AllowLarge() // what a caller gives at once is in memory already
-		return change(tx, &state{store: s.store, from: stage})
+		in := latest(tx.Store)
+		in.from.(*write.Stage).AllowLarge() // what a caller gives at once is in memory already
+		return do(&in)
 	})
+}
+
+// change changes a chat, which must be there, in one transaction.
+func (s *state) change(ctx context.Context, chatID string, do func(in *state, t *structure.Thread, thread *lineage.Thread) error) error {
+	return s.update(ctx, func(in *state) error {
+		t, err := in.mustThread(ctx, chatID)
+		if err != nil {
+			return err
+		}
+		thread, err := in.store.Thread(ctx, t.ID)
+		if err != nil {
+			return err
+		}
+		return do(in, t, thread)
+	})
+}
+
+// updateAt is update as of a time, for what was said elsewhere. It reports whether that changes
+// anything.
+func (s *state) updateAt(ctx context.Context, at time.Time, do func(in *state) error) (changed bool, err error) {
+	err = s.update(ctx, func(in *state) error {
+		in.from.(*write.Stage).Load(at, backend.Normal)
+		err := do(in)
+		changed = in.changed()
+		return err
+	})
+	return changed && err == nil, err
+}
+
+// changed reports whether a transaction has changed anything.
+func (s *state) changed() bool { return s.from.(*write.Stage).Changes() > 0 }
+
+// committed is the state that a transaction began with, for listings that are refused inside
+// of it, or the latest state.
+func (s *state) committed() *state {
+	if stage, inside := s.from.(*write.Stage); inside {
+		return &state{store: s.store, from: stage.Reader}
+	}
+	return s
 }
 
 func (s *state) runs(ctx context.Context) structure.RunLookup { return backend.Runs(ctx, s.from) }

@@ -43,15 +43,12 @@ func (s *state) branchIn(ctx context.Context, t *structure.Thread, chatID, id st
 }
 
 // newBranch makes a branch, and completes what is known of it.
-func (s *state) newBranch(ctx context.Context, thread *lineage.Thread, b *Branch) (*lineage.Context, error) {
-	t, err := s.from.Thread(ctx, thread.ID())
-	if err != nil {
-		return nil, err
-	}
+func (s *state) newBranch(ctx context.Context, t *structure.Thread, thread *lineage.Thread, b *Branch) (*lineage.Context, error) {
 	head, err := s.position(ctx, t, b.HeadMessageID)
 	if err != nil {
 		return nil, err
 	}
+	b.CreatedAt = moment(b.CreatedAt).UnixMilli()
 	if _, err := s.from.Branch(ctx, t.ID, b.Name); err == nil {
 		return nil, &Error{Subject: SubjectBranch, ID: b.Name, ChatID: b.ChatID, Err: ErrExists}
 	} else if !isNotFound(err) {
@@ -80,17 +77,9 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 	if err := b.Check(); err != nil {
 		return Branch{}, err
 	}
-	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
-		t, err := in.mustThread(ctx, b.ChatID)
-		if err != nil {
-			return err
-		}
-		thread, err := tx.Thread(ctx, t.ID)
-		if err != nil {
-			return err
-		}
+	err = s.change(ctx, b.ChatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
 		made = b
-		_, err = in.newBranch(ctx, thread, &made)
+		_, err := in.newBranch(ctx, t, thread, &made)
 		return err
 	})
 	if err != nil {
@@ -99,13 +88,19 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 	return made, nil
 }
 
+// Branch returns a branch of the thread.
+func (r *ThreadReader) Branch(ctx context.Context, b *structure.Branch) (Branch, error) {
+	branch, _, err := r.branchAt(ctx, b)
+	return branch, err
+}
+
 // branchAt returns a branch as it is now, and its head.
-func (r *reading) branchAt(ctx context.Context, b *structure.Branch) (Branch, structure.SpanRef, error) {
+func (r *ThreadReader) branchAt(ctx context.Context, b *structure.Branch) (Branch, structure.SpanRef, error) {
 	c, err := r.from.Context(ctx, b.Context)
 	if err != nil {
 		return Branch{}, structure.SpanRef{}, err
 	}
-	head, err := r.idAt(ctx, c.Tip)
+	head, err := r.IDAt(ctx, c.Tip)
 	return Branch{
 		ID: branchID(b), ChatID: r.chatID, Name: b.Name, HeadMessageID: head,
 		IsActive: c.ID == r.thread.Active, CreatedAt: b.CreatedAt.UnixMilli(),
@@ -139,7 +134,7 @@ func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*str
 	b, err := choose(t)
 	if err == nil && b != nil {
 		var found Branch
-		if found, _, err = s.reading(t).branchAt(ctx, b); err == nil {
+		if found, err = s.reading(t).Branch(ctx, b); err == nil {
 			return &found, nil
 		}
 	}
@@ -151,27 +146,19 @@ func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*str
 
 // SetActiveBranch implements Store.
 func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) error {
-	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
-		t, err := in.mustThread(ctx, chatID)
-		if err != nil {
-			return err
-		}
+	return s.change(ctx, chatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
 		b, _, err := in.branchIn(ctx, t, chatID, branchID)
 		if err != nil {
 			return err
 		}
-		thread, err := tx.Thread(ctx, t.ID)
-		if err == nil {
-			err = thread.Switch(ctx, b.Name)
-		}
-		return err
+		return thread.Switch(ctx, b.Name)
 	})
 }
 
 // UpdateBranchHead implements Store. A move other than forward is kept in the
 // reflog.
 func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
-	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
+	return s.update(ctx, func(in *state) error {
 		b, c, err := in.branch(ctx, branchID)
 		if err != nil {
 			return err
@@ -187,28 +174,32 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 		if err != nil || to == c.Tip {
 			return err
 		}
-		if err := in.move(ctx, tx, c, to, "update branch head"); err != nil {
+		if err := in.move(ctx, c, to, "update branch head"); err != nil {
 			return err
 		}
-		return touch(ctx, tx, t.ID)
+		thread, err := in.store.Thread(ctx, t.ID)
+		if err != nil {
+			return err
+		}
+		return touch(ctx, thread)
 	})
 }
 
 // move points a branch to a span. Forward moves are not recorded.
-func (s *state) move(ctx context.Context, tx *lineage.Tx, c *backend.Context, to structure.SpanRef, reason string) error {
+func (s *state) move(ctx context.Context, c *backend.Context, to structure.SpanRef, reason string) error {
 	forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
 	if err != nil || to == c.Tip {
 		return err
 	}
 	if forward {
-		_, err := write.Of(tx.Store).Make(ctx, func(b *write.Batch, _ write.Try) error {
+		_, err := write.Of(s.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 			b.Expect(c.ID, c.Tip)
 			b.Point(c.ID, to)
 			return nil
 		})
 		return err
 	}
-	moved, err := tx.Context(ctx, c.ID)
+	moved, err := s.store.Context(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -274,15 +265,5 @@ func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit 
 	if err != nil || t == nil {
 		return nil, err
 	}
-	var names []string
-	for b, err := range s.from.Branches(ctx, t.ID, prefix, "") {
-		if err != nil {
-			return nil, err
-		}
-		if len(names) == limit {
-			break
-		}
-		names = append(names, b.Name)
-	}
-	return names, nil
+	return backend.BranchNames(ctx, s.from, t.ID, prefix, limit)
 }

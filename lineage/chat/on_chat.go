@@ -46,60 +46,45 @@ func (s *state) chatOf(ctx context.Context, t *structure.Thread) (Chat, error) {
 
 // CreateChat implements Store.
 func (s *onStore) CreateChat(ctx context.Context, c Chat) (Chat, error) {
-	if err := c.Check(); err != nil {
-		return Chat{}, err
-	}
-	exists := &Error{Subject: SubjectChat, ID: c.ID, Err: ErrExists}
-	if t, err := s.unnamedThread(ctx, c.ID); err != nil {
-		return Chat{}, err
-	} else if t != nil {
-		return Chat{}, exists
-	}
-	_, err := s.store.CreateThread(ctx, lineage.ThreadOptions{
-		SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keep: true, CreatedAt: moment(c.CreatedAt),
-	})
-	if errors.Is(err, ErrExists) {
-		return Chat{}, exists
-	}
-	if err != nil {
-		return Chat{}, err
-	}
-	return s.made(ctx, c.ID)
-}
-
-// made returns a chat that there was just now.
-func (s *onStore) made(ctx context.Context, id string) (Chat, error) {
-	c, err := s.Chat(ctx, id)
-	if err == nil && c == nil {
-		err = noChat(id)
-	}
-	if err != nil {
-		return Chat{}, err
-	}
-	return *c, nil
+	return s.newChat(ctx, c, false)
 }
 
 // UpsertChat implements Store.
 func (s *onStore) UpsertChat(ctx context.Context, c Chat) (Chat, error) {
+	is, err := s.newChat(ctx, c, true)
+	if err == nil && is.UserID != c.UserID {
+		return Chat{}, &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+	}
+	return is, err
+}
+
+// newChat makes a chat. One that is there is returned or refused.
+func (s *onStore) newChat(ctx context.Context, c Chat, reuse bool) (Chat, error) {
 	if err := c.Check(); err != nil {
 		return Chat{}, err
 	}
-	for {
-		known, err := s.Chat(ctx, c.ID)
-		if err != nil {
-			return Chat{}, err
-		}
-		if known != nil {
-			if known.UserID != c.UserID {
-				return Chat{}, &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
-			}
-			return *known, nil
-		}
-		made, err := s.CreateChat(ctx, c)
-		if !errors.Is(err, ErrExists) {
-			return made, err
-		}
+	t, err := s.unnamedThread(ctx, c.ID)
+	if err == nil && t == nil {
+		_, err = s.store.CreateThread(ctx, lineage.ThreadOptions{
+			SourceID: c.ID, Reuse: reuse, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keep: true, CreatedAt: moment(c.CreatedAt),
+		})
 	}
+	if errors.Is(err, ErrExists) || t != nil && !reuse {
+		err = &Error{Subject: SubjectChat, ID: c.ID, Err: ErrExists}
+	}
+	if err != nil {
+		return Chat{}, err
+	}
+	return s.mustChat(ctx, c.ID)
+}
+
+// mustChat returns a chat that there was just now.
+func (s *onStore) mustChat(ctx context.Context, id string) (Chat, error) {
+	t, err := s.mustThread(ctx, id)
+	if err != nil {
+		return Chat{}, err
+	}
+	return s.chatOf(ctx, t)
 }
 
 // Chat implements Store.
@@ -122,25 +107,18 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 
 // ChangeChat implements Store.
 func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (ChatUpdate, error)) (Chat, error) {
-	err := s.update(ctx, func(tx *lineage.Tx, in *state) error {
-		t, err := in.mustThread(ctx, id)
+	err := s.change(ctx, id, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
+		is, err := in.chatOf(ctx, t)
 		if err != nil {
 			return err
 		}
-		u, err := change(Chat{
-			ID: id, UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
-			CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),
-		})
+		u, err := change(is)
 		if err == nil {
 			err = u.Check()
 		}
 		if err == nil {
 			err = u.CheckUser(id, t.UserID)
 		}
-		if err != nil {
-			return err
-		}
-		thread, err := tx.Thread(ctx, t.ID)
 		if err != nil {
 			return err
 		}
@@ -160,7 +138,7 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 	if err != nil {
 		return Chat{}, err
 	}
-	return s.made(ctx, id)
+	return s.mustChat(ctx, id)
 }
 
 // ListChats implements Store. It costs the offset and what is read of the list, as

@@ -14,16 +14,8 @@ func (s *onStore) CreateCheckpoint(ctx context.Context, c Checkpoint) (made Chec
 	if err := c.Check(); err != nil {
 		return Checkpoint{}, err
 	}
-	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
-		t, err := in.mustThread(ctx, c.ChatID)
-		if err != nil {
-			return err
-		}
+	err = s.change(ctx, c.ChatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
 		at, err := in.position(ctx, t, Ref(c.MessageID))
-		if err != nil {
-			return err
-		}
-		thread, err := tx.Thread(ctx, t.ID)
 		if err != nil {
 			return err
 		}
@@ -37,7 +29,7 @@ func (s *onStore) CreateCheckpoint(ctx context.Context, c Checkpoint) (made Chec
 }
 
 // putCheckpoint makes a checkpoint at a span or moves it there, and completes what is known
-// of it. That no other chat has its id is looked up in the latest state.
+// of it.
 func (s *state) putCheckpoint(ctx context.Context, thread *lineage.Thread, at structure.SpanRef, c *Checkpoint) error {
 	if at.IsZero() {
 		return &Error{Subject: SubjectCheckpoint, ID: c.Name, ChatID: c.ChatID, Err: ErrInvalid, Detail: "no message"}
@@ -48,7 +40,7 @@ func (s *state) putCheckpoint(ctx context.Context, thread *lineage.Thread, at st
 		return err
 	}
 	if err != nil && c.ID != "" {
-		for _, err := range latest(s.store).from.CheckpointsBySource(ctx, c.ID, structure.ThreadID{}) {
+		for _, err := range s.committed().from.CheckpointsBySource(ctx, c.ID, structure.ThreadID{}) {
 			if err == nil {
 				err = &Error{Subject: SubjectCheckpoint, ID: c.ID, Err: ErrExists}
 			}
@@ -60,9 +52,9 @@ func (s *state) putCheckpoint(ctx context.Context, thread *lineage.Thread, at st
 	return err
 }
 
-// checkpointAt returns a checkpoint as it is now.
-func (r *reading) checkpointAt(ctx context.Context, c *structure.Checkpoint) (Checkpoint, error) {
-	message, err := r.idAt(ctx, c.Span)
+// Checkpoint returns a checkpoint of the thread.
+func (r *ThreadReader) Checkpoint(ctx context.Context, c *structure.Checkpoint) (Checkpoint, error) {
+	message, err := r.IDAt(ctx, c.Span)
 	return Checkpoint{
 		ID: cmp.Or(c.SourceID, c.ID.String()), ChatID: r.chatID, Name: c.Name, MessageID: string(message), CreatedAt: c.CreatedAt.UnixMilli(),
 	}, err
@@ -81,7 +73,7 @@ func (s *onStore) Checkpoint(ctx context.Context, chatID, name string) (*Checkpo
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.reading(t).checkpointAt(ctx, c)
+	found, err := s.reading(t).Checkpoint(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +92,7 @@ func (s *onStore) ListCheckpoints(ctx context.Context, chatID string) ([]Checkpo
 		if err != nil {
 			return nil, err
 		}
-		found, err := r.checkpointAt(ctx, c)
+		found, err := r.Checkpoint(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -115,18 +107,11 @@ func (s *onStore) DeleteCheckpoint(ctx context.Context, chatID, name string) err
 	if name == "" {
 		return nil
 	}
-	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
-		t, err := in.thread(ctx, chatID)
-		if err != nil || t == nil {
-			return err
-		}
-		if _, err := in.from.Checkpoint(ctx, t.ID, name); isNotFound(err) {
-			return nil
-		}
-		thread, err := tx.Thread(ctx, t.ID)
-		if err == nil {
-			err = thread.DeleteCheckpoint(ctx, name)
-		}
-		return err
+	err := s.change(ctx, chatID, func(_ *state, _ *structure.Thread, thread *lineage.Thread) error {
+		return thread.DeleteCheckpoint(ctx, name)
 	})
+	if isNotFound(err) {
+		return nil
+	}
+	return err
 }

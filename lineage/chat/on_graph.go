@@ -84,7 +84,7 @@ func (s *state) nodes(ctx context.Context, t *structure.Thread) ([]GraphNode, er
 }
 
 // nodesOf appends what a chat sees of one run, without the ids.
-func (r *reading) nodesOf(ctx context.Context, part backend.Extent, nodes []node) ([]node, error) {
+func (r *ThreadReader) nodesOf(ctx context.Context, part backend.Extent, nodes []node) ([]node, error) {
 	home := part.Run.Home == r.thread.Home()
 	after := part.Run.Parent
 	last := structure.SpanRef{Run: part.Run.ID, Seq: part.Last}

@@ -62,7 +62,7 @@ func (s *state) chain(ctx context.Context, p place, w structure.Window) iter.Seq
 		for step, err := range s.from.Path(ctx, p.ref, w, backend.PathOptions{Bodies: true}) {
 			var m Message
 			if err == nil {
-				m, err = r.message(ctx, step, parent)
+				m, err = r.Message(ctx, step, parent)
 			}
 			if !yield(m, err) || err != nil {
 				return

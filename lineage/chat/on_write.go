@@ -19,13 +19,12 @@ func itemOf(m *Message) lineage.Item {
 	return i
 }
 
-// kept returns the thread of a chat to add messages to, which it keeps from now on.
-func kept(ctx context.Context, tx *lineage.Tx, t *structure.Thread) (*lineage.Thread, error) {
-	thread, err := tx.Thread(ctx, t.ID)
-	if err == nil && !t.Keeps {
-		err = thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
+// keep makes a chat's thread keep the messages that are added to it from now on.
+func keep(ctx context.Context, t *structure.Thread, thread *lineage.Thread) error {
+	if t.Keeps {
+		return nil
 	}
-	return thread, err
+	return thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
 }
 
 // tellTime reports whether messages say by their own times that a chat was updated now, or a
@@ -36,11 +35,7 @@ func tellTime(messages ...Message) bool {
 }
 
 // touch states that a chat is updated now.
-func touch(ctx context.Context, tx *lineage.Tx, id structure.ThreadID) error {
-	thread, err := tx.Thread(ctx, id)
-	if err != nil {
-		return err
-	}
+func touch(ctx context.Context, thread *lineage.Thread) error {
 	return thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.UpdatedAt = time.Time{}; return nil })
 }
 
@@ -49,11 +44,7 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	return s.update(ctx, func(tx *lineage.Tx, in *state) error {
-		t, err := in.mustThread(ctx, m.ChatID)
-		if err != nil {
-			return err
-		}
+	return s.change(ctx, m.ChatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
 		p, known, err := in.find(ctx, m.ID, t.ID)
 		if err != nil {
 			return err
@@ -73,12 +64,8 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		if item.Origin, err = in.originIn(ctx, t, &m); err != nil {
 			return err
 		}
-		thread, err := tx.Thread(ctx, t.ID)
-		if err == nil {
-			_, err = thread.Hang(ctx, parent, item)
-		}
-		if err == nil && !tellTime(m) {
-			err = touch(ctx, tx, t.ID)
+		if _, err = thread.Hang(ctx, parent, item); err == nil && !tellTime(m) {
+			err = touch(ctx, thread)
 		}
 		return err
 	})
@@ -94,21 +81,17 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 	for i := range items {
 		items[i] = itemOf(&r.Messages[i])
 	}
-	err = s.update(ctx, func(tx *lineage.Tx, in *state) error {
-		t, err := in.mustThread(ctx, r.ChatID)
-		if err != nil {
-			return err
-		}
-		thread, err := kept(ctx, tx, t)
-		if err != nil {
+	err = s.change(ctx, r.ChatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
+		if err := keep(ctx, t, thread); err != nil {
 			return err
 		}
 		var c *lineage.Context
+		var err error
 		if r.NewBranch != nil {
 			made := *r.NewBranch
-			c, err = in.newBranch(ctx, thread, &made)
+			c, err = in.newBranch(ctx, t, thread, &made)
 		} else {
-			c, err = in.branchToExtend(ctx, tx, t, &r)
+			c, err = in.branchToExtend(ctx, t, &r)
 		}
 		if err == nil {
 			err = in.requireNew(ctx, t, r.Messages)
@@ -122,7 +105,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 			_, err = c.Extend(ctx, items...)
 		}
 		if err == nil && !tellTime(r.Messages...) {
-			err = touch(ctx, tx, t.ID)
+			err = touch(ctx, thread)
 		}
 		return err
 	})
@@ -134,7 +117,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 
 // branchToExtend returns the branch of a request, which must have the head that the request
 // expects.
-func (s *state) branchToExtend(ctx context.Context, tx *lineage.Tx, t *structure.Thread, r *AppendRequest) (*lineage.Context, error) {
+func (s *state) branchToExtend(ctx context.Context, t *structure.Thread, r *AppendRequest) (*lineage.Context, error) {
 	_, c, err := s.branchIn(ctx, t, r.ChatID, r.BranchID)
 	if err != nil {
 		return nil, err
@@ -144,13 +127,13 @@ func (s *state) branchToExtend(ctx context.Context, tx *lineage.Tx, t *structure
 		return nil, err
 	}
 	if at != c.Tip {
-		actual, err := s.reading(t).idAt(ctx, c.Tip)
+		actual, err := s.reading(t).IDAt(ctx, c.Tip)
 		if err != nil {
 			return nil, err
 		}
 		return nil, &HeadError{BranchID: r.BranchID, Expected: r.ExpectedHead, Actual: actual}
 	}
-	return tx.Context(ctx, c.ID)
+	return s.store.Context(ctx, c.ID)
 }
 
 // requireNew refuses messages whose ids are known.

@@ -1,17 +1,33 @@
 package chat
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // ThreadReader reads one state of a thread as the chat that it is: with the ids and
-// contents that a Store made by On answers. It serves those who copy chats
+// contents that a Store made by On answers. It also serves those who copy chats
 // elsewhere. It is not safe for concurrent use.
-type ThreadReader struct{ reading *reading }
+type ThreadReader struct {
+	*state
+	thread *structure.Thread
+	chatID string
+	// home says for each run that was met whether it belongs to the chat.
+	home     map[structure.RunID]bool
+	messages *form.Reader
+	// exact refuses messages whose form is damaged. Otherwise their pieces are told.
+	exact bool
+	// owned, when not nil, returns how many spans of a run may have ids of their own here.
+	owned func(context.Context, structure.RunID) (uint64, error)
+}
 
 // NewThreadReader returns a reader of a thread in a state of a store. owned, when not nil,
 // returns how many spans of a run, from its first on, may have the ids that they were added
@@ -19,15 +35,22 @@ type ThreadReader struct{ reading *reading }
 func NewThreadReader(store *lineage.Store, from backend.Reader, t *structure.Thread, owned func(context.Context, structure.RunID) (uint64, error)) *ThreadReader {
 	r := (&state{store: store, from: from}).reading(t)
 	r.owned = owned
-	return &ThreadReader{reading: r}
+	return r
 }
 
-// IDOfThread returns the id of the chat that a thread is.
-func IDOfThread(t *structure.Thread) string { return chatID(t.SourceID, t.ID) }
+func (s *state) reading(t *structure.Thread) *ThreadReader {
+	return &ThreadReader{state: s, thread: t, chatID: IDOfThread(t), home: make(map[structure.RunID]bool), messages: form.NewReader(s.from)}
+}
 
-// Chat returns the chat.
-func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) {
-	return r.reading.chatOf(ctx, r.reading.thread)
+// sourced returns the one of a span's usages that has the id that its message was added with, nil
+// if there is none.
+func sourced(usages []structure.Usage) *structure.Usage {
+	for i := range usages {
+		if u := &usages[i]; u.SourceID != "" && u.Lookup > 0 {
+			return u
+		}
+	}
+	return nil
 }
 
 // SourceID returns the id that the message that a span is was added with, empty where there
@@ -39,29 +62,139 @@ func (r *ThreadReader) SourceID(s *structure.Span) string {
 	return ""
 }
 
-// MessageID returns the id of the message that a step is.
+// MessageID returns the id of the message that a step is: the one that it was added with to
+// this chat, if it is the latest version of that message, whatever it follows.
 func (r *ThreadReader) MessageID(ctx context.Context, step *backend.Step) (string, error) {
-	return r.reading.id(ctx, step.Span)
+	if u := sourced(step.Span.Usages); u != nil {
+		own, err := r.isOwn(ctx, u.SourceID, step.Span.Ref)
+		if own || err != nil {
+			return u.SourceID, err
+		}
+	}
+	return foreignID(r.thread.ID, step.Span.Ref), nil
+}
+
+func (r *ThreadReader) isOwn(ctx context.Context, id string, at structure.SpanRef) (bool, error) {
+	if r.owned != nil {
+		if n, err := r.owned(ctx, at.Run); err != nil || at.Seq > n {
+			return false, err
+		}
+	}
+	home, err := r.isHome(ctx, at.Run)
+	if err != nil || !home || !r.thread.Keeps {
+		return home, err // only in threads that keep their messages there are versions
+	}
+	found, err := backend.FindFirst(ctx, r.from, id, r.thread.ID)
+	if isNotFound(err) {
+		return false, nil
+	}
+	return err == nil && found.Span == at, err
+}
+
+// isHome reports whether a run belongs to the chat.
+func (r *ThreadReader) isHome(ctx context.Context, run structure.RunID) (bool, error) {
+	home, known := r.home[run]
+	if !known {
+		is, err := r.from.Run(ctx, run)
+		if err != nil {
+			return false, err
+		}
+		home = is.Home == r.thread.Home()
+		r.home[run] = home
+	}
+	return home, nil
 }
 
 // IDAt returns the id of the message at a span, none for the empty position.
 func (r *ThreadReader) IDAt(ctx context.Context, at structure.SpanRef) (Ref, error) {
-	return r.reading.idAt(ctx, at)
+	if at.IsZero() {
+		return "", nil
+	}
+	step, err := r.step(ctx, at, backend.PathOptions{})
+	if err != nil {
+		return "", err
+	}
+	id, err := r.MessageID(ctx, step)
+	return Ref(id), err
 }
 
-// Message returns the message that a step is, which has its bodies. parent is the
-// id of the one before it.
+// Chat returns the chat.
+func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) { return r.chatOf(ctx, r.thread) }
+
+// step returns a span.
+func (s *state) step(ctx context.Context, at structure.SpanRef, o backend.PathOptions) (last *backend.Step, err error) {
+	for step, err := range s.from.Path(ctx, at, structure.Window{Last: 1}, o) {
+		if err != nil {
+			return nil, err
+		}
+		last = step
+	}
+	return last, nil
+}
+
+// Message returns the message that a step is, which has its bodies. parent is the id of the
+// one before it.
 func (r *ThreadReader) Message(ctx context.Context, step *backend.Step, parent Ref) (Message, error) {
-	return r.reading.message(ctx, step, parent)
+	id, err := r.MessageID(ctx, step)
+	if err != nil {
+		return Message{}, err
+	}
+	m, err := r.tell(ctx, step, id)
+	m.ChatID, m.ParentID = r.chatID, parent
+	return m, err
 }
 
-// Branch returns a branch of the thread.
-func (r *ThreadReader) Branch(ctx context.Context, b *structure.Branch) (Branch, error) {
-	branch, _, err := r.reading.branchAt(ctx, b)
-	return branch, err
+// tell returns a step as a message with an id.
+func (r *ThreadReader) tell(ctx context.Context, step *backend.Step, id string) (Message, error) {
+	u := &step.Span.Usages[0]
+	m := Message{ID: id, Name: roleOf(step), CreatedAt: u.CreatedAt.UnixMilli(), Origin: originOf(step)}
+	var err error
+	if m.Type, err = r.typeOf(ctx, u); err == nil {
+		m.Data, err = r.data(ctx, step, id)
+	}
+	if err != nil {
+		return Message{}, fmt.Errorf("message %q: %w", id, err)
+	}
+	return m, nil
 }
 
-// Checkpoint returns a checkpoint of the thread.
-func (r *ThreadReader) Checkpoint(ctx context.Context, c *structure.Checkpoint) (Checkpoint, error) {
-	return r.reading.checkpointAt(ctx, c)
+// body returns what was given for the message that begins with usage i of a step. If some of it
+// was erased, that is what is left, and left says whether anything is. The caller may keep and
+// change it.
+func (r *ThreadReader) body(ctx context.Context, step *backend.Step, i int) (body json.RawMessage, left bool, err error) {
+	m, err := r.messages.Message(ctx, step, i)
+	if err != nil {
+		return nil, false, err
+	}
+	body, err = r.messages.Original(ctx, m)
+	if errors.Is(err, lineage.ErrErased) {
+		body, err = r.messages.Left(ctx, m)
+		return body, body != nil, err
+	}
+	if err == nil && step.Span.Usages[i].Form.IsZero() {
+		body = bytes.Clone(body)
+	}
+	return body, true, err
+}
+
+// kind is the metadata of a message's usage, which only messages of an unusual
+// type have.
+type kind struct {
+	Type string `json:"type"`
+}
+
+func (k kind) metadata() []byte {
+	b, _ := json.Marshal(k) // a string always marshals
+	return b
+}
+
+// typeOf returns the type of the message that a usage is. One whose metadata were erased is
+// taken for a message.
+func (r *ThreadReader) typeOf(ctx context.Context, u *structure.Usage) (string, error) {
+	var k kind
+	metadata, err := r.messages.Metadata(ctx, u)
+	if err != nil || metadata == nil || json.Unmarshal(metadata, &k) != nil || !bytes.Equal(metadata, k.metadata()) {
+		return TypeMessage, err // the metadata was not written by this package
+	}
+	return k.Type, nil
 }

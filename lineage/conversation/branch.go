@@ -38,11 +38,9 @@ type branch struct {
 	tip     lineage.SpanRef
 	commit  uint64            // that last moved the tip
 	parent  lineage.ContextID // zero if there is none, or no longer
-	from    lineage.ContextID
-	base    lineage.SpanRef
 }
 
-// reading looks at a conversation as it is after one commit.
+// reading is a conversation as it is after one commit.
 type reading struct {
 	backend.Snapshot
 	thread  lineage.ThreadID
@@ -50,38 +48,28 @@ type reading struct {
 	runs    structure.RunLookup
 }
 
-// read shows do the conversation as it is after one commit.
-func (c *Conversation) read(ctx context.Context, do func(*reading) error) error {
-	_, err := backend.AtOnce(ctx, c.store.View(), func(snapshot backend.Snapshot) (struct{}, error) {
-		return struct{}{}, c.readFrom(ctx, snapshot, do)
+// read reads the conversation as it is after one commit.
+func read[T any](ctx context.Context, c *Conversation, do func(*reading) (T, error)) (T, error) {
+	return backend.AtOnce(ctx, c.store.View(), func(snapshot backend.Snapshot) (T, error) {
+		r := &reading{Snapshot: snapshot, thread: c.thread.ID(), runs: backend.Runs(ctx, snapshot)}
+		thread, err := snapshot.Thread(ctx, r.thread)
+		if err == nil {
+			r.current, err = backend.BranchOf(ctx, snapshot, r.thread, thread.Active)
+		}
+		if err == nil && r.current == nil {
+			r.current, err = r.record(ctx, Main)
+		}
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return do(r)
 	})
-	return err
-}
-
-func (c *Conversation) readFrom(ctx context.Context, snapshot backend.Snapshot, do func(*reading) error) error {
-	r := &reading{Snapshot: snapshot, thread: c.thread.ID()}
-	r.runs = backend.Runs(ctx, snapshot)
-	thread, err := snapshot.Thread(ctx, r.thread)
-	if err != nil {
-		return err
-	}
-	r.current, err = backend.BranchOf(ctx, snapshot, r.thread, thread.Active)
-	if err == nil && r.current == nil {
-		r.current, err = r.record(ctx, Main)
-	}
-	if err != nil {
-		return err
-	}
-	return do(r)
 }
 
 // find returns the branch with an id as it is now.
-func (c *Conversation) find(ctx context.Context, id string) (b *branch, err error) {
-	err = c.read(ctx, func(r *reading) error {
-		b, err = r.find(ctx, id)
-		return err
-	})
-	return b, err
+func (c *Conversation) find(ctx context.Context, id string) (*branch, error) {
+	return read(ctx, c, func(r *reading) (*branch, error) { return r.find(ctx, id) })
 }
 
 // record returns the record of the branch with an id.
@@ -108,26 +96,53 @@ func (r *reading) branch(ctx context.Context, record *structure.Branch) (*branch
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBranch(record, &state, r.runs)
+	length, err := structure.Position(state.Tip, r.runs)
 	if err != nil {
 		return nil, err
 	}
-	b.Current = record.Name == r.current.Name
-	return b, r.link(ctx, b)
+	said, from := readMetadata(state.Metadata), readImported(state.Metadata)
+	b := &branch{
+		Branch: Branch{
+			ID: record.Name, Name: said.Name, ParentID: said.ParentID, ParentMessageIndex: said.ParentMessageIndex,
+			Current: record.Name == r.current.Name, MessageCount: int(length),
+			CreatedAt: record.CreatedAt.UTC(), UpdatedAt: time.UnixMilli(state.MovedAt).UTC(),
+		},
+		context: state.ID, tip: state.Tip, commit: state.Moved,
+	}
+	if from.At != "" && !from.File.CreatedAt.IsZero() {
+		b.CreatedAt = from.File.CreatedAt.UTC()
+	}
+	if from.At == state.Tip.String() && !from.File.UpdatedAt.IsZero() {
+		b.UpdatedAt = from.File.UpdatedAt.UTC()
+	}
+	if said.UpdatedAt != nil && said.UpdatedAt.After(b.UpdatedAt) {
+		b.UpdatedAt = said.UpdatedAt.UTC()
+	}
+	switch {
+	case b.Name != "":
+	case b.ID == Main:
+		b.Name = MainName
+	default:
+		b.Name = b.ID
+	}
+	if said.ParentID != "" || said.Name == "" { // a branch of the thread's own has the parent of its context
+		err = r.link(ctx, b, &state.Context)
+	}
+	return b, err
 }
 
 // link finds the parent. It is known by its context, so that a branch which later gets
 // the id of a deleted one is nobody's parent.
-func (r *reading) link(ctx context.Context, b *branch) error {
-	if b.from.IsZero() {
+func (r *reading) link(ctx context.Context, b *branch, of *structure.Context) error {
+	if of.Parent.IsZero() {
 		return nil
 	}
-	parent, err := backend.BranchOf(ctx, r, r.thread, b.from)
+	parent, err := backend.BranchOf(ctx, r, r.thread, of.Parent)
 	if err != nil || parent == nil {
 		return err
 	}
 	if b.ParentID == "" {
-		at, err := structure.Position(b.base, r.runs)
+		at, err := structure.Position(of.Base, r.runs)
 		if err != nil {
 			return err
 		}
@@ -138,58 +153,20 @@ func (r *reading) link(ctx context.Context, b *branch) error {
 }
 
 // list returns all branches, by their ids.
-func (c *Conversation) list(ctx context.Context) (all []*branch, err error) {
-	err = c.read(ctx, func(r *reading) error {
+func (c *Conversation) list(ctx context.Context) ([]*branch, error) {
+	return read(ctx, c, func(r *reading) (all []*branch, err error) {
 		for record, err := range r.Branches(ctx, r.thread, "", "") {
 			if err != nil {
-				return err
+				return nil, err
 			}
 			b, err := r.branch(ctx, record)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			all = append(all, b)
 		}
-		return nil
+		return all, nil
 	})
-	return all, err
-}
-
-func newBranch(record *structure.Branch, state *backend.Context, runs structure.RunLookup) (*branch, error) {
-	said := readMetadata(state.Metadata)
-	length, err := structure.Position(state.Tip, runs)
-	if err != nil {
-		return nil, err
-	}
-	b := &branch{
-		Branch: Branch{
-			ID: record.Name, Name: said.Name, ParentID: said.ParentID, ParentMessageIndex: said.ParentMessageIndex,
-			MessageCount: int(length), CreatedAt: record.CreatedAt.UTC(), UpdatedAt: time.UnixMilli(state.MovedAt).UTC(),
-		},
-		context: state.ID, tip: state.Tip, commit: state.Moved, base: state.Base,
-	}
-	if from := readImported(state.Metadata); from.At != "" {
-		if !from.File.CreatedAt.IsZero() {
-			b.CreatedAt = from.File.CreatedAt.UTC()
-		}
-		if from.At == state.Tip.String() && !from.File.UpdatedAt.IsZero() {
-			b.UpdatedAt = from.File.UpdatedAt.UTC()
-		}
-	}
-	if said.UpdatedAt != nil && said.UpdatedAt.After(b.UpdatedAt) {
-		b.UpdatedAt = said.UpdatedAt.UTC()
-	}
-	if said.ParentID != "" || said.Name == "" { // a branch of the thread's own has the parent of its context
-		b.from = state.Parent
-	}
-	switch {
-	case b.Name != "":
-	case b.ID == Main:
-		b.Name = MainName
-	default:
-		b.Name = b.ID
-	}
-	return b, nil
 }
 
 // newestFirst orders by the last update.
@@ -206,11 +183,6 @@ func oldestFirst(a, b *branch) int {
 		return 1
 	}
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.context.Compare(b.context))
-}
-
-// handle returns the context of a branch.
-func (c *Conversation) handle(ctx context.Context, id lineage.ContextID) (*lineage.Context, error) {
-	return c.store.Context(ctx, id)
 }
 
 // at returns the place in a branch's history after its first messages.
@@ -245,15 +217,12 @@ func (c *Conversation) Branch(ctx context.Context, id string) (Branch, error) {
 }
 
 // CurrentBranch returns the branch that messages are added to.
-func (c *Conversation) CurrentBranch(ctx context.Context) (current Branch, err error) {
-	err = c.read(ctx, func(r *reading) error {
-		b, err := r.branch(ctx, r.current)
-		if err == nil {
-			current = b.Branch
-		}
-		return err
-	})
-	return current, err
+func (c *Conversation) CurrentBranch(ctx context.Context) (Branch, error) {
+	b, err := read(ctx, c, func(r *reading) (*branch, error) { return r.branch(ctx, r.current) })
+	if err != nil {
+		return Branch{}, err
+	}
+	return b.Branch, nil
 }
 
 // CurrentBranchID returns the id of the current branch.

@@ -28,9 +28,7 @@ func (c *Conversation) CreateBranch(ctx context.Context, id, name string, from *
 	if err := errors.Join(checkText("branch", "id", id), checkText("branch", "name", name)); err != nil {
 		return Branch{}, err
 	}
-	defer c.deliver()
-	c.changing.Lock()
-	defer c.changing.Unlock()
+	defer c.change()()
 	created := Event{Kind: BranchCreated, ID: id, Name: name}
 	var o lineage.BranchOptions
 	if from == nil {
@@ -66,7 +64,7 @@ func (c *Conversation) branchAt(ctx context.Context, parent *branch, name string
 	if err != nil {
 		return lineage.BranchOptions{}, err
 	}
-	handle, err := c.handle(ctx, parent.context)
+	handle, err := c.store.Context(ctx, parent.context)
 	return lineage.BranchOptions{From: handle, At: at, Empty: at.IsZero(), Metadata: newMetadata(name, parent.ID, *index)}, err
 }
 
@@ -85,14 +83,12 @@ func (c *Conversation) fork(ctx context.Context, name string, index *int) (Branc
 	if err := checkText("branch", "name", name); err != nil {
 		return Branch{}, err
 	}
-	defer c.deliver()
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	parent, id, err := c.forkFrom(ctx, name)
-	if err != nil {
-		return Branch{}, err
-	}
-	for {
+	defer c.change()()
+	for try := 1; ; try++ {
+		parent, id, err := c.forkFrom(ctx, name)
+		if err != nil {
+			return Branch{}, err
+		}
 		o, err := c.branchAt(ctx, parent, name, index)
 		if err == nil {
 			o.Switch = true
@@ -105,29 +101,22 @@ func (c *Conversation) fork(ctx context.Context, name string, index *int) (Branc
 			)
 			return c.Branch(ctx, id)
 		}
-		if !errors.Is(err, lineage.ErrExists) && !errors.Is(err, lineage.ErrNotFound) {
+		if overtaken := errors.Is(err, lineage.ErrExists) || errors.Is(err, lineage.ErrNotFound); !overtaken || try == mostTries {
 			return Branch{}, err
 		}
-		// Somebody took the id or deleted the parent: look again, unless nothing changed.
-		parentNow, idNow, again := c.forkFrom(ctx, name)
-		if again != nil {
-			return Branch{}, again
-		}
-		if parentNow.context == parent.context && idNow == id {
-			return Branch{}, err
-		}
-		parent, id = parentNow, idNow
 	}
 }
 
+// mostTries is how often a fork is tried while others take its id or delete its parent.
+const mostTries = 100
+
 // forkFrom returns the current branch, and the id of a new branch with a name.
 func (c *Conversation) forkFrom(ctx context.Context, name string) (parent *branch, id string, err error) {
-	err = c.read(ctx, func(r *reading) error {
-		if parent, err = r.branch(ctx, r.current); err != nil {
-			return err
+	parent, err = read(ctx, c, func(r *reading) (*branch, error) {
+		if id, err = r.unusedID(ctx, name); err != nil {
+			return nil, err
 		}
-		id, err = r.unusedID(ctx, name)
-		return err
+		return r.branch(ctx, r.current)
 	})
 	return parent, id, err
 }
@@ -161,15 +150,11 @@ func (r *reading) unusedID(ctx context.Context, name string) (string, error) {
 
 // Checkout makes a branch the current one.
 func (c *Conversation) Checkout(ctx context.Context, id string) (Branch, error) {
-	defer c.deliver()
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	var b *branch
+	defer c.change()()
 	var from string
-	err := c.read(ctx, func(r *reading) (err error) {
+	b, err := read(ctx, c, func(r *reading) (*branch, error) {
 		from = r.current.Name
-		b, err = r.find(ctx, id)
-		return err
+		return r.find(ctx, id)
 	})
 	if err != nil {
 		return Branch{}, err
@@ -196,14 +181,11 @@ const (
 // its own. The messages are shared, not copied. It returns the spans that were appended: none if
 // the current branch has all of the messages.
 func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeStrategy) ([]lineage.SpanRef, error) {
-	defer c.deliver()
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	var from, target *structure.Branch
-	err := c.read(ctx, func(r *reading) (err error) {
+	defer c.change()()
+	var target *structure.Branch
+	from, err := read(ctx, c, func(r *reading) (*structure.Branch, error) {
 		target = r.current
-		from, err = r.record(ctx, source)
-		return err
+		return r.record(ctx, source)
 	})
 	if err != nil {
 		return nil, err
@@ -211,11 +193,11 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeS
 	if from.Name == target.Name {
 		return nil, branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
 	}
-	fromContext, err := c.handle(ctx, from.Context)
+	fromContext, err := c.store.Context(ctx, from.Context)
 	if err != nil {
 		return nil, err
 	}
-	into, err := c.handle(ctx, target.Context)
+	into, err := c.store.Context(ctx, target.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -253,9 +235,7 @@ func replaceBy(ctx context.Context, target, source *lineage.Context) (bool, erro
 // DeleteBranch deletes a branch. Branches that were made from it stay as they are. If
 // it was current, the main branch becomes so. The main branch is ErrProtected.
 func (c *Conversation) DeleteBranch(ctx context.Context, id string) error {
-	defer c.deliver()
-	c.changing.Lock()
-	defer c.changing.Unlock()
+	defer c.change()()
 	if err := c.thread.DeleteBranch(ctx, id); err != nil {
 		return err
 	}
@@ -268,14 +248,12 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	if err := checkText("branch", "name", name); err != nil {
 		return err
 	}
-	defer c.deliver()
-	c.changing.Lock()
-	defer c.changing.Unlock()
+	defer c.change()()
 	b, err := c.find(ctx, id)
 	if err != nil {
 		return err
 	}
-	handle, err := c.handle(ctx, b.context)
+	handle, err := c.store.Context(ctx, b.context)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -46,13 +47,7 @@ func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options
 	if err := checkText("session", "id", sessionID); err != nil {
 		return nil, err
 	}
-	thread, err := store.FindThread(ctx, sessionID)
-	if errors.Is(err, lineage.ErrNotFound) {
-		thread, err = store.CreateThread(ctx, lineage.ThreadOptions{SourceID: sessionID, UserID: o.UserID, Title: o.Title})
-		if errors.Is(err, lineage.ErrExists) { // somebody else was faster
-			thread, err = store.FindThread(ctx, sessionID)
-		}
-	}
+	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: sessionID, Reuse: true, UserID: o.UserID, Title: o.Title})
 	if err != nil {
 		return nil, fmt.Errorf("open conversation: %w", err)
 	}
@@ -76,6 +71,27 @@ func (c *Conversation) ensureMain(ctx context.Context, current bool) error {
 		return err
 	}
 	return c.thread.Switch(ctx, Main)
+}
+
+// change begins a change of the branches. What it returns ends the change, and delivers its events.
+func (c *Conversation) change() (end func()) {
+	c.changing.Lock()
+	return func() {
+		c.changing.Unlock()
+		c.deliver()
+	}
+}
+
+// inTransaction does something with the conversation in one transaction: see lineage.Store.Update.
+func (c *Conversation) inTransaction(ctx context.Context, do func(in *Conversation) error) error {
+	return c.store.Update(ctx, func(tx *lineage.Tx) error {
+		write.Of(tx.Store).Engine().(*write.Stage).AllowLarge() // what a caller gives at once is in memory already
+		thread, err := tx.Thread(ctx, c.thread.ID())
+		if err != nil {
+			return err
+		}
+		return do(&Conversation{store: tx.Store, thread: thread})
+	})
 }
 
 // Thread returns the thread below, for everything else that can be done with it.

@@ -54,12 +54,29 @@ type Event struct {
 // Conversations at the same time are told of in either order. No lock is held: a listener
 // may change the conversation, and hears of that after the event it is at.
 func (c *Conversation) On(listener func(Event)) (cancel func()) {
-	return c.announcers().add(c.thread.ID(), listener)
+	all, l := c.announcers(), &listening{hear: listener}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	a := all.of[c.thread.ID()]
+	if a == nil {
+		a = new(announcer)
+		all.of[c.thread.ID()] = a
+	}
+	a.listeners = append(slices.Clip(a.listeners), l)
+	return func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		l.gone = true
+		a.listeners = slices.DeleteFunc(slices.Clone(a.listeners), func(other *listening) bool { return other == l })
+		if len(a.listeners) == 0 && len(a.waiting) == 0 && all.of[c.thread.ID()] == a {
+			delete(all.of, c.thread.ID())
+		}
+	}
 }
 
-// announcers are those of the conversations of a store that somebody listens to.
+// announcers are those of the threads of a store that somebody listens to.
 type announcers struct {
-	mu sync.Mutex
+	mu sync.Mutex // guards the announcers, too
 	of map[lineage.ThreadID]*announcer
 }
 
@@ -70,49 +87,8 @@ func (c *Conversation) announcers() *announcers {
 	return write.Of(c.store).Attached(attachment{}, func() any { return &announcers{of: make(map[lineage.ThreadID]*announcer)} }).(*announcers)
 }
 
-func (all *announcers) add(id lineage.ThreadID, hear func(Event)) (cancel func()) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	a := all.of[id]
-	if a == nil {
-		a = new(announcer)
-		all.of[id] = a
-	}
-	remove := a.add(hear)
-	return func() {
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		if remove(); a.isDone() && all.of[id] == a {
-			delete(all.of, id)
-		}
-	}
-}
-
-// announcer returns that of the conversation, nil if nobody listens.
-func (c *Conversation) announcer() *announcer {
-	all := c.announcers()
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return all.of[c.thread.ID()]
-}
-
-// enqueue states what is to be delivered. The order of calls is that of the events.
-func (c *Conversation) enqueue(events ...Event) {
-	if a := c.announcer(); a != nil {
-		a.enqueue(events...)
-	}
-}
-
-// deliver calls the listeners with what waits.
-func (c *Conversation) deliver() {
-	if a := c.announcer(); a != nil {
-		a.deliver()
-	}
-}
-
-// announcer delivers events to listeners, in order and without holding a lock.
+// announcer delivers the events of a thread to listeners, in order and without holding a lock.
 type announcer struct {
-	mu         sync.Mutex
 	listeners  []*listening // never changed in place
 	waiting    []Event
 	delivering bool
@@ -123,38 +99,24 @@ type listening struct {
 	gone bool
 }
 
-func (a *announcer) add(hear func(Event)) (cancel func()) {
-	l := &listening{hear: hear}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.listeners = append(slices.Clip(a.listeners), l)
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		l.gone = true
-		a.listeners = slices.DeleteFunc(slices.Clone(a.listeners), func(other *listening) bool { return other == l })
+// enqueue states what is to be delivered. The order of calls is that of the events.
+func (c *Conversation) enqueue(events ...Event) {
+	all := c.announcers()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if a := all.of[c.thread.ID()]; a != nil {
+		a.waiting = append(a.waiting, events...)
 	}
 }
 
-// isDone reports whether nobody listens, and nothing waits for those who will.
-func (a *announcer) isDone() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.listeners) == 0 && len(a.waiting) == 0
-}
-
-func (a *announcer) enqueue(events ...Event) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.waiting = append(a.waiting, events...)
-}
-
-// deliver calls the listeners with what waits. If somebody does so already, also
+// deliver calls the listeners with the events that wait. If somebody does so already, also
 // further up this call stack, it is left to them.
-func (a *announcer) deliver() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.delivering {
+func (c *Conversation) deliver() {
+	all := c.announcers()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	a := all.of[c.thread.ID()]
+	if a == nil || a.delivering {
 		return
 	}
 	a.delivering = true
@@ -164,16 +126,16 @@ func (a *announcer) deliver() {
 		a.waiting = a.waiting[1:]
 		for _, l := range a.listeners {
 			if !l.gone {
-				a.tell(l, e)
+				all.tell(l, e)
 			}
 		}
 	}
 }
 
 // tell calls a listener without the lock that its caller holds.
-func (a *announcer) tell(l *listening, e Event) {
-	a.mu.Unlock()
-	defer a.mu.Lock()
+func (all *announcers) tell(l *listening, e Event) {
+	all.mu.Unlock()
+	defer all.mu.Lock()
 	if e.MessageIndex != nil {
 		index := *e.MessageIndex
 		e.MessageIndex = &index

@@ -48,35 +48,29 @@ func Export(ctx context.Context, store *lineage.Store, root string, o ExportOpti
 		return report, fmt.Errorf("export branch files: %w", err)
 	}
 	defer dir.Close()
-	export := func(t *lineage.Thread, id string) error {
-		c := &Conversation{store: store, thread: t}
-		if err := c.export(ctx, root, dir, id, &report); err != nil {
-			return fmt.Errorf("export session %q: %w", id, err)
-		}
-		return nil
-	}
-	if o.Sessions != nil {
-		for _, id := range o.Sessions {
-			t, err := store.FindThread(ctx, id)
-			if errors.Is(err, lineage.ErrNotFound) {
-				report.leaveOut(id, "", err)
-				continue
-			}
-			if err == nil {
-				err = export(t, id)
-			}
+	sessions := o.Sessions
+	if sessions == nil {
+		for t, err := range store.Threads(ctx, lineage.ThreadQuery{}) {
 			if err != nil {
 				return report, err
 			}
+			if t.Was.SourceID != "" {
+				sessions = append(sessions, t.Was.SourceID)
+			}
 		}
-		return report, nil
 	}
-	for t, err := range store.Threads(ctx, lineage.ThreadQuery{}) {
-		if err == nil && t.Was.SourceID != "" {
-			err = export(t.Thread, t.Was.SourceID)
+	for _, id := range sessions {
+		t, err := store.FindThread(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			report.leaveOut(id, "", err)
+			continue
+		}
+		if err == nil {
+			c := &Conversation{store: store, thread: t}
+			err = c.export(ctx, root, dir, id, &report)
 		}
 		if err != nil {
-			return report, err
+			return report, fmt.Errorf("export session %q: %w", id, err)
 		}
 	}
 	return report, nil
@@ -156,7 +150,7 @@ func replaceFile(dir *os.Root, name string, data []byte) error {
 
 // branchFile returns the file of a branch.
 func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error) {
-	of, err := c.handle(ctx, b.context)
+	of, err := c.store.Context(ctx, b.context)
 	if err != nil {
 		return nil, err
 	}
@@ -168,25 +162,6 @@ func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	out.WriteByte('{')
-	field := func(key string, value any) error {
-		data, err := json.Marshal(value)
-		if err != nil {
-			return err
-		}
-		if out.Len() > 1 {
-			out.WriteByte(',')
-		}
-		out.Write(rawjson.Quote(key))
-		out.WriteByte(':')
-		out.Write(data)
-		return nil
-	}
-	errs := []error{field("id", b.ID), field("name", b.Name)}
-	if b.ParentID != "" {
-		errs = append(errs, field("parentId", b.ParentID), field("parentMessageIndex", b.ParentMessageIndex))
-	}
 	list := make([]json.RawMessage, len(messages))
 	for i, m := range messages {
 		if m.Erased {
@@ -197,15 +172,39 @@ func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error
 		}
 	}
 	const layout = "2006-01-02T15:04:05.000Z"
-	errs = append(errs, field("messages", list),
-		field("createdAt", b.CreatedAt.UTC().Format(layout)), field("updatedAt", b.UpdatedAt.UTC().Format(layout)))
+	file := branchJSON{
+		ID: b.ID, Name: b.Name, ParentID: b.ParentID, Messages: list,
+		CreatedAt: b.CreatedAt.UTC().Format(layout), UpdatedAt: b.UpdatedAt.UTC().Format(layout),
+	}
+	if b.ParentID != "" {
+		file.ParentMessageIndex = &b.ParentMessageIndex
+	}
+	data, err := json.Marshal(file)
+	if err != nil {
+		return nil, err
+	}
+	out := bytes.NewBuffer(bytes.TrimSuffix(data, []byte("}")))
 	for m := range rawjson.Members(rawjson.Last(rawjson.Last(info.Metadata, "imported"), "file")) {
 		switch m.Key {
 		case "id", "name", "parentId", "parentMessageIndex", "messages", "createdAt", "updatedAt":
 		default:
-			errs = append(errs, field(m.Key, json.RawMessage(m.Value)))
+			out.WriteByte(',')
+			out.Write(rawjson.Quote(m.Key))
+			out.WriteByte(':')
+			out.Write(m.Value)
 		}
 	}
 	out.WriteString("}\n")
-	return out.Bytes(), errors.Join(errs...)
+	return out.Bytes(), nil
+}
+
+// branchJSON is what every file of a branch has.
+type branchJSON struct {
+	ID                 string            `json:"id"`
+	Name               string            `json:"name"`
+	ParentID           string            `json:"parentId,omitempty"`
+	ParentMessageIndex *int              `json:"parentMessageIndex,omitempty"`
+	Messages           []json.RawMessage `json:"messages"`
+	CreatedAt          string            `json:"createdAt"`
+	UpdatedAt          string            `json:"updatedAt"`
 }

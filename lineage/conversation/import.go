@@ -216,48 +216,63 @@ func importSession(ctx context.Context, store *lineage.Store, id string, o Impor
 		return err
 	}
 	for _, b := range branches {
-		err := c.importBranch(ctx, b, report)
-		var problem *Problem
-		if errors.As(err, &problem) {
-			report.leaveOut(id, b.file, problem.Err)
+		made, added := false, 0
+		err := c.inTransaction(ctx, func(in *Conversation) (err error) {
+			made, added, err = in.importBranch(ctx, b)
+			return err
+		})
+		if errors.Is(err, ErrDiverged) {
+			report.leaveOut(id, b.file, err)
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("branch %q: %w", b.id, err)
 		}
 		report.Branches++
+		report.NewMessages += added
+		if made {
+			report.NewBranches++
+		}
 	}
 	return nil
 }
 
-// importBranch makes a branch that is not there and adds the messages that it has
-// more in the file. It returns a *Problem if it cannot.
-func (c *Conversation) importBranch(ctx context.Context, b *branchFile, report *ImportReport) error {
-	for made := false; ; {
-		on, err := c.thread.On(ctx, b.id)
-		if errors.Is(err, lineage.ErrNotFound) {
-			on, err = c.startImported(ctx, b)
-			if err == nil {
-				made = true
-				report.NewBranches++
-			}
-		}
-		if errors.Is(err, lineage.ErrExists) {
-			continue // somebody was faster
-		}
-		if err != nil {
-			return err
-		}
-		added, level, err := c.catchUp(ctx, on, b)
-		if errors.Is(err, lineage.ErrTipMoved) {
-			continue
-		}
-		report.NewMessages += added
-		if err == nil && level {
-			err = c.noteImport(ctx, on, b, made || added > 0)
-		}
-		return err
+// importBranch makes a branch that is not there, adds the messages that it has more in the file, and keeps
+// what the file says beside these. It returns whether it made the branch, and how many messages it added.
+func (c *Conversation) importBranch(ctx context.Context, b *branchFile) (made bool, added int, err error) {
+	on, err := c.thread.On(ctx, b.id)
+	if made = errors.Is(err, lineage.ErrNotFound); made {
+		on, err = c.startImported(ctx, b)
 	}
+	if err != nil {
+		return made, 0, err
+	}
+	tip, err := on.Tip(ctx)
+	if err != nil {
+		return made, 0, err
+	}
+	after, kept, err := c.commonPrefix(ctx, tip, b.messages)
+	if err != nil {
+		return made, 0, err
+	}
+	added = len(b.messages) - kept
+	switch {
+	case added == 0 && after != tip:
+		return made, 0, nil // it went on here
+	case added > 0 && after != tip:
+		return made, 0, fmt.Errorf("%w after the first %d", ErrDiverged, kept)
+	}
+	if err := extend(ctx, on, b.messages[kept:]); err != nil {
+		return made, 0, err
+	}
+	info, err := on.Info(ctx)
+	if err != nil || !made && added == 0 && readImported(info.Metadata).At != "" {
+		return made, added, err
+	}
+	return made, added, on.Update(ctx, func(is *lineage.ContextInfo) (err error) {
+		is.Metadata, err = b.withImported(is.Metadata, info.Tip)
+		return err
+	})
 }
 
 // startImported makes a branch with what it has in common with its parent.
@@ -274,66 +289,21 @@ func (c *Conversation) startImported(ctx context.Context, b *branchFile) (*linea
 	if err != nil {
 		return nil, err
 	}
-	o := lineage.BranchOptions{From: parent, Empty: true}
-	if above == b.parentID {
-		tip, err := parent.Tip(ctx)
-		if err != nil {
-			return nil, err
-		}
-		after, kept, err := c.commonPrefix(ctx, tip, b.messages)
-		if err != nil {
-			return nil, err
-		}
-		o.At, o.Empty = after, after.IsZero()
-		index := kept
-		if b.parentMessageIndex != nil {
-			index = *b.parentMessageIndex
-		}
-		o.Metadata = newMetadata(b.name, b.parentID, index)
-	} else {
-		o.Metadata = newMetadata(b.name, "", 0)
+	if above != b.parentID {
+		return c.thread.CreateBranch(ctx, b.id, lineage.BranchOptions{From: parent, Empty: true, Metadata: newMetadata(b.name, "", 0)})
 	}
-	return c.thread.CreateBranch(ctx, b.id, o)
-}
-
-// catchUp adds the messages that a branch has more in the file. It returns how many,
-// and whether the branch now ends where the file does.
-func (c *Conversation) catchUp(ctx context.Context, on *lineage.Context, b *branchFile) (added int, level bool, err error) {
-	tip, err := on.Tip(ctx)
+	tip, err := parent.Tip(ctx)
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
-	after, kept, err := c.commonPrefix(ctx, tip, b.messages)
+	after, index, err := c.commonPrefix(ctx, tip, b.messages)
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
-	if kept == len(b.messages) {
-		return 0, after == tip, nil
+	if b.parentMessageIndex != nil {
+		index = *b.parentMessageIndex
 	}
-	if after != tip {
-		return 0, false, &Problem{Err: fmt.Errorf("%w after the first %d", ErrDiverged, kept)}
-	}
-	items := make([]lineage.Item, len(b.messages)-kept)
-	for i, m := range b.messages[kept:] {
-		if items[i], err = m.item(); err != nil {
-			return 0, false, err
-		}
-	}
-	if _, err := on.ExtendFrom(ctx, tip, items...); err != nil {
-		return 0, false, err
-	}
-	return len(items), true, nil
-}
-
-// noteImport keeps what the file says of the branch beside its messages, if that is
-// news or was never done.
-func (c *Conversation) noteImport(ctx context.Context, on *lineage.Context, b *branchFile, news bool) error {
-	info, err := on.Info(ctx)
-	if err != nil || !news && readImported(info.Metadata).At != "" {
-		return err
-	}
-	return on.Update(ctx, func(is *lineage.ContextInfo) (err error) {
-		is.Metadata, err = b.withImported(is.Metadata, info.Tip)
-		return err
+	return c.thread.CreateBranch(ctx, b.id, lineage.BranchOptions{
+		From: parent, At: after, Empty: after.IsZero(), Metadata: newMetadata(b.name, b.parentID, index),
 	})
 }

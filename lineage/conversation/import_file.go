@@ -57,13 +57,10 @@ func readImported(data []byte) imported {
 // withImported returns a context's metadata with what the file says, and name if it
 // has none.
 func (b *branchFile) withImported(data []byte, at lineage.SpanRef) ([]byte, error) {
-	all := make(map[string]json.RawMessage)
-	if len(data) > 0 {
-		if err := json.Unmarshal(data, &all); err != nil || all == nil {
-			return nil, branchError(b.id, lineage.ErrInvalid, "its metadata is not a JSON object")
-		}
+	all, err := members(data, b.id)
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if _, named := all["name"]; !named {
 		if all["name"], err = json.Marshal(b.name); err != nil {
 			return nil, err

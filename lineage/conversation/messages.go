@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -28,53 +27,38 @@ func (c *Conversation) AddMessage(ctx context.Context, m Message) error {
 func (c *Conversation) SetMessages(ctx context.Context, messages []Message) error {
 	c.changing.RLock()
 	defer c.changing.RUnlock()
-	return c.onCurrent(ctx, func(current *lineage.Context) error {
-		for {
-			tip, err := current.Tip(ctx)
-			if err != nil {
-				return err
-			}
-			after, kept, err := c.commonPrefix(ctx, tip, messages)
-			if err != nil {
-				return err
-			}
-			items := make([]lineage.Item, len(messages)-kept)
-			for i, m := range messages[kept:] {
-				if items[i], err = m.item(); err != nil {
-					return err
-				}
-			}
-			err = c.replaceAfter(ctx, current.ID(), tip, after, items)
-			if !errors.Is(err, lineage.ErrTipMoved) {
-				return err
-			}
-		}
-	})
-}
-
-// replaceAfter makes the history of a context, which must end at tip, go on with items after a span of it.
-func (c *Conversation) replaceAfter(ctx context.Context, id lineage.ContextID, tip, after lineage.SpanRef, items []lineage.Item) error {
-	return c.store.Update(ctx, func(tx *lineage.Tx) error {
-		write.Of(tx.Store).Engine().(*write.Stage).AllowLarge() // what a caller gives at once is in memory already
-		current, err := tx.Context(ctx, id)
+	return c.inTransaction(ctx, func(in *Conversation) error {
+		current, err := in.thread.Active(ctx)
 		if err != nil {
 			return err
 		}
-		is, err := current.Tip(ctx)
+		tip, err := current.Tip(ctx)
 		if err != nil {
 			return err
 		}
-		if is != tip {
-			return &lineage.TipError{Context: id, Expected: tip, Actual: is}
+		after, kept, err := in.commonPrefix(ctx, tip, messages)
+		if err != nil {
+			return err
 		}
 		if after != tip {
 			if err := current.MoveTo(ctx, after, "set messages"); err != nil {
 				return err
 			}
 		}
-		_, err = current.Extend(ctx, items...)
-		return err
+		return extend(ctx, current, messages[kept:])
 	})
+}
+
+// extend adds messages to a history.
+func extend(ctx context.Context, on *lineage.Context, messages []Message) (err error) {
+	items := make([]lineage.Item, len(messages))
+	for i, m := range messages {
+		if items[i], err = m.item(); err != nil {
+			return err
+		}
+	}
+	_, err = on.Extend(ctx, items...)
+	return err
 }
 
 // commonPrefix returns how many messages a history and a list begin with alike, and

@@ -41,11 +41,9 @@ func readMetadata(data []byte) metadata {
 
 // renamed returns metadata with a new name. What others keep there stays.
 func renamed(data []byte, b *Branch, name string, at time.Time) ([]byte, error) {
-	all := make(map[string]json.RawMessage)
-	if len(data) > 0 {
-		if err := json.Unmarshal(data, &all); err != nil || all == nil {
-			return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
-		}
+	all, err := members(data, b.ID)
+	if err != nil {
+		return nil, err
 	}
 	for _, key := range []string{"name", "parentId", "parentMessageIndex", "updatedAt"} {
 		delete(all, key) // also what is not of the type that we keep there
@@ -58,4 +56,13 @@ func renamed(data []byte, b *Branch, name string, at time.Time) ([]byte, error) 
 		return nil, err
 	}
 	return json.Marshal(all)
+}
+
+// members returns the members of a branch's metadata.
+func members(data []byte, id string) (map[string]json.RawMessage, error) {
+	all := make(map[string]json.RawMessage)
+	if len(data) > 0 && (json.Unmarshal(data, &all) != nil || all == nil) {
+		return nil, branchError(id, lineage.ErrInvalid, "its metadata is not a JSON object")
+	}
+	return all, nil
 }

@@ -43,20 +43,18 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 // History returns the ancestry of a branch, from the main branch down to itself. Where
 // an ancestor was deleted, it begins after that one.
 func (c *Conversation) History(ctx context.Context, id string) ([]Branch, error) {
-	var history []Branch
-	err := c.read(ctx, func(r *reading) error {
+	return read(ctx, c, func(r *reading) (history []Branch, err error) {
 		for at := id; at != ""; {
 			b, err := r.find(ctx, at)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			history = append(history, b.Branch)
 			if at = ""; !b.parent.IsZero() {
 				at = b.ParentID
 			}
 		}
-		return nil
+		slices.Reverse(history)
+		return history, nil
 	})
-	slices.Reverse(history)
-	return history, err
 }
