@@ -144,7 +144,7 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 	if a.dsn() != "" {
 		return a.onNewDB(ctx, func(ctx context.Context, d *database) error { return d.append(ctx, o, items) })
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
+	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
 		if s.thread == nil && o.context == "" {
 			if err := s.firstThread(ctx, items); err != nil {
 				return err

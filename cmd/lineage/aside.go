@@ -16,9 +16,7 @@ func asideCommand(a *app) *cobra.Command {
 question on the side. A text is its first own message.`,
 		Example: `  lineage aside "What does alfacinha mean?"`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runAside(ctx, s, arg(args, 0)) })
-		}),
+		RunE:    a.on(changing, func(ctx context.Context, s *session, args []string) error { return runAside(ctx, s, arg(args, 0)) }),
 	}
 }
 

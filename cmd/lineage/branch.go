@@ -74,7 +74,7 @@ func runBranchList(ctx context.Context, a *app) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.listBranches(ctx) })
 	}
-	return a.read(ctx, listBranches)
+	return a.open(ctx, reading, listBranches)
 }
 
 func listBranches(ctx context.Context, s *session) error {
@@ -126,7 +126,7 @@ func runBranchCreate(ctx context.Context, a *app, o *branchOptions) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.createBranch(ctx, o) })
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
+	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
 		t, err := s.needThread()
 		if err != nil {
 			return err

@@ -68,7 +68,7 @@ func runCheckpointList(ctx context.Context, a *app) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.listCheckpoints(ctx) })
 	}
-	return a.read(ctx, listCheckpoints)
+	return a.open(ctx, reading, listCheckpoints)
 }
 
 func listCheckpoints(ctx context.Context, s *session) error {
@@ -120,7 +120,7 @@ func runCheckpoint(ctx context.Context, a *app, o *checkpointOptions) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.putCheckpoint(ctx, o) })
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
+	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
 		t, err := s.needThread()
 		if err != nil {
 			return err
@@ -143,10 +143,6 @@ func runCheckpoint(ctx context.Context, a *app, o *checkpointOptions) error {
 		if err != nil {
 			return err
 		}
-		if s.json {
-			return s.emit(r)
-		}
-		s.printf("checkpoint %s at message %d, %s\n", screen.Line(c.Name), r.Position, refs.ShortSpan(c.Span))
-		return nil
+		return s.print(r, "checkpoint %s at message %d, %s\n", screen.Line(c.Name), r.Position, refs.ShortSpan(c.Span))
 	})
 }

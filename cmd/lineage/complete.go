@@ -48,7 +48,7 @@ func (a *app) completion(list func(*session, context.Context) ([]string, error))
 		a.wait = 0
 		a.err = screen.Of(io.Discard, a.getenv)
 		var names []cobra.Completion
-		err := a.read(c.Context(), func(ctx context.Context, s *session) error {
+		err := a.open(c.Context(), reading, func(ctx context.Context, s *session) error {
 			all, err := list(s, ctx)
 			for _, name := range all {
 				value, _, _ := strings.Cut(name, "\t")

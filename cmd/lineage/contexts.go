@@ -158,17 +158,12 @@ func (s *session) moved(ctx context.Context, found *refs.Ref, from lineage.SpanR
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return s.emit(&movedRecord{
-			Context: found.Context.ID().String(), Branch: found.Branch, From: spanID(from), To: spanID(to), Length: length,
-		})
-	}
+	r := &movedRecord{Context: found.Context.ID().String(), Branch: found.Branch, From: spanID(from), To: spanID(to), Length: length}
+	stands := "is"
 	if from == to {
-		s.printf("%s stays at message %d, %s\n", nameOf(found), length, refs.ShortSpan(to))
-		return nil
+		stands = "stays"
 	}
-	s.printf("%s is at message %d, %s\n", nameOf(found), length, refs.ShortSpan(to))
-	return nil
+	return s.print(r, "%s %s at message %d, %s\n", nameOf(found), stands, length, refs.ShortSpan(to))
 }
 
 // validJSON checks the JSON of a flag.

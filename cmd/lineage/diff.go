@@ -20,8 +20,8 @@ named. It reads only what is not shared. Exits with 0 whether or not they differ
 		Example: `  lineage diff main cheap
   lineage diff start --json`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runDiff(ctx, s, args[0], arg(args, 1)) })
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
+			return runDiff(ctx, s, args[0], arg(args, 1))
 		}),
 	}
 }

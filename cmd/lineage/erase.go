@@ -45,7 +45,7 @@ the old ones.`,
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.name = args[0]
 			if o.dryRun {
-				return a.read(ctx, func(ctx context.Context, s *session) error {
+				return a.open(ctx, reading, func(ctx context.Context, s *session) error {
 					_, list, err := s.contentsToErase(ctx, o.name)
 					for i := 0; err == nil && i < len(list); i++ {
 						err = s.printErased(list[i], i+1 == len(list))

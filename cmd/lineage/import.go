@@ -146,9 +146,8 @@ func items(damages []*archive.Damage) []skippedItem {
 }
 
 func runImport(ctx context.Context, a *app, o *importOptions) error {
-	named := a.store != "" || a.getenv("LINEAGE_STORE") != ""
-	mode := openMode{create: named, noThread: true}
-	if _, err := a.findStore(mode.create); err != nil {
+	mode := a.createIfNamed()
+	if _, err := a.findStore(mode.has(create)); err != nil {
 		return err
 	}
 	if isDSN(o.path) {

@@ -20,7 +20,7 @@ func infoCommand(a *app) *cobra.Command {
 		Example: `  lineage info
   lineage info --json`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) error { return a.read(ctx, runInfo) }),
+		RunE: a.on(reading, func(ctx context.Context, s *session, _ []string) error { return runInfo(ctx, s) }),
 	}
 }
 

@@ -196,6 +196,32 @@ func rawJSON(b []byte) json.RawMessage {
 	return quoted
 }
 
+// parentOf returns the span before an entry whose position is known.
+func (s *session) parentOf(ctx context.Context, e *lineage.Entry) (lineage.SpanRef, error) {
+	if e.Position <= 1 {
+		return lineage.SpanRef{}, nil
+	}
+	return s.store.At(ctx, e.Span, e.Position-1)
+}
+
+// entryRecord is message for an entry whose position is known.
+func (s *session) entryRecord(ctx context.Context, e *lineage.Entry) (*messageRecord, error) {
+	parent, err := s.parentOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return s.message(ctx, e, parent)
+}
+
+// emitEntry prints the record of an entry.
+func (s *session) emitEntry(ctx context.Context, e *lineage.Entry) error {
+	m, err := s.entryRecord(ctx, e)
+	if err != nil {
+		return err
+	}
+	return s.emit(m)
+}
+
 // history yields the records of a window of a history, each with its parent.
 func (s *session) history(ctx context.Context, tip lineage.SpanRef, w lineage.Window, visit func(e *lineage.Entry, parent lineage.SpanRef) error) error {
 	var parent, last lineage.SpanRef
@@ -286,17 +312,7 @@ func (s *session) printEntry(ctx context.Context, e *lineage.Entry, labels strin
 	if err != nil {
 		return err
 	}
-	width := 0
-	if s.out.Width > 0 {
-		width = max(s.out.Width-4, 20)
-	}
-	for _, line := range screen.Wrap(screen.Clean(text), width) {
-		if line == "" {
-			s.printf("\n")
-			continue
-		}
-		s.printf("    %s\n", line)
-	}
+	s.printf("%s", s.indented(text))
 	if !whole {
 		s.printf("    %s\n", s.out.Paint(screen.Dim, fmt.Sprintf("… %s in all: lineage cat %s", screen.Bytes(e.Size), e.Content)))
 	}

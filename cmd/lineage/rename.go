@@ -16,7 +16,7 @@ func renameCommand(a *app) *cobra.Command {
 			if err := newName(args[1]); err != nil {
 				return err
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runRename(ctx, s, args[0], args[1]) })
+			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runRename(ctx, s, args[0], args[1]) })
 		}),
 	}
 }

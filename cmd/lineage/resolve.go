@@ -32,9 +32,9 @@ out. --format renders it as text, xml, markdown, toml or toon.`,
   lineage resolve cheap --last 2 --format xml
   lineage resolve --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
 			o.context = arg(args, 0)
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runResolve(ctx, s, o) })
+			return runResolve(ctx, s, o)
 		}),
 	}
 	f := c.Flags()
@@ -118,11 +118,7 @@ func runResolve(ctx context.Context, s *session, o *resolveOptions) error {
 			}
 			continue
 		}
-		s.printf("%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", p.Summary.First, p.Summary.Last)))
-		for _, line := range screen.Wrap(screen.Clean(p.Summary.Text), max(s.out.Width-4, 0)) {
-			s.printf("    %s\n", line)
-		}
-		s.printf("\n")
+		s.printf("%s\n%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", p.Summary.First, p.Summary.Last)), s.indented(p.Summary.Text))
 	}
 	if resolved.Omitted > 0 && o.budget > 0 {
 		s.warn("%s did not fit and are not summarized; 'lineage summarize' makes a summary that stands for them",
@@ -139,15 +135,7 @@ func (s *session) emitResolved(ctx context.Context, resolved *lineage.Resolved) 
 		if p.Entry == nil {
 			r.Summary = newSummaryRecord(p.Summary)
 		} else {
-			var parent lineage.SpanRef
-			if p.Entry.Position > 1 {
-				at, err := s.store.At(ctx, p.Entry.Span, p.Entry.Position-1)
-				if err != nil {
-					return err
-				}
-				parent = at
-			}
-			m, err := s.message(ctx, p.Entry, parent)
+			m, err := s.entryRecord(ctx, p.Entry)
 			if err != nil {
 				return err
 			}

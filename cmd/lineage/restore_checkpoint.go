@@ -24,7 +24,7 @@ func runRestoreCheckpoint(ctx context.Context, a *app, name string) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.restoreCheckpoint(ctx, name) })
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
+	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
 		t, err := s.needThread()
 		if err != nil {
 			return err

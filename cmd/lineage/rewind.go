@@ -53,7 +53,7 @@ func runRewind(ctx context.Context, a *app, o *rewindOptions) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.rewind(ctx, o) })
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
+	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
 		found, err := s.position(ctx, o.to)
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 
 // searchStore searches a store, through an index that is kept beside it.
 func searchStore(ctx context.Context, a *app, o *searchOptions) error {
-	return a.read(ctx, func(ctx context.Context, s *session) (err error) {
+	return a.open(ctx, reading, func(ctx context.Context, s *session) (err error) {
 		line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "commit") })
 		index, err := search.Open(ctx, s.store, s.dir, search.Options{Progress: func(done, total uint64) {
 			line.Show(int64(done), int64(total))

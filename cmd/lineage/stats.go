@@ -27,11 +27,7 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 		Example: `  lineage stats
   lineage stats --json`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
-				return runStats(ctx, s, o)
-			})
-		}),
+		RunE: a.on(reading|noThread, func(ctx context.Context, s *session, _ []string) error { return runStats(ctx, s, o) }),
 	}
 	c.Flags().BoolVar(&o.exact, "exact", false, "count the copies by reading every message, however many there are")
 	return c

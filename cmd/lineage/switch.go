@@ -20,7 +20,7 @@ func runSwitch(ctx context.Context, a *app, name string) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.switchTo(ctx, name) })
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
+	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
 		found, err := s.context(ctx, name)
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ func threadCreateCommand(a *app) *cobra.Command {
 			if a.dsn() != "" {
 				return a.onNewDB(ctx, func(ctx context.Context, d *database) error { return d.createThread(ctx, o) })
 			}
-			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return runThreadCreate(ctx, s, o) })
+			return a.open(ctx, noThread, func(ctx context.Context, s *session) error { return runThreadCreate(ctx, s, o) })
 		}),
 	}
 	f := c.Flags()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -46,14 +47,7 @@ type deletedRecord struct {
 func (*deletedRecord) recordType() string { return "deleted" }
 
 func (a *app) deleted(what, id, name string) error {
-	if a.json {
-		return a.emit(&deletedRecord{What: what, ID: id, Name: name})
-	}
-	if name == "" {
-		name = id
-	}
-	a.printf("deleted %s %s\n", what, name)
-	return nil
+	return a.print(&deletedRecord{What: what, ID: id, Name: name}, "deleted %s %s\n", what, cmp.Or(name, id))
 }
 
 func (s *session) chatToDelete(ctx context.Context, name string) (*destruction, error) {

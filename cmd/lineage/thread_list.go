@@ -58,7 +58,7 @@ func runThreadList(ctx context.Context, a *app, o *threadListOptions) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.listThreads(ctx, o) })
 	}
-	return a.read(ctx, func(ctx context.Context, s *session) error { return listThreads(ctx, s, o) })
+	return a.open(ctx, reading, func(ctx context.Context, s *session) error { return listThreads(ctx, s, o) })
 }
 
 // query returns what the flags ask for.

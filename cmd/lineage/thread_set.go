@@ -33,7 +33,7 @@ A thread that has a user keeps it.`,
 			if a.dsn() != "" {
 				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.setThread(ctx, o) })
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runThreadSet(ctx, s, o) })
+			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runThreadSet(ctx, s, o) })
 		}),
 	}
 	f := c.Flags()

@@ -19,7 +19,7 @@ func threadShowCommand(a *app) *cobra.Command {
 			if a.dsn() != "" {
 				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.showThread(ctx, arg(args, 0)) })
 			}
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runThreadShow(ctx, s, arg(args, 0)) })
+			return a.open(ctx, reading, func(ctx context.Context, s *session) error { return runThreadShow(ctx, s, arg(args, 0)) })
 		}),
 	}
 }
@@ -49,15 +49,9 @@ func (a *app) printThread(r *threadRecord) error {
 	if a.json {
 		return a.emit(r)
 	}
-	table := screen.NewTable(a.out, "", "")
-	for _, row := range [][2]string{
+	return a.facts([][2]string{
 		{"thread", r.ID}, {"id", r.SourceID}, {"title", r.Title}, {"user", r.User},
 		{"branch", r.Branch}, {"branches", screen.Count(int64(r.Branches))}, {"messages", screen.Count(int64(r.Messages))},
 		{"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)}, {"metadata", string(r.Metadata)},
-	} {
-		if row[1] != "" {
-			table.Row(row[0], row[1])
-		}
-	}
-	return table.Print()
+	}...)
 }

@@ -12,9 +12,7 @@ func threadUseCommand(a *app) *cobra.Command {
 		Short:   "Make a thread the current one",
 		Example: `  lineage thread use lisbon`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return runThreadUse(ctx, s, args[0]) })
-		}),
+		RunE:    a.on(noThread, func(ctx context.Context, s *session, args []string) error { return runThreadUse(ctx, s, args[0]) }),
 	}
 }
 

@@ -62,7 +62,7 @@ func runTree(ctx context.Context, a *app, o *treeOptions) error {
 	if a.dsn() != "" {
 		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.tree(ctx, o) })
 	}
-	return a.read(ctx, func(ctx context.Context, s *session) error {
+	return a.open(ctx, reading, func(ctx context.Context, s *session) error {
 		t, err := s.threadNamed(ctx, o.thread)
 		if err != nil {
 			return err

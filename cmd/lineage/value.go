@@ -44,9 +44,7 @@ from, as they were at the message where it begins. Without a subcommand, the val
   lineage value set step '"paid"'
   lineage value list --user ada`,
 		Args: knownCommand,
-		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueList(ctx, s, o, "") })
-		}),
+		RunE: a.on(reading, func(ctx context.Context, s *session, _ []string) error { return runValueList(ctx, s, o, "") }),
 	}
 	o.bind(c)
 	for _, make := range []func(*app, *valueOptions) *cobra.Command{
@@ -63,8 +61,8 @@ func valueListCommand(a *app, o *valueOptions) *cobra.Command {
 		Short:   "List values, all or those with a key prefix",
 		Example: `  lineage value list plan/ --context main`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueList(ctx, s, o, arg(args, 0)) })
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
+			return runValueList(ctx, s, o, arg(args, 0))
 		}),
 	}
 	atFlag(c, o)
@@ -81,9 +79,7 @@ func valueGetCommand(a *app, o *valueOptions) *cobra.Command {
 		Short:   "Print a value as it was set",
 		Example: `  lineage value set step '"paid"' && lineage value get step`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueGet(ctx, s, o, args[0]) })
-		}),
+		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runValueGet(ctx, s, o, args[0]) }),
 	}
 	atFlag(c, o)
 	return c
@@ -108,7 +104,7 @@ func valueSetCommand(a *app, o *valueOptions) *cobra.Command {
 					return fmt.Errorf("value of more than %s: %w", screen.Bytes(mostValue), lineage.ErrTooLarge)
 				}
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runValueSet(ctx, s, o, args[0], value) })
+			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runValueSet(ctx, s, o, args[0], value) })
 		}),
 	}
 }
@@ -123,9 +119,7 @@ func valueDeleteCommand(a *app, o *valueOptions) *cobra.Command {
 		Long:    "Deletes a value. In a context it also hides what the context would inherit.",
 		Example: `  lineage value set step '"paid"' && lineage value delete step`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runValueDelete(ctx, s, o, args[0]) })
-		}),
+		RunE:    a.on(changing, func(ctx context.Context, s *session, args []string) error { return runValueDelete(ctx, s, o, args[0]) }),
 	}
 }
 
@@ -135,9 +129,7 @@ func valueHistoryCommand(a *app, o *valueOptions) *cobra.Command {
 		Short:   "List the earlier values of a key, latest first",
 		Example: `  lineage value history step`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueHistory(ctx, s, o, args[0]) })
-		}),
+		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runValueHistory(ctx, s, o, args[0]) }),
 	}
 }
 
@@ -211,18 +203,10 @@ func runValueHistory(ctx context.Context, s *session, o *valueOptions, key strin
 }
 
 func (s *session) printValues(values iter.Seq2[lineage.Value, error], none string) error {
-	table := screen.NewTable(s.out, "KEY", "SET", "IN", "VALUE")
-	found := false
+	list := s.list("KEY", "SET", "IN", "VALUE")
 	for v, err := range values {
 		if err != nil {
 			return err
-		}
-		found = true
-		if s.json {
-			if err := s.emit(newValueRecord(&v)); err != nil {
-				return err
-			}
-			continue
 		}
 		in, text := "", string(v.JSON)
 		if !v.Context.IsZero() {
@@ -231,17 +215,9 @@ func (s *session) printValues(values iter.Seq2[lineage.Value, error], none strin
 		if v.JSON == nil {
 			text = "(deleted)"
 		}
-		table.Cells(screen.Cell{Text: v.Key, Style: screen.Yellow}, screen.Cell{Text: screen.Time(v.SetAt), Style: screen.Dim},
-			screen.Cell{Text: in}, screen.Cell{Text: text})
+		list.add(newValueRecord(&v), idCell(v.Key), timeCell(v.SetAt), plainCell(in), plainCell(text))
 	}
-	switch {
-	case s.json:
-		return nil
-	case !found:
-		s.note("%s", none)
-		return nil
-	}
-	return table.Print()
+	return list.end("%s", none)
 }
 
 func runValueGet(ctx context.Context, s *session, o *valueOptions, key string) error {

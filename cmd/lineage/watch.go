@@ -105,7 +105,7 @@ func runWatch(ctx context.Context, a *app, o *watchOptions) error {
 		return err
 	}
 	if !o.follow {
-		return a.open(ctx, openMode{readOnly: true, noThread: true}, look)
+		return a.open(ctx, reading|noThread, look)
 	}
 	return a.follow(ctx, o.interval, look)
 }
@@ -114,7 +114,7 @@ func runWatch(ctx context.Context, a *app, o *watchOptions) error {
 // is interrupted.
 func (a *app) follow(ctx context.Context, interval time.Duration, do func(context.Context, *session) error) error {
 	began := false
-	err := a.open(ctx, openMode{follows: true, noThread: true}, func(ctx context.Context, s *session) error {
+	err := a.open(ctx, follows|noThread, func(ctx context.Context, s *session) error {
 		began = true
 		for {
 			head, err := s.store.View().Head(ctx) // what changes from here on is seen the next time
@@ -150,7 +150,7 @@ func (a *app) poll(ctx context.Context, interval time.Duration, do func(context.
 	for seen := ""; ; {
 		// What changes meanwhile is seen the next time.
 		if state := journalState(dir); state != seen {
-			err := a.open(ctx, openMode{readOnly: true, noThread: true}, do)
+			err := a.open(ctx, reading|noThread, do)
 			if err == nil {
 				seen = state
 			} else if !errors.Is(err, lineage.ErrLocked) {
