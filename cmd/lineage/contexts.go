@@ -136,6 +136,14 @@ func (o *overrideFlags) build() (lineage.Overrides, error) {
 	return made, nil
 }
 
+// none refuses overrides where none are kept.
+func (o *overrideFlags) none() error {
+	if *o != (overrideFlags{}) {
+		return usagef("--model, --system and --overrides are not kept in a database")
+	}
+	return nil
+}
+
 // movedRecord tells that a context stands elsewhere.
 type movedRecord struct {
 	Context string `json:"context"`

@@ -42,6 +42,8 @@ const (
 	follows
 	// create creates the store if there is none.
 	create
+	// begins is for commands that begin a thread: a database in a file that is not there is created.
+	begins
 	// damaged leaves out the warning about damage: the command is about that.
 	damaged
 	// noThread leaves the current thread alone: the command is about the store.

@@ -19,16 +19,12 @@ whole text and origin.`,
   lineage show :2
   lineage show cheap --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			if a.dsn() != "" {
-				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.show(ctx, arg(args, 0)) })
-			}
-			return a.open(ctx, reading, func(ctx context.Context, s *session) error { return runShow(ctx, s, arg(args, 0)) })
-		}),
+		RunE: a.onThreads(reading, func(ctx context.Context, in threads, args []string) error { return in.show(ctx, arg(args, 0)) }),
 	}
 }
 
-func runShow(ctx context.Context, s *session, name string) error {
+// show implements threads.
+func (s *session) show(ctx context.Context, name string) error {
 	found, err := s.position(ctx, name)
 	if err != nil {
 		return err
@@ -82,6 +78,7 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		if err != nil {
 			return err
 		}
+		added := m.Origin
 		m.Origin = newOrigin(author)
 		if s.json {
 			if err := s.emit(m); err != nil {
@@ -105,7 +102,8 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 			return err
 		}
 		s.printf("\n")
-		if err := s.printEntry(ctx, e, ""); err != nil {
+		m.Origin = added
+		if err := s.printMessage(m, nil); err != nil {
 			return err
 		}
 	}
