@@ -115,7 +115,7 @@ func (s *Store) FindSummaries(ctx context.Context, q ThreadQuery, words string) 
 		if len(wanted) == 0 {
 			return
 		}
-		for found, err := range s.summaries(ctx, q) {
+		for found, err := range s.Summaries(ctx, q) {
 			if err == nil && (found.Erased || !hasWords(found.Text, wanted)) {
 				continue
 			}
@@ -138,7 +138,7 @@ func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []fl
 		return nil, fmt.Errorf("nearest summaries: %w: a vector of finite numbers that are not all 0, and a limit from 1 to %d", ErrInvalid, MostNearest)
 	}
 	var near []*SummaryInfo
-	for found, err := range s.summaries(ctx, q) {
+	for found, err := range s.Summaries(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -156,9 +156,9 @@ func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []fl
 	return near, nil
 }
 
-// summaries yields the summaries of the contexts of threads that pass a query, and of those outside threads if it has
-// no filter.
-func (s *Store) summaries(ctx context.Context, q ThreadQuery) iter.Seq2[*SummaryInfo, error] {
+// Summaries yields the summaries of the contexts of threads that pass a query, and of those outside threads if it
+// has no filter.
+func (s *Store) Summaries(ctx context.Context, q ThreadQuery) iter.Seq2[*SummaryInfo, error] {
 	return func(yield func(*SummaryInfo, error) bool) {
 		in := func(contexts iter.Seq2[*Context, error]) bool {
 			for c, err := range contexts {

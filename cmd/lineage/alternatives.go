@@ -170,11 +170,8 @@ func alternativesTo(ctx context.Context, s *session, message string) error {
 	list := s.list("", "NUMBER", "MESSAGE", "MODEL", "TOKENS", "TOOK", "SAYS")
 	for i, a := range alternatives {
 		r := alternativeRecord{
-			Filled: true, Chosen: a.Current, Model: a.Model, Number: i + 1, Of: len(alternatives), ID: a.Entry.Span.String(), Tip: a.Tip.String(),
+			SpanSet: idText(a.Entry.Set), Filled: true, Chosen: a.Current, Model: a.Model, Number: i + 1, Of: len(alternatives), ID: a.Entry.Span.String(), Tip: a.Tip.String(),
 			InputTokens: a.Input, OutputTokens: a.Output, Reported: a.Reported, TookMS: a.Took.Milliseconds(),
-		}
-		if !a.Entry.Set.IsZero() {
-			r.SpanSet = a.Entry.Set.String()
 		}
 		if r.Text, err = s.preview(ctx, a.Entry); err != nil {
 			return err

@@ -55,27 +55,21 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 		return nil, err
 	}
 	r := &contextRecord{
-		ID: info.ID.String(), Base: spanID(info.Base), Tip: spanID(info.Tip),
+		ID: info.ID.String(), Thread: idText(info.Thread), Parent: idText(info.Parent), Base: spanID(info.Base), Tip: spanID(info.Tip),
 		SystemPrompt: info.Overrides.SystemPrompt, Model: info.Overrides.Model, Overrides: rawJSON(info.Overrides.JSON),
 		Metadata: rawJSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
 	}
 	if r.Length, err = s.store.Position(ctx, info.Tip); err != nil {
 		return nil, err
 	}
-	if !info.Parent.IsZero() {
-		r.Parent = info.Parent.String()
-	}
 	state, err := s.store.View().Context(ctx, info.ID)
 	if err != nil {
 		return nil, err
 	}
-	if !state.Set.IsZero() {
-		r.SpanSet = state.Set.String()
-	}
+	r.SpanSet = idText(state.Set)
 	if info.Thread.IsZero() {
 		return r, nil
 	}
-	r.Thread = info.Thread.String()
 	b, err := backend.BranchOf(ctx, s.store.View(), info.Thread, info.ID)
 	if err != nil {
 		return nil, err

@@ -73,11 +73,7 @@ func newOrigin(o lineage.Origin) *originRecord {
 	if o.IsZero() {
 		return nil
 	}
-	r := &originRecord{Kind: o.Kind.String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID}
-	if !o.ParentID.IsZero() {
-		r.DerivedFrom = o.ParentID.String()
-	}
-	return r
+	return &originRecord{Kind: o.Kind.String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID, DerivedFrom: idText(o.ParentID)}
 }
 
 // entryID returns the id under which an entry is shown to programs.
@@ -115,13 +111,10 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.
 		Document: e.Document, Revision: e.Revision, Filename: e.Filename,
 		ContentID: e.Content.String(), MediaType: e.Type, Size: e.Size, Erased: e.Erased,
 		Origin: newOrigin(e.Origin), SourceID: e.SourceID, CreatedAt: e.CreatedAt.UTC(),
-		Parent: spanID(parent), Metadata: rawJSON(e.Metadata),
+		Parent: spanID(parent), SpanSet: idText(e.Set), Metadata: rawJSON(e.Metadata),
 	}
 	if e.Name != e.Role {
 		m.Name = e.Name
-	}
-	if !e.Set.IsZero() {
-		m.SpanSet = e.Set.String()
 	}
 	if isGone(e) || !isText(e.Type) {
 		return m, nil

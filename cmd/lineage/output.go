@@ -129,6 +129,17 @@ func (a *app) indented(text string) string {
 	return b.String()
 }
 
+// idText returns an id for a record, empty for the zero id.
+func idText(id interface {
+	IsZero() bool
+	String() string
+}) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
 // facts prints what is known about one thing for a person: names and values, without those that are empty.
 func (a *app) facts(pairs ...[2]string) error {
 	table := screen.NewTable(a.out, "", "")

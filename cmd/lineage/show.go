@@ -64,12 +64,7 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 	if err != nil {
 		return err
 	}
-	position, err := s.store.Position(ctx, found.Span)
-	if err != nil {
-		return err
-	}
 	for _, e := range entries {
-		e.Position = position
 		m, err := s.entryRecord(ctx, e)
 		if err != nil {
 			return err

@@ -98,14 +98,10 @@ func (s *session) emitNodes(ctx context.Context, tip lineage.SpanRef, last uint6
 		if err != nil {
 			return err
 		}
-		r := &nodeRecord{
+		return s.emit(&nodeRecord{
 			ID: entryID(e), Parent: spanID(parent), Position: e.Position, Role: e.Role, ContentID: e.Content.String(),
-			Preview: screen.Cut(preview, 120), CreatedAt: e.CreatedAt.UTC(),
-		}
-		if !e.Set.IsZero() {
-			r.SpanSet = e.Set.String()
-		}
-		return s.emit(r)
+			Preview: screen.Cut(preview, 120), SpanSet: idText(e.Set), CreatedAt: e.CreatedAt.UTC(),
+		})
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -146,11 +145,7 @@ type valueRecord struct {
 func (*valueRecord) recordType() string { return "value" }
 
 func newValueRecord(v *lineage.Value) *valueRecord {
-	r := &valueRecord{Key: v.Key, Value: v.JSON, SetAt: v.SetAt.UTC()}
-	if !v.Context.IsZero() {
-		r.Context = v.Context.String()
-	}
-	return r
+	return &valueRecord{Key: v.Key, Value: v.JSON, Context: idText(v.Context), SetAt: v.SetAt.UTC()}
 }
 
 // values returns the values that are meant.
@@ -208,14 +203,11 @@ func (s *session) printValues(values iter.Seq2[lineage.Value, error], none strin
 		if err != nil {
 			return err
 		}
-		in, text := "", string(v.JSON)
-		if !v.Context.IsZero() {
-			in = refs.Short(v.Context)
-		}
+		r, text := newValueRecord(&v), string(v.JSON)
 		if v.JSON == nil {
 			text = "(deleted)"
 		}
-		list.add(newValueRecord(&v), idCell(v.Key), timeCell(v.SetAt), plainCell(in), plainCell(text))
+		list.add(r, idCell(r.Key), timeCell(r.SetAt), plainCell(shortID(r.Context)), plainCell(text))
 	}
 	return list.end("%s", none)
 }

@@ -34,9 +34,6 @@ func runWhere(ctx context.Context, s *session, name string) error {
 		if err != nil {
 			return err
 		}
-		if e.Position, err = s.store.Position(ctx, e.Span); err != nil {
-			return err
-		}
 		if s.json {
 			if err := s.emitEntry(ctx, e); err != nil {
 				return err
