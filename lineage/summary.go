@@ -111,7 +111,7 @@ func (s *Store) FindSummaries(ctx context.Context, q ThreadQuery, words string) 
 		if len(wanted) == 0 {
 			return
 		}
-		for found, err := range s.summaries(ctx, q) {
+		for found, err := range s.Summaries(ctx, q) {
 			if err == nil && (found.Erased || !hasWords(found.Text, wanted)) {
 				continue
 			}
@@ -135,7 +135,7 @@ func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []fl
 		return nil, fmt.Errorf("nearest summaries: %w: a vector of finite numbers that are not all 0, and a limit from 1 to %d", ErrInvalid, MostNearest)
 	}
 	var near []*SummaryInfo
-	for found, err := range s.summaries(ctx, q) {
+	for found, err := range s.Summaries(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -153,9 +153,9 @@ func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []fl
 	return near, nil
 }
 
-// summaries yields the summaries of threads that match a query and, if the query has no filter, of
+// Summaries yields the summaries of threads that match a query and, if the query has no filter, of
 // contexts outside threads.
-func (s *Store) summaries(ctx context.Context, q ThreadQuery) iter.Seq2[*SummaryInfo, error] {
+func (s *Store) Summaries(ctx context.Context, q ThreadQuery) iter.Seq2[*SummaryInfo, error] {
 	return func(yield func(*SummaryInfo, error) bool) {
 		in := func(contexts iter.Seq2[*Context, error]) bool {
 			for c, err := range contexts {

@@ -49,16 +49,16 @@ it offers one more in the same set, such as another try of the same answer.`,
 			case o.retry && (o.to == "" || o.count > 0 || len(o.models) > 1):
 				return usagef("--retry offers one alternative to a message, which --to names")
 			case o.retry:
-				return a.change(ctx, func(ctx context.Context, s *session) error { return retryAlternative(ctx, s, o) })
+				return a.open(ctx, changing, func(ctx context.Context, s *session) error { return retryAlternative(ctx, s, o) })
 			case o.to != "" && (o.count > 0 || len(o.models) > 0 || o.context != ""):
 				return usagef("--to lists what there is: it goes with --retry only")
 			case o.to != "":
-				return a.read(ctx, func(ctx context.Context, s *session) error { return alternativesTo(ctx, s, o.to) })
+				return a.open(ctx, reading, func(ctx context.Context, s *session) error { return alternativesTo(ctx, s, o.to) })
 			}
 			if o.count == 0 && len(o.models) == 0 {
-				return a.read(ctx, func(ctx context.Context, s *session) error { return listAlternatives(ctx, s, o.context) })
+				return a.open(ctx, reading, func(ctx context.Context, s *session) error { return listAlternatives(ctx, s, o.context) })
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runAlternatives(ctx, s, o) })
+			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runAlternatives(ctx, s, o) })
 		}),
 	}
 	c.Flags().IntVar(&o.count, "count", 0, "how many to offer")
@@ -116,19 +116,11 @@ func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) er
 		if len(o.models) > 0 {
 			r.Model = o.models[i]
 		}
-		if err := s.printOffered(&r); err != nil {
+		if err := s.print(&r, "%s\n", r.Context); err != nil {
 			return err
 		}
 	}
 	s.note("fill them with 'lineage append ID TEXT', take one with 'lineage choose ID'")
-	return nil
-}
-
-func (s *session) printOffered(r *alternativeRecord) error {
-	if s.json {
-		return s.emit(r)
-	}
-	s.printf("%s\n", r.Context)
 	return nil
 }
 
@@ -155,7 +147,7 @@ func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) e
 		return err
 	}
 	r.SpanSet, r.Context = info.Set.String(), offered.ID().String()
-	if err := s.printOffered(&r); err != nil {
+	if err := s.print(&r, "%s\n", r.Context); err != nil {
 		return err
 	}
 	s.note("fill it with 'lineage append ID TEXT', take it with 'lineage choose ID'")
@@ -175,39 +167,23 @@ func alternativesTo(ctx context.Context, s *session, message string) error {
 	if err != nil {
 		return err
 	}
-	table := screen.NewTable(s.out, "", "NUMBER", "MESSAGE", "MODEL", "TOKENS", "TOOK", "SAYS")
+	list := s.list("", "NUMBER", "MESSAGE", "MODEL", "TOKENS", "TOOK", "SAYS")
 	for i, a := range alternatives {
 		r := alternativeRecord{
-			Filled: true, Chosen: a.Current, Model: a.Model, Number: i + 1, Of: len(alternatives), ID: a.Entry.Span.String(), Tip: a.Tip.String(),
+			SpanSet: idText(a.Entry.Set), Filled: true, Chosen: a.Current, Model: a.Model, Number: i + 1, Of: len(alternatives), ID: a.Entry.Span.String(), Tip: a.Tip.String(),
 			InputTokens: a.Input, OutputTokens: a.Output, Reported: a.Reported, TookMS: a.Took.Milliseconds(),
-		}
-		if !a.Entry.Set.IsZero() {
-			r.SpanSet = a.Entry.Set.String()
 		}
 		if r.Text, err = s.preview(ctx, a.Entry); err != nil {
 			return err
 		}
-		if s.json {
-			if err := s.emit(&r); err != nil {
-				return err
-			}
-			continue
-		}
-		mark, tokens := " ", strconv.Itoa(r.OutputTokens)
-		if r.Chosen {
-			mark = "*"
-		}
+		tokens := strconv.Itoa(r.OutputTokens)
 		if !r.Reported {
 			tokens = "~" + tokens
 		}
-		table.Cells(screen.Cell{Text: mark, Style: screen.Green}, screen.Cell{Text: fmt.Sprintf("%d of %d", r.Number, r.Of)},
-			screen.Cell{Text: refs.ShortSpan(a.Entry.Span), Style: screen.Yellow}, screen.Cell{Text: r.Model},
-			screen.Cell{Text: tokens}, screen.Cell{Text: a.Took.Round(time.Millisecond).String()}, screen.Cell{Text: r.Text})
+		list.add(&r, markCell(r.Chosen), plainCell(fmt.Sprintf("%d of %d", r.Number, r.Of)), idCell(refs.ShortSpan(a.Entry.Span)),
+			plainCell(r.Model), plainCell(tokens), plainCell(a.Took.Round(time.Millisecond).String()), plainCell(r.Text))
 	}
-	if s.json {
-		return nil
-	}
-	return table.Print()
+	return list.end("")
 }
 
 func listAlternatives(ctx context.Context, s *session, name string) error {
@@ -219,7 +195,7 @@ func listAlternatives(ctx context.Context, s *session, name string) error {
 	if err != nil {
 		return err
 	}
-	table := screen.NewTable(s.out, "", "SET", "CONTEXT", "MODEL", "SAYS")
+	list := s.list("", "SET", "CONTEXT", "MODEL", "SAYS")
 	for c, err := range found.Context.Children(ctx) {
 		if err != nil {
 			return err
@@ -246,28 +222,11 @@ func listAlternatives(ctx context.Context, s *session, name string) error {
 				}
 			}
 		}
-		if s.json {
-			if err := s.emit(&r); err != nil {
-				return err
-			}
-			continue
-		}
-		mark, says := " ", r.Text
-		if r.Chosen {
-			mark = "*"
-		}
+		says := r.Text
 		if !r.Filled {
 			says = "(still empty)"
 		}
-		table.Cells(screen.Cell{Text: mark, Style: screen.Green}, screen.Cell{Text: refs.Short(state.Set), Style: screen.Dim},
-			screen.Cell{Text: refs.Short(c.ID()), Style: screen.Yellow}, screen.Cell{Text: r.Model}, screen.Cell{Text: says})
+		list.add(&r, markCell(r.Chosen), screen.Cell{Text: refs.Short(state.Set), Style: screen.Dim}, idCell(refs.Short(c.ID())), plainCell(r.Model), plainCell(says))
 	}
-	if s.json {
-		return nil
-	}
-	if table.Len() == 0 {
-		s.note("no alternatives; --count or --model offers some")
-		return nil
-	}
-	return table.Print()
+	return list.end("no alternatives; --count or --model offers some")
 }

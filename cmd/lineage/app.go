@@ -242,11 +242,6 @@ func (a *app) raw() io.Writer {
 	return a.buffer
 }
 
-// printf writes a result for a person.
-func (a *app) printf(format string, args ...any) {
-	fmt.Fprintf(a.out.W, format, args...) // a failure comes back when the buffer is flushed
-}
-
 // progress returns a line that tells how far something is.
 func (a *app) progress(what string, format func(int64) string) *screen.Progress {
 	to := a.err

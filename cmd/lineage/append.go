@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/awaited"
@@ -141,51 +142,50 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 		return err
 	}
 	defer closeAll()
-	if a.dsn() != "" {
-		return a.onNewDB(ctx, func(ctx context.Context, d *database) error { return d.append(ctx, o, items) })
-	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
-		if s.thread == nil && o.context == "" {
-			if err := s.firstThread(ctx, items); err != nil {
-				return err
-			}
-		}
-		found, err := s.context(ctx, o.context)
+	return a.openThreads(ctx, begins, func(ctx context.Context, in threads) error {
+		r, err := in.append(ctx, o, items)
 		if err != nil {
 			return err
 		}
-		var after *lineage.SpanRef
-		if o.after != "" {
-			position, err := s.refs.Find(ctx, o.after)
-			if err != nil {
-				return err
-			}
-			after = &position.Span
-		}
-		added, err := appendTo(ctx, found.Context, items, after, o.together)
-		if err != nil {
-			return err
-		}
-		r := appendedRecord{Context: found.Context.ID().String(), Branch: found.Branch}
-		if found.Thread != nil {
-			r.Thread = found.Thread.ID().String()
-		}
-		for _, ref := range added {
-			r.IDs = append(r.IDs, ref.String())
-		}
-		r.Tip = r.IDs[len(r.IDs)-1]
-		if r.Length, err = s.store.Position(ctx, added[len(added)-1]); err != nil {
-			return err
-		}
-		if s.json {
-			return s.emit(&r)
-		}
-		for _, id := range r.IDs {
-			s.printf("%s\n", id)
-		}
-		s.note("added to %s, which has %s now", nameOf(found), screen.Plural(int64(r.Length), "message"))
-		return nil
+		err = a.print(r, "%s\n", strings.Join(r.IDs, "\n"))
+		a.note("added to %s, which has %s now", cmp.Or(r.Branch, shortID(r.Context)), screen.Plural(int64(r.Length), "message"))
+		return err
 	})
+}
+
+// append implements threads.
+func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error) {
+	if s.thread == nil && o.context == "" {
+		if err := s.firstThread(ctx, items); err != nil {
+			return nil, err
+		}
+	}
+	found, err := s.context(ctx, o.context)
+	if err != nil {
+		return nil, err
+	}
+	var after *lineage.SpanRef
+	if o.after != "" {
+		position, err := s.refs.Find(ctx, o.after)
+		if err != nil {
+			return nil, err
+		}
+		after = &position.Span
+	}
+	added, err := appendTo(ctx, found.Context, items, after, o.together)
+	if err != nil {
+		return nil, err
+	}
+	r := &appendedRecord{Context: found.Context.ID().String(), Branch: found.Branch}
+	if found.Thread != nil {
+		r.Thread = found.Thread.ID().String()
+	}
+	for _, ref := range added {
+		r.IDs = append(r.IDs, ref.String())
+	}
+	r.Tip = r.IDs[len(r.IDs)-1]
+	r.Length, err = s.store.Position(ctx, added[len(added)-1])
+	return r, err
 }
 
 func appendTo(ctx context.Context, c *lineage.Context, items []lineage.Item, after *lineage.SpanRef, together bool) ([]lineage.SpanRef, error) {
@@ -209,7 +209,7 @@ func (s *session) firstThread(ctx context.Context, items []lineage.Item) error {
 		return err
 	}
 	s.thread = t
-	s.refs = newRefs(s)
+	s.refs = refs.New(s.store, s.thread)
 	s.note("made the thread %q", title)
 	return nil
 }

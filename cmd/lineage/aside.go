@@ -16,9 +16,7 @@ func asideCommand(a *app) *cobra.Command {
 question on the side. A text is its first own message.`,
 		Example: `  lineage aside "What does alfacinha mean?"`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runAside(ctx, s, arg(args, 0)) })
-		}),
+		RunE:    a.on(changing, func(ctx context.Context, s *session, args []string) error { return runAside(ctx, s, arg(args, 0)) }),
 	}
 }
 
@@ -27,21 +25,15 @@ func runAside(ctx context.Context, s *session, text string) error {
 	if err != nil {
 		return err
 	}
-	b, err := branchAt(ctx, t, lineage.BranchOptions{})
+	made, err := t.CreateBranch(ctx, "", lineage.BranchOptions{})
 	if err != nil {
 		return err
 	}
 	if text != "" {
-		c, err := t.On(ctx, b.Name)
-		if err != nil {
-			return err
-		}
-		if _, err := c.Extend(ctx, lineage.User(text)); err != nil {
-			return err
-		}
-		if b, err = t.Branch(ctx, b.Name); err != nil {
+		if _, err := made.Extend(ctx, lineage.User(text)); err != nil {
 			return err
 		}
 	}
-	return s.branchMade(b)
+	b, err := branchOfContext(ctx, t, made)
+	return s.printBranch(b, "now on branch", err)
 }

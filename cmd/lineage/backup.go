@@ -19,11 +19,7 @@ func backupCommand(a *app) *cobra.Command {
 itself, and is there under its name only when it is complete. 'lineage restore' brings it back.`,
 		Example: `  lineage backup monday.lineage`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
-				return runBackup(ctx, s, args[0])
-			})
-		}),
+		RunE:    a.on(reading|noThread, func(ctx context.Context, s *session, args []string) error { return runBackup(ctx, s, args[0]) }),
 	}
 }
 
@@ -53,9 +49,6 @@ func (a *app) copied(dir string, report backend.BackupReport) error {
 	if full, err := filepath.Abs(dir); err == nil {
 		dir = full
 	}
-	if a.json {
-		return a.emit(&copiedRecord{Store: dir, Commits: report.Commit, Files: report.Files, Bytes: report.Bytes})
-	}
-	a.printf("copied %s, %s, into %s\n", screen.Plural(int64(report.Commit), "commit"), screen.Bytes(report.Bytes), dir)
-	return nil
+	r := &copiedRecord{Store: dir, Commits: report.Commit, Files: report.Files, Bytes: report.Bytes}
+	return a.print(r, "copied %s, %s, into %s\n", screen.Plural(int64(report.Commit), "commit"), screen.Bytes(report.Bytes), dir)
 }

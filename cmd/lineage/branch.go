@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -35,9 +34,15 @@ position with --from. A name that reads as a position (main~1, main:2) is refuse
 				if o.from != "" || o.empty || o.switchTo {
 					return usagef("a branch to make needs a name")
 				}
-				return runBranchList(ctx, a)
+				return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error { return runBranchList(ctx, a, in) })
 			}
-			return runBranchCreate(ctx, a, o)
+			if err := newName(o.name); err != nil {
+				return err
+			}
+			return a.openThreads(ctx, changing, func(ctx context.Context, in threads) error {
+				b, err := in.createBranch(ctx, o)
+				return a.printBranch(b, "now on branch", err)
+			})
 		}),
 	}
 	f := c.Flags()
@@ -70,99 +75,84 @@ func newBranchRecord(b lineage.BranchInfo) *branchRecord {
 	}
 }
 
-func runBranchList(ctx context.Context, a *app) error {
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.listBranches(ctx) })
+func runBranchList(ctx context.Context, a *app, in threads) error {
+	branches, err := in.listBranches(ctx)
+	if err != nil {
+		return err
 	}
-	return a.read(ctx, listBranches)
+	list := a.list("", "BRANCH", "CONTEXT", "CHANGED", "MESSAGES", "SAYS LAST")
+	for _, b := range branches {
+		says := ""
+		if b.Head != nil && !a.json {
+			if says, err = in.says(ctx, *b.Head); err != nil {
+				return err
+			}
+		}
+		changed := b.UpdatedAt
+		if changed.IsZero() {
+			changed = b.CreatedAt // a database does not keep more
+		}
+		mark := markCell(b.Active)
+		list.add(b, mark, screen.Cell{Text: b.Name, Style: mark.Style}, idCell(shortID(b.Context)), timeCell(changed), countCell(b.Length), plainCell(says))
+	}
+	return list.end("")
 }
 
-func listBranches(ctx context.Context, s *session) error {
+// listBranches implements threads.
+func (s *session) listBranches(ctx context.Context) (list []*branchRecord, err error) {
 	t, err := s.needThread()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	branches, err := t.Branches(ctx)
+	for _, b := range branches {
+		list = append(list, newBranchRecord(b))
+	}
+	return list, err
+}
+
+// createBranch implements threads.
+func (s *session) createBranch(ctx context.Context, o *branchOptions) (*branchRecord, error) {
+	t, err := s.needThread()
+	if err != nil {
+		return nil, err
+	}
+	options := lineage.BranchOptions{Empty: o.empty, Switch: o.switchTo}
+	if options.Overrides, err = o.overrides.build(); err != nil {
+		return nil, err
+	}
+	if o.from != "" {
+		found, err := s.refs.Find(ctx, o.from)
+		if err != nil {
+			return nil, err
+		}
+		options.From, options.At = found.Context, found.Span
+		options.Empty = o.empty || found.Span.IsZero()
+	}
+	if _, err := t.CreateBranch(ctx, o.name, options); err != nil {
+		return nil, err
+	}
+	return branchOf(ctx, t, o.name)
+}
+
+// branchOf returns the record of a branch.
+func branchOf(ctx context.Context, t *lineage.Thread, name string) (*branchRecord, error) {
+	b, err := t.Branch(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return newBranchRecord(b), nil
+}
+
+// printBranch prints a branch that a command created or changed, unless that failed. ofActive says what it is if it is
+// the active one.
+func (a *app) printBranch(b *branchRecord, ofActive string, err error) error {
 	if err != nil {
 		return err
 	}
-	table := screen.NewTable(s.out, "", "BRANCH", "CONTEXT", "CHANGED", "MESSAGES", "SAYS LAST")
-	for _, b := range branches {
-		if s.json {
-			if err := s.emit(newBranchRecord(b)); err != nil {
-				return err
-			}
-			continue
-		}
-		says := ""
-		if !b.Head.IsZero() {
-			entries, err := s.store.Span(ctx, b.Head)
-			if err != nil {
-				return err
-			}
-			if says, err = s.preview(ctx, entries[len(entries)-1]); err != nil {
-				return err
-			}
-		}
-		mark, style := " ", screen.Plain
-		if b.Active {
-			mark, style = "*", screen.Green
-		}
-		table.Cells(screen.Cell{Text: mark, Style: style}, screen.Cell{Text: b.Name, Style: style},
-			screen.Cell{Text: refs.Short(b.Context), Style: screen.Yellow},
-			screen.Cell{Text: screen.Time(b.UpdatedAt), Style: screen.Dim},
-			screen.Cell{Text: screen.Count(int64(b.Length)), Right: true}, screen.Cell{Text: says})
-	}
-	if s.json {
-		return nil
-	}
-	return table.Print()
-}
-
-func runBranchCreate(ctx context.Context, a *app, o *branchOptions) error {
-	if err := newName(o.name); err != nil {
-		return err
-	}
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.createBranch(ctx, o) })
-	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.needThread()
-		if err != nil {
-			return err
-		}
-		options := lineage.BranchOptions{Empty: o.empty, Switch: o.switchTo}
-		if options.Overrides, err = o.overrides.build(); err != nil {
-			return err
-		}
-		if o.from != "" {
-			found, err := s.refs.Find(ctx, o.from)
-			if err != nil {
-				return err
-			}
-			options.From, options.At = found.Context, found.Span
-			options.Empty = o.empty || found.Span.IsZero()
-		}
-		if _, err := t.CreateBranch(ctx, o.name, options); err != nil {
-			return err
-		}
-		b, err := t.Branch(ctx, o.name)
-		if err != nil {
-			return err
-		}
-		return s.branchMade(b)
-	})
-}
-
-// branchMade tells about a branch that a command made or switched to.
-func (s *session) branchMade(b lineage.BranchInfo) error {
-	if s.json {
-		return s.emit(newBranchRecord(b))
-	}
-	now := "branch"
+	what := "branch"
 	if b.Active {
-		now = "now on branch"
+		what = ofActive
 	}
-	s.printf("%s %s, %s\n", now, screen.Line(b.Name), screen.Plural(int64(b.Length), "message"))
-	return nil
+	return a.print(b, "%s %s, %s\n", what, screen.Line(b.Name), screen.Plural(int64(b.Length), "message"))
 }

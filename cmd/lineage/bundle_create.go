@@ -36,7 +36,7 @@ everything in the inventory of the other store is left out. FILE - is standard o
 			if o.all && len(o.threads) > 0 {
 				return usagef("--all writes every thread: name none")
 			}
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runBundleCreate(ctx, s, o) })
+			return a.open(ctx, reading, func(ctx context.Context, s *session) error { return runBundleCreate(ctx, s, o) })
 		}),
 	}
 	c.Flags().BoolVar(&o.all, "all", false, "write the whole store")
@@ -107,13 +107,10 @@ func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) er
 	if err != nil || o.file == stdoutName {
 		return err
 	}
-	if s.json {
-		return s.emit(&bundledRecord{
-			File: o.file, Threads: report.Threads, Contexts: report.Contexts, Spans: report.Spans, Blocks: report.Blocks,
-			Left: report.Left, Bytes: report.Bytes,
-		})
+	r := &bundledRecord{
+		File: o.file, Threads: report.Threads, Contexts: report.Contexts, Spans: report.Spans, Blocks: report.Blocks,
+		Left: report.Left, Bytes: report.Bytes,
 	}
-	s.printf("wrote %s: %s, %s, %s\n", o.file, screen.Plural(int64(report.Threads), "thread"),
+	return s.print(r, "wrote %s: %s, %s, %s\n", o.file, screen.Plural(int64(report.Threads), "thread"),
 		screen.Plural(int64(report.Spans), "message"), screen.Bytes(report.Bytes))
-	return nil
 }

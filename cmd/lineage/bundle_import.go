@@ -65,8 +65,7 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 		return err
 	}
 	defer closeInput()
-	named := a.store != "" || a.getenv("LINEAGE_STORE") != ""
-	return a.open(ctx, openMode{create: named, noThread: true}, func(ctx context.Context, s *session) error {
+	return a.open(ctx, a.createIfNamed(), func(ctx context.Context, s *session) error {
 		line := s.progress("importing", screen.Bytes)
 		report, err := bundle.Import(ctx, s.store, in, bundle.ImportOptions{OnConflict: conflict, Progress: line.Show})
 		line.Done()
@@ -91,11 +90,7 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 				s.printf("context %s went on in both; theirs is %s\n", refs.Short(c.Context), refs.Short(c.Theirs))
 			}
 		}
-		if s.json {
-			return s.emit(&r)
-		}
-		s.printf("added %s, %s, %s; %s moved on\n", screen.Plural(int64(r.Threads), "thread"), screen.Plural(int64(r.Contexts), "context"),
+		return s.print(&r, "added %s, %s, %s; %s moved on\n", screen.Plural(int64(r.Threads), "thread"), screen.Plural(int64(r.Contexts), "context"),
 			screen.Plural(int64(r.Spans), "message"), screen.Plural(int64(r.Moved), "context"))
-		return nil
 	})
 }

@@ -18,11 +18,7 @@ func bundleInventoryCommand(a *app) *cobra.Command {
 		Example: `  lineage bundle inventory here.inventory
   lineage bundle inventory here.inventory && lineage bundle create new.bundle --against here.inventory --all`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
-				return runBundleInventory(ctx, s, args[0])
-			})
-		}),
+		RunE: a.on(reading|noThread, func(ctx context.Context, s *session, args []string) error { return runBundleInventory(ctx, s, args[0]) }),
 	}
 }
 
@@ -47,9 +43,5 @@ func runBundleInventory(ctx context.Context, s *session, file string) error {
 	if err != nil || file == stdoutName {
 		return err
 	}
-	if s.json {
-		return s.emit(&r)
-	}
-	s.printf("wrote %s, %s\n", file, screen.Bytes(r.Bytes))
-	return nil
+	return s.print(&r, "wrote %s, %s\n", file, screen.Bytes(r.Bytes))
 }

@@ -23,9 +23,7 @@ is more than text. With --json the content is described instead, of a message it
   lineage cat main:2 > answer.txt
   lineage cat :1 --json`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runCat(ctx, s, args[0]) })
-		}),
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error { return runCat(ctx, s, args[0]) }),
 	}
 }
 
@@ -43,10 +41,7 @@ func runCat(ctx context.Context, s *session, name string) error {
 	}
 	block := blocks[0]
 	if s.json {
-		created := block.CreatedAt.UTC()
-		return s.emit(&contentRecord{
-			ID: id.String(), MediaType: block.Type, Size: block.Size, Origin: newOrigin(block.Origin.By(content.Attribution{})), CreatedAt: &created,
-		})
+		return s.emit(newContentRecord(&block.Block))
 	}
 	if s.out.Terminal && !isText(block.Type) {
 		return usagef("%s of %s are not for a terminal: send them to a file", screen.Bytes(block.Size), block.Type)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -32,9 +31,12 @@ stands unless --at says otherwise. A name that is taken moves there.`,
 				if o.at != "" {
 					return usagef("a checkpoint to put needs a name")
 				}
-				return runCheckpointList(ctx, a)
+				return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error { return runCheckpointList(ctx, a, in) })
 			}
-			return runCheckpoint(ctx, a, o)
+			if err := newName(o.name); err != nil {
+				return err
+			}
+			return a.openThreads(ctx, changing, func(ctx context.Context, in threads) error { return runCheckpoint(ctx, a, in, o) })
 		}),
 	}
 	c.Flags().StringVar(&o.at, "at", "", "the message it names")
@@ -64,89 +66,73 @@ func (s *session) checkpointRecord(ctx context.Context, t *lineage.Thread, c lin
 	}, nil
 }
 
-func runCheckpointList(ctx context.Context, a *app) error {
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.listCheckpoints(ctx) })
+func runCheckpointList(ctx context.Context, a *app, in threads) error {
+	checkpoints, err := in.listCheckpoints(ctx)
+	if err != nil {
+		return err
 	}
-	return a.read(ctx, listCheckpoints)
+	list := a.list("CHECKPOINT", "SET", "POSITION", "MESSAGE", "SAYS")
+	for _, c := range checkpoints {
+		says := ""
+		if !a.json {
+			if says, err = in.says(ctx, c.Message); err != nil {
+				return err
+			}
+		}
+		list.add(c, idCell(c.Name), timeCell(c.CreatedAt), countCell(c.Position), plainCell(shortID(c.Message)), plainCell(says))
+	}
+	return list.end("no checkpoints; 'lineage checkpoint NAME' puts one")
 }
 
-func listCheckpoints(ctx context.Context, s *session) error {
+// listCheckpoints implements threads.
+func (s *session) listCheckpoints(ctx context.Context) (list []*checkpointRecord, err error) {
 	t, err := s.needThread()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return s.checkpointsOf(ctx, t)
+}
+
+// checkpointsOf returns the records of a thread's checkpoints.
+func (s *session) checkpointsOf(ctx context.Context, t *lineage.Thread) (list []*checkpointRecord, err error) {
 	checkpoints, err := t.Checkpoints(ctx)
-	if err != nil {
-		return err
-	}
-	table := screen.NewTable(s.out, "CHECKPOINT", "SET", "POSITION", "MESSAGE", "SAYS")
 	for _, c := range checkpoints {
 		r, err := s.checkpointRecord(ctx, t, c)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if s.json {
-			if err := s.emit(r); err != nil {
-				return err
-			}
-			continue
-		}
-		entries, err := s.store.Span(ctx, c.Span)
-		if err != nil {
-			return err
-		}
-		says, err := s.preview(ctx, entries[0])
-		if err != nil {
-			return err
-		}
-		table.Cells(screen.Cell{Text: c.Name, Style: screen.Yellow}, screen.Cell{Text: screen.Time(c.CreatedAt), Style: screen.Dim},
-			screen.Cell{Text: screen.Count(int64(r.Position)), Right: true}, screen.Cell{Text: refs.ShortSpan(c.Span)}, screen.Cell{Text: says})
+		list = append(list, r)
 	}
-	if s.json {
-		return nil
-	}
-	if len(checkpoints) == 0 {
-		s.note("no checkpoints; 'lineage checkpoint NAME' puts one")
-		return nil
-	}
-	return table.Print()
+	return list, err
 }
 
-func runCheckpoint(ctx context.Context, a *app, o *checkpointOptions) error {
-	if err := newName(o.name); err != nil {
+func runCheckpoint(ctx context.Context, a *app, in threads, o *checkpointOptions) error {
+	c, err := in.setCheckpoint(ctx, o)
+	if err != nil {
 		return err
 	}
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.putCheckpoint(ctx, o) })
+	return a.print(c, "checkpoint %s at message %d, %s\n", screen.Line(c.Name), c.Position, screen.Line(shortID(c.Message)))
+}
+
+// setCheckpoint implements threads.
+func (s *session) setCheckpoint(ctx context.Context, o *checkpointOptions) (*checkpointRecord, error) {
+	t, err := s.needThread()
+	if err != nil {
+		return nil, err
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.needThread()
+	var at lineage.SpanRef
+	if o.at != "" {
+		found, err := s.refs.Find(ctx, o.at)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		var at lineage.SpanRef
-		if o.at != "" {
-			found, err := s.refs.Find(ctx, o.at)
-			if err != nil {
-				return err
-			}
-			if at = found.Span; at.IsZero() {
-				return fmt.Errorf("checkpoint %q: no message at %q: %w", o.name, o.at, lineage.ErrInvalid)
-			}
+		if at = found.Span; at.IsZero() {
+			return nil, fmt.Errorf("checkpoint %q: no message at %q: %w", o.name, o.at, lineage.ErrInvalid)
 		}
-		c, err := t.SetCheckpoint(ctx, o.name, lineage.CheckpointOptions{At: at})
-		if err != nil {
-			return err
-		}
-		r, err := s.checkpointRecord(ctx, t, c)
-		if err != nil {
-			return err
-		}
-		if s.json {
-			return s.emit(r)
-		}
-		s.printf("checkpoint %s at message %d, %s\n", screen.Line(c.Name), r.Position, refs.ShortSpan(c.Span))
-		return nil
-	})
+	}
+	c, err := t.SetCheckpoint(ctx, o.name, lineage.CheckpointOptions{At: at})
+	if err != nil {
+		return nil, err
+	}
+	return s.checkpointRecord(ctx, t, c)
 }

@@ -19,9 +19,9 @@ func chooseCommand(a *app) *cobra.Command {
 and can be chosen instead later.`,
 		Example: `  id=$(lineage alternatives --count 1) && lineage append $id "By tram." --role assistant && lineage choose $id`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
+		RunE: a.on(changing, func(ctx context.Context, s *session, args []string) error {
 			o.alternative = args[0]
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runChoose(ctx, s, o) })
+			return runChoose(ctx, s, o)
 		}),
 	}
 	c.Flags().StringVar(&o.context, "in", "", "the context to continue with it; the parent of the alternative by default")

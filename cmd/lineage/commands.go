@@ -1,10 +1,6 @@
 package main
 
-import (
-	"github.com/spf13/cobra"
-
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
-)
+import "github.com/spf13/cobra"
 
 // groups are the commands as help lists them.
 func groups() []group {
@@ -35,5 +31,3 @@ func groups() []group {
 		}},
 	}
 }
-
-func newRefs(s *session) *refs.Resolver { return refs.New(s.store, s.thread) }

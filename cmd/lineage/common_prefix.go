@@ -16,10 +16,8 @@ func commonPrefixCommand(a *app) *cobra.Command {
 and reads a few messages only. B is the active branch unless another is named.`,
 		Example: `  lineage common-prefix main cheap`,
 		Args:    cobra.RangeArgs(1, 2),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error {
-				return runCommonPrefix(ctx, s, args[0], arg(args, 1))
-			})
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
+			return runCommonPrefix(ctx, s, args[0], arg(args, 1))
 		}),
 	}
 }
@@ -69,10 +67,7 @@ func runCommonPrefix(ctx context.Context, s *session, nameA, nameB string) error
 		return err
 	}
 	r.Digest = digest.String()
-	if s.json {
-		return s.emit(&r)
-	}
-	s.printf("%d\n", r.Length)
+	err = s.print(&r, "%d\n", r.Length)
 	s.note("of %s and %s", screen.Plural(int64(r.LengthA), "message"), screen.Plural(int64(r.LengthB), "message"))
-	return nil
+	return err
 }

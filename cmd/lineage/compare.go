@@ -32,7 +32,7 @@ what differs: rows that are missing, extra or different. Exits with 8 if any do.
 			if err := mustExist(o.dsn); err != nil {
 				return err
 			}
-			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
+			return a.open(ctx, reading|noThread, func(ctx context.Context, s *session) error {
 				return runCompare(ctx, s, o)
 			})
 		}),
@@ -84,24 +84,18 @@ func runCompare(ctx context.Context, s *session, o *compareOptions) (err error) 
 			break
 		}
 		r.Differences++
-		if !s.json {
-			s.printf("%s\n", screen.Line(d.String()))
-			continue
-		}
-		if err := s.emit(&differenceRecord{Kind: string(d.Kind), Table: d.Table, ID: d.ID, Columns: d.Columns}); err != nil {
+		r := &differenceRecord{Kind: string(d.Kind), Table: d.Table, ID: d.ID, Columns: d.Columns}
+		if err := s.print(r, "%s\n", screen.Line(d.String())); err != nil {
 			return err
 		}
 	}
 	line.Done()
-	switch {
-	case s.json:
-		if err := s.emit(&r); err != nil {
-			return err
-		}
-	case r.Differences == 0:
-		s.printf("%s is what the store says\n", r.Database)
-	default:
-		s.printf("%s in %s\n", screen.Plural(int64(r.Differences), "difference"), r.Database)
+	text := r.Database + " is what the store says"
+	if r.Differences > 0 {
+		text = screen.Plural(int64(r.Differences), "difference") + " in " + r.Database
+	}
+	if err := s.print(&r, "%s\n", text); err != nil {
+		return err
 	}
 	if r.Differences > 0 {
 		return errDiffers

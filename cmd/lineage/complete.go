@@ -48,7 +48,7 @@ func (a *app) completion(list func(*session, context.Context) ([]string, error))
 		a.wait = 0
 		a.err = screen.Of(io.Discard, a.getenv)
 		var names []cobra.Completion
-		err := a.read(c.Context(), func(ctx context.Context, s *session) error {
+		err := a.open(c.Context(), reading, func(ctx context.Context, s *session) error {
 			all, err := list(s, ctx)
 			for _, name := range all {
 				value, _, _ := strings.Cut(name, "\t")
@@ -65,33 +65,10 @@ func (a *app) completion(list func(*session, context.Context) ([]string, error))
 	}
 }
 
-func (s *session) positionNames(ctx context.Context) ([]string, error) {
-	if s.thread == nil {
-		return nil, nil
-	}
-	var names []string
-	for b, err := range s.store.View().Branches(ctx, s.thread.ID(), "", "") {
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, b.Name)
-	}
-	checkpoints, err := s.checkpointNames(ctx)
-	return append(names, checkpoints...), err
-}
+func (s *session) positionNames(ctx context.Context) ([]string, error) { return s.refs.Names(ctx) }
 
 func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
-	if s.thread == nil {
-		return nil, nil
-	}
-	var names []string
-	for c, err := range s.store.View().Checkpoints(ctx, s.thread.ID(), "") {
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, c.Name)
-	}
-	return names, nil
+	return s.refs.Checkpoints(ctx)
 }
 
 // threadNames returns the ids of threads, with their titles.

@@ -55,27 +55,21 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 		return nil, err
 	}
 	r := &contextRecord{
-		ID: info.ID.String(), Base: spanID(info.Base), Tip: spanID(info.Tip),
+		ID: info.ID.String(), Thread: idText(info.Thread), Parent: idText(info.Parent), Base: spanID(info.Base), Tip: spanID(info.Tip),
 		SystemPrompt: info.Overrides.SystemPrompt, Model: info.Overrides.Model, Overrides: rawJSON(info.Overrides.JSON),
 		Metadata: rawJSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
 	}
 	if r.Length, err = s.store.Position(ctx, info.Tip); err != nil {
 		return nil, err
 	}
-	if !info.Parent.IsZero() {
-		r.Parent = info.Parent.String()
-	}
 	state, err := s.store.View().Context(ctx, info.ID)
 	if err != nil {
 		return nil, err
 	}
-	if !state.Set.IsZero() {
-		r.SpanSet = state.Set.String()
-	}
+	r.SpanSet = idText(state.Set)
 	if info.Thread.IsZero() {
 		return r, nil
 	}
-	r.Thread = info.Thread.String()
 	b, err := backend.BranchOf(ctx, s.store.View(), info.Thread, info.ID)
 	if err != nil {
 		return nil, err
@@ -136,6 +130,14 @@ func (o *overrideFlags) build() (lineage.Overrides, error) {
 	return made, nil
 }
 
+// none refuses overrides where none are kept.
+func (o *overrideFlags) none() error {
+	if *o != (overrideFlags{}) {
+		return usagef("--model, --system and --overrides are not kept in a database")
+	}
+	return nil
+}
+
 // movedRecord tells that a context stands elsewhere.
 type movedRecord struct {
 	Context string `json:"context"`
@@ -158,17 +160,12 @@ func (s *session) moved(ctx context.Context, found *refs.Ref, from lineage.SpanR
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return s.emit(&movedRecord{
-			Context: found.Context.ID().String(), Branch: found.Branch, From: spanID(from), To: spanID(to), Length: length,
-		})
-	}
+	r := &movedRecord{Context: found.Context.ID().String(), Branch: found.Branch, From: spanID(from), To: spanID(to), Length: length}
+	stands := "is"
 	if from == to {
-		s.printf("%s stays at message %d, %s\n", nameOf(found), length, refs.ShortSpan(to))
-		return nil
+		stands = "stays"
 	}
-	s.printf("%s is at message %d, %s\n", nameOf(found), length, refs.ShortSpan(to))
-	return nil
+	return s.print(r, "%s %s at message %d, %s\n", nameOf(found), stands, length, refs.ShortSpan(to))
 }
 
 // validJSON checks the JSON of a flag.

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -26,7 +25,7 @@ without a name. With --alone it lists the contexts that belong to no thread, whi
 			if alone && len(args) > 0 {
 				return usagef("--alone lists what is in no thread: there is no THREAD to name")
 			}
-			return a.read(ctx, func(ctx context.Context, s *session) error {
+			return a.open(ctx, reading, func(ctx context.Context, s *session) error {
 				if alone {
 					return s.listContexts(ctx, s.store.Contexts(ctx))
 				}
@@ -44,7 +43,7 @@ without a name. With --alone it lists the contexts that belong to no thread, whi
 
 // listContexts prints contexts.
 func (s *session) listContexts(ctx context.Context, all iter.Seq2[*lineage.Context, error]) error {
-	table := screen.NewTable(s.out, "", "ID", "BRANCH", "MESSAGES", "CREATED")
+	list := s.list("", "ID", "BRANCH", "MESSAGES", "CREATED")
 	for c, err := range all {
 		if err != nil {
 			return err
@@ -53,27 +52,7 @@ func (s *session) listContexts(ctx context.Context, all iter.Seq2[*lineage.Conte
 		if err != nil {
 			return err
 		}
-		if s.json {
-			if err := s.emit(r); err != nil {
-				return err
-			}
-			continue
-		}
-		mark := " "
-		if r.Active {
-			mark = "*"
-		}
-		table.Cells(
-			screen.Cell{Text: mark, Style: screen.Green}, screen.Cell{Text: refs.Short(c.ID()), Style: screen.Yellow}, screen.Cell{Text: r.Branch},
-			screen.Cell{Text: screen.Count(int64(r.Length)), Right: true}, screen.Cell{Text: screen.Time(r.CreatedAt), Style: screen.Dim},
-		)
+		list.add(r, markCell(r.Active), idCell(refs.Short(c.ID())), plainCell(r.Branch), countCell(r.Length), timeCell(r.CreatedAt))
 	}
-	if s.json {
-		return nil
-	}
-	if table.Len() == 0 {
-		s.note("no contexts")
-		return nil
-	}
-	return table.Print()
+	return list.end("no contexts")
 }

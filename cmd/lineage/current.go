@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -76,17 +76,8 @@ func (s *session) latestThread(ctx context.Context) (*lineage.Thread, error) {
 
 // useThread makes a thread the one that commands work on.
 func (s *session) useThread(id lineage.ThreadID) error {
-	path := filepath.Join(s.dir, threadFile)
-	temporary, err := os.CreateTemp(s.dir, threadFile+".*")
-	if err != nil {
+	return writeFile(filepath.Join(s.dir, threadFile), func(w io.Writer) error {
+		_, err := io.WriteString(w, chosen(id))
 		return err
-	}
-	defer os.Remove(temporary.Name())
-	if _, err := temporary.WriteString(chosen(id)); err != nil {
-		return errors.Join(err, temporary.Close())
-	}
-	if err := temporary.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
+	})
 }

@@ -85,16 +85,11 @@ func (e *databaseError) Error() string {
 
 func (e *databaseError) Unwrap() error { return e.err }
 
-// onDB runs a command on the database that is named. One in a file has to be there.
-func (a *app) onDB(ctx context.Context, run func(context.Context, *database) error) error {
-	if err := mustExist(a.dsn()); err != nil {
+// openDatabase runs a command on the database that is named.
+func (a *app) openDatabase(ctx context.Context, mode openMode, run func(context.Context, *database) error) (err error) {
+	if err := mustExist(a.dsn()); err != nil && !mode.has(begins) {
 		return hint(err, "'lineage thread create --id ID' makes one, and so does 'lineage append'")
 	}
-	return a.onNewDB(ctx, run)
-}
-
-// onNewDB is onDB for commands that begin a thread: a file that is not there is made.
-func (a *app) onNewDB(ctx context.Context, run func(context.Context, *database) error) (err error) {
 	db, err := openDB(ctx, a.dsn())
 	if err != nil {
 		return err
@@ -115,7 +110,7 @@ func (a *app) onNewDB(ctx context.Context, run func(context.Context, *database) 
 			d.current = c.ID
 		}
 	}
-	d.refs = refs.NewChats(d.chats, d.current)
+	d.refs = newChatRefs(d)
 	return run(ctx, d)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,16 +10,20 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*threadRecord, error) {
-	r := &threadRecord{
+// newThreadRecord returns the record of a thread, without what its branches tell.
+func (d *database) newThreadRecord(c *chat.Chat) *threadRecord {
+	return &threadRecord{
 		ID: c.ID, SourceID: c.ID, User: c.UserID, Title: c.Title, Current: c.ID == d.current, Metadata: rawJSON(c.Metadata),
 		CreatedAt: millis(c.CreatedAt), UpdatedAt: millis(c.UpdatedAt),
 	}
+}
+
+func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*threadRecord, error) {
+	r := d.newThreadRecord(c)
 	branches, err := d.chats.ListBranches(ctx, c.ID)
 	if err != nil {
 		return nil, err
@@ -31,6 +36,9 @@ func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*threadRecor
 	}
 	return r, nil
 }
+
+// titleOf implements threads.
+func (*database) titleOf(_ context.Context, r *threadRecord) (string, error) { return r.Title, nil }
 
 // inDatabase returns the options of a list of a database's threads.
 func (o *threadListOptions) inDatabase() (chat.ListOptions, error) {
@@ -63,95 +71,52 @@ func (o *threadListOptions) inDatabase() (chat.ListOptions, error) {
 	return list, nil
 }
 
-// threadPage returns the threads to be listed, and whether there are more.
-func (d *database) threadPage(ctx context.Context, o *threadListOptions) (chats []chat.ChatInfo, more bool, err error) {
+// listThreads implements threads.
+func (d *database) listThreads(ctx context.Context, o *threadListOptions) (list []*threadRecord, err error) {
 	options, err := o.inDatabase()
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if o.limit > 0 {
 		options.Limit = o.limit + 1
 	}
-	for c, err := range d.chats.ListChats(ctx, options) {
-		if err != nil {
-			return nil, false, err
-		}
-		if o.limit > 0 && len(chats) == o.limit {
-			return chats, true, nil
-		}
-		chats = append(chats, c)
-	}
-	return chats, false, nil
-}
-
-func (d *database) listThreads(ctx context.Context, o *threadListOptions) error {
-	chats, more, err := d.threadPage(ctx, o)
+	page, more, err := pageOf(d.chats.ListChats(ctx, options), o.limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	table := screen.NewTable(d.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
-	for i, c := range chats {
+	for i := range page {
+		r := d.newThreadRecord(&page[i].Chat)
+		r.Branches, r.Messages = page[i].BranchCount, uint64(page[i].MessageCount) // messages of all branches
 		if d.json {
-			r, err := d.threadRecord(ctx, &c.Chat)
-			if err != nil {
-				return err
+			if r, err = d.threadRecord(ctx, &page[i].Chat); err != nil {
+				return nil, err
 			}
-			if more && i == len(chats)-1 {
-				r.Next = c.Page
-			}
-			if err := d.emit(r); err != nil {
-				return err
-			}
-			continue
 		}
-		mark := " "
-		if c.ID == d.current {
-			mark = "*"
+		if more && i == len(page)-1 {
+			r.Next = page[i].Page
 		}
-		table.Cells(screen.Cell{Text: mark, Style: screen.Green}, screen.Cell{Text: c.ID, Style: screen.Yellow},
-			screen.Cell{Text: screen.Time(millis(c.UpdatedAt)), Style: screen.Dim},
-			screen.Cell{Text: screen.Count(int64(c.MessageCount)), Right: true},
-			screen.Cell{Text: screen.Count(int64(c.BranchCount)), Right: true}, screen.Cell{Text: c.Title})
+		list = append(list, r)
 	}
-	switch {
-	case d.json:
-		return nil
-	case len(chats) == 0:
-		o.noteNone(d.app)
-		return nil
-	}
-	if err := table.Print(); err != nil || !more {
-		return err
-	}
-	d.note("more with --after %s", chats[len(chats)-1].Page)
-	return nil
+	return list, nil
 }
 
-func (d *database) createThread(ctx context.Context, o *threadCreateOptions) error {
-	if o.overrides != (overrideFlags{}) {
-		return usagef("--model, --system and --overrides are not kept in a database")
+// createThread implements threads.
+func (d *database) createThread(ctx context.Context, o *threadCreateOptions) (*threadRecord, error) {
+	if err := o.overrides.none(); err != nil {
+		return nil, err
 	}
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if o.id == "" {
-		o.id = uuid.NewString()
-	}
-	c, err := d.chats.CreateChat(ctx, chat.Chat{ID: o.id, UserID: o.user, Title: o.title, Metadata: json.RawMessage(metadata)})
+	c, err := d.chats.CreateChat(ctx, chat.Chat{
+		ID: cmp.Or(o.id, uuid.NewString()), UserID: o.user, Title: o.title, Metadata: json.RawMessage(metadata),
+	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d.current = c.ID
-	if !d.json {
-		d.printf("%s\n", c.ID)
-		return nil
-	}
-	r, err := d.threadRecord(ctx, &c)
-	if err != nil {
-		return err
-	}
-	return d.emit(r)
+	return d.threadRecord(ctx, &c)
 }
 
 func (d *database) threadNamed(ctx context.Context, name string) (*chat.Chat, error) {
@@ -169,29 +134,24 @@ func (d *database) threadNamed(ctx context.Context, name string) (*chat.Chat, er
 	return c, err
 }
 
-func (d *database) showThread(ctx context.Context, name string) error {
+// findThread implements threads.
+func (d *database) findThread(ctx context.Context, name string) (*threadRecord, error) {
 	c, err := d.threadNamed(ctx, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r, err := d.threadRecord(ctx, c)
-	if err != nil {
-		return err
-	}
-	return d.printThread(r)
+	return d.threadRecord(ctx, c)
 }
 
-func (d *database) setThread(ctx context.Context, o *threadSetOptions) error {
-	if err := o.check(); err != nil {
-		return err
-	}
+// setThread implements threads.
+func (d *database) setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error) {
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := d.threadNamed(ctx, o.thread)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	update := chat.ChatUpdate{Metadata: metadata}
 	if o.metadataGiven && metadata == nil {
@@ -203,13 +163,15 @@ func (d *database) setThread(ctx context.Context, o *threadSetOptions) error {
 	if o.userGiven {
 		update.UserID = &o.user
 	}
-	if _, err := d.chats.UpdateChat(ctx, c.ID, update); err != nil {
-		return err
+	changed, err := d.chats.UpdateChat(ctx, c.ID, update)
+	if err != nil {
+		return nil, err
 	}
-	return d.showThread(ctx, c.ID)
+	return d.threadRecord(ctx, &changed)
 }
 
-func (d *database) chatToDelete(ctx context.Context, name string) (*destruction, error) {
+// threadToDelete implements threads.
+func (d *database) threadToDelete(ctx context.Context, name string) (*destruction, error) {
 	c, err := d.refs.Chat(ctx, name)
 	if err != nil {
 		return nil, err
@@ -229,6 +191,7 @@ func (d *database) chatToDelete(ctx context.Context, name string) (*destruction,
 	}, nil
 }
 
+// nameToDelete implements threads.
 func (d *database) nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error) {
 	found, err := d.position(ctx, o.name)
 	if err != nil {

@@ -42,25 +42,8 @@ func newChatMessageRecord(m *chat.Message, position uint64) *messageRecord {
 	return r
 }
 
-// printMessage writes a message for a person.
-func (d *database) printMessage(r *messageRecord) {
-	role := d.out.Paint(screen.OfRole(r.Role)+";1", screen.Line(r.Role))
-	if r.Origin != nil && r.Origin.Model != "" {
-		role += d.out.Paint(screen.Dim, " ("+screen.Line(r.Origin.Model)+")")
-	}
-	head := fmt.Sprintf("%s  %s  %s", d.out.Paint(screen.Dim, fmt.Sprint(r.Position)), role, d.out.Paint(screen.Dim, screen.Line(r.ID)+"  "+screen.Time(r.CreatedAt)))
-	d.printf("%s\n", head)
-	width := 0
-	if d.out.Width > 0 {
-		width = max(d.out.Width-4, 20)
-	}
-	for _, line := range screen.Wrap(screen.Clean(r.Text), width) {
-		d.printf("    %s\n", line)
-	}
-	d.printf("\n")
-}
-
-func (d *database) log(ctx context.Context, o *logOptions) error {
+// history implements threads.
+func (d *database) history(ctx context.Context, o *logOptions, visit func(*messageRecord, []label) error) error {
 	found, err := d.position(ctx, o.at)
 	if err != nil || found.Message == "" {
 		return err
@@ -80,85 +63,73 @@ func (d *database) log(ctx context.Context, o *logOptions) error {
 			chain = chain[1:]
 		}
 	}
-	table := screen.NewTable(d.out, "", "", "", "")
-	for _, r := range chain {
-		if !contains(o.roles, r.Role) {
+	for _, m := range chain {
+		if !o.wants(m.Kind, m.Role) {
 			continue
 		}
-		switch {
-		case d.json:
-			if err := d.emit(r); err != nil {
-				return err
-			}
-		case o.oneline:
-			table.Cells(screen.Cell{Text: fmt.Sprint(r.Position), Right: true, Style: screen.Dim}, screen.Cell{Text: r.ID, Style: screen.Yellow},
-				screen.Cell{Text: r.Role, Style: screen.OfRole(r.Role)}, screen.Cell{Text: r.Text})
-		default:
-			d.printMessage(r)
+		if err := visit(m, nil); err != nil {
+			return err
 		}
 	}
-	return table.Print()
+	return nil
 }
 
-// contains reports whether a list has a value; an empty list has all.
-func contains(list []string, value string) bool {
-	for _, v := range list {
-		if v == value {
-			return true
-		}
+// says implements threads.
+func (d *database) says(ctx context.Context, id string) (string, error) {
+	m, err := d.chats.Message(ctx, id)
+	if m == nil || err != nil {
+		return "", err
 	}
-	return len(list) == 0
+	return newChatMessageRecord(m, 0).preview(), nil
 }
 
+// show implements threads.
 func (d *database) show(ctx context.Context, name string) error {
 	found, err := d.position(ctx, name)
 	if err != nil {
 		return err
 	}
 	if found.Branch != nil && !found.Moved {
-		return d.printBranch(ctx, found.Branch.Name, "active branch")
+		b, err := d.branchNamed(ctx, found.Branch.Name)
+		return d.printBranch(b, "active branch", err)
 	}
-	if found.Message == "" {
+	m, err := d.chats.Message(ctx, found.Message)
+	if err != nil {
+		return err
+	}
+	if m == nil {
 		return fmt.Errorf("message %q: %w", name, lineage.ErrNotFound)
 	}
-	position := uint64(0)
-	var last *messageRecord
-	for m, err := range d.chats.MessageChain(ctx, found.Message) {
-		if err != nil {
-			return err
-		}
-		position++
-		last = newChatMessageRecord(&m, position)
+	position, err := d.chats.CountMessages(ctx, m.ID)
+	if err != nil {
+		return err
 	}
-	if d.json {
-		return d.emit(last)
-	}
-	d.printMessage(last)
-	return nil
+	return d.printMessage(newChatMessageRecord(m, uint64(position)), nil)
 }
 
 // appendTries bounds how often a message is appended again after others were first.
 const appendTries = 100
 
-func (d *database) append(ctx context.Context, o *appendOptions, items []lineage.Item) error {
+// append implements threads.
+func (d *database) append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error) {
 	if o.mime != "" || o.document != "" || o.asset != "" || o.together || o.name != "" {
-		return usagef("--name, --type, --document, --asset and --together are not kept in a database")
+		return nil, usagef("--name, --type, --document, --asset and --together are not kept in a database")
 	}
-	messages := make([]chat.Message, len(items))
+	messages, ids := make([]chat.Message, len(items)), make([]string, len(items))
 	for i := range items {
-		if err := readBody(&items[i]); err != nil {
-			return err
+		err := readBody(&items[i])
+		if err == nil {
+			messages[i], err = chatMessage(&items[i])
 		}
-		m, err := chatMessage(&items[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		messages[i] = m
+		ids[i] = messages[i].ID
 	}
 	if d.current == "" && o.context == "" {
 		c, err := d.chats.CreateChat(ctx, chat.Chat{ID: uuid.NewString(), Title: screen.Cut(screen.Line(string(items[0].Body)), 60)})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		d.current = c.ID
 		d.refs = newChatRefs(d)
@@ -166,13 +137,13 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 	for try := 0; ; try++ {
 		b, err := d.branch(ctx, o.context)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		expected := b.HeadMessageID
 		if o.after != "" {
 			after, err := d.refs.Find(ctx, o.after)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			expected = chat.Ref(after.Message)
 		}
@@ -181,30 +152,11 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return d.appended(ctx, b, messages, string(head))
+		length, err := d.chats.CountMessages(ctx, string(head))
+		return &appendedRecord{Context: b.ID, Branch: b.Name, Thread: d.current, IDs: ids, Tip: string(head), Length: uint64(length)}, err
 	}
-}
-
-func (d *database) appended(ctx context.Context, b *chat.Branch, messages []chat.Message, head string) error {
-	r := appendedRecord{Context: b.ID, Branch: b.Name, Thread: d.current, Tip: head}
-	for i := range messages {
-		r.IDs = append(r.IDs, messages[i].ID)
-	}
-	if !d.json {
-		for _, id := range r.IDs {
-			d.printf("%s\n", id)
-		}
-		return nil
-	}
-	for _, err := range d.chats.MessageChain(ctx, head) {
-		if err != nil {
-			return err
-		}
-		r.Length++
-	}
-	return d.emit(&r)
 }
 
 // readBody has an item hold what it is to be read from: a database keeps messages whole.

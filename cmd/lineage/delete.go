@@ -31,8 +31,7 @@ undone. 'lineage thread delete' deletes a whole thread, and 'lineage erase' byte
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.name = args[0]
 			return a.destroy(ctx, o.yes, &destroyer{
-				inStore:    func(ctx context.Context, s *session) (*destruction, error) { return s.nameToDelete(ctx, o) },
-				inDatabase: func(ctx context.Context, d *database) (*destruction, error) { return d.nameToDelete(ctx, o) },
+				inThreads: func(ctx context.Context, in threads) (*destruction, error) { return in.nameToDelete(ctx, o) },
 			})
 		}),
 	}
@@ -41,6 +40,7 @@ undone. 'lineage thread delete' deletes a whole thread, and 'lineage erase' byte
 	return c
 }
 
+// nameToDelete implements threads.
 func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error) {
 	if o.checkpoint {
 		t, err := s.needThread()

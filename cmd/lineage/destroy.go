@@ -31,32 +31,30 @@ func yesFlag(c *cobra.Command, yes *bool) {
 	c.Flags().BoolVarP(yes, "yes", "y", false, "do it without asking; needed where there is no terminal")
 }
 
-// destroyer finds what a command destroys: in a store, and in a database where that can be.
+// destroyer finds what a command destroys: in a store, or with inThreads in a store or a database.
 type destroyer struct {
-	mode       openMode
-	inStore    func(context.Context, *session) (*destruction, error)
-	inDatabase func(context.Context, *database) (*destruction, error)
+	mode      openMode
+	inStore   func(context.Context, *session) (*destruction, error)
+	inThreads func(context.Context, threads) (*destruction, error)
 }
 
 // open opens the store or database and passes on what would be destroyed there.
-func (d *destroyer) open(ctx context.Context, a *app, readOnly bool, use func(context.Context, *destruction) error) error {
-	if d.inDatabase != nil && a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, in *database) error {
-			found, err := d.inDatabase(ctx, in)
-			if err != nil {
-				return err
-			}
-			return use(ctx, found)
-		})
-	}
-	mode := d.mode
-	mode.readOnly = readOnly
-	return a.open(ctx, mode, func(ctx context.Context, in *session) error {
-		found, err := d.inStore(ctx, in)
+func (d *destroyer) open(ctx context.Context, a *app, mode openMode, use func(context.Context, *destruction) error) error {
+	pass := func(ctx context.Context, found *destruction, err error) error {
 		if err != nil {
 			return err
 		}
 		return use(ctx, found)
+	}
+	if d.inThreads != nil {
+		return a.openThreads(ctx, d.mode|mode, func(ctx context.Context, in threads) error {
+			found, err := d.inThreads(ctx, in)
+			return pass(ctx, found, err)
+		})
+	}
+	return a.open(ctx, d.mode|mode, func(ctx context.Context, s *session) error {
+		found, err := d.inStore(ctx, s)
+		return pass(ctx, found, err)
 	})
 }
 
@@ -65,7 +63,7 @@ func (d *destroyer) open(ctx context.Context, a *app, readOnly bool, use func(co
 func (a *app) destroy(ctx context.Context, yes bool, d *destroyer) error {
 	asked := ""
 	if !yes {
-		err := d.open(ctx, a, true, func(_ context.Context, found *destruction) error {
+		err := d.open(ctx, a, reading, func(_ context.Context, found *destruction) error {
 			asked = found.what
 			return nil
 		})
@@ -76,7 +74,7 @@ func (a *app) destroy(ctx context.Context, yes bool, d *destroyer) error {
 			return err
 		}
 	}
-	return d.open(ctx, a, false, func(ctx context.Context, found *destruction) error {
+	return d.open(ctx, a, changing, func(ctx context.Context, found *destruction) error {
 		if !yes && found.what != asked {
 			return hint(fmt.Errorf("it would now %s: %w", found.what, lineage.ErrConflict), "it changed while you were asked, and nothing was deleted")
 		}

@@ -20,8 +20,8 @@ named. It reads only what is not shared. Exits with 0 whether or not they differ
 		Example: `  lineage diff main cheap
   lineage diff start --json`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runDiff(ctx, s, args[0], arg(args, 1)) })
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
+			return runDiff(ctx, s, args[0], arg(args, 1))
 		}),
 	}
 }
@@ -69,26 +69,25 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 		style screen.Style
 		count *uint64
 	}{{a, "a", "-", screen.Red, &summary.OnlyA}, {b, "b", "+", screen.Green, &summary.OnlyB}} {
-		table := screen.NewTable(s.out, "", "", "", "", "")
-		err := s.history(ctx, side.found.Span, lineage.Window{From: common + 1}, func(e *lineage.Entry, parent lineage.SpanRef) error {
+		list := s.list("", "", "", "", "")
+		err := s.entries(ctx, side.found.Span, lineage.Window{From: common + 1}, func(e *lineage.Entry, parent lineage.SpanRef) error {
 			*side.count++
 			if s.json {
-				m, err := s.message(ctx, e, parent)
+				m, err := s.message(ctx, e, parent, maxText)
 				if err != nil {
 					return err
 				}
 				return s.emit(&diffRecord{Side: side.name, Message: m})
 			}
 			says, err := s.preview(ctx, e)
-			table.Cells(screen.Cell{Text: side.mark, Style: side.style}, screen.Cell{Text: screen.Count(int64(e.Position)), Right: true, Style: screen.Dim},
-				screen.Cell{Text: shortEntry(e), Style: screen.Yellow}, screen.Cell{Text: speaker(e), Style: screen.OfRole(e.Role)},
-				screen.Cell{Text: says, Style: side.style})
+			list.row(screen.Cell{Text: side.mark, Style: side.style}, screen.Cell{Text: screen.Count(int64(e.Position)), Right: true, Style: screen.Dim},
+				idCell(shortEntry(e)), roleCell(speaker(e), e.Role), screen.Cell{Text: says, Style: side.style})
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if err := table.Print(); err != nil {
+		if err := list.end(""); err != nil {
 			return err
 		}
 	}

@@ -25,9 +25,7 @@ func documentCommand(a *app) *cobra.Command {
   lineage document
   lineage document diff plan 1 2`,
 		Args: knownCommand,
-		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runDocumentList(ctx, s, o, "") })
-		}),
+		RunE: a.on(reading, func(ctx context.Context, s *session, _ []string) error { return runDocumentList(ctx, s, o, "") }),
 	}
 	c.PersistentFlags().StringVar(&o.context, "context", "", "documents of this branch or context (default the active branch)")
 	for _, make := range []func(*app, *documentOptions) *cobra.Command{documentListCommand, documentShowCommand, documentDiffCommand} {
@@ -42,8 +40,8 @@ func documentListCommand(a *app, o *documentOptions) *cobra.Command {
 		Short:   "List revisions, those of one document or of all",
 		Example: `  lineage document list plan --json`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runDocumentList(ctx, s, o, arg(args, 0)) })
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
+			return runDocumentList(ctx, s, o, arg(args, 0))
 		}),
 	}
 }
@@ -59,7 +57,7 @@ func documentShowCommand(a *app, o *documentOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runDocumentShow(ctx, s, o, args[0], number) })
+			return a.open(ctx, reading, func(ctx context.Context, s *session) error { return runDocumentShow(ctx, s, o, args[0], number) })
 		}),
 	}
 }
@@ -81,7 +79,7 @@ latest revision unless another is given. Exits with 0 whether or not they differ
 			if err != nil {
 				return err
 			}
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runDocumentDiff(ctx, s, o, args[0], from, to) })
+			return a.open(ctx, reading, func(ctx context.Context, s *session) error { return runDocumentDiff(ctx, s, o, args[0], from, to) })
 		}),
 	}
 }
@@ -107,10 +105,10 @@ func runDocumentList(ctx context.Context, s *session, o *documentOptions, name s
 	if err != nil {
 		return err
 	}
-	table := screen.NewTable(s.out, "DOCUMENT", "REVISION", "ID", "CREATED", "SAYS")
+	list := s.list("DOCUMENT", "REVISION", "ID", "CREATED", "SAYS")
 	for _, e := range revisions {
 		if s.json {
-			if err := s.emitRevision(ctx, e); err != nil {
+			if err := s.emitEntry(ctx, e); err != nil {
 				return err
 			}
 			continue
@@ -119,32 +117,9 @@ func runDocumentList(ctx context.Context, s *session, o *documentOptions, name s
 		if err != nil {
 			return err
 		}
-		table.Cells(screen.Cell{Text: e.Document}, screen.Cell{Text: fmt.Sprint(e.Revision), Right: true},
-			screen.Cell{Text: shortEntry(e), Style: screen.Yellow}, screen.Cell{Text: screen.Time(e.CreatedAt), Style: screen.Dim}, screen.Cell{Text: says})
+		list.row(plainCell(e.Document), countCell(e.Revision), idCell(shortEntry(e)), timeCell(e.CreatedAt), plainCell(says))
 	}
-	switch {
-	case s.json:
-		return nil
-	case len(revisions) == 0:
-		s.note("no revisions; 'lineage append --document NAME TEXT' adds one")
-		return nil
-	}
-	return table.Print()
-}
-
-// emitRevision prints a revision as a record.
-func (s *session) emitRevision(ctx context.Context, e *lineage.Entry) (err error) {
-	var parent lineage.SpanRef
-	if e.Position > 1 {
-		if parent, err = s.store.At(ctx, e.Span, e.Position-1); err != nil {
-			return err
-		}
-	}
-	m, err := s.message(ctx, e, parent)
-	if err != nil {
-		return err
-	}
-	return s.emit(m)
+	return list.end("no revisions; 'lineage append --document NAME TEXT' adds one")
 }
 
 // revision returns a revision of a document, the latest for the number 0.
@@ -175,7 +150,7 @@ func runDocumentShow(ctx context.Context, s *session, o *documentOptions, name s
 	case err != nil:
 		return err
 	case s.json:
-		return s.emitRevision(ctx, e)
+		return s.emitEntry(ctx, e)
 	}
 	return runCat(ctx, s, e.Content.String())
 }

@@ -67,7 +67,7 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 			return fmt.Errorf("read %s: %w", o.file, err)
 		}
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
+	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
 		found, err := s.position(ctx, o.message)
 		if err != nil {
 			return err

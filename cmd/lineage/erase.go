@@ -45,7 +45,7 @@ the old ones.`,
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.name = args[0]
 			if o.dryRun {
-				return a.read(ctx, func(ctx context.Context, s *session) error {
+				return a.open(ctx, reading, func(ctx context.Context, s *session) error {
 					_, list, err := s.contentsToErase(ctx, o.name)
 					for i := 0; err == nil && i < len(list); i++ {
 						err = s.printErased(list[i], i+1 == len(list))
@@ -151,13 +151,23 @@ func (s *session) contentToErase(ctx context.Context, id lineage.ContentID, name
 	if r.Titles, err = s.titlesOf(ctx, id); err != nil {
 		return nil, err
 	}
-	return r, s.eachSummary(ctx, func(summary *lineage.SummaryInfo) error {
+	for summary, err := range s.store.Summaries(ctx, lineage.ThreadQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		id := summary.Content.String()
+		if summary.Erased || slices.Contains(r.Summaries, id) {
+			continue
+		}
 		covers, err := s.covers(ctx, summary, holding)
-		if id := summary.Content.String(); err == nil && covers && !slices.Contains(r.Summaries, id) {
+		if err != nil {
+			return nil, err
+		}
+		if covers {
 			r.Summaries = append(r.Summaries, id)
 		}
-		return err
-	})
+	}
+	return r, nil
 }
 
 // maxTitle bounds how much of a content is compared with titles of threads.
@@ -217,32 +227,6 @@ func timesUsed(n int) string {
 		return "once"
 	}
 	return screen.Count(int64(n)) + " times"
-}
-
-// eachSummary visits the summaries of all threads whose text is still there.
-func (s *session) eachSummary(ctx context.Context, visit func(*lineage.SummaryInfo) error) error {
-	for thread, err := range s.store.Threads(ctx, lineage.ThreadQuery{}) {
-		if err != nil {
-			return err
-		}
-		for c, err := range thread.Contexts(ctx) {
-			if err != nil {
-				return err
-			}
-			for summary, err := range c.Summaries(ctx) {
-				if err != nil {
-					return err
-				}
-				if summary.Erased {
-					continue
-				}
-				if err := visit(summary); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // covers reports whether one of the entries is in the stretch that a summary is of.

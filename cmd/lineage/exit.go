@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -222,34 +221,4 @@ func saying(err error) string {
 		}
 	}
 	return strings.Join(lines, "; ")
-}
-
-// record is what is printed under --json, as a line.
-type record interface{ recordType() string }
-
-// encodeRecord returns a record as a line of JSON that begins with its type and has no
-// control characters.
-func encodeRecord(r record) ([]byte, error) {
-	var b strings.Builder
-	e := json.NewEncoder(screen.NewJSONFilter(&b))
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", r.recordType(), err)
-	}
-	head := `{"type":"` + r.recordType() + `"`
-	fields := strings.TrimPrefix(b.String(), "{")
-	if fields != "}\n" {
-		head += ","
-	}
-	return []byte(head + fields), nil
-}
-
-// emit prints a record.
-func (a *app) emit(r record) error {
-	line, err := encodeRecord(r)
-	if err != nil {
-		return err
-	}
-	_, err = a.out.W.Write(line)
-	return err
 }

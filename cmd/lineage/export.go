@@ -36,9 +36,9 @@ standard output, or to the file given by --output, whose extension can determine
   lineage export lisbon --output lisbon.html
   lineage export cheap --format openai
   lineage export --all --output everything.jsonl --json`,
-		RunE: a.does(func(ctx context.Context, args []string) error {
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
 			o.what = args
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runExport(ctx, s, o) })
+			return runExport(ctx, s, o)
 		}),
 	}
 	f := c.Flags()
@@ -102,11 +102,7 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	if err != nil || o.to == stdoutName {
 		return err
 	}
-	if s.json {
-		return s.emit(&r)
-	}
-	s.printf("wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
-	return nil
+	return s.print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
 }
 
 // exportTo returns the writer of a format to w. Formats that are JSON escape control

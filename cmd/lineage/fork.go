@@ -34,7 +34,7 @@ A fork is without a name unless --branch gives it one.`,
 			if err := newName(o.branch); err != nil {
 				return err
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runFork(ctx, s, o) })
+			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runFork(ctx, s, o) })
 		}),
 	}
 	f := c.Flags()

@@ -39,12 +39,10 @@ touched. Former titles and metadata of threads that are still there stay in the 
 			if o.keepReflog < 0 || o.keepUnused < 0 {
 				return usagef("--keep-reflog and --keep-unused: a time is not negative")
 			}
-			mode := openMode{noThread: true}
 			if o.dryRun {
-				mode.readOnly = true
-				return a.open(ctx, mode, func(ctx context.Context, s *session) error { return runGC(ctx, s, o) })
+				return a.open(ctx, reading|noThread, func(ctx context.Context, s *session) error { return runGC(ctx, s, o) })
 			}
-			return a.destroy(ctx, o.yes, &destroyer{mode: mode, inStore: func(ctx context.Context, s *session) (*destruction, error) { return s.collection(ctx, o) }})
+			return a.destroy(ctx, o.yes, &destroyer{mode: noThread, inStore: func(ctx context.Context, s *session) (*destruction, error) { return s.collection(ctx, o) }})
 		}),
 	}
 	yesFlag(c, &o.yes)

@@ -148,9 +148,8 @@ func items(damages []*archive.Damage) []skippedItem {
 }
 
 func runImport(ctx context.Context, a *app, o *importOptions) error {
-	named := a.store != "" || a.getenv("LINEAGE_STORE") != ""
-	mode := openMode{create: named, noThread: true}
-	if _, err := a.findStore(mode.create); err != nil {
+	mode := a.createIfNamed()
+	if _, err := a.findStore(mode.has(create)); err != nil {
 		return err
 	}
 	if isDSN(o.path) {
@@ -276,36 +275,30 @@ func (a *app) printImported(r *importedRecord, whole bool) error {
 	if a.json {
 		return errors.Join(a.emit(r), failure)
 	}
-	table := screen.NewTable(a.out, "", "")
-	row := func(name string, n, more int64, what string) {
-		text := screen.Count(n)
-		if more != n {
-			text += fmt.Sprintf(", %s %s", screen.Count(more), what)
+	count := func(n, more int64) string {
+		if more == n {
+			return screen.Count(n)
 		}
-		table.Row(name, text)
+		return fmt.Sprintf("%s, %s of them new", screen.Count(n), screen.Count(more))
 	}
-	if len(r.Formats) > 0 {
-		table.Row("read as", strings.Join(r.Formats, ", "))
+	some := func(n int64, thing, how string) string {
+		if n == 0 {
+			return ""
+		}
+		return screen.Plural(n, thing) + " " + how
 	}
-	row("conversations", r.Conversations, r.NewConversations, "of them new")
-	row("messages", r.Messages, r.NewMessages, "of them new")
-	if r.SharedMessages > 0 {
-		table.Row("shared", screen.Count(r.SharedMessages)+" with the conversation that theirs was forked from")
-	}
-	if r.Kept > 0 {
-		table.Row("kept", screen.Plural(r.Kept, "message")+" that the store has, written in another way")
-	}
-	table.Row("new bytes", screen.Bytes(r.NewBytes))
-	if r.Converted > 0 {
-		table.Row("converted", screen.Plural(r.Converted, "message")+" without links to the messages after them")
-	}
-	if r.Opaque > 0 {
-		table.Row("opaque", screen.Plural(r.Opaque, "message")+" stored whole")
-	}
-	if r.IgnoredCount > 0 {
-		table.Row("ignored", screen.Plural(r.IgnoredCount, "file")+" of no known format")
-	}
-	if err := table.Print(); err != nil {
+	err := a.facts([][2]string{
+		{"read as", strings.Join(r.Formats, ", ")},
+		{"conversations", count(r.Conversations, r.NewConversations)},
+		{"messages", count(r.Messages, r.NewMessages)},
+		{"shared", some(r.SharedMessages, "message", "of the conversation that theirs was forked from")},
+		{"kept", some(r.Kept, "message", "that the store has, written in another way")},
+		{"new bytes", screen.Bytes(r.NewBytes)},
+		{"converted", some(r.Converted, "message", "without links to the messages after them")},
+		{"opaque", some(r.Opaque, "message", "stored whole")},
+		{"ignored", some(r.IgnoredCount, "file", "of no known format")},
+	}...)
+	if err != nil {
 		return err
 	}
 	a.listIgnored(r.Ignored, r.IgnoredCount)

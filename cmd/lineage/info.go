@@ -20,7 +20,7 @@ func infoCommand(a *app) *cobra.Command {
 		Example: `  lineage info
   lineage info --json`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) error { return a.read(ctx, runInfo) }),
+		RunE: a.on(reading, func(ctx context.Context, s *session, _ []string) error { return runInfo(ctx, s) }),
 	}
 }
 
@@ -109,25 +109,22 @@ func runInfo(ctx context.Context, s *session) error {
 	if s.json {
 		return s.emit(&r)
 	}
-	table := screen.NewTable(s.out, "", "")
-	table.Row("store", r.Store)
-	table.Row("threads", screen.Count(int64(r.Threads)))
-	table.Row("contexts", screen.Count(int64(r.Contexts)))
-	table.Row("branches", screen.Count(int64(r.Branches)))
-	table.Row("checkpoints", screen.Count(int64(r.Checkpoints)))
-	table.Row("messages", screen.Count(int64(r.Messages)))
-	table.Row("commits", screen.Count(int64(r.LastCommit)))
-	table.Row("on disk", screen.Bytes(int64(r.StoredBytes)))
+	count := func(n uint64) string { return screen.Count(int64(n)) }
+	facts := [][2]string{
+		{"store", r.Store}, {"threads", count(r.Threads)}, {"contexts", count(r.Contexts)}, {"branches", count(r.Branches)},
+		{"checkpoints", count(r.Checkpoints)}, {"messages", count(r.Messages)}, {"commits", count(r.LastCommit)},
+		{"on disk", screen.Bytes(int64(r.StoredBytes))},
+	}
 	if r.Thread != "" {
-		table.Row("current thread", title+", on branch "+r.Branch)
+		facts = append(facts, [2]string{"current thread", title + ", on branch " + r.Branch})
 	}
 	if r.Owner != nil {
-		table.Row("open in", r.Owner.String())
+		facts = append(facts, [2]string{"open in", r.Owner.String()})
 	}
 	for _, guest := range r.Guests {
-		table.Row("used by", guest.String())
+		facts = append(facts, [2]string{"used by", guest.String()})
 	}
-	return table.Print()
+	return s.facts(facts...)
 }
 
 // titleOf returns what people call a thread.

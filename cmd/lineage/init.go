@@ -55,7 +55,7 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 	if isStore(dir) {
 		return hint(fmt.Errorf("store %s: %w", dir, lineage.ErrExists), "'lineage info --store %s' tells about it", dir)
 	}
-	store, err := a.openStore(ctx, dir, openMode{create: true})
+	store, err := a.openStore(ctx, dir, create)
 	if err != nil {
 		return err
 	}
@@ -70,24 +70,21 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 
 // madeStore says which store was made.
 func (a *app) madeStore(name string) error {
-	if a.json {
-		return a.emit(&initRecord{Store: name})
-	}
-	a.printf("made an empty store in %s\n", name)
+	err := a.print(&initRecord{Store: name}, "made an empty store in %s\n", name)
 	a.note("next: lineage append \"Hello.\"   or   lineage import ARCHIVE")
-	return nil
+	return err
 }
 
 // initServed makes a store on a server.
 func initServed(ctx context.Context, a *app, named string) error {
-	store, err := a.openStore(ctx, named, openMode{})
+	store, err := a.openStore(ctx, named, changing)
 	if err == nil {
 		return hint(errors.Join(fmt.Errorf("store %s: %w", redact(named), lineage.ErrExists), store.Close()), "'lineage info' tells about it")
 	}
 	if !errors.Is(err, lineage.ErrNotFound) {
 		return err
 	}
-	if store, err = a.openStore(ctx, named, openMode{create: true}); err != nil {
+	if store, err = a.openStore(ctx, named, create); err != nil {
 		return err
 	}
 	if err := store.Close(); err != nil {

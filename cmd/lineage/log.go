@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,23 +55,16 @@ they are added, by any process, until it is interrupted.`,
 }
 
 func runLog(ctx context.Context, a *app, o *logOptions) error {
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.log(ctx, o) })
-	}
 	switch {
 	case o.follow && o.oneline:
 		return usagef("--follow: not with --oneline, which prints when it has read everything")
 	case o.follow && o.to != 0:
 		return usagef("--follow: not with --to")
 	case o.follow:
-		return a.open(ctx, openMode{follows: true}, func(ctx context.Context, s *session) error { return followLog(ctx, s, o) })
+		return a.open(ctx, follows, func(ctx context.Context, s *session) error { return followLog(ctx, s, o) })
 	}
-	return a.read(ctx, func(ctx context.Context, s *session) error {
-		found, err := s.position(ctx, o.at)
-		if err != nil {
-			return err
-		}
-		return printLog(ctx, s, o, found)
+	return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error {
+		return a.printLog(o, func(visit func(*messageRecord, []label) error) error { return in.history(ctx, o, visit) })
 	})
 }
 
@@ -82,10 +77,8 @@ func followLog(ctx context.Context, s *session, o *logOptions) error {
 	if found.Context == nil || found.Moved {
 		return usagef("--follow: %s is a fixed position, to which nothing is added", found.Text)
 	}
-	if err := printLog(ctx, s, o, found); err != nil {
-		return err
-	}
-	if err := s.flush(); err != nil {
+	err = s.printLog(o, func(visit func(*messageRecord, []label) error) error { return s.historyAt(ctx, found, o, visit) })
+	if err := errors.Join(err, s.flush()); err != nil {
 		return err
 	}
 	parent := found.Span
@@ -93,80 +86,81 @@ func followLog(ctx context.Context, s *session, o *logOptions) error {
 		if err != nil {
 			return err
 		}
-		if hasRole(e, o.roles) {
-			if err := s.printOne(ctx, e, parent, labels{}); err != nil {
+		if o.wants(e.Kind.String(), e.Role) {
+			m, err := s.message(ctx, e, parent, maxText)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(s.printMessage(m, nil), s.flush()); err != nil {
 				return err
 			}
 		}
 		parent = e.Span
-		if err := s.flush(); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-// printOne prints a message of a history as a record, or for people.
-func (s *session) printOne(ctx context.Context, e *lineage.Entry, parent lineage.SpanRef, l labels) error {
-	if !s.json {
-		return s.printEntry(ctx, e, l.painted(s.out, e.Span))
-	}
-	m, err := s.message(ctx, e, parent)
-	if err != nil {
-		return err
-	}
-	return s.emit(m)
+// wants reports whether a message of a role, or another use of content, is to be printed.
+func (o *logOptions) wants(kind, role string) bool {
+	return len(o.roles) == 0 || kind == lineage.Message.String() && slices.Contains(o.roles, role)
 }
 
-func printLog(ctx context.Context, s *session, o *logOptions, found *refs.Ref) (err error) {
-	labels := labels{}
-	if !s.json && found.Thread != nil {
-		if labels, err = s.labels(ctx, found.Thread); err != nil {
-			return err
-		}
-	}
-	table := screen.NewTable(s.out, "", "", "", "")
-	printed := 0
-	window := lineage.Window{From: o.from, To: o.to, Last: o.last}
-	err = s.history(ctx, found.Span, window, func(e *lineage.Entry, parent lineage.SpanRef) error {
-		if !hasRole(e, o.roles) {
-			return nil
-		}
+// printLog prints the messages that read visits.
+func (a *app) printLog(o *logOptions, read func(visit func(*messageRecord, []label) error) error) error {
+	lines, printed := a.list("", "", "", ""), 0
+	err := read(func(m *messageRecord, names []label) error {
 		printed++
-		if s.json || !o.oneline {
-			return s.printOne(ctx, e, parent, labels)
+		if a.json || !o.oneline {
+			return a.printMessage(m, names)
 		}
-		text, err := s.preview(ctx, e)
-		if label := labels.plain(e.Span); label != "" {
-			text = "(" + label + ") " + text
+		text := m.preview()
+		if len(names) > 0 {
+			text = "(" + screen.Unpaint(a.labelText(names)) + ") " + text
 		}
-		table.Cells(screen.Cell{Text: fmt.Sprint(e.Position), Right: true, Style: screen.Dim},
-			screen.Cell{Text: shortEntry(e), Style: screen.Yellow},
-			screen.Cell{Text: speaker(e), Style: screen.OfRole(e.Role)}, screen.Cell{Text: text})
-		return err
+		lines.row(screen.Cell{Text: fmt.Sprint(m.Position), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), roleCell(m.speaker(), m.Role), plainCell(text))
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if o.oneline && !s.json {
-		return table.Print()
-	}
 	if printed == 0 && !o.follow {
-		s.note("no messages; 'lineage append TEXT' adds one")
+		a.note("no messages; 'lineage append TEXT' adds one")
 	}
-	return nil
+	return lines.end("")
 }
 
-func hasRole(e *lineage.Entry, roles []string) bool {
-	if len(roles) == 0 {
-		return true
+// history implements threads.
+func (s *session) history(ctx context.Context, o *logOptions, visit func(*messageRecord, []label) error) error {
+	found, err := s.position(ctx, o.at)
+	if err != nil {
+		return err
 	}
-	for _, role := range roles {
-		if e.Kind == lineage.Message && e.Role == role {
-			return true
+	return s.historyAt(ctx, found, o, visit)
+}
+
+// historyAt is history at a position that was found.
+func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions, visit func(*messageRecord, []label) error) (err error) {
+	var names labels
+	if !s.json && found.Thread != nil {
+		if names, err = s.labels(ctx, found.Thread); err != nil {
+			return err
 		}
 	}
-	return false
+	limit := int64(maxText)
+	if o.oneline && !s.json {
+		limit = maxPreview
+	}
+	window := lineage.Window{From: o.from, To: o.to, Last: o.last}
+	return s.entries(ctx, found.Span, window, func(e *lineage.Entry, parent lineage.SpanRef) error {
+		if !o.wants(e.Kind.String(), e.Role) {
+			return nil
+		}
+		m, err := s.message(ctx, e, parent, limit)
+		if err != nil {
+			return err
+		}
+		return visit(m, names[e.Span])
+	})
 }
 
 // labels are the names that point to spans.
@@ -177,6 +171,15 @@ type label struct {
 	text  string
 	style screen.Style
 }
+
+func branchLabel(name string, active bool) label {
+	if active {
+		return label{name + " *", screen.Green + ";" + screen.Bold}
+	}
+	return label{name, screen.Green}
+}
+
+func checkpointLabel(name string) label { return label{"◆ " + name, screen.Yellow} }
 
 // labels returns the names in a thread: branches, checkpoints, and contexts without
 // a name that stand where no branch does.
@@ -189,18 +192,14 @@ func (s *session) labels(ctx context.Context, t *lineage.Thread) (labels, error)
 	named := make(map[lineage.ContextID]bool)
 	for _, b := range branches {
 		named[b.Context] = true
-		l := label{text: b.Name, style: screen.Green}
-		if b.Active {
-			l = label{text: b.Name + " *", style: screen.Green + ";" + screen.Bold}
-		}
-		all[b.Head] = append(all[b.Head], l)
+		all[b.Head] = append(all[b.Head], branchLabel(b.Name, b.Active))
 	}
 	checkpoints, err := t.Checkpoints(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range checkpoints {
-		all[c.Span] = append(all[c.Span], label{text: "◆ " + c.Name, style: screen.Yellow})
+		all[c.Span] = append(all[c.Span], checkpointLabel(c.Name))
 	}
 	for c, err := range s.store.View().Contexts(ctx, t.ID(), lineage.ContextID{}) {
 		if err != nil {
@@ -237,22 +236,15 @@ func kindOf(c *structure.Context) string {
 // maxLabels bounds how many names are shown at one message.
 const maxLabels = 6
 
-func (l labels) texts(at lineage.SpanRef, paint func(label) string) []string {
+// labelText returns the names that point to a message, painted.
+func (a *app) labelText(names []label) string {
 	var texts []string
-	for i, name := range l[at] {
+	for i, name := range names {
 		if i == maxLabels {
-			texts = append(texts, fmt.Sprintf("and %d more", len(l[at])-maxLabels))
+			texts = append(texts, fmt.Sprintf("and %d more", len(names)-maxLabels))
 			break
 		}
-		texts = append(texts, paint(name))
+		texts = append(texts, a.out.Paint(name.style, screen.Line(name.text)))
 	}
-	return texts
-}
-
-func (l labels) plain(at lineage.SpanRef) string {
-	return screen.Line(strings.Join(l.texts(at, func(n label) string { return n.text }), ", "))
-}
-
-func (l labels) painted(to *screen.Screen, at lineage.SpanRef) string {
-	return strings.Join(l.texts(at, func(n label) string { return to.Paint(n.style, screen.Line(n.text)) }), ", ")
+	return strings.Join(texts, ", ")
 }

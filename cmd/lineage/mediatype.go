@@ -45,40 +45,14 @@ func isPlain(head []byte) bool {
 	return utf8.Valid(head) && bytes.IndexByte(head, 0) < 0
 }
 
+// typesOfFiles are the media types by the endings of names.
+var typesOfFiles = map[string]string{
+	".md": content.TypeMarkdown, ".markdown": content.TypeMarkdown, ".json": content.TypeJSON, ".html": content.TypeHTML, ".htm": content.TypeHTML,
+	".csv": content.TypeCSV, ".xml": content.TypeXML, ".yaml": content.TypeYAML, ".yml": content.TypeYAML, ".pdf": content.TypePDF,
+	".png": content.TypePNG, ".jpg": content.TypeJPEG, ".jpeg": content.TypeJPEG, ".gif": content.TypeGIF, ".webp": content.TypeWebP,
+	".svg": content.TypeSVG, ".mp3": content.TypeMP3, ".wav": content.TypeWAV, ".mp4": content.TypeMP4,
+}
+
 // typeOfFile returns the media type that a file's name says, empty where it says
 // nothing that is known here.
-func typeOfFile(name string) string {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".md", ".markdown":
-		return content.TypeMarkdown
-	case ".json":
-		return content.TypeJSON
-	case ".html", ".htm":
-		return content.TypeHTML
-	case ".csv":
-		return content.TypeCSV
-	case ".xml":
-		return content.TypeXML
-	case ".yaml", ".yml":
-		return content.TypeYAML
-	case ".pdf":
-		return content.TypePDF
-	case ".png":
-		return content.TypePNG
-	case ".jpg", ".jpeg":
-		return content.TypeJPEG
-	case ".gif":
-		return content.TypeGIF
-	case ".webp":
-		return content.TypeWebP
-	case ".svg":
-		return content.TypeSVG
-	case ".mp3":
-		return content.TypeMP3
-	case ".wav":
-		return content.TypeWAV
-	case ".mp4":
-		return content.TypeMP4
-	}
-	return ""
-}
+func typeOfFile(name string) string { return typesOfFiles[strings.ToLower(filepath.Ext(name))] }

@@ -28,9 +28,9 @@ back.`,
 		Example: `  lineage merge cheap
   lineage merge main cheap --replace --json`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: a.does(func(ctx context.Context, args []string) error {
+		RunE: a.on(changing, func(ctx context.Context, s *session, args []string) error {
 			o.source, o.target = args[0], arg(args, 1)
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runMerge(ctx, s, o) })
+			return runMerge(ctx, s, o)
 		}),
 	}
 	c.Flags().BoolVar(&o.replace, "replace", false, "move the target to the tip of the source")
@@ -98,13 +98,8 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	for _, ref := range added {
 		r.Added = append(r.Added, ref.String())
 	}
-	if s.json {
-		return s.emit(&r)
-	}
 	if o.replace {
-		s.printf("%s stands where %s does, %s\n", nameOf(target), nameOf(source), screen.Plural(int64(r.Length), "message"))
-		return nil
+		return s.print(&r, "%s stands where %s does, %s\n", nameOf(target), nameOf(source), screen.Plural(int64(r.Length), "message"))
 	}
-	s.printf("added %s of %s to %s, which has %d now\n", screen.Plural(int64(len(r.Added)), "message"), nameOf(source), nameOf(target), r.Length)
-	return nil
+	return s.print(&r, "added %s of %s to %s, which has %d now\n", screen.Plural(int64(len(r.Added)), "message"), nameOf(source), nameOf(target), r.Length)
 }

@@ -16,8 +16,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxText bounds how much of a body is printed by anything but cat.
-const maxText = 16 << 20
+const (
+	// maxText is how much of a body is printed by anything but cat, and maxPreview how much is read for a line.
+	maxText    = 16 << 20
+	maxPreview = 64 << 10
+)
 
 // messageRecord is a message, or another use of content, in a history.
 type messageRecord struct {
@@ -70,11 +73,7 @@ func newOrigin(o lineage.Origin) *originRecord {
 	if o.IsZero() {
 		return nil
 	}
-	r := &originRecord{Kind: o.Kind.String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID}
-	if !o.ParentID.IsZero() {
-		r.DerivedFrom = o.ParentID.String()
-	}
-	return r
+	return &originRecord{Kind: o.Kind.String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID, DerivedFrom: idText(o.ParentID)}
 }
 
 // entryID returns the id under which an entry is shown to programs.
@@ -86,36 +85,45 @@ func entryID(e *lineage.Entry) string {
 }
 
 // shortEntry returns the id under which an entry is shown to people.
-func shortEntry(e *lineage.Entry) string {
-	if e.Index == 0 {
-		return refs.ShortSpan(e.Span)
+func shortEntry(e *lineage.Entry) string { return shortID(entryID(e)) }
+
+// shortID returns the form of an id that people read: that of refs for ids of things and addresses of messages, and
+// any other id whole.
+func shortID(id string) string {
+	if made, err := structure.ParseID[lineage.ThreadID](id); err == nil {
+		return refs.Short(made)
 	}
-	return fmt.Sprintf("%s.%d", refs.ShortSpan(e.Span), e.Index)
+	address, index, found := strings.Cut(id, ".")
+	switch short := refs.ShortAddress(address); {
+	case short == address:
+		return id
+	case found:
+		return short + "." + index
+	default:
+		return short
+	}
 }
 
-// message returns the record of an entry. parent is the span before it.
-func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.SpanRef) (*messageRecord, error) {
+// message returns the record of an entry, with at most limit bytes of a body. parent is the span before it.
+func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.SpanRef, limit int64) (*messageRecord, error) {
 	m := &messageRecord{
 		ID: entryID(e), Position: e.Position, Kind: e.Kind.String(), Role: e.Role,
 		Document: e.Document, Revision: e.Revision, Filename: e.Filename,
 		ContentID: e.Content.String(), MediaType: e.Type, Size: e.Size, Erased: e.Erased,
 		Origin: newOrigin(e.Origin), SourceID: e.SourceID, CreatedAt: e.CreatedAt.UTC(),
-		Metadata: rawJSON(e.Metadata),
+		Parent: spanID(parent), SpanSet: idText(e.Set), Metadata: rawJSON(e.Metadata),
 	}
 	if e.Name != e.Role {
 		m.Name = e.Name
 	}
-	if !parent.IsZero() {
-		id := parent.String()
-		m.Parent = &id
-	}
-	if !e.Set.IsZero() {
-		m.SpanSet = e.Set.String()
-	}
 	if isGone(e) || !isText(e.Type) {
 		return m, nil
 	}
-	body, whole, err := s.body(ctx, e, maxText)
+	if len(e.Pieces) > 0 && limit <= maxPreview {
+		m.Text = e.Text() // as much as was read with the entry
+		return m, nil
+	}
+	body, whole, err := s.body(ctx, e, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +204,34 @@ func rawJSON(b []byte) json.RawMessage {
 	return quoted
 }
 
-// history yields the records of a window of a history, each with its parent.
-func (s *session) history(ctx context.Context, tip lineage.SpanRef, w lineage.Window, visit func(e *lineage.Entry, parent lineage.SpanRef) error) error {
+// parentOf returns the span before an entry whose position is known.
+func (s *session) parentOf(ctx context.Context, e *lineage.Entry) (lineage.SpanRef, error) {
+	if e.Position <= 1 {
+		return lineage.SpanRef{}, nil
+	}
+	return s.store.At(ctx, e.Span, e.Position-1)
+}
+
+// entryRecord is message for an entry whose position is known.
+func (s *session) entryRecord(ctx context.Context, e *lineage.Entry) (*messageRecord, error) {
+	parent, err := s.parentOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return s.message(ctx, e, parent, maxText)
+}
+
+// emitEntry prints the record of an entry.
+func (s *session) emitEntry(ctx context.Context, e *lineage.Entry) error {
+	m, err := s.entryRecord(ctx, e)
+	if err != nil {
+		return err
+	}
+	return s.emit(m)
+}
+
+// entries visits the entries of a window of a history, each with its parent.
+func (s *session) entries(ctx context.Context, tip lineage.SpanRef, w lineage.Window, visit func(e *lineage.Entry, parent lineage.SpanRef) error) error {
 	var parent, last lineage.SpanRef
 	for e, err := range s.store.History(ctx, tip, w) {
 		if err != nil {
@@ -230,76 +264,78 @@ func isGone(e *lineage.Entry) bool {
 
 // preview returns what an entry says as one line.
 func (s *session) preview(ctx context.Context, e *lineage.Entry) (string, error) {
-	switch {
-	case isGone(e):
-		return "(erased)", nil
-	case !isText(e.Type):
-		return fmt.Sprintf("(%s, %s)", e.Type, screen.Bytes(e.Size)), nil
-	}
-	if len(e.Pieces) > 0 {
-		return screen.Line(e.Text()), nil
-	}
-	body, _, err := s.body(ctx, e, 64<<10)
+	m, err := s.message(ctx, e, lineage.SpanRef{}, maxPreview)
 	if err != nil {
 		return "", err
 	}
-	text, err := s.textOf(ctx, e, body)
-	return screen.Line(text), err
+	return m.preview(), nil
+}
+
+// says implements threads.
+func (s *session) says(ctx context.Context, id string) (string, error) {
+	span, err := structure.ParseSpanRef(id)
+	if err != nil {
+		return "", err
+	}
+	entries, err := s.store.Span(ctx, span)
+	if err != nil {
+		return "", err
+	}
+	return s.preview(ctx, entries[len(entries)-1])
+}
+
+// preview returns what a message says as one line.
+func (m *messageRecord) preview() string {
+	switch {
+	case m.Erased && m.Text == "":
+		return "(erased)"
+	case !isText(m.MediaType):
+		return fmt.Sprintf("(%s, %s)", m.MediaType, screen.Bytes(m.Size))
+	}
+	return screen.Line(m.Text)
 }
 
 // speaker returns who says an entry, or what it is.
 func speaker(e *lineage.Entry) string {
-	switch e.Kind {
-	case lineage.Document:
-		return fmt.Sprintf("document %s", e.Document)
-	case lineage.Asset:
-		return "file " + e.Filename
-	}
-	if e.Name != "" && e.Name != e.Role {
-		return e.Role + " " + e.Name
-	}
-	return e.Role
+	m := messageRecord{Kind: e.Kind.String(), Role: e.Role, Name: e.Name, Document: e.Document, Filename: e.Filename}
+	return m.speaker()
 }
 
-// printEntry writes a message for a person: who says it, and below that what.
-func (s *session) printEntry(ctx context.Context, e *lineage.Entry, labels string) error {
-	head := s.out.Paint(screen.OfRole(e.Role)+";1", screen.Line(speaker(e)))
-	if e.Origin.ModelID != "" {
-		head += s.out.Paint(screen.Dim, " ("+screen.Line(e.Origin.ModelID)+")")
+// speaker returns who says a message, or what it is.
+func (m *messageRecord) speaker() string {
+	switch {
+	case m.Kind == lineage.Document.String():
+		return "document " + m.Document
+	case m.Kind == lineage.Asset.String():
+		return "file " + m.Filename
+	case m.Name != "" && m.Name != m.Role:
+		return m.Role + " " + m.Name
 	}
-	head = fmt.Sprintf("%s  %s  %s", s.out.Paint(screen.Dim, fmt.Sprintf("%d", e.Position)), head,
-		s.out.Paint(screen.Dim, shortEntry(e)+"  "+screen.Time(e.CreatedAt)))
-	if labels != "" {
-		head += "  " + labels
+	return m.Role
+}
+
+// printMessage prints a message. A person reads who says it, and below that what, with the names that point to it.
+func (a *app) printMessage(m *messageRecord, names []label) error {
+	if a.json {
+		return a.emit(m)
 	}
-	s.printf("%s\n", head)
-	if isGone(e) || !isText(e.Type) {
-		line, err := s.preview(ctx, e)
-		s.printf("    %s\n\n", s.out.Paint(screen.Dim, line))
-		return err
+	dim := func(text string) string { return a.out.Paint(screen.Dim, text) }
+	who := a.out.Paint(screen.OfRole(m.Role)+";1", screen.Line(m.speaker()))
+	if m.Origin != nil && m.Origin.Model != "" {
+		who += dim(" (" + screen.Line(m.Origin.Model) + ")")
 	}
-	body, whole, err := s.body(ctx, e, maxText)
-	if err != nil {
-		return err
+	a.printf("%s  %s  %s", dim(fmt.Sprint(m.Position)), who, dim(screen.Line(shortID(m.ID))+"  "+screen.Time(m.CreatedAt)))
+	if len(names) > 0 {
+		a.printf("  %s", a.labelText(names))
 	}
-	text, err := s.textOf(ctx, e, body)
-	if err != nil {
-		return err
+	text := a.indented(m.Text)
+	if m.Erased && m.Text == "" || !isText(m.MediaType) {
+		text = "    " + dim(m.preview()) + "\n"
 	}
-	width := 0
-	if s.out.Width > 0 {
-		width = max(s.out.Width-4, 20)
+	a.printf("\n%s", text)
+	if m.Truncated {
+		a.printf("    %s\n", dim(fmt.Sprintf("… %s in all: lineage cat %s", screen.Bytes(m.Size), m.ContentID)))
 	}
-	for _, line := range screen.Wrap(screen.Clean(text), width) {
-		if line == "" {
-			s.printf("\n")
-			continue
-		}
-		s.printf("    %s\n", line)
-	}
-	if !whole {
-		s.printf("    %s\n", s.out.Paint(screen.Dim, fmt.Sprintf("… %s in all: lineage cat %s", screen.Bytes(e.Size), e.Content)))
-	}
-	s.printf("\n")
+	a.printf("\n")
 	return nil
 }

@@ -21,9 +21,7 @@ interrupted: what was packed so far stays so.`,
 		Example: `  lineage pack
   lineage pack --dense --json`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return runPack(ctx, s, o) })
-		}),
+		RunE: a.on(noThread, func(ctx context.Context, s *session, _ []string) error { return runPack(ctx, s, o) }),
 	}
 	c.Flags().BoolVar(&o.dense, "dense", false, "compress as much as possible, which takes longer")
 	return c
@@ -48,9 +46,6 @@ func runPack(ctx context.Context, s *session, o *packOptions) error {
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return s.emit(&packedRecord{Files: report.Files, Commits: report.Commits, BytesBefore: report.Before, BytesAfter: report.After})
-	}
-	s.printf("packed %s: journal and index take %s, %s before\n", screen.Plural(int64(report.Commits), "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
-	return nil
+	r := &packedRecord{Files: report.Files, Commits: report.Commits, BytesBefore: report.Before, BytesAfter: report.After}
+	return s.print(r, "packed %s: journal and index take %s, %s before\n", screen.Plural(int64(report.Commits), "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
 }

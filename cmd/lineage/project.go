@@ -103,7 +103,7 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 		return s.tellProjected(r)
 	}
 	if !o.follow {
-		return a.open(ctx, openMode{readOnly: true, noThread: true}, project)
+		return a.open(ctx, reading|noThread, project)
 	}
 	return a.follow(ctx, o.interval, project)
 }
@@ -121,14 +121,9 @@ func projectOnce(ctx context.Context, s *session, o *projectOptions, db *sqladap
 }
 
 func (a *app) tellProjected(r *projectedRecord) error {
-	if a.json {
-		return a.emit(r)
-	}
 	if r.From == r.To {
-		a.printf("%s has everything up to commit %d already\n", r.Database, r.To)
-		return nil
+		return a.print(r, "%s has everything up to commit %d already\n", r.Database, r.To)
 	}
-	a.printf("%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
+	return a.print(r, "%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
 		screen.Plural(int64(r.Added), "message"), r.Changed, r.Removed, screen.Plural(int64(r.Threads), "thread"))
-	return nil
 }

@@ -18,9 +18,7 @@ func provenanceCommand(a *app) *cobra.Command {
 named by its id, the beginning of one, or a message that holds it.`,
 		Example: `  id=$(lineage edit :1 "Plan a week in Lisbon.") && lineage provenance $id`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runProvenance(ctx, s, args[0]) })
-		}),
+		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runProvenance(ctx, s, args[0]) }),
 	}
 }
 
@@ -39,6 +37,11 @@ type contentRecord struct {
 
 func (*contentRecord) recordType() string { return "content" }
 
+func newContentRecord(b *content.Block) *contentRecord {
+	created := b.CreatedAt.UTC()
+	return &contentRecord{ID: b.ID.String(), MediaType: b.Type, Size: b.Size, Origin: newOrigin(b.Origin.By(content.Attribution{})), CreatedAt: &created}
+}
+
 func runProvenance(ctx context.Context, s *session, name string) error {
 	id, err := s.refs.Content(ctx, name)
 	if err != nil {
@@ -48,29 +51,17 @@ func runProvenance(ctx context.Context, s *session, name string) error {
 	if err != nil {
 		return err
 	}
-	table := screen.NewTable(s.out, "CONTENT", "SIZE", "WHEN", "ORIGIN")
+	list := s.list("CONTENT", "SIZE", "WHEN", "ORIGIN")
 	for i, b := range chain {
-		missing := b.CreatedAt.IsZero() && b.Type == ""
-		if s.json {
-			r := contentRecord{ID: b.ID.String(), Step: i, MediaType: b.Type, Size: b.Size, Origin: newOrigin(b.Origin.By(content.Attribution{})), Missing: missing}
-			if !missing {
-				created := b.CreatedAt.UTC()
-				r.CreatedAt = &created
-			}
-			if err := s.emit(&r); err != nil {
-				return err
-			}
-			continue
+		r := newContentRecord(&b)
+		r.Step = i
+		size, origin := screen.Cell{Text: "-", Right: true}, "not in the store any more"
+		if r.Missing = b.CreatedAt.IsZero() && b.Type == ""; r.Missing {
+			r.CreatedAt = nil
+		} else {
+			size, origin = sizeCell(uint64(b.Size)), originText(b.Origin.By(content.Attribution{}))
 		}
-		size, origin := screen.Bytes(b.Size), originText(b.Origin.By(content.Attribution{}))
-		if missing {
-			size, origin = "-", "not in the store any more"
-		}
-		table.Cells(screen.Cell{Text: b.ID.Short(), Style: screen.Yellow}, screen.Cell{Text: size, Right: true},
-			screen.Cell{Text: screen.Time(b.CreatedAt), Style: screen.Dim}, screen.Cell{Text: origin})
+		list.add(r, idCell(b.ID.Short()), size, timeCell(b.CreatedAt), plainCell(origin))
 	}
-	if s.json {
-		return nil
-	}
-	return table.Print()
+	return list.end("")
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -21,9 +20,7 @@ func reflogCommand(a *app) *cobra.Command {
 undos. NAME@{-1} is where it stood before the first move listed, and so on.`,
 		Example: `  lineage rewind @{1} --in-place && lineage reflog`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runReflog(ctx, s, arg(args, 0)) })
-		}),
+		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runReflog(ctx, s, arg(args, 0)) }),
 	}
 }
 
@@ -53,27 +50,10 @@ func runReflog(ctx context.Context, s *session, name string) error {
 		moves = append(moves, m)
 	}
 	slices.Reverse(moves)
-	table := screen.NewTable(s.out, "BEFORE", "WHEN", "FROM", "TO", "WHY")
+	list := s.list("BEFORE", "WHEN", "FROM", "TO", "WHY")
 	for i, m := range moves {
-		if s.json {
-			err := s.emit(&moveRecord{
-				Context: found.Context.ID().String(), Back: i + 1, From: spanID(m.From), To: spanID(m.To), Reason: m.Reason, At: m.At.UTC(),
-			})
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		table.Cells(screen.Cell{Text: fmt.Sprintf("%s@{-%d}", nameOf(found), i+1), Style: screen.Yellow},
-			screen.Cell{Text: screen.Time(m.At), Style: screen.Dim}, screen.Cell{Text: refs.ShortSpan(m.From)},
-			screen.Cell{Text: refs.ShortSpan(m.To)}, screen.Cell{Text: m.Reason})
+		r := &moveRecord{Context: found.Context.ID().String(), Back: i + 1, From: spanID(m.From), To: spanID(m.To), Reason: m.Reason, At: m.At.UTC()}
+		list.add(r, idCell(fmt.Sprintf("%s@{-%d}", nameOf(found), r.Back)), timeCell(m.At), plainCell(refs.ShortSpan(m.From)), plainCell(refs.ShortSpan(m.To)), plainCell(m.Reason))
 	}
-	if s.json {
-		return nil
-	}
-	if len(moves) == 0 {
-		s.note("%s was never moved but forward", nameOf(found))
-		return nil
-	}
-	return table.Print()
+	return list.end("%s was never moved but forward", nameOf(found))
 }

@@ -16,30 +16,19 @@ func renameCommand(a *app) *cobra.Command {
 			if err := newName(args[1]); err != nil {
 				return err
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runRename(ctx, s, args[0], args[1]) })
+			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runRename(ctx, s, args[0], args[1]) })
 		}),
 	}
 }
 
 func runRename(ctx context.Context, s *session, name, newName string) error {
-	found, err := s.context(ctx, name)
-	if err != nil {
-		return err
-	}
-	s.nameBranch(ctx, found)
-	if found.Branch == "" {
-		return hint(usagef("context %s has no name", found.Context.ID()), "'lineage branch NAME --from %s' makes a branch of it", found.Context.ID())
-	}
-	home, err := s.home(found)
+	found, home, err := s.namedBranch(ctx, name)
 	if err != nil {
 		return err
 	}
 	if err := home.NameBranch(ctx, newName, found.Context); err != nil {
 		return err
 	}
-	b, err := home.Branch(ctx, newName)
-	if err != nil {
-		return err
-	}
-	return s.branchMade(b)
+	b, err := branchOf(ctx, home, newName)
+	return s.printBranch(b, "now on branch", err)
 }

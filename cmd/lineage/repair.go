@@ -55,7 +55,7 @@ func runRepair(ctx context.Context, a *app) error {
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}
-	store, err := a.openStore(ctx, dir, openMode{})
+	store, err := a.openStore(ctx, dir, changing)
 	if err != nil {
 		return errors.Join(err, restore())
 	}
@@ -70,11 +70,7 @@ func runRepair(ctx context.Context, a *app) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
-	if a.json {
-		return a.emit(&repairedRecord{Store: dir, Commits: head.Number})
-	}
-	a.printf("made the index anew from %d commits\n", head.Number)
-	return nil
+	return a.print(&repairedRecord{Store: dir, Commits: head.Number}, "made the index anew from %d commits\n", head.Number)
 }
 
 // setIndexAside puts the index where it is kept until the next repair, and returns

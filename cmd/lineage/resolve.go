@@ -32,9 +32,9 @@ out. --format renders it as text, xml, markdown, toml or toon.`,
   lineage resolve cheap --last 2 --format xml
   lineage resolve --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
 			o.context = arg(args, 0)
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runResolve(ctx, s, o) })
+			return runResolve(ctx, s, o)
 		}),
 	}
 	f := c.Flags()
@@ -103,26 +103,21 @@ func runResolve(ctx context.Context, s *session, o *resolveOptions) error {
 	}
 	switch {
 	case s.json:
-		return s.emitResolved(ctx, resolved)
 	case renderer != nil:
 		return s.renderResolved(ctx, resolved, renderer)
-	}
-	if resolved.SystemPrompt != "" {
+	case resolved.SystemPrompt != "":
 		s.printf("%s\n    %s\n\n", s.out.Paint(screen.OfRole("system")+";1", "system prompt"), screen.Line(resolved.SystemPrompt))
 	}
 	for i := range resolved.Parts {
-		p := &resolved.Parts[i]
-		if p.Entry != nil {
-			if err := s.printEntry(ctx, p.Entry, ""); err != nil {
-				return err
-			}
-			continue
+		if err := s.printPart(ctx, &resolved.Parts[i]); err != nil {
+			return err
 		}
-		s.printf("%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", p.Summary.First, p.Summary.Last)))
-		for _, line := range screen.Wrap(screen.Clean(p.Summary.Text), max(s.out.Width-4, 0)) {
-			s.printf("    %s\n", line)
-		}
-		s.printf("\n")
+	}
+	if s.json {
+		return s.emit(&resolvedRecord{
+			SystemPrompt: resolved.SystemPrompt, Model: resolved.Model, Parts: len(resolved.Parts), Tokens: resolved.Tokens,
+			Omitted: resolved.Omitted, Digest: resolved.Digest.String(),
+		})
 	}
 	if resolved.Omitted > 0 && o.budget > 0 {
 		s.warn("%s did not fit and are not summarized; 'lineage summarize' makes a summary that stands for them",
@@ -132,35 +127,22 @@ func runResolve(ctx context.Context, s *session, o *resolveOptions) error {
 	return nil
 }
 
-func (s *session) emitResolved(ctx context.Context, resolved *lineage.Resolved) error {
-	for i := range resolved.Parts {
-		p := &resolved.Parts[i]
-		r := partRecord{Tokens: p.Tokens}
-		if p.Entry == nil {
-			r.Summary = newSummaryRecord(p.Summary)
-		} else {
-			var parent lineage.SpanRef
-			if p.Entry.Position > 1 {
-				at, err := s.store.At(ctx, p.Entry.Span, p.Entry.Position-1)
-				if err != nil {
-					return err
-				}
-				parent = at
-			}
-			m, err := s.message(ctx, p.Entry, parent)
-			if err != nil {
-				return err
-			}
-			r.Message = m
-		}
-		if err := s.emit(&r); err != nil {
-			return err
-		}
+// printPart prints a message to send, or a summary that stands for several.
+func (s *session) printPart(ctx context.Context, p *lineage.Part) (err error) {
+	r := partRecord{Tokens: p.Tokens}
+	if p.Entry == nil {
+		r.Summary = newSummaryRecord(p.Summary)
+	} else if r.Message, err = s.entryRecord(ctx, p.Entry); err != nil {
+		return err
 	}
-	return s.emit(&resolvedRecord{
-		SystemPrompt: resolved.SystemPrompt, Model: resolved.Model, Parts: len(resolved.Parts), Tokens: resolved.Tokens,
-		Omitted: resolved.Omitted, Digest: resolved.Digest.String(),
-	})
+	switch {
+	case s.json:
+		return s.emit(&r)
+	case r.Message != nil:
+		return s.printMessage(r.Message, nil)
+	}
+	s.printf("%s\n%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", r.Summary.First, r.Summary.Last)), s.indented(r.Summary.Text))
+	return nil
 }
 
 // renderResolved writes everything as fragments, one for each part.

@@ -16,38 +16,38 @@ func restoreCheckpointCommand(a *app) *cobra.Command {
 		Short:   "Create a branch at a checkpoint and switch to it",
 		Example: `  lineage restore-checkpoint start`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    a.does(func(ctx context.Context, args []string) error { return runRestoreCheckpoint(ctx, a, args[0]) }),
+		RunE: a.onThreads(changing, func(ctx context.Context, in threads, args []string) error {
+			b, err := in.restoreCheckpoint(ctx, args[0])
+			return a.printBranch(b, "now on branch", err)
+		}),
 	}
 }
 
-func runRestoreCheckpoint(ctx context.Context, a *app, name string) error {
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.restoreCheckpoint(ctx, name) })
+// restoreCheckpoint implements threads.
+func (s *session) restoreCheckpoint(ctx context.Context, name string) (*branchRecord, error) {
+	t, err := s.needThread()
+	if err != nil {
+		return nil, err
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.needThread()
-		if err != nil {
-			return err
-		}
-		at, err := t.Checkpoint(ctx, name)
-		if errors.Is(err, lineage.ErrNotFound) {
-			checkpoints, listErr := t.Checkpoints(ctx)
-			if listErr != nil {
-				return listErr
-			}
-			var names []string
-			for _, c := range checkpoints {
-				names = append(names, c.Name)
-			}
-			return refs.Unknown("checkpoint", name, names)
-		}
-		if err != nil {
-			return err
-		}
-		b, err := branchAt(ctx, t, lineage.BranchOptions{At: at.Span, Switch: true})
-		if err != nil {
-			return err
-		}
-		return s.branchMade(b)
-	})
+	at, err := t.Checkpoint(ctx, name)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil, unknownCheckpoint(ctx, s, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return switchToNew(ctx, t, at.Span)
+}
+
+// unknownCheckpoint returns the error for a name that no checkpoint has.
+func unknownCheckpoint(ctx context.Context, in threads, name string) error {
+	checkpoints, err := in.listCheckpoints(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, c := range checkpoints {
+		names = append(names, c.Name)
+	}
+	return refs.Unknown("checkpoint", name, names)
 }

@@ -19,9 +19,9 @@ func returnCommand(a *app) *cobra.Command {
 subagent. Without a text it is the last thing the subagent said.`,
 		Example: `  id=$(lineage subagent) && lineage return $id "Three places, all closed on Monday."`,
 		Args:    cobra.RangeArgs(1, 2),
-		RunE: a.does(func(ctx context.Context, args []string) error {
+		RunE: a.on(changing, func(ctx context.Context, s *session, args []string) error {
 			o.context, o.text = args[0], arg(args, 1)
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runReturn(ctx, s, o) })
+			return runReturn(ctx, s, o)
 		}),
 	}
 	c.Flags().StringVarP(&o.role, "role", "r", "assistant", "the role in the parent")
@@ -68,10 +68,7 @@ func runReturn(ctx context.Context, s *session, o *returnOptions) error {
 }
 
 func (s *session) sent(from, to string, ref lineage.SpanRef) error {
-	if s.json {
-		return s.emit(&sentRecord{From: from, To: to, ID: ref.String()})
-	}
-	s.printf("%s\n", ref)
+	err := s.print(&sentRecord{From: from, To: to, ID: ref.String()}, "%s\n", ref)
 	s.note("added to context %s", to)
-	return nil
+	return err
 }

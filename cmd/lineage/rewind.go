@@ -10,13 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-type rewindOptions struct {
-	to      string
-	inPlace bool
-}
-
 func rewindCommand(a *app) *cobra.Command {
-	o := &rewindOptions{}
+	inPlace := false
 	c := &cobra.Command{
 		Use:   "rewind POSITION",
 		Short: "Go back to an earlier message",
@@ -27,70 +22,80 @@ takes back.`,
   lineage rewind main:1 --json
   lineage rewind cheap~1 --in-place`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			o.to = args[0]
-			return runRewind(ctx, a, o)
+		RunE: a.onThreads(changing, func(ctx context.Context, in threads, args []string) error {
+			if inPlace {
+				return in.rewindInPlace(ctx, args[0])
+			}
+			b, err := in.rewind(ctx, args[0])
+			return a.printBranch(b, "now on branch", err)
 		}),
 	}
-	c.Flags().BoolVar(&o.inPlace, "in-place", false, "move the branch or context itself")
+	c.Flags().BoolVar(&inPlace, "in-place", false, "move the branch or context itself")
 	return c
 }
 
-// branchAt makes a branch with an automatic name.
-func branchAt(ctx context.Context, t *lineage.Thread, o lineage.BranchOptions) (lineage.BranchInfo, error) {
-	made, err := t.CreateBranch(ctx, "", o)
+// rewind implements threads.
+func (s *session) rewind(ctx context.Context, to string) (*branchRecord, error) {
+	found, err := s.position(ctx, to)
 	if err != nil {
-		return lineage.BranchInfo{}, err
+		return nil, err
 	}
-	info, err := made.Info(ctx)
+	home, err := s.home(found)
 	if err != nil {
-		return lineage.BranchInfo{}, err
+		return nil, err
 	}
-	return t.Branch(ctx, info.Branch)
+	return switchToNew(ctx, home, found.Span)
 }
 
-func runRewind(ctx context.Context, a *app, o *rewindOptions) error {
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.rewind(ctx, o) })
+// switchToNew creates a branch with an automatic name at a position and switches to it.
+func switchToNew(ctx context.Context, t *lineage.Thread, at lineage.SpanRef) (*branchRecord, error) {
+	made, err := t.CreateBranch(ctx, "", lineage.BranchOptions{At: at, Empty: at.IsZero(), Switch: true})
+	if err != nil {
+		return nil, err
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
-		found, err := s.position(ctx, o.to)
-		if err != nil {
-			return err
-		}
+	return branchOfContext(ctx, t, made)
+}
+
+// branchOfContext returns the record of the branch that a context is.
+func branchOfContext(ctx context.Context, t *lineage.Thread, c *lineage.Context) (*branchRecord, error) {
+	info, err := c.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return branchOf(ctx, t, info.Branch)
+}
+
+// rewindInPlace implements threads.
+func (s *session) rewindInPlace(ctx context.Context, to string) error {
+	found, err := s.position(ctx, to)
+	if err != nil {
+		return err
+	}
+	if found.Context == nil {
 		home, err := s.home(found)
 		if err != nil {
 			return err
 		}
-		if !o.inPlace {
-			b, err := branchAt(ctx, home, lineage.BranchOptions{At: found.Span, Empty: found.Span.IsZero(), Switch: true})
-			if err != nil {
-				return err
-			}
-			return s.branchMade(b)
-		}
-		if found.Context == nil {
-			if found.Context, err = home.Active(ctx); err != nil {
-				return err
-			}
-		}
-		s.nameBranch(ctx, found)
-		from, err := found.Context.Tip(ctx)
-		if err != nil {
+		if found.Context, err = home.Active(ctx); err != nil {
 			return err
 		}
-		on, err := structure.IsAncestor(found.Span, from, backend.Runs(ctx, s.store.View()))
-		if err == nil && !on {
-			err = &lineage.SubjectError{
-				Subject: "span", ID: found.Span.String(), Err: lineage.ErrInvalid, Detail: "it is not on the history of context " + found.Context.ID().String(),
-			}
+	}
+	s.nameBranch(ctx, found)
+	from, err := found.Context.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	on, err := structure.IsAncestor(found.Span, from, backend.Runs(ctx, s.store.View()))
+	if err != nil {
+		return err
+	}
+	if !on {
+		return &lineage.SubjectError{
+			Subject: "span", ID: found.Span.String(), Err: lineage.ErrInvalid, Detail: "it is not on the history of context " + found.Context.ID().String(),
 		}
-		if err != nil {
-			return err
-		}
-		if err := found.Context.MoveTo(ctx, found.Span, "rewind"); err != nil {
-			return err
-		}
-		return s.moved(ctx, found, from)
-	})
+	}
+	if err := found.Context.MoveTo(ctx, found.Span, "rewind"); err != nil {
+		return err
+	}
+	return s.moved(ctx, found, from)
 }

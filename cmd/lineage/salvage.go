@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -67,13 +68,8 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	var failure error
 	lost := func(l embedded.Loss) {
 		line.Done()
-		if a.json {
-			if err := a.emit(&lossRecord{File: l.File, Offset: l.Offset, Length: l.Length, Problem: l.What}); failure == nil {
-				failure = err
-			}
-			return
-		}
-		a.printf("lost: %s\n", screen.Line(l.String()))
+		r := &lossRecord{File: l.File, Offset: l.Offset, Length: l.Length, Problem: l.What}
+		failure = cmp.Or(failure, a.print(r, "lost: %s\n", screen.Line(l.String())))
 	}
 	r, err := embedded.Salvage(ctx, from, dir, embedded.SalvageOptions{Lost: lost, Progress: line.Show})
 	line.Done()

@@ -41,7 +41,13 @@ standard error and exits with 9.`,
 				return usagef("--limit %d: it is not below 0", o.limit)
 			}
 			o.query = strings.Join(args, " ")
-			return runSearch(ctx, a, o)
+			return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error {
+				hits, err := in.search(ctx, o)
+				if err != nil {
+					return err
+				}
+				return a.printHits(hits)
+			})
 		}),
 	}
 	c.Flags().StringSliceVar(&o.roles, "role", nil, "only messages of these roles")
@@ -75,6 +81,16 @@ type hitRecord struct {
 type hit struct {
 	hitRecord
 	createdAt time.Time
+	// in are the threads and contexts that have it, at most maxHitThreads.
+	in []string
+}
+
+// addIn adds a thread that has it, by its title and the id that people read.
+func (h *hit) addIn(title, id string) {
+	if title != "" {
+		id = screen.Cut(screen.Line(title), 40) + " (" + id + ")"
+	}
+	h.in = append(h.in, id)
 }
 
 // hitThread is a thread that has a message that was found.
@@ -113,11 +129,11 @@ func hitsOf(results []chat.SearchResult) []*hit {
 	for i := range results {
 		r := &results[i]
 		m := newChatMessageRecord(&r.Message, 0)
-		// In a store threads that share a message have it under its address behind their ids.
+		// In a projection, threads that share a message have it under its address behind their ids.
 		id := refs.WithoutThread(m.ID)
 		h := seen[id]
 		if h == nil {
-			h = &hit{hitRecord{ID: id, Kind: structure.MessageUsage.String(), Role: m.Role, Rank: r.Rank, Snippet: r.Snippet, Text: m.Text}, m.CreatedAt}
+			h = &hit{hitRecord: hitRecord{ID: id, Kind: structure.MessageUsage.String(), Role: m.Role, Rank: r.Rank, Snippet: r.Snippet, Text: m.Text}, createdAt: m.CreatedAt}
 			seen[id] = h
 			hits = append(hits, h)
 		}
@@ -129,53 +145,24 @@ func hitsOf(results []chat.SearchResult) []*hit {
 // maxHitThreads is how many of a message's threads are named to a person.
 const maxHitThreads = 3
 
-// printHits prints what a search found. title returns the title of a thread, and short what people call its id.
-func (a *app) printHits(hits []*hit, title func(id string) (string, error), short func(id string) string) error {
+// printHits prints what a search found.
+func (a *app) printHits(hits []*hit) error {
 	for _, h := range hits {
-		named := h.Threads
-		if !a.json {
-			named = named[:min(len(named), maxHitThreads)]
-		}
 		if h.Threads == nil {
 			h.Threads = []hitThread{}
 		}
-		for i := range named {
-			var err error
-			if named[i].Title, err = title(named[i].ID); err != nil {
-				return err
-			}
-		}
-		if a.json {
-			if err := a.emit(&h.hitRecord); err != nil {
-				return err
-			}
-			continue
-		}
-		var in []string
-		for _, c := range named {
-			if c.Title == "" {
-				in = append(in, short(c.ID))
-				continue
-			}
-			in = append(in, screen.Cut(screen.Line(c.Title), 40)+" ("+short(c.ID)+")")
-		}
-		for _, c := range h.Contexts[:min(len(h.Contexts), max(0, maxHitThreads-len(named)))] {
-			in = append(in, "context "+short(c))
-		}
+		in := h.in
 		if more := len(h.Threads) + len(h.Contexts) - len(in); more > 0 {
 			in = append(in, fmt.Sprintf("and %s more", screen.Count(int64(more))))
 		}
-		what := h.Role
-		if what == "" {
-			what = strings.TrimSpace(h.Kind + " " + h.Name)
+		what := cmp.Or(h.Role, strings.TrimSpace(h.Kind+" "+h.Name))
+		snippet := cmp.Or(h.Snippet, screen.Cut(screen.Line(h.Text), 200))
+		err := a.print(&h.hitRecord, "%s  %s  %s\n    %s\n", a.out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
+			a.out.Paint(screen.Dim, screen.Line(refs.ShortAddress(h.ID))+"  "+screen.Time(h.createdAt)), screen.Line(strings.Join(in, ", ")),
+			a.marked(screen.Line(snippet)))
+		if err != nil {
+			return err
 		}
-		a.printf("%s  %s  %s\n", a.out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
-			a.out.Paint(screen.Dim, screen.Line(refs.ShortAddress(h.ID))+"  "+screen.Time(h.createdAt)), screen.Line(strings.Join(in, ", ")))
-		snippet := h.Snippet
-		if snippet == "" {
-			snippet = screen.Cut(screen.Line(h.Text), 200)
-		}
-		a.printf("    %s\n", a.marked(screen.Line(snippet)))
 	}
 	if len(hits) == 0 {
 		return errNothingFound
@@ -199,30 +186,32 @@ func (a *app) marked(snippet string) string {
 	}
 }
 
-func runSearch(ctx context.Context, a *app, o *searchOptions) error {
-	if a.dsn() == "" {
-		return searchStore(ctx, a, o)
-	}
-	return a.onDB(ctx, func(ctx context.Context, d *database) error {
-		hits, err := findHits(o.limit, func(limit int) ([]chat.SearchResult, error) { return d.search(ctx, o, limit) })
-		if err != nil {
-			return err
+// search implements threads: it searches the thread that was named, or all.
+func (d *database) search(ctx context.Context, o *searchOptions) ([]*hit, error) {
+	hits, err := findHits(o.limit, func(limit int) ([]chat.SearchResult, error) {
+		options := chat.SearchOptions{Roles: o.roles, Limit: limit}
+		if d.namedThread() != "" {
+			return d.chats.SearchMessages(ctx, d.current, o.query, options)
 		}
-		return d.printHits(hits, func(id string) (string, error) {
-			c, err := d.chats.Chat(ctx, id)
-			if c == nil || err != nil {
-				return "", err
-			}
-			return c.Title, nil
-		}, func(id string) string { return id })
+		return d.db.SearchAll(ctx, o.user, o.query, options)
 	})
-}
-
-// search searches the thread that was named, or all.
-func (d *database) search(ctx context.Context, o *searchOptions, limit int) ([]chat.SearchResult, error) {
-	options := chat.SearchOptions{Roles: o.roles, Limit: limit}
-	if d.namedThread() != "" {
-		return d.chats.SearchMessages(ctx, d.current, o.query, options)
+	if err != nil {
+		return nil, err
 	}
-	return d.db.SearchAll(ctx, o.user, o.query, options)
+	for _, h := range hits {
+		for i := range h.Threads {
+			if i == maxHitThreads && !d.json {
+				break
+			}
+			c, err := d.chats.Chat(ctx, h.Threads[i].ID)
+			if err != nil {
+				return nil, err
+			}
+			if c != nil {
+				h.Threads[i].Title = c.Title
+			}
+			h.addIn(h.Threads[i].Title, h.Threads[i].ID)
+		}
+	}
+	return hits, nil
 }

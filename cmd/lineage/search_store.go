@@ -12,44 +12,36 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// searchStore searches a store, through an index that is kept beside it.
-func searchStore(ctx context.Context, a *app, o *searchOptions) error {
-	return a.read(ctx, func(ctx context.Context, s *session) (err error) {
-		line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "commit") })
-		index, err := search.Open(ctx, s.store, s.dir, search.Options{Progress: func(done, total uint64) {
-			line.Show(int64(done), int64(total))
-		}})
+// search implements threads, through an index that is kept beside the store.
+func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, err error) {
+	line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "commit") })
+	defer line.Done()
+	index, err := search.Open(ctx, s.store, s.dir, search.Options{Progress: func(done, total uint64) {
+		line.Show(int64(done), int64(total))
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, index.Close()) }()
+	q := search.Query{Text: o.query, User: o.user, Roles: o.roles, Limit: min(o.limit, maxHits)}
+	if s.namedThread() != "" {
+		q.Thread = s.thread.ID()
+	}
+	found, err := index.Search(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		h, err := s.hit(ctx, &found[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		defer func() { err = errors.Join(err, index.Close()) }()
-		q := search.Query{Text: o.query, User: o.user, Roles: o.roles, Limit: min(o.limit, maxHits)}
-		if s.namedThread() != "" {
-			q.Thread = s.thread.ID()
-		}
-		found, err := index.Search(ctx, q)
-		line.Done()
-		if err != nil {
-			return err
-		}
-		shown := &hitsOfStore{session: s, threads: make(map[string]*structure.Thread)}
-		hits := make([]*hit, len(found))
-		for i := range found {
-			if hits[i], err = shown.hit(ctx, &found[i]); err != nil {
-				return err
-			}
-		}
-		return s.printHits(hits, func(id string) (string, error) { return shown.title(ctx, id) }, shown.short)
-	})
+		hits = append(hits, h)
+	}
+	return hits, nil
 }
 
-// hitsOfStore shows what was found in a store.
-type hitsOfStore struct {
-	*session
-	threads map[string]*structure.Thread // by the ids that are shown
-}
-
-func (s *hitsOfStore) hit(ctx context.Context, found *search.Hit) (*hit, error) {
+func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
 	h := &hit{hitRecord: hitRecord{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}}
 	if e := found.Entry; e != nil {
 		h.ID, h.Kind, h.createdAt, h.Text = e.Span.String(), e.Kind.String(), e.CreatedAt, e.Text()
@@ -79,36 +71,25 @@ func (s *hitsOfStore) hit(ctx context.Context, found *search.Hit) (*hit, error) 
 		if err != nil {
 			return nil, err
 		}
-		s.threads[chat.IDOfThread(t)] = t
-		h.Threads = append(h.Threads, hitThread{ID: chat.IDOfThread(t)})
+		h.Threads = append(h.Threads, hitThread{ID: chat.IDOfThread(t), Title: t.Title})
+		if s.json || len(h.in) == maxHitThreads {
+			continue
+		}
+		title := t.Title
+		if title == "" {
+			if title, err = s.beginning(ctx, t.ID); err != nil {
+				return nil, err
+			}
+		}
+		h.addIn(title, refs.Short(t.ID))
 	}
 	for _, id := range found.Contexts {
 		h.Contexts = append(h.Contexts, id.String())
+		if len(h.in) < maxHitThreads {
+			h.in = append(h.in, "context "+refs.Short(id))
+		}
 	}
 	return h, nil
-}
-
-// title returns the title of a thread; for a person how it begins if it has none.
-func (s *hitsOfStore) title(ctx context.Context, id string) (string, error) {
-	switch t := s.threads[id]; {
-	case t == nil:
-		return "", nil
-	case t.Title != "" || s.json:
-		return t.Title, nil
-	default:
-		return s.beginning(ctx, t.ID)
-	}
-}
-
-// short returns what people call a thread or context.
-func (s *hitsOfStore) short(id string) string {
-	if t := s.threads[id]; t != nil {
-		return refs.Short(t.ID)
-	}
-	if context, err := structure.ParseID[lineage.ContextID](id); err == nil {
-		return refs.Short(context)
-	}
-	return id
 }
 
 // beginning returns what the list of threads shows of a thread without a title.

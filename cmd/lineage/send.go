@@ -14,9 +14,7 @@ func sendCommand(a *app) *cobra.Command {
 there tells where it came from.`,
 		Example: `  lineage send main:2 cheap`,
 		Args:    cobra.ExactArgs(2),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runSend(ctx, s, args[0], args[1]) })
-		}),
+		RunE:    a.on(changing, func(ctx context.Context, s *session, args []string) error { return runSend(ctx, s, args[0], args[1]) }),
 	}
 }
 

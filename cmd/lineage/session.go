@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -31,22 +33,45 @@ type session struct {
 }
 
 // openMode says what a command needs of the store.
-type openMode struct {
-	readOnly bool
-	// follows says that the command changes nothing but keeps the store open, so that others have
-	// to be served.
-	follows bool
-	// create makes a store where none is, if it was named.
-	create bool
-	// damaged says that the command is about damage, and needs no word about it.
-	damaged bool
+type openMode uint8
+
+const (
+	// reading opens the store without the right to change it.
+	reading openMode = 1 << iota
+	// follows keeps the store open without changing it, so that other processes have to be served.
+	follows
+	// create creates the store if there is none.
+	create
+	// begins is for commands that begin a thread: a database in a file that is not there is created.
+	begins
+	// damaged leaves out the warning about damage: the command is about that.
+	damaged
 	// noThread leaves the current thread alone: the command is about the store.
-	noThread bool
+	noThread
+
+	changing openMode = 0
+)
+
+func (m openMode) has(flag openMode) bool { return m&flag != 0 }
+
+// createIfNamed is the mode for imports: a store that the user named is created if it does not exist.
+func (a *app) createIfNamed() openMode {
+	if a.store != "" || a.getenv("LINEAGE_STORE") != "" {
+		return create | noThread
+	}
+	return noThread
+}
+
+// on returns what cobra calls for a command that works on a store.
+func (a *app) on(mode openMode, run func(context.Context, *session, []string) error) func(*cobra.Command, []string) error {
+	return a.does(func(ctx context.Context, args []string) error {
+		return a.open(ctx, mode, func(ctx context.Context, s *session) error { return run(ctx, s, args) })
+	})
 }
 
 // open runs a command on the store that is found.
 func (a *app) open(ctx context.Context, mode openMode, run func(context.Context, *session) error) (err error) {
-	named, err := a.findStore(mode.create)
+	named, err := a.findStore(mode.has(create))
 	if err != nil {
 		return err
 	}
@@ -59,14 +84,14 @@ func (a *app) open(ctx context.Context, mode openMode, run func(context.Context,
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if damage := store.Damage(); damage != nil && !mode.damaged {
+	if damage := store.Damage(); damage != nil && !mode.has(damaged) {
 		defer func() { err = incomplete(err, dir, damage) }()
 	}
 	s := &session{app: a, name: dir, dir: dir, store: store}
 	if isServed(named) {
 		s.name = redact(named)
 	}
-	if !mode.noThread {
+	if !mode.has(noThread) {
 		if s.thread, err = s.currentThread(ctx); err != nil {
 			return err
 		}
@@ -87,15 +112,6 @@ func incomplete(err error, dir string, damage error) error {
 		return err
 	}
 	return hint(err, "'lineage verify' says what is damaged, and 'lineage repair' what can be done")
-}
-
-// read and change are open for commands that read, and for those that change.
-func (a *app) read(ctx context.Context, run func(context.Context, *session) error) error {
-	return a.open(ctx, openMode{readOnly: true}, run)
-}
-
-func (a *app) change(ctx context.Context, run func(context.Context, *session) error) error {
-	return a.open(ctx, openMode{}, run)
 }
 
 // findStore returns the name of the store: its directory, the one asked for or the nearest, or its URL.
@@ -176,7 +192,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 	line := a.progress("opening", screen.Bytes)
 	defer line.Done()
 	o := lineage.Options{
-		Durability: durability, ReadOnly: mode.readOnly, MustExist: !mode.create,
+		Durability: durability, ReadOnly: mode.has(reading), MustExist: !mode.has(create),
 		Wait: a.wait, Waiting: func(held error) { a.note("waiting: %v", held) }, Progress: line.Show,
 		Logger: logline.New(slog.LevelWarn, func(line string) {
 			a.repairs = append(a.repairs, line)
@@ -188,7 +204,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 		open = openServed
 	}
 	store, err := open(ctx, dir, o)
-	a.keeps = a.keeps || err == nil && !mode.readOnly && !mode.follows
+	a.keeps = a.keeps || err == nil && !mode.has(reading|follows)
 	return store, err
 }
 

@@ -27,9 +27,9 @@ setting back.`,
   lineage set cheap --model "" --json`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	c.RunE = a.does(func(ctx context.Context, args []string) error {
+	c.RunE = a.on(changing, func(ctx context.Context, s *session, args []string) error {
 		o.context, o.given = arg(args, 0), c.Flags().Changed
-		return a.change(ctx, func(ctx context.Context, s *session) error { return runSet(ctx, s, o) })
+		return runSet(ctx, s, o)
 	})
 	o.overrides.bind(c)
 	c.Flags().StringVar(&o.metadata, "metadata", "", "JSON to keep with it")

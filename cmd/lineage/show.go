@@ -7,7 +7,6 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/lineage"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -20,16 +19,12 @@ whole text and origin.`,
   lineage show :2
   lineage show cheap --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			if a.dsn() != "" {
-				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.show(ctx, arg(args, 0)) })
-			}
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runShow(ctx, s, arg(args, 0)) })
-		}),
+		RunE: a.onThreads(reading, func(ctx context.Context, in threads, args []string) error { return in.show(ctx, arg(args, 0)) }),
 	}
 }
 
-func runShow(ctx context.Context, s *session, name string) error {
+// show implements threads.
+func (s *session) show(ctx context.Context, name string) error {
 	found, err := s.position(ctx, name)
 	if err != nil {
 		return err
@@ -56,28 +51,12 @@ func (s *session) showContext(ctx context.Context, found *refs.Ref) error {
 	if err != nil {
 		return err
 	}
-	table := screen.NewTable(s.out, "", "")
-	row := func(name, value string) {
-		if value != "" {
-			table.Row(name, value)
-		}
-	}
-	row("context", r.ID)
-	row("branch", r.Branch)
-	row("thread", r.Thread)
-	row("parent", r.Parent)
-	row("messages", screen.Count(int64(r.Length)))
-	row("started at", text(r.Base))
-	row("stands at", text(r.Tip))
-	row("span set", r.SpanSet)
-	row("model", text(inForce.Model))
-	row("system prompt", text(inForce.SystemPrompt))
-	row("overrides", string(inForce.JSON))
-	row("metadata", string(r.Metadata))
-	row("digest", digest.String())
-	row("created", screen.Time(r.CreatedAt))
-	row("changed", screen.Time(r.UpdatedAt))
-	return table.Print()
+	return s.facts([][2]string{
+		{"context", r.ID}, {"branch", r.Branch}, {"thread", r.Thread}, {"parent", r.Parent}, {"messages", screen.Count(int64(r.Length))},
+		{"started at", text(r.Base)}, {"stands at", text(r.Tip)}, {"span set", r.SpanSet}, {"model", text(inForce.Model)},
+		{"system prompt", text(inForce.SystemPrompt)}, {"overrides", string(inForce.JSON)}, {"metadata", string(r.Metadata)},
+		{"digest", digest.String()}, {"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)},
+	}...)
 }
 
 func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
@@ -85,19 +64,8 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 	if err != nil {
 		return err
 	}
-	position, err := s.store.Position(ctx, found.Span)
-	if err != nil {
-		return err
-	}
-	var parent lineage.SpanRef
-	if position > 1 {
-		if parent, err = s.store.At(ctx, found.Span, position-1); err != nil {
-			return err
-		}
-	}
 	for _, e := range entries {
-		e.Position = position
-		m, err := s.message(ctx, e, parent)
+		m, err := s.entryRecord(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -105,6 +73,7 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		if err != nil {
 			return err
 		}
+		added := m.Origin
 		m.Origin = newOrigin(author)
 		if s.json {
 			if err := s.emit(m); err != nil {
@@ -112,34 +81,24 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 			}
 			continue
 		}
-		table := screen.NewTable(s.out, "", "")
-		row := func(name, value string) {
-			if value != "" {
-				table.Row(name, value)
-			}
-		}
-		row("message", m.ID)
-		row("parent", text(m.Parent))
-		row("content", m.ContentID)
-		row("type", m.MediaType+", "+screen.Bytes(m.Size))
+		by := originRecord{}
 		if m.Origin != nil {
-			row("origin", m.Origin.Kind)
-			row("user", m.Origin.User)
-			row("model", m.Origin.Model)
-			row("source", m.Origin.Source)
-			row("derived from", m.Origin.DerivedFrom)
+			by = *m.Origin
+		}
+		facts := [][2]string{
+			{"message", m.ID}, {"parent", text(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + screen.Bytes(m.Size)},
+			{"origin", by.Kind}, {"user", by.User}, {"model", by.Model}, {"source", by.Source}, {"derived from", by.DerivedFrom},
 		}
 		if !through.IsZero() {
-			row("added by", "context "+through.String())
+			facts = append(facts, [2]string{"added by", "context " + through.String()})
 		}
-		row("source id", m.SourceID)
-		row("span set", m.SpanSet)
-		row("metadata", string(m.Metadata))
-		if err := table.Print(); err != nil {
+		facts = append(facts, [][2]string{{"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)}}...)
+		if err := s.facts(facts...); err != nil {
 			return err
 		}
 		s.printf("\n")
-		if err := s.printEntry(ctx, e, ""); err != nil {
+		m.Origin = added
+		if err := s.printMessage(m, nil); err != nil {
 			return err
 		}
 	}

@@ -27,11 +27,7 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 		Example: `  lineage stats
   lineage stats --json`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.open(ctx, openMode{readOnly: true, noThread: true}, func(ctx context.Context, s *session) error {
-				return runStats(ctx, s, o)
-			})
-		}),
+		RunE: a.on(reading|noThread, func(ctx context.Context, s *session, _ []string) error { return runStats(ctx, s, o) }),
 	}
 	c.Flags().BoolVar(&o.exact, "exact", false, "count the copies by reading every message, however many there are")
 	return c
@@ -146,31 +142,23 @@ func times(more, less uint64) string {
 	return fmt.Sprintf(": %.1f times less", float64(more)/float64(less))
 }
 
-// countCopies counts what copies of all histories would hold. Every run is read
-// once; what lies behind a run's first span is known from its parent.
+// countCopies counts what copies of all histories would hold.
 func (s *session) countCopies(ctx context.Context, r *statsRecord) error {
 	line := s.progress("counting", func(n int64) string { return screen.Plural(n, "context") })
 	defer line.Done()
-	sizes := make(map[structure.RunID][]uint64) // bytes of the history up to each span
+	var tips []lineage.SpanRef
 	done := int64(0)
 	for c, err := range s.store.View().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
 		if err != nil {
 			return err
-		}
-		if c.Tip.IsZero() {
-			continue
 		}
 		length, err := s.store.Position(ctx, c.Tip)
 		if err != nil {
 			return err
 		}
 		r.CopiedMessages += length
-		if r.CopiedExact {
-			bytes, err := s.historyBytes(ctx, c.Tip, sizes)
-			if err != nil {
-				return err
-			}
-			r.CopiedBytes += bytes
+		if length > 0 && r.CopiedExact {
+			tips = append(tips, c.Tip)
 		}
 		done++
 		line.Show(done, int64(r.Contexts))
@@ -178,40 +166,39 @@ func (s *session) countCopies(ctx context.Context, r *statsRecord) error {
 	if !r.CopiedExact && r.Spans > 0 {
 		r.CopiedBytes = uint64(float64(r.CopiedMessages) / float64(r.Spans) * float64(r.LogicalBytes))
 	}
+	sizes, err := s.historySizes(ctx, tips)
+	if err != nil {
+		return err
+	}
+	for _, tip := range tips {
+		r.CopiedBytes += sizes[tip.Run][tip.Seq-1]
+	}
 	return nil
 }
 
-// historyBytes returns the size of a history, and keeps that of every run it reads.
-func (s *session) historyBytes(ctx context.Context, tip lineage.SpanRef, sizes map[structure.RunID][]uint64) (uint64, error) {
-	var unread []structure.RunInfo
-	runs := backend.Runs(ctx, s.store.View())
-	for at := tip; !at.IsZero() && sizes[at.Run] == nil; {
-		run, err := runs(at.Run)
-		if err != nil {
-			return 0, err
+// historySizes returns the bytes of the history up to each span that the histories of some tips have. It reads every
+// span once.
+func (s *session) historySizes(ctx context.Context, tips []lineage.SpanRef) (map[structure.RunID][]uint64, error) {
+	reach := make(backend.Reach)
+	for _, tip := range tips {
+		if err := reach.Follow(ctx, s.store.View(), tip); err != nil {
+			return nil, err
 		}
-		unread = append(unread, run)
-		at = run.Parent
 	}
-	for i := len(unread) - 1; i >= 0; i-- {
-		run := unread[i]
-		var sum uint64
-		if !run.Parent.IsZero() {
-			sum = sizes[run.Parent.Run][run.Parent.Seq-1]
+	sizes := make(map[structure.RunID][]uint64)
+	for _, e := range reach.Extents() {
+		sum := uint64(0)
+		if parent := e.Run.Parent; !parent.IsZero() {
+			sum = sizes[parent.Run][parent.Seq-1]
 		}
-		last, err := s.store.View().Last(ctx, run.ID)
-		if err != nil {
-			return 0, err
-		}
-		totals := make([]uint64, last.Seq)
-		for e, err := range s.store.History(ctx, last, lineage.Window{Last: last.Seq}) {
+		sizes[e.Run.ID] = make([]uint64, e.Last)
+		for entry, err := range s.store.History(ctx, lineage.SpanRef{Run: e.Run.ID, Seq: e.Last}, lineage.Window{Last: e.Last}) {
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
-			sum += uint64(e.Size)
-			totals[e.Span.Seq-1] = sum
+			sum += uint64(entry.Size)
+			sizes[e.Run.ID][entry.Span.Seq-1] = sum
 		}
-		sizes[run.ID] = totals
 	}
-	return sizes[tip.Run][tip.Seq-1], nil
+	return sizes, nil
 }

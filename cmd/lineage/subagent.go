@@ -30,10 +30,10 @@ return'. It sees the whole history, at no cost, or only what --last and --role c
 		Example: `  lineage subagent --task "Find three restaurants." --model small-1
   lineage subagent main --last 2 --role user --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
+		RunE: a.on(changing, func(ctx context.Context, s *session, args []string) error {
 			o.parent = arg(args, 0)
 			o.lastSet = c.Flags().Changed("last")
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runSubagent(ctx, s, o) })
+			return runSubagent(ctx, s, o)
 		}),
 	}
 	f := c.Flags()

@@ -51,12 +51,12 @@ lists the summaries of all contexts whose text has all of some words.`,
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.context = arg(args, 0)
 			if o.find != "" {
-				return a.read(ctx, func(ctx context.Context, s *session) error { return findSummaries(ctx, s, o.find) })
+				return a.open(ctx, reading, func(ctx context.Context, s *session) error { return findSummaries(ctx, s, o.find) })
 			}
 			if o.list {
-				return a.read(ctx, func(ctx context.Context, s *session) error { return listSummaries(ctx, s, o.context) })
+				return a.open(ctx, reading, func(ctx context.Context, s *session) error { return listSummaries(ctx, s, o.context) })
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runSummarize(ctx, s, o) })
+			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runSummarize(ctx, s, o) })
 		}),
 	}
 	f := c.Flags()
@@ -140,11 +140,7 @@ func runSummarize(ctx context.Context, s *session, o *summarizeOptions) error {
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return s.emit(newSummaryRecord(made))
-	}
-	s.printSummary(made, "")
-	return nil
+	return s.printSummary(newSummaryRecord(made), "")
 }
 
 // parseRange reads FROM-TO, either of which may be missing.
@@ -172,19 +168,16 @@ func parseRange(text string) (w lineage.Window, err error) {
 	return w, nil
 }
 
-// printSummary prints a summary, with a note behind its head.
-func (s *session) printSummary(i *lineage.SummaryInfo, note string) {
-	head := fmt.Sprintf("messages %d-%d", i.First, i.Last)
-	if i.Level > 0 {
-		head = fmt.Sprintf("%s, level %d", head, i.Level)
+// printSummary prints a summary, for a person with a note behind its head.
+func (s *session) printSummary(r *summaryRecord, note string) error {
+	head := fmt.Sprintf("messages %d-%d", r.First, r.Last)
+	if r.Level > 0 {
+		head = fmt.Sprintf("%s, level %d", head, r.Level)
 	}
 	if note != "" {
 		head += ", " + note
 	}
-	s.printf("%s  %s\n", s.out.Paint(screen.Purple+";1", head), s.out.Paint(screen.Dim, screen.Line(i.Model)+"  "+screen.Time(i.CreatedAt)))
-	for _, line := range screen.Wrap(screen.Clean(i.Text), max(s.out.Width-4, 0)) {
-		s.printf("    %s\n", line)
-	}
+	return s.print(r, "%s  %s\n%s", s.out.Paint(screen.Purple+";1", head), s.out.Paint(screen.Dim, screen.Line(r.Model)+"  "+screen.Time(r.CreatedAt)), s.indented(r.Text))
 }
 
 func listSummaries(ctx context.Context, s *session, name string) error {
@@ -203,19 +196,15 @@ func listSummaries(ctx context.Context, s *session, name string) error {
 		}
 		count++
 		behind := length - min(i.Last, length)
-		if s.json {
-			r := newSummaryRecord(i)
-			r.Behind = &behind
-			if err := s.emit(r); err != nil {
-				return err
-			}
-			continue
-		}
 		note := ""
 		if behind > 0 {
 			note = screen.Plural(int64(behind), "message") + " since"
 		}
-		s.printSummary(i, note)
+		r := newSummaryRecord(i)
+		r.Behind = &behind
+		if err := s.printSummary(r, note); err != nil {
+			return err
+		}
 	}
 	if count == 0 {
 		s.note("no summaries of %s; 'lineage summarize' makes one", nameOf(found))
@@ -230,13 +219,9 @@ func findSummaries(ctx context.Context, s *session, words string) error {
 			return err
 		}
 		count++
-		if s.json {
-			if err := s.emit(newSummaryRecord(i)); err != nil {
-				return err
-			}
-			continue
+		if err := s.printSummary(newSummaryRecord(i), "context "+refs.Short(i.Context)); err != nil {
+			return err
 		}
-		s.printSummary(i, "context "+refs.Short(i.Context))
 	}
 	if count == 0 {
 		s.note("no summary has all of these words")

@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 func switchCommand(a *app) *cobra.Command {
@@ -12,42 +15,41 @@ func switchCommand(a *app) *cobra.Command {
 		Short:   "Switch to a branch",
 		Example: `  lineage switch cheap`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    a.does(func(ctx context.Context, args []string) error { return runSwitch(ctx, a, args[0]) }),
+		RunE: a.onThreads(changing, func(ctx context.Context, in threads, args []string) error {
+			b, err := in.switchTo(ctx, args[0])
+			return a.printBranch(b, "now on branch", err)
+		}),
 	}
 }
 
-func runSwitch(ctx context.Context, a *app, name string) error {
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.switchTo(ctx, name) })
+// switchTo implements threads.
+func (s *session) switchTo(ctx context.Context, name string) (*branchRecord, error) {
+	found, home, err := s.namedBranch(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-	return a.change(ctx, func(ctx context.Context, s *session) error {
-		found, err := s.context(ctx, name)
-		if err != nil {
-			return err
+	if err := home.Switch(ctx, found.Branch); err != nil {
+		return nil, err
+	}
+	if home.ID() != s.thread.ID() {
+		if err := s.useThread(home.ID()); err != nil {
+			return nil, err
 		}
-		if found.Branch == "" {
-			s.nameBranch(ctx, found)
-		}
-		if found.Branch == "" {
-			return hint(usagef("context %s has no name, and only a branch can be active", found.Context.ID()),
-				"'lineage branch NAME --from %s' makes a branch of it", found.Context.ID())
-		}
-		home, err := s.home(found)
-		if err != nil {
-			return err
-		}
-		if err := home.Switch(ctx, found.Branch); err != nil {
-			return err
-		}
-		b, err := home.Branch(ctx, found.Branch)
-		if err != nil {
-			return err
-		}
-		if home.ID() != s.thread.ID() {
-			if err := s.useThread(home.ID()); err != nil {
-				return err
-			}
-		}
-		return s.branchMade(b)
-	})
+	}
+	return branchOf(ctx, home, found.Branch)
+}
+
+// namedBranch returns the context that a name stands for, which must be a branch, and its thread.
+func (s *session) namedBranch(ctx context.Context, name string) (*refs.Ref, *lineage.Thread, error) {
+	found, err := s.context(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.nameBranch(ctx, found)
+	if found.Branch == "" {
+		return nil, nil, hint(usagef("context %s has no name, so it is not a branch", found.Context.ID()),
+			"'lineage branch NAME --from %s' makes a branch of it", found.Context.ID())
+	}
+	home, err := s.home(found)
+	return found, home, err
 }

@@ -20,7 +20,9 @@ are listed.`,
 		Example: `  lineage thread
   lineage thread create --title "Trip to Porto" --id porto`,
 		Args: knownCommand,
-		RunE: a.does(func(ctx context.Context, _ []string) error { return runThreadList(ctx, a, &threadListOptions{}) }),
+		RunE: a.onThreads(reading, func(ctx context.Context, in threads, _ []string) error {
+			return runThreadList(ctx, a, in, &threadListOptions{})
+		}),
 	}
 	for _, make := range []func(*app) *cobra.Command{
 		threadListCommand, threadCreateCommand, threadShowCommand, threadSetCommand, threadUseCommand, threadDeleteCommand,

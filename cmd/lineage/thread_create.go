@@ -21,11 +21,12 @@ func threadCreateCommand(a *app) *cobra.Command {
 		Example: `  lineage thread create --title "Trip to Porto"
   lineage thread create --id porto --user ada --model gpt-5 --system "Be brief."`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) error {
-			if a.dsn() != "" {
-				return a.onNewDB(ctx, func(ctx context.Context, d *database) error { return d.createThread(ctx, o) })
+		RunE: a.onThreads(noThread|begins, func(ctx context.Context, in threads, _ []string) error {
+			r, err := in.createThread(ctx, o)
+			if err != nil {
+				return err
 			}
-			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return runThreadCreate(ctx, s, o) })
+			return a.print(r, "%s\n", r.ID)
 		}),
 	}
 	f := c.Flags()
@@ -33,38 +34,29 @@ func threadCreateCommand(a *app) *cobra.Command {
 	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the store")
 	f.StringVar(&o.user, "user", "", "the user it belongs to")
 	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
-	f.StringVar(&o.overrides.model, "model", "", "the model that is asked")
-	f.StringVar(&o.overrides.system, "system", "", "the system prompt")
-	f.StringVar(&o.overrides.overrides, "overrides", "", "further overrides, as JSON")
+	o.overrides.bind(c)
 	return c
 }
 
-func runThreadCreate(ctx context.Context, s *session, o *threadCreateOptions) error {
+// createThread implements threads.
+func (s *session) createThread(ctx context.Context, o *threadCreateOptions) (*threadRecord, error) {
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	overrides, err := o.overrides.build()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{
 		SourceID: o.id, UserID: o.user, Title: o.title, Metadata: metadata, Overrides: overrides,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.useThread(t.ID()); err != nil {
-		return err
+		return nil, err
 	}
 	s.thread = t
-	if s.json {
-		r, err := s.threadRecord(ctx, t)
-		if err != nil {
-			return err
-		}
-		return s.emit(r)
-	}
-	s.printf("%s\n", t.ID())
-	return nil
+	return s.threadRecord(ctx, t)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -8,9 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 func threadDeleteCommand(a *app) *cobra.Command {
@@ -26,8 +25,7 @@ disk until 'lineage gc'. 'lineage bundle create' beforehand keeps a copy of the 
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			return a.destroy(ctx, yes, &destroyer{
-				inStore:    func(ctx context.Context, s *session) (*destruction, error) { return s.chatToDelete(ctx, args[0]) },
-				inDatabase: func(ctx context.Context, d *database) (*destruction, error) { return d.chatToDelete(ctx, args[0]) },
+				inThreads: func(ctx context.Context, in threads) (*destruction, error) { return in.threadToDelete(ctx, args[0]) },
 			})
 		}),
 	}
@@ -46,17 +44,11 @@ type deletedRecord struct {
 func (*deletedRecord) recordType() string { return "deleted" }
 
 func (a *app) deleted(what, id, name string) error {
-	if a.json {
-		return a.emit(&deletedRecord{What: what, ID: id, Name: name})
-	}
-	if name == "" {
-		name = id
-	}
-	a.printf("deleted %s %s\n", what, name)
-	return nil
+	return a.print(&deletedRecord{What: what, ID: id, Name: name}, "deleted %s %s\n", what, cmp.Or(name, id))
 }
 
-func (s *session) chatToDelete(ctx context.Context, name string) (*destruction, error) {
+// threadToDelete implements threads.
+func (s *session) threadToDelete(ctx context.Context, name string) (*destruction, error) {
 	t, err := s.refs.Thread(ctx, name)
 	if err != nil {
 		return nil, err
@@ -69,12 +61,12 @@ func (s *session) chatToDelete(ctx context.Context, name string) (*destruction, 
 	if err != nil {
 		return nil, err
 	}
-	messages, err := s.messagesOf(ctx, t)
-	if err != nil {
+	reach := make(backend.Reach)
+	if err := reach.FollowContexts(ctx, s.store.View(), t.ID()); err != nil {
 		return nil, err
 	}
 	return &destruction{
-		what: deleteChatText(titleOf(info), refs.Short(t.ID()), int64(messages), int64(r.Branches)),
+		what: deleteChatText(titleOf(info), refs.Short(t.ID()), int64(reach.Spans()), int64(r.Branches)),
 		do: func(ctx context.Context) error {
 			if err := t.Delete(ctx); err != nil {
 				return err
@@ -89,33 +81,6 @@ func (s *session) chatToDelete(ctx context.Context, name string) (*destruction, 
 
 func deleteChatText(title, id string, messages, branches int64) string {
 	return fmt.Sprintf("delete thread %q (%s) with %s and %s", title, id, screen.Plural(messages, "message"), screen.Plural(branches, "branch"))
-}
-
-// messagesOf counts the messages on the histories of a thread, each once.
-func (s *session) messagesOf(ctx context.Context, t *lineage.Thread) (uint64, error) {
-	ends := make(map[structure.RunID]uint64) // how far histories go into each run
-	for c, err := range s.store.View().Contexts(ctx, t.ID(), lineage.ContextID{}) {
-		if err != nil {
-			return 0, err
-		}
-		lookup := backend.Runs(ctx, s.store.View())
-		for at := c.Tip; !at.IsZero() && ends[at.Run] < at.Seq; {
-			known := ends[at.Run] > 0
-			if ends[at.Run] = at.Seq; known {
-				break
-			}
-			run, err := lookup(at.Run)
-			if err != nil {
-				return 0, err
-			}
-			at = run.Parent
-		}
-	}
-	total := uint64(0)
-	for _, n := range ends {
-		total += n
-	}
-	return total, nil
 }
 
 // noteCurrent says which thread commands work on after the current one is gone.

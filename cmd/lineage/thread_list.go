@@ -39,7 +39,7 @@ page is printed after it.`,
   lineage thread list --user ada --limit 20 --json
   lineage thread list --title trip --since 2026-01-01 --metadata project=x`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) error { return runThreadList(ctx, a, o) }),
+		RunE: a.onThreads(reading, func(ctx context.Context, in threads, _ []string) error { return runThreadList(ctx, a, in, o) }),
 	}
 	f := c.Flags()
 	f.StringVar(&o.user, "user", "", "only this user's")
@@ -52,13 +52,6 @@ page is printed after it.`,
 	f.IntVarP(&o.limit, "limit", "n", 0, "at most so many")
 	f.StringVar(&o.after, "after", "", "continue behind the page that ended with this TOKEN")
 	return c
-}
-
-func runThreadList(ctx context.Context, a *app, o *threadListOptions) error {
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.listThreads(ctx, o) })
-	}
-	return a.read(ctx, func(ctx context.Context, s *session) error { return listThreads(ctx, s, o) })
 }
 
 // query returns what the flags ask for.
@@ -114,87 +107,65 @@ func timeFlag(flag, text string) (time.Time, error) {
 	return time.Time{}, usagef("--%s %q: it is a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z", flag, text)
 }
 
-// threadPage returns the threads to be listed, and whether there are more.
-func (s *session) threadPage(ctx context.Context, o *threadListOptions) (chats []*lineage.ListedThread, more bool, err error) {
+// listThreads implements threads.
+func (s *session) listThreads(ctx context.Context, o *threadListOptions) (list []*threadRecord, err error) {
 	q, err := o.query()
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	for t, err := range s.store.Threads(ctx, q) {
-		if err != nil {
-			return nil, false, err
-		}
-		if o.limit > 0 && len(chats) == o.limit {
-			return chats, true, nil
-		}
-		chats = append(chats, t)
-	}
-	return chats, false, nil
-}
-
-func listThreads(ctx context.Context, s *session, o *threadListOptions) error {
-	chats, more, err := s.threadPage(ctx, o)
+	page, more, err := pageOf(s.store.Threads(ctx, q), o.limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(chats) == 0 && !s.json {
-		o.noteNone(s.app)
-		return nil
-	}
-	table := screen.NewTable(s.out, "", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
-	for _, c := range chats {
-		r, err := s.threadRecord(ctx, c.Thread)
+	for _, t := range page {
+		r, err := s.threadRecord(ctx, t.Thread)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if more && c == chats[len(chats)-1] {
-			r.Next = c.Page.String()
+		if more && t == page[len(page)-1] {
+			r.Next = t.Page.String()
 		}
-		if s.json {
-			if err := s.emit(r); err != nil {
-				return err
-			}
-			continue
-		}
-		mark := " "
-		if r.Current {
-			mark = "*"
-		}
-		title, err := s.titleOf(ctx, r)
-		if err != nil {
-			return err
-		}
-		table.Cells(
-			screen.Cell{Text: mark, Style: screen.Green}, screen.Cell{Text: shortText(r.ID), Style: screen.Yellow},
-			screen.Cell{Text: screen.Time(r.UpdatedAt), Style: screen.Dim},
-			screen.Cell{Text: screen.Count(int64(r.Messages)), Right: true},
-			screen.Cell{Text: screen.Count(int64(r.Branches)), Right: true},
-			screen.Cell{Text: title},
-		)
+		list = append(list, r)
 	}
-	if s.json {
-		return nil
-	}
-	if err := table.Print(); err != nil || !more {
+	return list, nil
+}
+
+func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions) error {
+	found, err := in.listThreads(ctx, o)
+	if err != nil {
 		return err
 	}
-	s.note("more with --after %s", chats[len(chats)-1].Page)
+	list := a.list("", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
+	next := ""
+	for _, r := range found {
+		next = r.Next
+		title := r.Title
+		if !a.json {
+			if title, err = in.titleOf(ctx, r); err != nil {
+				return err
+			}
+		}
+		list.add(r, markCell(r.Current), idCell(shortID(r.ID)), timeCell(r.UpdatedAt), countCell(r.Messages), countCell(uint64(r.Branches)), plainCell(title))
+	}
+	if err := list.end("%s", o.none()); err != nil || next == "" {
+		return err
+	}
+	a.note("more with --after %s", next)
 	return nil
 }
 
-// noteNone says that there are no threads to list.
-func (o *threadListOptions) noteNone(a *app) {
+// none says that there are no threads to list.
+func (o *threadListOptions) none() string {
 	if o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0 {
-		a.note("no threads; 'lineage thread create' makes one")
-	} else {
-		a.note("no such threads")
+		return "no threads; 'lineage thread create' makes one"
 	}
+	return "no such threads"
 }
 
-// titleOf returns a thread's title, or how it begins where it has none.
+// titleOf implements threads: how a thread begins where it has no title.
 func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) {
 	if r.Title != "" || r.Messages == 0 {
 		return titleOf(lineage.ThreadInfo{Title: r.Title, SourceID: r.SourceID}), nil
@@ -236,6 +207,3 @@ func (s *session) opening(ctx context.Context, tip lineage.SpanRef) (first *line
 	}
 	return first, nil
 }
-
-// shortText returns the end of an id, as refs.Short does.
-func shortText(id string) string { return id[max(len(id)-8, 0):] }

@@ -30,7 +30,7 @@ func TestLimitedListOfChats(t *testing.T) {
 	s := &session{app: newApp(nil, out, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counting)}
 	cost := func(limit int) (int64, int) {
 		out.Reset()
-		n := counting.Cost(func() { require.NoError(t, listThreads(t.Context(), s, &threadListOptions{limit: limit})) })
+		n := counting.Cost(func() { require.NoError(t, runThreadList(t.Context(), s.app, s, &threadListOptions{limit: limit})) })
 		require.NoError(t, s.flush())
 		return n, strings.Count(out.String(), "thread ")
 	}

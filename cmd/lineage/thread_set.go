@@ -30,10 +30,16 @@ A thread that has a user keeps it.`,
 			o.titleGiven = c.Flags().Changed("title")
 			o.userGiven = c.Flags().Changed("user")
 			o.metadataGiven = c.Flags().Changed("metadata")
-			if a.dsn() != "" {
-				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.setThread(ctx, o) })
+			if err := o.check(); err != nil {
+				return err
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runThreadSet(ctx, s, o) })
+			return a.openThreads(ctx, changing, func(ctx context.Context, in threads) error {
+				r, err := in.setThread(ctx, o)
+				if err != nil {
+					return err
+				}
+				return a.printThread(r)
+			})
 		}),
 	}
 	f := c.Flags()
@@ -50,17 +56,15 @@ func (o *threadSetOptions) check() error {
 	return nil
 }
 
-func runThreadSet(ctx context.Context, s *session, o *threadSetOptions) error {
-	if err := o.check(); err != nil {
-		return err
-	}
+// setThread implements threads.
+func (s *session) setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error) {
 	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t, err := s.threadNamed(ctx, o.thread)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = t.Update(ctx, func(info *lineage.ThreadInfo) error {
 		if o.titleGiven {
@@ -75,7 +79,7 @@ func runThreadSet(ctx context.Context, s *session, o *threadSetOptions) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return runThreadShow(ctx, s, t.ID().String())
+	return s.threadRecord(ctx, t)
 }

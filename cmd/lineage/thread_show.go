@@ -15,11 +15,12 @@ func threadShowCommand(a *app) *cobra.Command {
 		Short:   "Show a thread",
 		Example: `  lineage thread show lisbon`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			if a.dsn() != "" {
-				return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.showThread(ctx, arg(args, 0)) })
+		RunE: a.onThreads(reading, func(ctx context.Context, in threads, args []string) error {
+			r, err := in.findThread(ctx, arg(args, 0))
+			if err != nil {
+				return err
 			}
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runThreadShow(ctx, s, arg(args, 0)) })
+			return a.printThread(r)
 		}),
 	}
 }
@@ -32,16 +33,13 @@ func (s *session) threadNamed(ctx context.Context, name string) (*lineage.Thread
 	return s.refs.Thread(ctx, name)
 }
 
-func runThreadShow(ctx context.Context, s *session, name string) error {
+// findThread implements threads.
+func (s *session) findThread(ctx context.Context, name string) (*threadRecord, error) {
 	t, err := s.threadNamed(ctx, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r, err := s.threadRecord(ctx, t)
-	if err != nil {
-		return err
-	}
-	return s.printThread(r)
+	return s.threadRecord(ctx, t)
 }
 
 // printThread tells about a thread.
@@ -49,15 +47,9 @@ func (a *app) printThread(r *threadRecord) error {
 	if a.json {
 		return a.emit(r)
 	}
-	table := screen.NewTable(a.out, "", "")
-	for _, row := range [][2]string{
+	return a.facts([][2]string{
 		{"thread", r.ID}, {"id", r.SourceID}, {"title", r.Title}, {"user", r.User},
 		{"branch", r.Branch}, {"branches", screen.Count(int64(r.Branches))}, {"messages", screen.Count(int64(r.Messages))},
 		{"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)}, {"metadata", string(r.Metadata)},
-	} {
-		if row[1] != "" {
-			table.Row(row[0], row[1])
-		}
-	}
-	return table.Print()
+	}...)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage"
 )
 
 func threadUseCommand(a *app) *cobra.Command {
@@ -12,9 +14,7 @@ func threadUseCommand(a *app) *cobra.Command {
 		Short:   "Make a thread the current one",
 		Example: `  lineage thread use lisbon`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return runThreadUse(ctx, s, args[0]) })
-		}),
+		RunE:    a.on(noThread, func(ctx context.Context, s *session, args []string) error { return runThreadUse(ctx, s, args[0]) }),
 	}
 }
 
@@ -31,13 +31,5 @@ func runThreadUse(ctx context.Context, s *session, name string) error {
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return s.emit(r)
-	}
-	info, err := t.Info(ctx)
-	if err != nil {
-		return err
-	}
-	s.printf("now on %s, branch %s\n", titleOf(info), r.Branch)
-	return nil
+	return s.print(r, "now on %s, branch %s\n", titleOf(lineage.ThreadInfo{Title: r.Title, SourceID: r.SourceID}), r.Branch)
 }

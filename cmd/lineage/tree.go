@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -11,9 +12,6 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/graph"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 type treeOptions struct {
@@ -34,9 +32,9 @@ without a name are folded unless --full is given.`,
   lineage tree lisbon --full
   lineage tree --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
+		RunE: a.onThreads(reading, func(ctx context.Context, in threads, args []string) error {
 			o.thread = arg(args, 0)
-			return runTree(ctx, a, o)
+			return in.tree(ctx, o)
 		}),
 	}
 	c.Flags().BoolVar(&o.full, "full", false, "show every message and fork")
@@ -58,190 +56,74 @@ type nodeRecord struct {
 
 func (*nodeRecord) recordType() string { return "node" }
 
-func runTree(ctx context.Context, a *app, o *treeOptions) error {
-	if a.dsn() != "" {
-		return a.onDB(ctx, func(ctx context.Context, d *database) error { return d.tree(ctx, o) })
-	}
-	return a.read(ctx, func(ctx context.Context, s *session) error {
-		t, err := s.threadNamed(ctx, o.thread)
-		if err != nil {
-			return err
-		}
-		f := &forest{session: s, runs: make(map[structure.RunID]*usedRun), full: o.full}
-		if err := f.collect(ctx, t); err != nil {
-			return err
-		}
-		if s.json {
-			return f.emit(ctx, t)
-		}
-		return f.draw(ctx, t)
-	})
-}
-
-// forest is the runs that a thread's histories stand on.
+// forest is the histories of a thread: lines of messages that fork off one another.
 type forest struct {
-	*session
-	full   bool
-	runs   map[structure.RunID]*usedRun
-	roots  []*usedRun
-	labels labels
-	// main is how far the active branch's history goes in each of its runs.
-	main    map[structure.RunID]uint64
-	current lineage.SpanRef
+	*app
+	full bool
+	// roots begin with a first message.
+	roots  []*line
+	labels map[place][]label
+	// current is where the active branch is, and digits the width of the longest position.
+	current place
 	digits  int
+	// point returns what is shown of a message.
+	point func(ctx context.Context, at place) (*treePoint, error)
 }
 
-// usedRun is how far a run is used, and what forks off it.
-type usedRun struct {
-	structure.RunInfo
-	last  uint64
-	forks []*usedRun
+// line is a straight part of a history.
+type line struct {
+	// after is the message that it forks off, zero if it begins a history, and before how many messages lead to it.
+	after  place
+	before uint64
+	// last is how many messages it has, and main how far the history of the active branch goes in it.
+	last, main uint64
+	// forks are the lines that fork off it, in the order of their places.
+	forks []*line
 }
 
-func (f *forest) collect(ctx context.Context, t *lineage.Thread) error {
-	var err error
-	if f.labels, err = f.session.labels(ctx, t); err != nil {
-		return err
+// place is a message of a line, counted from 1. The zero place is the start of every history.
+type place struct {
+	line *line
+	at   uint64
+}
+
+// treePoint is what a tree shows of a message.
+type treePoint struct{ speaker, role, text string }
+
+// add adds a line. The forks of a line are added in the order of their places.
+func (f *forest) add(l *line) {
+	f.digits = max(f.digits, len(fmt.Sprint(l.before+l.last)))
+	if l.after.line == nil {
+		f.roots = append(f.roots, l)
+	} else {
+		l.after.line.forks = append(l.after.line.forks, l)
 	}
-	info, err := t.Info(ctx)
-	if err != nil {
-		return err
+}
+
+// setCurrent sets where the active branch is.
+func (f *forest) setCurrent(at place) {
+	f.current = at
+	for ; at.line != nil; at = at.line.after {
+		at.line.main = at.at
 	}
-	f.main = make(map[structure.RunID]uint64)
-	longest := uint64(0)
-	for c, err := range f.store.View().Contexts(ctx, t.ID(), lineage.ContextID{}) {
-		if err != nil {
-			return err
-		}
-		if err := f.use(ctx, c.Tip, nil); err != nil {
-			return err
-		}
-		if c.ID == info.Active {
-			f.current = c.Tip
-			if err := f.use(ctx, c.Tip, f.main); err != nil {
-				return err
+}
+
+// each yields every line, and after it those that fork off it.
+func (f *forest) each() iter.Seq[*line] {
+	return func(yield func(*line) bool) {
+		todo := slices.Clone(f.roots)
+		slices.Reverse(todo)
+		for len(todo) > 0 {
+			l := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if !yield(l) {
+				return
+			}
+			for _, fork := range slices.Backward(l.forks) {
+				todo = append(todo, fork)
 			}
 		}
 	}
-	checkpoints, err := t.Checkpoints(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range checkpoints {
-		if err := f.use(ctx, c.Span, nil); err != nil {
-			return err
-		}
-	}
-	for _, run := range f.runs {
-		longest = max(longest, run.Position(run.last))
-		if run.Parent.IsZero() {
-			f.roots = append(f.roots, run)
-		} else {
-			parent := f.runs[run.Parent.Run]
-			parent.forks = append(parent.forks, run)
-		}
-	}
-	oldest := func(a, b *usedRun) int {
-		return cmp.Or(cmp.Compare(a.Parent.Seq, b.Parent.Seq), a.ID.Compare(b.ID))
-	}
-	for _, run := range f.runs {
-		slices.SortFunc(run.forks, oldest)
-	}
-	slices.SortFunc(f.roots, oldest)
-	f.digits = len(fmt.Sprint(longest))
-	return nil
-}
-
-// use notes the runs that a history stands on, and in at how far it goes in each.
-func (f *forest) use(ctx context.Context, tip lineage.SpanRef, at map[structure.RunID]uint64) error {
-	runs := backend.Runs(ctx, f.store.View())
-	for !tip.IsZero() {
-		run := f.runs[tip.Run]
-		known := run != nil && run.last >= tip.Seq
-		if run == nil {
-			info, err := runs(tip.Run)
-			if err != nil {
-				return err
-			}
-			run = &usedRun{RunInfo: info}
-			f.runs[tip.Run] = run
-		}
-		run.last = max(run.last, tip.Seq)
-		if at != nil {
-			at[tip.Run] = tip.Seq
-		} else if known {
-			return nil // so is everything behind it
-		}
-		tip = run.Parent
-	}
-	return nil
-}
-
-// emit prints the contexts, checkpoints and messages as records.
-func (f *forest) emit(ctx context.Context, t *lineage.Thread) error {
-	thread, err := f.threadRecord(ctx, t)
-	if err != nil {
-		return err
-	}
-	if err := f.session.emit(thread); err != nil {
-		return err
-	}
-	for c, err := range t.Contexts(ctx) {
-		if err != nil {
-			return err
-		}
-		r, err := f.contextRecord(ctx, c)
-		if err != nil {
-			return err
-		}
-		if err := f.session.emit(r); err != nil {
-			return err
-		}
-	}
-	checkpoints, err := t.Checkpoints(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range checkpoints {
-		r, err := f.checkpointRecord(ctx, t, c)
-		if err != nil {
-			return err
-		}
-		if err := f.session.emit(r); err != nil {
-			return err
-		}
-	}
-	todo := slices.Clone(f.roots)
-	slices.Reverse(todo)
-	for len(todo) > 0 {
-		run := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if err := f.emitRun(ctx, run); err != nil {
-			return err
-		}
-		for _, fork := range slices.Backward(run.forks) {
-			todo = append(todo, fork)
-		}
-	}
-	return nil
-}
-
-func (f *forest) emitRun(ctx context.Context, run *usedRun) error {
-	tip := lineage.SpanRef{Run: run.ID, Seq: run.last}
-	return f.history(ctx, tip, lineage.Window{Last: run.last}, func(e *lineage.Entry, parent lineage.SpanRef) error {
-		preview, err := f.preview(ctx, e)
-		if err != nil {
-			return err
-		}
-		r := &nodeRecord{
-			ID: entryID(e), Parent: spanID(parent), Position: e.Position, Role: e.Role, ContentID: e.Content.String(),
-			Preview: screen.Cut(preview, 120), CreatedAt: e.CreatedAt.UTC(),
-		}
-		if !e.Set.IsZero() {
-			r.SpanSet = e.Set.String()
-		}
-		return f.session.emit(r)
-	})
 }
 
 // Limits of a drawing that is not full.
@@ -252,23 +134,18 @@ const (
 	shown = 2
 )
 
-func (f *forest) draw(ctx context.Context, t *lineage.Thread) error {
-	info, err := t.Info(ctx)
-	if err != nil {
-		return err
-	}
-	f.printf("%s  %s\n", f.out.Paint(screen.Bold, titleOf(info)), f.out.Paint(screen.Dim, "thread "+shortText(info.ID.String())))
-	if labels := f.labels.painted(f.out, lineage.SpanRef{}); labels != "" {
-		f.printf("○ %s  %s\n", f.out.Paint(screen.Dim, "no messages"), labels)
+// draw draws the forest below the title and the id of the thread.
+func (f *forest) draw(ctx context.Context, title, id string) error {
+	f.printf("%s  %s\n", f.out.Paint(screen.Bold, title), f.out.Paint(screen.Dim, "thread "+screen.Line(id)))
+	if names := f.labels[place{}]; len(names) > 0 {
+		f.printf("○ %s  %s\n", f.out.Paint(screen.Dim, "no messages"), f.labelText(names))
 	}
 	limits := graph.Limits{Depth: maxDepth, Forks: maxForks}
 	if f.full {
 		limits = graph.Limits{}
 	}
 	// The tree of the active branch comes last, where one looks first.
-	slices.SortStableFunc(f.roots, func(a, b *usedRun) int {
-		return cmp.Compare(min(f.main[a.ID], 1), min(f.main[b.ID], 1))
-	})
+	slices.SortStableFunc(f.roots, func(a, b *line) int { return cmp.Compare(min(a.main, 1), min(b.main, 1)) })
 	for i, root := range f.roots {
 		if i > 0 {
 			f.printf("\n")
@@ -284,33 +161,33 @@ func (f *forest) draw(ctx context.Context, t *lineage.Thread) error {
 	return nil
 }
 
-// node returns the drawing of a run from a place in it on, and of all that forks off
+// node returns the drawing of a line from a message on, and of all that forks off
 // it there.
-func (f *forest) node(ctx context.Context, run *usedRun, from uint64, depth int) (*graph.Node, error) {
+func (f *forest) node(ctx context.Context, l *line, from uint64, depth int) (*graph.Node, error) {
 	start := &graph.Node{}
 	last := start
-	forks := run.forks
-	for len(forks) > 0 && forks[0].Parent.Seq < from {
+	forks := l.forks
+	for len(forks) > 0 && forks[0].after.at < from {
 		forks = forks[1:]
 	}
-	for seq := from; seq <= run.last; seq++ {
-		if fold := f.foldable(run, from, seq, forks); fold > 0 {
+	for seq := from; seq <= l.last; seq++ {
+		if fold := f.foldable(l, from, seq, forks); fold > 0 {
 			n := &graph.Node{Folded: int(fold)}
 			last.Children = append(last.Children, n)
 			last = n
 			seq += fold - 1
 			continue
 		}
-		n, err := f.point(ctx, run, seq)
+		n, err := f.message(ctx, place{l, seq})
 		if err != nil {
 			return nil, err
 		}
 		last.Children = append(last.Children, n)
 		last = n
 		var main *graph.Node
-		for ; len(forks) > 0 && forks[0].Parent.Seq == seq; forks = forks[1:] {
+		for ; len(forks) > 0 && forks[0].after.at == seq; forks = forks[1:] {
 			fork := forks[0]
-			isMain := f.main[fork.ID] > 0
+			isMain := fork.main > 0
 			if !f.full && !isMain && (depth >= maxDepth || len(n.Children) > maxForks) {
 				// It is counted and not drawn.
 				n.Children = append(n.Children, &graph.Node{Folded: int(messages(fork))})
@@ -327,15 +204,15 @@ func (f *forest) node(ctx context.Context, run *usedRun, from uint64, depth int)
 			}
 		}
 		if main == nil {
-			if seq == run.last && len(n.Children) > 0 {
+			if seq == l.last && len(n.Children) > 0 {
 				// Nothing goes straight on here: what forked off last is beside the end.
 				n.Children = append(n.Children, nil)
 			}
 			continue
 		}
-		// The active branch left this run here: the rest of the run is a fork of it.
-		if seq < run.last {
-			rest, err := f.node(ctx, run, seq+1, depth+1)
+		// The active branch left this line here: the rest of the line is a fork of it.
+		if seq < l.last {
+			rest, err := f.node(ctx, l, seq+1, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -347,33 +224,33 @@ func (f *forest) node(ctx context.Context, run *usedRun, from uint64, depth int)
 	return start.Children[0], nil
 }
 
-// messages returns how many messages a run and what forks off it have.
-func messages(run *usedRun) uint64 {
-	n, todo := uint64(0), []*usedRun{run}
+// messages returns how many messages a line and what forks off it have.
+func messages(l *line) uint64 {
+	n, todo := uint64(0), []*line{l}
 	for len(todo) > 0 {
-		run := todo[len(todo)-1]
-		todo = append(todo[:len(todo)-1], run.forks...)
-		n += run.last
+		l := todo[len(todo)-1]
+		todo = append(todo[:len(todo)-1], l.forks...)
+		n += l.last
 	}
 	return n
 }
 
-// foldable returns how many spans from seq on can be left out: a long stretch in the
-// middle of a run where nothing forks off and no name points to.
-func (f *forest) foldable(run *usedRun, from, seq uint64, forks []*usedRun) uint64 {
+// foldable returns how many messages from seq on can be left out: a long stretch in the
+// middle of a line where nothing forks off and no name points to.
+func (f *forest) foldable(l *line, from, seq uint64, forks []*line) uint64 {
 	if f.full || seq < from+shown {
 		return 0
 	}
-	end := run.last - min(run.last, shown-1)
+	end := l.last - min(l.last, shown-1)
 	if len(forks) > 0 {
-		end = min(end, forks[0].Parent.Seq-min(forks[0].Parent.Seq, shown-1))
+		end = min(end, forks[0].after.at-min(forks[0].after.at, shown-1))
 	}
 	if end < seq || end-seq < 2*shown {
 		return 0
 	}
 	n := uint64(0)
 	for at := seq; at < end; at++ {
-		if len(f.labels[lineage.SpanRef{Run: run.ID, Seq: at}]) > 0 || f.named(run, at+1) {
+		if f.named(l, at) || f.named(l, at+1) {
 			break
 		}
 		n++
@@ -382,43 +259,32 @@ func (f *forest) foldable(run *usedRun, from, seq uint64, forks []*usedRun) uint
 		return 0
 	}
 	// A stretch begins with messages that are shown: after the start, a fork or a name.
-	if f.named(run, seq-1) || f.forksAt(run, seq-1) {
+	if f.named(l, seq-1) || f.forksAt(l, seq-1) {
 		return 0
 	}
 	return n
 }
 
-func (f *forest) named(run *usedRun, seq uint64) bool {
-	return len(f.labels[lineage.SpanRef{Run: run.ID, Seq: seq}]) > 0
+func (f *forest) named(l *line, seq uint64) bool {
+	return len(f.labels[place{l, seq}]) > 0
 }
 
-func (f *forest) forksAt(run *usedRun, seq uint64) bool {
-	_, found := slices.BinarySearchFunc(f.runs[run.ID].forks, seq, func(r *usedRun, seq uint64) int {
-		return cmp.Compare(r.Parent.Seq, seq)
-	})
+func (f *forest) forksAt(l *line, seq uint64) bool {
+	_, found := slices.BinarySearchFunc(l.forks, seq, func(fork *line, seq uint64) int { return cmp.Compare(fork.after.at, seq) })
 	return found
 }
 
-// point returns the drawing of one span.
-func (f *forest) point(ctx context.Context, run *usedRun, seq uint64) (*graph.Node, error) {
-	ref := lineage.SpanRef{Run: run.ID, Seq: seq}
-	entries, err := f.store.Span(ctx, ref)
+// message returns the drawing of one message.
+func (f *forest) message(ctx context.Context, at place) (*graph.Node, error) {
+	p, err := f.point(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	e := entries[0]
-	text, err := f.preview(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	if len(entries) > 1 {
-		text = fmt.Sprintf("(and %d more) %s", len(entries)-1, text)
-	}
-	number := fmt.Sprintf("%*d", f.digits, run.Position(seq))
-	who := screen.Pad(screen.Cut(screen.Line(speaker(e)), 20), 9)
+	number := fmt.Sprintf("%*d", f.digits, at.line.before+at.at)
+	who := screen.Pad(screen.Cut(screen.Line(p.speaker), 20), 9)
 	return &graph.Node{
-		Head:      f.out.Paint(screen.Dim, number) + "  " + f.out.Paint(screen.OfRole(e.Role), who),
+		Head:      f.out.Paint(screen.Dim, number) + "  " + f.out.Paint(screen.OfRole(p.role), who),
 		HeadWidth: len(number) + 2 + screen.Width(who),
-		Text:      screen.Cut(text, 120), Labels: f.labels.painted(f.out, ref), Current: ref == f.current,
+		Text:      screen.Cut(screen.Line(p.text), 120), Labels: f.labelText(f.labels[at]), Current: at == f.current,
 	}, nil
 }

@@ -25,9 +25,7 @@ leads back to where it stood. 'lineage reflog' lists the moves. What only adds i
   after edit or fork        lineage delete ID                   (the original was not changed)`,
 		Example: `  lineage rewind @{1} --in-place && lineage undo`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runUndo(ctx, s, arg(args, 0)) })
-		}),
+		RunE:    a.on(changing, func(ctx context.Context, s *session, args []string) error { return runUndo(ctx, s, arg(args, 0)) }),
 	}
 }
 

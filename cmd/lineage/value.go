@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -44,9 +43,7 @@ from, as they were at the message where it begins. Without a subcommand, the val
   lineage value set step '"paid"'
   lineage value list --user ada`,
 		Args: knownCommand,
-		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueList(ctx, s, o, "") })
-		}),
+		RunE: a.on(reading, func(ctx context.Context, s *session, _ []string) error { return runValueList(ctx, s, o, "") }),
 	}
 	o.bind(c)
 	for _, make := range []func(*app, *valueOptions) *cobra.Command{
@@ -63,8 +60,8 @@ func valueListCommand(a *app, o *valueOptions) *cobra.Command {
 		Short:   "List values, all or those with a key prefix",
 		Example: `  lineage value list plan/ --context main`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueList(ctx, s, o, arg(args, 0)) })
+		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
+			return runValueList(ctx, s, o, arg(args, 0))
 		}),
 	}
 	atFlag(c, o)
@@ -81,9 +78,7 @@ func valueGetCommand(a *app, o *valueOptions) *cobra.Command {
 		Short:   "Print a value as it was set",
 		Example: `  lineage value set step '"paid"' && lineage value get step`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueGet(ctx, s, o, args[0]) })
-		}),
+		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runValueGet(ctx, s, o, args[0]) }),
 	}
 	atFlag(c, o)
 	return c
@@ -108,7 +103,7 @@ func valueSetCommand(a *app, o *valueOptions) *cobra.Command {
 					return fmt.Errorf("value of more than %s: %w", screen.Bytes(mostValue), lineage.ErrTooLarge)
 				}
 			}
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runValueSet(ctx, s, o, args[0], value) })
+			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runValueSet(ctx, s, o, args[0], value) })
 		}),
 	}
 }
@@ -123,9 +118,7 @@ func valueDeleteCommand(a *app, o *valueOptions) *cobra.Command {
 		Long:    "Deletes a value. In a context it also hides what the context would inherit.",
 		Example: `  lineage value set step '"paid"' && lineage value delete step`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.change(ctx, func(ctx context.Context, s *session) error { return runValueDelete(ctx, s, o, args[0]) })
-		}),
+		RunE:    a.on(changing, func(ctx context.Context, s *session, args []string) error { return runValueDelete(ctx, s, o, args[0]) }),
 	}
 }
 
@@ -135,9 +128,7 @@ func valueHistoryCommand(a *app, o *valueOptions) *cobra.Command {
 		Short:   "List the earlier values of a key, latest first",
 		Example: `  lineage value history step`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.read(ctx, func(ctx context.Context, s *session) error { return runValueHistory(ctx, s, o, args[0]) })
-		}),
+		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runValueHistory(ctx, s, o, args[0]) }),
 	}
 }
 
@@ -154,11 +145,7 @@ type valueRecord struct {
 func (*valueRecord) recordType() string { return "value" }
 
 func newValueRecord(v *lineage.Value) *valueRecord {
-	r := &valueRecord{Key: v.Key, Value: v.JSON, SetAt: v.SetAt.UTC()}
-	if !v.Context.IsZero() {
-		r.Context = v.Context.String()
-	}
-	return r
+	return &valueRecord{Key: v.Key, Value: v.JSON, Context: idText(v.Context), SetAt: v.SetAt.UTC()}
 }
 
 // values returns the values that are meant.
@@ -211,37 +198,18 @@ func runValueHistory(ctx context.Context, s *session, o *valueOptions, key strin
 }
 
 func (s *session) printValues(values iter.Seq2[lineage.Value, error], none string) error {
-	table := screen.NewTable(s.out, "KEY", "SET", "IN", "VALUE")
-	found := false
+	list := s.list("KEY", "SET", "IN", "VALUE")
 	for v, err := range values {
 		if err != nil {
 			return err
 		}
-		found = true
-		if s.json {
-			if err := s.emit(newValueRecord(&v)); err != nil {
-				return err
-			}
-			continue
-		}
-		in, text := "", string(v.JSON)
-		if !v.Context.IsZero() {
-			in = refs.Short(v.Context)
-		}
+		r, text := newValueRecord(&v), string(v.JSON)
 		if v.JSON == nil {
 			text = "(deleted)"
 		}
-		table.Cells(screen.Cell{Text: v.Key, Style: screen.Yellow}, screen.Cell{Text: screen.Time(v.SetAt), Style: screen.Dim},
-			screen.Cell{Text: in}, screen.Cell{Text: text})
+		list.add(r, idCell(r.Key), timeCell(r.SetAt), plainCell(shortID(r.Context)), plainCell(text))
 	}
-	switch {
-	case s.json:
-		return nil
-	case !found:
-		s.note("%s", none)
-		return nil
-	}
-	return table.Print()
+	return list.end("%s", none)
 }
 
 func runValueGet(ctx context.Context, s *session, o *valueOptions, key string) error {

@@ -26,7 +26,7 @@ mends it, and exits with 6 if anything is.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
 			opened := false
-			err := a.open(ctx, openMode{readOnly: true, noThread: true, damaged: true}, func(ctx context.Context, s *session) error {
+			err := a.open(ctx, reading|noThread|damaged, func(ctx context.Context, s *session) error {
 				opened = true
 				return runVerify(ctx, s, o)
 			})
@@ -121,13 +121,10 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 // finding prints one thing that is wrong and counts it.
 func (s *session) finding(f backend.Finding, r *verifiedRecord) error {
 	r.Findings++
-	if s.json {
-		return s.emit(&findingRecord{
-			Subject: f.Subject, ID: f.ID, File: f.File, Offset: f.Offset, Problem: f.Problem, Repair: repairOf(f),
-		})
+	found := &findingRecord{
+		Subject: f.Subject, ID: f.ID, File: f.File, Offset: f.Offset, Problem: f.Problem, Repair: repairOf(f),
 	}
-	s.printf("%s\n", s.out.Paint(screen.Red, screen.Line(f.String())))
-	return nil
+	return s.print(found, "%s\n", s.out.Paint(screen.Red, screen.Line(f.String())))
 }
 
 // repairOf returns the command that mends a finding.

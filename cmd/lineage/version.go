@@ -70,9 +70,5 @@ func (r *versionRecord) text() string {
 func runVersion(a *app) error {
 	build, _ := debug.ReadBuildInfo()
 	r := newVersionRecord(build)
-	if a.json {
-		return a.emit(r)
-	}
-	a.printf("%s", r.text())
-	return nil
+	return a.print(r, "%s", r.text())
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
@@ -71,19 +70,10 @@ type eventRecord struct {
 func (*eventRecord) recordType() string { return "event" }
 
 func newEventRecord(c *lineage.Change, e *lineage.Event) *eventRecord {
-	r := &eventRecord{Commit: c.Commit.Number, Time: c.Time.UTC(), Kind: string(e.Kind), Name: e.Name}
-	for _, f := range []struct {
-		to   *string
-		id   interface{ IsZero() bool }
-		text string
-	}{
-		{&r.Thread, e.Thread, e.Thread.String()}, {&r.Context, e.Context, e.Context.String()}, {&r.Parent, e.Parent, e.Parent.String()},
-		{&r.Span, e.Span, e.Span.String()}, {&r.From, e.From, e.From.String()}, {&r.ContentID, e.Content, e.Content.String()},
-		{&r.Checkpoint, e.Checkpoint, e.Checkpoint.String()}, {&r.Summary, e.Summary, e.Summary.String()}, {&r.SpanSet, e.Set, e.Set.String()},
-	} {
-		if !f.id.IsZero() {
-			*f.to = f.text
-		}
+	r := &eventRecord{
+		Commit: c.Commit.Number, Time: c.Time.UTC(), Kind: string(e.Kind), Thread: idText(e.Thread), Context: idText(e.Context),
+		Parent: idText(e.Parent), Span: idText(e.Span), From: idText(e.From), Name: e.Name, ContentID: idText(e.Content),
+		Checkpoint: idText(e.Checkpoint), Summary: idText(e.Summary), SpanSet: idText(e.Set),
 	}
 	if e.Owner.Scope != 0 {
 		r.Owner = e.Owner.String()
@@ -105,7 +95,7 @@ func runWatch(ctx context.Context, a *app, o *watchOptions) error {
 		return err
 	}
 	if !o.follow {
-		return a.open(ctx, openMode{readOnly: true, noThread: true}, look)
+		return a.open(ctx, reading|noThread, look)
 	}
 	return a.follow(ctx, o.interval, look)
 }
@@ -114,7 +104,7 @@ func runWatch(ctx context.Context, a *app, o *watchOptions) error {
 // is interrupted.
 func (a *app) follow(ctx context.Context, interval time.Duration, do func(context.Context, *session) error) error {
 	began := false
-	err := a.open(ctx, openMode{follows: true, noThread: true}, func(ctx context.Context, s *session) error {
+	err := a.open(ctx, follows|noThread, func(ctx context.Context, s *session) error {
 		began = true
 		for {
 			head, err := s.store.View().Head(ctx) // what changes from here on is seen the next time
@@ -150,7 +140,7 @@ func (a *app) poll(ctx context.Context, interval time.Duration, do func(context.
 	for seen := ""; ; {
 		// What changes meanwhile is seen the next time.
 		if state := journalState(dir); state != seen {
-			err := a.open(ctx, openMode{readOnly: true, noThread: true}, do)
+			err := a.open(ctx, reading|noThread, do)
 			if err == nil {
 				seen = state
 			} else if !errors.Is(err, lineage.ErrLocked) {
@@ -208,27 +198,23 @@ func (s *session) printChanges(ctx context.Context, after lineage.Cursor, print 
 }
 
 func (a *app) printEvent(c *lineage.Change, e *lineage.Event) error {
-	if a.json {
-		return a.emit(newEventRecord(c, e))
+	r := newEventRecord(c, e)
+	line := r.Kind
+	if r.Name != "" {
+		line += " " + screen.Line(r.Name)
 	}
-	line := string(e.Kind)
-	if e.Name != "" {
-		line += " " + screen.Line(e.Name)
+	content := ""
+	if r.ContentID != "" {
+		content = e.Content.Short()
 	}
-	for _, f := range []struct {
-		name, text string
-		none       bool
-	}{
-		{"thread", refs.Short(e.Thread), e.Thread.IsZero()}, {"context", refs.Short(e.Context), e.Context.IsZero()},
-		{"parent", refs.Short(e.Parent), e.Parent.IsZero()}, {"from", refs.ShortSpan(e.From), e.From.IsZero()},
-		{"at", refs.ShortSpan(e.Span), e.Span.IsZero()}, {"content", e.Content.Short(), e.Content.IsZero()},
+	for _, id := range [][2]string{
+		{"thread", r.Thread}, {"context", r.Context}, {"parent", r.Parent}, {"from", r.From}, {"at", r.Span}, {"content", content},
 	} {
-		if !f.none {
-			line += "  " + a.out.Paint(screen.Dim, f.name) + " " + f.text
+		if id[1] != "" {
+			line += "  " + a.out.Paint(screen.Dim, id[0]) + " " + shortID(id[1])
 		}
 	}
-	a.printf("%s  %s  %s\n", a.out.Paint(screen.Yellow, screen.Count(int64(c.Commit.Number))), a.out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
-	return nil
+	return a.print(r, "%s  %s  %s\n", a.out.Paint(screen.Yellow, screen.Count(int64(r.Commit))), a.out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
 }
 
 // maxSaid is how many of the messages of a commit are shown to a person.

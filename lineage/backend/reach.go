@@ -22,13 +22,8 @@ type Reach map[structure.RunID]*Extent
 // no spans.
 func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, error) {
 	reach := make(Reach)
-	for c, err := range from.Contexts(ctx, t.ID, structure.ContextID{}) {
-		if err == nil {
-			err = reach.Follow(ctx, from, c.Tip)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := reach.FollowContexts(ctx, from, t.ID); err != nil {
+		return nil, err
 	}
 	for c, err := range from.Checkpoints(ctx, t.ID, "") {
 		if err == nil {
@@ -54,6 +49,20 @@ func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, erro
 		}
 	}
 	return reach, nil
+}
+
+// FollowContexts adds the histories of the contexts of a thread, or of those without a thread
+// for the zero id.
+func (r Reach) FollowContexts(ctx context.Context, from Reader, thread structure.ThreadID) error {
+	for c, err := range from.Contexts(ctx, thread, structure.ContextID{}) {
+		if err == nil {
+			err = r.Follow(ctx, from, c.Tip)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Follow adds the history that ends at a span.

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// Threads finds things by their names where all there is is a chat store.
+// Chats finds things by their names in a chat store.
 type Chats struct {
 	store chat.Store
 	// id is the current thread, empty for none.
@@ -33,7 +32,7 @@ type ChatRef struct {
 	Moved   bool
 }
 
-// Thread returns the thread that a name stands for: its id, the beginning or end of one,
+// Chat returns the thread that a name stands for: its id, the beginning or end of one,
 // or its title.
 func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 	c, err := r.store.Chat(ctx, text)
@@ -88,27 +87,12 @@ func (r *Chats) titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
 
 // Find returns what a name stands for.
 func (r *Chats) Find(ctx context.Context, text string) (*ChatRef, error) {
-	name, steps := text, []step(nil)
-	for {
-		found, err := r.named(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if found != nil {
-			found.Text = text
-			return found, r.walk(ctx, found, steps)
-		}
-		before, s, ok := cutStep(name)
-		if !ok {
-			break
-		}
-		name, steps = before, append([]step{s}, steps...)
-	}
-	near, err := r.names(ctx)
+	found, steps, err := find(ctx, text, r.named, r.names)
 	if err != nil {
 		return nil, err
 	}
-	return nil, &UnknownError{Kind: "name", Text: name, Near: Nearest(name, near)}
+	found.Text = text
+	return found, r.walk(ctx, found, steps)
 }
 
 // Branch returns the branch that a name stands for.
@@ -222,5 +206,5 @@ func (r *Chats) names(ctx context.Context) ([]string, error) {
 	for _, c := range checkpoints {
 		names = append(names, c.Name)
 	}
-	return slices.Clip(names), nil
+	return names, nil
 }

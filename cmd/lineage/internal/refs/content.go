@@ -2,6 +2,7 @@ package refs
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
@@ -67,38 +68,40 @@ func isShortContent(text string) bool {
 }
 
 func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.ContentID, error) {
-	found := make(map[lineage.ContentID]bool)
-	var list []lineage.ContentID
-	var failed error
-	err := r.AllRuns(ctx, func(run structure.RunInfo) bool {
-		last, err := r.view.Last(ctx, run.ID)
+	var found []lineage.ContentID
+	for run, err := range r.allRuns(ctx) {
 		if err != nil {
-			failed = err
-			return false
+			return lineage.ContentID{}, err
 		}
-		for step, err := range r.view.Path(ctx, last, lineage.Window{Last: last.Seq}, backend.PathOptions{}) {
-			if err != nil {
-				failed = err
-				return false
-			}
-			for _, u := range step.Span.Usages {
-				if !found[u.Content] && strings.HasPrefix(u.Content.String(), prefix) {
-					found[u.Content] = true
-					list = append(list, u.Content)
-				}
-			}
+		if found, err = r.contentsOfRun(ctx, run.ID, prefix, found); err != nil {
+			return lineage.ContentID{}, err
 		}
-		return len(list) <= maxMatches
-	})
-	if err == nil {
-		err = failed
+		if len(found) > maxMatches {
+			break
+		}
 	}
-	if err != nil {
-		return lineage.ContentID{}, err
-	}
-	id, err := one("content", prefix, list, func(id lineage.ContentID) Match { return Match{ID: id.String()} })
+	id, err := one("content", prefix, found, func(id lineage.ContentID) Match { return Match{ID: id.String()} })
 	if id == nil {
 		return lineage.ContentID{}, err
 	}
 	return *id, nil
+}
+
+// contentsOfRun adds the contents of a run whose ids begin with prefix to those that were found.
+func (r *Resolver) contentsOfRun(ctx context.Context, run structure.RunID, prefix string, found []lineage.ContentID) ([]lineage.ContentID, error) {
+	last, err := r.view.Last(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	for step, err := range r.view.Path(ctx, last, lineage.Window{Last: last.Seq}, backend.PathOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range step.Span.Usages {
+			if strings.HasPrefix(u.Content.String(), prefix) && !slices.Contains(found, u.Content) {
+				found = append(found, u.Content)
+			}
+		}
+	}
+	return found, nil
 }

@@ -2,8 +2,8 @@ package refs
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -180,85 +180,69 @@ func ShortAddress(id string) string {
 // runByID returns the run that short stands for among those that have a place seq. The runs of the current thread come
 // first.
 func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*structure.RunID, error) {
-	var found []structure.RunID
-	add := func(run structure.RunID) error {
-		if !matches(run, short) {
-			return nil
-		}
-		last, err := r.view.Last(ctx, run)
-		if err == nil && seq <= last.Seq {
-			found = append(found, run)
-		}
-		return err
-	}
-	only := func() (*structure.RunID, error) {
-		return one("message", fmt.Sprintf("%s/%d", short, seq), found, func(run structure.RunID) Match {
-			return Match{ID: fmt.Sprintf("%s/%d", shown(run, short), seq)}
-		})
-	}
+	scopes := []iter.Seq2[structure.RunInfo, error]{r.allRuns(ctx)}
 	if r.thread != nil {
-		runs, err := r.threadRuns(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, run := range runs {
-			if err := add(run); err != nil {
+		scopes = []iter.Seq2[structure.RunInfo, error]{r.threadRuns(ctx), r.allRuns(ctx)}
+	}
+	for _, runs := range scopes {
+		var found []structure.RunID
+		for run, err := range runs {
+			if err != nil {
 				return nil, err
 			}
+			if !matches(run.ID, short) {
+				continue
+			}
+			last, err := r.view.Last(ctx, run.ID)
+			if err != nil {
+				return nil, err
+			}
+			if seq <= last.Seq {
+				found = append(found, run.ID)
+			}
+			if len(found) > maxMatches {
+				break
+			}
 		}
-		if run, err := only(); run != nil || err != nil {
+		run, err := one("message", fmt.Sprintf("%s/%d", short, seq), found, func(run structure.RunID) Match {
+			return Match{ID: fmt.Sprintf("%s/%d", shown(run, short), seq)}
+		})
+		if run != nil || err != nil {
 			return run, err
 		}
 	}
-	var failed error
-	err := r.AllRuns(ctx, func(run structure.RunInfo) bool {
-		failed = add(run.ID)
-		return failed == nil && len(found) <= maxMatches
-	})
-	if err := errors.Join(err, failed); err != nil {
-		return nil, err
-	}
-	return only()
+	return nil, nil
 }
 
-// threadRuns returns the runs that the current thread's contexts stand on, each
-// once.
-func (r *Resolver) threadRuns(ctx context.Context) ([]structure.RunID, error) {
-	var runs []structure.RunID
-	seen := make(map[structure.RunID]bool)
-	for c, err := range r.view.Contexts(ctx, r.thread.ID(), structure.ContextID{}) {
-		if err != nil {
-			return nil, err
+// threadRuns yields the runs that the current thread's contexts stand on, each once.
+func (r *Resolver) threadRuns(ctx context.Context) iter.Seq2[structure.RunInfo, error] {
+	return func(yield func(structure.RunInfo, error) bool) {
+		reach := make(backend.Reach)
+		if err := reach.FollowContexts(ctx, r.view, r.thread.ID()); err != nil {
+			yield(structure.RunInfo{}, err)
+			return
 		}
-		lookup := backend.Runs(ctx, r.view)
-		for at := c.Tip; !at.IsZero() && !seen[at.Run]; {
-			seen[at.Run] = true
-			runs = append(runs, at.Run)
-			run, err := lookup(at.Run)
-			if err != nil {
-				return nil, err
+		for _, e := range reach.Extents() {
+			if !yield(e.Run, nil) {
+				return
 			}
-			at = run.Parent
 		}
 	}
-	return runs, nil
 }
 
-// AllRuns shows visit every run of the store until it returns false.
-func (r *Resolver) AllRuns(ctx context.Context, visit func(structure.RunInfo) bool) error {
-	todo := []structure.RunID{{}}
-	for len(todo) > 0 {
-		next := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		for run, err := range r.view.Forks(ctx, next) {
-			if err != nil {
-				return err
+// allRuns yields every run of the store.
+func (r *Resolver) allRuns(ctx context.Context) iter.Seq2[structure.RunInfo, error] {
+	return func(yield func(structure.RunInfo, error) bool) {
+		todo := []structure.RunID{{}}
+		for len(todo) > 0 {
+			next := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			for run, err := range r.view.Forks(ctx, next) {
+				if !yield(run, err) || err != nil {
+					return
+				}
+				todo = append(todo, run.ID)
 			}
-			if !visit(run) {
-				return nil
-			}
-			todo = append(todo, run.ID)
 		}
 	}
-	return nil
 }

@@ -55,14 +55,23 @@ type Ref struct {
 
 // Find returns what a name stands for.
 func (r *Resolver) Find(ctx context.Context, text string) (*Ref, error) {
+	found, steps, err := find(ctx, text, r.named, r.names)
+	if err != nil {
+		return nil, err
+	}
+	return r.walk(ctx, found, text, steps)
+}
+
+// find returns what the name in a text stands for, and the steps that follow the name. named returns nil for a
+// name that stands for nothing, and names what could have been meant.
+func find[R any](
+	ctx context.Context, text string, named func(context.Context, string) (*R, error), names func(context.Context) ([]string, error),
+) (*R, []step, error) {
 	name, steps := text, []step(nil)
 	for {
-		found, err := r.named(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if found != nil {
-			return r.walk(ctx, found, text, steps)
+		found, err := named(ctx, name)
+		if found != nil || err != nil {
+			return found, steps, err
 		}
 		before, s, ok := cutStep(name)
 		if !ok {
@@ -70,11 +79,11 @@ func (r *Resolver) Find(ctx context.Context, text string) (*Ref, error) {
 		}
 		name, steps = before, append([]step{s}, steps...)
 	}
-	near, err := r.names(ctx)
+	near, err := names(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return nil, &UnknownError{Kind: "name", Text: name, Near: Nearest(name, near)}
+	return nil, nil, Unknown("name", name, near)
 }
 
 // Context returns the context that a name stands for.
@@ -240,20 +249,14 @@ func (r *Resolver) walk(ctx context.Context, found *Ref, text string, steps []st
 		if err != nil {
 			return nil, err
 		}
-		switch s.kind {
-		case moved:
-			if found.Span, err = r.before(ctx, found, s); err != nil {
-				return nil, err
-			}
-		case back:
-			if s.n > at {
-				return nil, &StepError{Text: text, Step: s.text, Length: at}
-			}
+		switch {
+		case s.kind == moved:
+			found.Span, err = r.before(ctx, found, s)
+		case s.n > at:
+			return nil, &StepError{Text: text, Step: s.text, Length: at}
+		case s.kind == back:
 			found.Span, err = r.store.At(ctx, found.Span, at-s.n)
-		case position:
-			if s.n > at {
-				return nil, &StepError{Text: text, Step: s.text, Length: at}
-			}
+		default:
 			found.Span, err = r.store.At(ctx, found.Span, s.n)
 		}
 		if err != nil {
@@ -300,20 +303,11 @@ func (r *Resolver) before(ctx context.Context, found *Ref, s step) (lineage.Span
 
 // names returns what could have been meant in the current thread, and the threads.
 func (r *Resolver) names(ctx context.Context) ([]string, error) {
-	var names []string
+	names, err := r.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if r.thread != nil {
-		for b, err := range r.view.Branches(ctx, r.thread.ID(), "", "") {
-			if err != nil {
-				return nil, err
-			}
-			names = append(names, b.Name)
-		}
-		for c, err := range r.view.Checkpoints(ctx, r.thread.ID(), "") {
-			if err != nil {
-				return nil, err
-			}
-			names = append(names, c.Name)
-		}
 		for c, err := range r.view.Contexts(ctx, r.thread.ID(), lineage.ContextID{}) {
 			if err != nil {
 				return nil, err
@@ -321,8 +315,39 @@ func (r *Resolver) names(ctx context.Context) ([]string, error) {
 			names = append(names, Short(c.ID))
 		}
 	}
-	chats, err := r.threadNames(ctx)
-	return append(names, chats...), err
+	threads, err := r.threadNames(ctx)
+	return append(names, threads...), err
+}
+
+// Names returns the names of the branches and checkpoints of the current thread.
+func (r *Resolver) Names(ctx context.Context) ([]string, error) {
+	if r.thread == nil {
+		return nil, nil
+	}
+	var names []string
+	for b, err := range r.view.Branches(ctx, r.thread.ID(), "", "") {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, b.Name)
+	}
+	checkpoints, err := r.Checkpoints(ctx)
+	return append(names, checkpoints...), err
+}
+
+// Checkpoints returns the names of the checkpoints of the current thread.
+func (r *Resolver) Checkpoints(ctx context.Context) ([]string, error) {
+	if r.thread == nil {
+		return nil, nil
+	}
+	var names []string
+	for c, err := range r.view.Checkpoints(ctx, r.thread.ID(), "") {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, c.Name)
+	}
+	return names, nil
 }
 
 func isNotFound(err error) bool { return errors.Is(err, lineage.ErrNotFound) }

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+)
+
+// record is what is printed under --json, as a line.
+type record interface{ recordType() string }
+
+// encodeRecord returns a record as a line of JSON that begins with its type and has no
+// control characters.
+func encodeRecord(r record) ([]byte, error) {
+	var b strings.Builder
+	e := json.NewEncoder(screen.NewJSONFilter(&b))
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", r.recordType(), err)
+	}
+	head := `{"type":"` + r.recordType() + `"`
+	fields := strings.TrimPrefix(b.String(), "{")
+	if fields != "}\n" {
+		head += ","
+	}
+	return []byte(head + fields), nil
+}
+
+// emit prints a record.
+func (a *app) emit(r record) error {
+	line, err := encodeRecord(r)
+	if err != nil {
+		return err
+	}
+	_, err = a.out.W.Write(line)
+	return err
+}
+
+// printf prints a result for a person.
+func (a *app) printf(format string, args ...any) {
+	fmt.Fprintf(a.out.W, format, args...) // a failure comes back when the buffer is flushed
+}
+
+// print prints a result: the record under --json, and the text otherwise.
+func (a *app) print(r record, format string, args ...any) error {
+	if a.json {
+		return a.emit(r)
+	}
+	a.printf(format, args...)
+	return nil
+}
+
+// listing prints results of one kind: records under --json, and the rows of a table otherwise.
+type listing struct {
+	app   *app
+	table *screen.Table
+	err   error // the first failure of a record
+}
+
+// list begins a listing, whose table has columns with these heads.
+func (a *app) list(heads ...string) *listing {
+	return &listing{app: a, table: screen.NewTable(a.out, heads...)}
+}
+
+// add adds a result. An error is returned by end.
+func (l *listing) add(r record, row ...screen.Cell) {
+	switch {
+	case !l.app.json:
+		l.table.Cells(row...)
+	case l.err == nil:
+		l.err = l.app.emit(r)
+	}
+}
+
+// row adds a row to the table. The record of the result is printed by the caller.
+func (l *listing) row(row ...screen.Cell) { l.table.Cells(row...) }
+
+// end prints the table. Where nothing was added, a person reads the note, unless it is empty.
+func (l *listing) end(note string, args ...any) error {
+	if l.table.Len() == 0 && note != "" {
+		l.app.note(note, args...)
+	}
+	if l.err != nil {
+		return l.err
+	}
+	return l.table.Print()
+}
+
+// The cells of tables.
+func plainCell(text string) screen.Cell { return screen.Cell{Text: text} }
+func idCell(text string) screen.Cell    { return screen.Cell{Text: text, Style: screen.Yellow} }
+func timeCell(at time.Time) screen.Cell { return screen.Cell{Text: screen.Time(at), Style: screen.Dim} }
+func sizeCell(bytes uint64) screen.Cell {
+	return screen.Cell{Text: screen.Bytes(int64(bytes)), Right: true}
+}
+func countCell(number uint64) screen.Cell {
+	return screen.Cell{Text: screen.Count(int64(number)), Right: true}
+}
+
+// roleCell is the cell of a message's speaker, in the style of the role.
+func roleCell(speaker, role string) screen.Cell {
+	return screen.Cell{Text: speaker, Style: screen.OfRole(role)}
+}
+
+// markCell marks what is active or chosen.
+func markCell(marked bool) screen.Cell {
+	if marked {
+		return screen.Cell{Text: "*", Style: screen.Green}
+	}
+	return plainCell(" ")
+}
+
+// indented returns a stored text for a person: wrapped to the terminal, its lines indented.
+func (a *app) indented(text string) string {
+	width := 0
+	if a.out.Width > 0 {
+		width = max(a.out.Width-4, 20)
+	}
+	var b strings.Builder
+	for _, line := range screen.Wrap(screen.Clean(text), width) {
+		if line != "" {
+			b.WriteString("    " + line)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// idText returns an id for a record, empty for the zero id.
+func idText(id interface {
+	IsZero() bool
+	String() string
+}) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
+// facts prints what is known about one thing for a person: names and values, without those that are empty.
+func (a *app) facts(pairs ...[2]string) error {
+	table := screen.NewTable(a.out, "", "")
+	for _, pair := range pairs {
+		if pair[1] != "" {
+			table.Row(pair[0], pair[1])
+		}
+	}
+	return table.Print()
+}

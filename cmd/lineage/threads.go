@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// threads is what commands need of the threads in a store or in a SQL database. Where an id
+// or a name is empty, the current thread or its active branch is meant.
+type threads interface {
+	listThreads(ctx context.Context, o *threadListOptions) ([]*threadRecord, error)
+	findThread(ctx context.Context, name string) (*threadRecord, error)
+	// titleOf returns what a list shows as the title of a thread.
+	titleOf(ctx context.Context, r *threadRecord) (string, error)
+	createThread(ctx context.Context, o *threadCreateOptions) (*threadRecord, error)
+	setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error)
+	threadToDelete(ctx context.Context, name string) (*destruction, error)
+
+	listBranches(ctx context.Context) ([]*branchRecord, error)
+	createBranch(ctx context.Context, o *branchOptions) (*branchRecord, error)
+	switchTo(ctx context.Context, name string) (*branchRecord, error)
+	// rewind creates a branch at a position and switches to it.
+	rewind(ctx context.Context, to string) (*branchRecord, error)
+	rewindInPlace(ctx context.Context, to string) error
+	listCheckpoints(ctx context.Context) ([]*checkpointRecord, error)
+	setCheckpoint(ctx context.Context, o *checkpointOptions) (*checkpointRecord, error)
+	// restoreCheckpoint is rewind to a checkpoint.
+	restoreCheckpoint(ctx context.Context, name string) (*branchRecord, error)
+	nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error)
+
+	// append adds messages to a branch, and creates the first thread.
+	append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error)
+	// history visits the messages that log prints, with the names that point to them.
+	history(ctx context.Context, o *logOptions, visit func(*messageRecord, []label) error) error
+	// says returns how the message with an id begins.
+	says(ctx context.Context, id string) (string, error)
+	show(ctx context.Context, name string) error
+	tree(ctx context.Context, o *treeOptions) error
+	search(ctx context.Context, o *searchOptions) ([]*hit, error)
+}
+
+// onThreads returns what cobra calls for a command that works on a store or a database.
+func (a *app) onThreads(mode openMode, run func(context.Context, threads, []string) error) func(*cobra.Command, []string) error {
+	return a.does(func(ctx context.Context, args []string) error {
+		return a.openThreads(ctx, mode, func(ctx context.Context, in threads) error { return run(ctx, in, args) })
+	})
+}
+
+// openThreads runs a command on the store or database that is named.
+func (a *app) openThreads(ctx context.Context, mode openMode, run func(context.Context, threads) error) error {
+	if a.dsn() != "" {
+		return a.openDatabase(ctx, mode, func(ctx context.Context, d *database) error { return run(ctx, d) })
+	}
+	return a.open(ctx, mode, func(ctx context.Context, s *session) error { return run(ctx, s) })
+}
+
+// pageOf returns the first elements of a sequence, and whether there are more. A limit of 0 is any number.
+func pageOf[T any](all iter.Seq2[T, error], limit int) (page []T, more bool, err error) {
+	for element, err := range all {
+		if err != nil {
+			return nil, false, err
+		}
+		if limit > 0 && len(page) == limit {
+			return page, true, nil
+		}
+		page = append(page, element)
+	}
+	return page, false, nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// tree implements threads.
+func (s *session) tree(ctx context.Context, o *treeOptions) error {
+	t, err := s.threadNamed(ctx, o.thread)
+	if err != nil {
+		return err
+	}
+	info, err := t.Info(ctx)
+	if err != nil {
+		return err
+	}
+	f := &forest{app: s.app, full: o.full, labels: make(map[place][]label)}
+	runs, err := s.plant(ctx, f, t, info.Active)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		if err := s.emitHeads(ctx, t); err != nil {
+			return err
+		}
+		for l := range f.each() {
+			if err := s.emitNodes(ctx, lineage.SpanRef{Run: runs[l], Seq: l.last}, l.last); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	f.point = func(ctx context.Context, at place) (*treePoint, error) {
+		return s.treePoint(ctx, lineage.SpanRef{Run: runs[at.line], Seq: at.at})
+	}
+	return f.draw(ctx, titleOf(info), shortID(info.ID.String()))
+}
+
+// plant adds the runs that a thread's histories stand on to a forest, and returns which line is which run.
+func (s *session) plant(ctx context.Context, f *forest, t *lineage.Thread, active lineage.ContextID) (map[*line]structure.RunID, error) {
+	view, reach := s.store.View(), make(backend.Reach)
+	if err := reach.FollowContexts(ctx, view, t.ID()); err != nil {
+		return nil, err
+	}
+	for c, err := range view.Checkpoints(ctx, t.ID(), "") {
+		if err == nil {
+			err = reach.Follow(ctx, view, c.Span)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	lines, runs := make(map[structure.RunID]*line), make(map[*line]structure.RunID)
+	for _, e := range reach.Extents() {
+		l := &line{after: place{lines[e.Run.Parent.Run], e.Run.Parent.Seq}, before: e.Run.Depth, last: e.Last}
+		lines[e.Run.ID], runs[l] = l, e.Run.ID
+		f.add(l)
+	}
+	current, err := view.Context(ctx, active)
+	if err != nil {
+		return nil, err
+	}
+	f.setCurrent(place{lines[current.Tip.Run], current.Tip.Seq})
+	labels, err := s.labels(ctx, t)
+	for at, names := range labels {
+		f.labels[place{lines[at.Run], at.Seq}] = names
+	}
+	return runs, err
+}
+
+// emitHeads prints the records of a thread, its contexts and its checkpoints.
+func (s *session) emitHeads(ctx context.Context, t *lineage.Thread) error {
+	thread, err := s.threadRecord(ctx, t)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(s.emit(thread), s.listContexts(ctx, t.Contexts(ctx))); err != nil {
+		return err
+	}
+	checkpoints, err := s.checkpointsOf(ctx, t)
+	for _, c := range checkpoints {
+		err = errors.Join(err, s.emit(c))
+	}
+	return err
+}
+
+// emitNodes prints the last messages of a history as nodes.
+func (s *session) emitNodes(ctx context.Context, tip lineage.SpanRef, last uint64) error {
+	return s.entries(ctx, tip, lineage.Window{Last: last}, func(e *lineage.Entry, parent lineage.SpanRef) error {
+		preview, err := s.preview(ctx, e)
+		if err != nil {
+			return err
+		}
+		return s.emit(&nodeRecord{
+			ID: entryID(e), Parent: spanID(parent), Position: e.Position, Role: e.Role, ContentID: e.Content.String(),
+			Preview: screen.Cut(preview, 120), SpanSet: idText(e.Set), CreatedAt: e.CreatedAt.UTC(),
+		})
+	})
+}
+
+// treePoint returns what a tree shows of a span.
+func (s *session) treePoint(ctx context.Context, ref lineage.SpanRef) (*treePoint, error) {
+	entries, err := s.store.Span(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.preview(ctx, entries[0])
+	if len(entries) > 1 {
+		text = fmt.Sprintf("(and %d more) %s", len(entries)-1, text)
+	}
+	return &treePoint{speaker(entries[0]), entries[0].Role, text}, err
+}
