@@ -82,6 +82,7 @@ func (s *session) useThread(id lineage.ThreadID) error {
 		return err
 	}
 	defer os.Remove(temporary.Name())
+	vfs.Give(temporary)
 	if _, err := temporary.WriteString(chosen(id)); err != nil {
 		return errors.Join(err, temporary.Close())
 	}

@@ -62,7 +62,7 @@ func runLog(ctx context.Context, a *app, o *logOptions) error {
 	case o.follow && o.to != 0:
 		return usagef("--follow: not with --to")
 	case o.follow:
-		return a.open(ctx, openMode{follows: true}, func(ctx context.Context, s *session) error { return followLog(ctx, s, o) })
+		return a.read(ctx, func(ctx context.Context, s *session) error { return followLog(ctx, s, o) })
 	}
 	return a.read(ctx, func(ctx context.Context, s *session) error {
 		found, err := s.position(ctx, o.at)

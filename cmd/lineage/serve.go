@@ -24,7 +24,7 @@ store open, and none of them has to take over when another one ends.`,
 		Example: `  lineage serve --idle 100ms`,
 		Args:    cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
-			return a.open(ctx, openMode{follows: true, noThread: true}, func(ctx context.Context, s *session) error { return serve(ctx, s, o) })
+			return a.open(ctx, openMode{noThread: true}, func(ctx context.Context, s *session) error { return serve(ctx, s, o) })
 		}),
 	}
 	c.Flags().DurationVar(&o.idle, "idle", 0, "end after so long without another process; 0 is never")

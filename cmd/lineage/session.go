@@ -33,9 +33,6 @@ type session struct {
 // openMode says what a command needs of the store.
 type openMode struct {
 	readOnly bool
-	// follows says that the command changes nothing but keeps the store open, so that others have
-	// to be served.
-	follows bool
 	// create makes a store where none is, if it was named.
 	create bool
 	// damaged says that the command is about damage, and needs no word about it.
@@ -188,7 +185,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 		open = openServed
 	}
 	store, err := open(ctx, dir, o)
-	a.keeps = a.keeps || err == nil && !mode.readOnly && !mode.follows
+	a.keeps = a.keeps || err == nil && !mode.readOnly
 	return store, err
 }
 
