@@ -126,8 +126,9 @@ damage: tools ## Damage ROUNDS bytes (default 3000) of stores in every state, an
 	$(CAMPAIGN) -run '^TestDamage(OnTheCommandLine|OfAProjection)?$$' ./lineage/search ./cmd/lineage | $(BIN)/testsummary
 
 .PHONY: campaign-processes
-campaign-processes: tools ## Kill and replace processes that share a store, ROUNDS times (default 3000)
-	$(CAMPAIGN) -run 'TestManyProcesses|TestAppliedOnce|TestTakingOver' ./internal/processes ./internal/sharing | $(BIN)/testsummary
+campaign-processes: ## Kill and replace processes that share a store, ROUNDS times (default 3000), and count what they do
+	$(CAMPAIGN:-json=-v) -run TestManyProcesses ./internal/processes
+	$(CAMPAIGN:-json=-v) -run 'TestAppliedOnce|TestTakingOver' ./internal/sharing
 
 .PHONY: campaign
 campaign: tools ## Run every test with ROUNDS random cases each (default 3000), for hours

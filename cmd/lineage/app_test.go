@@ -49,7 +49,7 @@ func TestALockedStoreIsWaitedFor(t *testing.T) {
 	require.Equal(t, exitLocked, got.code)
 	require.Contains(t, got.err, fmt.Sprintf("locked by process %d (", os.Getpid()))
 	require.Contains(t, got.err, ": held by a process that cannot be reached (host ")
-	require.Contains(t, got.err, fmt.Sprintf("hint: that process does not share the store: --wait 1m waits for process %d to end", os.Getpid()))
+	require.Contains(t, got.err, fmt.Sprintf("hint: --wait 1m waits for process %d to end", os.Getpid()))
 	for _, line := range []string{"restore", "salvage"} {
 		got := runLine(t.Context(), line, dir, filepath.Join(t.TempDir(), "new"))
 		require.Equal(t, exitLocked, got.code)

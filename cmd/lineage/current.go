@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -77,6 +78,9 @@ func (s *session) latestThread(ctx context.Context) (*lineage.Thread, error) {
 // useThread makes a thread the one that commands work on.
 func (s *session) useThread(id lineage.ThreadID) error {
 	return writeFile(filepath.Join(s.dir, threadFile), func(w io.Writer) error {
+		if f, ok := w.(*os.File); ok {
+			vfs.Give(f)
+		}
 		_, err := io.WriteString(w, chosen(id))
 		return err
 	})

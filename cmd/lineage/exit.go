@@ -158,9 +158,9 @@ func hintOf(err error) string {
 func lockedHint(err error) string {
 	var locked *lineage.LockedError
 	if errors.As(err, &locked) && locked.PID != 0 {
-		return fmt.Sprintf("that process does not share the store: --wait 1m waits for process %d to end", locked.PID)
+		return fmt.Sprintf("--wait 1m waits for process %d to end", locked.PID)
 	}
-	return "that process does not share the store: --wait 1m waits for it"
+	return "--wait 1m waits for it to end"
 }
 
 // notWaited adds what to do about a locked store to the error of a command that --wait does

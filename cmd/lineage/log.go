@@ -61,7 +61,7 @@ func runLog(ctx context.Context, a *app, o *logOptions) error {
 	case o.follow && o.to != 0:
 		return usagef("--follow: not with --to")
 	case o.follow:
-		return a.open(ctx, follows, func(ctx context.Context, s *session) error { return followLog(ctx, s, o) })
+		return a.open(ctx, reading, func(ctx context.Context, s *session) error { return followLog(ctx, s, o) })
 	}
 	return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error {
 		return a.printLog(o, func(visit func(*messageRecord, []label) error) error { return in.history(ctx, o, visit) })

@@ -43,7 +43,7 @@ processes can change the store meanwhile, and one that keeps it open all the tim
 	f := c.Flags()
 	f.BoolVar(&o.chatsOnly, "chats-only", false, "leave out the tables of content and structure")
 	f.BoolVar(&o.follow, "follow", false, "keep writing new messages, until interrupted")
-	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, with --follow, where the store can only be read")
+	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, with --follow, where another process has the store for itself")
 	return c
 }
 

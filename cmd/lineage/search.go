@@ -31,7 +31,7 @@ func searchCommand(a *app) *cobra.Command {
 searched for documents and text assets, by their names too, and for summaries; and, without --thread and --user, in contexts outside
 threads. What several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
 and NEAR(…) combine them. Text that is no valid query is searched for its words. What a store is
-searched with is kept in a file of the store, and is rebuilt when that is missing. Where nothing is found, it says so on
+searched with is kept in a file of the store, and is rebuilt when that is missing; where the store cannot be written, for each search. Where nothing is found, it says so on
 standard error and exits with 9.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json`,

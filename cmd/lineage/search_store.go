@@ -3,22 +3,32 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// search implements threads, through an index that is kept beside the store.
+// search implements threads, with an index beside the store. If it cannot be written, the index is
+// built for this search only.
 func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, err error) {
 	line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "commit") })
 	defer line.Done()
-	index, err := search.Open(ctx, s.store, s.dir, search.Options{Progress: func(done, total uint64) {
-		line.Show(int64(done), int64(total))
-	}})
+	options := search.Options{Progress: func(done, total uint64) { line.Show(int64(done), int64(total)) }}
+	index, err := search.Open(ctx, s.store, s.dir, options)
+	if vfs.IsUnwritable(err) {
+		var dir string
+		if dir, err = os.MkdirTemp("", "lineage-search-"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		index, err = search.Open(ctx, s.store, dir, options)
+	}
 	if err != nil {
 		return nil, err
 	}

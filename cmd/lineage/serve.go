@@ -23,7 +23,7 @@ Nobody needs it: the first process that opens a store serves the others. With it
 store open, and none of them has to take over when another one ends.`,
 		Example: `  lineage serve --idle 100ms`,
 		Args:    cobra.NoArgs,
-		RunE:    a.on(follows|noThread, func(ctx context.Context, s *session, _ []string) error { return serve(ctx, s, o) }),
+		RunE:    a.on(noThread, func(ctx context.Context, s *session, _ []string) error { return serve(ctx, s, o) }),
 	}
 	c.Flags().DurationVar(&o.idle, "idle", 0, "end after so long without another process; 0 is never")
 	return c

@@ -38,8 +38,6 @@ type openMode uint8
 const (
 	// reading opens the store without the right to change it.
 	reading openMode = 1 << iota
-	// follows keeps the store open without changing it, so that other processes have to be served.
-	follows
 	// create creates the store if there is none.
 	create
 	// begins is for commands that begin a thread: a database in a file that is not there is created.
@@ -204,7 +202,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 		open = openServed
 	}
 	store, err := open(ctx, dir, o)
-	a.keeps = a.keeps || err == nil && !mode.has(reading|follows)
+	a.keeps = a.keeps || err == nil && !mode.has(reading)
 	return store, err
 }
 

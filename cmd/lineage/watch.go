@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -30,8 +29,8 @@ func watchCommand(a *app) *cobra.Command {
 given by --from, and runs until it is interrupted, or with --follow=false up to the last
 commit there is. To continue later, give --from the number of its last commit plus one.
 
-Other processes can use the store meanwhile. Where it cannot be opened for writing, it is read
-again whenever its files have changed.`,
+Other processes can use the store meanwhile. While one of them has it for itself, it is read when
+that one lets go.`,
 		Example: `  lineage watch --from 1 --follow=false
   lineage watch --from 1 --follow=false --json`,
 		Args: cobra.NoArgs,
@@ -40,7 +39,7 @@ again whenever its files have changed.`,
 	f := c.Flags()
 	f.Uint64Var(&o.from, "from", 0, "the first commit to print; 0 is the next there will be")
 	f.BoolVar(&o.follow, "follow", true, "wait for more")
-	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, where the store can only be read")
+	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, where another process has the store for itself")
 	return c
 }
 
@@ -104,7 +103,7 @@ func runWatch(ctx context.Context, a *app, o *watchOptions) error {
 // is interrupted.
 func (a *app) follow(ctx context.Context, interval time.Duration, do func(context.Context, *session) error) error {
 	began := false
-	err := a.open(ctx, follows|noThread, func(ctx context.Context, s *session) error {
+	err := a.open(ctx, reading|noThread, func(ctx context.Context, s *session) error {
 		began = true
 		for {
 			head, err := s.store.View().Head(ctx) // what changes from here on is seen the next time
@@ -119,19 +118,14 @@ func (a *app) follow(ctx context.Context, interval time.Duration, do func(contex
 			}
 		}
 	})
-	if began || !onlyReadable(err) {
+	if began || !errors.Is(err, lineage.ErrLocked) {
 		return err
 	}
 	return a.poll(ctx, interval, do)
 }
 
-// onlyReadable reports whether a store could not be opened because this process cannot write to it.
-func onlyReadable(err error) bool {
-	return vfs.IsUnwritable(err) || errors.Is(err, lineage.ErrCorrupt) || errors.Is(err, lineage.ErrLocked)
-}
-
-// poll is follow for a store that can only be read: it is open for moments, when its files have
-// changed. While another process has it open, it waits.
+// poll is follow for a store that another process has for itself: it is open for moments, when its
+// files have changed. While another process has it open, it waits.
 func (a *app) poll(ctx context.Context, interval time.Duration, do func(context.Context, *session) error) error {
 	dir, err := a.findStore(false)
 	if err != nil {

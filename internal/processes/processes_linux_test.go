@@ -45,7 +45,7 @@ const (
 )
 
 // TestManyProcesses has processes use a store in every way while they are killed at random and at
-// named points, stopped and ended. Each operation is there once or not at all, as its process was
+// named points, stopped and ended, and while the disk is full. Each operation is there once or not at all, as its process was
 // told, and extensions of a context are linearizable.
 func TestManyProcesses(t *testing.T) {
 	campaign.Long(t)
@@ -157,6 +157,7 @@ func (f *field) read(r *bufio.Reader) {
 		if over := time.Duration(is.End - is.Begin - is.Limit); is.End > 0 && over > late+stopped+loaded {
 			f.t.Errorf("%s %s took %v, its deadline was after %v", is.ID, is.Op, time.Duration(is.End-is.Begin), time.Duration(is.Limit))
 		} else if is.End > 0 && over > late {
+			f.t.Logf("%s %s took %v, its deadline was after %v", is.ID, is.Op, time.Duration(is.End-is.Begin), time.Duration(is.Limit))
 			f.count("operations more than 1 s beyond their deadline, with the machine loaded or processes stopped")
 		}
 	}
@@ -168,8 +169,20 @@ func (f *field) count(what string) {
 	f.counts[what]++
 }
 
-// play kills, stops and ends so many processes, and then ends all.
+// play kills, stops and ends so many processes, while the disk is full at times, and then ends all.
 func (f *field) play(kills int) {
+	full := false
+	fill := func(is bool) {
+		if full == is {
+			return
+		}
+		if full = is; full {
+			f.count("disk full")
+			require.NoError(f.t, os.WriteFile(fullOf(f.dir), nil, 0o600))
+			return
+		}
+		require.NoError(f.t, os.Remove(fullOf(f.dir)))
+	}
 	var all []*process
 	for range workers {
 		all = append(all, f.begin())
@@ -189,7 +202,7 @@ func (f *field) play(kills int) {
 			default:
 			}
 		}
-		switch p := all[f.random.IntN(len(all))]; f.random.IntN(10) {
+		switch p := all[f.random.IntN(len(all))]; f.random.IntN(12) {
 		case 0, 1, 2:
 			p.point = "at random"
 			_ = p.Process.Signal(syscall.SIGKILL)
@@ -203,8 +216,13 @@ func (f *field) play(kills int) {
 			p = f.owner(all)
 			p.point = "as the owner"
 			_ = p.Process.Signal(syscall.SIGKILL)
+		case 7:
+			fill(true)
+		case 8, 9, 10:
+			fill(false)
 		}
 	}
+	fill(false)
 	for _, p := range all {
 		_ = p.in.Close()
 	}
@@ -288,7 +306,7 @@ func (f *field) compare(said map[string]int, updates int) {
 		switch r.Outcome {
 		case done:
 			least++
-		case refused:
+		case refused, noRoom:
 			n = 0
 		}
 		switch r.Op {

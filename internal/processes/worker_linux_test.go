@@ -69,7 +69,8 @@ type report struct {
 // Outcomes of operations.
 const (
 	done    = "done"
-	refused = "refused" // nothing was done
+	refused = "refused" // nothing was done, because of what is there
+	noRoom  = "no room" // nothing was done
 	unknown = "unknown"
 	wrong   = "wrong"
 )
@@ -141,16 +142,28 @@ func (w *worker) run() error {
 	o := sharing.Options{Options: embedded.Options{Durability: backend.Normal, SegmentSize: 256 << 10, FS: files{vfs.OS(), w}}}
 	o.Locked = func() error { w.come(whenLocked); return nil }
 	o.Unlocking = func() { w.come(unlocking) }
-	engine, err := sharing.Open(context.Background(), w.Dir, o)
-	if err != nil {
-		return err
+	var engine *sharing.Engine
+	for engine == nil {
+		var err error
+		if engine, err = sharing.Open(context.Background(), w.Dir, o); err != nil && !isFull(err) {
+			return err
+		}
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // until there is room
+		}
 	}
 	w.store = lineage.New(engine)
 	for ctx.Err() == nil {
 		w.step()
 	}
-	return w.store.Close()
+	if err := w.store.Close(); err != nil && !isFull(err) {
+		return err
+	}
+	return nil
 }
+
+// isFull reports whether the disk was full, also for another process.
+func isFull(err error) bool { return strings.Contains(err.Error(), syscall.ENOSPC.Error()) }
 
 // step does one operation.
 func (w *worker) step() {
@@ -212,6 +225,11 @@ func outcomeOf(ctx context.Context, op string, err error) string {
 		return refused
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded): // the owner's clock may be a little ahead
 		return unknown // an operation of several commits may have done some of them
+	case isFull(err), errors.Is(err, lineage.ErrReadOnly): // the owner gives the store up
+		if op == "merge" || op == "import" || op == "collect" {
+			return unknown
+		}
+		return noRoom
 	case op == "search": // the file of its index is replaced when others collect
 		return refused
 	case op == "read":
@@ -338,6 +356,9 @@ func (w *worker) search(ctx context.Context) (err error) {
 	return err
 }
 
+// fullOf returns the name of a file beside a store. The disk counts as full while it is there.
+func fullOf(dir string) string { return dir + ".full" }
+
 // files are those of the system, with points at their writes.
 type files struct {
 	vfs.FS
@@ -361,6 +382,10 @@ func (f files) Create(name string) (vfs.File, error) { return f.wrap(f.FS.Create
 
 func (f file) WriteAt(b []byte, at int64) (int, error) {
 	f.w.come(beforeAppend)
+	if _, err := os.Lstat(fullOf(f.w.Dir)); err == nil {
+		n, _ := f.File.WriteAt(b[:len(b)/2], at)
+		return n, syscall.ENOSPC
+	}
 	n, err := f.File.WriteAt(b, at)
 	f.w.come(afterAppend)
 	return n, err

@@ -38,9 +38,9 @@ const (
 	// patience is for how long an operation waits at least for an owner. Processes that open a
 	// store answer at once, so it is for those that close one.
 	patience = 10 * time.Second
-	// noSocket is for how long a locked store without a socket is waited for: the owner makes
-	// it just after it has the lock.
-	noSocket = 500 * time.Millisecond
+	// noSocket is for how long a locked store that has no socket is waited for: an owner makes it just
+	// after it has the lock, and removes it just before it lets go, unless it is stopped in between.
+	noSocket = 2 * time.Second
 	// handshake is for how long an owner may say nothing to a new guest. A process that is
 	// stopped accepts connections, too.
 	handshake = 5 * time.Second
@@ -84,17 +84,17 @@ func (h *handle) close() error {
 	return h.err
 }
 
-// find makes this process a guest of the owner, or the owner. It tries for as long as wait and
-// enough say since it last heard of an owner that opens the store.
+// find makes this process a guest of the owner, or the owner.
 func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) {
-	begun := time.Now()
+	now := time.Now()
+	waited := waiting{since: now, socket: now}
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
-		h, connectErr := e.connect(ctx, func() { begun = time.Now() })
+		h, connectErr := e.connect(ctx, func() { waited.since = time.Now() })
 		if connectErr == nil {
 			return h, nil
 		}
 		if !goneOwner(connectErr) {
-			return nil, connectErr
+			return nil, fmt.Errorf("open store %s, which another process has open: %w", e.dir, connectErr)
 		}
 		h, err := e.become(ctx)
 		if err == nil || !errors.Is(err, backend.ErrLocked) {
@@ -103,14 +103,14 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if e.o.Waiting != nil && wait > 0 && time.Since(begun) >= min(noSocket, wait/2) && e.told.CompareAndSwap(false, true) {
+		if e.o.Waiting != nil && wait > 0 && time.Since(waited.since) >= min(noSocket, wait/2) && e.told.CompareAndSwap(false, true) {
 			e.o.Waiting(err)
 		}
-		if time.Since(begun) >= e.enough(wait, connectErr) {
+		if waited.enough(time.Now(), wait, connectErr) {
 			var held *backend.LockedError
 			if errors.As(err, &held) && !e.o.NeverConnect {
 				held.Unreachable = true
-				err = fmt.Errorf("open store %s: %w", e.dir, held)
+				err = fmt.Errorf("open store %s: %w: %v", e.dir, held, connectErr)
 			}
 			return nil, err
 		}
@@ -122,15 +122,23 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 	}
 }
 
-// enough returns for how long a locked store is waited for, given why there is no connection.
-func (e *Engine) enough(wait time.Duration, why error) time.Duration {
+// waiting is for how long a process has tried to find an owner.
+type waiting struct {
+	since  time.Time // when it began, or last heard of an owner that opens the store
+	socket time.Time // when it began, or last saw a socket
+}
+
+// enough reports whether to give up, given why there is no connection.
+func (w *waiting) enough(now time.Time, wait time.Duration, why error) bool {
+	waited := now.Sub(w.since)
 	switch {
 	case errors.Is(why, errNoSharing), errors.Is(why, fs.ErrPermission):
-		return wait
+		return waited >= wait
 	case errors.Is(why, fs.ErrNotExist):
-		return max(wait, noSocket)
+		return waited >= wait && now.Sub(w.socket) >= noSocket
 	}
-	return max(wait, patience) // there is a socket: its owner comes or goes
+	w.socket = now
+	return waited >= max(wait, patience) // there is a socket: its owner comes or goes
 }
 
 // goneOwner reports whether an error says that there is no owner to connect to now.
@@ -155,14 +163,14 @@ func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 		return nil, errNoSharing
 	}
 	if _, err := os.Lstat(filepath.Join(e.dir, embedded.SocketFile)); err != nil {
-		return nil, fmt.Errorf("open store %s: %w", e.dir, err)
+		return nil, err
 	}
 	if !e.shared() {
 		return nil, errNoSharing
 	}
 	conn, err := dial(e.dir)
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", e.dir, err)
+		return nil, err
 	}
 	// The owner is alive as long as it says something.
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -180,7 +188,7 @@ func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open store %s, which another process has open: %w", e.dir, err)
+		return nil, err
 	}
 	return &handle{Engine: c, client: c, done: make(chan struct{})}, nil
 }

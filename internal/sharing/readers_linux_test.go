@@ -142,6 +142,22 @@ func TestIdleGuestTakesOver(t *testing.T) {
 	require.Eventually(t, func() bool { return e.owner.Load() != nil }, time.Minute, time.Millisecond)
 }
 
+// TestWaiting gives up on a locked store when it has had no socket for some time, and not in the
+// moment between two owners.
+func TestWaiting(t *testing.T) {
+	now := time.Now()
+	w := waiting{since: now, socket: now}
+	enough := func(after, wait time.Duration, why error) bool { return w.enough(now.Add(after), wait, why) }
+	require.False(t, enough(noSocket/2, 0, fs.ErrNotExist))
+	require.True(t, enough(noSocket, 0, fs.ErrNotExist))
+	require.False(t, enough(noSocket, time.Minute, fs.ErrNotExist))
+	require.True(t, enough(0, 0, errNoSharing))
+	require.False(t, enough(2*noSocket, 0, syscall.ECONNREFUSED), "there is a socket")
+	require.False(t, enough(2*noSocket, 0, fs.ErrNotExist), "there was a socket just now")
+	require.True(t, enough(3*noSocket, 0, fs.ErrNotExist))
+	require.True(t, enough(patience, 0, errSilent))
+}
+
 // TestCloseBesideAStoppedOwner closes a guest whose owner answers nothing.
 func TestCloseBesideAStoppedOwner(t *testing.T) {
 	dir := t.TempDir()

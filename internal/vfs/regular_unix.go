@@ -2,7 +2,26 @@
 
 package vfs
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // noFollow prevents opening symbolic links, and waiting for the other end of a pipe.
 const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// Give gives a file that root has just created to the user of its directory, who could not open it
+// otherwise. It does nothing for other users, and where the system does not let it.
+func Give(f *os.File) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	if info, err := os.Lstat(filepath.Dir(f.Name())); err == nil {
+		if is, ok := info.Sys().(*syscall.Stat_t); ok {
+			_ = f.Chown(int(is.Uid), int(is.Gid))
+		}
+	}
+}

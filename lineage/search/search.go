@@ -84,7 +84,7 @@ func openFile(ctx context.Context, path string) (*sql.DB, error) {
 			return nil, fmt.Errorf("search index: %w", err)
 		}
 	}
-	f, err := vfs.OpenFile(path, os.O_CREATE|os.O_RDWR) // as private as the journal
+	f, err := openOrCreate(path)
 	if err != nil {
 		return nil, fmt.Errorf("search index: %w", err)
 	}
@@ -96,6 +96,24 @@ func openFile(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, fmt.Errorf("search index: %w", err)
 	}
 	return db, nil
+}
+
+// openOrCreate opens a file. One that root creates is given to the user of the store, as SQLite does
+// with its other files.
+func openOrCreate(path string) (*os.File, error) {
+	for {
+		f, err := vfs.OpenFile(path, os.O_RDWR)
+		if !errors.Is(err, os.ErrNotExist) {
+			return f, err
+		}
+		f, err = vfs.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR) // as private as the journal
+		if err == nil {
+			vfs.Give(f)
+		}
+		if !errors.Is(err, os.ErrExist) { // else another process was first
+			return f, err
+		}
+	}
 }
 
 func (x *Index) remove() error {
