@@ -96,28 +96,38 @@ func (e *Engine) Sync(ctx context.Context) error {
 	return err
 }
 
-// Feed implements backend.Engine. It yields what is durable.
+// Feed implements backend.Engine. It yields what is durable. Where the replica is dropped
+// meanwhile, it goes on in the next one.
 func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
 	to, err := e.settle(ctx)
-	var feed iter.Seq2[*structure.Commit, error]
-	if err == nil {
-		err = e.held(func(replica *embedded.Engine) error {
-			feed = replica.Feed(ctx, after)
-			return nil
-		})
-	}
 	return func(yield func(*structure.Commit, error) bool) {
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		for c, err := range feed {
-			if err == nil && c.Number > to.Number {
-				return
+		for range mostRetries {
+			var feed iter.Seq2[*structure.Commit, error]
+			feed, err = read(ctx, &readers{e, true}, func(replica *embedded.Engine) (iter.Seq2[*structure.Commit, error], error) {
+				return replica.Feed(ctx, after), nil
+			})
+			if err != nil {
+				break
 			}
-			if !yield(c, e.expired(err)) || err != nil {
-				return
+			for c, failed := range feed {
+				if err = e.expired(failed); err != nil {
+					break
+				}
+				if c.Number > to.Number || !yield(c, nil) {
+					return
+				}
+				after = backend.Cursor{Number: c.Number, ID: c.ID}
 			}
+			if !errors.Is(err, backend.ErrExpired) || e.closed.Load() {
+				break
+			}
+		}
+		if err != nil {
+			yield(nil, err)
 		}
 	}
 }
@@ -146,6 +156,8 @@ func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor
 			if err != nil || at.Number > after.Number {
 				return at, err
 			}
+		} else if errors.Is(err, backend.ErrExpired) { // the replica was dropped meanwhile
+			continue
 		} else if !errors.Is(err, context.Canceled) {
 			return backend.Cursor{}, err
 		}

@@ -46,6 +46,8 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to make a journal where there is none.
 	MustExist bool
+	// Store is the store id of a journal that is made. Random when zero.
+	Store [16]byte
 	// Logger reports what recovery did and what failed in the background; nil discards it.
 	Logger *slog.Logger
 }
@@ -107,7 +109,7 @@ type Journal struct {
 	sync syncState
 }
 
-// StoreID returns the random id that the journal's segments carry.
+// StoreID returns the id of the store that the journal's segments carry.
 func (j *Journal) StoreID() [16]byte { return j.store }
 
 // Damage returns what is wrong with a journal that was opened read-only all the
