@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -210,6 +211,9 @@ func (c *Context) Delete(ctx context.Context) error {
 // others made commits meanwhile.
 const mostBequests = 3
 
+// mostExpired is how often something is done again because the snapshot expired that it read.
+const mostExpired = 10
+
 // chosenContexts yields contexts as a state has them.
 type chosenContexts func(context.Context, backend.Reader) iter.Seq2[backend.Context, error]
 
@@ -221,8 +225,14 @@ func (s *Store) bequeath(ctx context.Context, contexts chosenContexts, gone Thre
 	if err := may(); err != nil {
 		return err
 	}
+	expired := 0
 	for try := 1; ; try++ {
 		done, err := s.tryToBequeath(ctx, contexts, gone, remove, try == mostBequests)
+		if errors.Is(err, ErrExpired) && !done && expired < mostExpired { // nothing is removed yet
+			expired++
+			try--
+			continue
+		}
 		if err != nil || done {
 			return err
 		}

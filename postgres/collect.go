@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -114,12 +115,15 @@ func (c *collection) run(ctx context.Context) (err error) {
 		if err := c.requireRights(ctx); err != nil {
 			return err
 		}
-		if err := c.finish(ctx); err != nil {
-			return err
-		}
 	}
 	for range mostRetries {
-		if err = c.decide(ctx); !errors.Is(err, errBehind) && !errors.Is(err, errDiverged) && !errors.Is(c.expired(err), backend.ErrExpired) {
+		if !c.o.DryRun { // one collection after another
+			err = c.finish(ctx)
+		}
+		if err == nil {
+			err = c.decide(ctx)
+		}
+		if !errors.Is(err, errBehind) && !errors.Is(err, errDiverged) && !errors.Is(c.expired(err), backend.ErrExpired) {
 			break
 		}
 	}
@@ -222,9 +226,9 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, turnTime)
-	err = t.publish(limited, newID(), live)
+	err = t.publish(limited, newID(), c.head.epoch, live)
 	cancel()
-	if uncertain(err) || lost(err) {
+	if !errors.Is(err, errBehind) && (uncertain(err) || lost(err)) {
 		switch epoch, unknown := c.log.settledEpoch(context.WithoutCancel(ctx), c.head); {
 		case unknown != nil:
 			return fmt.Errorf("%w: %w", backend.ErrUncertain, errors.Join(err, unknown))
@@ -245,15 +249,25 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 	return nil
 }
 
-// publish writes down what lives and ends the turn. It may have been written also where it fails.
-func (t *turn) publish(ctx context.Context, epoch uint64, live []byte) error {
+// publish writes down what lives and ends the turn. It may have been written also where it fails. It
+// is errBehind while the collection of the epoch is pending.
+func (t *turn) publish(ctx context.Context, epoch, former uint64, live []byte) error {
 	var b pgx.Batch
+	var raised int64
 	b.Queue(`SELECT set_config('synchronous_commit', 'on', true)`)
-	b.Queue(`WITH raised AS (UPDATE lineage_store SET epoch = $2 WHERE store = $1 RETURNING store)
-INSERT INTO lineage_collection (store, epoch, live) SELECT store, $2, $3 FROM raised`, t.log.store, int64(epoch), live)
+	b.Queue(`WITH noted AS (
+  INSERT INTO lineage_collection AS c (store, epoch, live) VALUES ($1, $2, $4)
+  ON CONFLICT (store) DO UPDATE SET epoch = excluded.epoch, live = excluded.live WHERE c.epoch <> $3 RETURNING store
+) UPDATE lineage_store s SET epoch = $2 FROM noted WHERE s.store = noted.store`, t.log.store, int64(epoch), int64(former), live).Exec(func(tag pgconn.CommandTag) error {
+		raised = tag.RowsAffected()
+		return nil
+	})
 	b.Queue(`COMMIT`)
 	err := t.conn.SendBatch(ctx, &b).Close()
 	t.rollback()
+	if err == nil && raised == 0 {
+		err = errBehind
+	}
 	return err
 }
 

@@ -44,7 +44,7 @@ const MaxName = 200
 
 // Engine is an open store. It is safe for concurrent use.
 type Engine struct {
-	readers // of the latest state
+	*readers // of the latest state
 
 	log    *log
 	o      Options
@@ -127,7 +127,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{log: &log{pool: pool, store: keyOf(o.Store)}, o: o, shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
-	e.readers.engine = e
+	e.readers = newReaders(e, false)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	err := again(ctx, func(ctx context.Context) error {
 		if err := e.log.migrate(ctx, !o.MustExist); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -97,37 +98,27 @@ func (e *Engine) Sync(ctx context.Context) error {
 }
 
 // Feed implements backend.Engine. It yields what is durable. Where the replica is dropped
-// meanwhile, it goes on in the next one.
+// meanwhile, it continues in the next one.
 func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
 	to, err := e.settle(ctx)
+	if err != nil {
+		return func(yield func(*structure.Commit, error) bool) { yield(nil, err) }
+	}
+	open := func(ctx context.Context) (opened resume.Opened[*embedded.Engine], err error) {
+		opened.Interrupted = func(err error) bool { return e.dropped(e.expired(err)) }
+		opened.Reader, err = read(ctx, newReaders(e, true), func(replica *embedded.Engine) (*embedded.Engine, error) { return replica, nil })
+		return opened, err
+	}
+	all := resume.Paged(ctx, open, after, func(replica *embedded.Engine, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
+		return replica.Feed(ctx, after)
+	}, func(last *structure.Commit) backend.Cursor {
+		return backend.Cursor{Number: last.Number, ID: last.ID}
+	})
 	return func(yield func(*structure.Commit, error) bool) {
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for range mostRetries {
-			var feed iter.Seq2[*structure.Commit, error]
-			feed, err = read(ctx, &readers{e, true}, func(replica *embedded.Engine) (iter.Seq2[*structure.Commit, error], error) {
-				return replica.Feed(ctx, after), nil
-			})
-			if err != nil {
-				break
+		for c, err := range all {
+			if err == nil && c.Number > to.Number || !yield(c, e.expired(err)) {
+				return
 			}
-			for c, failed := range feed {
-				if err = e.expired(failed); err != nil {
-					break
-				}
-				if c.Number > to.Number || !yield(c, nil) {
-					return
-				}
-				after = backend.Cursor{Number: c.Number, ID: c.ID}
-			}
-			if !errors.Is(err, backend.ErrExpired) || e.closed.Load() {
-				break
-			}
-		}
-		if err != nil {
-			yield(nil, err)
 		}
 	}
 }

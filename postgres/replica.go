@@ -48,12 +48,12 @@ func (e *Engine) openReplica(ctx context.Context) error {
 	o := embedded.Options{
 		Durability: backend.Normal,
 		InMemory:   e.o.Replica == "",
-		Store:      is.replica(e.log.identity),
+		ID:         is.replica(e.log.identity),
 		Logger:     e.o.Logger,
 		Sequence:   func(c embedded.Sequenced) (uint64, error) { return e.write(c) },
 	}
 	replica, err := embedded.Open(ctx, e.o.Replica, o)
-	if err == nil && replica.StoreID() != o.Store {
+	if err == nil && replica.StoreID() != o.ID {
 		err = errors.Join(replica.Close(), errCollected)
 	}
 	if errors.Is(err, backend.ErrCorrupt) || errors.Is(err, errCollected) {

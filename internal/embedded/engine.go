@@ -61,8 +61,8 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to make a store where there is none.
 	MustExist bool
-	// Store is the id of a store that is made. Random when zero.
-	Store [16]byte
+	// ID is the id of a store that is made; random when zero.
+	ID [16]byte
 	// Wait is how long Open waits while another process holds the lock. Waiting, when not nil, is called once when it
 	// begins to wait, with the error that it would return without waiting.
 	Wait    time.Duration
