@@ -288,8 +288,8 @@ func (l *log) settledEpoch(ctx context.Context, h head) (is uint64, err error) {
 	return is, err
 }
 
-// mostRewritten bounds the data of rows that are rewritten at once.
-const mostRewritten = 4 << 20
+// mostRewritten bounds the data of rows that are rewritten at once. Tests make it smaller.
+var mostRewritten = 4 << 20
 
 // finish rewrites the rows of a collection that was published, and ends it. There may be none.
 func (c *collection) finish(ctx context.Context) error {

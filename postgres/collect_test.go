@@ -325,6 +325,50 @@ func TestCommitWaitsForCollection(t *testing.T) {
 	}
 }
 
+// TestCommitsBehindCollection has a handle that has seen everything but a collection bring content which
+// that took: it is stored again.
+func TestCommitsBehindCollection(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	collector := handle(t, pool, "s")
+	for name, contended := range map[string]int{"alone": 0, "locked": 2, "together": 0} {
+		t.Run(name, func(t *testing.T) {
+			e := handle(t, pool, "s")
+			block := textBlock("said before " + name)
+			_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{block}}, backend.Options{})
+			require.NoError(t, err)
+			_, err = collector.Collect(background, all)
+			require.NoError(t, err)
+			batch := make([]*pending, 1)
+			if name == "together" {
+				batch = make([]*pending, 2)
+			}
+			for i := range batch {
+				run := structure.NewID[structure.RunID]()
+				batch[i] = &pending{ctx: background, full: true, done: make(chan struct{}), commit: &structure.Commit{Records: []structure.Record{
+					block, &structure.Run{ID: run}, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 1}, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: block.ID}}},
+				}}}
+				batch[i].o.Durability = backend.Normal
+			}
+			e.turn.Lock()
+			e.contended = contended
+			e.turn.Unlock()
+			require.Empty(t, e.takeTurn(batch))
+			for i, p := range batch {
+				require.NoError(t, p.err)
+				if i == 0 {
+					require.Empty(t, p.receipt.Known)
+				}
+			}
+			for _, reader := range []*Engine{e, collector, handle(t, pool, "s")} {
+				blocks, err := reader.Blocks(background, []content.ID{block.ID})
+				require.NoError(t, err)
+				require.Equal(t, block.Body, blocks[0].Body)
+				requireSound(t, reader)
+			}
+		})
+	}
+}
+
 // cuttable returns connections that a cutter may cut.
 func cuttable(t testing.TB, dsn string, c *cutter) *pgxpool.Pool {
 	return newPool(t, dsn, func(config *pgxpool.Config) {
@@ -340,6 +384,7 @@ func cuttable(t testing.TB, dsn string, c *cutter) *pgxpool.Pool {
 
 // TestCutCollections cuts the connection before, within and after each message of a collection.
 func TestCutCollections(t *testing.T) {
+	rewriteOneByOne(t)
 	dsn := pgtest.DSN(t)
 	c := &cutter{}
 	e, witnesses := handle(t, cuttable(t, dsn, c), "s"), newPool(t, dsn, nil)
@@ -368,6 +413,13 @@ func TestCutCollections(t *testing.T) {
 	require.Greater(t, cut, 20)
 	require.Equal(t, history(t, other), history(t, e))
 	requireSound(t, other)
+}
+
+// rewriteOneByOne has each row rewritten by a statement of its own.
+func rewriteOneByOne(t *testing.T) {
+	former := mostRewritten
+	mostRewritten = 1
+	t.Cleanup(func() { mostRewritten = former })
 }
 
 // mortal is a connection of a process that is killed with a certain message.
@@ -409,6 +461,7 @@ func (m *mortal) Write(b []byte) (int, error) {
 // TestKilledCollections kills the collector at each message. The store is as before or after for everybody
 // else, who write on, and the next collection ends what was begun.
 func TestKilledCollections(t *testing.T) {
+	rewriteOneByOne(t)
 	dsn := pgtest.DSN(t)
 	pool := newPool(t, dsn, nil)
 	other := handle(t, pool, "s")
@@ -459,6 +512,10 @@ func TestKilledCollections(t *testing.T) {
 			}
 			if unfinished(t, pool) > 0 {
 				interrupted++
+				for c, err := range handle(t, pool, "s").Feed(background, backend.Cursor{}) {
+					require.NoError(t, err)
+					require.NotContains(t, described(c), secret, "what is decided holds for everybody")
+				}
 			}
 			requireSaid(t, other, kept, said...)
 			thread := tell(t, other, "shared", "on")
