@@ -126,6 +126,7 @@ func (v *Values) value(ctx context.Context, is *backend.Value) (Value, error) {
 // transaction.
 func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
+		after := "" // where to continue when the snapshot expires
 		all := func(values iter.Seq2[backend.Value, error]) error {
 			for is, err := range values {
 				if err != nil {
@@ -141,16 +142,15 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 				if !yield(value, nil) {
 					return nil
 				}
+				after = is.Key
 			}
 			return nil
 		}
 		var err error
 		if v.owner.Scope == ContextScope {
-			var from backend.Snapshot
-			if from, err = v.store.engine.Snapshot(ctx); err == nil {
-				defer from.Close()
-				err = all(v.inherited(ctx, from).All(prefix, ""))
-			}
+			_, err = backend.AtOnce(ctx, v.store.engine, func(from backend.Snapshot) (struct{}, error) {
+				return struct{}{}, all(v.inherited(ctx, from).All(prefix, after))
+			})
 		} else {
 			err = all(v.store.engine.Values(ctx, v.owner, prefix, ""))
 		}

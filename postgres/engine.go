@@ -44,7 +44,7 @@ const MaxName = 200
 
 // Engine is an open store. It is safe for concurrent use.
 type Engine struct {
-	readers // of the latest state
+	*readers // of the latest state
 
 	log    *log
 	o      Options
@@ -60,6 +60,9 @@ type Engine struct {
 	// turn is held by who changes the replica. It guards what follows, up to reads.
 	turn sync.Mutex
 	head head // the last row that the replica has, and that the log has
+	// live is what the pending collection of the epoch leaves of rows; nil if none was pending
+	// when the replica was opened.
+	live *embedded.LiveSet
 	// contended counts down the turns that lock the store at once, because others write too.
 	contended int
 	// careful is set after a batch failed that the replica had already: the next ones are of one
@@ -73,6 +76,8 @@ type Engine struct {
 	// ahead of the log, or replaced.
 	reads   sync.RWMutex
 	replica *embedded.Engine // nil after it was dropped
+
+	collecting sync.Mutex // one collection of this process at a time
 
 	looks   looks
 	durable durable
@@ -122,7 +127,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{log: &log{pool: pool, store: keyOf(o.Store)}, o: o, shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
-	e.readers.engine = e
+	e.readers = newReaders(e, false)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	err := again(ctx, func(ctx context.Context) error {
 		if err := e.log.migrate(ctx, !o.MustExist); err != nil {

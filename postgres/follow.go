@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -96,26 +97,26 @@ func (e *Engine) Sync(ctx context.Context) error {
 	return err
 }
 
-// Feed implements backend.Engine. It yields what is durable.
+// Feed implements backend.Engine. It yields what is durable. Where the replica is dropped
+// meanwhile, it continues in the next one.
 func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
 	to, err := e.settle(ctx)
-	var feed iter.Seq2[*structure.Commit, error]
-	if err == nil {
-		err = e.held(func(replica *embedded.Engine) error {
-			feed = replica.Feed(ctx, after)
-			return nil
-		})
+	if err != nil {
+		return func(yield func(*structure.Commit, error) bool) { yield(nil, err) }
 	}
+	open := func(ctx context.Context) (opened resume.Opened[*embedded.Engine], err error) {
+		opened.Interrupted = func(err error) bool { return e.dropped(e.expired(err)) }
+		opened.Reader, err = read(ctx, newReaders(e, true), func(replica *embedded.Engine) (*embedded.Engine, error) { return replica, nil })
+		return opened, err
+	}
+	all := resume.Paged(ctx, open, after, func(replica *embedded.Engine, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
+		return replica.Feed(ctx, after)
+	}, func(last *structure.Commit) backend.Cursor {
+		return backend.Cursor{Number: last.Number, ID: last.ID}
+	})
 	return func(yield func(*structure.Commit, error) bool) {
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for c, err := range feed {
-			if err == nil && c.Number > to.Number {
-				return
-			}
-			if !yield(c, e.expired(err)) || err != nil {
+		for c, err := range all {
+			if err == nil && c.Number > to.Number || !yield(c, e.expired(err)) {
 				return
 			}
 		}
@@ -146,6 +147,8 @@ func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor
 			if err != nil || at.Number > after.Number {
 				return at, err
 			}
+		} else if errors.Is(err, backend.ErrExpired) { // the replica was dropped meanwhile
+			continue
 		} else if !errors.Is(err, context.Canceled) {
 			return backend.Cursor{}, err
 		}

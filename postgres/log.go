@@ -30,13 +30,18 @@ type log struct {
 // does not allow.
 const exec = pgx.QueryExecModeExec
 
-// head is the last row that a process knows. The zero value is that of an empty log.
+// head is the last row that a process knows, and the epoch of the store in which it read the log.
+// The zero value is that of an empty log that was never collected.
 type head struct {
 	first uint64
 	backend.Cursor
+	epoch uint64
 }
 
 func (h head) next() uint64 { return h.Number + 1 }
+
+// behind returns the head after a row.
+func (h head) behind(r *row) head { return head{r.first, r.last(), h.epoch} }
 
 // mostRead bounds the data that is read from the log at once.
 const mostRead = 8 << 20
@@ -47,9 +52,12 @@ var errBehind = errors.New("another process wrote to the log")
 // errDiverged says that the log does not have the head that a process knows.
 var errDiverged = errors.New("the log has another history than the replica")
 
+// errCollected is errDiverged for a log that has lost something to a collection.
+var errCollected = fmt.Errorf("the log was collected: %w", errDiverged)
+
 // A tail begins at the head, so that it also says whether the log has that; the data of the head
 // is left out. It ends behind the row that makes it larger than it should be.
-const tailSQL = `SELECT n, count, id, data FROM (
+const tailSQL = `SELECT n, count, id, data, (SELECT epoch FROM lineage_store WHERE store = $1) AS epoch FROM (
   SELECT n, count, id, CASE WHEN n > $2 THEN data END AS data,
     sum(CASE WHEN n > $2 THEN octet_length(data) ELSE 0 END) OVER (ORDER BY n) - octet_length(data) AS before
   FROM lineage_log WHERE store = $1 AND n >= $2 ORDER BY n LIMIT $3
@@ -88,6 +96,9 @@ func (l *log) tail(ctx context.Context, q querier, h head, limit int) (rows []ro
 func behind(rows []row, h head, limit int) ([]row, bool, error) {
 	size := 0
 	for i := range rows {
+		if rows[i].epoch != h.epoch {
+			return nil, false, errCollected
+		}
 		size += len(rows[i].data)
 	}
 	more := len(rows) >= limit || size >= mostRead
@@ -107,12 +118,18 @@ func behind(rows []row, h head, limit int) ([]row, bool, error) {
 	return rows, more, nil
 }
 
-func readRows(found pgx.Rows) ([]row, error) {
-	var rows []row
+// errRemoved is returned when the row of the store is gone.
+var errRemoved = fmt.Errorf("the store was removed: %w", backend.ErrNotFound)
+
+func readRows(found pgx.Rows) (rows []row, err error) {
 	var first, count, id int64
+	var epoch *int64
 	var data []byte
-	_, err := pgx.ForEachRow(found, []any{&first, &count, &id, &data}, func() error {
-		rows = append(rows, row{first: uint64(first), count: uint64(count), id: uint64(id), data: data})
+	_, err = pgx.ForEachRow(found, []any{&first, &count, &id, &data, &epoch}, func() error {
+		if epoch == nil {
+			return errRemoved
+		}
+		rows = append(rows, row{first: uint64(first), count: uint64(count), id: uint64(id), data: data, epoch: uint64(*epoch)})
 		data = nil
 		return nil
 	})
@@ -122,8 +139,9 @@ func readRows(found pgx.Rows) ([]row, error) {
 // A lone writer shares the store with others of its kind: the key of the row decides between two
 // who write behind the same head, and the condition refuses one whose head is gone. It waits for a
 // turn that holds the store, and for a transaction that is writing the same row. The statement
-// sees the log as it was before it waited, which the key makes harmless.
-const appendSQL = `WITH held AS MATERIALIZED (SELECT set_config('synchronous_commit', $7, true) FROM lineage_store WHERE store = $1 FOR KEY SHARE)
+// sees the log as it was before it waited, which the key makes harmless, but the epoch as it is
+// when the wait is over.
+const appendSQL = `WITH held AS MATERIALIZED (SELECT set_config('synchronous_commit', $7, true) FROM lineage_store WHERE store = $1 AND epoch = $9::bigint FOR KEY SHARE)
 INSERT INTO lineage_log (store, n, count, id, data)
 SELECT $1, $2::bigint, $3::bigint, $4::bigint, $5 FROM held
 WHERE $6::bigint = 0 OR EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $6::bigint AND id = $8::bigint)
@@ -138,7 +156,7 @@ func synchronous(d backend.Durability) string {
 
 // append writes a row behind the head. It is errBehind if the log goes on otherwise.
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
-	tag, err := l.pool.Exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID))
+	tag, err := l.pool.Exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID), int64(h.epoch))
 	switch {
 	case sqlState(err) == serializationFail:
 		return errBehind
@@ -196,7 +214,7 @@ func unresolved(maybe bool, failed error) error {
 // own makes a row durable that was found in the log: the server may have stopped since it was
 // written, or a standby may not have answered. It is errBehind if the row is not there.
 func (l *log) own(ctx context.Context, r *row) error {
-	err := l.flush(ctx, head{r.first, r.last()})
+	err := l.flush(ctx, head{first: r.first, Cursor: r.last()})
 	if errors.Is(err, errDiverged) {
 		return errBehind
 	}
@@ -225,15 +243,21 @@ ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first), int6
 	return fmt.Errorf("synced write: %w", backend.ErrConflict)
 }
 
-// newest returns the last row that begins at a number or before, the zero value if there is none.
+// newest returns the last row that begins at a number or before, only the epoch if there is none.
 func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
-	var first, count, id int64
-	err := l.pool.QueryRow(ctx, `SELECT n, count, id FROM lineage_log WHERE store = $1 AND n <= $2 ORDER BY n DESC LIMIT 1`, l.store, int64(upTo)).Scan(&first, &count, &id)
+	var epoch int64
+	var first, count, id *int64
+	err := l.pool.QueryRow(ctx, `SELECT epoch, n, count, id FROM lineage_store LEFT JOIN LATERAL (
+  SELECT n, count, id FROM lineage_log WHERE store = $1 AND n <= $2 ORDER BY n DESC LIMIT 1
+) last ON true WHERE store = $1`, l.store, int64(upTo)).Scan(&epoch, &first, &count, &id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return head{}, nil
+		err = errRemoved
 	}
-	r := row{first: uint64(first), count: uint64(count), id: uint64(id)}
-	return head{r.first, r.last()}, err
+	h := head{epoch: uint64(epoch)}
+	if err == nil && first != nil {
+		h = h.behind(&row{first: uint64(*first), count: uint64(*count), id: uint64(*id)})
+	}
+	return h, err
 }
 
 // has returns nil if a row is the last of the log, and errBehind if not, or if it is not there.
@@ -274,7 +298,7 @@ func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool,
 	if _, err = results.Exec(); err == nil {
 		var tag pgconn.CommandTag
 		if tag, err = results.Exec(); err == nil && tag.RowsAffected() != 1 {
-			err = fmt.Errorf("the store was removed: %w", backend.ErrNotFound)
+			err = errRemoved
 		}
 	}
 	if err == nil {

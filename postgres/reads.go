@@ -4,27 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// readers are the methods of backend.Reader: of the latest state, or of the replica as it is.
+// readers are the methods of backend.Reader: of the latest state, or of the replica as it is. Where
+// the replica is dropped, sequences continue in the next one.
 type readers struct {
+	resume.Sequences
 	engine *Engine
 	recent bool // as the replica is
 }
 
+func newReaders(e *Engine, recent bool) *readers {
+	r := &readers{engine: e, recent: recent}
+	r.Sequences.Open = r.open
+	return r
+}
+
 // Recent implements backend.Engine.
-func (e *Engine) Recent() backend.Reader { return &readers{e, true} }
+func (e *Engine) Recent() backend.Reader { return newReaders(e, true) }
 
 // Snapshot implements backend.Engine.
 func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
-	return read(ctx, &e.readers, func(replica *embedded.Engine) (backend.Snapshot, error) { return replica.Snapshot(ctx) })
+	return read(ctx, e.readers, func(replica *embedded.Engine) (backend.Snapshot, error) { return replica.Snapshot(ctx) })
 }
 
 // held does something with the replica while it is what the log has.
@@ -77,18 +85,15 @@ func readState[T any](ctx context.Context, r *readers, fn func(backend.Reader) (
 	return read(ctx, r, func(replica *embedded.Engine) (T, error) { return fn(replica) })
 }
 
-// sequence yields what is read from a snapshot.
-func sequence[T any](ctx context.Context, r *readers, fn func(backend.Reader) iter.Seq2[T, error]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		s, err := read(ctx, r, func(replica *embedded.Engine) (backend.Snapshot, error) { return replica.Snapshot(ctx) })
-		if err != nil {
-			var none T
-			yield(none, err)
-			return
-		}
-		defer s.Close()
-		fn(s)(yield)
-	}
+// open takes a snapshot for a sequence.
+func (r *readers) open(ctx context.Context) (resume.Opened[backend.Reader], error) {
+	s, err := read(ctx, r, func(replica *embedded.Engine) (backend.Snapshot, error) { return replica.Snapshot(ctx) })
+	return resume.Opened[backend.Reader]{Reader: s, Interrupted: r.engine.dropped, Close: func() { _ = s.Close() }}, err
+}
+
+// dropped reports whether an error says that the replica was dropped, and the engine is not closed.
+func (e *Engine) dropped(err error) bool {
+	return errors.Is(err, backend.ErrExpired) && !e.closed.Load()
 }
 
 // Head implements backend.Reader.
@@ -106,39 +111,9 @@ func (r *readers) Thread(ctx context.Context, id structure.ThreadID) (*structure
 	return readState(ctx, r, func(v backend.Reader) (*structure.Thread, error) { return v.Thread(ctx, id) })
 }
 
-// Threads implements backend.Reader.
-func (r *readers) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx, after) })
-}
-
-// ThreadsEnding implements backend.Reader.
-func (r *readers) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*structure.Thread, error] { return v.ThreadsEnding(ctx, end) })
-}
-
-// Contexts implements backend.Reader.
-func (r *readers) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread, after) })
-}
-
 // LastMessage implements backend.Reader.
 func (r *readers) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
 	return readState(ctx, r, func(v backend.Reader) (time.Time, error) { return v.LastMessage(ctx, home) })
-}
-
-// ListThreads implements backend.Reader.
-func (r *readers) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[backend.ThreadListing, error] { return v.ListThreads(ctx, q) })
-}
-
-// ContextsAlone implements backend.Reader.
-func (r *readers) ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[backend.Context, error] { return v.ContextsAlone(ctx, after) })
-}
-
-// Children implements backend.Reader.
-func (r *readers) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent, after) })
 }
 
 // Branch implements backend.Reader.
@@ -146,28 +121,9 @@ func (r *readers) Branch(ctx context.Context, thread structure.ThreadID, name st
 	return readState(ctx, r, func(v backend.Reader) (*structure.Branch, error) { return v.Branch(ctx, thread, name) })
 }
 
-// Branches implements backend.Reader.
-func (r *readers) Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*structure.Branch, error] {
-		return v.Branches(ctx, thread, prefix, after)
-	})
-}
-
-// BranchesOf implements backend.Reader.
-func (r *readers) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*structure.Branch, error] { return v.BranchesOf(ctx, thread, id) })
-}
-
 // Checkpoint implements backend.Reader.
 func (r *readers) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
 	return readState(ctx, r, func(v backend.Reader) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })
-}
-
-// Checkpoints implements backend.Reader.
-func (r *readers) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*structure.Checkpoint, error] {
-		return v.Checkpoints(ctx, thread, after)
-	})
 }
 
 // Run implements backend.Reader.
@@ -180,24 +136,9 @@ func (r *readers) Ancestry(ctx context.Context, id structure.RunID, limit int) (
 	return readState(ctx, r, func(v backend.Reader) ([]structure.RunInfo, error) { return v.Ancestry(ctx, id, limit) })
 }
 
-// Forks implements backend.Reader.
-func (r *readers) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[structure.RunInfo, error] { return v.Forks(ctx, run) })
-}
-
-// ForksAt implements backend.Reader.
-func (r *readers) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[structure.RunInfo, error] { return v.ForksAt(ctx, at) })
-}
-
 // Last implements backend.Reader.
 func (r *readers) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
 	return readState(ctx, r, func(v backend.Reader) (structure.SpanRef, error) { return v.Last(ctx, run) })
-}
-
-// Path implements backend.Reader.
-func (r *readers) Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*backend.Step, error] { return v.Path(ctx, tip, w, o) })
 }
 
 // Digest implements backend.Reader.
@@ -205,68 +146,14 @@ func (r *readers) Digest(ctx context.Context, tip structure.SpanRef) (structure.
 	return readState(ctx, r, func(v backend.Reader) (structure.Digest, error) { return v.Digest(ctx, tip) })
 }
 
-// Find implements backend.Reader.
-func (r *readers) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[backend.Found, error] { return v.Find(ctx, sourceID, thread, after) })
-}
-
-// RunsOf implements backend.Reader.
-func (r *readers) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[structure.RunInfo, error] { return v.RunsOf(ctx, thread, after) })
-}
-
-// BranchesBySource implements backend.Reader.
-func (r *readers) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*structure.Branch, error] {
-		return v.BranchesBySource(ctx, sourceID, thread)
-	})
-}
-
-// CheckpointsBySource implements backend.Reader.
-func (r *readers) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*structure.Checkpoint, error] {
-		return v.CheckpointsBySource(ctx, sourceID, thread)
-	})
-}
-
 // Value implements backend.Reader.
 func (r *readers) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
 	return readState(ctx, r, func(v backend.Reader) (backend.Value, error) { return v.Value(ctx, key) })
 }
 
-// Values implements backend.Reader.
-func (r *readers) Values(ctx context.Context, owner structure.Owner, prefix, after string) iter.Seq2[backend.Value, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[backend.Value, error] { return v.Values(ctx, owner, prefix, after) })
-}
-
-// ValueHistory implements backend.Reader.
-func (r *readers) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[backend.Value, error] { return v.ValueHistory(ctx, key) })
-}
-
-// ValueOwners implements backend.Reader.
-func (r *readers) ValueOwners(ctx context.Context, scope structure.Scope, after string) iter.Seq2[string, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[string, error] { return v.ValueOwners(ctx, scope, after) })
-}
-
 // SpanSet implements backend.Reader.
 func (r *readers) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
 	return readState(ctx, r, func(v backend.Reader) (*structure.SpanSet, error) { return v.SpanSet(ctx, id) })
-}
-
-// Alternatives implements backend.Reader.
-func (r *readers) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[structure.SpanRef, error] { return v.Alternatives(ctx, id) })
-}
-
-// Summaries implements backend.Reader.
-func (r *readers) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*structure.Summary, error] { return v.Summaries(ctx, id) })
-}
-
-// Reflog implements backend.Reader.
-func (r *readers) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[*structure.Reflog, error] { return v.Reflog(ctx, id) })
 }
 
 // Has implements backend.Reader.
@@ -282,11 +169,6 @@ func (r *readers) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Bl
 // Chunks implements backend.Reader.
 func (r *readers) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
 	return readState(ctx, r, func(v backend.Reader) ([][]byte, error) { return v.Chunks(ctx, keys) })
-}
-
-// Where implements backend.Reader.
-func (r *readers) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
-	return sequence(ctx, r, func(v backend.Reader) iter.Seq2[structure.UsageID, error] { return v.Where(ctx, id) })
 }
 
 // Stats implements backend.Reader.

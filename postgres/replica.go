@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"sync"
@@ -27,7 +28,7 @@ func (e *Engine) renew(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, errDiverged), errors.Is(err, backend.ErrReadOnly), errors.As(err, &damage) && e.o.Replica != "" && damage.File != "the log":
-			e.o.Logger.Warn("the replica is made again", "store", e.o.Store, "err", err)
+			e.madeAgain(ctx, err)
 			if err := e.drop(true); err != nil {
 				return err
 			}
@@ -38,17 +39,25 @@ func (e *Engine) renew(ctx context.Context) error {
 	return fmt.Errorf("the log changed %d times while it was read: %w", mostRetries, backend.ErrDiverged)
 }
 
-// openReplica opens the replica as it was left.
+// openReplica opens the replica as it was left, unless the store was collected since.
 func (e *Engine) openReplica(ctx context.Context) error {
+	is, err := e.log.collected(ctx)
+	if err != nil {
+		return err
+	}
 	o := embedded.Options{
 		Durability: backend.Normal,
 		InMemory:   e.o.Replica == "",
+		ID:         is.replica(e.log.identity),
 		Logger:     e.o.Logger,
 		Sequence:   func(c embedded.Sequenced) (uint64, error) { return e.write(c) },
 	}
 	replica, err := embedded.Open(ctx, e.o.Replica, o)
-	if errors.Is(err, backend.ErrCorrupt) {
-		e.o.Logger.Warn("the replica is made again", "store", e.o.Store, "err", err)
+	if err == nil && replica.StoreID() != o.ID {
+		err = errors.Join(replica.Close(), errCollected)
+	}
+	if errors.Is(err, backend.ErrCorrupt) || errors.Is(err, errCollected) {
+		e.madeAgain(ctx, err)
 		if err = e.removeReplica(); err == nil {
 			replica, err = embedded.Open(ctx, e.o.Replica, o)
 		}
@@ -57,9 +66,11 @@ func (e *Engine) openReplica(ctx context.Context) error {
 		return fmt.Errorf("replica: %w", err)
 	}
 	at, err := replica.Head(ctx)
-	var h head
+	h := head{epoch: is.epoch}
 	if err == nil && at.Number > 0 {
-		h, err = e.log.rowOf(ctx, at)
+		if h, err = e.log.rowOf(ctx, at); err == nil && h.epoch != is.epoch {
+			err = errCollected
+		}
 	}
 	if errors.Is(err, errDiverged) {
 		if err = errors.Join(replica.Close(), e.removeReplica()); err == nil {
@@ -71,9 +82,17 @@ func (e *Engine) openReplica(ctx context.Context) error {
 	}
 	e.reads.Lock()
 	defer e.reads.Unlock()
-	e.replica = replica
+	e.replica, e.live = replica, is.live
 	e.setHead(h)
 	return nil
+}
+
+func (e *Engine) madeAgain(ctx context.Context, why error) {
+	level := slog.LevelWarn
+	if errors.Is(why, errCollected) {
+		level = slog.LevelInfo
+	}
+	e.o.Logger.Log(ctx, level, "the replica is made again", "store", e.o.Store, "err", why)
 }
 
 // removeReplica removes what is in the directory of the replica.
@@ -94,7 +113,7 @@ func (e *Engine) drop(remove bool) error {
 // dropLocked is drop for who has reads as well.
 func (e *Engine) dropLocked(remove bool) error {
 	replica := e.replica
-	e.replica, e.head = nil, head{}
+	e.replica, e.live, e.head = nil, nil, head{}
 	e.known.Store(nil)
 	e.durable.forget()
 	var err error
@@ -140,7 +159,7 @@ func (e *Engine) catchUp(ctx context.Context) error {
 // follow adds rows to the replica. The turn is held.
 func (e *Engine) follow(ctx context.Context, rows []row) error {
 	for i := range rows {
-		commits, err := rows[i].commits()
+		commits, _, err := rows[i].left(e.live, new(backend.CollectReport))
 		if err != nil {
 			return err
 		}
@@ -149,10 +168,13 @@ func (e *Engine) follow(ctx context.Context, rows []row) error {
 				return err
 			}
 		}
-		e.setHead(head{rows[i].first, rows[i].last()})
+		e.setHead(e.head.behind(&rows[i]))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+	}
+	if e.live != nil && e.head.Number >= e.live.Until() {
+		e.live = nil
 	}
 	if len(rows) > 0 {
 		e.changed.announce()

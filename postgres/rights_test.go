@@ -115,7 +115,7 @@ func TestTenants(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrNotFound)
 		_, err = New(background, pool, Options{Store: others, Unsafe: true})
 		require.Equal(t, insufficient, sqlState(err), "%v", err)
-		for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable"} {
+		for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable", "lineage_collection"} {
 			var n int
 			require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM `+table+` WHERE store <> $1`, exec, keyOf(mine)).Scan(&n))
 			require.Zero(t, n, table)

@@ -16,6 +16,7 @@ type row struct {
 	count uint64
 	id    uint64 // of all of them
 	data  []byte // see appendCommit
+	epoch uint64 // of the store when the row was read
 }
 
 func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.count - 1, ID: r.id} }

@@ -34,6 +34,16 @@ var migrations = [][]string{{
   store bytea PRIMARY KEY,
   n bigint NOT NULL
 ) WITH (fillfactor = 50)`,
+}, {
+	// The epoch of a store is another after each collection.
+	`ALTER TABLE lineage_store ADD COLUMN epoch bigint NOT NULL DEFAULT 0`,
+	// A collection is there from when it is decided until its store has no rows of the log any
+	// more that hold anything dead.
+	`CREATE TABLE lineage_collection (
+  store bytea PRIMARY KEY,
+  epoch bigint NOT NULL,
+  live bytea NOT NULL
+)`,
 }}
 
 // SQLSTATE codes.

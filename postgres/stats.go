@@ -17,10 +17,15 @@ func (e *Engine) Stats(ctx context.Context) (backend.Stats, error) {
 	if err != nil {
 		return s, err
 	}
+	stored, err := e.storedBytes(ctx)
+	s.StoredBytes, s.IndexBytes, s.OtherBytes, s.UnpackedBytes = stored, 0, 0, 0
+	return s, err
+}
+
+func (e *Engine) storedBytes(ctx context.Context) (uint64, error) {
 	var stored int64
-	err = again(ctx, func(ctx context.Context) error {
+	err := again(ctx, func(ctx context.Context) error {
 		return e.log.pool.QueryRow(ctx, `SELECT coalesce(sum(pg_column_size(data) + $2::bigint), 0)::bigint FROM lineage_log WHERE store = $1`, e.log.store, int64(rowBytes)).Scan(&stored)
 	})
-	s.StoredBytes, s.IndexBytes, s.OtherBytes, s.UnpackedBytes = uint64(stored), 0, 0, 0
-	return s, err
+	return uint64(stored), err
 }

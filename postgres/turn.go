@@ -242,7 +242,7 @@ func (e *Engine) taken(r *row, full bool, err error) error {
 		return fmt.Errorf("%w: %w", backend.ErrUncertain, err)
 	}
 	e.careful = false
-	e.setHead(head{r.first, r.last()})
+	e.setHead(e.head.behind(r))
 	if full {
 		e.durable.know(r.last())
 	}
@@ -398,11 +398,11 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 	if err := o.Valid(); err != nil {
 		return r, err
 	}
-	return read(ctx, &e.readers, func(replica *embedded.Engine) (backend.Receipt, error) { return replica.Outcome(ctx, o) })
+	return read(ctx, e.readers, func(replica *embedded.Engine) (backend.Receipt, error) { return replica.Outcome(ctx, o) })
 }
 
 // Forget implements backend.Engine. Other processes forget a session when there are many.
 func (e *Engine) Forget(ctx context.Context, session [16]byte) error {
-	_, err := read(ctx, &e.readers, func(replica *embedded.Engine) (struct{}, error) { return struct{}{}, replica.Forget(ctx, session) })
+	_, err := read(ctx, e.readers, func(replica *embedded.Engine) (struct{}, error) { return struct{}{}, replica.Forget(ctx, session) })
 	return err
 }

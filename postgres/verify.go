@@ -19,32 +19,54 @@ func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[
 			return
 		}
 		last, err := e.log.last(ctx)
-		var replica *embedded.Engine
-		if err == nil && o.Deep {
-			replica, err = embedded.Open(ctx, "", embedded.Options{InMemory: true, Durability: backend.Normal})
+		for range mostRetries {
+			if err == nil {
+				err = e.verifyOnce(ctx, o, last, yield)
+			}
+			if !errors.Is(err, errCollected) { // else it begins anew
+				break
+			}
 		}
 		if err != nil {
 			yield(backend.Finding{}, err)
-			return
-		}
-		if replica != nil {
-			defer replica.Close()
-		}
-		if !e.verifyLog(ctx, o, replica, last, yield) || replica == nil {
-			return
-		}
-		for f, err := range replica.Verify(ctx, backend.VerifyOptions{Deep: true}) {
-			if !yield(f, err) || err != nil {
-				return
-			}
 		}
 	}
 }
 
-// verifyLog checks the rows of the log and gives them to a replica, if there is one. It reports
-// whether to go on.
-func (e *Engine) verifyLog(ctx context.Context, o backend.VerifyOptions, replica *embedded.Engine, last backend.Cursor, yield func(backend.Finding, error) bool) bool {
-	var at head
+// verifyOnce is errCollected if the log was collected while it was read.
+func (e *Engine) verifyOnce(ctx context.Context, o backend.VerifyOptions, last backend.Cursor, yield func(backend.Finding, error) bool) error {
+	var replica *embedded.Engine
+	if o.Deep {
+		var err error
+		if replica, err = embedded.Open(ctx, "", embedded.Options{InMemory: true, Durability: backend.Normal}); err != nil {
+			return err
+		}
+		defer replica.Close()
+	}
+	err := e.verifyLog(ctx, o, replica, last)
+	var damage *backend.CorruptError
+	switch {
+	case errors.As(err, &damage): // what comes behind it cannot be judged
+		yield(backend.Finding{Subject: "journal", File: damage.File, Problem: damage.What}, nil)
+		return nil
+	case err != nil || replica == nil:
+		return err
+	}
+	for f, err := range replica.Verify(ctx, backend.VerifyOptions{Deep: true}) {
+		if !yield(f, err) || err != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// verifyLog checks the rows of the log and gives them to a replica, if there is one.
+func (e *Engine) verifyLog(ctx context.Context, o backend.VerifyOptions, replica *embedded.Engine, last backend.Cursor) error {
+	is, err := e.log.collected(ctx)
+	if err != nil {
+		return err
+	}
+	at := head{epoch: is.epoch}
 	for more := true; more; {
 		var rows []row
 		err := again(ctx, func(ctx context.Context) (err error) {
@@ -53,28 +75,22 @@ func (e *Engine) verifyLog(ctx context.Context, o backend.VerifyOptions, replica
 		})
 		for i := 0; err == nil && i < len(rows); i++ {
 			r := &rows[i]
-			if err = e.verifyRow(ctx, r, replica); err == nil {
-				at = head{r.first, r.last()}
+			if err = verifyRow(ctx, r, is.live, replica); err == nil {
+				at = at.behind(r)
 			}
 		}
-		var damage *backend.CorruptError
-		switch {
-		case errors.As(err, &damage):
-			yield(backend.Finding{Subject: "journal", File: damage.File, Problem: damage.What}, nil)
-			return false // what comes behind it cannot be judged
-		case err != nil:
-			yield(backend.Finding{}, err)
-			return false
+		if err != nil {
+			return err
 		}
 		if o.Progress != nil {
 			o.Progress(int64(at.Number), int64(max(last.Number, at.Number)))
 		}
 	}
-	return true
+	return nil
 }
 
-func (e *Engine) verifyRow(ctx context.Context, r *row, replica *embedded.Engine) error {
-	commits, err := r.commits()
+func verifyRow(ctx context.Context, r *row, live *embedded.LiveSet, replica *embedded.Engine) error {
+	commits, _, err := r.left(live, new(backend.CollectReport))
 	for i := 0; err == nil && replica != nil && i < len(commits); i++ {
 		if err = replica.Follow(ctx, commits[i]); err != nil && ctx.Err() == nil {
 			err = &backend.CorruptError{File: fmt.Sprintf("row %d of the log", r.first), What: err.Error()}

@@ -171,12 +171,7 @@ func (c *collection) filter(commits iter.Seq2[commitFrame, error], left func(com
 		}
 	}
 	r := &c.report
-	r.Records += gone.records
-	r.Spans += gone.spans
-	r.Blocks += gone.blocks
-	r.Chunks += gone.chunks
-	r.Erased += gone.erased
-	r.Bytes += gone.bytes
+	gone.addTo(r)
 	r.Files += len(c.files)
 	if r.Records+r.Erased > 0 {
 		r.Elsewhere = elsewhere

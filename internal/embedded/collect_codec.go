@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -34,10 +33,10 @@ type liveSetCodec struct {
 	err error
 }
 
-// writeLiveSet writes the live set of a store to an empty file.
-func writeLiveSet(f vfs.File, store [16]byte, l *liveSet) error {
-	sum, file := crc32.New(castagnoli), io.NewOffsetWriter(f, 0)
-	c := liveSetCodec{out: bufio.NewWriterSize(io.MultiWriter(file, sum), 1<<20)}
+// writeLiveSet writes the live set of a store.
+func writeLiveSet(w io.Writer, store [16]byte, l *liveSet) error {
+	sum := crc32.New(castagnoli)
+	c := liveSetCodec{out: bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<20)}
 	version := uint64(liveSetVersion)
 	c.bytes([]byte(liveSetMagic))
 	c.number(&version)
@@ -46,18 +45,14 @@ func writeLiveSet(f vfs.File, store [16]byte, l *liveSet) error {
 	if err := errors.Join(c.err, c.out.Flush()); err != nil {
 		return err
 	}
-	_, err := file.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32()))
+	_, err := w.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32()))
 	return err
 }
 
-// readLiveSet returns the live set in a file, and the id of its store. It uses at most a small
-// multiple of the file's size in memory.
-func readLiveSet(f vfs.File, name string) (l *liveSet, store [16]byte, err error) {
+// readLiveSet returns the live set in the first size bytes of a file, and the id of its store. It
+// uses at most a small multiple of that size in memory.
+func readLiveSet(f io.ReaderAt, size int64, name string) (l *liveSet, store [16]byte, err error) {
 	fault := func(what string) error { return &backend.CorruptError{File: name, What: what} }
-	size, err := f.Size()
-	if err != nil {
-		return nil, store, err
-	}
 	body := io.NewSectionReader(f, 0, max(size-crc32.Size, 0))
 	sum, stored := crc32.New(castagnoli), make([]byte, crc32.Size)
 	if _, err := io.CopyBuffer(sum, body, make([]byte, 1<<20)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -180,6 +181,15 @@ func (l *liveSet) deletion(d *structure.Deletion, c *structure.Commit, i int) bo
 // collected counts what a filter removes.
 type collected struct {
 	records, spans, blocks, chunks, erased, bytes uint64
+}
+
+func (t *collected) addTo(r *backend.CollectReport) {
+	r.Records += t.records
+	r.Spans += t.spans
+	r.Blocks += t.blocks
+	r.Chunks += t.chunks
+	r.Erased += t.erased
+	r.Bytes += t.bytes
 }
 
 func (t *collected) count(was, is structure.Record) {

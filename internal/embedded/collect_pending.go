@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (e *Engine) savePending(l *liveSet) (maybe bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err = writeLiveSet(f, e.journal.StoreID(), l); err == nil {
+	if err = writeLiveSet(io.NewOffsetWriter(f, 0), e.journal.StoreID(), l); err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -115,7 +116,11 @@ func readPending(fsys vfs.FS, dir string) (l *liveSet, store [16]byte, err error
 		return nil, store, err
 	}
 	defer f.Close()
-	return readLiveSet(f, name)
+	size, err := f.Size()
+	if err != nil {
+		return nil, store, err
+	}
+	return readLiveSet(f, size, name)
 }
 
 // openPending raises the barrier of the pending collection of a store that is being opened.

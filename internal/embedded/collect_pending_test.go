@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -22,7 +23,6 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
-	"github.com/lineage-store/lineage/internal/vfs/memfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
@@ -33,24 +33,14 @@ func encoded(t tester, l *liveSet) []byte { return encodedOf(t, [16]byte{1}, l) 
 
 func encodedOf(t tester, store [16]byte, l *liveSet) []byte {
 	t.Helper()
-	f, err := memfs.New().Create("set")
-	require.NoError(t, err)
-	require.NoError(t, writeLiveSet(f, store, l))
-	size, err := f.Size()
-	require.NoError(t, err)
-	b := make([]byte, size)
-	_, err = f.ReadAt(b, 0)
-	require.NoError(t, err)
-	return b
+	var b bytes.Buffer
+	require.NoError(t, writeLiveSet(&b, store, l))
+	return b.Bytes()
 }
 
 func decoded(t tester, b []byte) (*liveSet, [16]byte, error) {
 	t.Helper()
-	f, err := memfs.New().Create("set")
-	require.NoError(t, err)
-	_, err = f.WriteAt(b, 0)
-	require.NoError(t, err)
-	return readLiveSet(f, "set")
+	return readLiveSet(bytes.NewReader(b), int64(len(b)), "set")
 }
 
 // requireEqualSets compares live sets; the order in their hash tables may differ.

@@ -61,6 +61,8 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to create a store.
 	MustExist bool
+	// ID is the id of a new store; random if zero.
+	ID [16]byte
 	// Wait is how long Open waits while another process holds the lock. Waiting, if not nil, is
 	// called once before the first wait, with the error that Open would return without Wait.
 	Wait    time.Duration

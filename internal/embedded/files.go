@@ -58,6 +58,7 @@ func (e *Engine) openJournal() (err error) {
 		DurableEnd:   journal.Position{Segment: state.Segment, Offset: state.Offset},
 		ReadOnly:     e.opt.ReadOnly,
 		MustExist:    e.opt.MustExist,
+		Store:        e.opt.ID,
 		Logger:       e.opt.Logger,
 	})
 	return err

@@ -46,6 +46,8 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to create a journal.
 	MustExist bool
+	// Store is the store id of a new journal; random if zero.
+	Store [16]byte
 	// Logger reports recovery and failures in the background; nil discards them.
 	Logger *slog.Logger
 }
@@ -107,7 +109,7 @@ type Journal struct {
 	sync syncState
 }
 
-// StoreID returns the random store id in the journal's segments.
+// StoreID returns the store id in the journal's segments.
 func (j *Journal) StoreID() [16]byte { return j.store }
 
 // Damage returns the damage of a journal that was opened read-only despite it, or nil.

@@ -12,12 +12,15 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/remote"
+	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // Engine is an open store that other processes may have open as well. It is safe for concurrent
 // use.
 type Engine struct {
+	resume.Sequences
+
 	dir string
 	o   Options
 	is  fs.FileInfo // the directory
@@ -63,6 +66,7 @@ var (
 // that has it open.
 func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	e := &Engine{dir: dir, o: o}
+	e.Sequences.Open = begin(e, func(h *handle) backend.Reader { return h })
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	h, err := e.find(ctx, o.Wait)
 	if err != nil {

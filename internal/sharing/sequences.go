@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -17,110 +18,18 @@ func (e *Engine) gaveUp(own *embedded.Engine, err error) bool {
 	return err != nil && errors.Is(err, backend.ErrClosed) && !e.closed.Load() && e.owner.Load() != own
 }
 
-// resuming yields a sequence. Where its owner goes away or gives the store up, or ended a sequence
-// of a guest that was not read for long, it begins another one from a place that again returns, given the last of the
-// elements that were yielded and their number. Of that sequence the first elements for which
-// again's function reports true are left out.
-func resuming[T, A any](ctx context.Context, e *Engine, from A, begin func(h *handle, from A) iter.Seq2[T, error], again func(last T, n int) (A, func(T) bool)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var last, none T
-		n, from := 0, from
-		for range mostTries {
-			h, err := e.handle(ctx)
-			if err != nil {
-				yield(none, err)
-				return
+// begin returns the handle for a sequence. Where its owner goes away or gives the store up, or ended a sequence of a guest that
+// was not read for long, the sequence continues with another.
+func begin[R any](e *Engine, of func(*handle) R) resume.Open[R] {
+	return func(ctx context.Context) (resume.Opened[R], error) {
+		h, err := e.handle(ctx)
+		return resume.Opened[R]{Reader: of(h), Interrupted: func(err error) bool {
+			lost := e.lost(h, err)
+			if lost {
+				e.lose(h)
 			}
-			var known func(T) bool
-			if n > 0 {
-				from, known = again(last, n)
-			}
-			interrupted := false
-			for v, err := range begin(h, from) {
-				if lost := e.lost(h, err); lost || errors.Is(err, backend.ErrExpired) && !e.closed.Load() {
-					if interrupted = true; lost {
-						e.lose(h)
-					}
-					break
-				}
-				if err == nil && known != nil {
-					if known(v) {
-						continue
-					}
-					known = nil
-				}
-				if !yield(v, err) || err != nil {
-					return
-				}
-				last = v
-				n++
-			}
-			if !interrupted {
-				return
-			}
-		}
-		yield(none, fmt.Errorf("store %s: its owners went away %d times: %w", e.dir, mostTries, backend.ErrExpired))
-	}
-}
-
-// paged is resuming for a sequence that continues behind an element.
-func paged[T, A any](ctx context.Context, e *Engine, from A, begin func(h *handle, from A) iter.Seq2[T, error], behind func(last T) A) iter.Seq2[T, error] {
-	return resuming(ctx, e, from, begin, func(last T, _ int) (A, func(T) bool) { return behind(last), nil })
-}
-
-// nowhere is the place of sequences that always begin at their start.
-type nowhere struct{}
-
-// ordered is resuming for a sequence in an order: behind reports whether an element comes behind
-// another.
-func ordered[T any](ctx context.Context, e *Engine, begin func(h *handle) iter.Seq2[T, error], behind func(v, last T) bool) iter.Seq2[T, error] {
-	return resuming(ctx, e, nowhere{}, func(h *handle, _ nowhere) iter.Seq2[T, error] { return begin(h) }, func(last T, _ int) (nowhere, func(T) bool) {
-		return nowhere{}, func(v T) bool { return !behind(v, last) }
-	})
-}
-
-// counted is resuming for a sequence to which elements are only added at its end.
-func counted[T any](ctx context.Context, e *Engine, begin func(h *handle) iter.Seq2[T, error]) iter.Seq2[T, error] {
-	return resuming(ctx, e, nowhere{}, func(h *handle, _ nowhere) iter.Seq2[T, error] { return begin(h) }, func(_ T, n int) (nowhere, func(T) bool) {
-		return nowhere{}, func(T) bool {
-			n--
-			return n >= 0
-		}
-	})
-}
-
-// distinct is resuming for a sequence whose elements differ by a key, and some of which may go
-// away meanwhile.
-func distinct[T any, K comparable](ctx context.Context, e *Engine, begin func(h *handle) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var yielded []K
-		var known map[K]struct{} // yielded, when the sequence begins again
-		again := false
-		begins := func(h *handle, _ nowhere) iter.Seq2[T, error] {
-			if again = len(yielded) > 0; again {
-				if known == nil {
-					known = make(map[K]struct{}, len(yielded))
-				}
-				for _, k := range yielded[len(known):] {
-					known[k] = struct{}{}
-				}
-			}
-			return begin(h)
-		}
-		for v, err := range resuming(ctx, e, nowhere{}, begins, func(T, int) (nowhere, func(T) bool) { return nowhere{}, nil }) {
-			if err == nil {
-				k := key(v)
-				if again {
-					if _, is := known[k]; is {
-						continue
-					}
-				}
-				yielded = append(yielded, k)
-			}
-			if !yield(v, err) {
-				return
-			}
-		}
+			return lost || errors.Is(err, backend.ErrExpired) && !e.closed.Load()
+		}}, err
 	}
 }
 
@@ -138,7 +47,7 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 	if err != nil {
 		return func(yield func(*structure.Commit, error) bool) { yield(nil, err) }
 	}
-	all := paged(ctx, e, after, func(h *handle, after backend.Cursor) iter.Seq2[*structure.Commit, error] { return h.Feed(ctx, after) }, func(last *structure.Commit) backend.Cursor {
+	all := resume.Paged(ctx, begin(e, func(h *handle) *handle { return h }), after, func(h *handle, after backend.Cursor) iter.Seq2[*structure.Commit, error] { return h.Feed(ctx, after) }, func(last *structure.Commit) backend.Cursor {
 		return backend.Cursor{Number: last.Number, ID: last.ID}
 	})
 	return func(yield func(*structure.Commit, error) bool) {

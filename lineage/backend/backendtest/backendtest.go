@@ -81,6 +81,7 @@ func Run(t *testing.T, c Config) {
 		{"Cancel", testCancel},
 		{"Breaks", testBreaks},
 		{"Verify", testVerify},
+		{"Collect", testCollect},
 		{"Random", testRandom},
 		{"Concurrent", testConcurrent},
 	} {

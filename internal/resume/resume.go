@@ -1,0 +1,159 @@
+// Package resume continues sequences of a reader in another one, where the first goes away while
+// they are read.
+package resume
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// Open returns a reader for one sequence.
+type Open[R any] func(ctx context.Context) (Opened[R], error)
+
+// Opened is a reader that may go away.
+type Opened[R any] struct {
+	Reader R
+	// Interrupted reports whether an error of a sequence says that the reader went away, so that
+	// the sequence continues in another. It is called once at most.
+	Interrupted func(error) bool
+	// Close, when not nil, is called when the sequence has ended.
+	Close func()
+}
+
+// mostTries is how often a sequence is continued.
+const mostTries = 100
+
+// resuming yields a sequence. Where its reader goes away, it begins another one from a place that again returns, given the
+// last of the elements that were yielded and their number. Of that sequence the first elements for which again's function
+// reports true are left out.
+func resuming[R, T, A any](ctx context.Context, open Open[R], from A, begin func(r R, from A) iter.Seq2[T, error], again func(last T, n int) (A, func(T) bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var last, none T
+		n, from := 0, from
+		for range mostTries {
+			opened, err := open(ctx)
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			var known func(T) bool
+			if n > 0 {
+				from, known = again(last, n)
+			}
+			ended := func() bool {
+				if opened.Close != nil {
+					defer opened.Close()
+				}
+				for v, err := range begin(opened.Reader, from) {
+					if err != nil && opened.Interrupted(err) {
+						return false
+					}
+					if err == nil && known != nil {
+						if known(v) {
+							continue
+						}
+						known = nil
+					}
+					if !yield(v, err) || err != nil {
+						return true
+					}
+					last = v
+					n++
+				}
+				return true
+			}()
+			if ended {
+				return
+			}
+		}
+		yield(none, fmt.Errorf("a sequence was interrupted %d times: %w", mostTries, backend.ErrExpired))
+	}
+}
+
+// Paged yields a sequence that continues behind an element.
+func Paged[R, T, A any](ctx context.Context, open Open[R], from A, begin func(r R, from A) iter.Seq2[T, error], behind func(last T) A) iter.Seq2[T, error] {
+	return resuming(ctx, open, from, begin, func(last T, _ int) (A, func(T) bool) { return behind(last), nil })
+}
+
+// nowhere is the place of sequences that always begin at their start.
+type nowhere struct{}
+
+func fromStart[T any](begin func(r backend.Reader) iter.Seq2[T, error]) func(backend.Reader, nowhere) iter.Seq2[T, error] {
+	return func(r backend.Reader, _ nowhere) iter.Seq2[T, error] { return begin(r) }
+}
+
+// ordered yields a sequence in an order: behind reports whether an element comes behind another.
+func ordered[T any](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], behind func(v, last T) bool) iter.Seq2[T, error] {
+	return resuming(ctx, open, nowhere{}, fromStart(begin), func(last T, _ int) (nowhere, func(T) bool) {
+		return nowhere{}, func(v T) bool { return !behind(v, last) }
+	})
+}
+
+// appended yields a sequence to which elements are only added at its end, and that may lose some from its start.
+func appended[T any, K comparable](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
+	var last K
+	begins := func(r backend.Reader, n int) iter.Seq2[T, error] {
+		if n == 0 {
+			return begin(r)
+		}
+		return func(yield func(T, error) bool) {
+			var all []T
+			next := 0 // what follows the last that was yielded, if that is there
+			for v, err := range begin(r) {
+				if err != nil {
+					yield(v, err)
+					return
+				}
+				if all = append(all, v); key(v) == last && len(all) <= n {
+					next = len(all)
+				}
+			}
+			for _, v := range all[next:] {
+				if !yield(v, nil) {
+					return
+				}
+			}
+		}
+	}
+	return resuming(ctx, open, 0, begins, func(v T, n int) (int, func(T) bool) {
+		last = key(v)
+		return n, nil
+	})
+}
+
+// distinct yields a sequence whose elements differ by a key, and some of which may go away meanwhile.
+func distinct[T any, K comparable](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var yielded []K
+		var known map[K]struct{} // yielded, when the sequence begins again
+		again := false
+		begins := func(r backend.Reader, _ nowhere) iter.Seq2[T, error] {
+			if again = len(yielded) > 0; again {
+				if known == nil {
+					known = make(map[K]struct{}, len(yielded))
+				}
+				for _, k := range yielded[len(known):] {
+					known[k] = struct{}{}
+				}
+			}
+			return begin(r)
+		}
+		for v, err := range resuming(ctx, open, nowhere{}, begins, func(T, int) (nowhere, func(T) bool) { return nowhere{}, nil }) {
+			if err == nil {
+				k := key(v)
+				if again {
+					if _, is := known[k]; is {
+						continue
+					}
+				}
+				yielded = append(yielded, k)
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}

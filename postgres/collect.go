@@ -1,0 +1,390 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// A collection is decided by one transaction, which holds the store: it writes down what lives
+// and gives the store another epoch. From then on the log counts as if it had been filtered, and
+// readers filter it. Its rows are rewritten afterwards, by whoever collects: that needs no lock
+// on the store, may be interrupted anywhere, and ends with the removal of what was written down.
+
+var _ backend.Collector = (*Engine)(nil)
+
+// collected is which collection was the last of a store.
+type collected struct {
+	epoch uint64            // random; 0 before the first
+	live  *embedded.LiveSet // nil when every row has been rewritten
+}
+
+// replica returns the id of replicas that were made in the epoch.
+func (c collected) replica(store [16]byte) [16]byte {
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(append([]byte("lineage replica"), store[:]...), c.epoch))
+	return [16]byte(sum[:16])
+}
+
+// collected returns which collection was the last.
+func (l *log) collected(ctx context.Context) (c collected, err error) {
+	var epoch int64
+	var live []byte
+	err = again(ctx, func(ctx context.Context) error {
+		return l.pool.QueryRow(ctx, `SELECT s.epoch, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`, l.store).Scan(&epoch, &live)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errRemoved
+	}
+	if c.epoch = uint64(epoch); err == nil && live != nil {
+		c.live, err = embedded.DecodeLiveSet(live, l.identity, "lineage_collection")
+	}
+	return c, err
+}
+
+// left returns the commits of a row without what is dead, which is added to a report, and whether
+// anything was. A nil set leaves everything.
+func (r *row) left(live *embedded.LiveSet, gone *backend.CollectReport) (commits []embedded.Sequenced, changed bool, err error) {
+	commits, err = r.commits()
+	for i := 0; err == nil && live != nil && i < len(commits); i++ {
+		var less bool
+		if less, err = live.Filter(&commits[i], gone); less {
+			changed = true
+		}
+	}
+	return commits, changed, err
+}
+
+// elsewhere is where a collection removes nothing.
+var elsewhere = []string{
+	"dead rows of lineage_log, until VACUUM FULL, or until their space is used again after VACUUM",
+	"the write-ahead log, standbys and backups of the server",
+	"replicas of other processes, until they next use the store",
+	"bundles, exports and other copies of the store",
+	"projections in databases, until they are brought up to date, and what the databases keep of deleted rows",
+}
+
+// Collect implements backend.Collector. Snapshots expire, those of other processes with their next
+// look at the log.
+func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
+	e.looks.mu.Lock()
+	if e.closed.Load() {
+		e.looks.mu.Unlock()
+		return backend.CollectReport{}, errClosed
+	}
+	e.going.Add(1) // Close waits, but not for the rest
+	e.looks.mu.Unlock()
+	defer e.going.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.ctx, func() { cancel(errClosed) })()
+	e.collecting.Lock()
+	defer e.collecting.Unlock()
+	c := collection{Engine: e, o: o}
+	err := c.run(ctx)
+	if r := &c.report; err == nil && r.Records+r.Erased > 0 {
+		r.Elsewhere = elsewhere
+	}
+	if err != nil {
+		err = fmt.Errorf("collect: %w", e.expired(explain(err)))
+	}
+	return c.report, err
+}
+
+// collection is a collection under way.
+type collection struct {
+	*Engine
+	o      backend.CollectOptions
+	report backend.CollectReport
+	total  int64 // bytes of work as the survey counts them
+}
+
+func (c *collection) run(ctx context.Context) (err error) {
+	if c.report.Before, err = c.storedBytes(ctx); err != nil {
+		return err
+	}
+	if !c.o.DryRun {
+		if err := c.requireRights(ctx); err != nil {
+			return err
+		}
+	}
+	for range mostRetries {
+		if !c.o.DryRun { // one collection after another
+			err = c.finish(ctx)
+		}
+		if err == nil {
+			err = c.decide(ctx)
+		}
+		if !errors.Is(err, errBehind) && !errors.Is(err, errDiverged) && !errors.Is(c.expired(err), backend.ErrExpired) {
+			break
+		}
+	}
+	if err != nil || c.o.DryRun {
+		return err
+	}
+	if err := c.finish(ctx); err != nil {
+		return err
+	}
+	c.report.After, err = c.storedBytes(ctx)
+	return err
+}
+
+// decide finds out what lives, and publishes that if anything does not. It is errBehind if that
+// has to be done again.
+func (c *collection) decide(ctx context.Context) error {
+	s, of, err := c.survey(ctx)
+	if err != nil {
+		return err
+	}
+	would := s.Report()
+	if c.report.Commit = would.Commit; c.o.DryRun {
+		would.Before, would.Files = c.report.Before, 0
+		c.report = would
+		return nil
+	}
+	if would.Records+would.Erased == 0 {
+		return nil
+	}
+	return c.publish(ctx, s, of)
+}
+
+var errNoRights = fmt.Errorf("the role may not change the log, which a collection does; docs/postgres.md says what to grant: %w", sqladapter.ErrDenied)
+
+// requireRights looks whether the role may do all that a collection does, before it does anything.
+func (e *Engine) requireRights(ctx context.Context) error {
+	var may bool
+	err := again(ctx, func(ctx context.Context) error {
+		return e.log.pool.QueryRow(ctx, `SELECT has_column_privilege('lineage_store', 'epoch', 'UPDATE') AND has_column_privilege('lineage_log', 'data', 'UPDATE')
+AND has_table_privilege('lineage_collection', 'INSERT') AND has_column_privilege('lineage_collection', 'epoch', 'UPDATE') AND has_table_privilege('lineage_collection', 'DELETE')`).Scan(&may)
+	})
+	if err == nil && !may {
+		err = errNoRights
+	}
+	return err
+}
+
+// survey finds out what lives in a replica, which it returns too. Others read and write meanwhile.
+func (c *collection) survey(ctx context.Context) (*embedded.Survey, *embedded.Engine, error) {
+	if err := c.fresh(ctx); err != nil {
+		return nil, nil, err
+	}
+	c.reads.RLock()
+	replica := c.replica
+	c.reads.RUnlock()
+	if replica == nil {
+		return nil, nil, errNoReplica
+	}
+	o := c.o
+	if o.Progress != nil {
+		o.Progress = func(done, total int64) {
+			c.total = total
+			c.o.Progress(done, total)
+		}
+	}
+	s, err := replica.Survey(ctx, o)
+	if err == nil { // while the store is held there should be little to follow
+		if err = c.fresh(ctx); err == nil {
+			err = s.Follow()
+		}
+	}
+	return s, replica, err
+}
+
+// publish decides a collection. It is errBehind if the survey is not of what the log has. When it
+// is published the replica is dropped: it has what is dead.
+func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedded.Engine) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if c.replica != of {
+		return errBehind
+	}
+	t, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.rollback()
+	if c.replica != of {
+		return errBehind
+	}
+	if err := s.Follow(); err != nil {
+		return err
+	}
+	c.report.Commit = s.LiveSet().Until()
+	live, err := s.LiveSet().Encode(c.log.identity)
+	if err == nil && len(live) > maxRow {
+		err = fmt.Errorf("what lives takes %d bytes to write down, at most %d: %w", len(live), maxRow, backend.ErrTooLarge)
+	}
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, turnTime)
+	err = t.publish(limited, newID(), c.head.epoch, live)
+	cancel()
+	if !errors.Is(err, errBehind) && (uncertain(err) || lost(err)) {
+		switch epoch, unknown := c.log.settledEpoch(context.WithoutCancel(ctx), c.head); {
+		case unknown != nil:
+			return fmt.Errorf("%w: %w", backend.ErrUncertain, errors.Join(err, unknown))
+		case epoch != c.head.epoch: // perhaps another's, which came behind it
+			err = nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		default:
+			return errBehind
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.drop(true); err != nil {
+		c.Engine.o.Logger.Warn("the replica was not removed", "store", c.Engine.o.Store, "err", err)
+	}
+	return nil
+}
+
+// publish writes down what lives and ends the turn. It may have been written also where it fails. It
+// is errBehind while the collection of the epoch is pending.
+func (t *turn) publish(ctx context.Context, epoch, former uint64, live []byte) error {
+	var b pgx.Batch
+	var raised int64
+	b.Queue(`SELECT set_config('synchronous_commit', 'on', true)`)
+	b.Queue(`WITH noted AS (
+  INSERT INTO lineage_collection AS c (store, epoch, live) VALUES ($1, $2, $4)
+  ON CONFLICT (store) DO UPDATE SET epoch = excluded.epoch, live = excluded.live WHERE c.epoch <> $3 RETURNING store
+) UPDATE lineage_store s SET epoch = $2 FROM noted WHERE s.store = noted.store`, t.log.store, int64(epoch), int64(former), live).Exec(func(tag pgconn.CommandTag) error {
+		raised = tag.RowsAffected()
+		return nil
+	})
+	b.Queue(`COMMIT`)
+	err := t.conn.SendBatch(ctx, &b).Close()
+	t.rollback()
+	if err == nil && raised == 0 {
+		err = errBehind
+	}
+	return err
+}
+
+// settledEpoch returns the epoch when nobody is changing it any more, and makes it durable.
+func (l *log) settledEpoch(ctx context.Context, h head) (is uint64, err error) {
+	err = again(ctx, func(ctx context.Context) error {
+		var epoch int64
+		err := l.pool.QueryRow(ctx, `SELECT epoch FROM lineage_store WHERE store = $1 FOR UPDATE`, l.store).Scan(&epoch)
+		if err == nil {
+			err = l.flush(ctx, h)
+		}
+		if errors.Is(err, errDiverged) { // what is left is durable
+			err = nil
+		}
+		is = uint64(epoch)
+		return err
+	})
+	return is, err
+}
+
+// mostRewritten bounds the data of rows that are rewritten at once. Tests make it smaller.
+var mostRewritten = 4 << 20
+
+// finish rewrites the rows of a collection that was published, and ends it. There may be none.
+func (c *collection) finish(ctx context.Context) error {
+	for range mostRetries {
+		is, err := c.log.collected(ctx)
+		if err != nil || is.live == nil {
+			return err
+		}
+		if err = c.sweep(ctx, is); !errors.Is(err, errDiverged) {
+			return err
+		}
+	}
+	return errDiverged
+}
+
+// sweep rewrites the rows of which something is dead, and ends the collection. It is errDiverged
+// if another process did so, or the log is another.
+func (c *collection) sweep(ctx context.Context, is collected) error {
+	at := head{epoch: is.epoch}
+	var rows []row // to rewrite
+	var size int
+	done := c.report
+	rewrite := func() error {
+		err := again(ctx, func(ctx context.Context) error { return c.log.rewrite(ctx, is.epoch, rows) })
+		if rows, size = nil, 0; err != nil {
+			c.report = done // it counts what was rewritten
+		}
+		done = c.report
+		return err
+	}
+	for more := true; more && at.Number < is.live.Until(); {
+		var found []row
+		err := again(ctx, func(ctx context.Context) (err error) {
+			found, more, err = c.log.tail(ctx, c.log.pool, at, mostRows)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			r := &found[i]
+			commits, changed, err := r.left(is.live, &c.report)
+			if err != nil {
+				return err
+			}
+			at = at.behind(r)
+			if !changed {
+				continue
+			}
+			size += len(r.data)
+			r.data = nil
+			for _, commit := range commits {
+				r.data = appendCommit(r.data, commit)
+			}
+			r.data = seal(r.data)
+			if rows = append(rows, *r); size >= mostRewritten {
+				if err := rewrite(); err != nil {
+					return err
+				}
+			}
+		}
+		if c.o.Progress != nil && c.total > 0 { // the survey is two thirds of the work
+			share := min(float64(at.Number)/float64(is.live.Until()), 1)
+			c.o.Progress(int64((2+share)/3*float64(c.total)), c.total)
+		}
+	}
+	if err := rewrite(); err != nil {
+		return err
+	}
+	return again(ctx, func(ctx context.Context) error { return c.log.endCollection(ctx, is.epoch) })
+}
+
+// rewrite replaces the data of rows. It is errCollected if the collection is not pending any more,
+// whose lock keeps others from deciding the next one.
+func (l *log) rewrite(ctx context.Context, epoch uint64, rows []row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	n, id, data := make([]int64, len(rows)), make([]int64, len(rows)), make([][]byte, len(rows))
+	for i := range rows {
+		n[i], id[i], data[i] = int64(rows[i].first), int64(rows[i].id), rows[i].data
+	}
+	tag, err := l.pool.Exec(ctx, `WITH held AS MATERIALIZED (SELECT FROM lineage_collection WHERE store = $1 AND epoch = $2 FOR UPDATE)
+UPDATE lineage_log l SET data = r.data FROM held, unnest($3::bigint[], $4::bigint[], $5::bytea[]) AS r (n, id, data)
+WHERE l.store = $1 AND l.n = r.n AND l.id = r.id`, l.store, int64(epoch), n, id, data)
+	if err == nil && tag.RowsAffected() != int64(len(rows)) {
+		return errCollected
+	}
+	return err
+}
+
+// endCollection removes what was written down of a collection. It is synced, and the rows that
+// were rewritten with it.
+func (l *log) endCollection(ctx context.Context, epoch uint64) error {
+	_, err := l.pool.Exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
+DELETE FROM lineage_collection USING setting WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+	return err
+}

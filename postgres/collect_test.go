@@ -1,0 +1,722 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// all collects everything that nothing uses.
+var all = backend.CollectOptions{KeepReflog: -1, KeepUnused: -1}
+
+// secret is in every text that has to go.
+const secret = "nobody shall read this"
+
+// erased is how the tests name a text that was erased.
+const erased = "(erased)"
+
+// tell makes a thread in which something is said.
+func tell(t testing.TB, e *Engine, said ...string) *lineage.Thread {
+	t.Helper()
+	thread, err := lineage.New(e).CreateThread(background, lineage.ThreadOptions{Title: said[0]})
+	require.NoError(t, err)
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	for _, text := range said {
+		_, err = main.Extend(background, lineage.User(text))
+		require.NoError(t, err)
+	}
+	return thread
+}
+
+// requireSaid checks what is said in a thread, read through a handle.
+func requireSaid(t testing.TB, e *Engine, thread *lineage.Thread, said ...string) {
+	t.Helper()
+	thread, err := lineage.New(e).Thread(background, thread.ID())
+	require.NoError(t, err)
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	entries, err := main.All(background)
+	require.NoError(t, err)
+	var is []string
+	for i := range entries {
+		text, err := lineage.New(e).Text(background, entries[i])
+		if errors.Is(err, backend.ErrErased) {
+			text, err = erased, nil
+		}
+		require.NoError(t, err)
+		is = append(is, text)
+	}
+	require.True(t, slices.Equal(said, is), "%.200q", is)
+}
+
+// rowsWith returns the rows of all logs in which a text is found, as they are and decoded.
+func rowsWith(t testing.TB, pool *pgxpool.Pool, text string) (found []uint64) {
+	t.Helper()
+	result, err := pool.Query(background, `SELECT n, count, id, data, 0::bigint FROM lineage_log ORDER BY n`, exec)
+	require.NoError(t, err)
+	rows, err := readRows(result)
+	require.NoError(t, err)
+	for _, r := range rows {
+		commits, err := r.commits()
+		require.NoError(t, err)
+		has := bytes.Contains(r.data, []byte(text))
+		for _, c := range commits {
+			commit, err := structure.DecodeCommit(c.Payload)
+			require.NoError(t, err)
+			has = has || strings.Contains(described(commit), text)
+		}
+		if has {
+			found = append(found, r.first)
+		}
+	}
+	return found
+}
+
+// described returns all that a commit says.
+func described(c *structure.Commit) string {
+	var b strings.Builder
+	for _, r := range c.Records {
+		fmt.Fprintf(&b, "%+v\n", r)
+		switch r := r.(type) {
+		case *structure.Block:
+			b.Write(r.Body)
+		case *structure.Chunk:
+			b.Write(r.Bytes)
+		case *structure.Thread:
+			b.Write(r.Metadata)
+		case *structure.Value:
+			b.Write(r.JSON)
+		case *structure.Span:
+			for _, u := range r.Usages {
+				b.Write(u.Metadata)
+			}
+		}
+	}
+	return b.String()
+}
+
+// filesWith returns the files below a directory in which a text is found.
+func filesWith(t testing.TB, dir, text string) (found []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(text)) {
+			found = append(found, path)
+		}
+		return err
+	}))
+	return found
+}
+
+// unfinished returns how many collections are not finished.
+func unfinished(t testing.TB, pool *pgxpool.Pool) (n int) {
+	t.Helper()
+	require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM lineage_collection`, exec).Scan(&n))
+	return n
+}
+
+// TestCollectedLeavesNoBytes deletes and erases, and collects: no row has it any more, nor has a replica
+// on disk when its process has looked at the log again, and what stays is the same for everybody.
+func TestCollectedLeavesNoBytes(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool := newPool(t, dsn, nil)
+	collector := handle(t, pool, "s")
+	inDir := func(dir string) *Engine {
+		e, err := New(background, pool, Options{Store: "s", Unsafe: true, Replica: dir})
+		require.NoError(t, err)
+		return e
+	}
+	other := tell(t, handle(t, pool, "another"), secret) // in a store that nobody collects
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	large := strings.Repeat(secret+"\n", 50_000)
+	kept := tell(t, collector, "before", secret+" erased", "shared", large, "after")
+	gone := tell(t, collector, secret, "shared", large+"more")
+	main, err := gone.Active(background)
+	require.NoError(t, err)
+	_, err = main.Extend(background, lineage.Item{Role: "user", Body: []byte("m"), Metadata: []byte(`{"a":"` + secret + `"}`)})
+	require.NoError(t, err)
+	open, closed, own := inDir(dirs[0]), inDir(dirs[1]), inDir(dirs[2])
+	for _, e := range []*Engine{open, closed, own} {
+		requireSaid(t, e, kept, "before", secret+" erased", "shared", large, "after")
+		require.NoError(t, e.replica.Sync(background))
+	}
+	require.NoError(t, closed.Close())
+	require.NoError(t, gone.Delete(background))
+	for _, text := range []string{secret + " erased", large} {
+		require.NoError(t, lineage.New(collector).Erase(background, content.Sum([]byte(text))))
+	}
+	before := rowsWith(t, pool, secret)
+	require.NotEmpty(t, before)
+	for _, dir := range dirs {
+		require.NotEmpty(t, filesWith(t, dir, secret))
+	}
+
+	report, err := own.Collect(background, all)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, report.Erased)
+	require.Greater(t, report.Bytes, uint64(len(large)))
+	require.Less(t, report.After, report.Before)
+	require.Equal(t, elsewhere, report.Elsewhere)
+	require.Zero(t, unfinished(t, pool))
+	require.Empty(t, filesWith(t, dirs[2], secret), "the collector's own replica is gone at once")
+	left := rowsWith(t, pool, secret)
+	require.Len(t, left, 2, "the title and the message of the store that was not collected")
+	requireSaid(t, handle(t, pool, "another"), other, secret)
+
+	want := []string{"before", erased, "shared", erased, "after"}
+	for _, e := range []*Engine{own, collector, open, inDir(dirs[1]), handle(t, pool, "s")} {
+		requireSaid(t, e, kept, want...)
+		_, err := lineage.New(e).Thread(background, gone.ID())
+		require.ErrorIs(t, err, backend.ErrNotFound)
+		require.Equal(t, history(t, collector), history(t, e))
+		requireSound(t, e)
+		main, err := kept.Active(background)
+		require.NoError(t, err)
+		_, err = main.Extend(background, lineage.User("on"))
+		require.NoError(t, err)
+		want = append(want, "on")
+		if e.o.Replica != "" {
+			defer func() { require.NoError(t, e.Close()) }()
+		}
+	}
+	for _, dir := range dirs {
+		require.Empty(t, filesWith(t, dir, secret))
+	}
+	again, err := collector.Collect(background, all)
+	require.NoError(t, err)
+	require.Zero(t, again.Records+again.Erased)
+	require.Empty(t, again.Elsewhere)
+	require.Equal(t, again.Before, again.After)
+	requireSaid(t, open, kept, want...)
+}
+
+// TestCollectWhileOthersWrite has handles tell and delete threads with the same texts while another
+// collects: whatever was acknowledged is there, with every text of it.
+func TestCollectWhileOthersWrite(t *testing.T) {
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			pool := newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) {
+				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+				c.MaxConns = 12
+			})
+			writers, collectors := []*Engine{handle(t, pool, "s"), handle(t, pool, "s"), handle(t, pool, "s")}, []*Engine{handle(t, pool, "s"), handle(t, pool, "s")}
+			var mu sync.Mutex
+			kept := make(map[*lineage.Thread][]string)
+			var written sync.WaitGroup
+			due := make(chan struct{}, 1000) // a collection
+			for i := range 2 * len(writers) {
+				written.Go(func() {
+					choose := rand.New(rand.NewPCG(uint64(i), 1))
+					for n := range campaign.Rounds(25) {
+						said := make([]string, 1+choose.IntN(3))
+						for i := range said {
+							said[i] = fmt.Sprint("text ", choose.IntN(6))
+						}
+						thread := tell(t, writers[i%len(writers)], said...)
+						if n%3 == 0 {
+							due <- struct{}{}
+						}
+						if choose.IntN(4) > 0 {
+							err := thread.Delete(background)
+							if errors.Is(err, backend.ErrExpired) { // after the deletion
+								_, err = lineage.New(writers[0]).Thread(background, thread.ID())
+								require.ErrorIs(t, err, backend.ErrNotFound)
+								err = nil
+							}
+							require.NoError(t, err)
+							continue
+						}
+						mu.Lock()
+						kept[thread] = said
+						mu.Unlock()
+					}
+				})
+			}
+			go func() {
+				written.Wait()
+				close(due)
+			}()
+			var collected [2]int
+			parallel(len(collectors), func(i int) {
+				for range due {
+					report, err := collectors[i].Collect(background, all)
+					if err != nil {
+						t.Errorf("collect: %v", err)
+						return
+					}
+					if report.Records > 0 {
+						collected[i]++
+					}
+				}
+			})
+			require.Greater(t, collected[0]+collected[1], 3)
+			fresh := handle(t, pool, "s")
+			for _, e := range []*Engine{fresh, writers[0], collectors[0]} {
+				for thread, said := range kept {
+					requireSaid(t, e, thread, said...)
+				}
+				require.Equal(t, history(t, fresh), history(t, e))
+			}
+			requireSound(t, fresh)
+			require.Zero(t, unfinished(t, pool))
+		})
+	}
+}
+
+// TestCommitWaitsForCollection has a commit meet a collection that is about to be decided: it waits,
+// and is judged again in the new epoch.
+func TestCommitWaitsForCollection(t *testing.T) {
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			dsn := pgtest.DSN(t)
+			pool := newPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level })
+			plain := newPool(t, dsn, nil)
+			e := handle(t, pool, "s")
+			createThread(t, e, backend.Full)
+			was := e.replica
+			tx, err := plain.BeginTx(background, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+			require.NoError(t, err)
+			_, err = tx.Exec(background, `SELECT FROM lineage_store FOR UPDATE`, exec)
+			require.NoError(t, err)
+			_, err = tx.Exec(background, `UPDATE lineage_store SET epoch = 77`, exec)
+			require.NoError(t, err)
+			done := make(chan error, 1)
+			go func() {
+				_, c := threadCommit()
+				_, err := e.Apply(background, c, backend.Options{})
+				done <- err
+			}()
+			for waiting := 0; waiting == 0; {
+				require.NoError(t, plain.QueryRow(background, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`, exec).Scan(&waiting))
+				require.Empty(t, done)
+			}
+			require.NoError(t, tx.Commit(background))
+			require.NoError(t, <-done)
+			require.EqualValues(t, 77, e.head.epoch)
+			require.NotSame(t, was, e.replica)
+			require.Len(t, history(t, e), 2)
+		})
+	}
+}
+
+// TestCommitsBehindCollection has a handle that has seen everything but a collection bring content which
+// that took: it is stored again.
+func TestCommitsBehindCollection(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	collector := handle(t, pool, "s")
+	for name, contended := range map[string]int{"alone": 0, "locked": 2, "together": 0} {
+		t.Run(name, func(t *testing.T) {
+			e := handle(t, pool, "s")
+			block := textBlock("said before " + name)
+			_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{block}}, backend.Options{})
+			require.NoError(t, err)
+			_, err = collector.Collect(background, all)
+			require.NoError(t, err)
+			batch := make([]*pending, 1)
+			if name == "together" {
+				batch = make([]*pending, 2)
+			}
+			for i := range batch {
+				run := structure.NewID[structure.RunID]()
+				batch[i] = &pending{ctx: background, full: true, done: make(chan struct{}), commit: &structure.Commit{Records: []structure.Record{
+					block, &structure.Run{ID: run}, &structure.Span{Ref: structure.SpanRef{Run: run, Seq: 1}, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: block.ID}}},
+				}}}
+				batch[i].o.Durability = backend.Normal
+			}
+			e.turn.Lock()
+			e.contended = contended
+			e.turn.Unlock()
+			require.Empty(t, e.takeTurn(batch))
+			for i, p := range batch {
+				require.NoError(t, p.err)
+				if i == 0 {
+					require.Empty(t, p.receipt.Known)
+				}
+			}
+			for _, reader := range []*Engine{e, collector, handle(t, pool, "s")} {
+				blocks, err := reader.Blocks(background, []content.ID{block.ID})
+				require.NoError(t, err)
+				require.Equal(t, block.Body, blocks[0].Body)
+				requireSound(t, reader)
+			}
+		})
+	}
+}
+
+// cuttable returns connections that a cutter may cut.
+func cuttable(t testing.TB, dsn string, c *cutter) *pgxpool.Pool {
+	return newPool(t, dsn, func(config *pgxpool.Config) {
+		config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &wire{Conn: conn, cutter: c}, nil
+		}
+	})
+}
+
+// TestCutCollections cuts the connection before, within and after each message of a collection.
+func TestCutCollections(t *testing.T) {
+	rewriteOneByOne(t)
+	dsn := pgtest.DSN(t)
+	c := &cutter{}
+	e, witnesses := handle(t, cuttable(t, dsn, c), "s"), newPool(t, dsn, nil)
+	other := handle(t, witnesses, "s")
+	kept := tell(t, other, "kept", "shared")
+	cut := 0
+	for where := range cuts {
+		for at := 1; ; at++ {
+			gone := tell(t, other, secret, "shared", fmt.Sprint(secret, where, at))
+			require.NoError(t, gone.Delete(background))
+			c.arm(at, where)
+			report, err := e.Collect(background, all)
+			reached := c.reached()
+			c.arm(0, 0)
+			require.NoError(t, err, "cut %d at message %d", where, at)
+			require.NotZero(t, report.Records)
+			require.Empty(t, rowsWith(t, witnesses, secret), "cut %d at message %d", where, at)
+			require.Zero(t, unfinished(t, witnesses))
+			requireSaid(t, other, kept, "kept", "shared")
+			if !reached {
+				break
+			}
+			cut++
+		}
+	}
+	require.Greater(t, cut, 20)
+	require.Equal(t, history(t, other), history(t, e))
+	requireSound(t, other)
+}
+
+// rewriteOneByOne has each row rewritten by a statement of its own.
+func rewriteOneByOne(t *testing.T) {
+	former := mostRewritten
+	mostRewritten = 1
+	t.Cleanup(func() { mostRewritten = former })
+}
+
+// mortal is a connection of a process that is killed with a certain message.
+type mortal struct {
+	net.Conn
+	life *life
+}
+
+// life ends with a message.
+type life struct {
+	cutter
+	over chan struct{}
+	once sync.Once
+}
+
+func (m *mortal) Write(b []byte) (int, error) {
+	select {
+	case <-m.life.over:
+		m.Conn.Close()
+		return 0, errCut
+	default:
+	}
+	where, hit := m.life.hits()
+	if !hit {
+		return m.Conn.Write(b)
+	}
+	switch where {
+	case before:
+		b = nil
+	case within:
+		b = b[:len(b)/2]
+	}
+	_, _ = m.Conn.Write(b)
+	m.life.once.Do(func() { close(m.life.over) })
+	m.Conn.Close()
+	return 0, errCut
+}
+
+// TestKilledCollections kills the collector at each message. The store is as before or after for everybody
+// else, who write on, and the next collection ends what was begun.
+func TestKilledCollections(t *testing.T) {
+	rewriteOneByOne(t)
+	dsn := pgtest.DSN(t)
+	pool := newPool(t, dsn, nil)
+	other := handle(t, pool, "s")
+	kept := tell(t, other, "kept", "shared")
+	said := []string{"kept", "shared"}
+	var dying sync.WaitGroup
+	defer dying.Wait()
+	interrupted := 0
+	for _, where := range []cut{before, within, after} {
+		for at := 1; ; at++ {
+			taken := fmt.Sprint(secret, " erased ", where, at)
+			main, err := kept.Active(background)
+			require.NoError(t, err)
+			_, err = main.Extend(background, lineage.User(taken))
+			require.NoError(t, err)
+			gone := tell(t, other, secret, "shared", fmt.Sprint(secret, where, at))
+			require.NoError(t, gone.Delete(background))
+			require.NoError(t, lineage.New(other).Erase(background, content.Sum([]byte(taken))))
+			said = append(said, erased)
+
+			l := &life{over: make(chan struct{})}
+			victims := newPool(t, dsn, func(config *pgxpool.Config) {
+				config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+					select {
+					case <-l.over:
+						return nil, errCut
+					default:
+					}
+					conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+					if err != nil {
+						return nil, err
+					}
+					return &mortal{conn, l}, nil
+				}
+			})
+			victim, err := New(background, victims, Options{Store: "s", Unsafe: true})
+			require.NoError(t, err)
+			l.arm(at, where)
+			ended := make(chan struct{})
+			dying.Go(func() { // a dead process knows nothing, but this one tries for a while
+				_, _ = victim.Collect(background, all)
+				close(ended)
+				_ = victim.Close()
+			})
+			select {
+			case <-l.over:
+			case <-ended:
+			}
+			if unfinished(t, pool) > 0 {
+				interrupted++
+				for c, err := range handle(t, pool, "s").Feed(background, backend.Cursor{}) {
+					require.NoError(t, err)
+					require.NotContains(t, described(c), secret, "what is decided holds for everybody")
+				}
+			}
+			requireSaid(t, other, kept, said...)
+			thread := tell(t, other, "shared", "on")
+			requireSaid(t, handle(t, pool, "s"), thread, "shared", "on")
+			requireSound(t, other)
+			_, err = other.Collect(background, all)
+			require.NoError(t, err)
+			require.Empty(t, rowsWith(t, pool, secret), "killed %d at message %d", where, at)
+			require.Zero(t, unfinished(t, pool))
+			requireSaid(t, other, kept, said...)
+			requireSaid(t, handle(t, pool, "s"), thread, "shared", "on")
+			select {
+			case <-l.over:
+				continue
+			default:
+			}
+			break
+		}
+	}
+	require.Greater(t, interrupted, 3)
+	requireSound(t, other)
+}
+
+// TestCollectUnderReaders has a follower, a waiter, a snapshot and a sequence of another handle meet a
+// collection.
+func TestCollectUnderReaders(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	collector, e := handle(t, pool, "s"), handle(t, pool, "s")
+	kept := tell(t, collector, "one", "two", "three")
+	gone := tell(t, collector, secret, "four")
+	position, err := e.Head(background)
+	require.NoError(t, err)
+	require.NoError(t, gone.Delete(background))
+	snapshot, err := e.Snapshot(background)
+	require.NoError(t, err)
+	defer snapshot.Close()
+	next, stop := iter.Pull2(e.Feed(background, backend.Cursor{}))
+	defer stop()
+	var numbers []uint64
+	follow := func() bool {
+		c, err, more := next()
+		if !more {
+			return false
+		}
+		require.NoError(t, err)
+		numbers = append(numbers, c.Number)
+		return true
+	}
+	require.True(t, follow())
+	head, err := e.Head(background)
+	require.NoError(t, err)
+	waited := make(chan error, 1)
+	go func() {
+		at, err := e.Wait(background, head)
+		if err == nil && at.Number <= head.Number {
+			err = fmt.Errorf("woken at %d, after %d", at.Number, head.Number)
+		}
+		waited <- err
+	}()
+
+	_, err = collector.Collect(background, all)
+	require.NoError(t, err)
+	requireSaid(t, e, kept, "one", "two", "three")
+	_, err = snapshot.Thread(background, kept.ID())
+	require.ErrorIs(t, err, backend.ErrExpired)
+	for follow() {
+	}
+	require.Len(t, numbers, int(head.Number))
+	for i, n := range numbers {
+		require.EqualValues(t, i+1, n)
+	}
+	after := position.Number
+	for c, err := range e.Feed(background, position) { // from before the collection
+		require.NoError(t, err)
+		after++
+		require.Equal(t, after, c.Number)
+		require.NotContains(t, described(c), secret)
+	}
+	require.Equal(t, head.Number, after)
+	createThread(t, collector, backend.Full)
+	require.NoError(t, <-waited)
+}
+
+// TestCollectRights refuses roles that may only use stores, before anything is done, and needs no
+// more than the manual says.
+func TestCollectRights(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	admin := newPool(t, dsn, nil)
+	for _, store := range []string{"ada", "bob"} {
+		gone := tell(t, handle(t, admin, store), secret)
+		require.NoError(t, gone.Delete(background))
+	}
+	left := len(rowsWith(t, admin, secret)) / 2
+	require.NotZero(t, left)
+	role := roles(t, admin, "tenant_ada", "tenant_bob")
+	grant := func(sql string) {
+		_, err := admin.Exec(background, role.Replace(sql), pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
+	}
+	grant(manual(t, "Tenants"))
+	ada := handle(t, as(t, dsn, role.Replace("tenant_ada")), "ada")
+	dry := all
+	dry.DryRun = true
+	would, err := ada.Collect(background, dry)
+	require.NoError(t, err)
+	require.NotZero(t, would.Records)
+	_, err = ada.Collect(background, all)
+	require.ErrorIs(t, err, sqladapter.ErrDenied)
+	require.ErrorContains(t, err, "docs/postgres.md")
+	require.Zero(t, ada.head.epoch)
+	require.Zero(t, unfinished(t, admin))
+
+	grant(strings.ReplaceAll(manual(t, "Garbage collection"), "lineage_gc", "tenant_ada"))
+	did, err := ada.Collect(background, all)
+	require.NoError(t, err)
+	require.Equal(t, would.Records, did.Records)
+	require.Len(t, rowsWith(t, admin, secret), left, "what is in the store of another stays")
+	requireSound(t, handle(t, admin, "ada"))
+	for _, statement := range []string{`DELETE FROM lineage_log`, `UPDATE lineage_log SET id = 1`, `DELETE FROM lineage_store`} {
+		_, err := ada.log.pool.Exec(background, statement, exec)
+		require.Equal(t, insufficient, sqlState(err), statement)
+	}
+}
+
+// TestRestoredBeforeCollection puts a backup in place of a collected log, and collects that with other
+// options: processes that knew the first collection have what the second left.
+func TestRestoredBeforeCollection(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	do := func(statements ...string) {
+		for _, s := range statements {
+			_, err := pool.Exec(background, s, exec)
+			require.NoError(t, err)
+		}
+	}
+	gone := tell(t, e, secret)
+	require.NoError(t, gone.Delete(background))
+	block := textBlock("not used yet")
+	_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{block}}, backend.Options{})
+	require.NoError(t, err)
+	do(`CREATE TABLE backup_log AS TABLE lineage_log`, `CREATE TABLE backup_store AS TABLE lineage_store`)
+	_, err = e.Collect(background, all)
+	require.NoError(t, err)
+	_, err = e.Blocks(background, []content.ID{block.ID})
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	do(`DELETE FROM lineage_log`, `DELETE FROM lineage_store`, `INSERT INTO lineage_store TABLE backup_store`, `INSERT INTO lineage_log TABLE backup_log`)
+	_, err = other.Collect(background, backend.CollectOptions{})
+	require.NoError(t, err)
+	_, err = e.Blocks(background, []content.ID{block.ID})
+	require.NoError(t, err)
+	require.Equal(t, history(t, other), history(t, e))
+}
+
+// TestMigrateToEpochs brings tables of version 1 up to date.
+func TestMigrateToEpochs(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	former := migrations
+	migrations = migrations[:1]
+	l := &log{pool: pool, store: keyOf("s")}
+	err := l.migrate(background, true)
+	migrations = former
+	require.NoError(t, err)
+	require.NoError(t, l.register(background, "s", true))
+	version, err := l.version(background)
+	require.NoError(t, err)
+	require.Equal(t, 1, version)
+	e := handle(t, pool, "s")
+	require.Equal(t, l.identity, e.StoreID())
+	require.NoError(t, tell(t, e, secret).Delete(background))
+	_, err = e.Collect(background, all)
+	require.NoError(t, err)
+	require.Empty(t, rowsWith(t, pool, secret))
+}
+
+// TestCollectEnds cancels a collection, and closes the handle under one.
+func TestCollectEnds(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	for name, want := range map[string]error{"cancelled": context.Canceled, "closed": backend.ErrClosed} {
+		t.Run(name, func(t *testing.T) {
+			e, other := handle(t, pool, name), handle(t, pool, name)
+			require.NoError(t, tell(t, e, secret).Delete(background))
+			ctx, cancel := context.WithCancel(background)
+			defer cancel()
+			o := all
+			o.Progress = func(int64, int64) {
+				if want == context.Canceled {
+					cancel()
+					return
+				}
+				go e.Close()
+				<-e.ctx.Done()
+			}
+			_, err := e.Collect(ctx, o)
+			require.ErrorIs(t, err, want)
+			_, err = other.Collect(background, all)
+			require.NoError(t, err)
+			require.Empty(t, rowsWith(t, pool, secret))
+		})
+	}
+	e := handle(t, pool, "s")
+	require.NoError(t, e.Close())
+	_, err := e.Collect(background, all)
+	require.ErrorIs(t, err, backend.ErrClosed)
+}
