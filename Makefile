@@ -16,6 +16,11 @@ PORTABLE := $(wildcard lineage/lock internal/vfs structure)
 # nothing to find there, and they are tested without it. TestSequentialPackages holds the list to that.
 SEQUENTIAL := structure internal/deps internal/pack
 
+# Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
+# thing after another over code that other tests use from many goroutines under the race detector.
+ONCE := cmd/lineage internal/embedded internal/paths
+ONCETESTS := ^(TestScripts|TestExamples|TestDemo|TestReadmeCommands|TestPrefetch|TestCommitsNameTheKeysTheyRead|TestCollectModel|TestCollectLongRandom|TestCollectStepByStep|TestCollectCrashAtEveryOperation|TestOneTextByEveryPath|TestReadByEveryPath|TestStructureOfEqualTexts|TestEraseReaches|TestEraseReachesPostgres)$$
+
 # Libraries that only compute are not watched by the race detector, with which SQLite takes ten times as long. Ours are,
 # and so is rapid: the linker may keep its copy of a generic function of the standard library for all packages, and
 # synchronisation that is not watched looks like a race.
@@ -41,7 +46,8 @@ test: tools ## Install what tests need, then run every test with the race detect
 	@scripts/deepagents.sh
 	@scripts/aisdk.sh
 	@{ status=0; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) $$(go list ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
+	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip '$(ONCETESTS)' $$(go list ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
+	  scripts/inmemory.sh go test $(TESTFLAGS) -run '$(ONCETESTS)' $(ONCE:%=./%) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL:%=./%) || status=1; \
 	  scripts/inmemory.sh go -C bench test $(TESTFLAGS) $(RACE) ./... || status=1; \
 	  scripts/inmemory.sh go -C internal/sdktest test $(TESTFLAGS) ./... || status=1; \

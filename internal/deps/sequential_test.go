@@ -20,15 +20,12 @@ var starters = []string{"Go", "Parallel", "RunParallel", "AfterFunc"}
 // The packages that the Makefile tests without the race detector start no goroutines, in their tests neither, and import
 // none of ours that does.
 func TestSequentialPackages(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	require.NoError(t, err)
-	found := regexp.MustCompile(`(?m)^SEQUENTIAL := (.+)$`).FindSubmatch(makefile)
-	require.NotNil(t, found)
+	sequential := makeVariable(t, "SEQUENTIAL")
 	all := map[string]pkg{}
 	for _, p := range list(t, "linux") {
 		all[p.ImportPath] = p
 	}
-	for _, path := range strings.Fields(string(found[1])) {
+	for _, path := range strings.Fields(sequential) {
 		p, ok := all[module+"/"+path]
 		require.True(t, ok, path)
 		requireSequential(t, path, true)
@@ -41,6 +38,41 @@ func TestSequentialPackages(t *testing.T) {
 				requireSequential(t, below, false)
 			}
 		}
+	}
+}
+
+// makeVariable returns the value of a variable of the Makefile.
+func makeVariable(t *testing.T, name string) string {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	found := regexp.MustCompile(`(?m)^` + name + ` := (.+)$`).FindSubmatch(makefile)
+	require.NotNil(t, found, name)
+	return string(found[1])
+}
+
+// A test that the Makefile skips in the run of all packages is run in that of the packages in ONCE: a test of the same
+// name elsewhere would never run.
+func TestSkippedTestsRunElsewhere(t *testing.T) {
+	skipped := strings.Split(strings.TrimSuffix(strings.TrimPrefix(makeVariable(t, "ONCETESTS"), "^("), ")$$"), "|")
+	declared := make(map[string][]string)
+	for _, p := range list(t, "linux") {
+		dir := strings.TrimPrefix(p.ImportPath, module+"/")
+		names, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*_test.go"))
+		require.NoError(t, err)
+		for _, name := range names {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && slices.Contains(skipped, f.Name.Name) {
+					declared[f.Name.Name] = append(declared[f.Name.Name], dir)
+				}
+			}
+		}
+	}
+	once := strings.Fields(makeVariable(t, "ONCE"))
+	for _, name := range skipped {
+		require.Len(t, declared[name], 1, name)
+		require.Contains(t, once, declared[name][0], name)
 	}
 }
 
