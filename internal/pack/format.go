@@ -22,7 +22,7 @@ import (
 
 // FormatVersion is the version of the layout that this program writes, and the newest that
 // it reads.
-const FormatVersion = 4
+const FormatVersion = 5
 
 const (
 	headerSize = 64

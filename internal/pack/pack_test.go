@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -114,6 +115,38 @@ func TestPackReadsBack(t *testing.T) {
 		again := write(t, frames, func(*structure.Commit) error { return nil })
 		require.Equal(t, p.size, again.size)
 	})
+}
+
+// Times that messages spell are not stored once more.
+func TestTimesInExtrasTakeNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	size := func(spell func(at time.Time) string) int64 {
+		c := &structure.Commit{Time: time.UnixMilli(1_700_000_000_000).UTC()}
+		b := structure.NewBlock(content.TypeText, content.BlockOrigin{}, c.Time, []byte("hi"))
+		c.Records = append(c.Records, b)
+		at := c.Time
+		for i := range 2000 {
+			at = at.Add(time.Duration(1+rng.IntN(90)) * time.Second)
+			c.Records = append(c.Records, &structure.Span{Ref: structure.SpanRef{Run: structure.RunID{1}, Seq: uint64(i + 1)}, Usages: []structure.Usage{{
+				Kind: structure.MessageUsage, Role: "user", Content: b.ID, CreatedAt: at, Form: content.Sum([]byte("form")), Extras: [][]byte{[]byte(spell(at))},
+			}}})
+		}
+		frames := framesOf(t, 7, []*structure.Commit{c})
+		p := write(t, frames, nil)
+		f, err := p.Frame(frames[0].Segment, frames[0].Start)
+		require.NoError(t, err)
+		require.Equal(t, frames[0], f)
+		return p.size
+	}
+	none := size(func(time.Time) string { return "0" })
+	for _, spell := range []func(time.Time) string{
+		func(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) },
+		func(at time.Time) string { return strconv.FormatInt(at.UnixMilli(), 10) },
+		func(at time.Time) string { return at.Format(`"2006-01-02T15:04:05.000Z"`) },
+	} {
+		require.InDelta(t, none, size(spell), 300)
+	}
+	require.Greater(t, size(func(at time.Time) string { return at.Format(`"2006-01-02T15:04:05.000000Z"`) }), none+3000)
 }
 
 // Usages of near or far content, in the same commit, in the same pack or elsewhere, can be

@@ -78,6 +78,7 @@ const (
 	symbolUsageOther
 	symbolUsageRare
 	symbolContent
+	symbolExtra
 	symbolFlag
 	symbolPresent
 	symbolSmall

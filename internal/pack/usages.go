@@ -1,6 +1,10 @@
 package pack
 
 import (
+	"bytes"
+	"strconv"
+	"time"
+
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -113,8 +117,48 @@ func (f *recordCoder) extras(u *structure.Usage) {
 		if !f.c.writing {
 			u.Extras = append(u.Extras, nil)
 		}
-		u.Extras[i] = []byte(f.str(textExtra, string(u.Extras[i])))
+		how := extraText
+		if f.c.writing {
+			how = spellingOf(u.Extras[i], u.CreatedAt)
+		}
+		if how = f.symbol(symbolExtra, how); how == extraText {
+			u.Extras[i] = []byte(f.str(textExtra, string(u.Extras[i])))
+		} else if u.Extras[i] = spelled(u.CreatedAt, how); u.Extras[i] == nil {
+			f.fail(errForm)
+		}
 	}
+}
+
+// An extra is a text, or the time of its usage as messages write it: in seconds or milliseconds since
+// 1970, or as JavaScript writes it.
+const (
+	extraText = iota
+	extraSeconds
+	extraMillis
+	extraISO
+)
+
+// spelled returns a time as messages spell it, nil for an unknown way.
+func spelled(at time.Time, how int) []byte {
+	switch how {
+	case extraSeconds:
+		return strconv.AppendInt(nil, at.Unix(), 10)
+	case extraMillis:
+		return strconv.AppendInt(nil, at.UnixMilli(), 10)
+	case extraISO:
+		return at.UTC().AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`)
+	}
+	return nil
+}
+
+// spellingOf returns how an extra spells a time, and extraText if it does not.
+func spellingOf(extra []byte, at time.Time) int {
+	for how := extraSeconds; how <= extraISO; how++ {
+		if len(extra) > 0 && (extra[0] == '"') == (how == extraISO) && bytes.Equal(extra, spelled(at, how)) {
+			return how
+		}
+	}
+	return extraText
 }
 
 // Content is the last that the commit named, an earlier one, a body of the pack, or any id.

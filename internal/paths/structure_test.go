@@ -1,9 +1,12 @@
 package paths_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +45,46 @@ func sameTexts(conversations, messages int) (all [][]said) {
 		all = append(all, one)
 	}
 	return all
+}
+
+// TestStructureOfManyConversations imports as many conversations as an archive of a busy service has: ten
+// thousand, of a hundred messages each, with the same texts at times that do not repeat.
+func TestStructureOfManyConversations(t *testing.T) {
+	campaign.Long(t)
+	const conversations, messages = 10_000, 100
+	rng := rand.New(rand.NewPCG(1, 2))
+	read, write := io.Pipe()
+	go func() {
+		out := bufio.NewWriter(write)
+		at := int64(1_740_819_600)
+		for k := range conversations {
+			fmt.Fprintf(out, `{"id":"%d","messages":[`, k)
+			for i := range messages {
+				at += 1 + rng.Int64N(90)
+				fmt.Fprintf(out, `{"role":%q,"content":"The text number %d that every conversation has.","created_at":%d}`, []string{"user", "assistant"}[i%2], i, at)
+				if i+1 < messages {
+					out.WriteByte(',')
+				}
+			}
+			out.WriteString("]}\n")
+		}
+		write.CloseWithError(out.Flush())
+	}()
+	dir := t.TempDir()
+	s := open(t, dir)
+	report, err := archive.Import(bg, s, archive.Stream("", read), archive.Options{Format: "openai"})
+	require.NoError(t, err)
+	require.EqualValues(t, conversations*messages, report.NewMessages)
+	require.NoError(t, s.Close())
+	each := float64(journalSize(t, dir)) / (conversations * messages)
+	s = open(t, dir)
+	_, err = s.Pack(bg, lineage.PackOptions{All: true})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	packed := float64(journalSize(t, dir)) / (conversations * messages)
+	t.Logf("%.1f bytes a message, %.1f packed", each, packed)
+	require.LessOrEqual(t, each, 60.0)
+	require.LessOrEqual(t, packed, 8.0)
 }
 
 // spelling is a way in which clients write a message, plain text if it writes nothing. Own is

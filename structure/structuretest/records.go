@@ -2,6 +2,7 @@ package structuretest
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -144,7 +145,11 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 			}
 		}
 		if !u.Form.IsZero() && rapid.Bool().Draw(t, "extras") {
-			u.Extras = rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 12), 1, 5).Draw(t, "extras")
+			times := rapid.SampledFrom([][]byte{ // as messages spell them, or nearly so
+				strconv.AppendInt(nil, u.CreatedAt.Unix(), 10), strconv.AppendInt(nil, u.CreatedAt.UnixMilli(), 10), strconv.AppendInt([]byte("0"), u.CreatedAt.Unix(), 10),
+				u.CreatedAt.AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`), u.CreatedAt.AppendFormat(nil, `"2006-01-02T15:04:05Z"`),
+			})
+			u.Extras = rapid.SliceOfN(rapid.OneOf(rapid.SliceOfN(rapid.Byte(), 0, 12), times), 1, 5).Draw(t, "extras")
 		}
 		return u
 	})
