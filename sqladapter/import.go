@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -164,6 +167,19 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 		return nil
 	}
 	return err
+}
+
+// loadAt makes a transaction as of a time, and reports whether it changes anything.
+func loadAt(ctx context.Context, store *lineage.Store, at time.Time, load func(tx *lineage.Store) error) (changed bool, err error) {
+	err = store.Update(ctx, func(tx *lineage.Tx) error {
+		stage := write.Of(tx.Store).Engine().(*write.Stage)
+		stage.AllowLarge()
+		stage.Load(at, backend.Normal)
+		err := load(tx.Store)
+		changed = stage.Changes() > 0
+		return err
+	})
+	return changed && err == nil, err
 }
 
 // withoutReserved removes turns in progress: assistant messages without parts and without

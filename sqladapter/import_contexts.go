@@ -5,8 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -58,12 +61,8 @@ func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, 
 		return false, err
 	}
 	for _, row := range rows {
-		l, err := db.loadingContext(ctx, chatID, row)
-		if err == nil {
-			var new bool
-			new, err = chat.LoadContext(ctx, store, l)
-			changed = changed || new
-		}
+		new, err := db.importContext(ctx, store, chatID, row)
+		changed = changed || new
 		switch {
 		case errors.Is(err, chat.ErrNotFound), errors.Is(err, chat.ErrOtherChat), errors.Is(err, structure.ErrBadID), errors.Is(err, lineage.ErrConflict):
 			problem(fmt.Errorf("context %s: %w", row.id, err))
@@ -74,40 +73,105 @@ func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, 
 	return changed, nil
 }
 
-// loadingContext converts a row.
-func (db *DB) loadingContext(ctx context.Context, chatID string, row storedContext) (l chat.LoadingContext, err error) {
-	l.ChatID, l.CreatedAt = chatID, row.createdAt
-	if l.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
-		return l, err
+// importContext brings a context, and reports whether anything changed.
+func (db *DB) importContext(ctx context.Context, store *lineage.Store, chatID string, row storedContext) (changed bool, err error) {
+	is := write.Context{CreatedAt: time.UnixMilli(row.createdAt).UTC()}
+	if is.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
+		return false, err
 	}
 	if row.parent.Valid {
-		if l.Parent, err = structure.ParseID[lineage.ContextID](row.parent.String); err != nil {
-			return l, err
+		if is.Parent, err = structure.ParseID[lineage.ContextID](row.parent.String); err != nil {
+			return false, err
 		}
 	}
-	if l.Tip, err = db.messageAt(ctx, chatID, row.thread.String, row.tip); err != nil {
-		return l, err
-	}
-	l.Base, err = db.messageAt(ctx, chatID, row.thread.String, row.base)
-	if errors.Is(err, chat.ErrNotFound) {
-		l.Base, err = l.Tip, nil // the context moved, and no history of the chat has its base any more
-	}
-	if err != nil {
-		return l, err
-	}
 	if row.prompt.Valid {
-		l.Overrides.SystemPrompt = &row.prompt.String
+		is.Overrides.SystemPrompt = &row.prompt.String
 	}
 	if row.model.Valid {
-		l.Overrides.Model = &row.model.String
+		is.Overrides.Model = &row.model.String
 	}
 	if row.json.Valid {
-		l.Overrides.JSON = []byte(row.json.String)
+		is.Overrides.JSON = []byte(row.json.String)
 	}
 	if row.metadata.Valid {
-		l.Metadata = []byte(row.metadata.String)
+		is.Metadata = []byte(row.metadata.String)
 	}
-	return l, nil
+	tip, err := db.messageAt(ctx, chatID, row.thread.String, row.tip)
+	if err != nil {
+		return false, err
+	}
+	base, err := db.messageAt(ctx, chatID, row.thread.String, row.base)
+	if errors.Is(err, chat.ErrNotFound) {
+		base, err = tip, nil // it moved away from there, and no history of the chat has that any more
+	}
+	if err != nil {
+		return false, err
+	}
+	return loadContext(ctx, store, chatID, is, base, tip)
+}
+
+// loadContext brings a context, which began at one message of a chat and stands at another, into a store,
+// and reports whether anything changed. One that is there only gets overrides that it has none of, and moves
+// on along its history. A parent that is not there is left out.
+func loadContext(ctx context.Context, store *lineage.Store, chatID string, is write.Context, base, tip chat.Ref) (changed bool, err error) {
+	t, _, err := chat.Spans(ctx, store, chatID)
+	if err != nil {
+		return false, err
+	}
+	return loadAt(ctx, store, t.UpdatedAt, func(tx *lineage.Store) error { // nobody changes the chat now
+		t, at, err := chat.Spans(ctx, tx, chatID, base, tip)
+		if err != nil {
+			return err
+		}
+		is := is
+		is.Thread, is.At = t.ID, at[0]
+		return stateContext(ctx, tx, is, at[1])
+	})
+}
+
+// stateContext is loadContext inside a transaction.
+func stateContext(ctx context.Context, tx *lineage.Store, is write.Context, tip structure.SpanRef) error {
+	writer := write.Of(tx)
+	known, err := writer.Engine().Context(ctx, is.ID)
+	if errors.Is(err, lineage.ErrNotFound) {
+		if !is.Parent.IsZero() {
+			if _, err := writer.Engine().Context(ctx, is.Parent); errors.Is(err, lineage.ErrNotFound) {
+				is.Parent = lineage.ContextID{}
+			} else if err != nil {
+				return err
+			}
+		}
+		_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
+			if b.NewContext(is); tip != is.At {
+				b.Point(is.ID, tip)
+			}
+			return nil
+		})
+		return err
+	}
+	if err == nil && known.Thread != is.Thread {
+		err = &chat.Error{Subject: "context", ID: is.ID.String(), Err: chat.ErrOtherChat}
+	}
+	if err != nil {
+		return err
+	}
+	forward, err := structure.IsAncestor(known.Tip, tip, backend.Runs(ctx, writer.Engine()))
+	if err != nil {
+		return err
+	}
+	_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
+		if known.Overrides.IsZero() && !is.Overrides.IsZero() {
+			now := known.Context
+			now.Overrides = is.Overrides // as they are, be they JSON or not
+			b.StateContext(now)
+		}
+		if forward && tip != known.Tip {
+			b.Expect(is.ID, known.Tip)
+			b.Point(is.ID, tip)
+		}
+		return nil
+	})
+	return err
 }
 
 // messageAt returns the message of a chat for a span.

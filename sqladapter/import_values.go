@@ -1,12 +1,17 @@
 package sqladapter
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -66,12 +71,8 @@ func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID, th
 		if chatID == "" && o.UserID != "" && (row.scope != structure.UserScope.String() || row.owner != o.UserID) {
 			continue
 		}
-		l, err := db.loadingValue(ctx, chatID, row)
-		if err == nil {
-			var new bool
-			new, err = chat.LoadValue(ctx, store, l)
-			changed = changed || new
-		}
+		new, err := db.importValue(ctx, store, chatID, row)
+		changed = changed || new
 		switch {
 		case errors.Is(err, chat.ErrNotFound), errors.Is(err, chat.ErrOtherChat), errors.Is(err, chat.ErrInvalid), errors.Is(err, structure.ErrBadID):
 			problem(fmt.Errorf("value %q of %s %q: %w", shortened(row.key), row.scope, shortened(row.owner), err))
@@ -82,31 +83,84 @@ func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID, th
 	return changed, nil
 }
 
-// loadingValue converts a row.
-func (db *DB) loadingValue(ctx context.Context, chatID string, row storedValue) (l chat.LoadingValue, err error) {
-	l = chat.LoadingValue{ChatID: chatID, Key: row.key, SetAt: row.setAt}
-	switch {
-	case row.value.Valid:
-		l.JSON = []byte(row.value.String)
-	case row.content.Valid:
-		return l, fmt.Errorf("the database does not have it: %w", chat.ErrNotFound)
+// importValue brings a value, and reports whether anything changed.
+func (db *DB) importValue(ctx context.Context, store *lineage.Store, chatID string, row storedValue) (changed bool, err error) {
+	var is structure.Value
+	if is.Key = row.key; row.value.Valid {
+		is.JSON = []byte(row.value.String)
+	} else if row.content.Valid {
+		return false, fmt.Errorf("the database does not have it: %w", chat.ErrNotFound)
 	}
 	for scope := structure.StoreScope; scope <= structure.ContextScope; scope++ {
 		if scope.String() == row.scope {
-			l.Owner.Scope = scope
+			is.Owner.Scope = scope
 		}
 	}
-	switch l.Owner.Scope {
+	var seen chat.Ref
+	switch is.Owner.Scope {
 	case structure.ApplicationScope, structure.UserScope:
-		l.Owner.Name = row.owner
+		is.Owner.Name = row.owner
 	case structure.ContextScope:
-		if l.Owner.Context, err = structure.ParseID[lineage.ContextID](row.owner); err != nil {
-			return l, err
+		if is.Owner.Context, err = structure.ParseID[lineage.ContextID](row.owner); err != nil {
+			return false, err
 		}
-		l.Seen, err = db.messageAt(ctx, chatID, row.thread.String, row.seenAt)
-		if l.Gone = errors.Is(err, chat.ErrNotFound); l.Gone {
-			err = nil
+		seen, err = db.messageAt(ctx, chatID, row.thread.String, row.seenAt)
+		if errors.Is(err, chat.ErrNotFound) {
+			is.Seen, err = structure.CollectedSpan, nil
+		}
+		if err != nil {
+			return false, err
 		}
 	}
-	return l, err
+	is.At = time.UnixMilli(row.setAt).UTC()
+	return loadAt(ctx, store, is.At, func(tx *lineage.Store) error { return loadValue(ctx, tx, chatID, is, seen) })
+}
+
+// loadValue brings a value into a transaction. A value that is there, as it is or as one that was replaced,
+// stays, and so does one that was set later. Values of one key come in the order in which they were set.
+// seen is the message at which its context stood.
+func loadValue(ctx context.Context, tx *lineage.Store, chatID string, is structure.Value, seen chat.Ref) error {
+	writer := write.Of(tx)
+	if is.Owner.Scope == structure.ThreadScope || is.Owner.Scope == structure.ContextScope {
+		t, at, err := chat.Spans(ctx, tx, chatID, seen)
+		if err != nil {
+			return err
+		}
+		if is.Owner.Scope == structure.ThreadScope {
+			is.Owner.Thread, is.Incarnation = t.ID, t.Incarnation
+		} else if _, err := writer.Engine().Context(ctx, is.Owner.Context); err != nil {
+			return err
+		} else if is.Seen.IsZero() {
+			is.Seen = at[0]
+		}
+	}
+	newest := true
+	for known, err := range writer.Engine().ValueHistory(ctx, is.ValueKey) {
+		if err != nil || newest && known.At.After(is.At) || known.At.Equal(is.At) && isSet(&known, is.JSON) {
+			return err
+		}
+		newest = false
+	}
+	_, err := writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
+		inline, large := is.JSON, content.ID{}
+		if len(inline) > structure.MaxInlineValue {
+			block, err := writer.Upload(ctx, content.Block{Type: content.TypeJSON, CreatedAt: is.At}, bytes.NewReader(inline))
+			if err != nil {
+				return err
+			}
+			b.Adopt(block)
+			inline, large = nil, block.ID
+		}
+		b.Value(is.ValueKey, is.Incarnation, inline, large, is.Seen)
+		return nil
+	})
+	return err
+}
+
+// isSet reports whether a value has some JSON, nil for one that was deleted.
+func isSet(is *backend.Value, value []byte) bool {
+	if is.Content.IsZero() || value == nil {
+		return is.Deleted() == (value == nil) && bytes.Equal(is.JSON, value)
+	}
+	return is.Content == content.Sum(value)
 }

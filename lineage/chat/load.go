@@ -137,8 +137,14 @@ func (s *loading) load(ctx context.Context) error {
 // commit makes a commit of what fill does to the chat, at a time. It notes whether that is
 // anything.
 func (s *loading) commit(ctx context.Context, at time.Time, fill func(in *state) error) error {
-	changed, err := s.updateAt(ctx, at, fill)
-	s.done.Changed = s.done.Changed || changed
+	changed := false
+	err := s.update(ctx, func(in *state) error {
+		in.from.(*write.Stage).Load(at, backend.Normal)
+		err := fill(in)
+		changed = in.changed()
+		return err
+	})
+	s.done.Changed = s.done.Changed || err == nil && changed
 	return err
 }
 

@@ -70,18 +70,6 @@ func (s *state) change(ctx context.Context, chatID string, do func(in *state, t 
 	})
 }
 
-// updateAt is update as of a time, for what was said elsewhere. It reports whether that changes
-// anything.
-func (s *state) updateAt(ctx context.Context, at time.Time, do func(in *state) error) (changed bool, err error) {
-	err = s.update(ctx, func(in *state) error {
-		in.from.(*write.Stage).Load(at, backend.Normal)
-		err := do(in)
-		changed = in.changed()
-		return err
-	})
-	return changed && err == nil, err
-}
-
 // changed reports whether a transaction has changed anything.
 func (s *state) changed() bool { return s.from.(*write.Stage).Changes() > 0 }
 
