@@ -17,7 +17,7 @@ import (
 
 // What is found of one text: its first bytes, and of these the first words.
 const (
-	mostText  = form.MostMessage
+	mostText  = form.MaxMessage
 	mostWords = query.PieceWords - 1
 )
 
