@@ -133,11 +133,11 @@ func (m *material) dropOwnParent(i int) {
 // message adds a JSON message. A message that is too large to be split is stored whole.
 func (m *material) message(ctx context.Context, s *Store, item *Item, origin *content.BlockOrigin) error {
 	if item.Reader != nil {
-		head, err := io.ReadAll(io.LimitReader(item.Reader, form.MostMessage+1))
+		head, err := io.ReadAll(io.LimitReader(item.Reader, form.MaxMessage+1))
 		if err != nil {
 			return fmt.Errorf("read body: %w", err)
 		}
-		if len(head) > form.MostMessage {
+		if len(head) > form.MaxMessage {
 			item.Reader = io.MultiReader(bytes.NewReader(head), item.Reader)
 			var b structure.Block
 			if err := s.block(ctx, item, &b); err != nil {

@@ -1,5 +1,5 @@
-// Package awaited reads what may keep its reader waiting, such as a terminal or a pipe,
-// for no longer than a context lasts.
+// Package awaited lets a context interrupt reads that may block, such as those from a
+// terminal or a pipe.
 package awaited
 
 import (
@@ -8,22 +8,22 @@ import (
 	"os"
 )
 
-// mostRead is how many bytes are read at once.
-const mostRead = 64 << 10
+// maxRead is the maximum number of bytes of one read.
+const maxRead = 64 << 10
 
-// NewReader returns a reader of what r holds whose Read returns context.Cause once the
-// context has ended, also while it waits. What r is asked for then it may still read,
-// into memory of its own: nobody gets that.
+// NewReader returns a reader from r whose Read returns context.Cause once the context
+// has ended, even while it waits. A pending read of r may still complete, into memory
+// of its own; its data is lost.
 func NewReader(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx: ctx, r: r} }
 
 type reader struct {
 	ctx context.Context
 	r   io.Reader
-	// memory is what r reads into, nil while it does.
+	// memory is the buffer for r, nil during a read.
 	memory []byte
 }
 
-// read is what came of reading once.
+// read is the result of a read.
 type read struct {
 	memory []byte
 	n      int
@@ -36,12 +36,12 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 	memory := r.memory
 	if memory == nil {
-		memory = make([]byte, mostRead)
+		memory = make([]byte, maxRead)
 	}
 	r.memory = nil
 	done := make(chan read, 1)
 	go func() {
-		n, err := r.r.Read(memory[:min(len(p), mostRead)])
+		n, err := r.r.Read(memory[:min(len(p), maxRead)])
 		done <- read{memory, n, err}
 	}()
 	select {
@@ -53,9 +53,9 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 }
 
-// Open opens a file for reading. One that is regular, or a folder, is an *os.File.
-// With any other, such as a named pipe that nobody writes to, opening it and reading
-// from it return context.Cause once the context has ended.
+// Open opens a file for reading. A regular file or a directory is returned as an
+// *os.File. For any other file, such as a named pipe without a writer, Open and Read
+// return context.Cause once the context has ended.
 func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().IsRegular() || info.IsDir() {
@@ -73,7 +73,7 @@ type file struct {
 	io.Closer
 }
 
-// opened is what came of opening a file.
+// opened is the result of opening a file.
 type opened struct {
 	file *os.File
 	err  error

@@ -15,7 +15,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// asked is a reader of a pipe that tells when it is read from.
+// asked is a reader that reports when it is read from.
 type asked struct {
 	io.Reader
 	read chan struct{}
@@ -48,7 +48,7 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 	_, err := io.ReadAll(r)
 	require.ErrorIs(t, err, errEnough)
 	_, err = r.Read(make([]byte, 1))
-	require.ErrorIs(t, err, errEnough, "it does not begin again")
+	require.ErrorIs(t, err, errEnough, "no further read starts")
 }
 
 func TestRegularFilesAreOpenedAsTheyAre(t *testing.T) {

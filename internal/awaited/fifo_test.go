@@ -27,7 +27,7 @@ func TestOpeningAPipeEndsWithTheContext(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, func() { cancel(errEnough) })
 	_, err := Open(ctx, path)
 	require.ErrorIs(t, err, errEnough)
-	w, err := os.OpenFile(path, os.O_RDWR, 0) // who still waits to open it is let go
+	w, err := os.OpenFile(path, os.O_RDWR, 0) // unblocks the pending open
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 }

@@ -1,6 +1,7 @@
-// Package campaign sets how much tests do. Some tests could go on for ever: random histories, crashes at random
-// moments, damage to random bytes. An ordinary run does a little of each, and a campaign does much. LINEAGE_CAMPAIGN
-// starts one and gives its length; see the targets crash, damage and campaign of the Makefile.
+// Package campaign sets the amount of random testing. Some tests have no natural end: random
+// histories, crashes at random moments, damage to random bytes. An ordinary run does a little
+// of each, and a campaign much more. LINEAGE_CAMPAIGN starts a campaign and sets its length;
+// see the targets crash, damage and campaign of the Makefile.
 package campaign
 
 import (
@@ -32,8 +33,8 @@ var length = sync.OnceValue(func() int {
 // Runs reports whether this is a campaign.
 func Runs() bool { return length() > 0 }
 
-// Rounds returns how often a test repeats something: as given in an ordinary run, at least a fifth of that with -short,
-// and the length of the campaign in one.
+// Rounds returns the number of repetitions: the given number in an ordinary run, a fifth of it
+// with -short, and at least the length of the campaign in one.
 func Rounds(ordinary int) int { return rounds(ordinary, length(), testing.Short()) }
 
 func rounds(ordinary, length int, short bool) int {
@@ -46,8 +47,8 @@ func rounds(ordinary, length int, short bool) int {
 	return ordinary
 }
 
-// Sample returns about so many of the numbers from 1 to n, at equal distances from a random one on, and all of them in
-// a campaign.
+// Sample returns about the given number of the numbers from 1 to n, at equal distances and
+// with a random start, and all of them in a campaign.
 func Sample(n, about int) (sample []int) {
 	step := 1
 	if !Runs() {
@@ -67,8 +68,9 @@ func Long(t testing.TB) {
 	}
 }
 
-// Seed returns what a test of random cases begins with: a new number in a campaign, and always the same in an ordinary
-// run. So a change is not refused for what an earlier one did, and campaigns find what nobody has seen.
+// Seed returns the seed for random cases: a random number in a campaign, and a constant in an
+// ordinary run. So a change is not rejected because of an older defect, and campaigns find new
+// ones.
 func Seed() uint64 {
 	if Runs() {
 		return rand.Uint64()
@@ -78,9 +80,9 @@ func Seed() uint64 {
 
 const ordinarySeed = 20
 
-// Checks sets how often rapid tries a property and, in an ordinary run, its seed, unless -rapid.checks and -rapid.seed are
-// given. It returns what sets both back. TestMain calls it, or a test that runs by itself. With -short rapid does a fifth
-// on its own.
+// Checks sets the number of checks of rapid and, in an ordinary run, its seed, unless
+// -rapid.checks and -rapid.seed are given. The result restores both. Call it from TestMain or
+// from a single test. With -short rapid itself reduces the number to a fifth.
 func Checks(ordinary int) (restore func()) {
 	flag.Parse()
 	checks := choose("rapid.checks", strconv.Itoa(rounds(ordinary, length(), false)))
@@ -91,14 +93,14 @@ func Checks(ordinary int) (restore func()) {
 	return func() { checks(); seed() }
 }
 
-// choose sets a flag that was not given, and returns what sets it back.
+// choose sets a flag that was not given, and returns a function that restores it.
 func choose(name, value string) (restore func()) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
 	if given {
 		return func() {}
 	}
-	// flag.Set would make this the choice of whoever runs the tests.
+	// flag.Set would mark the flag as given.
 	set := flag.Lookup(name).Value
 	was := set.String()
 	if err := set.Set(value); err != nil {
@@ -107,8 +109,8 @@ func choose(name, value string) (restore func()) {
 	return func() { _ = set.Set(was) }
 }
 
-// Allocs returns how many allocations a call makes: the least of several averages, because the rest of the process
-// allocates as well.
+// Allocs returns the number of allocations of a call: the minimum of several averages, because
+// the rest of the process allocates as well.
 func Allocs(runs int, f func()) float64 {
 	least := testing.AllocsPerRun(runs, f)
 	for range 9 {

@@ -40,10 +40,10 @@ func TestSample(t *testing.T) {
 			drawn[n] = true
 		}
 	}
-	require.Len(t, drawn, 50, "each is drawn some time")
+	require.Len(t, drawn, 50, "not all numbers are drawn")
 }
 
-// Every file is damaged, each damage is one byte of a copy, and what is copied stays as it is.
+// Every file is damaged, each damage is one byte of a copy, and the original does not change.
 func TestEachDamage(t *testing.T) {
 	dir := t.TempDir()
 	was := map[string][]byte{"a": make([]byte, 5), "below/b": make([]byte, 5000), "empty": nil}

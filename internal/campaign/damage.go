@@ -11,17 +11,17 @@ import (
 
 // A Damage is a changed byte of a file.
 type Damage struct {
-	File string // relative to the directory that was damaged, separated by slashes
+	File string // relative to the damaged directory, with slashes
 	At   int64
 	XOR  byte
-	Seed uint64 // draws this damage and those before it again
+	Seed uint64 // reproduces this damage and those before it
 }
 
 func (d Damage) String() string {
 	return fmt.Sprintf("%s, byte %d ^ %#x, seed %d", d.File, d.At, d.XOR, d.Seed)
 }
 
-// Do changes the byte in a directory. Doing it twice restores the directory.
+// Do damages the file in a directory. A second call restores it.
 func (d Damage) Do(t testing.TB, dir string) {
 	t.Helper()
 	Flip(t, filepath.Join(dir, filepath.FromSlash(d.File)), d.At, d.XOR)
@@ -45,8 +45,9 @@ func Flip(t testing.TB, path string, at int64, xor byte) {
 	}
 }
 
-// EachDamage calls use n times, each time with a new copy of a directory in which one byte differs. Small files are
-// damaged as often as large ones, and the beginning of a file more often than the rest. The copies are removed.
+// EachDamage calls use n times, each time with a new copy of a directory in
+// which one byte differs. Small files are damaged as often as large ones, and
+// the start of a file more often than the rest. The copies are removed.
 func EachDamage(t *testing.T, dir string, n int, use func(copied string, d Damage)) {
 	t.Helper()
 	files := filesIn(t, dir)
@@ -70,7 +71,7 @@ func EachDamage(t *testing.T, dir string, n int, use func(copied string, d Damag
 	}
 }
 
-// header is where a file most likely keeps its header.
+// header is the likely size of a file's header.
 const header = 256
 
 func draw(choose *rand.Rand, f file) Damage {
@@ -106,7 +107,7 @@ func filesIn(t testing.TB, dir string) (files []file) {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Fatalf("there is nothing to damage in %s", dir)
+		t.Fatalf("no file to damage in %s", dir)
 	}
 	return files
 }

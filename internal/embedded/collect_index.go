@@ -226,8 +226,8 @@ func (p *pruning) message(will index.Entry) index.Entry {
 	return will
 }
 
-// list returns the changes by which the entries under a prefix become those of the new index that
-// still exist.
+// list returns the changes that replace the entries under a prefix by those of the new index,
+// except entries that were deleted meanwhile.
 func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry, err error) {
 	there := make(map[string]int)
 	for e, err := range now.Scan(prefix, keys.PrefixEnd(prefix)) {

@@ -305,8 +305,8 @@ func (c *catalog) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 	return structure.SpanRef{Run: run, Seq: last}, nil
 }
 
-// inPacks reports whether the index needs no entry, given that packs answer up to a
-// segment.
+// inPacks reports whether the index does not need an entry because the packs, which cover
+// all segments up to last, can answer the lookup.
 func inPacks(key, value []byte, last uint32) bool {
 	switch key[0] {
 	case keys.TableBlock, keys.TableChunk:

@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// Use is a call of a tool or the result of one. ID is the same for a call and its result, or empty.
+// Use is a call of a tool or the result of one. A call and its result have the same ID, or none.
 type Use struct {
 	ID     string
 	Result bool
@@ -27,20 +27,22 @@ func Uses(said []message.Message) (uses []Use) {
 	return uses
 }
 
-// Calls finds which positions of a history are sent together because of calls and results: no position
-// between a call and its result is sent without the one before it. A result belongs to the nearest call
-// of its id before it. One without an id belongs to the position before it if no call without an id is found.
+// Calls determines which positions of a history are sent together because of calls and results: no
+// position after a call, up to that of its result, is sent without the one before it. A result
+// belongs to the nearest preceding call with its id. A result without an id belongs to the nearest
+// call without an id or, if none is found, to the previous position.
 type Calls struct {
 	// Length is the length of the history.
 	Length uint64
-	// Uses returns the calls and results at a position, in order. It is asked for the same ones again.
+	// Uses returns the calls and results at a position, in order. It is called repeatedly for the
+	// same position.
 	Uses func(ctx context.Context, position uint64) ([]Use, error)
 
-	first []uint64 // by distance from the end: the first position that those from there on belong to
+	first []uint64 // by distance from the end: the first position that this and later positions belong to
 }
 
-// mostBetween is how many positions before a result its call is looked for.
-const mostBetween = 256
+// maxBetween is the maximum distance between a result and its call.
+const maxBetween = 256
 
 // Together implements History.
 func (c *Calls) Together(ctx context.Context, position uint64) (bool, error) {
@@ -57,7 +59,7 @@ func (c *Calls) Together(ctx context.Context, position uint64) (bool, error) {
 	return c.first[c.Length-position] < position, nil
 }
 
-// belongs returns the first position with a call of which the result is at a position.
+// belongs returns the first position with a call whose result is at the given position.
 func (c *Calls) belongs(ctx context.Context, position uint64) (first uint64, err error) {
 	uses, err := c.Uses(ctx, position)
 	if err != nil {
@@ -68,7 +70,7 @@ func (c *Calls) belongs(ctx context.Context, position uint64) (first uint64, err
 	for i := len(uses) - 1; i >= 0; i-- {
 		settle(awaited, uses[i])
 	}
-	for at := position - 1; at > 0 && position-at <= mostBetween && len(awaited) > 0; at-- {
+	for at := position - 1; at > 0 && position-at <= maxBetween && len(awaited) > 0; at-- {
 		before, err := c.Uses(ctx, at)
 		if err != nil {
 			return 0, err
@@ -86,7 +88,8 @@ func (c *Calls) belongs(ctx context.Context, position uint64) (first uint64, err
 	return first, nil
 }
 
-// settle notes the result, or the call, that stands before those that were noted.
+// settle adds a result to the awaited ones, or removes that of a call. Uses are passed in reverse
+// order.
 func settle(awaited map[string]bool, u Use) {
 	if u.Result {
 		awaited[u.ID] = true

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/internal/fit"
 )
 
-// TestCalls checks that exactly the cuts are allowed that part no result from its call.
+// TestCalls checks that a cut is allowed exactly if it separates no result from its call.
 func TestCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		use := rapid.Custom(func(t *rapid.T) fit.Use {
@@ -42,7 +42,8 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// callOf returns the place of the nearest call before a result, its own place if there is none.
+// callOf returns the position of the nearest call before a result, or the result's own if there
+// is none.
 func callOf(all [][]fit.Use, at, index int) (from int, found bool) {
 	is := all[at][index]
 	for p := at; p >= 0; p-- {

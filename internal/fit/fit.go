@@ -1,5 +1,5 @@
-// Package fit chooses what of a history fits into a budget of tokens: the latest messages as they are, and summaries
-// for what comes before them.
+// Package fit chooses the part of a history that fits into a budget of tokens: the latest
+// messages, and summaries of those before them.
 package fit
 
 import (
@@ -8,49 +8,50 @@ import (
 	"slices"
 )
 
-// History is what a choice is made from. Positions count from 1. What was measured once is asked for again, so an
-// implementation remembers it.
+// History is the history to choose from. Positions count from 1. Methods are called repeatedly for
+// the same position, so an implementation should cache results.
 type History interface {
-	// Tokens returns what a position takes.
+	// Tokens returns the number of tokens of a position.
 	Tokens(ctx context.Context, position uint64) (int, error)
 	// Together reports whether a position, 2 or later, must not be sent without the one before it.
 	Together(ctx context.Context, position uint64) (bool, error)
 }
 
-// Summary stands for the positions from First to Last.
+// Summary is a summary of the positions from First to Last.
 type Summary struct {
 	First, Last, Level uint64
 	Tokens             int
 }
 
-// Options say what is wanted.
+// Options are the limits of a choice.
 type Options struct {
-	// Length is the length of the history. Messages before From are not wanted.
+	// Length is the length of the history. Messages before From are not sent.
 	Length, From uint64
-	// Room is how many tokens there are; Unlimited for all that are wanted.
+	// Room is the budget in tokens, or Unlimited.
 	Room int
-	// Summaries returns the summaries there are, ordered by First. It is called if something is left out.
+	// Summaries returns the existing summaries, ordered by First. It is called only if messages do
+	// not fit.
 	Summaries func(context.Context) ([]Summary, error)
 }
 
-// Unlimited is room for everything.
+// Unlimited is a budget for all messages.
 const Unlimited = math.MaxInt / 4
 
-// Choice is what fits: some summaries, and all messages from a position on.
+// Choice is the part that fits: some summaries, and all messages from a position on.
 type Choice struct {
 	// Summaries are indexes into the summaries, in the order of the history.
 	Summaries []int
-	// Start is the first position that is sent as it is.
+	// Start is the first position that is sent as a message.
 	Start uint64
-	// Omitted is how many positions are neither sent nor summarized.
+	// Omitted is the number of positions that are neither sent nor summarized.
 	Omitted uint64
 
-	alone uint64 // from there on no position is summarized
+	alone uint64 // from this position on, no position is summarized
 }
 
-// Choose returns what of a history to send. As many of the latest messages as fit are kept as they are; summaries stand
-// for what is before them. Summaries take half of the room at most, or more where all messages that they do not stand
-// for fit beside them. No cut separates what is kept together.
+// Choose chooses the part of a history to send: as many of the latest messages as fit, and
+// summaries of those before them. Summaries use at most half of the budget, or more if all
+// messages that they do not cover still fit. Positions that belong together are not separated.
 func Choose(ctx context.Context, h History, o Options) (Choice, error) {
 	p := plan{history: h, first: max(o.From, 1), last: o.Length, room: o.Room}
 	for p.first > 1 && p.first <= p.last {
@@ -79,8 +80,8 @@ func Choose(ctx context.Context, h History, o Options) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	// Summaries of summaries say less: they stand where the finer ones leave out more
-	// or push out messages that nothing stands for.
+	// Higher levels have less detail: they are used only if lower levels omit more positions or
+	// displace messages that have no summary.
 	for ; highest > 0; highest-- {
 		all = slices.DeleteFunc(all, func(i int) bool { return p.summaries[i].Level == highest })
 		finer, err := p.outline(ctx, all)
@@ -96,13 +97,13 @@ func Choose(ctx context.Context, h History, o Options) (Choice, error) {
 
 type plan struct {
 	history     History
-	first, last uint64 // positions wanted
+	first, last uint64 // positions to choose from
 	room        int
 	summaries   []Summary
 }
 
-// latest returns the first position from which on all messages fit in the room and may be
-// cut off from those before.
+// latest returns the first position from which all messages fit in room and may be separated from
+// those before.
 func (p *plan) latest(ctx context.Context, room int) (start uint64, err error) {
 	if p.room == Unlimited {
 		return p.first, nil
@@ -131,7 +132,7 @@ func (p *plan) latest(ctx context.Context, room int) (start uint64, err error) {
 	return start, nil
 }
 
-// outline returns what fits with the given summaries.
+// outline returns the choice with the given summaries.
 func (p *plan) outline(ctx context.Context, summaries []int) (c Choice, err error) {
 	taken, err := p.affordable(ctx, p.chain(summaries))
 	if err != nil {
@@ -150,7 +151,7 @@ func (p *plan) outline(ctx context.Context, summaries []int) (c Choice, err erro
 		if without > last.First {
 			break
 		}
-		room, taken = room+last.Tokens, taken[:n-1] // what it stands for fits as it is
+		room, taken = room+last.Tokens, taken[:n-1] // the messages that it summarizes fit
 	}
 	if c.Start, err = p.latest(ctx, room); err != nil {
 		return Choice{}, err
@@ -164,8 +165,8 @@ func (p *plan) outline(ctx context.Context, summaries []int) (c Choice, err erro
 	return c, nil
 }
 
-// chain returns summaries that follow each other: at each step the next that begins, and of
-// those that begin there the one that reaches furthest.
+// chain returns summaries that do not overlap: at each step the next one by First, and of those
+// with the same First the longest.
 func (p *plan) chain(summaries []int) (chain []int) {
 	next := uint64(1)
 	for {
@@ -187,9 +188,9 @@ func (p *plan) chain(summaries []int) (chain []int) {
 	}
 }
 
-// affordable returns the end of the chain that there is room for: the latest summaries
-// count most. Half of the room is left to messages, or what all of them take that come
-// behind the chain, if that is less.
+// affordable returns the end of the chain that fits: the latest summaries have priority. Half of
+// the budget is reserved for messages, or the size of all messages after the chain, if that is
+// less.
 func (p *plan) affordable(ctx context.Context, chain []int) ([]int, error) {
 	if len(chain) == 0 || p.room == Unlimited {
 		return chain, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/internal/fit"
 )
 
-// history has what each position takes, and whether it is kept with the one before it.
+// history has the tokens of each position, and whether it belongs to the previous one.
 type history struct {
 	tokens   []int
 	together []bool
@@ -23,7 +23,7 @@ func (h history) Together(_ context.Context, position uint64) (bool, error) {
 	return h.together[position-1], nil
 }
 
-// TestChoose checks what holds for every choice.
+// TestChoose checks the invariants of every choice.
 func TestChoose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 20).Draw(t, "length")
@@ -54,14 +54,14 @@ func TestChoose(t *testing.T) {
 		require.GreaterOrEqual(t, c.Start, max(o.From, 1))
 		require.LessOrEqual(t, c.Start, uint64(n)+1)
 		if c.Start > 1 && c.Start <= uint64(n) {
-			require.False(t, h.together[c.Start-1], "a cut in what is kept together")
+			require.False(t, h.together[c.Start-1], "positions that belong together are separated")
 		}
 		said := make(map[uint64]bool)
 		tokens, last := 0, uint64(0)
 		for _, i := range c.Summaries {
 			s := summaries[i]
-			require.Greater(t, s.First, last, "they overlap, or are out of order")
-			require.Less(t, s.First, c.Start, "all that it stands for is there")
+			require.Greater(t, s.First, last, "overlapping or out of order")
+			require.Less(t, s.First, c.Start, "all its messages are sent")
 			last, tokens = s.Last, tokens+s.Tokens
 			for at := s.First; at <= s.Last; at++ {
 				said[at] = true

@@ -1,10 +1,10 @@
-// Package form takes a message of JSON apart into the pieces that were said and a form, which
-// is the JSON around them, and puts it together again, byte for byte.
+// Package form splits a JSON message into its pieces and a form, which is the JSON around them,
+// and joins them again, byte for byte.
 //
-// A form is the JSON as it was given, white space and order included, with a hole for each
-// piece and for each value that varies from message to message, such as an id or a time. A
-// hole is a control byte, which no JSON contains. So messages that differ in what they say
-// have the same form, and texts are the same content in whatever JSON they stand.
+// A form is the original JSON, with its white space and order, and a hole for each piece and for
+// each value that differs between messages, such as an id or a time. A hole is a control
+// character, which JSON cannot contain. So messages that differ only in their texts share a
+// form, and equal texts are the same content in any JSON.
 package form
 
 import (
@@ -18,33 +18,33 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Said is a message taken apart. There is at least one piece. The first is the one that stands
-// for the message: the first text, or the first piece of any kind where there is no text. The
-// others are in the order of their holes. Their memory may be the message's.
+// Said is a split message. It has at least one piece. The first is the main piece of the
+// message: the first text, or the first piece of any kind if there is no text. The others are in
+// the order of their holes. The slices may refer to the message's memory.
 type Said struct {
 	Form   []byte
 	Extras [][]byte // the values that vary, in the order of their holes
 	Pieces []Piece
 }
 
-// Piece is a thing that a message says.
+// Piece is a part of a message: a text, a call, a result, a file or other data.
 type Piece struct {
 	Kind structure.Piece
-	Name string // of the tool that it belongs to
+	Name string // of the tool
 	Body []byte
-	JSON bool // the body is a value, not the text of a string
+	JSON bool // the body is a JSON value, not the text of a string
 }
 
-// Bounds of what is taken apart. A message beyond them is kept whole.
+// Limits. A message beyond them is not split.
 const (
-	MostMessage = 16 << 20
-	MostForm    = content.InlineLimit
-	MostPieces  = structure.MostParts
+	MaxMessage = 16 << 20
+	MaxForm    = content.InlineLimit
+	MaxPieces  = structure.MostParts
 )
 
-// Holes and marks. The hole of a text is textHole plus the style that its string is written in.
-// A mark stands before the hole of the first piece where that is not the first hole of a piece.
-// A toolMark at the beginning says that the first extra is the name of the first piece's tool.
+// Holes and marks. The hole of a text is textHole plus the style of its string. A mark precedes
+// the hole of the first piece unless that is the first hole of a piece. A toolMark at the start
+// means that the first extra is the tool name of the first piece.
 const (
 	mark      = 0x01
 	toolMark  = 0x02
@@ -53,30 +53,30 @@ const (
 	textHole  = 0x10
 )
 
-// ErrMismatch is returned for a form that does not go with its pieces and extras.
-var ErrMismatch = errors.New("form does not go with its pieces")
+// ErrMismatch is returned for a form that does not match its pieces and extras.
+var ErrMismatch = errors.New("form does not match its pieces")
 
-// Split takes a message apart. The role says what its texts are: those of a tool are output.
-// It reports false for bytes that are no JSON and for a message beyond the bounds: such a
+// Split splits a message. The role determines the kind of its texts: those of a tool are output.
+// It reports false for bytes that are not JSON and for a message beyond the limits: such a
 // message is kept whole.
 func Split(message []byte, role string) (Said, bool) {
-	if len(message) > MostMessage || rawjson.Check(message) != nil {
+	if len(message) > MaxMessage || rawjson.Check(message) != nil {
 		return Said{}, false
 	}
 	at := rawjson.SkipSpace(message, 0)
 	whole := value{raw: message[at:rawjson.ValueEnd(message, at)], at: at, key: "content"}
-	s := splitter{src: message, size: mostName}
+	s := splitter{src: message, size: maxName}
 	s.value(whole, PlainPiece(role), "")
 	if s.worth == 0 && !s.over && s.empty == nil {
 		s = splitter{src: message}
 		s.cut(whole, valueHole, Piece{Kind: structure.DataPiece, Body: whole.raw, JSON: true})
 	}
 	said, ok := s.said()
-	return said, ok && said.gives(message)
+	return said, ok && said.joinsTo(message)
 }
 
-// gives reports whether the message comes back.
-func (s *Said) gives(message []byte) bool {
+// joinsTo reports whether joining returns the message.
+func (s *Said) joinsTo(message []byte) bool {
 	bodies := make([][]byte, len(s.Pieces))
 	for i := range bodies {
 		bodies[i] = s.Pieces[i].Body
@@ -85,7 +85,7 @@ func (s *Said) gives(message []byte) bool {
 	return err == nil && bytes.Equal(again, message)
 }
 
-// PlainPiece returns what a text is that someone of a role says.
+// PlainPiece returns the kind of plain texts of a role.
 func PlainPiece(role string) structure.Piece {
 	if role == "tool" || role == "function" {
 		return structure.OutputPiece
@@ -93,8 +93,8 @@ func PlainPiece(role string) structure.Piece {
 	return structure.TextPiece
 }
 
-// Join puts a message together. Memory for it is taken before its form is looked at: callers
-// bound the sizes.
+// Join joins a message. It allocates memory for all pieces first: callers must limit their
+// sizes.
 func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 	size := len(form)
 	for _, list := range [2][][]byte{extras, pieces} {
@@ -106,7 +106,7 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 	if len(form) > 0 && form[0] == toolMark && len(extras) > 0 {
 		form, extras = form[1:], extras[1:]
 	}
-	var first []byte // where another piece has its hole before the first piece
+	var first []byte // the main piece, if the hole of another piece precedes its own
 	marked := false
 	if bytes.IndexByte(form, mark) >= 0 && len(pieces) > 0 {
 		first, pieces, marked = pieces[0], pieces[1:], true
@@ -122,7 +122,7 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 		form = form[next+1:]
 		if hole == extraHole {
 			if len(extras) == 0 {
-				return nil, fmt.Errorf("%w: there are more extras", ErrMismatch)
+				return nil, fmt.Errorf("%w: too few extras", ErrMismatch)
 			}
 			out, extras = append(out, extras[0]...), extras[1:]
 			continue
@@ -132,7 +132,7 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 			pieces = slices.Insert(slices.Clone(pieces), 0, first)
 		}
 		if len(pieces) == 0 {
-			return nil, fmt.Errorf("%w: there are more pieces", ErrMismatch)
+			return nil, fmt.Errorf("%w: too few pieces", ErrMismatch)
 		}
 		switch style := int(hole) - textHole; {
 		case hole == valueHole:
@@ -145,19 +145,19 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 		pieces = pieces[1:]
 	}
 	if len(extras) > 0 || len(pieces) > 0 || marked {
-		return nil, fmt.Errorf("%w: there are fewer", ErrMismatch)
+		return nil, fmt.Errorf("%w: too many pieces or extras", ErrMismatch)
 	}
 	return out, nil
 }
 
-// KeepTool notes the tool of the first piece in the form. There is room for it among the
-// extras.
+// KeepTool stores the tool of the first piece in the form. The limits of the extras reserve
+// space for it.
 func (s *Said) KeepTool() {
 	s.Form = slices.Insert(s.Form, 0, byte(toolMark))
 	s.Extras = slices.Insert(s.Extras, 0, []byte(s.Pieces[0].Name))
 }
 
-// FirstAt returns the place of the first piece in the order in which the message has its pieces.
+// FirstAt returns the index of the first piece in the order of the message.
 func FirstAt(form []byte) int {
 	marked := bytes.IndexByte(form, mark)
 	if marked < 0 {
@@ -172,7 +172,7 @@ func FirstAt(form []byte) int {
 	return n
 }
 
-// inOrder puts the first of the pieces in its place among the others, in the order of a message.
+// inOrder moves the first piece to its index in the order of the message.
 func inOrder[P any](pieces []P, place int) {
 	if place < len(pieces) {
 		first := pieces[0]
@@ -181,7 +181,7 @@ func inOrder[P any](pieces []P, place int) {
 	}
 }
 
-// firstFirst takes inOrder back.
+// firstFirst reverses inOrder.
 func firstFirst[P any](pieces []P, place int) {
 	if place < len(pieces) {
 		first := pieces[place]

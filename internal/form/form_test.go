@@ -47,7 +47,7 @@ func TestPieces(t *testing.T) {
 		{"empty text", "assistant", `{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{\"q\":1}"}}]}`,
 			[]string{`input look: {"q":1}`}},
 		{"chat completions result", "tool", `{"role":"tool","tool_call_id":"c1","name":"look","content":"found"}`, []string{"output look: found"}},
-		{"a result without a role of its own", "tool", `{"content":"found"}`, []string{"output: found"}},
+		{"a result without a role", "tool", `{"content":"found"}`, []string{"output: found"}},
 		{"anthropic blocks", "assistant", `{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"abc"},{"type":"text","text":"hi"},{"type":"tool_use","id":"t1","name":"look","input":{"q":[1]}}]}`,
 			[]string{"reasoning: hm", "text: hi", `input look: {"q":[1]}`}},
 		{"anthropic result", "user", `[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"found"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"type":"text","text":"so"}]`,
@@ -56,7 +56,7 @@ func TestPieces(t *testing.T) {
 		{"redacted", "assistant", `[{"type":"redacted_thinking","data":"zzz"}]`, []string{"data: zzz"}},
 		{"ui message", "assistant", `{"id":"m1","role":"assistant","parts":[{"type":"step-start"},{"type":"reasoning","text":"hm"},{"type":"text","text":"hi"},{"type":"tool-look","toolCallId":"c","state":"output-available","input":{"q":1},"output":"found"},{"type":"file","url":"data:image/png;base64,AA","mediaType":"image/png"},{"type":"data-note","data":{"n":1}}]}`,
 			[]string{"reasoning: hm", "text: hi", `input look: {"q":1}`, "output look: found", "file: data:image/png;base64,AA", `data: {"n":1}`}},
-		{"a tool by name", "assistant", `{"parts":[{"type":"dynamic-tool","toolName":"look","input":"x","output":{"a":null},"errorText":"bad"}]}`,
+		{"a tool with a name", "assistant", `{"parts":[{"type":"dynamic-tool","toolName":"look","input":"x","output":{"a":null},"errorText":"bad"}]}`,
 			[]string{"input look: x", `output look: {"a":null}`, "output look: bad"}},
 		{"responses", "assistant", `{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"hi","annotations":[]}]}`, []string{"text: hi"}},
 		{"responses call", "assistant", `{"type":"function_call","call_id":"c1","name":"look","arguments":"{}"}`, []string{"input look: {}"}},
@@ -67,9 +67,9 @@ func TestPieces(t *testing.T) {
 		{"an unknown long text", "user", `{"content":"hi","note":"` + long + `"}`, []string{"text: hi", "data: " + long}},
 		{"an unknown large value", "user", `{"content":"hi","trace":[` + strings.Repeat("1,", 600) + `1]}`, []string{"text: hi", "data: [" + strings.Repeat("1,", 600) + "1]"}},
 		{"nothing said", "user", ` { "content" : null , "n":1.0, "b": true } `, []string{"text: "}},
-		{"nothing said by a tool", "tool", `{"content":[ ],"tool_call_id":"c"}`, []string{"output: "}},
+		{"an empty result", "tool", `{"content":[ ],"tool_call_id":"c"}`, []string{"output: "}},
 		{"an empty text", "user", `{"id":"m","content":{"content_type":"text","parts":[""]},"n":1}`, []string{"text: "}},
-		{"nothing that could be said", "user", `{"n":[1.0,true]}`, []string{`data: {"n":[1.0,true]}`}},
+		{"no text", "user", `{"n":[1.0,true]}`, []string{`data: {"n":[1.0,true]}`}},
 		{"an empty text beside a call", "assistant", `{"content":"","tool_calls":[{"function":{"name":"look","arguments":"{}"}}]}`, []string{"input look: {}"}},
 		{"ChatGPT", "assistant", `{"id":"m","author":{"role":"assistant","name":null,"metadata":{}},"content":{"content_type":"text","parts":["hi"]},"metadata":{"model_slug":"x"}}`, []string{"text: hi"}},
 		{"ChatGPT's thoughts", "assistant", `{"author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]}}`, []string{"data: s", "reasoning: hm"}},
@@ -88,13 +88,13 @@ func TestPieces(t *testing.T) {
 		{"results as blocks", "tool", `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"found"}]}`, []string{"output: found"}},
 		{"a stored response", "assistant", `{"object":"response","reasoning":{"effort":"high"},"output":[{"type":"reasoning","summary":[]},{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}`,
 			[]string{"text: hi"}},
-		{"what is aside is not said", "user", `{"metadata":{"text":"no","content":"` + long + `"},"parts":[{"type":"text","text":"yes","providerMetadata":{"text":"no"}}],"reasoning_effort":"high"}`,
+		{"metadata is no text", "user", `{"metadata":{"text":"no","content":"` + long + `"},"parts":[{"type":"text","text":"yes","providerMetadata":{"text":"no"}}],"reasoning_effort":"high"}`,
 			[]string{`data: {"text":"no","content":"` + long + `"}`, "text: yes", `data: {"text":"no"}`}},
-		{"what says nothing", "user", `{"id":"m 1","uuid":"a-b","createdAt":"Mon, 5 Jan 2026","content":"hi","usage":{"n":1.5,"tier":null,"requestId":"r_1"},"call_id":"c1"}`,
+		{"ids and times", "user", `{"id":"m 1","uuid":"a-b","createdAt":"Mon, 5 Jan 2026","content":"hi","usage":{"n":1.5,"tier":null,"requestId":"r_1"},"call_id":"c1"}`,
 			[]string{"data: m 1", "text: hi"}},
-		{"what is no time", "user", `{"content":"hi","update":"diagnosed with 2 of X","date":"Tue, 6 Jan 2026 10:00:00 GMT","lifetime":"all my life"}`,
+		{"texts under keys of times", "user", `{"content":"hi","update":"diagnosed with 2 of X","date":"Tue, 6 Jan 2026 10:00:00 GMT","lifetime":"all my life"}`,
 			[]string{"text: hi", "data: diagnosed with 2 of X", "data: all my life"}},
-		{"what says something", "user", `{"title":"Plan","content":"hi","metadata":{"files":[{"name":"x.pdf"}]},"logprobs":{"Secret plan":1},"ids":["a"],"tags":["b"]}`,
+		{"texts under unknown keys", "user", `{"title":"Plan","content":"hi","metadata":{"files":[{"name":"x.pdf"}]},"logprobs":{"Secret plan":1},"ids":["a"],"tags":["b"]}`,
 			[]string{"data: Plan", "text: hi", `data: {"files":[{"name":"x.pdf"}]}`, `data: {"Secret plan":1}`, `data: ["b"]`}},
 		{"an image", "user", `{"content":[{"type":"image_url","image_url":{"url":"https://a/x.png","detail":"low"}},{"type":"text","text":"hi"}]}`, []string{"file: https://a/x.png", "text: hi"}},
 		{"an odd text", "user", `{"content":[{"type":"text","text":"\ud800"},{"type":"text","text":"hi"}]}`, []string{`text: "\ud800"`, "text: hi"}},
@@ -128,7 +128,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Messages that differ in what is said, in ids and in numbers have one form.
+// Messages that differ in texts, ids and numbers have the same form.
 func TestFormsRepeat(t *testing.T) {
 	forms := make(map[string]bool)
 	for i := range 100 {
@@ -140,7 +140,7 @@ func TestFormsRepeat(t *testing.T) {
 	require.Len(t, forms, 1)
 }
 
-// Texts come back in the way in which programs of many languages write them.
+// Texts are restored in the escaping styles of common encoders.
 func TestStyles(t *testing.T) {
 	for name, text := range map[string]string{
 		"stringify": `"é \u0001 \b / <a>` + "\u2028" + ` \"x\" \\"`, "go": `"\u003cb\u003e \u0026 é \u2028"`, "python": `"\u00e9 \ud83d\ude00 <a> /"`,
@@ -152,7 +152,7 @@ func TestStyles(t *testing.T) {
 		require.Len(t, said.Pieces, 1, name)
 		require.False(t, said.Pieces[0].JSON, name)
 	}
-	// Others are pieces as they are written.
+	// Texts in other styles are kept quoted.
 	for name, text := range map[string]string{"lone surrogate": `"\ud800"`, "mixed": `"\u00e9é"`, "needless": `"\u0041"`, "invalid utf-8": "\"a\xffb\""} {
 		said, ok := form.Split([]byte(`{"content":`+text+`}`), "user")
 		require.True(t, ok, name)
@@ -169,7 +169,7 @@ func TestNotTakenApart(t *testing.T) {
 		_, ok := form.Split([]byte(m), "user")
 		require.False(t, ok, name)
 	}
-	// More values than there is room for are pieces, and there is room for the name of a tool.
+	// Values beyond the limit of extras are pieces, and there is space for the name of a tool.
 	for _, m := range []string{
 		`{"functionCall":{"name":"look","args":{"q":1}},"n":[` + strings.Repeat("1,", 400) + `1]}`,
 		`{"functionCall":{"name":"look","args":{"q":1}},"thoughtSignature":"` + strings.Repeat("x", structure.MostExtraBytes-2) + `","a":"b"}`,
@@ -201,7 +201,7 @@ func TestJoinRefusesWhatDoesNotGoTogether(t *testing.T) {
 	}
 }
 
-// message draws JSON that uses the keys of the formats in any way.
+// message draws JSON that uses the keys of the formats in any position.
 func message() *rapid.Generator[any] {
 	texts := rapid.OneOf(
 		rapid.StringOf(rapid.RuneFrom([]rune{'a', '"', '\\', '\n', '/', '<', 'é', '😀', 0, '\u2028', '\x7f', '\''})),
@@ -221,7 +221,7 @@ func message() *rapid.Generator[any] {
 	return value(5)
 }
 
-// Whatever is taken apart comes back, and what a common encoder wrote is taken apart.
+// Every split message can be joined, and the output of common encoders can be split.
 func TestSplitAny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b bytes.Buffer
@@ -237,7 +237,7 @@ func TestSplitAny(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, b.String(), string(again))
 		for _, p := range said.Pieces {
-			require.True(t, len(p.Body) > 0 || p.Kind != structure.DataPiece, "nothing but a text that is not there is empty")
+			require.True(t, len(p.Body) > 0 || p.Kind != structure.DataPiece, "only missing texts are empty")
 		}
 	})
 }
@@ -266,8 +266,8 @@ func FuzzJoin(f *testing.F) {
 	})
 }
 
-// Whatever a string is in, it is a piece, so that it can be erased: the form and the extras have
-// only what is under keys of ids, times, kinds and names.
+// A string anywhere is a piece, so that it can be erased: the form and the extras contain only
+// strings under the keys of ids, times, kinds and names.
 func TestNothingSaidIsAside(t *testing.T) {
 	keys := []string{
 		"title", "note", "filename", "city", "comment", "data", "url", "image_url", "input", "arguments", "result", "file", "metadata", "annotations", "summary",

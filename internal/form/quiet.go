@@ -6,31 +6,31 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// Values that no rule knows are quiet or say something. Quiet are numbers, literals, names of
-// kinds, ids and times. Whatever says something is content, so that it can be erased.
+// Values without a rule are quiet or content. Numbers, literals, names of kinds, ids and
+// times are quiet. Everything else is content, so that it can be erased.
 
-// Sizes up to which a string is an id or a time.
+// Maximum sizes of ids and times.
 const (
-	mostID   = 255
-	mostTime = 64
+	maxID   = 255
+	maxTime = 64
 )
 
-// quietEnds are the ends of the keys of ids and times, in lower case.
+// Suffixes of the keys of ids and times, in lower case.
 var (
 	idEnds   = []string{"uuid", "hash", "digest", "signature", "fingerprint", "etag", "cursor"}
 	timeEnds = []string{"time", "timestamp", "date", "_at"}
 )
 
-// isQuiet reports whether a string says nothing: it is empty, an id or a time by its key, or the name
-// of a kind.
+// isQuiet reports whether a string has no content: it is empty, the name of a kind, or an id
+// or a time according to its key.
 func isQuiet(key string, quoted []byte) bool {
 	switch text := quoted[1 : len(quoted)-1]; {
-	case len(text) == 0, key != "name" && namesKind[key] && isPlain(quoted):
+	case len(text) == 0, key != "name" && kindKeys[key] && isPlain(quoted):
 		return true
 	case namesID(key):
-		return len(text) <= mostID && isToken(text)
+		return len(text) <= maxID && isToken(text)
 	case namesTime(key):
-		return len(text) <= mostTime && isTime(text)
+		return len(text) <= maxTime && isTime(text)
 	}
 	return false
 }
@@ -59,12 +59,12 @@ func hasEnd(s string, ends []string) bool {
 	return false
 }
 
-// timeWords are the words in times.
+// timeWords are the words that may occur in times.
 var timeWords = setOf("t", "z", "utc", "gmt", "am", "pm", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 	"january", "february", "march", "april", "june", "july", "august", "september", "october", "november", "december",
 	"mon", "tue", "wed", "thu", "fri", "sat", "sun", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
-// isTime reports whether a text has nothing but digits, the marks between them and the words of times.
+// isTime reports whether a text consists of digits, separators and timeWords.
 func isTime(text []byte) bool {
 	digits := false
 	for i := 0; i < len(text); i++ {
@@ -88,7 +88,7 @@ func isTime(text []byte) bool {
 	return digits
 }
 
-// isToken reports whether a text is of visible ASCII without white space, as ids are.
+// isToken reports whether a text is visible ASCII without white space.
 func isToken(text []byte) bool {
 	for _, c := range text {
 		if c <= ' ' || c > '~' {
@@ -98,7 +98,7 @@ func isToken(text []byte) bool {
 	return true
 }
 
-// Says reports whether bytes, which are JSON or not, say something. A large value does.
+// Says reports whether bytes, JSON or not, have content. A large value has.
 func Says(raw []byte) bool {
 	if len(raw) == 0 {
 		return false
@@ -107,11 +107,11 @@ func Says(raw []byte) bool {
 		return true
 	}
 	at := rawjson.SkipSpace(raw, 0)
-	return saysAside("", raw[at:rawjson.ValueEnd(raw, at)], 0)
+	return hasContent("", raw[at:rawjson.ValueEnd(raw, at)], 0)
 }
 
-// saysAside is Says for a value under a key, so deep in a value.
-func saysAside(key string, raw []byte, depth int) bool {
+// hasContent is Says for a value under a key, at a depth.
+func hasContent(key string, raw []byte, depth int) bool {
 	switch {
 	case len(raw) == 0:
 		return false
@@ -119,18 +119,18 @@ func saysAside(key string, raw []byte, depth int) bool {
 		return !isQuiet(key, raw)
 	case raw[0] != '{' && raw[0] != '[':
 		return false
-	case len(raw) >= longValue || depth == mostDepth:
+	case len(raw) >= longValue || depth == maxDepth:
 		return true
 	case raw[0] == '[':
 		for e := range rawjson.Elements(raw) {
-			if saysAside(key, e, depth+1) {
+			if hasContent(key, e, depth+1) {
 				return true
 			}
 		}
 		return false
 	}
 	for m := range rawjson.Members(raw) {
-		if !isPlain([]byte(`"`+m.Key+`"`)) || saysAside(m.Key, m.Value, depth+1) {
+		if !isPlain([]byte(`"`+m.Key+`"`)) || hasContent(m.Key, m.Value, depth+1) {
 			return true
 		}
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Blocks is the part of an engine or a snapshot that messages are read from.
+// Blocks is the part of an engine or a snapshot that is needed to read messages.
 type Blocks interface {
 	Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error)
 	Chunks(ctx context.Context, keys []content.Key) ([][]byte, error)
 }
 
-// Stored is a piece as a store has it. Body is nil where the piece is too large to come along
-// with a history, or was erased.
+// Stored is a piece in a store. Body is nil if the piece is too large to be returned with a
+// history, or was erased.
 type Stored struct {
 	Piece
 	Content content.ID
@@ -28,14 +28,13 @@ type Stored struct {
 	Erased  bool
 }
 
-// Message is a message as a store has it: its pieces, in the order in which it has them, and
-// what they stand in.
+// Message is a stored message: its pieces, in their original order, and its form.
 type Message struct {
 	Pieces []Stored
-	formed bool   // whether there is a form; else the message is its only piece
-	form   []byte // nil where it was erased
+	formed bool   // has a form; otherwise the message is its only piece
+	form   []byte // nil if it was erased
 	extras [][]byte
-	first  int // the place of the piece that stands for the message
+	first  int // index of the main piece
 }
 
 // Whole returns the message that is one piece of content.
@@ -43,34 +42,33 @@ func Whole(id content.ID, size int64) *Message {
 	return &Message{Pieces: []Stored{{Content: id, Size: size}}}
 }
 
-// IsPlain reports whether usage i of a span is a usage by itself: not a message of several
-// pieces or with a form.
+// IsPlain reports whether usage i of a span is a message of one piece without a form.
 func IsPlain(usages []structure.Usage, i int) bool {
 	return usages[i].Form.IsZero() && (i+1 == len(usages) || usages[i+1].Kind != structure.PartUsage)
 }
 
-// End returns the place after the message that begins with usage i of a span.
+// End returns the index after the message that starts at usage i.
 func End(usages []structure.Usage, i int) int {
 	for i++; i < len(usages) && usages[i].Kind == structure.PartUsage; i++ {
 	}
 	return i
 }
 
-// Reader reads the messages of one state of a store. It reads each form once.
+// Reader reads the messages of one state of a store, and caches forms.
 type Reader struct {
 	from  Blocks
-	forms map[content.ID][]byte // nil for one that was erased
+	forms map[content.ID][]byte // nil for an erased one
 	size  int                   // of the forms
 }
 
-// mostForms bounds the forms that a reader remembers.
-const mostForms = 4 << 20
+// maxForms is the size of a reader's cache in bytes.
+const maxForms = 4 << 20
 
 // NewReader returns a reader.
 func NewReader(from Blocks) *Reader { return &Reader{from: from, forms: make(map[content.ID][]byte)} }
 
-// Message returns the message that begins with usage i of a step that has bodies. It keeps no
-// memory of the step but bodies.
+// Message returns the message that starts at usage i of a step with bodies. Of the step's memory it
+// keeps only bodies.
 func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Message, error) {
 	usages := step.Span.Usages
 	end := End(usages, i)
@@ -110,7 +108,7 @@ func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Messa
 	return m, nil
 }
 
-// form returns a form, nil if it was erased.
+// form returns a form, or nil if it was erased.
 func (r *Reader) form(ctx context.Context, id content.ID) ([]byte, error) {
 	f, known := r.forms[id]
 	if known {
@@ -123,7 +121,7 @@ func (r *Reader) form(ctx context.Context, id content.ID) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.size += len(f); r.size > mostForms {
+	if r.size += len(f); r.size > maxForms {
 		clear(r.forms)
 		r.size = len(f)
 	}
@@ -131,8 +129,8 @@ func (r *Reader) form(ctx context.Context, id content.ID) ([]byte, error) {
 	return f, nil
 }
 
-// Metadata returns the metadata of a usage, nil where there is none or it was erased. It may be the
-// usage's memory.
+// Metadata returns the metadata of a usage, or nil if there is none or it was erased. The result
+// may share the usage's memory.
 func (r *Reader) Metadata(ctx context.Context, u *structure.Usage) ([]byte, error) {
 	if u.MetadataContent.IsZero() {
 		return u.Metadata, nil
@@ -140,10 +138,10 @@ func (r *Reader) Metadata(ctx context.Context, u *structure.Usage) ([]byte, erro
 	return r.form(ctx, u.MetadataContent)
 }
 
-// Lost reports whether the message has a form that was erased.
+// Lost reports whether the message's form was erased.
 func (m *Message) Lost() bool { return m.formed && m.form == nil }
 
-// Size returns the size of what is said.
+// Size returns the total size of the pieces.
 func (m *Message) Size() (n int64) {
 	for i := range m.Pieces {
 		n += m.Pieces[i].Size
@@ -151,8 +149,8 @@ func (m *Message) Size() (n int64) {
 	return n
 }
 
-// Inline returns the message as it was given, if it came along with its history and is not
-// larger than what comes along; otherwise nil. A damaged form gives nil as well.
+// Inline returns the original message if all its bodies were read with the history and it is at
+// most content.InlineLimit; otherwise nil. A damaged form gives nil as well.
 func (m *Message) Inline() []byte {
 	if !m.formed {
 		return m.Pieces[0].Body
@@ -178,7 +176,7 @@ func (m *Message) Inline() []byte {
 	return body
 }
 
-// Outline returns the message with nothing in place of what it says: its names and ids. It is nil
+// Outline returns the message without the bodies of its pieces, only with names and ids. It is nil
 // for a message without a form.
 func (m *Message) Outline() []byte {
 	if m.form == nil {
@@ -198,8 +196,8 @@ func (m *Message) Outline() []byte {
 	return outline
 }
 
-// Original returns the message as it was given, whatever its size. If some of it was erased,
-// the error matches backend.ErrErased.
+// Original returns the original message, of any size. If part of it was erased, the error matches
+// backend.ErrErased.
 func (r *Reader) Original(ctx context.Context, m *Message) ([]byte, error) {
 	if !m.formed {
 		return r.Body(ctx, &m.Pieces[0])
@@ -207,15 +205,14 @@ func (r *Reader) Original(ctx context.Context, m *Message) ([]byte, error) {
 	if m.form == nil {
 		return nil, fmt.Errorf("form: %w", backend.ErrErased)
 	}
-	if m.Size() > MostMessage {
-		return nil, fmt.Errorf("%w: these have %d bytes", ErrMismatch, m.Size())
+	if m.Size() > MaxMessage {
+		return nil, fmt.Errorf("%w: they have %d bytes", ErrMismatch, m.Size())
 	}
 	return r.join(ctx, m, func(p *Stored) ([]byte, error) { return r.Body(ctx, p) })
 }
 
-// Left returns what is left of a message of which something was erased: the JSON that it was given as,
-// with Erased for each text that was erased and null for any other value; nil if nothing is
-// left that was said.
+// Left returns the rest of a message after an erasure: the original JSON with the text Erased for
+// each erased text and null for each other erased value; nil if all pieces were erased.
 func (r *Reader) Left(ctx context.Context, m *Message) ([]byte, error) {
 	left := 0
 	body := func(p *Stored) ([]byte, error) {
@@ -229,7 +226,7 @@ func (r *Reader) Left(ctx context.Context, m *Message) ([]byte, error) {
 		left++
 		return b, err
 	}
-	if !m.formed || m.form == nil || m.Size() > MostMessage {
+	if !m.formed || m.form == nil || m.Size() > MaxMessage {
 		return nil, nil
 	}
 	whole, err := r.join(ctx, m, body)
@@ -239,7 +236,7 @@ func (r *Reader) Left(ctx context.Context, m *Message) ([]byte, error) {
 	return whole, err
 }
 
-// join puts a message with a form together.
+// join joins a message with a form.
 func (r *Reader) join(ctx context.Context, m *Message, body func(*Stored) ([]byte, error)) (_ []byte, err error) {
 	bodies := make([][]byte, len(m.Pieces))
 	for i := range m.Pieces {
@@ -251,7 +248,7 @@ func (r *Reader) join(ctx context.Context, m *Message, body func(*Stored) ([]byt
 	return Join(m.form, m.extras, bodies)
 }
 
-// Body returns the body of a piece, whatever its size.
+// Body returns the body of a piece, of any size.
 func (r *Reader) Body(ctx context.Context, p *Stored) ([]byte, error) {
 	if p.Body != nil {
 		return p.Body, nil

@@ -7,21 +7,22 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// says are the keys of texts that say something in the formats known.
-var says = setOf("content", "text", "refusal", "parts", "transcript", "value", "output_text", "result", "thoughts", "extracted_content")
+// textKeys are the keys of texts in the known formats.
+var textKeys = setOf("content", "text", "refusal", "parts", "transcript", "value", "output_text", "result", "thoughts", "extracted_content")
 
-// mayBeEmpty are the keys of them that the formats have where a message says nothing.
+// mayBeEmpty are those of these keys that a message without text may have.
 var mayBeEmpty = setOf("content", "text", "parts", "value")
 
-// leadsOn are the keys of objects and lists in which something may be said. Others are aside.
-var leadsOn = setOf("content", "text", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
+// nestedKeys are the keys of objects and lists that may contain texts. Values of other keys are
+// aside.
+var nestedKeys = setOf("content", "text", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
 	"kwargs", "source", "output", "summary", "item", "payload", "inlineData", "inline_data", "fileData", "file_data", "file", "image_url",
 	"input_audio", "audio", "thoughts", "choices", "toolInvocation", "toolInvocations", "blob", "value", "reasoning", "reasoning_details",
 	"tool_call", "attachments")
 
-// namesKind are the keys of texts that tell what an object is. They repeat, so they stay in
-// the form.
-var namesKind = setOf("type", "role", "name", "toolName", "tool_name", "state", "status", "object", "model", "model_slug", "media_type", "mediaType",
+// kindKeys are the keys of texts that describe the kind of an object. They repeat, so they
+// stay in the form.
+var kindKeys = setOf("type", "role", "name", "toolName", "tool_name", "state", "status", "object", "model", "model_slug", "media_type", "mediaType",
 	"mime_type", "mimeType", "stop_reason", "finish_reason", "phase", "from", "sender", "recipient", "channel", "content_type", "language",
 	"format", "detail", "service_tier", "version", "userType", "effort", "reasoning_effort", "verbosity", "truncation", "encoding", "ttl")
 
@@ -33,13 +34,13 @@ func setOf(keys ...string) map[string]bool {
 	return set
 }
 
-// mostKindName is the size of the longest text that is taken for the name of a kind.
-const mostKindName = 64
+// maxKindName is the maximum size of the name of a kind.
+const maxKindName = 64
 
-// isPlain reports whether a string looks like the name of a kind, and not like something that
-// somebody wrote.
+// isPlain reports whether a string looks like the name of a kind, not like text that somebody
+// wrote.
 func isPlain(quoted []byte) bool {
-	if len(quoted) > mostKindName+2 {
+	if len(quoted) > maxKindName+2 {
 		return false
 	}
 	for _, c := range quoted[1 : len(quoted)-1] {
@@ -51,17 +52,17 @@ func isPlain(quoted []byte) bool {
 	return true
 }
 
-// object is what its members tell of an object before it is taken apart.
+// object is the description of an object by its members.
 type object struct {
 	kind, role string
 	tool       string // the tool that it calls, or whose result it is
 	isFile     bool
 	isData     bool
-	// copies says that its text repeats what the list of its contents says.
+	// copies is set if its text repeats the list of its contents.
 	copies bool
 }
 
-// look reads the members that tell what an object is.
+// look reads the members that describe an object.
 func look(raw []byte) object {
 	var o object
 	var name, contentType string
@@ -94,7 +95,7 @@ func look(raw []byte) object {
 	switch tool, isTool := strings.CutPrefix(o.kind, "tool-"); {
 	case isTool && name == "":
 		o.tool = tool
-	case o.role == "" && (calls || o.calls()), o.says(structure.TextPiece) == structure.OutputPiece:
+	case o.role == "" && (calls || o.calls()), o.textKind(structure.TextPiece) == structure.OutputPiece:
 		o.tool = name
 	}
 	o.isFile = o.isFile || o.kind == "base64"
@@ -108,8 +109,8 @@ func (o *object) calls() bool {
 	return strings.Contains(o.kind, "tool") || strings.Contains(o.kind, "call") || strings.Contains(o.kind, "function")
 }
 
-// says returns of which kind the texts of the object are, where those around it are of the given kind.
-func (o *object) says(around structure.Piece) structure.Piece {
+// textKind returns the kind of texts in the object, given the kind of those around it.
+func (o *object) textKind(around structure.Piece) structure.Piece {
 	switch {
 	case strings.Contains(o.kind, "reasoning"), strings.Contains(o.kind, "thinking"), strings.Contains(o.kind, "thought"), o.kind == "summary_text":
 		return structure.ReasoningPiece
@@ -136,7 +137,7 @@ func isEmpty(raw []byte) bool {
 	return raw[0] == 'n'
 }
 
-// hasParts reports whether a result is a list of parts, or a part, that says something.
+// hasParts reports whether a result is a part with content, or a list of parts.
 func hasParts(raw []byte) bool {
 	first := raw
 	if rawjson.IsArray(raw) {

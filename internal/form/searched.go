@@ -8,12 +8,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A search finds a message by its pieces: by texts as they are, and by the strings and numbers of
-// values. Not searched are files and their addresses, keys, and long strings without white space,
-// which are data of programs.
+// A search finds a message by its pieces: by texts unchanged, and by the strings and numbers of
+// values. It ignores files and their addresses, keys, and long strings without white space, which
+// are program data.
 
-// Searched returns what a search finds a message by, a line or more for each piece. Pieces that are
-// equal count once.
+// Searched returns the searchable text of a message, one or more lines for each piece. Equal pieces
+// count once.
 func Searched(message []byte, role string) string {
 	said, ok := Split(message, role)
 	if !ok {
@@ -35,16 +35,16 @@ func Searched(message []byte, role string) string {
 // A Reading is how a search reads a piece.
 type Reading byte
 
-// Readings. Their numbers are kept by search indexes.
+// Readings. Search indexes store their numbers.
 const (
 	Unread Reading = iota // a file
 	Plain                 // the text
 	Values                // the strings and numbers of a value
 	Call                  // the input of a tool: a value in a text, or a text
-	Data                  // a text that a program may have made
+	Data                  // a text that may be program data
 )
 
-// ReadingOf returns how pieces of a kind are read, whose bodies are values of JSON or texts.
+// ReadingOf returns how a search reads a piece of a kind, whose body is JSON or text.
 func ReadingOf(kind structure.Piece, json bool) Reading {
 	switch {
 	case kind == structure.FilePiece:
@@ -59,7 +59,7 @@ func ReadingOf(kind structure.Piece, json bool) Reading {
 	return Plain
 }
 
-// Text returns what is searched of a body.
+// Text returns the searchable text of a body.
 func (r Reading) Text(body []byte) string {
 	switch {
 	case r == Unread:
@@ -77,11 +77,11 @@ func isContainer(body []byte) bool {
 	return at < len(body) && (body[at] == '{' || body[at] == '[')
 }
 
-// isLong reports whether a text is too long for one without white space that somebody wrote.
-func isLong(text []byte) bool { return len(text) > mostID && isToken(text) }
+// isLong reports whether a text is program data: long and without white space.
+func isLong(text []byte) bool { return len(text) > maxID && isToken(text) }
 
-// values returns the strings and numbers of a value, in their order. It reads bytes that are no
-// JSON as far as they have any.
+// values returns the strings and numbers of a value, in order. Of invalid JSON it reads as much as
+// possible.
 func values(raw []byte) string {
 	var b strings.Builder
 	add := func(text []byte) {
@@ -98,7 +98,7 @@ func values(raw []byte) string {
 		case c == '"':
 			end := rawjson.StringEnd(raw, i)
 			next := rawjson.SkipSpace(raw, end)
-			if next >= len(raw) || raw[next] != ':' { // no key
+			if next >= len(raw) || raw[next] != ':' { // not a key
 				text, _ := rawjson.Unquote(raw[i:end])
 				add(bytes.ToValidUTF8(text, []byte("\ufffd")))
 			}

@@ -28,19 +28,19 @@ func TestSearched(t *testing.T) {
 		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","content":"b"}]}`:                                                                                      "a\nb",
 		`{"other":"all","of":["it",{"is":"taken"}]}`: "all\nit\ntaken",
 		`{"text":"line\none"}`:                       "line\none",
-		// Data of programs.
+		// Program data.
 		`{"content":[{"type":"image","source":{"type":"base64","data":"AAAA"}},{"type":"text","text":"t"}]}`:            "t",
 		`{"content":[{"type":"tool_result","content":[{"type":"json","value":{"shot":"` + token + `","said":"it"}}]}]}`: "it",
 		`{"parts":[{"type":"data-x","data":"` + token + `"},{"type":"text","text":"t"}]}`:                               "t",
 		`"` + token + `"`: token,
-		// Messages of archives: everything in them that says something.
+		// Archived messages: all content.
 		`{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]},"metadata":{"x":"too"}}`:                            "hi\ntoo",
 		`{"author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]}}`:                      "s\nhm",
 		`{"uuid":"m","content":[{"type":"text","text":"hi","citations":[]}],"text":"hi","sender":"human","attachments":[{"file_name":"a.txt"}]}`: "hi\na.txt",
 		`{"uuid":"m","text":"hi","content":[],"sender":"human"}`:                                                                                 "hi",
 		`{"messageId":"m","text":"","content":[{"type":"think","think":"hm"},{"type":"text","text":{"value":"hi"}}]}`:                            "hm\nhi",
 		`{"from":"human","value":"hi"}`: "hi",
-		// No JSON.
+		// Not JSON.
 		`said, "b`: `said, "b`, "\xff": "\ufffd", "": "",
 	} {
 		require.Equal(t, want, form.Searched([]byte(data), ""), data)
@@ -49,8 +49,8 @@ func TestSearched(t *testing.T) {
 	require.Equal(t, deep, form.Searched([]byte(deep), ""))
 }
 
-// TestSearchedOfAny says of any message that a search finds it by all texts that are pieces of it, and that what
-// it is found by is text.
+// TestSearchedOfAny checks for any message that its searchable text contains
+// all its texts and is valid UTF-8.
 func TestSearchedOfAny(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		for _, body := range messagetest.Wild(r) {

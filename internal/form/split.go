@@ -9,42 +9,42 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Sizes from which values that no rule knows are kept once: a text makes a piece worth looking
-// for in a message that says nothing else, a value is a piece whatever is in it.
+// Sizes of values without a rule. A longer text counts as worth splitting for, even in a message
+// with nothing else; a larger value is one piece, whatever it contains.
 const (
 	longText  = 256
 	longValue = 1 << 10
 )
 
-// Bounds of how deeply pieces are looked for and of the names of tools.
+// Limits of the depth in which pieces are found, and of the names of tools.
 const (
-	mostDepth = 32
-	mostName  = 128
+	maxDepth = 32
+	maxName  = 128
 )
 
-// splitter takes a message apart from left to right.
+// splitter splits a message from left to right.
 type splitter struct {
 	src    []byte
-	copied int // how far src is in the form
+	copied int // length of src that is in the form
 	form   []byte
 	pieces []Piece
 	holes  []holeAt // of the pieces
 	extras [][]byte
-	worth  int // how many pieces are of values that a rule knows, or are long
+	worth  int // number of pieces that have a rule, or are long
 	size   int // of the extras
 	depth  int
-	over   bool // a bound was passed
+	over   bool // a limit was exceeded
 	empty  *emptyAt
 }
 
-// emptyAt is the first place of a message where a text could be and is not.
+// emptyAt is the first place of a message with an empty text.
 type emptyAt struct {
 	at   int // in the form
 	kind structure.Piece
 }
 
-// holeAt is where a piece has its hole in the form, and how the message writes the piece: nil for
-// the piece of a message that says nothing.
+// holeAt is the place of a piece's hole in the form, and the original JSON of the piece: nil for
+// the empty piece of a message without content.
 type holeAt struct {
 	at  int
 	raw []byte
@@ -54,24 +54,24 @@ type holeAt struct {
 type value struct {
 	raw []byte
 	at  int    // in the message
-	key string // of the member that it is, or of the list that it is in
-	// aside says that it is inside a value that no rule knows.
+	key string // of its member, or of the member whose list it is in
+	// aside is set inside a value without a rule.
 	aside bool
 }
 
-// value takes a value apart. Texts in it are of the given kind, and belong to a tool.
+// value splits a value. Texts in it have the given kind and belong to a tool.
 func (s *splitter) value(v value, kind structure.Piece, tool string) {
 	if s.over || len(v.raw) == 0 {
 		return
 	}
 	if !v.aside && mayBeEmpty[v.key] && isEmpty(v.raw) {
-		s.nothing(v, kind)
+		s.emptyText(v, kind)
 		return
 	}
 	switch v.raw[0] {
 	case '{', '[':
-		v.aside = v.aside || !leadsOn[v.key]
-		if s.depth == mostDepth || v.aside && saysAside(v.key, v.raw, s.depth) {
+		v.aside = v.aside || !nestedKeys[v.key]
+		if s.depth == maxDepth || v.aside && hasContent(v.key, v.raw, s.depth) {
 			s.unknown(v)
 			return
 		}
@@ -86,10 +86,10 @@ func (s *splitter) value(v value, kind structure.Piece, tool string) {
 		s.depth--
 	case '"':
 		switch {
-		case says[v.key] && !v.aside:
+		case textKeys[v.key] && !v.aside:
 			s.text(v, kind, tool)
-		case namesKind[v.key] && isPlain(v.raw) && (v.key != "name" || tool != ""):
-		case v.key == "name" && !v.aside && len(v.raw) <= mostName, isQuiet(v.key, v.raw):
+		case kindKeys[v.key] && isPlain(v.raw) && (v.key != "name" || tool != ""):
+		case v.key == "name" && !v.aside && len(v.raw) <= maxName, isQuiet(v.key, v.raw):
 			s.extra(v) // a name is that of a tool or a speaker
 		default:
 			s.unknown(v)
@@ -100,7 +100,7 @@ func (s *splitter) value(v value, kind structure.Piece, tool string) {
 	}
 }
 
-// unknown makes a piece of a value that no rule knows.
+// unknown makes a piece of a value without a rule.
 func (s *splitter) unknown(v value) {
 	worth := s.worth
 	s.whole(v, structure.DataPiece, "")
@@ -109,11 +109,11 @@ func (s *splitter) unknown(v value) {
 	}
 }
 
-// object takes an object apart.
+// object splits an object.
 func (s *splitter) object(v value, kind structure.Piece, tool string) {
 	is := look(v.raw)
-	kind = is.says(kind)
-	if is.tool != "" && len(is.tool) <= mostName {
+	kind = is.textKind(kind)
+	if is.tool != "" && len(is.tool) <= maxName {
 		tool = is.tool
 	}
 	for m := range rawjson.Members(v.raw) {
@@ -124,7 +124,7 @@ func (s *splitter) object(v value, kind structure.Piece, tool string) {
 	}
 }
 
-// member takes a member of an object apart if it is one that a rule knows.
+// member splits a member of an object if there is a rule for it.
 func (s *splitter) member(v value, of *object, kind structure.Piece, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch v.key {
@@ -193,8 +193,8 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 	return false
 }
 
-// text makes a piece of a string. An empty one says nothing and stays in the form. One whose
-// text is not Unicode is a piece as it is written.
+// text makes a piece of a string. An empty one stays in the form. One that is not valid Unicode
+// stays quoted.
 func (s *splitter) text(v value, kind structure.Piece, tool string) {
 	if len(v.raw) <= 2 {
 		return
@@ -207,8 +207,8 @@ func (s *splitter) text(v value, kind structure.Piece, tool string) {
 	s.cut(v, textHole, Piece{Kind: kind, Name: tool, Body: text})
 }
 
-// nothing notes that a value says nothing. The value stays in the form.
-func (s *splitter) nothing(v value, kind structure.Piece) {
+// emptyText remembers the place of an empty value. The value stays in the form.
+func (s *splitter) emptyText(v value, kind structure.Piece) {
 	if s.empty == nil {
 		s.form = append(s.form, s.src[s.copied:v.at]...)
 		s.copied = v.at
@@ -216,7 +216,7 @@ func (s *splitter) nothing(v value, kind structure.Piece) {
 	}
 }
 
-// whole makes a piece of a value as it is written. It makes none of literals and numbers.
+// whole makes a piece of a value in its JSON. Literals and numbers are not pieces.
 func (s *splitter) whole(v value, kind structure.Piece, tool string) {
 	switch v.raw[0] {
 	case '{', '[':
@@ -230,7 +230,7 @@ func (s *splitter) whole(v value, kind structure.Piece, tool string) {
 }
 
 func (s *splitter) cut(v value, hole byte, p Piece) {
-	if len(s.pieces) == MostPieces {
+	if len(s.pieces) == MaxPieces {
 		s.over = true
 		return
 	}
@@ -243,8 +243,8 @@ func (s *splitter) cut(v value, hole byte, p Piece) {
 	s.holes = append(s.holes, holeAt{at: len(s.form) - 1, raw: v.raw})
 }
 
-// extra keeps a value that varies. When there is no more room for extras, it is a piece. Room is
-// left for the name of a tool.
+// extra stores a value that varies. At the limit of extras it is a piece. One extra is reserved
+// for the name of a tool.
 func (s *splitter) extra(v value) {
 	if len(s.extras) == structure.MostExtras-1 || s.size+len(v.raw) > structure.MostExtraBytes {
 		s.cut(v, valueHole, Piece{Kind: structure.DataPiece, Body: v.raw, JSON: true})
@@ -255,19 +255,19 @@ func (s *splitter) extra(v value) {
 	s.put(v, extraHole)
 }
 
-// put puts a hole in the place of a value.
+// put replaces a value by a hole.
 func (s *splitter) put(v value, hole byte) {
 	s.form = append(append(s.form, s.src[s.copied:v.at]...), hole)
 	s.copied = v.at + len(v.raw)
 }
 
-// said returns what was found, and whether it is within the bounds.
+// said returns the split message, and whether it is within the limits.
 func (s *splitter) said() (Said, bool) {
 	s.form = append(s.form, s.src[s.copied:]...)
-	if s.over || len(s.form) >= MostForm-1 {
+	if s.over || len(s.form) >= MaxForm-1 {
 		return Said{}, false
 	}
-	s.sayNothing()
+	s.addEmpty()
 	s.chooseStyles()
 	first := 0
 	for i := range s.pieces {
@@ -285,9 +285,9 @@ func (s *splitter) said() (Said, bool) {
 	return Said{Form: s.form, Extras: s.extras, Pieces: s.pieces}, true
 }
 
-// sayNothing makes an empty piece of the place where a text could be, if there is one and the
-// message says nothing else. Its hole stands before the value, which stays in the form.
-func (s *splitter) sayNothing() {
+// addEmpty adds an empty piece for an empty text, if there is one and the message has no other
+// content. Its hole precedes the value, which stays in the form.
+func (s *splitter) addEmpty() {
 	if s.empty == nil || slices.ContainsFunc(s.pieces, func(p Piece) bool { return p.Kind != structure.DataPiece }) {
 		return
 	}
@@ -304,9 +304,8 @@ func (s *splitter) sayNothing() {
 	s.holes = slices.Insert(s.holes, place, holeAt{at: s.empty.at})
 }
 
-// chooseStyles says in the holes of texts how they are written: all in one style if there is
-// one, so that there are few forms. A text that is written in no style is a piece as it is
-// written.
+// chooseStyles stores the styles of texts in their holes: one style for all if possible, so that
+// there are few forms. A text in an unknown style stays quoted.
 func (s *splitter) chooseStyles() {
 	var scratch []byte
 	written := func(i, style int) bool {

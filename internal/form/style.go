@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// style is a way in which programs escape the texts of JSON strings.
+// style is a way to escape the texts of JSON strings.
 type style struct {
 	ascii    bool   // escapes what is not ASCII
 	upper    bool   // writes hexadecimal digits in upper case
 	lines    bool   // escapes the line separators U+2028 and U+2029
-	escaped  string // characters that are escaped by their number although they need not be
+	escaped  string // characters that are escaped numerically without need
 	slash    bool   // writes \/
-	longQuot bool   // escapes the quote by its number
+	longQuot bool   // escapes the quote numerically
 }
 
-// styles are tried in this order. Forms on disk name them by their place: only append.
+// styles are tried in this order. Forms on disk contain their indexes: only append.
 var styles = [...]style{
 	{},                              // JSON.stringify, serde, Python without ensure_ascii
 	{lines: true, escaped: "<>&"},   // Go
@@ -28,7 +28,7 @@ var styles = [...]style{
 	{ascii: true, upper: true, escaped: "<>&'+`\x7f", longQuot: true}, // System.Text.Json
 }
 
-// quote appends a text as a string.
+// quote appends a text as a JSON string.
 func (s *style) quote(dst, text []byte) []byte {
 	dst = append(dst, '"')
 	for len(text) > 0 {
@@ -47,7 +47,7 @@ func (s *style) quote(dst, text []byte) []byte {
 	return append(dst, '"')
 }
 
-// plain reports whether a byte stands for itself in every place.
+// plain reports whether a byte is never escaped.
 func (s *style) plain(c byte) bool {
 	switch {
 	case c < 0x20 || c == '"' || c == '\\':
@@ -60,8 +60,8 @@ func (s *style) plain(c byte) bool {
 	return len(s.escaped) == 0 || bytes.IndexByte([]byte(s.escaped), c) < 0
 }
 
-// escape appends the first character of a text, which is not plain, and returns how many
-// bytes it has.
+// escape appends the first character of a text, which may need escaping, and returns its
+// size in bytes.
 func (s *style) escape(dst, text []byte) ([]byte, int) {
 	switch c := text[0]; c {
 	case '"':
@@ -93,7 +93,7 @@ func (s *style) escape(dst, text []byte) ([]byte, int) {
 	return s.number(dst, r), size
 }
 
-// number appends a character by its number.
+// number appends a numeric escape.
 func (s *style) number(dst []byte, r rune) []byte {
 	digits := "0123456789abcdef"
 	if s.upper {

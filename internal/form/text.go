@@ -9,12 +9,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Erased stands for a text that was erased.
+// Erased replaces an erased text.
 const Erased = "[erased]"
 
-// Text returns what a message says, for people and models to read: its texts, a line for each
-// call of a tool and for what came of it, and a note in brackets for files. Data is not said,
-// unless there is nothing else.
+// Text returns the text of a message for people and models: its texts, a line for each call
+// of a tool and each result, and a note in brackets for files. Data is left out, unless there
+// is nothing else.
 func Text(message []byte, role string) string {
 	said, ok := Split(message, role)
 	if !ok {
@@ -64,7 +64,7 @@ func (p *Stored) tell(b *strings.Builder) {
 	b.WriteString(body)
 }
 
-// isAddress reports whether the text of a file is where it is, and not the file.
+// isAddress reports whether the text of a file is its address, not its content.
 func isAddress(text string) bool {
 	return len(text) <= 500 && strings.Contains(text, "://") && !strings.HasPrefix(text, "data:")
 }

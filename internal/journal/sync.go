@@ -143,7 +143,7 @@ func (s *syncState) gather() {
 	}
 }
 
-// syncLater schedules a sync of what is written now, within the interval.
+// syncLater schedules a sync of the bytes written so far, within the interval.
 func (j *Journal) syncLater() {
 	s := &j.sync
 	if s.armed.Load() {

@@ -1,4 +1,4 @@
-// Package logline turns log records into single lines for people.
+// Package logline formats log records as single lines for people.
 package logline
 
 import (
@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// New returns a logger that calls write with a line for each record of a level or above: the
-// message, the error under the key "err" behind it, and the other attributes in parentheses. One
-// call is made at a time.
+// New returns a logger that calls write with a line for each record of at least the level: the
+// message, the error under the key "err", and the other attributes in parentheses. Calls do not
+// overlap.
 func New(level slog.Level, write func(line string)) *slog.Logger {
 	var mu sync.Mutex
 	return slog.New(&handler{level: level, write: func(line string) {
@@ -24,11 +24,11 @@ func New(level slog.Level, write func(line string)) *slog.Logger {
 type handler struct {
 	level slog.Level
 	write func(line string)
-	group string // of later attributes, each part with a dot behind it
+	group string // of later attributes, each element followed by a dot
 	attrs fields // of earlier calls of WithAttrs
 }
 
-// fields are the parts of a line behind its message.
+// fields are the parts of a line after its message.
 type fields struct {
 	err    string
 	others []string

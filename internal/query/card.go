@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// A Card has what a search needs to know of a message to match and rank it, so that
-// the message itself is read only if it is among the hits: when it was made, its id
-// and role, how many words it has, and where each of its terms is. Numbers are
-// varints:
+// A Card contains what a search needs to match and rank a message, so that the message
+// itself is read only if it is among the hits: its time, id and role, its number of
+// words, and the places of each of its terms. Numbers are varints:
 //
-//	'w', or 'm' when the words are not on it and the message itself has to be read
+//	'w', or 'm' if the entries are missing and the message has to be read
 //	the time, in milliseconds, zigzag
 //	the length of the id, the id, the length of the role, the role
 //	the number of words
-//	for each term, in the order of their bytes: its length, the term,
-//	  the length of its places, and these: the first, then the steps to the next
+//	for each term, in byte order: its length, the term,
+//	  the length of its places in bytes, the first place, and the distances to the next
 type Card struct {
 	ID, Role  []byte
 	CreatedAt int64
-	// Listed says that the words are on it.
+	// Listed is false if the entries are missing and the message has to be read.
 	Listed bool
-	// Words is how many words the message has, and entries are its terms.
+	// Words is the number of words of the message; entries are its terms.
 	Words   int
 	entries []byte
 }
@@ -32,11 +31,11 @@ const (
 	cardBare   = 'm'
 )
 
-// largestCard is the most bytes of a card with its words.
-const largestCard = 1 << 20
+// maxCard is the maximum size of a card with entries.
+const maxCard = 1 << 20
 
-// ReadCard reads a card, as part of the bytes given. It reports false for bytes that
-// are none. What is wrong in the entries shows when they are read.
+// ReadCard decodes a card, which refers to the memory of b. It reports false for bytes
+// that are not a card. Errors in the entries are found when those are read.
 func ReadCard(b []byte) (c Card, ok bool) {
 	if len(b) == 0 || b[0] != cardListed && b[0] != cardBare {
 		return c, false
@@ -62,7 +61,7 @@ func ReadCard(b []byte) (c Card, ok bool) {
 	return c, true
 }
 
-// cutBytes cuts off bytes that have their length before them.
+// cutBytes cuts off a byte string with a length prefix.
 func cutBytes(b []byte) (part, rest []byte, ok bool) {
 	if len(b) > 0 && b[0] < 0x80 && int(b[0]) < len(b) { // nearly always
 		n := 1 + int(b[0])
@@ -75,8 +74,8 @@ func cutBytes(b []byte) (part, rest []byte, ok bool) {
 	return b[n : n+int(size)], b[n+int(size):], true
 }
 
-// readPlaces appends the places that an entry has to a list. It reports false for
-// those that no message of so many words can have.
+// readPlaces appends the places of an entry to a list. It reports false for places
+// that are not possible with that number of words.
 func readPlaces(places []int32, b []byte, words int) ([]int32, bool) {
 	at := uint64(0)
 	for first := true; len(b) > 0; first = false {
@@ -91,18 +90,18 @@ func readPlaces(places []int32, b []byte, words int) ([]int32, bool) {
 	return places, true
 }
 
-// Cataloguer makes the search data of messages. It reuses memory from one to the next.
+// Cataloguer creates cards. It reuses memory between messages.
 type Cataloguer struct {
 	known Terms
 	slots map[string]int
 	terms []termPlaces
-	// next has, for each word, the next one of its term, or 0.
+	// next is, for each word, the next one of the same term, or 0.
 	next    []int32
 	card    []byte
 	scratch []byte
 }
 
-// termPlaces is a term and the first and last of its words.
+// termPlaces is a term with its first and last word.
 type termPlaces struct {
 	term        string
 	first, last int32
@@ -113,7 +112,7 @@ func NewCataloguer() *Cataloguer {
 	return &Cataloguer{known: make(Terms), slots: make(map[string]int)}
 }
 
-// Sort finds the terms of a text, in order, and returns how many words it has.
+// Sort finds the terms of a text, in order, and returns the number of words.
 func (c *Cataloguer) Sort(text string) int {
 	clear(c.slots)
 	c.terms, c.next = c.terms[:0], c.next[:0]
@@ -140,14 +139,14 @@ func (c *Cataloguer) Sort(text string) int {
 	return int(words)
 }
 
-// Each calls a function with each term that was found, in order.
+// Each calls a function with each term of the last Sort, in order.
 func (c *Cataloguer) Each(do func(term string)) {
 	for i := range c.terms {
 		do(c.terms[i].term)
 	}
 }
 
-// Card returns the card of the message whose terms were found. It has so many words.
+// Card returns the card of the message of the last Sort.
 func (c *Cataloguer) Card(id, role string, createdAt int64, words int) []byte {
 	head := func(kind byte) {
 		c.card = append(c.card[:0], kind)
@@ -166,7 +165,7 @@ func (c *Cataloguer) Card(id, role string, createdAt int64, words int) []byte {
 			at = next
 		}
 		c.card = append(binary.AppendUvarint(c.card, uint64(len(c.scratch))), c.scratch...)
-		if len(c.card) > largestCard {
+		if len(c.card) > maxCard {
 			head(cardBare)
 			break
 		}

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCardGolden says what is on cards. Databases keep them: other bytes need
-// another kind of card.
+// TestCardGolden compares cards with golden bytes. Databases store cards: a change
+// needs another kind of card.
 func TestCardGolden(t *testing.T) {
 	var b strings.Builder
 	c := NewCataloguer()
@@ -37,12 +37,11 @@ func TestCardGolden(t *testing.T) {
 	require.Equal(t, string(want), b.String())
 }
 
-// TestLargeCard leaves words off a card that would be too large, and no more than
-// that.
+// TestLargeCard leaves the entries out of a card exactly when it would be too large.
 func TestLargeCard(t *testing.T) {
-	for words, listed := range map[int]bool{largestCard - 100: true, largestCard + 100: false} {
+	for words, listed := range map[int]bool{maxCard - 100: true, maxCard + 100: false} {
 		b := cardOf(strings.Repeat("x ", words))
-		require.LessOrEqual(t, len(b), largestCard+200)
+		require.LessOrEqual(t, len(b), maxCard+200)
 		c, ok := ReadCard(b)
 		require.True(t, ok)
 		require.Equal(t, listed, c.Listed)
@@ -51,7 +50,7 @@ func TestLargeCard(t *testing.T) {
 	}
 }
 
-// FuzzCard reads anything as a card.
+// FuzzCard decodes any bytes as a card.
 func FuzzCard(f *testing.F) {
 	f.Add(cardOf("a card, and another card"))
 	f.Add(cardOf(""))
@@ -79,8 +78,8 @@ func FuzzCard(f *testing.F) {
 	})
 }
 
-// TestCardsMatch compares what cards and words say of random queries and texts of few
-// words, so that many of them meet.
+// TestCardsMatch compares the matches by cards and by words for random queries and
+// texts of few words.
 func TestCardsMatch(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		word := rapid.SampledFrom([]string{"a", "ab", "abc", "abcd", "b", "ba", "é", "日", "abc1", "running", "runs"})
@@ -121,7 +120,7 @@ func TestCardsMatch(t *testing.T) {
 	})
 }
 
-// checkHits compares the hits of a query that is one phrase with a look at every
+// checkHits compares the hits of a query that is one phrase with a search at every
 // place.
 func checkHits(t require.TestingT, q *Query, words []Word, found [][]Hit) {
 	if q.op != opPhrase {
@@ -141,7 +140,7 @@ func checkHits(t require.TestingT, q *Query, words []Word, found [][]Hit) {
 	require.Equal(t, [][]Hit{want}, found)
 }
 
-// TestBest compares the first so many matches with all of them in order.
+// TestBest compares the best matches with those of a complete sort.
 func TestBest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var s Matches

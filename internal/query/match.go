@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// A Hit is a phrase found: its first word and how many it has.
+// A Hit is an occurrence of a phrase: its first word and its number of words.
 type Hit struct{ at, length int }
 
-// A Leaf is a word of a query, or the start of one.
+// A Leaf is a word of a query, or a prefix.
 type Leaf struct {
 	Term   string
 	Prefix bool
 }
 
-// Matcher finds a query in one message after another. It keeps room from one to the
-// next.
+// Matcher matches a query with one message after another. It reuses memory between
+// messages.
 type Matcher struct {
 	q *Query
-	// leaves are the words of the query, each once, in order, and places where they
-	// are in the message.
+	// leaves are the distinct words of the query, in order, and places their places
+	// in the message.
 	leaves []Leaf
 	places [][]int32
 	// Found has the hits of each phrase, in the order of phrases, as far as they were
-	// looked for.
+	// needed.
 	Found [][]Hit
-	// open are leaves that words may go on to begin with.
+	// open are the prefix leaves that the current term starts with.
 	open []int
 }
 
-// NewMatcher returns a matcher of a query, which becomes its own.
+// NewMatcher returns a matcher of a query. It modifies q.
 func NewMatcher(q *Query) *Matcher {
 	m := &Matcher{q: q}
 	seen := make(map[Leaf]bool)
@@ -62,18 +62,19 @@ func (q *Query) eachWord(do func(phrase *Query, i int, l Leaf)) {
 	}
 }
 
-// Leaves returns the words that are looked for, in the order of their numbers.
+// Leaves returns the leaves, in the order of their numbers.
 func (m *Matcher) Leaves() []Leaf { return m.leaves }
 
-// PieceWords is the most words of a piece of a message. Its n-th piece, from 0, has its first word at the place
-// n * PieceWords, so that no phrase goes from one piece to the next.
+// PieceWords is the maximum number of words of a piece of a message. The first word
+// of piece n, counted from 0, has the place n * PieceWords, so that no phrase spans
+// pieces.
 const PieceWords = 1 << 21
 
-// MostPieces is how many pieces of a message can be matched.
-const MostPieces = 1023
+// MaxPieces is the maximum number of pieces of a message.
+const MaxPieces = 1023
 
-// MatchPlaces reports whether a message matches that has leaves at places, and has what was found of each phrase. fill
-// is called once with a function that adds a place of a leaf.
+// MatchPlaces reports whether a message with the given places of leaves matches, and
+// sets Found. It calls fill once with a function that adds a place of a leaf.
 func (m *Matcher) MatchPlaces(fill func(place func(leaf int, at int32))) bool {
 	m.forget()
 	fill(func(leaf int, at int32) { m.places[leaf] = append(m.places[leaf], at) })
@@ -90,7 +91,7 @@ func (m *Matcher) forget() {
 	}
 }
 
-// MatchWords reports whether words match, and has what was found of each phrase.
+// MatchWords reports whether words match, and sets Found.
 func (m *Matcher) MatchWords(words []Word) bool {
 	m.forget()
 	for at := range words {
@@ -99,7 +100,7 @@ func (m *Matcher) MatchWords(words []Word) bool {
 	return m.match()
 }
 
-// eachLeaf calls a function with each leaf that is the term or begins it.
+// eachLeaf calls a function with each leaf that matches the term.
 func (m *Matcher) eachLeaf(term string, do func(i int)) {
 	for n := range len(term) {
 		at := sort.Search(len(m.leaves), func(i int) bool { return m.leaves[i].Term >= term[:n+1] })
@@ -114,8 +115,7 @@ func (m *Matcher) eachLeaf(term string, do func(i int)) {
 	}
 }
 
-// MatchCard is MatchWords for a card with its words on it. It reports as well
-// whether the card can be read.
+// MatchCard is MatchWords for a listed card. ok is false if the card is damaged.
 func (m *Matcher) MatchCard(c *Card) (matches, ok bool) {
 	m.forget()
 	m.open = m.open[:0]
@@ -130,7 +130,7 @@ func (m *Matcher) MatchCard(c *Card) (matches, ok bool) {
 			return false, false
 		}
 		rest = after
-		// Both are in order, and so are the words that begin like a leaf.
+		// Terms and leaves are sorted; the terms with the same prefix are together.
 		for len(m.open) > 0 && !begins(term, m.leaves[m.open[len(m.open)-1]].Term) {
 			m.open = m.open[:len(m.open)-1]
 		}
@@ -165,29 +165,28 @@ func begins(term []byte, with string) bool {
 	return len(term) >= len(with) && string(term[:len(with)]) == with
 }
 
-// match matches what the leaves' places say.
+// match evaluates the query on the places.
 func (m *Matcher) match() bool {
 	m.Found = m.Found[:0]
 	return m.matches(m.q, true)
 }
 
-// room returns room for the hits of another phrase.
-func (m *Matcher) room() []Hit {
+// nextHits returns the memory for the hits of another phrase.
+func (m *Matcher) nextHits() []Hit {
 	if n := len(m.Found); n < cap(m.Found) {
 		return m.Found[:n+1][n][:0]
 	}
 	return nil
 }
 
-// matches reports whether the message is what a query looks for. Where the phrases
-// are is kept for those that are wanted.
+// matches evaluates a query. If wanted, it adds the hits of its phrases to Found.
 func (m *Matcher) matches(q *Query, wanted bool) bool {
 	switch q.op {
 	case opPhrase:
 		if !wanted {
 			return len(m.find(q, nil)) > 0
 		}
-		hits := m.find(q, m.room())
+		hits := m.find(q, m.nextHits())
 		m.Found = append(m.Found, hits)
 		return len(hits) > 0
 	case opNear:
@@ -201,7 +200,7 @@ func (m *Matcher) matches(q *Query, wanted bool) bool {
 	}
 	matches := q.op == opAnd
 	for i := range q.parts {
-		// Every part is looked at, as every one has its place among the phrases.
+		// Evaluate every part, since each has its index in Found.
 		part := m.matches(&q.parts[i], wanted)
 		if q.op == opAnd {
 			matches = matches && part
@@ -212,22 +211,22 @@ func (m *Matcher) matches(q *Query, wanted bool) bool {
 	return matches
 }
 
-// find appends where a phrase is.
+// find appends the hits of a phrase.
 func (m *Matcher) find(q *Query, hits []Hit) []Hit {
 	for _, at := range m.places[q.leaves[0]] {
 		if q.initial && at%PieceWords != 0 {
 			continue
 		}
-		if m.goesOn(q, at) {
+		if m.follow(q, at) {
 			hits = append(hits, Hit{int(at), len(q.leaves)})
 		}
 	}
 	return hits
 }
 
-// goesOn reports whether a phrase whose first word is at a place has its others
-// behind it.
-func (m *Matcher) goesOn(q *Query, at int32) bool {
+// follow reports whether the other words of a phrase follow its first word at a
+// place.
+func (m *Matcher) follow(q *Query, at int32) bool {
 	for i, l := range q.leaves[1:] {
 		if _, is := slices.BinarySearch(m.places[l], at+1+int32(i)); !is {
 			return false
@@ -269,8 +268,9 @@ func (m *Matcher) matchesNear(q *Query, wanted bool) bool {
 	return matches
 }
 
-// MatchPieces is MatchPlaces for a message of several texts. It returns them joined by line breaks, with their words. What
-// was found of each phrase is where it is among these.
+// MatchPieces is MatchPlaces for a message of several texts. It returns the texts
+// joined by line breaks, and the words of that. The places in Found are indexes of
+// these words.
 func (m *Matcher) MatchPieces(texts []string) (joined string, words []Word, matches bool) {
 	joined = strings.Join(texts, "\n")
 	starts := make([]int, 0, len(texts)+1) // the first word of each text
@@ -280,7 +280,7 @@ func (m *Matcher) MatchPieces(texts []string) (joined string, words []Word, matc
 			starts = append(starts, len(words))
 			for at, w := range Words(text) {
 				words = append(words, Word{Term: w.Term, Start: w.Start + from, End: w.End + from})
-				if i < MostPieces && at < PieceWords-1 {
+				if i < MaxPieces && at < PieceWords-1 {
 					m.eachLeaf(w.Term, func(leaf int) { place(leaf, int32(i*PieceWords+at)) })
 				}
 			}

@@ -2,13 +2,13 @@ package query
 
 import "strings"
 
-// longestStemmed is the most bytes of a word that is stemmed.
-const longestStemmed = 64
+// maxStemmed is the maximum size of a word that is stemmed.
+const maxStemmed = 64
 
-// stem returns the stem of a lower-case word by Porter's algorithm, as SQLite's
-// tokenizer of that name does.
+// stem returns the stem of a lower-case word by Porter's algorithm, like SQLite's
+// tokenizer porter.
 func stem(word string) string {
-	if len(word) < 3 || len(word) > longestStemmed {
+	if len(word) < 3 || len(word) > maxStemmed {
 		return word
 	}
 	return step5(step4(step3(step2(step1c(step1b(step1a(word)))))))
@@ -78,7 +78,8 @@ func step2(w string) string { return replaced(w, rules2) }
 
 func step3(w string) string { return replaced(w, rules3) }
 
-// replaced applies the first rule whose suffix the word has, if enough is left.
+// replaced applies the first rule whose suffix the word has, if the rest is long
+// enough.
 func replaced(w string, rules []rule) string {
 	for _, r := range rules {
 		if rest, ok := strings.CutSuffix(w, r.suffix); ok {
@@ -117,8 +118,8 @@ func step5(w string) string {
 	return w
 }
 
-// isConsonant reports whether the letter at a place is one: a y is where it follows
-// a vowel or begins the word.
+// isConsonant reports whether a letter is a consonant. A y is one at the start of
+// the word and after a vowel.
 func isConsonant(w string, at int) bool {
 	switch w[at] {
 	case 'a', 'e', 'i', 'o', 'u':
@@ -138,7 +139,7 @@ func hasVowel(w string) bool {
 	return false
 }
 
-// measure counts how often consonants follow vowels.
+// measure counts the vowel-consonant sequences.
 func measure(w string) int {
 	m, afterVowel := 0, false
 	for i := range len(w) {
@@ -156,8 +157,8 @@ func endsDouble(w string) bool {
 	return n > 1 && w[n-1] == w[n-2] && isConsonant(w, n-1)
 }
 
-// endsShort reports whether a word ends with consonant, vowel, consonant, the last
-// of which is not w, x or y.
+// endsShort reports whether a word ends with consonant, vowel, consonant, and the
+// last is not w, x or y.
 func endsShort(w string) bool {
 	n := len(w)
 	if n < 3 || !isConsonant(w, n-1) || isConsonant(w, n-2) || !isConsonant(w, n-3) {

@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// A Query is what a search looks for. Its language is that of SQLite's FTS5, and
-// what is not valid in it is searched for its words: see Parse.
+// A Query is a search query in the language of SQLite's FTS5. Invalid text is a query
+// for all its words: see Parse.
 type Query struct {
 	op    queryOp
 	parts []Query
-	// A phrase has words, the last of which may be the start of one; near is how far
-	// the phrases of a NEAR group may be apart.
+	// Of a phrase: its words, the last of which may be a prefix. near is the maximum
+	// distance of the phrases of a NEAR group.
 	terms   []string
 	prefix  bool
 	initial bool
 	near    int
-	// leaves are the terms as a matcher numbers them.
+	// leaves are the numbers of the terms in a matcher.
 	leaves []int
 }
 
@@ -32,51 +32,51 @@ const (
 	opNot
 )
 
-// Limits on what is looked at in a query.
+// Limits of a query.
 const (
-	deepestQuery = 50
-	longestQuery = 16 << 10
-	defaultNear  = 10
-	// mostAlternatives is how many phrases may be joined by OR and NOT. Each of them is
-	// looked for in most messages.
-	mostAlternatives = 256
+	maxDepth    = 50
+	maxQuery    = 16 << 10
+	defaultNear = 10
+	// maxAlternatives is the maximum number of phrases joined by OR and NOT. Each of
+	// them is searched for in most messages.
+	maxAlternatives = 256
 )
 
 // ErrTooMany is returned for a query with too many alternatives.
 var ErrTooMany = errors.New("phrases joined by OR and NOT")
 
-var errSyntax = errors.New("not a query")
+var errSyntax = errors.New("invalid query")
 
 // Parse reads a query:
 //
-//	word            the word, whatever its ending
-//	"two words"     one after another
+//	word            the word in any form, by its stem
+//	"two words"     a phrase
 //	one + two       the same
-//	wor*            words that begin so
+//	wor*            words with this prefix
 //	^word           at the start of the text
-//	content: word   the word; texts have this column only
+//	content: word   the word; content is the only column
 //	a b, a AND b    both
 //	a OR b          either
 //	a NOT b         the first without the second
-//	NEAR(a b, 5)    with at most 5 words between them; 10 where no number is
-//	( )             first
+//	NEAR(a b, 5)    with at most 5 words between them; by default 10
+//	( )             grouping
 //
-// Text that is none is a search for all its words, what is written without spaces
-// being one phrase. It returns nil when there is nothing to look for, and ErrTooMany.
+// Any other text is a query for all its words; characters without spaces between them
+// are one phrase. Parse returns nil for a query without words, and ErrTooMany.
 func Parse(text string) (*Query, error) {
 	q, ok := parse(text)
 	if !ok {
 		return nil, nil
 	}
-	if n := q.alternatives(); n > mostAlternatives {
-		return nil, fmt.Errorf("query with %d %w, at most %d", n, ErrTooMany, mostAlternatives)
+	if n := q.alternatives(); n > maxAlternatives {
+		return nil, fmt.Errorf("query with %d %w, at most %d", n, ErrTooMany, maxAlternatives)
 	}
 	return &q, nil
 }
 
 func parse(text string) (Query, bool) {
-	if len(text) > longestQuery {
-		text = Shorten(text, longestQuery)
+	if len(text) > maxQuery {
+		text = Shorten(text, maxQuery)
 	}
 	p := queryParser{rest: text}
 	p.next()
@@ -115,7 +115,7 @@ func phraseOf(text string) Query {
 	return q
 }
 
-// simplified leaves out what has no words. It reports false if nothing is left.
+// simplified removes parts without words. It reports false if nothing remains.
 func (q Query) simplified() (Query, bool) {
 	if q.op == opPhrase {
 		return q, len(q.terms) > 0
@@ -153,7 +153,7 @@ type queryParser struct {
 	rest string
 	kind tokenKind
 	text string
-	// followed is the byte right behind the token.
+	// followed is the byte after the token.
 	followed byte
 }
 
@@ -189,7 +189,7 @@ func isBare(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c >= utf8.RuneSelf
 }
 
-// quoted reads a string, in which two quotes are one.
+// quoted reads a string, in which two quotes are an escaped quote.
 func (p *queryParser) quoted() {
 	var b strings.Builder
 	for at := 1; at < len(p.rest); at++ {
@@ -212,7 +212,7 @@ func (p *queryParser) is(mark string) bool { return p.kind == tokenMark && p.tex
 
 func (p *queryParser) isOperator(name string) bool { return p.kind == tokenWord && p.text == name }
 
-// or, and, not and both read operators, from the one that binds least.
+// or, and, not and both read operators, lowest precedence first.
 func (p *queryParser) or(depth int) (Query, error) {
 	return p.joined(depth, opOr, "OR", p.and)
 }
@@ -255,7 +255,7 @@ func (p *queryParser) not(depth int) (Query, error) {
 	return q, nil
 }
 
-// both reads phrases that follow one another without an operator.
+// both reads phrases that are not separated by an operator.
 func (p *queryParser) both(depth int) (Query, error) {
 	q := Query{op: opAnd}
 	for {
@@ -276,7 +276,7 @@ func (p *queryParser) both(depth int) (Query, error) {
 }
 
 func (p *queryParser) operand(depth int) (Query, error) {
-	if depth > deepestQuery {
+	if depth > maxDepth {
 		return Query{}, errSyntax
 	}
 	switch {
@@ -294,7 +294,7 @@ func (p *queryParser) operand(depth int) (Query, error) {
 	return p.phrase()
 }
 
-// phrase reads words and strings with + between them, and what may be around them.
+// phrase reads words and strings joined by +, with the optional column, ^ and *.
 func (p *queryParser) phrase() (Query, error) {
 	var q Query
 	if p.isOperator("content") && strings.HasPrefix(strings.TrimLeft(p.rest, " "), ":") {
@@ -353,7 +353,7 @@ func (p *queryParser) nearGroup() (Query, error) {
 	return q, nil
 }
 
-// alternatives returns how many phrases are joined by OR or NOT.
+// alternatives returns the number of phrases joined by OR or NOT.
 func (q Query) alternatives() (n int) {
 	for _, part := range q.parts {
 		if q.op == opOr || q.op == opNot {
@@ -365,7 +365,7 @@ func (q Query) alternatives() (n int) {
 	return n
 }
 
-// phrases returns how many phrases the query has.
+// phrases returns the number of phrases.
 func (q Query) phrases() (n int) {
 	if q.op == opPhrase {
 		return 1
@@ -376,8 +376,8 @@ func (q Query) phrases() (n int) {
 	return n
 }
 
-// Condition is what every message that a query finds fulfils, as far as an index
-// can tell: a term that it has, or parts. Without either it is no condition.
+// Condition is a necessary condition for a match that an index can check: a term of
+// the message, or several conditions. With neither, every message fulfils it.
 type Condition struct {
 	Term   string
 	Prefix bool
@@ -388,12 +388,12 @@ type Condition struct {
 // IsAny reports whether every message fulfils the condition.
 func (c Condition) IsAny() bool { return c.Term == "" && len(c.Parts) == 0 }
 
-// mostConditions is the most terms of a condition. A query may have more.
-const mostConditions = 40
+// maxConditions is the maximum number of terms in a condition. A query may have more.
+const maxConditions = 40
 
 // Condition returns the query's condition.
 func (q Query) Condition() Condition {
-	left := mostConditions
+	left := maxConditions
 	return q.conditions(&left)
 }
 

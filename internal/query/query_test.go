@@ -20,7 +20,7 @@ func TestWords(t *testing.T) {
 	require.Equal(t, []string{"cafe", "cafe", "zurich", "it", "s", "x86", "64"}, terms("Café CAFE\u0301 (ZÜRICH) it's x86_64"))
 	require.Equal(t, []string{"日", "本", "abc", "の"}, terms("日本abcの"))
 	require.Empty(t, terms(" \t*-\"\u202e👩‍👩‍👧"))
-	require.Len(t, terms(strings.Repeat("y", 10_000))[0], longestTerm)
+	require.Len(t, terms(strings.Repeat("y", 10_000))[0], maxTerm)
 }
 
 func TestQueries(t *testing.T) {
@@ -46,7 +46,7 @@ func TestQueries(t *testing.T) {
 	for _, none := range []string{"", " ", "*", `"`, `""`, "()", "-", "👩‍👩‍👧", "^", "NEAR()"} {
 		q, ok := parse(none)
 		if none == "NEAR()" {
-			require.True(t, ok, "it is a word then")
+			require.True(t, ok, "must be a word")
 			continue
 		}
 		require.False(t, ok, "%q: %+v", none, q)
@@ -67,8 +67,8 @@ func TestSnippets(t *testing.T) {
 	require.Equal(t, "..."+strings.Repeat("filler ", 4)+"<mark>needle</mark>"+strings.Repeat(" filler", 27)+"...", snippet("needle", long))
 }
 
-// FuzzQuery has any text searched in any text: nothing fails, the condition lets
-// through what matches, and a snippet is of the text.
+// FuzzQuery searches any text for any query: nothing fails, matches fulfil the
+// condition, and a snippet is part of the text.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"cat NOT (dog OR NEAR(a b, 3))", "a cat, a b"}, {`"a ""b""" + c* ^d`, "a b c d"}, {"((((", "("}, {"a OR", "or"}, {"日本*", "日本語"}, {"", ""},
@@ -102,7 +102,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// hitsOf returns what a matcher found.
+// hitsOf returns the hits of a matcher.
 func hitsOf(m *Matcher) (found [][]Hit) {
 	for _, hits := range m.Found {
 		found = append(found, append([]Hit{}, hits...))
@@ -136,8 +136,8 @@ func fulfils(c Condition, words []Word) bool {
 	return !c.Or
 }
 
-// TestTermsOfAnyCharacter checks that nothing in a term means something in a
-// condition, whatever its character decomposes to.
+// TestTermsOfAnyCharacter checks that no term contains a character with a
+// meaning in conditions, whatever the word decomposes to.
 func TestTermsOfAnyCharacter(t *testing.T) {
 	for r := rune(0); r <= utf8.MaxRune; r++ {
 		for _, w := range Words(string(r)) {

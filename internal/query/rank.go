@@ -8,32 +8,32 @@ import (
 	"slices"
 )
 
-// A Match is a message that a query found. Its id and how often it has each phrase
-// are in the room of the matches it is among.
+// A Match is a message that matched a query. Its id and its counts of phrases are in
+// Matches.bytes.
 type Match struct {
 	chat      int32
 	idSize    int32
 	words     int32
-	counts    int32 // the bytes of them
+	counts    int32 // size of the counts in bytes
 	at        int
 	createdAt int64
 	Rank      float64
 }
 
-// Matches are those of one search.
+// Matches are the matches of one search.
 type Matches struct {
 	phrases int
 	all     []Match
-	// bytes are the ids and, of each phrase that is there, how many phrases after the
-	// one before, and how often.
+	// bytes contains, for each match, the id and, for each phrase with hits, the
+	// distance from the previous such phrase and the number of hits.
 	bytes []byte
-	// Chats are those that have matches.
+	// Chats are the chats with matches.
 	Chats   []string
 	chatsAt map[string]int32
 	last    int32
 }
 
-// Add adds a message in which the phrases were found.
+// Add adds a message and its hits.
 func (s *Matches) Add(chatID string, id []byte, createdAt int64, words int, found [][]Hit) {
 	s.phrases = len(found)
 	m := Match{chat: s.chat(chatID), idSize: int32(len(id)), words: int32(words), at: len(s.bytes), createdAt: createdAt}
@@ -70,7 +70,7 @@ func (s *Matches) chat(id string) int32 {
 // ID returns the id of a match.
 func (s *Matches) ID(m *Match) []byte { return s.bytes[m.at : m.at+int(m.idSize)] }
 
-// eachCount calls a function with each phrase that a match has.
+// eachCount calls a function with each phrase of a match and its number of hits.
 func (s *Matches) eachCount(m *Match, do func(phrase, count int)) {
 	at := m.at + int(m.idSize)
 	counts := s.bytes[at : at+int(m.counts)]
@@ -83,13 +83,13 @@ func (s *Matches) eachCount(m *Match, do func(phrase, count int)) {
 	}
 }
 
-// Drop takes the messages of these ids out.
+// Drop removes the messages with these ids.
 func (s *Matches) Drop(ids map[string]bool) {
 	s.all = slices.DeleteFunc(s.all, func(m Match) bool { return ids[string(s.ID(&m))] })
 }
 
-// Rank ranks the matches of each chat by BM25, the higher the better. Nothing
-// outside of a chat has an influence. sizes has how many messages the chats have.
+// Rank ranks the matches of each chat by BM25; a higher rank is better. Ranks depend
+// only on the same chat. sizes is the number of messages by chat.
 func (s *Matches) Rank(sizes map[string]int) {
 	if len(s.Chats) > 1 {
 		slices.SortStableFunc(s.all, func(a, b Match) int { return cmp.Compare(a.chat, b.chat) })
@@ -105,8 +105,8 @@ func (s *Matches) Rank(sizes map[string]int) {
 	}
 }
 
-// rankChat ranks the matches in a chat of so many messages. weights is room for a
-// number for each phrase.
+// rankChat ranks the matches in a chat with that number of messages. weights is
+// scratch memory for one number per phrase.
 func (s *Matches) rankChat(found []Match, messages int, weights []float64) {
 	const k1, b = 1.2, 0.75
 	clear(weights)
@@ -130,7 +130,7 @@ func (s *Matches) rankChat(found []Match, messages int, weights []float64) {
 	}
 }
 
-// compare orders matches: the best first, and of the same rank the one made last.
+// compare orders matches: the best first, and of equal rank the most recent first.
 func (s *Matches) compare(a, b *Match) int {
 	if a.Rank != b.Rank {
 		return cmp.Compare(b.Rank, a.Rank)
@@ -138,7 +138,7 @@ func (s *Matches) compare(a, b *Match) int {
 	return cmp.Or(cmp.Compare(b.createdAt, a.createdAt), bytes.Compare(s.ID(a), s.ID(b)))
 }
 
-// Best returns the first matches in their order.
+// Best returns the first matches in order.
 func (s *Matches) Best(limit int) []Match {
 	limit = min(limit, len(s.all))
 	byOrder := func(a, b Match) int { return s.compare(&a, &b) }
@@ -147,7 +147,7 @@ func (s *Matches) Best(limit int) []Match {
 		slices.SortFunc(sorted, byOrder)
 		return sorted[:limit]
 	}
-	// The first so far are a heap, with the last of them on top.
+	// A heap of the best matches so far, with the worst of them on top.
 	heap := slices.Clone(s.all[:limit])
 	sink := func(at int) {
 		for {

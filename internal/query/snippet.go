@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// snippetWords is how many words a snippet has.
+// snippetWords is the number of words in a snippet.
 const snippetWords = 32
 
-// Snippet returns the part of a text with the most of what was found, which stands
-// between <mark> and </mark>.
+// Snippet returns the part of a text with the most hits, which are marked by
+// <mark> and </mark>.
 func Snippet(text string, words []Word, found [][]Hit) string {
 	marked := make([]bool, len(words))
-	joined := make([]bool, len(words)) // with the word before, by one phrase
+	joined := make([]bool, len(words)) // with the previous word, by one phrase
 	var starts []int
 	for _, hits := range found {
 		for _, h := range hits {
@@ -55,8 +55,8 @@ func Snippet(text string, words []Word, found [][]Hit) string {
 	return b.String()
 }
 
-// bestWindow returns the first word of the window with the most hits, of so many
-// words. The hits are put a little behind its start.
+// bestWindow returns the first word of the window with the most hits. Hits are a
+// few words after its start.
 func bestWindow(starts []int, words int) int {
 	sort.Ints(starts)
 	best, most := 0, 0

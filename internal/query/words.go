@@ -1,5 +1,5 @@
-// Package query is what a search looks for: a language of queries, the words of texts, whether and where a text
-// matches, how well, and the part of it that is shown. It keeps nothing: indexes are those of its callers.
+// Package query implements searches: the query language, the words of texts,
+// matching, ranking and snippets. It stores nothing: indexes belong to its callers.
 package query
 
 import (
@@ -10,29 +10,28 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A Word is a stem and where it stands in the text.
+// A Word is a stem and its position in the text.
 type Word struct {
 	Term       string
 	Start, End int
 }
 
-// longestTerm is the most bytes of a term; the rest of a longer one is cut off.
-const longestTerm = 128
+// maxTerm is the maximum size of a term in bytes; a longer one is truncated.
+const maxTerm = 128
 
-// Words returns the words of a text: runs of letters, digits and marks, lower
-// case, without diacritics, as stems. A character of a script that does not part
-// its words is a word. All databases are given words from here, so that they find
-// the same.
+// Words returns the words of a text: runs of letters, digits and marks, lower case,
+// without diacritics, as stems. In scripts without spaces between words, each
+// character is a word. All databases index these words, so that they find the same.
 func Words(text string) []Word { return wordsBy(text, termOf) }
 
-// wordsBy is Words with a way to find terms.
+// wordsBy is Words with a given termOf.
 func wordsBy(text string, termOf func(string) string) []Word {
 	var words []Word
 	EachWord(text, func(start, end int) { words = append(words, Word{termOf(text[start:end]), start, end}) })
 	return words
 }
 
-// EachWord calls a function with the beginning and end of each word.
+// EachWord calls a function with the start and end of each word.
 func EachWord(text string, found func(start, end int)) {
 	start := -1
 	end := func(at int) {
@@ -74,7 +73,7 @@ func isAlone(r rune) bool {
 	return r >= 0x2e80 && (unicode.Is(unicode.Han, r) || unicode.Is(unicode.Hiragana, r) || unicode.Is(unicode.Katakana, r))
 }
 
-// termOf returns what a word is found by.
+// termOf returns the term of a word.
 func termOf(word string) string {
 	plain := true
 	for i := range len(word) {
@@ -89,14 +88,14 @@ func termOf(word string) string {
 		word = strings.Map(folded, norm.NFD.String(word))
 	}
 	word = stem(word)
-	if len(word) > longestTerm {
-		word = Shorten(word, longestTerm)
+	if len(word) > maxTerm {
+		word = Shorten(word, maxTerm)
 	}
 	return word
 }
 
-// folded returns a character in lower case, nothing for a diacritic. What is written
-// into conditions has no marks of any language.
+// folded returns a character in lower case, or -1 for a diacritic. Terms in
+// conditions contain no characters with a special meaning.
 func folded(r rune) rune {
 	if 0x300 <= r && r <= 0x36f || r < utf8.RuneSelf && !isWord(r) {
 		return -1
@@ -104,14 +103,15 @@ func folded(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// Shorten returns the start of a text, without half a character at its end.
-func Shorten(text string, most int) string { return strings.ToValidUTF8(text[:most], "") }
+// Shorten returns the first bytes of a text, without an incomplete character at the
+// end.
+func Shorten(text string, size int) string { return strings.ToValidUTF8(text[:size], "") }
 
-// Terms remembers the terms of words.
+// Terms caches the terms of words.
 type Terms map[string]string
 
-// Bounds of what is remembered: words, and bytes of one.
-const mostRemembered, longestRemembered = 20_000, 32
+// Limits of the cache: number of words, and size of a word in bytes.
+const maxCached, maxCachedWord = 20_000, 32
 
 // Of returns the term of a word.
 func (t Terms) Of(word string) string {
@@ -119,7 +119,7 @@ func (t Terms) Of(word string) string {
 		return term
 	}
 	term := termOf(word)
-	if len(t) < mostRemembered && len(word) <= longestRemembered {
+	if len(t) < maxCached && len(word) <= maxCachedWord {
 		t[strings.Clone(word)] = strings.Clone(term)
 	}
 	return term

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Quote returns text as a string, in which only what must be is escaped. Each byte that is not
-// Unicode becomes an escaped U+FFFD.
+// Quote returns text as a JSON string with the fewest escapes. Each byte that is not valid
+// UTF-8 becomes an escaped U+FFFD.
 func Quote(text string) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -15,8 +15,8 @@ func Quote(text string) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Last returns the last member of an object with a key, nil if there is none. Of members that
-// share a key, readers of JSON take the last.
+// Last returns the last value of a key in an object, nil if there is none. Of duplicate keys,
+// JSON readers use the last.
 func Last(raw []byte, key string) []byte {
 	var found []byte
 	for m := range Members(raw) {
@@ -27,8 +27,8 @@ func Last(raw []byte, key string) []byte {
 	return found
 }
 
-// Set returns an object with a value under a key, everything else as it was: in the place of
-// the last member of that key, or behind all others. The key is given as it is quoted.
+// Set returns an object with a value under a key, otherwise unchanged. It replaces the value
+// of the last such member, or appends one. quotedKey is the key in its JSON quotes.
 func Set(raw, quotedKey, value []byte) []byte {
 	key := KeyText(quotedKey)
 	at, length, end := -1, 0, -1
@@ -48,16 +48,16 @@ func Set(raw, quotedKey, value []byte) []byte {
 	return concat(raw[:end], []byte(","), quotedKey, []byte(":"), value, raw[end:])
 }
 
-// Remove returns an object without the members of a key, everything else as it was. It is raw
-// itself if there are none.
+// Remove returns an object without the members of a key, otherwise unchanged. It is raw itself
+// if there are none.
 func Remove(raw []byte, key string) []byte {
 	return RemoveFunc(raw, func(k string) bool { return k == key })
 }
 
-// RemoveFunc is Remove for the members whose keys are gone.
+// RemoveFunc is Remove for all keys that gone returns true for.
 func RemoveFunc(raw []byte, gone func(key string) bool) []byte {
 	var out []byte
-	end, kept, removed := 0, false, false // end is where the member before ends
+	end, kept, removed := 0, false, false // end is the end of the previous member
 	for m := range Members(raw) {
 		if end == 0 {
 			out = append(out, raw[:m.KeyAt]...)

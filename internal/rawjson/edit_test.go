@@ -35,7 +35,8 @@ func TestEdits(t *testing.T) {
 	require.Nil(t, rawjson.Last([]byte(`["a"]`), "a"))
 }
 
-// An edit does what it would do to the values, and touches nothing else.
+// An edit has the same effect as on decoded values, and leaves everything else
+// unchanged.
 func TestEditsOfAnyObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		space := rapid.SampledFrom([]string{"", " ", "\n\t"})

@@ -1,7 +1,6 @@
 package rawjson
 
-// knownKeys are the keys that the formats look for, so that reading them takes no
-// memory of its own.
+// knownKeys are the keys of known formats, for which KeyText does not allocate.
 var knownKeys = func() map[string]string {
 	known := make(map[string]string)
 	for _, key := range []string{

@@ -2,14 +2,15 @@ package rawjson
 
 import "bytes"
 
-// MergePatch applies a JSON merge patch (RFC 7386) to a document: members of the patch replace those of the
-// document, objects are merged member by member, and null removes a member. What is not an object is replaced
-// as a whole. A nil document has no members. Values that are not merged keep their bytes.
+// MergePatch applies a JSON merge patch (RFC 7386) to a document: members of the patch
+// replace those of the document, objects are merged member by member, and null removes a
+// member. Anything but an object is replaced completely. A nil document has no members.
+// Values that are not merged keep their bytes.
 func MergePatch(document, patch []byte) []byte {
 	return merge(bytes.TrimSpace(document), bytes.TrimSpace(patch), false)
 }
 
-// JoinPatch is MergePatch for a document that is to be a patch itself: null stays, to remove what it removes.
+// JoinPatch is MergePatch for a document that is a patch itself: it keeps null.
 func JoinPatch(document, patch []byte) []byte {
 	return merge(bytes.TrimSpace(document), bytes.TrimSpace(patch), true)
 }
@@ -46,7 +47,7 @@ func merge(document, patch []byte, keepNull bool) []byte {
 		case !IsNull(m.Value):
 			m.Value = merge(was, m.Value, keepNull)
 		case !keepNull:
-			m.Value = nil // it is gone
+			m.Value = nil // removed
 		}
 		put(m)
 	}

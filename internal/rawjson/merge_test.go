@@ -33,7 +33,7 @@ func compact(t *testing.T, text []byte) string {
 	return string(b)
 }
 
-// merged is the algorithm of the RFC on values.
+// merged is the algorithm of the RFC on decoded values.
 func merged(target, patch any) any {
 	members, ok := patch.(map[string]any)
 	if !ok {
@@ -77,7 +77,8 @@ func TestMergePatchOfAny(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, merged(document, patch), parse(rawjson.MergePatch(d, p)))
 
-		// Of a document without null and a patch JoinPatch makes a patch that leads to the same, from the document too.
+		// JoinPatch of a document without null and a patch is a patch with the
+		// same result, even on the document.
 		clean := rawjson.MergePatch(nil, d)
 		joined := rawjson.JoinPatch(clean, p)
 		require.Equal(t, parse(rawjson.MergePatch(clean, p)), parse(rawjson.MergePatch(nil, joined)))

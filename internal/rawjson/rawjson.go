@@ -1,6 +1,6 @@
-// Package rawjson finds where the values of a JSON document lie, without decoding them, so
-// that they keep their bytes. What it walks must be valid JSON: of anything else it yields
-// less, and never fails.
+// Package rawjson finds the positions of values in a JSON document without decoding them,
+// so that they keep their bytes. The input must be valid JSON: of anything else the
+// functions return less, and never fail.
 package rawjson
 
 import (
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// StringEnd returns the place after the string that begins at i, or the end of
-// the bytes when it does not end.
+// StringEnd returns the position after the string that starts at i, or the end of the
+// input if the string is not closed.
 func StringEnd(b []byte, i int) int {
 	i++
 	quote := -1
@@ -32,7 +32,7 @@ func StringEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// ValueEnd returns the place after the value that begins at i.
+// ValueEnd returns the position after the value that starts at i.
 func ValueEnd(b []byte, i int) int {
 	if i >= len(b) {
 		return len(b)
@@ -74,11 +74,11 @@ func SkipSpace(b []byte, i int) int {
 
 // Member is a member of an object.
 type Member struct {
-	// Key is the key as it reads, Quoted as it is written.
+	// Key is the decoded key, Quoted its JSON.
 	Key    string
 	Quoted []byte
 	Value  []byte
-	// KeyAt and At are where the key and the value begin in the object's bytes.
+	// KeyAt and At are the positions of the key and the value in the object.
 	KeyAt, At int
 }
 
@@ -111,7 +111,7 @@ func Members(raw []byte) iter.Seq[Member] {
 	}
 }
 
-// KeyText returns what a key reads. Keys that formats know cost no memory.
+// KeyText returns the decoded key. It does not allocate for the keys of known formats.
 func KeyText(quoted []byte) string {
 	if len(quoted) < 2 {
 		return ""
@@ -135,7 +135,7 @@ func Elements(raw []byte) iter.Seq[[]byte] {
 	}
 }
 
-// ElementsAt yields the elements of an array with where each begins in the array's bytes.
+// ElementsAt yields the elements of an array with their positions in the array.
 func ElementsAt(raw []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		i := SkipSpace(raw, 0)
@@ -156,7 +156,7 @@ func ElementsAt(raw []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// Get returns the member of an object with a key, nil if there is none.
+// Get returns the first value of a key in an object, nil if there is none.
 func Get(raw []byte, key string) []byte {
 	for m := range Members(raw) {
 		if m.Key == key {
@@ -172,8 +172,8 @@ func IsObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 func IsArray(raw []byte) bool  { return len(raw) > 0 && raw[0] == '[' }
 func IsString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 
-// Text returns what a string value reads, with U+FFFD for each byte that is not text, as
-// encoding/json has it. It reports false for another value, whose text is empty.
+// Text returns the text of a JSON string, with U+FFFD for each invalid byte, like
+// encoding/json. It reports false for another value, whose text is empty.
 func Text(raw []byte) (string, bool) {
 	if !IsString(raw) {
 		return "", false
@@ -185,14 +185,14 @@ func Text(raw []byte) (string, bool) {
 	return string(b), true
 }
 
-// Str is text for callers to whom no string is the empty one.
+// Str is Text with the empty string for other values.
 func Str(raw []byte) string {
 	s, _ := Text(raw)
 	return s
 }
 
-// Unquote returns what a string value reads. It is not exact when it has an escape
-// for half a character, which becomes U+FFFD. The bytes may be the value's own.
+// Unquote returns the text of a JSON string. It is not exact if an escape is half of a
+// surrogate pair, which becomes U+FFFD. The result may share the input's memory.
 func Unquote(raw []byte) (b []byte, exact bool) {
 	if len(raw) < 2 {
 		return nil, false

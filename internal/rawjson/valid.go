@@ -8,30 +8,30 @@ import (
 	"math/bits"
 )
 
-// MaxDepth is how deeply values may be nested.
+// MaxDepth is the maximum nesting of values.
 const MaxDepth = 512
 
 // ErrTooDeep is returned for a value that is nested deeper than MaxDepth.
 var ErrTooDeep = errors.New("nested too deeply")
 
-// SyntaxError says where and why bytes are not JSON.
+// SyntaxError is the position and reason of invalid JSON.
 type SyntaxError struct {
 	At  int
 	Why string
 }
 
-func (e *SyntaxError) Error() string { return fmt.Sprintf("JSON at its byte %d: %s", e.At, e.Why) }
+func (e *SyntaxError) Error() string { return fmt.Sprintf("invalid JSON at byte %d: %s", e.At, e.Why) }
 
-// Valid reports whether bytes are JSON, as json.Valid does, and several times as fast.
+// Valid reports the same as json.Valid, several times as fast.
 func Valid(raw []byte) bool {
 	err := Check(raw)
 	return err == nil || errors.Is(err, ErrTooDeep) && json.Valid(raw)
 }
 
-// Check refuses a value that is not JSON, or nested too deeply. The other functions
-// expect a value that passed it. Bytes that are not Unicode pass in strings.
+// Check returns an error for a value that is not JSON, or nested too deeply. The other
+// functions expect a checked value. Strings may contain invalid UTF-8.
 func Check(raw []byte) error {
-	var objects [MaxDepth + 1]bool // of the brackets that are open, whether they are braces
+	var objects [MaxDepth + 1]bool // for each open bracket, whether it is a brace
 	depth := 0
 	i := SkipSpace(raw, 0)
 	bad := func(what string) error { return &SyntaxError{At: min(i, len(raw)), Why: what} }
@@ -51,13 +51,13 @@ func Check(raw []byte) error {
 	}
 	for {
 		if i >= len(raw) {
-			return bad("it ends within a value")
+			return bad("unexpected end")
 		}
 		var ok bool
 		switch c := raw[i]; {
 		case c == '{' || c == '[':
 			if depth++; depth > MaxDepth {
-				return fmt.Errorf("value at its byte %d: %w", i, ErrTooDeep)
+				return fmt.Errorf("value at byte %d: %w", i, ErrTooDeep)
 			}
 			objects[depth] = c == '{'
 			i = SkipSpace(raw, i+1)
@@ -65,7 +65,7 @@ func Check(raw []byte) error {
 				break
 			}
 			if objects[depth] && !key() {
-				return bad("no key")
+				return bad("missing key")
 			}
 			continue
 		case c == '"':
@@ -86,12 +86,12 @@ func Check(raw []byte) error {
 			i = SkipSpace(raw, i)
 			if depth == 0 {
 				if i < len(raw) {
-					return bad("something behind the value")
+					return bad("unexpected data after the value")
 				}
 				return nil
 			}
 			if i >= len(raw) {
-				return bad("it ends within a value")
+				return bad("unexpected end")
 			}
 			closing := byte(']')
 			if objects[depth] {
@@ -103,11 +103,11 @@ func Check(raw []byte) error {
 				continue
 			}
 			if raw[i] != ',' {
-				return bad("no comma")
+				return bad("missing comma")
 			}
 			i = SkipSpace(raw, i+1)
 			if objects[depth] && !key() {
-				return bad("no key")
+				return bad("missing key")
 			}
 			break
 		}
@@ -119,7 +119,7 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// checkString returns the place after the string that begins at i.
+// checkString returns the position after the string that starts at i.
 func checkString(b []byte, i int) (int, bool) {
 	i++
 	for {
@@ -163,7 +163,7 @@ func checkString(b []byte, i int) (int, bool) {
 	}
 }
 
-// checkNumber returns the place after the number that begins at i.
+// checkNumber returns the position after the number that starts at i.
 func checkNumber(b []byte, i int) (int, bool) {
 	digits := func() bool {
 		from := i

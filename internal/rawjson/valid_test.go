@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// Valid agrees with json.Valid on everything that pieces of JSON make, joined in any way.
+// Valid agrees with json.Valid on all sequences of JSON fragments.
 func TestValid(t *testing.T) {
 	for _, n := range []int{rawjson.MaxDepth, rawjson.MaxDepth + 1, 9_000, 10_001} {
 		for _, b := range []string{

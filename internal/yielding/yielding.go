@@ -1,4 +1,4 @@
-// Package yielding has work that can wait give way to what cannot.
+// Package yielding lets background work give way to urgent work.
 package yielding
 
 import (
@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Yielder is what a goroutine that works for long asks to let others go on. Its zero
-// value is ready for use. Those who block soon, such as writers that wait for the disk,
-// find a processor when they wake; those who do not get no more than eight times as much
-// of its time as the work. It is for one goroutine at a time.
+// Yielder lets other goroutines run during long work. The zero value is ready for use.
+// Goroutines that block soon, such as writers that wait for the disk, get a processor
+// when they wake; those that do not block get at most eight times as much processor time
+// as the work. A Yielder is for one goroutine.
 type Yielder struct {
-	back time.Time     // when it went on last
-	away time.Duration // how long it was away then
+	back time.Time     // end of the last yield
+	away time.Duration // its duration
 }
 
-// Yield lets others go on, unless the work has lasted for less than an eighth of the time
-// that it was kept from it last.
+// Yield lets other goroutines run, unless the work has run for less than an eighth of the
+// duration of the last yield.
 func (y *Yielder) Yield() {
 	now := time.Now()
 	if y.owed(now) {
@@ -26,10 +26,10 @@ func (y *Yielder) Yield() {
 	y.returned(now, time.Now())
 }
 
-// owed reports that the work has to go on for a while.
+// owed reports whether the work must run before it yields again.
 func (y *Yielder) owed(now time.Time) bool { return now.Sub(y.back) < y.away/patience }
 
-// patience is how much longer others may take than the work.
+// patience is the maximum ratio of the time of others to that of the work.
 const patience = 8
 
 func (y *Yielder) returned(left, now time.Time) { y.back, y.away = now, now.Sub(left) }

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 )
 
-// work has a yielder asked after each step of ten microseconds of a second's work, and
-// returns how often it yielded and how long it was away in all.
+// work simulates a second of work that yields after each step of ten microseconds, and
+// returns the number of yields and their total duration.
 func work(away func(n int) time.Duration) (yields int, lost time.Duration) {
 	const step = 10 * time.Microsecond
 	now := time.Now()
@@ -29,15 +29,15 @@ func work(away func(n int) time.Duration) (yields int, lost time.Duration) {
 	return yields, lost
 }
 
-// Others who are soon done go on after each step.
+// Goroutines that block soon run after each step.
 func TestYieldsOftenToTheQuick(t *testing.T) {
 	yields, lost := work(func(int) time.Duration { return 5 * time.Microsecond })
 	require.Equal(t, 100_000, yields)
 	require.Equal(t, time.Second/2, lost)
 }
 
-// Others who keep the processor as long as they get it do not keep the work from it for
-// more than eight times as long as it takes, but for the last time.
+// Goroutines that never block delay the work to at most eight times its own time,
+// except for the last yield.
 func TestIsNotStarved(t *testing.T) {
 	for _, slice := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond} {
 		_, lost := work(func(int) time.Duration { return slice })

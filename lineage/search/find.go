@@ -197,7 +197,7 @@ func (f *finding) add(p place, role, words, text int64, leaf, at int32) {
 		n--
 	}
 	if n < 0 {
-		if n = len(c.texts); n == query.MostPieces {
+		if n = len(c.texts); n == query.MaxPieces {
 			return
 		}
 		c.texts = append(c.texts, text)

@@ -17,7 +17,7 @@ import (
 
 // Limits for the indexed part of a text, in bytes and words.
 const (
-	maxText  = form.MostMessage
+	maxText  = form.MaxMessage
 	maxWords = query.PieceWords - 1
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// PlainRecords generates records whose binary form depends on nothing around
-// them: all but blocks, chunks, spans and tips.
+// PlainRecords generates records whose binary form is independent of other records:
+// all except blocks, chunks, spans and tips.
 func PlainRecords() *rapid.Generator[structure.Record] {
 	return rapid.OneOf(
 		recordsOf(Threads()), recordsOf(Contexts()), recordsOf(Runs()), recordsOf(SpanSets()), recordsOf(Branches()),
@@ -26,8 +26,8 @@ func recordsOf[R structure.Record](g *rapid.Generator[R]) *rapid.Generator[struc
 }
 
 // Commits generates commits without a number. Their spans use blocks of the same
-// commit and others, and what spans before them use; blocks repeat, spans follow each
-// other and tips follow spans.
+// commit, other blocks, and content of earlier spans; blocks repeat, spans follow
+// each other and tips follow spans.
 func Commits() *rapid.Generator[*structure.Commit] {
 	return rapid.Custom(func(t *rapid.T) *structure.Commit {
 		d := draft{commit: &structure.Commit{Time: Times().Draw(t, "time")}}
@@ -38,7 +38,7 @@ func Commits() *rapid.Generator[*structure.Commit] {
 	})
 }
 
-// draft is a commit being made.
+// draft is a commit under construction.
 type draft struct {
 	commit *structure.Commit
 	blocks []*structure.Block
@@ -86,7 +86,7 @@ func (d *draft) add(t *rapid.T) {
 	d.commit.Records = append(d.commit.Records, r)
 }
 
-// content generates ids that the commit names so far and others.
+// content generates ids, including those that the commit names so far.
 func (d *draft) content() *rapid.Generator[content.ID] {
 	if len(d.named) == 0 {
 		return ContentIDs()

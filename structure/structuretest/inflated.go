@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Inflated yields variants of b in which a length, count or offset at a place says that
-// there is far more than there is: a varint that is put there or written over what is
-// there, or a number of four or eight bytes.
+// Inflated yields variants of b in which a length, count or offset at a position is far
+// too large: a varint that is inserted or replaces the existing one, or a number of four
+// or eight bytes.
 func Inflated(b []byte, at int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		_, size := binary.Uvarint(b[at:])
@@ -31,7 +31,8 @@ func Inflated(b []byte, at int) iter.Seq[[]byte] {
 	}
 }
 
-// Allocated returns how many bytes a function allocates, if nothing else runs meanwhile.
+// Allocated returns the number of bytes that a function allocates, if nothing else runs
+// meanwhile.
 func Allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Blocks generates blocks with their whole body or with the root of its chunks.
+// Blocks generates blocks with their body or with the root of its chunks.
 func Blocks() *rapid.Generator[*structure.Block] {
 	return rapid.Custom(func(t *rapid.T) *structure.Block {
 		b := &structure.Block{Block: content.Block{

@@ -1,8 +1,8 @@
 // Package structuretest generates structural records for property tests.
 //
-// What it generates is well formed, every field and form included, but not
-// consistent: records point at threads, runs and blocks that no commit made. A
-// generated record compares equal to what comes back from its binary form.
+// The records are well formed and cover every field and form, but they are not
+// consistent: they refer to threads, runs and blocks that do not exist. A generated
+// record equals the one decoded from its binary form.
 package structuretest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// IDs generates ids that are not zero. Few ids are frequent, so that records have
-// some in common.
+// IDs generates ids that are not zero. A few ids are frequent, so that records
+// share them.
 func IDs[T ~[16]byte]() *rapid.Generator[T] {
 	return rapid.Custom(func(t *rapid.T) (id T) {
 		if rapid.Bool().Draw(t, "frequent id") {
@@ -30,7 +30,7 @@ func IDs[T ~[16]byte]() *rapid.Generator[T] {
 	})
 }
 
-// OptionalIDs generates ids, the zero id among them.
+// OptionalIDs generates ids, including the zero id.
 func OptionalIDs[T ~[16]byte]() *rapid.Generator[T] {
 	return rapid.OneOf(rapid.Just(T{}), IDs[T]())
 }
@@ -42,7 +42,7 @@ func SpanRefs() *rapid.Generator[structure.SpanRef] {
 	})
 }
 
-// OptionalSpanRefs generates addresses of spans, the empty position among them.
+// OptionalSpanRefs generates addresses of spans, including the empty position.
 func OptionalSpanRefs() *rapid.Generator[structure.SpanRef] {
 	return rapid.OneOf(rapid.Just(structure.SpanRef{}), SpanRefs())
 }
@@ -51,7 +51,7 @@ func places() *rapid.Generator[uint64] {
 	return rapid.OneOf(rapid.Uint64Range(1, 5), rapid.Uint64Range(math.MaxUint64-1, math.MaxUint64), rapid.Uint64Range(1, math.MaxUint64))
 }
 
-// ContentIDs generates ids of content, the zero id among them.
+// ContentIDs generates ids of content, including the zero id.
 func ContentIDs() *rapid.Generator[content.ID] {
 	return rapid.Custom(func(t *rapid.T) content.ID {
 		if rapid.Bool().Draw(t, "absent") {
@@ -61,8 +61,8 @@ func ContentIDs() *rapid.Generator[content.ID] {
 	})
 }
 
-// Times generates times as records keep them: of millisecond precision, in UTC,
-// the zero time and times before 1970 among them.
+// Times generates times as records store them: in milliseconds and UTC, including
+// the zero time and times before 1970.
 func Times() *rapid.Generator[time.Time] {
 	return rapid.OneOf(
 		rapid.Just(time.Time{}),
@@ -74,7 +74,7 @@ func Times() *rapid.Generator[time.Time] {
 
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// Texts generates strings: empty, of any script, not valid UTF-8, and long ones.
+// Texts generates strings: empty, of any script, invalid UTF-8, and long ones.
 func Texts() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{"", "main", "user", "text/plain", "naïve 雪 🧊 \u202e", "\x00", "\xff\xfe"}),
@@ -91,7 +91,7 @@ func ByteStrings() *rapid.Generator[[]byte] {
 	})
 }
 
-// OptionalByteStrings generates bytes, nil among them.
+// OptionalByteStrings generates bytes, including nil.
 func OptionalByteStrings() *rapid.Generator[[]byte] {
 	return rapid.OneOf(rapid.Just([]byte(nil)), ByteStrings())
 }

@@ -100,8 +100,8 @@ func (n *Named) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error
 	return n.View.Chunks(ctx, keys)
 }
 
-// trees reports whether whole trees are named; nobody knows without reading them what is in
-// a tree.
+// trees reports whether whole trees are named. Their content is known only after reading
+// them.
 func (n *Named) trees() bool {
 	for _, k := range n.Keys {
 		if k.Kind == judge.KeyTree {

@@ -253,7 +253,7 @@ func (a *Author) deletion(m *Model, in backend.Context) structure.Record {
 		}
 		d.Subject, d.Content = structure.KindBlock, m.spans[oneOf(a, m.order)].Span.Usages[0].Content
 		if d.Content == content.Sum(nil) {
-			return nil // nothing tells it from what is left when it is erased
+			return nil // erased and empty content look the same
 		}
 		return d
 	default:
