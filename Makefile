@@ -10,7 +10,7 @@ COUNT ?= 6
 BENCH ?=
 
 # The packages that depend on the operating system or the processor, vetted for several.
-PORTABLE := $(wildcard lineage/lock internal/vfs structure)
+PORTABLE := $(wildcard lineage/lock internal/vfs internal/sharing internal/remote structure)
 
 # Packages that start no goroutines, in their tests neither, and import none of ours that does. The race detector has
 # nothing to find there, and they are tested without it. TestSequentialPackages holds the list to that.

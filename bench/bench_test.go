@@ -424,14 +424,24 @@ func TestGoalsAreJudged(t *testing.T) {
 			{Workload: workExtend, Size: 10, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 2},
 			{Workload: workExtend, Size: 1000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 4},
 			{Workload: workRead, Size: 100_000, System: nameSQLite, Against: nameLineage, Durability: normal, Ratio: 25},
+			{Workload: workManyProcesses, System: nameSQLite, Against: nameLineage, Durability: full, Ratio: 2.5},
 		},
-		Rows: []Row{{Workload: workOpen, System: nameLineage, Size: 10, Value: 5e6}, {Workload: workOpen, System: nameLineage, Size: 20, Value: 120e6}},
+		Rows: []Row{
+			{Workload: workOpen, System: nameLineage, Size: 10, Value: 5e6}, {Workload: workOpen, System: nameLineage, Size: 20, Value: 120e6},
+			{Workload: workGuestRead, System: nameOwner, Value: 1}, {Workload: workGuestRead, System: nameGuest, Value: 12}, {Workload: workGuestRead, System: nameRoundTrip, Value: 5},
+			{Workload: workTakeoverSlowest, System: nameLineage, Size: 20, Value: 400e6},
+		},
 	}
 	byName := map[string]Goal{}
 	for _, g := range goals(r) {
 		byName[g.Goal] = g
 	}
-	require.Len(t, byName, 3)
+	require.Len(t, byName, 6)
+	guest := byName["read a context as a guest, against the owner and two bare round trips"]
+	require.InDelta(t, 12.0/11, guest.Ratio, 1e-9)
+	require.False(t, guest.Reached)
+	require.False(t, byName["8 processes, full durability, against the same"].Reached)
+	require.True(t, byName["taking over the largest store, the slowest time, milliseconds"].Reached)
 	extend := byName["extend, normal durability, in bursts, against one bare write of the same bytes"]
 	require.Equal(t, 4.0, extend.Ratio, "the worst counts")
 	require.False(t, extend.Reached)

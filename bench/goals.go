@@ -66,6 +66,11 @@ func goals(r *Report) []Goal {
 	}
 	add(r.value("opening the largest store, milliseconds", 100, workOpen, 1e-6))
 	add(r.value("memory after opening the largest store, MiB", 100, workOpenMemory, 1.0/(1<<20)))
+	add(r.guestGoal("read a context as a guest, against the owner and two bare round trips", workGuestRead))
+	add(r.guestGoal("extend as a guest, against the same", workGuestExtend))
+	add(r.processesGoal("8 processes, normal durability, against the documented SQLite schema", 5, normal))
+	add(r.processesGoal("8 processes, full durability, against the same", 3, full))
+	add(r.value("taking over the largest store, the slowest time, milliseconds", 1000, workTakeoverSlowest, 1e-6))
 	return all
 }
 
@@ -212,6 +217,23 @@ func (r *Report) importGoal() (Goal, bool) {
 				Goal: "import against a prepared, batched insert of the same messages into the documented SQLite schema", Limit: 5, AtLeast: true,
 				Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: count(x.Size) + " messages",
 			}, true
+		}
+	}
+	return Goal{}, false
+}
+
+// guestGoal is what an operation of a guest takes.
+func (r *Report) guestGoal(goal, workload string) (Goal, bool) {
+	guest, ok1 := r.parts(workload, nameGuest)
+	least, ok2 := r.parts(workload, nameOwner, nameRoundTrip, nameRoundTrip)
+	return Goal{Goal: goal, Limit: 1, Ratio: guest / least, Measured: "a Unix socket"}, ok1 && ok2
+}
+
+// processesGoal is how much more processes get done than those that use SQLite.
+func (r *Report) processesGoal(goal string, limit float64, durability string) (Goal, bool) {
+	for _, x := range r.Ratios {
+		if x.Workload == workManyProcesses && x.System == nameSQLite && x.Against == nameLineage && x.Durability == durability {
+			return Goal{Goal: goal, Limit: limit, AtLeast: true, Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: "one message per commit"}, true
 		}
 	}
 	return Goal{}, false

@@ -25,6 +25,8 @@ const (
 	workManyProcesses = "8 processes, one message per commit"
 	workTakeover      = "take over a store whose owner was killed"
 
+	workTakeoverSlowest = workTakeover + ", slowest"
+
 	nameEngine    = "lineage, engine alone"
 	nameOwner     = "lineage, owner"
 	nameGuest     = "lineage, guest"
@@ -211,7 +213,8 @@ func (r *run) takeover(ctx context.Context) error {
 	var guest *lineage.Store
 	group := &processGroup{}
 	defer func() { group.end() }()
-	return r.compare(ctx, subject{workload: workTakeover, size: r.config.StoreMessages}, []contender{{
+	var slowest time.Duration
+	if err := r.compare(ctx, subject{workload: workTakeover, size: r.config.StoreMessages}, []contender{{
 		system: nameLineage, durability: normal,
 		before: func(ctx context.Context) (err error) {
 			group = &processGroup{}
@@ -230,14 +233,20 @@ func (r *run) takeover(ctx context.Context) error {
 			return group.all[0].Process.Kill()
 		},
 		round: func(ctx context.Context) (int, error) {
+			begun := time.Now()
 			_, err := guest.View().Head(ctx)
+			slowest = max(slowest, time.Since(begun))
 			return 1, err
 		},
 		after: func(context.Context) error {
 			group.end()
 			return guest.Close()
 		},
-	}})
+	}}); err != nil {
+		return err
+	}
+	r.fact(Row{Workload: workTakeoverSlowest, System: nameLineage, Durability: normal, Size: r.config.StoreMessages, Unit: unitNanos, Value: float64(slowest)})
+	return nil
 }
 
 // processVariable makes a program that calls Process a process of this workload.

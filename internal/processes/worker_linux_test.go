@@ -140,6 +140,7 @@ func (w *worker) run() error {
 		stop()
 	}()
 	o := sharing.Options{Options: embedded.Options{Durability: backend.Normal, SegmentSize: 256 << 10, FS: files{vfs.OS(), w}}}
+	o.Wait = loaded // an owner may be stopped while it has no socket
 	o.Locked = func() error { w.come(whenLocked); return nil }
 	o.Unlocking = func() { w.come(unlocking) }
 	var engine *sharing.Engine

@@ -3,11 +3,15 @@ package sharing
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -32,7 +37,7 @@ func beChild() {
 	signal.Ignore(syscall.SIGPIPE)
 	do, rest, _ := strings.Cut(is, " ")
 	dir, name, _ := strings.Cut(rest, " ")
-	if err := map[string]func(dir, name string) error{"hold": hold, "write": write, "lock": lockOnly}[do](dir, name); err != nil {
+	if err := map[string]func(dir, name string) error{"hold": hold, "write": write, "lock": lockOnly, "knock": knock, "plant": plant}[do](dir, name); err != nil {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}
@@ -91,6 +96,35 @@ func lockOnly(dir, _ string) error {
 	}
 	fmt.Println("ready", heir.Process.Pid)
 	return nil
+}
+
+// knock connects to the socket of a store, and says how many bytes its owner sent, and whether this
+// process must not trust it.
+func knock(dir, _ string) error {
+	conn, err := net.Dial("unix", filepath.Join(dir, embedded.SocketFile))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	n, err := conn.Read(make([]byte, 1))
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		return err
+	}
+	_, err = dial(dir)
+	fmt.Println("got", n, errors.Is(err, fs.ErrPermission))
+	return nil
+}
+
+// plant puts a socket of its own in the place of that of a store, until its input ends.
+func plant(dir, _ string) error {
+	l, err := net.Listen("unix", filepath.Join(dir, embedded.SocketFile))
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	fmt.Println("ready")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 func threadID(name string) structure.ThreadID { return structure.DeriveID[structure.ThreadID](name) }

@@ -268,6 +268,17 @@ func do[T any](ctx context.Context, e *Engine, op func(h *handle) (T, error)) (T
 	return none, fmt.Errorf("store %s: its owners went away %d times: %w", e.dir, mostTries, remote.ErrDisconnected)
 }
 
+// read is do for what reads. For an owner it costs one look.
+func read[T any](ctx context.Context, e *Engine, op func(r backend.Reader) (T, error)) (T, error) {
+	if own := e.owner.Load(); own != nil {
+		v, err := op(own)
+		if err == nil || !errors.Is(err, backend.ErrClosed) || e.closed.Load() || e.owner.Load() == own {
+			return v, err
+		}
+	}
+	return do(ctx, e, func(h *handle) (T, error) { return op(h) })
+}
+
 // mostTries is how often an operation is done again.
 const mostTries = 100
 

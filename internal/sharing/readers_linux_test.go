@@ -216,23 +216,10 @@ const someone = 4711
 
 // TestRootBesideAnotherUser has root use the store of another user: as a guest, and for reading.
 func TestRootBesideAnotherUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can be somebody else")
-	}
-	base := t.TempDir()
-	for _, dir := range []string{base, filepath.Dir(base)} {
-		require.NoError(t, os.Chmod(dir, 0o755))
-	}
-	program := filepath.Join(base, "child")
-	require.NoError(t, copyFile(os.Args[0], program))
-	dir := filepath.Join(base, "store")
-	require.NoError(t, os.Mkdir(dir, 0o700))
+	dir, startAs := forSomeone(t)
 	require.NoError(t, os.Chown(dir, someone, someone))
 	begin := func() *child {
-		cmd := exec.Command(program)
-		cmd.Dir = "/"
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}
-		c := startCommand(t, cmd, "hold "+dir)
+		c := startAs("hold " + dir)
 		require.Equal(t, "ready true", c.line(t))
 		return c
 	}
@@ -261,6 +248,50 @@ func TestRootBesideAnotherUser(t *testing.T) {
 		}
 		return err
 	}))
+}
+
+// TestOtherUsers opens the store of root to everybody. Its owner says nothing to another user, who
+// does not trust it either, and nobody is the guest of a socket that another user has put there.
+func TestOtherUsers(t *testing.T) {
+	dir, startAs := forSomeone(t)
+	e := open(t, dir, normal)
+	apply(t, e, "one")
+	for _, name := range []string{dir, filepath.Join(dir, embedded.SocketFile)} {
+		require.NoError(t, os.Chmod(name, 0o777))
+	}
+	require.Equal(t, "got 0 true", startAs("knock "+dir).line(t))
+	require.NoError(t, e.Close())
+	c := startAs("plant " + dir)
+	require.Equal(t, "ready", c.line(t))
+	require.NoError(t, os.Chmod(filepath.Join(dir, embedded.SocketFile), 0o777))
+	e = open(t, dir, normal)
+	require.NotNil(t, e.owner.Load())
+	second := open(t, dir, normal)
+	require.Nil(t, second.owner.Load())
+	require.Equal(t, map[string]int{"one": 1}, threads(t, second))
+	c.kill(t)
+}
+
+// forSomeone returns a directory that other users find, and what starts a child that is not root.
+func forSomeone(t *testing.T) (dir string, startAs func(do string) *child) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	base := t.TempDir()
+	for _, dir := range []string{base, filepath.Dir(base)} {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	program := filepath.Join(base, "child")
+	require.NoError(t, copyFile(os.Args[0], program))
+	dir = filepath.Join(base, "store")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	return dir, func(do string) *child {
+		cmd := exec.Command(program)
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}
+		return startCommand(t, cmd, do)
+	}
 }
 
 func copyFile(from, to string) error {

@@ -6,17 +6,10 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// gaveUp reports whether an error of an own engine means that this process is not the owner any
-// more.
-func (e *Engine) gaveUp(own *embedded.Engine, err error) bool {
-	return err != nil && errors.Is(err, backend.ErrClosed) && !e.closed.Load() && e.owner.Load() != own
-}
 
 // begin returns the handle for a sequence. Where its owner goes away or gives the store up, or ended a sequence of a guest that
 // was not read for long, the sequence continues with another.
