@@ -33,8 +33,8 @@ type app struct {
 	// durability is "full" or "normal".
 	durability string
 
-	// repairs are what a store said while it was opened that it had to make up for.
-	repairs []string
+	// rebuilt holds the warnings about an index that was rebuilt when the store was opened.
+	rebuilt []string
 
 	// args is the command line.
 	args []string

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -193,7 +194,9 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 		Durability: durability, ReadOnly: mode.has(reading), MustExist: !mode.has(create),
 		Wait: a.wait, Waiting: func(held error) { a.note("waiting: %v", held) }, Progress: line.Show,
 		Logger: logline.New(slog.LevelWarn, func(line string) {
-			a.repairs = append(a.repairs, line)
+			if strings.HasPrefix(line, "index is rebuilt") {
+				a.rebuilt = append(a.rebuilt, line)
+			}
 			a.warn("%s", line)
 		}),
 	}

@@ -73,13 +73,13 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		return err
 	}
 	r := verifiedRecord{Deep: o.deep, Commits: head.Number}
-	// An index that cannot be used was made anew for this command alone. Damage to the
-	// journal is told below, where it is.
-	repairs := s.repairs
+	// An index that cannot be used was rebuilt for this command alone. Damage to the journal is
+	// reported below, with its place.
+	rebuilt := s.rebuilt
 	if s.store.Damage() != nil {
-		repairs = nil
+		rebuilt = nil
 	}
-	for _, message := range repairs {
+	for _, message := range rebuilt {
 		f := backend.Finding{Subject: "index", Problem: message, Repair: rebuildIndex}
 		if err := s.finding(f, &r); err != nil {
 			return err

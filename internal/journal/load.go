@@ -134,7 +134,7 @@ func (j *Journal) clearAway(names []string) error {
 		if err := j.opt.FS.Remove(filepath.Join(j.dir, name)); err != nil {
 			return fmt.Errorf("remove a rewritten file: %w", err)
 		}
-		j.opt.Logger.Warn("file left by a rewrite is removed", "file", name)
+		j.opt.Logger.Info("file left by a rewrite is removed", "file", name)
 	}
 	if err := j.opt.FS.SyncDir(j.dir); err != nil {
 		return fmt.Errorf("remove a rewritten file: %w", err)
@@ -225,7 +225,7 @@ func (j *Journal) drop(empty *segment) error {
 	if empty == nil {
 		return nil
 	}
-	j.opt.Logger.Warn("segment without commits is removed", "file", empty.name)
+	j.opt.Logger.Info("segment without commits is removed", "file", empty.name)
 	if err := j.opt.FS.Remove(empty.name); err != nil {
 		return fmt.Errorf("remove empty segment: %w", err)
 	}
