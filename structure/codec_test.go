@@ -190,7 +190,8 @@ func TestExtraIsTheSourceID(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, u, got.Records[0].(*structure.Span).Usages[0])
 		requireOneForm(t, payload)
-		if own := `"` + source + `"`; len(source) > 2 {
+		// The byte that states a length of 34 is a quotation mark, too.
+		if own := `"` + source + `"`; len(source) > 2 && (len(source) < 31 || len(source) > 34) {
 			require.NotContains(t, string(payload), own)
 		}
 	})
