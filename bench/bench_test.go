@@ -373,7 +373,7 @@ func TestStatistics(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestCompareSeesWhatBecameWorse(t *testing.T) {
+func TestCompareFindsSlowdowns(t *testing.T) {
 	of := func(ratio float64) *Report {
 		return &Report{Ratios: []Ratio{{Workload: workExtend, Size: 10, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: ratio, Low: 0.9 * ratio, High: 1.1 * ratio}}}
 	}

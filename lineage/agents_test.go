@@ -106,7 +106,7 @@ func addAndSend(s *lineage.Store, from, to *lineage.Context, said, heard lineage
 	return here, there, err
 }
 
-func TestTellOther(t *testing.T) {
+func TestAddAndSend(t *testing.T) {
 	s := newStore(t)
 	a := newContext(t, s, "shared")
 	b := fork(t, a) // both point to the same span

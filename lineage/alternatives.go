@@ -12,7 +12,7 @@ import (
 // concurrently, and have the same ContextInfo.Set. The context itself does not move until Choose.
 func (c *Context) Alternatives(ctx context.Context, each ...Overrides) ([]*Context, error) {
 	if len(each) == 0 {
-		return nil, fmt.Errorf("alternatives: none asked for: %w", ErrInvalid)
+		return nil, fmt.Errorf("alternatives: no overrides given: %w", ErrInvalid)
 	}
 	for i := range each {
 		if err := checkSettings(&each[i], nil); err != nil {
@@ -59,7 +59,7 @@ func (c *Context) Choose(ctx context.Context, alternative *Context) error {
 		}
 		switch {
 		case chosen.Parent != c.id || chosen.Set.IsZero():
-			return subjectError("context", alternative.id.String(), ErrInvalid, "it is no alternative of context "+c.id.String())
+			return subjectError("context", alternative.id.String(), ErrInvalid, "it is not an alternative of context "+c.id.String())
 		case chosen.Tip == chosen.Base:
 			return subjectError("context", alternative.id.String(), ErrInvalid, "the alternative is still empty")
 		case chosen.Tip == state.Tip:

@@ -8,9 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Author returns the origin of an entry and the context that it was added through: the one whose
-// tip was at or after the entry's span after its commit. The context is zero if unknown, as in
-// imported histories.
+// Author returns the origin of an entry and the context that it was added through: the one that the
+// entry's commit extended to its span or beyond. The context is zero if unknown, as in imported
+// histories.
 //
 // If the entry has no user, the origin's user is that of the entry's thread. If the answer of a
 // model has no model, the origin's model is the one now in force in the context or, if the context

@@ -212,7 +212,7 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 			return err
 		}
 		if state.Thread != t.id {
-			return subjectError("context", c.id.String(), ErrInvalid, "it is not of thread "+t.id.String())
+			return subjectError("context", c.id.String(), ErrInvalid, "it does not belong to thread "+t.id.String())
 		}
 		// The commit restates the thread, as every commit does that names contexts, so a concurrent
 		// name conflicts. The engine refuses to name a context deleted in between.
@@ -233,7 +233,7 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 func (s *Store) requireUnnamed(ctx context.Context, thread ThreadID, id ContextID, refusal error) error {
 	b, err := backend.BranchOf(ctx, s.engine, thread, id)
 	if err == nil && b != nil {
-		err = subjectError("context", id.String(), refusal, fmt.Sprintf("branch %q is it", b.Name))
+		err = subjectError("context", id.String(), refusal, fmt.Sprintf("it is branch %q", b.Name))
 	}
 	return err
 }

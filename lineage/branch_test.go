@@ -97,7 +97,7 @@ func TestBranchNames(t *testing.T) {
 	require.Equal(t, []string{"main", "main-v2", "main-v3", "main-v3-v2", "main-v5"}, branchNames(t, thread))
 }
 
-func TestBranchNameThatIsTaken(t *testing.T) {
+func TestBranchNameTaken(t *testing.T) {
 	thread, main := newThread(t, newStore(t))
 	at := say(t, main, "one")
 	for _, name := range []string{"main-v4", "main-v5"} {
@@ -112,7 +112,7 @@ func TestBranchNameThatIsTaken(t *testing.T) {
 	require.Equal(t, "main-v7", b.Name)
 }
 
-func TestBranchNamesWhenMadeAtOnce(t *testing.T) {
+func TestBranchNamesConcurrently(t *testing.T) {
 	thread, main := newThread(t, newStore(t))
 	say(t, main, "one")
 	const n = 16
@@ -226,7 +226,7 @@ func TestNameBranch(t *testing.T) {
 }
 
 // A context that is concurrently given several names keeps only the last.
-func TestNameBranchAtOnce(t *testing.T) {
+func TestNameBranchConcurrently(t *testing.T) {
 	const names = 8
 	thread, main := newThread(t, newStore(t))
 	f := fork(t, main)
@@ -243,7 +243,7 @@ func TestNameBranchAtOnce(t *testing.T) {
 }
 
 // A context is named or deleted, whichever comes first, but never both.
-func TestNameBranchOfWhatIsDeletedAtOnce(t *testing.T) {
+func TestNameBranchDuringDeletion(t *testing.T) {
 	s := newStore(t)
 	thread, main := newThread(t, s)
 	for i := range 50 {

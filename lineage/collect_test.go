@@ -529,7 +529,7 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 
 // The type and origin of a usage remain, even if its content is erased and collected and then
 // stored again by others with another type and origin.
-func TestCollectKeepsWhatWasSaidOfErasedContent(t *testing.T) {
+func TestCollectKeepsUsagesOfErasedContent(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
 	body := []byte("bytes that mean two things")

@@ -152,8 +152,8 @@ func TestReadersSeeWholeHistories(t *testing.T) {
 	require.NoError(t, reader)
 }
 
-// TestConversationsAtOnce runs agents that send to and merge each other.
-func TestConversationsAtOnce(t *testing.T) {
+// TestConcurrentConversations runs agents that send to and merge each other.
+func TestConcurrentConversations(t *testing.T) {
 	s := newStore(t)
 	shared := newContext(t, s, "shared")
 	agents := make([]*lineage.Context, 4)

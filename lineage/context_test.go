@@ -118,7 +118,7 @@ func TestForkOutlivesItsThread(t *testing.T) {
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 }
 
-func TestUpdatesKeepWhereAContextStands(t *testing.T) {
+func TestUpdatesKeepTheTip(t *testing.T) {
 	c := newContext(t, newClockedStore(t), "one", "two")
 	before, err := c.Info(bg)
 	require.NoError(t, err)
@@ -161,8 +161,8 @@ func TestUpdatedAtCountsMessages(t *testing.T) {
 	require.True(t, b.UpdatedAt.Before(last))
 }
 
-// TestChangesAreToldApart changes a thread while the clock stands still.
-func TestChangesAreToldApart(t *testing.T) {
+// TestChangesHaveDistinctTimes changes a thread while the clock stands still.
+func TestChangesHaveDistinctTimes(t *testing.T) {
 	now := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
 	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: func() time.Time { return now }})
 	require.NoError(t, err)
@@ -366,7 +366,7 @@ func TestForkedFromForkWhileDeleted(t *testing.T) {
 }
 
 // If deleting a branch is refused, its forks do not change either.
-func TestProtectedBranchHandsNothingDown(t *testing.T) {
+func TestRefusedDeletionChangesNothing(t *testing.T) {
 	s := newStore(t)
 	thread, c := newThread(t, s)
 	require.NoError(t, setOverrides(c, lineage.Overrides{Model: pointer("large")}))

@@ -185,16 +185,16 @@ const maxReviseTries = 1000
 // revised returns the items with missing revision numbers and parents of documents filled in. A
 // number that is taken by other content is ErrExists.
 func (c *Context) revised(ctx context.Context, tip SpanRef, items []Item) ([]Item, error) {
-	documentIndex := new(documentIndex)
+	index := new(documentIndex)
 	if !c.store.inTransaction() {
-		documentIndex = c.store.documentCache.get(c.id)
+		index = c.store.documentCache.get(c.id)
 	}
-	documentIndex.mu.Lock()
-	defer documentIndex.mu.Unlock()
-	if err := documentIndex.advance(ctx, c.store, tip); err != nil {
+	index.mu.Lock()
+	defer index.mu.Unlock()
+	if err := index.advance(ctx, c.store, tip); err != nil {
 		return nil, err
 	}
-	return documentIndex.revised(items)
+	return index.revised(items)
 }
 
 // revisedAfter is revised for items added after a span that is not the tip of a context.

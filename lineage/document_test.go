@@ -103,7 +103,7 @@ func TestRevisionsInTransactions(t *testing.T) {
 }
 
 // Concurrent writers of a document get each number once.
-func TestRevisionsAtOnce(t *testing.T) {
+func TestRevisionsConcurrently(t *testing.T) {
 	c := newContext(t, newStore(t))
 	const writers, each = 8, 20
 	var wg sync.WaitGroup

@@ -53,7 +53,7 @@ func TestChangesAllocateLittle(t *testing.T) {
 }
 
 // A caller may change the ContextInfo it gets, although engines share the underlying data.
-func TestContextInfoIsTheCallersOwn(t *testing.T) {
+func TestContextInfoIsACopy(t *testing.T) {
 	s := newStore(t)
 	prompt := "be brief"
 	c, err := s.NewContext(bg, lineage.ContextOptions{

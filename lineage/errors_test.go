@@ -118,13 +118,13 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 		{"joins nothing", func() error {
 			_, err := main.Extend(bg, lineage.Together(lineage.User("a"), lineage.User("b"))[1])
 			return err
-		}, lineage.ErrInvalid, "another item begins"},
+		}, lineage.ErrInvalid, "cannot join a span"},
 		{"summary", func() error { return main.DeleteSummary(bg, noSummary) }, lineage.ErrNotFound, noSummary.String()},
 		{"summary of missing summaries", func() error {
 			_, err := main.Summarize(bg, echo{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{noSummary}})
 			return err
 		}, lineage.ErrNotFound, noSummary.String()},
-		{"summary of no summaries", func() error {
+		{"summarize: no summaries given", func() error {
 			_, err := main.Summarize(bg, echo{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{}})
 			return err
 		}, lineage.ErrInvalid, "no summaries"},
@@ -148,7 +148,7 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 	}
 }
 
-func TestTipErrorTellsWhere(t *testing.T) {
+func TestTipErrorHasTheTip(t *testing.T) {
 	c := newContext(t, newStore(t), "one", "two")
 	_, err := c.ExtendFrom(bg, lineage.SpanRef{}, lineage.User("three"))
 	var moved *lineage.TipError

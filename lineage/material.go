@@ -63,7 +63,7 @@ func repeatable(items []Item) bool {
 // usage.
 func (m *material) build(ctx context.Context, s *Store, items []Item, now time.Time) error {
 	if len(items) > 0 && items[0].joins {
-		return fmt.Errorf("item of a span that another item begins: %w", ErrInvalid)
+		return fmt.Errorf("the first item cannot join a span: %w", ErrInvalid)
 	}
 	if s.inTransaction() && !repeatable(items) {
 		return errReaderInside

@@ -98,7 +98,7 @@ func (e *chunksOfAnother) Blocks(ctx context.Context, ids []content.ID) ([]*stru
 }
 
 // A body that is read whole is verified whole, also when it is read again from the start.
-func TestBodyOfAnother(t *testing.T) {
+func TestWrongBody(t *testing.T) {
 	below := newStore(t)
 	put := func(size int) (content.ID, *structure.Block) {
 		block, _, err := below.Put(bg, bytes.NewReader(noise(size)), lineage.BlockOptions{})

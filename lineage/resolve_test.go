@@ -57,7 +57,7 @@ func TestResolveAllAndLast(t *testing.T) {
 	require.Len(t, resolve(t, c, lineage.ResolveOptions{Last: 9}).Parts, 3)
 }
 
-func TestResolveTextIsWhatIsCounted(t *testing.T) {
+func TestResolveCountsText(t *testing.T) {
 	s := newStore(t)
 	long := strings.Repeat("a tool says a lot ", 10_000) // more than a history loads
 	c := newContext(t, s)
@@ -89,7 +89,7 @@ func TestResolveTextIsWhatIsCounted(t *testing.T) {
 	require.Empty(t, r.Parts, "the last by itself takes more")
 }
 
-func TestResolveTellsOfWhatIsTooLarge(t *testing.T) {
+func TestResolveNotesLargeBodies(t *testing.T) {
 	c := newContext(t, newStore(t))
 	most := strings.Repeat("m", lineage.MostText)
 	_, err := c.Extend(bg, lineage.User(most), lineage.User(most+"m"))

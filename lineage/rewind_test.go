@@ -19,7 +19,7 @@ func reasons(t testing.TB, c *lineage.Context) []string {
 }
 
 // Undo reverts the last move and drops what was added after it; extending is not a move.
-func TestUndoPassesOverWhatWentForward(t *testing.T) {
+func TestUndoIgnoresExtending(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "question")
 	offered, err := c.Alternatives(bg, lineage.Overrides{}, lineage.Overrides{})

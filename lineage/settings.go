@@ -10,9 +10,9 @@ import (
 func checkSettings(o *Overrides, metadata []byte) error {
 	switch {
 	case !isSetting(o.JSON):
-		return fmt.Errorf("overrides that are not JSON: %w", ErrInvalid)
+		return fmt.Errorf("overrides are not JSON: %w", ErrInvalid)
 	case !isSetting(metadata):
-		return fmt.Errorf("metadata that is not JSON: %w", ErrInvalid)
+		return fmt.Errorf("metadata is not JSON: %w", ErrInvalid)
 	}
 	return nil
 }

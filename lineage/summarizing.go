@@ -24,7 +24,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 		return nil, fmt.Errorf("summarize: no summarizer: %w", ErrInvalid)
 	}
 	if o.MostAtOnce < 0 {
-		return nil, fmt.Errorf("summary of %d bytes at once: %w", o.MostAtOnce, ErrInvalid)
+		return nil, fmt.Errorf("summarize at most %d bytes at once: %w", o.MostAtOnce, ErrInvalid)
 	}
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o Summa
 		}
 	}
 	if len(o.Parts) == 0 {
-		return nil, fmt.Errorf("summary of no summaries: %w", ErrInvalid)
+		return nil, fmt.Errorf("summarize: no summaries given: %w", ErrInvalid)
 	}
 	return c.summarize(ctx, batches, o, record)
 }

@@ -74,7 +74,7 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 		return nil, err
 	}
 	if o.Reuse && o.SourceID == "" {
-		return nil, fmt.Errorf("thread to reuse without a source id: %w", ErrInvalid)
+		return nil, fmt.Errorf("reuse a thread without a source id: %w", ErrInvalid)
 	}
 	var created *structure.Thread
 	err := s.change(ctx, func(b *write.Batch, t write.Try) error {

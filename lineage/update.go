@@ -44,7 +44,7 @@ func (s *Store) Update(ctx context.Context, change func(tx *Tx) error) error {
 	return takenSourceID(err, nil)
 }
 
-var errReaderInside = fmt.Errorf("body from a reader inside a transaction, which may be tried again: %w", ErrInvalid)
+var errReaderInside = fmt.Errorf("body from a Reader inside a transaction, which may be retried: %w", ErrInvalid)
 
 // update is the change of a transaction.
 type update struct {

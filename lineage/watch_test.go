@@ -399,7 +399,7 @@ func TestWatchContextThatIsMoved(t *testing.T) {
 
 // A context that was moved back and extended to the same length does not yield the new entries as a
 // continuation.
-func TestWatchContextThatWentAnotherWay(t *testing.T) {
+func TestWatchDivergedContext(t *testing.T) {
 	c := newContext(t, newStore(t), "one", "two")
 	var seen []string
 	var last error

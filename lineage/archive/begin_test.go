@@ -49,7 +49,7 @@ func TestAnImportThatFailsAtOnceIsEmpty(t *testing.T) {
 }
 
 // A closed import stops reading its source, however large.
-func TestAnImportThatIsGivenUpEnds(t *testing.T) {
+func TestClosedImportStopsReading(t *testing.T) {
 	b, err := archive.Begin(t.Context(), archive.Stream("x", io.LimitReader(&repeated{text: oneConversation}, 1<<40)), archive.Options{})
 	require.NoError(t, err)
 	require.False(t, b.Empty())

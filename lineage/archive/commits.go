@@ -110,7 +110,7 @@ func (c *committer) apply(p *pending) error {
 	defer c.writer.Release(p.Batch)
 	receipt, err := c.writer.Commit(c.ctx, p.Batch)
 	if err != nil {
-		return fmt.Errorf("storing what was read: %w", err)
+		return fmt.Errorf("store: %w", err)
 	}
 	c.applied = true
 	c.added.add(p.added)

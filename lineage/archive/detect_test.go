@@ -78,7 +78,7 @@ func TestDetectionBeyondTheFirstItem(t *testing.T) {
 }
 
 // Unusable parts of a conversation are reported.
-func TestNothingIsDroppedWithoutAWord(t *testing.T) {
+func TestSkippedPartsAreReported(t *testing.T) {
 	for format, source := range map[string]string{
 		"chatgpt":    `[{"conversation_id":"c","mapping":{"x":7,"y":{"message":"text"},"z":{"message":null},"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}}}]`,
 		"open-webui": `[{"id":"c","chat":{"history":{"currentId":"m","messages":{"x":7,"y":[],"m":{"role":"user","content":"hi"}}}}}]`,

@@ -145,7 +145,7 @@ func (l *loader) heads(st *loading) []head {
 			current = i
 		} else {
 			l.report.repair(damaged(Position{File: l.file, Inside: "conversation " + st.header.SourceID},
-				malformed("its current message %q is not there; the last is taken", c)))
+				malformed("its current message %q is missing; the last one is current", c)))
 		}
 	}
 	if current < 0 {

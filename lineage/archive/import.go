@@ -236,7 +236,7 @@ func (r *reading) input(in *Input) error {
 	if said || reported {
 		return nil
 	}
-	return r.send(event{damage: damaged(Position{File: in.place()}, fmt.Errorf("%w: read as %s, it has none", ErrNoMessages, f.Name))})
+	return r.send(event{damage: damaged(Position{File: in.place()}, fmt.Errorf("%w: read as %s", ErrNoMessages, f.Name))})
 }
 
 func emptyName(name string) string {

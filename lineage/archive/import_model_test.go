@@ -361,7 +361,7 @@ func (f *failing) Apply(ctx context.Context, c *structure.Commit, o backend.Opti
 var base = regexp.MustCompile(`base=\d+ `)
 
 // Importing again continues an import that was interrupted at any commit.
-func TestImportGoesOnWhereItEnded(t *testing.T) {
+func TestInterruptedImportContinues(t *testing.T) {
 	dir := t.TempDir()
 	var all []*archive.Conversation
 	for i := range 16 {
@@ -406,7 +406,7 @@ func TestImportGoesOnWhereItEnded(t *testing.T) {
 
 // The report of an interrupted import counts what is in the store, including a partial
 // conversation.
-func TestReportOfAnImportThatEndedEarly(t *testing.T) {
+func TestReportOfInterruptedImport(t *testing.T) {
 	var all []*archive.Conversation
 	for i := range 12 {
 		c := &archive.Conversation{SourceID: fmt.Sprintf("c-%d", i)}

@@ -450,7 +450,7 @@ func (l *loader) parentOf(st *loading, n *Node, aside int32) (int32, error) {
 		if st.last[aside] >= 0 {
 			how = "it is put after the message before it"
 		}
-		l.report.repair(damaged(n.place("message "+n.ID), malformed("its parent %q is not there; %s", n.Parent, how)))
+		l.report.repair(damaged(n.place("message "+n.ID), malformed("its parent %q is missing; %s", n.Parent, how)))
 	}
 	return st.last[aside], nil
 }

@@ -269,7 +269,7 @@ func writtenHistories(t testing.TB, s *lineage.Store, write func(*lineage.Entry)
 }
 
 // Both variants of message trees have the same content, in different objects.
-func TestTreesOfBothFormsSayTheSame(t *testing.T) {
+func TestBothTreeFormats(t *testing.T) {
 	ctx := context.Background()
 	trees, messages := storeIn(t), storeIn(t)
 	_, err := archive.Import(ctx, trees, archive.Path(fixture("oasst/trees.jsonl")), archive.Options{})
@@ -362,7 +362,7 @@ func TestDamagedItemsAreSkipped(t *testing.T) {
 "text"
 `, 2, 3,
 			[]string{"reply to t: malformed: message without a text", "reply to t: malformed: message without an id", "line 2", "line 4"},
-			[]string{`its parent "nowhere" is not there`},
+			[]string{`its parent "nowhere" is missing`},
 		},
 		{
 			"preferences", "preferences", `{"chosen":"\n\nHuman: a\n\nAssistant: b","rejected":"\n\nHuman: a\n\nAssistant: c"}
@@ -377,7 +377,7 @@ func TestDamagedItemsAreSkipped(t *testing.T) {
 			"turns", "turns", `{"history":[{"user":"a","bot":"b"},1,{"user":"c"},{"bot":{"x":1}},{"note":"d"}]}
 {"history":{}}
 `, 1, 4,
-			[]string{"turn 2: malformed: turn is not an object", "turn 5: malformed: turn in which nothing is said", "line 2"}, nil,
+			[]string{"turn 2: malformed: turn is not an object", "turn 5: malformed: turn without text", "line 2"}, nil,
 		},
 		{
 			"branch files", "branch-files", `{"id":"main","name":"m","messages":[{"role":"user","content":"a"},{"content":"b"}],"createdAt":"2025-01-01T00:00:00Z"}

@@ -23,7 +23,7 @@ func (l *loader) place(st *loading, p *prepared) error {
 	n.key = l.hash.nextKey(before, p.usages, &t.record)
 	first, hasID := st.byID[p.ID]
 	if hasID && first != p.index && st.nodes[first].key != n.key {
-		l.report.repair(damaged(p.place("message "+p.ID), malformed("a second message of this id; the id finds the first")))
+		l.report.repair(damaged(p.place("message "+p.ID), malformed("duplicate message id; the id finds the first")))
 	}
 	at, ok := t.own[n.key]
 	if !ok && len(t.says) > 0 {
@@ -163,7 +163,7 @@ func (l *loader) content(c *stored) error {
 	}
 	b, err := l.writer.Upload(l.ctx, content.Block{Type: c.mediaType, Origin: content.BlockOrigin{Kind: c.kind}}, bytes.NewReader(c.body))
 	if err != nil {
-		return fmt.Errorf("storing what was read: %w", err)
+		return fmt.Errorf("store: %w", err)
 	}
 	l.next.addBlock(b)
 	return nil

@@ -96,7 +96,7 @@ func readPromptLogs(ctx context.Context, in *Input) iter.Seq2[*Conversation, err
 		for _, name := range in.Files {
 			if number := promptNumber(name, "response_"); number != "" && !slices.Contains(in.Files, "prompt_"+number+".log") {
 				at := Position{File: joinName(in.Name, name)}
-				if !yield(nil, damaged(at, malformed("answer to a request that is not there"))) {
+				if !yield(nil, damaged(at, malformed("answer without a request"))) {
 					return
 				}
 			}

@@ -199,7 +199,7 @@ func TestMessageWhoseMetadataChanged(t *testing.T) {
 }
 
 // A newer export with a different serialisation of messages adds only new and changed messages.
-func TestObjectsAreWrittenInAnotherWay(t *testing.T) {
+func TestOtherSerialisation(t *testing.T) {
 	s := storeIn(t)
 	line := func(rating int, texts ...string) string {
 		var messages []string

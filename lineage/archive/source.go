@@ -357,7 +357,7 @@ func (o *opening) zip(name string, f *os.File, depth int, within *guard) error {
 		within := path.Join(name, member.Name)
 		switch {
 		case !fs.ValidPath(strings.TrimSuffix(member.Name, "/")):
-			o.skip(damaged(Position{File: name, Inside: fmt.Sprintf("%q", member.Name)}, fmt.Errorf("name that leaves the archive: %w", ErrRefused)))
+			o.skip(damaged(Position{File: name, Inside: fmt.Sprintf("%q", member.Name)}, fmt.Errorf("path outside of the archive: %w", ErrRefused)))
 		case member.Mode().IsDir():
 		case !member.Mode().IsRegular():
 			o.skip(damaged(Position{File: within}, fmt.Errorf("not a regular file: %w", ErrRefused)))
@@ -416,7 +416,7 @@ func (o *opening) zipFolder(archive, dir string, members []*zip.File, depth int,
 	for _, m := range members {
 		base := path.Base(m.Name)
 		if byName[base] != nil {
-			o.skip(damaged(Position{File: path.Join(archive, m.Name)}, fmt.Errorf("second file of this name: %w", ErrRefused)))
+			o.skip(damaged(Position{File: path.Join(archive, m.Name)}, fmt.Errorf("duplicate file name: %w", ErrRefused)))
 			continue
 		}
 		byName[base] = m

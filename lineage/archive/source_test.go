@@ -435,7 +435,7 @@ func TestProgressAndOptions(t *testing.T) {
 }
 
 // Changes that others made to a thread after an import are not reverted by the next.
-func TestImportLeavesWhatOthersDid(t *testing.T) {
+func TestImportKeepsChangesOfOthers(t *testing.T) {
 	ctx := context.Background()
 	s := storeIn(t)
 	src := func() archive.Source { return archive.Path(fixture("chatgpt-made/conversations.json")) }

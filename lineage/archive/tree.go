@@ -45,7 +45,7 @@ func (t *tree) ordered(current string) []Node {
 			continue
 		}
 		if _, taken := index[n.ID]; taken {
-			t.repair("message "+n.ID, malformed("a second message of this id; it is kept without its id"))
+			t.repair("message "+n.ID, malformed("duplicate message id; kept without its id"))
 			n.ID = ""
 			continue
 		}
@@ -138,7 +138,7 @@ func (t *tree) parent(i int, index map[string]int) int {
 	case above == "" || p == i && there:
 		t.repair("message "+n.ID, malformed("it is an ancestor of itself; it begins a history"))
 	case !there:
-		t.repair("message "+n.ID, malformed("its parent %q is not there; it begins a history", above))
+		t.repair("message "+n.ID, malformed("its parent %q is missing; it begins a history", above))
 	default:
 		n.Parent = above
 		return p

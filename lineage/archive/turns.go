@@ -65,7 +65,7 @@ func turnsConversation(item Item) (*Conversation, error) {
 			}
 		}
 		if asked == nil && answered == nil {
-			c.skip(at, malformed("turn in which nothing is said"))
+			c.skip(at, malformed("turn without text"))
 		}
 		for _, said := range []struct {
 			role  string

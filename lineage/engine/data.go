@@ -167,7 +167,7 @@ func objectNode(fields Object, at *step) (*node, error) {
 	for _, f := range fields {
 		in := at.field(f.Name)
 		if seen[f.Name] {
-			return nil, in.fail(fmt.Errorf("%w: name repeated", ErrUnsupported))
+			return nil, in.fail(fmt.Errorf("%w: duplicate name", ErrUnsupported))
 		}
 		seen[f.Name] = true
 		child, err := dataNode(f.Value, in)

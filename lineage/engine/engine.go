@@ -164,12 +164,12 @@ func (e *Engine) numbered(messages []Fragment) []waiting {
 	return out
 }
 
-// Replace replaces the fragments for which which returns true, including pending messages. New
+// Replace replaces the fragments for which match returns true, including pending messages. New
 // context is placed where the first replaced context was, new messages where the first replaced
 // message was; without a replaced one, they are appended. If a new fragment cannot be rendered or
-// saved, nothing changes. Replace returns the number of replaced fragments. which must not use the
+// saved, nothing changes. Replace returns the number of replaced fragments. match must not use the
 // engine.
-func (e *Engine) Replace(which func(Fragment) bool, fragments ...Fragment) (int, error) {
+func (e *Engine) Replace(match func(Fragment) bool, fragments ...Fragment) (int, error) {
 	context, messages, err := sorted(fragments)
 	if err != nil {
 		return 0, err
@@ -177,23 +177,23 @@ func (e *Engine) Replace(which func(Fragment) bool, fragments ...Fragment) (int,
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var replaced, dropped int
-	e.fragments, replaced = replace(e.fragments, which, context)
-	e.pending, dropped = replace(e.pending, func(w waiting) bool { return which(w.Fragment) }, e.numbered(messages))
+	e.fragments, replaced = replace(e.fragments, match, context)
+	e.pending, dropped = replace(e.pending, func(w waiting) bool { return match(w.Fragment) }, e.numbered(messages))
 	return replaced + dropped, nil
 }
 
-// Remove removes the fragments for which which returns true, including pending messages, and
+// Remove removes the fragments for which match returns true, including pending messages, and
 // returns their number.
-func (e *Engine) Remove(which func(Fragment) bool) int {
-	n, _ := e.Replace(which)
+func (e *Engine) Remove(match func(Fragment) bool) int {
+	n, _ := e.Replace(match)
 	return n
 }
 
 // replace replaces items of a list by others and returns the number of replaced items.
-func replace[T any](list []T, which func(T) bool, by []T) (out []T, replaced int) {
+func replace[T any](list []T, match func(T) bool, by []T) (out []T, replaced int) {
 	at := -1
 	for _, item := range list {
-		if !which(item) {
+		if !match(item) {
 			out = append(out, item)
 			continue
 		}

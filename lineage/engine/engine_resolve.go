@@ -72,7 +72,7 @@ func (r *Resolved) Encode(to message.Dialect) (*message.Encoded, error) {
 // summaries if the store has any. A tool call and its result are sent together or not at all.
 func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, error) {
 	if o.Last < 0 || o.Budget < 0 {
-		return nil, &chat.Error{Subject: chat.SubjectChat, ID: e.chatID, Err: chat.ErrInvalid, Detail: "a negative bound"}
+		return nil, &chat.Error{Subject: chat.SubjectChat, ID: e.chatID, Err: chat.ErrInvalid, Detail: "negative limit"}
 	}
 	if o.Renderer == nil {
 		o.Renderer = XMLRenderer{}

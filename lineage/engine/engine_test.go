@@ -26,7 +26,7 @@ func TestEngine(t *testing.T) {
 }
 
 // The library can rename and delete branches while an engine is open.
-func TestBranchesChangedBesideTheEngine(t *testing.T) {
+func TestBranchesChangedByTheLibrary(t *testing.T) {
 	ctx := context.Background()
 	store := newStore(t)
 	open := func() *engine.Engine {

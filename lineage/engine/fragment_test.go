@@ -78,7 +78,7 @@ func TestStoredRowSurvivesItsFragment(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrNoCodec)
 }
 
-func TestCodecIsNotReachedByLaterChanges(t *testing.T) {
+func TestCodecCopiesTheMessage(t *testing.T) {
 	m := engine.UIMessage{ID: "1", Role: "user", Parts: []engine.Part{engine.TextPart("before")}}
 	c := engine.NewCodec(m)
 	m.Parts[0].Text = "after"

@@ -105,7 +105,7 @@ func TestEditsTouchOnlyWhatWasEdited(t *testing.T) {
 	}
 }
 
-func TestRemovedFieldsAreGoneWhereverTheyStood(t *testing.T) {
+func TestRemovedFields(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"parts":[{"state":"x","type":"t"}]}`:                          `{"parts":[{"type":"t"}]}`,
 		`{"parts":[{"type":"t" , "state":"x"}]}`:                        `{"parts":[{"type":"t"}]}`,

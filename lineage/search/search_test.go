@@ -95,8 +95,8 @@ func TestFollowsTheStore(t *testing.T) {
 	require.NoError(t, store.Close())
 }
 
-// TestIsMadeAnew damages the index in every way that can occur.
-func TestIsMadeAnew(t *testing.T) {
+// TestDamagedIndexIsRebuilt damages the index in every way that can occur.
+func TestDamagedIndexIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	store, x := open(t, dir)
 	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})

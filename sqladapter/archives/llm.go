@@ -30,7 +30,7 @@ func llm() archive.Format {
 				tree := db.has("threads", "id", "tip_message_hash") && db.has("messages", "hash", "parent_hash", "role") && db.has("parts", "message_hash", "type")
 				log := db.has("conversations", "id") && db.has("responses", "id", "prompt", "response", "conversation_id")
 				if !tree && !log {
-					err = fmt.Errorf("%w: neither a table of responses nor one of turns", archive.ErrMalformed)
+					err = fmt.Errorf("%w: no table responses or turns", archive.ErrMalformed)
 				}
 				if tree {
 					err = l.threads(ctx)
