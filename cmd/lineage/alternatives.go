@@ -75,7 +75,7 @@ type alternativeRecord struct {
 	Model   string `json:"model,omitempty"`
 	// Filled is set when something was appended to it.
 	Filled bool `json:"filled"`
-	// Chosen is set when the context it is offered to goes on with it.
+	// Chosen is set when the context that it is offered to continues with it.
 	Chosen bool   `json:"chosen"`
 	Text   string `json:"text,omitempty"`
 	// Number and Of count the alternatives to a message. ID is the message that it begins with, and
@@ -84,7 +84,7 @@ type alternativeRecord struct {
 	Of     int    `json:"of,omitempty"`
 	ID     string `json:"id,omitempty"`
 	Tip    string `json:"tip,omitempty"`
-	// InputTokens and OutputTokens are what the answer took; Reported is set where its messages say so, and
+	// InputTokens and OutputTokens are the tokens of the answer; Reported is set where its messages say so, and
 	// otherwise they are estimated. TookMS is the time from the question to the end of the answer.
 	InputTokens  int   `json:"input_tokens,omitempty"`
 	OutputTokens int   `json:"output_tokens,omitempty"`

@@ -16,8 +16,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 )
 
-// app is what every command works with: where it reads and writes, and the flags
-// that all commands have.
+// app is what every command uses: its input and output, and the flags of all commands.
 type app struct {
 	stdin  io.Reader
 	getenv func(string) string
@@ -38,11 +37,9 @@ type app struct {
 
 	// args is the command line.
 	args []string
-	// began is set when a command's own work begins: errors before it are about how
-	// the command was written.
+	// began is set when the command itself runs: errors before that are about the command line.
 	began bool
-	// keeps is set when something is open that a command leaves changed, also where it
-	// is interrupted.
+	// keeps is set when something is open for changes, which stay if the command is interrupted.
 	keeps bool
 }
 
@@ -64,7 +61,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		err = &usageError{err}
 	}
 	if asUsage := (*usageError)(nil); errors.As(err, &asUsage) && hintOf(err) == "" {
-		err = hint(err, "'%s --help' shows how it is written", c.CommandPath())
+		err = hint(err, "'%s --help' shows the usage", c.CommandPath())
 	}
 	// What was printed before an error is printed whole.
 	if flushed := a.flush(); err == nil && flushed != nil {
@@ -138,7 +135,7 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 	help := helpCommand(a)
 	root.SetHelpCommand(help)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		// What follows the flag that is wrong was not looked at.
+		// The flags after the wrong one were not read.
 		a.json = a.json || slices.Contains(a.args, "--json")
 		return flagFailure(err)
 	})
@@ -162,7 +159,7 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 	return root
 }
 
-// countArguments has commands say how they are written when they are given too many
+// countArguments makes commands report their usage when they are given too many
 // arguments or too few.
 func countArguments(c *cobra.Command) {
 	for _, below := range c.Commands() {
@@ -174,12 +171,12 @@ func countArguments(c *cobra.Command) {
 			if err == nil || len(c.ValidArgs) > 0 {
 				return err
 			}
-			return usagef("%s: it is written '%s %s'", screen.Plural(int64(len(args)), "argument"), c.Parent().CommandPath(), c.Use)
+			return usagef("%s: the usage is '%s %s'", screen.Plural(int64(len(args)), "argument"), c.Parent().CommandPath(), c.Use)
 		}
 	}
 }
 
-// knownCommand refuses what is no command, and tells what was close.
+// knownCommand refuses a command that does not exist, and suggests one with a similar name.
 func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -197,13 +194,13 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return hint(err, "'%s --help' lists the commands", c.CommandPath())
 }
 
-// a group is commands that belong together.
+// group is a group of commands in the help.
 type group struct {
 	id, title string
 	commands  []func(*app) *cobra.Command
 }
 
-// does turns what a command does into what cobra calls.
+// does returns what cobra calls for a command.
 func (a *app) does(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		a.began = true
@@ -211,7 +208,7 @@ func (a *app) does(run func(ctx context.Context, args []string) error) func(*cob
 	}
 }
 
-// note tells a person something beside the result.
+// note prints a remark for a person.
 func (a *app) note(format string, args ...any) {
 	if a.err.Terminal && !a.json {
 		a.flush() // results that were printed before come first
@@ -219,7 +216,7 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
-// warn tells of something that is wrong and does not keep the command from its work.
+// warn prints a problem that does not end the command.
 func (a *app) warn(format string, args ...any) {
 	if a.json {
 		if line, err := encodeRecord(&warningRecord{Warning: fmt.Sprintf(format, args...)}); err == nil {
@@ -242,7 +239,7 @@ func (a *app) raw() io.Writer {
 	return a.buffer
 }
 
-// progress returns a line that tells how far something is.
+// progress returns a line that shows the progress of something.
 func (a *app) progress(what string, format func(int64) string) *screen.Progress {
 	to := a.err
 	if a.json {

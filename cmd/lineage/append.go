@@ -120,14 +120,14 @@ func (o *appendOptions) positional(args []string) error {
 	return nil
 }
 
-// appendedRecord tells what was added to a context.
+// appendedRecord is what was added to a context.
 type appendedRecord struct {
 	Context string `json:"context"`
 	Branch  string `json:"branch,omitempty"`
 	Thread  string `json:"thread,omitempty"`
 	// IDs are the messages that were added, in order.
 	IDs []string `json:"ids"`
-	// Tip is the last of them, where the context stands now, and Length how many
+	// Tip is the last of them, the new tip of the context, and Length how many
 	// messages its history has.
 	Tip    string `json:"tip"`
 	Length uint64 `json:"length"`
@@ -136,7 +136,7 @@ type appendedRecord struct {
 func (*appendedRecord) recordType() string { return "appended" }
 
 func runAppend(ctx context.Context, a *app, o *appendOptions) error {
-	// Input is read before the store is opened: whoever types it keeps nobody out.
+	// Input is read before the store is opened: nobody waits for the store while it is typed.
 	items, closeAll, err := o.items(ctx, a)
 	if err != nil {
 		return err
@@ -210,11 +210,11 @@ func (s *session) firstThread(ctx context.Context, items []lineage.Item) error {
 	}
 	s.thread = t
 	s.refs = refs.New(s.store, s.thread)
-	s.note("made the thread %q", title)
+	s.note("created the thread %q", title)
 	return nil
 }
 
-// items returns what is to be added. closeAll lets go of the files it is read from.
+// items returns what is to be added. closeAll closes the files that it is read from.
 func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item, closeAll func(), err error) {
 	closeAll = func() {}
 	metadata, err := validJSON("metadata", o.metadata)
@@ -282,12 +282,9 @@ func (o *appendOptions) fill(item *lineage.Item, in io.Reader) error {
 
 // fillMessage has a message say what standard input holds.
 func fillMessage(item *lineage.Item, in io.Reader) error {
-	body, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	body, err := readAll("standard input", in, maxInput)
 	if err != nil {
-		return fmt.Errorf("read standard input: %w", err)
-	}
-	if len(body) > maxInput {
-		return fmt.Errorf("standard input: more than %s: %w", screen.Bytes(maxInput), lineage.ErrTooLarge)
+		return err
 	}
 	if item.Type == "" {
 		item.Type = mediaType("", body)
@@ -310,8 +307,20 @@ func saysSomething(item *lineage.Item, from string) error {
 		`one that is meant to is a line of --jsonl: {"role":"tool","text":""}`)
 }
 
-// maxInput bounds a message from standard input, and a line of --jsonl.
+// maxInput bounds a message that is read whole, and a line of --jsonl.
 const maxInput = 256 << 20
+
+// readAll reads an input that may have limit bytes.
+func readAll(name string, in io.Reader, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(body)) > limit {
+		return nil, fmt.Errorf("%s: more than %s: %w", name, screen.Bytes(limit), lineage.ErrTooLarge)
+	}
+	return body, nil
+}
 
 // input opens a file that was named, or standard input. Waiting for what a terminal or
 // a pipe is to bring ends with the context.

@@ -23,7 +23,7 @@ itself, and is there under its name only when it is complete. 'lineage restore' 
 	}
 }
 
-// copiedRecord tells what backup or restore copied.
+// copiedRecord is what backup or restore copied.
 type copiedRecord struct {
 	// Store is the directory of the copy.
 	Store string `json:"store"`

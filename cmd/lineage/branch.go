@@ -32,7 +32,7 @@ position with --from. A name that reads as a position (main~1, main:2) is refuse
 			o.name = arg(args, 0)
 			if len(args) == 0 {
 				if o.from != "" || o.empty || o.switchTo {
-					return usagef("a branch to make needs a name")
+					return usagef("a new branch needs a name")
 				}
 				return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error { return runBranchList(ctx, a, in) })
 			}
@@ -58,7 +58,7 @@ type branchRecord struct {
 	Name    string `json:"name"`
 	Thread  string `json:"thread"`
 	Context string `json:"context"`
-	// Head is the message that it stands at.
+	// Head is the last message of its history.
 	Head      *string   `json:"head"`
 	Active    bool      `json:"active"`
 	Length    uint64    `json:"length"`

@@ -44,7 +44,7 @@ everything in the inventory of the other store is left out. FILE - is standard o
 	return c
 }
 
-// bundledRecord tells what was written into a bundle.
+// bundledRecord is what was written into a bundle.
 type bundledRecord struct {
 	File     string `json:"file"`
 	Threads  uint64 `json:"threads"`
@@ -65,7 +65,7 @@ func inventoryFailure(file string, err error) error {
 	var damage *lineage.CorruptError
 	switch {
 	case errors.Is(err, bundle.ErrNoInventory):
-		return hint(usagef("%s is no inventory", file), again)
+		return hint(usagef("%s is not an inventory", file), again)
 	case errors.As(err, &damage):
 		return hint(&lineage.CorruptError{File: "inventory " + file, Offset: damage.Offset, What: damage.What}, again)
 	}

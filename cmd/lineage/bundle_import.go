@@ -34,15 +34,15 @@ A store that is named by --store is created if it does not exist.`,
 	return c
 }
 
-// unbundledRecord tells what a bundle added to a store.
+// unbundledRecord is what a bundle added to a store.
 type unbundledRecord struct {
 	Threads  uint64 `json:"threads"`
 	Contexts uint64 `json:"contexts"`
-	// Moved counts contexts that were here and now stand where the bundle has them.
+	// Moved counts contexts that existed and were advanced to their tip in the bundle.
 	Moved  uint64 `json:"moved"`
 	Spans  uint64 `json:"spans"`
 	Blocks uint64 `json:"blocks"`
-	// Conflicts are contexts that went on both here and in the bundle.
+	// Conflicts are contexts that were extended both here and in the bundle.
 	Conflicts []conflictItem `json:"conflicts"`
 }
 
@@ -75,7 +75,7 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 		}
 		var damage *lineage.CorruptError
 		if errors.As(err, &damage) && damage.File == "bundle" {
-			return hint(err, "nothing was added; 'lineage bundle create' in the other store writes it anew")
+			return hint(err, "nothing was added; 'lineage bundle create' in the other store writes it again")
 		}
 		if err != nil {
 			return err
@@ -87,10 +87,10 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 		for _, c := range report.Conflicts {
 			r.Conflicts = append(r.Conflicts, conflictItem{Context: c.Context.String(), Theirs: c.Theirs.String()})
 			if !s.json {
-				s.printf("context %s went on in both; theirs is %s\n", refs.Short(c.Context), refs.Short(c.Theirs))
+				s.printf("context %s was extended in both; theirs is %s\n", refs.Short(c.Context), refs.Short(c.Theirs))
 			}
 		}
-		return s.print(&r, "added %s, %s, %s; %s moved on\n", screen.Plural(int64(r.Threads), "thread"), screen.Plural(int64(r.Contexts), "context"),
+		return s.print(&r, "added %s, %s, %s; %s advanced\n", screen.Plural(int64(r.Threads), "thread"), screen.Plural(int64(r.Contexts), "context"),
 			screen.Plural(int64(r.Spans), "message"), screen.Plural(int64(r.Moved), "context"))
 	})
 }

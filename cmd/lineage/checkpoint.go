@@ -29,7 +29,7 @@ stands unless --at says otherwise. A name that is taken moves there.`,
 			o.name = arg(args, 0)
 			if len(args) == 0 {
 				if o.at != "" {
-					return usagef("a checkpoint to put needs a name")
+					return usagef("a new checkpoint needs a name")
 				}
 				return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error { return runCheckpointList(ctx, a, in) })
 			}

@@ -40,7 +40,7 @@ func runChoose(ctx context.Context, s *session, o *chooseOptions) error {
 			return err
 		}
 		if info.Parent.IsZero() {
-			return usagef("context %s is no alternative", alternative.Context.ID())
+			return usagef("context %s is not an alternative", alternative.Context.ID())
 		}
 		name = info.Parent.String()
 	}

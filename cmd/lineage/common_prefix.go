@@ -37,11 +37,7 @@ type commonPrefixRecord struct {
 func (*commonPrefixRecord) recordType() string { return "common_prefix" }
 
 func runCommonPrefix(ctx context.Context, s *session, nameA, nameB string) error {
-	a, err := s.position(ctx, nameA)
-	if err != nil {
-		return err
-	}
-	b, err := s.position(ctx, nameB)
+	a, b, err := s.positions(ctx, nameA, nameB)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ what differs: rows that are missing, extra or different. Exits with 8 if any do.
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.dsn = args[0]
-			if !isDSN(o.dsn) {
-				return hint(usagef("%s: not a database", o.dsn), "write sqlite:FILE, postgres://… or sqlserver://…")
+			if err := needDSN(o.dsn); err != nil {
+				return err
 			}
 			if err := mustExist(o.dsn); err != nil {
 				return err
@@ -67,7 +67,7 @@ func (*comparedRecord) recordType() string { return "compared" }
 func runCompare(ctx context.Context, s *session, o *compareOptions) (err error) {
 	db, err := openDB(ctx, o.dsn)
 	if err != nil {
-		return databaseHint(err)
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	r := comparedRecord{Database: redact(o.dsn), Complete: true}

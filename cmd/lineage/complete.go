@@ -15,8 +15,8 @@ import (
 // maxCompletions bounds how many names are offered to a shell.
 const maxCompletions = 500
 
-// completeArguments has shells offer what a command's arguments can be, by the words
-// that its usage has for them.
+// completeArguments makes shells complete the arguments of commands, by the words
+// for them in the usage.
 func (a *app) completeArguments(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		a.completeArguments(below)

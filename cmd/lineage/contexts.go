@@ -22,7 +22,7 @@ type contextRecord struct {
 	Active bool `json:"active,omitempty"`
 	// Parent is the context that it was forked or spawned from.
 	Parent string `json:"parent,omitempty"`
-	// Base is the message it started at, and Tip the one it stands at.
+	// Base is the message that it started at, and Tip the last of its history.
 	Base *string `json:"base"`
 	Tip  *string `json:"tip"`
 	// Length is how many messages its history has.
@@ -84,8 +84,8 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 	return r, err
 }
 
-// made tells about a context that a command made: its id for scripts, on a line of
-// its own, and beside it what it is.
+// made prints a context that a command created: its id for scripts, on a line of
+// its own, and a note about it.
 func (s *session) made(ctx context.Context, c *lineage.Context, format string, args ...any) error {
 	if s.json {
 		r, err := s.contextRecord(ctx, c)
@@ -138,11 +138,11 @@ func (o *overrideFlags) none() error {
 	return nil
 }
 
-// movedRecord tells that a context stands elsewhere.
+// movedRecord is a move of a context.
 type movedRecord struct {
 	Context string `json:"context"`
 	Branch  string `json:"branch,omitempty"`
-	// From and To are the messages that it stood and stands at.
+	// From is the tip before the move, and To the tip after it.
 	From   *string `json:"from"`
 	To     *string `json:"to"`
 	Length uint64  `json:"length"`
@@ -150,7 +150,7 @@ type movedRecord struct {
 
 func (*movedRecord) recordType() string { return "moved" }
 
-// moved tells where a context stands after a command moved it.
+// moved prints the tip of a context that a command moved.
 func (s *session) moved(ctx context.Context, found *refs.Ref, from lineage.SpanRef) error {
 	to, err := found.Context.Tip(ctx)
 	if err != nil {

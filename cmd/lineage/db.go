@@ -17,7 +17,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
-// database is a command at work on the threads of a SQL database.
+// database is an open SQL database whose threads a command works on.
 type database struct {
 	*app
 	db    *sqladapter.DB
@@ -56,9 +56,17 @@ func openDB(ctx context.Context, dsn string) (*sqladapter.DB, error) {
 	}
 	if err != nil {
 		// Drivers may repeat the name, password and all.
-		return nil, &databaseError{name: redact(dsn), err: err, secret: dsn}
+		return nil, databaseHint(&databaseError{name: redact(dsn), err: err, secret: dsn})
 	}
 	return db, nil
+}
+
+// needDSN refuses an argument that is no database.
+func needDSN(dsn string) error {
+	if !isDSN(dsn) {
+		return hint(usagef("%s: not a database", dsn), "write sqlite:FILE, postgres://… or sqlserver://…")
+	}
+	return nil
 }
 
 // mustExist refuses a database in a file that is not there, which opening it would make.

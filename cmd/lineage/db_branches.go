@@ -159,7 +159,7 @@ func (d *database) setCheckpoint(ctx context.Context, o *checkpointOptions) (*ch
 		return nil, err
 	}
 	if found.Message == "" {
-		return nil, usagef("no message to put a checkpoint at")
+		return nil, usagef("there is no message for the checkpoint")
 	}
 	c, err := d.chats.CreateCheckpoint(ctx, chat.Checkpoint{ChatID: d.current, Name: o.name, MessageID: found.Message})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// newThreadRecord returns the record of a thread, without what its branches tell.
+// newThreadRecord returns the record of a thread, without the fields about its branches.
 func (d *database) newThreadRecord(c *chat.Chat) *threadRecord {
 	return &threadRecord{
 		ID: c.ID, SourceID: c.ID, User: c.UserID, Title: c.Title, Current: c.ID == d.current, Metadata: rawJSON(c.Metadata),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 	"unicode/utf8"
 
@@ -164,15 +163,10 @@ func readBody(item *lineage.Item) error {
 	if item.Reader == nil {
 		return nil
 	}
-	body, err := io.ReadAll(io.LimitReader(item.Reader, maxInput+1))
-	if err != nil {
-		return fmt.Errorf("read the file: %w", err)
-	}
-	if len(body) > maxInput {
-		return fmt.Errorf("the file has more than %s: %w", screen.Bytes(maxInput), lineage.ErrTooLarge)
-	}
-	item.Body, item.Reader = body, nil
-	return nil
+	var err error
+	item.Body, err = readAll("the file", item.Reader, maxInput)
+	item.Reader = nil
+	return err
 }
 
 // chatMessage returns an item as the documented structured message.

@@ -17,7 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// destruction is something that cannot be taken back, ready to be done.
+// destruction is a change that cannot be undone, ready to be made.
 type destruction struct {
 	// what says what is destroyed: "delete thread …".
 	what string
@@ -82,7 +82,7 @@ func (a *app) destroy(ctx context.Context, yes bool, d *destroyer) error {
 	})
 }
 
-// agree asks whether to do something that cannot be taken back.
+// agree asks whether to make a change that cannot be undone.
 func (a *app) agree(ctx context.Context, what string) error {
 	f, ok := a.stdin.(*os.File)
 	if a.json || !a.err.Terminal || !ok || !term.IsTerminal(int(f.Fd())) {

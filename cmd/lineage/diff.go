@@ -46,11 +46,7 @@ type diffSummaryRecord struct {
 func (*diffSummaryRecord) recordType() string { return "diff_summary" }
 
 func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
-	a, err := s.position(ctx, nameA)
-	if err != nil {
-		return err
-	}
-	b, err := s.position(ctx, nameB)
+	a, b, err := s.positions(ctx, nameA, nameB)
 	if err != nil {
 		return err
 	}

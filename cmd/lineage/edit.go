@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,8 +61,8 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 			return err
 		}
 		defer closeInput()
-		if body, err = io.ReadAll(io.LimitReader(in, maxInput)); err != nil {
-			return fmt.Errorf("read %s: %w", o.file, err)
+		if body, err = readAll(o.file, in, maxInput); err != nil {
+			return err
 		}
 	}
 	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
@@ -104,14 +102,14 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 // editMark is the metadata of a context that an edit made.
 const editMark = `{"made_by":"edit"}`
 
-// nameFork makes a branch of a context's where a fork stands, in place of the fork.
+// nameFork replaces a fork of a context by a branch with the same tip.
 func (s *session) nameFork(ctx context.Context, home *lineage.Thread, of, fork *lineage.Context, name string) (*lineage.Context, error) {
 	tip, err := fork.Tip(ctx)
 	if err != nil {
 		return nil, err
 	}
 	branch, err := home.CreateBranch(ctx, name, lineage.BranchOptions{From: of, At: tip, Metadata: []byte(editMark)})
-	// The fork has done its part, with or without the branch.
+	// The fork is not needed any more, with or without the branch.
 	return branch, errors.Join(err, fork.Delete(ctx))
 }
 

@@ -61,7 +61,7 @@ the old ones.`,
 	return c
 }
 
-// erasedRecord tells what erase did or would do.
+// erasedRecord is what erase did or would do.
 type erasedRecord struct {
 	ContentID string `json:"content_id"`
 	// Uses is how many messages, documents and files hold it.

@@ -133,7 +133,7 @@ func hintOf(err error) string {
 	case errors.Is(err, lineage.ErrLocked):
 		return lockedHint(err)
 	case errors.Is(err, lineage.ErrCorrupt):
-		return "'lineage verify --deep' lists what is damaged and what mends it"
+		return "'lineage verify --deep' lists the damage and how to repair it"
 	case errors.Is(err, sqladapter.ErrBusy):
 		return "nothing was changed; repeat the command when the database is free and can be reached"
 	case errors.Is(err, sqladapter.ErrUncertain):
@@ -141,15 +141,15 @@ func hintOf(err error) string {
 	case errors.Is(err, sqladapter.ErrDenied):
 		return "the user of the database needs SELECT, INSERT, UPDATE and DELETE on its tables; the owner has to open it first"
 	case errors.Is(err, lineage.ErrConflict):
-		return "somebody else was first; look at it again with 'lineage log' and repeat the command"
+		return "another writer was first: check with 'lineage log', and repeat the command"
 	case errors.Is(err, lineage.ErrErased):
-		return "its bytes were removed on purpose and cannot be had any more"
+		return "its bytes were removed on purpose and cannot be restored"
 	case errors.Is(err, lineage.ErrReadOnly):
-		return "'lineage verify' tells why"
+		return "'lineage verify' shows why"
 	case errors.Is(err, backend.ErrNewerFormat):
 		return "a newer version of lineage reads it"
 	case errors.Is(err, backend.ErrOlderFormat):
-		return "import what it was made from again"
+		return "import its sources again"
 	}
 	return ""
 }
@@ -182,15 +182,15 @@ type errorRecord struct {
 
 func (*errorRecord) recordType() string { return "error" }
 
-// warningRecord is printed on standard error under --json: something is wrong and does
-// not keep the command from its work.
+// warningRecord is printed on standard error under --json: a problem that does not end the
+// command.
 type warningRecord struct {
 	Warning string `json:"warning"`
 }
 
 func (*warningRecord) recordType() string { return "warning" }
 
-// fail tells about an error and returns its exit code.
+// fail prints an error and returns its exit code.
 func (a *app) fail(err error) int {
 	code := codeOf(err)
 	if err == nil || errors.Is(err, errDiffers) {
@@ -211,8 +211,7 @@ func (a *app) fail(err error) int {
 	return code
 }
 
-// saying returns what an error says. Errors that were joined are one behind the other,
-// with a semicolon between.
+// saying returns the text of an error on one line. Joined errors have a semicolon between them.
 func saying(err error) string {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {

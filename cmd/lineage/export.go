@@ -57,7 +57,7 @@ func exportFormats() []string {
 	return names
 }
 
-// exportedRecord tells what export wrote to a file.
+// exportedRecord is what export wrote to a file.
 type exportedRecord struct {
 	File   string `json:"file"`
 	Format string `json:"format"`
@@ -66,7 +66,7 @@ type exportedRecord struct {
 
 func (*exportedRecord) recordType() string { return "export" }
 
-// exportFormat returns the format that is asked for, or that a file's name tells.
+// exportFormat returns the format that is asked for, or that of the file by its name.
 func (o *exportOptions) exportFormat() export.Format {
 	if o.format != "" {
 		return export.Format(o.format)

@@ -53,17 +53,17 @@ touched. Former titles and metadata of threads that are still there stay in the 
 	return c
 }
 
-// collectedRecord tells what a collection took out, or would.
+// collectedRecord is what a collection removed, or would remove.
 type collectedRecord struct {
 	DryRun bool `json:"dry_run"`
-	// Records are all that went; of them these spans, blocks and chunks.
+	// Records are all that were removed; of them these spans, blocks and chunks.
 	Records uint64 `json:"records"`
 	Spans   uint64 `json:"spans"`
 	Blocks  uint64 `json:"blocks"`
 	Chunks  uint64 `json:"chunks"`
 	// Erased is how many erased contents lost their bytes.
 	Erased uint64 `json:"erased"`
-	// Bytes is the size of what went.
+	// Bytes is the size of what was removed.
 	Bytes uint64 `json:"bytes"`
 	// BytesBefore and BytesAfter are what the store takes on disk; a dry run does not
 	// know what it would take.

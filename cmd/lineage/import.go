@@ -158,7 +158,7 @@ func runImport(ctx context.Context, a *app, o *importOptions) error {
 	return importArchive(ctx, a, mode, o)
 }
 
-// importArchive brings an archive into a store. Where nothing is found, none is made.
+// importArchive imports an archive. Where nothing is found, no store is created.
 func importArchive(ctx context.Context, a *app, mode openMode, o *importOptions) error {
 	source, size := archive.Stream("", a.stdin), int64(0)
 	if o.path != "-" {
@@ -192,7 +192,7 @@ func importArchive(ctx context.Context, a *app, mode openMode, o *importOptions)
 	return a.open(ctx, mode, func(ctx context.Context, s *session) error {
 		report, err := begun.Into(s.store)
 		line.Done()
-		// What was imported before a failure is in the store, and told.
+		// What was imported before a failure is in the store, and is reported.
 		return errors.Join(importFailure(err, o), s.imported(&report, err == nil))
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// importDB brings the threads of a SQL database into a store. Where it cannot be opened, none
-// is made.
+// importDB imports the threads of a SQL database. If the database cannot be opened, no store
+// is created.
 func importDB(ctx context.Context, a *app, mode openMode, o *importOptions) (err error) {
 	if o.format != "" || o.prefix != "" || len(o.limits) > 0 {
 		return usagef("--format, --prefix and --limit are for archives, not for databases")
@@ -20,13 +20,13 @@ func importDB(ctx context.Context, a *app, mode openMode, o *importOptions) (err
 	}
 	db, err := openDB(ctx, o.path)
 	if err != nil {
-		return databaseHint(err)
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	return a.open(ctx, mode, func(ctx context.Context, s *session) error { return importChats(ctx, s, db, o) })
 }
 
-// importChats brings the threads of an open database into a store.
+// importChats imports the threads of an open database.
 func importChats(ctx context.Context, s *session, db *sqladapter.DB, o *importOptions) error {
 	before, err := s.store.Stats(ctx)
 	if err != nil {

@@ -53,7 +53,7 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 		return err
 	}
 	if isStore(dir) {
-		return hint(fmt.Errorf("store %s: %w", dir, lineage.ErrExists), "'lineage info --store %s' tells about it", dir)
+		return hint(fmt.Errorf("store %s: %w", dir, lineage.ErrExists), "'lineage info --store %s' shows it", dir)
 	}
 	store, err := a.openStore(ctx, dir, create)
 	if err != nil {
@@ -70,7 +70,7 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 
 // madeStore says which store was made.
 func (a *app) madeStore(name string) error {
-	err := a.print(&initRecord{Store: name}, "made an empty store in %s\n", name)
+	err := a.print(&initRecord{Store: name}, "created an empty store in %s\n", name)
 	a.note("next: lineage append \"Hello.\"   or   lineage import ARCHIVE")
 	return err
 }
@@ -79,7 +79,7 @@ func (a *app) madeStore(name string) error {
 func initServed(ctx context.Context, a *app, named string) error {
 	store, err := a.openStore(ctx, named, changing)
 	if err == nil {
-		return hint(errors.Join(fmt.Errorf("store %s: %w", redact(named), lineage.ErrExists), store.Close()), "'lineage info' tells about it")
+		return hint(errors.Join(fmt.Errorf("store %s: %w", redact(named), lineage.ErrExists), store.Close()), "'lineage info' shows it")
 	}
 	if !errors.Is(err, lineage.ErrNotFound) {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -83,4 +84,15 @@ func TestKilledWhileALargeBodyComes(t *testing.T) {
 	out.Stdout = hash
 	require.NoError(t, out.Run())
 	require.Equal(t, sha256.Sum256(body), [32]byte(hash.Sum(nil)))
+}
+
+// A text that is too large is refused by edit, and not cut.
+func TestEditRefusesWhatIsTooLarge(t *testing.T) {
+	campaign.Long(t)
+	dir, large := newStore(t), filepath.Join(t.TempDir(), "large")
+	require.NoError(t, os.WriteFile(large, nil, 0o600))
+	require.NoError(t, os.Truncate(large, maxInput+1))
+	got := runLine(t.Context(), "edit", ":1", "--file", large, "--store", dir)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.err, "more than 256.0 MiB")
 }

@@ -182,7 +182,7 @@ func branchLabel(name string, active bool) label {
 func checkpointLabel(name string) label { return label{"◆ " + name, screen.Yellow} }
 
 // labels returns the names in a thread: branches, checkpoints, and contexts without
-// a name that stand where no branch does.
+// a name.
 func (s *session) labels(ctx context.Context, t *lineage.Thread) (labels, error) {
 	all := labels{}
 	branches, err := t.Branches(ctx)
@@ -212,8 +212,8 @@ func (s *session) labels(ctx context.Context, t *lineage.Thread) (labels, error)
 	return all, nil
 }
 
-// kindOf returns what a context without a name is. Nothing but their metadata tells
-// subagents that see everything from other forks.
+// kindOf returns what a context without a name is. Subagents that see everything differ from
+// other forks by their metadata only.
 func kindOf(c *structure.Context) string {
 	var mark struct {
 		MadeBy string `json:"made_by"`

@@ -1,5 +1,5 @@
 // Lineage is the command line of lineage stores: it keeps the conversations of LLM
-// agents, forks, edits and merges them, and tells where anything came from.
+// agents, forks, edits and merges them, and shows where anything came from.
 //
 // Each command is a file of its own: its options, how they are bound to flags, and
 // a function that does it. Package screen writes for people, package refs finds

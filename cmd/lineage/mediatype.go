@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// headSize is how much of a file tells whether it is text.
+// headSize is how much of a file is read to find out whether it is text.
 const headSize = 64 << 10
 
 // mediaType returns the type of what begins with head, or is that whole, under the type

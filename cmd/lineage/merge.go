@@ -23,7 +23,7 @@ func mergeCommand(a *app) *cobra.Command {
 		Short: "Merge the messages of one context into another",
 		Long: `Appends to the target, the active branch unless another is named, what the source has since
 the two parted and the target does not have yet: merging twice adds nothing twice. With
---replace the target stands where the source does instead, which 'lineage undo' takes
+--replace the target moves to the tip of the source instead, which 'lineage undo' takes
 back.`,
 		Example: `  lineage merge cheap
   lineage merge main cheap --replace --json`,
@@ -37,7 +37,7 @@ back.`,
 	return c
 }
 
-// mergedRecord tells what a merge did.
+// mergedRecord is what a merge did.
 type mergedRecord struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
@@ -99,7 +99,7 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 		r.Added = append(r.Added, ref.String())
 	}
 	if o.replace {
-		return s.print(&r, "%s stands where %s does, %s\n", nameOf(target), nameOf(source), screen.Plural(int64(r.Length), "message"))
+		return s.print(&r, "%s is at the tip of %s, %s\n", nameOf(target), nameOf(source), screen.Plural(int64(r.Length), "message"))
 	}
 	return s.print(&r, "added %s of %s to %s, which has %d now\n", screen.Plural(int64(len(r.Added)), "message"), nameOf(source), nameOf(target), r.Length)
 }

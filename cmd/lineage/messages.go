@@ -48,7 +48,7 @@ type messageRecord struct {
 	// Truncated is set when the text is only the beginning.
 	Truncated bool `json:"truncated,omitempty"`
 	Erased    bool `json:"erased,omitempty"`
-	// Origin tells who brought it.
+	// Origin is who it comes from.
 	Origin   *originRecord   `json:"origin,omitempty"`
 	SourceID string          `json:"source_id,omitempty"`
 	SpanSet  string          `json:"span_set,omitempty"`
@@ -59,7 +59,7 @@ type messageRecord struct {
 
 func (*messageRecord) recordType() string { return "message" }
 
-// originRecord is who brought content; it is part of other records.
+// originRecord is where content comes from; it is part of other records.
 type originRecord struct {
 	Kind   string `json:"kind"`
 	User   string `json:"user,omitempty"`
@@ -137,32 +137,21 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.
 	return m, nil
 }
 
-// body returns what an entry says, and whether that is all of it.
+// body returns at most limit bytes of what was given for an entry, and whether that is all of it.
 func (s *session) body(ctx context.Context, e *lineage.Entry, limit int64) (body []byte, whole bool, err error) {
-	if e.Erased {
-		return nil, true, nil
-	}
-	if e.Body != nil || e.Size == 0 {
-		if int64(len(e.Body)) > limit {
-			return e.Body[:limit], false, nil
-		}
+	switch {
+	case e.Erased || e.Size == 0:
 		return e.Body, true, nil
-	}
-	if len(e.Pieces) > 0 {
-		body, err = s.store.Original(ctx, e)
-		whole = int64(len(body)) <= limit
-		return body[:min(int64(len(body)), limit)], whole, err
-	}
-	r, err := s.store.Body(ctx, e.Content)
-	if err != nil {
-		return nil, false, err
-	}
-	if e.Size > limit {
+	case e.Body == nil && len(e.Pieces) == 0 && e.Size > limit:
+		r, err := s.store.Body(ctx, e.Content)
+		if err != nil {
+			return nil, false, err
+		}
 		body, err = io.ReadAll(io.LimitReader(r, limit))
 		return body, false, err
 	}
-	body, err = io.ReadAll(r)
-	return body, true, err
+	body, err = s.store.Original(ctx, e)
+	return body[:min(int64(len(body)), limit)], int64(len(body)) <= limit, err
 }
 
 // textOf returns what an entry with the given body says.
@@ -252,7 +241,7 @@ func (s *session) entries(ctx context.Context, tip lineage.SpanRef, w lineage.Wi
 	return nil
 }
 
-// isGone reports whether nothing is left of an entry: all that it said was erased.
+// isGone reports whether everything that an entry said was erased.
 func isGone(e *lineage.Entry) bool {
 	for i := range e.Pieces {
 		if !e.Pieces[i].Erased {
@@ -295,13 +284,13 @@ func (m *messageRecord) preview() string {
 	return screen.Line(m.Text)
 }
 
-// speaker returns who says an entry, or what it is.
+// speaker returns who said an entry, or its name if it is a document or file.
 func speaker(e *lineage.Entry) string {
 	m := messageRecord{Kind: e.Kind.String(), Role: e.Role, Name: e.Name, Document: e.Document, Filename: e.Filename}
 	return m.speaker()
 }
 
-// speaker returns who says a message, or what it is.
+// speaker returns who said a message, or its name if it is a document or file.
 func (m *messageRecord) speaker() string {
 	switch {
 	case m.Kind == lineage.Document.String():

@@ -10,9 +10,9 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 )
 
-// requireNames has commands refuse a name that is given and empty. What is not named is
-// the active branch or the current thread: a script whose variable is unset must not end up
-// there.
+// requireNames makes commands refuse a name that is given and empty. Without a name they work on
+// the active branch or the current thread, which is not what a script with an unset variable
+// means.
 func requireNames(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		requireNames(below)

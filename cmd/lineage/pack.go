@@ -27,7 +27,7 @@ interrupted: what was packed so far stays so.`,
 	return c
 }
 
-// packedRecord tells what packing did.
+// packedRecord is what packing did.
 type packedRecord struct {
 	// Files is how many files were written, and Commits how many commits they hold.
 	Files   int    `json:"files"`

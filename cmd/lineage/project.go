@@ -34,8 +34,8 @@ processes can change the store meanwhile, and one that keeps it open all the tim
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.dsn = args[0]
-			if !isDSN(o.dsn) {
-				return hint(usagef("%s: not a database", o.dsn), "write sqlite:FILE, postgres://… or sqlserver://…")
+			if err := needDSN(o.dsn); err != nil {
+				return err
 			}
 			return runProject(ctx, a, o)
 		}),
@@ -47,7 +47,7 @@ processes can change the store meanwhile, and one that keeps it open all the tim
 	return c
 }
 
-// projectedRecord tells what project did.
+// projectedRecord is what project did.
 type projectedRecord struct {
 	Database string `json:"database"`
 	// From and To are the commits that the database had and has.
@@ -76,7 +76,7 @@ func databaseHint(err error) error {
 
 func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 	if o.interval <= 0 {
-		return usagef("--interval: has to be more than nothing")
+		return usagef("--interval: must be more than 0")
 	}
 	var db *sqladapter.DB
 	defer func() {
@@ -89,7 +89,7 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 		if db == nil { // a store that cannot be opened makes no file
 			opened, err := openDB(ctx, o.dsn)
 			if err != nil {
-				return databaseHint(err)
+				return err
 			}
 			db, a.keeps = opened, true
 		}

@@ -22,7 +22,7 @@ named by its id, the beginning of one, or a message that holds it.`,
 	}
 }
 
-// contentRecord is a content and who first brought it.
+// contentRecord is a content with its first origin.
 type contentRecord struct {
 	ID string `json:"id"`
 	// Step counts from the content asked for, 0.

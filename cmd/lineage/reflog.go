@@ -27,7 +27,7 @@ undos. NAME@{-1} is where it stood before the first move listed, and so on.`,
 // moveRecord is a move in a context's past.
 type moveRecord struct {
 	Context string `json:"context"`
-	// Back counts from the last move, 1. CONTEXT@{-BACK} is where it stood before.
+	// Back counts from the last move, 1. CONTEXT@{-BACK} is the tip before the move.
 	Back   int       `json:"back"`
 	From   *string   `json:"from"`
 	To     *string   `json:"to"`
@@ -55,5 +55,5 @@ func runReflog(ctx context.Context, s *session, name string) error {
 		r := &moveRecord{Context: found.Context.ID().String(), Back: i + 1, From: spanID(m.From), To: spanID(m.To), Reason: m.Reason, At: m.At.UTC()}
 		list.add(r, idCell(fmt.Sprintf("%s@{-%d}", nameOf(found), r.Back)), timeCell(m.At), plainCell(refs.ShortSpan(m.From)), plainCell(refs.ShortSpan(m.To)), plainCell(m.Reason))
 	}
-	return list.end("%s was never moved but forward", nameOf(found))
+	return list.end("%s has only moved forward", nameOf(found))
 }

@@ -31,7 +31,7 @@ something this can mend: 'lineage verify' shows which is which, and the index st
 	}
 }
 
-// repairedRecord tells what repair did.
+// repairedRecord is what repair did.
 type repairedRecord struct {
 	Store   string `json:"store"`
 	Commits uint64 `json:"commits"`
@@ -70,12 +70,12 @@ func runRepair(ctx context.Context, a *app) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
-	return a.print(&repairedRecord{Store: dir, Commits: head.Number}, "made the index anew from %d commits\n", head.Number)
+	return a.print(&repairedRecord{Store: dir, Commits: head.Number}, "rebuilt the index from %d commits\n", head.Number)
 }
 
-// setIndexAside puts the index where it is kept until the next repair, and returns
-// what brings it back: where the journal cannot be read it may be all that still
-// tells what is there.
+// setIndexAside renames the index to the name under which it is kept until the next repair.
+// restore takes that back: where the journal cannot be read, the index may be the only record
+// of what the store contains.
 func setIndexAside(dir string) (restore func() error, err error) {
 	index := filepath.Join(dir, "index.bolt")
 	sums, aside := index+".sums", filepath.Join(dir, embedded.IndexBeforeRepair)

@@ -91,7 +91,7 @@ func runResolve(ctx context.Context, s *session, o *resolveOptions) error {
 		return err
 	}
 	if o.budget < 0 {
-		return usagef("--budget: %d tokens hold nothing", o.budget)
+		return usagef("--budget %d: must be 0 or more", o.budget)
 	}
 	found, err := s.context(ctx, o.context)
 	if err != nil {

@@ -32,7 +32,7 @@ A backup is better: 'lineage restore' loses nothing.`,
 	}
 }
 
-// salvagedRecord tells what was found in a damaged store.
+// salvagedRecord is what was found in a damaged store.
 type salvagedRecord struct {
 	Store string `json:"store"`
 	// Commits is how many could be read, and Missing how many are known to be lost.
@@ -52,7 +52,7 @@ type salvagedRecord struct {
 
 func (*salvagedRecord) recordType() string { return "salvaged" }
 
-// lossRecord tells of a part of a store's files that cannot be read.
+// lossRecord is a part of a store's files that cannot be read.
 type lossRecord struct {
 	File   string `json:"file"`
 	Offset int64  `json:"offset"`

@@ -93,7 +93,7 @@ func (h *hit) addIn(title, id string) {
 	h.in = append(h.in, id)
 }
 
-// hitThread is a thread that has a message that was found.
+// hitThread is a thread with a message that was found.
 type hitThread struct {
 	ID    string `json:"id"`
 	Title string `json:"title,omitempty"`

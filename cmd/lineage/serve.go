@@ -34,7 +34,7 @@ const looksWhileIdle = 10
 
 func serve(ctx context.Context, s *session, o *serveOptions) error {
 	if o.idle < 0 {
-		return usagef("--idle: has to be 0 or more")
+		return usagef("--idle: must be 0 or more")
 	}
 	s.note("serving %s", screen.Line(s.name))
 	if o.idle == 0 {

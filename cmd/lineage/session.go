@@ -19,10 +19,10 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// storeDir is the name under which a store is looked for.
+// storeDir is the name of a store that is looked for.
 const storeDir = ".lineage"
 
-// session is a command at work on an open store.
+// session is an open store that a command works on.
 type session struct {
 	*app
 	name  string // of the store: its directory, or its URL without a password
@@ -99,10 +99,10 @@ func (a *app) open(ctx context.Context, mode openMode, run func(context.Context,
 	return run(ctx, s)
 }
 
-// incomplete returns the error of a command that ended with err on a damaged store. What was
-// not found, or differs, may be what the damage hides.
+// incomplete returns the error of a command that ended with err on a damaged store: what was
+// not found, or differs, may be in the damaged part.
 func incomplete(err error, dir string, damage error) error {
-	switch missing := fmt.Errorf("what this shows of %s is not all: %w", dir, damage); {
+	switch missing := fmt.Errorf("%s is shown in part: %w", dir, damage); {
 	case err == nil, errors.Is(err, errNothingFound), errors.Is(err, errDiffers):
 		err = missing
 	case errors.Is(err, lineage.ErrNotFound):
@@ -110,7 +110,7 @@ func incomplete(err error, dir string, damage error) error {
 	default:
 		return err
 	}
-	return hint(err, "'lineage verify' says what is damaged, and 'lineage repair' what can be done")
+	return hint(err, "'lineage verify' shows the damage and what repairs it")
 }
 
 // findStore returns the name of the store: its directory, the one asked for or the nearest, or its URL.
@@ -237,6 +237,15 @@ func (s *session) position(ctx context.Context, name string) (*refs.Ref, error) 
 		}
 	}
 	return s.refs.Find(ctx, name)
+}
+
+// positions returns the two positions that names stand for.
+func (s *session) positions(ctx context.Context, nameA, nameB string) (a, b *refs.Ref, err error) {
+	if a, err = s.position(ctx, nameA); err != nil {
+		return nil, nil, err
+	}
+	b, err = s.position(ctx, nameB)
+	return a, b, err
 }
 
 // home returns the thread that something was found in, or the current one.

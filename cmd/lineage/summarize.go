@@ -86,7 +86,7 @@ type summaryRecord struct {
 	Model     string    `json:"model,omitempty"`
 	Text      string    `json:"text"`
 	CreatedAt time.Time `json:"created_at"`
-	// Behind is how many messages came after what it stands for, in a list of a context's summaries.
+	// Behind is how many messages follow those it stands for, in a list of a context's summaries.
 	Behind *uint64 `json:"behind,omitempty"`
 }
 
@@ -135,7 +135,7 @@ func runSummarize(ctx context.Context, s *session, o *summarizeOptions) error {
 	}
 	made, err := found.Context.Summarize(ctx, by, what)
 	if errors.Is(err, lineage.ErrNotFound) {
-		return hint(err, "everything is summarized already; --whole summarizes it anew")
+		return hint(err, "everything is summarized already; --whole summarizes it again")
 	}
 	if err != nil {
 		return err

@@ -190,7 +190,7 @@ func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) 
 	return screen.Cut(begins, 80), err
 }
 
-// opening returns the message that tells what a history is about: the first of a user if
+// opening returns the message by which a history without a title is listed: the first of a user if
 // it is among the first few, else the first of all. It is nil if there is none.
 func (s *session) opening(ctx context.Context, tip lineage.SpanRef) (first *lineage.Entry, err error) {
 	const few = 4

@@ -42,7 +42,7 @@ func (s *session) findThread(ctx context.Context, name string) (*threadRecord, e
 	return s.threadRecord(ctx, t)
 }
 
-// printThread tells about a thread.
+// printThread prints a thread.
 func (a *app) printThread(r *threadRecord) error {
 	if a.json {
 		return a.emit(r)

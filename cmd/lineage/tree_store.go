@@ -43,7 +43,7 @@ func (s *session) tree(ctx context.Context, o *treeOptions) error {
 	return f.draw(ctx, titleOf(info), shortID(info.ID.String()))
 }
 
-// plant adds the runs that a thread's histories stand on to a forest, and returns which line is which run.
+// plant adds the runs of a thread's histories to a forest, and returns which line is which run.
 func (s *session) plant(ctx context.Context, f *forest, t *lineage.Thread, active lineage.ContextID) (map[*line]structure.RunID, error) {
 	view, reach := s.store.View(), make(backend.Reach)
 	if err := reach.FollowContexts(ctx, view, t.ID()); err != nil {

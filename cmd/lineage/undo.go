@@ -29,7 +29,7 @@ leads back to where it stood. 'lineage reflog' lists the moves. What only adds i
 	}
 }
 
-// nothingToUndo says that a context has no move to take back. It matches
+// nothingToUndo is the error for a context without a move that could be undone. It matches
 // lineage.ErrNotFound.
 type nothingToUndo struct {
 	name, hint string
@@ -68,7 +68,7 @@ func runUndo(ctx context.Context, s *session, name string) error {
 	return s.moved(ctx, found, from)
 }
 
-// nothingToUndo says which command takes back what was done to a context instead.
+// nothingToUndo returns the error, with a hint at the commands that undo other changes.
 func (s *session) nothingToUndo(ctx context.Context, found *refs.Ref) error {
 	info, err := found.Context.Info(ctx)
 	if err != nil {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -43,7 +41,7 @@ from, as they were at the message where it begins. Without a subcommand, the val
   lineage value set step '"paid"'
   lineage value list --user ada`,
 		Args: knownCommand,
-		RunE: a.on(reading, func(ctx context.Context, s *session, _ []string) error { return runValueList(ctx, s, o, "") }),
+		RunE: o.on(a, reading, listValues),
 	}
 	o.bind(c)
 	for _, make := range []func(*app, *valueOptions) *cobra.Command{
@@ -60,9 +58,7 @@ func valueListCommand(a *app, o *valueOptions) *cobra.Command {
 		Short:   "List values, all or those with a key prefix",
 		Example: `  lineage value list plan/ --context main`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
-			return runValueList(ctx, s, o, arg(args, 0))
-		}),
+		RunE:    o.on(a, reading, listValues),
 	}
 	atFlag(c, o)
 	return c
@@ -78,7 +74,7 @@ func valueGetCommand(a *app, o *valueOptions) *cobra.Command {
 		Short:   "Print a value as it was set",
 		Example: `  lineage value set step '"paid"' && lineage value get step`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runValueGet(ctx, s, o, args[0]) }),
+		RunE:    o.on(a, reading, getValue),
 	}
 	atFlag(c, o)
 	return c
@@ -96,11 +92,8 @@ func valueSetCommand(a *app, o *valueOptions) *cobra.Command {
 			value := []byte(args[1])
 			if args[1] == "-" {
 				var err error
-				if value, err = io.ReadAll(io.LimitReader(a.stdin, mostValue+1)); err != nil {
-					return fmt.Errorf("read the value: %w", err)
-				}
-				if len(value) > mostValue {
-					return fmt.Errorf("value of more than %s: %w", screen.Bytes(mostValue), lineage.ErrTooLarge)
+				if value, err = readAll("the value", a.stdin, mostValue); err != nil {
+					return err
 				}
 			}
 			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runValueSet(ctx, s, o, args[0], value) })
@@ -118,7 +111,7 @@ func valueDeleteCommand(a *app, o *valueOptions) *cobra.Command {
 		Long:    "Deletes a value. In a context it also hides what the context would inherit.",
 		Example: `  lineage value set step '"paid"' && lineage value delete step`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    a.on(changing, func(ctx context.Context, s *session, args []string) error { return runValueDelete(ctx, s, o, args[0]) }),
+		RunE:    o.on(a, changing, deleteValue),
 	}
 }
 
@@ -128,7 +121,7 @@ func valueHistoryCommand(a *app, o *valueOptions) *cobra.Command {
 		Short:   "List the earlier values of a key, latest first",
 		Example: `  lineage value history step`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runValueHistory(ctx, s, o, args[0]) }),
+		RunE:    o.on(a, reading, listHistory),
 	}
 }
 
@@ -181,20 +174,23 @@ func (s *session) values(ctx context.Context, o *valueOptions) (*lineage.Values,
 	return values.At(at.Span), nil
 }
 
-func runValueList(ctx context.Context, s *session, o *valueOptions, prefix string) error {
-	values, err := s.values(ctx, o)
-	if err != nil {
-		return err
-	}
-	return s.printValues(values.All(ctx, prefix), "no values; 'lineage value set' sets one")
+// on returns what cobra calls for a command that works on the values that are meant.
+func (o *valueOptions) on(a *app, mode openMode, run func(context.Context, *session, *lineage.Values, []string) error) func(*cobra.Command, []string) error {
+	return a.on(mode, func(ctx context.Context, s *session, args []string) error {
+		values, err := s.values(ctx, o)
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, values, args)
+	})
 }
 
-func runValueHistory(ctx context.Context, s *session, o *valueOptions, key string) error {
-	values, err := s.values(ctx, o)
-	if err != nil {
-		return err
-	}
-	return s.printValues(values.History(ctx, key), fmt.Sprintf("%q was never set", key))
+func listValues(ctx context.Context, s *session, values *lineage.Values, args []string) error {
+	return s.printValues(values.All(ctx, arg(args, 0)), "no values; 'lineage value set' sets one")
+}
+
+func listHistory(ctx context.Context, s *session, values *lineage.Values, args []string) error {
+	return s.printValues(values.History(ctx, args[0]), fmt.Sprintf("%q was never set", args[0]))
 }
 
 func (s *session) printValues(values iter.Seq2[lineage.Value, error], none string) error {
@@ -212,12 +208,8 @@ func (s *session) printValues(values iter.Seq2[lineage.Value, error], none strin
 	return list.end("%s", none)
 }
 
-func runValueGet(ctx context.Context, s *session, o *valueOptions, key string) error {
-	values, err := s.values(ctx, o)
-	if err != nil {
-		return err
-	}
-	v, err := values.Get(ctx, key)
+func getValue(ctx context.Context, s *session, values *lineage.Values, args []string) error {
+	v, err := values.Get(ctx, args[0])
 	if err != nil {
 		return err
 	}
@@ -250,13 +242,9 @@ func runValueSet(ctx context.Context, s *session, o *valueOptions, key string, v
 	return s.printValue(&v)
 }
 
-func runValueDelete(ctx context.Context, s *session, o *valueOptions, key string) error {
-	values, err := s.values(ctx, o)
-	if err != nil {
+func deleteValue(ctx context.Context, s *session, values *lineage.Values, args []string) error {
+	if err := values.Delete(ctx, args[0]); err != nil {
 		return err
 	}
-	if err := values.Delete(ctx, key); err != nil {
-		return err
-	}
-	return s.deleted("value", "", key)
+	return s.deleted("value", "", args[0])
 }

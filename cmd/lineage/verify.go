@@ -19,8 +19,8 @@ func verifyCommand(a *app) *cobra.Command {
 		Use:   "verify",
 		Short: "Check a store for damage",
 		Long: `Checks the checksums and numbering of what is stored; with --deep every content is hashed again,
-every digest computed, and the whole index compared with the journal. Prints what is wrong and what
-mends it, and exits with 6 if anything is.`,
+every digest computed, and the whole index compared with the journal. Prints what is damaged and what
+repairs it, and exits with 6 if anything is.`,
 		Example: `  lineage verify
   lineage verify --deep --json`,
 		Args: cobra.NoArgs,
@@ -106,7 +106,7 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		}
 	}
 	if !r.OK {
-		return hint(errDamaged, "'lineage repair' makes the index anew; damage to the journal needs a backup, or 'lineage salvage'")
+		return hint(errDamaged, "'lineage repair' rebuilds the index; damage to the journal needs a backup, or 'lineage salvage'")
 	}
 	if !s.json {
 		how := "checksums and numbering are right"

@@ -47,13 +47,13 @@ that one lets go.`,
 type eventRecord struct {
 	Commit uint64    `json:"commit"`
 	Time   time.Time `json:"time"`
-	// Kind tells what happened, such as "context extended".
+	// Kind is what happened, such as "context extended".
 	Kind    string `json:"kind"`
 	Thread  string `json:"thread,omitempty"`
 	Context string `json:"context,omitempty"`
 	Parent  string `json:"parent,omitempty"`
-	// Span is where the context or checkpoint stands, and From where it stood
-	// or what the spans that were added follow.
+	// Span is the new tip of the context, or the place of the checkpoint. From is the tip before,
+	// or the span that the added ones follow.
 	Span string `json:"span,omitempty"`
 	From string `json:"from,omitempty"`
 	// Name is that of a branch or checkpoint, the reason of a move, or the key of a value.
@@ -82,7 +82,7 @@ func newEventRecord(c *lineage.Change, e *lineage.Event) *eventRecord {
 
 func runWatch(ctx context.Context, a *app, o *watchOptions) error {
 	if o.interval <= 0 {
-		return usagef("--interval: has to be more than nothing")
+		return usagef("--interval: must be more than 0")
 	}
 	after := lineage.Cursor{Number: max(o.from, 1) - 1}
 	print := o.from > 0
@@ -152,7 +152,7 @@ func (a *app) poll(ctx context.Context, interval time.Duration, do func(context.
 	}
 }
 
-// journalState returns what tells that a journal has changed.
+// journalState returns a text that differs when a journal has changed.
 func journalState(dir string) string {
 	entries, err := os.ReadDir(filepath.Join(dir, "journal"))
 	if err != nil {

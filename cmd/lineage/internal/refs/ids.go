@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// minShort is the least of an id that stands for it. What is shown has more.
+// minShort is the length of the shortest part of an id that is accepted for it. Short shows more.
 const minShort = 4
 
 // maxMatches is how many meanings of an ambiguous name are collected.
@@ -69,6 +69,33 @@ func shown[K any](id structure.ID[K], text string) string {
 	return id.String()
 }
 
+// fitting returns the elements that fit, but not many more than an error names.
+func fitting[T any](all iter.Seq2[T, error], fits func(T) bool) (found []T, err error) {
+	for element, err := range all {
+		if err != nil {
+			return nil, err
+		}
+		if !fits(element) {
+			continue
+		}
+		if found = append(found, element); len(found) > maxMatches {
+			break
+		}
+	}
+	return found, nil
+}
+
+// namesOf returns the names of elements.
+func namesOf[T any](all iter.Seq2[T, error], name func(T) string) (names []string, err error) {
+	for element, err := range all {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name(element))
+	}
+	return names, nil
+}
+
 // one returns the only one of the ids that text stands for.
 func one[T any](kind, text string, found []T, name func(T) Match) (*T, error) {
 	switch len(found) {
@@ -109,21 +136,18 @@ func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Con
 		scopes = []lineage.ThreadID{r.thread.ID(), {}}
 	}
 	for _, scope := range scopes {
-		var found []structure.Context
-		for c, err := range r.view.Contexts(ctx, scope, structure.ContextID{}) {
-			if err != nil {
-				return nil, err
-			}
-			if matches(c.ID, strings.ToLower(text)) {
-				found = append(found, c.Context)
-				if len(found) > maxMatches {
-					break
-				}
-			}
+		found, err := fitting(r.view.Contexts(ctx, scope, structure.ContextID{}), func(c backend.Context) bool {
+			return matches(c.ID, strings.ToLower(text))
+		})
+		if err != nil {
+			return nil, err
 		}
-		c, err := one("context", text, found, func(c structure.Context) Match { return Match{ID: shown(c.ID, text)} })
-		if c != nil || err != nil {
-			return c, err
+		c, err := one("context", text, found, func(c backend.Context) Match { return Match{ID: shown(c.ID, text)} })
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			return &(*c).Context, nil
 		}
 	}
 	return nil, nil
@@ -214,7 +238,7 @@ func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*stru
 	return nil, nil
 }
 
-// threadRuns yields the runs that the current thread's contexts stand on, each once.
+// threadRuns yields the runs of the histories of the current thread's contexts, each once.
 func (r *Resolver) threadRuns(ctx context.Context) iter.Seq2[structure.RunInfo, error] {
 	return func(yield func(structure.RunInfo, error) bool) {
 		reach := make(backend.Reach)

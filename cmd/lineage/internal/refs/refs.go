@@ -9,7 +9,7 @@
 //	msg-7         the message with that id of its maker's
 //	main~2        two messages back; so is main@{2}
 //	main:3        the third message
-//	main@{-1}     where the branch stood before it was last moved
+//	main@{-1}     the tip of the branch before its last move
 //
 // Steps can be written without a name, for the active branch: @{1}, :3.
 package refs
@@ -22,6 +22,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Resolver finds things in a store by their names.
@@ -49,7 +50,7 @@ type Ref struct {
 	Span lineage.SpanRef
 	// Index is the place in the span.
 	Index int
-	// Moved is set when steps lead away from where the context stands.
+	// Moved is set when steps lead away from the tip of the context.
 	Moved bool
 }
 
@@ -283,7 +284,7 @@ func (e *StepError) Unwrap() error { return lineage.ErrNotFound }
 // Hint returns what to do about it.
 func (e *StepError) Hint() string { return "'lineage log' shows the history with its positions" }
 
-// before returns where a context stood before its last n moves.
+// before returns the tip of a context before its last n moves.
 func (r *Resolver) before(ctx context.Context, found *Ref, s step) (lineage.SpanRef, error) {
 	if found.Context == nil {
 		return lineage.SpanRef{}, &KindError{Text: found.Text, Want: "a context or branch"}
@@ -308,12 +309,11 @@ func (r *Resolver) names(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	if r.thread != nil {
-		for c, err := range r.view.Contexts(ctx, r.thread.ID(), lineage.ContextID{}) {
-			if err != nil {
-				return nil, err
-			}
-			names = append(names, Short(c.ID))
+		contexts, err := namesOf(r.view.Contexts(ctx, r.thread.ID(), lineage.ContextID{}), func(c backend.Context) string { return Short(c.ID) })
+		if err != nil {
+			return nil, err
 		}
+		names = append(names, contexts...)
 	}
 	threads, err := r.threadNames(ctx)
 	return append(names, threads...), err
@@ -324,12 +324,9 @@ func (r *Resolver) Names(ctx context.Context) ([]string, error) {
 	if r.thread == nil {
 		return nil, nil
 	}
-	var names []string
-	for b, err := range r.view.Branches(ctx, r.thread.ID(), "", "") {
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, b.Name)
+	names, err := namesOf(r.view.Branches(ctx, r.thread.ID(), "", ""), func(b *structure.Branch) string { return b.Name })
+	if err != nil {
+		return nil, err
 	}
 	checkpoints, err := r.Checkpoints(ctx)
 	return append(names, checkpoints...), err
@@ -340,14 +337,7 @@ func (r *Resolver) Checkpoints(ctx context.Context) ([]string, error) {
 	if r.thread == nil {
 		return nil, nil
 	}
-	var names []string
-	for c, err := range r.view.Checkpoints(ctx, r.thread.ID(), "") {
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, c.Name)
-	}
-	return names, nil
+	return namesOf(r.view.Checkpoints(ctx, r.thread.ID(), ""), func(c *structure.Checkpoint) string { return c.Name })
 }
 
 func isNotFound(err error) bool { return errors.Is(err, lineage.ErrNotFound) }

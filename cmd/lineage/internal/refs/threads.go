@@ -71,34 +71,20 @@ func (r *Resolver) threadsEnding(ctx context.Context, text string) ([]*structure
 	if _, err := hex.Decode(end[:], []byte(text[len(text)-shortLength:])); err != nil {
 		return nil, nil // it has a hyphen there
 	}
-	var found []*structure.Thread
-	for t, err := range r.view.ThreadsEnding(ctx, end) {
-		if err != nil {
-			return nil, err
-		}
-		if len(found) <= maxMatches && strings.HasSuffix(t.ID.String(), text) {
-			found = append(found, t)
-		}
-	}
-	return found, nil
+	return fitting(r.view.ThreadsEnding(ctx, end), func(t *structure.Thread) bool { return strings.HasSuffix(t.ID.String(), text) })
 }
 
 // threadsTitled returns threads that have text as their title, in upper or lower case.
 func (r *Resolver) threadsTitled(ctx context.Context, text string) ([]*structure.Thread, error) {
-	var found []*structure.Thread
 	title := backend.FoldCase(text)
-	for l, err := range r.view.ListThreads(ctx, backend.ThreadQuery{TitlePrefix: text}) {
-		if err != nil {
-			return nil, err
-		}
-		if backend.FoldCase(l.Title) != title {
-			continue
-		}
-		if found = append(found, l.Thread); len(found) > maxMatches {
-			break
-		}
+	listed, err := fitting(r.view.ListThreads(ctx, backend.ThreadQuery{TitlePrefix: text}), func(l backend.ThreadListing) bool {
+		return backend.FoldCase(l.Title) == title
+	})
+	var found []*structure.Thread
+	for _, l := range listed {
+		found = append(found, l.Thread)
 	}
-	return found, nil
+	return found, err
 }
 
 // threadsLike returns threads whose ids text abbreviates otherwise than by their short form.
@@ -108,19 +94,7 @@ func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.T
 	if !isShort(text) {
 		return nil, nil
 	}
-	var found []*structure.Thread
-	for t, err := range r.view.Threads(ctx, structure.ThreadID{}) {
-		if err != nil {
-			return nil, err
-		}
-		if !matches(t.ID, text) {
-			continue
-		}
-		if found = append(found, t); len(found) > maxMatches {
-			break
-		}
-	}
-	return found, nil
+	return fitting(r.view.Threads(ctx, structure.ThreadID{}), func(t *structure.Thread) bool { return matches(t.ID, text) })
 }
 
 func (r *Resolver) threadNames(ctx context.Context) ([]string, error) {

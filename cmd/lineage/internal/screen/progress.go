@@ -8,7 +8,7 @@ import (
 
 var clearLine = control("\r\x1b[K")
 
-// Progress is a line at the bottom of a terminal that tells how far something is.
+// Progress is a line at the bottom of a terminal that shows the progress of something.
 // Where no person looks it writes nothing. It is safe for concurrent use.
 type Progress struct {
 	screen *Screen
@@ -27,7 +27,7 @@ func NewProgress(s *Screen, what string, format func(int64) string) *Progress {
 	return &Progress{screen: s, what: what, format: format, now: time.Now, started: time.Now()}
 }
 
-// Show tells how much is done, of a total that is 0 when it is not known.
+// Show shows how much is done, of a total that is 0 when it is not known.
 func (p *Progress) Show(done, total int64) {
 	if !p.screen.Terminal {
 		return
@@ -69,7 +69,7 @@ func (p *Progress) Done() {
 	}
 }
 
-// Say tells what is being done, where that has no amount.
+// Say shows what is being done, where that has no amount.
 func (p *Progress) Say(what string) {
 	if !p.screen.Terminal {
 		return

@@ -64,7 +64,7 @@ func (s *Screen) Paint(style Style, text string) string {
 	return control("\x1b["+string(style)+"m") + text + control("\x1b[0m")
 }
 
-// OfRole returns the style that tells messages of a role.
+// OfRole returns the style of messages of a role.
 func OfRole(role string) Style {
 	switch role {
 	case "user":
