@@ -63,6 +63,19 @@ func (r *row) left(live *embedded.LiveSet, gone *backend.CollectReport) (commits
 	return commits, changed, err
 }
 
+// Epoch returns a number that is another after each collection of the store.
+func (e *Engine) Epoch(ctx context.Context) (epoch uint64, err error) {
+	if known := e.known.Load(); known != nil {
+		return known.epoch, nil
+	}
+	err = again(ctx, func(ctx context.Context) error {
+		h, err := e.log.newest(ctx, 0)
+		epoch = h.epoch
+		return err
+	})
+	return epoch, err
+}
+
 // elsewhere is where a collection removes nothing.
 var elsewhere = []string{
 	"dead rows of lineage_log, until VACUUM FULL, or until their space is used again after VACUUM",
@@ -307,17 +320,21 @@ func (c *collection) finish(ctx context.Context) error {
 
 // sweep rewrites the rows of which something is dead, and ends the collection. It is errDiverged
 // if another process did so, or the log is another.
-func (c *collection) sweep(ctx context.Context, is collected) error {
+func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 	at := head{epoch: is.epoch}
 	var rows []row // to rewrite
 	var size int
 	done := c.report
-	rewrite := func() error {
-		err := again(ctx, func(ctx context.Context) error { return c.log.rewrite(ctx, is.epoch, rows) })
-		if rows, size = nil, 0; err != nil {
+	defer func() {
+		if err != nil {
 			c.report = done // it counts what was rewritten
 		}
-		done = c.report
+	}()
+	rewrite := func() error {
+		err := again(ctx, func(ctx context.Context) error { return c.log.rewrite(ctx, is.epoch, rows) })
+		if rows, size = nil, 0; err == nil {
+			done = c.report
+		}
 		return err
 	}
 	for more := true; more && at.Number < is.live.Until(); {

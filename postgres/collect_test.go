@@ -461,6 +461,7 @@ func (m *mortal) Write(b []byte) (int, error) {
 // TestKilledCollections kills the collector at each message. The store is as before or after for everybody
 // else, who write on, and the next collection ends what was begun.
 func TestKilledCollections(t *testing.T) {
+	campaign.Long(t)
 	rewriteOneByOne(t)
 	dsn := pgtest.DSN(t)
 	pool := newPool(t, dsn, nil)
@@ -565,6 +566,23 @@ func TestCollectUnderReaders(t *testing.T) {
 		return true
 	}
 	require.True(t, follow())
+	main, err := kept.Active(background)
+	require.NoError(t, err)
+	tip, err := main.Tip(background)
+	require.NoError(t, err)
+	step, stopPath := iter.Pull2(e.Path(background, tip, structure.Window{}, backend.PathOptions{Bodies: true}))
+	defer stopPath()
+	steps := 0
+	read := func() bool {
+		s, err, more := step()
+		if more {
+			require.NoError(t, err)
+			steps++
+			require.EqualValues(t, steps, s.Position)
+		}
+		return more
+	}
+	require.True(t, read())
 	head, err := e.Head(background)
 	require.NoError(t, err)
 	waited := make(chan error, 1)
@@ -581,6 +599,9 @@ func TestCollectUnderReaders(t *testing.T) {
 	requireSaid(t, e, kept, "one", "two", "three")
 	_, err = snapshot.Thread(background, kept.ID())
 	require.ErrorIs(t, err, backend.ErrExpired)
+	for read() {
+	}
+	require.Equal(t, 3, steps)
 	for follow() {
 	}
 	require.Len(t, numbers, int(head.Number))

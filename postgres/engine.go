@@ -140,7 +140,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	})
 	if err == nil {
 		if o.Replica != "" { // never what is in the directory itself: a replica may be removed
-			e.o.Replica = filepath.Join(o.Replica, fmt.Sprintf("replica-%x", e.log.identity))
+			e.o.Replica = filepath.Join(o.Replica, fmt.Sprintf("%s%x", replicaName, e.log.identity))
 		}
 		err = e.start(ctx)
 	}

@@ -1,12 +1,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -85,6 +87,26 @@ func (e *Engine) openReplica(ctx context.Context) error {
 	e.replica, e.live = replica, is.live
 	e.setHead(h)
 	return nil
+}
+
+// replicaName begins the name of a replica in its directory; the identity of the store ends it.
+const replicaName = "replica-"
+
+// errAway ends the opening of a replica that was removed.
+var errAway = errors.New("the replica was removed")
+
+// RemoveReplicas removes the replicas in a directory. Where a process uses one, that one stays and
+// the error is ErrLocked.
+func RemoveReplicas(ctx context.Context, dir string) error {
+	replicas, err := filepath.Glob(filepath.Join(dir, replicaName+"*"))
+	errs := []error{err}
+	for _, path := range replicas {
+		_, err := embedded.Open(ctx, path, embedded.Options{Locked: func() error { return cmp.Or(os.RemoveAll(path), errAway) }})
+		if !errors.Is(err, errAway) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (e *Engine) madeAgain(ctx context.Context, why error) {

@@ -31,7 +31,8 @@ the next time. It shows what would be removed and asks first, unless --yes is gi
 
 Files of the store that may contain removed data are removed as well: the index from before a repair, the search
 index, and the bytes that recovery set aside. Backups and other copies, bundles, exports and projections in databases are not
-touched. Former titles and metadata of threads that are still there stay in the history of the store.`,
+touched. Of a store on a server, what is removed leaves the log; dead rows, the write-ahead log, standbys and backups of the server
+keep it until they are vacuumed or expire. Former titles and metadata of threads that are still there stay in the history of the store.`,
 		Example: `  lineage gc --dry-run
   lineage gc --keep-reflog 24h --yes --json`,
 		Args: cobra.NoArgs,

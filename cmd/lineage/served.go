@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -9,9 +10,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/postgres"
 )
 
@@ -64,5 +67,87 @@ func openServed(ctx context.Context, named string, o lineage.Options) (*lineage.
 		// The driver may repeat the name, password and all.
 		return nil, &databaseError{name: redact(named), err: err, secret: at.dsn}
 	}
-	return lineage.New(engine), nil
+	s := &servedEngine{engine, dir, options.Replica}
+	if err := s.forgetCollected(ctx); err != nil {
+		return nil, errors.Join(&databaseError{name: redact(named), err: err, secret: at.dsn}, engine.Close())
+	}
+	return lineage.New(s), nil
+}
+
+// servedEngine is a store on a server, with the files of the command line that belong to it.
+type servedEngine struct {
+	*postgres.Engine
+	dir     string
+	replica string // of this process; empty when it is in memory
+}
+
+// Collect implements backend.Collector.
+func (s *servedEngine) Collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
+	report, err := s.Engine.Collect(ctx, o)
+	if err == nil && !o.DryRun {
+		err = s.forgetCollected(ctx)
+	}
+	return report, err
+}
+
+const (
+	// epochFile has the epoch of the store that the files in the directory are of.
+	epochFile = "epoch"
+	// staleSuffix ends the name of a file that says of a directory of replicas that they may be of
+	// an earlier epoch.
+	staleSuffix = ".stale"
+)
+
+// forgetCollected removes what the files of the command line have from before the last collection:
+// the search index, and replicas that processes left. Replicas that are in use are removed later.
+func (s *servedEngine) forgetCollected(ctx context.Context) error {
+	epoch, err := s.Epoch(ctx)
+	if err != nil {
+		return err
+	}
+	is := fmt.Appendf(nil, "%x\n", epoch)
+	was, err := os.ReadFile(filepath.Join(s.dir, epochFile))
+	if errors.Is(err, os.ErrNotExist) {
+		was, err = []byte("0\n"), nil
+	}
+	if err == nil && !bytes.Equal(was, is) {
+		err = s.markStale()
+		if err == nil {
+			err = search.Remove(s.dir)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(s.dir, epochFile), is, 0o600)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	stale, err := filepath.Glob(filepath.Join(s.dir, "*"+staleSuffix))
+	for _, mark := range stale {
+		if replica := strings.TrimSuffix(mark, staleSuffix); replica != s.replica {
+			if err := postgres.RemoveReplicas(ctx, replica); errors.Is(err, backend.ErrLocked) {
+				continue
+			} else if err != nil {
+				return err
+			}
+		}
+		if err := os.Remove(mark); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
+// markStale says of all replicas that they may be of an earlier epoch.
+func (s *servedEngine) markStale() error {
+	for i := range mostReplicas {
+		replica := filepath.Join(s.dir, fmt.Sprint("replica", i))
+		if _, err := os.Lstat(replica); err != nil {
+			continue
+		}
+		if err := os.WriteFile(replica+staleSuffix, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }

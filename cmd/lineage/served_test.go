@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,7 +65,32 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	require.Contains(t, run(0, "a", "info", "--json").out, `"messages":3`)
 	run(0, "a", "stats")
 	run(0, "b", "verify", "--deep")
-	require.Contains(t, runLine(t.Context(), "gc", "--yes", "--store", named).err, "unsupported")
+
+	// What is deleted and erased leaves the machine that collects at once, and others with their next command.
+	run(0, "a", "append", "Nobody shall read this.")
+	run(0, "a", "search", "nobody")
+	run(0, "b", "search", "nobody")
+	left, err := filepath.Glob(caches["b"] + "/lineage/*/replica0")
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	other := filepath.Dir(left[0]) + "/replica1" // of a process that was killed
+	require.NoError(t, os.CopyFS(other, os.DirFS(left[0])))
+	index, err := filepath.Glob(caches["b"] + "/lineage/*/search.db")
+	require.NoError(t, err)
+	require.Len(t, index, 1)
+	for _, dir := range caches {
+		require.NotEmpty(t, filesWith(t, dir, "Nobody shall"))
+	}
+	run(0, "b", "erase", ":3", "--yes")
+	require.Contains(t, run(0, "a", "gc", "--dry-run").out, "would remove")
+	require.Contains(t, run(0, "a", "gc", "--yes", "--keep-reflog", "0", "--keep-unused", "0").out, "VACUUM")
+	require.Empty(t, filesWith(t, caches["a"], "Nobody shall"))
+	require.NotEmpty(t, filesWith(t, caches["b"], "Nobody shall"))
+	run(0, "b", "info")
+	require.Empty(t, filesWith(t, caches["b"], "Nobody shall"))
+	require.NoFileExists(t, index[0])
+	require.NoFileExists(t, other+".stale")
+	run(0, "b", "verify", "--deep")
 	run(exitUsage, "b", "repair")
 
 	// As a bundle to a store in a directory.
@@ -71,4 +99,20 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	got := runLine(t.Context(), "bundle", "import", file, "--store", dir)
 	require.Equal(t, 0, got.code, got.err)
 	require.Contains(t, runLine(t.Context(), "log", "--oneline", "--store", dir).out, "Cheaper")
+}
+
+// filesWith returns the files below a directory in which a text is found.
+func filesWith(t *testing.T, dir, text string) (found []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(text)) {
+			found = append(found, path)
+		}
+		return err
+	}))
+	return found
 }

@@ -52,7 +52,8 @@ type CollectReport struct {
 	Erased  uint64 `json:"erased"`
 	// Bytes is the size of the deleted bodies and chunks.
 	Bytes uint64 `json:"bytes"`
-	// Files is the number of journal files that were rewritten, or would be.
+	// Files is the number of journal files that were rewritten, or would be. It is 0 for an engine
+	// without files.
 	Files int `json:"files"`
 	// Before and After are the sizes of journal and index. A dry run does not set After. Files
 	// with open readers are not counted and are removed later.

@@ -58,7 +58,7 @@ func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*In
 func (x *Index) open(ctx context.Context) error {
 	db, err := openFile(ctx, x.path)
 	if err != nil && ctx.Err() == nil && isUseless(err) {
-		if err := x.remove(); err != nil {
+		if err := Remove(filepath.Dir(x.path)); err != nil {
 			return err
 		}
 		db, err = openFile(ctx, x.path)
@@ -116,9 +116,11 @@ func openOrCreate(path string) (*os.File, error) {
 	}
 }
 
-func (x *Index) remove() error {
+// Remove removes the index in a directory, if any. A process that has it open rebuilds it before the
+// next answer.
+func Remove(dir string) error {
 	for _, suffix := range companions {
-		if err := os.Remove(x.path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(dir, FileName) + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove search index: %w", err)
 		}
 	}
@@ -198,7 +200,7 @@ func (x *Index) renew(ctx context.Context) error {
 	}
 	closeErr := x.db.Close()
 	x.db = nil
-	if err := x.remove(); err != nil {
+	if err := Remove(filepath.Dir(x.path)); err != nil {
 		return errors.Join(err, closeErr)
 	}
 	return x.open(ctx)
