@@ -30,9 +30,12 @@ var (
 	// that it may be lost. It also matches ErrReadOnly: the store takes no more changes.
 	// Open it again and look at what is there before repeating the change.
 	ErrUncertain = backend.ErrUncertain
-	// ErrDiverged is returned to a watcher whose last commit is not in the store: the store
+	// ErrDiverged is returned to a watcher, or by Copy, for a last commit that is not in the store: the store
 	// lost it, or is a copy that was continued elsewhere.
 	ErrDiverged = backend.ErrDiverged
+	// ErrCollected is returned by Copy for a copy in which garbage was collected. It matches
+	// ErrDiverged.
+	ErrCollected = backend.ErrCollected
 	// ErrLocked is returned when another process has the store open.
 	ErrLocked = backend.ErrLocked
 	// ErrClosed is returned after Close.

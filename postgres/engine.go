@@ -14,6 +14,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Options configure an engine. Store is required, and the zero value of each other field is a
@@ -29,6 +30,8 @@ type Options struct {
 	Replica string
 	// MustExist refuses to make a store where there is none.
 	MustExist bool
+	// ID is the id of a store that is made; random when zero.
+	ID structure.StoreID
 	// Unsafe accepts a server with fsync=off, which loses what it acknowledged when its machine
 	// stops. It is for tests.
 	Unsafe bool
@@ -128,7 +131,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		if err := e.log.migrate(ctx, !o.MustExist); err != nil {
 			return err
 		}
-		if err := e.log.register(ctx, o.Store, !o.MustExist); err != nil || o.Unsafe {
+		if err := e.log.register(ctx, o.Store, o.ID, !o.MustExist); err != nil || o.Unsafe {
 			return err
 		}
 		return e.log.requireSafe(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // storeDir is the name under which a store is looked for.
@@ -36,8 +37,9 @@ type openMode struct {
 	// follows says that the command changes nothing but keeps the store open, so that others have
 	// to be served.
 	follows bool
-	// create makes a store where none is, if it was named.
+	// create makes a store where none is, if it was named; id is the one that it gets, or zero.
 	create bool
+	id     structure.StoreID
 	// damaged says that the command is about damage, and needs no word about it.
 	damaged bool
 	// noThread leaves the current thread alone: the command is about the store.
@@ -104,32 +106,8 @@ func (a *app) findStore(create bool) (string, error) {
 	if dir == "" {
 		dir = a.getenv("LINEAGE_STORE")
 	}
-	if isServed(dir) {
-		return dir, nil
-	}
-	if isDSN(dir) {
-		return "", hint(usagef("%s: this command needs a store, not a database of chats", redact(dir)),
-			"'lineage thread', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
-	}
 	if dir != "" {
-		if err := notAFile(dir); err != nil {
-			return "", err
-		}
-		is, err := embedded.IsStore(dir)
-		if err != nil {
-			return "", fmt.Errorf("store %s: %w", dir, err)
-		}
-		if is || create {
-			return dir, nil
-		}
-		if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
-			return "", fmt.Errorf("store %s: %w", dir, err)
-		}
-		// A folder may be named that has its store below it.
-		if below := filepath.Join(dir, storeDir); isStore(below) {
-			return below, nil
-		}
-		return "", hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
+		return namedStore(dir, create)
 	}
 	at, err := workingDir()
 	if err != nil {
@@ -147,6 +125,35 @@ func (a *app) findStore(create bool) (string, error) {
 				"'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere")
 		}
 	}
+}
+
+// namedStore is findStore for a store that is named.
+func namedStore(dir string, create bool) (string, error) {
+	if isServed(dir) {
+		return dir, nil
+	}
+	if isDSN(dir) {
+		return "", hint(usagef("%s: this command needs a store, not a database of chats", redact(dir)),
+			"'lineage thread', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
+	}
+	if err := notAFile(dir); err != nil {
+		return "", err
+	}
+	is, err := embedded.IsStore(dir)
+	if err != nil {
+		return "", fmt.Errorf("store %s: %w", dir, err)
+	}
+	if is || create {
+		return dir, nil
+	}
+	if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("store %s: %w", dir, err)
+	}
+	// A folder may be named that has its store below it.
+	if below := filepath.Join(dir, storeDir); isStore(below) {
+		return below, nil
+	}
+	return "", hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
 }
 
 // notAFile refuses a store that cannot be one, because a file has its name.
@@ -176,7 +183,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 	line := a.progress("opening", screen.Bytes)
 	defer line.Done()
 	o := lineage.Options{
-		Durability: durability, ReadOnly: mode.readOnly, MustExist: !mode.create,
+		Durability: durability, ReadOnly: mode.readOnly, MustExist: !mode.create, ID: mode.id,
 		Wait: a.wait, Waiting: func(held error) { a.note("waiting: %v", held) }, Progress: line.Show,
 		Logger: logline.New(slog.LevelWarn, func(line string) {
 			a.repairs = append(a.repairs, line)

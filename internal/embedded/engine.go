@@ -61,6 +61,8 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to make a store where there is none.
 	MustExist bool
+	// ID is the id of a store that is made; random when zero.
+	ID [16]byte
 	// Wait is how long Open waits while another process holds the lock. Waiting, when not nil, is called once when it
 	// begins to wait, with the error that it would return without waiting.
 	Wait    time.Duration
@@ -112,6 +114,7 @@ type Engine struct {
 	state           entries.State
 	judge           judge.Judge
 	id, since       uint64 // of the last commit, and the first commit that has the id
+	own             uint64 // the id of commits that are made here
 	sessions        sessions
 	builder         entries.Builder
 	createdContexts createdIDs

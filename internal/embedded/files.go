@@ -58,8 +58,12 @@ func (e *Engine) openJournal() (err error) {
 		DurableEnd:   journal.Position{Segment: state.Segment, Offset: state.Offset},
 		ReadOnly:     e.opt.ReadOnly,
 		MustExist:    e.opt.MustExist,
+		Store:        e.opt.ID,
 		Logger:       e.opt.Logger,
 	})
+	if err == nil {
+		e.own = e.journal.ID()
+	}
 	return err
 }
 

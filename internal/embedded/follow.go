@@ -15,12 +15,17 @@ type Sequenced struct {
 	ID      uint64 // 0 where the log is asked for it
 	Payload []byte
 	Once    *backend.Once // without Since, which a log does not keep
+	// Unknown is set where it is not known which request the commit is, if it is one.
+	Unknown bool
 }
 
 // sequence has the log say which id a commit has that is about to be written. The lock on
 // writing is held.
 func (e *Engine) sequence(t *turn, number uint64) error {
 	if e.opt.Sequence == nil {
+		if e.journal.ID() != e.own { // commits of another store were received
+			e.journal.SetID(e.own)
+		}
 		return nil
 	}
 	if err := journal.CheckSize(len(t.payload)); err != nil {
@@ -33,8 +38,9 @@ func (e *Engine) sequence(t *turn, number uint64) error {
 	return err
 }
 
-// Follow adds a commit of the log that the store is a replica of. It must be the one behind the
-// last. It was judged when the log took it, so nothing is refused.
+// Follow adds a commit of the log that the store is a replica of, or of the store that it becomes a
+// copy of. It must be the one behind the
+// last. It was judged when the log took it, so only what cannot follow is refused.
 func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if err := e.begin(); err != nil {
 		return err
@@ -59,15 +65,24 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 		return fmt.Errorf("commit %d: the replica is at %d: %w", s.Number, last, backend.ErrConflict)
 	}
 	e.growFilter()
+	c.Number = s.Number
+	defer e.judge.Release()
+	if err := e.decide(ctx, c, true); err != nil {
+		return fmt.Errorf("commit %d: %w", s.Number, err)
+	}
 	e.journal.SetID(s.ID)
-	frame, err := e.journal.Append(s.Payload, e.onceWrite(s.Once), true)
+	once := e.onceWrite(s.Once)
+	if s.Unknown {
+		once = &journal.OnceWrite{Unknown: true}
+	}
+	frame, err := e.journal.Append(s.Payload, once, true)
 	if err != nil {
 		return err
 	}
 	e.committing = true // a commit that is written and not in the index leaves the store unusable
-	if err := e.replayRecords(c, frame, offsets); err != nil {
-		return fmt.Errorf("commit %d: %w", s.Number, err)
-	}
+	e.builder.Locate(frame, offsets, e.packs.Load())
+	e.request(&e.builder, frame)
+	e.publish(c, frame)
 	e.committing = false
 	if frame.Position.Offset == journal.FirstOffset {
 		e.packLater()

@@ -46,6 +46,8 @@ type Options struct {
 	ReadOnly bool
 	// MustExist refuses to make a journal where there is none.
 	MustExist bool
+	// Store is the store id of a journal that is made; random when zero.
+	Store [16]byte
 	// Logger reports what recovery did and what failed in the background; nil discards it.
 	Logger *slog.Logger
 }

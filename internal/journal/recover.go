@@ -124,7 +124,9 @@ func (j *Journal) openBehind(last, empty *segment, proven uint64) error {
 
 // begin makes the first segment of a new journal.
 func (j *Journal) begin() error {
-	rand.Read(j.store[:])
+	if j.store = j.opt.Store; j.store == [16]byte{} {
+		rand.Read(j.store[:])
+	}
 	if err := j.opt.FS.MkdirAll(j.dir); err != nil {
 		return fmt.Errorf("create journal: %w", err)
 	}

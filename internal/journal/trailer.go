@@ -6,7 +6,8 @@ import (
 
 // A trailer says of a commit what is no part of its payload. It is, integers little-endian:
 //
-//	flags, 1 byte: 1 for an id, 2 for a session
+//	flags, 1 byte: 1 for an id, 2 for a session, 4 for a commit of which it is not known
+//	whether it is a request
 //	the id of the commits from here on, 8 bytes
 //	of the session, a varint: 0 when this is its first commit, 1 when it is named again,
 //	otherwise how many commits before this one its last commit is, plus 1
@@ -16,8 +17,9 @@ import (
 // The first commit that is written after the journal was opened, and the first of each segment,
 // has an id; so has the first of a session in each segment. No segment refers to another.
 const (
-	trailerID   = 1
-	trailerOnce = 2
+	trailerID      = 1
+	trailerOnce    = 2
+	trailerUnknown = 4
 	// mostTrailer is the most that a trailer takes.
 	mostTrailer = 1 + 8 + binary.MaxVarintLen64 + 16 + binary.MaxVarintLen64
 )
@@ -35,6 +37,9 @@ type Once struct {
 	// session is named, and Step the sequence less the one after that of the last commit.
 	Back uint64
 	Step int64
+	// Unknown is set for a commit that came from another store: which request it is there, if
+	// any, is not known. The other fields are zero.
+	Unknown bool
 }
 
 // OnceWrite is what a commit is to say of its session. LastCommit is 0 for the first of it.
@@ -43,6 +48,7 @@ type OnceWrite struct {
 	Sequence     uint64
 	LastCommit   uint64
 	LastSequence uint64
+	Unknown      bool // it is not known; the other fields are zero
 }
 
 // as returns what the frame of a commit says, in a segment that begins with another.
@@ -50,6 +56,8 @@ func (w *OnceWrite) as(number, first uint64) *Once {
 	switch {
 	case w == nil:
 		return nil
+	case w.Unknown:
+		return &Once{Unknown: true}
 	case w.LastCommit < first:
 		return &Once{Session: w.Session, Sequence: w.Sequence, First: w.LastCommit == 0}
 	}
@@ -68,6 +76,10 @@ func appendTrailer(dst []byte, id uint64, once *Once) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, id)
 	}
 	if once == nil {
+		return dst
+	}
+	if once.Unknown {
+		dst[flags] |= trailerUnknown
 		return dst
 	}
 	dst[flags] |= trailerOnce
@@ -98,7 +110,7 @@ func cutTrailer(b []byte) (payload, trailer []byte, ok bool) {
 // decodeTrailer reads what a trailer says. It refuses whatever appendTrailer does not write.
 func (f *Frame) decodeTrailer(b []byte) bool {
 	flags := b[0]
-	if b = b[1:]; flags == 0 || flags > trailerID|trailerOnce {
+	if b = b[1:]; flags == 0 || flags > trailerID|trailerUnknown || flags&trailerOnce != 0 && flags&trailerUnknown != 0 {
 		return false
 	}
 	if flags&trailerID != 0 {
@@ -109,6 +121,9 @@ func (f *Frame) decodeTrailer(b []byte) bool {
 		if f.ID == 0 {
 			return false
 		}
+	}
+	if flags&trailerUnknown != 0 {
+		f.Once = &Once{Unknown: true}
 	}
 	if flags&trailerOnce == 0 {
 		return len(b) == 0
