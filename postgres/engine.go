@@ -97,6 +97,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	if !strings.Contains(dsn, "default_query_exec_mode") {
 		config.ConnConfig.DefaultQueryExecMode = exec
 	}
+	config.ConnConfig.OnNotice = noteCancelledWait
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", explain(err))
@@ -109,7 +110,8 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 }
 
 // New is Open for a pool that the caller has, which stays the caller's to close. If there is a
-// pooler before the server, its DefaultQueryExecMode must be one that prepares nothing.
+// pooler before the server, its DefaultQueryExecMode must be one that prepares nothing. A commit whose
+// wait for a synchronous standby is cancelled on the server counts as durable, which Open avoids.
 func New(ctx context.Context, pool *pgxpool.Pool, o Options) (*Engine, error) {
 	return open(ctx, pool, o, true)
 }

@@ -141,7 +141,7 @@ func synchronous(d backend.Durability) string {
 
 // append writes a row behind the head. It is errBehind if the log goes on otherwise.
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
-	tag, err := l.pool.Exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID), h.count())
+	tag, err := l.exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID), h.count())
 	switch {
 	case sqlState(err) == serializationFail:
 		return errBehind
@@ -213,7 +213,7 @@ func (l *log) flush(ctx context.Context, h head) error {
 		return nil
 	}
 	for range mostRetries {
-		tag, err := l.pool.Exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
+		tag, err := l.exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
 INSERT INTO lineage_durable (store, n) SELECT $1, $2::bigint FROM setting
 WHERE EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2::bigint AND id = $3::bigint AND count = $4::bigint)
 ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first), int64(h.ID), h.count())
@@ -299,6 +299,9 @@ func (t *turn) append(ctx context.Context, r *row, d backend.Durability) error {
 	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data) VALUES ($1, $2, $3, $4, $5)`, t.log.store, int64(r.first), int64(r.count), int64(r.id), r.data)
 	b.Queue(`COMMIT`)
 	err := t.conn.SendBatch(ctx, &b).Close()
+	if err == nil {
+		err = replicated(t.conn)
+	}
 	t.rollback()
 	return err
 }

@@ -88,6 +88,7 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	}
 	line(0, "append", "More.", "--store", back)
 	require.Contains(t, line(0, "copy", back, copied, "--json").out, `"added":1`)
+	line(0, "append", "Less.", "--store", named)
 	require.Contains(t, line(exitConflict, "copy", copied, named).err, "already exists, and is no beginning of a copy")
 	line(exitNotFound, "copy", t.TempDir(), copied)
 }

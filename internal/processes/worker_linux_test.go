@@ -26,6 +26,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/postgres"
 )
 
 // workVariable makes the test binary a worker: its JSON is a task.
@@ -34,8 +35,10 @@ const workVariable = "PROCESSES_TEST_WORKER"
 // task says what a worker does.
 type task struct {
 	Dir, Name string
-	Seed      uint64
-	Shared    []lineage.ContextID
+	// DSN, when not empty, names a server that has the store. The directory is then for its search index.
+	DSN    string
+	Seed   uint64
+	Shared []lineage.ContextID
 	// Point is where the worker kills itself, when it comes there for the nth time.
 	Point string
 	Nth   int64
@@ -138,10 +141,7 @@ func (w *worker) run() error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	o := sharing.Options{Options: embedded.Options{Durability: backend.Normal, SegmentSize: 256 << 10, FS: files{vfs.OS(), w}}}
-	o.Locked = func() error { w.come(whenLocked); return nil }
-	o.Unlocking = func() { w.come(unlocking) }
-	engine, err := sharing.Open(context.Background(), w.Dir, o)
+	engine, err := w.open()
 	if err != nil {
 		return err
 	}
@@ -150,6 +150,21 @@ func (w *worker) run() error {
 		w.step()
 	}
 	return w.store.Close()
+}
+
+// onServer opens a store on a server that may lose what it has when its machine stops.
+func onServer(ctx context.Context, dsn string) (backend.Engine, error) {
+	return postgres.Open(ctx, dsn, postgres.Options{Store: "shared", Unsafe: true})
+}
+
+func (w *worker) open() (backend.Engine, error) {
+	if w.DSN != "" {
+		return onServer(context.Background(), w.DSN)
+	}
+	o := sharing.Options{Options: embedded.Options{Durability: backend.Normal, SegmentSize: 256 << 10, FS: files{vfs.OS(), w}}}
+	o.Locked = func() error { w.come(whenLocked); return nil }
+	o.Unlocking = func() { w.come(unlocking) }
+	return sharing.Open(context.Background(), w.Dir, o)
 }
 
 // step does one operation.
@@ -208,7 +223,7 @@ func outcomeOf(ctx context.Context, op string, err error) string {
 		return done
 	case errors.Is(err, lineage.ErrUncertain):
 		return unknown
-	case errors.Is(err, lineage.ErrTipMoved):
+	case errors.Is(err, lineage.ErrTipMoved), errors.Is(err, errors.ErrUnsupported):
 		return refused
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded): // the owner's clock may be a little ahead
 		return unknown // an operation of several commits may have done some of them
