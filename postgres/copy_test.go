@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -370,4 +371,38 @@ func TestInterruptedCopy(t *testing.T) {
 	require.GreaterOrEqual(t, head.Number, uint64(100))
 	copyTo(t, source, to)
 	requireCopy(t, source, to)
+}
+
+// TestReceivedAgain has the server lose a row that was received, and another process receive its commits in a longer
+// one, which has the same number and id: a handle that knows the first does not write into it.
+func TestReceivedAgain(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	source, err := embedded.Open(background, "", embedded.Options{InMemory: true})
+	require.NoError(t, err)
+	defer source.Close()
+	for range 5 {
+		_, c := threadCommit()
+		_, err := source.Apply(background, c, backend.Options{})
+		require.NoError(t, err)
+	}
+	receive := func(e *Engine, upTo uint64) {
+		t.Helper()
+		require.NoError(t, e.Receive(background, func(yield func(*structure.Commit, error) bool) {
+			for c, err := range source.Feed(background, backend.Cursor{}) {
+				if c.Number > upTo || !yield(c, err) {
+					return
+				}
+			}
+		}))
+	}
+	old, other := handle(t, pool, "s"), handle(t, pool, "s")
+	receive(old, 3)
+	_, err = pool.Exec(background, `DELETE FROM lineage_log`, exec)
+	require.NoError(t, err)
+	receive(other, 5)
+	require.EqualValues(t, 3, old.head.Number)
+	_, at := createThread(t, old, backend.Full)
+	require.EqualValues(t, 6, at.Number)
+	require.Equal(t, history(t, other), history(t, old))
+	requireSound(t, old)
 }

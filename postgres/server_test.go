@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -44,6 +45,7 @@ func (l *load) progress(t *testing.T) {
 // of full durability are there once, and handles and followers go on, or hear that the history is
 // another one.
 func TestStoppedServer(t *testing.T) {
+	campaign.Long(t)
 	c := pgtest.Own(t)
 	pools := []*pgxpool.Pool{newPool(t, c.DSN("postgres"), nil), newPool(t, c.DSN("postgres"), nil), newPool(t, c.DSN("postgres"), nil)}
 	old := handle(t, pools[2], "s") // it caches the head and does nothing meanwhile
@@ -79,6 +81,7 @@ func TestStoppedServer(t *testing.T) {
 // TestLostByTheServer has the server lose commits of normal durability, and another process take
 // their numbers, while a handle knows them: it reads, extends and follows the history that is there.
 func TestLostByTheServer(t *testing.T) {
+	campaign.Long(t)
 	c := pgtest.Own(t, "wal_writer_delay=10s", "wal_writer_flush_after=0")
 	pool, others := newPool(t, c.DSN("postgres"), nil), newPool(t, c.DSN("postgres"), nil)
 	old := handle(t, pool, "s")
@@ -110,6 +113,7 @@ func TestLostByTheServer(t *testing.T) {
 // TestFullTablespace fills the file system of the log: commits are refused and not applied, reading goes
 // on, and so does writing when there is space again.
 func TestFullTablespace(t *testing.T) {
+	campaign.Long(t)
 	c := pgtest.Own(t)
 	place := smallDisk(t, c.Dir())
 	pool := newPool(t, c.DSN("postgres"), nil)
@@ -179,6 +183,7 @@ func eventually(t *testing.T, pool *pgxpool.Pool, query string) {
 // TestPromotedStandby has a standby take over from a server that stops under load, and waited for the
 // standby: handles find it by themselves, and nothing that was acknowledged at full durability is lost.
 func TestPromotedStandby(t *testing.T) {
+	campaign.Long(t)
 	for range campaign.Rounds(1) {
 		first, second, _ := pair(t)
 		dsn := first.FailoverDSN(second, "postgres")
@@ -200,6 +205,7 @@ func TestPromotedStandby(t *testing.T) {
 // TestCancelledWait ends the wait of a commit for the standby, which is stopped: the commit is there
 // already, but not acknowledged before the standby has it.
 func TestCancelledWait(t *testing.T) {
+	campaign.Long(t)
 	first, second, pool := pair(t)
 	const waiting = ` FROM pg_stat_activity WHERE wait_event = 'SyncRep'`
 	for _, end := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
@@ -246,5 +252,46 @@ func TestCancelledWait(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, e.Sync(background))
 		}
+	}
+}
+
+// TestDumpHeldOpen writes while a transaction keeps its snapshot, as a dump does: it sees what it saw, and
+// nobody waits for it. A campaign holds it for ten minutes and logs how many commits a second were
+// made before, and in the last minute.
+func TestDumpHeldOpen(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pools := []*pgxpool.Pool{newPool(t, dsn, nil), newPool(t, dsn, nil)}
+	l := newLoad(handle(t, pools[0], "s"), handle(t, pools[1], "s"))
+	minutes := func(n int) (last float64) {
+		if !campaign.Runs() {
+			l.write(5)
+			return 0
+		}
+		enough := make(chan struct{})
+		var writing sync.WaitGroup
+		writing.Go(func() { l.writeUntil(enough) })
+		for range n {
+			before, start := l.done.Load(), time.Now()
+			time.Sleep(time.Minute)
+			last = float64(l.done.Load()-before) / time.Since(start).Seconds()
+		}
+		close(enough)
+		writing.Wait()
+		return last
+	}
+	before := minutes(1)
+	dump, err := newPool(t, dsn, nil).BeginTx(background, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	require.NoError(t, err)
+	count := func() (n int) {
+		require.NoError(t, dump.QueryRow(background, `SELECT coalesce(sum(count), 0) FROM lineage_log`, exec).Scan(&n))
+		return n
+	}
+	is := count()
+	during := minutes(10)
+	require.Equal(t, is, count())
+	require.NoError(t, dump.Rollback(background))
+	l.check(t, handle(t, newPool(t, dsn, nil), "s"), false)
+	if campaign.Runs() {
+		t.Logf("commits a second: %.0f before, %.0f while the dump was open: %.2f", before, during, during/before)
 	}
 }
