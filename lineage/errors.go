@@ -30,9 +30,12 @@ var (
 	// may be lost. It also matches ErrReadOnly: the store accepts no more changes. Open it again
 	// and check before repeating the change.
 	ErrUncertain = backend.ErrUncertain
-	// ErrDiverged is returned to a watcher whose last commit is not in the store: the commit was
-	// lost, or the store is a copy with a different continuation.
+	// ErrDiverged is returned to a watcher, and by Copy, for a last commit that is not in the store:
+	// the commit was lost, or the store is a copy with a different continuation.
 	ErrDiverged = backend.ErrDiverged
+	// ErrCollected is returned by Copy for a copy in which garbage was collected. It matches
+	// ErrDiverged.
+	ErrCollected = backend.ErrCollected
 	// ErrLocked is returned when another process has the store open and it cannot be shared.
 	ErrLocked = backend.ErrLocked
 	// ErrClosed is returned after Close.

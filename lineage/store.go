@@ -60,6 +60,8 @@ type Options struct {
 	ReadOnly bool
 	// MustExist fails if there is no store instead of creating one.
 	MustExist bool
+	// ID is the id of a store that is made, for a copy of another. By default it is random.
+	ID structure.StoreID
 	// NeverConnect makes Open fail with ErrLocked if another process has the store open. By default
 	// it connects to that process.
 	NeverConnect bool
@@ -114,7 +116,7 @@ func OpenMemory(ctx context.Context, o Options) (*Store, error) {
 
 func open(ctx context.Context, dir string, o Options, below embedded.Options) (*Store, error) {
 	below.Durability, below.SegmentSize, below.SyncInterval = o.Durability, o.SegmentSize, o.SyncInterval
-	below.NoPacking, below.ReadOnly, below.MustExist = o.NoPacking, o.ReadOnly, o.MustExist
+	below.NoPacking, below.ReadOnly, below.MustExist, below.ID = o.NoPacking, o.ReadOnly, o.MustExist, o.ID
 	below.Wait, below.Waiting, below.Progress, below.Logger = o.Wait, o.Waiting, o.Progress, o.Logger
 	engine, err := openEngine(ctx, dir, o, below)
 	if err != nil {

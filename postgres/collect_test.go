@@ -699,7 +699,7 @@ func TestMigrateToEpochs(t *testing.T) {
 	err := l.migrate(background, true)
 	migrations = former
 	require.NoError(t, err)
-	require.NoError(t, l.register(background, "s", true))
+	require.NoError(t, l.register(background, "s", [16]byte{}, true))
 	version, err := l.version(background)
 	require.NoError(t, err)
 	require.Equal(t, 1, version)

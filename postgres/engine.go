@@ -14,6 +14,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Options configure an engine. Store is required, and the zero value of each other field is a
@@ -29,6 +30,8 @@ type Options struct {
 	Replica string
 	// MustExist refuses to make a store where there is none.
 	MustExist bool
+	// ID is the id of a store that is made; random when zero.
+	ID structure.StoreID
 	// Unsafe accepts a server with fsync=off, which loses what it acknowledged when its machine
 	// stops. It is for tests.
 	Unsafe bool
@@ -99,6 +102,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	if !strings.Contains(dsn, "default_query_exec_mode") {
 		config.ConnConfig.DefaultQueryExecMode = exec
 	}
+	config.ConnConfig.OnNotice = noteCancelledWait
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", explain(err))
@@ -111,7 +115,8 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 }
 
 // New is Open for a pool that the caller has, which stays the caller's to close. If there is a
-// pooler before the server, its DefaultQueryExecMode must be one that prepares nothing.
+// pooler before the server, its DefaultQueryExecMode must be one that prepares nothing. A commit whose
+// wait for a synchronous standby is cancelled on the server counts as durable, which Open avoids.
 func New(ctx context.Context, pool *pgxpool.Pool, o Options) (*Engine, error) {
 	return open(ctx, pool, o, true)
 }
@@ -133,7 +138,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		if err := e.log.migrate(ctx, !o.MustExist); err != nil {
 			return err
 		}
-		if err := e.log.register(ctx, o.Store, !o.MustExist); err != nil || o.Unsafe {
+		if err := e.log.register(ctx, o.Store, o.ID, !o.MustExist); err != nil || o.Unsafe {
 			return err
 		}
 		return e.log.requireSafe(ctx)

@@ -18,7 +18,7 @@ func newPool(t testing.TB, dsn string, change func(*pgxpool.Config)) *pgxpool.Po
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
 	require.NoError(t, err)
-	config.ConnConfig.DefaultQueryExecMode = exec
+	config.ConnConfig.DefaultQueryExecMode, config.ConnConfig.OnNotice = exec, noteCancelledWait
 	if change != nil {
 		change(config)
 	}

@@ -43,6 +43,9 @@ func (h head) next() uint64 { return h.Number + 1 }
 // behind returns the head after a row.
 func (h head) behind(r *row) head { return head{r.first, r.last(), h.epoch} }
 
+// count is the number of commits in the row. A received row can have the id of another that was lost.
+func (h head) count() int64 { return int64(h.Number - h.first + 1) }
+
 // mostRead bounds the data that is read from the log at once.
 const mostRead = 8 << 20
 
@@ -144,7 +147,7 @@ func readRows(found pgx.Rows) (rows []row, err error) {
 const appendSQL = `WITH held AS MATERIALIZED (SELECT set_config('synchronous_commit', $7, true) FROM lineage_store WHERE store = $1 AND epoch = $9::bigint FOR KEY SHARE)
 INSERT INTO lineage_log (store, n, count, id, data)
 SELECT $1, $2::bigint, $3::bigint, $4::bigint, $5 FROM held
-WHERE $6::bigint = 0 OR EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $6::bigint AND id = $8::bigint)
+WHERE $6::bigint = 0 OR EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $6::bigint AND id = $8::bigint AND count = $10::bigint)
 ON CONFLICT DO NOTHING`
 
 func synchronous(d backend.Durability) string {
@@ -156,7 +159,7 @@ func synchronous(d backend.Durability) string {
 
 // append writes a row behind the head. It is errBehind if the log goes on otherwise.
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
-	tag, err := l.pool.Exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID), int64(h.epoch))
+	tag, err := l.exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID), int64(h.epoch), h.count())
 	switch {
 	case sqlState(err) == serializationFail:
 		return errBehind
@@ -228,10 +231,10 @@ func (l *log) flush(ctx context.Context, h head) error {
 		return nil
 	}
 	for range mostRetries {
-		tag, err := l.pool.Exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
+		tag, err := l.exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
 INSERT INTO lineage_durable (store, n) SELECT $1, $2::bigint FROM setting
-WHERE EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2::bigint AND id = $3::bigint)
-ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first), int64(h.ID))
+WHERE EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2::bigint AND id = $3::bigint AND count = $4::bigint)
+ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first), int64(h.ID), h.count())
 		switch state := sqlState(err); {
 		case state == serializationFail, state == uniqueViolation:
 		case err == nil && tag.RowsAffected() == 0:
@@ -320,6 +323,9 @@ func (t *turn) append(ctx context.Context, r *row, d backend.Durability) error {
 	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data) VALUES ($1, $2, $3, $4, $5)`, t.log.store, int64(r.first), int64(r.count), int64(r.id), r.data)
 	b.Queue(`COMMIT`)
 	err := t.conn.SendBatch(ctx, &b).Close()
+	if err == nil {
+		err = replicated(t.conn)
+	}
 	t.rollback()
 	return err
 }

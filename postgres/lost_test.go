@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -188,8 +187,7 @@ func TestTerminatedBackends(t *testing.T) {
 	pools := []*pgxpool.Pool{newPool(t, dsn, nil), newPool(t, dsn, nil)}
 	witnesses := newPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "witness" })
 	engines := []*Engine{handle(t, pools[0], "s"), handle(t, pools[1], "s")}
-	var mu sync.Mutex
-	acknowledged, unknown := make(map[string]bool), make(map[string]bool)
+	l := newLoad(engines...)
 	ended := make(chan struct{})
 	stopped := make(chan struct{})
 	go func() {
@@ -208,47 +206,10 @@ WHERE datname = current_database() AND application_name <> 'witness' AND pid <> 
 			}
 		}
 	}()
-	parallel(6, func(i int) {
-		for range 25 {
-			id, commit := threadCommit()
-			d := backend.Full
-			if i%3 == 0 {
-				d = backend.Normal
-			}
-			_, err := engines[i%2].Apply(background, commit, backend.Options{Durability: d})
-			mu.Lock()
-			switch {
-			case err == nil:
-				acknowledged[id.String()] = true
-			case errors.Is(err, backend.ErrUncertain):
-				unknown[id.String()] = true
-			}
-			mu.Unlock()
-		}
-	})
+	l.write(25)
 	close(ended)
 	<-stopped
-	require.NotEmpty(t, acknowledged)
-	witness := handle(t, witnesses, "s")
-	seen := make(map[string]int)
-	for c, err := range witness.Feed(background, backend.Cursor{}) {
-		require.NoError(t, err)
-		for _, r := range c.Records {
-			seen[fmt.Sprint(subject(r))]++
-		}
-	}
-	for id, n := range seen {
-		require.Equal(t, 1, n)
-		require.True(t, acknowledged[id] || unknown[id], "a commit that was refused is there")
-	}
-	for id := range acknowledged {
-		require.Equal(t, 1, seen[id], "an acknowledged commit is gone")
-	}
-	for _, e := range engines { // they go on without being opened again
-		createThread(t, e, backend.Full)
-	}
-	require.Equal(t, history(t, engines[0]), history(t, engines[1]))
-	requireSound(t, witness)
+	l.check(t, handle(t, witnesses, "s"), false)
 }
 
 // TestRefusedByTheServer has the server refuse rows, as with a full disk: nothing of them is there,

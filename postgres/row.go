@@ -25,7 +25,8 @@ func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.
 //
 //	the version, 1 byte
 //	of each commit: the length of its payload, a varint; the payload; 0, or 1 and the session of
-//	the request that it is, 16 bytes, and the sequence, a varint
+//	the request that it is, 16 bytes, and the sequence, a varint, or 2 where it is not known
+//	which request it is, if it is one
 //	CRC-32C of all before, 4 bytes, little-endian
 const rowVersion = 1
 
@@ -42,7 +43,10 @@ func appendCommit(dst []byte, c embedded.Sequenced) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(c.Payload)))
 	dst = append(dst, c.Payload...)
-	if c.Once == nil {
+	switch {
+	case c.Unknown:
+		return append(dst, 2)
+	case c.Once == nil:
 		return append(dst, 0)
 	}
 	dst = append(append(dst, 1), c.Once.Session[:]...)
@@ -96,8 +100,10 @@ func (r *row) decode() ([]embedded.Sequenced, error) {
 		named := b[0]
 		b = b[1:]
 		switch {
-		case named > 1:
+		case named > 2:
 			return nil, errRow
+		case named == 2:
+			c.Unknown = true
 		case named == 1:
 			c.Once = &backend.Once{}
 			if len(b) < len(c.Once.Session) {

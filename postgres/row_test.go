@@ -18,7 +18,7 @@ func TestRow(t *testing.T) {
 		var want []embedded.Sequenced
 		for range rapid.IntRange(1, 4).Draw(t, "count") {
 			c := embedded.Sequenced{Number: r.first + r.count, ID: r.id, Payload: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "payload")}
-			if rapid.Bool().Draw(t, "once") {
+			if c.Unknown = rapid.Bool().Draw(t, "unknown"); !c.Unknown && rapid.Bool().Draw(t, "once") {
 				c.Once = &backend.Once{Session: [16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "session")), Sequence: rapid.Uint64().Draw(t, "sequence")}
 			}
 			want = append(want, c)

@@ -140,17 +140,16 @@ func keyOf(name string) []byte {
 	return sum[:16]
 }
 
-// register finds the store, or makes it.
-func (l *log) register(ctx context.Context, name string, create bool) error {
+// register finds the store, or makes it with an id, or a random one if that is zero.
+func (l *log) register(ctx context.Context, name string, id [16]byte, create bool) error {
 	find := func() (identity []byte, err error) {
 		err = l.pool.QueryRow(ctx, `SELECT identity FROM lineage_store WHERE store = $1`, l.store).Scan(&identity)
 		return identity, err
 	}
 	identity, err := find()
 	if errors.Is(err, pgx.ErrNoRows) && create {
-		var id [16]byte
-		if _, err := rand.Read(id[:]); err != nil {
-			return err
+		if id == [16]byte{} {
+			_, _ = rand.Read(id[:]) // never fails
 		}
 		_, err = l.pool.Exec(ctx, `INSERT INTO lineage_store (store, name, identity) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, l.store, name, id[:])
 		if err == nil || sqlState(err) == serializationFail {

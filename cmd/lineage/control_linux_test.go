@@ -153,6 +153,7 @@ var evilLines = map[string][]string{
 	"lineage erase":              {"erase :1", "erase :1 --yes", "erase nonesuch-EVIL"},
 	"lineage backup":             {"backup DIR", "backup DIR", "backup STORE"},
 	"lineage restore":            {"backup DIR", "restore DIR BUNDLE", "restore nonesuch-EVIL BUNDLE"},
+	"lineage copy":               {"copy STORE DIR", "copy STORE BUNDLE", "copy nonesuch-EVIL DIR"},
 	"lineage salvage":            {"salvage STORE DIR", "salvage nonesuch-EVIL DIR"},
 	"lineage version":            {"version"},
 	"lineage completion":         {"completion bash", "completion EVIL", "__complete log ", "__complete switch b", "__complete thread use ", "__complete --store STORE cat "},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 type initOptions struct{ dir string }
@@ -55,7 +56,7 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 	if isStore(dir) {
 		return hint(fmt.Errorf("store %s: %w", dir, lineage.ErrExists), "'lineage info --store %s' shows it", dir)
 	}
-	store, err := a.openStore(ctx, dir, create)
+	store, err := a.openStore(ctx, dir, create, structure.StoreID{})
 	if err != nil {
 		return err
 	}
@@ -77,14 +78,14 @@ func (a *app) madeStore(name string) error {
 
 // initServed makes a store on a server.
 func initServed(ctx context.Context, a *app, named string) error {
-	store, err := a.openStore(ctx, named, changing)
+	store, err := a.openStore(ctx, named, changing, structure.StoreID{})
 	if err == nil {
 		return hint(errors.Join(fmt.Errorf("store %s: %w", redact(named), lineage.ErrExists), store.Close()), "'lineage info' shows it")
 	}
 	if !errors.Is(err, lineage.ErrNotFound) {
 		return err
 	}
-	if store, err = a.openStore(ctx, named, create); err != nil {
+	if store, err = a.openStore(ctx, named, create, structure.StoreID{}); err != nil {
 		return err
 	}
 	if err := store.Close(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // rebuildIndex is how a finding says that repair mends it.
@@ -55,7 +56,7 @@ func runRepair(ctx context.Context, a *app) error {
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}
-	store, err := a.openStore(ctx, dir, changing)
+	store, err := a.openStore(ctx, dir, changing, structure.StoreID{})
 	if err != nil {
 		return errors.Join(err, restore())
 	}

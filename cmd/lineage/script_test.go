@@ -37,7 +37,7 @@ func allRecords() []record {
 		&resolvedRecord{}, &summaryRecord{}, &contentRecord{}, &findingRecord{}, &verifiedRecord{}, &repairedRecord{}, &salvagedRecord{}, &lossRecord{},
 		&statsRecord{}, &erasedRecord{}, &eventRecord{}, &versionRecord{}, &completionRecord{}, &nodeRecord{}, &importedRecord{},
 		&hitRecord{}, &bundledRecord{}, &unbundledRecord{}, &inventoryRecord{},
-		&exportedRecord{}, &packedRecord{}, &collectedRecord{}, &copiedRecord{}, &projectedRecord{}, &comparedRecord{}, &differenceRecord{},
+		&exportedRecord{}, &packedRecord{}, &collectedRecord{}, &copiedRecord{}, &storeCopiedRecord{}, &projectedRecord{}, &comparedRecord{}, &differenceRecord{},
 	}
 }
 

@@ -49,7 +49,7 @@ func openServed(ctx context.Context, named string, o lineage.Options) (*lineage.
 	if err != nil {
 		return nil, err
 	}
-	options := postgres.Options{Store: at.store, Unsafe: at.unsafe, Durability: o.Durability, MustExist: o.MustExist, Progress: o.Progress, Logger: o.Logger}
+	options := postgres.Options{Store: at.store, Unsafe: at.unsafe, Durability: o.Durability, MustExist: o.MustExist, ID: o.ID, Progress: o.Progress, Logger: o.Logger}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -99,6 +99,26 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	got := runLine(t.Context(), "bundle", "import", file, "--store", dir)
 	require.Equal(t, 0, got.code, got.err)
 	require.Contains(t, runLine(t.Context(), "log", "--oneline", "--store", dir).out, "Cheaper")
+
+	// Commit by commit to a directory, and back into another store.
+	copied, back := t.TempDir()+"/copied", strings.Replace(named, "store=main", "store=back", 1)
+	line := func(want int, args ...string) result {
+		t.Helper()
+		got := runLine(t.Context(), args...)
+		require.Equal(t, want, got.code, "%v: %s", args, got.err)
+		return got
+	}
+	require.Contains(t, line(0, "copy", named, copied).out, "copied")
+	line(0, "copy", copied, back)
+	for _, store := range []string{copied, back} {
+		require.Equal(t, log, line(0, "log", "--oneline", "--store", store).out)
+		line(0, "verify", "--deep", "--store", store)
+	}
+	line(0, "append", "More.", "--store", back)
+	require.Contains(t, line(0, "copy", back, copied, "--json").out, `"added":1`)
+	line(0, "append", "Less.", "--store", named)
+	require.Contains(t, line(exitConflict, "copy", copied, named).err, "already exists, and is no beginning of a copy")
+	line(exitNotFound, "copy", t.TempDir(), copied)
 }
 
 // filesWith returns the files below a directory in which a text is found.

@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // storeDir is the name of a store that is looked for.
@@ -78,7 +79,7 @@ func (a *app) open(ctx context.Context, mode openMode, run func(context.Context,
 	if err != nil {
 		return err
 	}
-	store, err := a.openStore(ctx, named, mode)
+	store, err := a.openStore(ctx, named, mode, structure.StoreID{})
 	if err != nil {
 		return err
 	}
@@ -119,32 +120,8 @@ func (a *app) findStore(create bool) (string, error) {
 	if dir == "" {
 		dir = a.getenv("LINEAGE_STORE")
 	}
-	if isServed(dir) {
-		return dir, nil
-	}
-	if isDSN(dir) {
-		return "", hint(usagef("%s: this command needs a store, not a database of chats", redact(dir)),
-			"'lineage thread', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
-	}
 	if dir != "" {
-		if err := notAFile(dir); err != nil {
-			return "", err
-		}
-		is, err := embedded.IsStore(dir)
-		if err != nil {
-			return "", fmt.Errorf("store %s: %w", dir, err)
-		}
-		if is || create {
-			return dir, nil
-		}
-		if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
-			return "", fmt.Errorf("store %s: %w", dir, err)
-		}
-		// A folder may be named that has its store below it.
-		if below := filepath.Join(dir, storeDir); isStore(below) {
-			return below, nil
-		}
-		return "", hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
+		return namedStore(dir, create)
 	}
 	at, err := workingDir()
 	if err != nil {
@@ -164,6 +141,35 @@ func (a *app) findStore(create bool) (string, error) {
 	}
 }
 
+// namedStore is findStore for a store that is named.
+func namedStore(dir string, create bool) (string, error) {
+	if isServed(dir) {
+		return dir, nil
+	}
+	if isDSN(dir) {
+		return "", hint(usagef("%s: this command needs a store, not a database of chats", redact(dir)),
+			"'lineage thread', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
+	}
+	if err := notAFile(dir); err != nil {
+		return "", err
+	}
+	is, err := embedded.IsStore(dir)
+	if err != nil {
+		return "", fmt.Errorf("store %s: %w", dir, err)
+	}
+	if is || create {
+		return dir, nil
+	}
+	if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("store %s: %w", dir, err)
+	}
+	// A folder may be named that has its store below it.
+	if below := filepath.Join(dir, storeDir); isStore(below) {
+		return below, nil
+	}
+	return "", hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
+}
+
 // notAFile refuses a store that cannot be one, because a file has its name.
 func notAFile(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
@@ -178,8 +184,9 @@ func isStore(dir string) bool {
 	return is
 }
 
-// openStore opens a store, waiting for another process for as long as --wait says.
-func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineage.Store, error) {
+// openStore opens a store, waiting for another process for as long as --wait says. A store that is
+// created gets the id, or a random one if that is zero.
+func (a *app) openStore(ctx context.Context, dir string, mode openMode, id structure.StoreID) (*lineage.Store, error) {
 	durability := lineage.Full
 	switch a.durability {
 	case "full":
@@ -191,7 +198,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode) (*lineag
 	line := a.progress("opening", screen.Bytes)
 	defer line.Done()
 	o := lineage.Options{
-		Durability: durability, ReadOnly: mode.has(reading), MustExist: !mode.has(create),
+		Durability: durability, ReadOnly: mode.has(reading), MustExist: !mode.has(create), ID: id,
 		Wait: a.wait, Waiting: func(held error) { a.note("waiting: %v", held) }, Progress: line.Show,
 		Logger: logline.New(slog.LevelWarn, func(line string) {
 			if strings.HasPrefix(line, "index is rebuilt") {

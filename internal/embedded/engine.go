@@ -114,6 +114,7 @@ type Engine struct {
 	state           entries.State
 	judge           judge.Judge
 	id, since       uint64 // of the last commit, and the first commit that has the id
+	own             uint64 // the id of commits that are made here
 	sessions        sessions
 	builder         entries.Builder
 	createdContexts createdIDs

@@ -61,6 +61,9 @@ func (e *Engine) openJournal() (err error) {
 		Store:        e.opt.ID,
 		Logger:       e.opt.Logger,
 	})
+	if err == nil {
+		e.own = e.journal.ID()
+	}
 	return err
 }
 

@@ -15,11 +15,16 @@ type Sequenced struct {
 	ID      uint64 // 0 when the log is asked for it
 	Payload []byte
 	Once    *backend.Once // without Since, which a log does not keep
+	// Unknown is set where it is not known which request the commit is, if it is one.
+	Unknown bool
 }
 
 // sequence gets the id of the next commit from the log. The write lock is held.
 func (e *Engine) sequence(t *turn, number uint64) error {
 	if e.opt.Sequence == nil {
+		if e.journal.ID() != e.own { // commits of another store were received
+			e.journal.SetID(e.own)
+		}
 		return nil
 	}
 	if err := journal.CheckSize(len(t.payload)); err != nil {
@@ -32,8 +37,9 @@ func (e *Engine) sequence(t *turn, number uint64) error {
 	return err
 }
 
-// Follow adds a commit from the log that the store replicates. It must be the next one. It is
-// not judged again.
+// Follow adds a commit from the log that the store replicates, or of the store that it is becoming a
+// copy of. It must be the next one. The log has judged it, so only a commit that cannot follow is
+// refused.
 func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if err := e.begin(); err != nil {
 		return err
@@ -58,15 +64,24 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 		return fmt.Errorf("commit %d: the replica is at %d: %w", s.Number, last, backend.ErrConflict)
 	}
 	e.growFilter()
+	c.Number = s.Number
+	defer e.judge.Release()
+	if err := e.decide(ctx, c, true); err != nil {
+		return fmt.Errorf("commit %d: %w", s.Number, err)
+	}
 	e.journal.SetID(s.ID)
-	frame, err := e.journal.Append(s.Payload, e.onceWrite(s.Once), true)
+	once := e.onceWrite(s.Once)
+	if s.Unknown {
+		once = &journal.OnceWrite{Unknown: true}
+	}
+	frame, err := e.journal.Append(s.Payload, once, true)
 	if err != nil {
 		return err
 	}
-	e.committing = true // a commit that is in the journal but not in the index makes the store unusable
-	if err := e.replayRecords(c, frame, offsets); err != nil {
-		return fmt.Errorf("commit %d: %w", s.Number, err)
-	}
+	e.committing = true // a commit that is written and not in the index leaves the store unusable
+	e.builder.Locate(frame, offsets, e.packs.Load())
+	e.request(&e.builder, frame)
+	e.publish(c, frame)
 	e.committing = false
 	if frame.Position.Offset == journal.FirstOffset {
 		e.packLater()

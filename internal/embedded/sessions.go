@@ -132,11 +132,14 @@ func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
 func (e *Engine) request(b *entries.Builder, f journal.Frame) {
 	o := f.Once
 	switch {
-	case f.Packed: // it may have been a request
+	case f.Packed, o != nil && o.Unknown: // it may have been a request
 		for id := range e.sessions.known {
 			e.sessions.forget(id, b.Put)
 		}
 		e.sessions.horizon, e.sessions.changed = max(e.sessions.horizon, f.Number), true
+		if !f.Packed { // replay puts the horizon once, at its end
+			e.sessions.putHorizon(b.Put)
+		}
 	case o == nil:
 	case o.Back == 0:
 		e.sessions.note(f.Number, o.Session, o.Sequence, o.First, b.Put)

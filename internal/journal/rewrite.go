@@ -45,6 +45,11 @@ func (j *Journal) Segments() []SegmentInfo {
 	return out
 }
 
+// Collected reports whether a collection removed records.
+func (j *Journal) Collected() bool {
+	return slices.ContainsFunc(j.current.Load().segments, func(s *segment) bool { return s.pack != nil && s.pack.Collected })
+}
+
 // Seal ends the last segment, if it has commits, so that all commits so far can be
 // rewritten.
 func (j *Journal) Seal() error {
@@ -70,7 +75,8 @@ func (j *Journal) Seal() error {
 
 // RewriteOptions configure a rewrite.
 type RewriteOptions struct {
-	// Filter filters each commit; nil keeps everything.
+	// Filter filters each commit; nil keeps everything. With a filter, the pack is marked as
+	// collected.
 	Filter pack.Filter
 	// Prepared, if not nil, is called when the new file is complete and synced under
 	// a temporary name, before it takes effect. An error cancels the rewrite.
@@ -120,9 +126,12 @@ func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOpti
 		}
 	}
 	name := filepath.Join(j.dir, pack.Name(first, last, generation))
-	header := pack.Header{First: first, Last: last, FirstCommit: old[0].first, Store: j.store, Dense: o.Dense}
+	header := pack.Header{First: first, Last: last, FirstCommit: old[0].first, Store: j.store, Dense: o.Dense, Collected: o.Filter != nil}
 	for _, s := range old {
-		header.Dense = header.Dense || s.pack != nil && s.pack.Dense
+		if s.pack != nil {
+			header.Dense = header.Dense || s.pack.Dense
+			header.Collected = header.Collected || s.pack.Collected
+		}
 	}
 	if report.Commits, report.After, err = j.writePack(ctx, v, name+pack.Unfinished, header, o); err != nil {
 		return report, fmt.Errorf("rewrite segments %d to %d: %w", first, last, err)

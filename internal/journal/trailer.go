@@ -6,7 +6,8 @@ import (
 
 // A trailer describes a commit outside its payload. It is, integers little-endian:
 //
-//	flags, 1 byte: 1 for an id, 2 for a session
+//	flags, 1 byte: 1 for an id, 2 for a session, 4 for a commit of which it is not known
+//	whether it is a request
 //	the id of the commits from here on, 8 bytes
 //	of the session, a varint: 0 for its first commit, 1 if it is identified again, otherwise
 //	the distance to its last commit, plus 1
@@ -16,8 +17,9 @@ import (
 // The first commit after the journal is opened and the first of each segment state the id; the
 // first of a session in each segment states the session. No segment refers to another.
 const (
-	trailerID   = 1
-	trailerOnce = 2
+	trailerID      = 1
+	trailerOnce    = 2
+	trailerUnknown = 4
 	// maxTrailer is the largest size of a trailer.
 	maxTrailer = 1 + 8 + binary.MaxVarintLen64 + 16 + binary.MaxVarintLen64
 )
@@ -35,6 +37,9 @@ type Once struct {
 	// sequence less the successor of that of the last commit.
 	Back uint64
 	Step int64
+	// Unknown is set for a commit that came from another store: which request it is there, if
+	// any, is not known. The other fields are zero.
+	Unknown bool
 }
 
 // OnceWrite is the request of a commit to write. LastCommit is 0 for the first of a session.
@@ -43,6 +48,7 @@ type OnceWrite struct {
 	Sequence     uint64
 	LastCommit   uint64
 	LastSequence uint64
+	Unknown      bool // it is not known; the other fields are zero
 }
 
 // as returns the request as stored in the frame of a commit, in a segment that starts with
@@ -51,6 +57,8 @@ func (w *OnceWrite) as(number, first uint64) *Once {
 	switch {
 	case w == nil:
 		return nil
+	case w.Unknown:
+		return &Once{Unknown: true}
 	case w.LastCommit < first:
 		return &Once{Session: w.Session, Sequence: w.Sequence, First: w.LastCommit == 0}
 	}
@@ -69,6 +77,10 @@ func appendTrailer(dst []byte, id uint64, once *Once) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, id)
 	}
 	if once == nil {
+		return dst
+	}
+	if once.Unknown {
+		dst[flags] |= trailerUnknown
 		return dst
 	}
 	dst[flags] |= trailerOnce
@@ -99,7 +111,7 @@ func cutTrailer(b []byte) (payload, trailer []byte, ok bool) {
 // decodeTrailer decodes a trailer. It refuses everything that appendTrailer does not write.
 func (f *Frame) decodeTrailer(b []byte) bool {
 	flags := b[0]
-	if b = b[1:]; flags == 0 || flags > trailerID|trailerOnce {
+	if b = b[1:]; flags == 0 || flags > trailerID|trailerUnknown || flags&trailerOnce != 0 && flags&trailerUnknown != 0 {
 		return false
 	}
 	if flags&trailerID != 0 {
@@ -110,6 +122,9 @@ func (f *Frame) decodeTrailer(b []byte) bool {
 		if f.ID == 0 {
 			return false
 		}
+	}
+	if flags&trailerUnknown != 0 {
+		f.Once = &Once{Unknown: true}
 	}
 	if flags&trailerOnce == 0 {
 		return len(b) == 0

@@ -19,6 +19,8 @@ func TestTrailerRoundTrip(t *testing.T) {
 		var once *Once
 		switch {
 		case rapid.Bool().Draw(t, "no session"):
+		case rapid.Bool().Draw(t, "unknown"):
+			once = &Once{Unknown: true}
 		case rapid.Bool().Draw(t, "named") || number == 1:
 			once = &Once{Sequence: rapid.Uint64().Draw(t, "sequence"), First: rapid.Bool().Draw(t, "first")}
 			copy(once.Session[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "session"))

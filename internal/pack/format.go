@@ -50,7 +50,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	20  number of the first commit, 8 bytes
 //	28  number of the last commit, 8 bytes
 //	36  store id, 16 bytes
-//	52  1 if dense, 1 byte; zero, 7 bytes
+//	52  flags, 1 byte: 1 when it was made to be small rather than fast, 2 when a collection
+//	    removed records; zero, 7 bytes
 //	60  CRC-32C of the 60 bytes before
 type Header struct {
 	First, Last             uint32
@@ -58,7 +59,14 @@ type Header struct {
 	Store                   [16]byte
 	// Dense packs are smaller, but slower to write and read.
 	Dense bool
+	// Collected packs lack records that a collection removed.
+	Collected bool
 }
+
+const (
+	flagDense = 1 << iota
+	flagCollected
+)
 
 func (h Header) encode() []byte {
 	b := make([]byte, headerSize)
@@ -70,7 +78,10 @@ func (h Header) encode() []byte {
 	binary.LittleEndian.PutUint64(b[28:], h.LastCommit)
 	copy(b[36:], h.Store[:])
 	if h.Dense {
-		b[52] = 1
+		b[52] |= flagDense
+	}
+	if h.Collected {
+		b[52] |= flagCollected
 	}
 	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 	return b
@@ -93,10 +104,10 @@ func decodeHeader(b []byte) (h Header, err error) {
 	h = Header{
 		First: binary.LittleEndian.Uint32(b[12:]), Last: binary.LittleEndian.Uint32(b[16:]),
 		FirstCommit: binary.LittleEndian.Uint64(b[20:]), LastCommit: binary.LittleEndian.Uint64(b[28:]),
-		Store: [16]byte(b[36:]), Dense: b[52] == 1,
+		Store: [16]byte(b[36:]), Dense: b[52]&flagDense != 0, Collected: b[52]&flagCollected != 0,
 	}
 	if v != FormatVersion || h.First == 0 || h.Last < h.First || h.FirstCommit == 0 || h.LastCommit >= 1<<62 || h.LastCommit+1 < h.FirstCommit ||
-		binary.LittleEndian.Uint64(b[52:]) > 1 {
+		binary.LittleEndian.Uint64(b[52:]) > flagDense|flagCollected {
 		return h, errors.New("header makes no sense")
 	}
 	return h, nil

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -40,6 +41,12 @@ type Cluster struct {
 	// keeper, who ends the cluster when it closes.
 	leash  *os.File
 	keeper *exec.Cmd
+
+	bin      string
+	owner    *account
+	settings []string
+	server   *exec.Cmd
+	ended    chan error // has what the server ended with
 }
 
 // patience is how long a server may take to answer.
@@ -79,14 +86,53 @@ func Start(o Options) (*Cluster, error) {
 		return nil, err
 	}
 	// The port only names the socket.
-	c := &Cluster{dir: dir, port: 5432}
+	c := &Cluster{dir: dir, port: 5432, bin: bin, owner: owner, settings: o.Settings}
+	return c.begin(c.initdb)
+}
+
+// begin makes the data of a cluster and starts it.
+func (c *Cluster) begin(data func() error) (*Cluster, error) {
 	if err := c.keep(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(c.dir))
 	}
-	if err := c.run(bin, owner, o.Settings); err != nil {
+	err := data()
+	if err == nil {
+		err = c.Run()
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+// Standby makes a cluster that follows this one, under a name for synchronous_standby_names.
+func (c *Cluster) Standby(name string, settings ...string) (*Cluster, error) {
+	dir, err := directory(c.owner, filepath.Dir(c.dir))
+	if err != nil {
+		return nil, err
+	}
+	s := &Cluster{dir: dir, port: c.port, bin: c.bin, owner: c.owner, settings: append(slices.Clone(c.settings), settings...)}
+	return s.begin(func() error {
+		return s.command("pg_basebackup", "--pgdata", s.data(), "--write-recovery-conf", "--checkpoint=fast", "--no-sync",
+			"--dbname", fmt.Sprintf("host=%s port=%d user=%s application_name=%s", c.dir, c.port, role, name))
+	})
+}
+
+// Stop stops the server. At once, it ends as in a crash.
+func (c *Cluster) Stop(atOnce bool) error {
+	signal := syscall.SIGINT
+	if atOnce {
+		signal = syscall.SIGQUIT
+	}
+	if err := c.server.Process.Signal(signal); err != nil {
+		return err
+	}
+	select {
+	case <-c.ended:
+		return nil
+	case <-time.After(patience):
+		return errors.New("the server does not stop")
+	}
 }
 
 // Close ends the server and removes what it had.
@@ -181,34 +227,47 @@ func (c *Cluster) keep() error {
 	return nil
 }
 
-func (c *Cluster) run(bin string, owner *account, settings []string) error {
-	data := filepath.Join(c.dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata", data, "--username", role, "--auth", "trust",
-		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
-	if version(bin) != 0 && version(bin) < 14 {
-		initdb.Args = initdb.Args[:len(initdb.Args)-1]
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// command runs a command of the installation to its end.
+func (c *Cluster) command(name string, args ...string) error {
+	cmd := exec.Command(filepath.Join(c.bin, name), args...)
+	cmd.Dir = c.dir
+	c.owner.runs(cmd)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
 	}
-	initdb.Dir = c.dir
-	owner.runs(initdb)
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
+	return nil
+}
+
+func (c *Cluster) initdb() error {
+	args := []string{"--pgdata", c.data(), "--username", role, "--auth", "trust",
+		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"}
+	if version(c.bin) != 0 && version(c.bin) < 14 {
+		args = args[:len(args)-1]
 	}
-	log, err := os.Create(filepath.Join(c.dir, "log"))
+	return c.command("initdb", args...)
+}
+
+// Run starts the server, which is stopped.
+func (c *Cluster) Run() error {
+	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	postgres := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", c.dir, "-p", strconv.Itoa(c.port), "-c", "listen_addresses=")
-	for _, setting := range settings {
+	postgres := exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(), "-k", c.dir, "-p", strconv.Itoa(c.port), "-c", "listen_addresses=")
+	for _, setting := range c.settings {
 		postgres.Args = append(postgres.Args, "-c", setting)
 	}
 	postgres.Dir, postgres.Stdout, postgres.Stderr = c.dir, log, log
 	detach(postgres)
-	owner.runs(postgres)
+	c.owner.runs(postgres)
 	if err := postgres.Start(); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
+	c.server, c.ended = postgres, ended
 	go func() { ended <- postgres.Wait() }()
 	return await(c.DSN("postgres"), log.Name(), ended)
 }
@@ -217,5 +276,12 @@ func (c *Cluster) run(bin string, owner *account, settings []string) error {
 // that is there from the beginning.
 func (c *Cluster) DSN(database string) string {
 	query := url.Values{"host": {c.dir}, "port": {strconv.Itoa(c.port)}, "sslmode": {"disable"}}
+	return "postgres://" + role + "@/" + database + "?" + query.Encode()
+}
+
+// FailoverDSN is DSN for whichever of two clusters can be written to.
+func (c *Cluster) FailoverDSN(other *Cluster, database string) string {
+	port := strconv.Itoa(c.port)
+	query := url.Values{"host": {c.dir + "," + other.dir}, "port": {port + "," + port}, "sslmode": {"disable"}, "target_session_attrs": {"read-write"}}
 	return "postgres://" + role + "@/" + database + "?" + query.Encode()
 }

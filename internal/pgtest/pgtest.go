@@ -169,3 +169,21 @@ func withDatabase(dsn, name string) (string, error) {
 	u.RawQuery = query.Encode()
 	return u.String(), nil
 }
+
+// Server is a server that can be stopped, and have a standby.
+type Server = pgcluster.Cluster
+
+// Own returns a server that is the test's own until its end.
+func Own(t testing.TB, further ...string) *Server {
+	t.Helper()
+	c, err := pgcluster.Start(pgcluster.Options{Settings: append(settings(), further...)})
+	if err != nil {
+		unavailable(t, err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("pgtest: %v", err)
+		}
+	})
+	return c
+}

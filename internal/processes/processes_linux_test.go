@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -49,10 +50,20 @@ const (
 // told, and extensions of a context are linearizable.
 func TestManyProcesses(t *testing.T) {
 	campaign.Long(t)
+	manyProcesses(t, campaign.Rounds(16), func() string { return "" })
+}
+
+// TestManyProcessesOnAServer is TestManyProcesses for a store on a PostgreSQL server.
+func TestManyProcessesOnAServer(t *testing.T) {
+	campaign.Long(t)
+	manyProcesses(t, campaign.Rounds(8), func() string { return pgtest.DSN(t) })
+}
+
+func manyProcesses(t *testing.T, kills int, dsn func() string) {
 	random := rand.New(rand.NewPCG(campaign.Seed(), 1))
 	total := make(map[string]int)
-	for left := campaign.Rounds(16); left > 0; left -= season {
-		s := newField(t, random)
+	for left := kills; left > 0; left -= season {
+		s := newField(t, random, dsn())
 		s.play(min(left, season))
 		s.check()
 		for what, n := range s.counts {
@@ -70,6 +81,7 @@ type field struct {
 	t      *testing.T
 	random *rand.Rand
 	dir    string
+	dsn    string // of a server, if the store is there
 	shared []lineage.ContextID
 	made   int
 
@@ -87,9 +99,10 @@ type process struct {
 	ended chan struct{}
 }
 
-func newField(t *testing.T, random *rand.Rand) *field {
-	f := &field{t: t, random: random, dir: filepath.Join(t.TempDir(), "store"), reports: make(map[string]report), counts: make(map[string]int)}
-	s, err := lineage.Open(t.Context(), f.dir, lineage.Options{})
+func newField(t *testing.T, random *rand.Rand, dsn string) *field {
+	f := &field{t: t, random: random, dir: filepath.Join(t.TempDir(), "store"), dsn: dsn, reports: make(map[string]report), counts: make(map[string]int)}
+	require.NoError(t, os.MkdirAll(f.dir, 0o700))
+	s, err := f.open(t.Context())
 	require.NoError(t, err)
 	defer s.Close()
 	for i := range shared {
@@ -102,13 +115,24 @@ func newField(t *testing.T, random *rand.Rand) *field {
 	return f
 }
 
+func (f *field) open(ctx context.Context) (*lineage.Store, error) {
+	if f.dsn == "" {
+		return lineage.Open(ctx, f.dir, lineage.Options{Wait: time.Minute})
+	}
+	engine, err := onServer(ctx, f.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return lineage.New(engine), nil
+}
+
 func seedOf(i int) string { return fmt.Sprint("seed ", i) }
 
 // begin starts a process.
 func (f *field) begin() *process {
 	f.made++
-	is := task{Dir: f.dir, Name: fmt.Sprint("p", f.made), Seed: f.random.Uint64(), Shared: f.shared}
-	if f.random.IntN(3) > 0 {
+	is := task{Dir: f.dir, DSN: f.dsn, Name: fmt.Sprint("p", f.made), Seed: f.random.Uint64(), Shared: f.shared}
+	if f.dsn == "" && f.random.IntN(3) > 0 {
 		is.Point = points[f.random.IntN(len(points))]
 		is.Nth = 1
 		if is.Point == beforeAppend || is.Point == afterAppend {
@@ -254,7 +278,7 @@ func (f *field) stop(p *process) {
 // check compares what is in the store with what the processes were told.
 func (f *field) check() {
 	t, ctx := f.t, context.Background()
-	s, err := lineage.Open(ctx, f.dir, lineage.Options{Wait: time.Minute})
+	s, err := f.open(ctx)
 	require.NoError(t, err)
 	for finding, err := range s.Verify(ctx, lineage.VerifyOptions{Deep: true}) {
 		require.NoError(t, err)

@@ -26,6 +26,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/postgres"
 )
 
 // workVariable makes the test binary a worker: its JSON is a task.
@@ -34,8 +35,10 @@ const workVariable = "PROCESSES_TEST_WORKER"
 // task says what a worker does.
 type task struct {
 	Dir, Name string
-	Seed      uint64
-	Shared    []lineage.ContextID
+	// DSN, when not empty, names a server that has the store. The directory is then for its search index.
+	DSN    string
+	Seed   uint64
+	Shared []lineage.ContextID
 	// Point is where the worker kills itself, when it comes there for the nth time.
 	Point string
 	Nth   int64
@@ -139,14 +142,10 @@ func (w *worker) run() error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	o := sharing.Options{Options: embedded.Options{Durability: backend.Normal, SegmentSize: 256 << 10, FS: files{vfs.OS(), w}}}
-	o.Wait = loaded // an owner may be stopped while it has no socket
-	o.Locked = func() error { w.come(whenLocked); return nil }
-	o.Unlocking = func() { w.come(unlocking) }
-	var engine *sharing.Engine
+	var engine backend.Engine
 	for engine == nil {
 		var err error
-		if engine, err = sharing.Open(context.Background(), w.Dir, o); err != nil && !isFull(err) {
+		if engine, err = w.open(); err != nil && !isFull(err) {
 			return err
 		}
 		if err != nil {
@@ -165,6 +164,22 @@ func (w *worker) run() error {
 
 // isFull reports whether the disk was full, also for another process.
 func isFull(err error) bool { return strings.Contains(err.Error(), syscall.ENOSPC.Error()) }
+
+// onServer opens a store on a server that may lose what it has when its machine stops.
+func onServer(ctx context.Context, dsn string) (backend.Engine, error) {
+	return postgres.Open(ctx, dsn, postgres.Options{Store: "shared", Unsafe: true})
+}
+
+func (w *worker) open() (backend.Engine, error) {
+	if w.DSN != "" {
+		return onServer(context.Background(), w.DSN)
+	}
+	o := sharing.Options{Options: embedded.Options{Durability: backend.Normal, SegmentSize: 256 << 10, FS: files{vfs.OS(), w}}}
+	o.Wait = loaded // an owner may be stopped while it has no socket
+	o.Locked = func() error { w.come(whenLocked); return nil }
+	o.Unlocking = func() { w.come(unlocking) }
+	return sharing.Open(context.Background(), w.Dir, o)
+}
 
 // step does one operation.
 func (w *worker) step() {

@@ -60,6 +60,7 @@ var (
 	_ backend.Packer     = (*Engine)(nil)
 	_ backend.Collector  = (*Engine)(nil)
 	_ backend.Copier     = (*Engine)(nil)
+	_ backend.Receiver   = (*Engine)(nil)
 )
 
 // Open opens the store in a directory, making one if there is none, or connects to the process

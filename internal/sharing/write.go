@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -224,6 +225,17 @@ func (e *Engine) Backup(ctx context.Context, dir string, o backend.BackupOptions
 			return backend.BackupReport{}, unsupported("backup")
 		}
 		return embedded.WriteCopy(ctx, dir, source.Copy(ctx), o)
+	})
+}
+
+// Receive implements backend.Receiver. A guest cannot.
+func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commit, error]) error {
+	return e.change(ctx, func(h *handle) error {
+		r, ok := h.Engine.(backend.Receiver)
+		if !ok {
+			return unsupported("receive")
+		}
+		return r.Receive(ctx, commits)
 	})
 }
 

@@ -71,6 +71,7 @@ func Run(t *testing.T, c Config) {
 		{"Feed", testFeed},
 		{"Wait", testWait},
 		{"Cursors", testCursors},
+		{"Receive", testReceive},
 		{"Recent", testRecent},
 		{"Snapshot", testSnapshot},
 		{"SnapshotsMeanwhile", testSnapshotsMeanwhile},

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+type copyOptions struct{ from, to string }
+
+func copyCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "copy FROM TO",
+		Short: "Copy a store commit by commit, also to or from a server",
+		Long: `Copies the commits of a store into another, with the same ids, numbers and digests. Each is a
+directory or the URL of a PostgreSQL database with ?store=NAME. The other store is made, is empty, or
+is a copy that was begun: the command continues it, after an interruption and when the first store has grown.
+It copies what is there when it begins.
+
+Content that was erased is not copied, except for large bodies before 'lineage gc'. After 'lineage gc' in
+the copy it cannot be continued.`,
+		Example: `  lineage copy agents.lineage 'postgres://HOST/DATABASE?store=agents'
+  lineage copy 'postgres://HOST/DATABASE?store=agents' agents.lineage`,
+		Args: cobra.ExactArgs(2),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			return runCopy(ctx, a, &copyOptions{from: args[0], to: args[1]})
+		}),
+	}
+}
+
+// storeCopiedRecord is a copy of a store.
+type storeCopiedRecord struct {
+	// Store is the directory of the copy, or its URL without a password.
+	Store string `json:"store"`
+	// Commits is how many commits it has, Added how many of them were added now.
+	Commits uint64 `json:"commits"`
+	Added   uint64 `json:"added"`
+}
+
+func (*storeCopiedRecord) recordType() string { return "store_copied" }
+
+func runCopy(ctx context.Context, a *app, o *copyOptions) (err error) {
+	named, err := namedStore(o.from, false)
+	if err != nil {
+		return err
+	}
+	from, err := a.openStore(ctx, named, reading, structure.StoreID{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	if named, err = namedStore(o.to, true); err != nil {
+		return err
+	}
+	to, err := a.openStore(ctx, named, create, from.ID())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	if isServed(named) {
+		named = redact(named)
+	} else if full, err := filepath.Abs(named); err == nil {
+		named = full
+	}
+	line := a.progress("copying", screen.Count)
+	report, err := lineage.Copy(ctx, from, to, lineage.CopyOptions{Progress: line.Show})
+	line.Done()
+	switch {
+	case errors.Is(err, lineage.ErrCollected):
+		return hint(fmt.Errorf("store %s: %w", named, err), "copy into another store")
+	case errors.Is(err, lineage.ErrDiverged):
+		return hint(fmt.Errorf("store %s %w, and is no beginning of a copy: %w", named, lineage.ErrExists, err), "copy into a store that does not exist, or is empty")
+	case errors.Is(err, errors.ErrUnsupported):
+		return hint(fmt.Errorf("store %s: %w", named, err), "another process has it open: end that process first")
+	case err != nil:
+		return err
+	}
+	return a.print(&storeCopiedRecord{Store: named, Commits: report.Commit, Added: report.Added},
+		"copied %s into %s, which has %s\n", screen.Plural(int64(report.Added), "commit"), named, screen.Plural(int64(report.Commit), "commit"))
+}

@@ -1,0 +1,91 @@
+package lineage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// CopyOptions configure a copy.
+type CopyOptions struct {
+	// Progress, when not nil, is called with the commits that the copy has and those that it will
+	// have.
+	Progress func(done, total int64)
+}
+
+// CopyReport says what was copied.
+type CopyReport struct {
+	// Commit is the number of the last commit of the copy.
+	Commit uint64
+	// Added is how many commits were added.
+	Added uint64
+}
+
+// Copy copies the commits of a store into another, on whatever engines they are: the copy has the same history, with
+// the same ids, numbers and digests. It has what the source had when Copy was called, and is durable when
+// Copy returns. What is interrupted is continued by another call, and so is a copy whose source has grown.
+//
+// The other store is empty, or the beginning of a copy. Anything else is refused with an error that matches
+// ErrDiverged. So is a copy in which garbage was collected, with ErrCollected, when the source has more commits. To
+// have the id of the source too, the other store is made with Options.ID. Two engines cannot be copied to:
+// one that does not implement backend.Receiver, and that of a store which another process has open (errors.ErrUnsupported).
+//
+// Content that was erased in the source is not copied, except for the chunks of large bodies before a
+// collection of the source. Which requests of sessions the commits were is not copied.
+func Copy(ctx context.Context, from, to *Store, o CopyOptions) (CopyReport, error) {
+	report, err := copyStore(ctx, from, to, o)
+	if err != nil {
+		err = fmt.Errorf("copy store: %w", err)
+	}
+	return report, err
+}
+
+func copyStore(ctx context.Context, from, to *Store, o CopyOptions) (report CopyReport, err error) {
+	receiver, ok := to.engine.(backend.Receiver)
+	if !ok {
+		return report, errors.ErrUnsupported
+	}
+	if damage := from.Damage(); damage != nil { // a copy of what can be read would pass for the whole
+		return report, damage
+	}
+	last, err := from.view.Head(ctx)
+	if err != nil {
+		return report, err
+	}
+	first, err := to.view.Head(ctx)
+	for at := first; err == nil; {
+		if o.Progress != nil {
+			o.Progress(int64(at.Number), int64(max(at.Number, last.Number)))
+		}
+		failed := receiver.Receive(ctx, upTo(from.view.Feed(ctx, at), last, o.Progress))
+		was := at
+		at, err = to.view.Head(ctx)
+		report.Commit, report.Added = at.Number, at.Number-first.Number
+		if failed == nil {
+			return report, errors.Join(err, to.Sync(ctx))
+		}
+		// Another process continues the same copy, or writes to the store, which the feed then finds out.
+		if !errors.Is(failed, backend.ErrConflict) || at == was {
+			return report, failed
+		}
+	}
+	return report, err
+}
+
+// upTo yields the commits of a feed up to one.
+func upTo(feed iter.Seq2[*structure.Commit, error], last backend.Cursor, progress func(done, total int64)) iter.Seq2[*structure.Commit, error] {
+	return func(yield func(*structure.Commit, error) bool) {
+		for c, err := range feed {
+			if err == nil && c.Number > last.Number || !yield(c, err) || err != nil {
+				return
+			}
+			if progress != nil {
+				progress(int64(c.Number), int64(last.Number))
+			}
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// When somebody cancels the wait of a commit for a synchronous standby, the server reports success, and a
+// notice.
+
+// cancelledWait is the name under which a connection keeps that there was such a notice.
+const cancelledWait = "lineage: cancelled wait"
+
+func noteCancelledWait(c *pgconn.PgConn, n *pgconn.Notice) {
+	if n.Routine == "SyncRepWaitForLSN" {
+		c.CustomData()[cancelledWait] = true
+	}
+}
+
+// errNotReplicated is the error of a commit that the standby may not have. It is uncertain.
+var errNotReplicated = errors.New("the wait for the standby was cancelled")
+
+// replicated returns errNotReplicated where the wait of the last commit was cancelled.
+func replicated(conn *pgxpool.Conn) error {
+	data := conn.Conn().PgConn().CustomData()
+	if _, is := data[cancelledWait]; !is {
+		return nil
+	}
+	delete(data, cancelledWait)
+	return errNotReplicated
+}
+
+// exec does a statement that writes, in a transaction of its own.
+func (l *log) exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	err = l.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		if tag, err = conn.Exec(ctx, sql, args...); err != nil {
+			return err
+		}
+		return replicated(conn)
+	})
+	return tag, err
+}
