@@ -79,6 +79,7 @@ type Engine struct {
 	// ahead of the log, or replaced.
 	reads   sync.RWMutex
 	replica *embedded.Engine // nil after it was dropped
+	whole   bool             // it was brought up to the log since it was opened; before, nobody reads it
 
 	collecting sync.Mutex // one collection of this process at a time
 

@@ -42,7 +42,7 @@ func (e *Engine) held(fn func(*embedded.Engine) error) error {
 	switch {
 	case e.closed.Load():
 		return errClosed
-	case e.replica == nil:
+	case e.replica == nil || !e.whole:
 		return errNoReplica
 	}
 	return e.expired(fn(e.replica))

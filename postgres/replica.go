@@ -28,6 +28,7 @@ func (e *Engine) renew(ctx context.Context) error {
 		var damage *backend.CorruptError
 		switch {
 		case err == nil:
+			e.complete()
 			return nil
 		case errors.Is(err, errDiverged), errors.Is(err, backend.ErrReadOnly), errors.As(err, &damage) && e.o.Replica != "" && damage.File != "the log":
 			e.madeAgain(ctx, err)
@@ -135,7 +136,7 @@ func (e *Engine) drop(remove bool) error {
 // dropLocked is drop for who has reads as well.
 func (e *Engine) dropLocked(remove bool) error {
 	replica := e.replica
-	e.replica, e.live, e.head = nil, nil, head{}
+	e.replica, e.live, e.head, e.whole = nil, nil, head{}, false
 	e.known.Store(nil)
 	e.durable.forget()
 	var err error
@@ -206,8 +207,20 @@ func (e *Engine) follow(ctx context.Context, rows []row) error {
 
 // setHead notes the last row that the replica has, and that the log has. The turn is held.
 func (e *Engine) setHead(h head) {
-	e.head = h
-	e.known.Store(&h)
+	if e.head = h; e.whole {
+		e.known.Store(&h)
+	}
+}
+
+// complete shows a replica to readers that has been brought up to the log. The turn is held.
+func (e *Engine) complete() {
+	if e.whole {
+		return
+	}
+	e.reads.Lock()
+	defer e.reads.Unlock()
+	e.whole = true
+	e.setHead(e.head)
 }
 
 // rowOf returns the row whose last commit has a cursor.

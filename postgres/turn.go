@@ -281,6 +281,7 @@ func (e *Engine) lock(ctx context.Context) (*turn, error) {
 			e.contended = mostContended
 		}
 		if err = e.follow(ctx, rows); err == nil && !more {
+			e.complete()
 			return t, nil
 		}
 		t.rollback()
