@@ -26,9 +26,8 @@ It copies what is there when it begins.
 
 Content that was erased is not copied, except for large bodies before 'lineage gc'. After 'lineage gc' in
 the copy it cannot be continued.`,
-		Example: `  lineage copy agents.lineage 'postgres://HOST/DATABASE?store=agents'
-  lineage copy 'postgres://HOST/DATABASE?store=agents' agents.lineage`,
-		Args: cobra.ExactArgs(2),
+		Example: `  lineage copy .lineage copy.lineage`,
+		Args:    cobra.ExactArgs(2),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			return runCopy(ctx, a, &copyOptions{from: args[0], to: args[1]})
 		}),

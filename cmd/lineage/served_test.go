@@ -108,6 +108,7 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 		require.Equal(t, want, got.code, "%v: %s", args, got.err)
 		return got
 	}
+	log = run(0, "a", "log", "--oneline").out
 	require.Contains(t, line(0, "copy", named, copied).out, "copied")
 	line(0, "copy", copied, back)
 	for _, store := range []string{copied, back} {

@@ -61,6 +61,18 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 	return l, nil
 }
 
+// Held returns a LockedError if another process has a store open for writing.
+func Held(dir string) error {
+	l, err := lockDir(dir, true)
+	if err == nil {
+		err = l.release()
+	}
+	if errors.Is(err, backend.ErrLocked) {
+		return err
+	}
+	return nil
+}
+
 // maxLockPause is the longest pause between two attempts to lock.
 const maxLockPause = time.Second / 4
 

@@ -66,6 +66,7 @@ var sentinels = []error{
 	fs.ErrNotExist,
 	fs.ErrPermission,
 	os.ErrDeadlineExceeded,
+	backend.ErrCollected,
 }
 
 // Forms of errors. A form with fields is the error type itself, and comes back as that.

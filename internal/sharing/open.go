@@ -212,10 +212,14 @@ func (e *Engine) become(ctx context.Context) (*handle, error) {
 	return nil, err
 }
 
-// mayOwn refuses stores of other users: files that this process makes there may be closed to
-// them. Where a store is not shared, only the file system decides.
+// mayOwn refuses stores of other users: they might not be able to open files that this process
+// creates there. A store that cannot be shared is left to the file system. If a process of that user
+// is opening or closing the store, the error is a LockedError.
 func (e *Engine) mayOwn() error {
 	if user, ok := userOf(filepath.Join(e.dir, journalDir)); ok && user != os.Geteuid() && e.shared() {
+		if held := embedded.Held(e.dir); held != nil {
+			return held
+		}
 		return fmt.Errorf("open store %s: it belongs to user %d, who alone can change it while no process of theirs has it open: %w", e.dir, user, fs.ErrPermission)
 	}
 	return nil
