@@ -19,7 +19,7 @@ SEQUENTIAL := structure internal/deps internal/pack
 # Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
 # thing after another over code that other tests use from many goroutines under the race detector.
 ONCE := cmd/lineage internal/embedded internal/paths
-ONCETESTS := ^(TestScripts|TestExamples|TestDemo|TestReadmeCommands|TestPrefetch|TestCommitsNameTheKeysTheyRead|TestCollectModel|TestCollectLongRandom|TestCollectStepByStep|TestCollectCrashAtEveryOperation|TestOneTextByEveryPath|TestReadByEveryPath|TestStructureOfEqualTexts|TestStructureOfManyConversations|TestEraseReaches|TestEraseReachesPostgres)$$
+ONCETESTS := ^(TestScripts|TestExamples|TestDemo|TestReadmeCommands|TestPrefetch|TestConformancePacked|TestCommitsNameTheKeysTheyRead|TestCollectModel|TestCollectLongRandom|TestCollectStepByStep|TestCollectCrashAtEveryOperation|TestOneTextByEveryPath|TestReadByEveryPath|TestStructureOfEqualTexts|TestStructureOfManyConversations|TestEraseReaches|TestEraseReachesPostgres)$$
 
 # Libraries that only compute are not watched by the race detector, with which SQLite takes ten times as long. Ours are,
 # and so is rapid: the linker may keep its copy of a generic function of the standard library for all packages, and
