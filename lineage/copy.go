@@ -65,11 +65,14 @@ func copyStore(ctx context.Context, from, to *Store, o CopyOptions) (report Copy
 		was := at
 		at, err = to.view.Head(ctx)
 		report.Commit, report.Added = at.Number, at.Number-first.Number
-		if failed == nil {
+		if failed == nil && (err != nil || at.Number >= last.Number) {
 			return report, errors.Join(err, to.Sync(ctx))
 		}
+		if failed == nil && at == was {
+			failed = fmt.Errorf("the source ends after commit %d of %d: %w", at.Number, last.Number, ErrDiverged)
+		}
 		// Another process continues the same copy, or writes to the store, which the feed then finds out.
-		if !errors.Is(failed, backend.ErrConflict) || at == was {
+		if failed != nil && (!errors.Is(failed, backend.ErrConflict) || at == was) {
 			return report, failed
 		}
 	}

@@ -25,12 +25,15 @@ var _ backend.Collector = (*Engine)(nil)
 // collected is which collection was the last of a store.
 type collected struct {
 	epoch uint64            // random; 0 before the first
+	made  int64             // when the store was created, in microseconds
 	live  *embedded.LiveSet // nil when every row has been rewritten
 }
 
-// replica returns the id of replicas that were made in the epoch.
+// replica returns the id of replicas that were made in the epoch. A store that was created again as a
+// copy has the identity and commits of the former one, and others.
 func (c collected) replica(store [16]byte) [16]byte {
-	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(append([]byte("lineage replica"), store[:]...), c.epoch))
+	b := binary.LittleEndian.AppendUint64(append([]byte("lineage replica"), store[:]...), c.epoch)
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(b, uint64(c.made)))
 	return [16]byte(sum[:16])
 }
 
@@ -39,7 +42,7 @@ func (l *log) collected(ctx context.Context) (c collected, err error) {
 	var epoch int64
 	var live []byte
 	err = again(ctx, func(ctx context.Context) error {
-		return l.pool.QueryRow(ctx, `SELECT s.epoch, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`, l.store).Scan(&epoch, &live)
+		return l.pool.QueryRow(ctx, `SELECT s.epoch, (extract(epoch FROM s.created_at) * 1000000)::bigint, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`, l.store).Scan(&epoch, &c.made, &live)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errRemoved
@@ -130,6 +133,7 @@ func (c *collection) run(ctx context.Context) (err error) {
 		}
 	}
 	for range mostRetries {
+		err = nil
 		if !c.o.DryRun { // one collection after another
 			err = c.finish(ctx)
 		}
@@ -277,6 +281,9 @@ func (t *turn) publish(ctx context.Context, epoch, former uint64, live []byte) e
 	})
 	b.Queue(`COMMIT`)
 	err := t.conn.SendBatch(ctx, &b).Close()
+	if err == nil {
+		err = replicated(t.conn)
+	}
 	t.rollback()
 	if err == nil && raised == 0 {
 		err = errBehind
@@ -389,7 +396,7 @@ func (l *log) rewrite(ctx context.Context, epoch uint64, rows []row) error {
 	for i := range rows {
 		n[i], id[i], data[i] = int64(rows[i].first), int64(rows[i].id), rows[i].data
 	}
-	tag, err := l.pool.Exec(ctx, `WITH held AS MATERIALIZED (SELECT FROM lineage_collection WHERE store = $1 AND epoch = $2 FOR UPDATE)
+	tag, err := l.exec(ctx, `WITH held AS MATERIALIZED (SELECT FROM lineage_collection WHERE store = $1 AND epoch = $2 FOR UPDATE)
 UPDATE lineage_log l SET data = r.data FROM held, unnest($3::bigint[], $4::bigint[], $5::bytea[]) AS r (n, id, data)
 WHERE l.store = $1 AND l.n = r.n AND l.id = r.id`, l.store, int64(epoch), n, id, data)
 	if err == nil && tag.RowsAffected() != int64(len(rows)) {
@@ -401,7 +408,7 @@ WHERE l.store = $1 AND l.n = r.n AND l.id = r.id`, l.store, int64(epoch), n, id,
 // endCollection removes what was written down of a collection. It is synced, and the rows that
 // were rewritten with it.
 func (l *log) endCollection(ctx context.Context, epoch uint64) error {
-	_, err := l.pool.Exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
+	_, err := l.exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
 DELETE FROM lineage_collection USING setting WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
 	return err
 }

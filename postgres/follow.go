@@ -64,17 +64,21 @@ func (c *changed) wait() <-chan struct{} {
 	return c.next
 }
 
-// flush makes everything durable that the replica has.
-func (e *Engine) flush(ctx context.Context) error {
+// flush makes everything durable that the replica has, and returns up to where. It is errDiverged
+// while there is no replica.
+func (e *Engine) flush(ctx context.Context) (backend.Cursor, error) {
 	known := e.known.Load()
-	if known == nil || known.Cursor == e.durable.at() {
-		return nil
+	if known == nil {
+		return backend.Cursor{}, errDiverged
+	}
+	if known.Cursor == e.durable.at() {
+		return known.Cursor, nil
 	}
 	err := again(ctx, func(ctx context.Context) error { return e.log.flush(ctx, *known) })
 	if err == nil {
 		e.durable.know(known.Cursor)
 	}
-	return err
+	return known.Cursor, err
 }
 
 // settle brings the replica up to the log, and makes that durable. It returns up to where.
@@ -83,9 +87,9 @@ func (e *Engine) settle(ctx context.Context) (backend.Cursor, error) {
 		if err := e.fresh(ctx); err != nil {
 			return backend.Cursor{}, err
 		}
-		err := e.flush(ctx)
+		to, err := e.flush(ctx)
 		if !errors.Is(err, errDiverged) {
-			return e.durable.at(), err
+			return to, err
 		}
 	}
 	return backend.Cursor{}, backend.ErrDiverged

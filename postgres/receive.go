@@ -91,7 +91,7 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 		}
 	}
 	if err == nil {
-		err = e.writeTurn(ctx, t, &next, backend.Normal)
+		err = e.writeTurn(ctx, t, &next, backend.Full) // ids do not tell a row that was lost from another with less in it
 	}
 	if errors.Is(err, errBehind) {
 		err = fmt.Errorf("commit %d: %w: %w", next.first, err, backend.ErrConflict)
@@ -99,5 +99,5 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 	if err != nil {
 		return errors.Join(err, e.dropLocked(true))
 	}
-	return e.taken(&next, false, nil)
+	return e.taken(&next, true, nil)
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -30,7 +31,7 @@ func (e *Engine) renew(ctx context.Context) error {
 		case err == nil:
 			e.complete()
 			return nil
-		case errors.Is(err, errDiverged), errors.Is(err, backend.ErrReadOnly), errors.As(err, &damage) && e.o.Replica != "" && damage.File != "the log":
+		case errors.Is(err, errDiverged), errors.Is(err, backend.ErrReadOnly), errors.As(err, &damage) && e.o.Replica != "" && !strings.HasSuffix(damage.File, "the log"):
 			e.madeAgain(ctx, err)
 			if err := e.drop(true); err != nil {
 				return err
@@ -188,7 +189,7 @@ func (e *Engine) follow(ctx context.Context, rows []row) error {
 		}
 		for _, c := range commits {
 			if err := e.replica.Follow(context.WithoutCancel(ctx), c); err != nil {
-				return err
+				return errors.Join(err, e.drop(true)) // it may have a part of the row
 			}
 		}
 		e.setHead(e.head.behind(&rows[i]))

@@ -143,7 +143,7 @@ func (e *Engine) makeDurable(batch []*pending) {
 		if p.err != nil || !p.full || p.receipt.Number <= e.durable.at().Number {
 			continue
 		}
-		if err := e.flush(context.Background()); err != nil {
+		if _, err := e.flush(context.Background()); err != nil {
 			p.receipt, p.err = backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrUncertain, err)
 		}
 	}
@@ -216,10 +216,10 @@ func (e *Engine) aloneOnce(p *pending) (receipt backend.Receipt, err error) {
 	case errors.Is(failed, errBehind):
 		e.contended = mostContended
 		return receipt, errors.Join(errBehind, e.renew(ctx))
-	case err == nil || failed != nil || t != nil:
+	case failed != nil || t != nil:
 		return receipt, err
 	}
-	// It was refused in a state that others may have changed.
+	// It was refused, or had nothing to write, in a state that others may have changed.
 	switch current := again(ctx, func(ctx context.Context) error { return e.log.has(ctx, e.head) }); {
 	case current == nil:
 		return receipt, err
@@ -275,6 +275,9 @@ func (e *Engine) lock(ctx context.Context) (*turn, error) {
 			continue
 		}
 		if err != nil {
+			if t != nil { // the caller cancelled just then
+				t.rollback()
+			}
 			return nil, err
 		}
 		if e.contended = max(e.contended-1, 0); len(rows) > 0 {

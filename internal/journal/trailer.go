@@ -111,7 +111,7 @@ func cutTrailer(b []byte) (payload, trailer []byte, ok bool) {
 // decodeTrailer decodes a trailer. It refuses everything that appendTrailer does not write.
 func (f *Frame) decodeTrailer(b []byte) bool {
 	flags := b[0]
-	if b = b[1:]; flags == 0 || flags > trailerID|trailerUnknown || flags&trailerOnce != 0 && flags&trailerUnknown != 0 {
+	if b = b[1:]; flags == 0 || flags > trailerID|trailerUnknown { // never a session and unknown
 		return false
 	}
 	if flags&trailerID != 0 {
