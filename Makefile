@@ -49,7 +49,7 @@ test: tools ## Install what tests need, then run every test with the race detect
 	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip '$(ONCETESTS)' $$(go list ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) -run '$(ONCETESTS)' $(ONCE:%=./%) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL:%=./%) || status=1; \
-	  scripts/inmemory.sh go -C bench test $(TESTFLAGS) $(RACE) ./... || status=1; \
+	  scripts/inmemory.sh go -C bench test $(TESTFLAGS) ./... || status=1; \
 	  scripts/inmemory.sh go -C internal/sdktest test $(TESTFLAGS) ./... || status=1; \
 	  scripts/inmemory.sh go -C tools test $(TESTFLAGS) ./... || status=1; \
 	  exit $$status; } | $(BIN)/testsummary
