@@ -174,7 +174,7 @@ func (w *worker) open() (backend.Engine, error) {
 	if w.DSN != "" {
 		return onServer(context.Background(), w.DSN)
 	}
-	o := sharing.Options{Options: embedded.Options{Durability: backend.Normal, SegmentSize: 256 << 10, FS: files{vfs.OS(), w}}}
+	o := sharing.Options{Options: embedded.Options{Durability: backend.Normal, SegmentSize: 256 << 10, OverlayBytes: 64 << 10, FS: files{vfs.OS(), w}}}
 	o.Wait = loaded // an owner may be stopped while it has no socket
 	o.Locked = func() error { w.come(whenLocked); return nil }
 	o.Unlocking = func() { w.come(unlocking) }

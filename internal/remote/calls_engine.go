@@ -17,6 +17,28 @@ type applyArgs struct {
 	options backend.Options
 }
 
+// applied is the answer to a commit: its receipt, and the contexts whose tips it stated as they are
+// afterwards. With them a process that extends the same context again needs not ask where it is.
+type applied struct {
+	receipt  backend.Receipt
+	contexts []backend.Context
+}
+
+// maxApplied limits the contexts in an answer.
+const maxApplied = 8
+
+func apply(ctx context.Context, t target, a applyArgs) (is applied, err error) {
+	if is.receipt, err = t.engine.Apply(ctx, a.commit, a.options); err != nil {
+		return is, err
+	}
+	for _, expected := range a.options.Tips[:min(len(a.options.Tips), maxApplied)] {
+		if c, err := t.engine.Context(ctx, expected.Context); err == nil {
+			is.contexts = append(is.contexts, c)
+		}
+	}
+	return is, nil
+}
+
 // feedArgs ask for the commits behind a cursor, up to a number.
 type feedArgs struct {
 	after   backend.Cursor
@@ -50,14 +72,14 @@ var (
 			return t.engine.Wait(ctx, after)
 		},
 	}
-	callApply = call[applyArgs, backend.Receipt]{
+	callApply = call[applyArgs, applied]{
 		codeApply, "Apply", func(w *wire, a *applyArgs) {
 			options(w, &a.options)
 			commit(w, &a.commit)
-		}, receipt,
-		func(ctx context.Context, t target, a applyArgs) (backend.Receipt, error) {
-			return t.engine.Apply(ctx, a.commit, a.options)
-		},
+		}, func(w *wire, is *applied) {
+			receipt(w, &is.receipt)
+			list(w, "contexts", &is.contexts, len(structure.ContextID{}), contextNow)
+		}, apply,
 	}
 	callOutcome = call[backend.Once, backend.Receipt]{
 		codeOutcome, "Outcome", once, receipt,

@@ -33,6 +33,7 @@ const grace = time.Second
 // Client is the engine at the other end of a connection. It is safe for concurrent use.
 type Client struct {
 	reader // of the latest state
+	recent recent
 	o      ClientOptions
 	link   *link
 	store  Store
@@ -85,6 +86,7 @@ func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, erro
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.reader.client = c
+	c.recent.Client = c
 	in := newInbox(conn, admission{})
 	stop := context.AfterFunc(ctx, func() { c.link.breaks(context.Cause(ctx)) })
 	err := c.greet(in)

@@ -18,9 +18,6 @@ func (c *Client) StoreID() [16]byte { return c.store.ID }
 // Damage implements backend.Impaired.
 func (c *Client) Damage() error { return c.store.Damage }
 
-// Recent implements backend.Engine.
-func (c *Client) Recent() backend.Reader { return c }
-
 // snapshot is a snapshot that the server keeps.
 type snapshot struct{ reader }
 
@@ -75,13 +72,16 @@ func (c *Client) Apply(ctx context.Context, is *structure.Commit, o backend.Opti
 	}
 	w, err := c.request(ctx, a)
 	if err != nil {
+		c.recent.forget(o.Tips)
 		lost := errors.Is(err, ErrDisconnected) || ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 		if a.sent && lost && !errors.Is(err, backend.ErrUncertain) {
 			err = fmt.Errorf("commit: %w: %w", backend.ErrUncertain, err)
 		}
 		return backend.Receipt{}, err
 	}
-	return callApply.read(w)
+	answer, err := callApply.read(w)
+	c.recent.remember(answer.contexts)
+	return answer.receipt, err
 }
 
 // Outcome implements backend.Engine.

@@ -62,8 +62,6 @@ func serve(t testing.TB, e backend.Engine, p pipe, so ServerOptions, co ClientOp
 	return s
 }
 
-func (s *served) Recent() backend.Reader { return s.Client.Recent() }
-
 func (s *served) Close() error {
 	err := s.Client.Close()
 	s.server.Close()

@@ -209,6 +209,7 @@ type peer struct {
 	commits       context.Context
 	cancelCommits context.CancelCauseFunc
 	working       chan struct{}
+	next          chan *exchange // for an idle goroutine
 	handling      sync.WaitGroup
 	held          map[uint64]*held // messages that are being received
 	bytes         int              // of requests, as the budget counts them; its lock guards it
@@ -223,7 +224,7 @@ type peer struct {
 
 func newPeer(s *Server, conn net.Conn) *peer {
 	p := &peer{
-		server: s, link: newLink(conn, s.o.WriteTimeout), working: make(chan struct{}, maxWorking),
+		server: s, link: newLink(conn, s.o.WriteTimeout), working: make(chan struct{}, maxWorking), next: make(chan *exchange),
 		requests: make(map[uint64]*exchange), sequences: make(map[uint64]*stream), snapshots: make(map[uint64]backend.Snapshot),
 		held: make(map[uint64]*held),
 	}
@@ -318,8 +319,25 @@ func (p *peer) accept(m message) (err error) {
 		x.counted = true
 		p.handling.Add(1)
 	}
-	go x.handle()
+	select {
+	case p.next <- x:
+	default:
+		go p.handle(x)
+	}
 	return nil
+}
+
+// handle answers a request, and then those that come while it is idle: the stack of a new goroutine
+// would have to grow first.
+func (p *peer) handle(x *exchange) {
+	for {
+		x.handle()
+		select {
+		case x = <-p.next:
+		case <-p.ctx.Done():
+			return
+		}
+	}
 }
 
 // drop ends a request, and what it left open.

@@ -31,8 +31,27 @@ func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 	return do(ctx, e, func(h *handle) (backend.Snapshot, error) { return h.Snapshot(ctx) })
 }
 
-// Recent implements backend.Engine.
-func (e *Engine) Recent() backend.Reader { return e }
+// Recent implements backend.Engine. A guest knows the contexts that it has extended.
+func (e *Engine) Recent() backend.Reader {
+	if h := e.now.Load(); h != nil && h.client != nil {
+		return recent{e, h.client.Recent()}
+	}
+	return e
+}
+
+// recent reads contexts from what a guest knows, and all else from the engine.
+type recent struct {
+	*Engine
+	known backend.Reader
+}
+
+// Context implements backend.Reader. Where the owner went away, the next one is asked.
+func (r recent) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
+	if c, err := r.known.Context(ctx, id); err == nil {
+		return c, nil
+	}
+	return r.Engine.Context(ctx, id)
+}
 
 // Feed implements backend.Engine.
 func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
