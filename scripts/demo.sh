@@ -84,7 +84,7 @@ say 'The store is yours to play with'
 cat <<END
   cd $demo
   alias lineage=$lineage
-  lineage thread list                  the conversations
+  lineage thread list                the conversations
   lineage tree                       the one of the demonstration; lineage thread use ID for others
   lineage fork mine --count 1000     a thousand forks more, and lineage stats again
   lineage rewind @{2}                two messages back, on a new branch
