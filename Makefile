@@ -26,6 +26,9 @@ ONCETESTS := ^(TestScripts|TestExamples|TestDemo|TestReadmeCommands|TestPrefetch
 # synchronisation that is not watched looks like a race.
 UNWATCHED := modernc.org/... github.com/klauspost/compress/... github.com/andybalholm/brotli/...
 RACE := -race $(UNWATCHED:%=-gcflags=%=-race=false)
+# Modules of their own, tested after the packages of this one.
+MODULES := bench adapters/adk internal/sdktest tools
+
 # Vetting is a part of lint.
 TESTFLAGS := -vet=off -count=1 -timeout 30m -json
 CAMPAIGN = LINEAGE_CAMPAIGN=$(ROUNDS) scripts/inmemory.sh go test -count=1 -timeout 0 -json
@@ -49,9 +52,7 @@ test: tools ## Install what tests need, then run every test with the race detect
 	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip '$(ONCETESTS)' $$(go list ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) -run '$(ONCETESTS)' $(ONCE:%=./%) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL:%=./%) || status=1; \
-	  scripts/inmemory.sh go -C bench test $(TESTFLAGS) ./... || status=1; \
-	  scripts/inmemory.sh go -C internal/sdktest test $(TESTFLAGS) ./... || status=1; \
-	  scripts/inmemory.sh go -C tools test $(TESTFLAGS) ./... || status=1; \
+	  for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
 	  exit $$status; } | $(BIN)/testsummary
 
 .PHONY: lint
@@ -61,13 +62,8 @@ lint: tools ## Check the formatting, vet, staticcheck
 	  printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; \
 	fi
 	go vet ./...
-	go -C bench vet ./...
-	go -C internal/sdktest vet ./...
-	go -C tools vet ./...
 	$(BIN)/staticcheck ./...
-	cd bench && ../$(BIN)/staticcheck ./...
-	cd internal/sdktest && ../../$(BIN)/staticcheck ./...
-	cd tools && ../$(BIN)/staticcheck ./...
+	for module in $(MODULES); do go -C $$module vet ./... && (cd $$module && $(CURDIR)/$(BIN)/staticcheck ./...); done
 
 .PHONY: cross
 cross: ## Compile for other operating systems and processors

@@ -1,0 +1,63 @@
+package adk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/adk/session"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// stored is a session as it was read: one of ADK's service in memory, which adds what is appended to
+// it since.
+type stored struct {
+	session.Session
+	memory  session.Service
+	updated time.Time
+}
+
+// read returns a session with its state and some of its events.
+func (s service) read(ctx context.Context, k key, thread *lineage.Thread, events []*session.Event) (*stored, error) {
+	info, err := thread.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state := make(map[string]any)
+	for _, owner := range k.owners(thread.ID()) {
+		for v, err := range s.store.Values(owner).All(ctx, "") {
+			var value any
+			if err == nil {
+				err = json.Unmarshal(v.JSON, &value)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("session %q: state %q: %w", k.id, v.Key, err)
+			}
+			state[v.Key] = value
+		}
+	}
+	read := &stored{memory: session.InMemoryService(), updated: info.UpdatedAt}
+	made, err := read.memory.Create(ctx, &session.CreateRequest{AppName: k.app, UserID: k.userID, SessionID: k.id, State: state})
+	if err != nil {
+		return nil, err
+	}
+	read.Session = made.Session
+	for _, e := range events {
+		delta := e.Actions.StateDelta
+		e.Actions.StateDelta = nil // what it led to is in the state, or was replaced
+		err = errors.Join(err, read.memory.AppendEvent(ctx, read.Session, e))
+		e.Actions.StateDelta = delta
+	}
+	return read, err
+}
+
+// LastUpdateTime implements session.Session.
+func (s *stored) LastUpdateTime() time.Time {
+	if s.Events().Len() == 0 {
+		return s.updated
+	}
+	return s.Session.LastUpdateTime()
+}
