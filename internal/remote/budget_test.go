@@ -24,19 +24,19 @@ func TestBudget(t *testing.T) {
 		for i := range peers {
 			peers[i] = new(peer)
 		}
-		all := make(map[*held]bool)
+		all := make(map[*reservation]bool)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			if len(all) > 0 && rapid.IntRange(0, 3).Draw(t, "give") == 0 {
 				for h := range all {
-					b.give(h)
+					b.release(h)
 					delete(all, h)
 					break
 				}
 			} else {
-				h := &held{peer: rapid.SampledFrom(peers).Draw(t, "peer")}
+				h := &reservation{peer: rapid.SampledFrom(peers).Draw(t, "peer")}
 				alone := len(all) == 0
 				n := rapid.IntRange(1, 2*peerBytes).Draw(t, "bytes")
-				if b.take(h, n) {
+				if b.reserve(h, n) {
 					all[h] = true
 					require.Equal(t, n, h.bytes)
 				} else {
@@ -58,7 +58,7 @@ func TestBudget(t *testing.T) {
 			}
 		}
 		for h := range all {
-			b.give(h)
+			b.release(h)
 		}
 		require.Zero(t, b.used)
 		require.Nil(t, b.large)
@@ -168,13 +168,13 @@ func TestBusyIsSentAgain(t *testing.T) {
 	c := serve(t, memory(t), socketPipe, ServerOptions{}, ClientOptions{Durability: backend.Normal})
 	defer c.Close()
 	other := &peer{server: c.server}
-	first, second := &held{peer: other}, &held{peer: other}
-	require.True(t, c.server.budget.take(first, totalBytes)) // alone, so it may
+	first, second := &reservation{peer: other}, &reservation{peer: other}
+	require.True(t, c.server.budget.reserve(first, totalBytes)) // alone, so it may
 	require.Equal(t, first, c.server.budget.large)
 	for used := 0; used < totalBytes; used += peerBytes {
-		require.True(t, c.server.budget.take(&held{peer: new(peer)}, peerBytes))
+		require.True(t, c.server.budget.reserve(&reservation{peer: new(peer)}, peerBytes))
 	}
-	require.False(t, c.server.budget.take(second, 1))
+	require.False(t, c.server.budget.reserve(second, 1))
 	var err error
 	for wait := 20 * time.Millisecond; wait < 20*time.Second; wait *= 2 {
 		ctx, cancel := context.WithTimeout(background, wait)
@@ -191,7 +191,7 @@ func TestBusyIsSentAgain(t *testing.T) {
 		_, err := c.Apply(background, saying("kept"), backend.Options{})
 		done <- err
 	}()
-	c.server.budget.give(first)
+	c.server.budget.release(first)
 	require.NoError(t, <-done)
 }
 

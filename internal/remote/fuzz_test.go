@@ -143,7 +143,7 @@ func FuzzMethods(f *testing.F) {
 		x := &exchange{peer: p, id: 1, code: code}
 		var cancel context.CancelFunc
 		x.ctx, cancel = context.WithCancel(background)
-		x.on = target{Reader: e, engine: e, peer: p, request: x}
+		x.target = target{Reader: e, engine: e, peer: p, request: x}
 		_ = m.serve(x, &wire{b: bytes.Clone(b), reading: true}, newBody())
 		cancel()
 		p.end()

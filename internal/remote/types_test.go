@@ -15,7 +15,7 @@ import (
 // that is added to one later must be added to the protocol.
 func TestEveryFieldIsWalked(t *testing.T) {
 	walks(t, cursor)
-	walks(t, contextNow)
+	walks(t, contextState)
 	walks(t, runInfo)
 	walks(t, usageID)
 	walks(t, found)
