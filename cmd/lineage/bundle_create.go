@@ -58,7 +58,7 @@ type bundledRecord struct {
 
 func (*bundledRecord) recordType() string { return "bundled" }
 
-// inventoryFailure says why a file cannot be taken as an inventory: it is none, or one
+// inventoryFailure explains why a file cannot be used as an inventory: it is none, or one
 // that is damaged. The store is neither.
 func inventoryFailure(file string, err error) error {
 	const again = "'lineage bundle inventory FILE' in the other store writes one"

@@ -30,7 +30,7 @@ type commonPrefixRecord struct {
 	LengthB uint64 `json:"length_b"`
 	// Last is the last of them, in A.
 	Last *string `json:"last"`
-	// Digest identifies what they say, in any store.
+	// Digest identifies the shared messages by their content, in any store.
 	Digest string `json:"digest"`
 }
 

@@ -14,7 +14,7 @@ func diffCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A [B]",
 		Short: "Compare two histories",
-		Long: `Prints what follows in each of two histories after what both begin with: those only in A with
+		Long: `Prints the messages of two histories that follow those shared at the start: those only in A with
 a minus, those only in B with a plus. B is the active branch unless another is
 named. It reads only what is not shared. Exits with 0 whether or not they differ.`,
 		Example: `  lineage diff main cheap

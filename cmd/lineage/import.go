@@ -79,7 +79,7 @@ func (o *importOptions) limitsOf() (l archive.Limits, err error) {
 	return l, nil
 }
 
-// limitHint says how to raise the limit that an error is about, if it is.
+// limitHint is the advice about an error that a limit was exceeded.
 func limitHint(err error) (string, bool) {
 	var limit *archive.LimitError
 	if !errors.As(err, &limit) {
@@ -198,7 +198,7 @@ func importArchive(ctx context.Context, a *app, mode openMode, o *importOptions)
 }
 
 // importAgain is what to do about an import that ended in its midst.
-const importAgain = "what was imported before is kept; importing again goes on from there"
+const importAgain = "what was imported before is kept; importing again continues from there"
 
 // importFailure adds what to do about an error after which something may be in the store.
 func importFailure(err error, o *importOptions) error {
@@ -254,7 +254,7 @@ func (a *app) imported(report *archive.Report, whole bool) error {
 	return err
 }
 
-// failure says that items were left out: it is done in part, or not at all where nothing
+// failure reports that items were left out: the import is done in part, or not at all where nothing
 // was left to import.
 func (r *importedRecord) failure() error {
 	left := screen.Plural(r.SkippedCount, "item") + " left out"

@@ -93,7 +93,7 @@ func (s *servedEngine) Collect(ctx context.Context, o backend.CollectOptions) (b
 const (
 	// epochFile has the epoch of the store that the files in the directory are of.
 	epochFile = "epoch"
-	// staleSuffix ends the name of a file that says of a directory of replicas that they may be of
+	// staleSuffix ends the name of a file that marks a directory of replicas that may be of
 	// an earlier epoch.
 	staleSuffix = ".stale"
 )
@@ -138,7 +138,7 @@ func (s *servedEngine) forgetCollected(ctx context.Context) error {
 	return err
 }
 
-// markStale says of all replicas that they may be of an earlier epoch.
+// markStale marks all replicas as possibly of an earlier epoch.
 func (s *servedEngine) markStale() error {
 	for i := range mostReplicas {
 		replica := filepath.Join(s.dir, fmt.Sprint("replica", i))

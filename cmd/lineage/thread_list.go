@@ -157,7 +157,7 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 	return nil
 }
 
-// none says that there are no threads to list.
+// none reports that there are no threads to list.
 func (o *threadListOptions) none() string {
 	if o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0 {
 		return "no threads; 'lineage thread create' makes one"

@@ -25,12 +25,12 @@ func watchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Print changes of a store as they happen",
-		Long: `Prints what every commit did, in order, and how the messages begin that it added. It starts with the next commit, or at the one
+		Long: `Prints the changes of every commit, in order, with the start of the messages that it added. It starts with the next commit, or at the one
 given by --from, and runs until it is interrupted, or with --follow=false up to the last
 commit there is. To continue later, give --from the number of its last commit plus one.
 
-Other processes can use the store meanwhile. While one of them has it for itself, it is read when
-that one lets go.`,
+Other processes can use the store meanwhile. Commits of one that keeps others out are printed when it
+closes the store.`,
 		Example: `  lineage watch --from 1 --follow=false
   lineage watch --from 1 --follow=false --json`,
 		Args: cobra.NoArgs,

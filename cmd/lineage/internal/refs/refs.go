@@ -99,7 +99,7 @@ func (r *Resolver) Context(ctx context.Context, text string) (*Ref, error) {
 	return found, nil
 }
 
-// KindError says that a name stands for something else than what is needed. It
+// KindError reports that a name stands for another kind of thing than is needed. It
 // matches lineage.ErrInvalid.
 type KindError struct{ Text, Want string }
 
@@ -242,7 +242,7 @@ func (r *Resolver) inOtherThread(ctx context.Context, name string) (*Ref, error)
 	return nil, nil
 }
 
-// walk takes the steps from a position.
+// walk follows the steps from a position.
 func (r *Resolver) walk(ctx context.Context, found *Ref, text string, steps []step) (*Ref, error) {
 	found.Text = text
 	for _, s := range steps {
@@ -268,7 +268,7 @@ func (r *Resolver) walk(ctx context.Context, found *Ref, text string, steps []st
 	return found, nil
 }
 
-// StepError says that a history is not long enough for a step. It matches
+// StepError reports that a history is too short for a step. It matches
 // lineage.ErrNotFound.
 type StepError struct {
 	Text, Step string

@@ -17,7 +17,7 @@ type stepKind int
 const (
 	back     stepKind = iota // ~n and @{n}: n messages back
 	position                 // :n: the n-th message
-	moved                    // @{-n}: where it stood before the last n moves
+	moved                    // @{-n}: where it pointed before the last n moves
 )
 
 // cutStep splits the last step off a name. It reports false where there is none.
