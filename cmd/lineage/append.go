@@ -322,8 +322,7 @@ func readAll(name string, in io.Reader, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// input opens a file that was named, or standard input. Waiting for what a terminal or
-// a pipe is to bring ends with the context.
+// input opens a named file, or standard input. Reads of a terminal or pipe end with the context.
 func (a *app) input(ctx context.Context, name string) (io.Reader, func(), error) {
 	if name == "-" {
 		return awaited.NewReader(ctx, a.stdin), func() {}, nil

@@ -37,7 +37,7 @@ func (*diffRecord) recordType() string { return "diff" }
 
 // diffSummaryRecord ends what diff prints.
 type diffSummaryRecord struct {
-	// Common is how many messages both begin with.
+	// Common is how many messages they share at the start.
 	Common uint64 `json:"common"`
 	OnlyA  uint64 `json:"only_a"`
 	OnlyB  uint64 `json:"only_b"`

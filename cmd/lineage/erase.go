@@ -66,11 +66,11 @@ the old ones.`,
 // erasedRecord is what erase did or would do.
 type erasedRecord struct {
 	ContentID string `json:"content_id"`
-	// Uses is how many messages, documents and files hold it.
+	// Uses is how many messages, documents and files use it.
 	Uses int `json:"uses"`
 	// Summaries are the content ids of summaries of messages that use it, which may repeat it.
 	Summaries []string `json:"summaries"`
-	// Titles are the threads whose title is how its text begins.
+	// Titles are the threads whose title is the start of its text.
 	Titles []string `json:"titles"`
 	// Erased is false for a dry run.
 	Erased bool `json:"erased"`
@@ -175,8 +175,8 @@ func (s *session) contentToErase(ctx context.Context, id lineage.ContentID, name
 // maxTitle bounds how much of a content is compared with titles of threads.
 const maxTitle = 64 << 10
 
-// titlesOf returns the threads whose title is how a content begins, as it is where a thread
-// was named after its first message.
+// titlesOf returns the threads whose title is the start of a content, such as threads that were named
+// after their first message.
 func (s *session) titlesOf(ctx context.Context, id lineage.ContentID) ([]string, error) {
 	titles := []string{}
 	body, err := s.store.Body(ctx, id)
@@ -231,7 +231,7 @@ func timesUsed(n int) string {
 	return screen.Count(int64(n)) + " times"
 }
 
-// covers reports whether one of the entries is in the stretch that a summary is of.
+// covers reports whether a summary covers one of the entries.
 func (s *session) covers(ctx context.Context, summary *lineage.SummaryInfo, entries []*lineage.Entry) (bool, error) {
 	for _, e := range entries {
 		if e.Position < summary.First || e.Position > summary.Last {

@@ -66,8 +66,8 @@ type collectedRecord struct {
 	Erased uint64 `json:"erased"`
 	// Bytes is the size of what was removed.
 	Bytes uint64 `json:"bytes"`
-	// BytesBefore and BytesAfter are the size of the store on disk; a dry run does not
-	// know what it would take.
+	// BytesBefore and BytesAfter are the size of the store on disk. A dry run does not know the
+	// second.
 	BytesBefore uint64 `json:"bytes_before"`
 	BytesAfter  uint64 `json:"bytes_after,omitempty"`
 	// Removed are files of the store that were removed because they may have held it.
@@ -78,8 +78,8 @@ type collectedRecord struct {
 
 func (*collectedRecord) recordType() string { return "collected" }
 
-// kept returns a time to keep something for as the store takes it: there 0 is the
-// default.
+// kept returns a retention time for lineage.CollectOptions, where 0 is the default and less than 0
+// is none.
 func kept(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -87,8 +87,8 @@ func kept(d time.Duration) time.Duration {
 	return d
 }
 
-// collection returns a collection. What it is called is for the question only: --yes takes
-// whatever there is.
+// collection returns a collection. It is described only if a person is asked, because describing it
+// takes a dry run.
 func (s *session) collection(ctx context.Context, o *gcOptions) (*destruction, error) {
 	d := &destruction{do: func(ctx context.Context) error { return runGC(ctx, s, o) }}
 	if o.yes {

@@ -113,8 +113,8 @@ type importedRecord struct {
 	SharedMessages int64 `json:"shared_messages"`
 	// NewBytes is the size of the content that the store did not have.
 	NewBytes int64 `json:"new_bytes"`
-	// Kept messages say what the store has at their places, in objects that are written in another
-	// way. The store keeps what it has.
+	// Kept messages differ from those in the store only in the form of their JSON. The store keeps
+	// its own.
 	Kept int64 `json:"kept"`
 	// Converted messages are stored without members that hold or name the messages after them,
 	// Opaque ones whole, because they cannot be taken apart.
@@ -197,10 +197,10 @@ func importArchive(ctx context.Context, a *app, mode openMode, o *importOptions)
 	})
 }
 
-// importAgain is what to do about an import that ended in its midst.
+// importAgain is the advice about an import that was interrupted.
 const importAgain = "what was imported before is kept; importing again continues from there"
 
-// importFailure adds what to do about an error after which something may be in the store.
+// importFailure adds the advice about an error after which something may be in the store.
 func importFailure(err error, o *importOptions) error {
 	if failure := sourceFailure(err, o); failure != err || err == nil {
 		return failure
@@ -211,7 +211,7 @@ func importFailure(err error, o *importOptions) error {
 	return hint(err, importAgain)
 }
 
-// sourceFailure adds what to do about a source in which nothing is found.
+// sourceFailure adds the advice about a source in which nothing is found.
 func sourceFailure(err error, o *importOptions) error {
 	switch {
 	case errors.Is(err, archive.ErrUnknownFormat) && isSQLite(o.path):

@@ -165,7 +165,7 @@ func (o *threadListOptions) none() string {
 	return "no such threads"
 }
 
-// titleOf implements threads: how a thread begins where it has no title.
+// titleOf implements threads. A thread without a title gets the start of its first message.
 func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) {
 	if r.Title != "" || r.Messages == 0 {
 		return titleOf(lineage.ThreadInfo{Title: r.Title, SourceID: r.SourceID}), nil

@@ -48,7 +48,7 @@ type nodeRecord struct {
 	Position  uint64  `json:"position"`
 	Role      string  `json:"role"`
 	ContentID string  `json:"content_id,omitempty"`
-	// Preview is how it begins.
+	// Preview is the start of its text.
 	Preview   string    `json:"preview"`
 	SpanSet   string    `json:"span_set,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
@@ -205,7 +205,7 @@ func (f *forest) node(ctx context.Context, l *line, from uint64, depth int) (*gr
 		}
 		if main == nil {
 			if seq == l.last && len(n.Children) > 0 {
-				// Nothing goes straight on here: what forked off last is beside the end.
+				// Nothing continues here: the last fork is drawn beside the end.
 				n.Children = append(n.Children, nil)
 			}
 			continue

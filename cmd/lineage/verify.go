@@ -127,7 +127,7 @@ func (s *session) finding(f backend.Finding, r *verifiedRecord) error {
 	return s.print(found, "%s\n", s.out.Paint(screen.Red, screen.Line(f.String())))
 }
 
-// repairOf returns the command that mends a finding.
+// repairOf returns the command that repairs a finding.
 func repairOf(f backend.Finding) string {
 	if f.Repair == rebuildIndex {
 		return "lineage repair"

@@ -20,7 +20,7 @@ type exchange struct {
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	reserved  *reservation // the bytes of the request; nil where it was refused
-	refused   error        // why nothing is done
+	refused   error        // the answer, if the method is not called
 	counted   bool         // in peer.handling
 	cancelled bool         // by the client; peer.mu guards it
 	target    target

@@ -26,9 +26,9 @@ type Opened[R any] struct {
 // maxTries limits how often a sequence is continued.
 const maxTries = 100
 
-// resuming yields a sequence. If its reader goes away, it begins the sequence again in another reader. After n elements, the
-// last of them last, again returns where to begin, and a function that reports elements that were yielded before: these are
-// left out from the start of the new sequence.
+// resuming yields a sequence, and begins it again in another reader if its reader goes away. again is called with the last
+// element that was yielded and the number of elements. It returns where the new sequence begins, and a function, which may be
+// nil, that reports whether an element was yielded before. Such elements at the start of the new sequence are left out.
 func resuming[R, T, A any](ctx context.Context, open Open[R], from A, begin func(r R, from A) iter.Seq2[T, error], again func(last T, n int) (A, func(T) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last, none T
@@ -92,7 +92,7 @@ func ordered[T any](ctx context.Context, open Open[backend.Reader], begin func(r
 	})
 }
 
-// appended yields a sequence that only gains elements at its end, and only loses elements at its start.
+// appended yields a sequence to which others only add elements at the end, and remove elements at the start.
 func appended[T any, K comparable](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
 	var last K
 	begins := func(r backend.Reader, n int) iter.Seq2[T, error] {
@@ -124,7 +124,7 @@ func appended[T any, K comparable](ctx context.Context, open Open[backend.Reader
 	})
 }
 
-// distinct yields a sequence whose elements have different keys, and may disappear meanwhile.
+// distinct yields a sequence whose elements have different keys. Others may add and remove elements anywhere.
 func distinct[T any, K comparable](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var yielded []K

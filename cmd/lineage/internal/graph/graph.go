@@ -46,7 +46,7 @@ type drawing struct {
 	b      strings.Builder
 }
 
-// line draws a node and what goes straight on from it, and the forks between.
+// line draws a node, the main line that continues it, and the forks between.
 func (d *drawing) line(n *Node, prefix string, depth int) {
 	for n != nil {
 		d.point(n, prefix)

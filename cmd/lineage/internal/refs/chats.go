@@ -65,8 +65,7 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 	return c, err
 }
 
-// titled is a store that yields the ids and titles of threads at less than ListChats
-// costs.
+// titled is a store that yields the ids and titles of threads at less cost than ListChats.
 type titled interface {
 	Titles(ctx context.Context) iter.Seq2[chat.Chat, error]
 }

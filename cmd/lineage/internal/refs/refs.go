@@ -6,7 +6,7 @@
 //	other/main    the branch of another thread
 //	3f9ac2d1      the context whose id begins or ends so, or whose short form begins so
 //	3f9ac2d1/12   the message at a place of a run, as it is shown
-//	msg-7         the message with that id of its maker's
+//	msg-7         the message with that source id
 //	main~2        two messages back; so is main@{2}
 //	main:3        the third message
 //	main@{-1}     the tip of the branch before its last move
