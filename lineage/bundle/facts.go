@@ -223,14 +223,7 @@ func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*struc
 		}
 		local = append(local, r)
 	}
-	added, err := without(t.reflog, local)
-	if err != nil {
-		return 0, nil, err
-	}
-	only, err := without(local, t.reflog)
-	if err != nil {
-		return 0, nil, err
-	}
+	added, only := without(t.reflog, local), without(local, t.reflog)
 	if !sameOrigin(ours, t) {
 		return diverged, nil, nil
 	}
@@ -282,28 +275,24 @@ func (im *importer) anyLeft(moves []*structure.Reflog, span structure.SpanRef) (
 }
 
 // without returns the entries of one reflog that are not in another.
-func without(of, other []*structure.Reflog) ([]*structure.Reflog, error) {
-	there := make(map[string]int, len(other))
-	for _, r := range other {
-		b, err := structure.MarshalRecord(r)
-		if err != nil {
-			return nil, err
-		}
-		there[string(b)]++
+func without(of, other []*structure.Reflog) (rest []*structure.Reflog) {
+	key := func(r *structure.Reflog) structure.Reflog {
+		k := *r
+		k.At = write.Kept(r.At)
+		return k
 	}
-	var out []*structure.Reflog
+	there := make(map[structure.Reflog]int, len(other))
+	for _, r := range other {
+		there[key(r)]++
+	}
 	for _, r := range of {
-		b, err := structure.MarshalRecord(r)
-		if err != nil {
-			return nil, err
-		}
-		if there[string(b)] > 0 {
-			there[string(b)]--
+		if k := key(r); there[k] > 0 {
+			there[k]--
 			continue
 		}
-		out = append(out, r)
+		rest = append(rest, r)
 	}
-	return out, nil
+	return rest
 }
 
 // update adds what is new to a context that is here. at is the time at which it moved in the bundle.
