@@ -50,7 +50,7 @@ func hold(dir, _ string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready", e.owner.Load() != nil)
+	fmt.Println("ready", owns(e))
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return e.Close()
 }

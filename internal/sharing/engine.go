@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/remote"
 	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -25,11 +24,8 @@ type Engine struct {
 	o       Options
 	dirInfo fs.FileInfo
 
-	// current is nil between the loss of a handle and the next one. owner is its engine while this
-	// process is the owner, so that a read loads one pointer.
-	current         atomic.Pointer[handle]
-	owner           atomic.Pointer[embedded.Engine]
-	waitingReported atomic.Bool // Options.Waiting was called
+	current         atomic.Pointer[handle] // nil between the loss of a handle and the next one
+	waitingReported atomic.Bool            // Options.Waiting was called
 	// yieldedAt is when this process, as a reader, last closed the store for a writer.
 	yieldedAt atomic.Pointer[time.Time]
 
@@ -99,7 +95,6 @@ func (e *Engine) set(h *handle) {
 		e.damage = i.Damage()
 	}
 	e.current.Store(h)
-	e.owner.Store(h.own)
 	if h.client != nil {
 		e.tasks.Go(func() { e.succeed(h) })
 	}
@@ -193,22 +188,17 @@ func (e *Engine) run(s *search) {
 	}
 	e.mu.Lock()
 	e.search = nil
-	late := err == nil && e.closed.Load()
-	if err == nil && !late {
+	if err == nil && e.closed.Load() {
+		err = errClosed
+	}
+	if err == nil {
 		e.set(h)
 	}
 	e.mu.Unlock()
-	switch {
-	case late:
-		s.err = errors.Join(errClosed, h.close())
-	case err != nil:
-		s.err = err
-		if h != nil {
-			_ = h.close()
-		}
-	default:
-		s.handle = h
+	if err != nil && h != nil {
+		err = errors.Join(err, h.close())
 	}
+	s.handle, s.err = h, err
 }
 
 // sameStore refuses a store other than the one that was opened first.
@@ -227,7 +217,6 @@ func (e *Engine) lose(h *handle) {
 		return
 	}
 	e.current.Store(nil)
-	e.owner.Store(nil)
 	e.tasks.Go(func() { _ = h.close() })
 }
 
@@ -271,9 +260,9 @@ func do[T any](ctx context.Context, e *Engine, op func(h *handle) (T, error)) (T
 
 // read is do for reads, faster if this process is the owner.
 func read[T any](ctx context.Context, e *Engine, op func(r backend.Reader) (T, error)) (T, error) {
-	if own := e.owner.Load(); own != nil {
-		v, err := op(own)
-		if err == nil || !errors.Is(err, backend.ErrClosed) || e.closed.Load() || e.owner.Load() == own {
+	if h := e.current.Load(); h != nil && h.own != nil {
+		v, err := op(h.own)
+		if !e.lost(h, err) {
 			return v, err
 		}
 	}

@@ -225,7 +225,7 @@ func TestStaleSocket(t *testing.T) {
 	c.kill(t)
 	require.NoError(t, requireSocket(filepath.Join(dir, embedded.SocketFile)))
 	e := open(t, dir, normal)
-	require.NotNil(t, e.owner.Load())
+	require.True(t, owns(e))
 	info, err := os.Lstat(filepath.Join(dir, embedded.SocketFile))
 	require.NoError(t, err)
 	require.Equal(t, os.ModeSocket|0o600, info.Mode())
@@ -260,7 +260,7 @@ func TestReadOnlyGuest(t *testing.T) {
 	o := normal
 	o.ReadOnly = true
 	reader := open(t, dir, o)
-	require.Nil(t, reader.owner.Load())
+	require.False(t, owns(reader))
 	require.Equal(t, map[string]int{"one": 1}, threads(t, reader))
 	_, err := reader.Apply(background, newThread("two"), backend.Options{})
 	require.ErrorIs(t, err, backend.ErrReadOnly)
@@ -585,7 +585,7 @@ func TestManyGuests(t *testing.T) {
 	all.Wait()
 	owners := 0
 	for _, e := range guests {
-		if e.owner.Load() != nil {
+		if owns(e) {
 			owners++
 		}
 	}

@@ -35,7 +35,7 @@ func TestReaderOwns(t *testing.T) {
 	require.NoError(t, writer.Close())
 
 	reader := open(t, dir, readOnly())
-	require.NotNil(t, reader.owner.Load())
+	require.True(t, owns(reader))
 	second, third := open(t, dir, normal), open(t, dir, readOnly())
 	apply(t, second, "two")
 	require.Equal(t, map[string]int{"one": 1, "two": 1}, threads(t, reader))
@@ -137,9 +137,9 @@ func TestIdleGuestTakesOver(t *testing.T) {
 	c := start(t, "hold "+dir)
 	require.Equal(t, "ready true", c.line(t))
 	e := open(t, dir, normal)
-	require.Nil(t, e.owner.Load())
+	require.False(t, owns(e))
 	c.kill(t)
-	require.Eventually(t, func() bool { return e.owner.Load() != nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return owns(e) }, time.Minute, time.Millisecond)
 }
 
 // TestWaiting gives up on a locked store that has had no socket for some time, but not in the moment
@@ -191,7 +191,7 @@ func TestCommitBehindClosedGuests(t *testing.T) {
 	require.NoError(t, err)
 	for range 3 {
 		e := open(t, dir, normal)
-		require.Nil(t, e.owner.Load())
+		require.False(t, owns(e))
 		apply(t, e, "of a guest")
 		require.NoError(t, e.Close())
 	}
@@ -225,7 +225,7 @@ func TestRootBesideAnotherUser(t *testing.T) {
 	}
 	c := begin()
 	guest := open(t, dir, normal)
-	require.Nil(t, guest.owner.Load())
+	require.False(t, owns(guest))
 	apply(t, guest, "as a guest")
 	c.finish(t)
 	_, err := guest.Apply(background, newThread("as the owner"), backend.Options{})
@@ -238,7 +238,7 @@ func TestRootBesideAnotherUser(t *testing.T) {
 	require.Equal(t, map[string]int{"as a guest": 1}, threads(t, reader))
 	c = begin() // the reader gives way
 	require.Equal(t, map[string]int{"as a guest": 1}, threads(t, reader))
-	require.Nil(t, reader.owner.Load())
+	require.False(t, owns(reader))
 	apply(t, guest, "again")
 	c.finish(t)
 	require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -265,9 +265,9 @@ func TestOtherUsers(t *testing.T) {
 	require.Equal(t, "ready", c.line(t))
 	require.NoError(t, os.Chmod(filepath.Join(dir, embedded.SocketFile), 0o777))
 	e = open(t, dir, normal)
-	require.NotNil(t, e.owner.Load())
+	require.True(t, owns(e))
 	second := open(t, dir, normal)
-	require.Nil(t, second.owner.Load())
+	require.False(t, owns(second))
 	require.Equal(t, map[string]int{"one": 1}, threads(t, second))
 	c.kill(t)
 }
