@@ -31,8 +31,8 @@ const (
 // ImportOptions configure an import. The zero value of each field is a default.
 type ImportOptions struct {
 	OnConflict OnConflict
-	// Progress, when not nil, is called from time to time with the bytes read, of the bundle
-	// read twice. Total is 0 while it is not known.
+	// Progress, when not nil, is called from time to time with the bytes that were read and their
+	// total: twice the size of the bundle, which is read twice, or 0 while that is not known.
 	Progress func(done, total int64)
 }
 

@@ -168,7 +168,7 @@ func (inv *Inventory) WriteTo(w io.Writer) (int64, error) {
 }
 
 // ReadFrom replaces the inventory by one that WriteTo wrote. It changes nothing if that is damaged,
-// and returns ErrNoInventory if it is something else.
+// and returns ErrNoInventory if the input is not an inventory.
 func (inv *Inventory) ReadFrom(from io.Reader) (int64, error) {
 	r := inventoryReader{r: bufio.NewReaderSize(from, 1<<16), sum: sha256.New()}
 	got := NewInventory()
@@ -199,7 +199,7 @@ func (r *inventoryReader) take(b []byte) error {
 	return err
 }
 
-// begins returns ErrNoInventory if this is something else.
+// begins returns ErrNoInventory if the file is not an inventory.
 func (r *inventoryReader) begins() error {
 	b, err := r.r.Peek(len(inventoryMagic))
 	switch {
