@@ -27,12 +27,12 @@ func alternativesCommand(a *app) *cobra.Command {
 		Use:   "alternatives [CONTEXT]",
 		Short: "Create alternatives for the next message, or list them",
 		Long: `Creates alternatives for the next message of a context: a context for each, to
-be filled with 'lineage append' in any order. The context stays where it is until one is
-taken with 'lineage choose'. Without --count and --model the alternatives offered so far
+be filled with 'lineage append' in any order. The context does not change until one is
+chosen with 'lineage choose'. Without --count and --model the alternatives offered so far
 are listed.
 
---to lists the alternatives to a message: everything that its thread goes on with at that place,
-edits and other branches included, with the tokens and the time that each took. With --retry
+--to lists the alternatives to a message: all messages of its thread at that place,
+edits and other branches included, with the tokens and the time of each. With --retry
 it offers one more in the same set, such as another try of the same answer.`,
 		Example: `  lineage alternatives --model small-1 --model large-2
   lineage alternatives main --count 3 --json
@@ -62,7 +62,7 @@ it offers one more in the same set, such as another try of the same answer.`,
 		}),
 	}
 	c.Flags().IntVar(&o.count, "count", 0, "how many to offer")
-	c.Flags().StringSliceVar(&o.models, "model", nil, "offer one that is asked of this model")
+	c.Flags().StringSliceVar(&o.models, "model", nil, "offer one for this model")
 	c.Flags().StringVar(&o.to, "to", "", "list the alternatives to a message")
 	c.Flags().BoolVar(&o.retry, "retry", false, "offer one more alternative to the message of --to")
 	return c
@@ -84,7 +84,7 @@ type alternativeRecord struct {
 	Of     int    `json:"of,omitempty"`
 	ID     string `json:"id,omitempty"`
 	Tip    string `json:"tip,omitempty"`
-	// InputTokens and OutputTokens are the tokens of the answer; Reported is set where its messages say so, and
+	// InputTokens and OutputTokens are the tokens of the answer; Reported is set where its messages report them, and
 	// otherwise they are estimated. TookMS is the time from the question to the end of the answer.
 	InputTokens  int   `json:"input_tokens,omitempty"`
 	OutputTokens int   `json:"output_tokens,omitempty"`
@@ -222,11 +222,11 @@ func listAlternatives(ctx context.Context, s *session, name string) error {
 				}
 			}
 		}
-		says := r.Text
+		text := r.Text
 		if !r.Filled {
-			says = "(still empty)"
+			text = "(still empty)"
 		}
-		list.add(&r, markCell(r.Chosen), screen.Cell{Text: refs.Short(state.Set), Style: screen.Dim}, idCell(refs.Short(c.ID())), plainCell(r.Model), plainCell(says))
+		list.add(&r, markCell(r.Chosen), screen.Cell{Text: refs.Short(state.Set), Style: screen.Dim}, idCell(refs.Short(c.ID())), plainCell(r.Model), plainCell(text))
 	}
 	return list.end("no alternatives; --count or --model offers some")
 }

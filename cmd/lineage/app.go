@@ -39,7 +39,7 @@ type app struct {
 	args []string
 	// began is set when the command itself runs: errors before that are about the command line.
 	began bool
-	// keeps is set when something is open for changes, which stay if the command is interrupted.
+	// keeps is set while a store is open for changes: an interrupted command keeps those it has made.
 	keeps bool
 }
 

@@ -51,16 +51,16 @@ func appendCommand(a *app) *cobra.Command {
 		Aliases: []string{"extend"},
 		Short:   "Add messages to a context",
 		Long: `Adds to the history of a context, the active branch unless another is named. One argument
-is the text; of two the first is the context. What to add comes from there, from
---text, from a file (--file), from a JSON object a line (--jsonl), or from standard
+is the text; of two the first is the context. The text can also come from
+--text, from a file (--file), from JSON objects, one a line (--jsonl), or from standard
 input (-). A store without a thread gets one. A text that is empty is refused, except in --jsonl.
 The type of a file is detected from its name and its first bytes, unless --type gives it.
 
 A line of --jsonl has role and text (or content, which may be any JSON), and
 optionally name, id, model, user, media_type, metadata and created_at. A line with other
 members and no text is a message of a provider's format, with calls of tools for example, and
-is kept as it is. All lines are added, or none, so they are in memory together; 'lineage import'
-takes any number.`,
+is kept as it is. All lines are added, or none, so they are in memory together; for large files
+use 'lineage import'.`,
 		Example: `  lineage append "And where do we eat?"
   lineage append cheap "Take the bus." --role assistant --model small-1
   echo "Is it warm in May?" | lineage append -
@@ -93,7 +93,7 @@ takes any number.`,
 	return c
 }
 
-// positional takes the context and the text from the arguments.
+// positional sets the context and the text from the arguments.
 func (o *appendOptions) positional(args []string) error {
 	elsewhere := o.textSet || o.file != "" || o.jsonl != ""
 	switch {
@@ -136,7 +136,7 @@ type appendedRecord struct {
 func (*appendedRecord) recordType() string { return "appended" }
 
 func runAppend(ctx context.Context, a *app, o *appendOptions) error {
-	// Input is read before the store is opened: nobody waits for the store while it is typed.
+	// Input is read before the store is opened, so that no process waits while it is typed.
 	items, closeAll, err := o.items(ctx, a)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (s *session) firstThread(ctx context.Context, items []lineage.Item) error {
 	return nil
 }
 
-// items returns what is to be added. closeAll closes the files that it is read from.
+// items returns the items to add. closeAll closes their files.
 func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item, closeAll func(), err error) {
 	closeAll = func() {}
 	metadata, err := validJSON("metadata", o.metadata)
@@ -261,7 +261,7 @@ func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item
 	return []lineage.Item{item}, closeAll, nil
 }
 
-// fill has an item say what a file or standard input holds.
+// fill sets the content of an item from a file or standard input.
 func (o *appendOptions) fill(item *lineage.Item, in io.Reader) error {
 	if o.file == "-" && item.Kind == lineage.Message {
 		return fillMessage(item, in)
@@ -280,7 +280,7 @@ func (o *appendOptions) fill(item *lineage.Item, in io.Reader) error {
 	return nil
 }
 
-// fillMessage has a message say what standard input holds.
+// fillMessage sets the text of a message from standard input.
 func fillMessage(item *lineage.Item, in io.Reader) error {
 	body, err := readAll("standard input", in, maxInput)
 	if err != nil {
@@ -291,7 +291,7 @@ func fillMessage(item *lineage.Item, in io.Reader) error {
 	}
 	item.Body = body
 	if isText(item.Type) {
-		// A shell ends what it passes on with a newline that nobody said.
+		// A shell adds a newline, which is not a part of the message.
 		item.Body = []byte(strings.TrimSuffix(strings.TrimSuffix(string(body), "\n"), "\r"))
 	}
 	return saysSomething(item, "standard input")
@@ -322,8 +322,7 @@ func readAll(name string, in io.Reader, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// input opens a file that was named, or standard input. Waiting for what a terminal or
-// a pipe is to bring ends with the context.
+// input opens a named file, or standard input. Reads of a terminal or pipe end with the context.
 func (a *app) input(ctx context.Context, name string) (io.Reader, func(), error) {
 	if name == "-" {
 		return awaited.NewReader(ctx, a.stdin), func() {}, nil
@@ -389,7 +388,7 @@ func (o *appendOptions) lines(ctx context.Context, a *app) ([]lineage.Item, erro
 	return items, nil
 }
 
-// wrongLine says in words why a line is no inputMessage.
+// wrongLine explains why a line is not an inputMessage.
 func wrongLine(err error) string {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -420,10 +419,10 @@ func (o *appendOptions) wholeMessage(m *inputMessage, line []byte) *message.Mess
 	if !other || m.Text != nil || m.MediaType != "" {
 		return nil
 	}
-	said := message.Decode(line, content.TypeJSON, cmp.Or(m.Role, o.role))
-	for _, p := range said[0].Parts {
+	decoded := message.Decode(line, content.TypeJSON, cmp.Or(m.Role, o.role))
+	for _, p := range decoded[0].Parts {
 		if p.Kind != message.DataKind {
-			return &said[0]
+			return &decoded[0]
 		}
 	}
 	return nil

@@ -25,15 +25,15 @@ func runAside(ctx context.Context, s *session, text string) error {
 	if err != nil {
 		return err
 	}
-	made, err := t.CreateBranch(ctx, "", lineage.BranchOptions{})
+	aside, err := t.CreateBranch(ctx, "", lineage.BranchOptions{})
 	if err != nil {
 		return err
 	}
 	if text != "" {
-		if _, err := made.Extend(ctx, lineage.User(text)); err != nil {
+		if _, err := aside.Extend(ctx, lineage.User(text)); err != nil {
 			return err
 		}
 	}
-	b, err := branchOfContext(ctx, t, made)
+	b, err := branchOfContext(ctx, t, aside)
 	return s.printBranch(b, "now on branch", err)
 }

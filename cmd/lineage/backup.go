@@ -16,7 +16,7 @@ func backupCommand(a *app) *cobra.Command {
 		Use:   "backup DIR",
 		Short: "Back up a store",
 		Long: `Copies the store, as of one commit, into a directory that is new or empty. The copy is a store
-itself, and is there under its name only when it is complete. 'lineage restore' brings it back.`,
+itself, and gets its name only when it is complete. 'lineage restore' restores it.`,
 		Example: `  lineage backup monday.lineage`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    a.on(reading|noThread, func(ctx context.Context, s *session, args []string) error { return runBackup(ctx, s, args[0]) }),

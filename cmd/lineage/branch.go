@@ -144,7 +144,7 @@ func branchOf(ctx context.Context, t *lineage.Thread, name string) (*branchRecor
 	return newBranchRecord(b), nil
 }
 
-// printBranch prints a branch that a command created or changed, unless that failed. ofActive says what it is if it is
+// printBranch prints a branch that a command created or changed, unless that failed. ofActive describes it if it is
 // the active one.
 func (a *app) printBranch(b *branchRecord, ofActive string, err error) error {
 	if err != nil {

@@ -51,15 +51,15 @@ type bundledRecord struct {
 	Contexts uint64 `json:"contexts"`
 	Spans    uint64 `json:"spans"`
 	Blocks   uint64 `json:"blocks"`
-	// Left is how many contents and pieces of contents the other side has.
+	// Left is how many contents and pieces of contents were left out.
 	Left  uint64 `json:"left"`
 	Bytes int64  `json:"bytes"`
 }
 
 func (*bundledRecord) recordType() string { return "bundled" }
 
-// inventoryFailure says why a file cannot be taken as an inventory: it is none, or one
-// that is damaged. The store is neither.
+// inventoryFailure explains why a file cannot be used as an inventory. Its damage is not that of the
+// store.
 func inventoryFailure(file string, err error) error {
 	const again = "'lineage bundle inventory FILE' in the other store writes one"
 	var damage *lineage.CorruptError

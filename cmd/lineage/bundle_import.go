@@ -20,8 +20,8 @@ func bundleImportCommand(a *app) *cobra.Command {
 		Use:   "import FILE",
 		Short: "Import a bundle into a store",
 		Long: `Adds the threads of a bundle to a store. Every byte is checked before anything is added. Existing
-messages stay as they are, and importing again adds nothing. A context that advanced both here and
-in the bundle stays, and the other becomes a branch of its own, unless --on-conflict says otherwise.
+messages do not change, and importing again adds nothing. A context that has advanced both here and
+in the bundle does not change, and the other becomes another branch, unless --on-conflict is given.
 A store that is named by --store is created if it does not exist.`,
 		Example: `  lineage bundle create lisbon.bundle && lineage bundle import lisbon.bundle --store copy.lineage`,
 		Args:    cobra.ExactArgs(1),

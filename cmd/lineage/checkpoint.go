@@ -19,8 +19,8 @@ func checkpointCommand(a *app) *cobra.Command {
 		Use:     "checkpoint [NAME]",
 		Aliases: []string{"checkpoints"},
 		Short:   "List the checkpoints of a thread, or set one",
-		Long: `Lists the checkpoints of the thread, or puts one: a name for a message, where the active branch
-stands unless --at says otherwise. A name that is taken moves there.`,
+		Long: `Lists the checkpoints of the thread, or sets one: a name for the last message of the active branch,
+or for the message that --at names. An existing checkpoint of that name is moved.`,
 		Example: `  lineage checkpoint
   lineage checkpoint booked
   lineage checkpoint first --at :1 --json`,

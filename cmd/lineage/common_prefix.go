@@ -22,7 +22,7 @@ and reads a few messages only. B is the active branch unless another is named.`,
 	}
 }
 
-// commonPrefixRecord is what two histories begin with.
+// commonPrefixRecord is what two histories share at the start.
 type commonPrefixRecord struct {
 	// Length is how many messages that is, and LengthA and LengthB how many there are.
 	Length  uint64 `json:"length"`
@@ -30,7 +30,7 @@ type commonPrefixRecord struct {
 	LengthB uint64 `json:"length_b"`
 	// Last is the last of them, in A.
 	Last *string `json:"last"`
-	// Digest identifies what they say, in any store.
+	// Digest identifies the shared messages by their content, in any store.
 	Digest string `json:"digest"`
 }
 

@@ -20,8 +20,8 @@ func compareCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare DATABASE",
 		Short: "Compare a SQL database with the store that was written to it",
-		Long: `Compares every row that 'lineage project' brought into a database with what the store says, and prints
-what differs: rows that are missing, extra or different. Exits with 8 if any do. SQLite checks its file first.`,
+		Long: `Compares every row that 'lineage project' wrote to a database with the store, and prints
+the differences: rows that are missing, extra or different. Exits with 8 if any do. SQLite checks its file first.`,
 		Example: `  lineage project sqlite:chats.db && lineage compare sqlite:chats.db`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
@@ -41,7 +41,7 @@ what differs: rows that are missing, extra or different. Exits with 8 if any do.
 	return c
 }
 
-// differenceRecord is a row of a database that is not as the store says.
+// differenceRecord is a row of a database that differs from the store.
 type differenceRecord struct {
 	// Kind is missing, extra or different.
 	Kind  string `json:"kind"`
@@ -56,7 +56,7 @@ func (*differenceRecord) recordType() string { return "difference" }
 // comparedRecord ends what compare prints.
 type comparedRecord struct {
 	Database string `json:"database"`
-	// Differences is how many rows are not as the store says.
+	// Differences is how many rows differ from the store.
 	Differences int `json:"differences"`
 	// Complete is false when --limit ended the comparison.
 	Complete bool `json:"complete"`
@@ -90,7 +90,7 @@ func runCompare(ctx context.Context, s *session, o *compareOptions) (err error) 
 		}
 	}
 	line.Done()
-	text := r.Database + " is what the store says"
+	text := r.Database + " agrees with the store"
 	if r.Differences > 0 {
 		text = screen.Plural(int64(r.Differences), "difference") + " in " + r.Database
 	}

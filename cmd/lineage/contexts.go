@@ -84,9 +84,9 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 	return r, err
 }
 
-// made prints a context that a command created: its id for scripts, on a line of
+// created prints a context that a command created: its id for scripts, on a line of
 // its own, and a note about it.
-func (s *session) made(ctx context.Context, c *lineage.Context, format string, args ...any) error {
+func (s *session) created(ctx context.Context, c *lineage.Context, format string, args ...any) error {
 	if s.json {
 		r, err := s.contextRecord(ctx, c)
 		if err != nil {
@@ -114,20 +114,20 @@ func nameOf(found *refs.Ref) string {
 type overrideFlags struct{ model, system, overrides string }
 
 func (o *overrideFlags) build() (lineage.Overrides, error) {
-	var made lineage.Overrides
+	var overrides lineage.Overrides
 	if o.model != "" {
-		made.Model = &o.model
+		overrides.Model = &o.model
 	}
 	if o.system != "" {
-		made.SystemPrompt = &o.system
+		overrides.SystemPrompt = &o.system
 	}
 	if o.overrides != "" {
 		if !json.Valid([]byte(o.overrides)) {
-			return made, usagef("--overrides: %w", errNotJSON)
+			return overrides, usagef("--overrides: %w", errNotJSON)
 		}
-		made.JSON = []byte(o.overrides)
+		overrides.JSON = []byte(o.overrides)
 	}
-	return made, nil
+	return overrides, nil
 }
 
 // none refuses overrides where none are kept.
@@ -161,11 +161,11 @@ func (s *session) moved(ctx context.Context, found *refs.Ref, from lineage.SpanR
 		return err
 	}
 	r := &movedRecord{Context: found.Context.ID().String(), Branch: found.Branch, From: spanID(from), To: spanID(to), Length: length}
-	stands := "is"
+	verb := "is"
 	if from == to {
-		stands = "stays"
+		verb = "stays"
 	}
-	return s.print(r, "%s %s at message %d, %s\n", nameOf(found), stands, length, refs.ShortSpan(to))
+	return s.print(r, "%s %s at message %d, %s\n", nameOf(found), verb, length, refs.ShortSpan(to))
 }
 
 // validJSON checks the JSON of a flag.

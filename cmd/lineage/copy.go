@@ -20,9 +20,9 @@ func copyCommand(a *app) *cobra.Command {
 		Use:   "copy FROM TO",
 		Short: "Copy a store commit by commit, also to or from a server",
 		Long: `Copies the commits of a store into another, with the same ids, numbers and digests. Each is a
-directory or the URL of a PostgreSQL database with ?store=NAME. The other store is made, is empty, or
-is a copy that was begun: the command continues it, after an interruption and when the first store has grown.
-It copies what is there when it begins.
+directory or the URL of a PostgreSQL database with ?store=NAME. The other store is created, is empty, or
+is an earlier copy, which the command continues after an interruption or when the first store has grown.
+It copies the commits that are there when it begins.
 
 Content that was erased is not copied, except for large bodies before 'lineage gc'. After 'lineage gc' in
 the copy it cannot be continued.`,

@@ -61,7 +61,7 @@ func openDB(ctx context.Context, dsn string) (*sqladapter.DB, error) {
 	return db, nil
 }
 
-// needDSN refuses an argument that is no database.
+// needDSN refuses an argument that is not a database.
 func needDSN(dsn string) error {
 	if !isDSN(dsn) {
 		return hint(usagef("%s: not a database", dsn), "write sqlite:FILE, postgres://… or sqlserver://…")
@@ -81,7 +81,7 @@ func mustExist(dsn string) error {
 	return nil
 }
 
-// databaseError says which database cannot be used.
+// databaseError adds the name of the database to an error.
 type databaseError struct {
 	name, secret string
 	err          error

@@ -105,7 +105,7 @@ func (d *database) rewindInPlace(ctx context.Context, to string) error {
 	if _, err := d.position(ctx, to); err != nil {
 		return err
 	}
-	return usagef("--in-place: a database does not keep where branches stood, so this could not be undone")
+	return usagef("--in-place: a database does not keep moves of branches, so this could not be undone")
 }
 
 // switchToNew creates a branch with an automatic name at a message and switches to it.

@@ -106,7 +106,7 @@ func (d *database) show(ctx context.Context, name string) error {
 	return d.printMessage(newChatMessageRecord(m, uint64(position)), nil)
 }
 
-// appendTries bounds how often a message is appended again after others were first.
+// appendTries limits how often an append is repeated because another writer was faster.
 const appendTries = 100
 
 // append implements threads.
@@ -158,7 +158,7 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 	}
 }
 
-// readBody has an item hold what it is to be read from: a database keeps messages whole.
+// readBody reads the body of an item into memory, because a database stores messages whole.
 func readBody(item *lineage.Item) error {
 	if item.Reader == nil {
 		return nil

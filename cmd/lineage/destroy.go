@@ -17,9 +17,9 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// destruction is a change that cannot be undone, ready to be made.
+// destruction is a change that cannot be undone and has not been made.
 type destruction struct {
-	// what says what is destroyed: "delete thread …".
+	// what describes the change: "delete thread …".
 	what string
 	do   func(context.Context) error
 }
@@ -86,7 +86,7 @@ func (a *app) destroy(ctx context.Context, yes bool, d *destroyer) error {
 func (a *app) agree(ctx context.Context, what string) error {
 	f, ok := a.stdin.(*os.File)
 	if a.json || !a.err.Terminal || !ok || !term.IsTerminal(int(f.Fd())) {
-		return hint(usagef("this would %s: it needs --yes where nobody can be asked", what), "nothing was changed")
+		return hint(usagef("this would %s: it needs --yes if there is no terminal to ask at", what), "nothing was changed")
 	}
 	if err := a.flush(); err != nil {
 		return err

@@ -14,7 +14,7 @@ func diffCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A [B]",
 		Short: "Compare two histories",
-		Long: `Prints what follows in each of two histories after what both begin with: those only in A with
+		Long: `Prints the messages of two histories that follow those shared at the start: those only in A with
 a minus, those only in B with a plus. B is the active branch unless another is
 named. It reads only what is not shared. Exits with 0 whether or not they differ.`,
 		Example: `  lineage diff main cheap
@@ -37,7 +37,7 @@ func (*diffRecord) recordType() string { return "diff" }
 
 // diffSummaryRecord ends what diff prints.
 type diffSummaryRecord struct {
-	// Common is how many messages both begin with.
+	// Common is how many messages they share at the start.
 	Common uint64 `json:"common"`
 	OnlyA  uint64 `json:"only_a"`
 	OnlyB  uint64 `json:"only_b"`

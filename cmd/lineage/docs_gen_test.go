@@ -30,7 +30,7 @@ func allCommands(a *app) []*cobra.Command {
 // manual returns the reference of all commands as Markdown.
 func manual(a *app) string {
 	var b strings.Builder
-	b.WriteString("# Command line\n\nThis page is generated from the commands: `lineage COMMAND --help` says the same.\n")
+	b.WriteString("# Command line\n\nThis page is generated from the commands: `lineage COMMAND --help` prints the same text.\n")
 	root := a.root()
 	fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(root.Long))
 	b.WriteString("\n## Output\n\n" + strings.TrimSpace(outputText) + "\n")

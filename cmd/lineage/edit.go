@@ -26,10 +26,10 @@ func editCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "edit MESSAGE [TEXT]",
 		Short: "Fork a history with one message changed",
-		Long: `Makes a fork in which a message reads differently; the original stays as it is. The new
-text is recorded as derived from the old one. The fork ends with the changed message, or
-goes on with what came after it: --replay user repeats what the user said, --replay all
-everything. Prints the new context's id.`,
+		Long: `Creates a fork in which a message is replaced; the original does not change. The new
+text is recorded as derived from the old one. The fork ends with the new message, or
+continues with the messages after it: --replay user repeats those of the user, --replay all
+repeats all. Prints the new context's id.`,
 		Example: `  lineage edit :1 "Plan a week in Lisbon." --replay user
   lineage edit cheap~1 "By bus?" --branch by-bus --json`,
 		Args: cobra.RangeArgs(1, 2),
@@ -95,11 +95,11 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 				return err
 			}
 		}
-		return s.made(ctx, fork, "a fork in which message %d reads differently", old.Position)
+		return s.created(ctx, fork, "a fork in which message %d reads differently", old.Position)
 	})
 }
 
-// editMark is the metadata of a context that an edit made.
+// editMark is the metadata of a context that an edit created.
 const editMark = `{"made_by":"edit"}`
 
 // nameFork replaces a fork of a context by a branch with the same tip.
@@ -113,7 +113,7 @@ func (s *session) nameFork(ctx context.Context, home *lineage.Thread, of, fork *
 	return branch, errors.Join(err, fork.Delete(ctx))
 }
 
-// replayed returns what is said again after an edit, nil for nothing.
+// replayed returns the messages to repeat after an edit, nil for none.
 func replayed(what string) func(*lineage.Entry) bool {
 	switch what {
 	case "":

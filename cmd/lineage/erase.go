@@ -26,18 +26,20 @@ func eraseCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "erase CONTENT",
 		Short: "Erase a content from every history",
-		Long: `Removes the bytes of a content from everything that reads the store, for good. Histories that
-use it still read, with a marker in its place. The content is named by its id or the beginning of one; of
-a message its text is erased, and of its other pieces (further texts, calls of tools and their results, files, data)
-and its metadata what no other message has. It says how often the content is used and asks first, unless --yes is given; --dry-run only
-says it. Other content that says the same stays: an edited message, a result that quotes it. Summaries of a stretch
-that it is in are named, to be erased too, and threads whose title is how it begins.
+		Long: `Makes content unreadable for good. Histories that use it remain readable, with a marker in its
+place. The content is named by a content id or its beginning, or by a message: then its text is
+erased, and those of its other pieces (further texts, calls of tools and their results, files,
+data) and of its metadata that no other message has. The command shows how often the content is
+used and asks first, unless --yes is given; --dry-run only shows it. Other content that repeats it
+is not erased, such as an edited message or a result that quotes it. The command lists summaries
+of messages that use it and threads whose title is the start of its text, which may need to be
+erased or changed, too.
 
-Ids, times, numbers and names stay: those of people, models, tools, threads, documents and attached files, and the keys of
-JSON. 'lineage thread set' changes titles and metadata of threads, 'lineage thread delete' takes out all of a thread.
+Ids, times, numbers and names are not erased: those of people, models, tools, threads, documents and attached files, and the keys of
+JSON. 'lineage thread set' changes titles and metadata of threads, 'lineage thread delete' deletes a whole thread.
 
-The bytes stay in the store's files until 'lineage gc' rewrites them. Databases that were projected have them until
-'lineage project' runs again. Backups, bundles and exports made before keep them: make those again, and delete
+The bytes remain in the files of the store until 'lineage gc' rewrites them, and in projected databases until
+'lineage project' runs again. Earlier backups, bundles and exports keep them: create them again, and delete
 the old ones.`,
 		Example: `  lineage erase :2 --dry-run
   lineage erase :2 --yes && lineage gc --yes`,
@@ -64,11 +66,11 @@ the old ones.`,
 // erasedRecord is what erase did or would do.
 type erasedRecord struct {
 	ContentID string `json:"content_id"`
-	// Uses is how many messages, documents and files hold it.
+	// Uses is how many messages, documents and files use it.
 	Uses int `json:"uses"`
-	// Summaries are the contents of summaries of what holds it: they may say the same.
+	// Summaries are the content ids of summaries of messages that use it, which may repeat it.
 	Summaries []string `json:"summaries"`
-	// Titles are the threads whose title is how its text begins.
+	// Titles are the threads whose title is the start of its text.
 	Titles []string `json:"titles"`
 	// Erased is false for a dry run.
 	Erased bool `json:"erased"`
@@ -173,8 +175,8 @@ func (s *session) contentToErase(ctx context.Context, id lineage.ContentID, name
 // maxTitle bounds how much of a content is compared with titles of threads.
 const maxTitle = 64 << 10
 
-// titlesOf returns the threads whose title is how a content begins, as it is where a thread
-// was named after its first message.
+// titlesOf returns the threads whose title is the start of a content, such as threads that were named
+// after their first message.
 func (s *session) titlesOf(ctx context.Context, id lineage.ContentID) ([]string, error) {
 	titles := []string{}
 	body, err := s.store.Body(ctx, id)
@@ -203,13 +205,13 @@ func (s *session) titlesOf(ctx context.Context, id lineage.ContentID) ([]string,
 
 func (s *session) printErased(r *erasedRecord, last bool) error {
 	for _, summary := range r.Summaries {
-		s.warn("a summary of what holds it may say the same: 'lineage erase %s' erases that", summary)
+		s.warn("a summary of a message that uses it may repeat it: 'lineage erase %s' erases the summary", summary)
 	}
 	for _, chat := range r.Titles {
 		s.warn("the title of thread %s is how it begins: 'lineage thread set %s --title TITLE' changes that", chat, chat)
 	}
 	if last && r.Erased {
-		s.warn("its bytes are on disk until 'lineage gc'; 'lineage project' again takes them out of databases; backups, bundles and exports made before still have them")
+		s.warn("its bytes are on disk until 'lineage gc', and in databases until 'lineage project'; earlier backups, bundles and exports keep them")
 	}
 	switch {
 	case s.json:
@@ -229,7 +231,7 @@ func timesUsed(n int) string {
 	return screen.Count(int64(n)) + " times"
 }
 
-// covers reports whether one of the entries is in the stretch that a summary is of.
+// covers reports whether a summary covers one of the entries.
 func (s *session) covers(ctx context.Context, summary *lineage.SummaryInfo, entries []*lineage.Entry) (bool, error) {
 	for _, e := range entries {
 		if e.Position < summary.First || e.Position > summary.Last {

@@ -30,7 +30,7 @@ const (
 	exitTerminated  = 143
 )
 
-// exitCode is a code and what it says, for the documentation.
+// exitCode is a code and its meaning, for the documentation.
 type exitCode struct {
 	Code    int
 	Meaning string
@@ -108,7 +108,7 @@ func codeOf(err error) int {
 		return exitLocked
 	case is(lineage.ErrCorrupt):
 		return exitCorrupt
-	case is(sqladapter.ErrBusy): // nobody changed anything, though it matches ErrConflict
+	case is(sqladapter.ErrBusy): // nothing was changed, although it matches ErrConflict
 		return exitFailure
 	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected), is(lineage.ErrOtherUser):
 		return exitConflict
@@ -120,7 +120,7 @@ func codeOf(err error) int {
 	return exitFailure
 }
 
-// hintOf returns what to do about an error, empty when there is nothing to say.
+// hintOf returns the advice about an error, if there is any.
 func hintOf(err error) string {
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {
@@ -154,7 +154,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-// lockedHint says how to get at a store that another process has open.
+// lockedHint is the advice about a store that another process has open.
 func lockedHint(err error) string {
 	var locked *lineage.LockedError
 	if errors.As(err, &locked) && locked.PID != 0 {
@@ -172,7 +172,7 @@ func notWaited(err error) error {
 	return err
 }
 
-// errorRecord is what is printed on standard error under --json.
+// errorRecord is printed on standard error under --json.
 type errorRecord struct {
 	// Code is the exit code.
 	Code  int    `json:"code"`

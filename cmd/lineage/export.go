@@ -121,7 +121,7 @@ func exportFailure(err error) error {
 	return err
 }
 
-// exportScope returns what is to be written: one context, or threads.
+// exportScope returns what to export: one context, or threads.
 func (s *session) exportScope(ctx context.Context, o *exportOptions) (export.Scope, error) {
 	if o.all {
 		return export.Scope{}, usagef("--all writes every thread: name none")
@@ -152,7 +152,7 @@ func (s *session) exportScope(ctx context.Context, o *exportOptions) (export.Sco
 	return scope, nil
 }
 
-// stdoutName stands for standard output where a file to write is named.
+// stdoutName names standard output in place of a file.
 const stdoutName = "-"
 
 // writeOutput writes a file, or to standard output. What is printed about a file that was written has no place beside

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagFailure says in words what is wrong with the value of a flag.
+// flagFailure explains what is wrong with the value of a flag.
 func flagFailure(err error) error {
 	var wrong *pflag.InvalidValueError
 	if !errors.As(err, &wrong) {

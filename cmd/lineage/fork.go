@@ -91,7 +91,7 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 		if err != nil {
 			return err
 		}
-		if err := s.made(ctx, fork, "a fork of %s", nameOf(found)); err != nil {
+		if err := s.created(ctx, fork, "a fork of %s", nameOf(found)); err != nil {
 			return err
 		}
 	}

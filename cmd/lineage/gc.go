@@ -26,13 +26,13 @@ func gcCommand(a *app) *cobra.Command {
 		Use:   "gc",
 		Short: "Remove unused data from the disk",
 		Long: `Removes what is left of deleted threads and contexts, messages that no context, checkpoint or recent move
-leads to, and the bytes of erased content, from the files on disk too. It can be interrupted, and does what is left
+leads to, and the bytes of erased content, also from the files on disk. It can be interrupted, and continues
 the next time. It shows what would be removed and asks first, unless --yes is given; --dry-run only shows it.
 
 Files of the store that may contain removed data are removed as well: the index from before a repair, the search
 index, and the bytes that recovery set aside. Backups and other copies, bundles, exports and projections in databases are not
-touched. Of a store on a server, what is removed leaves the log; dead rows, the write-ahead log, standbys and backups of the server
-keep it until they are vacuumed or expire. Former titles and metadata of threads that are still there stay in the history of the store.`,
+changed. Of a store on a server, data is removed from the log; dead rows, the write-ahead log, standbys and backups of the server
+keep it until they are vacuumed or expire. Former titles and metadata of existing threads stay in the history of the store.`,
 		Example: `  lineage gc --dry-run
   lineage gc --keep-reflog 24h --yes --json`,
 		Args: cobra.NoArgs,
@@ -66,8 +66,8 @@ type collectedRecord struct {
 	Erased uint64 `json:"erased"`
 	// Bytes is the size of what was removed.
 	Bytes uint64 `json:"bytes"`
-	// BytesBefore and BytesAfter are what the store takes on disk; a dry run does not
-	// know what it would take.
+	// BytesBefore and BytesAfter are the size of the store on disk. A dry run does not know the
+	// second.
 	BytesBefore uint64 `json:"bytes_before"`
 	BytesAfter  uint64 `json:"bytes_after,omitempty"`
 	// Removed are files of the store that were removed because they may have held it.
@@ -78,8 +78,8 @@ type collectedRecord struct {
 
 func (*collectedRecord) recordType() string { return "collected" }
 
-// kept returns a time to keep something for as the store takes it: there 0 is the
-// default.
+// kept returns a retention time for lineage.CollectOptions, where 0 is the default and less than 0
+// is none.
 func kept(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -87,8 +87,8 @@ func kept(d time.Duration) time.Duration {
 	return d
 }
 
-// collection returns a collection. What it is called is for the question only: --yes takes
-// whatever there is.
+// collection returns a collection. It is described only if a person is asked, because describing it
+// takes a dry run.
 func (s *session) collection(ctx context.Context, o *gcOptions) (*destruction, error) {
 	d := &destruction{do: func(ctx context.Context) error { return runGC(ctx, s, o) }}
 	if o.yes {

@@ -79,7 +79,7 @@ func (o *importOptions) limitsOf() (l archive.Limits, err error) {
 	return l, nil
 }
 
-// limitHint says how to raise the limit that an error is about, if it is.
+// limitHint is the advice about an error that a limit was exceeded.
 func limitHint(err error) (string, bool) {
 	var limit *archive.LimitError
 	if !errors.As(err, &limit) {
@@ -113,8 +113,8 @@ type importedRecord struct {
 	SharedMessages int64 `json:"shared_messages"`
 	// NewBytes is the size of the content that the store did not have.
 	NewBytes int64 `json:"new_bytes"`
-	// Kept messages say what the store has at their places, in objects that are written in another
-	// way. The store keeps what it has.
+	// Kept messages differ from those in the store only in the form of their JSON. The store keeps
+	// its own.
 	Kept int64 `json:"kept"`
 	// Converted messages are stored without members that hold or name the messages after them,
 	// Opaque ones whole, because they cannot be taken apart.
@@ -197,10 +197,10 @@ func importArchive(ctx context.Context, a *app, mode openMode, o *importOptions)
 	})
 }
 
-// importAgain is what to do about an import that ended in its midst.
-const importAgain = "what was imported before is kept; importing again goes on from there"
+// importAgain is the advice about an import that was interrupted.
+const importAgain = "what was imported before is kept; importing again continues from there"
 
-// importFailure adds what to do about an error after which something may be in the store.
+// importFailure adds the advice about an error after which something may be in the store.
 func importFailure(err error, o *importOptions) error {
 	if failure := sourceFailure(err, o); failure != err || err == nil {
 		return failure
@@ -211,7 +211,7 @@ func importFailure(err error, o *importOptions) error {
 	return hint(err, importAgain)
 }
 
-// sourceFailure adds what to do about a source in which nothing is found.
+// sourceFailure adds the advice about a source in which nothing is found.
 func sourceFailure(err error, o *importOptions) error {
 	switch {
 	case errors.Is(err, archive.ErrUnknownFormat) && isSQLite(o.path):
@@ -254,7 +254,7 @@ func (a *app) imported(report *archive.Report, whole bool) error {
 	return err
 }
 
-// failure says that items were left out: it is done in part, or not at all where nothing
+// failure reports that items were left out: the import is done in part, or not at all where nothing
 // was left to import.
 func (r *importedRecord) failure() error {
 	left := screen.Plural(r.SkippedCount, "item") + " left out"

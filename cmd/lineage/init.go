@@ -30,7 +30,7 @@ a PostgreSQL database with ?store=NAME creates one there.`,
 	}
 }
 
-// initRecord is a store that was made.
+// initRecord is a store that was created.
 type initRecord struct {
 	Store string `json:"store"`
 }
@@ -45,7 +45,7 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 		}
 	}
 	if isDSN(dir) {
-		return usagef("%s: a database is made ready by the first thread or message in it", redact(dir))
+		return usagef("%s: a database is set up by the first thread or message in it", redact(dir))
 	}
 	if isServed(dir) {
 		return initServed(ctx, a, dir)
@@ -69,7 +69,7 @@ func runInit(ctx context.Context, a *app, o *initOptions) error {
 	return a.madeStore(dir)
 }
 
-// madeStore says which store was made.
+// madeStore reports a store that was created.
 func (a *app) madeStore(name string) error {
 	err := a.print(&initRecord{Store: name}, "created an empty store in %s\n", name)
 	a.note("next: lineage append \"Hello.\"   or   lineage import ARCHIVE")

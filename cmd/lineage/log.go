@@ -68,7 +68,7 @@ func runLog(ctx context.Context, a *app, o *logOptions) error {
 	})
 }
 
-// followLog prints a history, and then what is added to it.
+// followLog prints a history, and then messages that are added to it.
 func followLog(ctx context.Context, s *session, o *logOptions) error {
 	found, err := s.position(ctx, o.at)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 // headSize is how much of a file is read to find out whether it is text.
 const headSize = 64 << 10
 
-// mediaType returns the type of what begins with head, or is that whole, under the type
-// that its name says, empty for none. A name that says text is not believed of what is
-// none.
+// mediaType returns the media type of a file that begins with head. named is the type by the name of
+// the file, empty if unknown. A file that is not text does not get a type of text.
 func mediaType(named string, head []byte) string {
 	switch {
 	case isPlain(head) && named == "":
@@ -53,6 +52,6 @@ var typesOfFiles = map[string]string{
 	".svg": content.TypeSVG, ".mp3": content.TypeMP3, ".wav": content.TypeWAV, ".mp4": content.TypeMP4,
 }
 
-// typeOfFile returns the media type that a file's name says, empty where it says
+// typeOfFile returns the media type by the name of a file, empty where it says
 // nothing that is known here.
 func typeOfFile(name string) string { return typesOfFiles[strings.ToLower(filepath.Ext(name))] }

@@ -23,8 +23,8 @@ func mergeCommand(a *app) *cobra.Command {
 		Short: "Merge the messages of one context into another",
 		Long: `Appends to the target, the active branch unless another is named, what the source has since
 the two parted and the target does not have yet: merging twice adds nothing twice. With
---replace the target moves to the tip of the source instead, which 'lineage undo' takes
-back.`,
+--replace the target moves to the tip of the source instead, which 'lineage undo'
+undoes.`,
 		Example: `  lineage merge cheap
   lineage merge main cheap --replace --json`,
 		Args: cobra.RangeArgs(1, 2),

@@ -24,7 +24,7 @@ const (
 
 // messageRecord is a message, or another use of content, in a history.
 type messageRecord struct {
-	// ID is the address of its span, with .N behind it for what is not the first in
+	// ID is the address of its span, with .N behind it for a message that is not the first in
 	// its span.
 	ID string `json:"id"`
 	// Parent is the id of the message before it.
@@ -41,7 +41,7 @@ type messageRecord struct {
 	ContentID string `json:"content_id"`
 	MediaType string `json:"media_type"`
 	Size      int64  `json:"size"`
-	// Text is what it says, empty for media that is not text.
+	// Text is empty for media that is not text.
 	Text string `json:"text"`
 	// Data is the body where that is JSON.
 	Data json.RawMessage `json:"data,omitempty"`
@@ -90,8 +90,8 @@ func shortEntry(e *lineage.Entry) string { return shortID(entryID(e)) }
 // shortID returns the form of an id that people read: that of refs for ids of things and addresses of messages, and
 // any other id whole.
 func shortID(id string) string {
-	if made, err := structure.ParseID[lineage.ThreadID](id); err == nil {
-		return refs.Short(made)
+	if parsed, err := structure.ParseID[lineage.ThreadID](id); err == nil {
+		return refs.Short(parsed)
 	}
 	address, index, found := strings.Cut(id, ".")
 	switch short := refs.ShortAddress(address); {
@@ -154,7 +154,7 @@ func (s *session) body(ctx context.Context, e *lineage.Entry, limit int64) (body
 	return body[:min(int64(len(body)), limit)], int64(len(body)) <= limit, err
 }
 
-// textOf returns what an entry with the given body says.
+// textOf returns the text of an entry with the given body.
 func (s *session) textOf(ctx context.Context, e *lineage.Entry, body []byte) (string, error) {
 	switch {
 	case len(e.Pieces) > 0 && !e.Erased && e.Size <= maxText:
@@ -241,7 +241,7 @@ func (s *session) entries(ctx context.Context, tip lineage.SpanRef, w lineage.Wi
 	return nil
 }
 
-// isGone reports whether everything that an entry said was erased.
+// isGone reports whether all content of an entry was erased.
 func isGone(e *lineage.Entry) bool {
 	for i := range e.Pieces {
 		if !e.Pieces[i].Erased {
@@ -251,7 +251,7 @@ func isGone(e *lineage.Entry) bool {
 	return e.Erased
 }
 
-// preview returns what an entry says as one line.
+// preview returns the text of an entry as one line.
 func (s *session) preview(ctx context.Context, e *lineage.Entry) (string, error) {
 	m, err := s.message(ctx, e, lineage.SpanRef{}, maxPreview)
 	if err != nil {
@@ -273,7 +273,7 @@ func (s *session) says(ctx context.Context, id string) (string, error) {
 	return s.preview(ctx, entries[len(entries)-1])
 }
 
-// preview returns what a message says as one line.
+// preview returns the text of a message as one line.
 func (m *messageRecord) preview() string {
 	switch {
 	case m.Erased && m.Text == "":
@@ -284,13 +284,13 @@ func (m *messageRecord) preview() string {
 	return screen.Line(m.Text)
 }
 
-// speaker returns who said an entry, or its name if it is a document or file.
+// speaker returns the speaker of an entry, or its name if it is a document or file.
 func speaker(e *lineage.Entry) string {
 	m := messageRecord{Kind: e.Kind.String(), Role: e.Role, Name: e.Name, Document: e.Document, Filename: e.Filename}
 	return m.speaker()
 }
 
-// speaker returns who said a message, or its name if it is a document or file.
+// speaker returns the speaker of a message, or its name if it is a document or file.
 func (m *messageRecord) speaker() string {
 	switch {
 	case m.Kind == lineage.Document.String():
@@ -303,7 +303,8 @@ func (m *messageRecord) speaker() string {
 	return m.Role
 }
 
-// printMessage prints a message. A person reads who says it, and below that what, with the names that point to it.
+// printMessage prints a message. For people it prints the speaker and the names that point to the message, and below them
+// the text.
 func (a *app) printMessage(m *messageRecord, names []label) error {
 	if a.json {
 		return a.emit(m)

@@ -69,10 +69,10 @@ func newName(name string) error {
 		return nil
 	}
 	return hint(usagef("name %q: %s would be read as a step to a position", name, step),
-		"'~', ':' and '@{}' with a number lead on from a name, and @ is the active branch; 'lineage --help' tells more")
+		"'~', ':' and '@{}' with a number lead from a name to another message, and @ is the active branch; see 'lineage --help'")
 }
 
-// emptyName says that a name was given and is empty.
+// emptyName is the error for a name that is empty.
 func emptyName(what string) error {
 	return hint(usagef("%s: the name is empty", what), "it may come from a variable that is not set; the active branch is written @")
 }

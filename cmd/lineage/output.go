@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 )
 
-// record is what is printed under --json, as a line.
+// record is printed as a line under --json.
 type record interface{ recordType() string }
 
 // encodeRecord returns a record as a line of JSON that begins with its type and has no
@@ -105,7 +105,7 @@ func roleCell(speaker, role string) screen.Cell {
 	return screen.Cell{Text: speaker, Style: screen.OfRole(role)}
 }
 
-// markCell marks what is active or chosen.
+// markCell marks the active or chosen row.
 func markCell(marked bool) screen.Cell {
 	if marked {
 		return screen.Cell{Text: "*", Style: screen.Green}
@@ -140,7 +140,7 @@ func idText(id interface {
 	return id.String()
 }
 
-// facts prints what is known about one thing for a person: names and values, without those that are empty.
+// facts prints names and values for people, without values that are empty.
 func (a *app) facts(pairs ...[2]string) error {
 	table := screen.NewTable(a.out, "", "")
 	for _, pair := range pairs {

@@ -28,7 +28,7 @@ func projectCommand(a *app) *cobra.Command {
 what is new. It can be stopped at any point and continues from there; running it twice changes nothing.
 
 With --follow it keeps the database up to date until it is interrupted. As with 'lineage watch', other
-processes can change the store meanwhile, and one that keeps it open all the time is heard when it lets go.`,
+processes can change the store meanwhile. Changes of one that keeps others out are written when it closes the store.`,
 		Example: `  lineage project sqlite:chats.db
   lineage project sqlite:only-chats.db --chats-only --json`,
 		Args: cobra.ExactArgs(1),

@@ -30,7 +30,7 @@ type contentRecord struct {
 	MediaType string        `json:"media_type,omitempty"`
 	Size      int64         `json:"size"`
 	Origin    *originRecord `json:"origin,omitempty"`
-	// Missing is set for what is not in the store any more.
+	// Missing is set if it is no longer in the store.
 	Missing   bool       `json:"missing,omitempty"`
 	CreatedAt *time.Time `json:"created_at,omitempty"`
 }

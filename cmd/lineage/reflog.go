@@ -17,7 +17,7 @@ func reflogCommand(a *app) *cobra.Command {
 		Use:   "reflog [CONTEXT]",
 		Short: "List the moves of a context, latest first",
 		Long: `Lists the moves of a context other than forward: rewinds in place, replacing merges, choices,
-undos. NAME@{-1} is where it stood before the first move listed, and so on.`,
+undos. NAME@{-1} is the message that it pointed to before the first move listed, and so on.`,
 		Example: `  lineage rewind @{1} --in-place && lineage reflog`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runReflog(ctx, s, arg(args, 0)) }),

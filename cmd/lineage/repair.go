@@ -15,16 +15,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// rebuildIndex is how a finding says that repair mends it.
+// rebuildIndex is the repair of findings that this command repairs.
 const rebuildIndex = backend.RebuildIndex
 
 func repairCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "repair",
 		Short: "Rebuild the index from the journal",
-		Long: `Rebuilds the index from the journal, which has everything. The old index is kept beside it
-as index.bolt.before-repair until the next repair, or until gc removes something. Damage to the journal itself is not
-something this can mend: 'lineage verify' shows which is which, and the index stays as it is. Without a backup
+		Long: `Rebuilds the index from the journal. The old index is kept beside it
+as index.bolt.before-repair until the next repair, or until gc removes something. Damage to the journal itself cannot be
+repaired, and then the index does not change: 'lineage verify' shows what is damaged. Without a backup
 'lineage salvage' copies the readable part to a new store.`,
 		Example: `  lineage repair`,
 		Args:    cobra.NoArgs,
@@ -75,7 +75,7 @@ func runRepair(ctx context.Context, a *app) error {
 }
 
 // setIndexAside renames the index to the name under which it is kept until the next repair.
-// restore takes that back: where the journal cannot be read, the index may be the only record
+// restore undoes that: if the journal cannot be read, the index may be the only record
 // of what the store contains.
 func setIndexAside(dir string) (restore func() error, err error) {
 	index := filepath.Join(dir, "index.bolt")

@@ -44,7 +44,7 @@ out. --format renders it as text, xml, markdown, toml or toon.`,
 	return c
 }
 
-// partRecord is a message to send, or a summary that stands for several.
+// partRecord is a message to send, or a summary instead of several.
 type partRecord struct {
 	// Message is set for a message, Summary for a summary.
 	Message *messageRecord `json:"message,omitempty"`
@@ -59,7 +59,7 @@ type resolvedRecord struct {
 	SystemPrompt string `json:"system_prompt,omitempty"`
 	Model        string `json:"model,omitempty"`
 	Parts        int    `json:"parts"`
-	// Tokens is an estimate of what all of it takes.
+	// Tokens is an estimate of all tokens.
 	Tokens int `json:"tokens"`
 	// Omitted is how many messages are neither there nor summarized.
 	Omitted uint64 `json:"omitted"`
@@ -120,14 +120,14 @@ func runResolve(ctx context.Context, s *session, o *resolveOptions) error {
 		})
 	}
 	if resolved.Omitted > 0 && o.budget > 0 {
-		s.warn("%s did not fit and are not summarized; 'lineage summarize' makes a summary that stands for them",
+		s.warn("%s did not fit and are not summarized; 'lineage summarize' creates a summary of them",
 			screen.Plural(int64(resolved.Omitted), "message"))
 	}
 	s.note("about %s tokens", screen.Count(int64(resolved.Tokens)))
 	return nil
 }
 
-// printPart prints a message to send, or a summary that stands for several.
+// printPart prints a message to send, or a summary instead of several.
 func (s *session) printPart(ctx context.Context, p *lineage.Part) (err error) {
 	r := partRecord{Tokens: p.Tokens}
 	if p.Entry == nil {

@@ -16,7 +16,7 @@ func returnCommand(a *app) *cobra.Command {
 		Use:   "return CONTEXT [TEXT]",
 		Short: "Append the result of a subagent to its parent",
 		Long: `Appends what a subagent found to its parent, as a message whose origin leads back to the
-subagent. Without a text it is the last thing the subagent said.`,
+subagent. Without a text it is the last message of the subagent.`,
 		Example: `  id=$(lineage subagent) && lineage return $id "Three places, all closed on Monday."`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: a.on(changing, func(ctx context.Context, s *session, args []string) error {
@@ -51,7 +51,7 @@ func runReturn(ctx context.Context, s *session, o *returnOptions) error {
 			return err
 		}
 		if len(last) == 0 {
-			return usagef("context %s has said nothing: give the text", found.Context.ID())
+			return usagef("context %s has no message to return: give the text", found.Context.ID())
 		}
 		e := last[len(last)-1]
 		item.Body, item.Content, item.Type = nil, e.Content, e.Type

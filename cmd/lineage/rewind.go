@@ -16,8 +16,8 @@ func rewindCommand(a *app) *cobra.Command {
 		Use:   "rewind POSITION",
 		Short: "Go back to an earlier message",
 		Long: `Creates a branch at an earlier message and switches to it; the later messages stay on the branch
-that has it. With --in-place the branch itself goes back instead, which 'lineage undo'
-takes back.`,
+that has them. With --in-place the branch itself is moved back instead, which 'lineage undo'
+undoes.`,
 		Example: `  lineage rewind @{2}
   lineage rewind main:1 --json
   lineage rewind cheap~1 --in-place`,
@@ -49,11 +49,11 @@ func (s *session) rewind(ctx context.Context, to string) (*branchRecord, error) 
 
 // switchToNew creates a branch with an automatic name at a position and switches to it.
 func switchToNew(ctx context.Context, t *lineage.Thread, at lineage.SpanRef) (*branchRecord, error) {
-	made, err := t.CreateBranch(ctx, "", lineage.BranchOptions{At: at, Empty: at.IsZero(), Switch: true})
+	created, err := t.CreateBranch(ctx, "", lineage.BranchOptions{At: at, Empty: at.IsZero(), Switch: true})
 	if err != nil {
 		return nil, err
 	}
-	return branchOfContext(ctx, t, made)
+	return branchOfContext(ctx, t, created)
 }
 
 // branchOfContext returns the record of the branch that a context is.

@@ -20,9 +20,9 @@ func salvageCommand(a *app) *cobra.Command {
 is new or empty, of every commit that can be read, those behind damage included. The damaged
 store is not changed, and its index is not needed. Every part that cannot be read is reported.
 
-Where a message is lost and later ones of its thread are not, a note takes its place. Content that
-is lost reads as erased. What was deleted or erased by a commit that is lost may be there again. A
-context of which the thread is lost is in a thread of its own, whose title begins with "salvaged".
+A lost message before one that can be read is replaced by a note. Lost content reads as erased.
+What a lost commit deleted or erased may be there again. A context whose thread is lost gets a
+new thread, whose title begins with "salvaged".
 A backup is better: 'lineage restore' loses nothing.`,
 		Example: `  lineage salvage .lineage salvaged.lineage`,
 		Args:    cobra.ExactArgs(2),
@@ -96,7 +96,7 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	return salvageOutcome(&r)
 }
 
-// salvageOutcome says that something is lost.
+// salvageOutcome is the error for a store of which something is lost.
 func salvageOutcome(r *embedded.SalvageReport) error {
 	if r.Whole() {
 		return nil
@@ -114,7 +114,7 @@ func (a *app) printSalvaged(dir string, r *embedded.SalvageReport) {
 		n           uint64
 		thing, what string
 	}{
-		{r.Messages, "message", "lost: a note stands in the place of each"},
+		{r.Messages, "message", "lost, each replaced by a note"},
 		{r.Contents, "content", "lost: what had it reads as erased"},
 		{r.Names, "id", "of threads, contexts and runs of which nothing else is known"},
 		{r.Records, "other record", "left out: what they were about is lost"},

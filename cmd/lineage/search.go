@@ -26,13 +26,13 @@ func searchCommand(a *app) *cobra.Command {
 	o := &searchOptions{}
 	c := &cobra.Command{
 		Use:   "search QUERY",
-		Short: "Find messages, documents, assets and summaries by what they say",
+		Short: "Find messages, documents, assets and summaries by their text",
 		Long: `Finds messages by their words, the best first: in all threads, or in the one that --thread names. A store is also
 searched for documents and text assets, by their names too, and for summaries; and, without --thread and --user, in contexts outside
-threads. What several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes stand together, word* begins so, and AND, OR, NOT
-and NEAR(…) combine them. Text that is no valid query is searched for its words. What a store is
-searched with is kept in a file of the store, and is rebuilt when that is missing; where the store cannot be written, for each search. Where nothing is found, it says so on
-standard error and exits with 9.`,
+threads. A message that several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes
+are found as a phrase, word* finds words that begin with it, and AND, OR, NOT and NEAR(…) combine them. Text that is not a valid
+query is searched for its words. The search index is a file of the store, which is rebuilt if it is missing, or for each search if
+the store cannot be written. If nothing is found, the command exits with 9.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -77,7 +77,7 @@ type hitRecord struct {
 	Contexts []string `json:"contexts,omitempty"`
 }
 
-// hit is what a search found, with what is shown to people only.
+// hit is what a search found. Some fields are only shown to people.
 type hit struct {
 	hitRecord
 	createdAt time.Time
@@ -170,7 +170,7 @@ func (a *app) printHits(hits []*hit) error {
 	return nil
 }
 
-// marked returns a snippet with what stands between its marks in a style, or as plain
+// marked returns a snippet with the text between its marks in a style, or as plain
 // text where there are no styles.
 func (a *app) marked(snippet string) string {
 	var b strings.Builder

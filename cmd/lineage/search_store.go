@@ -102,7 +102,7 @@ func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
 	return h, nil
 }
 
-// beginning returns what the list of threads shows of a thread without a title.
+// beginning returns the title that lists show for a thread without one.
 func (s *session) beginning(ctx context.Context, id lineage.ThreadID) (string, error) {
 	thread, err := s.store.Thread(ctx, id)
 	if err != nil {

@@ -10,8 +10,8 @@ func sendCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "send MESSAGE CONTEXT",
 		Short: "Send a message to another context",
-		Long: `Appends a message of one context to another: the same content, used in both. The usage
-there tells where it came from.`,
+		Long: `Appends a message of one context to another. Both use the same content, and the new message
+records which context it came from.`,
 		Example: `  lineage send main:2 cheap`,
 		Args:    cobra.ExactArgs(2),
 		RunE:    a.on(changing, func(ctx context.Context, s *session, args []string) error { return runSend(ctx, s, args[0], args[1]) }),

@@ -19,8 +19,8 @@ func serveCommand(a *app) *cobra.Command {
 		Long: `Keeps a store open and serves the other processes of this user on this machine, until it is
 interrupted, or with --idle until the store has not been used for some time.
 
-Nobody needs it: the first process that opens a store serves the others. With it they find the
-store open, and none of them has to take over when another one ends.`,
+It is not necessary: the first process that opens a store serves the others. With it the store is
+always open, and no process has to take over when another one exits.`,
 		Example: `  lineage serve --idle 100ms`,
 		Args:    cobra.NoArgs,
 		RunE:    a.on(noThread, func(ctx context.Context, s *session, _ []string) error { return serve(ctx, s, o) }),

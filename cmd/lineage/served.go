@@ -18,9 +18,9 @@ import (
 	"github.com/lineage-store/lineage/postgres"
 )
 
-// mostReplicas is how many processes keep copies of one store for the next time. More read it
+// maxReplicas is how many processes keep copies of one store for the next time. More read it
 // from the server whenever they begin.
-const mostReplicas = 8
+const maxReplicas = 8
 
 // localDir returns the directory for the files of the command line that belong to a store: that of the store itself, or
 // one among the caches of the user if the store is on a server.
@@ -37,7 +37,7 @@ func localDir(store string) (string, error) {
 		return "", err
 	}
 	query := u.Query()
-	place := fmt.Sprintf("%s %s %s %s", u.Host, query.Get("host"), u.Path, query.Get("store")) // whoever asks
+	place := fmt.Sprintf("%s %s %s %s", u.Host, query.Get("host"), u.Path, query.Get("store")) // without the user
 	dir := filepath.Join(caches, "lineage", fmt.Sprintf("%x", sha256.Sum256([]byte(place)))[:32])
 	return dir, os.MkdirAll(dir, 0o700)
 }
@@ -54,9 +54,9 @@ func openServed(ctx context.Context, named string, o lineage.Options) (*lineage.
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
 	var engine *postgres.Engine
-	for i := range mostReplicas + 1 {
+	for i := range maxReplicas + 1 {
 		options.Replica = ""
-		if i < mostReplicas {
+		if i < maxReplicas {
 			options.Replica = filepath.Join(dir, fmt.Sprint("replica", i))
 		}
 		if engine, err = postgres.Open(ctx, at.dsn, options); !errors.Is(err, backend.ErrLocked) {
@@ -93,7 +93,7 @@ func (s *servedEngine) Collect(ctx context.Context, o backend.CollectOptions) (b
 const (
 	// epochFile has the epoch of the store that the files in the directory are of.
 	epochFile = "epoch"
-	// staleSuffix ends the name of a file that says of a directory of replicas that they may be of
+	// staleSuffix ends the name of a file that marks a directory of replicas that may be of
 	// an earlier epoch.
 	staleSuffix = ".stale"
 )
@@ -138,9 +138,9 @@ func (s *servedEngine) forgetCollected(ctx context.Context) error {
 	return err
 }
 
-// markStale says of all replicas that they may be of an earlier epoch.
+// markStale marks all replicas as possibly of an earlier epoch.
 func (s *servedEngine) markStale() error {
-	for i := range mostReplicas {
+	for i := range maxReplicas {
 		replica := filepath.Join(s.dir, fmt.Sprint("replica", i))
 		if _, err := os.Lstat(replica); err != nil {
 			continue

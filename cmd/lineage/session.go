@@ -34,7 +34,7 @@ type session struct {
 	refs   *refs.Resolver
 }
 
-// openMode says what a command needs of the store.
+// openMode is what a command needs of the store.
 type openMode uint8
 
 const (
@@ -173,7 +173,7 @@ func namedStore(dir string, create bool) (string, error) {
 // notAFile refuses a store that cannot be one, because a file has its name.
 func notAFile(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return hint(usagef("store %s: it is not a directory", dir), "a store is a directory, made by 'lineage init DIR'")
+		return hint(usagef("store %s: it is not a directory", dir), "a store is a directory that 'lineage init DIR' creates")
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func isStore(dir string) bool {
 	return is
 }
 
-// openStore opens a store, waiting for another process for as long as --wait says. A store that is
+// openStore opens a store. It waits for another process for up to --wait. A store that is
 // created gets the id, or a random one if that is zero.
 func (a *app) openStore(ctx context.Context, dir string, mode openMode, id structure.StoreID) (*lineage.Store, error) {
 	durability := lineage.Full

@@ -21,8 +21,8 @@ func setCommand(a *app) *cobra.Command {
 		Use:   "set [CONTEXT]",
 		Short: "Set a context's model, system prompt or metadata",
 		Long: `Sets what a context overrides: its model, its system prompt, any other settings as JSON, and its
-metadata. Forks and subagents inherit the settings that they do not set themselves. An empty value takes a
-setting back.`,
+metadata. Forks and subagents inherit the settings that they do not set themselves. An empty value
+removes a setting.`,
 		Example: `  lineage set --model large-2 --system "Answer in one sentence."
   lineage set cheap --model "" --json`,
 		Args: cobra.MaximumNArgs(1),

@@ -134,7 +134,7 @@ func (r *statsRecord) comparison() string {
 	return fmt.Sprintf("; journal and index take %.1f times less", float64(r.CopiedBytes)/float64(kept))
 }
 
-// times says by how much one size exceeds another, where it does.
+// times describes by how much one size exceeds another, if it does.
 func times(more, less uint64) string {
 	if less == 0 || more < less+less/20 {
 		return ""

@@ -78,5 +78,5 @@ func runSubagent(ctx context.Context, s *session, o *subagentOptions) error {
 			return err
 		}
 	}
-	return s.made(ctx, child, "a subagent of %s; it reports with 'lineage return %s TEXT'", nameOf(found), child.ID())
+	return s.created(ctx, child, "a subagent of %s; it reports with 'lineage return %s TEXT'", nameOf(found), child.ID())
 }

@@ -38,7 +38,7 @@ func summarizeCommand(a *app) *cobra.Command {
 		Long: `Summarizes the messages that a context gained since its last summary. The messages stay; 'lineage
 resolve --budget' puts the summary in their place where the budget is small. Sentences are picked without a network,
 unless --model names a model behind an OpenAI-compatible endpoint (--url or OPENAI_BASE_URL;
-the key is read from OPENAI_API_KEY). What is summarized is sent there.
+the key is read from OPENAI_API_KEY). The messages are sent there.
 
 --range summarizes any part of the history, and --of makes one summary of several that follow each
 other, one level above them. --list shows how many messages came after each summary, and --find
@@ -78,7 +78,7 @@ type summaryRecord struct {
 	Context string `json:"context"`
 	// ContentID is its text's.
 	ContentID string `json:"content_id"`
-	// First and Last are the positions of what it stands for.
+	// First and Last are the positions of the messages that it summarizes.
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 	// Level is 0 for a summary of messages, more for one of summaries.
@@ -86,7 +86,7 @@ type summaryRecord struct {
 	Model     string    `json:"model,omitempty"`
 	Text      string    `json:"text"`
 	CreatedAt time.Time `json:"created_at"`
-	// Behind is how many messages follow those it stands for, in a list of a context's summaries.
+	// Behind is how many messages follow those that it summarizes, in a list of a context's summaries.
 	Behind *uint64 `json:"behind,omitempty"`
 }
 
@@ -133,14 +133,14 @@ func runSummarize(ctx context.Context, s *session, o *summarizeOptions) error {
 	if len(o.of) > 0 && (o.span != "" || o.keep > 0 || o.whole) {
 		return usagef("--of summarizes summaries: it does not go with --range, --keep and --whole")
 	}
-	made, err := found.Context.Summarize(ctx, by, what)
+	summary, err := found.Context.Summarize(ctx, by, what)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return hint(err, "everything is summarized already; --whole summarizes it again")
 	}
 	if err != nil {
 		return err
 	}
-	return s.printSummary(newSummaryRecord(made), "")
+	return s.printSummary(newSummaryRecord(summary), "")
 }
 
 // parseRange reads FROM-TO, either of which may be missing.

@@ -35,7 +35,7 @@ are listed.`,
 // threadRecord is a thread.
 type threadRecord struct {
 	ID string `json:"id"`
-	// SourceID is the id that its maker chose.
+	// SourceID is the id that its creator chose.
 	SourceID string `json:"source_id,omitempty"`
 	User     string `json:"user,omitempty"`
 	Title    string `json:"title,omitempty"`

@@ -83,7 +83,7 @@ func deleteChatText(title, id string, messages, branches int64) string {
 	return fmt.Sprintf("delete thread %q (%s) with %s and %s", title, id, screen.Plural(messages, "message"), screen.Plural(branches, "branch"))
 }
 
-// noteCurrent says which thread commands work on after the current one was deleted.
+// noteCurrent reports the new current thread after the current one was deleted.
 func (s *session) noteCurrent(ctx context.Context) error {
 	t, err := s.latestThread(ctx)
 	if err != nil || t == nil {

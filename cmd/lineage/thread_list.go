@@ -157,7 +157,7 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 	return nil
 }
 
-// none says that there are no threads to list.
+// none reports that there are no threads to list.
 func (o *threadListOptions) none() string {
 	if o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0 {
 		return "no threads; 'lineage thread create' makes one"
@@ -165,7 +165,7 @@ func (o *threadListOptions) none() string {
 	return "no such threads"
 }
 
-// titleOf implements threads: how a thread begins where it has no title.
+// titleOf implements threads. A thread without a title gets the start of its first message.
 func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) {
 	if r.Title != "" || r.Messages == 0 {
 		return titleOf(lineage.ThreadInfo{Title: r.Title, SourceID: r.SourceID}), nil

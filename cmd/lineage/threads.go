@@ -36,7 +36,7 @@ type threads interface {
 	append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error)
 	// history visits the messages that log prints, with the names that point to them.
 	history(ctx context.Context, o *logOptions, visit func(*messageRecord, []label) error) error
-	// says returns how the message with an id begins.
+	// says returns the start of the message with an id.
 	says(ctx context.Context, id string) (string, error)
 	show(ctx context.Context, name string) error
 	tree(ctx context.Context, o *treeOptions) error

@@ -25,8 +25,8 @@ func treeCommand(a *app) *cobra.Command {
 		Use:   "tree [THREAD]",
 		Short: "Draw the histories of a thread",
 		Long: `Draws the histories of a thread as a tree: messages from top to bottom, the line of the active
-branch straight down, and what forks off beside it. The names of branches (* is the active one),
-checkpoints (◆), forks, subagents and alternatives stand at the message where each is. Long stretches
+branch straight down, and forks to its right. The names of branches (* is the active one),
+checkpoints (◆), forks, subagents and alternatives are shown at their message. Long parts
 without a name are folded unless --full is given.`,
 		Example: `  lineage tree
   lineage tree lisbon --full
@@ -48,7 +48,7 @@ type nodeRecord struct {
 	Position  uint64  `json:"position"`
 	Role      string  `json:"role"`
 	ContentID string  `json:"content_id,omitempty"`
-	// Preview is how it begins.
+	// Preview is the start of its text.
 	Preview   string    `json:"preview"`
 	SpanSet   string    `json:"span_set,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
@@ -66,7 +66,7 @@ type forest struct {
 	// current is where the active branch is, and digits the width of the longest position.
 	current place
 	digits  int
-	// point returns what is shown of a message.
+	// point returns how a message is shown.
 	point func(ctx context.Context, at place) (*treePoint, error)
 }
 
@@ -205,7 +205,7 @@ func (f *forest) node(ctx context.Context, l *line, from uint64, depth int) (*gr
 		}
 		if main == nil {
 			if seq == l.last && len(n.Children) > 0 {
-				// Nothing goes straight on here: what forked off last is beside the end.
+				// Nothing continues here: the last fork is drawn beside the end.
 				n.Children = append(n.Children, nil)
 			}
 			continue

@@ -18,10 +18,10 @@ func undoCommand(a *app) *cobra.Command {
 		Use:   "undo [CONTEXT]",
 		Short: "Undo the last move of a context",
 		Long: `Undoes the last move of a context: a rewind in place, a replacing merge, another choice. Undoing twice
-leads back to where it stood. 'lineage reflog' lists the moves. What only adds is no move:
+leads back to where it was. 'lineage reflog' lists the moves. Adding messages is not a move:
 
   after append or merge     lineage rewind main~1 --in-place    (one message back)
-  after rewind or aside     lineage switch main                 (the branch it was made from)
+  after rewind or aside     lineage switch main                 (the branch it was created from)
   after edit or fork        lineage delete ID                   (the original was not changed)`,
 		Example: `  lineage rewind @{1} --in-place && lineage undo`,
 		Args:    cobra.MaximumNArgs(1),
@@ -62,7 +62,7 @@ func runUndo(ctx context.Context, s *session, name string) error {
 		return fmt.Errorf("undo the %s of %s: %w", last.Reason, nameOf(found), err)
 	}
 	if from != last.To {
-		s.warn("%s was extended after the %s that was undone: 'lineage undo' again brings those messages back", nameOf(found), last.Reason)
+		s.warn("%s was extended after the %s that was undone: 'lineage undo' again restores those messages", nameOf(found), last.Reason)
 	}
 	s.note("undone: %s of %s", last.Reason, screen.Time(last.At))
 	return s.moved(ctx, found, from)
@@ -86,10 +86,10 @@ func (s *session) nothingToUndo(ctx context.Context, found *refs.Ref) error {
 		}
 		if err == nil {
 			if s.nameBranch(ctx, parent); parent.Branch != "" && found.Branch != "" {
-				instead = append(instead, fmt.Sprintf("after rewind or aside, 'lineage switch %s' goes back to the branch that %s was made from", parent.Branch, name))
+				instead = append(instead, fmt.Sprintf("after rewind or aside, 'lineage switch %s' switches back to the branch that %s was created from", parent.Branch, name))
 			}
 		}
 	}
-	instead = append(instead, "edit and fork changed nothing here: 'lineage delete ID' deletes what they made")
+	instead = append(instead, "edit and fork changed nothing here: 'lineage delete ID' deletes what they created")
 	return &nothingToUndo{name, strings.Join(instead, "; ")}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// valueOptions say whose values are meant.
+// valueOptions name the owner of values.
 type valueOptions struct {
 	context, user, app string
 	ofStore            bool
@@ -92,7 +92,7 @@ func valueSetCommand(a *app, o *valueOptions) *cobra.Command {
 			value := []byte(args[1])
 			if args[1] == "-" {
 				var err error
-				if value, err = readAll("the value", a.stdin, mostValue); err != nil {
+				if value, err = readAll("the value", a.stdin, maxValue); err != nil {
 					return err
 				}
 			}
@@ -101,8 +101,8 @@ func valueSetCommand(a *app, o *valueOptions) *cobra.Command {
 	}
 }
 
-// mostValue is the size of the largest value that is read from standard input.
-const mostValue = 16 << 20
+// maxValue is the size of the largest value that is read from standard input.
+const maxValue = 16 << 20
 
 func valueDeleteCommand(a *app, o *valueOptions) *cobra.Command {
 	return &cobra.Command{
@@ -141,7 +141,7 @@ func newValueRecord(v *lineage.Value) *valueRecord {
 	return &valueRecord{Key: v.Key, Value: v.JSON, Context: idText(v.Context), SetAt: v.SetAt.UTC()}
 }
 
-// values returns the values that are meant.
+// values returns the values of the owner that the options name.
 func (s *session) values(ctx context.Context, o *valueOptions) (*lineage.Values, error) {
 	switch {
 	case o.at != "" && o.context == "":
@@ -174,7 +174,7 @@ func (s *session) values(ctx context.Context, o *valueOptions) (*lineage.Values,
 	return values.At(at.Span), nil
 }
 
-// on returns what cobra calls for a command that works on the values that are meant.
+// on returns what cobra calls for a command that works on the values of an owner.
 func (o *valueOptions) on(a *app, mode openMode, run func(context.Context, *session, *lineage.Values, []string) error) func(*cobra.Command, []string) error {
 	return a.on(mode, func(ctx context.Context, s *session, args []string) error {
 		values, err := s.values(ctx, o)

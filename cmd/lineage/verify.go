@@ -18,9 +18,9 @@ func verifyCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Check a store for damage",
-		Long: `Checks the checksums and numbering of what is stored; with --deep every content is hashed again,
+		Long: `Checks the checksums and numbers of all stored data; with --deep all content is hashed again,
 every digest computed, and the whole index compared with the journal. Prints what is damaged and what
-repairs it, and exits with 6 if anything is.`,
+repairs it, and exits with 6 if anything is damaged.`,
 		Example: `  lineage verify
   lineage verify --deep --json`,
 		Args: cobra.NoArgs,
@@ -42,13 +42,13 @@ repairs it, and exits with 6 if anything is.`,
 
 // findingRecord is one thing that is wrong with a store.
 type findingRecord struct {
-	// Subject is what is damaged: journal, index, block, chunk.
+	// Subject is the damaged part: journal, index, block, chunk.
 	Subject string `json:"subject"`
 	ID      string `json:"id,omitempty"`
 	File    string `json:"file,omitempty"`
 	Offset  int64  `json:"offset,omitempty"`
 	Problem string `json:"problem"`
-	// Repair says what mends it; without it nothing can.
+	// Repair is what repairs it. It is empty if nothing can.
 	Repair string `json:"repair,omitempty"`
 }
 
@@ -127,7 +127,7 @@ func (s *session) finding(f backend.Finding, r *verifiedRecord) error {
 	return s.print(found, "%s\n", s.out.Paint(screen.Red, screen.Line(f.String())))
 }
 
-// repairOf returns the command that mends a finding.
+// repairOf returns the command that repairs a finding.
 func repairOf(f backend.Finding) string {
 	if f.Repair == rebuildIndex {
 		return "lineage repair"

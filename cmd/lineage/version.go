@@ -35,7 +35,7 @@ type versionRecord struct {
 
 func (*versionRecord) recordType() string { return "version" }
 
-// newVersionRecord returns what the build says of itself; nil is a build that says nothing.
+// newVersionRecord returns the version of a build, which may be nil if the build has no information.
 func newVersionRecord(build *debug.BuildInfo) *versionRecord {
 	r := &versionRecord{Version: "unreleased", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if build == nil {

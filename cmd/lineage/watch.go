@@ -25,12 +25,12 @@ func watchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Print changes of a store as they happen",
-		Long: `Prints what every commit did, in order, and how the messages begin that it added. It starts with the next commit, or at the one
+		Long: `Prints the changes of every commit, in order, with the start of the messages that it added. It starts with the next commit, or at the one
 given by --from, and runs until it is interrupted, or with --follow=false up to the last
 commit there is. To continue later, give --from the number of its last commit plus one.
 
-Other processes can use the store meanwhile. While one of them has it for itself, it is read when
-that one lets go.`,
+Other processes can use the store meanwhile. Commits of one that keeps others out are printed when it
+closes the store.`,
 		Example: `  lineage watch --from 1 --follow=false
   lineage watch --from 1 --follow=false --json`,
 		Args: cobra.NoArgs,
@@ -124,8 +124,8 @@ func (a *app) follow(ctx context.Context, interval time.Duration, do func(contex
 	return a.poll(ctx, interval, do)
 }
 
-// poll is follow for a store that another process has for itself: it is open for moments, when its
-// files have changed. While another process has it open, it waits.
+// poll is follow for a store that another process may keep others out of. It opens the store only
+// when its files have changed, for a moment, and waits while another process has it open.
 func (a *app) poll(ctx context.Context, interval time.Duration, do func(context.Context, *session) error) error {
 	dir, err := a.findStore(false)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *session) printChanges(ctx context.Context, after lineage.Cursor, print 
 			if err := s.printEvent(&c, &c.Events[i]); err != nil {
 				return last, err
 			}
-			if err := s.printSaid(ctx, &c.Events[i]); err != nil {
+			if err := s.printAdded(ctx, &c.Events[i]); err != nil {
 				return last, err
 			}
 		}
@@ -211,11 +211,11 @@ func (a *app) printEvent(c *lineage.Change, e *lineage.Event) error {
 	return a.print(r, "%s  %s  %s\n", a.out.Paint(screen.Yellow, screen.Count(int64(r.Commit))), a.out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
 }
 
-// maxSaid is how many of the messages of a commit are shown to a person.
-const maxSaid = 20
+// maxMessages limits how many messages of a commit are shown to a person.
+const maxMessages = 20
 
-// printSaid prints how the messages begin that a context was extended by, as far as they are still there.
-func (s *session) printSaid(ctx context.Context, e *lineage.Event) error {
+// printAdded prints the start of the messages that a context was extended by, without those deleted since.
+func (s *session) printAdded(ctx context.Context, e *lineage.Event) error {
 	if s.json || e.Kind != lineage.ContextExtended {
 		return nil
 	}
@@ -223,21 +223,21 @@ func (s *session) printSaid(ctx context.Context, e *lineage.Event) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	for said, err := range s.store.History(ctx, e.Span, lineage.Window{From: before + 1, To: before + maxSaid}) {
+	for entry, err := range s.store.History(ctx, e.Span, lineage.Window{From: before + 1, To: before + maxMessages}) {
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		begins, err := s.preview(ctx, said)
+		begins, err := s.preview(ctx, entry)
 		if err != nil {
 			return err
 		}
-		role := cmp.Or(said.Role, said.Kind.String())
+		role := cmp.Or(entry.Role, entry.Kind.String())
 		s.printf("    %s  %s\n", s.out.Paint(screen.OfRole(role), screen.Line(role)), screen.Cut(begins, 200))
 	}
 	return nil
 }
 
-// ignoreNotFound returns nil for what was deleted since.
+// ignoreNotFound returns nil for the error that something was deleted meanwhile.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil

@@ -1,5 +1,5 @@
 // Package processes_test has many processes use one store while they are killed and stopped, and
-// compares what is there with what they were told. It has no code of its own.
+// compares the store with the results that they reported. It has only tests.
 package processes_test
 
 import (
@@ -35,19 +35,18 @@ func TestMain(m *testing.M) {
 const (
 	workers = 8
 	shared  = 4 // contexts that all of them extend
-	// season is how many processes are killed before what is there is checked, and a new store
-	// is made.
+	// season is how many processes are killed before the store is checked and replaced.
 	season = 100
-	// late is by how much an operation may exceed its deadline. Processes are stopped meanwhile
-	// for stopped at most, and the machine may have other work.
+	// An operation may exceed its deadline by the sum of these: its own delay, the longest time
+	// that a process is stopped, and the delay of a loaded machine.
 	late    = time.Second
 	stopped = time.Second
 	loaded  = 20 * time.Second
 )
 
 // TestManyProcesses has processes use a store in every way while they are killed at random and at
-// named points, stopped and ended, and while the disk is full. Each operation is there once or not at all, as its process was
-// told, and extensions of a context are linearizable.
+// named points, stopped and ended, and while the disk is full. The effect of each operation is in the
+// store once or not at all, as its result says, and extensions of a context are linearizable.
 func TestManyProcesses(t *testing.T) {
 	campaign.Long(t)
 	manyProcesses(t, campaign.Rounds(16), func() string { return "" })
@@ -69,7 +68,7 @@ func manyProcesses(t *testing.T, kills int, dsn func() string) {
 		for what, n := range s.counts {
 			total[what] += n
 		}
-		t.Log(total) // a campaign that is ended early has said this much
+		t.Log(total) // also for campaigns that are ended early
 		if t.Failed() {
 			break
 		}
@@ -83,7 +82,7 @@ type field struct {
 	dir    string
 	dsn    string // of a server, if the store is there
 	shared []lineage.ContextID
-	made   int
+	begun  int
 
 	mu      sync.Mutex
 	reports map[string]report // the last of each operation
@@ -130,16 +129,16 @@ func seedOf(i int) string { return fmt.Sprint("seed ", i) }
 
 // begin starts a process.
 func (f *field) begin() *process {
-	f.made++
-	is := task{Dir: f.dir, DSN: f.dsn, Name: fmt.Sprint("p", f.made), Seed: f.random.Uint64(), Shared: f.shared}
+	f.begun++
+	work := task{Dir: f.dir, DSN: f.dsn, Name: fmt.Sprint("p", f.begun), Seed: f.random.Uint64(), Shared: f.shared}
 	if f.dsn == "" && f.random.IntN(3) > 0 {
-		is.Point = points[f.random.IntN(len(points))]
-		is.Nth = 1
-		if is.Point == beforeAppend || is.Point == afterAppend {
-			is.Nth = int64(1 + f.random.IntN(60))
+		work.Point = points[f.random.IntN(len(points))]
+		work.Nth = 1
+		if work.Point == beforeAppend || work.Point == afterAppend {
+			work.Nth = int64(1 + f.random.IntN(60))
 		}
 	}
-	b, err := json.Marshal(is)
+	b, err := json.Marshal(work)
 	require.NoError(f.t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workVariable+"="+string(b))
@@ -151,7 +150,7 @@ func (f *field) begin() *process {
 	require.NoError(f.t, err)
 	require.NoError(f.t, cmd.Start())
 	require.NoError(f.t, input.Close())
-	p := &process{Cmd: cmd, in: in, point: is.Point, ended: make(chan struct{})}
+	p := &process{Cmd: cmd, in: in, point: work.Point, ended: make(chan struct{})}
 	f.reading.Go(func() {
 		defer close(p.ended)
 		f.read(bufio.NewReader(out))
@@ -161,27 +160,27 @@ func (f *field) begin() *process {
 	return p
 }
 
-func (f *field) read(r *bufio.Reader) {
+func (f *field) read(lines *bufio.Reader) {
 	for {
-		line, err := r.ReadBytes('\n')
+		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			return
 		}
-		var is report
-		if err := json.Unmarshal(line, &is); err != nil {
+		var r report
+		if err := json.Unmarshal(line, &r); err != nil {
 			f.t.Errorf("%s: %v", line, err)
 			return
 		}
 		f.mu.Lock()
-		f.reports[is.ID] = is
+		f.reports[r.ID] = r
 		f.mu.Unlock()
-		if is.Outcome == wrong {
-			f.t.Errorf("%s %s: %s", is.ID, is.Op, is.Error)
+		if r.Outcome == wrong {
+			f.t.Errorf("%s %s: %s", r.ID, r.Op, r.Error)
 		}
-		if over := time.Duration(is.End - is.Begin - is.Limit); is.End > 0 && over > late+stopped+loaded {
-			f.t.Errorf("%s %s took %v, its deadline was after %v", is.ID, is.Op, time.Duration(is.End-is.Begin), time.Duration(is.Limit))
-		} else if is.End > 0 && over > late {
-			f.t.Logf("%s %s took %v, its deadline was after %v", is.ID, is.Op, time.Duration(is.End-is.Begin), time.Duration(is.Limit))
+		if over := time.Duration(r.End - r.Begin - r.Limit); r.End > 0 && over > late+stopped+loaded {
+			f.t.Errorf("%s %s took %v, its deadline was after %v", r.ID, r.Op, time.Duration(r.End-r.Begin), time.Duration(r.Limit))
+		} else if r.End > 0 && over > late {
+			f.t.Logf("%s %s took %v, its deadline was after %v", r.ID, r.Op, time.Duration(r.End-r.Begin), time.Duration(r.Limit))
 			f.count("operations more than 1 s beyond their deadline, with the machine loaded or processes stopped")
 		}
 	}
@@ -193,7 +192,8 @@ func (f *field) count(what string) {
 	f.counts[what]++
 }
 
-// play kills, stops and ends so many processes, while the disk is full at times, and then ends all.
+// play kills, stops and ends processes until so many were killed, with a full disk at times. Then it
+// ends all.
 func (f *field) play(kills int) {
 	full := false
 	fill := func(is bool) {
@@ -256,10 +256,10 @@ func (f *field) play(kills int) {
 // owner returns the process that the lock file names, or any.
 func (f *field) owner(all []*process) *process {
 	b, _ := os.ReadFile(filepath.Join(f.dir, "LOCK"))
-	var is struct{ PID int }
-	if json.Unmarshal(b, &is) == nil {
+	var holder struct{ PID int }
+	if json.Unmarshal(b, &holder) == nil {
 		for _, p := range all {
-			if p.Process.Pid == is.PID {
+			if p.Process.Pid == holder.PID {
 				return p
 			}
 		}
@@ -267,7 +267,7 @@ func (f *field) owner(all []*process) *process {
 	return all[f.random.IntN(len(all))]
 }
 
-// stop stops a process for some time, with what others ask of it.
+// stop stops a process for some time.
 func (f *field) stop(p *process) {
 	f.count("stopped")
 	_ = p.Process.Signal(syscall.SIGSTOP)
@@ -275,7 +275,7 @@ func (f *field) stop(p *process) {
 	_ = p.Process.Signal(syscall.SIGCONT)
 }
 
-// check compares what is in the store with what the processes were told.
+// check compares the store with the results that the processes reported.
 func (f *field) check() {
 	t, ctx := f.t, context.Background()
 	s, err := f.open(ctx)
@@ -284,7 +284,7 @@ func (f *field) check() {
 		require.NoError(t, err)
 		t.Errorf("verify: %+v", finding)
 	}
-	said := make(map[string]int)
+	found := make(map[string]int)
 	last := make([]string, shared)
 	for i, id := range f.shared {
 		c, err := s.Context(ctx, id)
@@ -294,14 +294,14 @@ func (f *field) check() {
 		for _, e := range all {
 			last[i], err = s.Text(ctx, e)
 			require.NoError(t, err)
-			said[last[i]]++
+			found[last[i]]++
 		}
 	}
 	for thread, err := range s.Threads(ctx, lineage.ThreadQuery{}) {
 		require.NoError(t, err)
 		info, err := thread.Info(ctx)
 		require.NoError(t, err)
-		said[info.Title]++
+		found[info.Title]++
 	}
 	updates := 0
 	if v, err := s.Values(lineage.Owner{Scope: lineage.StoreScope}).Get(ctx, counted); err == nil {
@@ -313,12 +313,13 @@ func (f *field) check() {
 		_, err := os.Lstat(filepath.Join(f.dir, name))
 		require.ErrorIs(t, err, os.ErrNotExist, "no socket is left")
 	}
-	f.compare(said, updates)
-	f.linearize(said, last)
+	f.compare(found, updates)
+	f.linearize(found, last)
 }
 
-// compare counts the effects of operations.
-func (f *field) compare(said map[string]int, updates int) {
+// compare compares the effects of operations with their results. found counts the messages and threads
+// by the operation that created them.
+func (f *field) compare(found map[string]int, updates int) {
 	least, most := 0, 0
 	for id, r := range f.reports {
 		outcome := r.Outcome
@@ -330,7 +331,7 @@ func (f *field) compare(said map[string]int, updates int) {
 		switch r.Outcome {
 		case done:
 			least++
-		case refused, noRoom:
+		case refused, noSpace:
 			n = 0
 		}
 		switch r.Op {
@@ -338,9 +339,9 @@ func (f *field) compare(said map[string]int, updates int) {
 			most += n
 		case "extend", "create":
 			if r.Outcome == done {
-				require.Equal(f.t, 1, said[id], "%+v", r)
+				require.Equal(f.t, 1, found[id], "%+v", r)
 			}
-			require.LessOrEqual(f.t, said[id], n, "%+v", r)
+			require.LessOrEqual(f.t, found[id], n, "%+v", r)
 		}
 		if r.Op != "update" && r.Outcome == done {
 			least--
@@ -348,47 +349,47 @@ func (f *field) compare(said map[string]int, updates int) {
 	}
 	require.LessOrEqual(f.t, least, updates)
 	require.LessOrEqual(f.t, updates, most)
-	for id, n := range said {
+	for id, n := range found {
 		require.Equal(f.t, 1, n, id)
 		_, known := f.reports[id]
 		require.True(f.t, known || strings.HasPrefix(id, "seed "), id)
 	}
 }
 
-// extension is what an extension of a context did: it followed a message, or found another one.
+// extension is an attempt to extend a context behind the expected message.
 type extension struct {
 	context            int
 	expected, id, init string
 }
 
-// register is how a context behaves: an extension is made if its last message is the expected one.
+// register is the model of a context: an extension succeeds if the last message is the expected one.
 var register = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, output any) (bool, any) {
-		is, moved := input.(extension), output.(bool)
+		attempt, extended := input.(extension), output.(bool)
 		last := state.(string)
 		if last == "" {
-			last = is.init
+			last = attempt.init
 		}
-		if moved {
-			return last == is.expected, is.id
+		if extended {
+			return last == attempt.expected, attempt.id
 		}
-		return last != is.expected, last
+		return last != attempt.expected, last
 	},
 }
 
-// linearize checks that there is an order of extensions that explains what processes were told.
-// One whose process was not told counts as long as the history goes on, if it was made.
-func (f *field) linearize(said map[string]int, last []string) {
+// linearize checks that some order of the extensions explains their results. An extension without a
+// result that is in the store may have happened at any time after its start.
+func (f *field) linearize(found map[string]int, last []string) {
 	const never = int64(1) << 62
 	history := make([][]porcupine.Operation, shared)
 	client := make(map[string]int)
 	for id, r := range f.reports {
-		moved := said[id] == 1
-		if r.Op != "extend" || r.Expected == "" || !moved && r.Outcome != refused {
+		extended := found[id] == 1
+		if r.Op != "extend" || r.Expected == "" || !extended && r.Outcome != refused {
 			continue
 		}
-		op := porcupine.Operation{Input: extension{r.Context, r.Expected, id, seedOf(r.Context)}, Call: r.Begin, Return: r.End, Output: moved}
+		op := porcupine.Operation{Input: extension{r.Context, r.Expected, id, seedOf(r.Context)}, Call: r.Begin, Return: r.End, Output: extended}
 		if r.Outcome != done && r.Outcome != refused {
 			op.Return = never
 		}
@@ -400,7 +401,7 @@ func (f *field) linearize(said map[string]int, last []string) {
 		history[r.Context] = append(history[r.Context], op)
 	}
 	for i := range history {
-		// In the end nobody finds the last message gone.
+		// At the end, the last message is the expected one.
 		history[i] = append(history[i], porcupine.Operation{
 			ClientId: len(client) + i, Input: extension{i, last[i], last[i], seedOf(i)}, Call: never, Return: never + 1, Output: true,
 		})

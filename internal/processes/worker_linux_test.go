@@ -29,22 +29,22 @@ import (
 	"github.com/lineage-store/lineage/postgres"
 )
 
-// workVariable makes the test binary a worker: its JSON is a task.
+// workVariable makes the test binary a worker. Its value is a task in JSON.
 const workVariable = "PROCESSES_TEST_WORKER"
 
-// task says what a worker does.
+// task is what a worker does.
 type task struct {
 	Dir, Name string
-	// DSN, when not empty, names a server that has the store. The directory is then for its search index.
+	// DSN, when not empty, names the server of the store. Dir is then for the search index.
 	DSN    string
 	Seed   uint64
 	Shared []lineage.ContextID
-	// Point is where the worker kills itself, when it comes there for the nth time.
+	// Point is where the worker kills itself, the Nth time that it gets there.
 	Point string
 	Nth   int64
 }
 
-// The points at which a worker kills itself, beside those of its parent.
+// Points at which a worker kills itself.
 const (
 	beforeAppend = "before an append" // and after the answers to all earlier ones
 	afterAppend  = "after an append, before its answer"
@@ -54,31 +54,30 @@ const (
 
 var points = []string{beforeAppend, afterAppend, afterAppend, afterAppend, whenLocked, unlocking}
 
-// report is a line that a worker writes: when an operation begins, and when it has ended.
+// report is a line that a worker writes when an operation begins, and again when it has ended.
 type report struct {
 	ID      string
 	Op      string
-	Context int // the place of a shared context, else -1
+	Context int // the index of a shared context, or -1
 	Begin   int64
 	End     int64 `json:",omitempty"`
-	Limit   int64 `json:",omitempty"` // its deadline, as a duration
-	// Expected and Tip are messages of the shared context: the one that the operation follows,
-	// and the last one that was met instead.
-	Expected, Tip string `json:",omitempty"`
-	Outcome       string `json:",omitempty"`
-	Error         string `json:",omitempty"`
+	Limit   int64 `json:",omitempty"` // the time until its deadline
+	// Expected is the message of the shared context behind which the operation extends it.
+	Expected string `json:",omitempty"`
+	Outcome  string `json:",omitempty"`
+	Error    string `json:",omitempty"`
 }
 
 // Outcomes of operations.
 const (
 	done    = "done"
-	refused = "refused" // nothing was done, because of what is there
-	noRoom  = "no room" // nothing was done
+	refused = "refused"   // nothing was done, because of the state of the store
+	noSpace = "disk full" // nothing was done
 	unknown = "unknown"
 	wrong   = "wrong"
 )
 
-// boot returns a time on which all processes of the machine agree.
+// boot returns a time that is the same for all processes of the machine.
 func boot() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
@@ -99,24 +98,24 @@ type worker struct {
 
 // beWorker runs a worker, if this process is one.
 func beWorker() {
-	is := os.Getenv(workVariable)
-	if is == "" {
+	work := os.Getenv(workVariable)
+	if work == "" {
 		return
 	}
 	signal.Ignore(syscall.SIGPIPE)
 	w := &worker{out: bufio.NewWriter(os.Stdout)}
-	err := json.Unmarshal([]byte(is), &w.task)
+	err := json.Unmarshal([]byte(work), &w.task)
 	if err == nil {
 		err = w.run()
 	}
 	if err != nil {
-		w.say(&report{Op: "worker", Context: -1, Outcome: wrong, Error: err.Error()})
+		w.report(&report{Op: "worker", Context: -1, Outcome: wrong, Error: err.Error()})
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func (w *worker) say(r *report) {
+func (w *worker) report(r *report) {
 	b, err := json.Marshal(r)
 	if err == nil {
 		_, err = w.out.Write(append(b, '\n'))
@@ -126,8 +125,8 @@ func (w *worker) say(r *report) {
 	}
 }
 
-// come kills the process if it has come to its point.
-func (w *worker) come(point string) {
+// reach kills the process if this is its point.
+func (w *worker) reach(point string) {
 	if w.Point == point && atomic.AddInt64(&w.Nth, -1) == 0 {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
@@ -149,7 +148,7 @@ func (w *worker) run() error {
 			return err
 		}
 		if err != nil {
-			time.Sleep(10 * time.Millisecond) // until there is room
+			time.Sleep(10 * time.Millisecond) // until the disk has space
 		}
 	}
 	w.store = lineage.New(engine)
@@ -162,10 +161,10 @@ func (w *worker) run() error {
 	return nil
 }
 
-// isFull reports whether the disk was full, also for another process.
+// isFull reports whether the disk was full, for this process or another one.
 func isFull(err error) bool { return strings.Contains(err.Error(), syscall.ENOSPC.Error()) }
 
-// onServer opens a store on a server that may lose what it has when its machine stops.
+// onServer opens a store on a server without durability.
 func onServer(ctx context.Context, dsn string) (backend.Engine, error) {
 	return postgres.Open(ctx, dsn, postgres.Options{Store: "shared", Unsafe: true})
 }
@@ -176,12 +175,12 @@ func (w *worker) open() (backend.Engine, error) {
 	}
 	o := sharing.Options{Options: embedded.Options{Durability: backend.Normal, SegmentSize: 256 << 10, OverlayBytes: 64 << 10, FS: files{vfs.OS(), w}}}
 	o.Wait = loaded // an owner may be stopped while it has no socket
-	o.Locked = func() error { w.come(whenLocked); return nil }
-	o.Unlocking = func() { w.come(unlocking) }
+	o.Locked = func() error { w.reach(whenLocked); return nil }
+	o.Unlocking = func() { w.reach(unlocking) }
 	return sharing.Open(context.Background(), w.Dir, o)
 }
 
-// step does one operation.
+// step does one operation, chosen at random.
 func (w *worker) step() {
 	w.n++
 	limit := 20 * time.Second
@@ -220,17 +219,17 @@ func (w *worker) step() {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	w.say(r)
+	w.report(r)
 }
 
 func (w *worker) measured(r *report, op string, do func() error) error {
 	r.Op = op
 	r.Begin = boot()
-	w.say(r)
+	w.report(r)
 	return do()
 }
 
-// outcomeOf says what an operation's error says of what was done.
+// outcomeOf returns the outcome that the error of an operation means.
 func outcomeOf(ctx context.Context, op string, err error) string {
 	switch {
 	case err == nil:
@@ -241,11 +240,11 @@ func outcomeOf(ctx context.Context, op string, err error) string {
 		return refused
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded): // the owner's clock may be a little ahead
 		return unknown // an operation of several commits may have done some of them
-	case isFull(err), errors.Is(err, lineage.ErrReadOnly): // the owner gives the store up
+	case isFull(err), errors.Is(err, lineage.ErrReadOnly): // the disk of the owner is full
 		if op == "merge" || op == "import" || op == "collect" {
 			return unknown
 		}
-		return noRoom
+		return noSpace
 	case op == "search": // the file of its index is replaced when others collect
 		return refused
 	case op == "read":
@@ -260,30 +259,30 @@ func outcomeOf(ctx context.Context, op string, err error) string {
 	return wrong
 }
 
-// extend adds a message to a shared context, behind the one that it found there.
+// extend adds a message to a shared context, behind its last message.
 func (w *worker) extend(ctx context.Context, r *report) error {
 	r.Op, r.Context = "extend", w.rand.IntN(len(w.Shared))
 	r.Begin = boot()
-	is, err := w.store.Context(ctx, w.Shared[r.Context])
+	c, err := w.store.Context(ctx, w.Shared[r.Context])
 	if err != nil {
-		w.say(r)
+		w.report(r)
 		return err
 	}
-	tip, expected, err := w.last(ctx, is)
+	tip, expected, err := w.last(ctx, c)
 	if err != nil {
-		w.say(r)
+		w.report(r)
 		return err
 	}
 	r.Expected = expected
 	r.Begin = boot()
-	w.say(r)
-	_, err = is.ExtendFrom(ctx, tip, lineage.User(r.ID))
+	w.report(r)
+	_, err = c.ExtendFrom(ctx, tip, lineage.User(r.ID))
 	return err
 }
 
 // last returns the last message of a context.
-func (w *worker) last(ctx context.Context, is *lineage.Context) (lineage.SpanRef, string, error) {
-	all, err := is.Last(ctx, 1)
+func (w *worker) last(ctx context.Context, c *lineage.Context) (lineage.SpanRef, string, error) {
+	all, err := c.Last(ctx, 1)
 	if err != nil || len(all) == 0 {
 		return lineage.SpanRef{}, "", err
 	}
@@ -291,7 +290,7 @@ func (w *worker) last(ctx context.Context, is *lineage.Context) (lineage.SpanRef
 	return all[0].Span, text, err
 }
 
-// counted is the key of a value that every update makes greater by one.
+// counted is the key of a value that every update increments.
 const counted = "counted"
 
 func (w *worker) update(ctx context.Context) error {
@@ -311,14 +310,14 @@ func (w *worker) update(ctx context.Context) error {
 	})
 }
 
-// merge forks the worker's own context, says something there, merges it and deletes the fork.
+// merge forks the worker's own context, extends the fork, merges it and deletes it.
 func (w *worker) merge(ctx context.Context, id string) error {
 	if w.own == nil {
-		is, err := w.store.NewContext(ctx, lineage.ContextOptions{})
+		c, err := w.store.NewContext(ctx, lineage.ContextOptions{})
 		if err != nil {
 			return err
 		}
-		w.own = is
+		w.own = c
 	}
 	fork, err := w.own.Fork(ctx, lineage.ForkOptions{})
 	if err != nil {
@@ -333,7 +332,7 @@ func (w *worker) merge(ctx context.Context, id string) error {
 	return fork.Delete(ctx)
 }
 
-// reimport writes a bundle of the worker's own context and imports it again: the store has all of it.
+// reimport writes a bundle of the worker's own context and imports it into the same store.
 func (w *worker) reimport(ctx context.Context) error {
 	if w.own == nil {
 		return nil
@@ -355,9 +354,9 @@ func (w *worker) read(ctx context.Context) error {
 			return errors.New("no thread")
 		}
 	}
-	is, err := w.store.Context(ctx, w.Shared[w.rand.IntN(len(w.Shared))])
+	c, err := w.store.Context(ctx, w.Shared[w.rand.IntN(len(w.Shared))])
 	if err == nil {
-		_, err = is.All(ctx)
+		_, err = c.All(ctx)
 	}
 	return err
 }
@@ -372,10 +371,10 @@ func (w *worker) search(ctx context.Context) (err error) {
 	return err
 }
 
-// fullOf returns the name of a file beside a store. The disk counts as full while it is there.
+// fullOf returns the name of a file beside a store. The disk counts as full while the file exists.
 func fullOf(dir string) string { return dir + ".full" }
 
-// files are those of the system, with points at their writes.
+// files is the file system of the system, with points at writes.
 type files struct {
 	vfs.FS
 	w *worker
@@ -386,23 +385,23 @@ type file struct {
 	w *worker
 }
 
-func (f files) wrap(is vfs.File, err error) (vfs.File, error) {
+func (f files) wrap(opened vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return file{is, f.w}, nil
+	return file{opened, f.w}, nil
 }
 
 func (f files) OpenRW(name string) (vfs.File, error) { return f.wrap(f.FS.OpenRW(name)) }
 func (f files) Create(name string) (vfs.File, error) { return f.wrap(f.FS.Create(name)) }
 
 func (f file) WriteAt(b []byte, at int64) (int, error) {
-	f.w.come(beforeAppend)
+	f.w.reach(beforeAppend)
 	if _, err := os.Lstat(fullOf(f.w.Dir)); err == nil {
 		n, _ := f.File.WriteAt(b[:len(b)/2], at)
 		return n, syscall.ENOSPC
 	}
 	n, err := f.File.WriteAt(b, at)
-	f.w.come(afterAppend)
+	f.w.reach(afterAppend)
 	return n, err
 }

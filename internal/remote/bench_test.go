@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// BenchmarkHead compares a call over a socket with the engine's own and with a bare round trip.
+// BenchmarkHead compares a call over a socket with a direct call and with a plain round trip.
 func BenchmarkHead(b *testing.B) {
 	e := memory(b)
 	b.Run("engine", func(b *testing.B) { head(b, e) })
@@ -48,7 +48,7 @@ func head(b *testing.B, e backend.Engine) {
 	}
 }
 
-// BenchmarkMissing reads what is not there, which is answered with an error.
+// BenchmarkMissing reads a thread that is not there, so that the answer is an error.
 func BenchmarkMissing(b *testing.B) {
 	c := serve(b, &wrapped{Engine: memory(b)}, socketPipe, ServerOptions{}, ClientOptions{})
 	defer c.Close()

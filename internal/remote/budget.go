@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Bytes of requests that a server keeps at once: of one client, and of all. One message may be
-// larger than what is left, if no other one is. A request beyond these is refused before it is
+// Limits of the bytes of requests that a server keeps at once: for one client, and for all. One
+// message at a time may exceed them. Another request that would is refused before its bytes are
 // kept, and its client sends it again.
 const (
 	peerBytes  = 64 << 20
 	totalBytes = 512 << 20
-	// messageBytes is what a message counts for beside its bytes.
+	// messageBytes is added to the size of each message.
 	messageBytes = 512
 )
 
@@ -19,17 +19,17 @@ const (
 type budget struct {
 	mu    sync.Mutex
 	used  int
-	large *held // the message that may be larger than what is left
+	large *reservation // the message that may exceed the limits
 }
 
-// held are the bytes of a message. The budget's lock guards it, and what its peer holds.
-type held struct {
+// reservation is the bytes of one message. budget.mu guards it, and peer.bytes.
+type reservation struct {
 	peer  *peer
 	bytes int
 }
 
-// take counts bytes of a message, and reports whether there is room for them.
-func (b *budget) take(h *held, n int) bool {
+// reserve adds n bytes to a reservation, and reports whether the limits allow it.
+func (b *budget) reserve(h *reservation, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.large != h && (b.used+n > totalBytes || h.peer.bytes+n > peerBytes) {
@@ -48,8 +48,8 @@ func (b *budget) take(h *held, n int) bool {
 	return true
 }
 
-// give gives back the bytes of a message.
-func (b *budget) give(h *held) {
+// release ends a reservation.
+func (b *budget) release(h *reservation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.large == h {
@@ -61,26 +61,26 @@ func (b *budget) give(h *held) {
 	h.bytes = 0
 }
 
-// admission is what the inbox of a client's messages asks.
+// admission admits the requests of a client within the budget.
 func (p *peer) admission() admission {
 	return admission{
 		admit: func(m *message, n int) bool {
 			if m.kind != request {
 				return true
 			}
-			h := p.held[m.id]
+			h := p.reservations[m.id]
 			if h == nil {
-				h = &held{peer: p}
-				p.held[m.id] = h
+				h = &reservation{peer: p}
+				p.reservations[m.id] = h
 				n += messageBytes
 			}
-			if p.server.budget.take(h, n) {
+			if p.server.budget.reserve(h, n) {
 				return true
 			}
 			p.release(m)
 			return false
 		},
-		// A client that stops in the middle of a message does not keep its place.
+		// A client that stops in the middle of a message is disconnected.
 		partial: func(is bool) error {
 			var until time.Time
 			if is {
@@ -92,17 +92,17 @@ func (p *peer) admission() admission {
 	}
 }
 
-// release gives back the bytes of a message that is being received.
+// release ends the reservation of a message that is being received.
 func (p *peer) release(m *message) {
-	if h := p.held[m.id]; h != nil {
-		delete(p.held, m.id)
-		p.server.budget.give(h)
+	if h := p.reservations[m.id]; h != nil {
+		delete(p.reservations, m.id)
+		p.server.budget.release(h)
 	}
 }
 
-// received returns the bytes of a message that was received. They are the request's now.
-func (p *peer) received(m message) *held {
-	h := p.held[m.id]
-	delete(p.held, m.id)
+// received returns the reservation of a message that was received, for its request to release.
+func (p *peer) received(m message) *reservation {
+	h := p.reservations[m.id]
+	delete(p.reservations, m.id)
 	return h
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// TestBudget takes and gives bytes of many messages. What is kept never exceeds the budget by more
-// than one message, and one message alone is always taken.
+// TestBudget reserves and releases bytes of many messages. They never exceed the budget by more
+// than one message, and a message alone is always accepted.
 func TestBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := new(budget)
@@ -24,19 +24,19 @@ func TestBudget(t *testing.T) {
 		for i := range peers {
 			peers[i] = new(peer)
 		}
-		all := make(map[*held]bool)
+		all := make(map[*reservation]bool)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			if len(all) > 0 && rapid.IntRange(0, 3).Draw(t, "give") == 0 {
 				for h := range all {
-					b.give(h)
+					b.release(h)
 					delete(all, h)
 					break
 				}
 			} else {
-				h := &held{peer: rapid.SampledFrom(peers).Draw(t, "peer")}
+				h := &reservation{peer: rapid.SampledFrom(peers).Draw(t, "peer")}
 				alone := len(all) == 0
 				n := rapid.IntRange(1, 2*peerBytes).Draw(t, "bytes")
-				if b.take(h, n) {
+				if b.reserve(h, n) {
 					all[h] = true
 					require.Equal(t, n, h.bytes)
 				} else {
@@ -58,14 +58,14 @@ func TestBudget(t *testing.T) {
 			}
 		}
 		for h := range all {
-			b.give(h)
+			b.release(h)
 		}
 		require.Zero(t, b.used)
 		require.Nil(t, b.large)
 	})
 }
 
-// raw is a connection to a server, on which a test writes frames itself.
+// raw connects to a server. The test writes the frames itself.
 func raw(t *testing.T, s *Server) (*link, *inbox) {
 	near, far := net.Pipe()
 	var serving sync.WaitGroup
@@ -87,7 +87,7 @@ func raw(t *testing.T, s *Server) (*link, *inbox) {
 }
 
 // TestUnfinishedMessages sends the first frames of many messages. The server keeps no more than its
-// budget, refuses the others once they are whole, and goes on.
+// budget, refuses the others when they are complete, and continues.
 func TestUnfinishedMessages(t *testing.T) {
 	s := NewServer(ServerOptions{})
 	s.Open(memory(t))
@@ -143,8 +143,8 @@ func TestMalformedRequestsGiveTheirBytesBack(t *testing.T) {
 	}
 }
 
-// TestCancelledInTheMiddle cancels a large message of which not all was sent, while another one is
-// under way.
+// TestCancelledInTheMiddle cancels a large message before its last frame, while another message is
+// being sent.
 func TestCancelledInTheMiddle(t *testing.T) {
 	s := NewServer(ServerOptions{})
 	s.Open(memory(t))
@@ -163,18 +163,18 @@ func TestCancelledInTheMiddle(t *testing.T) {
 	require.NotErrorIs(t, err, ErrBusy)
 }
 
-// TestBusyIsSentAgain sends more at once than the server keeps: all of it is done.
+// TestBusyIsSentAgain sends more at once than the server keeps. All requests are done.
 func TestBusyIsSentAgain(t *testing.T) {
 	c := serve(t, memory(t), socketPipe, ServerOptions{}, ClientOptions{Durability: backend.Normal})
 	defer c.Close()
 	other := &peer{server: c.server}
-	first, second := &held{peer: other}, &held{peer: other}
-	require.True(t, c.server.budget.take(first, totalBytes)) // alone, so it may
+	first, second := &reservation{peer: other}, &reservation{peer: other}
+	require.True(t, c.server.budget.reserve(first, totalBytes)) // it is the only one
 	require.Equal(t, first, c.server.budget.large)
 	for used := 0; used < totalBytes; used += peerBytes {
-		require.True(t, c.server.budget.take(&held{peer: new(peer)}, peerBytes))
+		require.True(t, c.server.budget.reserve(&reservation{peer: new(peer)}, peerBytes))
 	}
-	require.False(t, c.server.budget.take(second, 1))
+	require.False(t, c.server.budget.reserve(second, 1))
 	var err error
 	for wait := 20 * time.Millisecond; wait < 20*time.Second; wait *= 2 {
 		ctx, cancel := context.WithTimeout(background, wait)
@@ -191,12 +191,12 @@ func TestBusyIsSentAgain(t *testing.T) {
 		_, err := c.Apply(background, saying("kept"), backend.Options{})
 		done <- err
 	}()
-	c.server.budget.give(first)
+	c.server.budget.release(first)
 	require.NoError(t, <-done)
 }
 
-// TestHeartbeat connects to a server that opens its store for long, and says nothing of how far it
-// is. The client hears that it is alive.
+// TestHeartbeat connects to a server that takes long to open its store and has no progress. The
+// client still receives messages.
 func TestHeartbeat(t *testing.T) {
 	clock := newTestClock()
 	s := NewServer(ServerOptions{Clock: clock})
@@ -227,13 +227,13 @@ func TestHeartbeat(t *testing.T) {
 	s.Close()
 }
 
-// TestCloseEndsCalls closes a client while the server works on what it asked for, and goes on.
+// TestCloseEndsCalls closes a client while the server works on its request. The call ends.
 func TestCloseEndsCalls(t *testing.T) {
 	e := &wrapped{Engine: memory(t)}
 	begun, finish := make(chan struct{}), make(chan struct{})
 	e.thread = func(context.Context) (*structure.Thread, error) {
 		close(begun)
-		<-finish // whatever its context says
+		<-finish // ignores its context
 		return nil, nil
 	}
 	c := serve(t, e, socketPipe, ServerOptions{}, ClientOptions{Grace: time.Millisecond})
@@ -249,7 +249,8 @@ func TestCloseEndsCalls(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// TestCallWhileClosing asks when Close has begun and has yet to wait for calls: it does not wait for ever.
+// TestCallWhileClosing calls a method when Close has begun and has not yet waited for calls. The
+// call ends.
 func TestCallWhileClosing(t *testing.T) {
 	c := serve(t, memory(t), memoryPipe, ServerOptions{}, ClientOptions{})
 	c.Client.closed.Store(true)

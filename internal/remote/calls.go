@@ -10,32 +10,74 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// target is what a call is made on: the latest state of an engine, or a snapshot of it.
+// target is what a method is called on: the latest state of an engine, or a snapshot of it.
 type target struct {
 	backend.Reader
 	engine  backend.Engine // nil for a snapshot
 	peer    *peer
 	request *exchange
-	// progress reports how far a call is, at most some times a second.
+	// progress reports to the client how far the method is, a few times a second at most.
 	progress func(done, total int64)
 }
 
-// call is a method with one answer: what both sides have to know of it.
+// walker writes or reads the fields of a T, depending on the direction of the wire.
+type walker[T any] func(*wire, *T)
+
+// call is a method with one answer. Both sides use it: the client writes arguments and reads the
+// result, the server reads arguments, calls do and writes the result.
 type call[A, R any] struct {
 	code   uint8
 	name   string
-	args   func(*wire, *A)
-	result func(*wire, *R)
-	do     func(context.Context, target, A) (R, error)
+	args   walker[A]
+	result walker[R]
+	do     func(target, context.Context, A) (R, error)
 }
 
 // sequence is a method that yields elements.
 type sequence[A, E any] struct {
 	code    uint8
 	name    string
-	args    func(*wire, *A)
-	element func(*wire, *E)
-	do      func(context.Context, target, A) iter.Seq2[E, error]
+	args    walker[A]
+	element walker[E]
+	do      func(target, context.Context, A) iter.Seq2[E, error]
+}
+
+// pair is the arguments of a method that has two.
+type pair[X, Y any] struct {
+	x X
+	y Y
+}
+
+func pairOf[X, Y any](x X, y Y) pair[X, Y] { return pair[X, Y]{x, y} }
+
+func walkPair[X, Y any](x walker[X], y walker[Y]) walker[pair[X, Y]] {
+	return func(w *wire, p *pair[X, Y]) {
+		x(w, &p.x)
+		y(w, &p.y)
+	}
+}
+
+// call0, call1, call2, sequence1 and sequence2 declare a method by a function of target. The number is
+// that of its arguments.
+
+func call0[R any](code uint8, name string, result walker[R], do func(target, context.Context) (R, error)) call[struct{}, R] {
+	return call[struct{}, R]{code, name, nothing, result, func(t target, ctx context.Context, _ struct{}) (R, error) { return do(t, ctx) }}
+}
+
+func call1[A, R any](code uint8, name string, args walker[A], result walker[R], do func(target, context.Context, A) (R, error)) call[A, R] {
+	return call[A, R]{code, name, args, result, do}
+}
+
+func call2[X, Y, R any](code uint8, name string, x walker[X], y walker[Y], result walker[R], do func(target, context.Context, X, Y) (R, error)) call[pair[X, Y], R] {
+	return call1(code, name, walkPair(x, y), result, func(t target, ctx context.Context, a pair[X, Y]) (R, error) { return do(t, ctx, a.x, a.y) })
+}
+
+func sequence1[A, E any](code uint8, name string, args walker[A], element walker[E], do func(target, context.Context, A) iter.Seq2[E, error]) sequence[A, E] {
+	return sequence[A, E]{code, name, args, element, do}
+}
+
+func sequence2[X, Y, E any](code uint8, name string, x walker[X], y walker[Y], element walker[E], do func(target, context.Context, X, Y) iter.Seq2[E, error]) sequence[pair[X, Y], E] {
+	return sequence1(code, name, walkPair(x, y), element, func(t target, ctx context.Context, a pair[X, Y]) iter.Seq2[E, error] { return do(t, ctx, a.x, a.y) })
 }
 
 // The codes of methods. They are part of the protocol.
@@ -110,28 +152,16 @@ var serving = byCode(
 	callPack, callCollect, callCopy, callGuests,
 )
 
-// Arguments of methods that have more than one.
+// Arguments of methods that have three.
 type (
-	inThread[T any] struct {
-		thread structure.ThreadID
-		is     T
-	}
-	pageOf[T any] struct {
-		of    T
-		after structure.ContextID
-	}
 	branchesArgs struct {
 		thread        structure.ThreadID
 		prefix, after string
 	}
-	sourceArgs struct {
+	findArgs struct {
 		sourceID string
 		thread   structure.ThreadID
 		after    backend.Found
-	}
-	ancestryArgs struct {
-		run   structure.RunID
-		limit int
 	}
 	pathArgs struct {
 		tip    structure.SpanRef
@@ -142,290 +172,92 @@ type (
 		owner         structure.Owner
 		prefix, after string
 	}
-	ownersArgs struct {
-		scope structure.Scope
-		after string
-	}
 )
 
-func nothing(*wire, *struct{})                {}
-func anID[T ~[16]byte](w *wire, v *T)         { id(w, "id", v) }
-func threadNow(w *wire, t **structure.Thread) { record(w, t) }
-func branch(w *wire, b **structure.Branch)    { record(w, b) }
-func checkpoint(w *wire, c **structure.Checkpoint) {
-	record(w, c)
-}
+func nothing(*wire, *struct{})            {}
+func anID[T ~[16]byte](w *wire, v *T)     { id(w, "id", v) }
+func aText(w *wire, s *string)            { w.Text("text", s) }
+func anInstant(w *wire, t *time.Time)     { w.instant("time", t) }
+func anInteger[T integers](w *wire, n *T) { integer(w, "number", n) }
 
-func named(w *wire, a *inThread[string]) {
+func contentIDs(w *wire, ids *[]content.ID) { list(w, "ids", ids, len(content.ID{}), contentID) }
+
+func walkBranches(w *wire, a *branchesArgs) {
 	id(w, "thread", &a.thread)
-	w.Text("name", &a.is)
+	w.Text("prefix", &a.prefix)
+	w.Text("after", &a.after)
 }
 
-func inThreadID[T ~[16]byte](w *wire, a *inThread[T]) {
-	id(w, "thread", &a.thread)
-	id(w, "id", &a.is)
-}
-
-func page[T ~[16]byte](w *wire, a *pageOf[T]) {
-	id(w, "of", &a.of)
-	id(w, "after", &a.after)
-}
-
-func bySource(w *wire, a *sourceArgs) {
+func walkFind(w *wire, a *findArgs) {
 	w.Text("source id", &a.sourceID)
 	id(w, "thread", &a.thread)
 	found(w, &a.after)
 }
 
-var (
-	callHead = call[struct{}, backend.Cursor]{
-		codeHead, "Head", nothing, cursor,
-		func(ctx context.Context, t target, _ struct{}) (backend.Cursor, error) { return t.Head(ctx) },
-	}
-	callThread = call[structure.ThreadID, *structure.Thread]{
-		codeThread, "Thread", anID[structure.ThreadID], threadNow,
-		func(ctx context.Context, t target, id structure.ThreadID) (*structure.Thread, error) {
-			return t.Thread(ctx, id)
-		},
-	}
-	callThreads = sequence[structure.ThreadID, *structure.Thread]{
-		codeThreads, "Threads", anID[structure.ThreadID], threadNow,
-		func(ctx context.Context, t target, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
-			return t.Threads(ctx, after)
-		},
-	}
-	callThreadsEnding = sequence[[backend.IDEnd]byte, *structure.Thread]{
-		codeThreadsEnding, "ThreadsEnding", func(w *wire, end *[backend.IDEnd]byte) { w.fixed("end", end[:]) }, threadNow,
-		func(ctx context.Context, t target, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
-			return t.ThreadsEnding(ctx, end)
-		},
-	}
-	callLastMessage = call[structure.Home, time.Time]{
-		codeLastMessage, "LastMessage", home, func(w *wire, at *time.Time) { w.instant("time", at) },
-		func(ctx context.Context, t target, h structure.Home) (time.Time, error) { return t.LastMessage(ctx, h) },
-	}
-	callListThreads = sequence[backend.ThreadQuery, backend.ThreadListing]{
-		codeListThreads, "ListThreads", threadQuery, threadListing,
-		func(ctx context.Context, t target, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
-			return t.ListThreads(ctx, q)
-		},
-	}
-	callContext = call[structure.ContextID, backend.Context]{
-		codeContext, "Context", anID[structure.ContextID], contextNow,
-		func(ctx context.Context, t target, id structure.ContextID) (backend.Context, error) {
-			return t.Context(ctx, id)
-		},
-	}
-	callContexts = sequence[pageOf[structure.ThreadID], backend.Context]{
-		codeContexts, "Contexts", page[structure.ThreadID], contextNow,
-		func(ctx context.Context, t target, a pageOf[structure.ThreadID]) iter.Seq2[backend.Context, error] {
-			return t.Contexts(ctx, a.of, a.after)
-		},
-	}
-	callContextsAlone = sequence[structure.ContextID, backend.Context]{
-		codeContextsAlone, "ContextsAlone", anID[structure.ContextID], contextNow,
-		func(ctx context.Context, t target, after structure.ContextID) iter.Seq2[backend.Context, error] {
-			return t.ContextsAlone(ctx, after)
-		},
-	}
-	callChildren = sequence[pageOf[structure.ContextID], backend.Context]{
-		codeChildren, "Children", page[structure.ContextID], contextNow,
-		func(ctx context.Context, t target, a pageOf[structure.ContextID]) iter.Seq2[backend.Context, error] {
-			return t.Children(ctx, a.of, a.after)
-		},
-	}
-	callBranch = call[inThread[string], *structure.Branch]{
-		codeBranch, "Branch", named, branch,
-		func(ctx context.Context, t target, a inThread[string]) (*structure.Branch, error) {
-			return t.Branch(ctx, a.thread, a.is)
-		},
-	}
-	callBranches = sequence[branchesArgs, *structure.Branch]{
-		codeBranches, "Branches", func(w *wire, a *branchesArgs) {
-			id(w, "thread", &a.thread)
-			w.Text("prefix", &a.prefix)
-			w.Text("after", &a.after)
-		}, branch,
-		func(ctx context.Context, t target, a branchesArgs) iter.Seq2[*structure.Branch, error] {
-			return t.Branches(ctx, a.thread, a.prefix, a.after)
-		},
-	}
-	callBranchesOf = sequence[inThread[structure.ContextID], *structure.Branch]{
-		codeBranchesOf, "BranchesOf", inThreadID[structure.ContextID], branch,
-		func(ctx context.Context, t target, a inThread[structure.ContextID]) iter.Seq2[*structure.Branch, error] {
-			return t.BranchesOf(ctx, a.thread, a.is)
-		},
-	}
-	callBranchesBySource = sequence[sourceArgs, *structure.Branch]{
-		codeBranchesBySource, "BranchesBySource", bySource, branch,
-		func(ctx context.Context, t target, a sourceArgs) iter.Seq2[*structure.Branch, error] {
-			return t.BranchesBySource(ctx, a.sourceID, a.thread)
-		},
-	}
-	callCheckpoint = call[inThread[string], *structure.Checkpoint]{
-		codeCheckpoint, "Checkpoint", named, checkpoint,
-		func(ctx context.Context, t target, a inThread[string]) (*structure.Checkpoint, error) {
-			return t.Checkpoint(ctx, a.thread, a.is)
-		},
-	}
-	callCheckpoints = sequence[inThread[string], *structure.Checkpoint]{
-		codeCheckpoints, "Checkpoints", named, checkpoint,
-		func(ctx context.Context, t target, a inThread[string]) iter.Seq2[*structure.Checkpoint, error] {
-			return t.Checkpoints(ctx, a.thread, a.is)
-		},
-	}
-	callCheckpointsBySource = sequence[sourceArgs, *structure.Checkpoint]{
-		codeCheckpointsBySource, "CheckpointsBySource", bySource, checkpoint,
-		func(ctx context.Context, t target, a sourceArgs) iter.Seq2[*structure.Checkpoint, error] {
-			return t.CheckpointsBySource(ctx, a.sourceID, a.thread)
-		},
-	}
-	callFind = sequence[sourceArgs, backend.Found]{
-		codeFind, "Find", bySource, found,
-		func(ctx context.Context, t target, a sourceArgs) iter.Seq2[backend.Found, error] {
-			return t.Find(ctx, a.sourceID, a.thread, a.after)
-		},
-	}
-	callRun = call[structure.RunID, structure.RunInfo]{
-		codeRun, "Run", anID[structure.RunID], runInfo,
-		func(ctx context.Context, t target, id structure.RunID) (structure.RunInfo, error) {
-			return t.Run(ctx, id)
-		},
-	}
-	callAncestry = call[ancestryArgs, []structure.RunInfo]{
-		codeAncestry, "Ancestry", func(w *wire, a *ancestryArgs) {
-			id(w, "run", &a.run)
-			whole(w, "limit", &a.limit)
-		},
-		func(w *wire, all *[]structure.RunInfo) { list(w, "runs", all, 48, runInfo) },
-		func(ctx context.Context, t target, a ancestryArgs) ([]structure.RunInfo, error) {
-			return t.Ancestry(ctx, a.run, a.limit)
-		},
-	}
-	callRunsOf = sequence[inThread[structure.RunID], structure.RunInfo]{
-		codeRunsOf, "RunsOf", inThreadID[structure.RunID], runInfo,
-		func(ctx context.Context, t target, a inThread[structure.RunID]) iter.Seq2[structure.RunInfo, error] {
-			return t.RunsOf(ctx, a.thread, a.is)
-		},
-	}
-	callForks = sequence[structure.RunID, structure.RunInfo]{
-		codeForks, "Forks", anID[structure.RunID], runInfo,
-		func(ctx context.Context, t target, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
-			return t.Forks(ctx, run)
-		},
-	}
-	callForksAt = sequence[structure.SpanRef, structure.RunInfo]{
-		codeForksAt, "ForksAt", ref, runInfo,
-		func(ctx context.Context, t target, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
-			return t.ForksAt(ctx, at)
-		},
-	}
-	callLast = call[structure.RunID, structure.SpanRef]{
-		codeLast, "Last", anID[structure.RunID], ref,
-		func(ctx context.Context, t target, run structure.RunID) (structure.SpanRef, error) {
-			return t.Last(ctx, run)
-		},
-	}
-	callPath = sequence[pathArgs, *backend.Step]{
-		codePath, "Path", func(w *wire, a *pathArgs) {
-			w.Ref("tip", &a.tip)
-			window(w, &a.window)
-			w.Flag("bodies", &a.bodies)
-		}, step,
-		func(ctx context.Context, t target, a pathArgs) iter.Seq2[*backend.Step, error] {
-			return t.Path(ctx, a.tip, a.window, backend.PathOptions{Bodies: a.bodies, Passing: true})
-		},
-	}
-	callDigest = call[structure.SpanRef, structure.Digest]{
-		codeDigest, "Digest", ref, digest,
-		func(ctx context.Context, t target, tip structure.SpanRef) (structure.Digest, error) {
-			return t.Digest(ctx, tip)
-		},
-	}
-	callSpanSet = call[structure.SpanSetID, *structure.SpanSet]{
-		codeSpanSet, "SpanSet", anID[structure.SpanSetID], func(w *wire, s **structure.SpanSet) { record(w, s) },
-		func(ctx context.Context, t target, id structure.SpanSetID) (*structure.SpanSet, error) {
-			return t.SpanSet(ctx, id)
-		},
-	}
-	callAlternatives = sequence[structure.SpanSetID, structure.SpanRef]{
-		codeAlternatives, "Alternatives", anID[structure.SpanSetID], ref,
-		func(ctx context.Context, t target, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
-			return t.Alternatives(ctx, id)
-		},
-	}
-	callSummaries = sequence[structure.ContextID, *structure.Summary]{
-		codeSummaries, "Summaries", anID[structure.ContextID], func(w *wire, s **structure.Summary) { record(w, s) },
-		func(ctx context.Context, t target, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
-			return t.Summaries(ctx, id)
-		},
-	}
-	callReflog = sequence[structure.ContextID, *structure.Reflog]{
-		codeReflog, "Reflog", anID[structure.ContextID], func(w *wire, r **structure.Reflog) { record(w, r) },
-		func(ctx context.Context, t target, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
-			return t.Reflog(ctx, id)
-		},
-	}
-	callValue = call[structure.ValueKey, backend.Value]{
-		codeValue, "Value", valueKey, value,
-		func(ctx context.Context, t target, key structure.ValueKey) (backend.Value, error) {
-			return t.Value(ctx, key)
-		},
-	}
-	callValues = sequence[valuesArgs, backend.Value]{
-		codeValues, "Values", func(w *wire, a *valuesArgs) {
-			owner(w, &a.owner)
-			w.Text("prefix", &a.prefix)
-			w.Text("after", &a.after)
-		}, value,
-		func(ctx context.Context, t target, a valuesArgs) iter.Seq2[backend.Value, error] {
-			return t.Values(ctx, a.owner, a.prefix, a.after)
-		},
-	}
-	callValueHistory = sequence[structure.ValueKey, backend.Value]{
-		codeValueHistory, "ValueHistory", valueKey, value,
-		func(ctx context.Context, t target, key structure.ValueKey) iter.Seq2[backend.Value, error] {
-			return t.ValueHistory(ctx, key)
-		},
-	}
-	callValueOwners = sequence[ownersArgs, string]{
-		codeValueOwners, "ValueOwners", func(w *wire, a *ownersArgs) {
-			whole(w, "scope", &a.scope)
-			w.Text("after", &a.after)
-		}, func(w *wire, name *string) { w.Text("name", name) },
-		func(ctx context.Context, t target, a ownersArgs) iter.Seq2[string, error] {
-			return t.ValueOwners(ctx, a.scope, a.after)
-		},
-	}
-	callHas = call[[]content.ID, []bool]{
-		codeHas, "Has", contentIDs, func(w *wire, all *[]bool) {
-			list(w, "answers", all, 1, func(w *wire, is *bool) { w.Flag("answer", is) })
-		},
-		func(ctx context.Context, t target, ids []content.ID) ([]bool, error) { return t.Has(ctx, ids) },
-	}
-	callBlocks = call[[]content.ID, []*structure.Block]{
-		codeBlocks, "Blocks", contentIDs, records[*structure.Block],
-		func(ctx context.Context, t target, ids []content.ID) ([]*structure.Block, error) {
-			return t.Blocks(ctx, ids)
-		},
-	}
-	callChunks = call[[]content.Key, [][]byte]{
-		codeChunks, "Chunks", func(w *wire, keys *[]content.Key) { list(w, "keys", keys, len(content.Key{}), chunkKey) },
-		func(w *wire, all *[][]byte) {
-			list(w, "chunks", all, 1, func(w *wire, b *[]byte) { w.data("chunk", b) })
-		},
-		func(ctx context.Context, t target, keys []content.Key) ([][]byte, error) { return t.Chunks(ctx, keys) },
-	}
-	callWhere = sequence[content.ID, structure.UsageID]{
-		codeWhere, "Where", contentID, usageID,
-		func(ctx context.Context, t target, id content.ID) iter.Seq2[structure.UsageID, error] {
-			return t.Where(ctx, id)
-		},
-	}
-	callStats = call[struct{}, backend.Stats]{
-		codeStats, "Stats", nothing, stats,
-		func(ctx context.Context, t target, _ struct{}) (backend.Stats, error) { return t.Stats(ctx) },
-	}
-)
+func walkPath(w *wire, a *pathArgs) {
+	w.Ref("tip", &a.tip)
+	window(w, &a.window)
+	w.Flag("bodies", &a.bodies)
+}
 
-func contentIDs(w *wire, ids *[]content.ID) { list(w, "ids", ids, len(content.ID{}), contentID) }
+func walkValues(w *wire, a *valuesArgs) {
+	owner(w, &a.owner)
+	w.Text("prefix", &a.prefix)
+	w.Text("after", &a.after)
+}
+
+// The methods of backend.Reader.
+var (
+	callHead          = call0(codeHead, "Head", cursor, target.Head)
+	callThread        = call1(codeThread, "Thread", anID, record, target.Thread)
+	callThreads       = sequence1(codeThreads, "Threads", anID, record, target.Threads)
+	callThreadsEnding = sequence1(codeThreadsEnding, "ThreadsEnding",
+		func(w *wire, end *[backend.IDEnd]byte) { w.fixed("end", end[:]) }, record, target.ThreadsEnding)
+	callLastMessage   = call1(codeLastMessage, "LastMessage", home, anInstant, target.LastMessage)
+	callListThreads   = sequence1(codeListThreads, "ListThreads", threadQuery, threadListing, target.ListThreads)
+	callContext       = call1(codeContext, "Context", anID, contextState, target.Context)
+	callContexts      = sequence2(codeContexts, "Contexts", anID, anID, contextState, target.Contexts)
+	callContextsAlone = sequence1(codeContextsAlone, "ContextsAlone", anID, contextState, target.ContextsAlone)
+	callChildren      = sequence2(codeChildren, "Children", anID, anID, contextState, target.Children)
+	callBranch        = call2(codeBranch, "Branch", anID, aText, record, target.Branch)
+	callBranches      = sequence1(codeBranches, "Branches", walkBranches, record,
+		func(t target, ctx context.Context, a branchesArgs) iter.Seq2[*structure.Branch, error] {
+			return t.Branches(ctx, a.thread, a.prefix, a.after)
+		})
+	callBranchesOf          = sequence2(codeBranchesOf, "BranchesOf", anID, anID, record, target.BranchesOf)
+	callBranchesBySource    = sequence2(codeBranchesBySource, "BranchesBySource", aText, anID, record, target.BranchesBySource)
+	callCheckpoint          = call2(codeCheckpoint, "Checkpoint", anID, aText, record, target.Checkpoint)
+	callCheckpoints         = sequence2(codeCheckpoints, "Checkpoints", anID, aText, record, target.Checkpoints)
+	callCheckpointsBySource = sequence2(codeCheckpointsBySource, "CheckpointsBySource", aText, anID, record, target.CheckpointsBySource)
+	callFind                = sequence1(codeFind, "Find", walkFind, found,
+		func(t target, ctx context.Context, a findArgs) iter.Seq2[backend.Found, error] {
+			return t.Find(ctx, a.sourceID, a.thread, a.after)
+		})
+	callRun      = call1(codeRun, "Run", anID, runInfo, target.Run)
+	callAncestry = call2(codeAncestry, "Ancestry", anID, anInteger, runInfos, target.Ancestry)
+	callRunsOf   = sequence2(codeRunsOf, "RunsOf", anID, anID, runInfo, target.RunsOf)
+	callForks    = sequence1(codeForks, "Forks", anID, runInfo, target.Forks)
+	callForksAt  = sequence1(codeForksAt, "ForksAt", ref, runInfo, target.ForksAt)
+	callLast     = call1(codeLast, "Last", anID, ref, target.Last)
+	callPath     = sequence1(codePath, "Path", walkPath, step,
+		func(t target, ctx context.Context, a pathArgs) iter.Seq2[*backend.Step, error] {
+			return t.Path(ctx, a.tip, a.window, backend.PathOptions{Bodies: a.bodies, Passing: true})
+		})
+	callDigest       = call1(codeDigest, "Digest", ref, digest, target.Digest)
+	callSpanSet      = call1(codeSpanSet, "SpanSet", anID, record, target.SpanSet)
+	callAlternatives = sequence1(codeAlternatives, "Alternatives", anID, ref, target.Alternatives)
+	callSummaries    = sequence1(codeSummaries, "Summaries", anID, record, target.Summaries)
+	callReflog       = sequence1(codeReflog, "Reflog", anID, record, target.Reflog)
+	callValue        = call1(codeValue, "Value", valueKey, value, target.Value)
+	callValues       = sequence1(codeValues, "Values", walkValues, value,
+		func(t target, ctx context.Context, a valuesArgs) iter.Seq2[backend.Value, error] {
+			return t.Values(ctx, a.owner, a.prefix, a.after)
+		})
+	callValueHistory = sequence1(codeValueHistory, "ValueHistory", valueKey, value, target.ValueHistory)
+	callValueOwners  = sequence2(codeValueOwners, "ValueOwners", anInteger, aText, aText, target.ValueOwners)
+	callHas          = call1(codeHas, "Has", contentIDs, flags, target.Has)
+	callBlocks       = call1(codeBlocks, "Blocks", contentIDs, records, target.Blocks)
+	callChunks       = call1(codeChunks, "Chunks", chunkKeys, bodies, target.Chunks)
+	callWhere        = sequence1(codeWhere, "Where", contentID, usageID, target.Where)
+	callStats        = call0(codeStats, "Stats", stats, target.Stats)
+)

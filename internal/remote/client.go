@@ -15,20 +15,16 @@ import (
 
 // ClientOptions configure a client. The zero value of each field is a default.
 type ClientOptions struct {
-	// Opening, when not nil, is called while the server opens the store, with how much of it was
-	// read.
+	// Opening, when not nil, is called while the server opens the store, with the bytes that it
+	// has read and will read.
 	Opening func(done, total int64)
-	// Durability of commits that ask for none. Default Full: that of the server does not count.
+	// Durability of commits that ask for none. Default Full, whatever the server's default is.
 	Durability backend.Durability
-	// Grace is for how long a commit whose context has ended waits for what became of it, and
-	// Close for calls. Default 1 s.
+	// Grace is how long a commit whose context has ended waits for its outcome, and how long
+	// Close waits for calls. Default 1 s.
 	Grace time.Duration
 	Clock Clock
 }
-
-// grace is for how long a commit that was cancelled waits for its answer, and a client that closes
-// for its calls.
-const grace = time.Second
 
 // Client is the engine at the other end of a connection. It is safe for concurrent use.
 type Client struct {
@@ -38,25 +34,25 @@ type Client struct {
 	link   *link
 	store  Store
 
-	slots chan struct{} // requests that have no answer, waits excepted
+	slots chan struct{} // requests without an answer, except waits
 	waits chan struct{}
 
 	mu      sync.Mutex
-	last    uint64 // number of a request
+	last    uint64 // the number of the latest request
 	pending map[uint64]*pending
-	lost    error // why no answers come any more
+	lost    error // why no more answers will come
 
-	// calls is held for reading by calls. Close takes it for good.
+	// calls is read-locked by calls. Close locks it and does not unlock it.
 	calls   sync.RWMutex
 	closed  atomic.Bool
 	closing chan struct{}
 	done    chan struct{} // closed when the connection has ended
 }
 
-// pending is a request that has no answer.
+// pending is a request without an answer.
 type pending struct {
 	answer   chan message
-	progress chan howFar // nil where nobody wants it
+	progress chan counts // nil if the caller wants none
 }
 
 var (
@@ -68,14 +64,14 @@ var (
 	_ backend.CopySource = (*Client)(nil)
 )
 
-// Connect greets a server and returns its engine. It waits until the server has opened the store.
-// Closing the client closes the connection, as does an error.
+// Connect returns the engine of the server at the other end of a connection, once the server has
+// opened its store. Closing the client closes the connection, and so does an error.
 func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, error) {
 	if o.Durability == backend.DefaultDurability {
 		o.Durability = backend.Full
 	}
 	if o.Grace == 0 {
-		o.Grace = grace
+		o.Grace = time.Second
 	}
 	if o.Clock == nil {
 		o.Clock = systemClock{}
@@ -88,13 +84,13 @@ func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, erro
 	c.reader.client = c
 	c.recent.Client = c
 	in := newInbox(conn, admission{})
-	stop := context.AfterFunc(ctx, func() { c.link.breaks(context.Cause(ctx)) })
+	stop := context.AfterFunc(ctx, func() { c.link.fail(context.Cause(ctx)) })
 	err := c.greet(in)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		c.link.breaks(err)
+		c.link.fail(err)
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -104,7 +100,7 @@ func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, erro
 	return c, nil
 }
 
-// greet says who we are and waits for the store.
+// greet introduces this process and waits until the store is open.
 func (c *Client) greet(in *inbox) error {
 	if err := greet(c.link.conn); err != nil {
 		return err
@@ -122,9 +118,9 @@ func (c *Client) greet(in *inbox) error {
 		w := &wire{b: m.body, reading: true}
 		switch m.kind {
 		case opening:
-			var f howFar
-			if far(w, &f); w.end() == nil && c.o.Opening != nil {
-				c.o.Opening(f.done, f.total)
+			var n counts
+			if walkCounts(w, &n); w.end() == nil && c.o.Opening != nil {
+				c.o.Opening(n.done, n.total)
 			}
 		case welcome:
 			store(w, &c.store)
@@ -143,7 +139,7 @@ func (c *Client) greet(in *inbox) error {
 	}
 }
 
-// receive takes answers until the connection ends.
+// receive delivers answers until the connection ends.
 func (c *Client) receive(in *inbox) {
 	var err error
 	for err == nil {
@@ -152,7 +148,7 @@ func (c *Client) receive(in *inbox) {
 			err = c.deliver(m)
 		}
 	}
-	c.link.breaks(err)
+	c.link.fail(err)
 	c.mu.Lock()
 	c.lost = c.link.fault()
 	c.mu.Unlock()
@@ -165,22 +161,22 @@ func (c *Client) deliver(m message) error {
 	p := c.pending[m.id]
 	switch m.kind {
 	case answer, failed:
-		if p != nil { // else nobody waits for it any more
+		if p != nil { // otherwise the caller gave up
 			delete(c.pending, m.id)
 			p.answer <- m
 		}
 	case progress:
-		var f howFar
+		var n counts
 		w := &wire{b: m.body, reading: true}
-		if far(w, &f); w.end() != nil {
+		if walkCounts(w, &n); w.end() != nil {
 			return w.err
 		}
 		if p != nil && p.progress != nil {
 			select {
-			case <-p.progress: // its reader has not come to it yet
+			case <-p.progress: // replace progress that was not read
 			default:
 			}
-			p.progress <- f
+			p.progress <- n
 		}
 	default:
 		return fmt.Errorf("%w: a server sent kind %d", ErrMalformed, m.kind)
@@ -188,7 +184,7 @@ func (c *Client) deliver(m message) error {
 	return nil
 }
 
-// Store returns what the server said of its store.
+// Store returns the description of the store.
 func (c *Client) Store() Store { return c.store }
 
 // Guests returns the processes that the server serves, this one included.
@@ -196,20 +192,20 @@ func (c *Client) Guests(ctx context.Context) ([]Process, error) {
 	return callGuests.ask(ctx, &c.reader, struct{}{})
 }
 
-// Done returns what is closed when the connection has ended.
+// Done returns a channel that is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Close implements backend.Engine: it ends the connection. The store stays with its owner. Calls
-// have as long as a commit that was cancelled to be answered.
+// Close implements backend.Engine. It ends the connection, once calls are answered or after
+// ClientOptions.Grace. The server keeps the store open.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
 	close(c.closing)
-	late := time.AfterFunc(c.o.Grace, func() { c.link.breaks(backend.ErrClosed) })
+	late := time.AfterFunc(c.o.Grace, func() { c.link.fail(backend.ErrClosed) })
 	defer late.Stop()
 	c.calls.Lock()
-	c.link.breaks(backend.ErrClosed)
+	c.link.fail(backend.ErrClosed)
 	<-c.done
 	return nil
 }
@@ -219,17 +215,15 @@ type ask struct {
 	body     *wire
 	code     uint8
 	progress func(done, total int64)
-	// sent is set when a part of it may have arrived.
-	sent bool
-	// id is its number.
-	id uint64
+	sent     bool // the server may have received a part of it
+	id       uint64
 }
 
-// newAsk begins a request: the caller writes the arguments behind it.
-func (c *Client) newAsk(ctx context.Context, code uint8, on uint64) *ask {
+// newAsk returns a request without its arguments, which the caller appends to the body.
+func (c *Client) newAsk(ctx context.Context, code uint8, snapshot uint64) *ask {
 	w := newBody()
 	w.b = append(w.b, code)
-	w.Uint("target", &on)
+	w.Uint("target", &snapshot)
 	var deadline uint64
 	if at, ok := ctx.Deadline(); ok {
 		deadline = uint64(max(c.o.Clock.Now()+time.Until(at), 1))
@@ -238,7 +232,7 @@ func (c *Client) newAsk(ctx context.Context, code uint8, on uint64) *ask {
 	return &ask{body: w, code: code}
 }
 
-// request sends a request and returns the body of the answer, which is the caller's.
+// request sends a request, again while the server is busy, and returns the body of the answer.
 func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -257,7 +251,7 @@ func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
 	if a.code == codeWait {
 		slots = c.waits
 	}
-	if err := take(ctx, slots); err != nil {
+	if err := acquire(ctx, slots); err != nil {
 		return nil, err
 	}
 	defer func() { <-slots }()
@@ -277,7 +271,7 @@ func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
 	}
 }
 
-// Pauses before a request is sent again that the server had no room for.
+// Pauses before a request that the server had no space for is sent again.
 const (
 	shortPause = 2 * time.Millisecond
 	longPause  = 100 * time.Millisecond
@@ -287,7 +281,7 @@ const (
 func (c *Client) try(ctx context.Context, a *ask) (*wire, error) {
 	p := &pending{answer: make(chan message, 1)}
 	if a.progress != nil {
-		p.progress = make(chan howFar, 1)
+		p.progress = make(chan counts, 1)
 	}
 	if err := c.register(a, p); err != nil {
 		return nil, err
@@ -306,7 +300,7 @@ func (c *Client) try(ctx context.Context, a *ask) (*wire, error) {
 
 var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)
 
-func take(ctx context.Context, slots chan struct{}) error {
+func acquire(ctx context.Context, slots chan struct{}) error {
 	select {
 	case slots <- struct{}{}:
 		return nil
@@ -349,19 +343,19 @@ func (c *Client) await(ctx context.Context, a *ask, p *pending) (*wire, error) {
 		select {
 		case m := <-p.answer:
 			select {
-			case f := <-p.progress:
-				a.progress(f.done, f.total)
+			case n := <-p.progress:
+				a.progress(n.done, n.total)
 			default:
 			}
 			return read(m)
-		case f := <-p.progress:
-			a.progress(f.done, f.total)
+		case n := <-p.progress:
+			a.progress(n.done, n.total)
 		case <-closing:
 			c.forget(a.id)
 			return nil, errClosed
 		case <-c.done:
 			select {
-			case m := <-p.answer: // it came before
+			case m := <-p.answer: // received before the end
 				return read(m)
 			default:
 			}
@@ -373,8 +367,8 @@ func (c *Client) await(ctx context.Context, a *ask, p *pending) (*wire, error) {
 	}
 }
 
-// abandon gives up a request whose context has ended. It waits a little for what became of a
-// commit.
+// abandon gives up a request whose context has ended. It waits for the outcome of a commit, for
+// ClientOptions.Grace.
 func (c *Client) abandon(ctx context.Context, a *ask, p *pending) (*wire, error) {
 	c.cancel(a.id)
 	defer c.forget(a.id)
@@ -397,12 +391,13 @@ func (c *Client) abandon(ctx context.Context, a *ask, p *pending) (*wire, error)
 	return nil, context.Cause(ctx)
 }
 
-// cancel ends a request at the server, and what it left open there. It does not wait.
+// cancel asks the server to end a request, and the snapshot or sequence that it began. It does not
+// wait.
 func (c *Client) cancel(id uint64) {
 	go func() { _, _ = c.link.send(context.Background(), cancel, id, newBody().b) }()
 }
 
-// read returns the body of an answer, or the error that it is.
+// read returns the body of an answer, or the error in it.
 func read(m message) (*wire, error) {
 	w := &wire{b: m.body, reading: true}
 	if m.kind == answer {

@@ -4,5 +4,5 @@ package remote
 
 import "time"
 
-// sinceBoot is the time of day where there is no clock that all processes share otherwise.
+// sinceBoot is the time of day: no other clock is shared by all processes here.
 func sinceBoot() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -18,22 +18,22 @@ func (c *Client) StoreID() [16]byte { return c.store.ID }
 // Damage implements backend.Impaired.
 func (c *Client) Damage() error { return c.store.Damage }
 
-// snapshot is a snapshot that the server keeps.
+// snapshot is a snapshot that the server keeps open.
 type snapshot struct{ reader }
 
 // Snapshot implements backend.Engine.
 func (c *Client) Snapshot(ctx context.Context) (backend.Snapshot, error) {
-	on, err := callSnapshot.ask(ctx, &c.reader, struct{}{})
+	id, err := callSnapshot.ask(ctx, &c.reader, struct{}{})
 	if err != nil {
 		return nil, err
 	}
-	return &snapshot{reader{client: c, on: on, ended: new(atomic.Bool)}}, nil
+	return &snapshot{reader{client: c, snapshot: id, closed: new(atomic.Bool)}}, nil
 }
 
 // Close implements backend.Snapshot.
 func (s *snapshot) Close() error {
-	if !s.ended.Swap(true) {
-		s.client.cancel(s.on)
+	if !s.closed.Swap(true) {
+		s.client.cancel(s.snapshot)
 	}
 	return nil
 }
@@ -52,21 +52,21 @@ func (c *Client) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor
 	return callWait.ask(ctx, &c.reader, after)
 }
 
-// Apply implements backend.Engine. It checks what the encoding of a commit cannot express. Where
-// the answer is lost, the error matches ErrUncertain and ErrDisconnected.
-func (c *Client) Apply(ctx context.Context, is *structure.Commit, o backend.Options) (backend.Receipt, error) {
+// Apply implements backend.Engine. It refuses commits that the encoding cannot express. If the
+// answer is lost, the error matches ErrUncertain and ErrDisconnected.
+func (c *Client) Apply(ctx context.Context, commit *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return backend.Receipt{}, context.Cause(ctx)
 	}
 	var p judge.Preparation
-	if err := p.Begin(is); err != nil {
+	if err := p.Begin(commit); err != nil {
 		return backend.Receipt{}, err
 	}
 	if o.Durability == backend.DefaultDurability {
 		o.Durability = c.o.Durability
 	}
 	a := c.newAsk(ctx, codeApply, 0)
-	callApply.args(a.body, &applyArgs{is, o})
+	callApply.args(a.body, &applyArgs{commit, o})
 	if err := a.body.err; err != nil {
 		return backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
 	}

@@ -15,17 +15,17 @@ import (
 var (
 	// ErrDisconnected is returned when the connection ended before an answer came.
 	ErrDisconnected = errors.New("disconnected")
-	// ErrMoved is returned by a server that is closing. What was asked for was not done.
+	// ErrMoved is returned by a server that is closing. The request was not done.
 	ErrMoved = errors.New("the process that served the store is closing it")
-	// ErrBusy is returned by a server that has no room for a request. It was not done.
-	ErrBusy = errors.New("the process that serves the store has no room for the request now")
+	// ErrBusy is returned by a server that has no space for a request. The request was not done.
+	ErrBusy = errors.New("the process that serves the store has no space for the request now")
 	// ErrVersion is returned when the other side speaks another version of the protocol.
 	ErrVersion = errors.New("another version of the protocol")
 	// ErrPanicked is returned for a request that made the server panic.
 	ErrPanicked = errors.New("panic")
 )
 
-// VersionError says which versions of the protocol two processes speak. It matches ErrVersion.
+// VersionError reports two processes with different versions of the protocol. It matches ErrVersion.
 type VersionError struct{ Ours, Theirs uint32 }
 
 func (e *VersionError) Error() string {
@@ -34,7 +34,7 @@ func (e *VersionError) Error() string {
 
 func (e *VersionError) Unwrap() error { return ErrVersion }
 
-// sentinels are the errors that a message says by a number: their place here.
+// sentinels are the errors that a message names by their position here.
 var sentinels = []error{
 	backend.ErrNotFound,
 	backend.ErrExists,
@@ -69,7 +69,7 @@ var sentinels = []error{
 	backend.ErrCollected,
 }
 
-// Forms of errors. A form with fields is the error type itself, and comes back as that.
+// Forms of errors in a message. An error type with fields has a form of its own.
 const (
 	plainForm = iota
 	subjectForm
@@ -79,7 +79,7 @@ const (
 	divergedForm
 )
 
-// formOf returns the form of an error that is of a type with fields.
+// formOf returns the form of an error, without looking into it.
 func formOf(err error) uint8 {
 	switch err.(type) {
 	case *backend.SubjectError:
@@ -96,8 +96,8 @@ func formOf(err error) uint8 {
 	return plainForm
 }
 
-// Error is an error of the other side. It matches the sentinels, and holds the typed errors,
-// that the error matched there.
+// Error is an error of the other side. It matches the same sentinels as the error there, and wraps
+// its first error with fields.
 type Error struct {
 	Text string
 	is   []error
@@ -106,22 +106,22 @@ type Error struct {
 func (e *Error) Error() string   { return e.Text }
 func (e *Error) Unwrap() []error { return e.is }
 
-// mostNested is how many errors are told of inside one another.
-const mostNested = 8
+// maxNested is how many errors are reported of inside one another.
+const maxNested = 8
 
-// failure walks an error. What a message holds of it does not depend on its depth.
+// failure walks an error.
 func failure(w *wire, err *error) { nestedFailure(w, err, 0) }
 
 func nestedFailure(w *wire, err *error, depth int) {
-	if depth > mostNested {
+	if depth > maxNested {
 		w.fail("errors inside errors")
 		return
 	}
 	form := uint8(plainForm)
-	if !w.reading && depth < mostNested {
+	if !w.reading && depth < maxNested {
 		form = formOf(*err)
 	}
-	whole(w, "form", &form)
+	integer(w, "form", &form)
 	switch form {
 	case plainForm:
 		plainFailure(w, err, depth)
@@ -135,7 +135,7 @@ func nestedFailure(w *wire, err *error, depth int) {
 	case corruptForm:
 		e := typed[backend.CorruptError](w, err)
 		w.Text("file", &e.File)
-		whole(w, "offset", &e.Offset)
+		integer(w, "offset", &e.Offset)
 		w.Text("what", &e.What)
 	case lockedForm:
 		lockedFailure(w, typed[backend.LockedError](w, err))
@@ -151,7 +151,7 @@ func nestedFailure(w *wire, err *error, depth int) {
 	}
 }
 
-// typed returns the error of a type with fields: a new one where it is read.
+// typed returns the error as a *T, which is a new one when reading.
 func typed[T any, E interface {
 	*T
 	error
@@ -171,7 +171,7 @@ func subjectFailure(w *wire, e *backend.SubjectError, depth int) {
 
 func lockedFailure(w *wire, e *backend.LockedError) {
 	w.Text("path", &e.Path)
-	whole(w, "pid", &e.PID)
+	integer(w, "pid", &e.PID)
 	w.Text("command", &e.Command)
 	w.Text("host", &e.Host)
 	w.instant("since", &e.Since)
@@ -179,7 +179,7 @@ func lockedFailure(w *wire, e *backend.LockedError) {
 }
 
 // plainFailure walks the text of an error, the sentinels that it matches, and the first error
-// with fields that is in it. A sentinel that is alone comes back as itself.
+// with fields inside it. An error that is just a sentinel is read as that sentinel.
 func plainFailure(w *wire, err *error, depth int) {
 	e := &Error{}
 	var codes []int
@@ -191,20 +191,20 @@ func plainFailure(w *wire, err *error, depth int) {
 				codes = append(codes, i)
 			}
 		}
-		if depth < mostNested {
+		if depth < maxNested {
 			inner = withFields(*err)
 		}
 	}
 	w.Text("text", &e.Text)
-	list(w, "matches", &codes, 1, func(w *wire, code *int) { whole(w, "match", code) })
-	if some(w, "fields", inner != nil) {
+	list(w, "matches", &codes, 1, func(w *wire, code *int) { integer(w, "match", code) })
+	if present(w, "fields", inner != nil) {
 		nestedFailure(w, &inner, depth+1)
 	}
 	if !w.reading || w.err != nil {
 		return
 	}
 	for _, code := range codes {
-		if code >= 0 && code < len(sentinels) { // a newer program may know more of them
+		if code >= 0 && code < len(sentinels) { // a newer program may have more
 			e.is = append(e.is, sentinels[code])
 		}
 	}
@@ -218,11 +218,11 @@ func plainFailure(w *wire, err *error, depth int) {
 	}
 }
 
-// sentinel returns the sentinel that the error is, nil if it is more than that.
+// sentinel returns the sentinel that says as much as the error, or nil.
 func (e *Error) sentinel() error {
 	for _, s := range e.is {
-		matches := func(other error) bool { return errors.Is(s, other) }
-		if s.Error() == e.Text && !slices.ContainsFunc(e.is, func(other error) bool { return !matches(other) }) {
+		missing := func(other error) bool { return !errors.Is(s, other) }
+		if s.Error() == e.Text && !slices.ContainsFunc(e.is, missing) {
 			return s
 		}
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// TestEveryErrorHasACode reads the package of the port: each of its errors must come back as
-// itself.
+// TestEveryErrorHasACode reads the source of the port. Each of its errors must have a code or a
+// form here.
 func TestEveryErrorHasACode(t *testing.T) {
 	const port = "../../lineage/backend"
 	ours, err := os.ReadFile("errors.go")
@@ -105,7 +105,7 @@ func TestErrorsComeBack(t *testing.T) {
 	})
 }
 
-// sameAs requires that an error with fields that one of two finds first is found in the other.
+// sameAs requires that the first error with fields in err is also in back.
 func sameAs[E error](t *rapid.T, err, back error, fields func(E) any) {
 	var a, b E
 	if first := withFields(err); first == nil || !errors.As(first, &a) {
@@ -142,7 +142,7 @@ func drawError(t *rapid.T, depth int) error {
 	return &backend.DivergedError{After: backend.Cursor{Number: 3, ID: rapid.Uint64().Draw(t, "id")}}
 }
 
-// deepError is wrapped more often than a message tells.
+// TestDeepErrors sends an error that is wrapped more often than maxNested.
 func TestDeepErrors(t *testing.T) {
 	err := error(backend.ErrNotFound)
 	for range 100 {

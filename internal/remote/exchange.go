@@ -13,18 +13,18 @@ import (
 
 // exchange is a request that a server works on.
 type exchange struct {
-	peer    *peer
-	id      uint64
-	code    uint8
-	body    []byte
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	held    *held // the bytes of the request; nil where it was refused
-	refused error // why nothing is done
-	counted bool  // in peer.handling
-	dropped bool  // nobody waits for the answer; Peer.mu guards it
-	on      target
-	told    time.Duration // when progress was last reported
+	peer      *peer
+	id        uint64
+	code      uint8
+	body      []byte
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	reserved  *reservation // the bytes of the request; nil where it was refused
+	refused   error        // the answer, if the method is not called
+	counted   bool         // in peer.handling
+	cancelled bool         // by the client; peer.mu guards it
+	target    target
+	reported  time.Duration // when progress was last reported
 }
 
 // method is what a server knows of a method.
@@ -60,17 +60,17 @@ func (x *exchange) handle() {
 	}
 	x.body = nil
 	x.cancel(nil)
-	if x.held != nil {
-		p.server.budget.give(x.held)
+	if x.reserved != nil {
+		p.server.budget.release(x.reserved)
 	}
 	p.mu.Lock()
 	delete(p.requests, x.id)
 	if x.code == codeWait {
 		p.waits--
 	}
-	dropped := x.dropped
+	cancelled := x.cancelled
 	p.mu.Unlock()
-	if dropped && x.code != codeApply && x.refused == nil { // whoever cancels a commit may wait for what became of it
+	if cancelled && x.code != codeApply && x.refused == nil { // a client that cancels a commit may wait for its outcome
 		return
 	}
 	if _, err := p.link.send(context.Background(), k, x.id, out.b); err != nil && p.link.fault() == nil {
@@ -80,7 +80,7 @@ func (x *exchange) handle() {
 	}
 }
 
-// work does what was asked for. A panic is an error of the request alone.
+// work calls the method. A panic becomes the error of this request.
 func (x *exchange) work(out *wire) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -95,8 +95,8 @@ func (x *exchange) work(out *wire) (err error) {
 		return x.refused
 	}
 	in := &wire{b: x.body[1:], reading: true}
-	var on, deadline uint64
-	in.Uint("target", &on)
+	var snapshot, deadline uint64
+	in.Uint("target", &snapshot)
 	in.Uint("deadline", &deadline)
 	if in.err != nil {
 		return in.err
@@ -117,16 +117,16 @@ func (x *exchange) work(out *wire) (err error) {
 	if m == nil {
 		return fmt.Errorf("method %d: %w", x.code, ErrMalformed)
 	}
-	if x.on, err = x.target(on); err != nil {
+	if x.target, err = x.resolve(snapshot); err != nil {
 		return err
 	}
 	return m.serve(x, in, out)
 }
 
-// target returns what a request is made on.
-func (x *exchange) target(on uint64) (target, error) {
+// resolve returns the target of a request: the snapshot of a number, or the latest state for 0.
+func (x *exchange) resolve(snapshot uint64) (target, error) {
 	t := target{peer: x.peer, request: x, progress: x.progress}
-	if on == 0 {
+	if snapshot == 0 {
 		t.Reader, t.engine = x.peer.engine, x.peer.engine
 		return t, nil
 	}
@@ -135,7 +135,7 @@ func (x *exchange) target(on uint64) (target, error) {
 	}
 	x.peer.mu.Lock()
 	defer x.peer.mu.Unlock()
-	s := x.peer.snapshots[on]
+	s := x.peer.snapshots[snapshot]
 	if s == nil {
 		return t, fmt.Errorf("snapshot: %w", backend.ErrExpired)
 	}
@@ -143,24 +143,22 @@ func (x *exchange) target(on uint64) (target, error) {
 	return t, nil
 }
 
-// progress reports how far a request is.
-func (x *exchange) progress(done, total int64) { x.report(x.id, &x.told, done, total) }
+func (x *exchange) progress(done, total int64) { x.report(x.id, &x.reported, done, total) }
 
-func (x *exchange) report(id uint64, told *time.Duration, done, total int64) {
+func (x *exchange) report(id uint64, reported *time.Duration, done, total int64) {
 	now := x.peer.server.o.Clock.Now()
-	if *told != 0 && now-*told < progressInterval && done < total {
+	if *reported != 0 && now-*reported < progressInterval && done < total {
 		return
 	}
-	*told = now
+	*reported = now
 	w := newBody()
-	farther(w, howFar{done, total})
+	walkCounts(w, &counts{done, total})
 	_, _ = x.peer.link.send(context.Background(), progress, id, w.b)
 }
 
-func farther(w *wire, f howFar) { far(w, &f) }
-
-// snapshot opens a snapshot, which goes by the number of the request.
-func (p *peer) snapshot(ctx context.Context, t target) (uint64, error) {
+// snapshot opens a snapshot and returns its number: that of the request.
+func (t target) snapshot(ctx context.Context) (uint64, error) {
+	p := t.peer
 	s, err := t.engine.Snapshot(ctx)
 	if err != nil {
 		return 0, err
@@ -170,7 +168,7 @@ func (p *peer) snapshot(ctx context.Context, t target) (uint64, error) {
 	switch {
 	case p.leaving:
 		err = ErrMoved
-	case t.request.dropped:
+	case t.request.cancelled:
 		err = context.Canceled
 	case len(p.snapshots) >= maxSnapshots:
 		err = fmt.Errorf("%d snapshots at once: %w", maxSnapshots, backend.ErrTooLarge)
@@ -190,7 +188,7 @@ func (c call[A, R]) serve(x *exchange, in, out *wire) error {
 	if err := in.end(); err != nil {
 		return err
 	}
-	r, err := c.do(x.ctx, x.on, a)
+	r, err := c.do(x.target, x.ctx, a)
 	if err != nil {
 		return err
 	}
@@ -206,13 +204,13 @@ func (s sequence[A, E]) serve(x *exchange, in, out *wire) error {
 	if err := in.end(); err != nil {
 		return err
 	}
-	is := &stream{peer: x.peer, id: x.id}
-	is.ctx, is.cancel = context.WithCancelCause(x.peer.ctx)
-	on := x.on
-	on.progress = func(done, total int64) { x.report(is.current, &is.told, done, total) }
-	next, stop := iter.Pull2(s.do(is.ctx, on, a))
-	is.stop = stop
-	is.pull = func(out *wire) (bool, error) {
+	st := &stream{peer: x.peer, id: x.id, batch: firstBatch}
+	st.ctx, st.cancel = context.WithCancelCause(x.peer.ctx)
+	on := x.target
+	on.progress = func(done, total int64) { x.report(st.request, &st.reported, done, total) }
+	next, stop := iter.Pull2(s.do(on, st.ctx, a))
+	st.stop = stop
+	st.pull = func(out *wire) (bool, error) {
 		e, err, ok := next()
 		if ok && err == nil {
 			s.element(out, &e)
@@ -220,75 +218,66 @@ func (s sequence[A, E]) serve(x *exchange, in, out *wire) error {
 		}
 		return ok, err
 	}
-	return is.first(x, out)
+	if err := x.peer.keep(x, st); err != nil {
+		st.end(err)
+		return err
+	}
+	return st.answer(x, out)
 }
 
 // stream is a sequence that a client reads.
 type stream struct {
 	peer   *peer
-	id     uint64
+	id     uint64 // of the request that began it
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu      sync.Mutex // held while elements are made
-	pull    func(out *wire) (bool, error)
-	stop    func()
-	ended   bool
-	batch   int    // elements of the next answer
-	current uint64 // the request that is answered
-	told    time.Duration
-	idle    func() bool // stops the clock that ends a stream nobody reads
+	mu       sync.Mutex // held while elements are read
+	pull     func(out *wire) (bool, error)
+	stop     func()
+	ended    bool
+	batch    int    // elements of the next answer
+	request  uint64 // the request that is answered
+	reported time.Duration
+	// stopIdle stops the timer that ends a stream that is not read.
+	stopIdle func() bool
 }
 
 // The first answer of a sequence has few elements, because many callers want no more.
 const (
 	firstBatch = 16
-	mostBatch  = 1024
+	maxBatch   = 1024
 	batchBytes = 256 << 10
 )
 
 // The first byte of an answer says what follows its elements.
 const (
-	sequenceGoesOn = iota
+	sequenceContinues = iota
 	sequenceEnds
 	sequenceFails
 )
 
-// first answers the request that begins a sequence.
-func (s *stream) first(x *exchange, out *wire) error {
-	s.batch = firstBatch
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	goesOn := false
-	defer func() {
-		if !goesOn { // also where it panics
-			s.finish()
-		}
-	}()
-	if goesOn = s.fill(x, out); !goesOn {
-		return nil
-	}
-	var err error
-	if goesOn, err = s.peer.keep(x, s); goesOn {
-		s.rest()
-	}
-	return err
-}
-
-// keep keeps a sequence that a request has begun, unless nobody will ask for more of it.
-func (p *peer) keep(x *exchange, s *stream) (bool, error) {
+// keep adds a stream to those that the client may read, unless the client has cancelled it.
+func (p *peer) keep(x *exchange, s *stream) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.leaving:
-		return false, ErrMoved
-	case x.dropped:
-		return false, context.Canceled
+		return ErrMoved
+	case x.cancelled:
+		return context.Canceled
 	case len(p.sequences) >= maxSequences:
-		return false, fmt.Errorf("%d sequences at once: %w", maxSequences, backend.ErrTooLarge)
+		return fmt.Errorf("%d sequences at once: %w", maxSequences, backend.ErrTooLarge)
 	}
 	p.sequences[s.id] = s
-	return true, nil
+	return nil
+}
+
+// forget removes a stream that has ended.
+func (p *peer) forget(s *stream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.sequences, s.id)
 }
 
 // next answers a request for more of a sequence.
@@ -301,45 +290,51 @@ func (x *exchange) next(in, out *wire) error {
 	p.mu.Lock()
 	s, leaving := p.sequences[id], p.leaving
 	p.mu.Unlock()
-	if s == nil {
-		if leaving {
-			return ErrMoved
-		}
-		return fmt.Errorf("sequence: %w", backend.ErrExpired)
+	switch {
+	case s != nil:
+		return s.answer(x, out)
+	case leaving:
+		return ErrMoved
 	}
+	return fmt.Errorf("sequence: %w", backend.ErrExpired)
+}
+
+// answer writes the next elements as the answer to a request. The stream ends if there are no
+// more, or when pulling them panics.
+func (s *stream) answer(x *exchange, out *wire) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return fmt.Errorf("sequence: %w", context.Cause(s.ctx))
 	}
-	s.idle()
-	goesOn := false
+	if s.stopIdle != nil {
+		s.stopIdle()
+	}
+	continues := false
 	defer func() {
-		if !goesOn {
+		if !continues {
 			s.finish()
-			p.mu.Lock()
-			delete(p.sequences, id)
-			p.mu.Unlock()
+			s.peer.forget(s)
 		}
 	}()
-	if goesOn = s.fill(x, out); goesOn {
-		s.rest()
+	if continues = s.fill(x, out); continues {
+		s.startIdle()
 	}
 	return nil
 }
 
-// fill writes elements, and reports whether there may be more of them. A request that ends
-// ends the sequence.
+// fill writes elements, and reports whether there may be more of them. A request that is cancelled
+// ends the stream.
 func (s *stream) fill(x *exchange, out *wire) bool {
-	s.current = x.id
+	s.request = x.id
 	stop := context.AfterFunc(x.ctx, func() { s.cancel(context.Cause(x.ctx)) })
 	at := len(out.b)
-	end := uint8(sequenceGoesOn)
+	end := uint8(sequenceContinues)
 	out.b = append(out.b, end)
 	var why error
-	for n := 0; n < s.batch && len(out.b) < batchBytes && end == sequenceGoesOn; n++ {
-		before, is := len(out.b), true
-		out.Flag("element", &is)
+	for n := 0; n < s.batch && len(out.b) < batchBytes && end == sequenceContinues; n++ {
+		before, more := len(out.b), true
+		out.Flag("element", &more)
 		ok, err := s.pull(out)
 		switch {
 		case !ok:
@@ -351,28 +346,25 @@ func (s *stream) fill(x *exchange, out *wire) bool {
 		}
 		out.b, out.err = out.b[:before], nil
 	}
-	is := false
-	out.Flag("element", &is)
+	more := false
+	out.Flag("element", &more)
 	if end == sequenceFails {
 		failure(out, &why)
 	}
 	out.b[at] = end
-	s.batch = min(2*s.batch, mostBatch)
-	return stop() && end == sequenceGoesOn
+	s.batch = min(2*s.batch, maxBatch)
+	return stop() && end == sequenceContinues
 }
 
-// rest starts the clock that ends the sequence unless it is asked for more.
-func (s *stream) rest() {
-	s.idle = s.peer.server.o.Clock.AfterFunc(s.peer.server.o.Idle, func() {
-		p := s.peer
-		p.mu.Lock()
-		delete(p.sequences, s.id)
-		p.mu.Unlock()
+// startIdle starts the timer that ends the stream unless the client asks for more.
+func (s *stream) startIdle() {
+	s.stopIdle = s.peer.server.o.Clock.AfterFunc(s.peer.server.o.Idle, func() {
+		s.peer.forget(s)
 		s.end(backend.ErrExpired)
 	})
 }
 
-// end ends a sequence for a reason. It waits for elements that are being made.
+// end ends a stream for a reason. It waits for an answer that is being written.
 func (s *stream) end(why error) {
 	s.cancel(why)
 	s.mu.Lock()
@@ -380,14 +372,14 @@ func (s *stream) end(why error) {
 	s.finish()
 }
 
-// finish lets go of what the sequence holds. The lock is held.
+// finish releases what the stream holds. s.mu is held.
 func (s *stream) finish() {
 	if s.ended {
 		return
 	}
 	s.ended = true
-	if s.idle != nil {
-		s.idle()
+	if s.stopIdle != nil {
+		s.stopIdle()
 	}
 	s.stop()
 	s.cancel(backend.ErrExpired)

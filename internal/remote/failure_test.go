@@ -22,10 +22,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// cutConn ends after a number of bytes in a direction, of which the last call may pass a part.
+// cutConn closes after a number of bytes in a direction. The last call may pass a part of its
+// bytes.
 type cutConn struct {
 	net.Conn
-	written, read *atomic.Int64 // left to go
+	written, read *atomic.Int64 // bytes until it closes
 }
 
 func (c cutConn) Write(b []byte) (int, error) {
@@ -68,8 +69,8 @@ func saying(body string) *structure.Commit {
 	}}
 }
 
-// talk connects over a connection that ends early, commits a request of a session and reads. It
-// returns how many bytes passed in each direction.
+// talk commits a request of a session and reads, over a connection that may end early. It returns
+// how many bytes passed in each direction.
 func talk(t *testing.T, s *Server, once backend.Once, written, read int64) (sent, received int64, err error) {
 	near, far := net.Pipe()
 	w, r := limit(written), limit(read)
@@ -88,8 +89,8 @@ func talk(t *testing.T, s *Server, once backend.Once, written, read int64) (sent
 	return written - w.Load(), read - r.Load(), err
 }
 
-// TestCutAtEveryByte ends connections after every byte of what is sent and received, and sends
-// the request again: it is applied once, and every error says what is not known.
+// TestCutAtEveryByte ends connections after every byte that is sent or received, and sends the
+// request again. It is applied once.
 func TestCutAtEveryByte(t *testing.T) {
 	e := memory(t)
 	s := NewServer(ServerOptions{})
@@ -101,7 +102,7 @@ func TestCutAtEveryByte(t *testing.T) {
 		before, err := e.Head(background)
 		require.NoError(t, err)
 		once := backend.Once{Session: [16]byte{session, byte(at), byte(at >> 8)}, Since: before, Sequence: 1}
-		// Content that is known makes no commit, so each request brings another one.
+		// Known content makes no commit, so it is erased before each request.
 		_, err = e.Apply(background, &structure.Commit{Records: []structure.Record{&structure.Deletion{Subject: structure.KindBlock, Content: content.Sum([]byte("once"))}}}, backend.Options{})
 		require.NoError(t, err)
 		_, _, err = talk(t, s, once, written, read)
@@ -176,8 +177,8 @@ func TestPanicsAreOfOneRequest(t *testing.T) {
 	require.NoError(t, err, "other requests go on")
 }
 
-// TestCancelReachesTheServer ends the contexts of calls: the engine sees it, and the caller does
-// not wait for the engine.
+// TestCancelReachesTheServer ends the contexts of calls. The contexts of the engine end too, and
+// the caller does not wait for the engine.
 func TestCancelReachesTheServer(t *testing.T) {
 	e := &wrapped{Engine: memory(t)}
 	ended := make(chan error, 1)
@@ -213,7 +214,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	}
 }
 
-// TestUncertain ends the context of a commit that goes on for longer than its caller waits.
+// TestUncertain ends the context of a commit that takes longer than its caller waits.
 func TestUncertain(t *testing.T) {
 	e := &wrapped{Engine: memory(t)}
 	begun, finish := make(chan struct{}), make(chan struct{})
@@ -235,7 +236,7 @@ func TestUncertain(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// testClock is a clock that a test moves.
+// testClock is a clock that a test sets.
 type testClock struct {
 	mu     sync.Mutex
 	now    time.Duration
@@ -285,7 +286,7 @@ func (c *testClock) advance(d time.Duration) {
 	}
 }
 
-// TestIdleSequences leaves sequences alone for too long, and not for too long.
+// TestIdleSequences does not read sequences for less than the idle time, and for more.
 func TestIdleSequences(t *testing.T) {
 	clock := newTestClock()
 	e := &wrapped{Engine: memory(t)}
@@ -315,7 +316,8 @@ func TestIdleSequences(t *testing.T) {
 	require.ErrorIs(t, read(1), backend.ErrExpired)
 }
 
-// TestExpiredRequests stops the clock's owner for longer than a request has: it is not begun.
+// TestExpiredRequests sends a request whose deadline is over by the clock of the server. It is not
+// begun.
 func TestExpiredRequests(t *testing.T) {
 	clock := newTestClock()
 	e := &wrapped{Engine: memory(t)}
@@ -333,7 +335,7 @@ func TestExpiredRequests(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// TestStoppedClient serves a client that takes no bytes: it is cut off, and holds up nobody.
+// TestStoppedClient serves a client that reads nothing. It is disconnected.
 func TestStoppedClient(t *testing.T) {
 	e := memory(t)
 	s := NewServer(ServerOptions{WriteTimeout: 50 * time.Millisecond})
@@ -352,12 +354,12 @@ func TestStoppedClient(t *testing.T) {
 	_ = near.Close()
 }
 
-// TestStoppedServer calls a server that answers nothing: the deadline holds.
+// TestStoppedServer calls a server that does not answer. The call ends at its deadline.
 func TestStoppedServer(t *testing.T) {
 	e := &wrapped{Engine: memory(t)}
 	finish := make(chan struct{})
 	e.thread = func(context.Context) (*structure.Thread, error) {
-		<-finish // whatever its context says
+		<-finish // ignores its context
 		return nil, nil
 	}
 	c := serve(t, e, socketPipe, ServerOptions{}, ClientOptions{})
@@ -395,7 +397,7 @@ func TestAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestTooManyRequests ends the connection of a client that does not keep to the limits.
+// TestTooManyRequests exceeds the limit of requests. The server disconnects the client.
 func TestTooManyRequests(t *testing.T) {
 	e := &wrapped{Engine: memory(t)}
 	e.thread = func(ctx context.Context) (*structure.Thread, error) {
@@ -417,7 +419,7 @@ func TestTooManyRequests(t *testing.T) {
 	all.Wait()
 }
 
-// TestClosingServer closes a server under reads, waits, sequences and commits.
+// TestClosingServer closes a server during reads, waits, sequences and commits.
 func TestClosingServer(t *testing.T) {
 	e := &wrapped{Engine: memory(t)}
 	begun, finish := make(chan struct{}, 2), make(chan struct{})
@@ -456,7 +458,7 @@ func TestClosingServer(t *testing.T) {
 		c.server.Close()
 		close(closed)
 	}()
-	// Requests that come now are refused. The first may still be served.
+	// New requests are refused, as soon as the server has begun to close.
 	for {
 		if _, err = c.Head(background); err != nil {
 			break

@@ -20,34 +20,33 @@ const Version = 1
 
 const magic = "LINEAGER"
 
-// kind tells messages apart.
+// kind is the kind of a message.
 type kind uint8
 
 const (
-	hello    kind = 1 // the client says who it is
-	opening  kind = 2 // the server opens the store: how far it is
-	welcome  kind = 3 // the server says which store it serves
+	hello    kind = 1 // from the client: its process
+	opening  kind = 2 // from the server: progress while it opens the store
+	welcome  kind = 3 // from the server: the store that it serves
 	request  kind = 4
 	answer   kind = 5
 	failed   kind = 6 // the answer is an error
-	progress kind = 7 // of a request that is under way
-	cancel   kind = 8 // of a request, and of the snapshot or sequence that it left open
+	progress kind = 7 // of a request without an answer
+	cancel   kind = 8 // of a request, and of the snapshot or sequence that it began
 
-	// more marks a frame that another one of the same message follows.
+	// more is set in all frames of a message but the last.
 	more kind = 0x80
 )
 
 const (
-	// headerSize is the size of what comes before the payload of a frame: its length, its kind
-	// and the number of its request.
+	// headerSize is the size of the header of a frame: the length of the payload, the kind and
+	// the number of the request.
 	headerSize = 4 + 1 + 8
-	// maxFrame is the most that a frame carries. Frames of other messages may come between those
+	// maxFrame is the size limit of a payload. Frames of other messages may come between those
 	// of a large one.
 	maxFrame = 1 << 20
-	// maxMessage is the most that a message has: a commit of the greatest size, and what is
-	// said with it.
+	// maxMessage is the size limit of a message: the largest commit, and its options.
 	maxMessage = 1<<30 + 1<<20
-	// readStep is how much memory is taken for bytes that have not come yet.
+	// readStep is how much memory is allocated for bytes that have not arrived.
 	readStep = 64 << 10
 )
 
@@ -56,42 +55,42 @@ type message struct {
 	kind    kind
 	id      uint64
 	body    []byte
-	size    int  // of the payloads that were announced
+	size    int  // of the payloads, as their headers say
 	refused bool // the body was not kept
 }
 
-// newBody returns a buffer to write the body of a message into, with room for the header.
+// newBody returns a wire that writes the body of a message behind space for the header.
 func newBody() *wire { return &wire{b: make([]byte, headerSize, 256)} }
 
-// link sends frames. One message is written at a time, but for those of several frames.
+// link sends messages. Frames of different messages may alternate.
 type link struct {
 	conn    net.Conn
-	turn    chan struct{} // held while a frame is written
+	writing chan struct{} // a semaphore: one frame at a time
 	mu      sync.Mutex
 	timeout time.Duration // of writing a frame; 0 for none
-	broken  error         // why no frame can be written any more
+	broken  error         // why the connection ended
 }
 
 func newLink(conn net.Conn, timeout time.Duration) *link {
-	return &link{conn: conn, timeout: timeout, turn: make(chan struct{}, 1)}
+	return &link{conn: conn, timeout: timeout, writing: make(chan struct{}, 1)}
 }
 
-// send writes a message whose body was begun by newBody, and leaves it as it was. An error that is not of the context
-// ended the connection. sent reports whether anything was written.
+// send writes a message whose body is from newBody, which it leaves unchanged. An error other than
+// that of the context ends the connection. sent reports whether a whole frame was written.
 func (l *link) send(ctx context.Context, k kind, id uint64, body []byte) (sent bool, err error) {
 	if len(body)-headerSize > maxMessage {
 		return false, fmt.Errorf("message of %d bytes, at most %d: %w", len(body)-headerSize, maxMessage, backend.ErrTooLarge)
 	}
 	for {
 		n := min(len(body)-headerSize, maxFrame)
-		var before [headerSize]byte // of a later frame: the end of the one before
+		var before [headerSize]byte // the bytes that the header overwrites
 		copy(before[:], body)
-		is := k
-		if n < len(body)-headerSize {
-			is |= more
+		last := n == len(body)-headerSize
+		if !last {
+			k |= more
 		}
 		binary.LittleEndian.PutUint32(body, uint32(n))
-		body[4] = byte(is)
+		body[4] = byte(k)
 		binary.LittleEndian.PutUint64(body[5:], id)
 		err := l.write(ctx, body[:headerSize+n])
 		copy(body, before[:])
@@ -99,26 +98,19 @@ func (l *link) send(ctx context.Context, k kind, id uint64, body []byte) (sent b
 			return sent, err
 		}
 		sent = true
-		if is&more == 0 {
+		if last {
 			return sent, nil
 		}
-		body = body[n:]
+		body, k = body[n:], k&^more
 	}
 }
 
-// write writes a frame. A frame of which a part was written when the context ended leaves the
-// connection unusable.
+// write writes a frame. The connection ends if only a part was written when the context ended.
 func (l *link) write(ctx context.Context, frame []byte) error {
-	select {
-	case l.turn <- struct{}{}:
-	default:
-		select {
-		case l.turn <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if err := acquire(ctx, l.writing); err != nil {
+		return err
 	}
-	defer func() { <-l.turn }()
+	defer func() { <-l.writing }()
 	if err := l.ready(); err != nil {
 		return err
 	}
@@ -131,12 +123,12 @@ func (l *link) write(ctx context.Context, frame []byte) error {
 	if n == 0 && interrupted && !errors.Is(err, net.ErrClosed) {
 		return context.Cause(ctx)
 	}
-	l.breaks(err)
+	l.fail(err)
 	return l.fault()
 }
 
-// interrupt ends writing when the context does. The function returned undoes it, and reports
-// whether writing was ended.
+// interrupt ends writing when the context ends. The function that it returns undoes that, and
+// reports whether writing was ended.
 func (l *link) interrupt(ctx context.Context) func() bool {
 	if ctx.Done() == nil {
 		return func() bool { return false }
@@ -156,7 +148,7 @@ func (l *link) interrupt(ctx context.Context) func() bool {
 	}
 }
 
-// ready sets the deadline of the next frame.
+// ready sets the deadline for writing a frame.
 func (l *link) ready() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +158,7 @@ func (l *link) ready() error {
 	return l.broken
 }
 
-// setTimeout changes the time that writing a frame may take, also of one that is being written.
+// setTimeout changes the time limit for writing a frame, including one that is being written.
 func (l *link) setTimeout(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,8 +172,8 @@ func (l *link) fault() error {
 	return l.broken
 }
 
-// breaks ends the connection for a reason. The first one stays.
-func (l *link) breaks(why error) {
+// fail ends the connection for a reason. The first reason is kept.
+func (l *link) fail(why error) {
 	l.mu.Lock()
 	if l.broken == nil {
 		l.broken = fmt.Errorf("%w: %w", ErrDisconnected, why)
@@ -190,30 +182,30 @@ func (l *link) breaks(why error) {
 	_ = l.conn.Close()
 }
 
-// admission decides which messages are kept. The zero value keeps all.
+// admission decides which messages an inbox keeps. The zero value keeps all.
 type admission struct {
-	// admit is asked before the payload of a frame is read, with what the message has so far, and
-	// reports whether to keep it. A message that is not kept is received without its body.
+	// admit is called before a payload of n bytes is read, and reports whether to keep the
+	// message. A message that is not kept is received without its body.
 	admit func(m *message, n int) bool
-	// partial is called with whether frames are missing of any message.
+	// partial is called with whether frames of any message are missing, when that changes for a
+	// message.
 	partial func(bool) error
-	// dropped is called for a message of which no more will come.
+	// dropped is called for a message that was cancelled before its last frame.
 	dropped func(m *message)
 }
 
-// inbox reads messages, and puts together those of several frames.
+// inbox reads messages, and joins their frames.
 type inbox struct {
 	admission
-	r *bufio.Reader
-	// begun are messages of which frames are missing. A cancel drops one.
-	begun map[uint64]*message
+	r     *bufio.Reader
+	begun map[uint64]*message // messages of which frames are missing
 }
 
 func newInbox(r io.Reader, a admission) *inbox {
 	return &inbox{r: bufio.NewReaderSize(r, readStep), begun: make(map[uint64]*message), admission: a}
 }
 
-// next returns the next whole message. Its body is the caller's.
+// next returns the next message. It does not share the body with later ones.
 func (in *inbox) next() (message, error) {
 	for {
 		var header [headerSize]byte
@@ -250,18 +242,18 @@ func (in *inbox) next() (message, error) {
 	}
 }
 
-// receive adds the payload of a frame to a message, unless that is not kept.
-func (in *inbox) receive(m *message, n int, goesOn bool) error {
+// receive reads the payload of a frame into a message, or discards it.
+func (in *inbox) receive(m *message, n int, continues bool) error {
 	if !m.refused && in.admit != nil && !in.admit(m, n) {
 		m.refused, m.body = true, nil
 	}
-	if was := in.begun[m.id] != nil; goesOn != was {
-		if goesOn {
+	if was := in.begun[m.id] != nil; continues != was {
+		if continues {
 			in.begun[m.id] = m
 		} else {
 			delete(in.begun, m.id)
 		}
-		if err := in.tellPartial(); err != nil {
+		if err := in.reportPartial(); err != nil {
 			return err
 		}
 	}
@@ -272,23 +264,22 @@ func (in *inbox) receive(m *message, n int, goesOn bool) error {
 	return in.read(m, n)
 }
 
-// drop forgets a message that was cancelled before all of it came.
 func (in *inbox) drop(m *message) error {
 	delete(in.begun, m.id)
 	if in.dropped != nil {
 		in.dropped(m)
 	}
-	return in.tellPartial()
+	return in.reportPartial()
 }
 
-func (in *inbox) tellPartial() error {
+func (in *inbox) reportPartial() error {
 	if in.partial == nil {
 		return nil
 	}
 	return in.partial(len(in.begun) > 0)
 }
 
-// read adds n bytes to a message. Memory is taken as they come.
+// read appends n bytes to a message. Memory is allocated as they arrive.
 func (in *inbox) read(m *message, n int) error {
 	for n > 0 {
 		step := min(n, readStep)
@@ -302,7 +293,7 @@ func (in *inbox) read(m *message, n int) error {
 	return nil
 }
 
-// greet sends our preamble and reads that of the other side. It is the same in all versions of
+// greet sends our preamble and reads the other side's. The preamble is the same in all versions of
 // the protocol.
 func greet(conn net.Conn) error {
 	ours := binary.LittleEndian.AppendUint32([]byte(magic), Version)

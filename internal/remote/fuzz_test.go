@@ -17,7 +17,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// frame returns a frame.
 func frame(k kind, id uint64, payload []byte) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(len(payload)))
 	b = append(b, byte(k))
@@ -73,7 +72,7 @@ func (c *recordingConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// FuzzServer gives a server bytes. It answers or ends the connection, and serves others.
+// FuzzServer sends any bytes to a server. It answers or ends the connection.
 func FuzzServer(f *testing.F) {
 	e, err := embedded.Open(background, "", embedded.Options{InMemory: true, Durability: backend.Normal})
 	require.NoError(f, err)
@@ -97,7 +96,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FuzzClient gives a client bytes in place of a server's. Its calls end.
+// FuzzClient sends any bytes to a client. Its calls end.
 func FuzzClient(f *testing.F) {
 	_, received := conversation(f)
 	f.Add(received)
@@ -121,7 +120,7 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// FuzzMethods gives the decoder of each method arguments, and that of each answer.
+// FuzzMethods decodes any bytes as the arguments of each method, and as answers.
 func FuzzMethods(f *testing.F) {
 	e, err := embedded.Open(background, "", embedded.Options{InMemory: true, Durability: backend.Normal})
 	require.NoError(f, err)
@@ -132,7 +131,7 @@ func FuzzMethods(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code uint8, b []byte) {
 		m := serving[code]
 		switch code {
-		case codeWait, codePack, codeCollect, codeVerify: // these take their time
+		case codeWait, codePack, codeCollect, codeVerify: // these take long
 			return
 		}
 		if m == nil {
@@ -143,7 +142,7 @@ func FuzzMethods(f *testing.F) {
 		x := &exchange{peer: p, id: 1, code: code}
 		var cancel context.CancelFunc
 		x.ctx, cancel = context.WithCancel(background)
-		x.on = target{Reader: e, engine: e, peer: p, request: x}
+		x.target = target{Reader: e, engine: e, peer: p, request: x}
 		_ = m.serve(x, &wire{b: bytes.Clone(b), reading: true}, newBody())
 		cancel()
 		p.end()

@@ -7,13 +7,13 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Process says who is at an end of a connection. It is for messages only.
+// Process describes the process at one end of a connection, for messages to people.
 type Process struct {
 	PID     int
 	Command string
 }
 
-// maxCommand bounds a command line in a message, in bytes.
+// maxCommand is the size at which a command line is cut, in bytes.
 const maxCommand = 200
 
 // ThisProcess returns this process.
@@ -26,43 +26,42 @@ func ThisProcess() Process {
 }
 
 func process(w *wire, p *Process) {
-	whole(w, "process", &p.PID)
+	integer(w, "process", &p.PID)
 	w.Text("command", &p.Command)
 }
 
-// Store is what a server says of the store that it serves.
+// Store describes the store that a server serves.
 type Store struct {
 	Owner Process
 	// ID is zero where the engine has none.
 	ID [16]byte
-	// Damage is that of backend.Impaired, if the engine has any.
+	// Damage is the result of backend.Impaired, where the engine implements it.
 	Damage error
 }
 
 func store(w *wire, s *Store) {
 	process(w, &s.Owner)
 	w.fixed("id", s.ID[:])
-	if some(w, "damage", s.Damage != nil) {
+	if present(w, "damage", s.Damage != nil) {
 		failure(w, &s.Damage)
 	}
 }
 
-// describe returns what is said of an engine.
 func describe(e backend.Engine) Store {
 	s := Store{Owner: ThisProcess()}
-	if is, ok := e.(backend.Identified); ok {
-		s.ID = is.StoreID()
+	if e, ok := e.(backend.Identified); ok {
+		s.ID = e.StoreID()
 	}
-	if is, ok := e.(backend.Impaired); ok {
-		s.Damage = is.Damage()
+	if e, ok := e.(backend.Impaired); ok {
+		s.Damage = e.Damage()
 	}
 	return s
 }
 
-// howFar is how much of the journal was read while the store is opened.
-type howFar struct{ done, total int64 }
+// counts is the progress of an operation, such as the bytes of the journal that were read.
+type counts struct{ done, total int64 }
 
-func far(w *wire, f *howFar) {
-	whole(w, "done", &f.done)
-	whole(w, "total", &f.total)
+func walkCounts(w *wire, c *counts) {
+	integer(w, "done", &c.done)
+	integer(w, "total", &c.total)
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// pipe returns the ends of a connection of some kind.
+// pipe returns the two ends of a connection.
 type pipe func(t testing.TB) (client, server net.Conn)
 
 func memoryPipe(testing.TB) (client, server net.Conn) { return net.Pipe() }
@@ -41,7 +41,7 @@ func socketPipe(t testing.TB) (client, server net.Conn) {
 	return client, server
 }
 
-// served is a client whose server and engine close with it.
+// served is a client that closes its server and engine, too.
 type served struct {
 	*Client
 	server *Server
@@ -69,7 +69,7 @@ func (s *served) Close() error {
 	return errors.Join(err, s.engine.Close())
 }
 
-// remoteStore makes room for stores that are used over a connection.
+// remoteStore returns a function that opens stores over a connection.
 func remoteStore(p pipe, o embedded.Options) func(t testing.TB) backendtest.OpenFunc {
 	return func(t testing.TB) backendtest.OpenFunc {
 		o := o
@@ -95,7 +95,7 @@ func TestConformance(t *testing.T) {
 		{"pipe, reopened", memoryPipe, true},
 	} {
 		if variant.name != "socket" && !campaign.Runs() {
-			continue // the connection is another, and all else the same
+			continue // only the kind of connection differs
 		}
 		t.Run(variant.name, func(t *testing.T) {
 			t.Parallel()

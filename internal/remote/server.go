@@ -15,9 +15,10 @@ import (
 
 // ServerOptions configure a server. The zero value of each field is a default.
 type ServerOptions struct {
-	// Idle is for how long a sequence stays open that nobody asks for more. Default 30 s.
+	// Idle is how long a sequence stays open that the client does not read. Default 30 s.
 	Idle time.Duration
-	// WriteTimeout is for how long a client may take no bytes. Default 30 s.
+	// WriteTimeout is how long the server waits for a client to receive a frame, or to send the
+	// rest of a message. Default 30 s.
 	WriteTimeout time.Duration
 	Clock        Clock
 	// Logger reports panics; nil discards.
@@ -29,36 +30,34 @@ const (
 	writeTimeout = 30 * time.Second
 	// closingTimeout is writeTimeout while a server closes.
 	closingTimeout = time.Second
-	// progressInterval is the least time between two reports of progress.
+	// progressInterval is the shortest time between two reports of progress.
 	progressInterval = 100 * time.Millisecond
-	// heartbeat is the most time between two messages to a client that waits for the store to
-	// be opened.
+	// heartbeat is the longest time between two messages to a client that waits until the store
+	// is open.
 	heartbeat = time.Second
 )
 
-// Limits on what a client has at a server at once. A client keeps to them; the connection of
-// one that does not is ended.
+// Limits for each client. The server disconnects a client that exceeds a limit of requests.
 const (
 	maxRequests  = 1024
 	maxWaits     = 4096
 	maxSequences = 4096
 	maxSnapshots = 1024
-	// maxWorking is how many requests of a connection are worked on at once, waits excepted.
+	// maxWorking is how many requests of a client are worked on at once, waits not counted.
 	maxWorking = 256
 )
 
 // Server serves an engine on connections. It does not close the engine.
 type Server struct {
-	o    ServerOptions
-	mu   sync.Mutex
-	far  howFar
-	turn chan struct{} // closed and replaced when far changes
-	// engine is nil until Open.
-	engine  backend.Engine
+	o       ServerOptions
+	mu      sync.Mutex
+	opened  counts         // progress of opening the store
+	changed chan struct{}  // closed and replaced when opened, engine or closing changes
+	engine  backend.Engine // nil until Open
 	store   Store
 	closing bool
 	peers   map[*peer]struct{}
-	serving sync.WaitGroup // connections
+	serving sync.WaitGroup // calls of Serve
 	budget  budget
 }
 
@@ -76,30 +75,30 @@ func NewServer(o ServerOptions) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{o: o, peers: make(map[*peer]struct{}), turn: make(chan struct{})}
+	return &Server{o: o, peers: make(map[*peer]struct{}), changed: make(chan struct{})}
 }
 
-// Progress says how much of the store was read while it is opened. Clients that connect are
-// told.
+// Progress reports how much of the store was read while it is opened. Clients that wait for the
+// store receive it.
 func (s *Server) Progress(done, total int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.far = howFar{done, total}
+	s.opened = counts{done, total}
 	s.change()
 }
 
-// change wakes connections that wait for the engine. The lock is held.
+// change wakes connections that wait for the engine. s.mu is held.
 func (s *Server) change() {
-	close(s.turn)
-	s.turn = make(chan struct{})
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // Open begins to serve an engine.
 func (s *Server) Open(e backend.Engine) {
-	is := describe(e)
+	description := describe(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.engine, s.store = e, is
+	s.engine, s.store = e, description
 	s.change()
 }
 
@@ -138,8 +137,8 @@ func (s *Server) Serve(conn net.Conn) error {
 	return p.serve()
 }
 
-// Close ends all connections. Commits that were begun are finished first. Everything else that
-// clients asked for, and that has no answer yet, ends with ErrMoved.
+// Close ends all connections. Commits that were begun are finished first. Other requests without
+// an answer fail with ErrMoved.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closing = true
@@ -157,12 +156,12 @@ func (s *Server) Close() {
 	s.serving.Wait()
 }
 
-// awaitEngine returns the engine once it is open, and tells the client meanwhile how far that is.
+// awaitEngine returns the engine once it is open. Meanwhile it reports progress to the client.
 func (s *Server) awaitEngine(p *peer) (backend.Engine, error) {
-	var told time.Duration
+	var reported time.Duration
 	for {
 		s.mu.Lock()
-		engine, is, far, turn, closing := s.engine, s.store, s.far, s.turn, s.closing
+		engine, description, opened, changed, closing := s.engine, s.store, s.opened, s.changed, s.closing
 		s.mu.Unlock()
 		w := newBody()
 		switch {
@@ -172,13 +171,13 @@ func (s *Server) awaitEngine(p *peer) (backend.Engine, error) {
 			_, _ = p.link.send(context.Background(), failed, 0, w.b)
 			return nil, err
 		case engine != nil:
-			store(w, &is)
+			store(w, &description)
 			_, err := p.link.send(context.Background(), welcome, 0, w.b)
 			return engine, err
 		}
-		if now := s.o.Clock.Now(); told == 0 || now-told >= progressInterval {
-			told = now
-			farther(w, far)
+		if now := s.o.Clock.Now(); reported == 0 || now-reported >= progressInterval {
+			reported = now
+			walkCounts(w, &opened)
 			if _, err := p.link.send(context.Background(), opening, 0, w.b); err != nil {
 				return nil, err
 			}
@@ -186,7 +185,7 @@ func (s *Server) awaitEngine(p *peer) (backend.Engine, error) {
 		alive := make(chan struct{})
 		stop := s.o.Clock.AfterFunc(heartbeat, func() { close(alive) })
 		select {
-		case <-turn:
+		case <-changed:
 		case <-alive:
 		case <-p.ctx.Done():
 			stop()
@@ -203,16 +202,16 @@ type peer struct {
 	inbox  *inbox
 	who    Process
 	engine backend.Engine
-	ctx    context.Context // of everything but commits; ends with the connection
+	ctx    context.Context // of requests other than commits; ends with the connection
 	cancel context.CancelCauseFunc
-	// commits is the context of commits, which closing the server does not end.
+	// commits is the context of commits. Closing the server does not end it.
 	commits       context.Context
 	cancelCommits context.CancelCauseFunc
 	working       chan struct{}
 	next          chan *exchange // for an idle goroutine
 	handling      sync.WaitGroup
-	held          map[uint64]*held // messages that are being received
-	bytes         int              // of requests, as the budget counts them; its lock guards it
+	reservations  map[uint64]*reservation // of messages that are being received
+	bytes         int                     // of requests; budget.mu guards it
 
 	mu        sync.Mutex
 	leaving   bool
@@ -226,7 +225,7 @@ func newPeer(s *Server, conn net.Conn) *peer {
 	p := &peer{
 		server: s, link: newLink(conn, s.o.WriteTimeout), working: make(chan struct{}, maxWorking), next: make(chan *exchange),
 		requests: make(map[uint64]*exchange), sequences: make(map[uint64]*stream), snapshots: make(map[uint64]backend.Snapshot),
-		held: make(map[uint64]*held),
+		reservations: make(map[uint64]*reservation),
 	}
 	p.inbox = newInbox(conn, p.admission())
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
@@ -237,7 +236,7 @@ func newPeer(s *Server, conn net.Conn) *peer {
 // serve greets the client and answers its requests until the connection ends.
 func (p *peer) serve() (err error) {
 	defer func() {
-		p.link.breaks(errors.Join(err, errEnded))
+		p.link.fail(errors.Join(err, errEnded))
 		p.end()
 	}()
 	if err := greet(p.link.conn); err != nil {
@@ -278,12 +277,12 @@ func (p *peer) serve() (err error) {
 
 var errEnded = errors.New("the connection has ended")
 
-// accept begins to work on a request.
+// accept starts a request.
 func (p *peer) accept(m message) (err error) {
-	x := &exchange{peer: p, id: m.id, body: m.body, held: p.received(m)}
+	x := &exchange{peer: p, id: m.id, body: m.body, reserved: p.received(m)}
 	defer func() {
-		if err != nil && x.held != nil {
-			p.server.budget.give(x.held)
+		if err != nil && x.reserved != nil {
+			p.server.budget.release(x.reserved)
 		}
 	}()
 	switch {
@@ -299,7 +298,7 @@ func (p *peer) accept(m message) (err error) {
 	isWait := x.code == codeWait
 	switch {
 	case p.requests[m.id] != nil || p.sequences[m.id] != nil || p.snapshots[m.id] != nil || m.id == 0:
-		return fmt.Errorf("%w: the number of a request is taken", ErrMalformed)
+		return fmt.Errorf("%w: the number of a request is in use", ErrMalformed)
 	case m.refused && len(p.requests) < maxRequests+maxWaits: // it may be of either kind
 	case isWait && p.waits >= maxWaits, !isWait && len(p.requests)-p.waits >= maxRequests:
 		return fmt.Errorf("%w: too many requests at once", ErrMalformed)
@@ -313,7 +312,7 @@ func (p *peer) accept(m message) (err error) {
 	}
 	x.ctx, x.cancel = context.WithCancelCause(base)
 	p.requests[m.id] = x
-	if p.leaving { // nobody waits for the answer
+	if p.leaving { // leave may no longer wait for handling
 		x.refused = ErrMoved
 	} else {
 		x.counted = true
@@ -340,11 +339,11 @@ func (p *peer) handle(x *exchange) {
 	}
 }
 
-// drop ends a request, and what it left open.
+// drop ends a request, and the sequence or snapshot that it began.
 func (p *peer) drop(id uint64) {
 	p.mu.Lock()
 	if x := p.requests[id]; x != nil {
-		x.dropped = true
+		x.cancelled = true
 		x.cancel(context.Canceled)
 	}
 	s, snapshot := p.sequences[id], p.snapshots[id]
@@ -368,7 +367,7 @@ func (p *peer) drop(id uint64) {
 	}
 }
 
-// leave ends the connection for a server that closes.
+// leave ends the connection because the server closes. Requests are answered first.
 func (p *peer) leave() {
 	p.link.setTimeout(closingTimeout)
 	p.mu.Lock()
@@ -377,10 +376,10 @@ func (p *peer) leave() {
 	p.cancel(ErrMoved)
 	p.endSequences(ErrMoved)
 	p.handling.Wait()
-	p.link.breaks(ErrMoved)
+	p.link.fail(ErrMoved)
 }
 
-// end lets go of everything that the client has here.
+// end releases everything that the client has open.
 func (p *peer) end() {
 	p.mu.Lock()
 	p.leaving = true
@@ -389,8 +388,8 @@ func (p *peer) end() {
 	p.cancelCommits(ErrDisconnected)
 	p.endSequences(ErrDisconnected)
 	p.handling.Wait()
-	for _, h := range p.held {
-		p.server.budget.give(h)
+	for _, h := range p.reservations {
+		p.server.budget.release(h)
 	}
 	p.mu.Lock()
 	snapshots := p.snapshots

@@ -9,17 +9,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// The types of the port, each walked by one function for both directions.
+// Walkers of the types of the port.
 
 func cursor(w *wire, c *backend.Cursor) {
 	w.Uint("number", &c.Number)
 	w.Uint("id", &c.ID)
 }
 
-func contextNow(w *wire, c *backend.Context) {
+func contextState(w *wire, c *backend.Context) {
 	walkRecord(w, &c.Context)
 	w.Uint("moved", &c.Moved)
-	whole(w, "moved at", &c.MovedAt)
+	integer(w, "moved at", &c.MovedAt)
 }
 
 func runInfo(w *wire, r *structure.RunInfo) {
@@ -27,6 +27,8 @@ func runInfo(w *wire, r *structure.RunInfo) {
 	w.Uint("depth", &r.Depth)
 	digest(w, &r.Digest)
 }
+
+func runInfos(w *wire, all *[]structure.RunInfo) { list(w, "runs", all, 48, runInfo) }
 
 func home(w *wire, h *structure.Home) {
 	id(w, "thread", &h.Thread)
@@ -41,9 +43,19 @@ func contentID(w *wire, id *content.ID) { w.Content("content", id) }
 
 func chunkKey(w *wire, k *content.Key) { w.fixed("key", k[:]) }
 
+func chunkKeys(w *wire, keys *[]content.Key) { list(w, "keys", keys, len(content.Key{}), chunkKey) }
+
+func bodies(w *wire, all *[][]byte) {
+	list(w, "bodies", all, 1, func(w *wire, b *[]byte) { w.data("body", b) })
+}
+
+func flags(w *wire, all *[]bool) {
+	list(w, "flags", all, 1, func(w *wire, is *bool) { w.Flag("flag", is) })
+}
+
 func usageID(w *wire, u *structure.UsageID) {
 	w.Ref("span", &u.Span)
-	whole(w, "index", &u.Index)
+	integer(w, "index", &u.Index)
 }
 
 func found(w *wire, f *backend.Found) {
@@ -53,7 +65,7 @@ func found(w *wire, f *backend.Found) {
 }
 
 func owner(w *wire, o *structure.Owner) {
-	whole(w, "scope", &o.Scope)
+	integer(w, "scope", &o.Scope)
 	w.Text("name", &o.Name)
 	id(w, "thread", &o.Thread)
 	id(w, "context", &o.Context)
@@ -102,7 +114,7 @@ func threadQuery(w *wire, q *backend.ThreadQuery) {
 	w.instant("from", &q.From)
 	w.instant("to", &q.To)
 	w.Flag("oldest", &q.Oldest)
-	whole(w, "after", &q.After.Updated)
+	integer(w, "after", &q.After.Updated)
 	id(w, "after", &q.After.Thread)
 }
 
@@ -113,7 +125,7 @@ func once(w *wire, o *backend.Once) {
 }
 
 func options(w *wire, o *backend.Options) {
-	whole(w, "durability", &o.Durability)
+	integer(w, "durability", &o.Durability)
 	list(w, "tips", &o.Tips, 18, func(w *wire, e *backend.Expect) {
 		id(w, "context", &e.Context)
 		w.Ref("tip", &e.Tip)
@@ -126,7 +138,7 @@ func options(w *wire, o *backend.Options) {
 		id(w, "context", &e.ID)
 		optionalRecord(w, "was", &e.Was)
 	})
-	if some(w, "once", o.Once != nil) {
+	if present(w, "once", o.Once != nil) {
 		if w.reading {
 			o.Once = new(backend.Once)
 		}
@@ -157,14 +169,14 @@ func receipt(w *wire, r *backend.Receipt) {
 	cursor(w, &r.Cursor)
 	w.Flag("repeated", &r.Repeated)
 	list(w, "known", &r.Known, len(content.ID{}), contentID)
-	whole(w, "known chunks", &r.KnownChunks)
+	integer(w, "known chunks", &r.KnownChunks)
 }
 
 func finding(w *wire, f *backend.Finding) {
 	for _, s := range []*string{&f.Subject, &f.ID, &f.File, &f.Problem, &f.Repair} {
 		w.Text("finding", s)
 	}
-	whole(w, "offset", &f.Offset)
+	integer(w, "offset", &f.Offset)
 }
 
 func packOptions(w *wire, o *backend.PackOptions) {
@@ -173,16 +185,16 @@ func packOptions(w *wire, o *backend.PackOptions) {
 }
 
 func packReport(w *wire, r *backend.PackReport) {
-	whole(w, "files", &r.Files)
+	integer(w, "files", &r.Files)
 	w.Uint("commits", &r.Commits)
-	whole(w, "before", &r.Before)
-	whole(w, "after", &r.After)
+	integer(w, "before", &r.Before)
+	integer(w, "after", &r.After)
 }
 
 func collectOptions(w *wire, o *backend.CollectOptions) {
 	w.Flag("dry run", &o.DryRun)
-	whole(w, "keep reflog", &o.KeepReflog)
-	whole(w, "keep unused", &o.KeepUnused)
+	integer(w, "keep reflog", &o.KeepReflog)
+	integer(w, "keep unused", &o.KeepUnused)
 	w.instant("now", &o.Now)
 }
 
@@ -190,13 +202,13 @@ func collectReport(w *wire, r *backend.CollectReport) {
 	for _, n := range []*uint64{&r.Commit, &r.Records, &r.Spans, &r.Blocks, &r.Chunks, &r.Erased, &r.Bytes, &r.Before, &r.After} {
 		w.Uint("count", n)
 	}
-	whole(w, "files", &r.Files)
+	integer(w, "files", &r.Files)
 	list(w, "removed", &r.Removed, 1, func(w *wire, s *string) { w.Text("removed", s) })
 	list(w, "elsewhere", &r.Elsewhere, 1, func(w *wire, s *string) { w.Text("elsewhere", s) })
 }
 
 func copyPart(w *wire, p *backend.CopyPart) {
-	if some(w, "plan", p.Plan != nil) {
+	if present(w, "plan", p.Plan != nil) {
 		if w.reading {
 			p.Plan = new(backend.CopyPlan)
 		}
@@ -204,18 +216,19 @@ func copyPart(w *wire, p *backend.CopyPart) {
 		w.Uint("commit", &p.Plan.Commit)
 		list(w, "files", &p.Plan.Files, 2, func(w *wire, f *backend.CopyFile) {
 			w.Text("name", &f.Name)
-			whole(w, "size", &f.Size)
+			integer(w, "size", &f.Size)
 		})
 	}
-	whole(w, "file", &p.File)
+	integer(w, "file", &p.File)
 	w.data("bytes", &p.Bytes)
 }
 
-// Records that are not plain travel as commits, in the encoding of package structure.
+// Records that are not plain (structure.Walk) are sent within commits, in the encoding of package
+// structure.
 
 var encoders = sync.Pool{New: func() any { return new(structure.Encoder) }}
 
-// epoch is the time of commits that carry records of no particular commit.
+// epoch is the time of commits that only serve to send records.
 var epoch = time.UnixMilli(0).UTC()
 
 func (w *wire) encode(c *structure.Commit) {
@@ -254,7 +267,7 @@ func commit(w *wire, c **structure.Commit) {
 	}
 }
 
-// records walks records of one type that are not plain.
+// records walks records of one type within a commit.
 func records[R structure.Record](w *wire, all *[]R) {
 	if !w.reading {
 		c := structure.Commit{Time: epoch, Records: make([]structure.Record, len(*all))}
@@ -279,8 +292,8 @@ func records[R structure.Record](w *wire, all *[]R) {
 	}
 }
 
-// step walks a step: its span stands before the blocks, so that the encoding spells out what
-// its usages say.
+// step walks a step within a commit. Its span comes before the blocks, so the encoding does not
+// abbreviate the usages.
 func step(w *wire, s **backend.Step) {
 	if w.reading {
 		*s = new(backend.Step)

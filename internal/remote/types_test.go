@@ -11,11 +11,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// TestEveryFieldIsWalked fills every exported field of the types of the port, so that a field
-// that is added to one later must be added to the protocol.
+// TestEveryFieldIsWalked sends the types of the port with a value in every exported field, so that
+// a new field must be added to its walker.
 func TestEveryFieldIsWalked(t *testing.T) {
 	walks(t, cursor)
-	walks(t, contextNow)
+	walks(t, contextState)
 	walks(t, runInfo)
 	walks(t, usageID)
 	walks(t, found)
@@ -53,7 +53,7 @@ func walks[T any](t *testing.T, walk func(*wire, *T), but ...string) {
 	walk(in, &got)
 	require.NoError(t, in.end())
 	require.Equal(t, want, got)
-	for cut := range out.b[headerSize:] { // no part of it is the whole
+	for cut := range out.b[headerSize:] { // a message that is cut short is refused
 		in := &wire{b: out.b[headerSize : headerSize+cut], reading: true}
 		var part T
 		walk(in, &part)

@@ -13,8 +13,8 @@ import (
 // ErrMalformed is returned when the bytes of the other side are not what the protocol allows.
 var ErrMalformed = errors.New("malformed message")
 
-// wire writes values into a message, or reads them from one. The fields of a type are listed
-// once, by a function that walks them in both directions. The first error sticks.
+// wire writes values into a message, or reads them from one. One walker for each type lists the
+// fields for both directions. The first error is kept.
 type wire struct {
 	b       []byte // written so far, or left to be read
 	reading bool
@@ -32,7 +32,7 @@ func (w *wire) fail(what string) {
 	}
 }
 
-// end returns the first error. Bytes that were not read are one.
+// end returns the first error. Bytes left unread are an error.
 func (w *wire) end() error {
 	if w.reading && w.err == nil && len(w.b) > 0 {
 		w.fail(fmt.Sprintf("%d bytes too many", len(w.b)))
@@ -50,7 +50,7 @@ func (w *wire) take(n uint64, what string) []byte {
 	return b
 }
 
-// fixed walks bytes of a known number.
+// fixed walks len(b) bytes.
 func (w *wire) fixed(name string, b []byte) {
 	if w.reading {
 		copy(b, w.take(uint64(len(b)), name))
@@ -74,8 +74,12 @@ func (w *wire) Uint(name string, v *uint64) {
 	w.b = w.b[n:]
 }
 
-// whole walks any other integer.
-func whole[T ~int | ~int8 | ~int32 | ~int64 | ~uint8 | ~uint32](w *wire, name string, v *T) {
+type integers interface {
+	~int | ~int8 | ~int32 | ~int64 | ~uint8 | ~uint32
+}
+
+// integer walks an integer of another type, which is signed on the wire.
+func integer[T integers](w *wire, name string, v *T) {
 	u := uint64(int64(*v)<<1) ^ uint64(int64(*v)>>63)
 	w.Uint(name, &u)
 	if w.reading {
@@ -100,18 +104,16 @@ func id[T ~[16]byte](w *wire, name string, v *T) {
 // Content implements structure.Fields.
 func (w *wire) Content(name string, id *content.ID) { w.fixed(name, id[:]) }
 
-// Ref implements structure.Fields. Unlike on disk, a run without a place keeps its run: an
-// engine answers for what it is asked.
+// Ref implements structure.Fields. Unlike on disk, a ref without a place keeps its run, because the
+// engine decides about bad arguments.
 func (w *wire) Ref(name string, ref *structure.SpanRef) {
 	w.Uint(name, &ref.Seq)
-	some := ref.Seq != 0 || !ref.Run.IsZero()
-	w.Flag(name, &some)
-	if some {
+	if present(w, name, ref.Seq != 0 || !ref.Run.IsZero()) {
 		id(w, name, &ref.Run)
 	}
 }
 
-// data walks bytes, which in a message that is read share its memory.
+// data walks bytes. Bytes that are read share the memory of the message.
 func (w *wire) data(name string, b *[]byte) {
 	n := uint64(len(*b))
 	w.Uint(name, &n)
@@ -123,27 +125,25 @@ func (w *wire) data(name string, b *[]byte) {
 }
 
 // Text implements structure.Fields.
-func (w *wire) Text(name string, s *string) { text(w, name, s) }
-
-func text[T ~string](w *wire, name string, s *T) {
+func (w *wire) Text(name string, s *string) {
 	n := uint64(len(*s))
 	w.Uint(name, &n)
 	if w.reading {
-		*s = T(w.take(n, name))
+		*s = string(w.take(n, name))
 	} else {
 		w.b = append(w.b, *s...)
 	}
 }
 
-// some walks whether there is something.
-func some(w *wire, name string, is bool) bool {
+// present walks whether an optional value is there.
+func present(w *wire, name string, is bool) bool {
 	w.Flag(name, &is)
 	return is && w.err == nil
 }
 
 // OptionalText implements structure.Fields.
 func (w *wire) OptionalText(name string, s **string) {
-	if !some(w, name, *s != nil) {
+	if !present(w, name, *s != nil) {
 		*s = nil
 		return
 	}
@@ -153,9 +153,9 @@ func (w *wire) OptionalText(name string, s **string) {
 	w.Text(name, *s)
 }
 
-// Optional implements structure.Fields. Bytes that are read have memory of their own.
+// Optional implements structure.Fields. It copies the bytes that it reads.
 func (w *wire) Optional(name string, b *[]byte) {
-	if !some(w, name, *b != nil) {
+	if !present(w, name, *b != nil) {
 		*b = nil
 		return
 	}
@@ -165,28 +165,28 @@ func (w *wire) Optional(name string, b *[]byte) {
 }
 
 // Small implements structure.Fields.
-func (w *wire) Small(name string, v *uint8) { whole(w, name, v) }
+func (w *wire) Small(name string, v *uint8) { integer(w, name, v) }
 
 // Flag implements structure.Fields.
 func (w *wire) Flag(name string, v *bool) {
 	if !w.reading {
-		is := byte(0)
+		var b byte
 		if *v {
-			is = 1
+			b = 1
 		}
-		w.b = append(w.b, is)
+		w.b = append(w.b, b)
 		return
 	}
 	b := w.take(1, name)
 	if *v = len(b) == 1 && b[0] == 1; len(b) == 1 && b[0] > 1 {
-		w.fail(name + " is neither set nor not")
+		w.fail(name + " is neither 0 nor 1")
 	}
 }
 
 // Time implements structure.Fields, with the precision that records keep.
 func (w *wire) Time(name string, t *time.Time) {
 	ms := t.UnixMilli()
-	if whole(w, name, &ms); w.reading {
+	if integer(w, name, &ms); w.reading {
 		*t = time.UnixMilli(ms).UTC()
 	}
 }
@@ -194,10 +194,10 @@ func (w *wire) Time(name string, t *time.Time) {
 // instant walks a time with its full precision.
 func (w *wire) instant(name string, t *time.Time) {
 	s, ns := t.Unix(), t.Nanosecond()
-	whole(w, name, &s)
-	if whole(w, name, &ns); w.reading {
+	integer(w, name, &s)
+	if integer(w, name, &ns); w.reading {
 		if ns < 0 || ns >= int(time.Second) {
-			w.fail(name + " is no time")
+			w.fail(name + " is not a time")
 			return
 		}
 		*t = time.Unix(s, int64(ns)).UTC()
@@ -208,7 +208,7 @@ func (w *wire) instant(name string, t *time.Time) {
 func (w *wire) Count(name string, given, least int) int {
 	n := uint64(given)
 	if w.Uint(name, &n); w.reading && n > uint64(len(w.b)/max(least, 1)) {
-		w.fail(name + " are cut short")
+		w.fail(name + " is longer than the message")
 		return 0
 	}
 	return int(n)
@@ -220,7 +220,7 @@ func (w *wire) Refuse(why string) { w.fail(why) }
 // Failed implements structure.Fields.
 func (w *wire) Failed() bool { return w.err != nil }
 
-// list walks a list. Of each element at least so many bytes are there.
+// list walks a list of elements of at least so many bytes each.
 func list[E any](w *wire, name string, all *[]E, least int, element func(*wire, *E)) {
 	n := w.Count(name, len(*all), least)
 	if w.reading {
@@ -240,7 +240,7 @@ func list[E any](w *wire, name string, all *[]E, least int, element func(*wire, 
 	}
 }
 
-// record walks a plain record.
+// record walks a plain record (structure.Walk).
 func record[T any, R interface {
 	*T
 	structure.Record
@@ -253,16 +253,16 @@ func record[T any, R interface {
 
 func walkRecord(w *wire, r structure.Record) {
 	if !structure.Walk(r, w) {
-		w.fail(r.Kind().String() + " is no plain record")
+		w.fail(r.Kind().String() + " is not a plain record")
 	}
 }
 
-// optionalRecord is record for one that may be nil.
+// optionalRecord walks a plain record that may be nil.
 func optionalRecord[T any, R interface {
 	*T
 	structure.Record
 }](w *wire, name string, r **T) {
-	if some(w, name, *r != nil) {
+	if present(w, name, *r != nil) {
 		record[T, R](w, r)
 	} else {
 		*r = nil

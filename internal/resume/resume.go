@@ -1,5 +1,5 @@
-// Package resume continues sequences of a reader in another one, where the first goes away while
-// they are read.
+// Package resume continues sequences in another reader if their reader goes away while they are
+// read.
 package resume
 
 import (
@@ -16,24 +16,24 @@ type Open[R any] func(ctx context.Context) (Opened[R], error)
 // Opened is a reader that may go away.
 type Opened[R any] struct {
 	Reader R
-	// Interrupted reports whether an error of a sequence says that the reader went away, so that
-	// the sequence continues in another. It is called once at most.
+	// Interrupted reports whether an error of a sequence means that the reader went away, so that
+	// the sequence continues in another. It is called at most once.
 	Interrupted func(error) bool
 	// Close, when not nil, is called when the sequence has ended.
 	Close func()
 }
 
-// mostTries is how often a sequence is continued.
-const mostTries = 100
+// maxTries limits how often a sequence is continued.
+const maxTries = 100
 
-// resuming yields a sequence. Where its reader goes away, it begins another one from a place that again returns, given the
-// last of the elements that were yielded and their number. Of that sequence the first elements for which again's function
-// reports true are left out.
+// resuming yields a sequence, and begins it again in another reader if its reader goes away. again is called with the last
+// element that was yielded and the number of elements. It returns where the new sequence begins, and a function, which may be
+// nil, that reports whether an element was yielded before. Such elements at the start of the new sequence are left out.
 func resuming[R, T, A any](ctx context.Context, open Open[R], from A, begin func(r R, from A) iter.Seq2[T, error], again func(last T, n int) (A, func(T) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last, none T
 		n, from := 0, from
-		for range mostTries {
+		for range maxTries {
 			opened, err := open(ctx)
 			if err != nil {
 				yield(none, err)
@@ -69,30 +69,30 @@ func resuming[R, T, A any](ctx context.Context, open Open[R], from A, begin func
 				return
 			}
 		}
-		yield(none, fmt.Errorf("a sequence was interrupted %d times: %w", mostTries, backend.ErrExpired))
+		yield(none, fmt.Errorf("a sequence was interrupted %d times: %w", maxTries, backend.ErrExpired))
 	}
 }
 
-// Paged yields a sequence that continues behind an element.
+// Paged yields a sequence that can begin behind an element. behind returns the place behind the last one.
 func Paged[R, T, A any](ctx context.Context, open Open[R], from A, begin func(r R, from A) iter.Seq2[T, error], behind func(last T) A) iter.Seq2[T, error] {
 	return resuming(ctx, open, from, begin, func(last T, _ int) (A, func(T) bool) { return behind(last), nil })
 }
 
-// nowhere is the place of sequences that always begin at their start.
+// nowhere is the place of sequences that can only begin at their start.
 type nowhere struct{}
 
 func fromStart[T any](begin func(r backend.Reader) iter.Seq2[T, error]) func(backend.Reader, nowhere) iter.Seq2[T, error] {
 	return func(r backend.Reader, _ nowhere) iter.Seq2[T, error] { return begin(r) }
 }
 
-// ordered yields a sequence in an order: behind reports whether an element comes behind another.
+// ordered yields a sequence in an order. behind reports whether an element comes behind another.
 func ordered[T any](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], behind func(v, last T) bool) iter.Seq2[T, error] {
 	return resuming(ctx, open, nowhere{}, fromStart(begin), func(last T, _ int) (nowhere, func(T) bool) {
 		return nowhere{}, func(v T) bool { return !behind(v, last) }
 	})
 }
 
-// appended yields a sequence to which elements are only added at its end, and that may lose some from its start.
+// appended yields a sequence to which others only add elements at the end, and remove elements at the start.
 func appended[T any, K comparable](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
 	var last K
 	begins := func(r backend.Reader, n int) iter.Seq2[T, error] {
@@ -101,7 +101,7 @@ func appended[T any, K comparable](ctx context.Context, open Open[backend.Reader
 		}
 		return func(yield func(T, error) bool) {
 			var all []T
-			next := 0 // what follows the last that was yielded, if that is there
+			next := 0 // the place behind the last element that was yielded, if that is still there
 			for v, err := range begin(r) {
 				if err != nil {
 					yield(v, err)
@@ -124,19 +124,19 @@ func appended[T any, K comparable](ctx context.Context, open Open[backend.Reader
 	})
 }
 
-// distinct yields a sequence whose elements differ by a key, and some of which may go away meanwhile.
+// distinct yields a sequence whose elements have different keys. Others may add and remove elements anywhere.
 func distinct[T any, K comparable](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var yielded []K
-		var known map[K]struct{} // yielded, when the sequence begins again
+		var known map[K]bool // yielded, if the sequence began again
 		again := false
 		begins := func(r backend.Reader, _ nowhere) iter.Seq2[T, error] {
 			if again = len(yielded) > 0; again {
 				if known == nil {
-					known = make(map[K]struct{}, len(yielded))
+					known = make(map[K]bool, len(yielded))
 				}
 				for _, k := range yielded[len(known):] {
-					known[k] = struct{}{}
+					known[k] = true
 				}
 			}
 			return begin(r)
@@ -144,10 +144,8 @@ func distinct[T any, K comparable](ctx context.Context, open Open[backend.Reader
 		for v, err := range resuming(ctx, open, nowhere{}, begins, func(T, int) (nowhere, func(T) bool) { return nowhere{}, nil }) {
 			if err == nil {
 				k := key(v)
-				if again {
-					if _, is := known[k]; is {
-						continue
-					}
+				if again && known[k] {
+					continue
 				}
 				yielded = append(yielded, k)
 			}

@@ -20,7 +20,7 @@ func readers(closed *int) Open[backend.Reader] {
 	}
 }
 
-// states yields the elements of one state after another, each of which goes away after some. The last stays.
+// states yields the elements of one state after another. Each but the last goes away after some elements.
 func states(left []int, states ...[]int) func() iter.Seq2[int, error] {
 	n := -1
 	return func() iter.Seq2[int, error] {
@@ -119,11 +119,11 @@ func TestResumeEnds(t *testing.T) {
 		require.NoError(t, got[0])
 		require.ErrorIs(t, got[1], want)
 	}
-	require.Equal(t, 1+mostTries, closed)
+	require.Equal(t, 1+maxTries, closed)
 	for range endless(errAway) {
 		break
 	}
-	require.Equal(t, 2+mostTries, closed)
+	require.Equal(t, 2+maxTries, closed)
 	none := Open[backend.Reader](func(context.Context) (Opened[backend.Reader], error) { return Opened[backend.Reader]{}, failed })
 	for _, err := range ordered(t.Context(), none, func(backend.Reader) iter.Seq2[int, error] { return nil }, func(v, last int) bool { return v > last }) {
 		require.ErrorIs(t, err, failed)

@@ -15,7 +15,7 @@ func BenchmarkRoles(b *testing.B) {
 	dir := b.TempDir()
 	owner := open(b, dir, normal)
 	apply(b, owner, "t")
-	own := owner.owner.Load()
+	own := owner.current.Load().own
 	roles := []struct {
 		name   string
 		engine backend.Engine

@@ -24,11 +24,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// childVariable makes the test binary another process with a store: what it does, the directory,
-// and the name of what it writes.
+// childVariable makes the test binary a child process. It holds a command, the directory of a store
+// and a name for what the child writes.
 const childVariable = "SHARING_TEST_CHILD"
 
-// beChild runs a child, if this process is one.
+// beChild runs the command of a child process, if this is one.
 func beChild() {
 	is := os.Getenv(childVariable)
 	if is == "" {
@@ -50,12 +50,12 @@ func hold(dir, _ string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready", e.owner.Load() != nil)
+	fmt.Println("ready", owns(e))
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return e.Close()
 }
 
-// write makes threads until its input ends, and says which ones it was told are there.
+// write creates threads until its input ends, and prints the ones that were committed.
 func write(dir, name string) error {
 	e, err := Open(background, dir, normal)
 	if err != nil {
@@ -80,7 +80,7 @@ func write(dir, name string) error {
 	return e.Close()
 }
 
-// lockOnly starts another process, which keeps the lock of a store after this one.
+// lockOnly locks a store in a process that outlives this one.
 func lockOnly(dir, _ string) error {
 	f, err := os.OpenFile(dir+"/LOCK", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -89,17 +89,17 @@ func lockOnly(dir, _ string) error {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}
-	heir := exec.Command("cat")
-	heir.Stdin, heir.ExtraFiles = os.Stdin, []*os.File{f}
-	if err := heir.Start(); err != nil {
+	keeper := exec.Command("cat")
+	keeper.Stdin, keeper.ExtraFiles = os.Stdin, []*os.File{f}
+	if err := keeper.Start(); err != nil {
 		return err
 	}
-	fmt.Println("ready", heir.Process.Pid)
+	fmt.Println("ready", keeper.Process.Pid)
 	return nil
 }
 
-// knock connects to the socket of a store, and says how many bytes its owner sent, and whether this
-// process must not trust it.
+// knock connects to the socket of a store, and prints how many bytes the owner sent and whether this
+// process refuses the owner.
 func knock(dir, _ string) error {
 	conn, err := net.Dial("unix", filepath.Join(dir, embedded.SocketFile))
 	if err != nil {
@@ -115,7 +115,7 @@ func knock(dir, _ string) error {
 	return nil
 }
 
-// plant puts a socket of its own in the place of that of a store, until its input ends.
+// plant replaces the socket of a store by its own until its input ends.
 func plant(dir, _ string) error {
 	l, err := net.Listen("unix", filepath.Join(dir, embedded.SocketFile))
 	if err != nil {
@@ -167,7 +167,7 @@ func startCommand(t testing.TB, cmd *exec.Cmd, do string) *child {
 	return c
 }
 
-// line returns the next line of what a child says.
+// line returns the next line that a child prints.
 func (c *child) line(t testing.TB) string {
 	t.Helper()
 	line, err := c.out.ReadString('\n')
@@ -175,7 +175,7 @@ func (c *child) line(t testing.TB) string {
 	return strings.TrimSpace(line)
 }
 
-// kill ends a child at once.
+// kill kills a child.
 func (c *child) kill(t testing.TB) {
 	t.Helper()
 	require.NoError(t, c.Process.Kill())
@@ -190,7 +190,7 @@ func (c *child) finish(t testing.TB) {
 	require.NoError(t, c.Wait())
 }
 
-// stop stops a child, and returns when it is.
+// stop stops a child and waits until it has stopped.
 func (c *child) stop(t testing.TB) {
 	t.Helper()
 	require.NoError(t, c.Process.Signal(syscall.SIGSTOP))

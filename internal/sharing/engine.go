@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/remote"
 	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -21,17 +20,14 @@ import (
 type Engine struct {
 	resume.Sequences
 
-	dir string
-	o   Options
-	is  fs.FileInfo // the directory
+	dir     string
+	o       Options
+	dirInfo fs.FileInfo
 
-	// now is nil between the loss of a handle and the next one. owner is its engine while this
-	// process is the owner, so that its operations cost one look.
-	now   atomic.Pointer[handle]
-	owner atomic.Pointer[embedded.Engine]
-	told  atomic.Bool // Options.Waiting was called
-	// gaveWay is when this process last gave the store up as a reader, for one that writes.
-	gaveWay atomic.Pointer[time.Time]
+	current         atomic.Pointer[handle] // nil between the loss of a handle and the next one
+	waitingReported atomic.Bool            // Options.Waiting was called
+	// yieldedAt is when this process, as a reader, last closed the store for a writer.
+	yieldedAt atomic.Pointer[time.Time]
 
 	closed atomic.Bool
 	ctx    context.Context // ends when the engine is closed
@@ -40,13 +36,13 @@ type Engine struct {
 	mu     sync.Mutex
 	search *search
 	damage error          // of the last handle
-	going  sync.WaitGroup // searches, what watches handles, and handles that are being closed
+	tasks  sync.WaitGroup // goroutines of this engine
 
 	sessions sessions
-	id       [16]byte
+	id       [16]byte // zero where the engine has none
 }
 
-// search is the search for the next handle. Operations wait for it together.
+// search is a search for the next handle. All operations wait for the same one.
 type search struct {
 	done   chan struct{}
 	handle *handle
@@ -63,8 +59,8 @@ var (
 	_ backend.Receiver   = (*Engine)(nil)
 )
 
-// Open opens the store in a directory, making one if there is none, or connects to the process
-// that has it open.
+// Open opens the store in a directory, which it creates if there is none, or connects to the
+// process that has it open.
 func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	e := &Engine{dir: dir, o: o}
 	e.Sequences.Open = begin(e, func(h *handle) backend.Reader { return h })
@@ -73,10 +69,10 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if is, ok := h.Engine.(backend.Identified); ok {
-		e.id = is.StoreID()
+	if id, ok := h.Engine.(backend.Identified); ok {
+		e.id = id.StoreID()
 	}
-	if e.is, err = os.Stat(dir); err != nil {
+	if e.dirInfo, err = os.Stat(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), h.close())
 	}
 	e.mu.Lock()
@@ -87,31 +83,30 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 
 // Same reports whether two engines have the same directory open.
 func Same(a, b backend.Engine) bool {
-	x, ok := a.(*Engine)
-	y, also := b.(*Engine)
-	return ok && also && os.SameFile(x.is, y.is)
+	x, okX := a.(*Engine)
+	y, okY := b.(*Engine)
+	return okX && okY && os.SameFile(x.dirInfo, y.dirInfo)
 }
 
-// set makes a handle the one that operations are done on. The lock is held.
+// set makes a handle the current one. e.mu is held.
 func (e *Engine) set(h *handle) {
 	e.damage = nil
-	if is, ok := h.Engine.(backend.Impaired); ok {
-		e.damage = is.Damage()
+	if i, ok := h.Engine.(backend.Impaired); ok {
+		e.damage = i.Damage()
 	}
-	e.now.Store(h)
-	e.owner.Store(h.own)
+	e.current.Store(h)
 	if h.client != nil {
-		e.going.Go(func() { e.succeed(h) })
+		e.tasks.Go(func() { e.succeed(h) })
 	}
-	if h.reads {
-		e.going.Go(func() { e.yieldToWriters(h) })
+	if h.readOnly {
+		e.tasks.Go(func() { e.yieldToWriters(h) })
 	}
 }
 
-// succeed finds the next owner when that of a guest goes away, also where no operation needs one:
-// whatever process is left takes over.
+// succeed finds the next handle when the owner of a guest exits, even if no operation needs it, so
+// that a process that is left becomes the owner.
 func (e *Engine) succeed(h *handle) {
-	<-h.client.Done() // at the latest when the handle is closed
+	<-h.client.Done() // closed when the handle is, too
 	e.lose(h)
 	for s := e.searching(); s != nil; s = e.searching() {
 		<-s.done
@@ -121,29 +116,29 @@ func (e *Engine) succeed(h *handle) {
 	}
 }
 
-// Close implements backend.Engine. Guests of this process find another owner.
+// Close implements backend.Engine. If this process is the owner, one of its guests becomes the owner.
 func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
 	e.cancel(errClosed)
-	e.mu.Lock() // no search begins from now on
-	h := e.now.Load()
+	e.mu.Lock() // after this, no search begins
+	h := e.current.Load()
 	e.mu.Unlock()
 	var err error
 	if h != nil {
 		err = h.close()
 	}
-	e.going.Wait()
+	e.tasks.Wait()
 	return err
 }
 
 var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)
 
-// handle returns what operations are done on. It waits for a search as long as a context lasts.
+// handle returns the current handle. It waits for a search until the context ends.
 func (e *Engine) handle(ctx context.Context) (*handle, error) {
 	for {
-		if h := e.now.Load(); h != nil {
+		if h := e.current.Load(); h != nil {
 			return h, nil
 		}
 		if e.closed.Load() {
@@ -168,94 +163,88 @@ func (e *Engine) handle(ctx context.Context) (*handle, error) {
 	}
 }
 
-// searching returns the search that is under way, which it may begin; nil where there is a handle
-// or the engine is closed.
+// searching returns the current search, and begins one if there is none. It returns nil if there is a
+// handle or the engine is closed.
 func (e *Engine) searching() *search {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.now.Load() != nil || e.closed.Load() {
+	if e.current.Load() != nil || e.closed.Load() {
 		return nil
 	}
 	if e.search == nil {
 		s := &search{done: make(chan struct{})}
 		e.search = s
-		e.going.Go(func() { e.run(s) })
+		e.tasks.Go(func() { e.run(s) })
 	}
 	return e.search
 }
 
-// run finds the next handle.
+// run does a search.
 func (e *Engine) run(s *search) {
 	defer close(s.done)
-	h, err := e.find(e.ctx, max(e.o.Wait, patience))
+	h, err := e.find(e.ctx, max(e.o.Wait, ownerTimeout))
 	if err == nil {
 		err = e.sameStore(h)
 	}
 	e.mu.Lock()
 	e.search = nil
-	late := err == nil && e.closed.Load()
-	if err == nil && !late {
+	if err == nil && e.closed.Load() {
+		err = errClosed
+	}
+	if err == nil {
 		e.set(h)
 	}
 	e.mu.Unlock()
-	switch {
-	case late:
-		s.err = errors.Join(errClosed, h.close())
-	case err != nil:
-		s.err = err
-		if h != nil {
-			_ = h.close()
-		}
-	default:
-		s.handle = h
+	if err != nil && h != nil {
+		err = errors.Join(err, h.close())
 	}
+	s.handle, s.err = h, err
 }
 
-// sameStore refuses another store that has taken the place of the one that was opened.
+// sameStore refuses a store other than the one that was opened first.
 func (e *Engine) sameStore(h *handle) error {
-	if is, ok := h.Engine.(backend.Identified); ok && e.id != [16]byte{} && is.StoreID() != e.id {
+	if id, ok := h.Engine.(backend.Identified); ok && e.id != [16]byte{} && id.StoreID() != e.id {
 		return fmt.Errorf("store %s: another store has taken its place: %w", e.dir, backend.ErrDiverged)
 	}
 	return nil
 }
 
-// lose gives up a handle, so that the next operation finds another.
+// lose closes the current handle, so that the next operation finds another.
 func (e *Engine) lose(h *handle) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.now.Load() != h || e.closed.Load() {
+	if e.current.Load() != h || e.closed.Load() {
 		return
 	}
-	e.now.Store(nil)
-	e.owner.Store(nil)
-	e.going.Go(func() { _ = h.close() })
+	e.current.Store(nil)
+	e.tasks.Go(func() { _ = h.close() })
 }
 
-// lost reports whether an error says that a handle is of no use any more, so that the operation
-// has to be done on another.
+// lost reports whether an operation failed because its handle is closed or its owner gone, so that it
+// must be repeated on another handle.
 func (e *Engine) lost(h *handle, err error) bool {
 	if err == nil || e.closed.Load() {
 		return false
 	}
-	if h.own != nil { // this process gave it up meanwhile
-		return errors.Is(err, backend.ErrClosed) && e.now.Load() != h
+	if h.own != nil {
+		return errors.Is(err, backend.ErrClosed) && e.current.Load() != h
 	}
 	return errors.Is(err, remote.ErrDisconnected) || errors.Is(err, remote.ErrMoved) ||
-		errors.Is(err, backend.ErrClosed) && e.now.Load() != h
+		errors.Is(err, backend.ErrClosed) && e.current.Load() != h
 }
 
-// failed gives up the engine of an owner that takes no commits any more, because its disk failed
-// or a commit panicked: guests, and this process, go on with another.
-func (e *Engine) failed(h *handle, err error) {
-	if h.own != nil && !h.reads && errors.Is(err, backend.ErrReadOnly) {
+// loseFailed loses the handle of an owner whose engine no longer accepts commits, because the disk
+// failed or a commit panicked. The store is then opened again, by this process or a guest.
+func (e *Engine) loseFailed(h *handle, err error) {
+	if h.own != nil && !h.readOnly && errors.Is(err, backend.ErrReadOnly) {
 		e.lose(h)
 	}
 }
 
-// do does an operation, on other handles where one is lost. What is done may be done twice.
+// do repeats an operation on other handles while its handle is lost. The operation may be done twice.
 func do[T any](ctx context.Context, e *Engine, op func(h *handle) (T, error)) (T, error) {
 	var none T
-	for range mostTries {
+	for range maxTries {
 		h, err := e.handle(ctx)
 		if err != nil {
 			return none, err
@@ -266,24 +255,24 @@ func do[T any](ctx context.Context, e *Engine, op func(h *handle) (T, error)) (T
 		}
 		e.lose(h)
 	}
-	return none, fmt.Errorf("store %s: its owners went away %d times: %w", e.dir, mostTries, remote.ErrDisconnected)
+	return none, fmt.Errorf("store %s: its owners went away %d times: %w", e.dir, maxTries, remote.ErrDisconnected)
 }
 
-// read is do for what reads. For an owner it costs one look.
+// read is do for reads, faster if this process is the owner.
 func read[T any](ctx context.Context, e *Engine, op func(r backend.Reader) (T, error)) (T, error) {
-	if own := e.owner.Load(); own != nil {
-		v, err := op(own)
-		if err == nil || !errors.Is(err, backend.ErrClosed) || e.closed.Load() || e.owner.Load() == own {
+	if h := e.current.Load(); h != nil && h.own != nil {
+		v, err := op(h.own)
+		if !e.lost(h, err) {
 			return v, err
 		}
 	}
 	return do(ctx, e, func(h *handle) (T, error) { return op(h) })
 }
 
-// mostTries is how often an operation is done again.
-const mostTries = 100
+// maxTries limits how often an operation is repeated.
+const maxTries = 100
 
-// Role says which process has the store open, and which use it through that one.
+// Role names the process that has the store open, and those that use it through that process.
 type Role struct {
 	Owner  remote.Process
 	Guests []remote.Process
@@ -310,7 +299,7 @@ func (e *Engine) Role(ctx context.Context) (Role, error) {
 // StoreID implements backend.Identified.
 func (e *Engine) StoreID() [16]byte { return e.id }
 
-// Damage implements backend.Impaired. It is that of the store as it was last opened.
+// Damage implements backend.Impaired. It is the damage when the store was last opened.
 func (e *Engine) Damage() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,52 +22,52 @@ import (
 
 // Options configure an engine. The zero value of each field is a default.
 type Options struct {
-	// Options are those of the engine of an owner. Locked is called before there is a socket, and
-	// Unlocking when there is none any more. Wait is also how long an operation waits, at
-	// least, while another process becomes the owner.
+	// Options of the owner's engine. Locked is called before the socket is created, and Unlocking
+	// after it is removed. Wait is also the shortest time that an operation waits while another
+	// process becomes the owner.
 	embedded.Options
 	// NeverServe keeps others out while this process has the store open.
 	NeverServe bool
 	// NeverConnect refuses a store that another process has open, with a LockedError.
 	NeverConnect bool
 
-	isLocal func(dir string) bool // in place of the file system's answer, for tests
+	isLocal func(dir string) bool // for tests; nil asks the file system
 }
 
 const (
-	// patience is for how long an operation waits at least for an owner. Processes that open a
-	// store answer at once, so it is for those that close one.
-	patience = 10 * time.Second
-	// noSocket is for how long a locked store that has no socket is waited for: an owner makes it just
-	// after it has the lock, and removes it just before it lets go, unless it is stopped in between.
-	noSocket = 2 * time.Second
-	// handshake is for how long an owner may say nothing to a new guest. A process that is
-	// stopped accepts connections, too.
-	handshake = 5 * time.Second
+	// ownerTimeout is the shortest time that an operation waits for an owner that has a socket and
+	// does not answer, such as one that is closing the store.
+	ownerTimeout = 10 * time.Second
+	// socketTimeout is the shortest wait for the socket of a locked store. An owner creates it just
+	// after it has locked the store, and removes it just before it unlocks it.
+	socketTimeout = 2 * time.Second
+	// silenceTimeout limits how long an owner may send nothing to a new guest. The kernel accepts
+	// connections for a stopped process, too.
+	silenceTimeout = 5 * time.Second
 )
 
-// Pauses between two tries to find an owner, or to become it.
+// Pauses between two attempts to find the owner or to become it.
 const (
 	shortPause = 5 * time.Millisecond
 	longPause  = 200 * time.Millisecond
 )
 
-// handle is what an engine is at a time: the owner, with an engine of its own, or a guest.
+// handle is an open store: the engine of an owner, or the client of a guest.
 type handle struct {
 	backend.Engine
-	own    *embedded.Engine // nil for a guest
-	reads  bool             // own only reads, and shares the lock with other readers
-	asked  time.Time        // what askedFor said before a reader was opened
-	server *remote.Server   // of an owner that serves; else nil
-	listen *listener
-	client *remote.Client // nil for an owner
+	own       *embedded.Engine // nil for a guest
+	readOnly  bool             // own holds a lock that it shares with other readers
+	lockAsked time.Time        // of a reader: lockAskedAt before it was opened
+	server    *remote.Server   // of an owner that serves; else nil
+	listen    *listener
+	client    *remote.Client // nil for an owner
 
 	once sync.Once
-	done chan struct{} // closed when all is let go of
+	done chan struct{} // closed when the store is closed
 	err  error
 }
 
-// close lets go of the store. Of several calls each waits for the first.
+// close closes the store. Each call returns when the store is closed.
 func (h *handle) close() error {
 	h.once.Do(func() {
 		defer close(h.done)
@@ -77,14 +77,13 @@ func (h *handle) close() error {
 		}
 		h.err = h.Engine.Close()
 		if h.listen != nil {
-			h.listen.taking.Wait()
+			h.listen.serving.Wait()
 		}
 	})
-	<-h.done
 	return h.err
 }
 
-// find makes this process a guest of the owner, or the owner.
+// find returns a handle as a guest of the owner, or as the owner.
 func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) {
 	now := time.Now()
 	waited := waiting{since: now, socket: now}
@@ -93,7 +92,7 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 		if connectErr == nil {
 			return h, nil
 		}
-		if !goneOwner(connectErr) {
+		if !noOwner(connectErr) {
 			return nil, fmt.Errorf("open store %s, which another process has open: %w", e.dir, connectErr)
 		}
 		h, err := e.become(ctx)
@@ -103,7 +102,7 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if e.o.Waiting != nil && wait > 0 && time.Since(waited.since) >= min(noSocket, wait/2) && e.told.CompareAndSwap(false, true) {
+		if e.o.Waiting != nil && wait > 0 && time.Since(waited.since) >= min(socketTimeout, wait/2) && e.waitingReported.CompareAndSwap(false, true) {
 			e.o.Waiting(err)
 		}
 		if waited.enough(time.Now(), wait, connectErr) {
@@ -122,32 +121,33 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 	}
 }
 
-// waiting is for how long a process has tried to find an owner.
+// waiting counts the time that a process has tried to find an owner.
 type waiting struct {
-	since  time.Time // when it began, or last heard of an owner that opens the store
-	socket time.Time // when it began, or last saw a socket
+	since  time.Time // the beginning, or the last progress of an owner that opens the store
+	socket time.Time // the beginning, or the last time that there was a socket
 }
 
-// enough reports whether to give up, given why there is no connection.
+// enough reports whether to give up. why is the error of the last attempt to connect.
 func (w *waiting) enough(now time.Time, wait time.Duration, why error) bool {
 	waited := now.Sub(w.since)
 	switch {
 	case errors.Is(why, errNoSharing), errors.Is(why, fs.ErrPermission):
 		return waited >= wait
 	case errors.Is(why, fs.ErrNotExist):
-		return waited >= wait && now.Sub(w.socket) >= noSocket
+		return waited >= wait && now.Sub(w.socket) >= socketTimeout
 	}
 	w.socket = now
-	return waited >= max(wait, patience) // there is a socket: its owner comes or goes
+	return waited >= max(wait, ownerTimeout)
 }
 
-// goneOwner reports whether an error says that there is no owner to connect to now.
-func goneOwner(err error) bool {
+// noOwner reports whether an attempt to connect failed because there is no owner now.
+func noOwner(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSharing) || errors.Is(err, fs.ErrPermission) ||
-		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, remote.ErrDisconnected) || errors.Is(err, remote.ErrMoved)
+		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EAGAIN) ||
+		errors.Is(err, remote.ErrDisconnected) || errors.Is(err, remote.ErrMoved)
 }
 
-// shared reports whether the directory may have a socket.
+// shared reports whether the directory can have a socket.
 func (e *Engine) shared() bool {
 	local := e.o.isLocal
 	if local == nil {
@@ -156,7 +156,7 @@ func (e *Engine) shared() bool {
 	return local(e.dir)
 }
 
-// connect makes this process a guest. It calls alive whenever the owner says that it is opening
+// connect returns a handle as a guest. It calls alive whenever the owner reports that it is opening
 // the store.
 func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 	if e.o.NeverConnect {
@@ -172,15 +172,14 @@ func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The owner is alive as long as it says something.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(handshake, func() { cancel(errSilent) })
+	silent := time.AfterFunc(silenceTimeout, func() { cancel(errSilent) })
 	defer silent.Stop()
 	c, err := remote.Connect(ctx, conn, remote.ClientOptions{
 		Durability: e.o.Durability,
 		Opening: func(done, total int64) {
-			silent.Reset(handshake)
+			silent.Reset(silenceTimeout)
 			alive()
 			if e.o.Progress != nil {
 				e.o.Progress(done, total)
@@ -193,11 +192,11 @@ func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 	return &handle{Engine: c, client: c, done: make(chan struct{})}, nil
 }
 
-// errSilent is why a connection is given up on which the owner says nothing.
+// errSilent ends a connection on which the owner sends nothing.
 var errSilent = fmt.Errorf("the process that has the store open does not answer: %w", remote.ErrDisconnected)
 
-// become makes this process the owner. Where the store cannot be written, a reader opens it
-// without.
+// become returns a handle as the owner. A reader opens a store that cannot be written without
+// writing.
 func (e *Engine) become(ctx context.Context) (*handle, error) {
 	err := e.mayOwn()
 	if err == nil {
@@ -206,15 +205,15 @@ func (e *Engine) become(ctx context.Context) (*handle, error) {
 			return h, nil
 		}
 	}
-	if e.o.ReadOnly && vfs.IsUnwritable(err) || e.o.ReadOnly && errors.Is(err, backend.ErrCorrupt) {
+	if e.o.ReadOnly && (vfs.IsUnwritable(err) || errors.Is(err, backend.ErrCorrupt)) {
 		return e.read(ctx)
 	}
 	return nil, err
 }
 
-// mayOwn refuses stores of other users: they might not be able to open files that this process
-// creates there. A store that cannot be shared is left to the file system. If a process of that user
-// is opening or closing the store, the error is a LockedError.
+// mayOwn refuses stores of other users, who might not be able to open the files that this process
+// creates. It allows stores that cannot be shared. The error is a LockedError if a process has the
+// store locked.
 func (e *Engine) mayOwn() error {
 	if user, ok := userOf(filepath.Join(e.dir, journalDir)); ok && user != os.Geteuid() && e.shared() {
 		if held := embedded.Held(e.dir); held != nil {
@@ -230,7 +229,7 @@ func (e *Engine) own(ctx context.Context) (*handle, error) {
 	h := &handle{done: make(chan struct{})}
 	o := e.o.Options
 	o.Wait, o.Waiting = 0, nil
-	o.MustExist = o.MustExist || o.ReadOnly || e.id != [16]byte{} // then it was there
+	o.MustExist = o.MustExist || o.ReadOnly || e.id != [16]byte{} // which is set when it was opened before
 	o.ReadOnly = false
 	o.Locked = func() error {
 		if err := e.mayOwn(); err != nil {
@@ -267,7 +266,7 @@ func (e *Engine) own(ctx context.Context) (*handle, error) {
 		if h.listen != nil {
 			h.listen.close()
 			h.server.Close()
-			h.listen.taking.Wait()
+			h.listen.serving.Wait()
 		}
 		return nil, err
 	}
@@ -278,22 +277,22 @@ func (e *Engine) own(ctx context.Context) (*handle, error) {
 	return h, nil
 }
 
-// served is the engine of an owner as guests use it.
+// served is the engine that an owner serves to guests.
 type served struct {
 	*embedded.Engine
-	of *Engine
-	h  *handle
+	sharing *Engine
+	h       *handle
 }
 
 // Apply implements backend.Engine.
 func (s served) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	r, err := s.Engine.Apply(ctx, c, o)
-	s.of.failed(s.h, err)
+	s.sharing.loseFailed(s.h, err)
 	return r, err
 }
 
-// serve makes the socket, on which guests are told how far opening the store is. The lock is held.
-// A directory that cannot have a socket has none.
+// serve creates the socket, on which guests receive the progress of opening the store. The lock of
+// the store is held. If the directory cannot have a socket, the store is not shared.
 func (e *Engine) serve(h *handle) error {
 	if !e.shared() {
 		return nil

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// userOf returns the user to whom a file belongs, if there is one.
+// userOf returns the user to whom a file belongs, if the file exists.
 func userOf(name string) (int, bool) {
 	info, err := os.Lstat(name)
 	if err != nil {
 		return 0, false
 	}
-	is, ok := info.Sys().(*syscall.Stat_t)
+	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, false
 	}
-	return int(is.Uid), true
+	return int(stat.Uid), true
 }

@@ -24,14 +24,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// apply makes a thread.
+// apply creates a thread.
 func apply(t testing.TB, e backend.Engine, name string) {
 	t.Helper()
 	_, err := e.Apply(background, newThread(name), backend.Options{})
 	require.NoError(t, err)
 }
 
-// threads counts the commits that brought each thread.
+// threads counts the commits that created each thread.
 func threads(t testing.TB, e backend.Engine) map[string]int {
 	t.Helper()
 	made := make(map[string]int)
@@ -46,7 +46,7 @@ func threads(t testing.TB, e backend.Engine) map[string]int {
 	return made
 }
 
-// TestTakingOver kills owners and closes them: the guest becomes the owner, and nothing is lost.
+// TestTakingOver kills owners, and closes them. The guest becomes the owner, and nothing is lost.
 func TestTakingOver(t *testing.T) {
 	for _, end := range []struct {
 		name string
@@ -142,8 +142,8 @@ func TestAppliedOnce(t *testing.T) {
 	require.Greater(t, len(made), 2*writers)
 }
 
-// TestStoppedOwner stops the owner: deadlines hold, and what has expired is not done when it goes
-// on.
+// TestStoppedOwner stops the owner with SIGSTOP. Deadlines hold, and the owner does not do expired
+// requests when it continues.
 func TestStoppedOwner(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, "hold "+dir)
@@ -166,8 +166,8 @@ func TestStoppedOwner(t *testing.T) {
 	c.finish(t)
 }
 
-// TestInheritedLock lets a process keep the lock that has no socket, because its parent had the
-// store open: nobody becomes the owner before it ends.
+// TestInheritedLock has a process keep the lock of its parent without a socket. No other process
+// becomes the owner before it exits.
 func TestInheritedLock(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, normal).Close()
@@ -192,7 +192,7 @@ func TestInheritedLock(t *testing.T) {
 	require.NoError(t, <-opened)
 }
 
-// TestNames puts other things in the place of the socket.
+// TestNames replaces the socket by other kinds of files.
 func TestNames(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	for name, make := range map[string]func(path string) error{
@@ -217,7 +217,7 @@ func TestNames(t *testing.T) {
 	require.NoFileExists(t, outside)
 }
 
-// TestStaleSocket opens a store whose owner was killed. The new socket is nobody else's.
+// TestStaleSocket opens a store whose owner was killed. The new socket is only for its user.
 func TestStaleSocket(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40), strings.Repeat("path", 40))
 	c := start(t, "hold "+dir)
@@ -225,7 +225,7 @@ func TestStaleSocket(t *testing.T) {
 	c.kill(t)
 	require.NoError(t, requireSocket(filepath.Join(dir, embedded.SocketFile)))
 	e := open(t, dir, normal)
-	require.NotNil(t, e.owner.Load())
+	require.True(t, owns(e))
 	info, err := os.Lstat(filepath.Join(dir, embedded.SocketFile))
 	require.NoError(t, err)
 	require.Equal(t, os.ModeSocket|0o600, info.Mode())
@@ -252,7 +252,7 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
-// TestReadOnlyGuest reads what another process has open, and writes nothing.
+// TestReadOnlyGuest reads a store that another process has open, and writes nothing.
 func TestReadOnlyGuest(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, dir, normal)
@@ -260,7 +260,7 @@ func TestReadOnlyGuest(t *testing.T) {
 	o := normal
 	o.ReadOnly = true
 	reader := open(t, dir, o)
-	require.Nil(t, reader.owner.Load())
+	require.False(t, owns(reader))
 	require.Equal(t, map[string]int{"one": 1}, threads(t, reader))
 	_, err := reader.Apply(background, newThread("two"), backend.Options{})
 	require.ErrorIs(t, err, backend.ErrReadOnly)
@@ -268,8 +268,7 @@ func TestReadOnlyGuest(t *testing.T) {
 	require.ErrorIs(t, err, backend.ErrReadOnly)
 }
 
-// history fills a store with as many elements as each kind of sequence needs to take several
-// answers.
+// history fills a store with so many elements that each kind of sequence needs several answers.
 func history(t testing.TB, e backend.Engine, n int) {
 	t.Helper()
 	run := structure.RunID{1}
@@ -333,8 +332,8 @@ func spelled[T any](all iter.Seq2[T, error]) iter.Seq2[string, error] {
 	}
 }
 
-// TestClosingUnderReaders closes an owner while a guest has a snapshot and is in the middle of
-// sequences: it waits for neither. Sequences of the latest state go on, snapshots end.
+// TestClosingUnderReaders closes an owner while a guest has a snapshot and reads sequences. The owner
+// waits for neither. Sequences of the latest state continue, and snapshots expire.
 func TestClosingUnderReaders(t *testing.T) {
 	const n = 100
 	dir := t.TempDir()
@@ -409,8 +408,8 @@ func TestClosingUnderReaders(t *testing.T) {
 	require.NoError(t, <-waiting)
 }
 
-// TestGivingUpUnderReaders has an owner give the store up in the middle of its own sequences, as it
-// does when its disk fails. They go on behind their last element.
+// TestGivingUpUnderReaders has an owner lose its handle while it reads sequences, as it does when its
+// disk fails. The sequences continue behind their last element.
 func TestGivingUpUnderReaders(t *testing.T) {
 	const n = 100
 	e := open(t, t.TempDir(), normal)
@@ -428,7 +427,7 @@ func TestGivingUpUnderReaders(t *testing.T) {
 			for s, err := range all {
 				require.NoError(t, err, name)
 				if got = append(got, s); len(got) == 20 || !once && len(got)%30 == 0 {
-					if h := e.now.Load(); h != nil {
+					if h := e.current.Load(); h != nil {
 						e.lose(h)
 					}
 				}
@@ -438,7 +437,7 @@ func TestGivingUpUnderReaders(t *testing.T) {
 	}
 }
 
-// faultyFS is the system's files. While it says so, syncs fail, or there is no room.
+// faultyFS is the file system of the system, in which syncs can be made to fail and the disk to be full.
 type faultyFS struct {
 	vfs.FS
 	fail, full *atomic.Bool
@@ -474,15 +473,15 @@ func (f faultyFile) WriteAt(b []byte, at int64) (int, error) {
 	return f.File.WriteAt(b, at)
 }
 
-// TestFullDisk has an owner and its guests write while there is no room: what they were told holds,
-// reads go on, and so do writes once there is room.
+// TestFullDisk has an owner and its guests write while the disk is full. What they committed is kept,
+// reads work, and writes work once there is space.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	o := normal
 	o.FS = faultyFS{vfs.OS(), new(atomic.Bool), new(atomic.Bool)}
 	full := o.FS.(faultyFS).full
 	engines := []*Engine{open(t, dir, o), open(t, dir, o), open(t, dir, o)}
-	told := make(map[string]error)
+	reported := make(map[string]error)
 	var mu sync.Mutex
 	write := func(round string) {
 		var all sync.WaitGroup
@@ -494,7 +493,7 @@ func TestFullDisk(t *testing.T) {
 					_, err := e.Apply(ctx, newThread(name), backend.Options{})
 					cancel()
 					mu.Lock()
-					told[name] = err
+					reported[name] = err
 					mu.Unlock()
 				}
 			})
@@ -516,7 +515,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	made := threads(t, engines[0])
 	failures := 0
-	for name, err := range told {
+	for name, err := range reported {
 		switch {
 		case err == nil:
 			require.Equal(t, 1, made[name], name)
@@ -531,8 +530,8 @@ func TestFullDisk(t *testing.T) {
 	require.Positive(t, failures)
 }
 
-// TestFailedDisk fails the disk of an owner under a commit of a guest, or its own: the owner gives
-// the store up, and it is writable again once the disk works.
+// TestFailedDisk makes the disk fail during a commit of the owner or of a guest. The owner closes the
+// store, which is writable again once the disk works.
 func TestFailedDisk(t *testing.T) {
 	for _, whose := range []string{"own", "guest"} {
 		t.Run(whose, func(t *testing.T) {
@@ -566,7 +565,7 @@ func TestFailedDisk(t *testing.T) {
 	}
 }
 
-// TestManyGuests lets guests find a new owner at the same time. One of them is it.
+// TestManyGuests has many guests lose their owner at the same time. One of them becomes the owner.
 func TestManyGuests(t *testing.T) {
 	dir := t.TempDir()
 	owner := open(t, dir, normal)
@@ -586,7 +585,7 @@ func TestManyGuests(t *testing.T) {
 	all.Wait()
 	owners := 0
 	for _, e := range guests {
-		if e.owner.Load() != nil {
+		if owns(e) {
 			owners++
 		}
 	}
@@ -598,20 +597,20 @@ func TestManyGuests(t *testing.T) {
 	}
 }
 
-// TestClosedMeanwhile closes a handle while it looks for an owner.
+// TestClosedMeanwhile closes an engine while it searches for an owner.
 func TestClosedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, "hold "+dir)
 	require.Equal(t, "ready true", c.line(t))
 	e := open(t, dir, normal)
 	c.stop(t) // it answers nobody, and keeps the lock
-	e.lose(e.now.Load())
+	e.lose(e.current.Load())
 	begun := make(chan error, 1)
 	go func() {
 		_, err := e.Head(background)
 		begun <- err
 	}()
-	require.Eventually(t, func() bool { return e.now.Load() == nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return e.current.Load() == nil }, time.Minute, time.Millisecond)
 	require.NoError(t, e.Close())
 	require.Error(t, <-begun)
 	_, err := e.Head(background)

@@ -3,7 +3,6 @@ package sharing
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,35 +12,34 @@ import (
 )
 
 const (
-	// lookForWriters is how often a reader looks whether a process waits that can write.
-	lookForWriters = 50 * time.Millisecond
-	// giveWay is for how long a reader that gave the store up leaves it to writers. It is longer
-	// than their pauses.
-	giveWay = 2 * longPause
+	// writerInterval is how often a reader checks whether a writer waits for the lock.
+	writerInterval = 50 * time.Millisecond
+	// writerTime is how long a reader that closed the store for a writer does not open it. It is
+	// longer than the pauses of writers.
+	writerTime = 2 * longPause
 )
 
-// read opens the store without writing to it. The lock is shared with other readers. It keeps out
-// those who write, so it is given up as soon as one of them wants it.
+// read opens the store without writing to it. The lock is shared with other readers and excludes
+// writers, so it is released as soon as a writer asks for it.
 func (e *Engine) read(ctx context.Context) (*handle, error) {
-	if at := e.gaveWay.Load(); at != nil && time.Since(*at) < giveWay {
+	if at := e.yieldedAt.Load(); at != nil && time.Since(*at) < writerTime {
 		return nil, fmt.Errorf("open store %s: %w", e.dir, &backend.LockedError{Path: e.dir})
 	}
 	o := e.o.Options
 	o.Wait, o.Waiting = 0, nil
-	asked := e.askedFor()
+	asked := e.lockAskedAt()
 	own, err := embedded.Open(ctx, e.dir, o)
 	if err != nil {
 		return nil, err
 	}
-	h := &handle{Engine: own, own: own, reads: true, asked: asked, done: make(chan struct{})}
-	return h, nil
+	return &handle{Engine: own, own: own, readOnly: true, lockAsked: asked, done: make(chan struct{})}, nil
 }
 
-// yieldToWriters gives a reader's handle up when a process asks for the lock.
+// yieldToWriters loses the handle of a reader when a process asks for the lock.
 func (e *Engine) yieldToWriters(h *handle) {
-	tick := time.NewTicker(lookForWriters)
+	tick := time.NewTicker(writerInterval)
 	defer tick.Stop()
-	for e.askedFor().Equal(h.asked) {
+	for e.lockAskedAt().Equal(h.lockAsked) {
 		select {
 		case <-h.done:
 			return
@@ -49,14 +47,14 @@ func (e *Engine) yieldToWriters(h *handle) {
 		}
 	}
 	now := time.Now()
-	e.gaveWay.Store(&now)
+	e.yieldedAt.Store(&now)
 	e.lose(h)
 }
 
-// askedFor returns when a process last asked for the lock that it did not get. There may be no
-// lock yet, because a reader makes none.
-func (e *Engine) askedFor() time.Time {
-	if info, err := os.Lstat(filepath.Join(e.dir, embedded.LockFile)); err == nil && info.Mode().Type() == fs.FileMode(0) {
+// lockAskedAt returns when a process last asked in vain for the lock. It is zero if there is no lock
+// file, which readers do not create.
+func (e *Engine) lockAskedAt() time.Time {
+	if info, err := os.Lstat(filepath.Join(e.dir, embedded.LockFile)); err == nil && info.Mode().IsRegular() {
 		return info.ModTime()
 	}
 	return time.Time{}

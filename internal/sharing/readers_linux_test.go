@@ -24,8 +24,8 @@ func readOnly() Options {
 	return o
 }
 
-// TestReaderOwns opens a store for reading that nobody has open: it keeps nobody out, and writes
-// nothing itself.
+// TestReaderOwns opens a store for reading that no other process has open. It excludes no other
+// process, and writes nothing.
 func TestReaderOwns(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Open(background, dir, readOnly())
@@ -35,7 +35,7 @@ func TestReaderOwns(t *testing.T) {
 	require.NoError(t, writer.Close())
 
 	reader := open(t, dir, readOnly())
-	require.NotNil(t, reader.owner.Load())
+	require.True(t, owns(reader))
 	second, third := open(t, dir, normal), open(t, dir, readOnly())
 	apply(t, second, "two")
 	require.Equal(t, map[string]int{"one": 1, "two": 1}, threads(t, reader))
@@ -52,7 +52,7 @@ func TestReaderOwns(t *testing.T) {
 	require.Equal(t, map[string]int{"one": 1, "two": 1, "three": 1}, threads(t, third))
 }
 
-// damage makes the first commit of a store unreadable, so that it opens for reading only.
+// damage damages the first commit of a store, so that the store opens for reading only.
 func damage(t *testing.T, dir string) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, journalDir, "*"))
@@ -67,8 +67,8 @@ func damage(t *testing.T, dir string) {
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "index.bolt")))
 }
 
-// TestReaderGivesWay reads a store that cannot be opened for writing, again and again. A process
-// that wants the lock gets it.
+// TestReaderGivesWay reads a store all the time that cannot be opened for writing. A process that
+// asks for the lock gets it.
 func TestReaderGivesWay(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, dir, normal)
@@ -117,8 +117,8 @@ func TestReaderGivesWayAtOnce(t *testing.T) {
 	require.NoError(t, e.Close())
 	damage(t, dir)
 	reader := open(t, dir, readOnly())
-	first := reader.now.Load()
-	require.True(t, first.reads)
+	first := reader.current.Load()
+	require.True(t, first.readOnly)
 	reader.lose(first)
 	<-first.done
 	h, err := reader.read(background)
@@ -128,7 +128,7 @@ func TestReaderGivesWayAtOnce(t *testing.T) {
 	reader.set(h)
 	reader.mu.Unlock()
 	<-h.done
-	require.NotSame(t, h, reader.now.Load())
+	require.NotSame(t, h, reader.current.Load())
 }
 
 // TestIdleGuestTakesOver kills the owner of a guest that does nothing.
@@ -137,28 +137,28 @@ func TestIdleGuestTakesOver(t *testing.T) {
 	c := start(t, "hold "+dir)
 	require.Equal(t, "ready true", c.line(t))
 	e := open(t, dir, normal)
-	require.Nil(t, e.owner.Load())
+	require.False(t, owns(e))
 	c.kill(t)
-	require.Eventually(t, func() bool { return e.owner.Load() != nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return owns(e) }, time.Minute, time.Millisecond)
 }
 
-// TestWaiting gives up on a locked store when it has had no socket for some time, and not in the
-// moment between two owners.
+// TestWaiting gives up on a locked store that has had no socket for some time, but not in the moment
+// between two owners.
 func TestWaiting(t *testing.T) {
 	now := time.Now()
 	w := waiting{since: now, socket: now}
 	enough := func(after, wait time.Duration, why error) bool { return w.enough(now.Add(after), wait, why) }
-	require.False(t, enough(noSocket/2, 0, fs.ErrNotExist))
-	require.True(t, enough(noSocket, 0, fs.ErrNotExist))
-	require.False(t, enough(noSocket, time.Minute, fs.ErrNotExist))
+	require.False(t, enough(socketTimeout/2, 0, fs.ErrNotExist))
+	require.True(t, enough(socketTimeout, 0, fs.ErrNotExist))
+	require.False(t, enough(socketTimeout, time.Minute, fs.ErrNotExist))
 	require.True(t, enough(0, 0, errNoSharing))
-	require.False(t, enough(2*noSocket, 0, syscall.ECONNREFUSED), "there is a socket")
-	require.False(t, enough(2*noSocket, 0, fs.ErrNotExist), "there was a socket just now")
-	require.True(t, enough(3*noSocket, 0, fs.ErrNotExist))
-	require.True(t, enough(patience, 0, errSilent))
+	require.False(t, enough(2*socketTimeout, 0, syscall.ECONNREFUSED), "there is a socket")
+	require.False(t, enough(2*socketTimeout, 0, fs.ErrNotExist), "there was a socket just now")
+	require.True(t, enough(3*socketTimeout, 0, fs.ErrNotExist))
+	require.True(t, enough(ownerTimeout, 0, errSilent))
 }
 
-// TestCloseBesideAStoppedOwner closes a guest whose owner answers nothing.
+// TestCloseBesideAStoppedOwner closes a guest whose owner does not answer.
 func TestCloseBesideAStoppedOwner(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, "hold "+dir)
@@ -182,8 +182,8 @@ func TestCloseBesideAStoppedOwner(t *testing.T) {
 	c.finish(t)
 }
 
-// TestCommitBehindClosedGuests applies a request of a session that began before guests came, wrote
-// and left. No owner has heard of it before: it is applied.
+// TestCommitBehindClosedGuests applies the first request of a session that began before other guests
+// connected, wrote and closed.
 func TestCommitBehindClosedGuests(t *testing.T) {
 	dir := t.TempDir()
 	owner := open(t, dir, normal)
@@ -191,7 +191,7 @@ func TestCommitBehindClosedGuests(t *testing.T) {
 	require.NoError(t, err)
 	for range 3 {
 		e := open(t, dir, normal)
-		require.Nil(t, e.owner.Load())
+		require.False(t, owns(e))
 		apply(t, e, "of a guest")
 		require.NoError(t, e.Close())
 	}
@@ -200,7 +200,7 @@ func TestCommitBehindClosedGuests(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestWhomToTrust asks who may serve a store.
+// TestWhomToTrust checks which users may serve a store.
 func TestWhomToTrust(t *testing.T) {
 	dir := t.TempDir()
 	me := os.Geteuid()
@@ -214,7 +214,7 @@ func TestWhomToTrust(t *testing.T) {
 // someone is a user who is not root.
 const someone = 4711
 
-// TestRootBesideAnotherUser has root use the store of another user: as a guest, and for reading.
+// TestRootBesideAnotherUser has root use the store of another user, as a guest and for reading.
 func TestRootBesideAnotherUser(t *testing.T) {
 	dir, startAs := forSomeone(t)
 	require.NoError(t, os.Chown(dir, someone, someone))
@@ -225,7 +225,7 @@ func TestRootBesideAnotherUser(t *testing.T) {
 	}
 	c := begin()
 	guest := open(t, dir, normal)
-	require.Nil(t, guest.owner.Load())
+	require.False(t, owns(guest))
 	apply(t, guest, "as a guest")
 	c.finish(t)
 	_, err := guest.Apply(background, newThread("as the owner"), backend.Options{})
@@ -234,11 +234,11 @@ func TestRootBesideAnotherUser(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 
 	reader := open(t, dir, readOnly())
-	require.True(t, reader.now.Load().reads)
+	require.True(t, reader.current.Load().readOnly)
 	require.Equal(t, map[string]int{"as a guest": 1}, threads(t, reader))
 	c = begin() // the reader gives way
 	require.Equal(t, map[string]int{"as a guest": 1}, threads(t, reader))
-	require.Nil(t, reader.owner.Load())
+	require.False(t, owns(reader))
 	apply(t, guest, "again")
 	c.finish(t)
 	require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -250,8 +250,8 @@ func TestRootBesideAnotherUser(t *testing.T) {
 	}))
 }
 
-// TestOtherUsers opens the store of root to everybody. Its owner says nothing to another user, who
-// does not trust it either, and nobody is the guest of a socket that another user has put there.
+// TestOtherUsers makes a store of root accessible to all users. The owner refuses another user, who
+// refuses that owner too, and no process becomes the guest of a socket that another user created.
 func TestOtherUsers(t *testing.T) {
 	dir, startAs := forSomeone(t)
 	e := open(t, dir, normal)
@@ -265,14 +265,14 @@ func TestOtherUsers(t *testing.T) {
 	require.Equal(t, "ready", c.line(t))
 	require.NoError(t, os.Chmod(filepath.Join(dir, embedded.SocketFile), 0o777))
 	e = open(t, dir, normal)
-	require.NotNil(t, e.owner.Load())
+	require.True(t, owns(e))
 	second := open(t, dir, normal)
-	require.Nil(t, second.owner.Load())
+	require.False(t, owns(second))
 	require.Equal(t, map[string]int{"one": 1}, threads(t, second))
 	c.kill(t)
 }
 
-// forSomeone returns a directory that other users find, and what starts a child that is not root.
+// forSomeone returns a directory that other users can reach, and a function that starts a child as one.
 func forSomeone(t *testing.T) (dir string, startAs func(do string) *child) {
 	t.Helper()
 	if os.Geteuid() != 0 {

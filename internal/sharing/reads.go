@@ -9,82 +9,68 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Head implements backend.Reader.
+// The methods of backend.Reader that do not yield sequences.
+
 func (e *Engine) Head(ctx context.Context) (backend.Cursor, error) {
 	return read(ctx, e, func(r backend.Reader) (backend.Cursor, error) { return r.Head(ctx) })
 }
 
-// Thread implements backend.Reader.
 func (e *Engine) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
 	return read(ctx, e, func(r backend.Reader) (*structure.Thread, error) { return r.Thread(ctx, id) })
 }
 
-// LastMessage implements backend.Reader.
 func (e *Engine) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
 	return read(ctx, e, func(r backend.Reader) (time.Time, error) { return r.LastMessage(ctx, home) })
 }
 
-// Context implements backend.Reader.
 func (e *Engine) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
 	return read(ctx, e, func(r backend.Reader) (backend.Context, error) { return r.Context(ctx, id) })
 }
 
-// Branch implements backend.Reader.
 func (e *Engine) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
 	return read(ctx, e, func(r backend.Reader) (*structure.Branch, error) { return r.Branch(ctx, thread, name) })
 }
 
-// Checkpoint implements backend.Reader.
 func (e *Engine) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
 	return read(ctx, e, func(r backend.Reader) (*structure.Checkpoint, error) { return r.Checkpoint(ctx, thread, name) })
 }
 
-// Run implements backend.Reader.
 func (e *Engine) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
 	return read(ctx, e, func(r backend.Reader) (structure.RunInfo, error) { return r.Run(ctx, id) })
 }
 
-// Ancestry implements backend.Reader.
 func (e *Engine) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
 	return read(ctx, e, func(r backend.Reader) ([]structure.RunInfo, error) { return r.Ancestry(ctx, id, limit) })
 }
 
-// Last implements backend.Reader.
 func (e *Engine) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
 	return read(ctx, e, func(r backend.Reader) (structure.SpanRef, error) { return r.Last(ctx, run) })
 }
 
-// Digest implements backend.Reader.
 func (e *Engine) Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error) {
 	return read(ctx, e, func(r backend.Reader) (structure.Digest, error) { return r.Digest(ctx, tip) })
 }
 
-// SpanSet implements backend.Reader.
 func (e *Engine) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
 	return read(ctx, e, func(r backend.Reader) (*structure.SpanSet, error) { return r.SpanSet(ctx, id) })
 }
 
-// Value implements backend.Reader.
 func (e *Engine) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
 	return read(ctx, e, func(r backend.Reader) (backend.Value, error) { return r.Value(ctx, key) })
 }
 
-// Has implements backend.Reader.
 func (e *Engine) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
 	return read(ctx, e, func(r backend.Reader) ([]bool, error) { return r.Has(ctx, ids) })
 }
 
-// Blocks implements backend.Reader.
 func (e *Engine) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
 	return read(ctx, e, func(r backend.Reader) ([]*structure.Block, error) { return r.Blocks(ctx, ids) })
 }
 
-// Chunks implements backend.Reader.
 func (e *Engine) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
 	return read(ctx, e, func(r backend.Reader) ([][]byte, error) { return r.Chunks(ctx, keys) })
 }
 
-// Stats implements backend.Reader.
 func (e *Engine) Stats(ctx context.Context) (backend.Stats, error) {
 	return read(ctx, e, func(r backend.Reader) (backend.Stats, error) { return r.Stats(ctx) })
 }

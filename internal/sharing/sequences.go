@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// begin returns the handle for a sequence. Where its owner goes away or gives the store up, or ended a sequence of a guest that
-// was not read for long, the sequence continues with another.
+// begin returns the handle for a sequence. The sequence continues with another handle if the handle is
+// lost, or if the owner ended the sequence because it was not read for long.
 func begin[R any](e *Engine, of func(*handle) R) resume.Open[R] {
 	return func(ctx context.Context) (resume.Opened[R], error) {
 		h, err := e.handle(ctx)
@@ -26,14 +26,14 @@ func begin[R any](e *Engine, of func(*handle) R) resume.Open[R] {
 	}
 }
 
-// Snapshot implements backend.Engine. It ends with the owner.
+// Snapshot implements backend.Engine. It expires when the handle is lost.
 func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 	return do(ctx, e, func(h *handle) (backend.Snapshot, error) { return h.Snapshot(ctx) })
 }
 
 // Recent implements backend.Engine. A guest knows the contexts that it has extended.
 func (e *Engine) Recent() backend.Reader {
-	if h := e.now.Load(); h != nil && h.client != nil {
+	if h := e.current.Load(); h != nil && h.client != nil {
 		return recent{e, h.client.Recent()}
 	}
 	return e
@@ -59,9 +59,9 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 	if err != nil {
 		return func(yield func(*structure.Commit, error) bool) { yield(nil, err) }
 	}
-	all := resume.Paged(ctx, begin(e, func(h *handle) *handle { return h }), after, func(h *handle, after backend.Cursor) iter.Seq2[*structure.Commit, error] { return h.Feed(ctx, after) }, func(last *structure.Commit) backend.Cursor {
-		return backend.Cursor{Number: last.Number, ID: last.ID}
-	})
+	all := resume.Paged(ctx, begin(e, func(h *handle) *handle { return h }), after,
+		func(h *handle, after backend.Cursor) iter.Seq2[*structure.Commit, error] { return h.Feed(ctx, after) },
+		func(last *structure.Commit) backend.Cursor { return backend.Cursor{Number: last.Number, ID: last.ID} })
 	return func(yield func(*structure.Commit, error) bool) {
 		for c, err := range all {
 			if err == nil && c.Number > head.Number || !yield(c, err) {
@@ -79,7 +79,7 @@ func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor
 // Verify implements backend.Engine.
 func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return func(yield func(backend.Finding, error) bool) {
-		for range mostTries {
+		for range maxTries {
 			h, err := e.handle(ctx)
 			if err != nil {
 				yield(backend.Finding{}, err)
@@ -87,7 +87,7 @@ func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[
 			}
 			found, again := false, false
 			for f, err := range h.Verify(ctx, o) {
-				if again = !found && e.lost(h, err); again { // nothing was reported: it begins anew
+				if again = !found && e.lost(h, err); again { // nothing was yielded, so it can start again
 					e.lose(h)
 					break
 				}
@@ -99,6 +99,6 @@ func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[
 				return
 			}
 		}
-		yield(backend.Finding{}, fmt.Errorf("store %s: its owners went away %d times: %w", e.dir, mostTries, backend.ErrExpired))
+		yield(backend.Finding{}, fmt.Errorf("store %s: its owners went away %d times: %w", e.dir, maxTries, backend.ErrExpired))
 	}
 }

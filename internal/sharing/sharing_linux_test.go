@@ -62,7 +62,7 @@ func openGuest(ctx context.Context, dir string) (backend.Engine, error) {
 		return nil, err
 	}
 	second, err := Open(ctx, dir, normal)
-	if err == nil && second.owner.Load() != nil {
+	if err == nil && owns(second) {
 		err = errors.New("two owners")
 	}
 	return guest{second, first}, err
@@ -84,4 +84,10 @@ func open(t testing.TB, dir string, o Options) *Engine {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e
+}
+
+// owns reports whether an engine is the owner now.
+func owns(e *Engine) bool {
+	h := e.current.Load()
+	return h != nil && h.own != nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// newSocket is the name under which a socket is made, before it takes the place of an old one.
-// Only the process that holds the lock of the store touches either.
+// newSocket is the name under which a socket is created, before it replaces an old one. Only the
+// process that holds the lock of the store changes either.
 const newSocket = embedded.SocketFile + ".new"
 
 const journalDir = "journal"
@@ -25,48 +25,46 @@ var errNoSharing = errors.New("this directory cannot be shared between processes
 
 // listener accepts guests on the socket of a store.
 type listener struct {
-	dir string
-	l   *net.UnixListener
-	is  fs.FileInfo // the socket
+	dir    string
+	l      *net.UnixListener
+	socket fs.FileInfo
 
-	mu     sync.Mutex
-	closed bool
-	taking sync.WaitGroup
+	mu      sync.Mutex
+	closed  bool
+	serving sync.WaitGroup
 }
 
-// listen makes the socket of a directory. The lock of the store is held.
+// listen creates the socket of a directory. The lock of the store is held.
 func listen(dir string) (*listener, error) {
 	name := filepath.Join(dir, embedded.SocketFile)
 	if err := requireSocket(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	made := filepath.Join(dir, newSocket)
-	if err := requireSocket(made); err == nil {
-		err = os.Remove(made)
-		if err != nil {
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	created := filepath.Join(dir, newSocket)
+	err := requireSocket(created)
+	if err == nil {
+		err = os.Remove(created)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	l, err := listenIn(dir, newSocket)
-	if err != nil {
+	l := &listener{dir: dir}
+	if l.l, err = listenIn(dir, newSocket); err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false)
-	is := &listener{dir: dir, l: l}
-	if err = os.Chmod(made, 0o600); err == nil {
-		if is.is, err = os.Lstat(made); err == nil {
-			err = os.Rename(made, name)
+	l.l.SetUnlinkOnClose(false)
+	if err = os.Chmod(created, 0o600); err == nil {
+		if l.socket, err = os.Lstat(created); err == nil {
+			err = os.Rename(created, name)
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, l.Close(), os.Remove(made))
+		return nil, errors.Join(err, l.l.Close(), os.Remove(created))
 	}
-	return is, nil
+	return l, nil
 }
 
-// requireSocket refuses what is no socket. The name is not followed where it is a link.
+// requireSocket refuses a file that is not a socket, such as a link to one.
 func requireSocket(name string) error {
 	info, err := os.Lstat(name)
 	if err != nil {
@@ -78,10 +76,10 @@ func requireSocket(name string) error {
 	return nil
 }
 
-// accept hands connections of allowed users to a function, each in a goroutine of its own, until
-// the listener is closed.
+// accept calls a function for each connection of an allowed user, in a goroutine of its own, until the
+// listener is closed.
 func (l *listener) accept(serve func(net.Conn)) {
-	l.taking.Go(func() {
+	l.serving.Go(func() {
 		for {
 			conn, err := l.l.AcceptUnix()
 			if err != nil {
@@ -91,19 +89,19 @@ func (l *listener) accept(serve func(net.Conn)) {
 				if closed {
 					return
 				}
-				time.Sleep(shortPause) // such as too many open files
+				time.Sleep(shortPause) // there may be too many open files
 				continue
 			}
 			if err := mayConnect(conn); err != nil {
 				_ = conn.Close()
 				continue
 			}
-			l.taking.Go(func() { serve(conn) })
+			l.serving.Go(func() { serve(conn) })
 		}
 	})
 }
 
-// close refuses connections from now on. The name stays.
+// close refuses connections from now on. It does not remove the socket.
 func (l *listener) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -111,15 +109,15 @@ func (l *listener) close() {
 	_ = l.l.Close()
 }
 
-// remove removes the name, if it is that of this socket. The lock of the store is held.
+// remove removes the socket, unless another one has replaced it. The lock of the store is held.
 func (l *listener) remove() {
 	name := filepath.Join(l.dir, embedded.SocketFile)
-	if info, err := os.Lstat(name); err == nil && os.SameFile(info, l.is) {
+	if info, err := os.Lstat(name); err == nil && os.SameFile(info, l.socket) {
 		_ = os.Remove(name)
 	}
 }
 
-// mayConnect refuses guests of other users than the owner's, but for root.
+// mayConnect refuses guests of other users, except root.
 func mayConnect(conn *net.UnixConn) error {
 	user, err := peerUser(conn)
 	if err == nil && user != os.Geteuid() && user != 0 {
@@ -128,17 +126,8 @@ func mayConnect(conn *net.UnixConn) error {
 	return err
 }
 
-// mayTrust refuses owners of other users: anybody who can write to a directory can make a socket
-// there. Root is a guest of the user to whom the store belongs.
-func mayTrust(dir string, conn *net.UnixConn) error {
-	user, err := peerUser(conn)
-	if err != nil {
-		return err
-	}
-	return mayServe(dir, user, os.Geteuid())
-}
-
-// mayServe refuses a user as the owner of a store whom another user must not trust.
+// mayServe refuses owners of other users than the guest's, because every user who can write to the
+// directory can create a socket there. Root trusts the user to whom the store belongs.
 func mayServe(dir string, owner, guest int) error {
 	if guest == 0 {
 		for _, name := range []string{filepath.Join(dir, journalDir), dir} {
@@ -163,7 +152,11 @@ func dial(dir string) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := mayTrust(dir, conn); err != nil {
+	user, err := peerUser(conn)
+	if err == nil {
+		err = mayServe(dir, user, os.Geteuid())
+	}
+	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil

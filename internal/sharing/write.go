@@ -15,48 +15,49 @@ import (
 )
 
 // sessions number the commits of a guest, so that each is applied once. A session has one commit at
-// a time. The owner forgets a session when it is old. A guest that closes does not ask for it:
-// whether a new session was ever used is known only while no session that began later is forgotten.
+// a time. The owner forgets old sessions. A guest does not ask it to when it closes, because an
+// engine can tell a new session from a forgotten one only until it forgets a session that began
+// later.
 type sessions struct {
 	mu   sync.Mutex
 	free []*backend.Once
 }
 
-// take returns the next request of a session.
+// take returns the next request of a free session.
 func (s *sessions) take(ctx context.Context, h *handle) (*backend.Once, error) {
 	s.mu.Lock()
 	if n := len(s.free); n > 0 {
-		one := s.free[n-1]
+		request := s.free[n-1]
 		s.free = s.free[:n-1]
 		s.mu.Unlock()
-		one.Sequence++
-		return one, nil
+		request.Sequence++
+		return request, nil
 	}
 	s.mu.Unlock()
 	head, err := h.Head(ctx)
 	if err != nil {
 		return nil, err
 	}
-	one := &backend.Once{Since: head, Sequence: 1}
-	_, err = rand.Read(one.Session[:])
-	return one, err
+	request := &backend.Once{Since: head, Sequence: 1}
+	_, err = rand.Read(request.Session[:])
+	return request, err
 }
 
-// give returns a session whose request has an answer.
-func (s *sessions) give(one *backend.Once) {
+// give frees the session of a request that has an answer.
+func (s *sessions) give(request *backend.Once) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.free = append(s.free, one)
+	s.free = append(s.free, request)
 }
 
-// Apply implements backend.Engine. A commit of a guest is sent again where its answer is lost.
+// Apply implements backend.Engine. A guest sends a commit again if the answer is lost.
 func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
-	if h := e.now.Load(); h != nil && h.own != nil && !e.o.ReadOnly {
+	if h := e.current.Load(); h != nil && h.own != nil && !e.o.ReadOnly {
 		r, err := h.own.Apply(ctx, c, o)
 		if err == nil {
 			return r, nil
 		}
-		if e.failed(h, err); !e.lost(h, err) {
+		if e.loseFailed(h, err); !e.lost(h, err) {
 			return r, err
 		}
 	}
@@ -70,18 +71,18 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		return e.applyOnce(ctx, c, o)
 	}
 	for try := 0; ; try++ {
-		one, err := do(ctx, e, func(h *handle) (*backend.Once, error) { return e.sessions.take(ctx, h) })
+		request, err := do(ctx, e, func(h *handle) (*backend.Once, error) { return e.sessions.take(ctx, h) })
 		if err != nil {
 			return backend.Receipt{}, err
 		}
-		is := *one
-		o.Once = &is
+		once := *request
+		o.Once = &once
 		r, err := e.applyOnce(ctx, c, o)
-		if unknownSession(err) && try < mostSessions {
-			continue // it was sent once only: the session was forgotten before
+		if sessionForgotten(err) && try < maxSessions {
+			continue
 		}
 		if !errors.Is(err, backend.ErrUncertain) && !errors.Is(err, backend.ErrDiverged) {
-			e.sessions.give(one)
+			e.sessions.give(request)
 		}
 		return r, err
 	}
@@ -89,25 +90,24 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 
 var errReadOnly = fmt.Errorf("store: %w", backend.ErrReadOnly)
 
-// mostSessions is how often a commit begins another session because one was forgotten.
-const mostSessions = 3
+// maxSessions limits how many sessions a commit begins because its session was forgotten.
+const maxSessions = 3
 
-// forgottenError is the answer to a request that was sent once, to an engine that does not know
-// its session any more. Nothing was applied.
+// forgottenError is the error of a request that was sent once, to an engine that had forgotten its
+// session. Nothing was applied.
 type forgottenError struct{ error }
 
 func (e forgottenError) Unwrap() error { return e.error }
 
-func unknownSession(err error) bool {
-	var is forgottenError
-	return errors.As(err, &is)
+func sessionForgotten(err error) bool {
+	var forgotten forgottenError
+	return errors.As(err, &forgotten)
 }
 
 // applyOnce sends a request until it has an answer.
 func (e *Engine) applyOnce(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
-	sent := false // and the answer was lost
-	var uncertain error
-	for range mostTries {
+	var uncertain error // of the last attempt whose answer was lost
+	for range maxTries {
 		h, err := e.handle(ctx)
 		if err != nil {
 			return backend.Receipt{}, errors.Join(err, uncertain)
@@ -115,15 +115,15 @@ func (e *Engine) applyOnce(ctx context.Context, c *structure.Commit, o backend.O
 		r, err := h.Apply(ctx, c, o)
 		if e.lost(h, err) {
 			if errors.Is(err, backend.ErrUncertain) {
-				sent, uncertain = true, err
+				uncertain = err
 			}
 			e.lose(h)
 			continue
 		}
 		if err != nil {
-			e.failed(h, err)
+			e.loseFailed(h, err)
 			switch {
-			case sent: // what it says of this attempt says nothing of the first
+			case uncertain != nil:
 				if !refused(err) {
 					err = errors.Join(err, uncertain)
 				}
@@ -134,11 +134,11 @@ func (e *Engine) applyOnce(ctx context.Context, c *structure.Commit, o backend.O
 		}
 		return r, err
 	}
-	return backend.Receipt{}, errors.Join(fmt.Errorf("store %s: its owners went away %d times", e.dir, mostTries), uncertain)
+	return backend.Receipt{}, errors.Join(fmt.Errorf("store %s: its owners went away %d times", e.dir, maxTries), uncertain)
 }
 
-// refused reports whether an error is what the engine says of a commit that it has not applied: an
-// engine that applied it before answers as it did then.
+// refused reports whether an error shows that the engine did not apply the commit in an earlier
+// attempt either: then it would repeat its answer of that time.
 func refused(err error) bool {
 	for _, why := range []error{backend.ErrTipMoved, backend.ErrConflict, backend.ErrExists, backend.ErrNotFound, backend.ErrInvalid, backend.ErrErased} {
 		if errors.Is(err, why) {
@@ -167,14 +167,14 @@ func (e *Engine) Upload(ctx context.Context, chunks []*structure.Chunk) (added i
 	return added, err
 }
 
-// change does what changes the store, and can be done twice.
+// change is do for operations that change the store.
 func (e *Engine) change(ctx context.Context, op func(h *handle) error) error {
 	_, err := do(ctx, e, func(h *handle) (struct{}, error) {
 		if e.o.ReadOnly {
 			return struct{}{}, errReadOnly
 		}
 		err := op(h)
-		e.failed(h, err)
+		e.loseFailed(h, err)
 		return struct{}{}, err
 	})
 	return err

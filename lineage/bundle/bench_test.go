@@ -28,7 +28,7 @@ func benchMessages(b *testing.B) int {
 	return n
 }
 
-// filledStore makes a store of threads with 100 messages each.
+// filledStore creates a store of threads with 100 messages each.
 func filledStore(b *testing.B, messages int) *lineage.Store {
 	s, err := lineage.Open(bg, b.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(b, err)

@@ -59,7 +59,7 @@ func TestChosenThreads(t *testing.T) {
 	require.Equal(t, main.ID(), info.Parent, "a parent that did not come along")
 	requireSound(t, b)
 
-	// The other thread joins it, with its run that is there in part.
+	// The second bundle adds the other thread, of whose run a part is there.
 	full := writeBundle(t, a, bundle.WriteOptions{})
 	bring(t, b, full)
 	requireSame(t, a, b)
@@ -127,7 +127,7 @@ func TestInventory(t *testing.T) {
 	full, part := writeBundle(t, a, bundle.WriteOptions{}), writeBundle(t, a, bundle.WriteOptions{Have: read})
 	require.Less(t, len(part), 200<<10, "one chunk and what leads to it")
 
-	// To a store that lacks what was left out it is of no use.
+	// A store that lacks what was left out refuses it.
 	empty := newStore(t)
 	_, err = bundle.Import(bg, empty, bytes.NewReader(part), bundle.ImportOptions{})
 	var missing *bundle.MissingError
@@ -157,7 +157,7 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// TestLeftOutIsGone is about a store that lost what its inventory listed.
+// TestLeftOutIsGone imports into a store that has lost content of its inventory.
 func TestLeftOutIsGone(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	_, main := newThread(t, a, "one")
@@ -197,7 +197,7 @@ func TestForward(t *testing.T) {
 	report := bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.EqualValues(t, 1, report.Moved)
 	require.Equal(t, []string{"1", "2", "3"}, texts(t, on(t, b, main)))
-	// Back again: what has less changes nothing.
+	// In the other direction, an older history changes nothing.
 	say(t, on(t, b, main), "4")
 	old := writeBundle(t, a, bundle.WriteOptions{})
 	bringAgain(t, b, old)
@@ -206,7 +206,7 @@ func TestForward(t *testing.T) {
 	requireSame(t, a, b)
 }
 
-// back takes the last message of a context back.
+// back removes the last message of a context.
 func back(t *testing.T, c *lineage.Context) {
 	t.Helper()
 	entries, err := c.Last(bg, 2)
@@ -220,14 +220,14 @@ func TestRewound(t *testing.T) {
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1"}, texts(t, on(t, b, main)))
 	requireSame(t, a, b)
-	// The other way round too: ours was rewound, theirs knows nothing of it.
+	// In the other direction, ours was rewound and theirs was not.
 	a, b, main = copies(t)
 	back(t, on(t, b, main))
 	bringAgain(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1"}, texts(t, on(t, b, main)))
 }
 
-// A context that was given a history which says the same is where the bundle has it, too.
+// A context whose history has the same digest is the same.
 func TestReplacedByTheSame(t *testing.T) {
 	s, other := newStore(t), newStore(t)
 	_, c := newThread(t, s, "c")
@@ -274,7 +274,7 @@ func TestConflict(t *testing.T) {
 	bringAgain(t, b, theirs)
 	requireSound(t, b)
 
-	// Theirs goes on, and the branch with it.
+	// Theirs is extended, and its branch is advanced.
 	say(t, on(t, a, main), "theirs 5")
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
 	require.Equal(t, []string{"1", "2", "theirs 3", "theirs 4", "theirs 5"}, texts(t, on(t, b, branch.Context)))
@@ -282,7 +282,7 @@ func TestConflict(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, branches, 2)
 
-	// Ours goes on there: a third opinion.
+	// The copy of theirs is extended here, too.
 	say(t, on(t, b, branch.Context), "ours 6")
 	say(t, on(t, a, main), "theirs 6")
 	theirs = writeBundle(t, a, bundle.WriteOptions{})
@@ -294,8 +294,8 @@ func TestConflict(t *testing.T) {
 	requireSound(t, b)
 }
 
-// TestConflictBothWays brings each of two stores what the other did, at the same time or
-// not: what came here as a copy of a context meets the copy that is made of it there.
+// TestConflictBothWays imports in both directions, at the same time or one after the other. The
+// copy of a context that one import created meets the copy that the other import creates.
 func TestConflictBothWays(t *testing.T) {
 	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
 	for name, clock := range map[string]func() func() time.Time{
@@ -313,7 +313,7 @@ func TestConflictBothWays(t *testing.T) {
 				say(t, on(t, b, c.ID()), "b's")
 				copied := bring(t, b, writeBundle(t, a, bundle.WriteOptions{})).Conflicts[0].Theirs
 				want := map[string]bool{"1 a's": true, "1 b's": true}
-				if more { // the copy goes on from what it was apart from
+				if more { // the copy continues the history that it diverged from
 					tip, err := on(t, b, c.ID()).Tip(bg)
 					require.NoError(t, err)
 					require.NoError(t, on(t, b, copied).MoveTo(bg, tip, "test"))
@@ -350,8 +350,7 @@ func TestTakeTheirs(t *testing.T) {
 	require.Equal(t, []string{"1", "2", "ours"}, texts(t, on(t, b, main)))
 }
 
-// TestSameSaidApart is about histories that went on with the same words under the
-// same places.
+// TestSameSaidApart extends a history in both stores with the same messages.
 func TestSameSaidApart(t *testing.T) {
 	a, b, main := copies(t)
 	say(t, on(t, a, main), "3", "4")
@@ -381,7 +380,7 @@ func TestLongRunApart(t *testing.T) {
 	requireSound(t, b)
 }
 
-// TestRunWasCut imports into a run whose end was collected: nothing follows in it.
+// TestRunWasCut imports into a run whose end was collected. Nothing is added to that run.
 func TestRunWasCut(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	c, err := a.NewContext(bg, lineage.ContextOptions{})
@@ -431,18 +430,18 @@ func TestErased(t *testing.T) {
 	requireSame(t, a, b)
 	bringAgain(t, b, after)
 
-	// An older bundle does not bring it back.
+	// An older bundle does not restore it.
 	bringAgain(t, b, before)
 	requireSame(t, a, b)
 
-	// What was erased there stays where it is.
+	// Content that was erased there is kept here.
 	c := newStore(t)
 	bring(t, c, before)
 	report = bring(t, c, after)
 	require.EqualValues(t, 3, report.Kept)
 	require.Equal(t, []string{"secret", "", "plain", "[application/octet-stream, 204800 bytes]"}, allTexts(t, on(t, c, main.ID())))
 
-	// A message that is new brings it, large or not.
+	// A new message stores it again, large or not.
 	_, err = main.Extend(bg, lineage.User("secret"), lineage.Item{Kind: lineage.Asset, Filename: "g", Body: big})
 	require.NoError(t, err)
 	bring(t, b, writeBundle(t, a, bundle.WriteOptions{}))
@@ -462,12 +461,12 @@ func allTexts(t *testing.T, c *lineage.Context) []string {
 	var all []string
 	for _, e := range entries {
 		require.False(t, e.Erased)
-		all = append(all, e.Text()) // nothing of what is large
+		all = append(all, e.Text()) // large bodies are not in memory
 	}
 	return all
 }
 
-// TestSourcesTaken is about messages that were brought to both stores under one id.
+// TestSourcesTaken imports a message with a source id that another message here has.
 func TestSourcesTaken(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	thread, main := newThread(t, a, "one")
@@ -491,8 +490,8 @@ func TestSourcesTaken(t *testing.T) {
 	requireSound(t, b)
 }
 
-// TestThreadsOfAnotherIncarnation is about a thread that was made in both stores: what is
-// imported belongs to the one here, and is found there.
+// TestThreadsOfAnotherIncarnation imports a thread that was created in both stores. Its messages
+// belong to the thread here and are found there.
 func TestThreadsOfAnotherIncarnation(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	for name, s := range map[string]*lineage.Store{"a": a, "b": b} {
@@ -520,7 +519,7 @@ func TestThreadsOfAnotherIncarnation(t *testing.T) {
 	requireSound(t, b)
 }
 
-// TestOriginsOfKnownContent is about content that both stores have from elsewhere.
+// TestOriginsOfKnownContent imports content that both stores have with different origins.
 func TestOriginsOfKnownContent(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	_, main := newThread(t, a, "one")
@@ -538,10 +537,8 @@ func TestOriginsOfKnownContent(t *testing.T) {
 	require.Len(t, entries, 2)
 }
 
-// TestDerived carries along what content was edited from.
-// TestOriginsLeftToKnownContent is about a message that leaves its origin to content
-// which the other store has from elsewhere, and which the bundle brings with messages
-// that are there.
+// TestOriginsLeftToKnownContent imports a message without an origin of its own. Its content has
+// another origin in the other store, and the bundle has it with messages that are there.
 func TestOriginsLeftToKnownContent(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	context := func(s *lineage.Store, items ...lineage.Item) *lineage.Context {
@@ -608,7 +605,7 @@ func TestRestore(t *testing.T) {
 
 	var done, total int64
 	o := bundle.RestoreOptions{Progress: func(d, of int64) { done, total = d, of }}
-	// What cannot go back is read from a copy.
+	// A reader that cannot seek is copied.
 	_, err = bundle.Restore(bg, io.MultiReader(bytes.NewReader(b)), dir, o)
 	require.NoError(t, err)
 	require.Equal(t, total, done)

@@ -11,26 +11,26 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// mostOpen bounds how many runs can be under way at a time. Bundles interleave runs
-// only where a commit holds several, or a span set makes one wait for another.
-const mostOpen = 1 << 16
+// maxOpen limits how many pieces can be incomplete at a time. Pieces are interleaved only if a commit
+// has spans of several, or if a span set interrupts one.
+const maxOpen = 1 << 16
 
-// checker reads a bundle to its end and finds what would make it be refused: damage,
-// contradictions, and things left out that the store does not have.
+// checker reads a whole bundle and looks for damage, contradictions, and things left out that the
+// store does not have.
 type checker struct {
 	ctx     context.Context
 	in      *reader
 	here    backend.Reader
 	open    map[structure.RunID]*progress
-	asked   []content.ID                 // left out, and not yet looked for
-	owners  map[structure.Owner]struct{} // threads and contexts
+	left    []content.ID             // blocks that were left out and not yet looked up
+	owners  map[structure.Owner]bool // threads and contexts
 	missing MissingError
 }
 
-// progress is how far the spans of a piece have come.
+// progress is a piece of which spans are missing.
 type progress struct {
 	piece
-	at     uint64
+	at     uint64 // the last place that was read
 	digest structure.Digest
 }
 
@@ -40,26 +40,14 @@ func check(ctx context.Context, r io.Reader, here backend.Reader) error {
 		return err
 	}
 	defer in.close()
-	c := checker{ctx: ctx, in: in, here: here, open: make(map[structure.RunID]*progress), owners: make(map[structure.Owner]struct{})}
-	for {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		tag, b, err := in.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if err := c.entry(tag, b); err != nil {
-			return err
-		}
+	c := checker{ctx: ctx, in: in, here: here, open: make(map[structure.RunID]*progress), owners: make(map[structure.Owner]bool)}
+	if err := in.each(ctx, c.entry); err != nil {
+		return err
 	}
 	for id, p := range c.open {
-		return corrupt(in.offset, "run %v ends at %d and not at %d", id, p.at, p.last)
+		return corrupt(in.offset, "run %v ends at place %d and not at %d", id, p.at, p.last)
 	}
-	if err := c.look(); err != nil {
+	if err := c.checkLeft(); err != nil {
 		return err
 	}
 	if c.missing.Count > 0 {
@@ -114,7 +102,7 @@ func (c *checker) entry(tag byte, b []byte) error {
 func (c *checker) piece(b []byte) error {
 	p, ok := decodePiece(b)
 	if !ok {
-		return c.corrupt("malformed announcement of spans")
+		return c.corrupt("malformed piece of a run")
 	}
 	if p.run.Parent.IsZero() != p.base.IsZero() {
 		return c.corrupt("run %v has the digest of another history", p.run.ID)
@@ -130,14 +118,14 @@ func (c *checker) piece(b []byte) error {
 	if p.from == p.last {
 		return nil
 	}
-	if len(c.open) >= mostOpen {
-		return c.corrupt("too many runs at a time")
+	if len(c.open) >= maxOpen {
+		return c.corrupt("too many runs are incomplete")
 	}
 	c.open[p.run.ID] = &progress{piece: p, at: p.from, digest: p.before}
 	return nil
 }
 
-// miss counts what is not here.
+// miss counts something that is missing.
 func (c *checker) miss(what string) {
 	if c.missing.Count++; c.missing.Count == 1 {
 		c.missing.First = what
@@ -170,13 +158,13 @@ func (c *checker) leftKey(b []byte) error {
 	return err
 }
 
-// look looks for the content that was left out.
-func (c *checker) look() error {
-	has, err := c.here.Has(c.ctx, c.asked)
+// checkLeft looks up the blocks that were left out.
+func (c *checker) checkLeft() error {
+	has, err := c.here.Has(c.ctx, c.left)
 	if err != nil {
 		return err
 	}
-	for i, id := range c.asked {
+	for i, id := range c.left {
 		if has[i] {
 			continue
 		}
@@ -186,7 +174,7 @@ func (c *checker) look() error {
 			return err
 		}
 	}
-	c.asked = c.asked[:0]
+	c.left = c.left[:0]
 	return nil
 }
 
@@ -201,7 +189,7 @@ func (c *checker) history(commit *structure.Commit) error {
 		case *structure.Span:
 			p := c.open[r.Ref.Run]
 			if p == nil || r.Ref.Seq != p.at+1 {
-				return c.corrupt("span %v was not announced, or is out of order", r.Ref)
+				return c.corrupt("span %v is in no piece, or out of order", r.Ref)
 			}
 			p.at++
 			p.digest = structure.NextDigest(p.digest, r.Usages)
@@ -221,19 +209,19 @@ func (c *checker) history(commit *structure.Commit) error {
 
 func (c *checker) descriptions(tag byte, commit *structure.Commit) error {
 	if len(commit.Records) != 1 {
-		return c.corrupt("several descriptions in one")
+		return c.corrupt("several descriptions in an entry")
 	}
 	b, ok := commit.Records[0].(*structure.Block)
 	if !ok || !b.Gone() && (b.Size != 0 || tag == entryBody) {
-		return c.corrupt("a description that is none")
+		return c.corrupt("a malformed description")
 	}
 	if tag != entryLeft {
 		return nil
 	}
-	if c.asked = append(c.asked, b.ID); len(c.asked) < 512 {
+	if c.left = append(c.left, b.ID); len(c.left) < 512 {
 		return nil
 	}
-	return c.look()
+	return c.checkLeft()
 }
 
 func (c *checker) facts(commit *structure.Commit) error {
@@ -245,13 +233,13 @@ func (c *checker) facts(commit *structure.Commit) error {
 			if of = (structure.ContextID{}); !r.Active.IsZero() || r.ID.IsZero() {
 				return c.corrupt("thread %v before its contexts", r.ID)
 			}
-			c.owners[structure.Owner{Scope: structure.ThreadScope, Thread: r.ID}] = struct{}{}
+			c.owners[structure.Owner{Scope: structure.ThreadScope, Thread: r.ID}] = true
 			about = of
 		case *structure.Context:
 			if of = r.ID; of.IsZero() {
 				return c.corrupt("a context without an id")
 			}
-			c.owners[structure.Owner{Scope: structure.ContextScope, Context: r.ID}] = struct{}{}
+			c.owners[structure.Owner{Scope: structure.ContextScope, Context: r.ID}] = true
 			about = of
 		case *structure.Reflog:
 			about = r.Context
@@ -261,7 +249,7 @@ func (c *checker) facts(commit *structure.Commit) error {
 			return c.corrupt("a %v among contexts", r.Kind())
 		}
 		if about != of {
-			return c.corrupt("a %v of context %v stands with context %v", r.Kind(), about, of)
+			return c.corrupt("a %v of context %v is among those of context %v", r.Kind(), about, of)
 		}
 	}
 	return nil
@@ -274,13 +262,13 @@ func (c *checker) values(commit *structure.Commit) error {
 			return c.corrupt("a %v among values", r.Kind())
 		}
 		if v.JSON != nil && !json.Valid(v.JSON) {
-			return c.corrupt("value %v is no JSON", v.Name())
+			return c.corrupt("value %v is not JSON", v.Name())
 		}
 		if v.Owner.Scope != structure.ThreadScope && v.Owner.Scope != structure.ContextScope {
 			continue
 		}
-		if _, stated := c.owners[v.Owner]; !stated {
-			return c.corrupt("value %v belongs to nothing in the bundle", v.Name())
+		if !c.owners[v.Owner] {
+			return c.corrupt("the owner of value %v is not in the bundle", v.Name())
 		}
 	}
 	return nil
@@ -303,7 +291,7 @@ func (c *checker) names(commit *structure.Commit) error {
 			return c.corrupt("a %v among names", r.Kind())
 		}
 		if of != t.ID {
-			return c.corrupt("a name of thread %v stands with thread %v", of, t.ID)
+			return c.corrupt("a name of thread %v is among those of thread %v", of, t.ID)
 		}
 	}
 	return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// TestMeanwhile copies from a store that is written to, into one that is written to
-// and collected, several bundles at a time.
+// TestMeanwhile copies several bundles at a time from a store that is written to, into one that is
+// written to and collected.
 func TestMeanwhile(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	var mains []*lineage.Context
@@ -97,7 +97,7 @@ func (b *beforeContexts) Apply(ctx context.Context, c *structure.Commit, o backe
 	return b.Engine.Apply(ctx, c, o)
 }
 
-// An import does not take back what came into a context since it looked for that.
+// An import does not undo changes that another writer made to a context after the import read it.
 func TestImportedTwiceAtOnce(t *testing.T) {
 	a := newStore(t)
 	_, c := newThread(t, a, "thread")

@@ -18,8 +18,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// craftedMemory is the most that checking and importing a small bundle may allocate: a few
-// decoders and frames at their limits.
+// craftedMemory limits what checking and importing a small bundle may allocate: a few decoders and
+// frames of the largest size.
 const craftedMemory = 256 << 20
 
 type entry struct {
@@ -27,9 +27,9 @@ type entry struct {
 	b   []byte
 }
 
-// TestCraftedFields changes decoded fields, lengths and counts of bundles and gives the
-// result valid checksums. It is refused with a typed error or imported, the store is sound,
-// and a store that has the original is left as sound as it was.
+// TestCraftedFields changes fields, lengths and counts of bundles and gives the result valid
+// checksums. It is refused with a typed error or imported, and the store is sound, also one that
+// has the original.
 func TestCraftedFields(t *testing.T) {
 	var bundles [][]entry
 	for _, name := range []string{"store.bundle", "nothing-new.bundle"} {
@@ -108,18 +108,18 @@ func entriesOf(t testing.TB, b []byte) (all []entry) {
 	}
 }
 
-// hostile are numbers at the edges of what lengths, counts and places can be.
+// hostile are numbers at the limits of lengths, counts and places.
 var hostile = []uint64{0, 1, 2, 3, 127, 128, 1 << 16, maxEntry, maxFrame, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1<<63 - 1, 1 << 63, 1<<64 - 1}
 
-// editVarint writes a number over whatever is somewhere in an entry.
+// editVarint overwrites some bytes of an entry with a number.
 func editVarint(t *rapid.T, b []byte) []byte {
 	at := rapid.IntRange(0, len(b)).Draw(t, "at")
 	over := rapid.IntRange(0, min(10, len(b)-at)).Draw(t, "over")
 	return slices.Concat(b[:at], binary.AppendUvarint(nil, rapid.SampledFrom(hostile).Draw(t, "number")), b[at+over:])
 }
 
-// editEntry changes a field of what an entry says and encodes it again. What cannot be
-// encoded is left as it was.
+// editEntry changes a field of an entry and encodes it again. If the result cannot be encoded, the
+// entry is not changed.
 func editEntry(t *rapid.T, e entry) []byte {
 	if e.tag == entryLeftKey {
 		return editVarint(t, e.b)
@@ -158,7 +158,7 @@ func editEntry(t *rapid.T, e entry) []byte {
 	return e.b
 }
 
-// editField changes one value somewhere in v.
+// editField changes one value in v.
 func editField(t *rapid.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -12,19 +12,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// change is a commit about threads and contexts in the making.
+// change is a commit about threads and contexts that is being prepared.
 type change struct {
 	*write.Batch
-	stated map[structure.ContextID]struct{} // contexts by their ids in the bundle
-	made   map[structure.ContextID]struct{} // contexts that it makes
-	absent map[structure.ContextID]struct{} // parents that it makes and deletes again
-	report ImportReport
+	stated       map[structure.ContextID]bool // contexts, by their ids in the bundle
+	created      map[structure.ContextID]bool
+	placeholders map[structure.ContextID]bool // missing parents, created and deleted again
+	report       ImportReport
 }
 
-// facts adds what is new of threads and contexts.
+// facts adds new threads and contexts, and what is new in those that are here.
 func (im *importer) facts(c *structure.Commit) error {
-	set := func() map[structure.ContextID]struct{} { return make(map[structure.ContextID]struct{}) }
-	to := change{Batch: im.batch(), stated: set(), made: set(), absent: set()}
+	set := func() map[structure.ContextID]bool { return make(map[structure.ContextID]bool) }
+	to := change{Batch: im.batch(), stated: set(), created: set(), placeholders: set()}
 	defer im.writer.Release(to.Batch)
 	to.Reset(c.Time)
 	for i := 0; i < len(c.Records); {
@@ -46,7 +46,7 @@ func (im *importer) facts(c *structure.Commit) error {
 		}
 		i = end
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(to.absent), structure.ContextID.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(to.placeholders), structure.ContextID.Compare) {
 		to.DeleteContext(id)
 	}
 	if _, err := im.commit(to.Batch); err != nil {
@@ -62,8 +62,8 @@ func isAboutContext(r structure.Record) bool {
 	return r.Kind() == structure.KindReflog || r.Kind() == structure.KindSummary
 }
 
-// newThread adds a thread that is not here. One that is here keeps its runs from now on if
-// the bundle's does: they follow.
+// newThread adds a thread that is not here. A thread that is here keeps its runs from now on if that
+// in the bundle does.
 func (im *importer) newThread(to *change, t *structure.Thread) error {
 	ours, err := im.engine.Thread(im.ctx, t.ID)
 	switch {
@@ -73,23 +73,23 @@ func (im *importer) newThread(to *change, t *structure.Thread) error {
 		to.report.Threads++
 		return nil
 	case err == nil && t.Keeps && !ours.Keeps:
-		is := *ours
-		is.Keeps = true
+		changed := *ours
+		changed.Keeps = true
 		to.ExpectThread(t.ID, ours)
-		to.StateThread(is)
+		to.StateThread(changed)
 	}
 	return err
 }
 
-// theirs is a context of the bundle in terms of the store.
+// theirs is a context of the bundle, with ids of the store.
 type theirs struct {
 	*structure.Context
 	reflog    []*structure.Reflog
 	summaries []*structure.Summary
 }
 
-// as returns what the bundle says of a context under another id.
-func (t *theirs) as(id structure.ContextID) {
+// rename gives a context another id.
+func (t *theirs) rename(id structure.ContextID) {
 	t.ID = id
 	for _, r := range t.reflog {
 		r.Context = id
@@ -99,58 +99,59 @@ func (t *theirs) as(id structure.ContextID) {
 	}
 }
 
-func (im *importer) contextHere(id structure.ContextID) structure.ContextID {
-	if own, ok := im.contexts[id]; ok {
-		return own
+// localContext returns the id here of a context of the bundle.
+func (im *importer) localContext(id structure.ContextID) structure.ContextID {
+	if local, ok := im.contexts[id]; ok {
+		return local
 	}
 	return id
 }
 
 func (im *importer) translate(c *structure.Context, about []structure.Record) theirs {
-	c.Base, c.Tip, c.Parent = im.here(c.Base), im.here(c.Tip), im.contextHere(c.Parent)
+	c.Base, c.Tip, c.Parent = im.local(c.Base), im.local(c.Tip), im.localContext(c.Parent)
 	t := theirs{Context: c}
 	for _, r := range about {
 		switch r := r.(type) {
 		case *structure.Reflog:
-			r.From, r.To = im.here(r.From), im.here(r.To)
+			r.From, r.To = im.local(r.From), im.local(r.To)
 			t.reflog = append(t.reflog, r)
 		case *structure.Summary:
-			r.From, r.To = im.here(r.From), im.here(r.To)
+			r.From, r.To = im.local(r.From), im.local(r.To)
 			t.summaries = append(t.summaries, r)
 		}
 	}
 	return t
 }
 
-// context adds a context, or what is new of it, as of a time.
+// context adds a context, or what is new in one that is here, with the time at which it moved.
 func (im *importer) context(to *change, at time.Time, c *structure.Context, about []structure.Record) error {
 	t := im.translate(c, about)
 	id := c.ID
-	if _, twice := to.stated[id]; twice {
+	if to.stated[id] {
 		return im.corrupt("context %v is there twice", id)
 	}
-	to.stated[id] = struct{}{}
+	to.stated[id] = true
 	for depth := 0; ; depth++ {
 		var ours *backend.Context
 		var reflog []*structure.Reflog
-		verdict := apart
-		// The id may be that of another context of the bundle: a copy that came along, or
-		// one that is made of what stood apart.
-		if _, taken := im.taken[t.ID]; !taken {
-			is, err := im.engine.Context(im.ctx, t.ID)
+		verdict := diverged
+		// Another context of the bundle may have this id already: an earlier copy of it after a
+		// conflict, or one that this import created.
+		if !im.taken[t.ID] {
+			found, err := im.engine.Context(im.ctx, t.ID)
 			if errors.Is(err, backend.ErrNotFound) {
-				im.taken[t.ID] = struct{}{}
+				im.taken[t.ID] = true
 				return im.newContext(to, &t)
 			}
 			if err != nil {
 				return err
 			}
-			ours = &is
+			ours = &found
 			if verdict, reflog, err = im.compare(ours, &t); err != nil {
 				return err
 			}
 		}
-		if verdict == apart {
+		if verdict == diverged {
 			switch {
 			case ours != nil && depth == 0 && im.o.OnConflict == Fail:
 				return &ConflictError{Context: id, Ours: ours.Tip, Theirs: t.Tip}
@@ -158,7 +159,7 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 				im.report.Conflicts = append(im.report.Conflicts, Conflict{id, id})
 				verdict = replaced
 			default:
-				t.as(structure.DeriveID[structure.ContextID]("bundle", t.ID.String()))
+				t.rename(structure.DeriveID[structure.ContextID]("bundle", t.ID.String()))
 				im.contexts[id] = t.ID
 				if depth == 0 {
 					im.report.Conflicts = append(im.report.Conflicts, Conflict{Context: id})
@@ -167,7 +168,7 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 				continue
 			}
 		}
-		im.taken[t.ID] = struct{}{}
+		im.taken[t.ID] = true
 		return im.update(to, at, ours, &t, verdict, reflog)
 	}
 }
@@ -176,25 +177,22 @@ func sameOrigin(ours *backend.Context, t *theirs) bool {
 	return ours.Thread == t.Thread && ours.Parent == t.Parent && ours.Base == t.Base
 }
 
-// newContext adds a context. Its parent may have been deleted, or not have been
-// chosen: the context keeps it all the same.
+// newContext adds a context. It keeps a parent that was deleted, or that is not in the bundle.
 func (im *importer) newContext(to *change, t *theirs) error {
-	if _, made := to.made[t.Parent]; !made && !t.Parent.IsZero() {
+	if !t.Parent.IsZero() && !to.created[t.Parent] && !to.placeholders[t.Parent] {
 		_, err := im.engine.Context(im.ctx, t.Parent)
 		if errors.Is(err, backend.ErrNotFound) {
-			if _, there := to.absent[t.Parent]; !there {
-				to.absent[t.Parent] = struct{}{}
-				to.ExpectContext(t.Parent, nil)
-				to.NewContext(write.Context{ID: t.Parent, CreatedAt: t.CreatedAt})
-			}
+			to.placeholders[t.Parent] = true
+			to.ExpectContext(t.Parent, nil)
+			to.NewContext(write.Context{ID: t.Parent, CreatedAt: t.CreatedAt})
 		} else if err != nil {
 			return err
 		}
 	}
-	if _, absent := to.absent[t.ID]; absent {
-		return im.corrupt("context %v stands behind its child", t.ID)
+	if to.placeholders[t.ID] {
+		return im.corrupt("context %v comes after its child", t.ID)
 	}
-	to.made[t.ID] = struct{}{}
+	to.created[t.ID] = true
 	to.ExpectContext(t.ID, nil)
 	to.Adopt(t.Context)
 	for _, r := range t.reflog {
@@ -204,46 +202,39 @@ func (im *importer) newContext(to *change, t *theirs) error {
 	return im.summaries(to, t.summaries)
 }
 
-// verdict says how a context here relates to the same one in the bundle.
+// verdict is how a context here compares with the same context in the bundle.
 type verdict int
 
 const (
-	level    verdict = iota // both say the same
-	ahead                   // it has gone on here
-	behind                  // it has gone on in the bundle
-	apart                   // both
-	replaced                // both, and ours is given up for theirs
+	same     verdict = iota
+	ahead            // it has advanced here
+	behind           // it has advanced in the bundle
+	diverged         // both have advanced
+	replaced         // both have advanced, and theirs replaces ours
 )
 
-// compare says who has gone on, and returns the entries of the bundle's reflog that
-// ours lacks. A context that was rewound has gone on, as its reflog tells.
+// compare compares a context here with that in the bundle, and returns the entries of the bundle's
+// reflog that are not here. A context that was rewound, as its reflog shows, has advanced, too.
 func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*structure.Reflog, error) {
-	var own []*structure.Reflog
+	var local []*structure.Reflog
 	for r, err := range im.engine.Reflog(im.ctx, ours.ID) {
 		if err != nil {
 			return 0, nil, err
 		}
-		own = append(own, r)
+		local = append(local, r)
 	}
-	added, err := lacking(t.reflog, own)
-	if err != nil {
-		return 0, nil, err
-	}
-	only, err := lacking(own, t.reflog)
-	if err != nil {
-		return 0, nil, err
-	}
+	added, only := without(t.reflog, local), without(local, t.reflog)
 	if !sameOrigin(ours, t) {
-		return apart, nil, nil
+		return diverged, nil, nil
 	}
 	if ours.Tip == t.Tip {
-		return level, added, nil
+		return same, added, nil
 	}
-	movedThere, err := im.wasAt(added, ours.Tip)
+	movedThere, err := im.anyLeft(added, ours.Tip)
 	if err != nil {
 		return 0, nil, err
 	}
-	movedHere, err := im.wasAt(only, t.Tip)
+	movedHere, err := im.anyLeft(only, t.Tip)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -258,7 +249,7 @@ func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*struc
 		return 0, nil, err
 	}
 	if other, err := im.engine.Digest(im.ctx, t.Tip); err != nil || one == other {
-		return level, added, err
+		return same, added, err
 	}
 	if !movedThere {
 		if on, err := structure.IsAncestor(ours.Tip, t.Tip, im.lookup()); err != nil || on {
@@ -268,13 +259,13 @@ func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*struc
 			return ahead, nil, err
 		}
 	}
-	return apart, nil, nil
+	return diverged, nil, nil
 }
 
 func (im *importer) lookup() structure.RunLookup { return backend.Runs(im.ctx, im.engine) }
 
-// wasAt reports whether any of the moves left a history that had come past a span.
-func (im *importer) wasAt(moves []*structure.Reflog, span structure.SpanRef) (bool, error) {
+// anyLeft reports whether any of the moves left a history that contains a span.
+func (im *importer) anyLeft(moves []*structure.Reflog, span structure.SpanRef) (bool, error) {
 	for _, m := range moves {
 		if on, err := structure.IsAncestor(span, m.From, im.lookup()); err != nil || on {
 			return on, err
@@ -283,44 +274,40 @@ func (im *importer) wasAt(moves []*structure.Reflog, span structure.SpanRef) (bo
 	return false, nil
 }
 
-// lacking returns the entries of one reflog that another lacks.
-func lacking(of, other []*structure.Reflog) ([]*structure.Reflog, error) {
-	there := make(map[string]int, len(other))
-	for _, r := range other {
-		b, err := structure.MarshalRecord(r)
-		if err != nil {
-			return nil, err
-		}
-		there[string(b)]++
+// without returns the entries of one reflog that are not in another.
+func without(of, other []*structure.Reflog) (rest []*structure.Reflog) {
+	key := func(r *structure.Reflog) structure.Reflog {
+		k := *r
+		k.At = write.Kept(r.At)
+		return k
 	}
-	var out []*structure.Reflog
+	there := make(map[structure.Reflog]int, len(other))
+	for _, r := range other {
+		there[key(r)]++
+	}
 	for _, r := range of {
-		b, err := structure.MarshalRecord(r)
-		if err != nil {
-			return nil, err
-		}
-		if there[string(b)] > 0 {
-			there[string(b)]--
+		if k := key(r); there[k] > 0 {
+			there[k]--
 			continue
 		}
-		out = append(out, r)
+		rest = append(rest, r)
 	}
-	return out, nil
+	return rest
 }
 
-// update adds to a context that is here what is new of it, as of a time.
+// update adds what is new to a context that is here. at is the time at which it moved in the bundle.
 func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *theirs, v verdict, reflog []*structure.Reflog) error {
 	before, _ := to.Size()
 	if v == behind || v == replaced {
-		is := ours.Context
-		is.Overrides, is.Metadata, is.Set = t.Overrides, t.Metadata, t.Set
-		if !structure.Equal(&is, &ours.Context) {
-			to.StateContext(is)
+		changed := ours.Context
+		changed.Overrides, changed.Metadata, changed.Set = t.Overrides, t.Metadata, t.Set
+		if !structure.Equal(&changed, &ours.Context) {
+			to.StateContext(changed)
 		}
 		to.Point(ours.ID, t.Tip)
 		to.report.Moved++
-	} else if v == level && ours.Tip == t.Tip && at.UnixMilli() > ours.MovedAt {
-		to.Point(ours.ID, t.Tip) // it went and came back
+	} else if v == same && ours.Tip == t.Tip && at.UnixMilli() > ours.MovedAt {
+		to.Point(ours.ID, t.Tip) // it moved and moved back
 	}
 	for _, r := range reflog {
 		to.Adopt(r)
@@ -343,13 +330,13 @@ func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *t
 }
 
 func (im *importer) summaries(to *change, added []*structure.Summary) error {
-	says := make(map[content.ID]bool)
+	used := make(map[content.ID]bool)
 	for _, s := range added {
 		to.Adopt(s)
-		says[s.Content] = true
+		used[s.Content] = true
 	}
-	return im.needs(says)
+	return im.noteErased(used)
 }
 
-// later reports whether a time is after another, as they are kept.
+// later compares times in milliseconds, as they are stored.
 func later(a, b time.Time) bool { return a.UnixMilli() > b.UnixMilli() }

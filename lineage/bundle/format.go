@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -20,9 +21,9 @@ const (
 	headerSize  = 20
 	frameHeader = 13
 
-	// frameSize is what the entries of a frame come to before it is written.
+	// frameSize is the size of entries at which a frame is written.
 	frameSize = 1 << 20
-	// maxEntry bounds an entry, and with that the memory that reading takes.
+	// maxEntry limits an entry, and so the memory for reading.
 	maxEntry = 16 << 20
 	maxFrame = frameSize + maxEntry
 )
@@ -45,7 +46,7 @@ const (
 	entryErased  = 7  // commit: descriptions of blocks that were erased
 	entryFacts   = 8  // commit: threads, and contexts each with its reflog and summaries
 	entryNames   = 9  // commit: a thread's branches and checkpoints, and the thread
-	entryValues  = 10 // records of values: see merging
+	entryValues  = 10 // records of values, see merging
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -86,7 +87,7 @@ func (w *writer) raw(b []byte) error {
 // entry adds an entry.
 func (w *writer) entry(tag byte, b []byte) error {
 	if len(b) > maxEntry {
-		return fmt.Errorf("bundle: a record and what must come with it take %d bytes, at most %d fit: %w", len(b), maxEntry, backend.ErrTooLarge)
+		return fmt.Errorf("bundle: an entry of %d bytes, at most %d: %w", len(b), maxEntry, backend.ErrTooLarge)
 	}
 	w.buf = append(w.buf, tag)
 	w.buf = binary.AppendUvarint(w.buf, uint64(len(b)))
@@ -121,7 +122,7 @@ func (w *writer) frame(kind byte, stored []byte, size int) error {
 	return w.raw(stored)
 }
 
-// end writes what is left and the end, without which nothing is imported.
+// end writes the remaining entries and the end of the bundle.
 func (w *writer) end() error {
 	if err := w.flush(); err != nil {
 		return err
@@ -132,15 +133,15 @@ func (w *writer) end() error {
 
 func (w *writer) close() { _ = w.zstd.Close() }
 
-// reader reads frames and yields their entries, each checked by its frame's sum.
+// reader reads frames, checks them and returns their entries.
 type reader struct {
 	r       io.Reader
 	sum     hash.Hash
 	zstd    *zstd.Decoder
 	stored  []byte
-	rest    []byte // of the entries of a frame
+	rest    []byte // the entries of a frame that are not read
 	offset  int64  // of the next frame
-	at      int64  // of the frame that rest is of
+	at      int64  // of the frame of rest
 	entries uint64
 	done    bool
 }
@@ -166,7 +167,7 @@ func (r *reader) header() error {
 		return err
 	}
 	if string(h[:8]) != magic {
-		return corrupt(0, "this is no bundle")
+		return corrupt(0, "this is not a bundle")
 	}
 	if v := binary.LittleEndian.Uint32(h[8:]); v > version {
 		return fmt.Errorf("bundle format %d, this program reads up to %d: %w", v, version, backend.ErrNewerFormat)
@@ -190,8 +191,27 @@ func (r *reader) read(b []byte, what string) error {
 	return nil
 }
 
-// next returns the next entry, which is valid until the call after, and io.EOF
-// behind the last one, when the end has said that nothing is missing.
+// each calls f for each entry.
+func (r *reader) each(ctx context.Context, f func(tag byte, b []byte) error) error {
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		tag, b, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := f(tag, b); err != nil {
+			return err
+		}
+	}
+}
+
+// next returns the next entry. It returns io.EOF after the last one, when the end of the bundle
+// shows that nothing is missing.
 func (r *reader) next() (tag byte, b []byte, err error) {
 	for len(r.rest) == 0 {
 		if r.done {
@@ -236,14 +256,13 @@ func (r *reader) frame() error {
 	case frameEnd:
 		return r.end(before)
 	case frameZstd:
-		// Records share memory with what they were decoded from: no frame is read into
-		// the memory of the one before.
+		// Decoded records share memory with their frame, so each frame has its own.
 		b, err := r.zstd.DecodeAll(r.stored, make([]byte, 0, size))
 		if err != nil {
 			return corrupt(r.at, "%v", err)
 		}
 		if len(b) != int(size) {
-			return corrupt(r.at, "a frame of %d bytes claims to have %d", len(b), size)
+			return corrupt(r.at, "a frame has %d bytes, its header says %d", len(b), size)
 		}
 		r.rest = b
 	default:
@@ -257,7 +276,7 @@ func (r *reader) frame() error {
 
 func (r *reader) end(sum []byte) error {
 	if len(r.stored) != 8+sha256.Size || string(r.stored[8:]) != string(sum) {
-		return corrupt(r.at, "what came before the end is not what was written")
+		return corrupt(r.at, "the checksum of the bundle does not match")
 	}
 	if n := binary.LittleEndian.Uint64(r.stored); n != r.entries {
 		return corrupt(r.at, "%d entries of %d", r.entries, n)
@@ -268,7 +287,7 @@ func (r *reader) end(sum []byte) error {
 		r.done = true
 		return nil
 	case nil:
-		return corrupt(r.offset, "something follows the end")
+		return corrupt(r.offset, "there are bytes after the end")
 	default:
 		return fmt.Errorf("read bundle: %w", err)
 	}

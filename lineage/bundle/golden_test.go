@@ -17,10 +17,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// id returns an id that is the same at every time.
+// id returns an id that is the same in every run.
 func id[T ~[16]byte](name string) T { return structure.DeriveID[T]("golden", name) }
 
-// goldenStore makes a store that is the same at every time, with one of everything.
+// goldenStore creates a store that is the same in every run, with records of every kind.
 func goldenStore(t testing.TB) *lineage.Store {
 	t.Helper()
 	s, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal, Now: ticking()})
@@ -112,8 +112,7 @@ func golden(t *testing.T, name string, got []byte) {
 	require.Equal(t, want, got)
 }
 
-// TestGolden freezes the format: what was written once is what is written, and
-// reads.
+// TestGolden compares bundles with the golden files, and reads these.
 func TestGolden(t *testing.T) {
 	s := goldenStore(t)
 	golden(t, "store.bundle", writeBundle(t, s, bundle.WriteOptions{}))

@@ -59,8 +59,8 @@ func goldenBundle(t testing.TB) []byte {
 	return b
 }
 
-// TestDamage imports a bundle that is cut short anywhere, or that has any bit
-// flipped: nothing of it is applied.
+// TestDamage imports bundles that are cut short anywhere, or have any bit flipped. Nothing of them
+// is applied.
 func TestDamage(t *testing.T) {
 	whole, s := goldenBundle(t), emptyStore(t)
 	try := func(b []byte, what string, at int) {
@@ -130,7 +130,7 @@ func TestWriterFails(t *testing.T) {
 	}
 }
 
-// crafted is a bundle that is whole but made by hand.
+// crafted is a well-formed bundle with any entries.
 type crafted struct {
 	t   *testing.T
 	b   bytes.Buffer
@@ -296,14 +296,14 @@ func TestContradictions(t *testing.T) {
 	}
 	for name, make := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // what is refused is tried again after a while
+			t.Parallel() // refused commits are repeated after a wait
 			c, s := craft(t), emptyStore(t)
 			make(c)
 			_, err := Import(bg, s, bytes.NewReader(c.end()), ImportOptions{})
 			require.Error(t, err)
 			require.True(t, isTyped(err), err)
 			requireSound(t, s)
-			// The store is of use as before.
+			// The store still works.
 			has, err := s.View().Has(bg, []content.ID{says.ID})
 			require.NoError(t, err)
 			if has[0] {
@@ -318,7 +318,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// TestImpossibleFrames is about frames that claim what they do not have.
+// TestImpossibleFrames reads frames with wrong headers.
 func TestImpossibleFrames(t *testing.T) {
 	frame := func(kind byte, stored []byte, size uint32) []byte {
 		c := craft(t)
@@ -359,7 +359,7 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// FuzzEntries reads any entries, in frames that are whole.
+// FuzzEntries reads any entries, in valid frames.
 func FuzzEntries(f *testing.F) {
 	for _, name := range []string{"store.bundle", "nothing-new.bundle"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
@@ -418,7 +418,7 @@ func FuzzEntries(f *testing.F) {
 	})
 }
 
-// An inventory that claims more than it has, with the right hash, is refused in little memory.
+// An inventory with wrong counts and the right hash is refused with little memory.
 func TestInflatedInventory(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "store.inventory"))
 	require.NoError(t, err)

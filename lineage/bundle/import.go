@@ -15,62 +15,58 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// OnConflict says what becomes of a context that went on both here and in the
-// bundle.
+// OnConflict chooses what to do with a context that has advanced both here and in the bundle.
 type OnConflict int
 
 const (
-	// KeepBoth leaves ours where it stands. Theirs becomes another context, under a
-	// branch with a free name such as main-theirs if ours has one.
+	// KeepBoth does not change ours. Theirs becomes another context, with a branch such as
+	// main-theirs if ours has a branch.
 	KeepBoth OnConflict = iota
-	// Fail ends the import with a *ConflictError. Threads before it were imported.
+	// Fail ends the import with a *ConflictError. Threads before the conflict are imported.
 	Fail
-	// TakeTheirs moves ours to where theirs stands. Where it stood is in its reflog.
+	// TakeTheirs moves ours to the tip of theirs, and notes its old tip in the reflog.
 	TakeTheirs
 )
 
 // ImportOptions configure an import. The zero value of each field is a default.
 type ImportOptions struct {
 	OnConflict OnConflict
-	// Progress, when not nil, is called now and then with how much was done of what
-	// is to do, in bytes of the bundle, which is read twice. Total is 0 while that is
-	// not known.
+	// Progress, when not nil, is called from time to time with the bytes that were read and their
+	// total: twice the size of the bundle, which is read twice, or 0 while that is not known.
 	Progress func(done, total int64)
 }
 
-// ImportReport tells what an import added.
+// ImportReport counts what an import added.
 type ImportReport struct {
 	Threads  uint64 `json:"threads"`
 	Contexts uint64 `json:"contexts"`
-	// Moved counts contexts that were here and now stand where the bundle has them.
+	// Moved counts contexts that were here and moved to their tip in the bundle.
 	Moved  uint64 `json:"moved"`
 	Spans  uint64 `json:"spans"`
 	Blocks uint64 `json:"blocks"`
 	Chunks uint64 `json:"chunks"`
-	// Values counts what was set of values, their history included.
+	// Values counts values that were set, including those of their history.
 	Values uint64 `json:"values"`
-	// Erased counts content of which the bundle had nothing but the description,
-	// Kept content that was erased here and stays so, or was erased there and stays here.
-	// What messages that were added say is stored even if it was erased here before.
+	// Erased counts content of which the bundle has only the description. Kept counts content
+	// that was erased here and remains erased, or was erased there and is kept here. Content of
+	// new messages is stored even if it was erased here before.
 	Erased uint64 `json:"erased"`
 	Kept   uint64 `json:"kept"`
-	// Sources counts messages that cannot be found by their source ids, because those
-	// find other messages here.
+	// Sources counts messages that were added and are not found by their source ids, which find
+	// other messages here.
 	Sources uint64 `json:"sources"`
-	// Conflicts are contexts that went on both here and in the bundle.
+	// Conflicts are the contexts that have advanced both here and in the bundle.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 }
 
-// Conflict tells of a context that went on both here and in the bundle.
+// Conflict is a context that has advanced both here and in the bundle.
 type Conflict struct {
 	Context structure.ContextID `json:"context"`
-	// Theirs is the context that stands where the bundle has it: the same one when
-	// theirs was taken.
+	// Theirs is the context with the tip of the bundle. It is the same context under TakeTheirs.
 	Theirs structure.ContextID `json:"theirs"`
 }
 
-// Import adds what is in a bundle to a store. It returns when all of it survives
-// power loss.
+// Import adds the content of a bundle to a store. It returns when all of it is durable.
 func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOptions) (ImportReport, error) {
 	source, err := newSource(r)
 	if err != nil {
@@ -82,7 +78,7 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 	if err := check(ctx, source, writer.Engine()); err != nil {
 		return ImportReport{}, err
 	}
-	closed := make(map[structure.RunID]struct{})
+	closed := make(map[structure.RunID]bool)
 	for attempt := 1; ; {
 		again, err := source.again()
 		if err != nil {
@@ -101,10 +97,9 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 		if err == nil || ctx.Err() != nil {
 			return im.report, err
 		}
-		// Others write and collect meanwhile, so the state that a commit was made for may
-		// have passed. One commit is not tried again by itself, for it builds on what was
-		// found for those before it, which a collection may have taken: the bundle is read
-		// again, and what was applied is recognised.
+		// Another writer or a collection may have changed the state that a commit was prepared
+		// for. The whole bundle is read again, because a collection may also have deleted what
+		// earlier commits relied on. What was applied is recognised.
 		var refused *refusedError
 		var subject *backend.SubjectError
 		switch {
@@ -112,22 +107,21 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 			return im.report, err
 		case errors.As(err, &subject) && subject.Subject == "span" && errors.Is(err, backend.ErrConflict) && closeRun(closed, subject.ID):
 			continue
-		case attempt == attempts:
+		case attempt == maxAttempts:
 			return im.report, err
 		}
-		if err := sleep(ctx, wait<<(2*attempt)); err != nil {
+		if err := sleep(ctx, firstWait<<(2*attempt)); err != nil {
 			return im.report, err
 		}
 		attempt++
 	}
 }
 
-// attempts is how often a bundle is applied before what a commit is refused for is
-// taken to be the bundle's fault. The time between them grows: a collection may be
-// about to take out what was found.
+// A bundle is applied up to maxAttempts times, with growing waits, because a collection may be deleting
+// what was found. After that a refused commit is taken to be the fault of the bundle.
 const (
-	attempts = 5
-	wait     = time.Millisecond
+	maxAttempts = 5
+	firstWait   = time.Millisecond
 )
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -141,24 +135,23 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// closeRun notes that nothing can be added to the run of a span, and reports whether
-// that is news.
-func closeRun(closed map[structure.RunID]struct{}, span string) bool {
+// closeRun notes that no spans can be added to the run of a span, and reports whether that was not
+// known.
+func closeRun(closed map[structure.RunID]bool, span string) bool {
 	ref, err := structure.ParseSpanRef(span)
-	_, known := closed[ref.Run]
-	closed[ref.Run] = struct{}{}
+	known := closed[ref.Run]
+	closed[ref.Run] = true
 	return err == nil && !known
 }
 
-// refusedError marks that the engine refused a commit for the state it met.
+// refusedError marks a commit that the engine refused because of the state of the store.
 type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
-// importer applies a bundle that was checked. What it remembers is in proportion to
-// its contexts, the runs that are not under their own ids here, the content that is
-// described differently, and a commit.
+// importer applies a bundle that was checked. Its memory grows with the number of contexts, of runs
+// with other ids here, and of blocks with other descriptions here.
 type importer struct {
 	ctx    context.Context
 	writer *write.Writer
@@ -167,27 +160,27 @@ type importer struct {
 	report ImportReport
 	in     *reader
 
-	fresh    bool // there was nothing here
-	known    bool // whether the chunks that follow are of a body that is not needed
-	open     map[structure.RunID]*laying
-	closed   map[structure.RunID]struct{}
-	moved    map[structure.RunID][]stretch
-	contexts map[structure.ContextID]structure.ContextID
-	taken    map[structure.ContextID]struct{} // contexts here that are one of the bundle's
-	differ   map[content.ID]content.Block
-	revive   map[content.ID]struct{} // erased here, and used by spans that were added
-	reviving bool
-	coming   coming
-	merging  merging
-	valued   valueBatch
+	wasEmpty      bool // the store was empty
+	skipChunks    bool // the chunks that follow are of a body that is here
+	open          map[structure.RunID]*incoming
+	closed        map[structure.RunID]bool
+	relocated     map[structure.RunID][]relocation
+	contexts      map[structure.ContextID]structure.ContextID
+	taken         map[structure.ContextID]bool // contexts here that belong to a context of the bundle
+	descriptions  map[content.ID]content.Block
+	revive        map[content.ID]bool // erased here, and used by spans that were added
+	reviving      bool
+	pending       pending
+	merging       merging
+	batchOfValues valueBatch
 }
 
-func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, closed map[structure.RunID]struct{}) *importer {
+func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, closed map[structure.RunID]bool) *importer {
 	return &importer{
 		ctx: ctx, writer: writer, engine: writer.Engine(), o: o, closed: closed,
-		open: make(map[structure.RunID]*laying), moved: make(map[structure.RunID][]stretch),
-		contexts: make(map[structure.ContextID]structure.ContextID), differ: make(map[content.ID]content.Block), revive: make(map[content.ID]struct{}),
-		coming: newComing(),
+		open: make(map[structure.RunID]*incoming), relocated: make(map[structure.RunID][]relocation),
+		contexts: make(map[structure.ContextID]structure.ContextID), descriptions: make(map[content.ID]content.Block), revive: make(map[content.ID]bool),
+		pending: newPending(),
 	}
 }
 
@@ -200,27 +193,16 @@ func (im *importer) read(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	im.fresh = head.Number == 0
-	im.taken = make(map[structure.ContextID]struct{})
+	im.wasEmpty = head.Number == 0
+	im.taken = make(map[structure.ContextID]bool)
 	if im.in, err = newReader(r); err != nil {
 		return err
 	}
 	defer im.in.close()
-	for {
-		if im.ctx.Err() != nil {
-			return context.Cause(im.ctx)
-		}
-		tag, b, err := im.in.next()
-		if errors.Is(err, io.EOF) {
-			return im.endValues()
-		}
-		if err != nil {
-			return err
-		}
-		if err := im.entry(tag, b); err != nil {
-			return err
-		}
+	if err := im.in.each(im.ctx, im.entry); err != nil {
+		return err
 	}
+	return im.endValues()
 }
 
 func (im *importer) entry(tag byte, b []byte) error {
@@ -231,10 +213,10 @@ func (im *importer) entry(tag byte, b []byte) error {
 		}
 		p, ok := decodePiece(b)
 		if !ok {
-			return im.corrupt("malformed announcement of spans")
+			return im.corrupt("malformed piece of a run")
 		}
 		if p.from < p.last {
-			im.open[p.run.ID] = &laying{piece: p}
+			im.open[p.run.ID] = &incoming{piece: p}
 		}
 		return nil
 	case entryLeftKey:
@@ -245,13 +227,13 @@ func (im *importer) entry(tag byte, b []byte) error {
 		return im.corrupt("%v", err)
 	}
 	if im.reviving {
-		return im.revived(tag, commit)
+		return im.reviveEntry(tag, commit)
 	}
 	switch tag {
 	case entryHistory:
 		return im.history(commit)
 	case entryBody:
-		im.known, err = im.settled(commit.Records[0].(*structure.Block).ID)
+		im.skipChunks, err = im.isSettled(commit.Records[0].(*structure.Block).ID)
 		return err
 	case entryChunks:
 		return im.chunks(commit)
@@ -269,14 +251,14 @@ func (im *importer) entry(tag byte, b []byte) error {
 	return im.corrupt("entry of unknown kind %d", tag)
 }
 
-// batch returns a batch for a commit that is not made durable by itself: see Import.
+// batch returns a batch for a commit that is not durable until Import ends.
 func (im *importer) batch() *write.Batch {
 	b := im.writer.Batch()
 	b.Durability = backend.Normal
 	return b
 }
 
-// put adds what fill puts into a batch.
+// put commits the batch that fill fills.
 func (im *importer) put(fill func(b *write.Batch)) error {
 	b := im.batch()
 	defer im.writer.Release(b)
@@ -285,7 +267,7 @@ func (im *importer) put(fill func(b *write.Batch)) error {
 	return err
 }
 
-// commit adds a batch to the store.
+// commit commits a batch.
 func (im *importer) commit(b *write.Batch) (backend.Receipt, error) {
 	receipt, err := im.writer.Commit(im.ctx, b)
 	for _, refusal := range []error{backend.ErrNotFound, backend.ErrExists, backend.ErrConflict} {
@@ -298,13 +280,13 @@ func (im *importer) commit(b *write.Batch) (backend.Receipt, error) {
 
 // source is a bundle that can be read more than once.
 type source struct {
-	r        io.Reader // where it is read the first time
+	r        io.Reader
 	seeker   io.ReadSeeker
 	start    int64
 	spool    *os.File
 	progress func(done, total int64)
 	done     int64
-	size     int64 // once known
+	size     int64 // 0 until it was read once
 }
 
 func newSource(r io.Reader) (*source, error) {

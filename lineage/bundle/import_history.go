@@ -11,25 +11,25 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// history adds what is new of a commit of blocks, span sets and spans.
+// history adds what is new in a commit of blocks, span sets and spans.
 func (im *importer) history(c *structure.Commit) error {
-	defer im.coming.reset()
-	laid := make([][]structure.Record, len(c.Records))
-	used := make(map[content.ID]bool) // by a span that is added, or only by others
-	spans, err := im.newSpans(c, laid, used)
+	defer im.pending.reset()
+	placed := make([][]structure.Record, len(c.Records))
+	used := make(map[content.ID]bool) // true if a span that is added uses it
+	spans, err := im.newSpans(c, placed, used)
 	if err != nil {
 		return err
 	}
-	blocks, err := im.newBlocks(c, laid, used)
+	blocks, err := im.newBlocks(c, placed, used)
 	if err != nil {
 		return err
 	}
-	if err := im.needs(used); err != nil {
+	if err := im.noteErased(used); err != nil {
 		return err
 	}
 	batch := im.batch()
 	defer im.writer.Release(batch)
-	for _, records := range laid {
+	for _, records := range placed {
 		batch.Adopt(records...)
 	}
 	receipt, err := im.commitHistory(batch)
@@ -41,16 +41,16 @@ func (im *importer) history(c *structure.Commit) error {
 	return nil
 }
 
-// newSpans lays out the spans and span sets of a commit that are new, and notes the content
-// that spans use. It returns the number of spans.
-func (im *importer) newSpans(c *structure.Commit, laid [][]structure.Record, used map[content.ID]bool) (spans uint64, err error) {
+// newSpans places the new spans and span sets of a commit, and notes the content that spans use. It
+// returns the number of new spans.
+func (im *importer) newSpans(c *structure.Commit, placed [][]structure.Record, used map[content.ID]bool) (spans uint64, err error) {
 	for i, r := range c.Records {
 		switch r := r.(type) {
 		case *structure.Span:
-			if laid[i], err = im.lay(r); err != nil {
+			if placed[i], err = im.place(r); err != nil {
 				return 0, err
 			}
-			added := len(laid[i]) > 0
+			added := len(placed[i]) > 0
 			if added {
 				spans++
 			}
@@ -60,7 +60,7 @@ func (im *importer) newSpans(c *structure.Commit, laid [][]structure.Record, use
 				}
 			}
 		case *structure.SpanSet:
-			if laid[i], err = im.spanSet(r); err != nil {
+			if placed[i], err = im.spanSet(r); err != nil {
 				return 0, err
 			}
 		}
@@ -68,18 +68,18 @@ func (im *importer) newSpans(c *structure.Commit, laid [][]structure.Record, use
 	return spans, nil
 }
 
-// newBlocks lays out the blocks of a commit that are to be stored, and takes them out of the
-// content that is used. It returns their number.
-func (im *importer) newBlocks(c *structure.Commit, laid [][]structure.Record, used map[content.ID]bool) (blocks uint64, err error) {
+// newBlocks places the blocks of a commit that are to be stored, and deletes them from used. It
+// returns their number.
+func (im *importer) newBlocks(c *structure.Commit, placed [][]structure.Record, used map[content.ID]bool) (blocks uint64, err error) {
 	for i, r := range c.Records {
 		b, ok := r.(*structure.Block)
 		if !ok {
 			continue
 		}
-		// What only spans use that are here is here too, or was erased. Spans that are
-		// added later may leave it to this block what it says.
-		added, some := used[b.ID]
-		if some && !added {
+		// If only spans that are here use the block, it is here or was erased. Spans that are
+		// added later may rely on its defaults.
+		added, isUsed := used[b.ID]
+		if isUsed && !added {
 			if _, err := im.describe(b); err != nil && !errors.Is(err, backend.ErrNotFound) {
 				return 0, err
 			}
@@ -90,7 +90,7 @@ func (im *importer) newBlocks(c *structure.Commit, laid [][]structure.Record, us
 			return 0, err
 		}
 		if wanted {
-			laid[i] = []structure.Record{b}
+			placed[i] = []structure.Record{b}
 			blocks++
 			delete(used, b.ID)
 		}
@@ -98,7 +98,8 @@ func (im *importer) newBlocks(c *structure.Commit, laid [][]structure.Record, us
 	return blocks, nil
 }
 
-// commitHistory commits a history. Source ids that lead to other messages here are left out.
+// commitHistory commits a history. Messages whose source ids other messages here have are not found by
+// them.
 func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 	for _, r := range b.Records() {
 		if s, ok := r.(*structure.Span); ok {
@@ -108,7 +109,7 @@ func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 	receipt, err := im.commit(b)
 	before := make(map[string]bool)
 	for refused, again := isSourceTaken(err); again; refused, again = isSourceTaken(err) {
-		// Of a thread that is not here nothing is found, though it is taken.
+		// The source id may be taken in a thread that is not here, so that it is not found.
 		unseen := ""
 		if before[refused] {
 			unseen = refused
@@ -123,22 +124,22 @@ func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 }
 
 func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
-	if _, known := im.coming.sets[s.ID]; known {
+	if im.pending.sets[s.ID] {
 		return nil, nil
 	}
 	_, err := im.engine.SpanSet(im.ctx, s.ID)
 	if err == nil || !errors.Is(err, backend.ErrNotFound) {
 		return nil, err
 	}
-	im.coming.sets[s.ID] = struct{}{}
-	own := *s
-	own.Parent = im.here(s.Parent)
-	return []structure.Record{&own}, nil
+	im.pending.sets[s.ID] = true
+	local := *s
+	local.Parent = im.local(s.Parent)
+	return []structure.Record{&local}, nil
 }
 
-// settled reports whether content need not be brought: it is here, or was erased.
-func (im *importer) settled(id content.ID) (bool, error) {
-	if im.fresh {
+// isSettled reports whether content is here or was erased here.
+func (im *importer) isSettled(id content.ID) (bool, error) {
+	if im.wasEmpty {
 		return false, nil
 	}
 	if has, err := im.has(id); err != nil || has {
@@ -147,7 +148,7 @@ func (im *importer) settled(id content.ID) (bool, error) {
 	return im.isErased(id)
 }
 
-// isErased tells content that was erased from content that is not here.
+// isErased reports whether content that is not here was erased.
 func (im *importer) isErased(id content.ID) (bool, error) {
 	_, err := im.engine.Blocks(im.ctx, []content.ID{id})
 	switch {
@@ -159,10 +160,10 @@ func (im *importer) isErased(id content.ID) (bool, error) {
 	return false, err
 }
 
-// needs finds content that spans which are added use, and that was erased here. They
-// bring it anew, and as it may have come by already it is fetched in the end.
-func (im *importer) needs(used map[content.ID]bool) error {
-	if im.fresh {
+// noteErased notes content that was erased here and that records which are added use. It is stored again
+// at the end, because its block may be in an earlier entry.
+func (im *importer) noteErased(used map[content.ID]bool) error {
+	if im.wasEmpty {
 		return nil
 	}
 	var ids []content.ID
@@ -184,27 +185,23 @@ func (im *importer) needs(used map[content.ID]bool) error {
 			return err
 		}
 		if erased {
-			im.revive[id] = struct{}{}
+			im.revive[id] = true
 		}
 	}
 	return nil
 }
 
-// revived stores content that was erased here and is used anew.
-func (im *importer) revived(tag byte, c *structure.Commit) error {
+// reviveEntry stores content that was erased here and is used again.
+func (im *importer) reviveEntry(tag byte, c *structure.Commit) error {
 	switch tag {
 	case entryBody:
-		_, wanted := im.revive[c.Records[0].(*structure.Block).ID]
-		im.known = !wanted
+		im.skipChunks = !im.revive[c.Records[0].(*structure.Block).ID]
 	case entryChunks:
 		return im.chunks(c)
 	case entryHistory:
 		for _, r := range c.Records {
 			b, ok := r.(*structure.Block)
-			if !ok {
-				continue
-			}
-			if _, wanted := im.revive[b.ID]; !wanted {
+			if !ok || !im.revive[b.ID] {
 				continue
 			}
 			if err := im.checkTree(b); err != nil {
@@ -220,10 +217,9 @@ func (im *importer) revived(tag byte, c *structure.Commit) error {
 	return nil
 }
 
-// wants reports whether a block is to be stored, which a span that is added uses or
-// not.
+// wants reports whether a block is to be stored. added is whether a span that is added uses it.
 func (im *importer) wants(b *structure.Block, added bool) (bool, error) {
-	settled, err := im.settled(b.ID)
+	settled, err := im.isSettled(b.ID)
 	if err != nil {
 		return false, err
 	}
@@ -243,7 +239,7 @@ func (im *importer) has(id content.ID) (bool, error) {
 	return err == nil && has[0], err
 }
 
-// checkTree reads a large block, whose id is what the bundle says.
+// checkTree compares the body of a large block with the id that the bundle has for it.
 func (im *importer) checkTree(b *structure.Block) error {
 	if b.Tree.Size == 0 {
 		return nil
@@ -258,9 +254,9 @@ func (im *importer) checkTree(b *structure.Block) error {
 	return nil
 }
 
-// chunks stores chunks, unless the body that they are of is here.
+// chunks stores chunks, unless their body is here.
 func (im *importer) chunks(c *structure.Commit) error {
-	if im.known {
+	if im.skipChunks {
 		return nil
 	}
 	chunks := make([]*structure.Chunk, len(c.Records))
@@ -272,7 +268,7 @@ func (im *importer) chunks(c *structure.Commit) error {
 	return err
 }
 
-// keep leaves content as it is here, and counts it if it was erased.
+// keep does not change content that is here, and counts it if it was erased.
 func (im *importer) keep(b *structure.Block) error {
 	erased, err := im.describe(b)
 	if erased {
@@ -281,34 +277,34 @@ func (im *importer) keep(b *structure.Block) error {
 	return err
 }
 
-// describe remembers what the bundle says of content that is here, if the store says
-// otherwise: usages there left it to the block. It reports whether it was erased here.
+// describe notes the description of content in the bundle if it differs from that here, because
+// usages may rely on its defaults. It reports whether the content was erased here.
 func (im *importer) describe(b *structure.Block) (erased bool, err error) {
-	is, err := im.engine.Blocks(im.ctx, []content.ID{b.ID})
+	ours, err := im.engine.Blocks(im.ctx, []content.ID{b.ID})
 	if erased = errors.Is(err, backend.ErrErased); err != nil && !erased {
 		return false, err
 	}
-	if erased || is[0].Type != b.Type || is[0].Origin != b.Origin {
-		im.differ[b.ID] = b.Block
+	if erased || ours[0].Type != b.Type || ours[0].Origin != b.Origin {
+		im.descriptions[b.ID] = b.Block
 	}
 	return erased, nil
 }
 
-// fill gives the usages of a span that is added what they left to their blocks.
+// fill gives the usages of a new span their own values if their block has other defaults here.
 func (im *importer) fill(s *structure.Span) {
-	if len(im.differ) == 0 {
+	if len(im.descriptions) == 0 {
 		return
 	}
 	for i := range s.Usages {
-		if b, differs := im.differ[s.Usages[i].Content]; differs {
+		if b, differs := im.descriptions[s.Usages[i].Content]; differs {
 			s.Usages[i].Settle(&b)
 		}
 	}
 }
 
-// erased leaves a marker for content that was erased in the other store.
+// erased marks content as erased that was erased in the other store, unless it is here.
 func (im *importer) erased(b *structure.Block) error {
-	settled, err := im.settled(b.ID)
+	settled, err := im.isSettled(b.ID)
 	if err != nil {
 		return err
 	}
@@ -342,10 +338,10 @@ func isSourceTaken(err error) (sourceID string, taken bool) {
 	return sourceID, taken
 }
 
-// freeSources takes from usages the source ids that lead to others here.
+// freeSources removes the lookups of usages whose source ids other messages here have.
 func (im *importer) freeSources(records []structure.Record, refused string) error {
 	homes := make(map[structure.RunID]structure.Home)
-	taken := make(map[lookup]struct{})
+	taken := make(map[lookup]bool)
 	for _, r := range records {
 		switch r := r.(type) {
 		case *structure.Run:
@@ -366,14 +362,14 @@ func (im *importer) freeSources(records []structure.Record, refused string) erro
 					continue
 				}
 				l := lookup{home, u.SourceID, u.Lookup}
-				_, twice := taken[l]
+				twice := taken[l]
 				if !twice {
 					var err error
 					if twice, err = im.isTaken(l); err != nil {
 						return err
 					}
 				}
-				if taken[l] = struct{}{}; twice || refused == fmt.Sprintf("%.80q", u.SourceID) {
+				if taken[l] = true; twice || refused == fmt.Sprintf("%.80q", u.SourceID) {
 					u.Lookup = 0
 					im.report.Sources++
 				}
@@ -383,14 +379,14 @@ func (im *importer) freeSources(records []structure.Record, refused string) erro
 	return nil
 }
 
-// lookup is what a usage is found by.
+// lookup is a source id and number by which a usage is found.
 type lookup struct {
 	home   structure.Home
 	source string
 	number uint64
 }
 
-// isTaken reports whether something is found here by what a usage is to be found by.
+// isTaken reports whether a message here has a lookup.
 func (im *importer) isTaken(l lookup) (bool, error) {
 	for found, err := range im.engine.Find(im.ctx, l.source, l.home.Thread, backend.Found{}) {
 		if err != nil || found.Home == l.home && found.Lookup == l.number {

@@ -9,19 +9,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// merging is how a value of the bundle becomes one of the store. Of a key the latest record
-// comes first, and then all of them from the oldest on, unless there is only one.
+// merging is the state of importing a value. The latest record comes first, and then all records from
+// the oldest on, unless there is only one.
 type merging struct {
 	key     structure.ValueKey // in the bundle
 	latest  *structure.Value
-	ours    *structure.Value // nil when there is none
-	commit  uint64           // that set the value here last
-	done    bool             // nothing of it is to be set
-	history bool             // it is under way
-	behind  bool             // what comes now is newer than ours
+	ours    *structure.Value // nil if there is none
+	commit  uint64           // that set ours
+	done    bool             // ours is the same or newer
+	history bool             // records from the oldest on have begun
+	behind  bool             // the following records are newer than ours
 }
 
-// values adds what is new of values.
+// values adds new values.
 func (im *importer) values(c *structure.Commit) error {
 	for _, r := range c.Records {
 		v, ok := r.(*structure.Value)
@@ -37,7 +37,7 @@ func (im *importer) values(c *structure.Commit) error {
 
 func (im *importer) value(v *structure.Value) error {
 	key := v.ValueKey
-	if err := im.valueHere(v); err != nil {
+	if err := im.localize(v); err != nil {
 		return err
 	}
 	if m := &im.merging; m.latest == nil || m.key != key {
@@ -59,19 +59,19 @@ func (im *importer) value(v *structure.Value) error {
 	return nil
 }
 
-// valueHere makes a value of the bundle one of this store.
-func (im *importer) valueHere(v *structure.Value) error {
+// localize replaces the ids in a value by those here.
+func (im *importer) localize(v *structure.Value) error {
 	switch v.Owner.Scope {
 	case structure.ThreadScope:
-		home, err := im.homeHere(v.Home())
+		home, err := im.localHome(v.Home())
 		v.Incarnation = home.Incarnation
 		return err
 	case structure.ContextScope:
-		v.Owner.Context = im.contextHere(v.Owner.Context)
+		v.Owner.Context = im.localContext(v.Owner.Context)
 		if v.Seen.IsZero() || v.Seen == structure.CollectedSpan {
 			return nil
 		}
-		v.Seen = im.here(v.Seen)
+		v.Seen = im.local(v.Seen)
 		_, err := im.engine.Digest(im.ctx, v.Seen)
 		if errors.Is(err, backend.ErrNotFound) {
 			v.Seen, err = structure.CollectedSpan, nil
@@ -98,14 +98,14 @@ func (im *importer) beginValue() error {
 			return err
 		}
 		if m.done = sameValue(&was.Value, m.latest); m.done {
-			break // ours is the same, or newer
+			break
 		}
 	}
 	return nil
 }
 
-// endValue sets the latest record of a value if that is all there is, or if it is newer than
-// ours and not made from that.
+// endValue sets the latest record of a value if it is the only one, or if it is newer than ours and does
+// not follow from ours.
 func (im *importer) endValue() error {
 	m := &im.merging
 	defer func() { *m = merging{} }()
@@ -118,9 +118,9 @@ func (im *importer) endValue() error {
 	return im.setValue(m.latest)
 }
 
-// setValue sets a value in the next commit of values, in which each key is there once.
+// setValue adds a value to the next commit of values, in which a key can be there once.
 func (im *importer) setValue(v *structure.Value) error {
-	if _, twice := im.valued.keys[v.ValueKey]; twice || full(&im.valued.Batch) {
+	if twice := im.batchOfValues.keys[v.ValueKey]; twice || full(&im.batchOfValues.Batch) {
 		number, err := im.flushValues()
 		if err != nil {
 			return err
@@ -129,27 +129,27 @@ func (im *importer) setValue(v *structure.Value) error {
 			im.merging.commit = number
 		}
 	}
-	b := &im.valued
+	b := &im.batchOfValues
 	if b.keys == nil {
-		b.keys = make(map[structure.ValueKey]struct{})
+		b.keys = make(map[structure.ValueKey]bool)
 		b.Durability = backend.Normal
 		b.Reset(im.writer.Now())
 	}
-	b.keys[v.ValueKey] = struct{}{}
+	b.keys[v.ValueKey] = true
 	b.Adopt(v)
 	b.Values = append(b.Values, backend.ExpectValue{Key: v.ValueKey, Commit: im.merging.commit})
 	return nil
 }
 
-// valueBatch is a commit of values that is being put together.
+// valueBatch is a commit of values that is being prepared.
 type valueBatch struct {
 	write.Batch
-	keys map[structure.ValueKey]struct{}
+	keys map[structure.ValueKey]bool
 }
 
-// flushValues applies the commit of values and returns its number.
+// flushValues applies the commit of values, and returns its number.
 func (im *importer) flushValues() (uint64, error) {
-	b := &im.valued
+	b := &im.batchOfValues
 	if empty(&b.Batch) {
 		return 0, nil
 	}
@@ -159,7 +159,7 @@ func (im *importer) flushValues() (uint64, error) {
 			used[id] = true
 		}
 	}
-	if err := im.needs(used); err != nil {
+	if err := im.noteErased(used); err != nil {
 		return 0, err
 	}
 	receipt, err := im.commit(&b.Batch)
@@ -172,7 +172,7 @@ func (im *importer) flushValues() (uint64, error) {
 	return receipt.Number, nil
 }
 
-// endValues sets what is left of the values.
+// endValues sets the remaining values.
 func (im *importer) endValues() error {
 	if err := im.endValue(); err != nil {
 		return err

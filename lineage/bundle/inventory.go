@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"maps"
 	"slices"
@@ -18,20 +19,18 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// prefix is the beginning of a content id or a chunk's key: enough to tell any two
-// apart.
+// prefix is the start of a content id or of the key of a chunk. No two have the same prefix.
 type prefix [16]byte
 
 func prefixOf(id content.ID) prefix { return prefix(id[:len(prefix{})]) }
 
-// runEnd is where a run ends and the digest of the history up to there.
+// runEnd is the last place of a run and the digest of the history up to it.
 type runEnd struct {
 	last   uint64
 	digest structure.Digest
 }
 
-// Inventory lists what a store has: where its runs end, and the content that their
-// spans use.
+// Inventory lists what a store has: the ends of its runs, and the content that their spans use.
 type Inventory struct {
 	runs     map[structure.RunID]runEnd
 	contents map[prefix]struct{}
@@ -43,7 +42,7 @@ func NewInventory() *Inventory {
 	return &Inventory{runs: make(map[structure.RunID]runEnd), contents: make(map[prefix]struct{}), chunks: make(map[prefix]struct{})}
 }
 
-// Take lists what a store has. It reads every history once.
+// Take returns the inventory of a store. It reads every history once.
 func Take(ctx context.Context, store *lineage.Store) (inv *Inventory, err error) {
 	s, err := store.View().Snapshot(ctx)
 	if err != nil {
@@ -111,7 +110,7 @@ func (inv *Inventory) run(ctx context.Context, s backend.Reader, r structure.Run
 	return nil
 }
 
-// block notes a block that was not erased, and of a large one the chunks.
+// block adds a block that was not erased, and the chunks of a large one.
 func (inv *Inventory) block(ctx context.Context, s backend.Reader, b *structure.Block) error {
 	p := prefixOf(b.ID)
 	if _, known := inv.contents[p]; known || b.Gone() {
@@ -137,7 +136,7 @@ const (
 	inventoryVersion = 1
 )
 
-// WriteTo writes the inventory: the same bytes for the same content.
+// WriteTo writes the inventory. The same content gives the same bytes.
 func (inv *Inventory) WriteTo(w io.Writer) (int64, error) {
 	sum := sha256.New()
 	b := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
@@ -168,8 +167,8 @@ func (inv *Inventory) WriteTo(w io.Writer) (int64, error) {
 	return n + int64(m), err
 }
 
-// ReadFrom reads what WriteTo wrote, in place of what the inventory lists. Of one
-// that is damaged it keeps nothing, and one that is none is ErrNoInventory.
+// ReadFrom replaces the inventory by one that WriteTo wrote. It changes nothing if that is damaged,
+// and returns ErrNoInventory if the input is not an inventory.
 func (inv *Inventory) ReadFrom(from io.Reader) (int64, error) {
 	r := inventoryReader{r: bufio.NewReaderSize(from, 1<<16), sum: sha256.New()}
 	got := NewInventory()
@@ -182,11 +181,8 @@ func (inv *Inventory) ReadFrom(from io.Reader) (int64, error) {
 
 type inventoryReader struct {
 	r   *bufio.Reader
-	sum interface {
-		Write([]byte) (int, error)
-		Sum([]byte) []byte
-	}
-	n int64
+	sum hash.Hash
+	n   int64
 }
 
 func (r *inventoryReader) corrupt(what string) error {
@@ -203,7 +199,7 @@ func (r *inventoryReader) take(b []byte) error {
 	return err
 }
 
-// begins refuses what does not begin as an inventory does.
+// begins returns ErrNoInventory if the file is not an inventory.
 func (r *inventoryReader) begins() error {
 	b, err := r.r.Peek(len(inventoryMagic))
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// TestKept is about the messages of a thread that keeps them, which are on no context.
+// TestKept copies messages that are in no context, of a thread that keeps its runs.
 func TestKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := newMachine(t), newMachine(t)
@@ -72,7 +72,7 @@ func keep(t tester, s *lineage.Store, id lineage.ThreadID) {
 	require.NoError(t, err)
 }
 
-// hang says something in a thread after a span, on no context.
+// hang adds a message to a thread after a span, in no context.
 func hang(t tester, s *lineage.Store, thread lineage.ThreadID, after lineage.SpanRef, text string) lineage.SpanRef {
 	t.Helper()
 	is, err := write.Of(s).Engine().Thread(bg, thread)

@@ -19,8 +19,8 @@ import (
 
 const importerDir = "LINEAGE_BUNDLE_IMPORTER"
 
-// importUntilKilled is the other process of TestKilled. It tells how far it has come
-// and waits until that was read.
+// importUntilKilled is the child process of TestKilled. It reports its progress and waits until
+// that was read.
 func importUntilKilled(dir string) int {
 	err := func() error {
 		f, err := os.Open(filepath.Join(dir, "bundle"))
@@ -82,7 +82,7 @@ func TestKilled(t *testing.T) {
 	require.NotZero(t, parts, "no import was killed half way")
 }
 
-// killImporter imports in another process, which it kills when it has come to a place.
+// killImporter imports in another process, which it kills at some progress.
 func killImporter(t *testing.T, dir string, at int64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -19,17 +19,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// machine does random things to a store.
+// machine makes random changes to a store.
 type machine struct {
 	s   *lineage.Store
 	dir string
 	n   int
-	// often is what is said often. What was erased must not be said again where two
-	// stores are compared byte by byte: what a store then says of its first uses is its
-	// own.
+	// often are texts that are used often. Erased content must not be stored again if two stores
+	// are compared byte by byte, because its description is then that of the store.
 	often  []string
 	erased []content.ID
-	// collected is set once content went that nothing used, but something was made of.
+	// collected is set once unused content was collected that other content was derived from.
 	collected bool
 }
 
@@ -77,7 +76,7 @@ func (m *machine) next(of string) string {
 	return fmt.Sprintf("%s %d", of, m.n)
 }
 
-// text returns a body: one that is often said, one that is new, one that is large.
+// text returns a body: a frequent one, a new one or a large one.
 func (m *machine) text(t *rapid.T) string {
 	switch rapid.IntRange(0, 12).Draw(t, "text") {
 	case 0:
@@ -107,7 +106,7 @@ func (m *machine) item(t *rapid.T) lineage.Item {
 	return i
 }
 
-// ok fails unless an operation went well or was refused for a reason of its own.
+// ok fails unless an operation succeeded or was refused for one of some reasons.
 func ok(t *rapid.T, err error) {
 	for _, refusal := range []string{"erased", "not found", "already exists", "protected", "invalid", "conflict", "no text"} {
 		if err != nil && strings.Contains(err.Error(), refusal) {
@@ -268,7 +267,7 @@ func (m *machine) value(t *rapid.T) {
 	require.NoError(t, err)
 }
 
-// counter is a summarizer that says something new each time.
+// counter is a summarizer that returns another text each time.
 type counter struct{ m *machine }
 
 func (c counter) Summarize(context.Context, []lineage.Passage) (lineage.SummaryText, error) {
@@ -282,8 +281,8 @@ func must(t *rapid.T) func(all []*lineage.Entry, err error) []*lineage.Entry {
 	}
 }
 
-// TestModel copies random stores: into an empty one, into one that has an earlier
-// state, and against an inventory of that.
+// TestModel copies random stores into an empty store, into a store with an earlier state, and
+// against an inventory of an earlier state.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, other, third := newMachine(t), newMachine(t), newMachine(t)
@@ -300,7 +299,7 @@ func TestModel(t *testing.T) {
 
 		deletes := m.actions()
 		for _, name := range []string{"delete context", "delete thread", "erase", "erase large", "collect"} {
-			delete(deletes, name) // what goes here stays there
+			delete(deletes, name) // it is deleted in one store only
 		}
 		m.often = []string{"four", "five"}
 		t.Repeat(deletes)
@@ -315,7 +314,7 @@ func TestModel(t *testing.T) {
 		bring(t, other.s, part)
 		has, err := m.s.View().Has(bg, m.erased)
 		require.NoError(t, err)
-		again := slices.Contains(has, true) // what was erased was said again
+		again := slices.Contains(has, true) // erased content was stored again
 		for _, s := range []*lineage.Store{other.s, third.s} {
 			require.Equal(t, digests(t, m.s), digests(t, s))
 			requireSame(t, m.s, s)
@@ -330,8 +329,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestModelApart lets two copies of a store go on, each in its own way, and brings
-// each what the other did.
+// TestModelApart changes two copies of a store, and imports the changes of each into the other.
 func TestModelApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, other := newMachine(t), newMachine(t)
@@ -349,14 +347,14 @@ func TestModelApart(t *testing.T) {
 		if rapid.Bool().Draw(t, "leave out what is known") {
 			bring(t, other.s, writeBundle(t, m.s, bundle.WriteOptions{Have: have}))
 			if other.collected {
-				bring(t, other.s, theirs) // with what known messages were made of
+				bring(t, other.s, theirs) // with the content that known messages were derived from
 			}
 		} else {
 			bring(t, other.s, theirs)
 		}
 		bringAgain(t, other.s, theirs)
 		requireSound(t, other.s)
-		// Everything that either says is there.
+		// All content of both is there.
 		said := make(map[structure.Digest]bool)
 		for _, d := range digests(t, other.s) {
 			said[d] = true
@@ -376,7 +374,7 @@ func TestModelApart(t *testing.T) {
 	})
 }
 
-// wasHere reports whether a context comes or came past a history that says d.
+// wasHere reports whether a context has or had a history with the digest d.
 func wasHere(t *rapid.T, s *lineage.Store, id lineage.ContextID, d structure.Digest) bool {
 	e := write.Of(s).Engine()
 	c, err := e.Context(bg, id)

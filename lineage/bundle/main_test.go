@@ -35,7 +35,7 @@ type tester interface {
 	Helper()
 }
 
-// ticking returns a clock that moves on by a second each time it is looked at.
+// ticking returns a clock that advances by a second at each call.
 func ticking() func() time.Time {
 	var seconds atomic.Int64
 	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
@@ -134,7 +134,7 @@ func requireSound(t tester, s *lineage.Store) {
 	}
 }
 
-// digests returns what every context says.
+// digests returns the digests of all contexts.
 func digests(t tester, s *lineage.Store) map[lineage.ContextID]structure.Digest {
 	t.Helper()
 	all := make(map[lineage.ContextID]structure.Digest)
@@ -147,8 +147,8 @@ func digests(t tester, s *lineage.Store) map[lineage.ContextID]structure.Digest 
 	return all
 }
 
-// everything describes all that can be read of a store, but for the numbers and
-// times of its commits.
+// everything describes everything that can be read of a store, except the numbers and times of its
+// commits.
 func everything(t tester, s *lineage.Store) []string {
 	t.Helper()
 	var all []string
@@ -219,7 +219,7 @@ func withoutPointers(c structure.Context) string {
 	return fmt.Sprintf("%+v %s %s %s", c, text(o.SystemPrompt), text(o.Model), o.JSON)
 }
 
-// requireSame requires that two stores say the same.
+// requireSame requires that two stores have the same content.
 func requireSame(t tester, want, got *lineage.Store) {
 	t.Helper()
 	requireSameLines(t, everything(t, want), everything(t, got))

@@ -12,21 +12,21 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// theirsSuffix makes a free name of one that is taken.
+// theirsSuffix is added to a name that is taken.
 const theirsSuffix = "-theirs"
 
-// longName is how much of a name is kept where something is added: names are bounded.
+// longName is where names are cut before the suffix, because their length is limited.
 const longName = 2 << 10
 
-// names adds what a thread calls its contexts and spans, and what the bundle says of
-// the thread if it was changed there last.
+// names adds branches and checkpoints of a thread, and updates the thread if it was changed later in
+// the bundle.
 func (im *importer) names(c *structure.Commit) error {
 	theirs := c.Records[len(c.Records)-1].(*structure.Thread)
 	ours, err := im.engine.Thread(im.ctx, theirs.ID)
 	if err != nil {
 		return err
 	}
-	n := naming{Batch: im.batch(), im: im, thread: theirs.ID, contexts: make(map[structure.ContextID]struct{}), points: make(map[structure.CheckpointID]struct{}), taken: make(map[string]struct{})}
+	n := naming{Batch: im.batch(), im: im, thread: theirs.ID, contexts: make(map[structure.ContextID]bool), checkpoints: make(map[structure.CheckpointID]bool), taken: make(map[string]bool)}
 	defer im.writer.Release(n.Batch)
 	if err := n.load(); err != nil {
 		return err
@@ -44,19 +44,19 @@ func (im *importer) names(c *structure.Commit) error {
 			return err
 		}
 	}
-	is, err := im.thread(ours, theirs)
+	merged, err := im.thread(ours, theirs)
 	if err != nil {
 		return err
 	}
-	if !structure.Equal(is, ours) {
-		n.Adopt(is)
+	if !structure.Equal(merged, ours) {
+		n.Adopt(merged)
 		n.ExpectThread(ours.ID, ours)
 	}
 	_, err = im.commit(n.Batch)
 	return err
 }
 
-// thread returns what a thread is to be.
+// thread merges a thread with that of the bundle.
 func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, error) {
 	active := theirs.Active
 	if _, conflict := im.contexts[active]; conflict {
@@ -68,31 +68,31 @@ func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, e
 			return nil, err
 		}
 		if c.Thread != theirs.ID {
-			return nil, im.corrupt("context %v is active in thread %v and of another", active, theirs.ID)
+			return nil, im.corrupt("context %v is active in thread %v and belongs to another", active, theirs.ID)
 		}
 	}
-	is := *ours
-	if newer := later(theirs.UpdatedAt, ours.UpdatedAt); newer {
-		is = *theirs
-		is.SourceID, is.Incarnation, is.CreatedAt, is.Active, is.Keeps = ours.SourceID, ours.Incarnation, ours.CreatedAt, ours.Active, ours.Keeps
+	merged := *ours
+	if later(theirs.UpdatedAt, ours.UpdatedAt) {
+		merged = *theirs
+		merged.SourceID, merged.Incarnation, merged.CreatedAt, merged.Active, merged.Keeps = ours.SourceID, ours.Incarnation, ours.CreatedAt, ours.Active, ours.Keeps
 		if !active.IsZero() {
-			is.Active = active
+			merged.Active = active
 		}
 	}
-	if is.Active.IsZero() {
-		is.Active = active
+	if merged.Active.IsZero() {
+		merged.Active = active
 	}
-	return &is, nil
+	return &merged, nil
 }
 
-// naming is the names of a thread in the making.
+// naming is a commit of names of a thread that is being prepared.
 type naming struct {
 	*write.Batch
-	im       *importer
-	thread   structure.ThreadID
-	contexts map[structure.ContextID]struct{} // that have a name
-	points   map[structure.CheckpointID]struct{}
-	taken    map[string]struct{} // names and source ids, by records
+	im          *importer
+	thread      structure.ThreadID
+	contexts    map[structure.ContextID]bool // that have a branch
+	checkpoints map[structure.CheckpointID]bool
+	taken       map[string]bool // names and source ids that the commit adds
 }
 
 func (n *naming) load() error {
@@ -100,24 +100,24 @@ func (n *naming) load() error {
 		if err != nil {
 			return err
 		}
-		n.contexts[b.Context] = struct{}{}
+		n.contexts[b.Context] = true
 	}
 	for c, err := range n.im.engine.Checkpoints(n.im.ctx, n.thread, "") {
 		if err != nil {
 			return err
 		}
-		n.points[c.ID] = struct{}{}
+		n.checkpoints[c.ID] = true
 	}
 	return nil
 }
 
-// branch names a context that has no name here.
+// branch adds a branch, unless its context has one here.
 func (n *naming) branch(b *structure.Branch) error {
-	b.Context = n.im.contextHere(b.Context)
-	if _, named := n.contexts[b.Context]; named {
+	b.Context = n.im.localContext(b.Context)
+	if n.contexts[b.Context] {
 		return nil
 	}
-	n.contexts[b.Context] = struct{}{}
+	n.contexts[b.Context] = true
 	name, err := n.free("branch", b.Name, func(name string) error {
 		_, err := n.im.engine.Branch(n.im.ctx, n.thread, name)
 		return err
@@ -130,14 +130,14 @@ func (n *naming) branch(b *structure.Branch) error {
 	return err
 }
 
-// checkpoint names a span, unless that has the same name already.
+// checkpoint adds a checkpoint, unless it is here or the same span has the same name.
 func (n *naming) checkpoint(c *structure.Checkpoint) error {
-	c.Span = n.im.here(c.Span)
-	if _, known := n.points[c.ID]; known {
+	c.Span = n.im.local(c.Span)
+	if n.checkpoints[c.ID] {
 		return nil
 	}
-	n.points[c.ID] = struct{}{}
-	if is, err := n.im.engine.Checkpoint(n.im.ctx, n.thread, c.Name); err == nil && is.Span == c.Span {
+	n.checkpoints[c.ID] = true
+	if ours, err := n.im.engine.Checkpoint(n.im.ctx, n.thread, c.Name); err == nil && ours.Span == c.Span {
 		return nil
 	}
 	name, err := n.free("checkpoint", c.Name, func(name string) error {
@@ -152,27 +152,27 @@ func (n *naming) checkpoint(c *structure.Checkpoint) error {
 	return err
 }
 
-// freeSource returns a source id, or none where something of the thread has it.
+// freeSource returns a source id, or none if it is taken in the thread.
 func freeSource[R any](n *naming, subject, sourceID string, find func(context.Context, string, structure.ThreadID) iter.Seq2[R, error]) (string, error) {
 	k := "source of " + subject + " " + sourceID
-	if _, taken := n.taken[k]; taken {
+	if n.taken[k] {
 		return "", nil
 	}
-	n.taken[k] = struct{}{}
+	n.taken[k] = true
 	for _, err := range find(n.im.ctx, sourceID, n.thread) {
 		return "", err
 	}
 	return sourceID, nil
 }
 
-// free returns a name like the one wanted that nothing has.
+// free returns the wanted name, or a similar one that is free.
 func (n *naming) free(subject, wanted string, look func(string) error) (string, error) {
 	name := wanted
 	for i := 1; ; i++ {
-		if _, taken := n.taken[subject+" "+name]; !taken {
+		if !n.taken[subject+" "+name] {
 			err := look(name)
 			if errors.Is(err, backend.ErrNotFound) {
-				n.taken[subject+" "+name] = struct{}{}
+				n.taken[subject+" "+name] = true
 				return name, nil
 			}
 			if err != nil {

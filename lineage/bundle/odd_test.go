@@ -17,8 +17,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// TestOddStores copies stores that no operation makes but that an engine takes: runs
-// that grow in turn, span sets that stand anywhere, contexts with any base.
+// TestOddStores copies stores that no operation creates but that an engine accepts: runs that grow
+// alternately, span sets at any place, contexts with any base.
 func TestOddStores(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, other := newMachine(t), newMachine(t)

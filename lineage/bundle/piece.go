@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// piece announces spans of a run: those after place from, up to last.
+// piece announces the spans of a run after the place from, up to last.
 type piece struct {
 	run    structure.Run
 	base   structure.Digest // of the history before the run
@@ -14,7 +14,7 @@ type piece struct {
 	before structure.Digest // of the history up to from; base if that is 0
 	last   uint64
 	digest structure.Digest // of the history up to last
-	left   bool             // what stands up to from was left out
+	left   bool             // the spans up to from were left out
 }
 
 func (p *piece) encode() ([]byte, error) {
@@ -62,7 +62,7 @@ func decodePiece(b []byte) (p piece, ok bool) {
 	return p, !c.bad && len(c.b) == 0 && !p.run.ID.IsZero() && p.from <= p.last && p.last > 0 && (p.left || p.from < p.last)
 }
 
-// bytesLeft is what is left of an entry that is being read.
+// bytesLeft is the part of an entry that was not read.
 type bytesLeft struct {
 	b   []byte
 	bad bool

@@ -13,15 +13,15 @@ import (
 
 // RestoreOptions configure a restore.
 type RestoreOptions struct {
-	// Store are the options that the store is made with.
+	// Store are the options of the new store.
 	Store lineage.Options
 	// Progress is that of ImportOptions.
 	Progress func(done, total int64)
 }
 
-// Restore makes a store of a bundle in a directory that is new or empty, and verifies
-// every byte of it. A directory that holds anything is refused with
-// backend.ErrExists. Until the store is complete there is nothing under its name.
+// Restore creates a store from a bundle, in a directory that does not exist or is empty, and
+// verifies it. Another directory is refused with backend.ErrExists. The directory appears when the
+// store is complete.
 func Restore(ctx context.Context, r io.Reader, dir string, o RestoreOptions) (report ImportReport, err error) {
 	err = vfs.NewDir(dir, backend.ErrExists, func(partial string) error {
 		report, err = fillStore(ctx, r, partial, o)
@@ -33,7 +33,6 @@ func Restore(ctx context.Context, r io.Reader, dir string, o RestoreOptions) (re
 	return report, nil
 }
 
-// fillStore makes a store in an empty directory and verifies it.
 func fillStore(ctx context.Context, r io.Reader, dir string, o RestoreOptions) (report ImportReport, err error) {
 	o.Store.ReadOnly, o.Store.MustExist = false, false
 	store, err := lineage.Open(ctx, dir, o.Store)

@@ -41,7 +41,7 @@ func valueAt(owner structure.Owner, second int64, json string) *structure.Value 
 	return v
 }
 
-// history returns the JSON of a value and of what it was before, the latest first.
+// history returns the JSON of a value and of its earlier values, the latest first.
 func history(t *testing.T, s *lineage.Store, key structure.ValueKey) string {
 	t.Helper()
 	all := []string{}
@@ -52,7 +52,7 @@ func history(t *testing.T, s *lineage.Store, key structure.ValueKey) string {
 	return strings.Join(all, " ")
 }
 
-// TestValuesMeet brings values to a store that has none, the same, older or newer ones.
+// TestValuesMeet imports values into a store that has none, the same, older or newer ones.
 func TestValuesMeet(t *testing.T) {
 	v := func(second int64, text string) *structure.Value {
 		if text != "" {
@@ -95,7 +95,7 @@ func TestValuesMeet(t *testing.T) {
 	}
 }
 
-// TestValuesOfForks brings a context whose values forks inherit, whole or in two bundles.
+// TestValuesOfForks imports a context whose values forks inherit, in one or two bundles.
 func TestValuesOfForks(t *testing.T) {
 	a, whole, parts := newStore(t), newStore(t), newStore(t)
 	_, main := newThread(t, a, "one")
@@ -133,7 +133,7 @@ func TestValuesOfForks(t *testing.T) {
 	requireSame(t, a, parts)
 }
 
-// TestValuesOfConflicts keeps the values of both of two contexts that went on apart.
+// TestValuesOfConflicts keeps the values of both contexts of a conflict.
 func TestValuesOfConflicts(t *testing.T) {
 	a, b, main := copies(t)
 	for name, s := range map[string]*lineage.Store{"theirs": a, "ours": b} {
@@ -158,8 +158,8 @@ func TestValuesOfConflicts(t *testing.T) {
 	requireSound(t, b)
 }
 
-// TestValuesSeenElsewhere brings a value whose context had seen what does not come along. A
-// span here that has the same place is another.
+// TestValuesSeenElsewhere imports a value that names a span that is not in the bundle. The span
+// here at the same place is another one.
 func TestValuesSeenElsewhere(t *testing.T) {
 	a, b, main := copies(t)
 	before, err := on(t, a, main).Tip(bg)
@@ -168,7 +168,7 @@ func TestValuesSeenElsewhere(t *testing.T) {
 	v.Seen = say(t, on(t, a, main), "taken back")
 	set(t, a, v)
 	_, err = write.Of(a).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{&structure.Tip{Context: main, Span: before}}}, backend.Options{})
-	require.NoError(t, err) // without a word in the reflog
+	require.NoError(t, err) // without an entry in the reflog
 	require.Equal(t, v.Seen, say(t, on(t, b, main), "said here"), "the same place")
 	fork, err := on(t, b, main).Fork(bg, lineage.ForkOptions{At: say(t, on(t, b, main), "and more")})
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestValuesSeenElsewhere(t *testing.T) {
 	requireSameBundle(t, theirs, writeBundle(t, c, bundle.WriteOptions{}))
 }
 
-// TestValuesOfChosen brings the values of what was chosen, and no others.
+// TestValuesOfChosen imports the values of the chosen threads and contexts, and no others.
 func TestValuesOfChosen(t *testing.T) {
 	a := newStore(t)
 	one, main := newThread(t, a, "one")
@@ -218,8 +218,8 @@ func TestValuesOfChosen(t *testing.T) {
 	requireSound(t, c)
 }
 
-// TestLargeValues brings values in blocks, erased ones too, and a history that does not fit
-// into memory at once.
+// TestLargeValues imports values in blocks, erased ones too, and a history that exceeds the limit
+// of memory.
 func TestLargeValues(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	body := []byte(fmt.Sprintf("%q", strings.Repeat("large ", structure.MaxInlineValue)))

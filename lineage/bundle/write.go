@@ -15,19 +15,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// WriteOptions say what a bundle holds. The zero value is everything.
+// WriteOptions choose the content of a bundle. The zero value chooses everything.
 type WriteOptions struct {
-	// Threads and Contexts are those chosen, contexts without the others of their
-	// thread. Everything when both are empty.
+	// Threads are included with all their contexts, Contexts without the others of their
+	// thread. If both are empty, everything is included.
 	Threads  []structure.ThreadID
 	Contexts []structure.ContextID
-	// Have, when not nil, is what the other side has: it is left out.
+	// Have, when not nil, lists what the other store has, which is left out.
 	Have *Inventory
-	// Progress, when not nil, is called now and then with how many spans are written.
+	// Progress, when not nil, is called from time to time with the number of spans written.
 	Progress func(spans uint64)
 }
 
-// WriteReport tells what was written.
+// WriteReport counts what was written.
 type WriteReport struct {
 	Threads  uint64 `json:"threads"`
 	Contexts uint64 `json:"contexts"`
@@ -35,15 +35,14 @@ type WriteReport struct {
 	Blocks   uint64 `json:"blocks"`
 	Chunks   uint64 `json:"chunks"`
 	Values   uint64 `json:"values"`
-	// Erased counts the blocks of which only the description is left.
+	// Erased counts erased blocks, which have only a description.
 	Erased uint64 `json:"erased"`
-	// Left counts the blocks and chunks that the other side has.
+	// Left counts the blocks and chunks that were left out.
 	Left  uint64 `json:"left"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Write writes a bundle of a store, as of one commit, while the store is read and
-// written.
+// Write writes a bundle of one commit of a store. The store can be changed meanwhile.
 func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOptions) (report WriteReport, err error) {
 	s, err := store.View().Snapshot(ctx)
 	if err != nil {
@@ -57,8 +56,9 @@ func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOption
 	defer out.close()
 	e := exporter{
 		ctx: ctx, from: s, out: out, o: o,
-		seed: maphash.MakeSeed(), sent: make(map[prefix]uint64), runs: make(map[structure.RunID]uint64), busy: make(map[structure.RunID]struct{}),
-		sets: make(map[structure.SpanSetID]struct{}), waiting: make(map[structure.RunID]struct{}), stated: make(map[structure.ThreadID]struct{}), done: make(map[structure.ContextID]struct{}),
+		seed: maphash.MakeSeed(), written: make(map[prefix]uint64), runs: make(map[structure.RunID]uint64), busy: make(map[structure.RunID]bool),
+		sets: make(map[structure.SpanSetID]bool), threads: make(map[structure.ThreadID]bool), contexts: make(map[structure.ContextID]bool),
+		pendingRuns: make(map[structure.RunID]bool),
 	}
 	if e.o.Have == nil {
 		e.o.Have = NewInventory()
@@ -73,15 +73,15 @@ func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOption
 	return e.report, nil
 }
 
-// Bounds of a commit in a bundle, which is one in the store that imports it:
-// reading one message there decodes all of its commit.
+// Limits of a commit in a bundle. The store that imports the bundle applies it as one commit, and
+// reading a message decodes its whole commit.
 const (
 	commitBytes   = 192 << 10
 	commitRecords = 2048
-	recordBytes   = 128 // what a record takes besides bodies and metadata
+	recordBytes   = 128 // estimate of a record without bodies and metadata
 )
 
-// exporter writes a bundle. What is kept in memory of what was written is ids.
+// exporter writes a bundle. Of what was written it keeps ids in memory.
 type exporter struct {
 	ctx    context.Context
 	from   backend.Reader
@@ -90,20 +90,23 @@ type exporter struct {
 	report WriteReport
 	seed   maphash.Seed
 
-	sent   map[prefix]uint64          // content, with a hash of what was said of it
-	runs   map[structure.RunID]uint64 // the last place written or left out
-	busy   map[structure.RunID]struct{}
-	sets   map[structure.SpanSetID]struct{}
-	stated map[structure.ThreadID]struct{}
-	done   map[structure.ContextID]struct{}
-	chosen map[structure.ContextID]struct{} // nil for all
+	// What was written, or left out.
+	written  map[prefix]uint64          // content, with the hash of its defaults
+	runs     map[structure.RunID]uint64 // the last place of each
+	sets     map[structure.SpanSetID]bool
+	threads  map[structure.ThreadID]bool
+	contexts map[structure.ContextID]bool
 
-	history write.Batch
-	waiting map[structure.RunID]struct{} // whose spans are in history
-	facts   write.Batch
-	single  write.Batch // for commit
-	valued  write.Batch // values
-	encoder structure.Encoder
+	chosen map[structure.ContextID]bool // nil for all
+	busy   map[structure.RunID]bool     // of which a piece is being written
+
+	// Records for the next entries.
+	pending       write.Batch // a history
+	pendingRuns   map[structure.RunID]bool
+	facts         write.Batch
+	pendingValues write.Batch
+	single        write.Batch // for commit
+	encoder       structure.Encoder
 }
 
 func empty(b *write.Batch) bool {
@@ -116,7 +119,7 @@ func full(b *write.Batch) bool {
 	return bytes+recordBytes*records >= commitBytes || records >= commitRecords
 }
 
-// commit writes records as an entry. Times in records are written relative to t.
+// commit writes records as an entry, with times relative to t.
 func (e *exporter) commit(tag byte, t time.Time, records ...structure.Record) error {
 	e.single.Reset(t)
 	e.single.Adopt(records...)
@@ -132,17 +135,17 @@ func (e *exporter) flush(tag byte, b *write.Batch) error {
 	if err != nil {
 		return err
 	}
-	if b.Reset(time.Time{}); b == &e.history {
-		clear(e.waiting)
+	if b.Reset(time.Time{}); b == &e.pending {
+		clear(e.pendingRuns)
 	}
 	return e.out.entry(tag, encoded)
 }
 
-// A group is the contexts of a thread, or those without one.
+// group is the chosen contexts of a thread, or those without a thread.
 type group struct {
 	thread   structure.ThreadID
-	contexts []structure.ContextID
-	whole    bool
+	contexts []structure.ContextID // nil for all, to be listed
+	whole    bool                  // the whole thread is chosen
 }
 
 func (e *exporter) everything() error {
@@ -152,7 +155,7 @@ func (e *exporter) everything() error {
 	}
 	for _, g := range groups {
 		if !g.thread.IsZero() {
-			if err := e.stateThread(g.thread); err != nil {
+			if err := e.thread(g.thread); err != nil {
 				return err
 			}
 		}
@@ -162,12 +165,12 @@ func (e *exporter) everything() error {
 			}
 		}
 		for _, id := range g.contexts {
-			if err := e.lineOf(id); err != nil {
+			if err := e.contextAndParents(id); err != nil {
 				return err
 			}
 		}
 		if g.whole {
-			if err := e.kept(g.thread); err != nil {
+			if err := e.keptRuns(g.thread); err != nil {
 				return err
 			}
 		}
@@ -183,8 +186,7 @@ func (e *exporter) everything() error {
 	return e.values(len(e.o.Threads)+len(e.o.Contexts) == 0)
 }
 
-// groups returns what was chosen in the order of its ids. Groups that are whole
-// have no contexts yet.
+// groups returns what was chosen, in the order of ids.
 func (e *exporter) groups() ([]group, error) {
 	var groups []group
 	if len(e.o.Threads)+len(e.o.Contexts) == 0 {
@@ -197,7 +199,7 @@ func (e *exporter) groups() ([]group, error) {
 		}
 		return groups, nil
 	}
-	e.chosen = make(map[structure.ContextID]struct{})
+	e.chosen = make(map[structure.ContextID]bool)
 	parts := make(map[structure.ThreadID]*group)
 	for _, id := range e.o.Threads {
 		if _, err := e.from.Thread(e.ctx, id); err != nil {
@@ -208,7 +210,7 @@ func (e *exporter) groups() ([]group, error) {
 			return nil, err
 		}
 		for _, c := range contexts {
-			e.chosen[c] = struct{}{}
+			e.chosen[c] = true
 		}
 		parts[id] = &group{thread: id, whole: true, contexts: contexts}
 	}
@@ -222,10 +224,10 @@ func (e *exporter) groups() ([]group, error) {
 			g = &group{thread: c.Thread}
 			parts[c.Thread] = g
 		}
-		if _, known := e.chosen[id]; !known && !g.whole {
+		if !e.chosen[id] && !g.whole {
 			g.contexts = append(g.contexts, id)
 		}
-		e.chosen[id] = struct{}{}
+		e.chosen[id] = true
 	}
 	for _, g := range parts {
 		slices.SortFunc(g.contexts, structure.ContextID.Compare)
@@ -235,8 +237,7 @@ func (e *exporter) groups() ([]group, error) {
 	return groups, nil
 }
 
-// contextsOf returns a thread's contexts, or those of none, in the order of their
-// ids.
+// contextsOf returns the contexts of a thread, or those without a thread, in the order of ids.
 func (e *exporter) contextsOf(thread structure.ThreadID) ([]structure.ContextID, error) {
 	ids := []structure.ContextID{}
 	for c, err := range e.from.Contexts(e.ctx, thread, structure.ContextID{}) {
@@ -250,21 +251,14 @@ func (e *exporter) contextsOf(thread structure.ThreadID) ([]structure.ContextID,
 	return ids, nil
 }
 
-// has reports whether the bundle is to have a context.
-func (e *exporter) has(id structure.ContextID) bool {
-	if e.chosen == nil {
-		return true
-	}
-	_, ok := e.chosen[id]
-	return ok
-}
+func (e *exporter) isChosen(id structure.ContextID) bool { return e.chosen == nil || e.chosen[id] }
 
-// stateThread writes a thread without its active context, which comes later.
-func (e *exporter) stateThread(id structure.ThreadID) error {
-	if _, known := e.stated[id]; known {
+// thread writes a thread without its active context, which is written with the names.
+func (e *exporter) thread(id structure.ThreadID) error {
+	if e.threads[id] {
 		return nil
 	}
-	e.stated[id] = struct{}{}
+	e.threads[id] = true
 	t, err := e.from.Thread(e.ctx, id)
 	if err != nil {
 		return err
@@ -274,8 +268,7 @@ func (e *exporter) stateThread(id structure.ThreadID) error {
 	return e.fact(t.UpdatedAt, t)
 }
 
-// fact adds a record, and those that must be in one commit with it, to those of the same
-// time.
+// fact adds records to the facts. They are written in one commit, whose time is at.
 func (e *exporter) fact(at time.Time, records ...structure.Record) error {
 	if full(&e.facts) || !empty(&e.facts) && !e.facts.Time().Equal(write.Kept(at)) {
 		if err := e.flushFacts(); err != nil {
@@ -289,19 +282,19 @@ func (e *exporter) fact(at time.Time, records ...structure.Record) error {
 	return nil
 }
 
-// flushFacts writes the facts, and before them the history that they are about.
+// flushFacts writes the facts, after the history that they refer to.
 func (e *exporter) flushFacts() error {
-	if err := e.flush(entryHistory, &e.history); err != nil {
+	if err := e.flush(entryHistory, &e.pending); err != nil {
 		return err
 	}
 	return e.flush(entryFacts, &e.facts)
 }
 
-// lineOf writes a context after those of its parents that come along.
-func (e *exporter) lineOf(id structure.ContextID) error {
+// contextAndParents writes a context, after those of its parents that are chosen.
+func (e *exporter) contextAndParents(id structure.ContextID) error {
 	var line []backend.Context
-	for !id.IsZero() && e.has(id) {
-		if _, written := e.done[id]; written {
+	for !id.IsZero() && e.isChosen(id) {
+		if e.contexts[id] {
 			break
 		}
 		c, err := e.from.Context(e.ctx, id)
@@ -311,7 +304,7 @@ func (e *exporter) lineOf(id structure.ContextID) error {
 		if err != nil {
 			return err
 		}
-		e.done[id] = struct{}{}
+		e.contexts[id] = true
 		line, id = append(line, c), c.Parent
 	}
 	for _, c := range slices.Backward(line) {
@@ -322,8 +315,8 @@ func (e *exporter) lineOf(id structure.ContextID) error {
 	return nil
 }
 
-// context writes the history that a context refers to, and then the context with
-// its reflog and summaries.
+// context writes the history that a context refers to, and then the context with its reflog and
+// summaries.
 func (e *exporter) context(c *backend.Context) error {
 	records := []structure.Record{&c.Context}
 	refs := []structure.SpanRef{c.Tip, c.Base}
@@ -343,7 +336,7 @@ func (e *exporter) context(c *backend.Context) error {
 		}
 	}
 	for _, ref := range refs {
-		if err := e.line(ref); err != nil {
+		if err := e.path(ref); err != nil {
 			return err
 		}
 	}
@@ -353,7 +346,7 @@ func (e *exporter) context(c *backend.Context) error {
 		}
 	}
 	if !c.Thread.IsZero() {
-		if err := e.stateThread(c.Thread); err != nil {
+		if err := e.thread(c.Thread); err != nil {
 			return err
 		}
 	}
@@ -361,9 +354,9 @@ func (e *exporter) context(c *backend.Context) error {
 	return e.fact(time.UnixMilli(c.MovedAt).UTC(), records...)
 }
 
-// kept writes the runs that a thread keeps, be they of no context. The thread comes before
-// them: where it is, nothing of them is collected.
-func (e *exporter) kept(id structure.ThreadID) error {
+// keptRuns writes the runs that a thread keeps. The thread is written before them, so that they are not
+// collected during an import.
+func (e *exporter) keptRuns(id structure.ThreadID) error {
 	if id.IsZero() {
 		return nil
 	}
@@ -382,14 +375,14 @@ func (e *exporter) kept(id structure.ThreadID) error {
 		if err != nil {
 			return err
 		}
-		if err := e.line(last); err != nil {
+		if err := e.path(last); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// names writes what a thread calls its contexts and spans, and which is active.
+// names writes the branches and checkpoints of a thread, and the thread with its active context.
 func (e *exporter) names(g group) error {
 	t, err := e.from.Thread(e.ctx, g.thread)
 	if err != nil {
@@ -400,7 +393,7 @@ func (e *exporter) names(g group) error {
 		if err != nil {
 			return err
 		}
-		if e.has(b.Context) {
+		if e.isChosen(b.Context) {
 			records = append(records, b)
 		}
 	}
@@ -415,12 +408,12 @@ func (e *exporter) names(g group) error {
 				continue
 			}
 		}
-		if err := e.line(c.Span); err != nil {
+		if err := e.path(c.Span); err != nil {
 			return err
 		}
 		records = append(records, c)
 	}
-	if !e.has(t.Active) {
+	if !e.isChosen(t.Active) {
 		t.Active = structure.ContextID{}
 	}
 	if err := e.flushFacts(); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// line writes the history that ends at a span, as far as it was not yet.
-func (e *exporter) line(to structure.SpanRef) error {
+// path writes the history up to a span, without what was written before.
+func (e *exporter) path(to structure.SpanRef) error {
 	var ends []structure.SpanRef
 	runs := e.lookup()
 	for ref := to; !ref.IsZero() && e.runs[ref.Run] < ref.Seq; {
@@ -34,14 +34,13 @@ func (e *exporter) line(to structure.SpanRef) error {
 	return nil
 }
 
-// piece writes what was not yet written of a run up to a span.
+// piece writes a run up to a span, without what was written before.
 func (e *exporter) piece(end structure.SpanRef) error {
-	if _, busy := e.busy[end.Run]; busy {
+	if e.busy[end.Run] {
 		return fmt.Errorf("span %v follows itself: %w", end, backend.ErrCorrupt)
 	}
-	if _, waiting := e.waiting[end.Run]; waiting {
-		// It was announced already: what that announced comes first.
-		if err := e.flush(entryHistory, &e.history); err != nil {
+	if e.pendingRuns[end.Run] { // the spans of the previous piece come first
+		if err := e.flush(entryHistory, &e.pending); err != nil {
 			return err
 		}
 	}
@@ -73,7 +72,7 @@ func (e *exporter) piece(end structure.SpanRef) error {
 	if err := e.out.entry(entryRun, b); err != nil || p.from == p.last {
 		return err
 	}
-	e.busy[end.Run] = struct{}{}
+	e.busy[end.Run] = true
 	defer delete(e.busy, end.Run)
 	for step, err := range e.from.Path(e.ctx, end, structure.Window{From: info.Position(p.from + 1)}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
@@ -87,7 +86,7 @@ func (e *exporter) piece(end structure.SpanRef) error {
 	return nil
 }
 
-// known returns up to which place the other side has a run as it is here.
+// known returns the last place up to which the other store has the same run.
 func (e *exporter) known(end structure.SpanRef) (uint64, error) {
 	have, ok := e.o.Have.runs[end.Run]
 	if !ok || have.last == 0 {
@@ -96,7 +95,7 @@ func (e *exporter) known(end structure.SpanRef) (uint64, error) {
 	at := structure.SpanRef{Run: end.Run, Seq: have.last}
 	d, err := e.from.Digest(e.ctx, at)
 	if errors.Is(err, backend.ErrNotFound) {
-		return 0, nil // it has gone on there
+		return 0, nil // the run is longer there
 	}
 	if err != nil || d != have.digest {
 		return 0, err
@@ -111,8 +110,8 @@ func (e *exporter) span(step *backend.Step) error {
 			return err
 		}
 	}
-	if full(&e.history) {
-		if err := e.flush(entryHistory, &e.history); err != nil {
+	if full(&e.pending) {
+		if err := e.flush(entryHistory, &e.pending); err != nil {
 			return err
 		}
 	}
@@ -131,8 +130,8 @@ func (e *exporter) span(step *backend.Step) error {
 			}
 		}
 	}
-	e.timed(s.Usages[0].CreatedAt)
-	s = e.own(step)
+	e.setTime(s.Usages[0].CreatedAt)
+	s = e.explicit(step)
 	for i := range s.Usages {
 		if o := s.Usages[i].Origin; o != nil {
 			if err := e.derived(o.ParentID); err != nil {
@@ -140,56 +139,56 @@ func (e *exporter) span(step *backend.Step) error {
 			}
 		}
 	}
-	e.history.Adopt(s)
-	e.waiting[s.Ref.Run] = struct{}{}
+	e.pending.Adopt(s)
+	e.pendingRuns[s.Ref.Run] = true
 	if e.report.Spans++; e.o.Progress != nil && e.report.Spans%1024 == 0 {
 		e.o.Progress(e.report.Spans)
 	}
 	return nil
 }
 
-// timed gives the history that is being put together a time near its first usage.
-func (e *exporter) timed(at time.Time) {
-	if empty(&e.history) && e.history.Time().IsZero() {
-		e.history.Reset(at)
+// setTime sets the time of the pending history, unless it has one. Times in records are relative to it.
+func (e *exporter) setTime(at time.Time) {
+	if empty(&e.pending) && e.pending.Time().IsZero() {
+		e.pending.Reset(at)
 	}
 }
 
 func (e *exporter) spanSet(id structure.SpanSetID) error {
-	if _, known := e.sets[id]; known {
+	if e.sets[id] {
 		return nil
 	}
-	e.sets[id] = struct{}{}
+	e.sets[id] = true
 	s, err := e.from.SpanSet(e.ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := e.line(s.Parent); err != nil {
+	if err := e.path(s.Parent); err != nil {
 		return err
 	}
-	e.timed(s.CreatedAt)
-	e.history.Adopt(s)
+	e.setTime(s.CreatedAt)
+	e.pending.Adopt(s)
 	return nil
 }
 
-// said is what a block says for usages that leave it to the block.
-type said struct {
+// defaults are the values of a block for usages that do not have their own.
+type defaults struct {
 	mediaType string
 	origin    content.BlockOrigin
 }
 
-// hash returns a number for what a block says.
+// hash returns the hash of the defaults of a block.
 func (e *exporter) hash(b *structure.Block) uint64 {
-	return maphash.Comparable(e.seed, said{b.Type, b.Origin})
+	return maphash.Comparable(e.seed, defaults{b.Type, b.Origin})
 }
 
-// own returns a span whose usages say what they leave to blocks that were written as
-// something else: one that was erased and stored anew says something else since.
-func (e *exporter) own(step *backend.Step) *structure.Span {
+// explicit returns a span whose usages have their own values where their block was written with
+// other defaults. A block that was erased and stored again may have other defaults.
+func (e *exporter) explicit(step *backend.Step) *structure.Span {
 	s := step.Span
 	for i, b := range step.Blocks {
 		u := &s.Usages[i]
-		if u.Type != "" && u.Origin != nil || b.Type == "" || e.sent[prefixOf(u.Content)] == e.hash(b) {
+		if u.Type != "" && u.Origin != nil || b.Type == "" || e.written[prefixOf(u.Content)] == e.hash(b) {
 			continue
 		}
 		if s == step.Span {
@@ -202,18 +201,18 @@ func (e *exporter) own(step *backend.Step) *structure.Span {
 	return s
 }
 
-// content writes a block by its id, if the store has it.
+// content writes the block with an id, if the store has it.
 func (e *exporter) content(id content.ID) error {
 	if id.IsZero() {
 		return nil
 	}
-	if _, known := e.sent[prefixOf(id)]; known {
+	if _, known := e.written[prefixOf(id)]; known {
 		return nil
 	}
 	blocks, err := e.from.Blocks(e.ctx, []content.ID{id})
 	switch {
 	case errors.Is(err, backend.ErrErased):
-		b, err := e.described(id)
+		b, err := e.findDescription(id)
 		if err != nil {
 			return err
 		}
@@ -226,9 +225,9 @@ func (e *exporter) content(id content.ID) error {
 	return e.used(id, blocks[0])
 }
 
-// described returns what is left of a block that was erased, as a span that uses it
-// tells. Of one that only summaries or values use the size is not known.
-func (e *exporter) described(id content.ID) (*structure.Block, error) {
+// findDescription returns the description of an erased block, which is read from a span that uses it.
+// If only summaries or values use it, the size is not known.
+func (e *exporter) findDescription(id content.ID) (*structure.Block, error) {
 	for u, err := range e.from.Where(e.ctx, id) {
 		if err != nil {
 			return nil, err
@@ -245,9 +244,9 @@ func (e *exporter) described(id content.ID) (*structure.Block, error) {
 	return structure.Described(content.Block{ID: id, Size: 1}), nil
 }
 
-// used writes a block that something uses, and what it was derived from.
+// used writes a block and what it was derived from. b is nil if the caller does not have it.
 func (e *exporter) used(id content.ID, b *structure.Block) error {
-	if _, known := e.sent[prefixOf(id)]; known {
+	if _, known := e.written[prefixOf(id)]; known {
 		return nil
 	}
 	if b == nil {
@@ -262,7 +261,7 @@ func (e *exporter) used(id content.ID, b *structure.Block) error {
 			return e.erased(b)
 		}
 	}
-	e.sent[prefixOf(id)] = e.hash(b)
+	e.written[prefixOf(id)] = e.hash(b)
 	if err := e.derived(b.Origin.ParentID); err != nil {
 		return err
 	}
@@ -271,11 +270,11 @@ func (e *exporter) used(id content.ID, b *structure.Block) error {
 		return e.commit(entryLeft, b.CreatedAt, description(&b.Block))
 	}
 	e.report.Blocks++
-	e.timed(b.CreatedAt)
+	e.setTime(b.CreatedAt)
 	if b.Tree.Size == 0 && len(b.Body) <= content.InlineLimit {
-		e.history.Adopt(b)
-		if _, bytes := e.history.Size(); bytes > maxEntry/4 { // a span with that much content
-			return e.flush(entryHistory, &e.history)
+		e.pending.Adopt(b)
+		if _, bytes := e.pending.Size(); bytes > maxEntry/4 {
+			return e.flush(entryHistory, &e.pending)
 		}
 		return nil
 	}
@@ -286,12 +285,12 @@ func (e *exporter) used(id content.ID, b *structure.Block) error {
 func (e *exporter) derived(id content.ID) error {
 	var line []content.ID
 	for !id.IsZero() {
-		if _, known := e.sent[prefixOf(id)]; known || slices.Contains(line, id) {
+		if _, known := e.written[prefixOf(id)]; known || slices.Contains(line, id) {
 			break
 		}
 		blocks, err := e.from.Blocks(e.ctx, []content.ID{id})
 		if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
-			break // nothing requires it
+			break // blocks may be derived from content that is gone
 		}
 		if err != nil {
 			return err
@@ -306,23 +305,23 @@ func (e *exporter) derived(id content.ID) error {
 	return nil
 }
 
-// description returns a block without its bytes. An empty one has none.
+// description returns a block without its body.
 func description(b *content.Block) *structure.Block {
 	d := structure.Described(*b)
 	if d.Size == 0 && d.ID != content.Sum(nil) {
-		d.Size = 1 // not known any more
+		d.Size = 1 // the size is not known
 	}
 	return d
 }
 
 func (e *exporter) erased(b *structure.Block) error {
-	e.sent[prefixOf(b.ID)] = e.hash(b)
+	e.written[prefixOf(b.ID)] = e.hash(b)
 	e.report.Erased++
 	return e.commit(entryErased, b.CreatedAt, description(&b.Block))
 }
 
-// large writes the chunks of a body, checking it on the way. It is cut anew: what
-// is written does not depend on who cut it first.
+// large checks a body and writes it in chunks. It is cut again, so that the chunks depend on the body
+// alone.
 func (e *exporter) large(b *structure.Block) error {
 	var body io.Reader = bytes.NewReader(b.Body)
 	if b.Tree.Size != 0 {
@@ -334,10 +333,10 @@ func (e *exporter) large(b *structure.Block) error {
 	var chunks write.Batch
 	_, root, err := content.Cut(e.ctx, body, func(key content.Key, chunk []byte) error {
 		p := prefixOf(content.ID(key))
-		if _, known := e.sent[p]; known {
+		if _, known := e.written[p]; known {
 			return nil
 		}
-		e.sent[p] = 0
+		e.written[p] = 0
 		if _, have := e.o.Have.chunks[p]; have {
 			e.report.Left++
 			return e.out.entry(entryLeftKey, key[:])
@@ -357,6 +356,6 @@ func (e *exporter) large(b *structure.Block) error {
 	}
 	whole := structure.Described(b.Block)
 	whole.Tree = root
-	e.history.Adopt(whole)
+	e.pending.Adopt(whole)
 	return nil
 }

@@ -1,17 +1,18 @@
 package bundle
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// historyBytes bounds the memory for the history of a value.
+// historyBytes limits the memory for the history of a value.
 const historyBytes = 16 << 20
 
-// values writes the values of the threads and contexts that were written and, of a whole
-// store, the others. They come last, because they name spans of all of these.
+// values writes the values of the threads and contexts that were written and, for a whole store,
+// all others. They are written last, because they name spans.
 func (e *exporter) values(whole bool) error {
 	if whole {
 		if err := e.valuesOf(structure.Owner{Scope: structure.StoreScope}); err != nil {
@@ -28,12 +29,12 @@ func (e *exporter) values(whole bool) error {
 			}
 		}
 	}
-	for _, id := range sorted(e.stated, structure.ThreadID.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(e.threads), structure.ThreadID.Compare) {
 		if err := e.valuesOf(structure.Owner{Scope: structure.ThreadScope, Thread: id}); err != nil {
 			return err
 		}
 	}
-	for _, id := range sorted(e.done, structure.ContextID.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(e.contexts), structure.ContextID.Compare) {
 		if err := e.valuesOf(structure.Owner{Scope: structure.ContextScope, Context: id}); err != nil {
 			return err
 		}
@@ -41,17 +42,8 @@ func (e *exporter) values(whole bool) error {
 	return e.flushValues()
 }
 
-func sorted[ID comparable](set map[ID]struct{}, compare func(a, b ID) int) []ID {
-	ids := make([]ID, 0, len(set))
-	for id := range set {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, compare)
-	return ids
-}
-
-// valuesOf writes the values of an owner: of each key the latest and, where there is more,
-// all of its history, the oldest first.
+// valuesOf writes the values of an owner: for each key the latest record and, if there are more, all
+// records from the oldest on.
 func (e *exporter) valuesOf(owner structure.Owner) error {
 	for latest, err := range e.from.Values(e.ctx, owner, "", "") {
 		if err != nil {
@@ -67,7 +59,7 @@ func (e *exporter) valuesOf(owner structure.Owner) error {
 				return err
 			}
 			if len(oldest) == 1 && written == 0 && oldest[0].Commit == latest.Commit {
-				break // there is no more
+				break // there is only one
 			}
 			for _, v := range slices.Backward(oldest) {
 				if err := e.value(&v.Value); err != nil {
@@ -80,7 +72,7 @@ func (e *exporter) valuesOf(owner structure.Owner) error {
 	return nil
 }
 
-// oldest returns the oldest records of a value behind a commit, the newest of them first.
+// oldest returns the oldest records of a value after a commit, in reverse order.
 func (e *exporter) oldest(key structure.ValueKey, behind uint64) (window []backend.Value, err error) {
 	size := 0
 	for v, err := range e.from.ValueHistory(e.ctx, key) {
@@ -98,7 +90,7 @@ func (e *exporter) oldest(key structure.ValueKey, behind uint64) (window []backe
 	return window, nil
 }
 
-// valueSize is about how much memory a value takes.
+// valueSize estimates the memory of a value.
 func valueSize(v *structure.Value) int {
 	return 256 + len(v.Owner.Name) + len(v.Key) + len(v.JSON)
 }
@@ -108,31 +100,31 @@ func (e *exporter) value(v *structure.Value) error {
 		return err
 	}
 	if !v.Seen.IsZero() && e.runs[v.Seen.Run] < v.Seen.Seq {
-		own := *v // the history where it was set does not come along
-		own.Seen, v = structure.CollectedSpan, &own
+		changed := *v // the span is not in the bundle
+		changed.Seen, v = structure.CollectedSpan, &changed
 	}
-	if full(&e.valued) {
+	if full(&e.pendingValues) {
 		if err := e.flushValues(); err != nil {
 			return err
 		}
 	}
-	if empty(&e.valued) {
-		e.valued.Reset(v.At)
+	if empty(&e.pendingValues) {
+		e.pendingValues.Reset(v.At)
 	}
-	e.valued.Adopt(v)
+	e.pendingValues.Adopt(v)
 	return nil
 }
 
-// flushValues writes the values, and before them the content that they name.
+// flushValues writes the values, after the content that they name.
 func (e *exporter) flushValues() error {
-	if err := e.flush(entryHistory, &e.history); err != nil {
+	if err := e.flush(entryHistory, &e.pending); err != nil {
 		return err
 	}
-	return e.flush(entryValues, &e.valued)
+	return e.flush(entryValues, &e.pendingValues)
 }
 
-// sameValue reports whether two records of a key say the same. The thread may be another
-// incarnation here, and the span that was seen be gone.
+// sameValue reports whether two records of a key set the same value. The incarnation of the thread and
+// the span that was seen may differ between stores.
 func sameValue(a, b *structure.Value) bool {
 	x, y := *a, *b
 	x.Incarnation, x.Seen = y.Incarnation, y.Seen

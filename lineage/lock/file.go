@@ -32,8 +32,8 @@ type sighting struct {
 	record   *record // nil if data is not a valid record
 }
 
-// look reads the lock file at path. It returns nil if there is none.
-func look(path string) (*sighting, error) {
+// readLockFile reads the lock file at path. It returns nil if there is none.
+func readLockFile(path string) (*sighting, error) {
 	var f *os.File
 	err := retryTransient(func() (err error) {
 		f, err = vfs.OpenFile(path, os.O_RDONLY)
@@ -46,10 +46,10 @@ func look(path string) (*sighting, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return see(f)
+	return readFrom(f)
 }
 
-func see(f *os.File) (*sighting, error) {
+func readFrom(f *os.File) (*sighting, error) {
 	stat, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -115,12 +115,12 @@ func writeNew(path string, data []byte) error {
 	return nil
 }
 
-// restamp refreshes the lock file if it still belongs to r, else it returns ErrLost.
+// refreshFile refreshes the lock file if it still belongs to r, else it returns ErrLost.
 //
 // It writes to the file it has read, not to a new one: if a program that does not know the guard
 // replaces the file meanwhile, only the removed file is written. A reader that sees a partial write
 // sees a fresh file.
-func restamp(path string, r record) error {
+func refreshFile(path string, r record) error {
 	data, err := r.encode()
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func restamp(path string, r record) error {
 		return err
 	}
 	defer f.Close()
-	s, err := see(f)
+	s, err := readFrom(f)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func restamp(path string, r record) error {
 
 // removeOwn removes the lock file if it still belongs to r, else it returns ErrLost.
 func removeOwn(path string, r record) error {
-	s, err := look(path)
+	s, err := readLockFile(path)
 	if err != nil {
 		return err
 	}

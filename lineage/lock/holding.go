@@ -13,21 +13,21 @@ type holding struct {
 	lockFile string
 	record   record // as created; the token identifies our lock file
 
-	ctx    context.Context // ends with the holding; its cause is the reason
-	end    context.CancelCauseFunc
-	ceased chan struct{} // closed when the goroutine has returned
+	ctx  context.Context // ends with the holding; its cause is the reason
+	end  context.CancelCauseFunc
+	done chan struct{} // closed when the goroutine has returned
 }
 
 func hold(lockFile string, r record, opts Options) *holding {
-	h := &holding{lockFile: lockFile, record: r, ceased: make(chan struct{})}
+	h := &holding{lockFile: lockFile, record: r, done: make(chan struct{})}
 	h.ctx, h.end = context.WithCancelCause(context.Background())
-	go h.keep(opts)
+	go h.refresh(opts)
 	return h
 }
 
-// keep refreshes the lock until the holding ends or is lost.
-func (h *holding) keep(opts Options) {
-	defer close(h.ceased)
+// refresh refreshes the lock until the holding ends or is lost.
+func (h *holding) refresh(opts Options) {
+	defer close(h.done)
 	ticker := time.NewTicker(opts.Refresh)
 	defer ticker.Stop()
 	renewed := time.Now()
@@ -37,11 +37,11 @@ func (h *holding) keep(opts Options) {
 			return
 		case <-ticker.C:
 		}
-		began := time.Now()
+		started := time.Now()
 		err := h.renew(h.ctx)
 		switch {
 		case err == nil:
-			renewed = began
+			renewed = started
 		case errors.Is(err, ErrLost):
 			h.end(err)
 			return
@@ -61,7 +61,7 @@ func (h *holding) renew(ctx context.Context) error {
 	defer g.leave()
 	r := h.record
 	r.Timestamp = time.Now().UnixMilli()
-	if err := restamp(h.lockFile, r); err != nil {
+	if err := refreshFile(h.lockFile, r); err != nil {
 		return fmt.Errorf("refresh %s: %w", h.lockFile, err)
 	}
 	return nil
@@ -79,12 +79,12 @@ func (h *holding) enterGuard(ctx context.Context) (*guard, error) {
 // stop ends refreshing. The lock file remains.
 func (h *holding) stop(cause error) {
 	h.end(cause)
-	<-h.ceased
+	<-h.done
 }
 
-// giveBack removes the lock file of a stopped holding. It returns ErrLost if the lock was lost
+// removeFile removes the lock file of a stopped holding. It returns ErrLost if the lock was lost
 // before. After any other error it can be called again.
-func (h *holding) giveBack() error {
+func (h *holding) removeFile() error {
 	g, err := h.enterGuard(context.Background())
 	if err != nil {
 		return err

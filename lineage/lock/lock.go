@@ -80,7 +80,7 @@ func (l *Lock) Release() error {
 // drop ends the holding and forgets it, unless its file could not be removed.
 func (l *Lock) drop() error {
 	l.held.stop(ErrNotHeld)
-	err := l.held.giveBack()
+	err := l.held.removeFile()
 	if err == nil || errors.Is(err, ErrLost) {
 		l.held = nil
 	}
@@ -154,8 +154,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	}
 }
 
-// attempt tries once to take the lock. It returns the holder if that is another one, nil if this
-// Lock has it.
+// attempt tries once to take the lock. It returns the other holder, or nil if this Lock has the lock.
 func (l *Lock) attempt(ctx context.Context) (*Info, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +162,7 @@ func (l *Lock) attempt(ctx context.Context) (*Info, error) {
 		return nil, err
 	}
 	if l.held != nil {
-		if ours, err := l.reaffirm(ctx); ours || err != nil {
+		if ours, err := l.stillOurs(ctx); ours || err != nil {
 			return nil, err
 		}
 	}
@@ -212,9 +211,9 @@ func (l *Lock) take(ctx context.Context, lockFile string, at place) (*Info, erro
 	return nil, nil
 }
 
-// reaffirm reports whether the lock is still ours. If it was lost, or a release failed half-way,
+// stillOurs refreshes the lock and reports whether it is still ours. If it was lost, or a release failed half-way,
 // the holding ends.
-func (l *Lock) reaffirm(ctx context.Context) (bool, error) {
+func (l *Lock) stillOurs(ctx context.Context) (bool, error) {
 	if l.held.ctx.Err() == nil {
 		err := l.held.renew(ctx)
 		if !errors.Is(err, ErrLost) {
@@ -232,7 +231,7 @@ func (l *Lock) reaffirm(ctx context.Context) (bool, error) {
 // inspect reads the lock file and returns the holder, if any, and whether the file exists.
 func (l *Lock) inspect(lockFile string, at place) (holder *Info, found bool, err error) {
 	now := time.Now()
-	s, err := look(lockFile)
+	s, err := readLockFile(lockFile)
 	if err != nil {
 		return nil, false, err
 	}

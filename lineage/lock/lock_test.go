@@ -159,7 +159,7 @@ func TestLockFile(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		require.Equal(t, fs.FileMode(0o600), stat.Mode())
 	}
-	s, err := look(path + ".lock")
+	s, err := readLockFile(path + ".lock")
 	require.NoError(t, err)
 	require.NotNil(t, s.record)
 	require.Equal(t, os.Getpid(), s.record.PID)

@@ -53,7 +53,7 @@ type summary struct {
 	mu      sync.Mutex
 	out     io.Writer
 	began   time.Time
-	said    time.Time // when a line was last printed
+	printed time.Time // when a line was last printed
 	runs    map[string]*run
 	failed  []failure
 	skipped []skip
@@ -61,7 +61,7 @@ type summary struct {
 }
 
 func newSummary(out io.Writer, now func() time.Time) *summary {
-	return &summary{now: now, out: out, began: now(), said: now(), runs: make(map[string]*run)}
+	return &summary{now: now, out: out, began: now(), printed: now(), runs: make(map[string]*run)}
 }
 
 // read reads events until the end of r. Lines that are not events are printed unchanged. A test
@@ -102,7 +102,7 @@ func (s *summary) progress() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if now.Sub(s.said) < quiet {
+	if now.Sub(s.printed) < quiet {
 		return
 	}
 	var running []string
@@ -122,7 +122,7 @@ func (s *summary) progress() {
 }
 
 func (s *summary) printf(format string, args ...any) {
-	s.said = s.now()
+	s.printed = s.now()
 	fmt.Fprintf(s.out, format, args...)
 }
 
@@ -256,17 +256,17 @@ func (k testKey) String() string {
 
 // reason returns the output of a skipped test in one line.
 func reason(output []string) string {
-	var said []string
+	var lines []string
 	for _, line := range output {
 		line = strings.TrimSpace(line)
 		if line != "" && !isProgress(line) && !strings.HasPrefix(line, "--- SKIP") {
-			said = append(said, line)
+			lines = append(lines, line)
 		}
 	}
-	if len(said) == 0 {
+	if len(lines) == 0 {
 		return "no reason given"
 	}
-	return strings.Join(said, " ")
+	return strings.Join(lines, " ")
 }
 
 // isProgress reports whether a line only says that a test started, paused or continued.

@@ -1,5 +1,5 @@
 // Package graph draws trees with box characters, the way a history reads: the main
-// line goes straight down, and what forks off stands to its right.
+// line goes straight down, and forks are drawn to its right.
 package graph
 
 import (
@@ -12,10 +12,10 @@ import (
 
 // Node is a point of a tree.
 type Node struct {
-	// Head is what is always shown, Text what is cut to the width, and Labels the names
+	// Head is always shown, Text is cut to the width, and Labels are the names
 	// that point here. Head and Labels may be painted.
 	Head, Text, Labels string
-	// HeadWidth is how many columns Head takes.
+	// HeadWidth is the width of Head in columns.
 	HeadWidth int
 	// Folded is how many points are left out here; such a node has nothing else.
 	Folded int
@@ -25,7 +25,7 @@ type Node struct {
 	Children []*Node
 }
 
-// Limits of what is drawn.
+// Limits of the drawing.
 type Limits struct {
 	// Depth is how deep forks of forks are drawn, and Forks how many at one point.
 	// 0 is any number.
@@ -46,7 +46,7 @@ type drawing struct {
 	b      strings.Builder
 }
 
-// line draws a node and what goes straight on from it, and the forks between.
+// line draws a node, the main line that continues it, and the forks between.
 func (d *drawing) line(n *Node, prefix string, depth int) {
 	for n != nil {
 		d.point(n, prefix)
@@ -82,15 +82,15 @@ func (d *drawing) point(n *Node, prefix string) {
 	}
 	d.b.WriteString(d.to.Paint(style, mark) + " " + n.Head)
 	if n.Text != "" {
-		room := 0
+		width := 0
 		if d.to.Width > 0 {
 			used := screen.Width(prefix) + 2 + n.HeadWidth + 2
 			if n.Labels != "" {
 				used += 2 + screen.Width(screen.Unpaint(n.Labels))
 			}
-			room = max(d.to.Width-used, 12)
+			width = max(d.to.Width-used, 12)
 		}
-		d.b.WriteString("  " + screen.Cut(n.Text, room))
+		d.b.WriteString("  " + screen.Cut(n.Text, width))
 	}
 	if n.Labels != "" {
 		d.b.WriteString("  " + n.Labels)

@@ -65,8 +65,7 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 	return c, err
 }
 
-// titled is a store that yields the ids and titles of threads at less than ListChats
-// costs.
+// titled is a store that yields the ids and titles of threads at less cost than ListChats.
 type titled interface {
 	Titles(ctx context.Context) iter.Seq2[chat.Chat, error]
 }
@@ -174,7 +173,7 @@ func (r *Chats) walk(ctx context.Context, found *ChatRef, steps []step) error {
 		n := uint64(len(chain))
 		switch {
 		case s.kind == moved:
-			return fmt.Errorf("%q: a database does not keep where branches stood: %w", shorten(found.Text), lineage.ErrInvalid)
+			return fmt.Errorf("%q: a database does not keep moves of branches: %w", shorten(found.Text), lineage.ErrInvalid)
 		case s.n > n:
 			return &StepError{Text: found.Text, Step: s.text, Length: n}
 		case s.kind == back:

@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// UnknownError says that nothing has a name, and what was close. It matches
+// UnknownError reports that nothing has a name, and lists similar names. It matches
 // lineage.ErrNotFound.
 type UnknownError struct {
 	// Kind is what was looked for: "thread", "context", "message", "content".
@@ -43,7 +43,7 @@ type Match struct{ ID, Title string }
 // ErrAmbiguous is matched by every AmbiguousError.
 var ErrAmbiguous = errors.New("ambiguous")
 
-// AmbiguousError says that several things have a name.
+// AmbiguousError reports that several things have a name.
 type AmbiguousError struct {
 	Kind    string
 	Text    string

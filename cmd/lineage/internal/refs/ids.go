@@ -21,7 +21,7 @@ const maxMatches = 4
 // shortLength is the length of the short form of an id.
 const shortLength = 2 * backend.IDEnd
 
-// Short returns the form of an id that people read: its end. Ids that are made at
+// Short returns the form of an id that people read: its end. Ids that are created at
 // the same time begin alike.
 func Short[K any](id structure.ID[K]) string {
 	text := id.String()

@@ -6,7 +6,7 @@
 //	other/main    the branch of another thread
 //	3f9ac2d1      the context whose id begins or ends so, or whose short form begins so
 //	3f9ac2d1/12   the message at a place of a run, as it is shown
-//	msg-7         the message with that id of its maker's
+//	msg-7         the message with that source id
 //	main~2        two messages back; so is main@{2}
 //	main:3        the third message
 //	main@{-1}     the tip of the branch before its last move
@@ -99,7 +99,7 @@ func (r *Resolver) Context(ctx context.Context, text string) (*Ref, error) {
 	return found, nil
 }
 
-// KindError says that a name stands for something else than what is needed. It
+// KindError reports that a name stands for another kind of thing than is needed. It
 // matches lineage.ErrInvalid.
 type KindError struct{ Text, Want string }
 
@@ -242,7 +242,7 @@ func (r *Resolver) inOtherThread(ctx context.Context, name string) (*Ref, error)
 	return nil, nil
 }
 
-// walk takes the steps from a position.
+// walk follows the steps from a position.
 func (r *Resolver) walk(ctx context.Context, found *Ref, text string, steps []step) (*Ref, error) {
 	found.Text = text
 	for _, s := range steps {
@@ -268,7 +268,7 @@ func (r *Resolver) walk(ctx context.Context, found *Ref, text string, steps []st
 	return found, nil
 }
 
-// StepError says that a history is not long enough for a step. It matches
+// StepError reports that a history is too short for a step. It matches
 // lineage.ErrNotFound.
 type StepError struct {
 	Text, Step string

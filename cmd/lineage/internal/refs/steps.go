@@ -17,7 +17,7 @@ type stepKind int
 const (
 	back     stepKind = iota // ~n and @{n}: n messages back
 	position                 // :n: the n-th message
-	moved                    // @{-n}: where it stood before the last n moves
+	moved                    // @{-n}: where it pointed before the last n moves
 )
 
 // cutStep splits the last step off a name. It reports false where there is none.
@@ -51,9 +51,8 @@ func cutStep(text string) (name string, s step, found bool) {
 	return "", step{}, false
 }
 
-// Step returns the step that a name ends with, as it is written: it leads on from what
-// stands before it. "@" alone is one, to the active branch. It reports false for a name
-// that can only be one.
+// Step returns the step at the end of a name, as it is written. "@" alone is a step to the active
+// branch. It reports false if the whole name can only be the name of something.
 func Step(name string) (step string, found bool) {
 	if name == "@" {
 		return name, true

@@ -13,7 +13,7 @@ import (
 // maxThreads bounds how many names of threads are looked at for suggestions.
 const maxThreads = 20_000
 
-// Thread returns the thread that a name stands for: its id of its maker's choice, its id
+// Thread returns the thread that a name stands for: the id that its creator chose, its id
 // or the short form of that, its title, or the beginning or end of its id. For a beginning
 // it looks at all threads.
 func (r *Resolver) Thread(ctx context.Context, text string) (*lineage.Thread, error) {

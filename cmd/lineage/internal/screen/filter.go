@@ -54,7 +54,7 @@ func (f *Filter) Flush() error {
 }
 
 // Clean returns text without control characters but newline and tab: they become their
-// pictures, or U+FFFD, which also stands for what is not UTF-8.
+// pictures, or U+FFFD, which also replaces bytes that are not UTF-8.
 func Clean(text string) string {
 	clean, _ := filter([]byte(text), picture, true)
 	return string(clean)

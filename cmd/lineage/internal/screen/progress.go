@@ -69,7 +69,7 @@ func (p *Progress) Done() {
 	}
 }
 
-// Say shows what is being done, where that has no amount.
+// Say shows an activity without an amount.
 func (p *Progress) Say(what string) {
 	if !p.screen.Terminal {
 		return

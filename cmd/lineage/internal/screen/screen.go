@@ -1,5 +1,5 @@
 // Package screen writes for people: it knows how wide a terminal is, whether it
-// shows colours, and how much of a line a text takes.
+// shows colours, and how wide a text is.
 package screen
 
 import (
@@ -40,7 +40,7 @@ func Of(w io.Writer, getenv func(string) string) *Screen {
 	return s
 }
 
-// A Style is how a text stands out.
+// Style is a colour or emphasis of a text.
 type Style string
 
 // The styles.

@@ -6,7 +6,7 @@ import (
 )
 
 // Table is rows of cells under aligned columns. On a terminal the last column is
-// cut to what room is left.
+// cut to the width that is left.
 type Table struct {
 	screen *Screen
 	head   []string

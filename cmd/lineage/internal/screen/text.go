@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Width returns how many columns a text takes on one line.
+// Width returns the width of a text in columns on one line.
 func Width(text string) int {
 	n := 0
 	for _, r := range text {

@@ -8,87 +8,87 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// stretch says where spans of a run of the bundle are here: those after a place of it
-// are in a run of their own, from its start.
-type stretch struct {
+// relocation is where spans of a run of the bundle are here: those after a place of the run are in
+// another run, from its start.
+type relocation struct {
 	after uint64
 	run   structure.RunID
 }
 
-// How the spans of a piece are dealt with.
+// mode is what happens to the spans of a piece.
 type mode int
 
 const (
-	unsettled mode = iota
+	unlocated mode = iota
 	skipping       // they are here
-	comparing      // some of them may be
+	comparing      // some of them may be here
 	adding
 )
 
-// laying is a piece whose spans are on their way into the store.
-type laying struct {
+// incoming is a piece whose spans are being imported.
+type incoming struct {
 	piece
 	run    structure.RunID   // the run here
-	after  uint64            // place in the bundle's run that its first span follows
-	parent structure.SpanRef // of the run here, when it is new
-	create bool
+	after  uint64            // the place in the bundle's run before its first span
+	parent structure.SpanRef // of the run here, if it is new
+	create bool              // the run here
 
 	mode   mode
-	at     uint64 // last place that was dealt with
+	at     uint64 // the last place that was imported
 	digest structure.Digest
-	have   uint64             // where the run here ended
-	window []structure.Digest // of the run here
-	first  uint64             // place that the window starts at
+	have   uint64             // the last place of the run here
+	window []structure.Digest // of places of the run here, from first on
+	first  uint64
 }
 
-// coming is what a commit in the making brings.
-type coming struct {
+// pending is what the commit that is being prepared adds.
+type pending struct {
 	digests map[structure.SpanRef]structure.Digest
 	ends    map[structure.RunID]uint64
-	sets    map[structure.SpanSetID]struct{}
+	sets    map[structure.SpanSetID]bool
 }
 
-func newComing() coming {
-	return coming{digests: make(map[structure.SpanRef]structure.Digest), ends: make(map[structure.RunID]uint64), sets: make(map[structure.SpanSetID]struct{})}
+func newPending() pending {
+	return pending{digests: make(map[structure.SpanRef]structure.Digest), ends: make(map[structure.RunID]uint64), sets: make(map[structure.SpanSetID]bool)}
 }
 
-func (c *coming) reset() {
+func (c *pending) reset() {
 	clear(c.digests)
 	clear(c.ends)
 	clear(c.sets)
 }
 
-// here returns where a span of the bundle is in the store.
-func (im *importer) here(ref structure.SpanRef) structure.SpanRef {
-	stretches := im.moved[ref.Run]
-	for i := len(stretches) - 1; i >= 0; i-- {
-		if s := stretches[i]; ref.Seq > s.after {
+// local returns the ref here of a span of the bundle.
+func (im *importer) local(ref structure.SpanRef) structure.SpanRef {
+	relocations := im.relocated[ref.Run]
+	for i := len(relocations) - 1; i >= 0; i-- {
+		if s := relocations[i]; ref.Seq > s.after {
 			return structure.SpanRef{Run: s.run, Seq: ref.Seq - s.after}
 		}
 	}
 	return ref
 }
 
-// digestOf returns the digest of a history in the store or in the coming commit.
+// digestOf returns the digest of a history in the store or the pending commit.
 func (im *importer) digestOf(ref structure.SpanRef) (structure.Digest, error) {
 	if ref.IsZero() {
 		return structure.Digest{}, nil
 	}
-	if d, ok := im.coming.digests[ref]; ok {
+	if d, ok := im.pending.digests[ref]; ok {
 		return d, nil
 	}
 	return im.engine.Digest(im.ctx, ref)
 }
 
-// settle finds out where a piece belongs.
-func (im *importer) settle(l *laying) error {
+// locate finds the run here to which the spans of a piece belong.
+func (im *importer) locate(l *incoming) error {
 	id := l.piece.run.ID
-	on := structure.SpanRef{Run: id, Seq: l.from}
+	before := structure.SpanRef{Run: id, Seq: l.from}
 	if l.from == 0 {
-		on = l.piece.run.Parent
+		before = l.piece.run.Parent
 	}
-	on = im.here(on)
-	d, err := im.digestOf(on)
+	before = im.local(before)
+	d, err := im.digestOf(before)
 	if err == nil && d != l.before {
 		return im.corrupt("run %v has the digest of another history", id)
 	}
@@ -97,23 +97,23 @@ func (im *importer) settle(l *laying) error {
 	}
 	l.at, l.digest = l.from, d
 	if l.from == 0 {
-		l.run, l.parent = id, on
+		l.run, l.parent = id, before
 	} else {
-		l.run, l.after = on.Run, l.from-on.Seq
+		l.run, l.after = before.Run, l.from-before.Seq
 	}
-	return im.choose(l)
+	return im.chooseMode(l)
 }
 
-// choose decides what becomes of the spans that follow.
-func (im *importer) choose(l *laying) error {
+// chooseMode chooses what happens to the following spans.
+func (im *importer) chooseMode(l *incoming) error {
 	for {
 		first := l.at - l.after
-		if end, ok := im.coming.ends[l.run]; ok {
+		if end, ok := im.pending.ends[l.run]; ok {
 			if end == first {
 				l.mode = adding
 				return nil
 			}
-			im.branchOff(l)
+			im.fork(l)
 			continue
 		}
 		info, err := im.engine.Run(im.ctx, l.run)
@@ -125,7 +125,7 @@ func (im *importer) choose(l *laying) error {
 			return err
 		}
 		if first == 0 && (info.Parent != l.parent || info.Digest != l.digest) {
-			im.branchOff(l)
+			im.fork(l)
 			continue
 		}
 		last, err := im.engine.Last(im.ctx, l.run)
@@ -133,10 +133,10 @@ func (im *importer) choose(l *laying) error {
 			return err
 		}
 		if last.Seq <= first {
-			if branched, err := im.branchedOff(l); err != nil {
+			if fork, err := im.mustFork(l); err != nil {
 				return err
-			} else if branched {
-				im.branchOff(l)
+			} else if fork {
+				im.fork(l)
 				continue
 			}
 			l.mode = adding
@@ -155,9 +155,9 @@ func (im *importer) choose(l *laying) error {
 	}
 }
 
-// branchName returns the run into which spans of the bundle go that cannot follow in
-// their own, and the span that it follows. It is the same at every import.
-func (l *laying) branchName() (structure.RunID, structure.SpanRef) {
+// forkRun returns the run for spans that cannot be added to their own run, and its parent. The result
+// is the same in every import.
+func (l *incoming) forkRun() (structure.RunID, structure.SpanRef) {
 	first := l.at - l.after
 	id := structure.DeriveID[structure.RunID]("bundle", l.run.String(), strconv.FormatUint(first, 10))
 	if first == 0 {
@@ -166,13 +166,13 @@ func (l *laying) branchName() (structure.RunID, structure.SpanRef) {
 	return id, structure.SpanRef{Run: l.run, Seq: first}
 }
 
-// branchedOff reports whether the spans that follow went into a run of their own
-// before, or have to because nothing can be added to theirs.
-func (im *importer) branchedOff(l *laying) (bool, error) {
-	if _, closed := im.closed[l.run]; closed {
+// mustFork reports whether the following spans go into another run, because an earlier import put them
+// there or because their run is closed.
+func (im *importer) mustFork(l *incoming) (bool, error) {
+	if im.closed[l.run] {
 		return true, nil
 	}
-	id, parent := l.branchName()
+	id, parent := l.forkRun()
 	r, err := im.engine.Run(im.ctx, id)
 	if errors.Is(err, backend.ErrNotFound) {
 		return false, nil
@@ -180,22 +180,22 @@ func (im *importer) branchedOff(l *laying) (bool, error) {
 	return err == nil && r.Parent == parent, err
 }
 
-// branchOff puts the spans that follow into a run of their own.
-func (im *importer) branchOff(l *laying) {
-	id, parent := l.branchName()
+// fork puts the following spans into another run.
+func (im *importer) fork(l *incoming) {
+	id, parent := l.forkRun()
 	l.run, l.parent, l.after = id, parent, l.at
-	im.moved[l.piece.run.ID] = append(im.moved[l.piece.run.ID], stretch{after: l.at, run: id})
+	im.relocated[l.piece.run.ID] = append(im.relocated[l.piece.run.ID], relocation{after: l.at, run: id})
 }
 
-// lay returns the records that a span of the bundle comes to: none when it is here. The span
-// gets its address here.
-func (im *importer) lay(s *structure.Span) ([]structure.Record, error) {
+// place returns the records that add a span, none if it is here. It sets the ref of the span to
+// that here.
+func (im *importer) place(s *structure.Span) ([]structure.Record, error) {
 	l := im.open[s.Ref.Run]
-	if l == nil || l.mode != unsettled && s.Ref.Seq != l.at+1 || l.mode == unsettled && s.Ref.Seq != l.from+1 {
-		return nil, im.corrupt("span %v was not announced, or is out of order", s.Ref)
+	if l == nil || l.mode != unlocated && s.Ref.Seq != l.at+1 || l.mode == unlocated && s.Ref.Seq != l.from+1 {
+		return nil, im.corrupt("span %v is in no piece, or out of order", s.Ref)
 	}
-	if l.mode == unsettled {
-		if err := im.settle(l); err != nil {
+	if l.mode == unlocated {
+		if err := im.locate(l); err != nil {
 			return nil, err
 		}
 	}
@@ -203,18 +203,18 @@ func (im *importer) lay(s *structure.Span) ([]structure.Record, error) {
 	for l.mode == comparing {
 		same := false
 		if place := l.at + 1 - l.after; place <= l.have {
-			is, err := im.digestAt(l, place)
+			ours, err := im.digestAt(l, place)
 			if err != nil {
 				return nil, err
 			}
-			if same = is == d; !same {
-				im.branchOff(l)
+			if same = ours == d; !same {
+				im.fork(l)
 			}
 		}
 		if same {
 			break
 		}
-		if err := im.choose(l); err != nil {
+		if err := im.chooseMode(l); err != nil {
 			return nil, err
 		}
 	}
@@ -227,7 +227,7 @@ func (im *importer) lay(s *structure.Span) ([]structure.Record, error) {
 	}
 	var records []structure.Record
 	if l.create {
-		home, err := im.homeHere(l.piece.run.Home)
+		home, err := im.localHome(l.piece.run.Home)
 		if err != nil {
 			return nil, err
 		}
@@ -236,13 +236,13 @@ func (im *importer) lay(s *structure.Span) ([]structure.Record, error) {
 		records, l.create = append(records, &run), false
 	}
 	s.Ref = structure.SpanRef{Run: l.run, Seq: l.at - l.after}
-	im.coming.digests[s.Ref], im.coming.ends[l.run] = d, s.Ref.Seq
+	im.pending.digests[s.Ref], im.pending.ends[l.run] = d, s.Ref.Seq
 	return append(records, s), nil
 }
 
-// homeHere returns the home that a run gets. A thread that is here has an
-// incarnation of its own; one that is not will come with the bundle's, or not at all.
-func (im *importer) homeHere(h structure.Home) (structure.Home, error) {
+// localHome returns the home here of a run. A thread that is here may have another incarnation than in
+// the bundle.
+func (im *importer) localHome(h structure.Home) (structure.Home, error) {
 	if h.Thread.IsZero() {
 		return h, nil
 	}
@@ -258,9 +258,9 @@ func (im *importer) homeHere(h structure.Home) (structure.Home, error) {
 
 const windowSize = 256
 
-// digestAt returns the digest at a place of the run here, of which everything before
-// is as in the bundle.
-func (im *importer) digestAt(l *laying, place uint64) (structure.Digest, error) {
+// digestAt returns the digest at a place of the run here. Everything before that place is the same as
+// in the bundle.
+func (im *importer) digestAt(l *incoming, place uint64) (structure.Digest, error) {
 	if i := place - l.first; l.window != nil && place >= l.first && i < uint64(len(l.window)) {
 		return l.window[i], nil
 	}

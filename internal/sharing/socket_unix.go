@@ -1,0 +1,48 @@
+//go:build linux || darwin
+
+package sharing
+
+import (
+	"net"
+	"path/filepath"
+)
+
+// maxPath is the longest path of a socket that all systems accept.
+const maxPath = 100
+
+// withPath calls a function with a path that is short enough for a socket.
+func withPath(dir, name string, call func(*net.UnixAddr) error) error {
+	path := filepath.Join(dir, name)
+	if len(path) > maxPath {
+		return withLongPath(dir, name, call)
+	}
+	return call(&net.UnixAddr{Net: "unix", Name: path})
+}
+
+func listenIn(dir, name string) (l *net.UnixListener, err error) {
+	err = withPath(dir, name, func(at *net.UnixAddr) (err error) {
+		l, err = net.ListenUnix("unix", at)
+		return err
+	})
+	return l, err
+}
+
+func dialIn(dir, name string) (conn *net.UnixConn, err error) {
+	err = withPath(dir, name, func(at *net.UnixAddr) (err error) {
+		conn, err = net.DialUnix("unix", nil, at)
+		return err
+	})
+	return conn, err
+}
+
+// peerUser returns the effective user of the process at the other end.
+func peerUser(conn *net.UnixConn) (user int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	if controlErr := raw.Control(func(fd uintptr) { user, err = userOfSocket(int(fd)) }); controlErr != nil {
+		return 0, controlErr
+	}
+	return user, err
+}
