@@ -236,8 +236,8 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 	}
 	c.report.Commit = s.LiveSet().Until()
 	live, err := s.LiveSet().Encode(c.log.identity)
-	if err == nil && len(live) > maxRow {
-		err = fmt.Errorf("what lives takes %d bytes to write down, at most %d: %w", len(live), maxRow, backend.ErrTooLarge)
+	if err == nil && len(live) > maxLive {
+		err = fmt.Errorf("the list of what is in use takes %d bytes, at most %d: %w", len(live), maxLive, backend.ErrTooLarge)
 	}
 	if err != nil {
 		return err
@@ -307,6 +307,9 @@ func (l *log) settledEpoch(ctx context.Context, h head) (is uint64, err error) {
 	})
 	return is, err
 }
+
+// maxLive is the largest size of the list of what a collection leaves, in bytes. Tests make it smaller.
+var maxLive = maxRow
 
 // mostRewritten bounds the data of rows that are rewritten at once. Tests make it smaller.
 var mostRewritten = 4 << 20

@@ -84,7 +84,7 @@ type Engine struct {
 	collecting sync.Mutex // one collection of this process at a time
 
 	looks   looks
-	durable durable
+	durable atomic.Pointer[durable]
 	changed changed
 }
 
@@ -134,6 +134,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	}
 	e := &Engine{log: &log{pool: pool, store: keyOf(o.Store)}, o: o, shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
 	e.readers = newReaders(e, false)
+	e.durable.Store(new(durable))
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	err := again(ctx, func(ctx context.Context) error {
 		if err := e.log.migrate(ctx, !o.MustExist); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // durable is up to where the log is known to be durable: a synced write of this handle returned
-// after it saw that.
+// after it saw that. It belongs to one replica: the next may be of another history.
 type durable struct {
 	mu sync.Mutex
 	to backend.Cursor
@@ -32,12 +32,6 @@ func (d *durable) know(at backend.Cursor) {
 	if at.Number > d.to.Number {
 		d.to = at
 	}
-}
-
-func (d *durable) forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.to = backend.Cursor{}
 }
 
 // changed wakes those who wait for commits that this process learns of.
@@ -67,16 +61,16 @@ func (c *changed) wait() <-chan struct{} {
 // flush makes everything durable that the replica has, and returns up to where. It is errDiverged
 // while there is no replica.
 func (e *Engine) flush(ctx context.Context) (backend.Cursor, error) {
-	known := e.known.Load()
+	durable, known := e.durable.Load(), e.known.Load()
 	if known == nil {
 		return backend.Cursor{}, errDiverged
 	}
-	if known.Cursor == e.durable.at() {
+	if known.Cursor == durable.at() {
 		return known.Cursor, nil
 	}
 	err := again(ctx, func(ctx context.Context) error { return e.log.flush(ctx, *known) })
 	if err == nil {
-		e.durable.know(known.Cursor)
+		durable.know(known.Cursor)
 	}
 	return known.Cursor, err
 }

@@ -157,18 +157,14 @@ func synchronous(d backend.Durability) string {
 	return "off"
 }
 
-// append writes a row behind the head. It is errBehind if the log goes on otherwise.
+// append writes a row behind the head. It is errBehind if the row cannot be written any more, by an
+// earlier attempt neither: the log continues differently.
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
 	tag, err := l.exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID), int64(h.epoch), h.count())
-	switch {
-	case sqlState(err) == serializationFail:
-		return errBehind
-	case err != nil:
-		return err
-	case tag.RowsAffected() == 0:
+	if err == nil && tag.RowsAffected() == 0 {
 		return errBehind
 	}
-	return nil
+	return err
 }
 
 // write is append for as long as it takes the server to say what became of the row: nil when it
@@ -176,13 +172,17 @@ func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) 
 // It is ErrUncertain if that took too long.
 func (l *log) write(ctx context.Context, h head, r *row, d backend.Durability) error {
 	err := l.append(ctx, h, r, d)
-	if err == nil || !uncertain(err) && !lost(err) {
+	switch {
+	case sqlState(err) == serializationFail: // there is no earlier attempt
+		return errBehind
+	case err == nil || !uncertain(err) && !lost(err):
 		return explain(err)
 	}
 	return l.resolve(ctx, h, r, d, err)
 }
 
-// resolve is write after an attempt that failed.
+// resolve is write after an attempt that failed, and may still be under way on the server. An
+// attempt that cannot be serialised says nothing about that one, so it is repeated.
 func (l *log) resolve(ctx context.Context, h head, r *row, d backend.Durability, failed error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

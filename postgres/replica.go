@@ -62,7 +62,7 @@ func (e *Engine) openReplica(ctx context.Context) error {
 	}
 	if errors.Is(err, backend.ErrCorrupt) || errors.Is(err, errCollected) {
 		e.madeAgain(ctx, err)
-		if err = e.removeReplica(); err == nil {
+		if err = e.remove(); err == nil {
 			replica, err = embedded.Open(ctx, e.o.Replica, o)
 		}
 	}
@@ -77,7 +77,7 @@ func (e *Engine) openReplica(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, errDiverged) {
-		if err = errors.Join(replica.Close(), e.removeReplica()); err == nil {
+		if err = errors.Join(replica.Close(), e.remove()); err == nil {
 			return e.openReplica(ctx)
 		}
 	}
@@ -103,12 +103,28 @@ func RemoveReplicas(ctx context.Context, dir string) error {
 	replicas, err := filepath.Glob(filepath.Join(dir, replicaName+"*"))
 	errs := []error{err}
 	for _, path := range replicas {
-		_, err := embedded.Open(ctx, path, embedded.Options{Locked: func() error { return cmp.Or(os.RemoveAll(path), errAway) }})
-		if !errors.Is(err, errAway) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, removeReplica(ctx, path))
 	}
 	return errors.Join(errs...)
+}
+
+// removeReplica removes a replica under its lock. It is ErrLocked where another process uses it. The
+// lock file stays: another process may have opened it, and would lock a file that nobody else sees.
+func removeReplica(ctx context.Context, dir string) error {
+	_, err := embedded.Open(ctx, dir, embedded.Options{Locked: func() error {
+		files, err := os.ReadDir(dir)
+		errs := []error{err}
+		for _, f := range files {
+			if f.Name() != embedded.LockFile {
+				errs = append(errs, os.RemoveAll(filepath.Join(dir, f.Name())))
+			}
+		}
+		return cmp.Or(errors.Join(errs...), errAway)
+	}})
+	if errors.Is(err, errAway) {
+		return nil
+	}
+	return err
 }
 
 func (e *Engine) madeAgain(ctx context.Context, why error) {
@@ -119,12 +135,12 @@ func (e *Engine) madeAgain(ctx context.Context, why error) {
 	e.o.Logger.Log(ctx, level, "the replica is made again", "store", e.o.Store, "err", why)
 }
 
-// removeReplica removes what is in the directory of the replica.
-func (e *Engine) removeReplica() error {
+// remove removes the replica from its directory, if it has one. It is closed.
+func (e *Engine) remove() error {
 	if e.o.Replica == "" {
 		return nil
 	}
-	return os.RemoveAll(e.o.Replica)
+	return removeReplica(context.Background(), e.o.Replica)
 }
 
 // drop lets go of a replica that is not what the log says. Its snapshots expire. The turn is held.
@@ -139,13 +155,13 @@ func (e *Engine) dropLocked(remove bool) error {
 	replica := e.replica
 	e.replica, e.live, e.head, e.whole = nil, nil, head{}, false
 	e.known.Store(nil)
-	e.durable.forget()
+	e.durable.Store(new(durable))
 	var err error
 	if replica != nil {
 		err = replica.Close()
 	}
 	if remove && err == nil {
-		err = e.removeReplica()
+		err = e.remove()
 	}
 	return err
 }

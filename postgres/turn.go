@@ -140,7 +140,7 @@ func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 // makeDurable sees to commits of full durability that were there before, or said nothing new.
 func (e *Engine) makeDurable(batch []*pending) {
 	for _, p := range batch {
-		if p.err != nil || !p.full || p.receipt.Number <= e.durable.at().Number {
+		if p.err != nil || !p.full || p.receipt.Number <= e.durable.Load().at().Number {
 			continue
 		}
 		if _, err := e.flush(context.Background()); err != nil {
@@ -244,7 +244,7 @@ func (e *Engine) taken(r *row, full bool, err error) error {
 	e.careful = false
 	e.setHead(e.head.behind(r))
 	if full {
-		e.durable.know(r.last())
+		e.durable.Load().know(r.last())
 	}
 	e.changed.announce()
 	return nil
