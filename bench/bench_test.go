@@ -77,6 +77,34 @@ func TestSystemsKeepHistories(t *testing.T) {
 	}
 }
 
+func TestServed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	c := small(t)
+	c.Postgres, c.Workloads = pgtest.DSN(t), []string{"served"}
+	report, err := Run(context.Background(), c)
+	require.NoError(t, err)
+	found := map[string]bool{}
+	for _, row := range report.Rows {
+		require.Positive(t, row.Value, row)
+		found[row.Workload+" "+row.System] = true
+		if row.Workload == workServedStep {
+			require.Positive(t, row.WrittenBytes, row)
+		}
+	}
+	for _, delay := range serverDelays {
+		require.True(t, found[workServed(1, delay)+" "+nameServed])
+		require.True(t, found[workServed(servedProcesses, delay)+" "+nameRows])
+	}
+	for _, name := range []string{nameServed, nameRows, nameServed + ", loaded", namePostgres + ", loaded"} {
+		require.True(t, found[workServedBytes+" "+name], name)
+	}
+	require.True(t, found[workServedRead+" "+namePostgres])
+	require.True(t, found[workServedCold+" "+nameServed])
+	require.Len(t, report.Goals, 6)
+}
+
 func TestRunMeasuresWhatItSays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes several seconds")

@@ -68,8 +68,14 @@ func goals(r *Report) []Goal {
 	add(r.value("memory after opening the largest store, MiB", 100, workOpenMemory, 1.0/(1<<20)))
 	add(r.guestGoal("read a context as a guest, against the owner and two bare round trips", workGuestRead))
 	add(r.guestGoal("extend as a guest, against the same", workGuestExtend))
-	add(r.processesGoal("8 processes, normal durability, against the documented SQLite schema", 5, normal))
-	add(r.processesGoal("8 processes, full durability, against the same", 3, full))
+	add(r.pair("8 processes, normal durability, against the documented SQLite schema", 5, true, workManyProcesses, normal, nameSQLite, nameLineage))
+	add(r.pair("8 processes, full durability, against the same", 3, true, workManyProcesses, full, nameSQLite, nameLineage))
+	for _, delay := range serverDelays {
+		add(r.pair("Postgres, one writer, against one prepared single-row insert"+delayed(delay), 1.5, false, workServed(1, delay), full, nameServed, nameRows))
+		add(r.pair("Postgres, 4 processes of 16 writers, against the same writers inserting rows"+delayed(delay), 1.8, true, workServed(servedProcesses, delay), full, nameRows, nameServed))
+	}
+	add(r.walGoal())
+	add(r.pair("Postgres, read a history, against the recursive query on the documented schema", 5, true, workServedRead, normal, namePostgres, nameServed))
 	add(r.value("taking over the largest store, the slowest time, milliseconds", 1000, workTakeoverSlowest, 1e-6))
 	return all
 }
@@ -229,11 +235,26 @@ func (r *Report) guestGoal(goal, workload string) (Goal, bool) {
 	return Goal{Goal: goal, Limit: 1, Ratio: guest / least, Measured: "a Unix socket"}, ok1 && ok2
 }
 
-// processesGoal is how much more processes get done than those that use SQLite.
-func (r *Report) processesGoal(goal string, limit float64, durability string) (Goal, bool) {
+// pair is the ratio of two systems in a workload.
+func (r *Report) pair(goal string, limit float64, atLeast bool, workload, durability, system, against string) (Goal, bool) {
 	for _, x := range r.Ratios {
-		if x.Workload == workManyProcesses && x.System == nameSQLite && x.Against == nameLineage && x.Durability == durability {
-			return Goal{Goal: goal, Limit: limit, AtLeast: true, Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: "one message per commit"}, true
+		if x.Workload == workload && x.Durability == durability && x.System == system && x.Against == against {
+			g := Goal{Goal: goal, Limit: limit, AtLeast: atLeast, Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: "one message per commit"}
+			if x.Size > 0 {
+				g.Measured = "history of " + count(x.Size) + " messages"
+			}
+			return g, true
+		}
+	}
+	return Goal{}, false
+}
+
+// walGoal is what a message takes in the write-ahead log.
+func (r *Report) walGoal() (Goal, bool) {
+	for _, row := range r.Rows {
+		if row.Workload == workServed(1, 0) && row.System == nameServed {
+			size := float64(r.Environment.MessageBytes)
+			return Goal{Goal: "Postgres, bytes of write-ahead log for a message, against its size", Limit: 2, Ratio: row.WrittenBytes / size, Measured: "one message per commit"}, true
 		}
 	}
 	return Goal{}, false

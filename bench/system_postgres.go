@@ -21,6 +21,7 @@ func (r *run) startPostgres() (stop func()) {
 	case r.config.Postgres == "":
 		r.noPostgres = "no server was named"
 	case !r.wantsSystem(namePostgres):
+		r.noPostgres = "it is not among the systems that were named"
 	case r.config.Postgres != PrivatePostgres:
 		r.postgres = r.config.Postgres
 	default:
@@ -47,25 +48,67 @@ func postgresSystem(address, durability string) system {
 		most = 1_000 // syncs do not depend on the length, and building a long history takes a minute
 	}
 	return system{name: namePostgres, durability: durability, maxLength: most, tooLong: "building it takes minutes", elsewhere: true, open: func(ctx context.Context, dir string) (store, error) {
-		s := &sqlStore{driver: "pgx", mark: func(n int) string { return "$" + strconv.Itoa(n) }, textRow: postgresText}
-		// The run's directory has a unique name: a killed run leaves its schema.
-		s.schema = strings.NewReplacer("-", "_", ".", "_").Replace("bench_" + filepath.Base(filepath.Dir(dir)) + "_" + filepath.Base(dir))
-		admin, err := sql.Open("pgx", address)
+		made, err := newSchema(ctx, address, dir)
 		if err != nil {
 			return nil, err
 		}
-		defer admin.Close()
-		if _, err := admin.ExecContext(ctx, `CREATE SCHEMA "`+s.schema+`"`); err != nil {
-			return nil, err
-		}
-		s.drop = address
-		s.address = withSetting(address, "search_path", s.schema)
+		s := &sqlStore{driver: "pgx", mark: func(n int) string { return "$" + strconv.Itoa(n) }, textRow: postgresText, schema: made, address: made.address}
 		if durability == normal {
 			s.address = withSetting(s.address, "synchronous_commit", "off")
 		}
 		s.bulk = postgresBulk
 		return s, s.open(ctx, postgres.Dialect{}.Migrations()[0].Documented)
 	}}
+}
+
+// schema is a schema of the run on a Postgres server. A killed run leaves it.
+type schema struct{ name, address string }
+
+func newSchema(ctx context.Context, server, dir string) (*schema, error) {
+	// The run's directory has a unique name.
+	name := strings.NewReplacer("-", "_", ".", "_").Replace("bench_" + filepath.Base(filepath.Dir(dir)) + "_" + filepath.Base(dir))
+	s := &schema{name, withSetting(server, "search_path", name)}
+	return s, s.exec(ctx, `CREATE SCHEMA "`+name+`"`)
+}
+
+// exec runs statements in the schema, each in a transaction of its own.
+func (s *schema) exec(ctx context.Context, statements ...string) error {
+	db, err := sql.Open("pgx", s.address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// size returns the bytes that the tables of the schema take on the server.
+func (s *schema) size() (n int64, err error) {
+	err = s.value(&n, `SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relkind = 'r'`, s.name)
+	return n, err
+}
+
+// wal returns the bytes that the server has written to its write-ahead log.
+func (s *schema) wal() (n int64, err error) {
+	return n, s.value(&n, `SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint`)
+}
+
+func (s *schema) value(to *int64, query string, args ...any) error {
+	db, err := sql.Open("pgx", s.address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.QueryRow(query, args...).Scan(to)
+}
+
+func (s *schema) drop() error {
+	return s.exec(context.Background(), `DROP SCHEMA "`+s.name+`" CASCADE`)
 }
 
 // postgresBulk inserts messages with one statement per table.

@@ -21,13 +21,29 @@ func snapshotSystem(durability string) system {
 			return nil, err
 		}
 		db.SetMaxOpenConns(1)
-		if _, err := db.ExecContext(ctx, `CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_id INTEGER NOT NULL, parent_checkpoint_id INTEGER,
-			checkpoint BLOB, PRIMARY KEY (thread_id, checkpoint_id))`); err != nil {
-			return nil, err
-		}
-		insert, err := db.PrepareContext(ctx, `INSERT INTO checkpoints VALUES (?, ?, ?, ?)`)
-		return &snapshotStore{dir: dir, db: db, insert: insert}, err
+		s := &snapshotStore{dir: dir, db: db}
+		return s, s.create(ctx, "BLOB", `INSERT INTO checkpoints VALUES (?, ?, ?, ?)`)
 	}}
+}
+
+// postgresSnapshots is snapshotSystem on Postgres, in a schema that it does not drop.
+func postgresSnapshots(ctx context.Context, in *schema) (*snapshotStore, error) {
+	db, err := sql.Open("pgx", in.address)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshotStore{db: db}
+	return s, s.create(ctx, "BYTEA", `INSERT INTO checkpoints VALUES ($1, $2, $3, $4)`)
+}
+
+// create creates the table and prepares the statement.
+func (s *snapshotStore) create(ctx context.Context, bytes, insert string) (err error) {
+	if _, err := s.db.ExecContext(ctx, `CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_id INTEGER NOT NULL, parent_checkpoint_id INTEGER,
+		checkpoint `+bytes+`, PRIMARY KEY (thread_id, checkpoint_id))`); err != nil {
+		return err
+	}
+	s.insert, err = s.db.PrepareContext(ctx, insert)
+	return err
 }
 
 type snapshotStore struct {

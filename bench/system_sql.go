@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -47,8 +48,7 @@ type sqlStore struct {
 	dir     string
 	driver  string
 	address string
-	schema  string // of Postgres, dropped at the end
-	drop    string
+	schema  *schema // of Postgres, dropped at the end
 	// bulk inserts many messages, if there is a faster way than row by row.
 	bulk    func(ctx context.Context, h *sqlHistory, messages [][]byte) error
 	mark    func(n int) string // the n-th parameter, from 1
@@ -128,27 +128,16 @@ func (s *sqlStore) start(ctx context.Context) (history, error) {
 }
 
 func (s *sqlStore) size() (int64, error) {
-	if s.schema == "" {
+	if s.schema == nil {
 		return diskUse(s.dir)
 	}
-	var n int64
-	err := s.db.QueryRow(`SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = $1 AND c.relkind = 'r'`, s.schema).Scan(&n)
-	return n, err
+	return s.schema.size()
 }
 
 func (s *sqlStore) close() error {
 	err := s.db.Close()
-	if s.schema == "" {
-		return err
-	}
-	admin, openErr := sql.Open(s.driver, s.drop)
-	if openErr != nil {
-		return openErr
-	}
-	defer admin.Close()
-	if _, dropErr := admin.Exec(`DROP SCHEMA "` + s.schema + `" CASCADE`); err == nil {
-		err = dropErr
+	if s.schema != nil {
+		err = errors.Join(err, s.schema.drop())
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func (r *run) forkStorageIn(ctx context.Context, s system, length, forks int) (i
 			return 0, err
 		}
 	}
-	if s, ok := o.store.(*sqlStore); ok && s.schema != "" {
+	if s, ok := o.store.(*sqlStore); ok && s.schema != nil {
 		return s.size() // closing drops it from the server
 	}
 	if err := o.store.close(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -167,7 +168,7 @@ func (r *run) manyProcesses(ctx context.Context) error {
 			group := &processGroup{}
 			defer group.end()
 			for i := range manyProcesses {
-				if err := group.begin(ctx, s, dir, i, r.config.MessageBytes); err != nil {
+				if err := group.begin(ctx, processWork{s.name, s.durability, i, 1, r.config.MessageBytes, dir}); err != nil {
 					return err
 				}
 			}
@@ -218,7 +219,7 @@ func (r *run) takeover(ctx context.Context) error {
 		system: nameLineage, durability: normal,
 		before: func(ctx context.Context) (err error) {
 			group = &processGroup{}
-			if err := group.begin(ctx, s, dir, 0, r.config.MessageBytes); err != nil {
+			if err := group.begin(ctx, processWork{s.name, s.durability, 0, 1, r.config.MessageBytes, dir}); err != nil {
 				return err
 			}
 			if err := group.extend(tailMessages); err != nil {
@@ -255,15 +256,38 @@ const processVariable = "LINEAGE_BENCH_PROCESS"
 // processGroup is a group of processes that extend separate histories in one store.
 type processGroup struct{ all []*benchProcess }
 
+// processWork is what a process does: writers of a system add messages of a size. The number makes
+// the messages differ from those of other processes. The store is in a directory, or on a server: see
+// serverPlace.
+type processWork struct {
+	system, durability    string
+	number, writers, size int
+	place                 string
+}
+
+func (w processWork) String() string {
+	return fmt.Sprintf("%s %s %d %d %d %s", w.system, w.durability, w.number, w.writers, w.size, w.place)
+}
+
+func parseWork(s string) (w processWork, err error) {
+	f := strings.SplitN(s, " ", 6)
+	if len(f) != 6 {
+		return w, fmt.Errorf("%s is %q", processVariable, s)
+	}
+	w = processWork{system: f[0], durability: f[1], place: f[5]}
+	_, err = fmt.Sscan(strings.Join(f[2:5], " "), &w.number, &w.writers, &w.size)
+	return w, err
+}
+
 type benchProcess struct {
 	*exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-func (g *processGroup) begin(ctx context.Context, s system, dir string, number, size int) error {
+func (g *processGroup) begin(ctx context.Context, w processWork) error {
 	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), processVariable+"="+strings.Join([]string{s.name, s.durability, strconv.Itoa(number), strconv.Itoa(size), dir}, " "))
+	cmd.Env = append(os.Environ(), processVariable+"="+w.String())
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -292,7 +316,7 @@ func (p *benchProcess) done() error {
 	return nil
 }
 
-// extend lets each process add n messages.
+// extend lets each writer of each process add n messages.
 func (g *processGroup) extend(n int) error {
 	for _, p := range g.all {
 		if _, err := fmt.Fprintln(p.in, n); err != nil {
@@ -331,42 +355,68 @@ func Process() {
 	os.Exit(0)
 }
 
-func beProcess(ctx context.Context, is string) (err error) {
-	f := strings.SplitN(is, " ", 5)
-	if len(f) != 5 {
-		return fmt.Errorf("%s is %q", processVariable, is)
-	}
-	number, size := 0, 0
-	if _, err := fmt.Sscan(f[2]+" "+f[3], &number, &size); err != nil {
-		return err
-	}
-	var st store
-	if f[0] == nameSQLite {
-		s := newSQLiteStore(f[4], f[1])
-		s.next.Store(int64(number)<<40 + time.Now().UnixNano()%(1<<39)) // ids not used by other processes
-		st, err = s, s.open(ctx, "")
-	} else {
-		st, err = lineageSystem(f[1]).open(ctx, f[4])
-	}
+func beProcess(ctx context.Context, is string) error {
+	w, err := parseWork(is)
 	if err != nil {
 		return err
 	}
-	h, err := st.start(ctx)
+	extends, end, err := w.open(ctx)
 	if err != nil {
 		return err
 	}
-	messages := newMessages(&Config{MessageBytes: size}, uint64(number))
 	fmt.Println("done")
+	all := make([]*messages, len(extends))
+	for i := range all {
+		all[i] = newMessages(&Config{MessageBytes: w.size}, uint64(w.number)<<8+uint64(i))
+	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); fmt.Println("done") {
 		n, err := strconv.Atoi(in.Text())
 		if err != nil {
 			return err
 		}
-		for range n {
-			if err := h.extend(ctx, messages.one()); err != nil {
-				return err
-			}
+		var wg sync.WaitGroup
+		errs := make([]error, len(extends))
+		for i, extend := range extends {
+			wg.Go(func() {
+				for range n {
+					if errs[i] = extend(ctx, all[i].one()); errs[i] != nil {
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
 		}
 	}
-	return st.close()
+	return end()
+}
+
+// open returns a function that adds a message for each writer, and one that closes the store.
+func (w processWork) open(ctx context.Context) (extends []func(context.Context, []byte) error, end func() error, err error) {
+	var st store
+	switch w.system {
+	case nameRows:
+		return w.openRows(ctx)
+	case nameServed:
+		s := &servedStore{at: w.place, writers: w.writers, durability: w.durability}
+		st, err = s, s.openAgain(ctx)
+	case nameSQLite:
+		s := newSQLiteStore(w.place, w.durability)
+		s.next.Store(int64(w.number)<<40 + time.Now().UnixNano()%(1<<39)) // ids not used by other processes
+		st, err = s, s.open(ctx, "")
+	default:
+		st, err = lineageSystem(w.durability).open(ctx, w.place)
+	}
+	for range w.writers {
+		if err != nil {
+			return nil, nil, err
+		}
+		var h history
+		if h, err = st.start(ctx); err == nil {
+			extends = append(extends, h.extend)
+		}
+	}
+	return extends, st.close, err
 }

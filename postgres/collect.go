@@ -15,29 +15,29 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// A collection is decided by one transaction, which holds the store: it writes down what lives
-// and gives the store another epoch. From then on the log counts as if it had been filtered, and
-// readers filter it. Its rows are rewritten afterwards, by whoever collects: that needs no lock
-// on the store, may be interrupted anywhere, and ends with the removal of what was written down.
+// A collection is decided by one transaction that holds the store: it stores the list of what is in
+// use, and gives the store a new epoch. From then on readers filter the log by the list. Afterwards
+// the collector rewrites the rows. That needs no lock on the store, may be interrupted anywhere, and
+// ends with the deletion of the list.
 
 var _ backend.Collector = (*Engine)(nil)
 
-// collected is which collection was the last of a store.
+// collected describes the last collection of a store.
 type collected struct {
 	epoch uint64            // random; 0 before the first
 	made  int64             // when the store was created, in microseconds
-	live  *embedded.LiveSet // nil when every row has been rewritten
+	live  *embedded.LiveSet // what is in use; nil when every row has been rewritten
 }
 
-// replica returns the id of replicas that were made in the epoch. A store that was created again as a
-// copy has the identity and commits of the former one, and others.
+// replica returns the id of the replicas of the epoch. The time of creation is part of it, because a
+// store that was created again as a copy has the id of the former one, and may have other commits.
 func (c collected) replica(store [16]byte) [16]byte {
 	b := binary.LittleEndian.AppendUint64(append([]byte("lineage replica"), store[:]...), c.epoch)
 	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(b, uint64(c.made)))
 	return [16]byte(sum[:16])
 }
 
-// collected returns which collection was the last.
+// collected returns the last collection.
 func (l *log) collected(ctx context.Context) (c collected, err error) {
 	var epoch int64
 	var live []byte
@@ -53,8 +53,8 @@ func (l *log) collected(ctx context.Context) (c collected, err error) {
 	return c, err
 }
 
-// left returns the commits of a row without what is dead, which is added to a report, and whether
-// anything was. A nil set leaves everything.
+// left returns the commits of a row without what is not in use, which is added to a report, and
+// whether there was any. A nil set keeps everything.
 func (r *row) left(live *embedded.LiveSet, gone *backend.CollectReport) (commits []embedded.Sequenced, changed bool, err error) {
 	commits, err = r.commits()
 	for i := 0; err == nil && live != nil && i < len(commits); i++ {
@@ -66,7 +66,7 @@ func (r *row) left(live *embedded.LiveSet, gone *backend.CollectReport) (commits
 	return commits, changed, err
 }
 
-// Epoch returns a number that is another after each collection of the store.
+// Epoch returns a number that changes with each collection of the store.
 func (e *Engine) Epoch(ctx context.Context) (epoch uint64, err error) {
 	if known := e.known.Load(); known != nil {
 		return known.epoch, nil
@@ -79,7 +79,7 @@ func (e *Engine) Epoch(ctx context.Context) (epoch uint64, err error) {
 	return epoch, err
 }
 
-// elsewhere is where a collection removes nothing.
+// elsewhere lists places from which a collection deletes nothing.
 var elsewhere = []string{
 	"dead rows of lineage_log, until VACUUM FULL, or until their space is used again after VACUUM",
 	"the write-ahead log, standbys and backups of the server",
@@ -88,7 +88,7 @@ var elsewhere = []string{
 	"projections in databases, until they are brought up to date, and what the databases keep of deleted rows",
 }
 
-// Collect implements backend.Collector. Snapshots expire, those of other processes with their next
+// Collect implements backend.Collector. Snapshots expire; those of other processes when they next
 // look at the log.
 func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
 	e.looks.mu.Lock()
@@ -96,7 +96,7 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend
 		e.looks.mu.Unlock()
 		return backend.CollectReport{}, errClosed
 	}
-	e.going.Add(1) // Close waits, but not for the rest
+	e.going.Add(1) // Close waits for the cancelled collection
 	e.looks.mu.Unlock()
 	defer e.going.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -115,7 +115,7 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend
 	return c.report, err
 }
 
-// collection is a collection under way.
+// collection is a running collection.
 type collection struct {
 	*Engine
 	o      backend.CollectOptions
@@ -154,8 +154,8 @@ func (c *collection) run(ctx context.Context) (err error) {
 	return err
 }
 
-// decide finds out what lives, and publishes that if anything does not. It is errBehind if that
-// has to be done again.
+// decide finds what is in use, and publishes that if anything is not. It is errBehind if it has to be
+// repeated.
 func (c *collection) decide(ctx context.Context) error {
 	s, of, err := c.survey(ctx)
 	if err != nil {
@@ -173,9 +173,9 @@ func (c *collection) decide(ctx context.Context) error {
 	return c.publish(ctx, s, of)
 }
 
-var errNoRights = fmt.Errorf("the role may not change the log, which a collection does; docs/postgres.md says what to grant: %w", sqladapter.ErrDenied)
+var errNoRights = fmt.Errorf("a collection changes the log, which this role may not; docs/postgres.md lists the rights it needs: %w", sqladapter.ErrDenied)
 
-// requireRights looks whether the role may do all that a collection does, before it does anything.
+// requireRights checks the rights of the role before a collection does anything.
 func (e *Engine) requireRights(ctx context.Context) error {
 	var may bool
 	err := again(ctx, func(ctx context.Context) error {
@@ -188,7 +188,7 @@ AND has_table_privilege('lineage_collection', 'INSERT') AND has_column_privilege
 	return err
 }
 
-// survey finds out what lives in a replica, which it returns too. Others read and write meanwhile.
+// survey finds what is in use in a replica, and returns that too. Others read and write meanwhile.
 func (c *collection) survey(ctx context.Context) (*embedded.Survey, *embedded.Engine, error) {
 	if err := c.fresh(ctx); err != nil {
 		return nil, nil, err
@@ -207,7 +207,7 @@ func (c *collection) survey(ctx context.Context) (*embedded.Survey, *embedded.En
 		}
 	}
 	s, err := replica.Survey(ctx, o)
-	if err == nil { // while the store is held there should be little to follow
+	if err == nil { // to have little to follow while the store is held
 		if err = c.fresh(ctx); err == nil {
 			err = s.Follow()
 		}
@@ -215,8 +215,8 @@ func (c *collection) survey(ctx context.Context) (*embedded.Survey, *embedded.En
 	return s, replica, err
 }
 
-// publish decides a collection. It is errBehind if the survey is not of what the log has. When it
-// is published the replica is dropped: it has what is dead.
+// publish decides a collection. It is errBehind if the survey is not of the current replica. Then it
+// drops the replica, which has what was removed.
 func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedded.Engine) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -236,8 +236,8 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 	}
 	c.report.Commit = s.LiveSet().Until()
 	live, err := s.LiveSet().Encode(c.log.identity)
-	if err == nil && len(live) > maxRow {
-		err = fmt.Errorf("what lives takes %d bytes to write down, at most %d: %w", len(live), maxRow, backend.ErrTooLarge)
+	if err == nil && len(live) > maxLive {
+		err = fmt.Errorf("the list of what is in use takes %d bytes, at most %d: %w", len(live), maxLive, backend.ErrTooLarge)
 	}
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 		switch epoch, unknown := c.log.settledEpoch(context.WithoutCancel(ctx), c.head); {
 		case unknown != nil:
 			return fmt.Errorf("%w: %w", backend.ErrUncertain, errors.Join(err, unknown))
-		case epoch != c.head.epoch: // perhaps another's, which came behind it
+		case epoch != c.head.epoch: // perhaps of a later collection
 			err = nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -266,8 +266,8 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 	return nil
 }
 
-// publish writes down what lives and ends the turn. It may have been written also where it fails. It
-// is errBehind while the collection of the epoch is pending.
+// publish stores the list of what is in use and ends the turn. After an error it may have been stored.
+// It is errBehind while the collection of the epoch is pending.
 func (t *turn) publish(ctx context.Context, epoch, former uint64, live []byte) error {
 	var b pgx.Batch
 	var raised int64
@@ -291,7 +291,7 @@ func (t *turn) publish(ctx context.Context, epoch, former uint64, live []byte) e
 	return err
 }
 
-// settledEpoch returns the epoch when nobody is changing it any more, and makes it durable.
+// settledEpoch waits until nobody is changing the epoch, makes it durable and returns it.
 func (l *log) settledEpoch(ctx context.Context, h head) (is uint64, err error) {
 	err = again(ctx, func(ctx context.Context) error {
 		var epoch int64
@@ -299,7 +299,7 @@ func (l *log) settledEpoch(ctx context.Context, h head) (is uint64, err error) {
 		if err == nil {
 			err = l.flush(ctx, h)
 		}
-		if errors.Is(err, errDiverged) { // what is left is durable
+		if errors.Is(err, errDiverged) { // what the server has after a restart is durable
 			err = nil
 		}
 		is = uint64(epoch)
@@ -308,10 +308,13 @@ func (l *log) settledEpoch(ctx context.Context, h head) (is uint64, err error) {
 	return is, err
 }
 
-// mostRewritten bounds the data of rows that are rewritten at once. Tests make it smaller.
+// maxLive is the largest size of the list of what a collection leaves, in bytes. Tests make it smaller.
+var maxLive = maxRow
+
+// mostRewritten limits the data of rows that are rewritten at once. Tests make it smaller.
 var mostRewritten = 4 << 20
 
-// finish rewrites the rows of a collection that was published, and ends it. There may be none.
+// finish rewrites the rows of a published collection, if there is one, and ends it.
 func (c *collection) finish(ctx context.Context) error {
 	for range mostRetries {
 		is, err := c.log.collected(ctx)
@@ -325,8 +328,8 @@ func (c *collection) finish(ctx context.Context) error {
 	return errDiverged
 }
 
-// sweep rewrites the rows of which something is dead, and ends the collection. It is errDiverged
-// if another process did so, or the log is another.
+// sweep rewrites the rows with something that is not in use, and ends the collection. It is
+// errDiverged if another process did so, or the history is different.
 func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 	at := head{epoch: is.epoch}
 	var rows []row // to rewrite
@@ -386,8 +389,8 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 	return again(ctx, func(ctx context.Context) error { return c.log.endCollection(ctx, is.epoch) })
 }
 
-// rewrite replaces the data of rows. It is errCollected if the collection is not pending any more,
-// whose lock keeps others from deciding the next one.
+// rewrite replaces the data of rows. It is errCollected if the collection is no longer pending. Its
+// lock on the collection keeps the next one from being decided.
 func (l *log) rewrite(ctx context.Context, epoch uint64, rows []row) error {
 	if len(rows) == 0 {
 		return nil
@@ -405,8 +408,8 @@ WHERE l.store = $1 AND l.n = r.n AND l.id = r.id`, l.store, int64(epoch), n, id,
 	return err
 }
 
-// endCollection removes what was written down of a collection. It is synced, and the rows that
-// were rewritten with it.
+// endCollection deletes the list of a collection. This write is synced, and with it the rewritten
+// rows.
 func (l *log) endCollection(ctx context.Context, epoch uint64) error {
 	_, err := l.exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
 DELETE FROM lineage_collection USING setting WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))

@@ -217,19 +217,26 @@ func TestCollectedLeavesNoBytes(t *testing.T) {
 }
 
 // TestCollectWhileOthersWrite has handles tell and delete threads with the same texts while another
-// collects: whatever was acknowledged is there, with every text of it.
+// collects: whatever was acknowledged is there, with every text of it. It is so under every default
+// isolation level, and through a pooler in transaction mode.
 func TestCollectWhileOthersWrite(t *testing.T) {
-	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+	for _, level := range []string{"read committed", "repeatable read", "serializable", "pooler"} {
 		t.Run(level, func(t *testing.T) {
-			pool := newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) {
-				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
-				c.MaxConns = 12
-			})
+			var pool *pgxpool.Pool
+			if level == "pooler" {
+				dsn, _ := pgtest.Pooled(t)(t)
+				pool = newPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 12 })
+			} else {
+				pool = newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) {
+					c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+					c.MaxConns = 12
+				})
+			}
 			writers, collectors := []*Engine{handle(t, pool, "s"), handle(t, pool, "s"), handle(t, pool, "s")}, []*Engine{handle(t, pool, "s"), handle(t, pool, "s")}
 			var mu sync.Mutex
 			kept := make(map[*lineage.Thread][]string)
 			var written sync.WaitGroup
-			due := make(chan struct{}, 1000) // a collection
+			due := make(chan struct{}) // a collection, for whose begin the writer waits
 			for i := range 2 * len(writers) {
 				written.Go(func() {
 					choose := rand.New(rand.NewPCG(uint64(i), 1))
@@ -239,7 +246,7 @@ func TestCollectWhileOthersWrite(t *testing.T) {
 							said[i] = fmt.Sprint("text ", choose.IntN(6))
 						}
 						thread := tell(t, writers[i%len(writers)], said...)
-						if n%3 == 0 {
+						if n%8 == 7 {
 							due <- struct{}{}
 						}
 						if choose.IntN(4) > 0 {
@@ -268,7 +275,7 @@ func TestCollectWhileOthersWrite(t *testing.T) {
 					report, err := collectors[i].Collect(background, all)
 					if err != nil {
 						t.Errorf("collect: %v", err)
-						return
+						continue
 					}
 					if report.Records > 0 {
 						collected[i]++
@@ -709,6 +716,65 @@ func TestMigrateToEpochs(t *testing.T) {
 	_, err = e.Collect(background, all)
 	require.NoError(t, err)
 	require.Empty(t, rowsWith(t, pool, secret))
+}
+
+// TestCollectTooLarge collects a store whose list of what is in use does not fit into a row: nothing changes, nobody is
+// kept waiting, and the error names the sizes.
+func TestCollectTooLarge(t *testing.T) {
+	former := maxLive
+	t.Cleanup(func() { maxLive = former })
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	kept := tell(t, e, "kept")
+	require.NoError(t, tell(t, e, secret).Delete(background))
+	before, stored := history(t, e), rowsWith(t, pool, secret)
+	maxLive = 100
+	_, err := e.Collect(background, all)
+	require.ErrorIs(t, err, backend.ErrTooLarge)
+	require.ErrorContains(t, err, "at most 100")
+	require.Zero(t, pool.Stat().AcquiredConns())
+	require.Zero(t, unfinished(t, pool))
+	require.Equal(t, stored, rowsWith(t, pool, secret))
+	require.Equal(t, before, history(t, other))
+	createThread(t, other, backend.Full)
+	maxLive = former
+	_, err = e.Collect(background, all)
+	require.NoError(t, err)
+	require.Empty(t, rowsWith(t, pool, secret))
+	requireSaid(t, other, kept, "kept")
+}
+
+// TestRecentBehindCollection builds a commit on what a handle had before another one collected: what it
+// states of that is judged in the new epoch.
+func TestRecentBehindCollection(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	collector, e := handle(t, pool, "s"), handle(t, pool, "s")
+	kept := tell(t, collector, "kept")
+	gone := tell(t, collector, secret)
+	main, err := gone.Active(background)
+	require.NoError(t, err)
+	require.NoError(t, e.Sync(background))
+	mine, err := lineage.New(e).Thread(background, kept.ID())
+	require.NoError(t, err)
+	keptMain, err := mine.Active(background)
+	require.NoError(t, err)
+	goneMine, err := lineage.New(e).Context(background, main.ID())
+	require.NoError(t, err)
+	require.NoError(t, gone.Delete(background))
+	_, err = collector.Collect(background, all)
+	require.NoError(t, err)
+
+	recent, err := e.Recent().Context(background, main.ID())
+	require.NoError(t, err, "it has not looked at the log since")
+	require.Equal(t, main.ID(), recent.ID)
+	_, err = goneMine.Extend(background, lineage.User("behind what is gone"))
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	_, err = e.Recent().Context(background, main.ID())
+	require.ErrorIs(t, err, backend.ErrNotFound)
+	_, err = keptMain.Extend(background, lineage.User("on"))
+	require.NoError(t, err)
+	requireSaid(t, collector, kept, "kept", "on")
+	requireSound(t, collector)
 }
 
 // TestCollectEnds cancels a collection, and closes the handle under one.

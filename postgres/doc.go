@@ -1,10 +1,9 @@
 // Package postgres is a storage engine on a PostgreSQL server, for stores that several machines
 // use. See docs/postgres.md for how to run one.
 //
-// The server keeps a log of commits, and that log is the truth. Each process follows it into a
-// replica, which is an embedded engine in memory or in a directory: reads are answered by the
-// replica, after one look whether the log has more; writes are judged there and go to the log.
+// The server keeps a log of commits, and that log is the truth. Each process follows it with a
+// replica, an embedded engine in memory or in a directory. The replica answers reads, after a check
+// that the log has no more rows. Writes are judged in the replica and added to the log.
 //
-// Only plain SQL is used, and no state of a session, so that a pooler may stand before the
-// server.
+// Only plain SQL is used, and no session state, so a pooler may be in front of the server.
 package postgres

@@ -24,21 +24,21 @@ type Options struct {
 	Store string
 	// Durability of commits that ask for none. Default Full.
 	Durability backend.Durability
-	// Replica is a directory in which the copy of the store is kept that reads are answered from,
-	// under a name that says which store. Where another process uses it, opening is ErrLocked. By
-	// default the copy is in memory, and read from the server whenever the store is opened.
+	// Replica is a directory for the replica, the copy of the store that answers reads. Its name
+	// there has the id of the store. Opening is ErrLocked while another process uses it. By default
+	// the replica is in memory, and is read from the server whenever the store is opened.
 	Replica string
-	// MustExist refuses to make a store where there is none.
+	// MustExist refuses to create a store.
 	MustExist bool
-	// ID is the id of a store that is made; random when zero.
+	// ID is the id of a new store; random when zero.
 	ID structure.StoreID
-	// Unsafe accepts a server with fsync=off, which loses what it acknowledged when its machine
+	// Unsafe accepts a server with fsync=off, which loses acknowledged commits when its machine
 	// stops. It is for tests.
 	Unsafe bool
 	// Progress, when not nil, is called while the log is read for the first time, with the
 	// commits done and to do.
 	Progress func(done, total int64)
-	// Logger reports what was repaired; nil discards it.
+	// Logger reports repairs; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -60,31 +60,31 @@ type Engine struct {
 	led    chan struct{} // closed when no more commits are taken
 	closed atomic.Bool
 
-	// turn is held by who changes the replica. It guards what follows, up to reads.
+	// turn is held while the replica changes. It guards the fields up to reads.
 	turn sync.Mutex
-	head head // the last row that the replica has, and that the log has
-	// live is what the pending collection of the epoch leaves of rows; nil if none was pending
-	// when the replica was opened.
+	head head // the last row that both the replica and the log have
+	// live filters rows while the collection of the epoch is pending; nil if none was pending when
+	// the replica was opened.
 	live *embedded.LiveSet
-	// contended counts down the turns that lock the store at once, because others write too.
+	// contended is the number of turns that lock the store first, because other processes write.
 	contended int
-	// careful is set after a batch failed that the replica had already: the next ones are of one
-	// commit each, which the replica gets afterwards.
+	// careful is set after a batch failed that the replica already had. Until a commit succeeds,
+	// commits are written one by one, to the log before the replica.
 	careful bool
-	write   func(embedded.Sequenced) (id uint64, err error) // what a commit does that the replica has judged
+	write   func(embedded.Sequenced) (id uint64, err error) // called with a commit that the replica has judged
 
-	known atomic.Pointer[head] // the same for who has no turn; nil after the replica was dropped
+	known atomic.Pointer[head] // head, for use without the turn; nil while there is no complete replica
 
-	// reads is held for reading while the replica is looked at, and for writing while it is
-	// ahead of the log, or replaced.
+	// reads is held for reading while the replica is read, and for writing while it is ahead of the
+	// log or is replaced.
 	reads   sync.RWMutex
 	replica *embedded.Engine // nil after it was dropped
-	whole   bool             // it was brought up to the log since it was opened; before, nobody reads it
+	whole   bool             // it has caught up with the log since it was opened; before that it is not read
 
 	collecting sync.Mutex // one collection of this process at a time
 
 	looks   looks
-	durable durable
+	durable atomic.Pointer[durable]
 	changed changed
 }
 
@@ -93,8 +93,8 @@ var (
 	_ backend.Identified = (*Engine)(nil)
 )
 
-// Open opens a store in the database that a connection string names, and makes it, and the tables,
-// if they are not there.
+// Open opens a store in the database that a connection string names. It creates the store and the
+// tables if necessary.
 func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -115,9 +115,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	return e, err
 }
 
-// New is Open for a pool that the caller has, which stays the caller's to close. If there is a
-// pooler before the server, its DefaultQueryExecMode must be one that prepares nothing. A commit whose
-// wait for a synchronous standby is cancelled on the server counts as durable, which Open avoids.
+// New is Open with a pool of the caller, who closes it. If a pooler is in front of the server, the
+// pool's DefaultQueryExecMode must not prepare statements. Unlike with Open, a commit whose wait for a
+// synchronous standby is cancelled on the server counts as durable.
 func New(ctx context.Context, pool *pgxpool.Pool, o Options) (*Engine, error) {
 	return open(ctx, pool, o, true)
 }
@@ -134,6 +134,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	}
 	e := &Engine{log: &log{pool: pool, store: keyOf(o.Store)}, o: o, shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
 	e.readers = newReaders(e, false)
+	e.durable.Store(new(durable))
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	err := again(ctx, func(ctx context.Context) error {
 		if err := e.log.migrate(ctx, !o.MustExist); err != nil {
@@ -145,7 +146,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		return e.log.requireSafe(ctx)
 	})
 	if err == nil {
-		if o.Replica != "" { // never what is in the directory itself: a replica may be removed
+		if o.Replica != "" { // not the directory itself: a replica may be removed
 			e.o.Replica = filepath.Join(o.Replica, fmt.Sprintf("%s%x", replicaName, e.log.identity))
 		}
 		err = e.start(ctx)
@@ -157,7 +158,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	return e, nil
 }
 
-// start opens the replica and brings it up to the log.
+// start opens the replica and lets it catch up with the log.
 func (e *Engine) start(ctx context.Context) error {
 	e.turn.Lock()
 	defer e.turn.Unlock()
@@ -183,7 +184,7 @@ func (e *Engine) Close() error {
 	e.changed.announce()
 	<-e.led
 	e.going.Wait()
-	e.turn.Lock() // waits for who brings the replica up to the log
+	e.turn.Lock() // waits until the replica has caught up
 	defer e.turn.Unlock()
 	e.reads.Lock()
 	defer e.reads.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// turnTime is for how long the server may take to write a row.
+// turnTime is how long the server may take to write a row.
 const turnTime = time.Minute
 
-// patience is for how long an operation goes on trying when the server cannot be reached.
+// patience is how long an operation is retried when the server cannot be reached.
 const patience = 10 * time.Second
 
 const (
@@ -21,7 +21,7 @@ const (
 	longPause  = 500 * time.Millisecond
 )
 
-// uncertain reports whether a write that failed so may have been done all the same.
+// uncertain reports whether a write with this error may have been done.
 func uncertain(err error) bool {
 	if err == nil || pgconn.SafeToRetry(err) {
 		return false
@@ -33,8 +33,8 @@ func uncertain(err error) bool {
 	return postgres.Dialect{}.Classify(err) == sqladapter.Lost
 }
 
-// lost reports whether an error is about the connection or its server, so that what failed can be
-// tried again.
+// lost reports whether an error is of the connection or the server, so that the operation can be
+// retried.
 func lost(err error) bool {
 	if err == nil {
 		return false
@@ -46,7 +46,7 @@ func lost(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
-// again does what can be done twice until the server answers, for as long as that may take.
+// again retries an idempotent operation until the server answers, or patience ends.
 func again(ctx context.Context, op func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -68,5 +68,5 @@ func again(ctx context.Context, op func(context.Context) error) error {
 	}
 }
 
-// explain adds to an error of the server what it means.
+// explain adds the meaning of an error of the server.
 func explain(err error) error { return sqladapter.Explain(postgres.Dialect{}, err) }

@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// durable is up to where the log is known to be durable: a synced write of this handle returned
-// after it saw that.
+// durable is the last commit that is known to be durable: a synced write of this handle began after
+// it saw the commit. It belongs to one replica, because the next may have another history.
 type durable struct {
 	mu sync.Mutex
 	to backend.Cursor
@@ -34,16 +34,10 @@ func (d *durable) know(at backend.Cursor) {
 	}
 }
 
-func (d *durable) forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.to = backend.Cursor{}
-}
-
-// changed wakes those who wait for commits that this process learns of.
+// changed wakes callers who wait for commits.
 type changed struct {
 	mu   sync.Mutex
-	next chan struct{} // closed at the next; nil while nobody waits
+	next chan struct{} // closed with the next commit; nil while nobody waits
 }
 
 func (c *changed) announce() {
@@ -64,24 +58,24 @@ func (c *changed) wait() <-chan struct{} {
 	return c.next
 }
 
-// flush makes everything durable that the replica has, and returns up to where. It is errDiverged
-// while there is no replica.
+// flush makes durable what the replica has, and returns its last commit. It is errDiverged while
+// there is no replica.
 func (e *Engine) flush(ctx context.Context) (backend.Cursor, error) {
-	known := e.known.Load()
+	durable, known := e.durable.Load(), e.known.Load()
 	if known == nil {
 		return backend.Cursor{}, errDiverged
 	}
-	if known.Cursor == e.durable.at() {
+	if known.Cursor == durable.at() {
 		return known.Cursor, nil
 	}
 	err := again(ctx, func(ctx context.Context) error { return e.log.flush(ctx, *known) })
 	if err == nil {
-		e.durable.know(known.Cursor)
+		durable.know(known.Cursor)
 	}
 	return known.Cursor, err
 }
 
-// settle brings the replica up to the log, and makes that durable. It returns up to where.
+// settle lets the replica catch up, makes that durable, and returns its last commit.
 func (e *Engine) settle(ctx context.Context) (backend.Cursor, error) {
 	for range mostRetries {
 		if err := e.fresh(ctx); err != nil {
@@ -101,8 +95,8 @@ func (e *Engine) Sync(ctx context.Context) error {
 	return err
 }
 
-// Feed implements backend.Engine. It yields what is durable. Where the replica is dropped
-// meanwhile, it continues in the next one.
+// Feed implements backend.Engine. It yields durable commits. When the replica is dropped, it continues
+// in the next one.
 func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
 	to, err := e.settle(ctx)
 	if err != nil {
@@ -127,13 +121,13 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 	}
 }
 
-// Waiting looks at the log ever less often.
+// The pause between two looks at the log grows while waiting.
 const (
 	shortWait = 10 * time.Millisecond
 	longWait  = 500 * time.Millisecond
 )
 
-// Wait implements backend.Engine. It returns what is durable.
+// Wait implements backend.Engine. It waits for durable commits.
 func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor, error) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -151,7 +145,7 @@ func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor
 			if err != nil || at.Number > after.Number {
 				return at, err
 			}
-		} else if errors.Is(err, backend.ErrExpired) { // the replica was dropped meanwhile
+		} else if errors.Is(err, backend.ErrExpired) { // the replica was dropped
 			continue
 		} else if !errors.Is(err, context.Canceled) {
 			return backend.Cursor{}, err

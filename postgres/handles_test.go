@@ -133,7 +133,7 @@ func TestAgainstOneHandle(t *testing.T) {
 			head, err := e.Head(background)
 			require.NoError(rt, err)
 			require.EqualValues(rt, len(want), head.Number)
-			require.Equal(rt, head, e.durable.at())
+			require.Equal(rt, head, e.durable.Load().at())
 		}
 		requireSound(t, engines[0])
 	})
@@ -199,7 +199,7 @@ func TestDurable(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	writer, follower := handle(t, pool, "s"), handle(t, pool, "s")
 	_, at := createThread(t, writer, backend.Normal)
-	require.Less(t, writer.durable.at().Number, at.Number)
+	require.Less(t, writer.durable.Load().at().Number, at.Number)
 	flushed := func() (n int64) {
 		require.NoError(t, pool.QueryRow(background, `SELECT coalesce(max(n), 0) FROM lineage_durable`, exec).Scan(&n))
 		return n
@@ -210,10 +210,10 @@ func TestDurable(t *testing.T) {
 	got, err := follower.Wait(background, backend.Cursor{})
 	require.NoError(t, err)
 	require.Equal(t, at, got)
-	require.Equal(t, at, follower.durable.at())
+	require.Equal(t, at, follower.durable.Load().at())
 	require.EqualValues(t, at.Number, flushed())
 	_, at = createThread(t, writer, backend.Full)
-	require.Equal(t, at, writer.durable.at())
+	require.Equal(t, at, writer.durable.Load().at())
 	require.Len(t, history(t, writer), 2)
 	require.Less(t, flushed(), int64(at.Number), "its own synced commit is enough")
 }

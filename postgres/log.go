@@ -14,24 +14,23 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// log is the log of one store, as statements. It knows nothing of what the commits mean.
+// log has the statements on the log of one store. It does not interpret commits.
 //
-// What it does in one statement is right under every default isolation level; where that refuses
-// to serialise, the statement is sent again or counts as one that lost. Everything else is done
-// in an explicit READ COMMITTED.
+// Single statements are correct under every default isolation level: a statement that cannot be
+// serialised is repeated, or counts as one that wrote nothing. Everything else is an explicit READ
+// COMMITTED transaction.
 type log struct {
 	pool     *pgxpool.Pool
 	store    []byte
 	identity [16]byte
 }
 
-// exec is how statements are sent unless the connection string says otherwise: with their
-// parameters, in one round trip, and without preparing them, which a pooler in transaction mode
-// does not allow.
+// exec is how statements are sent unless the connection string has another mode: with their
+// parameters in one round trip, and not prepared, because of poolers in transaction mode.
 const exec = pgx.QueryExecModeExec
 
-// head is the last row that a process knows, and the epoch of the store in which it read the log.
-// The zero value is that of an empty log that was never collected.
+// head is the last row that a process knows, and the epoch in which it read the log. The zero value
+// is the head of an empty log without a collection.
 type head struct {
 	first uint64
 	backend.Cursor
@@ -40,26 +39,26 @@ type head struct {
 
 func (h head) next() uint64 { return h.Number + 1 }
 
-// behind returns the head after a row.
+// behind returns the head that a row makes.
 func (h head) behind(r *row) head { return head{r.first, r.last(), h.epoch} }
 
-// count is the number of commits in the row. A received row can have the id of another that was lost.
+// count is the number of commits in the row. A received row can have the id of a lost one.
 func (h head) count() int64 { return int64(h.Number - h.first + 1) }
 
-// mostRead bounds the data that is read from the log at once.
+// mostRead limits the data that is read from the log at once.
 const mostRead = 8 << 20
 
-// errBehind is returned for a row that was not written because the head is another.
+// errBehind is returned for a row that was not written because the head has changed.
 var errBehind = errors.New("another process wrote to the log")
 
-// errDiverged says that the log does not have the head that a process knows.
-var errDiverged = errors.New("the log has another history than the replica")
+// errDiverged is returned if the log does not have the head that a process knows.
+var errDiverged = errors.New("the log and the replica have different histories")
 
-// errCollected is errDiverged for a log that has lost something to a collection.
-var errCollected = fmt.Errorf("the log was collected: %w", errDiverged)
+// errCollected is errDiverged after a collection.
+var errCollected = fmt.Errorf("garbage was collected: %w", errDiverged)
 
-// A tail begins at the head, so that it also says whether the log has that; the data of the head
-// is left out. It ends behind the row that makes it larger than it should be.
+// A tail begins at the head, without its data, so that it shows whether the log has the head. It ends
+// with the row that exceeds the size limit.
 const tailSQL = `SELECT n, count, id, data, (SELECT epoch FROM lineage_store WHERE store = $1) AS epoch FROM (
   SELECT n, count, id, CASE WHEN n > $2 THEN data END AS data,
     sum(CASE WHEN n > $2 THEN octet_length(data) ELSE 0 END) OVER (ORDER BY n) - octet_length(data) AS before
@@ -75,8 +74,8 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// tail returns rows behind the head, in order, and whether there may be more. It is errDiverged
-// if the log does not have the head.
+// tail returns rows after the head, in order, and whether there may be more. It is errDiverged if
+// the log does not have the head.
 func (l *log) tail(ctx context.Context, q querier, h head, limit int) (rows []row, more bool, err error) {
 	for range mostRetries {
 		var found pgx.Rows
@@ -95,7 +94,7 @@ func (l *log) tail(ctx context.Context, q querier, h head, limit int) (rows []ro
 	return behind(rows, h, limit)
 }
 
-// behind takes the head from the rows of a tail.
+// behind checks the rows of a tail, and removes the head from them.
 func behind(rows []row, h head, limit int) ([]row, bool, error) {
 	size := 0
 	for i := range rows {
@@ -114,7 +113,7 @@ func behind(rows []row, h head, limit int) ([]row, bool, error) {
 	next := h.next()
 	for i := range rows {
 		if rows[i].first != next {
-			return nil, false, &backend.CorruptError{File: "the log", What: fmt.Sprintf("row %d comes where row %d should", rows[i].first, next)}
+			return nil, false, &backend.CorruptError{File: "the log", What: fmt.Sprintf("row %d instead of row %d", rows[i].first, next)}
 		}
 		next += rows[i].count
 	}
@@ -139,11 +138,10 @@ func readRows(found pgx.Rows) (rows []row, err error) {
 	return rows, err
 }
 
-// A lone writer shares the store with others of its kind: the key of the row decides between two
-// who write behind the same head, and the condition refuses one whose head is gone. It waits for a
-// turn that holds the store, and for a transaction that is writing the same row. The statement
-// sees the log as it was before it waited, which the key makes harmless, but the epoch as it is
-// when the wait is over.
+// A lone writer shares the lock of the store with other lone writers. If two write after the same
+// head, the key of the row decides; the condition refuses a writer whose head is gone. The statement
+// waits for a turn that holds the store, and for a transaction that writes the same row. It sees the
+// log from before the wait, which the key makes harmless, but the epoch from after it.
 const appendSQL = `WITH held AS MATERIALIZED (SELECT set_config('synchronous_commit', $7, true) FROM lineage_store WHERE store = $1 AND epoch = $9::bigint FOR KEY SHARE)
 INSERT INTO lineage_log (store, n, count, id, data)
 SELECT $1, $2::bigint, $3::bigint, $4::bigint, $5 FROM held
@@ -157,32 +155,32 @@ func synchronous(d backend.Durability) string {
 	return "off"
 }
 
-// append writes a row behind the head. It is errBehind if the log goes on otherwise.
+// append writes a row after the head. After errBehind no attempt can write the row any more, not even
+// an earlier one: the log continues differently.
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
 	tag, err := l.exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID), int64(h.epoch), h.count())
-	switch {
-	case sqlState(err) == serializationFail:
-		return errBehind
-	case err != nil:
-		return err
-	case tag.RowsAffected() == 0:
+	if err == nil && tag.RowsAffected() == 0 {
 		return errBehind
 	}
-	return nil
+	return err
 }
 
-// write is append for as long as it takes the server to say what became of the row: nil when it
-// is in the log, errBehind when it is not and will not be. Its key lets it be written once only.
-// It is ErrUncertain if that took too long.
+// write repeats append until the outcome is known: nil if the row is in the log, errBehind if it is
+// not and will not be. The key of the row lets it be written once only. It is ErrUncertain when
+// patience ends.
 func (l *log) write(ctx context.Context, h head, r *row, d backend.Durability) error {
 	err := l.append(ctx, h, r, d)
-	if err == nil || !uncertain(err) && !lost(err) {
+	switch {
+	case sqlState(err) == serializationFail: // and there was no earlier attempt
+		return errBehind
+	case err == nil || !uncertain(err) && !lost(err):
 		return explain(err)
 	}
 	return l.resolve(ctx, h, r, d, err)
 }
 
-// resolve is write after an attempt that failed.
+// resolve is write after an attempt that failed, and that may still be running on the server. An
+// attempt that cannot be serialised does not show the outcome of that one, so it is repeated.
 func (l *log) resolve(ctx context.Context, h head, r *row, d backend.Durability, failed error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -214,8 +212,8 @@ func unresolved(maybe bool, failed error) error {
 	return failed
 }
 
-// own makes a row durable that was found in the log: the server may have stopped since it was
-// written, or a standby may not have answered. It is errBehind if the row is not there.
+// own makes a row durable that may be in the log: the server may have restarted since, or a standby
+// may not have answered. It is errBehind if the row is not there.
 func (l *log) own(ctx context.Context, r *row) error {
 	err := l.flush(ctx, head{first: r.first, Cursor: r.last()})
 	if errors.Is(err, errDiverged) {
@@ -224,8 +222,8 @@ func (l *log) own(ctx context.Context, r *row) error {
 	return err
 }
 
-// flush makes the log durable up to a row, by a synced write of its own. It is errDiverged if the
-// row is not there.
+// flush makes the log durable up to a row, by a later synced write. It is errDiverged if the row is
+// not there.
 func (l *log) flush(ctx context.Context, h head) error {
 	if h.first == 0 {
 		return nil
@@ -246,7 +244,7 @@ ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first), int6
 	return fmt.Errorf("synced write: %w", backend.ErrConflict)
 }
 
-// newest returns the last row that begins at a number or before, only the epoch if there is none.
+// newest returns the last row that begins at a number or before; without one, only the epoch.
 func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
 	var epoch int64
 	var first, count, id *int64
@@ -263,7 +261,7 @@ func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
 	return h, err
 }
 
-// has returns nil if a row is the last of the log, and errBehind if not, or if it is not there.
+// has is errBehind unless a row is the last of the log.
 func (l *log) has(ctx context.Context, h head) error {
 	is, err := l.newest(ctx, math.MaxInt64)
 	if err == nil && is != h {
@@ -272,13 +270,13 @@ func (l *log) has(ctx context.Context, h head) error {
 	return err
 }
 
-// turn is a transaction that holds the store: nobody who wants it too writes meanwhile.
+// turn is a transaction that locks the store: no other process writes meanwhile.
 type turn struct {
 	log  *log
 	conn *pgxpool.Conn
 }
 
-// lock begins a turn, and returns the tail as it then is.
+// lock begins a turn and returns the tail.
 func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool, err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
@@ -291,8 +289,8 @@ func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool,
 			t = nil
 		}
 	}()
-	// The lock and the reading are statements of their own: the snapshot of the second is taken
-	// when the lock is held. They travel together.
+	// Lock and tail are separate statements, so that the snapshot of the second is taken when the
+	// lock is held. They are sent together.
 	var b pgx.Batch
 	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	b.Queue(`SELECT FROM lineage_store WHERE store = $1 FOR UPDATE`, l.store)
@@ -316,7 +314,7 @@ func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool,
 	return t, rows, more, err
 }
 
-// append writes a row and ends the turn. It may have been written also where it fails.
+// append writes a row and ends the turn. After an error the row may have been written.
 func (t *turn) append(ctx context.Context, r *row, d backend.Durability) error {
 	var b pgx.Batch
 	b.Queue(`SELECT set_config('synchronous_commit', $1, true)`, synchronous(d))
@@ -330,7 +328,7 @@ func (t *turn) append(ctx context.Context, r *row, d backend.Durability) error {
 	return err
 }
 
-// rollback ends the turn. After append it only gives the connection back.
+// rollback ends the turn. After append it only releases the connection.
 func (t *turn) rollback() {
 	if t.conn == nil {
 		return

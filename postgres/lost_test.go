@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"net"
 	"sync"
@@ -97,15 +96,7 @@ func (w *wire) Read(b []byte) (int, error) {
 func TestCutConnections(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	c := &cutter{}
-	pool := newPool(t, dsn, func(config *pgxpool.Config) {
-		config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return &wire{Conn: conn, cutter: c}, nil
-		}
-	})
+	pool := cuttable(t, dsn, c)
 	witnesses := newPool(t, dsn, nil)
 	one := func(e *Engine, contended int, full bool) func() (int, error) {
 		return func() (int, error) {

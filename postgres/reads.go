@@ -13,12 +13,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// readers are the methods of backend.Reader: of the latest state, or of the replica as it is. Where
-// the replica is dropped, sequences continue in the next one.
+// readers implements backend.Reader for the latest state, or for the state of the replica. When the
+// replica is dropped, sequences continue in the next one.
 type readers struct {
 	resume.Sequences
 	engine *Engine
-	recent bool // as the replica is
+	recent bool // the state of the replica
 }
 
 func newReaders(e *Engine, recent bool) *readers {
@@ -35,7 +35,7 @@ func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 	return read(ctx, e.readers, func(replica *embedded.Engine) (backend.Snapshot, error) { return replica.Snapshot(ctx) })
 }
 
-// held does something with the replica while it is what the log has.
+// held reads the replica while that is not ahead of the log.
 func (e *Engine) held(fn func(*embedded.Engine) error) error {
 	e.reads.RLock()
 	defer e.reads.RUnlock()
@@ -48,11 +48,10 @@ func (e *Engine) held(fn func(*embedded.Engine) error) error {
 	return e.expired(fn(e.replica))
 }
 
-// errNoReplica is returned to a reader when the replica was dropped after it was brought up to
-// the log.
+// errNoReplica is returned to a reader if the replica was dropped after it caught up.
 var errNoReplica = fmt.Errorf("the replica was dropped: %w", backend.ErrExpired)
 
-// expired says of a replica that was closed that it has expired, unless the engine was closed.
+// expired makes ErrExpired of ErrClosed, unless the engine was closed: its replica was.
 func (e *Engine) expired(err error) error {
 	if errors.Is(err, backend.ErrClosed) && !e.closed.Load() {
 		return fmt.Errorf("%w: %w", backend.ErrExpired, err)
@@ -60,7 +59,7 @@ func (e *Engine) expired(err error) error {
 	return err
 }
 
-// read reads the replica, brought up to the log if that is wanted.
+// read reads the replica. For the latest state the replica catches up first.
 func read[T any](ctx context.Context, r *readers, fn func(*embedded.Engine) (T, error)) (result T, err error) {
 	e := r.engine
 	for range mostRetries {
@@ -80,7 +79,7 @@ func read[T any](ctx context.Context, r *readers, fn func(*embedded.Engine) (T, 
 	return result, err
 }
 
-// readState is read for what a reader answers.
+// readState is read with a method of backend.Reader.
 func readState[T any](ctx context.Context, r *readers, fn func(backend.Reader) (T, error)) (T, error) {
 	return read(ctx, r, func(replica *embedded.Engine) (T, error) { return fn(replica) })
 }

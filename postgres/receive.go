@@ -13,10 +13,10 @@ import (
 
 var _ backend.Receiver = (*Engine)(nil)
 
-// receivedRow is the size from which on a row takes no further commit that is received.
+// receivedRow is the size at which a row of received commits is full.
 const receivedRow = 1 << 20
 
-// Receive implements backend.Receiver. Rows have the commits of one id.
+// Receive implements backend.Receiver. The commits of a row have the same id.
 func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commit, error]) error {
 	var encoder structure.Encoder
 	var r row
@@ -37,7 +37,7 @@ func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commi
 			r = row{first: c.Number, id: c.ID}
 		}
 		if r.first+r.count != c.Number || c.ID == 0 {
-			return fmt.Errorf("commit %d behind commit %d: %w", c.Number, r.first+r.count-1, backend.ErrInvalid)
+			return fmt.Errorf("commit %d after commit %d: %w", c.Number, r.first+r.count-1, backend.ErrInvalid)
 		}
 		r.data = appendCommit(r.data, embedded.Sequenced{Payload: payload, Unknown: true})
 		r.count++
@@ -45,8 +45,8 @@ func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commi
 	return e.receive(ctx, &r)
 }
 
-// receive writes a row, if it has commits, and empties it. The replica has it just before the log,
-// so that nothing is written that cannot follow.
+// receive writes a row, if it has commits, and empties it. The replica gets the row before the log, so
+// that nothing is written that it refuses.
 func (e *Engine) receive(ctx context.Context, r *row) error {
 	if r.count == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 		}
 	}
 	if err == nil {
-		err = e.writeTurn(ctx, t, &next, backend.Full) // ids do not tell a row that was lost from another with less in it
+		err = e.writeTurn(ctx, t, &next, backend.Full) // a lost row and another with fewer commits have the same id
 	}
 	if errors.Is(err, errBehind) {
 		err = fmt.Errorf("commit %d: %w: %w", next.first, err, backend.ErrConflict)

@@ -16,8 +16,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// renew opens the replica if there is none, and brings it up to the log. If the log does not have
-// what the replica has, the replica is made again. The turn is held.
+// renew opens the replica if there is none, and lets it catch up. If the log does not have what the
+// replica has, the replica is rebuilt. The turn is held.
 func (e *Engine) renew(ctx context.Context) error {
 	for range mostRetries {
 		if e.replica == nil {
@@ -32,7 +32,7 @@ func (e *Engine) renew(ctx context.Context) error {
 			e.complete()
 			return nil
 		case errors.Is(err, errDiverged), errors.Is(err, backend.ErrReadOnly), errors.As(err, &damage) && e.o.Replica != "" && !strings.HasSuffix(damage.File, "the log"):
-			e.madeAgain(ctx, err)
+			e.rebuilding(ctx, err)
 			if err := e.drop(true); err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func (e *Engine) renew(ctx context.Context) error {
 	return fmt.Errorf("the log changed %d times while it was read: %w", mostRetries, backend.ErrDiverged)
 }
 
-// openReplica opens the replica as it was left, unless the store was collected since.
+// openReplica opens the replica, or an empty one if there was a collection since it was closed.
 func (e *Engine) openReplica(ctx context.Context) error {
 	is, err := e.log.collected(ctx)
 	if err != nil {
@@ -61,8 +61,8 @@ func (e *Engine) openReplica(ctx context.Context) error {
 		err = errors.Join(replica.Close(), errCollected)
 	}
 	if errors.Is(err, backend.ErrCorrupt) || errors.Is(err, errCollected) {
-		e.madeAgain(ctx, err)
-		if err = e.removeReplica(); err == nil {
+		e.rebuilding(ctx, err)
+		if err = e.remove(); err == nil {
 			replica, err = embedded.Open(ctx, e.o.Replica, o)
 		}
 	}
@@ -77,7 +77,7 @@ func (e *Engine) openReplica(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, errDiverged) {
-		if err = errors.Join(replica.Close(), e.removeReplica()); err == nil {
+		if err = errors.Join(replica.Close(), e.remove()); err == nil {
 			return e.openReplica(ctx)
 		}
 	}
@@ -91,66 +91,82 @@ func (e *Engine) openReplica(ctx context.Context) error {
 	return nil
 }
 
-// replicaName begins the name of a replica in its directory; the identity of the store ends it.
+// replicaName is the start of the name of a replica; the id of the store follows.
 const replicaName = "replica-"
 
-// errAway ends the opening of a replica that was removed.
+// errAway ends the opening of a replica that is removed.
 var errAway = errors.New("the replica was removed")
 
-// RemoveReplicas removes the replicas in a directory. Where a process uses one, that one stays and
-// the error is ErrLocked.
+// RemoveReplicas removes the replicas in a directory. A replica that a process uses stays, and the
+// error is ErrLocked.
 func RemoveReplicas(ctx context.Context, dir string) error {
 	replicas, err := filepath.Glob(filepath.Join(dir, replicaName+"*"))
 	errs := []error{err}
 	for _, path := range replicas {
-		_, err := embedded.Open(ctx, path, embedded.Options{Locked: func() error { return cmp.Or(os.RemoveAll(path), errAway) }})
-		if !errors.Is(err, errAway) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, removeReplica(ctx, path))
 	}
 	return errors.Join(errs...)
 }
 
-func (e *Engine) madeAgain(ctx context.Context, why error) {
+// removeReplica removes a replica under its lock. It is ErrLocked if another process uses the replica.
+// The lock file stays: a process that has opened it would lock a file that no other process finds.
+func removeReplica(ctx context.Context, dir string) error {
+	_, err := embedded.Open(ctx, dir, embedded.Options{Locked: func() error {
+		files, err := os.ReadDir(dir)
+		errs := []error{err}
+		for _, f := range files {
+			if f.Name() != embedded.LockFile {
+				errs = append(errs, os.RemoveAll(filepath.Join(dir, f.Name())))
+			}
+		}
+		return cmp.Or(errors.Join(errs...), errAway)
+	}})
+	if errors.Is(err, errAway) {
+		return nil
+	}
+	return err
+}
+
+func (e *Engine) rebuilding(ctx context.Context, why error) {
 	level := slog.LevelWarn
 	if errors.Is(why, errCollected) {
 		level = slog.LevelInfo
 	}
-	e.o.Logger.Log(ctx, level, "the replica is made again", "store", e.o.Store, "err", why)
+	e.o.Logger.Log(ctx, level, "the replica is rebuilt", "store", e.o.Store, "err", why)
 }
 
-// removeReplica removes what is in the directory of the replica.
-func (e *Engine) removeReplica() error {
+// remove removes the files of the replica, if it has any. It is closed.
+func (e *Engine) remove() error {
 	if e.o.Replica == "" {
 		return nil
 	}
-	return os.RemoveAll(e.o.Replica)
+	return removeReplica(context.Background(), e.o.Replica)
 }
 
-// drop lets go of a replica that is not what the log says. Its snapshots expire. The turn is held.
+// drop closes a replica that differs from the log. Its snapshots expire. The turn is held.
 func (e *Engine) drop(remove bool) error {
 	e.reads.Lock()
 	defer e.reads.Unlock()
 	return e.dropLocked(remove)
 }
 
-// dropLocked is drop for who has reads as well.
+// dropLocked is drop with reads held.
 func (e *Engine) dropLocked(remove bool) error {
 	replica := e.replica
 	e.replica, e.live, e.head, e.whole = nil, nil, head{}, false
 	e.known.Store(nil)
-	e.durable.forget()
+	e.durable.Store(new(durable))
 	var err error
 	if replica != nil {
 		err = replica.Close()
 	}
 	if remove && err == nil {
-		err = e.removeReplica()
+		err = e.remove()
 	}
 	return err
 }
 
-// catchUp brings the replica up to the log. The turn is held.
+// catchUp adds the new rows of the log to the replica. The turn is held.
 func (e *Engine) catchUp(ctx context.Context) error {
 	limit, more, total := fewRows, true, uint64(0)
 	if e.o.Progress != nil && e.head.first == 0 {
@@ -189,7 +205,7 @@ func (e *Engine) follow(ctx context.Context, rows []row) error {
 		}
 		for _, c := range commits {
 			if err := e.replica.Follow(context.WithoutCancel(ctx), c); err != nil {
-				return errors.Join(err, e.drop(true)) // it may have a part of the row
+				return errors.Join(err, e.drop(true)) // it may have part of the row
 			}
 		}
 		e.setHead(e.head.behind(&rows[i]))
@@ -206,14 +222,14 @@ func (e *Engine) follow(ctx context.Context, rows []row) error {
 	return nil
 }
 
-// setHead notes the last row that the replica has, and that the log has. The turn is held.
+// setHead records the last row that both the replica and the log have. The turn is held.
 func (e *Engine) setHead(h head) {
 	if e.head = h; e.whole {
 		e.known.Store(&h)
 	}
 }
 
-// complete shows a replica to readers that has been brought up to the log. The turn is held.
+// complete shows readers a replica that has caught up. The turn is held.
 func (e *Engine) complete() {
 	if e.whole {
 		return
@@ -245,12 +261,12 @@ func (l *log) last(ctx context.Context) (at backend.Cursor, err error) {
 	return at, err
 }
 
-// looks brings the replica up to the log for readers, who share a look that begins after they
-// asked.
+// looks lets the replica catch up for readers. Concurrent readers share a look, which begins after
+// they asked.
 type looks struct {
 	mu   sync.Mutex
-	next *look // not begun yet; nil when the next reader makes one
-	busy bool  // a look is under way
+	next *look // not begun yet; the next reader makes one if nil
+	busy bool  // a look is running
 }
 
 // look is one look at the log.
@@ -259,7 +275,7 @@ type look struct {
 	err  error
 }
 
-// fresh returns when the replica has everything that was in the log when it was called.
+// fresh returns when the replica has everything that was in the log at the time of the call.
 func (e *Engine) fresh(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -288,7 +304,7 @@ func (e *Engine) fresh(ctx context.Context) error {
 	}
 }
 
-// look looks at the log as long as readers ask for it.
+// look looks at the log until no reader waits.
 func (e *Engine) look() {
 	l := &e.looks
 	for {
@@ -305,7 +321,7 @@ func (e *Engine) look() {
 	}
 }
 
-// lookOnce brings the replica up to the log, and takes the turn only if the log has more.
+// lookOnce lets the replica catch up. It takes the turn only if the log has new rows.
 func (e *Engine) lookOnce(ctx context.Context) error {
 	if known := e.known.Load(); known != nil {
 		err := again(ctx, func(ctx context.Context) error { return e.log.has(ctx, *known) })

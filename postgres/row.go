@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// row is a row of the log: one or more commits that were written in one transaction.
+// row is a row of the log: one or more commits, written in one transaction.
 type row struct {
 	first uint64 // number of the first commit
 	count uint64
@@ -24,19 +24,18 @@ func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.
 // The data of a row is
 //
 //	the version, 1 byte
-//	of each commit: the length of its payload, a varint; the payload; 0, or 1 and the session of
-//	the request that it is, 16 bytes, and the sequence, a varint, or 2 where it is not known
-//	which request it is, if it is one
-//	CRC-32C of all before, 4 bytes, little-endian
+//	for each commit: the length of its payload, a varint; the payload; and its request: 0 for
+//	none; 1, the session, 16 bytes, and the sequence, a varint; or 2 for unknown, in a copy
+//	CRC-32C of everything before, 4 bytes, little-endian
 const rowVersion = 1
 
-// maxRow is the most that the data of a row may take. The server and the driver take four times
-// as much.
+// maxRow is the largest size of the data of a row. The server and the driver need four times as much
+// memory.
 const maxRow = 256 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendCommit adds a commit to the data of a row, which begins with it if it is empty.
+// appendCommit adds a commit to the data of a row. Empty data gets the version first.
 func appendCommit(dst []byte, c embedded.Sequenced) []byte {
 	if len(dst) == 0 {
 		dst = append(dst, rowVersion)
@@ -53,12 +52,12 @@ func appendCommit(dst []byte, c embedded.Sequenced) []byte {
 	return binary.AppendUvarint(dst, c.Once.Sequence)
 }
 
-// seal ends the data of a row.
+// seal adds the checksum.
 func seal(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
 }
 
-var errRow = errors.New("the data is not that of a row")
+var errRow = errors.New("not the data of a row")
 
 // commits returns the commits of a row. They share its memory.
 func (r *row) commits() ([]embedded.Sequenced, error) {
@@ -118,7 +117,7 @@ func (r *row) decode() ([]embedded.Sequenced, error) {
 		commits = append(commits, c)
 	}
 	if uint64(len(commits)) != r.count || r.count == 0 {
-		return nil, fmt.Errorf("it holds %d commits in place of %d", len(commits), r.count)
+		return nil, fmt.Errorf("it has %d commits instead of %d", len(commits), r.count)
 	}
 	return commits, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// migrations make the tables, each from the version before it.
+// migrations create the tables, each from the version before it.
 var migrations = [][]string{{
 	`CREATE TABLE lineage_store (
   store bytea PRIMARY KEY CHECK (octet_length(store) = 16),
@@ -29,16 +29,15 @@ var migrations = [][]string{{
   data bytea NOT NULL,
   PRIMARY KEY (store, n)
 )`,
-	// A synced write makes what was written before it durable. Its row has no other meaning.
+	// A synced write makes all earlier writes durable. Its row has no other meaning.
 	`CREATE TABLE lineage_durable (
   store bytea PRIMARY KEY,
   n bigint NOT NULL
 ) WITH (fillfactor = 50)`,
 }, {
-	// The epoch of a store is another after each collection.
+	// Each collection changes the epoch of a store.
 	`ALTER TABLE lineage_store ADD COLUMN epoch bigint NOT NULL DEFAULT 0`,
-	// A collection is there from when it is decided until its store has no rows of the log any
-	// more that hold anything dead.
+	// A collection has a row from its decision until all rows of the log are rewritten.
 	`CREATE TABLE lineage_collection (
   store bytea PRIMARY KEY,
   epoch bigint NOT NULL,
@@ -65,10 +64,10 @@ func sqlState(err error) string {
 	return ""
 }
 
-// mostRetries is how often a statement is sent again that lost against others.
+// mostRetries limits the attempts of a statement that conflicts with others.
 const mostRetries = 100
 
-// migrate makes the tables, or brings them to the version of this program. Many processes may do
+// migrate creates the tables, or updates them to the version of this program. Many processes may do
 // so at once.
 func (l *log) migrate(ctx context.Context, create bool) error {
 	for range mostRetries {
@@ -77,7 +76,7 @@ func (l *log) migrate(ctx context.Context, create bool) error {
 		case err != nil:
 			return err
 		case version > len(migrations):
-			return fmt.Errorf("the tables have version %d, this program knows %d: %w", version, len(migrations), backend.ErrNewerFormat)
+			return fmt.Errorf("the tables have version %d, this program knows up to %d: %w", version, len(migrations), backend.ErrNewerFormat)
 		case version == len(migrations):
 			return nil
 		case version == 0 && !create:
@@ -91,12 +90,12 @@ func (l *log) migrate(ctx context.Context, create bool) error {
 			}
 		case duplicateTable, duplicateObject, uniqueViolation, serializationFail, deadlock: // another process did it
 		case insufficient:
-			return fmt.Errorf("make tables: %w; let a role that may create tables open the store first", err)
+			return fmt.Errorf("create tables: %w; a role with this right has to open the store first", err)
 		default:
-			return fmt.Errorf("make tables: %w", err)
+			return fmt.Errorf("create tables: %w", err)
 		}
 	}
-	return errors.New("make tables: others kept changing them")
+	return errors.New("create tables: other processes kept changing them")
 }
 
 // version returns the version of the tables, 0 when there are none.
@@ -140,7 +139,7 @@ func keyOf(name string) []byte {
 	return sum[:16]
 }
 
-// register finds the store, or makes it with an id, or a random one if that is zero.
+// register finds the store, or creates it with an id, random if zero.
 func (l *log) register(ctx context.Context, name string, id [16]byte, create bool) error {
 	find := func() (identity []byte, err error) {
 		err = l.pool.QueryRow(ctx, `SELECT identity FROM lineage_store WHERE store = $1`, l.store).Scan(&identity)
@@ -165,7 +164,7 @@ func (l *log) register(ctx context.Context, name string, id [16]byte, create boo
 	return err
 }
 
-// requireSafe refuses a server that can lose what it acknowledged.
+// requireSafe refuses a server that can lose acknowledged commits.
 func (l *log) requireSafe(ctx context.Context) error {
 	var setting string
 	if err := l.pool.QueryRow(ctx, `SELECT current_setting('fsync')`).Scan(&setting); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// When somebody cancels the wait of a commit for a synchronous standby, the server reports success, and a
-// notice.
+// When the wait of a commit for a synchronous standby is cancelled, the server reports success and
+// sends a notice.
 
-// cancelledWait is the name under which a connection keeps that there was such a notice.
+// cancelledWait is the key under which a connection records such a notice.
 const cancelledWait = "lineage: cancelled wait"
 
 func noteCancelledWait(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -20,10 +20,10 @@ func noteCancelledWait(c *pgconn.PgConn, n *pgconn.Notice) {
 	}
 }
 
-// errNotReplicated is the error of a commit that the standby may not have. It is uncertain.
+// errNotReplicated is returned for a commit that the standby may not have. It is uncertain.
 var errNotReplicated = errors.New("the wait for the standby was cancelled")
 
-// replicated returns errNotReplicated where the wait of the last commit was cancelled.
+// replicated is errNotReplicated if the wait of the last commit was cancelled.
 func replicated(conn *pgxpool.Conn) error {
 	data := conn.Conn().PgConn().CustomData()
 	if _, is := data[cancelledWait]; !is {
@@ -33,7 +33,7 @@ func replicated(conn *pgxpool.Conn) error {
 	return errNotReplicated
 }
 
-// exec does a statement that writes, in a transaction of its own.
+// exec executes a statement that writes, in a transaction of its own.
 func (l *log) exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	err = l.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		if tag, err = conn.Exec(ctx, sql, args...); err != nil {

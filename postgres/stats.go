@@ -6,12 +6,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// rowBytes is what a row of the log takes beside its data: header, other columns, its entry in
-// the index.
+// rowBytes is the size of a row of the log without its data: header, other columns, index entry.
 const rowBytes = 24 + 48 + 48
 
 // Stats implements backend.Reader. The sizes are those of the log; a snapshot has those of the
-// replica. It looks at the length of each row.
+// replica. It reads the length of each row.
 func (e *Engine) Stats(ctx context.Context) (backend.Stats, error) {
 	s, err := e.readers.Stats(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 const (
 	// mostGathered is the largest number of commits in a row.
 	mostGathered = 256
-	// mostContended is how many turns lock the store at once after another process wrote.
+	// mostContended is the number of turns that lock the store first after another process wrote.
 	mostContended = 16
 )
 
@@ -27,13 +27,13 @@ type pending struct {
 	commit  *structure.Commit
 	o       backend.Options
 	full    bool
-	taken   atomic.Bool // by the turn, or by the caller, who gave up
+	taken   atomic.Bool // by the turn, or by a caller who no longer waits
 	receipt backend.Receipt
 	err     error
 	done    chan struct{}
 }
 
-// Apply implements backend.Engine. Commits that come while a turn is under way share the next.
+// Apply implements backend.Engine. Commits that arrive during a turn share the next.
 func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	if ctx.Err() != nil {
 		return backend.Receipt{}, context.Cause(ctx)
@@ -59,7 +59,7 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		}
 	case <-e.led:
 	}
-	// It is the turn's now, which uses the memory of the commit.
+	// The turn has it now and uses the memory of the commit.
 	select {
 	case <-p.done:
 	case <-e.led:
@@ -89,8 +89,8 @@ func (e *Engine) lead() {
 	}
 }
 
-// gather adds the commits that wait. Those who got the answer of the turn before are about to
-// come again: they are let go first.
+// gather adds the waiting commits. Callers who were just answered may have another commit, so they
+// run first.
 func (e *Engine) gather(batch []*pending) []*pending {
 	for range 2 {
 		runtime.Gosched()
@@ -106,7 +106,7 @@ func (e *Engine) gather(batch []*pending) []*pending {
 	return batch
 }
 
-// takeTurn commits what waits, and returns what did not fit into a row.
+// takeTurn commits a batch, and returns what did not fit into the row.
 func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 	e.turn.Lock()
 	defer e.turn.Unlock()
@@ -137,10 +137,10 @@ func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 	return rest
 }
 
-// makeDurable sees to commits of full durability that were there before, or said nothing new.
+// makeDurable flushes for commits of full durability that were applied before, or added nothing.
 func (e *Engine) makeDurable(batch []*pending) {
 	for _, p := range batch {
-		if p.err != nil || !p.full || p.receipt.Number <= e.durable.at().Number {
+		if p.err != nil || !p.full || p.receipt.Number <= e.durable.Load().at().Number {
 			continue
 		}
 		if _, err := e.flush(context.Background()); err != nil {
@@ -167,7 +167,7 @@ func newID() uint64 {
 	}
 }
 
-// alone commits one commit: it is written to the log before the replica has it.
+// alone applies one commit. The log gets it before the replica.
 func (e *Engine) alone(p *pending) (backend.Receipt, error) {
 	for range mostRetries {
 		receipt, err := e.aloneOnce(p)
@@ -219,7 +219,7 @@ func (e *Engine) aloneOnce(p *pending) (receipt backend.Receipt, err error) {
 	case failed != nil || t != nil:
 		return receipt, err
 	}
-	// It was refused, or had nothing to write, in a state that others may have changed.
+	// It was refused or added nothing, in a state that another process may have changed.
 	switch current := again(ctx, func(ctx context.Context) error { return e.log.has(ctx, e.head) }); {
 	case current == nil:
 		return receipt, err
@@ -233,7 +233,7 @@ func (e *Engine) aloneOnce(p *pending) (receipt backend.Receipt, err error) {
 	}
 }
 
-// taken notes a row that the log has. The replica has it as well unless an error says otherwise.
+// taken records a row that the log has. The replica has it too, unless there is an error.
 func (e *Engine) taken(r *row, full bool, err error) error {
 	if err != nil {
 		if dropped := e.drop(false); dropped != nil {
@@ -244,7 +244,7 @@ func (e *Engine) taken(r *row, full bool, err error) error {
 	e.careful = false
 	e.setHead(e.head.behind(r))
 	if full {
-		e.durable.know(r.last())
+		e.durable.Load().know(r.last())
 	}
 	e.changed.announce()
 	return nil
@@ -258,7 +258,7 @@ func checkRow(r *row) error {
 	return nil
 }
 
-// lock begins a turn that holds the store, with the replica as the log then is.
+// lock begins a turn that holds the store, and lets the replica catch up.
 func (e *Engine) lock(ctx context.Context) (*turn, error) {
 	for range mostRetries {
 		var t *turn
@@ -275,7 +275,7 @@ func (e *Engine) lock(ctx context.Context) (*turn, error) {
 			continue
 		}
 		if err != nil {
-			if t != nil { // the caller cancelled just then
+			if t != nil { // cancelled after the lock
 				t.rollback()
 			}
 			return nil, err
@@ -298,13 +298,13 @@ func (e *Engine) lock(ctx context.Context) (*turn, error) {
 	return nil, fmt.Errorf("%w: %w", errBehind, backend.ErrConflict)
 }
 
-// writeTurn writes a row in a turn and ends that.
+// writeTurn writes a row in a turn and ends the turn.
 func (e *Engine) writeTurn(ctx context.Context, t *turn, r *row, d backend.Durability) error {
 	limited, cancel := context.WithTimeout(ctx, turnTime)
 	err := t.append(limited, r, d)
 	cancel()
 	if sqlState(err) == uniqueViolation {
-		return errBehind // somebody writes without the lock, which no version of this program does
+		return errBehind // another program wrote without the lock
 	}
 	if err == nil || !uncertain(err) && !lost(err) {
 		return explain(err)
@@ -315,7 +315,7 @@ func (e *Engine) writeTurn(ctx context.Context, t *turn, r *row, d backend.Durab
 // errFull is returned for a commit that does not fit into the row that is being made.
 var errFull = errors.New("the row is full")
 
-// together commits several commits as one row, which the replica has just before the log.
+// together applies several commits as one row. The replica gets them before the log.
 func (e *Engine) together(batch []*pending) (rest []*pending) {
 	ctx := context.Background()
 	if e.replica == nil {
@@ -369,11 +369,11 @@ func (e *Engine) together(batch []*pending) (rest []*pending) {
 		if dropped := e.dropLocked(true); dropped != nil {
 			err = errors.Join(err, dropped)
 		}
-		fail(batch[wrote:done], err) // all were judged in the state that the first left
+		fail(batch[wrote:done], err) // these were judged in a state that never was
 		return rest
 	}
 	if at, err := e.replica.Head(ctx); err != nil || at != r.last() {
-		e.o.Logger.Error("the replica is not what the log has", "replica", at, "log", r.last(), "err", err)
+		e.o.Logger.Error("replica and log differ", "replica", at, "log", r.last(), "err", err)
 		_ = e.dropLocked(true)
 		return rest
 	}
@@ -381,8 +381,8 @@ func (e *Engine) together(batch []*pending) (rest []*pending) {
 	return rest
 }
 
-// fail gives commits an error. One that was to be applied anew in a state that has passed did
-// not get so far.
+// fail fails commits. errBehind is for this package only: their callers get ErrUncertain, although
+// nothing was applied.
 func fail(batch []*pending, err error) {
 	if errors.Is(err, errBehind) {
 		err = fmt.Errorf("%w: %w", backend.ErrUncertain, err)
@@ -405,7 +405,7 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 	return read(ctx, e.readers, func(replica *embedded.Engine) (backend.Receipt, error) { return replica.Outcome(ctx, o) })
 }
 
-// Forget implements backend.Engine. Other processes forget a session when there are many.
+// Forget implements backend.Engine. Other processes forget a session by age and number.
 func (e *Engine) Forget(ctx context.Context, session [16]byte) error {
 	_, err := read(ctx, e.readers, func(replica *embedded.Engine) (struct{}, error) { return struct{}{}, replica.Forget(ctx, session) })
 	return err

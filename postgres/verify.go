@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Verify implements backend.Engine. It reads the log from the start: whether its rows follow each
-// other, and their checksums. Deep makes a replica of it in memory, and verifies that.
+// Verify implements backend.Engine. It reads the log from the start and checks the order of the rows
+// and their checksums. Deep builds a replica in memory and verifies that.
 func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return func(yield func(backend.Finding, error) bool) {
 		if err := e.fresh(ctx); err != nil {
@@ -23,7 +23,7 @@ func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[
 			if err == nil {
 				err = e.verifyOnce(ctx, o, last, yield)
 			}
-			if !errors.Is(err, errCollected) { // else it begins anew
+			if !errors.Is(err, errCollected) { // else it begins again
 				break
 			}
 		}
@@ -46,7 +46,7 @@ func (e *Engine) verifyOnce(ctx context.Context, o backend.VerifyOptions, last b
 	err := e.verifyLog(ctx, o, replica, last)
 	var damage *backend.CorruptError
 	switch {
-	case errors.As(err, &damage): // what comes behind it cannot be judged
+	case errors.As(err, &damage): // what follows cannot be judged
 		yield(backend.Finding{Subject: "journal", File: damage.File, Problem: damage.What}, nil)
 		return nil
 	case err != nil || replica == nil:
@@ -60,7 +60,7 @@ func (e *Engine) verifyOnce(ctx context.Context, o backend.VerifyOptions, last b
 	return nil
 }
 
-// verifyLog checks the rows of the log and gives them to a replica, if there is one.
+// verifyLog checks the rows of the log and adds them to a replica, if there is one.
 func (e *Engine) verifyLog(ctx context.Context, o backend.VerifyOptions, replica *embedded.Engine, last backend.Cursor) error {
 	is, err := e.log.collected(ctx)
 	if err != nil {

@@ -69,7 +69,11 @@ func Compare(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions
 			}
 			return nil
 		}, counts: make(map[string]int64), owned: make(map[string]bool)}
-		if err := c.run(ctx, db, store, o); err != nil && !errors.Is(err, errStop) {
+		err := c.run(ctx, db, store, o)
+		if errors.Is(err, lineage.ErrExpired) {
+			err = fmt.Errorf("another process collected garbage or closed the store during the comparison; repeat it: %w", err)
+		}
+		if err != nil && !errors.Is(err, errStop) {
 			yield(Difference{}, err)
 		}
 	}

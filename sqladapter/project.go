@@ -69,12 +69,13 @@ type ProjectReport struct {
 }
 
 // Run brings the database up to date with the store. It can be interrupted at any point, even
-// killed: completed transactions are kept, and the next run continues.
+// killed: completed transactions are kept, and the next run continues. So does Run itself when the
+// state that it projects expires.
 func (p *Projector) Run(ctx context.Context) (ProjectReport, error) {
 	var report ProjectReport
 	for {
 		err := p.pass(ctx, &report)
-		if !errors.Is(err, errOvertaken) {
+		if !errors.Is(err, errOvertaken) && !errors.Is(err, lineage.ErrExpired) {
 			return report, err
 		}
 	}

@@ -175,7 +175,11 @@ func (a *app) writeBinary(name string, write func(io.Writer) error) error {
 	return a.writeOutput(name, write)
 }
 
-// writeFile writes a file that has its name only when it is whole.
+// maxExpired limits the attempts to write a file.
+const maxExpired = 10
+
+// writeFile writes a file that has its name only when it is whole. If the state of the store that is
+// written expires, it begins again.
 func writeFile(name string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -189,7 +193,16 @@ func writeFile(name string, write func(io.Writer) error) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	if err := errors.Join(write(f), f.Close()); err != nil {
+	err = write(f)
+	for try := 1; errors.Is(err, lineage.ErrExpired) && try < maxExpired; try++ {
+		if _, err = f.Seek(0, io.SeekStart); err == nil {
+			err = f.Truncate(0)
+		}
+		if err == nil {
+			err = write(f)
+		}
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), name); err != nil {

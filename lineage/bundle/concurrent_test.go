@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -118,4 +119,24 @@ func TestImportedTwiceAtOnce(t *testing.T) {
 	}
 	bring(t, b, both)
 	require.Equal(t, []string{"one", "said here"}, texts(t, here))
+}
+
+// A bundle whose state expires says what to do. An inventory is made of the next state.
+func TestExpiredState(t *testing.T) {
+	a := newStore(t)
+	_, c := newThread(t, a, "thread")
+	say(t, c, "one")
+	want, err := bundle.Take(bg, a)
+	require.NoError(t, err)
+	engine := &backendtest.Expiring{Engine: write.Of(a).Engine()}
+	expiring := lineage.New(engine)
+	engine.Left.Store(1)
+	_, err = bundle.Write(bg, expiring, &bytes.Buffer{}, bundle.WriteOptions{})
+	require.ErrorIs(t, err, lineage.ErrExpired)
+	require.ErrorContains(t, err, "write it again")
+	engine.Left.Store(2)
+	got, err := bundle.Take(bg, expiring)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.EqualValues(t, -1, engine.Left.Load())
 }

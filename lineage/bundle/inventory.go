@@ -43,13 +43,12 @@ func NewInventory() *Inventory {
 }
 
 // Take returns the inventory of a store. It reads every history once.
-func Take(ctx context.Context, store *lineage.Store) (inv *Inventory, err error) {
-	s, err := store.View().Snapshot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	inv = NewInventory()
+func Take(ctx context.Context, store *lineage.Store) (*Inventory, error) {
+	return backend.AtOnce(ctx, store.View(), func(s backend.Snapshot) (*Inventory, error) { return take(ctx, s) })
+}
+
+func take(ctx context.Context, s backend.Reader) (*Inventory, error) {
+	inv := NewInventory()
 	after := []structure.RunID{{}}
 	for len(after) > 0 {
 		id := after[len(after)-1]

@@ -42,7 +42,8 @@ type WriteReport struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Write writes a bundle of one commit of a store. The store can be changed meanwhile.
+// Write writes a bundle of one commit of a store. The store can be changed meanwhile. It is ErrExpired
+// if the state of that commit goes away meanwhile; the bundle is then incomplete.
 func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOptions) (report WriteReport, err error) {
 	s, err := store.View().Snapshot(ctx)
 	if err != nil {
@@ -63,7 +64,11 @@ func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOption
 	if e.o.Have == nil {
 		e.o.Have = NewInventory()
 	}
-	if err := e.everything(); err != nil {
+	err = e.everything()
+	if errors.Is(err, backend.ErrExpired) {
+		err = fmt.Errorf("another process collected garbage or closed the store while the bundle was written, which is incomplete; write it again: %w", err)
+	}
+	if err != nil {
 		return e.report, err
 	}
 	if err := out.end(); err != nil {

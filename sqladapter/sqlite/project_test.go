@@ -12,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/projecttest"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
@@ -85,4 +87,38 @@ func TestProjectLeavesNoBytesOfRows(t *testing.T) {
 
 func BenchmarkProject(b *testing.B) {
 	projecttest.Bench(b, projecttest.Config{New: newPlace}, func(int) string { return "?" })
+}
+
+// A projection continues with the next state when one expires. A comparison says that it has to be repeated.
+func TestProjectExpired(t *testing.T) {
+	ctx := t.Context()
+	store, err := lineage.OpenMemory(ctx, lineage.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(ctx)
+	require.NoError(t, err)
+	_, err = main.Extend(ctx, lineage.User("one"), lineage.User("two"))
+	require.NoError(t, err)
+	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+
+	engine := &backendtest.Expiring{Engine: write.Of(store).Engine()}
+	expiring := lineage.New(engine)
+	engine.Left.Store(2)
+	report, err := (&sqladapter.Projector{Store: expiring, DB: db}).Run(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 2, report.Added)
+	require.EqualValues(t, -1, engine.Left.Load())
+	for d, err := range sqladapter.Compare(ctx, db, expiring, sqladapter.CompareOptions{}) {
+		require.NoError(t, err)
+		require.Fail(t, d.String())
+	}
+	engine.Left.Store(1)
+	for _, err := range sqladapter.Compare(ctx, db, expiring, sqladapter.CompareOptions{}) {
+		require.ErrorIs(t, err, lineage.ErrExpired)
+		require.ErrorContains(t, err, "repeat it")
+	}
 }

@@ -1,0 +1,204 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	nameServed      = "lineage-postgres"
+	nameRows        = "one-row-inserts"
+	nameCheckpoints = "checkpoint-rows"
+
+	workServedStep  = "a step of an agent on Postgres; growth is write-ahead log"
+	workServedRead  = "read on Postgres"
+	workServedCold  = "connect and read on Postgres"
+	workServedBytes = "bytes per message on Postgres, vacuumed"
+
+	servedProcesses = 4
+	servedWriters   = 16 // in each of several processes
+	servedHistory   = 1_000
+	servedRead      = 10_000
+)
+
+// serverDelays are added to everything that is sent to the server.
+var serverDelays = []time.Duration{0, time.Millisecond}
+
+func workServed(processes int, delay time.Duration) string {
+	name := "commits on Postgres, one writer"
+	if processes > 1 {
+		name = "commits on Postgres, " + count(processes) + " processes of " + count(servedWriters) + " writers"
+	}
+	return name + delayed(delay)
+}
+
+func delayed(delay time.Duration) string {
+	if delay == 0 {
+		return ""
+	}
+	return ", " + delay.String() + " later"
+}
+
+// served measures this store on a Postgres server.
+func (r *run) served(ctx context.Context) error {
+	if r.postgres == "" {
+		r.skip(Skipped{Workload: "served", System: namePostgres, Why: r.noPostgres})
+		return nil
+	}
+	for _, measure := range []func(context.Context) error{r.servedCommits, r.servedSteps, r.servedReads} {
+		if err := measure(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// servedCommits compares a message per commit with a row per transaction, both synced.
+func (r *run) servedCommits(ctx context.Context) (err error) {
+	o, err := r.open(ctx, servedSystem(r.postgres, full))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.close()) }()
+	dir, err := r.directory(nameRows)
+	if err != nil {
+		return err
+	}
+	rows, err := newSchema(ctx, r.postgres, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.drop()) }()
+	if err := rows.exec(ctx, `CREATE TABLE rows (id bigserial PRIMARY KEY, writer int, text text)`); err != nil {
+		return err
+	}
+	in := map[string]*schema{nameServed: o.store.(*servedStore).schema, nameRows: rows}
+	written := make(map[string]int)
+	number := 0
+	for _, delay := range serverDelays {
+		for _, shape := range []struct{ processes, writers, each int }{{1, 1, 100}, {servedProcesses, servedWriters, 20}} {
+			groups := make(map[string]*processGroup)
+			var all []contender
+			for _, name := range []string{nameServed, nameRows} {
+				group := &processGroup{}
+				groups[name] = group
+				defer group.end()
+				for range shape.processes {
+					number++
+					if err := group.begin(ctx, processWork{name, full, number, shape.writers, r.config.MessageBytes, serverPlace(in[name], delay)}); err != nil {
+						return err
+					}
+				}
+				all = append(all, contender{system: name, durability: full, elsewhere: true, size: rows.wal, round: func(context.Context) (int, error) {
+					n := shape.processes * shape.writers * shape.each
+					written[name] += n
+					return n, group.extend(shape.each)
+				}})
+			}
+			if err := r.compare(ctx, subject{workload: workServed(shape.processes, delay), unit: unitPerSec, rate: true}, all); err != nil {
+				return err
+			}
+			for _, group := range groups {
+				group.end()
+			}
+		}
+	}
+	for _, name := range []string{nameServed, nameRows} {
+		if err := r.servedBytes(ctx, in[name], name, written[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// servedBytes measures what messages take on the server.
+func (r *run) servedBytes(ctx context.Context, in *schema, system string, messages int) error {
+	if err := in.exec(ctx, `VACUUM`); err != nil {
+		return err
+	}
+	size, err := in.size()
+	r.fact(Row{Workload: workServedBytes, System: system, Size: messages, Unit: unitPerItem, Value: float64(size) / float64(messages)})
+	return err
+}
+
+// servedSteps compares adding a message to a history with writing the whole state.
+func (r *run) servedSteps(ctx context.Context) (err error) {
+	o, err := r.open(ctx, servedSystem(r.postgres, full))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.close()) }()
+	in := o.store.(*servedStore).schema
+	checkpoints, err := postgresSnapshots(ctx, in)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, checkpoints.close()) }()
+	var all []contender
+	for _, b := range []*base{{opened: o}, {opened: &opened{system: system{name: nameCheckpoints, durability: full, elsewhere: true}, store: checkpoints}}} {
+		b.length = servedHistory
+		if b.history, err = b.store.start(ctx); err != nil {
+			return err
+		}
+		if err := loadInParts(ctx, b.history, newMessages(&r.config, streamBase), b.length); err != nil {
+			return err
+		}
+		c := r.extends(b)
+		c.size = in.wal
+		all = append(all, c)
+	}
+	return r.compare(ctx, subject{workload: workServedStep, size: servedHistory}, all)
+}
+
+// servedReads compares reading a history with the recursive query, on open connections and on new ones:
+// this store then reads its log again.
+func (r *run) servedReads(ctx context.Context) (err error) {
+	var warm, cold []contender
+	for _, s := range []system{servedSystem(r.postgres, normal), postgresSystem(r.postgres, normal)} {
+		o, err := r.open(ctx, s)
+		if err != nil {
+			return err
+		}
+		defer o.close() //nolint:errcheck // discarded
+		b := &base{opened: o, length: servedRead}
+		if b.history, err = o.store.start(ctx); err != nil {
+			return err
+		}
+		if err := loadInParts(ctx, b.history, newMessages(&r.config, streamBase), b.length); err != nil {
+			return err
+		}
+		var in *schema
+		switch st := o.store.(type) {
+		case *servedStore:
+			in = st.schema
+		case *sqlStore:
+			in = st.schema
+		}
+		if err := r.servedBytes(ctx, in, s.name+", loaded", b.length); err != nil {
+			return err
+		}
+		warm = append(warm, reading(b, 0, 5, b.length))
+		read := reading(b, 0, 1, b.length)
+		again := o.store.(reopener)
+		cold = append(cold, contender{
+			system: s.name, durability: s.durability, elsewhere: true,
+			before: func(context.Context) error { return again.shut() },
+			round: func(ctx context.Context) (int, error) {
+				if err := again.openAgain(ctx); err != nil {
+					return 0, err
+				}
+				if h, ok := b.history.(*lineageHistory); ok {
+					if h.context, err = h.store.store.Context(ctx, h.context.ID()); err != nil {
+						return 0, err
+					}
+				}
+				return read.round(ctx)
+			},
+		})
+	}
+	if err := r.compare(ctx, subject{workload: workServedRead, size: servedRead}, warm); err != nil {
+		return err
+	}
+	return r.compare(ctx, subject{workload: workServedCold, size: servedRead}, cold)
+}
