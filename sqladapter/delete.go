@@ -31,12 +31,13 @@ var deleteSQL = struct {
 
 	user: `SELECT "userId" FROM "chats" WHERE "id" = ?`,
 
-	references: `SELECT m."id" FROM "messages" p JOIN "messages" m ON m."parentId" = p."id" ` +
-		`WHERE p."chatId" = ? AND m."chatId" <> p."chatId" ORDER BY m."id" {limit}`,
-	branchReferences: `SELECT b."id" FROM "messages" m JOIN "branches" b ON b."headMessageId" = m."id" ` +
-		`WHERE m."chatId" = ? AND b."chatId" <> m."chatId" ORDER BY b."id" {limit}`,
-	pointReferences: `SELECT k."id" FROM "messages" m JOIN "checkpoints" k ON k."messageId" = m."id" ` +
-		`WHERE m."chatId" = ? AND k."chatId" <> m."chatId" ORDER BY k."id" {limit}`,
+	// Without ORDER BY: a server that underestimates the messages would compare each with each for the first in order.
+	references: `SELECT MIN(m."id") AS "first" FROM "messages" p JOIN "messages" m ON m."parentId" = p."id" ` +
+		`WHERE p."chatId" = ? AND m."chatId" <> p."chatId"`,
+	branchReferences: `SELECT MIN(b."id") AS "first" FROM "messages" m JOIN "branches" b ON b."headMessageId" = m."id" ` +
+		`WHERE m."chatId" = ? AND b."chatId" <> m."chatId"`,
+	pointReferences: `SELECT MIN(k."id") AS "first" FROM "messages" m JOIN "checkpoints" k ON k."messageId" = m."id" ` +
+		`WHERE m."chatId" = ? AND k."chatId" <> m."chatId"`,
 
 	branches:     `SELECT "id" FROM "branches" WHERE "chatId" = ? ORDER BY "id" {limit}`,
 	checkpoints:  `SELECT "id" FROM "checkpoints" WHERE "chatId" = ? ORDER BY "id" {limit}`,
@@ -125,8 +126,8 @@ func (c *Conn) isLarge(ctx context.Context, id string) (bool, error) {
 		return false, nil
 	}
 	for _, s := range []Statement{deleteSQL.references, deleteSQL.branchReferences, deleteSQL.pointReferences} {
-		rows, err := c.Query(ctx, s, id, 1)
-		if other, err := first(rows, err, scanString); err != nil || other != nil {
+		var other sql.NullString
+		if _, err := c.Get(ctx, s, []any{id}, &other); err != nil || other.Valid {
 			return false, err
 		}
 	}

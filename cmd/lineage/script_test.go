@@ -72,8 +72,6 @@ func scriptParams(dir string) testscript.Params {
 			e.Setenv("LINEAGE_THREAD", "")
 			e.Setenv("OPENAI_BASE_URL", "")
 			e.Setenv("TZ", "UTC")
-			// Where races are looked for, each process would end a second later.
-			e.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

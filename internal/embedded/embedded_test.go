@@ -10,29 +10,35 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 )
 
+// variant is a way to run the suite.
+type variant struct {
+	name    string
+	options Options
+	reopen  bool
+}
+
+func (v variant) run(t *testing.T) {
+	t.Run(v.name, func(t *testing.T) {
+		t.Parallel()
+		backendtest.Run(t, backendtest.Config{New: newStore(v.options), Reopen: v.reopen})
+	})
+}
+
+// Goroutines fold and roll the whole time.
 func TestConformance(t *testing.T) {
-	for _, variant := range []struct {
-		name    string
-		options Options
-		reopen  bool
-	}{
-		{"default", Options{}, false},
-		{"folding and rolling", Options{OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false},
-		{"reopened", Options{Durability: backend.Normal}, true},
-		{"in memory", Options{InMemory: true}, false},
-		{"in memory, rolling", Options{InMemory: true, OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false},
-		{"in memory, reopened", Options{InMemory: true, Durability: backend.Normal}, true},
-	} {
-		if variant.options.InMemory && !campaign.Runs() {
-			continue // each option is tested on disk too, and sharing and replication are tested in memory
-		}
-		t.Run(variant.name, func(t *testing.T) {
-			if variant.name != "default" {
-				campaign.Long(t)
-			}
-			t.Parallel()
-			backendtest.Run(t, backendtest.Config{New: newStore(variant.options), Reopen: variant.reopen})
-		})
+	campaign.Long(t)
+	variant{"folding and rolling", Options{OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false}.run(t)
+}
+
+func TestConformanceOfOptions(t *testing.T) {
+	variant{"default", Options{}, false}.run(t)
+	if !testing.Short() {
+		variant{"reopened", Options{Durability: backend.Normal}, true}.run(t)
+	}
+	if campaign.Runs() { // each option is tested on disk too, and sharing and replication are tested in memory
+		variant{"in memory", Options{InMemory: true}, false}.run(t)
+		variant{"in memory, rolling", Options{InMemory: true, OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false}.run(t)
+		variant{"in memory, reopened", Options{InMemory: true, Durability: backend.Normal}, true}.run(t)
 	}
 }
 

@@ -31,12 +31,7 @@ func checkTSQL(batch string) []string {
 			problems = append(problems, fmt.Sprintf("%s: %s", r.why, found))
 		}
 	}
-	if n := parametersOf(tokens); n > 2100 {
-		problems = append(problems, fmt.Sprintf("%d parameters, at most 2100", n))
-	}
-	if strings.Count(plain, ") , (") >= 1000 {
-		problems = append(problems, "more than 1000 rows of VALUES")
-	}
+	problems = append(problems, checkSize(batch)...)
 	problems = append(problems, checkSelects(tokens)...)
 	return append(problems, checkTables(tokens)...)
 }
@@ -95,14 +90,24 @@ func tokensOf(batch string) ([]string, error) {
 	return tokens, nil
 }
 
-func parametersOf(tokens []string) int {
+var (
+	parameterPattern = regexp.MustCompile(`@p\d+`)
+	nextRowPattern   = regexp.MustCompile(`\)\s*,\s*\(`)
+)
+
+// checkSize checks how often a batch repeats something.
+func checkSize(batch string) (problems []string) {
 	seen := map[string]bool{}
-	for _, t := range tokens {
-		if strings.HasPrefix(t, "@p") {
-			seen[t] = true
-		}
+	for _, p := range parameterPattern.FindAllString(batch, -1) {
+		seen[p] = true
 	}
-	return len(seen)
+	if len(seen) > 2100 {
+		problems = append(problems, fmt.Sprintf("%d parameters, at most 2100", len(seen)))
+	}
+	if len(nextRowPattern.FindAllString(batch, -1)) >= 1000 {
+		problems = append(problems, "more than 1000 rows of VALUES")
+	}
+	return problems
 }
 
 // checkSelects checks queries in parentheses: they must not be ordered, and computed columns need

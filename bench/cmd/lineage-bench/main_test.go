@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strconv"
 	"testing"
 
@@ -14,12 +13,7 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
-		Setup: func(e *testscript.Env) error {
-			// With the race detector each process would end a second later.
-			e.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-			return nil
-		},
+		Dir:                 "testdata/script",
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"code": checkCode},
 		RequireExplicitExec: true,
 	})
