@@ -49,7 +49,8 @@ type SummaryInfo struct {
 	Context ContextID
 	Content ContentID
 	Text    string
-	// Erased is set if the text was erased. An erased summary is not used any more.
+	// Erased is set if the text was erased. An erased summary is not used any more, and has no
+	// Embedding.
 	Erased bool
 	// From and To are the covered range: the spans after From, up to and including To.
 	From, To SpanRef
@@ -139,7 +140,7 @@ func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, embedding [
 			return nil, err
 		}
 		var ok bool
-		if found.Similarity, ok = vector.Cosine(found.Embedding, embedding); !ok || found.Erased {
+		if found.Similarity, ok = vector.Cosine(found.Embedding, embedding); !ok {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(near, found, func(a, b *SummaryInfo) int { return cmp.Compare(b.Similarity, a.Similarity) })
@@ -226,7 +227,7 @@ func (s *Store) summaryInfo(ctx context.Context, from backend.Reader, r *structu
 	}
 	blocks, err := from.Blocks(ctx, []ContentID{r.Content})
 	if errors.Is(err, ErrErased) {
-		info.Erased = true
+		info.Erased, info.Embedding = true, nil // it may have been erased since r was read
 		return info, nil
 	}
 	if err != nil {
