@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -355,8 +356,15 @@ func TestDeletedLeavesNoBytes(t *testing.T) {
 	}
 }
 
-// Erased content is gone from every file. Histories that used it read a marker in its place.
+// Erased content is gone from every file, and so is the embedding of an erased summary. Histories that
+// used it read a marker in its place.
 func TestErasedLeavesNoBytes(t *testing.T) {
+	for _, packed := range []bool{false, true} {
+		t.Run(fmt.Sprint("packed ", packed), func(t *testing.T) { testErasedLeavesNoBytes(t, packed) })
+	}
+}
+
+func testErasedLeavesNoBytes(t *testing.T, packed bool) {
 	dir := t.TempDir()
 	s, err := lineage.Open(bg, dir, lineage.Options{SegmentSize: 32 << 10})
 	require.NoError(t, err)
@@ -365,12 +373,31 @@ func TestErasedLeavesNoBytes(t *testing.T) {
 	say(t, c, said...)
 	digest, err := c.Digest(bg)
 	require.NoError(t, err)
+	embedding := secret("embedding")
+	embed := func(context.Context, string) ([]float32, error) { return vector.Decode(nil, []byte(embedding)), nil }
+	sum, err := c.Summarize(bg, saying("an innocent summary"), lineage.SummarizeOptions{Embed: embed})
+	require.NoError(t, err)
+	kept, err := c.Summarize(bg, saying("a summary that stays"), lineage.SummarizeOptions{Whole: true, Embed: func(context.Context, string) ([]float32, error) { return []float32{1}, nil }})
+	require.NoError(t, err)
+	if packed {
+		_, err := s.Pack(bg, lineage.PackOptions{All: true})
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close()) // which brings the index into its file
+	require.NotEmpty(t, filesWith(t, dir, embedding))
+	s, err = lineage.Open(bg, dir, lineage.Options{})
+	require.NoError(t, err)
+	thread, err = s.Thread(bg, thread.ID())
+	require.NoError(t, err)
+	require.Len(t, commitsWith(t, s, embedding), 1)
+	require.NoError(t, s.Erase(bg, sum.Content))
 	for _, text := range []string{said[1], said[2], said[4]} {
 		require.NoError(t, s.Erase(bg, content.Sum([]byte(text))))
 	}
+	require.Empty(t, commitsWith(t, s, embedding))
 	report, err := s.Collect(bg, lineage.CollectOptions{})
 	require.NoError(t, err)
-	require.EqualValues(t, 2, report.Erased)
+	require.EqualValues(t, 3, report.Erased)
 	require.NotZero(t, report.Chunks)
 	for range 2 {
 		require.Empty(t, commitsWith(t, s, secret("")[:12]))
@@ -388,6 +415,11 @@ func TestErasedLeavesNoBytes(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
+		summaries := gathered(t, activeOf(t, thread).Summaries(bg))
+		require.Len(t, summaries, 2)
+		require.True(t, summaries[0].Erased)
+		require.Nil(t, summaries[0].Embedding)
+		require.Equal(t, kept.Embedding, summaries[1].Embedding)
 		same, err := activeOf(t, thread).Digest(bg)
 		require.NoError(t, err)
 		require.Equal(t, digest, same)
@@ -409,6 +441,8 @@ func TestErasedLeavesNoBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, said[1], entries[1].Text())
 	require.Equal(t, said[1], entries[5].Text())
+	say(t, activeOf(t, thread), "an innocent summary")
+	require.Nil(t, gathered(t, activeOf(t, thread).Summaries(bg))[0].Embedding)
 	require.NoError(t, s.Close())
 }
 
@@ -497,6 +531,8 @@ func commitsWith(t *testing.T, s *lineage.Store, text string) (found []uint64) {
 				bodies = append(bodies, r.Metadata...)
 			case *structure.Value:
 				bodies = append(bodies, r.JSON...)
+			case *structure.Summary:
+				bodies = append(bodies, r.Embedding...)
 			case *structure.Span:
 				for _, u := range r.Usages {
 					bodies = append(bodies, u.Metadata...)

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -264,11 +265,11 @@ func (c *Context) summarize(ctx context.Context, of *batches, o SummarizeOptions
 		return nil, fmt.Errorf("summarize context %v: %w", c.id, err)
 	}
 	if o.Embed != nil {
-		vector, err := o.Embed(ctx, text.Text)
+		embedding, err := o.Embed(ctx, text.Text)
 		if err != nil {
 			return nil, fmt.Errorf("embed summary of context %v: %w", c.id, err)
 		}
-		record.Embedding = encodeVector(vector)
+		record.Embedding = vector.Encode(embedding)
 	}
 	item := Item{
 		Role: "assistant", Body: []byte(text.Text), Type: content.TypeText, Origin: Origin{Kind: content.OriginAssistant},

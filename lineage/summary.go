@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -49,7 +49,8 @@ type SummaryInfo struct {
 	Context ContextID
 	Content ContentID
 	Text    string
-	// Erased is set if the text was erased. An erased summary is not used any more.
+	// Erased is set if the text was erased. An erased summary is not used any more, and has no
+	// Embedding.
 	Erased bool
 	// From and To are the covered range: the spans after From, up to and including To.
 	From, To SpanRef
@@ -125,13 +126,12 @@ func (s *Store) FindSummaries(ctx context.Context, q ThreadQuery, words string) 
 // MostNearest is the largest limit of NearestSummaries.
 const MostNearest = 1000
 
-// NearestSummaries returns the summaries whose embeddings are nearest to a vector, the nearest
+// NearestSummaries returns the summaries whose embeddings are nearest to the given one, the nearest
 // first. It searches the same summaries as FindSummaries, among those whose embedding has the
-// length of the vector. The search is exact and reads every embedding, which suits up to about
+// same length. The search is exact and reads every embedding, which suits up to about
 // 100,000 summaries.
-func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []float32, limit int) ([]*SummaryInfo, error) {
-	length := norm(vector)
-	if length == 0 || math.IsNaN(length) || math.IsInf(length, 0) || limit < 1 || limit > MostNearest {
+func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, embedding []float32, limit int) ([]*SummaryInfo, error) {
+	if !vector.HasDirection(embedding) || limit < 1 || limit > MostNearest {
 		return nil, fmt.Errorf("nearest summaries: %w: a vector of finite numbers that are not all 0, and a limit from 1 to %d", ErrInvalid, MostNearest)
 	}
 	var near []*SummaryInfo
@@ -139,11 +139,10 @@ func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, vector []fl
 		if err != nil {
 			return nil, err
 		}
-		of := norm(found.Embedding)
-		if found.Erased || len(found.Embedding) != len(vector) || of == 0 || math.IsNaN(of) || math.IsInf(of, 0) {
+		var ok bool
+		if found.Similarity, ok = vector.Cosine(found.Embedding, embedding); !ok {
 			continue
 		}
-		found.Similarity = dot(found.Embedding, vector) / of / length
 		at, _ := slices.BinarySearchFunc(near, found, func(a, b *SummaryInfo) int { return cmp.Compare(b.Similarity, a.Similarity) })
 		if at < limit {
 			near = slices.Insert(near, at, found)
@@ -216,7 +215,7 @@ func (c *Context) DeleteSummary(ctx context.Context, id structure.SummaryID) err
 func (s *Store) summaryInfo(ctx context.Context, from backend.Reader, r *structure.Summary, runs structure.RunLookup) (*SummaryInfo, error) {
 	info := &SummaryInfo{
 		ID: r.ID, Context: r.Context, Content: r.Content, From: r.From, To: r.To, Level: r.Level, Parts: r.Parts,
-		Model: r.Model, Embedding: decodeVector(r.Embedding), CreatedAt: r.CreatedAt,
+		Model: r.Model, Embedding: vector.Decode(nil, r.Embedding), CreatedAt: r.CreatedAt,
 	}
 	before, err := structure.Position(r.From, runs)
 	if err != nil {
@@ -228,7 +227,7 @@ func (s *Store) summaryInfo(ctx context.Context, from backend.Reader, r *structu
 	}
 	blocks, err := from.Blocks(ctx, []ContentID{r.Content})
 	if errors.Is(err, ErrErased) {
-		info.Erased = true
+		info.Erased, info.Embedding = true, nil // it may have been erased since r was read
 		return info, nil
 	}
 	if err != nil {

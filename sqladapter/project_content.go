@@ -22,7 +22,7 @@ var contentSQL = struct {
 	scopesAt:      `SELECT "scope" FROM "lineage_reach" WHERE "run_id" = ? AND "last_seq" >= ?`,
 	updateMessage: `UPDATE "messages" SET "type" = ?, "data" = ? WHERE "id" = ?`,
 	contextsOf:    `SELECT "id" FROM "contexts" WHERE "summary_content_id" = ?`,
-	setSummary:    `UPDATE "contexts" SET "summary_text" = ? WHERE "id" = ?`,
+	setSummary:    `UPDATE "contexts" SET "summary_text" = ?, "summary_embedding" = ? WHERE "id" = ?`,
 	setParent:     `UPDATE "contexts" SET "parent_context_id" = ? WHERE "id" = ?`,
 	forgetErased:  `DELETE FROM "lineage_erased" WHERE "content_id" = ?`,
 }
@@ -141,10 +141,21 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) 
 			}
 		}
 	}
+	summaries, err := w.summariesOf(ctx, id)
+	if err != nil {
+		return err
+	}
 	w.batch.after = append(w.batch.after, func(ctx context.Context, c *Conn) error {
 		var summary any
 		if body != nil {
 			summary = w.DB.clean(string(body))
+		}
+		embeddings := make(map[string][]byte) // of the latest summary with the text, by context
+		for _, s := range summaries {
+			if _, err := c.Exec(ctx, summarySQL.fill, summary, s.Embedding, s.ID.String()); err != nil {
+				return err
+			}
+			embeddings[s.Context.String()] = s.Embedding
 		}
 		rows, err := c.Query(ctx, contentSQL.contextsOf, id.String())
 		contexts, err := all(rows, err, scanString)
@@ -152,12 +163,9 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) 
 			return err
 		}
 		for _, of := range contexts {
-			if _, err := c.Exec(ctx, contentSQL.setSummary, summary, of); err != nil {
+			if _, err := c.Exec(ctx, contentSQL.setSummary, summary, embeddings[of], of); err != nil {
 				return err
 			}
-		}
-		if _, err := c.Exec(ctx, summarySQL.fill, summary, id.String()); err != nil {
-			return err
 		}
 		var value any
 		if body != nil {

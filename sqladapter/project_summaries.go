@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -14,12 +15,15 @@ import (
 )
 
 // Summaries are in lineage_summaries, and go with their context. All of one context are compared
-// with the store in one transaction. The row of a summary does not change, but for its text.
+// with the store in one transaction. The row of a summary does not change, but for its text and
+// embedding.
 
-var summarySQL = struct{ ofContext, remove, fill Statement }{
+var summarySQL = struct{ ofContext, contextsOf, remove, fill Statement }{
 	ofContext: `SELECT "id" FROM "lineage_summaries" WHERE "context_id" = ?`,
 	remove:    `DELETE FROM "lineage_summaries" WHERE "id" IN ({list})`,
-	fill:      `UPDATE "lineage_summaries" SET "summary_text" = ? WHERE "content_id" = ?`,
+	fill:      `UPDATE "lineage_summaries" SET "summary_text" = ?, "embedding" = ? WHERE "id" = ?`,
+	// contextsOf may be contexts in which the summary is not the latest.
+	contextsOf: `SELECT DISTINCT "context_id" FROM "lineage_summaries" WHERE "content_id" = ?`,
 }
 
 // contextSummaries are the rows of the summaries of a context.
@@ -53,6 +57,34 @@ func (w *projection) summaryText(ctx context.Context, s *structure.Summary) (tex
 		err = nil
 	}
 	return text, err
+}
+
+// summariesOf returns the projected summaries with a text, in the order of their contexts' lists.
+func (w *projection) summariesOf(ctx context.Context, text content.ID) (found []*structure.Summary, err error) {
+	var contexts []string
+	err = w.DB.Read(ctx, func(c *Conn) error {
+		rows, err := c.Query(ctx, summarySQL.contextsOf, text.String())
+		contexts, err = all(rows, err, scanString)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range contexts {
+		id, err := structure.ParseID[structure.ContextID](of)
+		if err != nil {
+			return nil, fmt.Errorf("context of a summary: %w", err)
+		}
+		for s, err := range w.state.Summaries(ctx, id) {
+			if err != nil {
+				return nil, err
+			}
+			if s.Content == text {
+				found = append(found, s)
+			}
+		}
+	}
+	return found, nil
 }
 
 // addSummaries adds the summaries of a context to the batch. The database has none of one that is new.

@@ -238,6 +238,17 @@ type Summary struct {
 	CreatedAt time.Time
 }
 
+// WithoutEmbedding returns the summary itself if it has no embedding, else a copy without it: an
+// embedding must not survive the text that it was made of.
+func (r *Summary) WithoutEmbedding() *Summary {
+	if r.Embedding == nil {
+		return r
+	}
+	without := *r
+	without.Embedding = nil
+	return &without
+}
+
 // Reflog records a move of a tip other than forward, so that it can be undone.
 type Reflog struct {
 	Context  ContextID

@@ -77,6 +77,9 @@ func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structu
 	case *structure.Checkpoint:
 		lives = has(l.checkpoints, r.ID) && l.span(r.Span)
 	case *structure.Summary:
+		if has(l.summaries, r.ID) && has(l.erased, r.Content) {
+			return r.WithoutEmbedding()
+		}
 		lives = has(l.summaries, r.ID)
 	case *structure.Reflog:
 		first, any := l.reflog[r.Context]
@@ -209,5 +212,7 @@ func (t *collected) count(was, is structure.Record) {
 			t.erased++
 		}
 		t.bytes += uint64(len(r.Body))
+	case *structure.Summary:
+		t.bytes += uint64(len(r.Embedding))
 	}
 }

@@ -234,16 +234,37 @@ func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry,
 		if err != nil {
 			return nil, err
 		}
-		there[string(e.Value)]++
+		is, err := listed(e)
+		if err != nil {
+			return nil, err
+		}
+		there[is]++
 		batch = append(batch, index.Entry{Key: e.Key})
 	}
 	for e, err := range p.will.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
 		}
-		if there[string(e.Value)]--; there[string(e.Value)] >= 0 {
+		will, err := listed(e)
+		if err != nil {
+			return nil, err
+		}
+		if there[will]--; there[will] >= 0 {
 			batch = append(batch, e)
 		}
 	}
 	return batch, nil
+}
+
+// listed returns what identifies the record of an entry: the id of a summary, which may lose its
+// embedding, or a whole reflog entry.
+func listed(e index.Entry) (string, error) {
+	if e.Key[0] != keys.TableSummary {
+		return string(e.Value), nil
+	}
+	s, err := keys.Record[*structure.Summary](structure.KindSummary, e.Value, "")
+	if err != nil {
+		return "", err
+	}
+	return string(s.ID[:]), nil
 }

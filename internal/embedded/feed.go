@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -66,8 +67,8 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 	}
 }
 
-// decode returns the commit of a frame, without erased bodies and without records that
-// are hidden from the view.
+// decode returns the commit of a frame, without erased bodies, the embeddings of erased
+// summaries, and records that are hidden from the view.
 func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 	e := v.at.engine
 	c, err := structure.DecodeCommit(f.Payload)
@@ -81,15 +82,28 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 	if keys.CountersOf(e.index.State().Counts).Erased == 0 {
 		return c, nil
 	}
-	for _, r := range c.Records {
-		b, ok := r.(*structure.Block)
-		if !ok {
+	for i, r := range c.Records {
+		var id content.ID
+		switch r := r.(type) {
+		case *structure.Block:
+			id = r.ID
+		case *structure.Summary:
+			id = r.Content
+		default:
 			continue
 		}
-		if _, erased, err := e.index.Get(keys.Of(keys.TableErased, b.ID[:])); err != nil {
+		_, erased, err := e.index.Get(keys.Of(keys.TableErased, id[:]))
+		if err != nil {
 			return nil, err
-		} else if erased {
-			b.Body = nil
+		}
+		if !erased {
+			continue
+		}
+		switch r := r.(type) {
+		case *structure.Block:
+			r.Body = nil
+		case *structure.Summary:
+			c.Records[i] = r.WithoutEmbedding()
 		}
 	}
 	return c, nil

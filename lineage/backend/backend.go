@@ -113,9 +113,9 @@ type View interface {
 	Snapshot(ctx context.Context) (Snapshot, error)
 
 	// Feed yields the commits after a cursor, in order, up to the last one at the time of the
-	// call. Block bodies are included, except those erased since. Records deleted by a
-	// Collector are left out, possibly all of a commit. A cursor of another history is
-	// ErrDiverged.
+	// call. Block bodies are included, except those erased since, as are the embeddings of
+	// summaries. Records deleted by a Collector are left out, possibly all of a commit. A
+	// cursor of another history is ErrDiverged.
 	Feed(ctx context.Context, after Cursor) iter.Seq2[*structure.Commit, error]
 
 	// Wait returns the cursor of the last commit as soon as there is a commit after the given
@@ -265,7 +265,8 @@ type Reader interface {
 	// Alternatives yields the spans of a span set in the order in which they were added.
 	Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error]
 
-	// Summaries yields the summaries of a context, oldest first.
+	// Summaries yields the summaries of a context, oldest first. Those whose text is erased have no
+	// embedding.
 	Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error]
 	// Reflog yields the moves of a context's tip other than forward, oldest first.
 	Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error]

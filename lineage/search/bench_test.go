@@ -1,13 +1,16 @@
 package search_test
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/search"
 )
 
 // BenchmarkCatchUp searches a store of 100,000 messages, in one chat or in a thousand, after one
@@ -72,6 +75,63 @@ func BenchmarkCatchUp(b *testing.B) {
 					find(b, word)
 				}
 			})
+		})
+	}
+}
+
+// BenchmarkNearest searches a store of 100,000 messages by vectors of two lengths: all of it, and one of
+// its 100 threads.
+func BenchmarkNearest(b *testing.B) {
+	messages := 100_000
+	if testing.Short() {
+		messages = 2000
+	}
+	for _, length := range []int{384, 1536} {
+		b.Run(fmt.Sprint("length=", length), func(b *testing.B) {
+			random := rand.New(rand.NewPCG(1, 2))
+			draw := func() []float32 {
+				v := make([]float32, length)
+				for i := range v {
+					v[i] = float32(random.NormFloat64())
+				}
+				return v
+			}
+			dir := b.TempDir()
+			store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+			require.NoError(b, err)
+			defer store.Close()
+			x, err := search.Open(bg, store, dir, search.Options{Embedder: search.Embedder{Model: "random", Embed: func(_ context.Context, texts []string) (vectors [][]float32, err error) {
+				for range texts {
+					vectors = append(vectors, draw())
+				}
+				return vectors, nil
+			}}})
+			require.NoError(b, err)
+			defer x.Close()
+			var last *lineage.Thread
+			for i := range 100 {
+				last, err = store.CreateThread(bg, lineage.ThreadOptions{})
+				require.NoError(b, err)
+				main, err := last.Active(bg)
+				require.NoError(b, err)
+				var items []lineage.Item
+				for j := range messages / 100 {
+					items = append(items, lineage.User(fmt.Sprintf("message %d of chat %d", j, i)))
+				}
+				_, err = main.Extend(bg, items...)
+				require.NoError(b, err)
+			}
+			require.NoError(b, x.Embed(bg))
+			for name, q := range map[string]search.Query{"Store": {}, "Thread": {Thread: last.ID()}} {
+				b.Run(name, func(b *testing.B) {
+					for b.Loop() {
+						q.Vector = draw()
+						hits, err := x.Search(bg, q)
+						require.NoError(b, err)
+						require.Len(b, hits, chat.DefaultSearchLimit)
+					}
+				})
+			}
 		})
 	}
 }

@@ -121,15 +121,20 @@ func TestEverythingIsFound(t *testing.T) {
 var vocabulary = []string{"ant", "bee", "cat"}
 
 // TestFindsWhatIsSeen changes threads of two users at random, with forks across them, and compares
-// search results with what threads and contexts see. An updated index returns the same results as a
-// new one.
+// search results, of words and nearest to a vector, with what threads and contexts see. An updated
+// index returns the same results as a new one.
+//
+// feature: lineage/nearest
 func TestFindsWhatIsSeen(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir := t.TempDir()
-		store, x := open(t, dir)
+		store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+		require.NoError(r, err)
 		defer store.Close()
+		x, err := search.Open(bg, store, dir, new(counter).options())
+		require.NoError(r, err)
 		defer func() { require.NoError(r, x.Close()) }()
-		m := &machine{t: r, store: store}
+		m := &machine{t: r, store: store, axis: rapid.Float32Range(-1, 1).Draw(r, "axis")}
 		m.thread("ann")
 		m.thread("bob")
 		for range rapid.IntRange(10, 60).Draw(r, "steps") {
@@ -139,10 +144,10 @@ func TestFindsWhatIsSeen(t *testing.T) {
 			}
 		}
 		m.check(x)
-		_, err := store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+		_, err = store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
 		require.NoError(r, err)
 		m.check(x)
-		fresh, err := search.Open(bg, store, t.TempDir(), search.Options{})
+		fresh, err := search.Open(bg, store, t.TempDir(), new(counter).options())
 		require.NoError(r, err)
 		defer fresh.Close()
 		m.check(fresh)
@@ -152,6 +157,7 @@ func TestFindsWhatIsSeen(t *testing.T) {
 type machine struct {
 	t     *rapid.T
 	store *lineage.Store
+	axis  float32 // of the vector searched for
 }
 
 func (m *machine) must(err error) { require.NoError(m.t, err) }
@@ -336,4 +342,5 @@ func (m *machine) compare(x *search.Index, q search.Query, seen map[string]strin
 		}
 		require.ElementsMatch(m.t, want, got, "%+v", q)
 	}
+	m.compareNearest(x, q, seen)
 }

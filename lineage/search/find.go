@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/structure"
@@ -19,6 +20,10 @@ import (
 type Query struct {
 	// Text is a query in the language of chat.Store.SearchMessages.
 	Text string
+	// Vector, instead of Text, searches for texts whose embeddings are nearest to it, by their cosine.
+	// The index needs an Embedder. The search is exact: it compares the vectors of all texts in scope
+	// that have its length. Names are not searched.
+	Vector []float32
 	// Thread, when not zero, restricts the search to a thread; User, when not empty, to the threads
 	// of a user. Without either, the whole store is searched, including contexts outside threads.
 	Thread lineage.ThreadID
@@ -32,35 +37,38 @@ type Query struct {
 	steps bool
 }
 
-// Search brings the index up to date and returns the matches, best first. Ranks depend only on what
-// is in scope. A damaged index is rebuilt.
-func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
+// Search brings the index up to date, with its embeddings if it searches for a vector, and returns the
+// matches, best first. Ranks of words depend only on what is in scope. A damaged index is rebuilt.
+func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, err error) {
 	if q.Limit < 0 {
 		return nil, fmt.Errorf("limit %d: %w", q.Limit, lineage.ErrInvalid)
 	}
 	q.Limit = cmp.Or(q.Limit, chat.DefaultSearchLimit)
-	parsed, err := query.Parse(q.Text)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", err, lineage.ErrInvalid)
+	f := &finding{store: x.store, Query: q}
+	update := x.Update
+	if q.Vector != nil {
+		if q.Text != "" || !vector.HasDirection(q.Vector) {
+			return nil, fmt.Errorf("search for a vector: %w: finite numbers that are not all 0, and no text", lineage.ErrInvalid)
+		}
+		update = x.Embed
+	} else {
+		parsed, err := query.Parse(q.Text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", err, lineage.ErrInvalid)
+		}
+		if parsed == nil {
+			return nil, nil
+		}
+		f.matcher = query.NewMatcher(parsed)
 	}
-	if parsed == nil {
-		return nil, nil
-	}
-	f := &finding{store: x.store, Query: q, matcher: query.NewMatcher(parsed)}
-	if err := x.Update(ctx); err != nil {
-		return nil, err
-	}
-	hits, err := x.find(ctx, f)
-	if err == nil || ctx.Err() != nil || !isUseless(err) {
-		return hits, err
-	}
-	if err := x.renew(ctx); err != nil { // damage that the update did not find
-		return nil, err
-	}
-	if err := x.Update(ctx); err != nil {
-		return nil, err
-	}
-	return x.find(ctx, f)
+	err = x.repaired(ctx, func() error { // of damage that the update does not find
+		if err := update(ctx); err != nil {
+			return err
+		}
+		hits, err = x.find(ctx, f)
+		return err
+	})
+	return hits, err
 }
 
 // find runs a search on one state of the index.
@@ -75,6 +83,10 @@ func (x *Index) find(ctx context.Context, f *finding) (hits []Hit, err error) {
 		}
 		defer f.conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 		if err := f.enter(ctx); err != nil {
+			return err
+		}
+		if f.Vector != nil {
+			hits, err = f.nearest(ctx)
 			return err
 		}
 		if err := f.collect(ctx); err != nil {
@@ -139,23 +151,29 @@ func (f *finding) enter(ctx context.Context) error {
 	return err
 }
 
-// collect finds the occurrences of the query's words.
-func (f *finding) collect(ctx context.Context) error {
-	f.found = make(map[place]*candidate)
-	scope := `CROSS JOIN runs s ON s.number = u.run AND u.seq <= s.reached`
+// visible returns the join and the condition that restrict usages u to the scope, and the arguments of
+// the condition.
+func (f *finding) visible() (scope, roles string, args []any) {
+	scope = `CROSS JOIN runs s ON s.number = u.run AND u.seq <= s.reached`
 	if f.scoped() {
 		scope = `CROSS JOIN temp.scope s ON s.run = u.run AND u.seq <= s.upto`
 	}
-	roles, wanted := "", []any(nil)
 	if len(f.Roles) > 0 {
 		roles = ` AND u.role IN (SELECT number FROM roles WHERE kind = ? AND name IN (?` + strings.Repeat(", ?", len(f.Roles)-1) + `))`
-		wanted = append(wanted, int(structure.MessageUsage))
+		args = append(args, int(structure.MessageUsage))
 		for _, r := range f.Roles {
-			wanted = append(wanted, r)
+			args = append(args, r)
 		}
 	} else if f.steps {
-		roles, wanted = ` AND u.role NOT IN (SELECT number FROM roles WHERE kind = ?)`, []any{int(summary)}
+		roles, args = ` AND u.role NOT IN (SELECT number FROM roles WHERE kind = ?)`, []any{int(summary)}
 	}
+	return scope, roles, args
+}
+
+// collect finds the occurrences of the query's words.
+func (f *finding) collect(ctx context.Context) error {
+	f.found = make(map[place]*candidate)
+	scope, roles, wanted := f.visible()
 	for i, leaf := range f.matcher.Leaves() {
 		term, args := `v.term = ?`, []any{leaf.Term}
 		if leaf.Prefix {
@@ -234,7 +252,8 @@ func (f *finding) hits(ctx context.Context) ([]Hit, error) {
 	for done, ask := 0, f.Limit; len(hits) < f.Limit && done < len(f.order); ask *= 2 {
 		best := matches.Best(ask)
 		for _, m := range best[done:] {
-			h, err := f.show(ctx, f.order[binary.BigEndian.Uint64(matches.ID(&m))])
+			p := f.order[binary.BigEndian.Uint64(matches.ID(&m))]
+			h, err := f.show(ctx, p, f.found[p].role, f.match)
 			if errors.Is(err, errStale) {
 				continue
 			}

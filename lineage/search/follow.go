@@ -43,9 +43,9 @@ func (x *Index) pass(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if at, _, _, err := x.mark(ctx, db); err != nil || at == head {
+	if m, err := x.mark(ctx, db); err != nil || m.at == head {
 		if err == nil {
-			err = x.isOf(ctx, at) // another history may have a commit with that number
+			err = x.isOf(ctx, m.at) // another history may have a commit with that number
 		}
 		return err
 	}
@@ -94,19 +94,27 @@ func (x *Index) isOf(ctx context.Context, at lineage.Cursor) error {
 	return nil
 }
 
-// mark returns the last indexed commit, and the number of steps and texts. It returns an error if
-// the index belongs to another store.
-func (x *Index) mark(ctx context.Context, q querier) (at lineage.Cursor, spans, texts int64, err error) {
+// mark is the state of the index: the last indexed commit, the number of steps, the highest number of
+// a text, and the model of the embeddings.
+type mark struct {
+	at          lineage.Cursor
+	spans, text int64
+	model       string
+}
+
+// mark returns an error if the index belongs to another store.
+func (x *Index) mark(ctx context.Context, q querier) (m mark, err error) {
 	var of []byte
 	var number, id int64
-	err = q.QueryRowContext(ctx, `SELECT store, number, id, spans, texts FROM meta`).Scan(&of, &number, &id, &spans, &texts)
+	err = q.QueryRowContext(ctx, `SELECT store, number, id, spans, texts, model FROM meta`).Scan(&of, &number, &id, &m.spans, &m.text, &m.model)
 	if errors.Is(err, sql.ErrNoRows) {
-		return lineage.Cursor{}, 0, 0, nil
+		return mark{}, nil
 	}
 	if is := x.store.ID(); err == nil && string(of) != string(is[:]) {
 		err = fmt.Errorf("of store %x: %w", of, errUseless)
 	}
-	return lineage.Cursor{Number: uint64(number), ID: uint64(id)}, spans, texts, err
+	m.at = lineage.Cursor{Number: uint64(number), ID: uint64(id)}
+	return m, err
 }
 
 // follower adds commits to the index.
@@ -117,12 +125,10 @@ type follower struct {
 	prepared map[string]*sql.Stmt
 	store    structure.StoreID
 
-	at       lineage.Cursor
-	spans    int64
+	mark
 	bytes    int
 	records  int
-	text     int64 // the highest numbers of a text, a run and a thread
-	run      int64
+	run      int64 // the highest numbers of a run and a thread
 	thread   int64
 	erased   bool // table erased is not empty
 	changed  map[string]bool
@@ -138,7 +144,7 @@ func (f *follower) begin(ctx context.Context, x *Index, db *sql.DB, at *lineage.
 	}
 	f.prepared, f.bytes, f.records, f.store = make(map[string]*sql.Stmt), 0, 0, x.store.ID()
 	f.changed, f.runs, f.roles, f.contents = make(map[string]bool), make(map[structure.RunID]int64), make(map[role]int64), make(map[textID]known)
-	if f.at, f.spans, f.text, err = x.mark(ctx, f.tx); err != nil {
+	if f.mark, err = x.mark(ctx, f.tx); err != nil {
 		return err
 	}
 	if at != nil && f.at != *at {
@@ -155,7 +161,7 @@ func (f *follower) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	err := f.exec(ctx, `INSERT OR REPLACE INTO meta VALUES (1, ?, ?, ?, ?, ?)`, f.store[:], int64(f.at.Number), int64(f.at.ID), f.spans, f.text)
+	err := f.exec(ctx, `INSERT OR REPLACE INTO meta VALUES (1, ?, ?, ?, ?, ?, ?)`, f.store[:], int64(f.at.Number), int64(f.at.ID), f.spans, f.text, f.model)
 	if err != nil {
 		return err
 	}

@@ -24,25 +24,33 @@ type Hit struct {
 	// first. Contexts are contexts outside threads that see it.
 	Threads  []lineage.ThreadID
 	Contexts []lineage.ContextID
-	// Rank orders hits; higher is better.
+	// Rank orders hits; higher is better. In a search for a vector it is the similarity, from -1 to 1.
 	Rank float64
 	// Snippet is a matching part, with words marked by <mark> and </mark>. Text is the whole
-	// searched text.
+	// searched text. In a search for a vector they are the start of the nearest text of the hit, and
+	// all of it.
 	Snippet, Text string
 }
 
 // errStale is returned for a hit that the store no longer has.
 var errStale = errors.New("changed since the index was brought up to date")
 
-// show loads a hit.
-func (f *finding) show(ctx context.Context, p place) (h Hit, err error) {
+// said is a text of a message.
+type said struct {
+	id   textID
+	text string
+}
+
+// show loads a hit. match returns its Text and Snippet, and whether it still matches.
+func (f *finding) show(ctx context.Context, p place, role int64, match func(texts []said, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
 	var id []byte
 	var kind structure.UsageKind
-	err = f.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, p.run, f.found[p].role).Scan(&id, &kind)
+	err = f.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, p.run, role).Scan(&id, &kind)
 	if err != nil || len(id) != 16 {
 		return h, fmt.Errorf("run %d: %w: %w", p.run, errUseless, err)
 	}
-	var texts, names []string
+	var texts []said
+	var names []string
 	if kind == summary {
 		h.Summary = structure.SummaryID(id)
 		texts, err = f.summaryText(ctx, &h)
@@ -58,15 +66,27 @@ func (f *finding) show(ctx context.Context, p place) (h Hit, err error) {
 	case err != nil:
 		return h, err
 	}
+	matches := false
+	if h.Text, h.Snippet, matches = match(texts, names); !matches {
+		return h, errStale
+	}
+	return h, f.seenBy(ctx, p, &h)
+}
+
+// match looks for the words of the query in the texts of a message, and then also in the names.
+func (f *finding) match(found []said, names []string) (text, snippet string, matches bool) {
+	var texts []string
+	for _, s := range found {
+		texts = append(texts, s.text)
+	}
 	text, words, matches := f.matcher.MatchPieces(texts)
 	if !matches && len(names) > 0 {
 		text, words, matches = f.matcher.MatchPieces(append(texts, names...))
 	}
 	if !matches {
-		return h, errStale
+		return "", "", false
 	}
-	h.Text, h.Snippet = text, query.Snippet(text, words, f.matcher.Found)
-	return h, f.seenBy(ctx, p, &h)
+	return text, query.Snippet(text, words, f.matcher.Found), true
 }
 
 // entry returns the entry of a step that begins with a usage.
@@ -84,7 +104,7 @@ func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*l
 }
 
 // texts returns the searched texts of a message or step, and the names of documents and files.
-func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (texts, names []string, err error) {
+func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (texts []said, names []string, err error) {
 	for step, err := range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
 			return nil, nil, err
@@ -104,7 +124,7 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 				if err != nil {
 					return nil, nil, err
 				}
-				texts = append(texts, text)
+				texts = append(texts, said{id, text})
 			}
 			if named := nameOf(u); named != "" {
 				names = append(names, named)
@@ -115,28 +135,36 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 }
 
 // summaryText returns the text of a summary.
-func (f *finding) summaryText(ctx context.Context, h *Hit) ([]string, error) {
-	id := h.Summary
+func (f *finding) summaryText(ctx context.Context, h *Hit) ([]said, error) {
 	var of []byte
-	if err := f.conn.QueryRowContext(ctx, `SELECT of FROM tips WHERE id = ?`, id[:]).Scan(&of); err != nil || len(of) != 17 {
-		return nil, fmt.Errorf("summary %v: %w: %w", id, errUseless, err)
+	if err := f.conn.QueryRowContext(ctx, `SELECT of FROM tips WHERE id = ?`, h.Summary[:]).Scan(&of); err != nil {
+		return nil, fmt.Errorf("summary %v: %w: %w", h.Summary, errUseless, err)
 	}
-	for r, err := range f.store.View().Summaries(ctx, structure.ContextID(of[1:])) {
-		if err != nil {
-			return nil, err
-		}
-		if r.ID != id {
-			continue
-		}
-		h.SummarizedAt = r.CreatedAt
-		b, err := blockIn(ctx, f.store.View(), r.Content)
-		if b == nil {
-			return nil, errors.Join(err, errStale)
-		}
-		text, err := readText(ctx, f.store.View(), summary, b, form.Plain)
-		return []string{text}, err
+	r, err := summaryIn(ctx, f.store, of, h.Summary)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errStale
+	h.SummarizedAt = r.CreatedAt
+	b, err := blockIn(ctx, f.store.View(), r.Content)
+	if b == nil {
+		return nil, errors.Join(err, errStale)
+	}
+	text, err := readText(ctx, f.store.View(), summary, b, form.Plain)
+	return []said{{textOf(r.Content, form.Plain), text}}, err
+}
+
+// summaryIn returns a summary, given column "of" of its tip. It returns ErrNotFound if the summary was
+// deleted since the last update.
+func summaryIn(ctx context.Context, store *lineage.Store, of []byte, id structure.SummaryID) (*structure.Summary, error) {
+	if len(of) != 17 {
+		return nil, fmt.Errorf("summary %v: %w", id, errUseless)
+	}
+	for r, err := range store.View().Summaries(ctx, structure.ContextID(of[1:])) {
+		if err != nil || r.ID == id {
+			return r, err
+		}
+	}
+	return nil, fmt.Errorf("summary %v: %w", id, lineage.ErrNotFound)
 }
 
 // seenBy sets the threads and contexts in scope that see a hit.

@@ -3,7 +3,8 @@
 // so the file can be deleted at any time.
 //
 // The index is by content: a text that is used several times is indexed once, with the steps that
-// use it. Result texts are read from the store.
+// use it. Result texts are read from the store. With an Embedder, the index also has a vector for
+// each text.
 package search
 
 import (
@@ -30,6 +31,8 @@ const FileName = "search.db"
 type Options struct {
 	// Progress, when not nil, is called during updates with the number of indexed commits.
 	Progress func(done, total uint64)
+	// Embedder embeds texts for searches by vector. Word searches do not call it.
+	Embedder Embedder
 }
 
 // Index finds messages, documents, assets and summaries. It is safe for concurrent use.
@@ -42,7 +45,8 @@ type Index struct {
 	db   *sql.DB
 	file os.FileInfo // of db
 
-	updating sync.Mutex
+	updating  sync.Mutex
+	embedding chan struct{} // has an element while texts are being embedded
 }
 
 var _ chat.Searcher = (*Index)(nil)
@@ -50,7 +54,10 @@ var _ chat.Searcher = (*Index)(nil)
 // Open opens the index of the store in a directory, without updating it. Close the index before the
 // store.
 func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*Index, error) {
-	x := &Index{store: store, path: filepath.Join(dir, FileName), options: o}
+	if (o.Embedder.Model == "") != (o.Embedder.Embed == nil) {
+		return nil, fmt.Errorf("search index: %w: an embedder needs a model and a function", lineage.ErrInvalid)
+	}
+	x := &Index{store: store, path: filepath.Join(dir, FileName), options: o, embedding: make(chan struct{}, 1)}
 	return x, x.open(ctx)
 }
 
@@ -163,14 +170,21 @@ func (x *Index) Update(ctx context.Context) error {
 	if err := x.current(ctx); err != nil {
 		return err
 	}
-	err := x.with(func(db *sql.DB) error { return x.follow(ctx, db) })
+	return x.repaired(ctx, func() error {
+		return x.with(func(db *sql.DB) error { return x.follow(ctx, db) })
+	})
+}
+
+// repaired calls do, and once more with an empty index if the index does not fit the store.
+func (x *Index) repaired(ctx context.Context, do func() error) error {
+	err := do()
 	if err == nil || ctx.Err() != nil || !isUseless(err) {
 		return err
 	}
 	if err := x.renew(ctx); err != nil {
 		return err
 	}
-	return x.with(func(db *sql.DB) error { return x.follow(ctx, db) })
+	return do()
 }
 
 // errUseless is returned for an index of another store, history or format, and for one with
@@ -178,8 +192,11 @@ func (x *Index) Update(ctx context.Context) error {
 var errUseless = errors.New("the search index does not fit the store")
 
 // isUseless reports whether the index must be rebuilt because its content is wrong or damaged.
-// Errors of the store, locks and a full disk do not count.
+// Errors of the store, locks, a full disk and errors of an Embedder do not count.
 func isUseless(err error) bool {
+	if e := (embedderError{}); errors.As(err, &e) {
+		return false
+	}
 	if e := (*sqlitedriver.Error)(nil); errors.As(err, &e) {
 		switch e.Code() & 0xff {
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM,

@@ -293,6 +293,9 @@ func (s *settling) settleContent(ctx context.Context, id [32]byte) error {
 		if err := s.exec(ctx, `DELETE FROM terms WHERE rowid = ?`, text); err != nil {
 			return err
 		}
+		if err := s.forget(ctx, text); err != nil {
+			return err
+		}
 		if b == nil {
 			continue
 		}
@@ -302,6 +305,9 @@ func (s *settling) settleContent(ctx context.Context, id [32]byte) error {
 		}
 		terms, _ := s.terms(said)
 		if err := s.exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, text, terms); err != nil {
+			return err
+		}
+		if err := s.pend(ctx, of, text); err != nil {
 			return err
 		}
 	}

@@ -206,7 +206,10 @@ func (f *follower) addText(ctx context.Context, id textID, text string) (known, 
 	if err := f.exec(ctx, `INSERT INTO texts VALUES (?, ?, ?)`, id[:], f.text, words); err != nil {
 		return known{}, err
 	}
-	return known{f.text, words}, f.exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, f.text, terms)
+	if err := f.exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, f.text, terms); err != nil {
+		return known{}, err
+	}
+	return known{f.text, words}, f.pend(ctx, id, f.text)
 }
 
 // noTerm replaces a word without a term, to keep the positions of the others.

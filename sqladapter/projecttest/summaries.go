@@ -54,9 +54,10 @@ func (s *suite) testSummaries(t *testing.T) {
 		require.NoError(t, err)
 		return made
 	}
+	embed := func(context.Context, string) ([]float32, error) { return []float32{1}, nil }
 	first := summarize(main, lineage.SummarizeOptions{Range: lineage.Window{To: 2}})
 	follow(1)
-	second := summarize(main, lineage.SummarizeOptions{Range: lineage.Window{From: 3, To: 4}, Embed: func(context.Context, string) ([]float32, error) { return []float32{1}, nil }})
+	second := summarize(main, lineage.SummarizeOptions{Range: lineage.Window{From: 3, To: 4}, Embed: embed})
 	both := summarize(main, lineage.SummarizeOptions{Parts: []structure.SummaryID{first.ID, second.ID}})
 	follow(3)
 	rows(1, fmt.Sprintf(`"id" = '%v' AND "level" = 0 AND "after_span_id" IS NULL AND "to_span_id" = '%v' AND "parts" IS NULL AND "model" = 'short' AND "embedding" IS NULL`, first.ID, refs[1]))
@@ -66,12 +67,28 @@ func (s *suite) testSummaries(t *testing.T) {
 	// A context that comes with a summary, one that loses one, and an erased text.
 	fork, err := main.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
-	summarize(fork, lineage.SummarizeOptions{Whole: true})
+	last := summarize(fork, lineage.SummarizeOptions{Whole: true, Embed: embed})
 	require.NoError(t, main.DeleteSummary(bg, both.ID))
 	require.NoError(t, store.Erase(bg, first.Content))
 	follow(3)
 	rows(1, fmt.Sprintf(`"id" = '%v' AND "summary_text" IS NULL`, first.ID))
 	rows(1, fmt.Sprintf(`"context_id" = '%v' AND "summary_text" = 'summary 4'`, fork.ID()))
+
+	// The embedding goes with the text, of the summary and of the context, and comes back with it.
+	embedded := func(want int) {
+		t.Helper()
+		rows(want, fmt.Sprintf(`"id" = '%v' AND "embedding" IS NOT NULL AND "summary_text" = 'summary 4'`, last.ID))
+		require.Equal(t, want, count(t, place, fmt.Sprintf(`SELECT COUNT(*) FROM "contexts" WHERE "id" = '%v' AND "summary_embedding" IS NOT NULL`, fork.ID())))
+	}
+	embedded(1)
+	require.NoError(t, store.Erase(bg, last.Content))
+	follow(3)
+	embedded(0)
+	rows(1, fmt.Sprintf(`"id" = '%v' AND "embedding" IS NULL AND "summary_text" IS NULL`, last.ID))
+	_, err = main.Extend(bg, lineage.User("summary 4"))
+	require.NoError(t, err)
+	follow(3)
+	embedded(1)
 
 	_, err = main.Extend(bg, lineage.User("five"))
 	require.NoError(t, err)

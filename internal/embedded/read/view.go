@@ -200,7 +200,16 @@ func (v *View) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Se
 
 // Summaries implements backend.Reader.
 func (v *View) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
-	return Records[*structure.Summary](ctx, v, keys.Of(keys.TableSummary, id[:]), nil, structure.KindSummary)
+	return Readings(v.Entries(ctx, keys.Of(keys.TableSummary, id[:])), func(e index.Entry) (*structure.Summary, error) {
+		s, err := keys.Record[*structure.Summary](structure.KindSummary, e.Value, "")
+		if err != nil || s.Embedding == nil {
+			return s, err
+		}
+		if ok, err := v.NotErased(s.Content); ok || err != nil {
+			return s, err
+		}
+		return s.WithoutEmbedding(), nil
+	})
 }
 
 // Reflog implements backend.Reader.

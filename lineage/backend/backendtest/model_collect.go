@@ -158,6 +158,12 @@ func (m *Model) Keep(k Kept) {
 	maps.DeleteFunc(m.chunks, func(key content.Key, _ string) bool { return !k.Chunk(key) })
 	m.keepReflog(dead)
 	m.keepValues(k, dead)
+	m.summaries = slices.Clone(m.summaries)
+	for i := range m.summaries {
+		if m.erased[m.summaries[i].Content] {
+			m.summaries[i].Embedding = nil
+		}
+	}
 	m.logical = 0
 	for _, p := range m.spans {
 		for i := range p.Span.Usages {

@@ -109,7 +109,7 @@ func (m *Model) viewFacts(f Facts, seen *Census) {
 	for _, id := range seen.contexts.list() {
 		f[fmt.Sprint("context ", id)] = look(m.views, id)
 		f[fmt.Sprint("children of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Parent == id })
-		f[fmt.Sprint("summaries of ", id)] = filter(m.summaries, func(s structure.Summary) bool { return s.Context == id })
+		f[fmt.Sprint("summaries of ", id)] = m.summariesOf(id)
 		f[fmt.Sprint("reflog of ", id)] = filter(m.reflog, func(r structure.Reflog) bool { return r.Context == id })
 	}
 	for _, id := range seen.sets.list() {
@@ -118,6 +118,17 @@ func (m *Model) viewFacts(f Facts, seen *Census) {
 			return m.spans[r].Span.Set == id
 		})
 	}
+}
+
+// summariesOf returns the summaries of a context, without the embeddings of erased texts.
+func (m *Model) summariesOf(id structure.ContextID) []structure.Summary {
+	out := filter(m.summaries, func(s structure.Summary) bool { return s.Context == id })
+	for i := range out {
+		if m.erased[out[i].Content] {
+			out[i].Embedding = nil
+		}
+	}
+	return out
 }
 
 func filter[T any](all []T, accept func(T) bool) []T {
@@ -233,7 +244,7 @@ func (m *Model) path(tip structure.SpanRef, w structure.Window) any {
 	return steps
 }
 
-// feedFrom lists the commits from a number on, without erased bodies.
+// feedFrom lists the commits from a number on, without erased bodies and embeddings of erased texts.
 func (m *Model) feedFrom(from uint64) []structure.Commit {
 	from = min(max(from, 1), m.number+1)
 	out := slices.Clone(m.feed[from-1:])
@@ -242,6 +253,9 @@ func (m *Model) feedFrom(from uint64) []structure.Commit {
 		for k, r := range out[i].Records {
 			if b, ok := r.(*structure.Block); ok && m.erased[b.ID] {
 				out[i].Records[k] = &structure.Block{Block: b.Block, Tree: b.Tree}
+			}
+			if s, ok := r.(*structure.Summary); ok && m.erased[s.Content] {
+				out[i].Records[k] = s.WithoutEmbedding()
 			}
 		}
 	}

@@ -1,0 +1,287 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/vector"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Embedder embeds texts. Both fields are required.
+type Embedder struct {
+	// Model names the model. All texts are embedded again when it changes.
+	Model string
+	// Embed returns a vector for each text, in the same order. Searches do not find a text whose
+	// vector is empty, all zeros, or not finite. Embed is not called concurrently by one index.
+	Embed func(ctx context.Context, texts []string) ([][]float32, error)
+}
+
+// MaxEmbedded is the number of bytes of a text that are embedded, from its start.
+const MaxEmbedded = 32 << 10
+
+// Limits of one call of an Embedder. A single text may be larger than the second.
+const (
+	embedTexts = 128
+	embedBytes = 256 << 10
+)
+
+// embedderError is an error of an Embedder.
+type embedderError struct{ error }
+
+func (e embedderError) Unwrap() error { return e.error }
+
+// Embed brings the index and its embeddings up to date. A text is embedded once, however often it is
+// used, and only if a thread or context sees it. Each batch is kept: after an error, the next call
+// continues with the rest.
+func (x *Index) Embed(ctx context.Context) error {
+	if x.options.Embedder.Embed == nil {
+		return fmt.Errorf("the search index has no embedder: %w", lineage.ErrInvalid)
+	}
+	select {
+	case x.embedding <- struct{}{}:
+		defer func() { <-x.embedding }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return x.repaired(ctx, func() error { return x.embedAll(ctx) })
+}
+
+// embedAll embeds the texts that are pending after an update. It starts again if a collection removed
+// the index meanwhile.
+func (x *Index) embedAll(ctx context.Context) error {
+	var in, was *sql.DB
+	for {
+		if err := x.Update(ctx); err != nil {
+			return err
+		}
+		if err := x.with(func(db *sql.DB) error { in = db; return nil }); err != nil || in == was {
+			return err
+		}
+		if err := x.embedPending(ctx); err != nil {
+			return fmt.Errorf("embed texts: %w", err)
+		}
+		was = in
+	}
+}
+
+// embedPending embeds the texts that are pending now.
+func (x *Index) embedPending(ctx context.Context) error {
+	var upto int64
+	if err := x.with(func(db *sql.DB) (err error) { upto, err = x.useModel(ctx, db); return err }); err != nil {
+		return err
+	}
+	for after := int64(0); after < upto; {
+		var batch []unembedded
+		err := x.with(func(db *sql.DB) (err error) { batch, after, err = x.nextPending(ctx, db, after, upto); return err })
+		if err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			continue
+		}
+		texts := make([]string, len(batch))
+		for i, p := range batch {
+			texts[i] = p.text
+		}
+		vectors, err := x.options.Embedder.Embed(ctx, texts)
+		if err == nil && len(vectors) != len(texts) {
+			err = fmt.Errorf("%d vectors for %d texts: %w", len(vectors), len(texts), lineage.ErrInvalid)
+		}
+		if err != nil {
+			return embedderError{err}
+		}
+		if err := x.with(func(db *sql.DB) error { return x.keep(ctx, db, batch, vectors) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// useModel makes all texts pending if their vectors are of another model. It returns the highest
+// number of a pending text.
+func (x *Index) useModel(ctx context.Context, db *sql.DB) (upto int64, err error) {
+	m, err := x.mark(ctx, db)
+	if err == nil && m.model != x.options.Embedder.Model {
+		err = changeModel(ctx, db, x.options.Embedder.Model)
+	}
+	if err != nil {
+		return 0, err
+	}
+	err = db.QueryRowContext(ctx, `SELECT IFNULL(MAX(text), 0) FROM pending`).Scan(&upto)
+	return upto, err
+}
+
+func changeModel(ctx context.Context, db *sql.DB, model string) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(ctx, `UPDATE meta SET model = ?`, model); err != nil {
+		return err
+	}
+	// Texts that are erased have no terms.
+	_, err = tx.ExecContext(ctx, `DELETE FROM vectors; DELETE FROM pending;
+		INSERT INTO pending SELECT number, id FROM texts WHERE substr(id, 16) <> ? AND number IN (SELECT rowid FROM terms)`, []byte{byte(name)})
+	if err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// unembedded is a text that is to be embedded, and a usage of it.
+type unembedded struct {
+	number int64
+	id     textID
+	run    [16]byte
+	seq    uint64
+	kind   structure.UsageKind
+	of     []byte // of the tip of a summary
+	text   string
+}
+
+// nextPending returns pending texts with numbers after one, and the number to continue after. It
+// leaves out texts that nothing sees and texts that were erased since the last update.
+func (x *Index) nextPending(ctx context.Context, db *sql.DB, after, upto int64) (batch []unembedded, last int64, err error) {
+	err = each(ctx, db, func(scan func(...any) error) error {
+		var p unembedded
+		var id, run []byte
+		var seq int64
+		if err := scan(&p.number, &id, &run, &seq, &p.kind, &p.of); err != nil {
+			return err
+		}
+		if len(id) != len(p.id) || len(run) != len(p.run) {
+			return fmt.Errorf("text %d: %w", p.number, errUseless)
+		}
+		p.id, p.run, p.seq = textID(id), [16]byte(run), uint64(seq)
+		batch = append(batch, p)
+		return nil
+	}, `SELECT p.text, p.id, r.id, u.seq, o.kind, (SELECT of FROM tips WHERE id = r.id)
+		FROM pending p CROSS JOIN usages u ON u.text = p.text
+		CROSS JOIN runs r ON r.number = u.run AND u.seq <= r.reached CROSS JOIN roles o ON o.number = u.role
+		WHERE p.text > ? AND p.text <= ? GROUP BY p.text ORDER BY p.text LIMIT ?`, after, upto, embedTexts)
+	if err != nil {
+		return nil, 0, err
+	}
+	found, size := batch, 0
+	batch = batch[:0]
+	for _, p := range found {
+		if size >= embedBytes {
+			return batch, after, nil
+		}
+		after = p.number
+		if p.text, err = x.textToEmbed(ctx, &p); err != nil {
+			return nil, 0, err
+		}
+		if p.text != "" {
+			size += len(p.text)
+			batch = append(batch, p)
+		}
+	}
+	if len(found) < embedTexts {
+		after = upto
+	}
+	return batch, after, nil
+}
+
+// textToEmbed returns the start of a text, "" if the store no longer has it.
+func (x *Index) textToEmbed(ctx context.Context, p *unembedded) (string, error) {
+	id, err := x.contentOf(ctx, p)
+	var b *structure.Block
+	if err == nil {
+		b, err = blockIn(ctx, x.store.View(), id)
+	}
+	if b == nil || err != nil {
+		if errors.Is(err, backend.ErrNotFound) {
+			err = nil
+		}
+		return "", err
+	}
+	text, err := readText(ctx, x.store.View(), p.kind, b, form.Reading(p.id[15]))
+	if len(text) > MaxEmbedded {
+		end := MaxEmbedded
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end]
+	}
+	return text, err
+}
+
+// contentOf returns the id of the content of a text.
+func (x *Index) contentOf(ctx context.Context, p *unembedded) (content.ID, error) {
+	if p.kind == summary {
+		r, err := summaryIn(ctx, x.store, p.of, p.run)
+		if err != nil {
+			return content.ID{}, err
+		}
+		return r.Content, nil
+	}
+	at := structure.SpanRef{Run: p.run, Seq: p.seq}
+	for step, err := range x.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{}) {
+		if err != nil {
+			return content.ID{}, err
+		}
+		for _, u := range step.Span.Usages {
+			if bytes.Equal(u.Content[:15], p.id[:15]) {
+				return u.Content, nil
+			}
+		}
+	}
+	return content.ID{}, fmt.Errorf("text %d in %v: %w", p.number, at, errUseless)
+}
+
+// keep stores vectors of texts that are still pending: meanwhile, a text may have been erased, and the
+// index rebuilt or used with another model.
+func (x *Index) keep(ctx context.Context, db *sql.DB, batch []unembedded, vectors [][]float32) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	const those = ` FROM pending WHERE text = ?1 AND id = ?2 AND EXISTS (SELECT 1 FROM meta WHERE model = ?3)`
+	add, err := tx.PrepareContext(ctx, `INSERT OR REPLACE INTO vectors SELECT text, id, ?4`+those)
+	if err != nil {
+		return err
+	}
+	done, err := tx.PrepareContext(ctx, `DELETE`+those)
+	if err != nil {
+		return err
+	}
+	for i, p := range batch {
+		if vector.HasDirection(vectors[i]) {
+			if _, err := add.ExecContext(ctx, p.number, p.id[:], x.options.Embedder.Model, vector.Encode(vectors[i])); err != nil {
+				return err
+			}
+		}
+		if _, err := done.ExecContext(ctx, p.number, p.id[:], x.options.Embedder.Model); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// pend makes a text pending if the index has embeddings. Names are not embedded.
+func (f *follower) pend(ctx context.Context, id textID, text int64) error {
+	if f.model == "" || form.Reading(id[15]) == name {
+		return nil
+	}
+	return f.exec(ctx, `INSERT INTO pending VALUES (?, ?)`, text, id[:])
+}
+
+// forget removes the embedding of a text.
+func (f *follower) forget(ctx context.Context, text int64) error {
+	if err := f.exec(ctx, `DELETE FROM vectors WHERE text = ?`, text); err != nil {
+		return err
+	}
+	return f.exec(ctx, `DELETE FROM pending WHERE text = ?`, text)
+}
