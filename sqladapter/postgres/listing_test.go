@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -16,72 +17,89 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqltest"
 )
 
 // TestListingByMetadata filters many chats by metadata: with the documented index if few match, in
 // list order if many do. Postgres uses the index whether or not the table was analyzed, for generic
-// and custom plans.
+// and custom plans. With -v it says how many pages of the table and its indexes each listing reads, and
+// how long that takes.
 //
 // feature: storage/metadata-index
 func TestListingByMetadata(t *testing.T) {
 	campaign.Long(t)
-	const chats = 60_000
+	chats, few := sqltest.ManyChats(t, 60_000), (postgres.Dialect{}).Syntax().Metadata.Few
 	ctx, dsn := context.Background(), pgtest.DSN(t)
 	var texts []string
-	db, err := postgres.Open(ctx, dsn, sqladapter.Options{Connections: 1, Trace: func(text string) { texts = append(texts, text) }})
-	require.NoError(t, err)
-	defer db.Close()
+	open := func() *sqladapter.DB {
+		db, err := postgres.Open(ctx, dsn, sqladapter.Options{Connections: 1, Trace: func(text string) { texts = append(texts, text) }})
+		require.NoError(t, err)
+		return db
+	}
+	require.NoError(t, open().Close())
 	conn, err := pgx.Connect(ctx, dsn)
 	require.NoError(t, err)
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, fmt.Sprintf(`INSERT INTO chats (id, userid, metadata, createdat, updatedat) SELECT 'c' || n, 'user' || n %% 2,
+	exec := func(statement string) { // in a connection of its own, whose reads are counted when it ends
+		own, err := pgx.Connect(ctx, dsn)
+		require.NoError(t, err)
+		_, err = own.Exec(ctx, statement)
+		require.NoError(t, err)
+		require.NoError(t, own.Close(ctx))
+	}
+	exec(fmt.Sprintf(`INSERT INTO chats (id, userid, metadata, createdat, updatedat) SELECT 'c' || n, 'user' || n %% 2,
 		jsonb_build_object('archived', n %% 2 = 0, 'n', n, 'tags', jsonb_build_array('all', n %% 1000, 'half ' || n %% 2), 'nested', jsonb_build_object('k', jsonb_build_array(n %% 500))),
 		n / 3, n / 3 FROM generate_series(1, %d) AS n`, chats))
-	require.NoError(t, err)
-	is := func(key string, value any) chat.MetadataFilter { return chat.MetadataFilter{Key: key, Value: value} }
 	for _, analyzed := range []bool{false, true} {
 		if analyzed {
-			_, err = conn.Exec(ctx, `ANALYZE chats`)
-			require.NoError(t, err)
+			exec(`VACUUM ANALYZE chats`)
 		}
-		for name, test := range map[string]struct {
-			o     chat.ListOptions
-			first string
-			want  int
-			few   bool
-		}{
-			"no chat has it":     {chat.ListOptions{Metadata: []chat.MetadataFilter{is("tags", "support")}}, "", 0, true},
-			"few chats":          {chat.ListOptions{Metadata: []chat.MetadataFilter{is("tags", 7)}}, "c59007", 10, true},
-			"few of a user":      {chat.ListOptions{UserID: "user1", Metadata: []chat.MetadataFilter{is("tags", 7)}}, "c59007", 10, true},
-			"none of a user":     {chat.ListOptions{UserID: "user0", Metadata: []chat.MetadataFilter{is("tags", 7)}}, "", 0, true},
-			"inside an object":   {chat.ListOptions{Oldest: true, Metadata: []chat.MetadataFilter{is("nested.k", 499)}}, "c499", 10, true},
-			"half of the chats":  {chat.ListOptions{Metadata: []chat.MetadataFilter{is("archived", true)}}, "c60000", 10, false},
-			"all chats":          {chat.ListOptions{Metadata: []chat.MetadataFilter{is("tags", "all")}}, "c60000", 10, false},
-			"two values":         {chat.ListOptions{Metadata: []chat.MetadataFilter{is("tags", "half 1"), is("tags", 7)}}, "c59007", 10, true},
-			"none with anything": {chat.ListOptions{Metadata: []chat.MetadataFilter{is("tags", "support"), is("tags", "all")}}, "", 0, true},
-		} {
-			texts, test.o.Limit = nil, 10
-			var found []chat.ChatInfo
-			for c, err := range db.Chats().ListChats(ctx, test.o) {
+		for _, test := range sqltest.MetadataListings() {
+			want, matching := test.Want(chats)
+			before, found := pagesRead(t, conn), []string(nil)
+			db := open()
+			texts = nil
+			start := time.Now()
+			for c, err := range db.Chats().ListChats(ctx, test.Options) {
 				require.NoError(t, err)
-				found = append(found, c)
+				found = append(found, c.ID)
 			}
-			require.Len(t, found, test.want, name)
-			if test.want > 0 {
-				require.Equal(t, test.first, found[0].ID, name)
+			took := time.Since(start)
+			require.NoError(t, db.Close())
+			require.Equal(t, want, found, test.Name)
+			require.LessOrEqual(t, len(texts), 5, test.Name)
+			pages := pagesRead(t, conn) - before
+			t.Logf("%s: %d of %d match, %d pages, %v, analyzed %v", test.Name, matching, chats, pages, took, analyzed)
+			if analyzed {
+				require.Less(t, pages, int64(1000+chats/150), "%s: reading all chats takes one for each 34", test.Name)
 			}
-			require.LessOrEqual(t, len(texts), 5, name)
-			if !test.few || test.o.UserID != "" && !analyzed { // then the server assumes few chats per user
+			if matching > few || test.Options.UserID != "" && !analyzed { // then the server assumes few chats per user
 				continue
 			}
 			at := slices.IndexFunc(texts, func(text string) bool { return strings.Contains(text, "MATERIALIZED") })
 			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-				plan := planOf(t, conn, mode, texts[at], test.o)
-				require.Contains(t, plan, "Bitmap Index Scan on idx_chats_metadata", "%s, analyzed %v", name, analyzed)
-				require.NotContains(t, plan, "Seq Scan on chats", "%s, analyzed %v", name, analyzed)
+				plan := planOf(t, conn, mode, texts[at], test.Options)
+				require.Contains(t, plan, "Bitmap Index Scan on idx_chats_metadata", "%s, analyzed %v", test.Name, analyzed)
+				require.NotContains(t, plan, "Seq Scan on chats", "%s, analyzed %v", test.Name, analyzed)
 			}
 		}
 	}
+}
+
+// pagesRead returns how many pages of table chats and its indexes were read by connections that have
+// ended. It waits for those that are about to.
+func pagesRead(t *testing.T, conn *pgx.Conn) (pages int64) {
+	ctx := context.Background()
+	require.Eventually(t, func() bool {
+		var others int
+		err := conn.QueryRow(ctx, `SELECT COUNT(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`).Scan(&others)
+		return err == nil && others == 0
+	}, time.Minute, time.Millisecond)
+	err := conn.QueryRow(ctx, `SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit
+		FROM pg_statio_user_tables WHERE relname = 'chats'`).Scan(&pages)
+	require.NoError(t, err)
+	return pages
 }
 
 // planOf returns the server's plan for the statement that reads the keys of a listing.
