@@ -58,7 +58,16 @@ func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*In
 		return nil, fmt.Errorf("search index: %w: an embedder needs a model and a function", lineage.ErrInvalid)
 	}
 	x := &Index{store: store, path: filepath.Join(dir, FileName), options: o, embedding: make(chan struct{}, 1)}
-	return x, x.open(ctx)
+	return x, ended(ctx, x.open(ctx))
+}
+
+// ended returns why the context has ended instead of an error: then SQLite reports that a statement was
+// interrupted, or database/sql that the transaction is over.
+func ended(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("search index: %w", context.Cause(ctx))
+	}
+	return err
 }
 
 // open opens the file, and replaces it by an empty one if it is damaged.
@@ -168,7 +177,7 @@ func (x *Index) Update(ctx context.Context) error {
 	x.updating.Lock()
 	defer x.updating.Unlock()
 	if err := x.current(ctx); err != nil {
-		return err
+		return ended(ctx, err)
 	}
 	return x.repaired(ctx, func() error {
 		return x.with(func(db *sql.DB) error { return x.follow(ctx, db) })
@@ -178,13 +187,12 @@ func (x *Index) Update(ctx context.Context) error {
 // repaired calls do, and once more with an empty index if the index does not fit the store.
 func (x *Index) repaired(ctx context.Context, do func() error) error {
 	err := do()
-	if err == nil || ctx.Err() != nil || !isUseless(err) {
-		return err
+	if err != nil && ctx.Err() == nil && isUseless(err) {
+		if err = x.renew(ctx); err == nil {
+			err = do()
+		}
 	}
-	if err := x.renew(ctx); err != nil {
-		return err
-	}
-	return do()
+	return ended(ctx, err)
 }
 
 // errUseless is returned for an index of another store, history or format, and for one with
