@@ -141,15 +141,13 @@ func (w *worker) run() error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	var engine backend.Engine
-	for engine == nil {
-		var err error
-		if engine, err = w.open(); err != nil && !isFull(err) {
+	engine, err := w.open()
+	for err != nil {
+		if !isFull(err) {
 			return err
 		}
-		if err != nil {
-			time.Sleep(10 * time.Millisecond) // until the disk has space
-		}
+		time.Sleep(10 * time.Millisecond) // until the disk has space
+		engine, err = w.open()
 	}
 	w.store = lineage.New(engine)
 	for ctx.Err() == nil {
