@@ -2,13 +2,17 @@ package search_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/sqlitefile"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/search"
 )
@@ -43,6 +47,43 @@ func (c *endsAfter) Err() error {
 func (c *endsAfter) Done() <-chan struct{} {
 	c.look()
 	return c.Context.Done()
+}
+
+// TestEndsWhileOthersWrite ends searches that wait for another process that writes to the index, and
+// for another goroutine that updates it.
+func TestEndsWhileOthersWrite(t *testing.T) {
+	was := search.SetPatience(time.Hour)
+	defer search.SetPatience(was)
+	dir := t.TempDir()
+	store, x := open(t, dir)
+	defer store.Close()
+	defer x.Close()
+	c, err := store.NewContext(bg, lineage.ContextOptions{})
+	require.NoError(t, err)
+	_, err = c.Extend(bg, lineage.User("word"))
+	require.NoError(t, err)
+	other, err := sql.Open("sqlite", sqlitefile.DSN(filepath.Join(dir, search.FileName), "immediate"))
+	require.NoError(t, err)
+	defer other.Close()
+	tx, err := other.BeginTx(bg, nil)
+	require.NoError(t, err)
+	ctx := newEndsAfter(200) // one that waits looks at its context again and again
+	results := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := x.Search(ctx, search.Query{Text: "word"})
+			results <- err
+		}()
+	}
+	require.ErrorIs(t, <-results, errStop)
+	require.ErrorIs(t, <-results, errStop)
+	go func() {
+		_, err := x.Search(bg, search.Query{Text: "word"})
+		results <- err
+	}()
+	require.NoError(t, tx.Rollback())
+	require.NoError(t, <-results)
+	require.Equal(t, []string{"<mark>word</mark>"}, found(t, x, "word"))
 }
 
 // TestEndsAnywhere ends the context of a first search at many places. The error is always why it ended,

@@ -46,12 +46,10 @@ func (x *Index) Embed(ctx context.Context) error {
 	if x.options.Embedder.Embed == nil {
 		return fmt.Errorf("the search index has no embedder: %w", lineage.ErrInvalid)
 	}
-	select {
-	case x.embedding <- struct{}{}:
-		defer func() { <-x.embedding }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := enter(ctx, x.embedding); err != nil {
+		return err
 	}
+	defer func() { <-x.embedding }()
 	return x.repaired(ctx, func() error { return x.embedAll(ctx) })
 }
 
@@ -99,7 +97,10 @@ func (x *Index) embedPending(ctx context.Context) error {
 		if err != nil {
 			return embedderError{err}
 		}
-		if err := x.with(func(db *sql.DB) error { return x.keep(ctx, db, batch, vectors) }); err != nil {
+		err = patiently(ctx, func() error { // the embedder is not asked again
+			return x.with(func(db *sql.DB) error { return x.keep(ctx, db, batch, vectors) })
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ CREATE TABLE changed (subject BLOB PRIMARY KEY) WITHOUT ROWID;
 
 // connect opens an existing file, and creates the tables if it is empty.
 func connect(ctx context.Context, path string) (_ *sql.DB, err error) {
-	db, err := sql.Open("sqlite", sqlitefile.DSN(path, "immediate", slices.Concat([]string{"busy_timeout(10000)"}, sqlitefile.Settings[:])...))
+	db, err := sql.Open("sqlite", sqlitefile.DSN(path, "immediate", slices.Concat([]string{fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())}, sqlitefile.Settings[:])...))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	sqlitedriver "modernc.org/sqlite" // the driver "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -45,8 +46,8 @@ type Index struct {
 	db   *sql.DB
 	file os.FileInfo // of db
 
-	updating  sync.Mutex
-	embedding chan struct{} // has an element while texts are being embedded
+	// Each has an element while a goroutine updates the index, or embeds texts.
+	updating, embedding chan struct{}
 }
 
 var _ chat.Searcher = (*Index)(nil)
@@ -57,7 +58,7 @@ func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*In
 	if (o.Embedder.Model == "") != (o.Embedder.Embed == nil) {
 		return nil, fmt.Errorf("search index: %w: an embedder needs a model and a function", lineage.ErrInvalid)
 	}
-	x := &Index{store: store, path: filepath.Join(dir, FileName), options: o, embedding: make(chan struct{}, 1)}
+	x := &Index{store: store, path: filepath.Join(dir, FileName), options: o, updating: make(chan struct{}, 1), embedding: make(chan struct{}, 1)}
 	return x, ended(ctx, x.open(ctx))
 }
 
@@ -72,12 +73,17 @@ func ended(ctx context.Context, err error) error {
 
 // open opens the file, and replaces it by an empty one if it is damaged.
 func (x *Index) open(ctx context.Context) error {
-	db, err := openFile(ctx, x.path)
+	var db *sql.DB
+	open := func() (err error) {
+		db, err = openFile(ctx, x.path)
+		return err
+	}
+	err := patiently(ctx, open)
 	if err != nil && ctx.Err() == nil && isUseless(err) {
 		if err := Remove(filepath.Dir(x.path)); err != nil {
 			return err
 		}
-		db, err = openFile(ctx, x.path)
+		err = patiently(ctx, open)
 	}
 	if err == nil {
 		if x.file, err = os.Lstat(x.path); err != nil {
@@ -174,8 +180,10 @@ func (x *Index) current(ctx context.Context) error {
 
 // Update brings the index up to date.
 func (x *Index) Update(ctx context.Context) error {
-	x.updating.Lock()
-	defer x.updating.Unlock()
+	if err := enter(ctx, x.updating); err != nil {
+		return err
+	}
+	defer func() { <-x.updating }()
 	if err := x.current(ctx); err != nil {
 		return ended(ctx, err)
 	}
@@ -184,12 +192,44 @@ func (x *Index) Update(ctx context.Context) error {
 	})
 }
 
+// enter waits until nobody else is in.
+func enter(ctx context.Context, in chan struct{}) error {
+	select {
+	case in <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx, ctx.Err())
+	}
+}
+
+// busyTimeout is for how long SQLite waits for another process that writes. It does not look at the
+// context meanwhile.
+const busyTimeout = 50 * time.Millisecond
+
+// patience is for how long we wait for other processes that write.
+var patience = 10 * time.Second
+
+// patiently calls do again while another process writes.
+func patiently(ctx context.Context, do func() error) error {
+	deadline := time.Now().Add(patience)
+	err := do()
+	for isBusy(err) && ctx.Err() == nil && time.Now().Before(deadline) {
+		err = do()
+	}
+	return err
+}
+
+func isBusy(err error) bool {
+	e := (*sqlitedriver.Error)(nil)
+	return !errors.As(err, new(embedderError)) && errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
 // repaired calls do, and once more with an empty index if the index does not fit the store.
 func (x *Index) repaired(ctx context.Context, do func() error) error {
-	err := do()
+	err := patiently(ctx, do)
 	if err != nil && ctx.Err() == nil && isUseless(err) {
 		if err = x.renew(ctx); err == nil {
-			err = do()
+			err = patiently(ctx, do)
 		}
 	}
 	return ended(ctx, err)

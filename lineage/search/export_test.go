@@ -1,0 +1,10 @@
+package search
+
+import "time"
+
+// SetPatience sets for how long other processes that write are waited for. It returns what it was.
+func SetPatience(d time.Duration) time.Duration {
+	was := patience
+	patience = d
+	return was
+}
