@@ -159,7 +159,7 @@ func TestTogether(t *testing.T) {
 			in := get(t, s, "app", "ada", fmt.Sprint(w%2))
 			for i := range 10 {
 				e := says(fmt.Sprint(w, "-", i), "agent", "said")
-				e.Actions.StateDelta = map[string]any{fmt.Sprint("app:", e.ID): 1.0}
+				e.Actions.StateDelta = map[string]any{"app:" + e.ID: 1.0, "n": e.ID}
 				if err := s.AppendEvent(background, in, e); err != nil {
 					t.Error(err)
 				}
@@ -168,7 +168,11 @@ func TestTogether(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				for e := range seen.Session.Events().All() { // the state of each event is there
+				last := seen.Session.Events().At(seen.Session.Events().Len() - 1)
+				if n, err := seen.Session.State().Get("n"); err != nil || n != last.ID {
+					t.Errorf("the state is that of event %v, and the last one is %s (%v)", n, last.ID, err)
+				}
+				for e := range seen.Session.Events().All() {
 					if _, err := seen.Session.State().Get("app:" + e.ID); err != nil {
 						t.Error(e.ID, err)
 					}
@@ -180,8 +184,38 @@ func TestTogether(t *testing.T) {
 	for _, id := range []string{"0", "1"} {
 		got := session_test.Snapshot(get(t, services[1], "app", "ada", id))
 		require.Len(t, got.Events, 30)
-		require.Len(t, got.State, 60)
+		require.Len(t, got.State, 61)
 	}
+}
+
+// TestRewind continues a session from an earlier event, on another branch: with the state of that event.
+func TestRewind(t *testing.T) {
+	store := lineagetest.New(t, lineage.Options{})
+	s := NewService(store)
+	in := create(t, s, "app", "ada", "1", map[string]any{"n": "start", "first": true})
+	for _, id := range []string{"a", "b", "c"} {
+		e := says(id, "agent", "said "+id)
+		e.Actions.StateDelta = map[string]any{"n": id, "user:last": id}
+		require.NoError(t, s.AppendEvent(background, in, e))
+	}
+	thread, err := store.FindThread(background, "app/ada/1")
+	require.NoError(t, err)
+	entry, err := thread.Find(background, "b")
+	require.NoError(t, err)
+	_, err = thread.CreateBranch(background, "", lineage.BranchOptions{At: entry.Span, Switch: true})
+	require.NoError(t, err)
+	in = get(t, s, "app", "ada", "1")
+	require.Equal(t, 2, in.Events().Len())
+	require.Equal(t, map[string]any{"n": "b", "first": true, "user:last": "c"}, session_test.Snapshot(in).State)
+	e := says("d", "agent", "said d")
+	e.Actions.StateDelta = map[string]any{"n": "d"}
+	require.NoError(t, s.AppendEvent(background, in, e))
+	require.Equal(t, map[string]any{"n": "d", "first": true, "user:last": "c"}, session_test.Snapshot(get(t, s, "app", "ada", "1")).State)
+
+	require.NoError(t, thread.Switch(background, lineage.MainBranch))
+	in = get(t, s, "app", "ada", "1")
+	require.Equal(t, 3, in.Events().Len())
+	require.Equal(t, "c", session_test.Snapshot(in).State["n"])
 }
 
 // TestLargeAndErased stores content of more than a transaction takes, and erases content.

@@ -1,13 +1,15 @@
 // Package adk keeps the sessions of agents that are built with ADK (google.golang.org/adk) in a store.
 //
-// A session is a thread with the source id APPLICATION/USER/SESSION, each part escaped as in a URL. Its events are messages: the content of an event is the body, as Gemini
-// has it, and all else of the event is the metadata of the message. So every reader of the store knows
-// what was said: search, exports, the context engine, the command line. An event and the state that it
-// leads to are one commit.
+// A session is the active branch of a thread with the source id APPLICATION/USER/SESSION, each part
+// escaped as in a URL. Its events are messages: the content of an event is the body, as Gemini has it,
+// and all else of the event is the metadata of the message. So every reader of the store knows what was
+// said: search, exports, the context engine, the command line. An event and the state that it leads to
+// are one commit.
 //
 // State is kept as named values: keys with the prefix "app:" belong to the application, "user:" to a
 // user of the application, "temp:" to no more than the session that was read, and all others to the
-// session. A key has at least one byte and at most 512.
+// branch, so that a branch from an earlier event has the state of that event. A key has at least one
+// byte and at most 512.
 package adk
 
 import (
@@ -43,11 +45,11 @@ func (k key) user() string     { return url.PathEscape(k.app) + "/" + url.PathEs
 func (k key) sourceID() string { return k.user() + "/" + url.PathEscape(k.id) }
 
 // owners returns who has the state with each prefix.
-func (k key) owners(thread lineage.ThreadID) map[string]lineage.Owner {
+func (k key) owners(branch *lineage.Context) map[string]lineage.Owner {
 	return map[string]lineage.Owner{
 		session.KeyPrefixApp:  {Scope: lineage.ApplicationScope, Name: k.app},
 		session.KeyPrefixUser: {Scope: lineage.UserScope, Name: k.user()},
-		"":                    {Thread: thread},
+		"":                    {Context: branch.ID()},
 	}
 }
 
@@ -61,11 +63,14 @@ func (s service) Create(ctx context.Context, r *session.CreateRequest) (*session
 		k.id = uuid.NewString()
 	}
 	err := s.store.Update(ctx, func(tx *lineage.Tx) error {
-		thread, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: k.sourceID(), UserID: k.userID})
+		if _, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: k.sourceID(), UserID: k.userID}); err != nil {
+			return err
+		}
+		_, branch, err := find(ctx, tx.Store, k)
 		if err != nil {
 			return err
 		}
-		return setState(ctx, tx, k.owners(thread.ID()), r.State)
+		return setState(ctx, tx, k.owners(branch), r.State)
 	})
 	if err != nil {
 		return nil, err
@@ -112,14 +117,15 @@ func (s service) AppendEvent(ctx context.Context, to session.Session, e *session
 		return fmt.Errorf("event %q: %w", e.ID, err)
 	}
 	err = s.store.Update(ctx, func(tx *lineage.Tx) error {
-		thread, main, err := find(ctx, tx.Store, k)
+		_, branch, err := find(ctx, tx.Store, k)
 		if err != nil {
 			return err
 		}
-		if _, err := main.Extend(ctx, item); err != nil {
+		if err := setState(ctx, tx, k.owners(branch), e.Actions.StateDelta); err != nil { // first, so that it is that of the event
 			return err
 		}
-		return setState(ctx, tx, k.owners(thread.ID()), e.Actions.StateDelta)
+		_, err = branch.Extend(ctx, item)
+		return err
 	})
 	if read, ok := to.(*stored); ok && err == nil {
 		return read.memory.AppendEvent(ctx, read.Session, e)
@@ -132,8 +138,8 @@ func find(ctx context.Context, in *lineage.Store, k key) (*lineage.Thread, *line
 	if err != nil {
 		return nil, nil, err
 	}
-	main, err := thread.Active(ctx)
-	return thread, main, err
+	branch, err := thread.Active(ctx)
+	return thread, branch, err
 }
 
 // maxInline is the size from which content is stored before the transaction, whose size is limited.
@@ -181,40 +187,35 @@ func (s service) event(ctx context.Context, from *lineage.Entry) (*session.Event
 	return e, err
 }
 
-// Get implements session.Service.
+// Get implements session.Service. The events and the state of the session are those of one commit.
 func (s service) Get(ctx context.Context, r *session.GetRequest) (*session.GetResponse, error) {
 	k := key{r.AppName, r.UserID, r.SessionID}
-	thread, main, err := find(ctx, s.store, k)
+	thread, branch, err := find(ctx, s.store, k)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		tip, err := main.Tip(ctx)
+	tip, err := branch.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var events []*session.Event
+	for entry, err := range s.store.History(ctx, tip, lineage.Window{Last: uint64(max(r.NumRecentEvents, 0))}) {
+		var e *session.Event
+		if err == nil {
+			e, err = s.event(ctx, entry)
+		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("session %q: %w", k.id, err)
 		}
-		var events []*session.Event
-		for entry, err := range main.Entries(ctx, lineage.Window{Last: uint64(max(r.NumRecentEvents, 0))}) {
-			var e *session.Event
-			if err == nil {
-				e, err = s.event(ctx, entry)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("session %q: %w", k.id, err)
-			}
-			if !e.Timestamp.Before(r.After) {
-				events = append(events, e)
-			}
-		}
-		read, err := s.read(ctx, k, thread, events)
-		if err != nil {
-			return nil, err
-		}
-		// The state is that of the last event unless one was added meanwhile.
-		if now, err := main.Tip(ctx); err != nil || now == tip {
-			return &session.GetResponse{Session: read}, err
+		if !e.Timestamp.Before(r.After) {
+			events = append(events, e)
 		}
 	}
+	read, err := s.read(ctx, k, thread, branch, tip, events)
+	if err != nil {
+		return nil, err
+	}
+	return &session.GetResponse{Session: read}, nil
 }
 
 // List implements session.Service. The session that was changed last comes first.
@@ -232,7 +233,14 @@ func (s service) List(ctx context.Context, r *session.ListRequest) (*session.Lis
 		if err != nil {
 			return nil, err
 		}
-		read, err := s.read(ctx, key{r.AppName, thread.Was.UserID, id}, thread.Thread, nil)
+		var read *stored
+		branch, err := thread.Active(ctx)
+		if err == nil {
+			read, err = s.read(ctx, key{r.AppName, thread.Was.UserID, id}, thread.Thread, branch, lineage.SpanRef{}, nil)
+		}
+		if errors.Is(err, lineage.ErrNotFound) { // deleted meanwhile
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

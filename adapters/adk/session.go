@@ -20,15 +20,19 @@ type stored struct {
 	updated time.Time
 }
 
-// read returns a session with its state and some of its events.
-func (s service) read(ctx context.Context, k key, thread *lineage.Thread, events []*session.Event) (*stored, error) {
+// read returns a session with the state at a span, or the state now if it is zero, and some of its events.
+func (s service) read(ctx context.Context, k key, thread *lineage.Thread, branch *lineage.Context, at lineage.SpanRef, events []*session.Event) (*stored, error) {
 	info, err := thread.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
 	state := make(map[string]any)
-	for _, owner := range k.owners(thread.ID()) {
-		for v, err := range s.store.Values(owner).All(ctx, "") {
+	for prefix, owner := range k.owners(branch) {
+		values := s.store.Values(owner)
+		if prefix == "" && !at.IsZero() {
+			values = values.At(at)
+		}
+		for v, err := range values.All(ctx, "") {
 			var value any
 			if err == nil {
 				err = json.Unmarshal(v.JSON, &value)
