@@ -18,12 +18,13 @@ SEQUENTIAL := structure internal/deps internal/pack
 
 # Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
 # thing after another over code that other tests use from many goroutines under the race detector.
-ONCE := cmd/lineage internal/embedded internal/journal internal/paths
+ONCE := cmd/lineage internal/embedded internal/journal internal/paths internal/remote internal/sharing postgres
 ONCETESTS := \
   TestScripts TestExamples TestDemo TestReadmeCommands \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
   TestEraseReaches TestEraseReachesPostgres \
-  TestConformanceOfOptions TestConformancePacked TestPrefetch TestCommitsNameTheKeysTheyRead \
+  TestConformanceOfOptions TestConformancePacked TestConformanceOverAConnection TestConformanceOfEnds \
+  TestConformanceOfReplicas TestPrefetch TestCommitsNameTheKeysTheyRead \
   TestCollectModel TestCollectLongRandom TestCollectStepByStep TestCollectCrashAtEveryOperation TestCollectIsCanceled \
   TestCollectEndsAfterTheBarrier TestPendingCollection \
   TestCrashAtEveryByte TestCrashAtEveryOperation TestCrashBetweenTransactionsOfCheckpoint TestCrashFlippedByteOfIndex \
