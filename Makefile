@@ -14,11 +14,12 @@ PORTABLE := $(wildcard lineage/lock internal/vfs internal/sharing internal/remot
 
 # Packages that start no goroutines, in their tests neither, and import none of ours that does. The race detector has
 # nothing to find there, and they are tested without it. TestSequentialPackages holds the list to that.
-SEQUENTIAL := structure internal/deps internal/pack
+SEQUENTIAL := structure internal/deps internal/form internal/judge internal/pack internal/query lineage/message
 
 # Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
 # thing after another over code that other tests use from many goroutines under the race detector.
-ONCE := cmd/lineage internal/embedded internal/journal internal/paths internal/remote internal/sharing postgres
+ONCE := cmd/lineage internal/embedded internal/index internal/journal internal/paths internal/remote internal/sharing \
+  lineage/archive postgres
 ONCETESTS := \
   TestScripts TestExamples TestDemo TestReadmeCommands \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
@@ -30,6 +31,9 @@ ONCETESTS := \
   TestCrashAtEveryByte TestCrashAtEveryOperation TestCrashBetweenTransactionsOfCheckpoint TestCrashFlippedByteOfIndex \
   TestCrashFlippedByteOfSegment TestCrashWhileAsked TestCursorsAfterPowerLoss TestDamagedLookupTables \
   TestSalvageAroundADamagedCommit TestSalvageFromAPackAndItsSegments TestSalvageOfAnUndamagedStore TestSalvageOfRandomDamage \
+  TestBombs TestChainsOfEmptyEntries TestDeepTreesDoNotRecurse TestImportOfBranchesDoesNotGrow TestImportOfManyBranches \
+  TestInterruptedImportContinues TestManyItemsInLittle TestOddMessagesAreKept \
+  TestCompact TestCrashFlippedByte TestCrashFlippedByteThenWrite TestFoldRewritesTheFile \
   TestCommitsDoNotGrow TestEntriesTwice TestListingFolds TestListingsDoNotGrow TestSurvey TestUnlistedUntilItGrows
 empty :=
 ONCEPATTERN := ^($(subst $(empty) ,|,$(strip $(ONCETESTS))))$$
