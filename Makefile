@@ -9,6 +9,9 @@ COUNT ?= 6
 # More flags for make bench, as in BENCH='--archive FOLDER --postgres postgres://…'.
 BENCH ?=
 
+# The packages with the longest tests, which begin first.
+LONG := postgres sqladapter/postgres internal/embedded
+
 # The packages that depend on the operating system or the processor, vetted for several.
 PORTABLE := $(wildcard lineage/lock internal/vfs internal/sharing internal/remote structure)
 
@@ -18,8 +21,8 @@ SEQUENTIAL := structure internal/deps internal/form internal/judge internal/pack
 
 # Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
 # thing after another over code that other tests use from many goroutines under the race detector.
-ONCE := cmd/lineage internal/embedded internal/index internal/journal internal/paths internal/remote internal/sharing \
-  lineage/archive postgres
+ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/remote internal/sharing \
+  lineage/archive
 ONCETESTS := \
   TestScripts TestExamples TestDemo TestReadmeCommands \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
@@ -43,8 +46,8 @@ ONCEPATTERN := ^($(subst $(empty) ,|,$(strip $(ONCETESTS))))$$
 # synchronisation that is not watched looks like a race. Conversions of pointers are checked, except in the standard library.
 UNWATCHED := modernc.org/... github.com/klauspost/compress/... github.com/andybalholm/brotli/...
 RACE := -race -gcflags=std=-d=checkptr=0 $(UNWATCHED:%=-gcflags=%=-race=false)
-# Vetting is a part of lint.
-TESTFLAGS := -vet=off -count=1 -timeout 30m -json
+# Vetting is a part of lint. Some tests mostly wait, so one package more runs at a time than there are processors.
+TESTFLAGS := -vet=off -count=1 -timeout 30m -json -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 CAMPAIGN = LINEAGE_CAMPAIGN=$(ROUNDS) scripts/inmemory.sh go test -count=1 -timeout 0 -json
 
 .PHONY: help
@@ -65,7 +68,7 @@ test: tools ## Install what tests need, then run every test with the race detect
 	@scripts/deepagents.sh
 	@scripts/aisdk.sh
 	@{ status=0; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip '$(ONCEPATTERN)' $$(go list ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
+	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip '$(ONCEPATTERN)' $$(go list $(LONG:%=./%) ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) -run '$(ONCEPATTERN)' $(ONCE:%=./%) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL:%=./%) || status=1; \
 	  scripts/inmemory.sh go -C bench test $(TESTFLAGS) ./... || status=1; \
