@@ -21,8 +21,8 @@ SEQUENTIAL := structure internal/deps internal/form internal/judge internal/pack
 
 # Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
 # thing after another over code that other tests use from many goroutines under the race detector.
-ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/remote internal/sharing \
-  lineage/archive
+ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/memtable internal/remote \
+  internal/sharing lineage/archive
 ONCETESTS := \
   TestScripts TestExamples TestDemo TestReadmeCommands \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
@@ -36,7 +36,7 @@ ONCETESTS := \
   TestSalvageAroundADamagedCommit TestSalvageFromAPackAndItsSegments TestSalvageOfAnUndamagedStore TestSalvageOfRandomDamage \
   TestBombs TestChainsOfEmptyEntries TestDeepTreesDoNotRecurse TestImportOfBranchesDoesNotGrow TestImportOfManyBranches \
   TestInterruptedImportContinues TestManyItemsInLittle TestOddMessagesAreKept \
-  TestCompact TestCrashFlippedByte TestCrashFlippedByteThenWrite TestFoldRewritesTheFile \
+  TestModelOfATable TestCompact TestCrashFlippedByte TestCrashFlippedByteThenWrite TestFoldRewritesTheFile \
   TestCommitsDoNotGrow TestEntriesTwice TestListingFolds TestListingsDoNotGrow TestSurvey TestUnlistedUntilItGrows
 empty :=
 ONCEPATTERN := ^($(subst $(empty) ,|,$(strip $(ONCETESTS))))$$
