@@ -9,26 +9,34 @@ COUNT ?= 6
 # More flags for make bench, as in BENCH='--archive FOLDER --postgres postgres://…'.
 BENCH ?=
 
+# The packages with the longest tests, which begin first.
+LONG := postgres sqladapter/postgres internal/embedded
+
 # The packages that depend on the operating system or the processor, vetted for several.
 PORTABLE := $(wildcard lineage/lock internal/vfs internal/sharing internal/remote structure)
 
 # Packages that start no goroutines, in their tests neither, and import none of ours that does. The race detector has
 # nothing to find there, and they are tested without it. TestSequentialPackages holds the list to that.
-SEQUENTIAL := structure internal/deps internal/pack
+SEQUENTIAL := structure internal/deps internal/form internal/judge internal/pack internal/query lineage/message
 
 # Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
 # thing after another over code that other tests use from many goroutines under the race detector.
-ONCE := cmd/lineage internal/embedded internal/journal internal/paths
+ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/memtable internal/remote \
+  internal/sharing lineage/archive
 ONCETESTS := \
   TestScripts TestExamples TestDemo TestReadmeCommands \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
   TestEraseReaches TestEraseReachesPostgres \
-  TestConformanceOfOptions TestConformancePacked TestPrefetch TestCommitsNameTheKeysTheyRead \
+  TestConformanceOfOptions TestConformancePacked TestConformanceOverAConnection TestConformanceOfEnds \
+  TestConformanceOfReplicas TestPrefetch TestCommitsNameTheKeysTheyRead \
   TestCollectModel TestCollectLongRandom TestCollectStepByStep TestCollectCrashAtEveryOperation TestCollectIsCanceled \
   TestCollectEndsAfterTheBarrier TestPendingCollection \
   TestCrashAtEveryByte TestCrashAtEveryOperation TestCrashBetweenTransactionsOfCheckpoint TestCrashFlippedByteOfIndex \
   TestCrashFlippedByteOfSegment TestCrashWhileAsked TestCursorsAfterPowerLoss TestDamagedLookupTables \
   TestSalvageAroundADamagedCommit TestSalvageFromAPackAndItsSegments TestSalvageOfAnUndamagedStore TestSalvageOfRandomDamage \
+  TestBombs TestChainsOfEmptyEntries TestDeepTreesDoNotRecurse TestImportOfBranchesDoesNotGrow TestImportOfManyBranches \
+  TestInterruptedImportContinues TestManyItemsInLittle TestOddMessagesAreKept \
+  TestModelOfATable TestCompact TestCrashFlippedByte TestCrashFlippedByteThenWrite TestFoldRewritesTheFile \
   TestCommitsDoNotGrow TestEntriesTwice TestListingFolds TestListingsDoNotGrow TestSurvey TestUnlistedUntilItGrows
 empty :=
 ONCEPATTERN := ^($(subst $(empty) ,|,$(strip $(ONCETESTS))))$$
@@ -41,8 +49,8 @@ RACE := -race -gcflags=std=-d=checkptr=0 $(UNWATCHED:%=-gcflags=%=-race=false)
 # Modules of their own, tested after the packages of this one.
 MODULES := bench adapters/adk internal/sdktest tools
 
-# Vetting is a part of lint.
-TESTFLAGS := -vet=off -count=1 -timeout 30m -json
+# Vetting is a part of lint. Some tests mostly wait, so one package more runs at a time than there are processors.
+TESTFLAGS := -vet=off -count=1 -timeout 30m -json -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 CAMPAIGN = LINEAGE_CAMPAIGN=$(ROUNDS) scripts/inmemory.sh go test -count=1 -timeout 0 -json
 
 .PHONY: help
@@ -63,7 +71,7 @@ test: tools ## Install what tests need, then run every test with the race detect
 	@scripts/deepagents.sh
 	@scripts/aisdk.sh
 	@{ status=0; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip '$(ONCEPATTERN)' $$(go list ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
+	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip '$(ONCEPATTERN)' $$(go list $(LONG:%=./%) ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) -run '$(ONCEPATTERN)' $(ONCE:%=./%) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL:%=./%) || status=1; \
 	  for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
@@ -77,7 +85,7 @@ lint: tools ## Check the formatting, vet, staticcheck
 	fi
 	go vet ./...
 	$(BIN)/staticcheck ./...
-	for module in $(MODULES); do go -C $$module vet ./... && (cd $$module && $(CURDIR)/$(BIN)/staticcheck ./...); done
+	for module in $(MODULES); do go -C $$module vet ./...; (cd $$module && $(CURDIR)/$(BIN)/staticcheck ./...); done
 
 .PHONY: cross
 cross: ## Compile for other operating systems and processors

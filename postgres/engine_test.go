@@ -20,7 +20,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// TestConformance runs what the suite does from many goroutines, under the race detector.
 func TestConformance(t *testing.T) {
+	campaign.Long(t)
+	conform(t, backendtest.RunConcurrent)
+}
+
+func TestConformanceOfReplicas(t *testing.T) { conform(t, backendtest.Run) }
+
+func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 	for _, variant := range []struct {
 		name   string
 		o      Options
@@ -41,7 +49,7 @@ func TestConformance(t *testing.T) {
 			}
 			pool := newPool(t, pgtest.DSN(t), nil)
 			var stores atomic.Int64
-			backendtest.Run(t, backendtest.Config{Reopen: variant.reopen, New: func(t testing.TB) backendtest.OpenFunc {
+			run(t, backendtest.Config{Reopen: variant.reopen, New: func(t testing.TB) backendtest.OpenFunc {
 				o := variant.o
 				o.Store, o.Unsafe = fmt.Sprint("store ", stores.Add(1)), true
 				if variant.dir {

@@ -17,28 +17,30 @@ type variant struct {
 	reopen  bool
 }
 
-func (v variant) run(t *testing.T) {
+func (v variant) conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 	t.Run(v.name, func(t *testing.T) {
 		t.Parallel()
-		backendtest.Run(t, backendtest.Config{New: newStore(v.options), Reopen: v.reopen})
+		run(t, backendtest.Config{New: newStore(v.options), Reopen: v.reopen})
 	})
 }
 
-// Goroutines fold and roll the whole time.
+// TestConformance runs under the race detector: what goes on while goroutines fold and roll, and what the suite does from
+// many goroutines.
 func TestConformance(t *testing.T) {
 	campaign.Long(t)
-	variant{"folding and rolling", Options{OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false}.run(t)
+	variant{"folding and rolling", Options{OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false}.conform(t, backendtest.Run)
+	variant{"default", Options{}, false}.conform(t, backendtest.RunConcurrent)
 }
 
 func TestConformanceOfOptions(t *testing.T) {
-	variant{"default", Options{}, false}.run(t)
+	variant{"default", Options{}, false}.conform(t, backendtest.Run)
 	if !testing.Short() {
-		variant{"reopened", Options{Durability: backend.Normal}, true}.run(t)
+		variant{"reopened", Options{Durability: backend.Normal}, true}.conform(t, backendtest.Run)
 	}
 	if campaign.Runs() { // each option is tested on disk too, and sharing and replication are tested in memory
-		variant{"in memory", Options{InMemory: true}, false}.run(t)
-		variant{"in memory, rolling", Options{InMemory: true, OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false}.run(t)
-		variant{"in memory, reopened", Options{InMemory: true, Durability: backend.Normal}, true}.run(t)
+		variant{"in memory", Options{InMemory: true}, false}.conform(t, backendtest.Run)
+		variant{"in memory, rolling", Options{InMemory: true, OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false}.conform(t, backendtest.Run)
+		variant{"in memory, reopened", Options{InMemory: true, Durability: backend.Normal}, true}.conform(t, backendtest.Run)
 	}
 }
 

@@ -81,7 +81,7 @@ func (m model) check(t *rapid.T, is Moment) {
 	}
 }
 
-func TestModel(t *testing.T) {
+func TestModelOfATable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type sealed struct {
 			is Moment

@@ -139,7 +139,7 @@ func BenchmarkColdMessage(b *testing.B) {
 				messages := 4_000 // more than a first chapter has
 				switch {
 				case dense && testing.Short():
-					messages = 2_000
+					messages = 1_000
 				case dense:
 					messages = 10_000
 				}

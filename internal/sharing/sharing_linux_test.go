@@ -24,33 +24,41 @@ func TestMain(m *testing.M) {
 
 var normal = Options{Options: embedded.Options{Durability: backend.Normal}}
 
-// TestConformance runs the suite on an owner, on a guest, and on what was a guest and became the
+// ends are the ways to use a shared store.
+var ends = []struct {
+	name string
+	open func(ctx context.Context, dir string) (backend.Engine, error)
+}{
+	{"owner", func(ctx context.Context, dir string) (backend.Engine, error) { return Open(ctx, dir, normal) }},
+	{"guest", openGuest},
+	{"successor", func(ctx context.Context, dir string) (backend.Engine, error) {
+		first, err := Open(ctx, dir, normal)
+		if err != nil {
+			return nil, err
+		}
+		second, err := Open(ctx, dir, normal)
+		return second, errors.Join(err, first.Close())
+	}},
+}
+
+// TestConformance runs what the suite does from many goroutines, under the race detector.
+func TestConformance(t *testing.T) { conform(t, backendtest.RunConcurrent) }
+
+// TestConformanceOfEnds runs the suite on an owner, on a guest, and on what was a guest and became the
 // owner. That of internal/remote runs it over a connection in every run.
-func TestConformance(t *testing.T) {
+func TestConformanceOfEnds(t *testing.T) { conform(t, backendtest.Run) }
+
+func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 	campaign.Long(t)
-	for _, variant := range []struct {
-		name string
-		open func(ctx context.Context, dir string) (backend.Engine, error)
-	}{
-		{"owner", func(ctx context.Context, dir string) (backend.Engine, error) { return Open(ctx, dir, normal) }},
-		{"guest", openGuest},
-		{"successor", func(ctx context.Context, dir string) (backend.Engine, error) {
-			first, err := Open(ctx, dir, normal)
-			if err != nil {
-				return nil, err
-			}
-			second, err := Open(ctx, dir, normal)
-			return second, errors.Join(err, first.Close())
-		}},
-	} {
-		if variant.name == "owner" && !campaign.Runs() {
+	for _, end := range ends {
+		if end.name == "owner" && !campaign.Runs() {
 			continue // the engine itself has the suite, too
 		}
-		t.Run(variant.name, func(t *testing.T) {
+		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()
-			backendtest.Run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
+			run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
 				dir := t.TempDir()
-				return func(ctx context.Context) (backend.Engine, error) { return variant.open(ctx, dir) }
+				return func(ctx context.Context) (backend.Engine, error) { return end.open(ctx, dir) }
 			}})
 		})
 	}

@@ -26,66 +26,82 @@ type Config struct {
 
 // Run tests an engine.
 func Run(t *testing.T, c Config) {
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, Config)
-	}{
-		{"Empty", testEmpty},
-		{"Refused", testRefused},
-		{"RefusedTips", testRefusedTips},
-		{"Numbers", testNumbers},
-		{"Memory", testMemory},
-		{"Known", testKnown},
-		{"KnownByAnother", testKnownByAnother},
-		{"Chunks", testChunks},
-		{"Uploads", testUploads},
-		{"Once", testOnce},
-		{"OnceTogether", testOnceTogether},
-		{"Tips", testTips},
-		{"Threads", testThreads},
-		{"ThreadsEnding", testThreadsEnding},
-		{"Listings", testListings},
-		{"ExpectedContexts", testExpectedContexts},
-		{"ExpectedNames", testExpectedNames},
-		{"SourceIDs", testSourceIDs},
-		{"Find", testFind},
-		{"ExpectedSources", testExpectedSources},
-		{"Values", testValues},
-		{"RefusedValues", testRefusedValues},
-		{"ExpectedValues", testExpectedValues},
-		{"ValuesOfForks", testValuesOfForks},
-		{"ValuesGoWithOwners", testValuesGoWithOwners},
-		{"Moved", testMoved},
-		{"Names", testNames},
-		{"Order", testOrder},
-		{"Windows", testWindows},
-		{"LongRun", testLongRun},
-		{"Alternatives", testAlternatives},
-		{"Where", testWhere},
-		{"Deletion", testDeletion},
-		{"ThreadDeletion", testThreadDeletion},
-		{"Recreation", testRecreation},
-		{"Erase", testErase},
-		{"EraseWithin", testEraseWithin},
-		{"ErasedElsewhere", testErasedElsewhere},
-		{"Feed", testFeed},
-		{"Wait", testWait},
-		{"Cursors", testCursors},
-		{"Receive", testReceive},
-		{"Recent", testRecent},
-		{"Snapshot", testSnapshot},
-		{"SnapshotsMeanwhile", testSnapshotsMeanwhile},
-		{"Close", testClose},
-		{"CloseExpires", testCloseExpires},
-		{"CloseUnderReaders", testCloseUnderReaders},
-		{"CloseMeanwhile", testCloseMeanwhile},
-		{"Cancel", testCancel},
-		{"Breaks", testBreaks},
-		{"Verify", testVerify},
-		{"Collect", testCollect},
-		{"Random", testRandom},
-		{"Concurrent", testConcurrent},
-	} {
+	for _, test := range sequential {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}
+	RunConcurrent(t, c)
+}
+
+// RunConcurrent runs the tests that use an engine from several goroutines. The race detector has
+// the most to find there.
+func RunConcurrent(t *testing.T, c Config) {
+	for _, test := range concurrent {
+		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
+	}
+}
+
+type test struct {
+	name string
+	run  func(*testing.T, Config)
+}
+
+var sequential = []test{
+	{"Empty", testEmpty},
+	{"Refused", testRefused},
+	{"RefusedTips", testRefusedTips},
+	{"Numbers", testNumbers},
+	{"Memory", testMemory},
+	{"Known", testKnown},
+	{"Chunks", testChunks},
+	{"Uploads", testUploads},
+	{"Once", testOnce},
+	{"Tips", testTips},
+	{"Threads", testThreads},
+	{"ThreadsEnding", testThreadsEnding},
+	{"Listings", testListings},
+	{"ExpectedContexts", testExpectedContexts},
+	{"ExpectedNames", testExpectedNames},
+	{"SourceIDs", testSourceIDs},
+	{"Find", testFind},
+	{"ExpectedSources", testExpectedSources},
+	{"Values", testValues},
+	{"RefusedValues", testRefusedValues},
+	{"ExpectedValues", testExpectedValues},
+	{"ValuesOfForks", testValuesOfForks},
+	{"ValuesGoWithOwners", testValuesGoWithOwners},
+	{"Moved", testMoved},
+	{"Names", testNames},
+	{"Order", testOrder},
+	{"Windows", testWindows},
+	{"LongRun", testLongRun},
+	{"Alternatives", testAlternatives},
+	{"Where", testWhere},
+	{"Deletion", testDeletion},
+	{"ThreadDeletion", testThreadDeletion},
+	{"Recreation", testRecreation},
+	{"Erase", testErase},
+	{"EraseWithin", testEraseWithin},
+	{"ErasedElsewhere", testErasedElsewhere},
+	{"Cursors", testCursors},
+	{"Receive", testReceive},
+	{"Recent", testRecent},
+	{"Close", testClose},
+	{"CloseExpires", testCloseExpires},
+	{"Cancel", testCancel},
+	{"Breaks", testBreaks},
+	{"Verify", testVerify},
+	{"Collect", testCollect},
+	{"Random", testRandom},
+}
+
+var concurrent = []test{
+	{"KnownByAnother", testKnownByAnother},
+	{"OnceTogether", testOnceTogether},
+	{"Feed", testFeed},
+	{"Wait", testWait},
+	{"Snapshot", testSnapshot},
+	{"SnapshotsMeanwhile", testSnapshotsMeanwhile},
+	{"CloseUnderReaders", testCloseUnderReaders},
+	{"CloseMeanwhile", testCloseMeanwhile},
+	{"Concurrent", testConcurrent},
 }
