@@ -120,7 +120,7 @@ func runResolve(ctx context.Context, s *session, o *resolveOptions) error {
 		})
 	}
 	if resolved.Omitted > 0 && o.budget > 0 {
-		s.warn("%s did not fit and are not summarized; 'lineage summarize' creates a summary of them",
+		s.warn("%s did not fit and have no summary that fits; 'lineage summarize' creates summaries",
 			screen.Plural(int64(resolved.Omitted), "message"))
 	}
 	s.note("about %s tokens", screen.Count(int64(resolved.Tokens)))

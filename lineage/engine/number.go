@@ -10,7 +10,7 @@ import (
 
 // formatNumber returns a number in JSON syntax, without loss: integers in full, json.Number
 // unchanged, floats with the shortest exact digits and an exponent only below 1e-6 and from 1e21
-// on. ok is false if data is not a finite number.
+// on. -0 is 0. ok is false if data is not a finite number.
 func formatNumber(data any) (string, bool) {
 	switch d := data.(type) {
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
@@ -20,17 +20,32 @@ func formatNumber(data any) (string, bool) {
 	case float32:
 		return formatFloat(float64(d), 32)
 	case json.Number:
-		return string(d), isNumber(string(d))
+		if !isNumber(string(d)) {
+			return "", false
+		}
+		if isNegativeZero(string(d)) {
+			return "0", true
+		}
+		return string(d), true
 	}
 	return "", false
+}
+
+// isNegativeZero reports whether a number in JSON syntax is -0.
+func isNegativeZero(number string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+	return mantissa[0] == '-' && strings.Trim(mantissa[1:], "0.") == ""
 }
 
 func formatFloat(f float64, bits int) (string, bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return "", false
 	}
+	if f == 0 {
+		return "0", true
+	}
 	format := byte('f')
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+	if abs := math.Abs(f); abs < 1e-6 || abs >= 1e21 {
 		format = 'e'
 	}
 	text := strconv.FormatFloat(f, format, -1, bits)

@@ -6,9 +6,9 @@ import "strings"
 //
 // All renderers of this package have the following in common. The same fragments give the same
 // bytes. Messages and nil values are omitted at any depth; an object without remaining members is
-// shown as empty. Invalid UTF-8 is replaced by U+FFFD. There is no final newline, and the result
-// for no fragments is empty. Data that cannot be rendered is a *DataError. A Renderer may be used
-// concurrently.
+// shown as empty. -0 is 0. Invalid UTF-8 is replaced by U+FFFD. There is no final newline, and the
+// result for no fragments is empty. Data that cannot be rendered is a *DataError. A Renderer may be
+// used concurrently.
 type Renderer interface {
 	Render(fragments ...Fragment) (string, error)
 }

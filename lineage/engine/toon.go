@@ -163,11 +163,8 @@ func toonKey(name string) string {
 }
 
 func toonScalar(n *node) string {
-	switch {
-	case n.kind == textNode && needsTOONQuotes(n.text):
+	if n.kind == textNode && needsTOONQuotes(n.text) {
 		return toonQuote(n.text)
-	case n.kind == numberNode && isNegativeZero(n.text):
-		return "0"
 	}
 	return n.text
 }
@@ -191,12 +188,6 @@ func needsTOONQuotes(text string) bool {
 	}
 	_, err := strconv.ParseFloat(text, 64)
 	return err == nil || errors.Is(err, strconv.ErrRange)
-}
-
-// isNegativeZero reports whether a number is -0, which TOON does not have.
-func isNegativeZero(number string) bool {
-	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
-	return mantissa[0] == '-' && strings.Trim(mantissa[1:], "0.") == ""
 }
 
 func toonQuote(text string) string {

@@ -185,9 +185,11 @@ func TestNamesOfTheOriginal(t *testing.T) {
 // feature: fragment/render
 func TestNegativeZero(t *testing.T) {
 	negative := math.Copysign(0, -1)
-	for _, zero := range []any{negative, float32(negative), json.Number("-0"), json.Number("-0.00"), json.Number("-0e5")} {
+	for _, zero := range []any{negative, float32(negative), json.Number("-0"), json.Number("-0.00"), json.Number("-0e5"), json.RawMessage("-0")} {
+		for format, r := range renderers {
+			require.Equal(t, rendered(t, r, engine.New("k", []any{0, 1})), rendered(t, r, engine.New("k", []any{zero, 1})), format)
+		}
 		require.Equal(t, "k: 0", rendered(t, engine.TOONRenderer{}, engine.New("k", zero)))
-		require.Equal(t, "k[2]: 0,1", rendered(t, engine.TOONRenderer{}, engine.New("k", []any{zero, 1})))
 	}
 	for _, other := range []string{"-0.1", "-10", "-1e0", "0"} {
 		require.Equal(t, "k: "+other, rendered(t, engine.TOONRenderer{}, engine.New("k", json.Number(other))))
