@@ -21,13 +21,13 @@ SEQUENTIAL := structure internal/deps internal/form internal/judge internal/pack
 
 # Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
 # thing after another over code that other tests use from many goroutines under the race detector.
-ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/memtable internal/remote \
+ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/memtable \
   internal/sharing lineage/archive
 ONCETESTS := \
   TestScripts TestExamples TestDemo TestReadmeCommands \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
   TestEraseReaches TestEraseReachesPostgres \
-  TestConformanceOfOptions TestConformancePacked TestConformanceOverAConnection TestConformanceOfEnds \
+  TestConformanceOfOptions TestConformancePacked TestConformanceOfEnds \
   TestConformanceOfReplicas TestPrefetch TestCommitsNameTheKeysTheyRead \
   TestCollectModel TestCollectLongRandom TestCollectStepByStep TestCollectCrashAtEveryOperation TestCollectIsCanceled \
   TestCollectEndsAfterTheBarrier TestPendingCollection \

@@ -84,15 +84,7 @@ func remoteStore(p pipe, o embedded.Options) func(t testing.TB) backendtest.Open
 	}
 }
 
-// TestConformance runs what the suite does from many goroutines, under the race detector.
 func TestConformance(t *testing.T) {
-	campaign.Long(t)
-	conform(t, backendtest.RunConcurrent)
-}
-
-func TestConformanceOverAConnection(t *testing.T) { conform(t, backendtest.Run) }
-
-func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 	for _, variant := range []struct {
 		name   string
 		pipe   pipe
@@ -107,7 +99,7 @@ func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 		}
 		t.Run(variant.name, func(t *testing.T) {
 			t.Parallel()
-			run(t, backendtest.Config{New: remoteStore(variant.pipe, embedded.Options{Durability: backend.Normal}), Reopen: variant.reopen})
+			backendtest.Run(t, backendtest.Config{New: remoteStore(variant.pipe, embedded.Options{Durability: backend.Normal}), Reopen: variant.reopen})
 		})
 	}
 }
