@@ -272,7 +272,7 @@ func TestAgent(t *testing.T) {
 		genai.NewContentFromText("You wanted blue.", genai.RoleModel),
 	}}
 	turn := func(store *lineage.Store, text string) {
-		paint, err := functiontool.New(functiontool.Config{Name: "paint", Description: "paints the house"}, func(ctx tool.Context, in struct {
+		paint, err := functiontool.New(functiontool.Config{Name: "paint", Description: "paints the house"}, func(ctx agent.ToolContext, in struct {
 			Color string `json:"color"`
 		},
 		) (map[string]any, error) {
