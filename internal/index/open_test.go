@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -223,7 +224,7 @@ func TestLittleAddressSpace(t *testing.T) {
 	free, err := checkBefore(path)
 	require.NoError(t, err)
 	most := int64(math.MaxInt64) >> 15 &^ (1<<30 - 1)
-	db := &DB{path: path, limits: defaultLimits, active: newOverlay(), mapped: int(most)}
+	db := &DB{path: path, limits: defaultLimits, active: newOverlay(), mapped: int(most), syncDir: vfs.OS().SyncDir}
 	db.idle.L = &db.mu
 	db.opt = Options{OverlayBytes: 1 << 20, Durable: func(uint64) error { return nil }, Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(t, db.openBolt(free))
