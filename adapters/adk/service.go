@@ -70,7 +70,7 @@ func (s service) Create(ctx context.Context, r *session.CreateRequest) (*session
 		if err != nil {
 			return err
 		}
-		return setState(ctx, tx, k.owners(branch), r.State)
+		return setState(ctx, tx, k.owners(branch), lasting(r.State))
 	})
 	if err != nil {
 		return nil, err
@@ -82,13 +82,17 @@ func (s service) Create(ctx context.Context, r *session.CreateRequest) (*session
 	return &session.CreateResponse{Session: got.Session}, nil
 }
 
+// lasting returns a change of state without what is not stored.
+func lasting(delta map[string]any) map[string]any {
+	delta = maps.Clone(delta)
+	maps.DeleteFunc(delta, func(name string, _ any) bool { return strings.HasPrefix(name, session.KeyPrefixTemp) })
+	return delta
+}
+
 // setState sets the values that a change of state consists of.
 func setState(ctx context.Context, tx *lineage.Tx, owners map[string]lineage.Owner, delta map[string]any) error {
 	for name, value := range delta {
 		prefix := name[:strings.Index(name, ":")+1]
-		if prefix == session.KeyPrefixTemp {
-			continue
-		}
 		if _, known := owners[prefix]; !known {
 			prefix = ""
 		}
@@ -112,7 +116,9 @@ func (s service) AppendEvent(ctx context.Context, to session.Session, e *session
 		return nil
 	}
 	k := key{to.AppName(), to.UserID(), to.ID()}
-	item, err := s.item(ctx, k, *e)
+	kept := *e
+	kept.Actions.StateDelta = lasting(e.Actions.StateDelta)
+	item, err := s.item(ctx, k, kept)
 	if err != nil {
 		return fmt.Errorf("event %q: %w", e.ID, err)
 	}
@@ -121,7 +127,7 @@ func (s service) AppendEvent(ctx context.Context, to session.Session, e *session
 		if err != nil {
 			return err
 		}
-		if err := setState(ctx, tx, k.owners(branch), e.Actions.StateDelta); err != nil { // first, so that it is that of the event
+		if err := setState(ctx, tx, k.owners(branch), kept.Actions.StateDelta); err != nil { // first, so that it is that of the event
 			return err
 		}
 		_, err = branch.Extend(ctx, item)
@@ -158,8 +164,6 @@ func (s service) item(ctx context.Context, k key, e session.Event) (item lineage
 		item.Role = "tool"
 	}
 	e.Content = nil
-	e.Actions.StateDelta = maps.Clone(e.Actions.StateDelta)
-	maps.DeleteFunc(e.Actions.StateDelta, func(name string, _ any) bool { return strings.HasPrefix(name, session.KeyPrefixTemp) })
 	if item.Metadata, err = json.Marshal(e); err == nil {
 		item.Body, err = json.Marshal(content)
 	}
