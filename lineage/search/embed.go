@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -207,7 +205,7 @@ func (x *Index) textToEmbed(ctx context.Context, p *unembedded) (string, error) 
 		}
 		return "", err
 	}
-	text, err := readText(ctx, x.store.View(), p.kind, b, form.Reading(p.id[15]))
+	text, err := readText(ctx, x.store.View(), p.kind, b, p.id.reading())
 	if len(text) > MaxEmbedded {
 		end := MaxEmbedded
 		for !utf8.RuneStart(text[end]) {
@@ -233,7 +231,7 @@ func (x *Index) contentOf(ctx context.Context, p *unembedded) (content.ID, error
 			return content.ID{}, err
 		}
 		for _, u := range step.Span.Usages {
-			if bytes.Equal(u.Content[:15], p.id[:15]) {
+			if textOf(u.Content, p.id.reading()) == p.id {
 				return u.Content, nil
 			}
 		}
@@ -273,7 +271,7 @@ func (x *Index) keep(ctx context.Context, db *sql.DB, batch []unembedded, vector
 
 // pend makes a text pending if the index has embeddings. Names are not embedded.
 func (f *follower) pend(ctx context.Context, id textID, text int64) error {
-	if f.model == "" || form.Reading(id[15]) == name {
+	if f.model == "" || id.reading() == name {
 		return nil
 	}
 	return f.exec(ctx, `INSERT INTO pending VALUES (?, ?)`, text, id[:])

@@ -36,6 +36,8 @@ func textOf(id content.ID, r form.Reading) (t textID) {
 	return t
 }
 
+func (t textID) reading() form.Reading { return form.Reading(t[15]) }
+
 // known is an indexed text.
 type known struct{ number, words int64 }
 
