@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -168,85 +167,4 @@ func TestRevisionNumbersOfOtherOperations(t *testing.T) {
 		merge(t, c, other)
 		require.Equal(t, want, numbersOf(t, c, ""))
 	}
-}
-
-// feature: lineage/document-diff
-func TestDiffRevisions(t *testing.T) {
-	c := newContext(t, newStore(t))
-	long := strings.Repeat("same\n", 20_000)
-	_, err := c.Extend(bg, revision("plan", 0, "a\nb\nc\n"), revision("plan", 0, "a\nB\nc\nd"), revision("plan", 0, ""), revision("plan", 0, long+"x"), revision("plan", 0, long+"y"))
-	require.NoError(t, err)
-	diff := func(from, to uint64) string {
-		lines, err := c.DiffRevisions(bg, "plan", from, to)
-		require.NoError(t, err)
-		return strings.Join(lines, "|")
-	}
-	require.Equal(t, " a|-b|+B| c|+d", diff(1, 2))
-	require.Equal(t, "-a|-b|-c", diff(1, 3))
-	require.Equal(t, "", diff(3, 3))
-	require.True(t, strings.HasSuffix(diff(4, 5), " same|-x|+y"))
-	_, err = c.DiffRevisions(bg, "plan", 1, 9)
-	require.ErrorIs(t, err, lineage.ErrNotFound)
-	_, err = c.DiffRevisions(bg, "", 1, 2)
-	require.ErrorIs(t, err, lineage.ErrNotFound)
-
-	s := newStore(t)
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "", "d e"}), 0, 12), func(lines []string) string { return strings.Join(lines, "\n") })
-		from, to := text.Draw(t, "from"), text.Draw(t, "to")
-		c, err := s.NewContext(bg, lineage.ContextOptions{})
-		require.NoError(t, err)
-		_, err = c.Extend(bg, revision("d", 0, from), revision("d", 0, to))
-		require.NoError(t, err)
-		lines, err := c.DiffRevisions(bg, "d", 1, 2)
-		require.NoError(t, err)
-		var old, is []string
-		differ := 0
-		for _, line := range lines {
-			if line[0] != '+' {
-				old = append(old, line[1:])
-			}
-			if line[0] != '-' {
-				is = append(is, line[1:])
-			}
-			if line[0] != ' ' {
-				differ++
-			}
-		}
-		require.Equal(t, strings.TrimSuffix(from, "\n"), strings.Join(old, "\n"))
-		require.Equal(t, strings.TrimSuffix(to, "\n"), strings.Join(is, "\n"))
-		require.Equal(t, len(old)+len(is)-2*longestCommon(old, is), differ, "no shorter difference")
-	})
-
-	// Texts without common lines are compared in bounded time.
-	many := func(of string) string {
-		var b strings.Builder
-		for i := range 200_000 {
-			fmt.Fprintln(&b, of, i)
-		}
-		return b.String()
-	}
-	_, err = c.Extend(bg, revision("large", 0, many("a")), revision("large", 0, many("b")))
-	require.NoError(t, err)
-	lines, err := c.DiffRevisions(bg, "large", 1, 2)
-	require.NoError(t, err)
-	require.Len(t, lines, 400_000)
-}
-
-// longestCommon returns the length of the longest common subsequence.
-func longestCommon(a, b []string) int {
-	row := make([]int, len(b)+1)
-	for _, x := range a {
-		diagonal := 0
-		for j, y := range b {
-			above := row[j+1]
-			if x == y {
-				row[j+1] = diagonal + 1
-			} else {
-				row[j+1] = max(row[j], above)
-			}
-			diagonal = above
-		}
-	}
-	return row[len(b)]
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/vector"
@@ -62,10 +61,7 @@ type SummaryInfo struct {
 	Parts     []structure.SummaryID
 	Model     string
 	Embedding []float32
-	// Similarity is set by NearestSummaries: the cosine similarity of Embedding and the vector,
-	// from -1 to 1.
-	Similarity float64
-	CreatedAt  time.Time
+	CreatedAt time.Time
 }
 
 // SummarizeOptions configure Summarize.
@@ -103,55 +99,6 @@ func (c *Context) Summaries(ctx context.Context) iter.Seq2[*SummaryInfo, error] 
 	}
 }
 
-// FindSummaries yields the summaries whose text contains all words, ignoring case: those of threads
-// that match the query and, if the query is empty, of contexts outside threads. It reads all of
-// these summaries.
-func (s *Store) FindSummaries(ctx context.Context, q ThreadQuery, words string) iter.Seq2[*SummaryInfo, error] {
-	wanted := strings.Fields(strings.ToLower(words))
-	return func(yield func(*SummaryInfo, error) bool) {
-		if len(wanted) == 0 {
-			return
-		}
-		for found, err := range s.Summaries(ctx, q) {
-			if err == nil && (found.Erased || !hasWords(found.Text, wanted)) {
-				continue
-			}
-			if !yield(found, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// MostNearest is the largest limit of NearestSummaries.
-const MostNearest = 1000
-
-// NearestSummaries returns the summaries whose embeddings are nearest to the given one, the nearest
-// first. It searches the same summaries as FindSummaries, among those whose embedding has the
-// same length. The search is exact and reads every embedding, which suits up to about
-// 100,000 summaries.
-func (s *Store) NearestSummaries(ctx context.Context, q ThreadQuery, embedding []float32, limit int) ([]*SummaryInfo, error) {
-	if !vector.HasDirection(embedding) || limit < 1 || limit > MostNearest {
-		return nil, fmt.Errorf("nearest summaries: %w: a vector of finite numbers that are not all 0, and a limit from 1 to %d", ErrInvalid, MostNearest)
-	}
-	var near []*SummaryInfo
-	for found, err := range s.Summaries(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
-		var ok bool
-		if found.Similarity, ok = vector.Cosine(found.Embedding, embedding); !ok {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(near, found, func(a, b *SummaryInfo) int { return cmp.Compare(b.Similarity, a.Similarity) })
-		if at < limit {
-			near = slices.Insert(near, at, found)
-			near = near[:min(len(near), limit)]
-		}
-	}
-	return near, nil
-}
-
 // Summaries yields the summaries of threads that match a query and, if the query has no filter, of
 // contexts outside threads.
 func (s *Store) Summaries(ctx context.Context, q ThreadQuery) iter.Seq2[*SummaryInfo, error] {
@@ -182,16 +129,6 @@ func (s *Store) Summaries(ctx context.Context, q ThreadQuery) iter.Seq2[*Summary
 			in(s.Contexts(ctx))
 		}
 	}
-}
-
-func hasWords(text string, wanted []string) bool {
-	text = strings.ToLower(text)
-	for _, word := range wanted {
-		if !strings.Contains(text, word) {
-			return false
-		}
-	}
-	return true
 }
 
 // EffectiveSummaries returns the summaries of parts of the context's history, ordered by start: its

@@ -3,7 +3,6 @@ package lineage_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -142,9 +141,6 @@ func TestErasedSummary(t *testing.T) {
 	require.True(t, all[0].Erased)
 	require.Empty(t, all[0].Text)
 	require.Nil(t, all[0].Embedding)
-	near, err := s.NearestSummaries(bg, lineage.ThreadQuery{}, first.Embedding, 1)
-	require.NoError(t, err)
-	require.Empty(t, near)
 	behind, latest := behindOf(t, c)
 	require.Equal(t, uint64(50), behind)
 	require.Nil(t, latest)
@@ -266,94 +262,4 @@ func TestSummarizeAnySize(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("summary %d", calls), made.Text, "the last is of all the others")
 		require.Zero(t, made.Level)
 	})
-}
-
-// feature: lineage/summary-search
-func TestFindSummaries(t *testing.T) {
-	s := newStore(t)
-	alone := newContext(t, s, "alpha 1", "beta 2")
-	_, main := newThread(t, s)
-	say(t, main, "beta 1", "gamma 2")
-	one, two := summarize(t, alone, lineage.SummarizeOptions{}), summarize(t, main, lineage.SummarizeOptions{})
-	found := func(words string) (ids []structure.SummaryID) {
-		for _, i := range gathered(t, s.FindSummaries(bg, lineage.ThreadQuery{}, words)) {
-			ids = append(ids, i.ID)
-		}
-		return ids
-	}
-	require.ElementsMatch(t, []structure.SummaryID{one.ID, two.ID}, found("BETA user"))
-	require.Equal(t, []structure.SummaryID{one.ID}, found("beta alpha"))
-	require.Equal(t, []structure.SummaryID{two.ID}, found("gamma"))
-	require.Empty(t, found("alpha gamma"))
-	require.Empty(t, found(" "))
-	require.NoError(t, s.Erase(bg, one.Content))
-	require.Empty(t, found("alpha"))
-}
-
-// The result equals that of sorting by the angle. Vectors of other lengths, zero vectors and those
-// of other users are left out.
-//
-// feature: lineage/summary-nearest
-func TestNearestSummaries(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		s, err := lineage.OpenMemory(bg, lineage.Options{})
-		require.NoError(r, err)
-		defer s.Close()
-		vectors := rapid.SliceOfN(rapid.Float32Range(-3, 3), 0, 3)
-		type made struct {
-			user   string
-			id     structure.SummaryID
-			vector []float32
-		}
-		var all []made
-		for i := range rapid.IntRange(0, 12).Draw(r, "summaries") {
-			m := made{user: rapid.SampledFrom([]string{"ann", "bob"}).Draw(r, "user"), vector: vectors.Draw(r, "vector")}
-			thread, err := s.CreateThread(bg, lineage.ThreadOptions{UserID: m.user})
-			require.NoError(r, err)
-			main, err := thread.Active(bg)
-			require.NoError(r, err)
-			_, err = main.Extend(bg, lineage.User(fmt.Sprint(i)))
-			require.NoError(r, err)
-			info, err := main.Summarize(bg, echo{}, lineage.SummarizeOptions{Embed: func(context.Context, string) ([]float32, error) { return m.vector, nil }})
-			require.NoError(r, err)
-			m.id = info.ID
-			all = append(all, m)
-		}
-		wanted := []float32{rapid.Float32Range(-1, 1).Draw(r, "x"), 1}
-		var q lineage.ThreadQuery
-		ann := "ann"
-		if rapid.Bool().Draw(r, "of ann") {
-			q.User = &ann
-		}
-		cosine := make(map[structure.SummaryID]float64)
-		for _, m := range all {
-			if len(m.vector) == 2 && (m.vector[0] != 0 || m.vector[1] != 0) && (q.User == nil || m.user == ann) {
-				x, y, a, b := float64(wanted[0]), float64(wanted[1]), float64(m.vector[0]), float64(m.vector[1])
-				if n := math.Hypot(a, b); n*n > 0 {
-					cosine[m.id] = (x*a + y*b) / n / math.Hypot(x, y)
-				}
-			}
-		}
-		limit := rapid.IntRange(1, 8).Draw(r, "limit")
-		near, err := s.NearestSummaries(bg, q, wanted, limit)
-		require.NoError(r, err)
-		require.Len(r, near, min(limit, len(cosine)))
-		for i, n := range near {
-			require.InDelta(r, cosine[n.ID], n.Similarity, 1e-6)
-			require.True(r, i == 0 || near[i-1].Similarity >= n.Similarity)
-			delete(cosine, n.ID)
-		}
-		for _, left := range cosine {
-			require.LessOrEqual(r, left, near[len(near)-1].Similarity+1e-6)
-		}
-	})
-	s := newStore(t)
-	for _, bad := range [][]float32{nil, {0, 0}, {float32(math.NaN())}, {float32(math.Inf(1))}} {
-		_, err := s.NearestSummaries(bg, lineage.ThreadQuery{}, bad, 1)
-		require.ErrorIs(t, err, lineage.ErrInvalid)
-	}
-	for _, limit := range []int{0, lineage.MostNearest + 1} {
-		_, err := s.NearestSummaries(bg, lineage.ThreadQuery{}, []float32{1}, limit)
-		require.ErrorIs(t, err, lineage.ErrInvalid)
-	}
 }

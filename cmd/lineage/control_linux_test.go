@@ -126,7 +126,7 @@ var evilLines = map[string][]string{
 	"lineage value set":          {"value set EVIL EVIL", "value set EVIL 1 --app EVIL"},
 	"lineage value delete":       {"value set EVIL 1", "value delete EVIL", "value delete EVIL"},
 	"lineage value history":      {"value set EVIL \"EVIL\"", "value history EVIL", "value history nonesuch-EVIL"},
-	"lineage summarize":          {"summarize", "summarize --list", "summarize nonesuch-EVIL", "summarize --find EVIL", "summarize --of EVIL", "summarize --model EVIL --url http://127.0.0.1:1/EVIL"},
+	"lineage summarize":          {"summarize", "summarize --list", "summarize nonesuch-EVIL", "summarize --of EVIL", "summarize --model EVIL --url http://127.0.0.1:1/EVIL"},
 	"lineage send":               {"send :1 BRANCH", "send nonesuch-EVIL BRANCH"},
 	"lineage fork":               {"fork", "fork --branch EVIL", "fork --branch EVIL", "fork nonesuch-EVIL"},
 	"lineage subagent":           {"subagent --task EVIL --model EVIL", "subagent nonesuch-EVIL"},

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
+	"github.com/aymanbagabas/go-udiff/lcs"
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
@@ -172,17 +174,15 @@ func runDocumentDiff(ctx context.Context, s *session, o *documentOptions, name s
 	if err != nil {
 		return err
 	}
-	if to == 0 {
-		latest, err := revision(ctx, found.Context, name, 0)
-		if err != nil {
-			return err
-		}
-		to = latest.Revision
-	}
-	lines, err := found.Context.DiffRevisions(ctx, name, from, to)
+	old, _, err := revisionLines(ctx, s, found.Context, name, from)
 	if err != nil {
 		return err
 	}
+	current, to, err := revisionLines(ctx, s, found.Context, name, to)
+	if err != nil {
+		return err
+	}
+	lines := diffLines(old, current)
 	if s.json {
 		return s.emit(&documentDiffRecord{Document: name, From: from, To: to, Lines: lines})
 	}
@@ -191,4 +191,38 @@ func runDocumentDiff(ctx context.Context, s *session, o *documentOptions, name s
 		s.printf("%s\n", s.out.Paint(styles[line[0]], line[:1]+screen.Line(line[1:])))
 	}
 	return nil
+}
+
+// revisionLines returns the lines of a revision, without their ends, and its number.
+func revisionLines(ctx context.Context, s *session, c *lineage.Context, name string, number uint64) (lines []string, of uint64, err error) {
+	e, err := revision(ctx, c, name, number)
+	if err != nil {
+		return nil, 0, err
+	}
+	if e.Size > lineage.MostText {
+		return nil, 0, &lineage.SubjectError{Subject: "document", ID: name, Err: lineage.ErrTooLarge, Detail: fmt.Sprintf("revision %d has %d bytes", e.Revision, e.Size)}
+	}
+	text, err := s.store.Text(ctx, e)
+	if err != nil || text == "" {
+		return nil, e.Revision, err
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), e.Revision, nil
+}
+
+// diffLines returns the lines of both, with the prefixes of documentDiffRecord.
+func diffLines(old, current []string) (diff []string) {
+	add := func(prefix string, lines []string) {
+		for _, line := range lines {
+			diff = append(diff, prefix+line)
+		}
+	}
+	at := 0
+	for _, d := range lcs.DiffLines(old, current) {
+		add(" ", old[at:d.Start])
+		add("-", old[d.Start:d.End])
+		add("+", current[d.ReplStart:d.ReplEnd])
+		at = d.End
+	}
+	add(" ", old[at:])
+	return diff
 }

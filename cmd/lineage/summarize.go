@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/summarize"
@@ -24,7 +23,6 @@ type summarizeOptions struct {
 	list      bool
 	span      string
 	of        []string
-	find      string
 	model     string
 	url       string
 	maxTokens int
@@ -41,18 +39,14 @@ unless --model names a model behind an OpenAI-compatible endpoint (--url or OPEN
 the key is read from OPENAI_API_KEY). The messages are sent there.
 
 --range summarizes any part of the history, and --of makes one summary of several that follow each
-other, one level above them. --list shows how many messages came after each summary, and --find
-lists the summaries of all contexts whose text has all of some words.`,
+other, one level above them. --list shows how many messages came after each summary. 'lineage
+search' finds the texts of summaries too.`,
 		Example: `  lineage summarize --keep 1
   lineage summarize && lineage summarize --list
-  lineage summarize --range 1-2
-  lineage summarize --find "lisbon train"`,
+  lineage summarize --range 1-2`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.context = arg(args, 0)
-			if o.find != "" {
-				return a.open(ctx, reading, func(ctx context.Context, s *session) error { return findSummaries(ctx, s, o.find) })
-			}
 			if o.list {
 				return a.open(ctx, reading, func(ctx context.Context, s *session) error { return listSummaries(ctx, s, o.context) })
 			}
@@ -64,7 +58,6 @@ lists the summaries of all contexts whose text has all of some words.`,
 	f.BoolVar(&o.whole, "whole", false, "summarize from the start, not from where the last summary ends")
 	f.StringVar(&o.span, "range", "", "summarize the messages from one position to another, as in 3-8, 3- or -8")
 	f.StringArrayVar(&o.of, "of", nil, "summarize summaries: the id of one, several times")
-	f.StringVar(&o.find, "find", "", "list the summaries that have these words instead")
 	f.BoolVar(&o.list, "list", false, "list the summaries there are instead")
 	f.StringVar(&o.model, "model", "", "the model that summarizes")
 	f.StringVar(&o.url, "url", "", "the endpoint it is behind, up to its version")
@@ -208,23 +201,6 @@ func listSummaries(ctx context.Context, s *session, name string) error {
 	}
 	if count == 0 {
 		s.note("no summaries of %s; 'lineage summarize' makes one", nameOf(found))
-	}
-	return nil
-}
-
-func findSummaries(ctx context.Context, s *session, words string) error {
-	count := 0
-	for i, err := range s.store.FindSummaries(ctx, lineage.ThreadQuery{}, words) {
-		if err != nil {
-			return err
-		}
-		count++
-		if err := s.printSummary(newSummaryRecord(i), "context "+refs.Short(i.Context)); err != nil {
-			return err
-		}
-	}
-	if count == 0 {
-		s.note("no summary has all of these words")
 	}
 	return nil
 }
