@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func message(role, json string) lineage.Item {
+func asJSON(role, json string) lineage.Item {
 	return lineage.Item{Role: role, Type: content.TypeJSON, Body: []byte(json)}
 }
 
@@ -22,11 +22,11 @@ func message(role, json string) lineage.Item {
 func formsOf(text string) []lineage.Item {
 	return []lineage.Item{
 		lineage.User(text),
-		message("user", `"`+text+`"`),
-		message("user", `{"role":"user","content":"`+text+`"}`),
-		message("user", ` { "role": "user", "content": [ {"type":"text","text":"`+text+`"} ], "id": "a1" } `),
-		message("user", `{"id":"b2","role":"user","parts":[{"type":"text","text":"`+text+`"}]}`),
-		message("user", `{"type":"message","id":"c3","role":"user","content":[{"type":"input_text","text":"`+text+`"}]}`),
+		asJSON("user", `"`+text+`"`),
+		asJSON("user", `{"role":"user","content":"`+text+`"}`),
+		asJSON("user", ` { "role": "user", "content": [ {"type":"text","text":"`+text+`"} ], "id": "a1" } `),
+		asJSON("user", `{"id":"b2","role":"user","parts":[{"type":"text","text":"`+text+`"}]}`),
+		asJSON("user", `{"type":"message","id":"c3","role":"user","content":[{"type":"input_text","text":"`+text+`"}]}`),
 		{Role: "user", Type: content.TypeJSON, Reader: strings.NewReader(`{"content":"` + text + `"}`)},
 	}
 }
@@ -95,7 +95,7 @@ func TestPiecesOfAMessage(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
 	asset := lineage.Item{Kind: lineage.Asset, Filename: "a.bin", Body: []byte("bytes")}
-	_, err := c.Extend(bg, lineage.Together(message("assistant", agentTurn), asset, message("tool", `{"content":"more"}`))...)
+	_, err := c.Extend(bg, lineage.Together(asJSON("assistant", agentTurn), asset, asJSON("tool", `{"content":"more"}`))...)
 	require.NoError(t, err)
 	entries, err := c.All(bg)
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestPiecesStayTogether(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
 	say(t, c, "one")
-	_, err := c.Extend(bg, message("assistant", agentTurn), message("user", "not JSON"))
+	_, err := c.Extend(bg, asJSON("assistant", agentTurn), asJSON("user", "not JSON"))
 	require.NoError(t, err)
 	want, err := c.Digest(bg)
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestPiecesStayTogether(t *testing.T) {
 	_, err = merged.Merge(bg, c)
 	require.NoError(t, err)
 	said, heard := newContext(t, s), newContext(t, s)
-	_, _, err = addAndSend(s, said, heard, message("assistant", agentTurn), lineage.Item{Role: "assistant"})
+	_, _, err = addAndSend(s, said, heard, asJSON("assistant", agentTurn), lineage.Item{Role: "assistant"})
 	require.NoError(t, err)
 	require.Equal(t, []string{agentTurn}, bodies(heard))
 	for _, copied := range []*lineage.Context{subset, sent, merged} {
@@ -180,7 +180,7 @@ func TestPiecesStayTogether(t *testing.T) {
 	require.Equal(t, content.TypeText, last[0].Type)
 	require.Empty(t, last[0].Pieces)
 	require.Equal(t, entries[1].Content, last[0].Origin.ParentID)
-	same, err := c.Edit(bg, entries[1].Span, message("assistant", agentTurn), lineage.EditOptions{})
+	same, err := c.Edit(bg, entries[1].Span, asJSON("assistant", agentTurn), lineage.EditOptions{})
 	require.NoError(t, err)
 	last, err = same.Last(bg, 1)
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestPiecesStayTogether(t *testing.T) {
 func TestErasePiece(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
-	_, err := c.Extend(bg, message("assistant", agentTurn))
+	_, err := c.Extend(bg, asJSON("assistant", agentTurn))
 	require.NoError(t, err)
 	require.NoError(t, s.Erase(bg, content.Sum([]byte("found"))))
 	entries, err := c.All(bg)
@@ -236,7 +236,7 @@ func TestNameOfCaller(t *testing.T) {
 	c := newContext(t, newStore(t))
 	call := `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}}]}`
 	for _, name := range []string{"", "ada", "look"} {
-		item := message("assistant", call)
+		item := asJSON("assistant", call)
 		item.Name = name
 		_, err := c.Extend(bg, item)
 		require.NoError(t, err)
@@ -250,7 +250,7 @@ func TestNameOfCaller(t *testing.T) {
 		}
 		require.Equal(t, name, e.Name)
 	}
-	_, err := c.Extend(bg, message("tool", `{"role":"tool","name":"look","tool_call_id":"c","content":"found"}`))
+	_, err := c.Extend(bg, asJSON("tool", `{"role":"tool","name":"look","tool_call_id":"c","content":"found"}`))
 	require.NoError(t, err)
 	entries, err := c.Last(bg, 1)
 	require.NoError(t, err)
@@ -275,7 +275,7 @@ func TestPassedOn(t *testing.T) {
 func TestEraseForm(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
-	_, err := c.Extend(bg, message("assistant", agentTurn))
+	_, err := c.Extend(bg, asJSON("assistant", agentTurn))
 	require.NoError(t, err)
 	said, ok := form.Split([]byte(agentTurn), "assistant")
 	require.True(t, ok)

@@ -251,16 +251,16 @@ func TestResolveKeepsTogether(t *testing.T) {
 func TestResolveKeepsResultsWithTheirCalls(t *testing.T) {
 	large := strings.Repeat("x", 100_000)
 	anthropic := func(role, part string) lineage.Item {
-		return message(role, `{"role":"`+role+`","content":[`+part+`]}`)
+		return asJSON(role, `{"role":"`+role+`","content":[`+part+`]}`)
 	}
 	for name, pair := range map[string][2]lineage.Item{
 		"chat": {
-			message("assistant", `{"role":"assistant","content":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
-			message("tool", `{"role":"tool","tool_call_id":"t1","content":"one"}`),
+			asJSON("assistant", `{"role":"assistant","content":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
+			asJSON("tool", `{"role":"tool","tool_call_id":"t1","content":"one"}`),
 		},
 		"responses": {
-			message("assistant", `{"type":"function_call","call_id":"t1","name":"f","arguments":"{}"}`),
-			message("user", `{"type":"function_call_output","call_id":"t1","output":"one"}`),
+			asJSON("assistant", `{"type":"function_call","call_id":"t1","name":"f","arguments":"{}"}`),
+			asJSON("user", `{"type":"function_call_output","call_id":"t1","output":"one"}`),
 		},
 		"anthropic": {
 			anthropic("assistant", `{"type":"tool_use","id":"t1","name":"f","input":{}}`),
@@ -328,7 +328,7 @@ func TestResolveKeepsTogetherInLongHistories(t *testing.T) {
 
 func TestResolveSendsWhatIsSaid(t *testing.T) {
 	c := newContext(t, newStore(t))
-	_, err := c.Extend(bg, message("user", `{"text":"one"}`), message("user", `{"text":"`+strings.Repeat("two ", 20_000)+`"}`),
+	_, err := c.Extend(bg, asJSON("user", `{"text":"one"}`), asJSON("user", `{"text":"`+strings.Repeat("two ", 20_000)+`"}`),
 		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")}, lineage.User(""))
 	require.NoError(t, err)
 	want := []string{"one", strings.Repeat("two ", 20_000), "[image/png, 4 bytes]", ""}

@@ -176,7 +176,7 @@ func TestPassages(t *testing.T) {
 func TestSummarizeTellsWhatIsSaid(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
-	_, err := c.Extend(bg, message("user", `{"text":"hello"}`), lineage.User("gone"), lineage.User(strings.Repeat("long ", 20_000)))
+	_, err := c.Extend(bg, asJSON("user", `{"text":"hello"}`), lineage.User("gone"), lineage.User(strings.Repeat("long ", 20_000)))
 	require.NoError(t, err)
 	require.NoError(t, s.Erase(bg, content.Sum([]byte("gone"))))
 	var told []lineage.Passage
