@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Hang adds items one after another behind any span of the store, all or none; the zero span begins
+// Hang adds items one after another after any span of the store, all or none; the zero span begins
 // a history. Each item becomes a span (but see Together). Document revisions are numbered as in
 // Extend. No context moves. The new spans belong to the thread, which from then on keeps all its
 // messages: see ThreadOptions.Keep.

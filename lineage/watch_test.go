@@ -454,7 +454,7 @@ func TestWatchContextThatIsDeleted(t *testing.T) {
 }
 
 // TestWatchContextLeftEarly would hang in Close, or fail in TestMain, if an abandoned watcher left
-// something behind.
+// something after.
 func TestWatchContextLeftEarly(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, numbered("message", 10)...)

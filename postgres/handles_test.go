@@ -152,7 +152,7 @@ func TestLostCommits(t *testing.T) {
 	_, err = pool.Exec(background, `DELETE FROM lineage_log WHERE n = $1`, exec, int64(lost.Number))
 	require.NoError(t, err)
 
-	// The number is free: it is not written behind what is gone.
+	// The number is free: it is not written after what is gone.
 	_, err = old.Wait(background, lost)
 	require.ErrorIs(t, err, backend.ErrDiverged)
 	_, err = old.Thread(background, gone)
@@ -173,7 +173,7 @@ func TestLostCommits(t *testing.T) {
 			old.turn.Lock()
 			old.contended = contended
 			old.turn.Unlock()
-			// A writer that knows the lost commit goes on behind the other.
+			// A writer that knows the lost commit goes on after the other.
 			_, next := createThread(t, old, backend.Full)
 			require.Equal(t, another.Number+1, next.Number)
 			var diverged *backend.DivergedError
@@ -184,7 +184,7 @@ func TestLostCommits(t *testing.T) {
 			require.Equal(t, history(t, other), history(t, old))
 		})
 	}
-	// Writing is refused behind a commit that is gone, also while nobody has its number.
+	// Writing is refused after a commit that is gone, also while nobody has its number.
 	_, lost = createThread(t, old, backend.Normal)
 	_, err = pool.Exec(background, `DELETE FROM lineage_log WHERE n = $1`, exec, int64(lost.Number))
 	require.NoError(t, err)

@@ -87,7 +87,7 @@ func beginCounter(t testing.TB, e *Engine) *counter {
 	return c
 }
 
-// add adds a span behind the last. It is ErrConflict when another process did so.
+// add adds a span after the last. It is ErrConflict when another process did so.
 func (c *counter) add(ctx context.Context, e *Engine, d backend.Durability) (uint64, error) {
 	last, err := e.Last(ctx, c.run)
 	if err != nil {

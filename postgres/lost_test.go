@@ -220,7 +220,7 @@ func TestRefusedByTheServer(t *testing.T) {
 	}
 	_, err := pool.Exec(background, `ALTER TABLE lineage_log ADD CONSTRAINT full_disk CHECK (n < 2)`, exec)
 	require.NoError(t, err)
-	// What says nothing new behind a commit that was refused, or was refused because of it, fails too.
+	// What says nothing new after a commit that was refused, or was refused because of it, fails too.
 	block, _ := threadCommit()
 	same := make([]*pending, 3)
 	for i := range same {

@@ -64,7 +64,7 @@ func (j *Journal) open() error {
 	}
 	last := j.segments[len(j.segments)-1]
 	if last.pack != nil {
-		return j.openBehind(last, empty, proven)
+		return j.openAfterPack(last, empty, proven)
 	}
 	end, err := j.findEnd(last, proven)
 	if err != nil {
@@ -89,10 +89,10 @@ func (j *Journal) open() error {
 	return j.confirm(last, end)
 }
 
-// openBehind opens a journal that ends with a pack, and creates the next segment. It
+// openAfterPack opens a journal that ends with a pack, and creates the next segment. It
 // is missing if a crash interrupted its creation, or read-only if later files are
 // damaged.
-func (j *Journal) openBehind(last, empty *segment, proven uint64) error {
+func (j *Journal) openAfterPack(last, empty *segment, proven uint64) error {
 	number := last.pack.LastCommit
 	if proven > number {
 		err := last.corrupt(last.end.Load(), fmt.Sprintf("commit %d was durable, but the journal ends with commit %d", proven, number))

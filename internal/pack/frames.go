@@ -18,7 +18,7 @@ func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 				return
 			}
 			for _, x := range c.commits {
-				if x.rest != nil || !x.behind(segment, offset) {
+				if x.rest != nil || !x.startsFrom(segment, offset) {
 					continue
 				}
 				f, err := p.frame(piece{c, x, n})

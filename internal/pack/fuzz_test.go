@@ -38,7 +38,7 @@ func samples(t require.TestingT) (out []*memory) {
 	return out
 }
 
-// mend corrects all checksums, so that the code behind them is tested.
+// mend corrects all checksums, so that the code that they guard is tested.
 func mend(b []byte) {
 	if len(b) < headerSize+tailSize+minParity+4 {
 		return

@@ -23,8 +23,8 @@ func (p *File) find(segment uint32, offset int64) (int, error) {
 	return max(n, 0), nil
 }
 
-// behind reports whether a commit's frame starts at or after a position.
-func (x *commit) behind(segment uint32, offset int64) bool {
+// startsFrom reports whether a commit's frame starts at or after a position.
+func (x *commit) startsFrom(segment uint32, offset int64) bool {
 	return x.segment > segment || x.segment == segment && x.start >= offset
 }
 
@@ -39,7 +39,7 @@ func (p *File) locate(segment uint32, offset int64) (piece, error) {
 		if err != nil {
 			return piece{}, err
 		}
-		i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].behind(segment, offset) })
+		i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].startsFrom(segment, offset) })
 		if i == len(c.commits) {
 			continue
 		}

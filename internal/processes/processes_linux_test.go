@@ -356,7 +356,7 @@ func (f *field) compare(found map[string]int, updates int) {
 	}
 }
 
-// extension is an attempt to extend a context behind the expected message.
+// extension is an attempt to extend a context after the expected message.
 type extension struct {
 	context            int
 	expected, id, init string

@@ -62,7 +62,7 @@ type report struct {
 	Begin   int64
 	End     int64 `json:",omitempty"`
 	Limit   int64 `json:",omitempty"` // the time until its deadline
-	// Expected is the message of the shared context behind which the operation extends it.
+	// Expected is the message of the shared context after which the operation extends it.
 	Expected string `json:",omitempty"`
 	Outcome  string `json:",omitempty"`
 	Error    string `json:",omitempty"`
@@ -257,7 +257,7 @@ func outcomeOf(ctx context.Context, op string, err error) string {
 	return wrong
 }
 
-// extend adds a message to a shared context, behind its last message.
+// extend adds a message to a shared context, after its last message.
 func (w *worker) extend(ctx context.Context, r *report) error {
 	r.Op, r.Context = "extend", w.rand.IntN(len(w.Shared))
 	r.Begin = boot()

@@ -32,7 +32,7 @@ func walkApplied(w *wire, is *applied) {
 	list(w, "contexts", &is.contexts, len(structure.ContextID{}), contextState)
 }
 
-// feedArgs ask for the commits behind a cursor, up to a number.
+// feedArgs ask for the commits after a cursor, up to a number.
 type feedArgs struct {
 	after   backend.Cursor
 	through uint64

@@ -59,7 +59,7 @@ type message struct {
 	refused bool // the body was not kept
 }
 
-// newBody returns a wire that writes the body of a message behind space for the header.
+// newBody returns a wire that writes the body of a message after space for the header.
 func newBody() *wire { return &wire{b: make([]byte, headerSize, 256)} }
 
 // link sends messages. Frames of different messages may alternate.

@@ -73,9 +73,9 @@ func resuming[R, T, A any](ctx context.Context, open Open[R], from A, begin func
 	}
 }
 
-// Paged yields a sequence that can begin behind an element. behind returns the place behind the last one.
-func Paged[R, T, A any](ctx context.Context, open Open[R], from A, begin func(r R, from A) iter.Seq2[T, error], behind func(last T) A) iter.Seq2[T, error] {
-	return resuming(ctx, open, from, begin, func(last T, _ int) (A, func(T) bool) { return behind(last), nil })
+// Paged yields a sequence that can begin after an element. after returns the place after the last one.
+func Paged[R, T, A any](ctx context.Context, open Open[R], from A, begin func(r R, from A) iter.Seq2[T, error], after func(last T) A) iter.Seq2[T, error] {
+	return resuming(ctx, open, from, begin, func(last T, _ int) (A, func(T) bool) { return after(last), nil })
 }
 
 // nowhere is the place of sequences that can only begin at their start.
@@ -85,10 +85,10 @@ func fromStart[T any](begin func(r backend.Reader) iter.Seq2[T, error]) func(bac
 	return func(r backend.Reader, _ nowhere) iter.Seq2[T, error] { return begin(r) }
 }
 
-// ordered yields a sequence in an order. behind reports whether an element comes behind another.
-func ordered[T any](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], behind func(v, last T) bool) iter.Seq2[T, error] {
+// ordered yields a sequence in an order. after reports whether an element comes after another.
+func ordered[T any](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], after func(v, last T) bool) iter.Seq2[T, error] {
 	return resuming(ctx, open, nowhere{}, fromStart(begin), func(last T, _ int) (nowhere, func(T) bool) {
-		return nowhere{}, func(v T) bool { return !behind(v, last) }
+		return nowhere{}, func(v T) bool { return !after(v, last) }
 	})
 }
 
@@ -101,7 +101,7 @@ func appended[T any, K comparable](ctx context.Context, open Open[backend.Reader
 		}
 		return func(yield func(T, error) bool) {
 			var all []T
-			next := 0 // the place behind the last element that was yielded, if that is still there
+			next := 0 // the place after the last element that was yielded, if that is still there
 			for v, err := range begin(r) {
 				if err != nil {
 					yield(v, err)

@@ -409,7 +409,7 @@ func TestClosingUnderReaders(t *testing.T) {
 }
 
 // TestGivingUpUnderReaders has an owner lose its handle while it reads sequences, as it does when its
-// disk fails. The sequences continue behind their last element.
+// disk fails. The sequences continue after their last element.
 func TestGivingUpUnderReaders(t *testing.T) {
 	const n = 100
 	e := open(t, t.TempDir(), normal)

@@ -56,7 +56,7 @@ func (s *Stage) staged(at structure.SpanRef) *structure.Span {
 // Path implements backend.Reader.
 func (s *Stage) Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
 	if s.staged(tip) == nil {
-		return s.Reader.Path(ctx, tip, w, o) // what is behind a span of the store is there too
+		return s.Reader.Path(ctx, tip, w, o) // what is after a span of the store is there too
 	}
 	return func(yield func(*backend.Step, error) bool) {
 		segments, err := structure.Segments(tip, w, backend.Runs(ctx, s))

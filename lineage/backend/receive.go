@@ -11,7 +11,7 @@ import (
 // Receiver is implemented by engines whose store can become a copy of another.
 type Receiver interface {
 	// Receive adds commits of another store as they are, with their numbers, ids and times.
-	// They come from its Feed, and the first is the one behind the head (ErrConflict). What was
+	// They come from its Feed, and the first is the one after the head (ErrConflict). What was
 	// added when a commit fails stays. The commits are durable after Sync. A store from which a
 	// collection removed something receives nothing: ErrCollected.
 	//
