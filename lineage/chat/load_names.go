@@ -20,11 +20,9 @@ const mostRounds = 10
 func (s *loading) finish(ctx context.Context) error {
 	for round := 1; ; round++ {
 		again := false
-		err := s.takingVersions(ctx, func() error {
-			return s.commit(ctx, s.at, func(in *state) (err error) {
-				again, err = s.finishOnce(ctx, in)
-				return err
-			})
+		err := s.commit(ctx, s.at, func(in *state) (err error) {
+			again, err = s.finishOnce(ctx, in)
+			return err
 		})
 		if err != nil {
 			return err
