@@ -38,10 +38,14 @@ func noChat(id string) error { return &Error{Subject: SubjectChat, ID: id, Err: 
 // chatOf returns the chat that a thread is.
 func (s *state) chatOf(ctx context.Context, t *structure.Thread) (Chat, error) {
 	updated, err := backend.UpdatedAt(ctx, s.from, t)
+	return chatAsOf(t, updated), err
+}
+
+func chatAsOf(t *structure.Thread, updated time.Time) Chat {
 	return Chat{
 		ID: IDOfThread(t), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
 		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: updated.UnixMilli(),
-	}, err
+	}
 }
 
 // CreateChat implements Store.
@@ -214,15 +218,11 @@ func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo
 	if err != nil {
 		return ChatInfo{}, err
 	}
-	info := ChatInfo{Chat: Chat{
-		ID: chatID(t.SourceID, t.ID), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
-		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),
-	}}
 	reach, err := backend.ReachOf(ctx, s.from, is)
 	if err != nil {
 		return ChatInfo{}, err
 	}
-	info.MessageCount = int(reach.Spans())
+	info := ChatInfo{Chat: chatAsOf(is, t.UpdatedAt), MessageCount: int(reach.Spans())}
 	for _, err := range s.from.Branches(ctx, t.ID, "", "") {
 		if err != nil {
 			return ChatInfo{}, err
