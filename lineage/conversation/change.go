@@ -259,7 +259,7 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	}
 	at := write.Of(c.store).Now().UTC().Truncate(time.Millisecond)
 	err = handle.Update(ctx, func(is *lineage.ContextInfo) (err error) {
-		is.Metadata, err = renamed(is.Metadata, &b.Branch, name, at)
+		is.Metadata, err = renamed(is.Metadata, b, name, at)
 		return err
 	})
 	if err != nil {

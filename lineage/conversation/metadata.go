@@ -8,12 +8,16 @@ import (
 )
 
 // metadata is what a branch's context keeps for this package. It is on disk: keys
-// must not change.
+// must not change. Package archive writes what the file of a branch says under the same keys.
 type metadata struct {
 	Name               string     `json:"name,omitempty"`
 	ParentID           string     `json:"parentId,omitempty"`
 	ParentMessageIndex int        `json:"parentMessageIndex,omitempty"`
 	UpdatedAt          *time.Time `json:"updatedAt,omitempty"` // when it was renamed
+	// CreatedAt is when an imported branch was created, and Messages how many messages it then had in its file,
+	// which was last changed at UpdatedAt.
+	CreatedAt *time.Time `json:"createdAt,omitempty"`
+	Messages  int        `json:"messages,omitempty"`
 }
 
 func newMetadata(name, parentID string, index int) []byte {
@@ -30,7 +34,8 @@ func readMetadata(data []byte) metadata {
 	}
 	var m metadata
 	for key, field := range map[string]any{
-		"name": &m.Name, "parentId": &m.ParentID, "parentMessageIndex": &m.ParentMessageIndex, "updatedAt": &m.UpdatedAt,
+		"name": &m.Name, "parentId": &m.ParentID, "parentMessageIndex": &m.ParentMessageIndex,
+		"updatedAt": &m.UpdatedAt, "createdAt": &m.CreatedAt, "messages": &m.Messages,
 	} {
 		if value, ok := all[key]; ok && json.Unmarshal(value, field) != nil {
 			return metadata{}
@@ -40,15 +45,19 @@ func readMetadata(data []byte) metadata {
 }
 
 // renamed returns metadata with a new name. What others keep there stays.
-func renamed(data []byte, b *Branch, name string, at time.Time) ([]byte, error) {
-	all, err := members(data, b.ID)
-	if err != nil {
-		return nil, err
+func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) {
+	all := make(map[string]json.RawMessage)
+	if len(data) > 0 && (json.Unmarshal(data, &all) != nil || all == nil) {
+		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
 	}
-	for _, key := range []string{"name", "parentId", "parentMessageIndex", "updatedAt"} {
+	for _, key := range []string{"name", "parentId", "parentMessageIndex", "updatedAt", "createdAt", "messages"} {
 		delete(all, key) // also what is not of the type that we keep there
 	}
-	ours, err := json.Marshal(metadata{Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at})
+	is := metadata{Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at}
+	if b.file != nil {
+		is.CreatedAt = &b.CreatedAt
+	}
+	ours, err := json.Marshal(is)
 	if err != nil {
 		return nil, err
 	}
@@ -56,13 +65,4 @@ func renamed(data []byte, b *Branch, name string, at time.Time) ([]byte, error) 
 		return nil, err
 	}
 	return json.Marshal(all)
-}
-
-// members returns the members of a branch's metadata.
-func members(data []byte, id string) (map[string]json.RawMessage, error) {
-	all := make(map[string]json.RawMessage)
-	if len(data) > 0 && (json.Unmarshal(data, &all) != nil || all == nil) {
-		return nil, branchError(id, lineage.ErrInvalid, "its metadata is not a JSON object")
-	}
-	return all, nil
 }
