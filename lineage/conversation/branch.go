@@ -3,7 +3,6 @@ package conversation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -58,7 +57,7 @@ func read[T any](ctx context.Context, c *Conversation, do func(*reading) (T, err
 			r.current, err = backend.BranchOf(ctx, snapshot, r.thread, thread.Active)
 		}
 		if err == nil && r.current == nil {
-			r.current, err = r.record(ctx, Main)
+			r.current, err = r.Branch(ctx, r.thread, Main)
 		}
 		if err != nil {
 			var none T
@@ -73,18 +72,9 @@ func (c *Conversation) find(ctx context.Context, id string) (*branch, error) {
 	return read(ctx, c, func(r *reading) (*branch, error) { return r.find(ctx, id) })
 }
 
-// record returns the record of the branch with an id.
-func (r *reading) record(ctx context.Context, id string) (*structure.Branch, error) {
-	record, err := r.Branch(ctx, r.thread, id)
-	if errors.Is(err, lineage.ErrNotFound) {
-		err = branchError(id, lineage.ErrNotFound, "")
-	}
-	return record, err
-}
-
 // find returns the branch with an id.
 func (r *reading) find(ctx context.Context, id string) (*branch, error) {
-	record, err := r.record(ctx, id)
+	record, err := r.Branch(ctx, r.thread, id)
 	if err != nil {
 		return nil, err
 	}

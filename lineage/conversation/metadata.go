@@ -1,9 +1,11 @@
 package conversation
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -25,19 +27,23 @@ func newMetadata(name, parentID string, index int) []byte {
 	return data
 }
 
-// readMetadata returns what the metadata says. Metadata that others wrote says nothing.
-// Keys are taken as they are spelled, so that keys of others are not mistaken for ours.
-func readMetadata(data []byte) metadata {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(data, &all) != nil {
-		return metadata{}
-	}
-	var m metadata
-	for key, field := range map[string]any{
+// fields are the fields by their keys. Keys are taken as they are spelled, so that keys of others
+// are not mistaken for ours.
+func (m *metadata) fields() map[string]any {
+	return map[string]any{
 		"name": &m.Name, "parentId": &m.ParentID, "parentMessageIndex": &m.ParentMessageIndex,
 		"updatedAt": &m.UpdatedAt, "createdAt": &m.CreatedAt, "messages": &m.Messages,
-	} {
-		if value, ok := all[key]; ok && json.Unmarshal(value, field) != nil {
+	}
+}
+
+// readMetadata returns what the metadata says. Metadata that others wrote says nothing.
+func readMetadata(data []byte) (m metadata) {
+	if !rawjson.Valid(data) {
+		return metadata{}
+	}
+	fields := m.fields()
+	for is := range rawjson.Members(data) {
+		if field, ours := fields[is.Key]; ours && json.Unmarshal(is.Value, field) != nil {
 			return metadata{}
 		}
 	}
@@ -46,23 +52,18 @@ func readMetadata(data []byte) metadata {
 
 // renamed returns metadata with a new name. What others keep there stays.
 func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) {
-	all := make(map[string]json.RawMessage)
-	if len(data) > 0 && (json.Unmarshal(data, &all) != nil || all == nil) {
-		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		data = []byte("{}")
 	}
-	for _, key := range []string{"name", "parentId", "parentMessageIndex", "updatedAt", "createdAt", "messages"} {
-		delete(all, key) // also what is not of the type that we keep there
+	if !rawjson.IsObject(data) || !rawjson.Valid(data) {
+		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
 	}
 	is := metadata{Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at}
 	if b.file != nil {
 		is.CreatedAt = &b.CreatedAt
 	}
+	fields := is.fields()
+	others := rawjson.RemoveFunc(data, func(key string) bool { return fields[key] != nil })
 	ours, err := json.Marshal(is)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(ours, &all); err != nil {
-		return nil, err
-	}
-	return json.Marshal(all)
+	return rawjson.MergePatch(others, ours), err
 }

@@ -26,7 +26,7 @@ func TestMetadataForm(t *testing.T) {
 func TestRenamedKeepsWhatOthersWrote(t *testing.T) {
 	again, err := renamed([]byte(`{"theirs":[1, 2.50],"name":"Old"}`), &branch{}, "New", epoch)
 	require.NoError(t, err)
-	require.Equal(t, `{"name":"New","theirs":[1,2.50],"updatedAt":"2026-01-10T00:00:00.001Z"}`, string(again))
+	require.Equal(t, `{"theirs":[1, 2.50],"name":"New","updatedAt":"2026-01-10T00:00:00.001Z"}`, string(again))
 	for _, data := range []string{`[]`, `1`, `null`, `{`} {
 		_, err := renamed([]byte(data), &branch{Branch: Branch{ID: "x"}}, "New", epoch)
 		require.ErrorIs(t, err, lineage.ErrInvalid)
