@@ -173,14 +173,17 @@ func (s *loading) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c.UserID != "" {
-			if err := (ChatUpdate{UserID: &c.UserID}).CheckUser(c.ID, known.UserID); err != nil {
-				return err
-			}
-		}
 		s.thread, s.incarnation, s.later = t.ID, t.Incarnation, c.UpdatedAt > known.UpdatedAt
-		return nil
+		return s.checkUser(t.UserID)
 	})
+}
+
+// checkUser refuses to load into a chat of another user.
+func (s *loading) checkUser(is string) error {
+	if s.from.Chat.UserID == "" {
+		return nil
+	}
+	return ChatUpdate{UserID: &s.from.Chat.UserID}.CheckUser(s.from.Chat.ID, is)
 }
 
 // chat returns the chat's thread as it is now. The chat may have been deleted meanwhile,

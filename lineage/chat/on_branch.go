@@ -28,12 +28,18 @@ func (s *state) branch(ctx context.Context, id string) (*structure.Branch, *back
 // branchID returns the id of a branch: that of its context, if its caller chose none.
 func branchID(b *structure.Branch) string { return cmp.Or(b.SourceID, b.Context.String()) }
 
-// branchIn returns the branch of a chat with an id and its context.
-func (s *state) branchIn(ctx context.Context, t *structure.Thread, chatID, id string) (*structure.Branch, *backend.Context, error) {
+// mustBranch returns the branch with an id and its context. chatID is for errors.
+func (s *state) mustBranch(ctx context.Context, chatID, id string) (*structure.Branch, *backend.Context, error) {
 	b, c, err := s.branch(ctx, id)
 	if err == nil && b == nil {
 		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrNotFound}
 	}
+	return b, c, err
+}
+
+// branchIn returns the branch of a chat with an id and its context.
+func (s *state) branchIn(ctx context.Context, t *structure.Thread, chatID, id string) (*structure.Branch, *backend.Context, error) {
+	b, c, err := s.mustBranch(ctx, chatID, id)
 	if err == nil && b.Thread != t.ID {
 		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrOtherChat}
 	}
@@ -149,12 +155,9 @@ func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) 
 // reflog.
 func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
 	return s.update(ctx, func(in *state) error {
-		b, c, err := in.branch(ctx, branchID)
+		b, c, err := in.mustBranch(ctx, "", branchID)
 		if err != nil {
 			return err
-		}
-		if b == nil {
-			return &Error{Subject: SubjectBranch, ID: branchID, Err: ErrNotFound}
 		}
 		t, err := in.from.Thread(ctx, b.Thread)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -201,13 +202,11 @@ func (o *ListOptions) query() (q lineage.ThreadQuery, err error) {
 			q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: m.Key, Value: value})
 		}
 	}
-	for _, bound := range []struct {
-		at *time.Time
-		is int64
-	}{{&q.From, o.From}, {&q.To, o.To}} {
-		if bound.is != 0 {
-			*bound.at = time.UnixMilli(bound.is)
-		}
+	if o.From != 0 {
+		q.From = time.UnixMilli(o.From)
+	}
+	if o.To != 0 {
+		q.To = time.UnixMilli(o.To)
 	}
 	q.After, err = backend.ParsePageToken(o.After)
 	return q, err
@@ -222,14 +221,8 @@ func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo
 	if err != nil {
 		return ChatInfo{}, err
 	}
-	info := ChatInfo{Chat: chatAsOf(is, t.UpdatedAt), MessageCount: int(reach.Spans())}
-	for _, err := range s.from.Branches(ctx, t.ID, "", "") {
-		if err != nil {
-			return ChatInfo{}, err
-		}
-		info.BranchCount++
-	}
-	return info, nil
+	branches, err := backend.BranchNames(ctx, s.from, t.ID, "", math.MaxInt)
+	return ChatInfo{Chat: chatAsOf(is, t.UpdatedAt), MessageCount: int(reach.Spans()), BranchCount: len(branches)}, err
 }
 
 // DeleteChat implements Store.
