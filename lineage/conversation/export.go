@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,19 +203,11 @@ func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	out := bytes.NewBuffer(bytes.TrimSuffix(data, []byte("}")))
-	for m := range rawjson.Members(b.file) {
-		switch m.Key {
-		case "id", "name", "parentId", "parentMessageIndex", "messages", "createdAt", "updatedAt":
-		default:
-			out.WriteByte(',')
-			out.Write(rawjson.Quote(m.Key))
-			out.WriteByte(':')
-			out.Write(m.Value)
-		}
+	if b.file != nil {
+		ours := new(metadata).fields()
+		data = rawjson.JoinPatch(data, rawjson.RemoveFunc(b.file, func(key string) bool { return key == "id" || ours[key] != nil }))
 	}
-	out.WriteString("}\n")
-	return out.Bytes(), nil
+	return append(data, '\n'), nil
 }
 
 // branchJSON is what every file of a branch has.
