@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -97,6 +98,26 @@ func TestTransactionIsTheStore(t *testing.T) {
 	}
 	_, err := inside.CreateThread(ctx, lineage.ThreadOptions{})
 	require.NoError(t, err)
+}
+
+// What a transaction creates has the time of its commit, however long it takes.
+func TestUpdateHasOneTime(t *testing.T) {
+	ctx, s := t.Context(), newStore(t)
+	var thread *lineage.Thread
+	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+		if thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{}); err != nil {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+		_, err = thread.CreateBranch(ctx, "later", lineage.BranchOptions{})
+		return err
+	}))
+	info, err := thread.Info(ctx)
+	require.NoError(t, err)
+	later, err := thread.Branch(ctx, "later")
+	require.NoError(t, err)
+	require.Equal(t, info.CreatedAt, later.CreatedAt)
+	require.Equal(t, later.UpdatedAt, later.CreatedAt)
 }
 
 // A transaction whose function fails leaves nothing, and its handles are closed.

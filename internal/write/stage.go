@@ -24,7 +24,7 @@ type Stage struct {
 	batch          *Batch
 	fresh          bool
 	done           bool
-	loading        time.Time // zero unless it is a loading
+	loading        bool
 	large          bool
 
 	threads     map[structure.ThreadID]*structure.Thread // nil when deleted, as below
@@ -74,10 +74,8 @@ func (s *Stage) End() { s.done = true }
 // time, as if all was loaded then, and of a durability. A message whose source id is taken in
 // its thread becomes the next version of that message.
 func (s *Stage) Load(at time.Time, d backend.Durability) {
-	s.loading, s.batch.commit.Time, s.batch.Durability = at, at, d
+	s.loading, s.batch.commit.Time, s.batch.Durability = true, at, d
 }
-
-func (s *Stage) loads() bool { return !s.loading.IsZero() }
 
 // AllowLarge lifts the bounds of a transaction, for one that is made at once.
 func (s *Stage) AllowLarge() { s.large = true }
@@ -321,7 +319,7 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, second map[content.
 			origin := *u.Origin
 			u.Origin = &origin
 		}
-		if s.loads() && u.SourceID != "" && u.Lookup > 0 {
+		if s.loading && u.SourceID != "" && u.Lookup > 0 {
 			known, err := s.found(ctx, u.SourceID, run.Home.Thread)
 			if err != nil {
 				return err

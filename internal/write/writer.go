@@ -44,14 +44,9 @@ func New(engine backend.Engine, now func() time.Time) *Writer {
 	}
 }
 
-// On returns a writer to the stage of a transaction.
+// On returns a writer to the stage of a transaction. All that it writes has the time of the commit.
 func (w *Writer) On(s *Stage) *Writer {
-	now := func() time.Time {
-		if s.loads() {
-			return s.loading
-		}
-		return w.now()
-	}
+	now := func() time.Time { return s.batch.commit.Time }
 	return &Writer{engine: s, now: now, busy: w.busy, meeting: w.meeting, batches: w.batches}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 
 // branchFiles reads the files of branch managers, one per branch, in the session's folder: {id,
 // name, parentId?, parentMessageIndex?, messages, createdAt, updatedAt}. Each repeats the messages
-// it shares with its parent. A session becomes a thread with a branch per file.
+// it shares with its parent. A session becomes a thread with a branch per file. What a file says beside id and
+// messages is metadata of the branch, with the number of its messages.
 func branchFiles() Format {
 	return Format{
 		Name: "branch-files",
@@ -22,11 +24,12 @@ func branchFiles() Format {
 			if object == nil || bytes.HasPrefix(bytes.TrimLeft(h.Bytes, " \t\r\n"), []byte("[")) {
 				return false
 			}
-			var id, name, messages, created, other bool
+			var id string
+			var name, messages, created, other bool
 			for m := range rawjson.Members(object) {
 				switch m.Key {
 				case "id":
-					id = rawjson.IsString(m.Value)
+					id = rawjson.Str(m.Value)
 				case "name":
 					name = rawjson.IsString(m.Value)
 				case "messages":
@@ -38,8 +41,9 @@ func branchFiles() Format {
 					other = true
 				}
 			}
-			// The messages may fill the head, so that later members are not visible.
-			return id && name && messages && !other && (created || len(h.Bytes) >= HeadSize)
+			// The messages may fill the head, so that later members are not visible. Their writers name files
+			// after the branch.
+			return id != "" && name && messages && (created || len(h.Bytes) >= HeadSize) && (!other || h.Name == id+".json")
 		},
 		Group: func(names []string) []string {
 			return slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".json") })
@@ -104,10 +108,9 @@ func mainFirst(names []string) []string {
 
 // branchSession collects the branches read so far.
 type branchSession struct {
-	c        *Conversation
-	branches jsonObject
-	only     string
-	count    int
+	c     *Conversation
+	only  string
+	count int
 }
 
 func (s *branchSession) conversation() *Conversation {
@@ -117,15 +120,12 @@ func (s *branchSession) conversation() *Conversation {
 	if s.c.Title == "" && s.count == 1 {
 		s.c.Title = s.only
 	}
-	var about jsonObject
-	about.set("branches", s.branches.bytes())
-	s.c.Metadata = about.bytes()
 	return s.c
 }
 
 // add adds a branch.
 func (s *branchSession) add(item Item) error {
-	var id string
+	var id, parent string
 	var messages []byte
 	var created, updated time.Time
 	var more jsonObject
@@ -137,6 +137,8 @@ func (s *branchSession) add(item Item) error {
 		case "messages":
 			messages = m.Value
 			continue
+		case "parentId":
+			parent = rawjson.Str(m.Value)
 		case "createdAt":
 			created = parseTime(m.Value)
 		case "updatedAt":
@@ -150,11 +152,6 @@ func (s *branchSession) add(item Item) error {
 	case !rawjson.IsArray(messages):
 		return malformed("branch %q without messages", id)
 	}
-	about := more.bytes()
-	if about == nil {
-		about = []byte("{}")
-	}
-	s.branches.set(id, about)
 	s.count++
 	s.only = id
 	c := s.c
@@ -178,7 +175,9 @@ func (s *branchSession) add(item Item) error {
 	}
 	if len(c.Nodes) > first {
 		c.Nodes[first].Root = true
-		c.Nodes[len(c.Nodes)-1].Branch = id
+		last := &c.Nodes[len(c.Nodes)-1]
+		more.set("messages", strconv.AppendInt(nil, int64(len(c.Nodes)-first), 10))
+		last.Branch, last.BranchOf, last.BranchMetadata = id, parent, more.bytes()
 	}
 	return nil
 }

@@ -16,12 +16,12 @@ import (
 // maxTouched limits the threads in commits in progress; beyond it, the loader waits for them.
 const maxTouched = 100_000
 
-// head is a node that a context should point to.
+// head is a node that a context should point to. Its name is empty for a branch with an automatic one.
 type head struct {
-	node    int32
-	name    string // of a branch, empty for an automatic one
+	namedHead
 	current bool
 	context *contextState
+	done    bool
 }
 
 // finishOpen completes the conversation being loaded: it points contexts to the ends of its
@@ -53,7 +53,8 @@ func (l *loader) finishOpen() error {
 	}
 	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum())
 	known := was.Format != ""
-	stays := known && is.Current == was.Current
+	saysCurrent := st.header.Current != "" || len(heads) == 0 || heads[0].name != lineage.MainBranch
+	stays := known && (is.Current == was.Current || !saysCurrent)
 	st.match(heads, older || stays)
 	if is.sum() != was.sum() && !older {
 		if is.Title != was.Title {
@@ -157,22 +158,22 @@ func (l *loader) heads(st *loading) []head {
 		}
 	}
 	if current >= 0 && st.nodes[current].aside == 0 {
-		h := head{node: current, current: true}
+		h := head{namedHead: namedHead{node: current}, current: true}
 		for _, n := range st.named {
 			if n.node == current {
-				h.name = n.name
+				h.namedHead = n
 			}
 		}
 		heads, at[current] = append(heads, h), true
 	}
 	for _, n := range st.named {
 		if n.node != current {
-			heads, at[n.node] = append(heads, head{node: n.node, name: n.name}), true
+			heads, at[n.node] = append(heads, head{namedHead: n}), true
 		}
 	}
 	for i := range st.nodes {
 		if !st.nodes[i].kids && !at[int32(i)] {
-			heads = append(heads, head{node: int32(i)})
+			heads = append(heads, head{namedHead: namedHead{node: int32(i)}})
 		}
 	}
 	return heads
@@ -185,7 +186,8 @@ type matching struct {
 	*loading
 	pointing map[point][]*contextState
 	named    map[string]*contextState // by branches
-	done     map[point]bool           // points with a context: equal histories share one
+	branches map[string]*head
+	done     map[point]bool // points with a context: equal histories share one
 	visited  map[int32]bool
 }
 
@@ -198,7 +200,7 @@ type point struct {
 func (st *loading) match(heads []head, stays bool) {
 	m := matching{
 		loading: st, pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
-		done: make(map[point]bool), visited: make(map[int32]bool),
+		branches: make(map[string]*head), done: make(map[point]bool), visited: make(map[int32]bool),
 	}
 	for _, c := range st.thread.contexts {
 		if at := (point{c.key, c.aside}); !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
@@ -210,6 +212,7 @@ func (st *loading) match(heads []head, stays bool) {
 	}
 	for i := range heads {
 		m.claim(&heads[i])
+		m.branches[heads[i].name] = &heads[i]
 	}
 	for i := range heads {
 		m.advance(&heads[i], stays)
@@ -221,7 +224,9 @@ func (m *matching) claim(h *head) {
 	at := m.pointOf(&m.nodes[h.node], h)
 	switch {
 	case h.name != "":
-		h.context = m.named[h.name]
+		if h.context = m.named[h.name]; h.context != nil && !h.context.Tip.IsZero() && !m.follows(h.node, h.context.key) {
+			h.name, h.context = "", nil // the branch was continued in the store and stays
+		}
 	case !m.done[at]:
 		h.context = m.free(at)
 	}
@@ -230,11 +235,31 @@ func (m *matching) claim(h *head) {
 	}
 }
 
+// follows reports whether a node is a message or comes after it.
+func (st *loading) follows(node int32, message messageKey) bool {
+	for ; node >= 0; node = st.nodes[node].parent {
+		if st.nodes[node].key == message {
+			return true
+		}
+	}
+	return false
+}
+
 // advance moves the context of a head to its message, and creates one if it is missing and needed.
 func (m *matching) advance(h *head, stays bool) {
+	if h.done {
+		return
+	}
+	h.done = true
+	if from := m.branches[h.of]; h.of != "" && from != nil {
+		m.advance(from, stays)
+	}
 	n := &m.nodes[h.node]
-	if h.context != nil {
-		h.context.moveTo(n)
+	if c := h.context; c != nil {
+		if !c.stored {
+			c.Metadata = h.metadata
+		}
+		c.moveTo(n)
 		m.walk(h.node, m.visited, nil)
 		return
 	}
@@ -310,6 +335,9 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 	if c.CreatedAt.IsZero() {
 		c.CreatedAt = t.record.CreatedAt
 	}
+	if from := m.named[h.of]; from != nil {
+		c.Parent = from.ID
+	}
 	if held, ok := t.held[n.ref.Run]; ok && held.Parent == c.Parent && held.At == c.At {
 		c.ID = held.ID
 		delete(t.held, n.ref.Run)
@@ -317,7 +345,7 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 	if aside != "" {
 		c.Metadata = asideMetadata(aside)
 	} else {
-		c.branch = h.name
+		c.branch, c.Metadata = h.name, h.metadata
 		for n := len(m.named) + 1; c.branch == ""; n++ {
 			if name := lineage.MainBranch + "-v" + strconv.Itoa(n); m.named[name] == nil {
 				c.branch = name

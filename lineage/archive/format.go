@@ -111,8 +111,10 @@ type Node struct {
 	// Attachments are files that came with the message.
 	Attachments []Attachment
 	// Branch, when not empty, names a branch that ends at this node. Leaves without one get an
-	// automatic name.
-	Branch string
+	// automatic name. BranchOf, when not empty, is the name of the branch that it was made from, and
+	// BranchMetadata becomes the metadata of its context when it is created.
+	Branch, BranchOf string
+	BranchMetadata   []byte
 	// Aside, when not empty, moves the node out of the conversation into a subagent or log. Nodes
 	// with the same aside form separate histories; they become a context without a name with the
 	// metadata {"aside": …}, a child of the main context. Its first node is a Root, or has as

@@ -163,8 +163,9 @@ type loading struct {
 }
 
 type namedHead struct {
-	node int32
-	name string
+	node     int32
+	name, of string
+	metadata []byte
 }
 
 // loaded is the part of a node that is retained.
@@ -406,7 +407,7 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 			}
 		}
 		if n.Branch != "" {
-			st.named = append(st.named, namedHead{p.index, n.Branch})
+			st.named = append(st.named, namedHead{p.index, n.Branch, n.BranchOf, n.BranchMetadata})
 		}
 		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, created: n.Created})
 		st.last[aside] = p.index

@@ -328,6 +328,53 @@ func TestBranchFilesAreOneThread(t *testing.T) {
 	require.Zero(t, again.NewMessages)
 }
 
+// A branch that was continued in the store stays where it is, whether or not the archive has more of it.
+func TestBranchContinuedInTheStore(t *testing.T) {
+	ctx := context.Background()
+	s, session := storeIn(t), filepath.Join(t.TempDir(), "s")
+	require.NoError(t, os.Mkdir(session, 0o755))
+	write := func(id string, said ...string) {
+		for i := range said {
+			said[i] = fmt.Sprintf(`{"role":"user","content":%q}`, said[i])
+		}
+		file := fmt.Sprintf(`{"id":%q,"name":%[1]q,"messages":[%s],"createdAt":"2025-05-01T10:00:00.000Z"}`, id, strings.Join(said, ","))
+		require.NoError(t, os.WriteFile(filepath.Join(session, id+".json"), []byte(file), 0o644))
+	}
+	load := func() map[string][]string {
+		_, err := archive.Import(ctx, s, archive.Path(session), archive.Options{})
+		require.NoError(t, err)
+		thread, err := s.FindThread(ctx, "s")
+		require.NoError(t, err)
+		branches, err := thread.Branches(ctx)
+		require.NoError(t, err)
+		said := make(map[string][]string)
+		for _, b := range branches {
+			for e, err := range s.History(ctx, b.Head, lineage.Window{}) {
+				require.NoError(t, err)
+				said[b.Name] = append(said[b.Name], e.Text())
+			}
+		}
+		return said
+	}
+	write("main", "a", "b")
+	write("x", "a", "X")
+	load()
+	thread, err := s.FindThread(ctx, "s")
+	require.NoError(t, err)
+	for _, name := range []string{"main", "x"} {
+		on, err := thread.On(ctx, name)
+		require.NoError(t, err)
+		_, err = on.Extend(ctx, lineage.User("here"))
+		require.NoError(t, err)
+	}
+	want := map[string][]string{"main": {"a", "b", "here"}, "x": {"a", "X", "here"}}
+	require.Equal(t, want, load())
+	write("x", "a", "X", "there")
+	want["main-v3"] = []string{"a", "X", "there"}
+	require.Equal(t, want, load())
+	require.Equal(t, want, load())
+}
+
 func TestDamagedItemsAreSkipped(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {

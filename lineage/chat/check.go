@@ -21,10 +21,7 @@ func (c Chat) Check() error {
 	if err := checkID(SubjectChat, "id", c.ID); err != nil {
 		return err
 	}
-	if err := checkText("user id", c.UserID); err != nil {
-		return err
-	}
-	return ChatUpdate{Title: &c.Title, Metadata: c.Metadata}.Check()
+	return ChatUpdate{UserID: &c.UserID, Title: &c.Title, Metadata: c.Metadata}.Check()
 }
 
 // Check checks an update.
@@ -85,33 +82,31 @@ func (m Message) Check() error {
 	case !rawjson.Valid(m.Data):
 		return refuse(ErrInvalid, "data is not JSON")
 	}
-	if err := checkText("name", m.Name); err != nil {
-		return err
+	o := m.Origin
+	for _, text := range [][2]string{
+		{"name", m.Name}, {"type", m.Type}, {"user id", o.UserID}, {"model id", o.ModelID}, {"source id", o.SourceID}, {"derived from", o.DerivedFrom},
+	} {
+		if err := checkText(text[0], text[1]); err != nil {
+			return err
+		}
 	}
-	if err := checkText("type", m.Type); err != nil {
-		return err
-	}
-	return m.Origin.check()
+	return nil
 }
 
 // Check checks a branch to be made.
-func (b Branch) Check() error {
-	if b.ID != "" {
-		if err := checkID(SubjectBranch, "id", b.ID); err != nil {
-			return err
-		}
-	}
-	return checkID(SubjectBranch, "name", b.Name)
-}
+func (b Branch) Check() error { return checkNamed(SubjectBranch, b.ID, b.Name) }
 
 // Check checks a checkpoint to be made.
-func (c Checkpoint) Check() error {
-	if c.ID != "" {
-		if err := checkID(SubjectCheckpoint, "id", c.ID); err != nil {
+func (c Checkpoint) Check() error { return checkNamed(SubjectCheckpoint, c.ID, c.Name) }
+
+// checkNamed checks a name, and the id if there is one.
+func checkNamed(subject Subject, id, name string) error {
+	if id != "" {
+		if err := checkID(subject, "id", id); err != nil {
 			return err
 		}
 	}
-	return checkID(SubjectCheckpoint, "name", c.Name)
+	return checkID(subject, "name", name)
 }
 
 // Normal returns the request with the chat and parents of its messages filled in,

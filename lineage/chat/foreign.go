@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,15 +21,7 @@ import (
 // message, is a message under the name that foreignID gives it.
 
 // IDOfThread returns the id of the chat that a thread is.
-func IDOfThread(t *structure.Thread) string { return chatID(t.SourceID, t.ID) }
-
-// chatID returns the id of the chat that a thread is.
-func chatID(sourceID string, id structure.ThreadID) string {
-	if sourceID != "" {
-		return sourceID
-	}
-	return id.String()
-}
+func IDOfThread(t *structure.Thread) string { return cmp.Or(t.SourceID, t.ID.String()) }
 
 // unnamedThread returns the thread without a source id that goes by its own, nil
 // if there is none.
@@ -38,10 +31,10 @@ func (s *state) unnamedThread(ctx context.Context, id string) (*structure.Thread
 		return nil, nil
 	}
 	r, err := s.from.Thread(ctx, parsed)
-	if isNotFound(err) || err == nil && r.SourceID != "" {
-		return nil, nil
+	if err != nil || r.SourceID != "" {
+		return nil, ignoreNotFound(err)
 	}
-	return r, err
+	return r, nil
 }
 
 // foreignID names a span as a message of a thread.
@@ -61,11 +54,8 @@ func (s *state) findForeign(ctx context.Context, id string) (place, bool, error)
 		return place{}, false, nil
 	}
 	t, err := s.from.Thread(ctx, thread)
-	if isNotFound(err) {
-		return place{}, false, nil
-	}
 	if err != nil {
-		return place{}, false, err
+		return place{}, false, ignoreNotFound(err)
 	}
 	if is, err := s.committed().sees(ctx, t, at); err != nil || !is {
 		return place{}, false, err
@@ -78,11 +68,8 @@ func (s *state) findForeign(ctx context.Context, id string) (place, bool, error)
 // the active branch it looks at all contexts and checkpoints of the thread.
 func (s *state) sees(ctx context.Context, t *structure.Thread, at structure.SpanRef) (bool, error) {
 	run, err := s.from.Run(ctx, at.Run)
-	if isNotFound(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, ignoreNotFound(err)
 	}
 	if t.Keeps && run.Home == t.Home() {
 		last, err := s.from.Last(ctx, at.Run)

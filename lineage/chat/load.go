@@ -106,8 +106,6 @@ type version struct {
 	Message
 	// same is set when it only stands elsewhere; then its data is left out.
 	same bool
-	// added is what is added of it.
-	added *addition // nil if it is the same
 }
 
 func (s *loading) load(ctx context.Context) error {
@@ -175,14 +173,17 @@ func (s *loading) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c.UserID != "" {
-			if err := (ChatUpdate{UserID: &c.UserID}).CheckUser(c.ID, known.UserID); err != nil {
-				return err
-			}
-		}
 		s.thread, s.incarnation, s.later = t.ID, t.Incarnation, c.UpdatedAt > known.UpdatedAt
-		return nil
+		return s.checkUser(t.UserID)
 	})
+}
+
+// checkUser refuses to load into a chat of another user.
+func (s *loading) checkUser(is string) error {
+	if s.from.Chat.UserID == "" {
+		return nil
+	}
+	return ChatUpdate{UserID: &s.from.Chat.UserID}.CheckUser(s.from.Chat.ID, is)
 }
 
 // chat returns the chat's thread as it is now. The chat may have been deleted meanwhile,
@@ -377,32 +378,26 @@ func (s *loading) flush(ctx context.Context) error {
 		return err
 	}
 	var last structure.SpanRef
-	list := additions(pending, said)
-	err = s.taking(ctx, list, func() error {
-		return s.commit(ctx, s.underway, func(in *state) error {
-			t, err := s.chat(ctx, in)
+	err = s.commit(ctx, s.underway, func(in *state) error {
+		t, err := s.chat(ctx, in)
+		if err != nil {
+			return err
+		}
+		last = s.tip
+		for i := range pending {
+			m := &pending[i]
+			_, known, err := in.find(ctx, m.ID, s.thread)
+			if err == nil && known {
+				err = errAddedSince
+			}
+			if err == nil {
+				last, err = s.hang(ctx, in, t, last, m, said[i], func(m *Message) (lineage.Origin, error) { return in.originIn(ctx, t, m) })
+			}
 			if err != nil {
 				return err
 			}
-			for i := range pending {
-				_, known, err := in.find(ctx, pending[i].ID, s.thread)
-				if err == nil && known {
-					err = errAddedSince
-				}
-				if err != nil {
-					return err
-				}
-			}
-			last = s.tip
-			for i := range list {
-				spans, err := s.hang(ctx, in, t, last, list[i], func(m *Message) (lineage.Origin, error) { return in.originIn(ctx, t, m) })
-				if err != nil {
-					return err
-				}
-				last = spans[len(spans)-1]
-			}
-			return nil
-		})
+		}
+		return nil
 	})
 	s.pending, s.bytes = nil, 0
 	if errors.Is(err, errAddedSince) {
@@ -420,11 +415,4 @@ func (s *loading) flush(ctx context.Context) error {
 	s.done.New += len(pending)
 	s.tip = last
 	return nil
-}
-
-// loadedItem is itemOf with the time as it is given.
-func loadedItem(m *Message) lineage.Item {
-	i := itemOf(m)
-	i.CreatedAt = time.UnixMilli(m.CreatedAt).UTC()
-	return i
 }

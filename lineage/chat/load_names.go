@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,11 +21,9 @@ const mostRounds = 10
 func (s *loading) finish(ctx context.Context) error {
 	for round := 1; ; round++ {
 		again := false
-		err := s.takingVersions(ctx, func() error {
-			return s.commit(ctx, s.at, func(in *state) (err error) {
-				again, err = s.finishOnce(ctx, in)
-				return err
-			})
+		err := s.commit(ctx, s.at, func(in *state) (err error) {
+			again, err = s.finishOnce(ctx, in)
+			return err
 		})
 		if err != nil {
 			return err
@@ -62,12 +61,11 @@ func (s *loading) finishOnce(ctx context.Context, in *state) (renewed bool, err 
 	if err != nil {
 		return false, err
 	}
-	is := *t
-	if user := s.from.Chat.UserID; t.UserID == "" && user != "" {
-		is.UserID = user
-	} else if user != "" && user != t.UserID {
-		return false, &Error{Subject: SubjectChat, ID: s.from.Chat.ID, Err: ErrOtherUser}
+	if err := s.checkUser(t.UserID); err != nil {
+		return false, err
 	}
+	is := *t
+	is.UserID = cmp.Or(t.UserID, s.from.Chat.UserID)
 	if s.later {
 		is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
 	}

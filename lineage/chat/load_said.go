@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
@@ -42,85 +43,8 @@ func (s *loading) said(ctx context.Context, messages []Message) ([]*Said, error)
 	return s.from.Said(ctx, messages)
 }
 
-// addition are messages to be added one after another: all as their data say, or all as they
-// were said.
-type addition struct {
-	messages []Message
-	said     []*Said // nil for data
-	content  []*structure.Block
-}
-
-// additions divides messages.
-func additions(messages []Message, said []*Said) (list []*addition) {
-	for i, m := range messages {
-		n := len(list) - 1
-		if n < 0 || (list[n].said == nil) != (said[i] == nil) {
-			list, n = append(list, new(addition)), n+1
-		}
-		a := list[n]
-		if a.messages = append(a.messages, m); said[i] != nil {
-			a.said = append(a.said, said[i])
-		}
-	}
-	return list
-}
-
-// mostTaken is how often content is stored that a collection takes before it is used.
-const mostTaken = 5
-
-// taking makes a commit of additions.
-func (s *loading) taking(ctx context.Context, list []*addition, commit func() error) error {
-	for try := 1; ; try++ {
-		for _, a := range list {
-			if err := s.take(ctx, a); err != nil {
-				return err
-			}
-		}
-		if err := commit(); !write.Gone(err) || try == mostTaken {
-			return err
-		}
-	}
-}
-
-// takingVersions is taking for the new versions.
-func (s *loading) takingVersions(ctx context.Context, commit func() error) error {
-	var list []*addition
-	for i := range s.versions {
-		v := &s.versions[i]
-		if v.same {
-			continue
-		}
-		said, err := s.said(ctx, []Message{v.Message})
-		if err != nil {
-			return err
-		}
-		v.added = additions([]Message{v.Message}, said)[0]
-		list = append(list, v.added)
-	}
-	return s.taking(ctx, list, commit)
-}
-
-// take stores what does not fit in the commit of the addition: large bodies, and markers for
-// content that was erased. It must be called again where a collection took some of that.
-func (s *loading) take(ctx context.Context, a *addition) error {
-	a.content = a.content[:0]
-	for _, said := range a.said {
-		for i := range said.Usages {
-			for _, id := range said.Usages[i].Named(nil) {
-				b, err := s.block(ctx, said, *id)
-				if err != nil {
-					return err
-				}
-				if b != nil {
-					a.content = append(a.content, b)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// block returns the block of content, nil for content that is only here, or that was erased.
+// block returns the block of content, nil for content that was erased. What does not fit in a commit it stores
+// before: a large body, or the marker of content that was erased.
 func (s *loading) block(ctx context.Context, said *Said, id content.ID) (*structure.Block, error) {
 	writer := write.Of(s.store)
 	blocks, err := said.From.Blocks(ctx, []content.ID{id})
@@ -158,30 +82,44 @@ func (s *loading) erased(ctx context.Context, writer *write.Writer, id content.I
 	return err
 }
 
-// hang adds messages behind a span. origin returns the origin of one that is added as its data say.
+// hang adds a message behind a span, as it was said or, without that, as its data say. origin returns
+// the origin of the latter.
 func (s *loading) hang(
-	ctx context.Context, in *state, t *structure.Thread, after structure.SpanRef, a *addition, origin func(*Message) (lineage.Origin, error),
-) (spans []structure.SpanRef, err error) {
+	ctx context.Context, in *state, t *structure.Thread, after structure.SpanRef, m *Message, said *Said, origin func(*Message) (lineage.Origin, error),
+) (structure.SpanRef, error) {
 	thread, err := in.store.Thread(ctx, t.ID)
 	if err != nil {
-		return nil, err
+		return structure.SpanRef{}, err
 	}
-	if a.said == nil {
-		items := make([]lineage.Item, len(a.messages))
-		for i := range items {
-			items[i] = loadedItem(&a.messages[i])
-			if items[i].Origin, err = origin(&a.messages[i]); err != nil {
+	var spans []structure.SpanRef
+	if said == nil {
+		item := itemOf(m)
+		item.CreatedAt = time.UnixMilli(m.CreatedAt).UTC()
+		if item.Origin, err = origin(m); err == nil {
+			spans, err = thread.Hang(ctx, after, item)
+		}
+	} else if err = keep(ctx, t, thread); err == nil {
+		spans, err = s.hangSaid(ctx, in, t, after, m, said)
+	}
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	return spans[0], nil
+}
+
+// hangSaid adds a message as it was said.
+func (s *loading) hangSaid(ctx context.Context, in *state, t *structure.Thread, after structure.SpanRef, m *Message, said *Said) (spans []structure.SpanRef, err error) {
+	var content []*structure.Block
+	for i := range said.Usages {
+		for _, id := range said.Usages[i].Named(nil) {
+			b, err := s.block(ctx, said, *id)
+			if err != nil {
 				return nil, err
 			}
+			if b != nil {
+				content = append(content, b)
+			}
 		}
-		return thread.Hang(ctx, after, items...)
-	}
-	if err := keep(ctx, t, thread); err != nil {
-		return nil, err
-	}
-	steps := make([][]structure.Usage, len(a.said))
-	for i, said := range a.said {
-		steps[i] = loadedUsages(&a.messages[i], said, a.content)
 	}
 	place, err := write.Behind(ctx, in.from, after, t.Home())
 	if err != nil {
@@ -189,7 +127,7 @@ func (s *loading) hang(
 	}
 	_, err = write.Of(in.store).Make(ctx, func(b *write.Batch, try write.Try) error {
 		place.Fresh = place.Fresh || try.Fresh
-		spans = b.Extend(place, a.content, steps)
+		spans = b.Extend(place, content, [][]structure.Usage{loadedUsages(m, said, content)})
 		return nil
 	})
 	return spans, err

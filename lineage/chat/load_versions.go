@@ -157,11 +157,10 @@ func (s *loading) renew(ctx context.Context, in *state, t *structure.Thread) (*h
 				continue
 			}
 		}
-		spans, err := s.sayAgain(ctx, thread, after, is.ref)
+		again, err := s.sayAgain(ctx, thread, after, is.ref)
 		if err != nil {
 			return nil, false, err
 		}
-		again := spans[0]
 		h.add(again, after, is.id)
 		if any = true; is.id != "" {
 			h.latest[is.id] = again
@@ -201,17 +200,19 @@ func (s *loading) renewVersion(ctx context.Context, in *state, t *structure.Thre
 		s.circular = append(s.circular, &Error{Subject: SubjectMessage, ID: v.ID, ChatID: v.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
 		return false, nil
 	}
-	var spans []structure.SpanRef
+	var is structure.SpanRef
 	if v.same {
-		spans, err = s.sayAgain(ctx, thread, parent, was)
+		is, err = s.sayAgain(ctx, thread, parent, was)
+	} else if said, failed := s.said(ctx, []Message{v.Message}); failed != nil {
+		err = failed
 	} else {
-		spans, err = s.hang(ctx, in, t, parent, v.added, func(m *Message) (lineage.Origin, error) { return in.originAmong(ctx, t, h, m) })
+		is, err = s.hang(ctx, in, t, parent, &v.Message, said[0], func(m *Message) (lineage.Origin, error) { return in.originAmong(ctx, t, h, m) })
 	}
 	if err != nil {
 		return false, err
 	}
-	h.latest[v.ID] = spans[0]
-	h.add(spans[0], parent, v.ID)
+	h.latest[v.ID] = is
+	h.add(is, parent, v.ID)
 	return true, nil
 }
 
@@ -238,14 +239,18 @@ func (s *state) originAmong(ctx context.Context, t *structure.Thread, h *history
 }
 
 // sayAgain adds a message again behind another span.
-func (s *loading) sayAgain(ctx context.Context, thread *lineage.Thread, after, was structure.SpanRef) ([]structure.SpanRef, error) {
+func (s *loading) sayAgain(ctx context.Context, thread *lineage.Thread, after, was structure.SpanRef) (is structure.SpanRef, err error) {
 	entries, err := s.store.Span(ctx, was)
 	if err != nil {
-		return nil, err
+		return is, err
 	}
 	items := make([]lineage.Item, len(entries))
 	for i, e := range entries {
 		items[i] = e.Item().WithID(e.SourceID)
 	}
-	return thread.Hang(ctx, after, lineage.Together(items...)...)
+	spans, err := thread.Hang(ctx, after, lineage.Together(items...)...)
+	if err != nil {
+		return is, err
+	}
+	return spans[0], nil
 }

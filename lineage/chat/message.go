@@ -37,17 +37,6 @@ type Origin struct {
 	DerivedFrom string `json:"derivedFrom,omitempty"`
 }
 
-func (o Origin) check() error {
-	for _, text := range [][2]string{
-		{"user id", o.UserID}, {"model id", o.ModelID}, {"source id", o.SourceID}, {"derived from", o.DerivedFrom},
-	} {
-		if err := checkText(text[0], text[1]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Same reports whether two messages of one id say the same: they differ in
 // nothing but when and by whom they were made and in how their JSON is laid out.
 func (m Message) Same(other Message) bool {

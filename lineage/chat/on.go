@@ -96,6 +96,14 @@ func moment(millis int64) time.Time {
 
 func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
+// ignoreNotFound returns the error of a lookup whose answer is none where there is nothing.
+func ignoreNotFound(err error) error {
+	if isNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // SearchMessages implements Store.
 func (s *onStore) SearchMessages(ctx context.Context, chatID, query string, o SearchOptions) ([]SearchResult, error) {
 	if s.searcher == nil {

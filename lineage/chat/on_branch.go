@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -14,11 +15,8 @@ import (
 // branch returns the branch with an id and its context, nil if there is none.
 func (s *state) branch(ctx context.Context, id string) (*structure.Branch, *backend.Context, error) {
 	c, err := s.from.Context(ctx, lineage.SourceBranch(id))
-	if isNotFound(err) {
-		return nil, nil, nil
-	}
 	if err != nil || c.Thread.IsZero() {
-		return nil, nil, err
+		return nil, nil, ignoreNotFound(err)
 	}
 	b, err := backend.BranchOf(ctx, s.from, c.Thread, c.ID)
 	if err != nil || b == nil || branchID(b) != id {
@@ -30,12 +28,18 @@ func (s *state) branch(ctx context.Context, id string) (*structure.Branch, *back
 // branchID returns the id of a branch: that of its context, if its caller chose none.
 func branchID(b *structure.Branch) string { return cmp.Or(b.SourceID, b.Context.String()) }
 
-// branchIn returns the branch of a chat with an id and its context.
-func (s *state) branchIn(ctx context.Context, t *structure.Thread, chatID, id string) (*structure.Branch, *backend.Context, error) {
+// mustBranch returns the branch with an id and its context. chatID is for errors.
+func (s *state) mustBranch(ctx context.Context, chatID, id string) (*structure.Branch, *backend.Context, error) {
 	b, c, err := s.branch(ctx, id)
 	if err == nil && b == nil {
 		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrNotFound}
 	}
+	return b, c, err
+}
+
+// branchIn returns the branch of a chat with an id and its context.
+func (s *state) branchIn(ctx context.Context, t *structure.Thread, chatID, id string) (*structure.Branch, *backend.Context, error) {
+	b, c, err := s.mustBranch(ctx, chatID, id)
 	if err == nil && b.Thread != t.ID {
 		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrOtherChat}
 	}
@@ -49,22 +53,16 @@ func (s *state) newBranch(ctx context.Context, t *structure.Thread, thread *line
 		return nil, err
 	}
 	b.CreatedAt = moment(b.CreatedAt).UnixMilli()
-	if _, err := s.from.Branch(ctx, t.ID, b.Name); err == nil {
-		return nil, &Error{Subject: SubjectBranch, ID: b.Name, ChatID: b.ChatID, Err: ErrExists}
-	} else if !isNotFound(err) {
-		return nil, err
-	}
-	if b.ID != "" {
-		if _, err := s.from.Context(ctx, lineage.SourceBranch(b.ID)); err == nil {
-			return nil, &Error{Subject: SubjectBranch, ID: b.ID, Err: ErrExists}
-		} else if !isNotFound(err) {
-			return nil, err
-		}
-	}
-	b.CreatedAt = moment(b.CreatedAt).UnixMilli()
 	c, err := thread.CreateBranch(ctx, b.Name, lineage.BranchOptions{
 		At: head, Empty: head.IsZero(), Switch: b.IsActive, SourceID: b.ID, CreatedAt: moment(b.CreatedAt),
 	})
+	if errors.Is(err, ErrExists) {
+		taken := &Error{Subject: SubjectBranch, ID: b.Name, ChatID: b.ChatID, Err: ErrExists}
+		if is := new(lineage.SubjectError); errors.As(err, &is) && is.ID == b.ID {
+			taken.ID = b.ID
+		}
+		err = taken
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -132,16 +130,14 @@ func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*str
 		return nil, err
 	}
 	b, err := choose(t)
-	if err == nil && b != nil {
-		var found Branch
-		if found, err = s.reading(t).Branch(ctx, b); err == nil {
-			return &found, nil
-		}
+	if err != nil || b == nil {
+		return nil, ignoreNotFound(err)
 	}
-	if isNotFound(err) {
-		err = nil
+	found, err := s.reading(t).Branch(ctx, b)
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
-	return nil, err
+	return &found, nil
 }
 
 // SetActiveBranch implements Store.
@@ -159,12 +155,9 @@ func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) 
 // reflog.
 func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
 	return s.update(ctx, func(in *state) error {
-		b, c, err := in.branch(ctx, branchID)
+		b, c, err := in.mustBranch(ctx, "", branchID)
 		if err != nil {
 			return err
-		}
-		if b == nil {
-			return &Error{Subject: SubjectBranch, ID: branchID, Err: ErrNotFound}
 		}
 		t, err := in.from.Thread(ctx, b.Thread)
 		if err != nil {
@@ -242,11 +235,8 @@ func (s *onStore) Summaries(ctx context.Context, branchID string) ([]Summary, er
 		return nil, err
 	}
 	of, err := s.store.Context(ctx, c.ID)
-	if isNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, ignoreNotFound(err)
 	}
 	found, err := of.EffectiveSummaries(ctx)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -38,10 +39,14 @@ func noChat(id string) error { return &Error{Subject: SubjectChat, ID: id, Err: 
 // chatOf returns the chat that a thread is.
 func (s *state) chatOf(ctx context.Context, t *structure.Thread) (Chat, error) {
 	updated, err := backend.UpdatedAt(ctx, s.from, t)
+	return chatAsOf(t, updated), err
+}
+
+func chatAsOf(t *structure.Thread, updated time.Time) Chat {
 	return Chat{
 		ID: IDOfThread(t), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
 		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: updated.UnixMilli(),
-	}, err
+	}
 }
 
 // CreateChat implements Store.
@@ -197,13 +202,11 @@ func (o *ListOptions) query() (q lineage.ThreadQuery, err error) {
 			q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: m.Key, Value: value})
 		}
 	}
-	for _, bound := range []struct {
-		at *time.Time
-		is int64
-	}{{&q.From, o.From}, {&q.To, o.To}} {
-		if bound.is != 0 {
-			*bound.at = time.UnixMilli(bound.is)
-		}
+	if o.From != 0 {
+		q.From = time.UnixMilli(o.From)
+	}
+	if o.To != 0 {
+		q.To = time.UnixMilli(o.To)
 	}
 	q.After, err = backend.ParsePageToken(o.After)
 	return q, err
@@ -214,22 +217,12 @@ func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo
 	if err != nil {
 		return ChatInfo{}, err
 	}
-	info := ChatInfo{Chat: Chat{
-		ID: chatID(t.SourceID, t.ID), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
-		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),
-	}}
 	reach, err := backend.ReachOf(ctx, s.from, is)
 	if err != nil {
 		return ChatInfo{}, err
 	}
-	info.MessageCount = int(reach.Spans())
-	for _, err := range s.from.Branches(ctx, t.ID, "", "") {
-		if err != nil {
-			return ChatInfo{}, err
-		}
-		info.BranchCount++
-	}
-	return info, nil
+	branches, err := backend.BranchNames(ctx, s.from, t.ID, "", math.MaxInt)
+	return ChatInfo{Chat: chatAsOf(is, t.UpdatedAt), MessageCount: int(reach.Spans()), BranchCount: len(branches)}, err
 }
 
 // DeleteChat implements Store.

@@ -67,11 +67,8 @@ func (s *onStore) Checkpoint(ctx context.Context, chatID, name string) (*Checkpo
 		return nil, err
 	}
 	c, err := s.from.Checkpoint(ctx, t.ID, name)
-	if isNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, ignoreNotFound(err)
 	}
 	found, err := s.reading(t).Checkpoint(ctx, c)
 	if err != nil {
@@ -107,11 +104,7 @@ func (s *onStore) DeleteCheckpoint(ctx context.Context, chatID, name string) err
 	if name == "" {
 		return nil
 	}
-	err := s.change(ctx, chatID, func(_ *state, _ *structure.Thread, thread *lineage.Thread) error {
+	return ignoreNotFound(s.change(ctx, chatID, func(_ *state, _ *structure.Thread, thread *lineage.Thread) error {
 		return thread.DeleteCheckpoint(ctx, name)
-	})
-	if isNotFound(err) {
-		return nil
-	}
-	return err
+	}))
 }

@@ -79,10 +79,7 @@ func (s *onStore) Message(ctx context.Context, id string) (*Message, error) {
 		return nil, err
 	}
 	m, err := s.messageAt(ctx, p)
-	if isNotFound(err) {
-		return nil, nil // the chat was deleted since
-	}
-	return m, err
+	return m, ignoreNotFound(err) // the chat may have been deleted since
 }
 
 // messageAt returns the message at a place.
@@ -152,14 +149,11 @@ func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	t, err := s.from.Thread(ctx, p.thread)
-	if isNotFound(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, ignoreNotFound(err)
 	}
 	r := s.reading(t)
-	followed, forks := false, 0
+	forks := 0
 	for next, err := range s.store.Follows(ctx, p.ref) {
 		if err != nil {
 			return false, err
@@ -168,11 +162,11 @@ func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
 		if err != nil || home && t.Keeps {
 			return err == nil, err
 		}
-		if followed, forks = true, forks+1; forks == mostForks {
+		if forks++; forks == mostForks {
 			break
 		}
 	}
-	if !followed {
+	if forks == 0 {
 		return false, nil
 	}
 	// What follows is the chat's if one of its contexts or checkpoints leads there.

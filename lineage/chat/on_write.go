@@ -27,15 +27,13 @@ func keep(ctx context.Context, t *structure.Thread, thread *lineage.Thread) erro
 	return thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
 }
 
-// tellTime reports whether messages say by their own times that a chat was updated now, or a
-// moment ago. To add messages that are older updates it as well.
-func tellTime(messages ...Message) bool {
+// touch states that a chat is updated now, unless messages that were added say so by their own times, of now
+// or a moment ago.
+func touch(ctx context.Context, thread *lineage.Thread, added ...Message) error {
 	limit := now().Add(-time.Second).UnixMilli()
-	return slices.ContainsFunc(messages, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit })
-}
-
-// touch states that a chat is updated now.
-func touch(ctx context.Context, thread *lineage.Thread) error {
+	if slices.ContainsFunc(added, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit }) {
+		return nil
+	}
 	return thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.UpdatedAt = time.Time{}; return nil })
 }
 
@@ -64,10 +62,10 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		if item.Origin, err = in.originIn(ctx, t, &m); err != nil {
 			return err
 		}
-		if _, err = thread.Hang(ctx, parent, item); err == nil && !tellTime(m) {
-			err = touch(ctx, thread)
+		if _, err = thread.Hang(ctx, parent, item); err != nil {
+			return err
 		}
-		return err
+		return touch(ctx, thread, m)
 	})
 }
 
@@ -93,21 +91,21 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 		} else {
 			c, err = in.branchToExtend(ctx, t, &r)
 		}
-		if err == nil {
-			err = in.requireNew(ctx, t, r.Messages)
+		if err != nil {
+			return err
 		}
 		for i := range items {
-			if err == nil {
-				items[i].Origin, err = in.originIn(ctx, t, &r.Messages[i])
+			if err := in.requireNew(ctx, t, items[i].SourceID); err != nil {
+				return err
+			}
+			if items[i].Origin, err = in.originIn(ctx, t, &r.Messages[i]); err != nil {
+				return err
 			}
 		}
-		if err == nil {
-			_, err = c.Extend(ctx, items...)
+		if _, err := c.Extend(ctx, items...); err != nil {
+			return err
 		}
-		if err == nil && !tellTime(r.Messages...) {
-			err = touch(ctx, thread)
-		}
-		return err
+		return touch(ctx, thread, r.Messages...)
 	})
 	if err != nil {
 		return "", err
@@ -136,19 +134,16 @@ func (s *state) branchToExtend(ctx context.Context, t *structure.Thread, r *Appe
 	return s.store.Context(ctx, c.ID)
 }
 
-// requireNew refuses messages whose ids are known.
-func (s *state) requireNew(ctx context.Context, t *structure.Thread, messages []Message) error {
-	for i := range messages {
-		p, known, err := s.find(ctx, messages[i].ID, t.ID)
-		if err == nil && known {
-			err = &Error{Subject: SubjectMessage, ID: messages[i].ID, ChatID: IDOfThread(t), Err: ErrExists}
-			if p.thread != t.ID {
-				err = &Error{Subject: SubjectMessage, ID: messages[i].ID, ChatID: IDOfThread(t), Err: ErrOtherChat}
-			}
-		}
-		if err != nil {
-			return err
-		}
+// requireNew refuses a message whose id is known.
+func (s *state) requireNew(ctx context.Context, t *structure.Thread, id string) error {
+	p, known, err := s.find(ctx, id, t.ID)
+	switch {
+	case err != nil || !known:
+		return err
+	case p.thread != t.ID:
+		err = ErrOtherChat
+	default:
+		err = ErrExists
 	}
-	return nil
+	return &Error{Subject: SubjectMessage, ID: id, ChatID: IDOfThread(t), Err: err}
 }

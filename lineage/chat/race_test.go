@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -288,6 +290,34 @@ func TestChatMadeAnewMeanwhile(t *testing.T) {
 	}
 }
 
+// wholeBlocks has whole bodies.
+type wholeBlocks map[content.ID]*structure.Block
+
+func (b wholeBlocks) Blocks(_ context.Context, ids []content.ID) (blocks []*structure.Block, err error) {
+	for _, id := range ids {
+		blocks = append(blocks, b[id])
+	}
+	return blocks, nil
+}
+
+func (wholeBlocks) Chunks(context.Context, []content.Key) ([][]byte, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// saidAs returns what a message is made of.
+func saidAs(t *testing.T, m Message) *Said {
+	t.Helper()
+	from := make(wholeBlocks)
+	head := structure.Usage{Kind: structure.MessageUsage, Role: m.Name, SourceID: m.ID, Lookup: 1, CreatedAt: time.UnixMilli(m.CreatedAt).UTC()}
+	usages, err := write.Message(nil, head, content.TypeJSON, m.Data, func(mediaType string, kind content.OriginKind, body []byte) (content.ID, error) {
+		b := structure.NewBlock(mediaType, content.BlockOrigin{Kind: kind}, head.CreatedAt, body)
+		from[b.ID] = b
+		return b.ID, nil
+	})
+	require.NoError(t, err)
+	return &Said{Usages: usages, From: from}
+}
+
 // A large message whose body a collection takes before it is used is stored again.
 func TestStoredAgainAfterCollection(t *testing.T) {
 	ctx := context.Background()
@@ -302,6 +332,12 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 		},
 		"load": func(s *onStore, _ string) error {
 			return loadInto(t, s, Loading{Messages: pairs([]Message{large})})
+		},
+		"load as said": func(s *onStore, _ string) error {
+			said := saidAs(t, large)
+			return loadInto(t, s, Loading{
+				Messages: pairs([]Message{large}), Said: func(context.Context, []Message) ([]*Said, error) { return []*Said{said}, nil },
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

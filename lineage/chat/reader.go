@@ -85,10 +85,7 @@ func (r *ThreadReader) isOwn(ctx context.Context, id string, at structure.SpanRe
 		return home, err // only in threads that keep their messages there are versions
 	}
 	found, err := backend.FindFirst(ctx, r.from, id, r.thread.ID)
-	if isNotFound(err) {
-		return false, nil
-	}
-	return err == nil && found.Span == at, err
+	return err == nil && found.Span == at, ignoreNotFound(err)
 }
 
 // isHome reports whether a run belongs to the chat.

@@ -3,7 +3,6 @@ package conversation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,6 +37,7 @@ type branch struct {
 	tip     lineage.SpanRef
 	commit  uint64            // that last moved the tip
 	parent  lineage.ContextID // zero if there is none, or no longer
+	file    []byte            // what the file says that it was imported from, nil if it was not
 }
 
 // reading is a conversation as it is after one commit.
@@ -57,7 +57,7 @@ func read[T any](ctx context.Context, c *Conversation, do func(*reading) (T, err
 			r.current, err = backend.BranchOf(ctx, snapshot, r.thread, thread.Active)
 		}
 		if err == nil && r.current == nil {
-			r.current, err = r.record(ctx, Main)
+			r.current, err = r.Branch(ctx, r.thread, Main)
 		}
 		if err != nil {
 			var none T
@@ -72,18 +72,9 @@ func (c *Conversation) find(ctx context.Context, id string) (*branch, error) {
 	return read(ctx, c, func(r *reading) (*branch, error) { return r.find(ctx, id) })
 }
 
-// record returns the record of the branch with an id.
-func (r *reading) record(ctx context.Context, id string) (*structure.Branch, error) {
-	record, err := r.Branch(ctx, r.thread, id)
-	if errors.Is(err, lineage.ErrNotFound) {
-		err = branchError(id, lineage.ErrNotFound, "")
-	}
-	return record, err
-}
-
 // find returns the branch with an id.
 func (r *reading) find(ctx context.Context, id string) (*branch, error) {
-	record, err := r.record(ctx, id)
+	record, err := r.Branch(ctx, r.thread, id)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +91,7 @@ func (r *reading) branch(ctx context.Context, record *structure.Branch) (*branch
 	if err != nil {
 		return nil, err
 	}
-	said, from := readMetadata(state.Metadata), readImported(state.Metadata)
+	said := readMetadata(state.Metadata)
 	b := &branch{
 		Branch: Branch{
 			ID: record.Name, Name: said.Name, ParentID: said.ParentID, ParentMessageIndex: said.ParentMessageIndex,
@@ -109,14 +100,12 @@ func (r *reading) branch(ctx context.Context, record *structure.Branch) (*branch
 		},
 		context: state.ID, tip: state.Tip, commit: state.Moved,
 	}
-	if from.At != "" && !from.File.CreatedAt.IsZero() {
-		b.CreatedAt = from.File.CreatedAt.UTC()
+	if said.CreatedAt != nil {
+		b.CreatedAt, b.file = said.CreatedAt.UTC(), state.Metadata
 	}
-	if from.At == state.Tip.String() && !from.File.UpdatedAt.IsZero() {
-		b.UpdatedAt = from.File.UpdatedAt.UTC()
-	}
-	if said.UpdatedAt != nil && said.UpdatedAt.After(b.UpdatedAt) {
-		b.UpdatedAt = said.UpdatedAt.UTC()
+	asInFile := said.Messages > 0 && said.Messages == b.MessageCount
+	if at := said.UpdatedAt; at != nil && (asInFile || said.Messages == 0 && at.After(b.UpdatedAt)) {
+		b.UpdatedAt = at.UTC()
 	}
 	switch {
 	case b.Name != "":
@@ -148,7 +137,9 @@ func (r *reading) link(ctx context.Context, b *branch, of *structure.Context) er
 		}
 		b.ParentMessageIndex = int(at)
 	}
-	b.ParentID, b.parent = parent.Name, parent.Context
+	if b.file == nil || b.ParentID == parent.Name { // else the parent was not imported
+		b.ParentID, b.parent = parent.Name, parent.Context
+	}
 	return nil
 }
 

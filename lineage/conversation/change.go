@@ -84,41 +84,33 @@ func (c *Conversation) fork(ctx context.Context, name string, index *int) (Branc
 		return Branch{}, err
 	}
 	defer c.change()()
-	for try := 1; ; try++ {
-		parent, id, err := c.forkFrom(ctx, name)
+	var parent *branch
+	var id string
+	err := c.inTransaction(ctx, func(in *Conversation) (err error) {
+		parent, err = read(ctx, in, func(r *reading) (*branch, error) {
+			if id, err = r.unusedID(ctx, name); err != nil {
+				return nil, err
+			}
+			return r.branch(ctx, r.current)
+		})
 		if err != nil {
-			return Branch{}, err
+			return err
 		}
-		o, err := c.branchAt(ctx, parent, name, index)
+		o, err := in.branchAt(ctx, parent, name, index)
 		if err == nil {
 			o.Switch = true
-			_, err = c.thread.CreateBranch(ctx, id, o)
+			_, err = in.thread.CreateBranch(ctx, id, o)
 		}
-		if err == nil {
-			c.enqueue(
-				Event{Kind: BranchCreated, ID: id, Name: name, ParentID: parent.ID},
-				Event{Kind: BranchForked, From: parent.ID, To: id, Name: name, MessageIndex: index},
-			)
-			return c.Branch(ctx, id)
-		}
-		if overtaken := errors.Is(err, lineage.ErrExists) || errors.Is(err, lineage.ErrNotFound); !overtaken || try == mostTries {
-			return Branch{}, err
-		}
-	}
-}
-
-// mostTries is how often a fork is tried while others take its id or delete its parent.
-const mostTries = 100
-
-// forkFrom returns the current branch, and the id of a new branch with a name.
-func (c *Conversation) forkFrom(ctx context.Context, name string) (parent *branch, id string, err error) {
-	parent, err = read(ctx, c, func(r *reading) (*branch, error) {
-		if id, err = r.unusedID(ctx, name); err != nil {
-			return nil, err
-		}
-		return r.branch(ctx, r.current)
+		return err
 	})
-	return parent, id, err
+	if err != nil {
+		return Branch{}, err
+	}
+	c.enqueue(
+		Event{Kind: BranchCreated, ID: id, Name: name, ParentID: parent.ID},
+		Event{Kind: BranchForked, From: parent.ID, To: id, Name: name, MessageIndex: index},
+	)
+	return c.Branch(ctx, id)
 }
 
 // maxSlug is the length in characters of what a name gives to an id.
@@ -180,42 +172,40 @@ const (
 // the point where the two parted, and none twice; Replace takes all of them instead of
 // its own. The messages are shared, not copied. It returns the spans that were appended: none if
 // the current branch has all of the messages.
-func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeStrategy) ([]lineage.SpanRef, error) {
+func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeStrategy) (added []lineage.SpanRef, err error) {
 	defer c.change()()
-	var target *structure.Branch
-	from, err := read(ctx, c, func(r *reading) (*structure.Branch, error) {
-		target = r.current
-		return r.record(ctx, source)
+	merged := Event{Kind: BranchMerged, Source: source, Strategy: strategy}
+	err = c.inTransaction(ctx, func(in *Conversation) error {
+		target, err := read(ctx, in, func(r *reading) (*structure.Branch, error) { return r.current, nil })
+		if err != nil {
+			return err
+		}
+		if merged.Target = target.Name; target.Name == source {
+			return branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
+		}
+		into, err := in.store.Context(ctx, target.Context)
+		if err != nil {
+			return err
+		}
+		from, err := in.thread.On(ctx, source)
+		if err != nil {
+			return err
+		}
+		switch strategy {
+		case Append:
+			added, err = into.Merge(ctx, from)
+			merged.Changed = len(added) > 0
+		case Replace:
+			merged.Changed, err = replaceBy(ctx, into, from)
+		default:
+			err = fmt.Errorf("merge strategy %d: %w", strategy, lineage.ErrInvalid)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if from.Name == target.Name {
-		return nil, branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
-	}
-	fromContext, err := c.store.Context(ctx, from.Context)
-	if err != nil {
-		return nil, err
-	}
-	into, err := c.store.Context(ctx, target.Context)
-	if err != nil {
-		return nil, err
-	}
-	var added []lineage.SpanRef
-	var changed bool
-	switch strategy {
-	case Append:
-		added, err = into.Merge(ctx, fromContext)
-		changed = len(added) > 0
-	case Replace:
-		changed, err = replaceBy(ctx, into, fromContext)
-	default:
-		err = fmt.Errorf("merge strategy %d: %w", strategy, lineage.ErrInvalid)
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.enqueue(Event{Kind: BranchMerged, Source: from.Name, Target: target.Name, Strategy: strategy, Changed: changed})
+	c.enqueue(merged)
 	return added, nil
 }
 
@@ -226,10 +216,10 @@ func replaceBy(ctx context.Context, target, source *lineage.Context) (bool, erro
 		return false, err
 	}
 	was, err := target.Tip(ctx)
-	if err != nil || was == tip {
+	if err != nil {
 		return false, err
 	}
-	return true, target.MoveTo(ctx, tip, "replace")
+	return was != tip, target.MoveTo(ctx, tip, "replace")
 }
 
 // DeleteBranch deletes a branch. Branches that were made from it stay as they are. If
@@ -259,7 +249,7 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	}
 	at := write.Of(c.store).Now().UTC().Truncate(time.Millisecond)
 	err = handle.Update(ctx, func(is *lineage.ContextInfo) (err error) {
-		is.Metadata, err = renamed(is.Metadata, &b.Branch, name, at)
+		is.Metadata, err = renamed(is.Metadata, b, name, at)
 		return err
 	})
 	if err != nil {

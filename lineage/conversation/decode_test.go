@@ -37,7 +37,7 @@ func FuzzReadMetadata(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		was := readMetadata(data)
-		b := &Branch{ID: "id", ParentID: was.ParentID, ParentMessageIndex: was.ParentMessageIndex}
+		b := &branch{Branch: Branch{ID: "id", ParentID: was.ParentID, ParentMessageIndex: was.ParentMessageIndex}}
 		again, err := renamed(data, b, "new name", epoch)
 		if err != nil {
 			return

@@ -28,9 +28,9 @@
 //
 // # Branch files
 //
-// Import brings in the files of other branch managers: a folder for each session, a JSON
-// file for each branch. What is damaged is reported and left as it is, the rest comes in,
-// and importing again adds what the files have more. Export writes such files.
+// Package archive imports the files of other branch managers: a folder for each session, a JSON
+// file for each branch. The session is then a conversation, with the names, parents and times of
+// its branches. Export writes such files.
 //
 // # Errors
 //

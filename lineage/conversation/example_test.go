@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
 
@@ -90,7 +91,7 @@ func ExampleConversation_On() {
 	// now on main
 }
 
-func ExampleImport() {
+func Example_import() {
 	ctx := context.Background()
 	check := func(err error) {
 		if err != nil {
@@ -104,9 +105,9 @@ func ExampleImport() {
 	check(os.Mkdir(session, 0o755))
 	for name, text := range map[string]string{
 		"main.json": `{"id":"main","name":"Main conversation","messages":[
-			{"role":"user","content":"Name a colour."},{"role":"assistant","content":"Blue."}]}`,
+			{"role":"user","content":"Name a colour."},{"role":"assistant","content":"Blue."}],"createdAt":"2025-03-01T10:00:00Z"}`,
 		"branch_1.json": `{"id":"branch_1","name":"Another answer","parentId":"main","parentMessageIndex":1,"messages":[
-			{"role":"user","content":"Name a colour."},{"role":"assistant","content":"Green."}]}`,
+			{"role":"user","content":"Name a colour."},{"role":"assistant","content":"Green."}],"createdAt":"2025-03-01T10:05:00Z"}`,
 		"branch_2.json": `{"id":"branch_2","name":"Cut sh`,
 	} {
 		check(os.WriteFile(filepath.Join(session, name), []byte(text), 0o644))
@@ -118,11 +119,11 @@ func ExampleImport() {
 	check(err)
 	defer store.Close()
 
-	report, err := conversation.Import(ctx, store, root, conversation.ImportOptions{})
+	report, err := archive.Import(ctx, store, archive.Path(root), archive.Options{})
 	check(err)
-	fmt.Println(report.Branches, "branches,", report.NewMessages, "messages")
-	for _, p := range report.Problems {
-		fmt.Println(p)
+	fmt.Println(report.NewMessages, "messages")
+	for _, damage := range report.Skipped {
+		fmt.Println(damage)
 	}
 	conv, err := conversation.Open(ctx, store, "session-1", conversation.Options{})
 	check(err)
@@ -130,8 +131,7 @@ func ExampleImport() {
 	check(err)
 	fmt.Print(tree)
 	// Output:
-	// 2 branches, 3 messages
-	// session "session-1", file "branch_2.json": not a branch file: it is not a JSON object, or only the beginning of one
+	// 3 messages
 	// Main conversation [main] · 2 messages *
 	// └── Another answer [branch_1] · 2 messages
 }

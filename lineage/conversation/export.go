@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -30,10 +30,28 @@ type ExportReport struct {
 	Problems []*Problem
 }
 
-// Export writes the branches of conversations as the files that Import reads: below root a folder for each
+// Problem says what was left out, and why.
+type Problem struct {
+	Session string
+	// File is the file's name, empty if it is about the session.
+	File string
+	Err  error
+}
+
+func (p *Problem) Error() string {
+	at := fmt.Sprintf("session %q", p.Session)
+	if p.File != "" {
+		at += fmt.Sprintf(", file %q", p.File)
+	}
+	return at + ": " + p.Err.Error()
+}
+
+func (p *Problem) Unwrap() error { return p.Err }
+
+// Export writes the branches of conversations as the files that package archive reads: below root a folder for each
 // session, in it a JSON file for each branch. The folders are made where they are missing. A file is
 // replaced as a whole or not at all, under its session lock (package lock), and no other file is touched.
-// What the files of an import had beside messages, and what is not known here, is written again.
+// What imported files had beside messages, and what is not known here, is written again.
 //
 // A branch or session whose id is no name of a file, and a branch whose file another process has locked
 // for longer than a second, is left out and reported. Nothing is written outside of
@@ -78,6 +96,12 @@ func Export(ctx context.Context, store *lineage.Store, root string, o ExportOpti
 
 func (r *ExportReport) leaveOut(session, file string, err error) {
 	r.Problems = append(r.Problems, &Problem{Session: session, File: file, Err: err})
+}
+
+// isFileName reports whether an id can be that of a session or branch, which are
+// names of files, whatever the operating system.
+func isFileName(id string) bool {
+	return id != "" && id != "." && id != ".." && !strings.ContainsAny(id, "/\\\x00")
 }
 
 // patience is how long an export waits for the lock of a file.
@@ -158,10 +182,6 @@ func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	info, err := of.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
 	list := make([]json.RawMessage, len(messages))
 	for i, m := range messages {
 		if m.Erased {
@@ -183,19 +203,11 @@ func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	out := bytes.NewBuffer(bytes.TrimSuffix(data, []byte("}")))
-	for m := range rawjson.Members(rawjson.Last(rawjson.Last(info.Metadata, "imported"), "file")) {
-		switch m.Key {
-		case "id", "name", "parentId", "parentMessageIndex", "messages", "createdAt", "updatedAt":
-		default:
-			out.WriteByte(',')
-			out.Write(rawjson.Quote(m.Key))
-			out.WriteByte(':')
-			out.Write(m.Value)
-		}
+	if b.file != nil {
+		ours := new(metadata).fields()
+		data = rawjson.JoinPatch(data, rawjson.RemoveFunc(b.file, func(key string) bool { return key == "id" || ours[key] != nil }))
 	}
-	out.WriteString("}\n")
-	return out.Bytes(), nil
+	return append(data, '\n'), nil
 }
 
 // branchJSON is what every file of a branch has.

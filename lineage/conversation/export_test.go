@@ -33,7 +33,7 @@ func TestExport(t *testing.T) {
 	writeSession(t, root, "two", map[string]string{"main.json": `{"id":"main","name":"M","messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"t"}]},` +
 		`{"role":"user","content":[{"type":"text","text":"x"}]}],"createdAt":"2025-01-01T00:00:00.000Z","updatedAt":"2025-01-02T00:00:00.000Z","color":{"r":1.0},"<x>":"&"}`})
 	s := newStore(t)
-	importFrom(t, s, root, conversation.ImportOptions{})
+	importFrom(t, s, root)
 	report := exportTo(t, s, again, conversation.ExportOptions{})
 	require.Equal(t, conversation.ExportReport{Sessions: 2, Branches: 3}, report)
 	same := func(path string) {
@@ -58,8 +58,7 @@ func TestExport(t *testing.T) {
 	require.NoError(t, c.RenameBranch(bg, "child", "Renamed"))
 	exportTo(t, s, again, conversation.ExportOptions{Sessions: []string{"one"}})
 	other := newStore(t)
-	imported := importFrom(t, other, again, conversation.ImportOptions{})
-	require.Empty(t, imported.Problems)
+	require.Empty(t, importFrom(t, other, again).Skipped)
 	theirs, err := conversation.Open(bg, other, "one", conversation.Options{})
 	require.NoError(t, err)
 	for _, id := range []string{"main", "child", "new-idea"} {

@@ -45,20 +45,15 @@ func (c *Conversation) SetMessages(ctx context.Context, messages []Message) erro
 				return err
 			}
 		}
-		return extend(ctx, current, messages[kept:])
-	})
-}
-
-// extend adds messages to a history.
-func extend(ctx context.Context, on *lineage.Context, messages []Message) (err error) {
-	items := make([]lineage.Item, len(messages))
-	for i, m := range messages {
-		if items[i], err = m.item(); err != nil {
-			return err
+		items := make([]lineage.Item, len(messages)-kept)
+		for i, m := range messages[kept:] {
+			if items[i], err = m.item(); err != nil {
+				return err
+			}
 		}
-	}
-	_, err = on.Extend(ctx, items...)
-	return err
+		_, err = current.Extend(ctx, items...)
+		return err
+	})
 }
 
 // commonPrefix returns how many messages a history and a list begin with alike, and

@@ -1,19 +1,25 @@
 package conversation
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 )
 
 // metadata is what a branch's context keeps for this package. It is on disk: keys
-// must not change.
+// must not change. Package archive writes what the file of a branch says under the same keys.
 type metadata struct {
 	Name               string     `json:"name,omitempty"`
 	ParentID           string     `json:"parentId,omitempty"`
 	ParentMessageIndex int        `json:"parentMessageIndex,omitempty"`
 	UpdatedAt          *time.Time `json:"updatedAt,omitempty"` // when it was renamed
+	// CreatedAt is when an imported branch was created, and Messages how many messages it then had in its file,
+	// which was last changed at UpdatedAt.
+	CreatedAt *time.Time `json:"createdAt,omitempty"`
+	Messages  int        `json:"messages,omitempty"`
 }
 
 func newMetadata(name, parentID string, index int) []byte {
@@ -21,18 +27,23 @@ func newMetadata(name, parentID string, index int) []byte {
 	return data
 }
 
+// fields are the fields by their keys. Keys are taken as they are spelled, so that keys of others
+// are not mistaken for ours.
+func (m *metadata) fields() map[string]any {
+	return map[string]any{
+		"name": &m.Name, "parentId": &m.ParentID, "parentMessageIndex": &m.ParentMessageIndex,
+		"updatedAt": &m.UpdatedAt, "createdAt": &m.CreatedAt, "messages": &m.Messages,
+	}
+}
+
 // readMetadata returns what the metadata says. Metadata that others wrote says nothing.
-// Keys are taken as they are spelled, so that keys of others are not mistaken for ours.
-func readMetadata(data []byte) metadata {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(data, &all) != nil {
+func readMetadata(data []byte) (m metadata) {
+	if !rawjson.Valid(data) {
 		return metadata{}
 	}
-	var m metadata
-	for key, field := range map[string]any{
-		"name": &m.Name, "parentId": &m.ParentID, "parentMessageIndex": &m.ParentMessageIndex, "updatedAt": &m.UpdatedAt,
-	} {
-		if value, ok := all[key]; ok && json.Unmarshal(value, field) != nil {
+	fields := m.fields()
+	for is := range rawjson.Members(data) {
+		if field, ours := fields[is.Key]; ours && json.Unmarshal(is.Value, field) != nil {
 			return metadata{}
 		}
 	}
@@ -40,29 +51,19 @@ func readMetadata(data []byte) metadata {
 }
 
 // renamed returns metadata with a new name. What others keep there stays.
-func renamed(data []byte, b *Branch, name string, at time.Time) ([]byte, error) {
-	all, err := members(data, b.ID)
-	if err != nil {
-		return nil, err
+func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) {
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		data = []byte("{}")
 	}
-	for _, key := range []string{"name", "parentId", "parentMessageIndex", "updatedAt"} {
-		delete(all, key) // also what is not of the type that we keep there
+	if !rawjson.IsObject(data) || !rawjson.Valid(data) {
+		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
 	}
-	ours, err := json.Marshal(metadata{Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at})
-	if err != nil {
-		return nil, err
+	is := metadata{Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at}
+	if b.file != nil {
+		is.CreatedAt = &b.CreatedAt
 	}
-	if err := json.Unmarshal(ours, &all); err != nil {
-		return nil, err
-	}
-	return json.Marshal(all)
-}
-
-// members returns the members of a branch's metadata.
-func members(data []byte, id string) (map[string]json.RawMessage, error) {
-	all := make(map[string]json.RawMessage)
-	if len(data) > 0 && (json.Unmarshal(data, &all) != nil || all == nil) {
-		return nil, branchError(id, lineage.ErrInvalid, "its metadata is not a JSON object")
-	}
-	return all, nil
+	fields := is.fields()
+	others := rawjson.RemoveFunc(data, func(key string) bool { return fields[key] != nil })
+	ours, err := json.Marshal(is)
+	return rawjson.MergePatch(others, ours), err
 }
