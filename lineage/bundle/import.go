@@ -56,7 +56,7 @@ type ImportReport struct {
 	// other messages here.
 	Sources uint64 `json:"sources"`
 	// Conflicts are the contexts that have advanced both here and in the bundle.
-	Conflicts []Conflict `json:"conflicts,omitempty"`
+	Conflicts []Conflict `json:"conflicts"`
 }
 
 // Conflict is a context that has advanced both here and in the bundle.
