@@ -192,14 +192,14 @@ func (im *importer) noteErased(used map[content.ID]bool) error {
 }
 
 // reviveEntry stores content that was erased here and is used again.
-func (im *importer) reviveEntry(tag byte, c *structure.Commit) error {
-	switch tag {
+func (im *importer) reviveEntry(e *entry) error {
+	switch e.tag {
 	case entryBody:
-		im.skipChunks = !im.revive[c.Records[0].(*structure.Block).ID]
+		im.skipChunks = !im.revive[e.block().ID]
 	case entryChunks:
-		return im.chunks(c)
+		return im.chunks(e.commit)
 	case entryHistory:
-		for _, r := range c.Records {
+		for _, r := range e.commit.Records {
 			b, ok := r.(*structure.Block)
 			if !ok || !im.revive[b.ID] {
 				continue
@@ -249,7 +249,7 @@ func (im *importer) checkTree(b *structure.Block) error {
 		if im.ctx.Err() != nil || errors.Is(err, backend.ErrNotFound) {
 			return err
 		}
-		return im.corrupt("block %v: %v", b.ID, err)
+		return im.in.corrupt("block %v: %v", b.ID, err)
 	}
 	return nil
 }
