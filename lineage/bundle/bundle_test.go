@@ -148,6 +148,8 @@ func TestInventory(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrCorrupt)
 		require.Equal(t, n < 8, errors.Is(err, bundle.ErrNoInventory), "%d bytes", n)
 	}
+	_, err = bundle.NewInventory().ReadFrom(bytes.NewReader(append(bytes.Clone(file.Bytes()), 0)))
+	require.ErrorIs(t, err, backend.ErrCorrupt)
 	for i := range file.Len() {
 		b := bytes.Clone(file.Bytes())
 		b[i] ^= 1
