@@ -201,7 +201,7 @@ func (im *importer) read(r io.Reader) error {
 	return im.endValues()
 }
 
-func (im *importer) entry(e *entry) (err error) {
+func (im *importer) entry(e *entry) error {
 	if im.reviving {
 		return im.reviveEntry(e)
 	}
@@ -210,14 +210,10 @@ func (im *importer) entry(e *entry) (err error) {
 		im.open.begin(&e.piece)
 	case entryHistory:
 		return im.history(e.commit)
-	case entryBody:
-		im.skipChunks, err = im.isSettled(e.block().ID)
 	case entryChunks:
 		return im.chunks(e.commit)
-	case entryLeft:
-		return im.keep(e.block())
-	case entryErased:
-		return im.erased(e.block())
+	case entryBody, entryLeft, entryErased:
+		return im.description(e.tag, e.block())
 	case entryFacts:
 		return im.facts(e)
 	case entryNames:
@@ -225,7 +221,7 @@ func (im *importer) entry(e *entry) (err error) {
 	case entryValues:
 		return im.values(e.commit)
 	}
-	return err
+	return nil
 }
 
 // batch returns a batch for a commit that is not durable until Import ends.
