@@ -65,7 +65,11 @@ func (c *checker) entry(e *entry) error {
 		return c.leftKey(e.key)
 	case entryFacts:
 		for i := range e.facts {
-			c.owners[e.facts[i].owner] = true
+			owner := e.facts[i].owner
+			if c.owners[owner] {
+				return c.in.corrupt("%v is there twice", owner)
+			}
+			c.owners[owner] = true
 		}
 	case entryValues:
 		return c.values(e.commit)

@@ -15,16 +15,13 @@ import (
 // change is a commit about threads and contexts that is being prepared.
 type change struct {
 	*write.Batch
-	stated       map[structure.ContextID]bool // contexts, by their ids in the bundle
-	created      map[structure.ContextID]bool
 	placeholders map[structure.ContextID]bool // missing parents, created and deleted again
 	report       ImportReport
 }
 
 // facts adds new threads and contexts, and what is new in those that are here.
 func (im *importer) facts(e *entry) error {
-	set := func() map[structure.ContextID]bool { return make(map[structure.ContextID]bool) }
-	to := change{Batch: im.batch(), stated: set(), created: set(), placeholders: set()}
+	to := change{Batch: im.batch(), placeholders: make(map[structure.ContextID]bool)}
 	defer im.writer.Release(to.Batch)
 	to.Reset(e.commit.Time)
 	for i := range e.facts {
@@ -111,10 +108,6 @@ func (t *theirs) localize(im *importer) {
 func (im *importer) context(to *change, at time.Time, t *theirs) error {
 	t.localize(im)
 	id := t.ID
-	if to.stated[id] {
-		return im.in.corrupt("context %v is there twice", id)
-	}
-	to.stated[id] = true
 	for depth := 0; ; depth++ {
 		var ours *backend.Context
 		var reflog []*structure.Reflog
@@ -124,7 +117,6 @@ func (im *importer) context(to *change, at time.Time, t *theirs) error {
 		if !im.taken[t.ID] {
 			found, err := im.engine.Context(im.ctx, t.ID)
 			if errors.Is(err, backend.ErrNotFound) {
-				im.taken[t.ID] = true
 				return im.newContext(to, t)
 			}
 			if err != nil {
@@ -163,7 +155,7 @@ func sameOrigin(ours *backend.Context, t *theirs) bool {
 
 // newContext adds a context. It keeps a parent that was deleted, or that is not in the bundle.
 func (im *importer) newContext(to *change, t *theirs) error {
-	if !t.Parent.IsZero() && !to.created[t.Parent] && !to.placeholders[t.Parent] {
+	if !t.Parent.IsZero() && !im.taken[t.Parent] && !to.placeholders[t.Parent] {
 		_, err := im.engine.Context(im.ctx, t.Parent)
 		if errors.Is(err, backend.ErrNotFound) {
 			to.placeholders[t.Parent] = true
@@ -176,7 +168,7 @@ func (im *importer) newContext(to *change, t *theirs) error {
 	if to.placeholders[t.ID] {
 		return im.in.corrupt("context %v comes after its child", t.ID)
 	}
-	to.created[t.ID] = true
+	im.taken[t.ID] = true
 	to.ExpectContext(t.ID, nil)
 	to.Adopt(t.Context)
 	for _, r := range t.reflog {
