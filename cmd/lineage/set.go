@@ -11,7 +11,7 @@ import (
 type setOptions struct {
 	context   string
 	overrides overrideFlags
-	metadata  string
+	metadata  jsonFlag
 	given     func(flag string) bool
 }
 
@@ -32,39 +32,29 @@ removes a setting.`,
 		return runSet(ctx, s, o)
 	})
 	o.overrides.bind(c)
-	c.Flags().StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	c.Flags().Var(&o.metadata, "metadata", "JSON to keep with it")
+	c.MarkFlagsOneRequired("model", "system", "overrides", "metadata")
 	return c
 }
 
 func runSet(ctx context.Context, s *session, o *setOptions) error {
-	model, system, overrides, metadata := o.given("model"), o.given("system"), o.given("overrides"), o.given("metadata")
-	if !model && !system && !overrides && !metadata {
-		return usagef("nothing to set: give --model, --system, --overrides or --metadata")
-	}
 	found, err := s.context(ctx, o.context)
 	if err != nil {
 		return err
 	}
-	wanted, err := o.overrides.build()
-	if err != nil {
-		return err
-	}
-	kept, err := validJSON("metadata", o.metadata)
-	if err != nil {
-		return err
-	}
+	wanted := o.overrides.build()
 	err = found.Context.Update(ctx, func(is *lineage.ContextInfo) error {
-		if model {
+		if o.given("model") {
 			is.Overrides.Model = wanted.Model
 		}
-		if system {
+		if o.given("system") {
 			is.Overrides.SystemPrompt = wanted.SystemPrompt
 		}
-		if overrides {
+		if o.given("overrides") {
 			is.Overrides.JSON = wanted.JSON
 		}
-		if metadata {
-			is.Metadata = kept
+		if o.given("metadata") {
+			is.Metadata = o.metadata
 		}
 		return nil
 	})

@@ -14,7 +14,7 @@ type subagentOptions struct {
 	lastSet   bool
 	roles     []string
 	task      string
-	metadata  string
+	metadata  jsonFlag
 	overrides overrideFlags
 }
 
@@ -40,7 +40,7 @@ return'. It sees the whole history, at no cost, or only what --last and --role c
 	f.Uint64VarP(&o.last, "last", "n", 0, "it sees only the last so many messages")
 	f.StringSliceVar(&o.roles, "role", nil, "it sees only messages of these roles")
 	f.StringVar(&o.task, "task", "", "the task, as its first own message")
-	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	f.Var(&o.metadata, "metadata", "JSON to keep with it")
 	o.overrides.bind(c)
 	return c
 }
@@ -53,13 +53,7 @@ func runSubagent(ctx context.Context, s *session, o *subagentOptions) error {
 	if err != nil {
 		return err
 	}
-	options := lineage.ForkOptions{}
-	if options.Overrides, err = o.overrides.build(); err != nil {
-		return err
-	}
-	if options.Metadata, err = validJSON("metadata", o.metadata); err != nil {
-		return err
-	}
+	options := lineage.ForkOptions{Overrides: o.overrides.build(), Metadata: o.metadata}
 	if options.Metadata == nil {
 		options.Metadata = []byte(subagentMark)
 	}
