@@ -43,7 +43,7 @@ keep it until they are vacuumed or expire. Former titles and metadata of existin
 			if o.dryRun {
 				return a.open(ctx, reading|noThread, func(ctx context.Context, s *session) error { return runGC(ctx, s, o) })
 			}
-			return a.destroy(ctx, o.yes, &destroyer{mode: noThread, inStore: func(ctx context.Context, s *session) (*destruction, error) { return s.collection(ctx, o) }})
+			return destroy(ctx, a, o.yes, noThread, a.open, func(ctx context.Context, s *session) (*destruction, error) { return s.collection(ctx, o) })
 		}),
 	}
 	yesFlag(c, &o.yes)

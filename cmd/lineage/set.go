@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 )
 
 type setOptions struct {
-	context   string
 	overrides overrideFlags
 	metadata  jsonFlag
 	given     func(flag string) bool
@@ -27,23 +27,17 @@ removes a setting.`,
   lineage set cheap --model "" --json`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	c.RunE = a.on(changing, func(ctx context.Context, s *session, args []string) error {
-		o.context, o.given = arg(args, 0), c.Flags().Changed
-		return runSet(ctx, s, o)
-	})
+	c.RunE = a.onContext(changing, func(ctx context.Context, s *session, found *refs.Ref) error { return runSet(ctx, s, found, o) })
+	o.given = c.Flags().Changed
 	o.overrides.bind(c)
 	c.Flags().Var(&o.metadata, "metadata", "JSON to keep with it")
 	c.MarkFlagsOneRequired("model", "system", "overrides", "metadata")
 	return c
 }
 
-func runSet(ctx context.Context, s *session, o *setOptions) error {
-	found, err := s.context(ctx, o.context)
-	if err != nil {
-		return err
-	}
+func runSet(ctx context.Context, s *session, found *refs.Ref, o *setOptions) error {
 	wanted := o.overrides.build()
-	err = found.Context.Update(ctx, func(is *lineage.ContextInfo) error {
+	err := found.Context.Update(ctx, func(is *lineage.ContextInfo) error {
 		if o.given("model") {
 			is.Overrides.Model = wanted.Model
 		}
