@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -208,9 +207,6 @@ func (c *Context) Delete(ctx context.Context) error {
 // maxRemoveTries limits retries when others commit while contexts are being removed.
 const maxRemoveTries = 3
 
-// maxExpired limits retries because the snapshot that is read expires.
-const maxExpired = 10
-
 // chosenContexts yields contexts of a state.
 type chosenContexts func(context.Context, backend.Reader) iter.Seq2[backend.Context, error]
 
@@ -221,15 +217,18 @@ func (s *Store) removeContexts(ctx context.Context, contexts chosenContexts, gon
 	if err := may(); err != nil {
 		return err
 	}
-	expired := 0
 	for try := 1; ; try++ {
-		done, err := s.tryRemoveContexts(ctx, contexts, gone, remove, try == maxRemoveTries)
-		if errors.Is(err, ErrExpired) && !done && expired < maxExpired { // nothing is removed yet
-			expired++
-			try--
-			continue
+		done, after := false, error(nil)
+		err := backend.Repeat(func() (err error) {
+			if done, err = s.tryRemoveContexts(ctx, contexts, gone, remove, try == maxRemoveTries); done {
+				after, err = err, nil // what is removed is not removed again
+			}
+			return err
+		})
+		if done {
+			return after
 		}
-		if err != nil || done {
+		if err != nil {
 			return err
 		}
 	}

@@ -42,9 +42,6 @@ it offers one more in the same set, such as another try of the same answer.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.context = arg(args, 0)
-			if o.count > 0 && len(o.models) > 0 {
-				return usagef("--count and --model cannot be given both: there is an alternative for each model")
-			}
 			switch {
 			case o.retry && (o.to == "" || o.count > 0 || len(o.models) > 1):
 				return usagef("--retry offers one alternative to a message, which --to names")
@@ -65,6 +62,7 @@ it offers one more in the same set, such as another try of the same answer.`,
 	c.Flags().StringSliceVar(&o.models, "model", nil, "offer one for this model")
 	c.Flags().StringVar(&o.to, "to", "", "list the alternatives to a message")
 	c.Flags().BoolVar(&o.retry, "retry", false, "offer one more alternative to the message of --to")
+	c.MarkFlagsMutuallyExclusive("count", "model")
 	return c
 }
 

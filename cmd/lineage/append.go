@@ -38,7 +38,7 @@ type appendOptions struct {
 	user     string
 	mime     string
 	id       string
-	metadata string
+	metadata jsonFlag
 	together bool
 	after    string
 }
@@ -84,12 +84,14 @@ use 'lineage import'.`,
 	f.StringVar(&o.user, "user", "", "the user that it is from")
 	f.StringVar(&o.mime, "type", "", "its media type")
 	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the thread")
-	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	f.Var(&o.metadata, "metadata", "JSON to keep with it")
 	f.StringVar(&o.document, "document", "", "add a revision of this document instead of a message")
 	f.Uint64Var(&o.revision, "revision", 0, "which revision of the document it is (default the next)")
 	f.StringVar(&o.asset, "asset", "", "add a file under this name instead of a message")
 	f.BoolVar(&o.together, "together", false, "make all messages one step of the history")
 	f.StringVar(&o.after, "after", "", "only if this message is the tip of the context")
+	c.MarkFlagsMutuallyExclusive("text", "file", "jsonl")
+	c.MarkFlagsMutuallyExclusive("document", "asset")
 	return c
 }
 
@@ -217,30 +219,15 @@ func (s *session) firstThread(ctx context.Context, items []lineage.Item) error {
 // items returns the items to add. closeAll closes their files.
 func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item, closeAll func(), err error) {
 	closeAll = func() {}
-	metadata, err := validJSON("metadata", o.metadata)
-	if err != nil {
-		return nil, nil, err
-	}
-	sources := 0
-	for _, given := range []bool{o.textSet, o.file != "", o.jsonl != ""} {
-		if given {
-			sources++
-		}
-	}
-	if sources > 1 {
-		return nil, nil, usagef("only one of a text, --file and --jsonl can be given")
-	}
 	if o.jsonl != "" {
 		items, err = o.lines(ctx, a)
 		return items, closeAll, err
 	}
 	item := lineage.Item{
-		Kind: lineage.Message, Role: o.role, Name: o.name, Type: o.mime, SourceID: o.id, Metadata: metadata,
+		Kind: lineage.Message, Role: o.role, Name: o.name, Type: o.mime, SourceID: o.id, Metadata: o.metadata,
 		Origin: lineage.Origin{ModelID: o.model, UserID: o.user},
 	}
 	switch {
-	case o.document != "" && o.asset != "":
-		return nil, nil, usagef("--document and --asset cannot be given both")
 	case o.document != "":
 		item.Kind, item.Document, item.Revision = lineage.Document, o.document, o.revision
 	case o.asset != "":

@@ -27,10 +27,7 @@ itself, and gets its name only when it is complete. 'lineage restore' restores i
 type copiedRecord struct {
 	// Store is the directory of the copy.
 	Store string `json:"store"`
-	// Commits is how many commits it has.
-	Commits uint64 `json:"commits"`
-	Files   int    `json:"files"`
-	Bytes   int64  `json:"bytes"`
+	backend.BackupReport
 }
 
 func (*copiedRecord) recordType() string { return "copied" }
@@ -49,6 +46,5 @@ func (a *app) copied(dir string, report backend.BackupReport) error {
 	if full, err := filepath.Abs(dir); err == nil {
 		dir = full
 	}
-	r := &copiedRecord{Store: dir, Commits: report.Commit, Files: report.Files, Bytes: report.Bytes}
-	return a.print(r, "copied %s, %s, into %s\n", screen.Plural(int64(report.Commit), "commit"), screen.Bytes(report.Bytes), dir)
+	return a.print(&copiedRecord{dir, report}, "copied %s, %s, into %s\n", screen.Plural(int64(report.Commit), "commit"), screen.Bytes(report.Bytes), dir)
 }

@@ -117,10 +117,7 @@ func (s *session) createBranch(ctx context.Context, o *branchOptions) (*branchRe
 	if err != nil {
 		return nil, err
 	}
-	options := lineage.BranchOptions{Empty: o.empty, Switch: o.switchTo}
-	if options.Overrides, err = o.overrides.build(); err != nil {
-		return nil, err
-	}
+	options := lineage.BranchOptions{Empty: o.empty, Switch: o.switchTo, Overrides: o.overrides.build()}
 	if o.from != "" {
 		found, err := s.refs.Find(ctx, o.from)
 		if err != nil {

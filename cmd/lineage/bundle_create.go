@@ -46,14 +46,8 @@ everything in the inventory of the other store is left out. FILE - is standard o
 
 // bundledRecord is what was written into a bundle.
 type bundledRecord struct {
-	File     string `json:"file"`
-	Threads  uint64 `json:"threads"`
-	Contexts uint64 `json:"contexts"`
-	Spans    uint64 `json:"spans"`
-	Blocks   uint64 `json:"blocks"`
-	// Left is how many contents and pieces of contents were left out.
-	Left  uint64 `json:"left"`
-	Bytes int64  `json:"bytes"`
+	File string `json:"file"`
+	bundle.WriteReport
 }
 
 func (*bundledRecord) recordType() string { return "bundled" }
@@ -107,10 +101,6 @@ func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) er
 	if err != nil || o.file == stdoutName {
 		return err
 	}
-	r := &bundledRecord{
-		File: o.file, Threads: report.Threads, Contexts: report.Contexts, Spans: report.Spans, Blocks: report.Blocks,
-		Left: report.Left, Bytes: report.Bytes,
-	}
-	return s.print(r, "wrote %s: %s, %s, %s\n", o.file, screen.Plural(int64(report.Threads), "thread"),
+	return s.print(&bundledRecord{o.file, report}, "wrote %s: %s, %s, %s\n", o.file, screen.Plural(int64(report.Threads), "thread"),
 		screen.Plural(int64(report.Spans), "message"), screen.Bytes(report.Bytes))
 }

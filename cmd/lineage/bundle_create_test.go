@@ -37,9 +37,9 @@ func TestBundleOfExpiredState(t *testing.T) {
 	}
 	want, err := create("one", 0)
 	require.NoError(t, err)
-	got, err := create("two", maxExpired-1)
+	got, err := create("two", 3)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	_, err = create("three", maxExpired)
+	_, err = create("three", 1<<30)
 	require.ErrorIs(t, err, lineage.ErrExpired)
 }

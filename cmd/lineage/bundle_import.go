@@ -35,24 +35,9 @@ A store that is named by --store is created if it does not exist.`,
 }
 
 // unbundledRecord is what a bundle added to a store.
-type unbundledRecord struct {
-	Threads  uint64 `json:"threads"`
-	Contexts uint64 `json:"contexts"`
-	// Moved counts contexts that existed and were advanced to their tip in the bundle.
-	Moved  uint64 `json:"moved"`
-	Spans  uint64 `json:"spans"`
-	Blocks uint64 `json:"blocks"`
-	// Conflicts are contexts that were extended both here and in the bundle.
-	Conflicts []conflictItem `json:"conflicts"`
-}
+type unbundledRecord struct{ bundle.ImportReport }
 
 func (*unbundledRecord) recordType() string { return "unbundled" }
-
-// conflictItem is part of another record.
-type conflictItem struct {
-	Context string `json:"context"`
-	Theirs  string `json:"theirs"`
-}
 
 func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error {
 	on := map[string]bundle.OnConflict{"keep-both": bundle.KeepBoth, "take-theirs": bundle.TakeTheirs, "fail": bundle.Fail}
@@ -80,17 +65,15 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 		if err != nil {
 			return err
 		}
-		r := unbundledRecord{
-			Threads: report.Threads, Contexts: report.Contexts, Moved: report.Moved, Spans: report.Spans, Blocks: report.Blocks,
-			Conflicts: []conflictItem{},
+		if s.json {
+			report.Conflicts = append([]bundle.Conflict{}, report.Conflicts...)
+			return s.emit(&unbundledRecord{report})
 		}
 		for _, c := range report.Conflicts {
-			r.Conflicts = append(r.Conflicts, conflictItem{Context: c.Context.String(), Theirs: c.Theirs.String()})
-			if !s.json {
-				s.printf("context %s was extended in both; theirs is %s\n", refs.Short(c.Context), refs.Short(c.Theirs))
-			}
+			s.printf("context %s was extended in both; theirs is %s\n", refs.Short(c.Context), refs.Short(c.Theirs))
 		}
-		return s.print(&r, "added %s, %s, %s; %s advanced\n", screen.Plural(int64(r.Threads), "thread"), screen.Plural(int64(r.Contexts), "context"),
-			screen.Plural(int64(r.Spans), "message"), screen.Plural(int64(r.Moved), "context"))
+		s.printf("added %s, %s, %s; %s advanced\n", screen.Plural(int64(report.Threads), "thread"), screen.Plural(int64(report.Contexts), "context"),
+			screen.Plural(int64(report.Spans), "message"), screen.Plural(int64(report.Moved), "context"))
+		return nil
 	})
 }

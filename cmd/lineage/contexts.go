@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
@@ -111,28 +110,25 @@ func nameOf(found *refs.Ref) string {
 }
 
 // overrideFlags are the flags of what a context sets differently.
-type overrideFlags struct{ model, system, overrides string }
+type overrideFlags struct {
+	model, system string
+	overrides     jsonFlag
+}
 
-func (o *overrideFlags) build() (lineage.Overrides, error) {
-	var overrides lineage.Overrides
+func (o *overrideFlags) build() lineage.Overrides {
+	overrides := lineage.Overrides{JSON: o.overrides}
 	if o.model != "" {
 		overrides.Model = &o.model
 	}
 	if o.system != "" {
 		overrides.SystemPrompt = &o.system
 	}
-	if o.overrides != "" {
-		if !json.Valid([]byte(o.overrides)) {
-			return overrides, usagef("--overrides: %w", errNotJSON)
-		}
-		overrides.JSON = []byte(o.overrides)
-	}
-	return overrides, nil
+	return overrides
 }
 
 // none refuses overrides where none are kept.
 func (o *overrideFlags) none() error {
-	if *o != (overrideFlags{}) {
+	if o.model != "" || o.system != "" || o.overrides != nil {
 		return usagef("--model, --system and --overrides are not kept in a database")
 	}
 	return nil
@@ -167,16 +163,3 @@ func (s *session) moved(ctx context.Context, found *refs.Ref, from lineage.SpanR
 	}
 	return s.print(r, "%s %s at message %d, %s\n", nameOf(found), verb, length, refs.ShortSpan(to))
 }
-
-// validJSON checks the JSON of a flag.
-func validJSON(flag, value string) ([]byte, error) {
-	if value == "" {
-		return nil, nil
-	}
-	if !json.Valid([]byte(value)) {
-		return nil, usagef("--%s: %w", flag, errNotJSON)
-	}
-	return []byte(value), nil
-}
-
-var errNotJSON = fmt.Errorf("not valid JSON")

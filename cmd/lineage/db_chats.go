@@ -43,25 +43,15 @@ func (*database) titleOf(_ context.Context, r *threadRecord) (string, error) { r
 // inDatabase returns the options of a list of a database's threads.
 func (o *threadListOptions) inDatabase() (chat.ListOptions, error) {
 	list := chat.ListOptions{UserID: o.user, IDPrefix: o.source, TitlePrefix: o.title, Oldest: o.oldest, After: o.after}
-	for _, bound := range []struct {
-		flag, text string
-		at         *int64
-	}{{"since", o.since, &list.From}, {"until", o.until, &list.To}} {
-		at, err := timeFlag(bound.flag, bound.text)
-		if err != nil {
-			return list, err
-		}
-		if !at.IsZero() {
-			*bound.at = at.UnixMilli()
-		}
+	if !o.since.IsZero() {
+		list.From = o.since.UnixMilli()
 	}
-	for _, pair := range o.metadata {
-		key, value, err := metadataPair(pair)
-		if err != nil {
-			return list, err
-		}
-		filter := chat.MetadataFilter{Key: key}
-		decoder := json.NewDecoder(bytes.NewReader(value))
+	if !o.until.IsZero() {
+		list.To = o.until.UnixMilli()
+	}
+	for _, is := range o.metadata {
+		filter := chat.MetadataFilter{Key: is.Key}
+		decoder := json.NewDecoder(bytes.NewReader(is.Value))
 		decoder.UseNumber()
 		if err := decoder.Decode(&filter.Value); err != nil {
 			return list, err
@@ -105,12 +95,8 @@ func (d *database) createThread(ctx context.Context, o *threadCreateOptions) (*t
 	if err := o.overrides.none(); err != nil {
 		return nil, err
 	}
-	metadata, err := validJSON("metadata", o.metadata)
-	if err != nil {
-		return nil, err
-	}
 	c, err := d.chats.CreateChat(ctx, chat.Chat{
-		ID: cmp.Or(o.id, uuid.NewString()), UserID: o.user, Title: o.title, Metadata: json.RawMessage(metadata),
+		ID: cmp.Or(o.id, uuid.NewString()), UserID: o.user, Title: o.title, Metadata: json.RawMessage(o.metadata),
 	})
 	if err != nil {
 		return nil, err
@@ -145,22 +131,18 @@ func (d *database) findThread(ctx context.Context, name string) (*threadRecord, 
 
 // setThread implements threads.
 func (d *database) setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error) {
-	metadata, err := validJSON("metadata", o.metadata)
-	if err != nil {
-		return nil, err
-	}
 	c, err := d.threadNamed(ctx, o.thread)
 	if err != nil {
 		return nil, err
 	}
-	update := chat.ChatUpdate{Metadata: metadata}
-	if o.metadataGiven && metadata == nil {
+	update := chat.ChatUpdate{Metadata: json.RawMessage(o.metadata)}
+	if o.given("metadata") && o.metadata == nil {
 		update.Metadata = json.RawMessage("null")
 	}
-	if o.titleGiven {
+	if o.given("title") {
 		update.Title = &o.title
 	}
-	if o.userGiven {
+	if o.given("user") {
 		update.UserID = &o.user
 	}
 	changed, err := d.chats.UpdateChat(ctx, c.ID, update)

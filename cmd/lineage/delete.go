@@ -30,8 +30,8 @@ undone. 'lineage thread delete' deletes a whole thread, and 'lineage erase' byte
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.name = args[0]
-			return a.destroy(ctx, o.yes, &destroyer{
-				inThreads: func(ctx context.Context, in threads) (*destruction, error) { return in.nameToDelete(ctx, o) },
+			return destroy(ctx, a, o.yes, changing, a.openThreads, func(ctx context.Context, in threads) (*destruction, error) {
+				return in.nameToDelete(ctx, o)
 			})
 		}),
 	}

@@ -31,39 +31,24 @@ func yesFlag(c *cobra.Command, yes *bool) {
 	c.Flags().BoolVarP(yes, "yes", "y", false, "do it without asking; needed where there is no terminal")
 }
 
-// destroyer finds what a command destroys: in a store, or with inThreads in a store or a database.
-type destroyer struct {
-	mode      openMode
-	inStore   func(context.Context, *session) (*destruction, error)
-	inThreads func(context.Context, threads) (*destruction, error)
-}
-
-// open opens the store or database and passes on what would be destroyed there.
-func (d *destroyer) open(ctx context.Context, a *app, mode openMode, use func(context.Context, *destruction) error) error {
-	pass := func(ctx context.Context, found *destruction, err error) error {
-		if err != nil {
-			return err
-		}
-		return use(ctx, found)
-	}
-	if d.inThreads != nil {
-		return a.openThreads(ctx, d.mode|mode, func(ctx context.Context, in threads) error {
-			found, err := d.inThreads(ctx, in)
-			return pass(ctx, found, err)
+// destroy destroys something once a person has agreed, on a terminal or by --yes. find finds it in the store or database
+// that open opens. While the person thinks, nothing is open; what has changed when the answer comes stays.
+func destroy[T any](
+	ctx context.Context, a *app, yes bool, mode openMode, open func(context.Context, openMode, func(context.Context, T) error) error,
+	find func(context.Context, T) (*destruction, error),
+) error {
+	look := func(mode openMode, use func(context.Context, *destruction) error) error {
+		return open(ctx, mode, func(ctx context.Context, in T) error {
+			found, err := find(ctx, in)
+			if err != nil {
+				return err
+			}
+			return use(ctx, found)
 		})
 	}
-	return a.open(ctx, d.mode|mode, func(ctx context.Context, s *session) error {
-		found, err := d.inStore(ctx, s)
-		return pass(ctx, found, err)
-	})
-}
-
-// destroy destroys something once a person has agreed, on a terminal or by --yes. While
-// the person thinks, nothing is open; what has changed when the answer comes stays.
-func (a *app) destroy(ctx context.Context, yes bool, d *destroyer) error {
 	asked := ""
 	if !yes {
-		err := d.open(ctx, a, reading, func(_ context.Context, found *destruction) error {
+		err := look(mode|reading, func(_ context.Context, found *destruction) error {
 			asked = found.what
 			return nil
 		})
@@ -74,7 +59,7 @@ func (a *app) destroy(ctx context.Context, yes bool, d *destroyer) error {
 			return err
 		}
 	}
-	return d.open(ctx, a, changing, func(ctx context.Context, found *destruction) error {
+	return look(mode|changing, func(ctx context.Context, found *destruction) error {
 		if !yes && found.what != asked {
 			return hint(fmt.Errorf("it would now %s: %w", found.what, lineage.ErrConflict), "it changed while you were asked, and nothing was deleted")
 		}

@@ -55,7 +55,7 @@ the old ones.`,
 					return err
 				})
 			}
-			return a.destroy(ctx, o.yes, &destroyer{inStore: func(ctx context.Context, s *session) (*destruction, error) { return s.erasure(ctx, o.name) }})
+			return destroy(ctx, a, o.yes, changing, a.open, func(ctx context.Context, s *session) (*destruction, error) { return s.erasure(ctx, o.name) })
 		}),
 	}
 	yesFlag(c, &o.yes)

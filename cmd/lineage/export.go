@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 type exportOptions struct {
@@ -175,9 +176,6 @@ func (a *app) writeBinary(name string, write func(io.Writer) error) error {
 	return a.writeOutput(name, write)
 }
 
-// maxExpired limits the attempts to write a file.
-const maxExpired = 10
-
 // writeFile writes a file that has its name only when it is whole. If the state of the store that is
 // written expires, it begins again.
 func writeFile(name string, write func(io.Writer) error) error {
@@ -193,15 +191,12 @@ func writeFile(name string, write func(io.Writer) error) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	err = write(f)
-	for try := 1; errors.Is(err, lineage.ErrExpired) && try < maxExpired; try++ {
-		if _, err = f.Seek(0, io.SeekStart); err == nil {
-			err = f.Truncate(0)
+	err = backend.Repeat(func() error {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
 		}
-		if err == nil {
-			err = write(f)
-		}
-	}
+		return errors.Join(f.Truncate(0), write(f))
+	})
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}

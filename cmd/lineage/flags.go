@@ -1,11 +1,72 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/lineage-store/lineage/lineage"
 )
+
+// jsonFlag is a flag for JSON, nil if it is empty.
+type jsonFlag []byte
+
+var errNotJSON = errors.New("not valid JSON")
+
+func (f *jsonFlag) String() string { return string(*f) }
+func (*jsonFlag) Type() string     { return "string" }
+
+func (f *jsonFlag) Set(text string) error {
+	if *f = nil; text == "" {
+		return nil
+	}
+	if !json.Valid([]byte(text)) {
+		return errNotJSON
+	}
+	*f = jsonFlag(text)
+	return nil
+}
+
+// timeFlag is a flag for a time, zero if it is empty.
+type timeFlag struct{ time.Time }
+
+func (*timeFlag) String() string { return "" } // there is no default
+func (*timeFlag) Type() string   { return "string" }
+
+func (f *timeFlag) Set(text string) (err error) {
+	if f.Time = (time.Time{}); text == "" {
+		return nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05"} {
+		if f.Time, err = time.ParseInLocation(layout, text, time.Local); err == nil {
+			return nil
+		}
+	}
+	return errors.New("it is a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z")
+}
+
+// metadataFlag is a flag for fields of metadata, which may be repeated. A value that is not JSON is a string.
+type metadataFlag []lineage.MetadataIs
+
+func (*metadataFlag) String() string { return "" }
+func (*metadataFlag) Type() string   { return "stringArray" }
+
+func (f *metadataFlag) Set(pair string) error {
+	key, text, ok := strings.Cut(pair, "=")
+	if !ok {
+		return errors.New("it is KEY=VALUE")
+	}
+	is := lineage.MetadataIs{Key: key, Value: json.RawMessage(text)}
+	if _, ok := is.Scalar(); !ok {
+		is.Value, _ = json.Marshal(text) // strings always marshal
+	}
+	*f = append(*f, is)
+	return nil
+}
 
 // flagFailure explains what is wrong with the value of a flag.
 func flagFailure(err error) error {
@@ -14,8 +75,11 @@ func flagFailure(err error) error {
 		return &usageError{err}
 	}
 	name, value := wrong.GetFlag().Name, wrong.GetValue()
-	if errors.Is(err, strconv.ErrRange) {
+	switch {
+	case errors.Is(err, strconv.ErrRange):
 		return usagef("--%s %q: the number is too large", name, value)
+	case errors.Is(err, errNotJSON):
+		return usagef("--%s: %w", name, errNotJSON)
 	}
 	switch wrong.GetFlag().Value.Type() {
 	case "uint64":
@@ -27,5 +91,5 @@ func flagFailure(err error) error {
 	case "bool":
 		return usagef("--%s %q: it is true or false", name, value)
 	}
-	return &usageError{err}
+	return usagef("--%s %q: %w", name, value, errors.Unwrap(wrong))
 }

@@ -13,7 +13,7 @@ type forkOptions struct {
 	branch    string
 	thread    string
 	count     int
-	metadata  string
+	metadata  jsonFlag
 	overrides overrideFlags
 }
 
@@ -41,7 +41,7 @@ A fork is without a name unless --branch gives it one.`,
 	f.StringVarP(&o.branch, "branch", "b", "", "name it, as a branch")
 	f.StringVar(&o.thread, "into", "", "the thread that it belongs to, if another")
 	f.IntVar(&o.count, "count", 1, "how many to make")
-	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	f.Var(&o.metadata, "metadata", "JSON to keep with it")
 	o.overrides.bind(c)
 	return c
 }
@@ -51,14 +51,6 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 		return usagef("--count: at least 1, and with --branch no more")
 	}
 	found, err := s.position(ctx, o.at)
-	if err != nil {
-		return err
-	}
-	overrides, err := o.overrides.build()
-	if err != nil {
-		return err
-	}
-	metadata, err := validJSON("metadata", o.metadata)
 	if err != nil {
 		return err
 	}
@@ -81,11 +73,11 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 		var fork *lineage.Context
 		if o.branch != "" {
 			fork, err = home.CreateBranch(ctx, o.branch, lineage.BranchOptions{
-				From: from, At: found.Span, Empty: found.Span.IsZero(), Overrides: overrides, Metadata: metadata,
+				From: from, At: found.Span, Empty: found.Span.IsZero(), Overrides: o.overrides.build(), Metadata: o.metadata,
 			})
 		} else {
 			fork, err = from.Fork(ctx, lineage.ForkOptions{
-				At: found.Span, Empty: found.Span.IsZero(), Thread: home.ID(), Overrides: overrides, Metadata: metadata,
+				At: found.Span, Empty: found.Span.IsZero(), Thread: home.ID(), Overrides: o.overrides.build(), Metadata: o.metadata,
 			})
 		}
 		if err != nil {
@@ -103,5 +95,5 @@ func (o *overrideFlags) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.model, "model", "", "the model that is asked")
 	f.StringVar(&o.system, "system", "", "the system prompt")
-	f.StringVar(&o.overrides, "overrides", "", "further overrides, as JSON")
+	f.Var(&o.overrides, "overrides", "further overrides, as JSON")
 }

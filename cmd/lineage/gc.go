@@ -43,7 +43,7 @@ keep it until they are vacuumed or expire. Former titles and metadata of existin
 			if o.dryRun {
 				return a.open(ctx, reading|noThread, func(ctx context.Context, s *session) error { return runGC(ctx, s, o) })
 			}
-			return a.destroy(ctx, o.yes, &destroyer{mode: noThread, inStore: func(ctx context.Context, s *session) (*destruction, error) { return s.collection(ctx, o) }})
+			return destroy(ctx, a, o.yes, noThread, a.open, func(ctx context.Context, s *session) (*destruction, error) { return s.collection(ctx, o) })
 		}),
 	}
 	yesFlag(c, &o.yes)
@@ -57,23 +57,7 @@ keep it until they are vacuumed or expire. Former titles and metadata of existin
 // collectedRecord is what a collection removed, or would remove.
 type collectedRecord struct {
 	DryRun bool `json:"dry_run"`
-	// Records are all that were removed; of them these spans, blocks and chunks.
-	Records uint64 `json:"records"`
-	Spans   uint64 `json:"spans"`
-	Blocks  uint64 `json:"blocks"`
-	Chunks  uint64 `json:"chunks"`
-	// Erased is how many erased contents lost their bytes.
-	Erased uint64 `json:"erased"`
-	// Bytes is the size of what was removed.
-	Bytes uint64 `json:"bytes"`
-	// BytesBefore and BytesAfter are the size of the store on disk. A dry run does not know the
-	// second.
-	BytesBefore uint64 `json:"bytes_before"`
-	BytesAfter  uint64 `json:"bytes_after,omitempty"`
-	// Removed are files of the store that were removed because they may have held it.
-	Removed []string `json:"removed,omitempty"`
-	// Elsewhere names what may still hold it and is not touched.
-	Elsewhere []string `json:"elsewhere,omitempty"`
+	backend.CollectReport
 }
 
 func (*collectedRecord) recordType() string { return "collected" }
@@ -118,11 +102,7 @@ func runGC(ctx context.Context, s *session, o *gcOptions) error {
 		return err
 	}
 	if s.json {
-		return s.emit(&collectedRecord{
-			DryRun: o.dryRun, Records: report.Records, Spans: report.Spans, Blocks: report.Blocks, Chunks: report.Chunks,
-			Erased: report.Erased, Bytes: report.Bytes, BytesBefore: report.Before, BytesAfter: report.After,
-			Removed: report.Removed, Elsewhere: report.Elsewhere,
-		})
+		return s.emit(&collectedRecord{o.dryRun, report})
 	}
 	did := "removed"
 	if o.dryRun {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 type packOptions struct{ dense bool }
@@ -28,14 +29,7 @@ interrupted: what was packed so far stays so.`,
 }
 
 // packedRecord is what packing did.
-type packedRecord struct {
-	// Files is how many files were written, and Commits how many commits they hold.
-	Files   int    `json:"files"`
-	Commits uint64 `json:"commits"`
-	// BytesBefore and BytesAfter are the sizes of journal and index.
-	BytesBefore int64 `json:"bytes_before"`
-	BytesAfter  int64 `json:"bytes_after"`
-}
+type packedRecord struct{ backend.PackReport }
 
 func (*packedRecord) recordType() string { return "packed" }
 
@@ -46,6 +40,5 @@ func runPack(ctx context.Context, s *session, o *packOptions) error {
 	if err != nil {
 		return err
 	}
-	r := &packedRecord{Files: report.Files, Commits: report.Commits, BytesBefore: report.Before, BytesAfter: report.After}
-	return s.print(r, "packed %s: journal and index take %s, %s before\n", screen.Plural(int64(report.Commits), "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
+	return s.print(&packedRecord{report}, "packed %s: journal and index take %s, %s before\n", screen.Plural(int64(report.Commits), "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
 }

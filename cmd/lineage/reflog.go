@@ -20,7 +20,7 @@ func reflogCommand(a *app) *cobra.Command {
 undos. NAME@{-1} is the message that it pointed to before the first move listed, and so on.`,
 		Example: `  lineage rewind @{1} --in-place && lineage reflog`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE:    a.on(reading, func(ctx context.Context, s *session, args []string) error { return runReflog(ctx, s, arg(args, 0)) }),
+		RunE:    a.onContext(reading, runReflog),
 	}
 }
 
@@ -37,11 +37,7 @@ type moveRecord struct {
 
 func (*moveRecord) recordType() string { return "move" }
 
-func runReflog(ctx context.Context, s *session, name string) error {
-	found, err := s.context(ctx, name)
-	if err != nil {
-		return err
-	}
+func runReflog(ctx context.Context, s *session, found *refs.Ref) error {
 	var moves []lineage.Move
 	for m, err := range found.Context.Reflog(ctx) {
 		if err != nil {

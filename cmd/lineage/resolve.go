@@ -7,16 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
 type resolveOptions struct {
-	context string
-	last    uint64
-	budget  int
-	format  string
+	last   uint64
+	budget int
+	format string
 }
 
 func resolveCommand(a *app) *cobra.Command {
@@ -32,10 +32,7 @@ out. --format renders it as text, xml, markdown, toml or toon.`,
   lineage resolve cheap --last 2 --format xml
   lineage resolve --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
-			o.context = arg(args, 0)
-			return runResolve(ctx, s, o)
-		}),
+		RunE: a.onContext(reading, func(ctx context.Context, s *session, found *refs.Ref) error { return runResolve(ctx, s, found, o) }),
 	}
 	f := c.Flags()
 	f.Uint64VarP(&o.last, "last", "n", 0, "at most the last so many messages")
@@ -85,17 +82,13 @@ func rendererOf(format string) (engine.Renderer, error) {
 	return nil, usagef("--format %q: it is text, xml, markdown, toml or toon", format)
 }
 
-func runResolve(ctx context.Context, s *session, o *resolveOptions) error {
+func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOptions) error {
 	renderer, err := rendererOf(o.format)
 	if err != nil {
 		return err
 	}
 	if o.budget < 0 {
 		return usagef("--budget %d: must be 0 or more", o.budget)
-	}
-	found, err := s.context(ctx, o.context)
-	if err != nil {
-		return err
 	}
 	resolved, err := found.Context.Resolve(ctx, lineage.ResolveOptions{Last: o.last, Budget: o.budget})
 	if err != nil {

@@ -35,31 +35,13 @@ A backup is better: 'lineage restore' loses nothing.`,
 // salvagedRecord is what was found in a damaged store.
 type salvagedRecord struct {
 	Store string `json:"store"`
-	// Commits is how many could be read, and Missing how many are known to be lost.
-	Commits uint64 `json:"commits"`
-	Missing uint64 `json:"missing"`
-	// Losses is how many parts of the files could not be read. Each is a record of its own.
-	Losses uint64 `json:"losses"`
-	// Messages is how many messages have a note in their place.
-	Messages uint64 `json:"messages"`
-	// Contents is how many contents are lost that messages are known to have had.
-	Contents uint64 `json:"contents"`
-	// Names is how many threads, contexts and runs are there under their ids only.
-	Names uint64 `json:"names"`
-	// Records is how many other statements were left out, for what they are about is lost.
-	Records uint64 `json:"records"`
+	embedded.SalvageReport
 }
 
 func (*salvagedRecord) recordType() string { return "salvaged" }
 
 // lossRecord is a part of a store's files that cannot be read.
-type lossRecord struct {
-	File   string `json:"file"`
-	Offset int64  `json:"offset"`
-	// Length is 0 when it is not known.
-	Length  int64  `json:"length"`
-	Problem string `json:"problem"`
-}
+type lossRecord struct{ embedded.Loss }
 
 func (*lossRecord) recordType() string { return "loss" }
 
@@ -68,8 +50,7 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	var failure error
 	lost := func(l embedded.Loss) {
 		line.Done()
-		r := &lossRecord{File: l.File, Offset: l.Offset, Length: l.Length, Problem: l.What}
-		failure = cmp.Or(failure, a.print(r, "lost: %s\n", screen.Line(l.String())))
+		failure = cmp.Or(failure, a.print(&lossRecord{l}, "lost: %s\n", screen.Line(l.String())))
 	}
 	r, err := embedded.Salvage(ctx, from, dir, embedded.SalvageOptions{Lost: lost, Progress: line.Show})
 	line.Done()
@@ -83,11 +64,7 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 		dir = full
 	}
 	if a.json {
-		err := a.emit(&salvagedRecord{
-			Store: dir, Commits: r.Commits, Missing: r.Missing, Losses: r.Losses, Messages: r.Messages,
-			Contents: r.Contents, Names: r.Names, Records: r.Records,
-		})
-		if err != nil {
+		if err := a.emit(&salvagedRecord{dir, r}); err != nil {
 			return err
 		}
 	} else {

@@ -69,6 +69,17 @@ func (a *app) on(mode openMode, run func(context.Context, *session, []string) er
 	})
 }
 
+// onContext returns what cobra calls for a command that works on the context which its first argument names.
+func (a *app) onContext(mode openMode, run func(context.Context, *session, *refs.Ref) error) func(*cobra.Command, []string) error {
+	return a.on(mode, func(ctx context.Context, s *session, args []string) error {
+		found, err := s.context(ctx, arg(args, 0))
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, found)
+	})
+}
+
 // open runs a command on the store that is found.
 func (a *app) open(ctx context.Context, mode openMode, run func(context.Context, *session) error) (err error) {
 	named, err := a.findStore(mode.has(create))

@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 )
 
 type setOptions struct {
-	context   string
 	overrides overrideFlags
-	metadata  string
+	metadata  jsonFlag
 	given     func(flag string) bool
 }
 
@@ -27,44 +27,28 @@ removes a setting.`,
   lineage set cheap --model "" --json`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	c.RunE = a.on(changing, func(ctx context.Context, s *session, args []string) error {
-		o.context, o.given = arg(args, 0), c.Flags().Changed
-		return runSet(ctx, s, o)
-	})
+	c.RunE = a.onContext(changing, func(ctx context.Context, s *session, found *refs.Ref) error { return runSet(ctx, s, found, o) })
+	o.given = c.Flags().Changed
 	o.overrides.bind(c)
-	c.Flags().StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	c.Flags().Var(&o.metadata, "metadata", "JSON to keep with it")
+	c.MarkFlagsOneRequired("model", "system", "overrides", "metadata")
 	return c
 }
 
-func runSet(ctx context.Context, s *session, o *setOptions) error {
-	model, system, overrides, metadata := o.given("model"), o.given("system"), o.given("overrides"), o.given("metadata")
-	if !model && !system && !overrides && !metadata {
-		return usagef("nothing to set: give --model, --system, --overrides or --metadata")
-	}
-	found, err := s.context(ctx, o.context)
-	if err != nil {
-		return err
-	}
-	wanted, err := o.overrides.build()
-	if err != nil {
-		return err
-	}
-	kept, err := validJSON("metadata", o.metadata)
-	if err != nil {
-		return err
-	}
-	err = found.Context.Update(ctx, func(is *lineage.ContextInfo) error {
-		if model {
+func runSet(ctx context.Context, s *session, found *refs.Ref, o *setOptions) error {
+	wanted := o.overrides.build()
+	err := found.Context.Update(ctx, func(is *lineage.ContextInfo) error {
+		if o.given("model") {
 			is.Overrides.Model = wanted.Model
 		}
-		if system {
+		if o.given("system") {
 			is.Overrides.SystemPrompt = wanted.SystemPrompt
 		}
-		if overrides {
+		if o.given("overrides") {
 			is.Overrides.JSON = wanted.JSON
 		}
-		if metadata {
-			is.Metadata = kept
+		if o.given("metadata") {
+			is.Metadata = o.metadata
 		}
 		return nil
 	})

@@ -35,27 +35,7 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 
 // statsRecord is how much a store holds.
 type statsRecord struct {
-	Threads     uint64 `json:"threads"`
-	Contexts    uint64 `json:"contexts"`
-	Branches    uint64 `json:"branches"`
-	Checkpoints uint64 `json:"checkpoints"`
-	// Messages is how many messages, document revisions and files there are, and Spans
-	// how many steps of histories hold them.
-	Messages uint64 `json:"messages"`
-	Spans    uint64 `json:"spans"`
-	Runs     uint64 `json:"runs"`
-	Blocks   uint64 `json:"blocks"`
-	Chunks   uint64 `json:"chunks"`
-	// LogicalBytes is the size of all messages, UniqueBytes that of the different ones,
-	// and StoredBytes the size of all files: the journal, the index (IndexBytes), and
-	// others (OtherBytes), such as the search index.
-	LogicalBytes uint64 `json:"logical_bytes"`
-	UniqueBytes  uint64 `json:"unique_bytes"`
-	StoredBytes  uint64 `json:"stored_bytes"`
-	IndexBytes   uint64 `json:"index_bytes"`
-	OtherBytes   uint64 `json:"other_bytes"`
-	// UnpackedBytes is the size of the part of the journal that is not packed.
-	UnpackedBytes uint64 `json:"unpacked_bytes"`
+	backend.Stats
 	// CopiedMessages and CopiedBytes are what it would be if every context held a copy
 	// of its history. CopiedExact is false where the bytes are an estimate.
 	CopiedMessages uint64 `json:"copied_messages"`
@@ -73,13 +53,7 @@ func runStats(ctx context.Context, s *session, o *statsOptions) error {
 	if err != nil {
 		return err
 	}
-	r := statsRecord{
-		Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches, Checkpoints: stats.Checkpoints,
-		Messages: stats.Usages, Spans: stats.Spans, Runs: stats.Runs, Blocks: stats.Blocks, Chunks: stats.Chunks,
-		LogicalBytes: stats.LogicalBytes, UniqueBytes: stats.UniqueBytes, StoredBytes: stats.StoredBytes, IndexBytes: stats.IndexBytes,
-		OtherBytes: stats.OtherBytes, UnpackedBytes: stats.UnpackedBytes,
-		CopiedExact: o.exact || stats.Usages <= exactUpTo,
-	}
+	r := statsRecord{Stats: stats, CopiedExact: o.exact || stats.Usages <= exactUpTo}
 	if err := s.countCopies(ctx, &r); err != nil {
 		return err
 	}
@@ -94,7 +68,7 @@ func runStats(ctx context.Context, s *session, o *statsOptions) error {
 	}
 	row("threads", count(r.Threads), "")
 	row("contexts", count(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(int64(r.Branches))))
-	row("messages", count(r.Messages), "")
+	row("messages", count(r.Usages), "")
 	row("logical", size(r.LogicalBytes), "the bytes of all messages")
 	row("unique", size(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
 	row("on disk", size(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",

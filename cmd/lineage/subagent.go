@@ -5,23 +5,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 )
 
 type subagentOptions struct {
-	parent    string
 	last      uint64
 	lastSet   bool
 	roles     []string
 	task      string
-	metadata  string
+	metadata  jsonFlag
 	overrides overrideFlags
 }
 
 func subagentCommand(a *app) *cobra.Command {
 	o := &subagentOptions{}
-	var c *cobra.Command
-	c = &cobra.Command{
+	c := &cobra.Command{
 		Use:   "subagent [CONTEXT]",
 		Short: "Create a context for a subagent",
 		Long: `Creates a context for an agent that works on its own and reports back with 'lineage
@@ -30,17 +29,16 @@ return'. It sees the whole history, at no cost, or only what --last and --role c
 		Example: `  lineage subagent --task "Find three restaurants." --model small-1
   lineage subagent main --last 2 --role user --json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.on(changing, func(ctx context.Context, s *session, args []string) error {
-			o.parent = arg(args, 0)
-			o.lastSet = c.Flags().Changed("last")
-			return runSubagent(ctx, s, o)
-		}),
 	}
+	c.RunE = a.onContext(changing, func(ctx context.Context, s *session, found *refs.Ref) error {
+		o.lastSet = c.Flags().Changed("last")
+		return runSubagent(ctx, s, found, o)
+	})
 	f := c.Flags()
 	f.Uint64VarP(&o.last, "last", "n", 0, "it sees only the last so many messages")
 	f.StringSliceVar(&o.roles, "role", nil, "it sees only messages of these roles")
 	f.StringVar(&o.task, "task", "", "the task, as its first own message")
-	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	f.Var(&o.metadata, "metadata", "JSON to keep with it")
 	o.overrides.bind(c)
 	return c
 }
@@ -48,18 +46,8 @@ return'. It sees the whole history, at no cost, or only what --last and --role c
 // subagentMark is the metadata of a subagent that was given none.
 const subagentMark = `{"made_by":"subagent"}`
 
-func runSubagent(ctx context.Context, s *session, o *subagentOptions) error {
-	found, err := s.context(ctx, o.parent)
-	if err != nil {
-		return err
-	}
-	options := lineage.ForkOptions{}
-	if options.Overrides, err = o.overrides.build(); err != nil {
-		return err
-	}
-	if options.Metadata, err = validJSON("metadata", o.metadata); err != nil {
-		return err
-	}
+func runSubagent(ctx context.Context, s *session, found *refs.Ref, o *subagentOptions) error {
+	options := lineage.ForkOptions{Overrides: o.overrides.build(), Metadata: o.metadata}
 	if options.Metadata == nil {
 		options.Metadata = []byte(subagentMark)
 	}

@@ -9,8 +9,9 @@ import (
 )
 
 type threadCreateOptions struct {
-	id, title, user, metadata string
-	overrides                 overrideFlags
+	id, title, user string
+	metadata        jsonFlag
+	overrides       overrideFlags
 }
 
 func threadCreateCommand(a *app) *cobra.Command {
@@ -33,23 +34,15 @@ func threadCreateCommand(a *app) *cobra.Command {
 	f.StringVarP(&o.title, "title", "t", "", "the title")
 	f.StringVar(&o.id, "id", "", "an id of your choice, unique in the store")
 	f.StringVar(&o.user, "user", "", "the user it belongs to")
-	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it")
+	f.Var(&o.metadata, "metadata", "JSON to keep with it")
 	o.overrides.bind(c)
 	return c
 }
 
 // createThread implements threads.
 func (s *session) createThread(ctx context.Context, o *threadCreateOptions) (*threadRecord, error) {
-	metadata, err := validJSON("metadata", o.metadata)
-	if err != nil {
-		return nil, err
-	}
-	overrides, err := o.overrides.build()
-	if err != nil {
-		return nil, err
-	}
 	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{
-		SourceID: o.id, UserID: o.user, Title: o.title, Metadata: metadata, Overrides: overrides,
+		SourceID: o.id, UserID: o.user, Title: o.title, Metadata: o.metadata, Overrides: o.overrides.build(),
 	})
 	if err != nil {
 		return nil, err

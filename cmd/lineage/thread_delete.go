@@ -24,8 +24,8 @@ disk until 'lineage gc'. 'lineage bundle create' beforehand keeps a copy of the 
 		Example: `  lineage thread delete lisbon --yes`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			return a.destroy(ctx, yes, &destroyer{
-				inThreads: func(ctx context.Context, in threads) (*destruction, error) { return in.threadToDelete(ctx, args[0]) },
+			return destroy(ctx, a, yes, changing, a.openThreads, func(ctx context.Context, in threads) (*destruction, error) {
+				return in.threadToDelete(ctx, args[0])
 			})
 		}),
 	}

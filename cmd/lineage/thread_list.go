@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +14,8 @@ import (
 
 type threadListOptions struct {
 	user, source, title string
-	metadata            []string
-	since, until        string
+	metadata            metadataFlag
+	since, until        timeFlag
 	after               string
 	oldest              bool
 	limit               int
@@ -45,9 +42,9 @@ page is printed after it.`,
 	f.StringVar(&o.user, "user", "", "only this user's")
 	f.StringVar(&o.source, "source-prefix", "", "only those whose source id has this prefix")
 	f.StringVar(&o.title, "title", "", "only those whose title has this prefix, in upper or lower case")
-	f.StringArrayVar(&o.metadata, "metadata", nil, "only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string; may be repeated")
-	f.StringVar(&o.since, "since", "", "only those updated at this time or later: 2026-01-31, or as in RFC 3339")
-	f.StringVar(&o.until, "until", "", "only those updated before this time")
+	f.Var(&o.metadata, "metadata", "only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string; may be repeated")
+	f.Var(&o.since, "since", "only those updated at this time or later: 2026-01-31, or as in RFC 3339")
+	f.Var(&o.until, "until", "only those updated before this time")
 	f.BoolVar(&o.oldest, "oldest", false, "list the one that was updated first first")
 	f.IntVarP(&o.limit, "limit", "n", 0, "at most so many")
 	f.StringVar(&o.after, "after", "", "continue behind the page that ended with this TOKEN")
@@ -56,55 +53,16 @@ page is printed after it.`,
 
 // query returns what the flags ask for.
 func (o *threadListOptions) query() (q lineage.ThreadQuery, err error) {
-	q = lineage.ThreadQuery{SourcePrefix: o.source, TitlePrefix: o.title, Oldest: o.oldest}
+	q = lineage.ThreadQuery{
+		SourcePrefix: o.source, TitlePrefix: o.title, Metadata: o.metadata, From: o.since.Time, To: o.until.Time, Oldest: o.oldest,
+	}
 	if o.user != "" {
 		q.User = &o.user
-	}
-	for _, pair := range o.metadata {
-		key, value, err := metadataPair(pair)
-		if err != nil {
-			return q, err
-		}
-		q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: key, Value: value})
-	}
-	for _, bound := range []struct {
-		flag, text string
-		at         *time.Time
-	}{{"since", o.since, &q.From}, {"until", o.until, &q.To}} {
-		if *bound.at, err = timeFlag(bound.flag, bound.text); err != nil {
-			return q, err
-		}
 	}
 	if q.After, err = backend.ParsePageToken(o.after); err != nil {
 		return q, usagef("--after: %w", err)
 	}
 	return q, nil
-}
-
-// metadataPair returns the key and the value of a flag for metadata.
-func metadataPair(pair string) (key string, value json.RawMessage, err error) {
-	key, text, ok := strings.Cut(pair, "=")
-	if !ok {
-		return "", nil, usagef("--metadata %q: it is KEY=VALUE", pair)
-	}
-	if _, ok := (lineage.MetadataIs{Value: json.RawMessage(text)}).Scalar(); !ok {
-		quoted, _ := json.Marshal(text) // strings always marshal
-		text = string(quoted)
-	}
-	return key, json.RawMessage(text), nil
-}
-
-// timeFlag returns the time of a flag, zero for none.
-func timeFlag(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05"} {
-		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, usagef("--%s %q: it is a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z", flag, text)
 }
 
 // listThreads implements threads.
@@ -159,7 +117,7 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 
 // none reports that there are no threads to list.
 func (o *threadListOptions) none() string {
-	if o.user+o.source+o.title+o.since+o.until+o.after == "" && len(o.metadata) == 0 {
+	if o.user+o.source+o.title+o.after == "" && len(o.metadata) == 0 && o.since.IsZero() && o.until.IsZero() {
 		return "no threads; 'lineage thread create' makes one"
 	}
 	return "no such threads"

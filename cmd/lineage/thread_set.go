@@ -9,15 +9,14 @@ import (
 )
 
 type threadSetOptions struct {
-	thread                               string
-	title, user, metadata                string
-	titleGiven, userGiven, metadataGiven bool
+	thread, title, user string
+	metadata            jsonFlag
+	given               func(flag string) bool
 }
 
 func threadSetCommand(a *app) *cobra.Command {
 	o := &threadSetOptions{}
-	var c *cobra.Command
-	c = &cobra.Command{
+	c := &cobra.Command{
 		Use:   "set [THREAD]",
 		Short: "Change a thread's title, user or metadata",
 		Long: `Change a thread's title, user or metadata. A thread without a user can be claimed for one.
@@ -25,56 +24,39 @@ A thread that has a user keeps it.`,
 		Example: `  lineage thread set --title "A weekend in Lisbon"
   lineage thread set lisbon --metadata '{"tags":["travel"]}'`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.does(func(ctx context.Context, args []string) error {
+		RunE: a.onThreads(changing, func(ctx context.Context, in threads, args []string) error {
 			o.thread = arg(args, 0)
-			o.titleGiven = c.Flags().Changed("title")
-			o.userGiven = c.Flags().Changed("user")
-			o.metadataGiven = c.Flags().Changed("metadata")
-			if err := o.check(); err != nil {
+			r, err := in.setThread(ctx, o)
+			if err != nil {
 				return err
 			}
-			return a.openThreads(ctx, changing, func(ctx context.Context, in threads) error {
-				r, err := in.setThread(ctx, o)
-				if err != nil {
-					return err
-				}
-				return a.printThread(r)
-			})
+			return a.printThread(r)
 		}),
 	}
 	f := c.Flags()
+	o.given = f.Changed
 	f.StringVarP(&o.title, "title", "t", "", "the title")
 	f.StringVar(&o.user, "user", "", "the user it belongs to, if it has none yet")
-	f.StringVar(&o.metadata, "metadata", "", "JSON to keep with it, in place of what was there; empty for none")
+	f.Var(&o.metadata, "metadata", "JSON to keep with it, in place of what was there; empty for none")
+	c.MarkFlagsOneRequired("title", "user", "metadata")
 	return c
-}
-
-func (o *threadSetOptions) check() error {
-	if !o.titleGiven && !o.userGiven && !o.metadataGiven {
-		return usagef("nothing to change: give --title, --user or --metadata")
-	}
-	return nil
 }
 
 // setThread implements threads.
 func (s *session) setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error) {
-	metadata, err := validJSON("metadata", o.metadata)
-	if err != nil {
-		return nil, err
-	}
 	t, err := s.threadNamed(ctx, o.thread)
 	if err != nil {
 		return nil, err
 	}
 	err = t.Update(ctx, func(info *lineage.ThreadInfo) error {
-		if o.titleGiven {
+		if o.given("title") {
 			info.Title = o.title
 		}
-		if o.userGiven {
+		if o.given("user") {
 			info.UserID = o.user
 		}
-		if o.metadataGiven {
-			info.Metadata = metadata
+		if o.given("metadata") {
+			info.Metadata = o.metadata
 		}
 		return nil
 	})

@@ -25,7 +25,7 @@ leads back to where it was. 'lineage reflog' lists the moves. Adding messages is
   after edit or fork        lineage delete ID                   (the original was not changed)`,
 		Example: `  lineage rewind @{1} --in-place && lineage undo`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE:    a.on(changing, func(ctx context.Context, s *session, args []string) error { return runUndo(ctx, s, arg(args, 0)) }),
+		RunE:    a.onContext(changing, runUndo),
 	}
 }
 
@@ -41,11 +41,7 @@ func (e *nothingToUndo) Error() string {
 func (e *nothingToUndo) Unwrap() error { return lineage.ErrNotFound }
 func (e *nothingToUndo) Hint() string  { return e.hint }
 
-func runUndo(ctx context.Context, s *session, name string) error {
-	found, err := s.context(ctx, name)
-	if err != nil {
-		return err
-	}
+func runUndo(ctx context.Context, s *session, found *refs.Ref) error {
 	s.nameBranch(ctx, found)
 	var last *lineage.Move
 	for m, err := range found.Context.Reflog(ctx) {

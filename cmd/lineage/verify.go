@@ -41,16 +41,7 @@ repairs it, and exits with 6 if anything is damaged.`,
 }
 
 // findingRecord is one thing that is wrong with a store.
-type findingRecord struct {
-	// Subject is the damaged part: journal, index, block, chunk.
-	Subject string `json:"subject"`
-	ID      string `json:"id,omitempty"`
-	File    string `json:"file,omitempty"`
-	Offset  int64  `json:"offset,omitempty"`
-	Problem string `json:"problem"`
-	// Repair is what repairs it. It is empty if nothing can.
-	Repair string `json:"repair,omitempty"`
-}
+type findingRecord struct{ backend.Finding }
 
 func (*findingRecord) recordType() string { return "finding" }
 
@@ -121,16 +112,9 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 // finding prints one thing that is wrong and counts it.
 func (s *session) finding(f backend.Finding, r *verifiedRecord) error {
 	r.Findings++
-	found := &findingRecord{
-		Subject: f.Subject, ID: f.ID, File: f.File, Offset: f.Offset, Problem: f.Problem, Repair: repairOf(f),
-	}
-	return s.print(found, "%s\n", s.out.Paint(screen.Red, screen.Line(f.String())))
-}
-
-// repairOf returns the command that repairs a finding.
-func repairOf(f backend.Finding) string {
+	text := f.String()
 	if f.Repair == rebuildIndex {
-		return "lineage repair"
+		f.Repair = "lineage repair"
 	}
-	return f.Repair
+	return s.print(&findingRecord{f}, "%s\n", s.out.Paint(screen.Red, screen.Line(text)))
 }

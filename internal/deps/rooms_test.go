@@ -85,7 +85,7 @@ var rooms = []room{
 	{path: "lineage/archive", ours: join(belowStore, "internal/awaited"), libs: []string{compress, uuid}},
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/archive"), libs: []string{goldmark}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
-	{path: "lineage/bundle", ours: join(belowStore, "internal/vfs"), libs: []string{compress}},
+	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
 	{path: "sqladapter/internal/tables"},

@@ -20,10 +20,10 @@ import (
 
 // Loss is a part of a journal's files that cannot be read.
 type Loss struct {
-	File   string
-	Offset int64
-	Length int64 // 0 if unknown
-	What   string
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+	Length int64  `json:"length"` // 0 if unknown
+	What   string `json:"problem"`
 }
 
 // String returns the place and the problem.

@@ -8,24 +8,28 @@ import (
 // maxStates limits the states that are read before an expiry is returned.
 const maxStates = 10
 
-// AtOnce reads one state with several calls. If the state expires meanwhile, for example
-// because the process with the store closes it, it reads another one.
+// Repeat calls read, which reads one state, and calls it again if that state expires meanwhile, for
+// example because the process with the store closes it.
+func Repeat(read func() error) error {
+	for try := 1; ; try++ {
+		if err := read(); try == maxStates || !errors.Is(err, ErrExpired) {
+			return err
+		}
+	}
+}
+
+// AtOnce reads one state with several calls: see Repeat.
 func AtOnce[T any](ctx context.Context, v View, read func(Snapshot) (T, error)) (result T, err error) {
-	for range maxStates {
-		s, failed := v.Snapshot(ctx)
-		if failed != nil {
-			if err == nil || ctx.Err() != nil {
-				err = failed
-			}
-			return result, err
+	err = Repeat(func() error {
+		s, err := v.Snapshot(ctx)
+		if err != nil {
+			return err
 		}
 		result, err = read(s)
 		if closed := s.Close(); err == nil {
 			err = closed
 		}
-		if !errors.Is(err, ErrExpired) {
-			return result, err
-		}
-	}
+		return err
+	})
 	return result, err
 }

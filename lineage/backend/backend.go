@@ -340,20 +340,28 @@ type Step struct {
 
 // Stats are counts and sizes of a store.
 type Stats struct {
-	Threads, Contexts, Branches, Checkpoints uint64
+	Threads     uint64 `json:"threads"`
+	Contexts    uint64 `json:"contexts"`
+	Branches    uint64 `json:"branches"`
+	Checkpoints uint64 `json:"checkpoints"`
 	// Usages counts messages, documents and assets.
-	Runs, Spans, Usages uint64
-	Blocks, Chunks      uint64
-	// UniqueBytes is the size of all bodies, each counted once.
-	UniqueBytes uint64
-	// LogicalBytes is the size of the bodies of all usages in all spans.
-	LogicalBytes uint64
+	Usages uint64 `json:"messages"`
+	Spans  uint64 `json:"spans"`
+	Runs   uint64 `json:"runs"`
+	Blocks uint64 `json:"blocks"`
+	Chunks uint64 `json:"chunks"`
+	// LogicalBytes is the size of the bodies of all usages in all spans, UniqueBytes that of all
+	// bodies, each counted once.
+	LogicalBytes uint64 `json:"logical_bytes"`
+	UniqueBytes  uint64 `json:"unique_bytes"`
 	// StoredBytes is the size of all files of the store. IndexBytes is the size of its index,
 	// and OtherBytes of files outside index and journal: a search index, temporary files,
 	// bytes that were set aside.
-	StoredBytes, IndexBytes, OtherBytes uint64
+	StoredBytes uint64 `json:"stored_bytes"`
+	IndexBytes  uint64 `json:"index_bytes"`
+	OtherBytes  uint64 `json:"other_bytes"`
 	// UnpackedBytes is the size of the journal without packs.
-	UnpackedBytes uint64
+	UnpackedBytes uint64 `json:"unpacked_bytes"`
 }
 
 // Counts returns the stats without the sizes on disk: two stores with the same commits have equal counts.

@@ -58,7 +58,7 @@ type BackupOptions struct {
 // BackupReport is the result of a backup.
 type BackupReport struct {
 	// Commit is the last commit in the copy.
-	Commit uint64 `json:"commit"`
+	Commit uint64 `json:"commits"`
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
 }

@@ -57,8 +57,8 @@ type CollectReport struct {
 	Files int `json:"files"`
 	// Before and After are the sizes of journal and index. A dry run does not set After. Files
 	// with open readers are not counted and are removed later.
-	Before uint64 `json:"before"`
-	After  uint64 `json:"after,omitempty"`
+	Before uint64 `json:"bytes_before"`
+	After  uint64 `json:"bytes_after,omitempty"`
 	// Removed are files that were removed because they may have contained deleted data: an
 	// index from before a repair, a search index, bytes that recovery set aside.
 	Removed []string `json:"removed,omitempty"`

@@ -25,8 +25,9 @@ type PackOptions struct {
 // PackReport is the result of packing.
 type PackReport struct {
 	// Files is the number of files written, Commits the number of commits in them.
-	Files   int
-	Commits uint64
+	Files   int    `json:"files"`
+	Commits uint64 `json:"commits"`
 	// Before and After are the sizes in bytes of journal and index.
-	Before, After int64
+	Before int64 `json:"bytes_before"`
+	After  int64 `json:"bytes_after"`
 }

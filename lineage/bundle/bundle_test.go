@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +146,8 @@ func TestInventory(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrCorrupt)
 		require.Equal(t, n < 8, errors.Is(err, bundle.ErrNoInventory), "%d bytes", n)
 	}
+	_, err = bundle.NewInventory().ReadFrom(bytes.NewReader(append(bytes.Clone(file.Bytes()), 0)))
+	require.ErrorIs(t, err, backend.ErrCorrupt)
 	for i := range file.Len() {
 		b := bytes.Clone(file.Bytes())
 		b[i] ^= 1
@@ -593,30 +593,19 @@ func TestNewerThreadWins(t *testing.T) {
 	bringAgain(t, b, old)
 }
 
-func TestRestore(t *testing.T) {
+func TestReaderThatCannotSeek(t *testing.T) {
 	a, _, _ := copies(t)
-	b := writeBundle(t, a, bundle.WriteOptions{})
-	dir := filepath.Join(t.TempDir(), "new", "store")
-	_, err := bundle.Restore(bg, bytes.NewReader(b[:len(b)-1]), dir, bundle.RestoreOptions{})
-	require.ErrorIs(t, err, backend.ErrCorrupt)
-	left, err := os.ReadDir(filepath.Dir(dir))
-	require.NoError(t, err)
-	require.Empty(t, left)
-
+	b, to := writeBundle(t, a, bundle.WriteOptions{}), newStore(t)
 	var done, total int64
-	o := bundle.RestoreOptions{Progress: func(d, of int64) { done, total = d, of }}
-	// A reader that cannot seek is copied.
-	_, err = bundle.Restore(bg, io.MultiReader(bytes.NewReader(b)), dir, o)
+	o := bundle.ImportOptions{Progress: func(d, of int64) { done, total = d, of }}
+	_, err := bundle.Import(bg, to, io.MultiReader(bytes.NewReader(b[:len(b)-1])), o)
+	require.ErrorIs(t, err, backend.ErrCorrupt)
+	require.Zero(t, head(t, to))
+
+	_, err = bundle.Import(bg, to, io.MultiReader(bytes.NewReader(b)), o)
 	require.NoError(t, err)
 	require.Equal(t, total, done)
 	require.EqualValues(t, 2*len(b), total)
-	restored := open(t, dir, nil)
-	defer func() { require.NoError(t, restored.Close()) }()
-	requireSame(t, a, restored)
-	left, err = os.ReadDir(filepath.Dir(dir))
-	require.NoError(t, err)
-	require.Len(t, left, 1)
-
-	_, err = bundle.Restore(bg, bytes.NewReader(b), dir, bundle.RestoreOptions{})
-	require.ErrorIs(t, err, backend.ErrExists)
+	requireSame(t, a, to)
+	requireSound(t, to)
 }

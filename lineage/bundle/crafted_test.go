@@ -22,7 +22,7 @@ import (
 // frames of the largest size.
 const craftedMemory = 256 << 20
 
-type entry struct {
+type rawEntry struct {
 	tag byte
 	b   []byte
 }
@@ -31,7 +31,7 @@ type entry struct {
 // checksums. It is refused with a typed error or imported, and the store is sound, also one that
 // has the original.
 func TestCraftedFields(t *testing.T) {
-	var bundles [][]entry
+	var bundles [][]rawEntry
 	for _, name := range []string{"store.bundle", "nothing-new.bundle"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestCraftedFields(t *testing.T) {
 	})
 }
 
-func entriesOf(t testing.TB, b []byte) (all []entry) {
+func entriesOf(t testing.TB, b []byte) (all []rawEntry) {
 	t.Helper()
 	in, err := newReader(bytes.NewReader(b))
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func entriesOf(t testing.TB, b []byte) (all []entry) {
 			return all
 		}
 		require.NoError(t, err)
-		all = append(all, entry{tag, bytes.Clone(e)})
+		all = append(all, rawEntry{tag, bytes.Clone(e)})
 	}
 }
 
@@ -120,7 +120,7 @@ func editVarint(t *rapid.T, b []byte) []byte {
 
 // editEntry changes a field of an entry and encodes it again. If the result cannot be encoded, the
 // entry is not changed.
-func editEntry(t *rapid.T, e entry) []byte {
+func editEntry(t *rapid.T, e rawEntry) []byte {
 	if e.tag == entryLeftKey {
 		return editVarint(t, e.b)
 	}

@@ -15,36 +15,26 @@ import (
 // change is a commit about threads and contexts that is being prepared.
 type change struct {
 	*write.Batch
-	stated       map[structure.ContextID]bool // contexts, by their ids in the bundle
-	created      map[structure.ContextID]bool
 	placeholders map[structure.ContextID]bool // missing parents, created and deleted again
 	report       ImportReport
 }
 
 // facts adds new threads and contexts, and what is new in those that are here.
-func (im *importer) facts(c *structure.Commit) error {
-	set := func() map[structure.ContextID]bool { return make(map[structure.ContextID]bool) }
-	to := change{Batch: im.batch(), stated: set(), created: set(), placeholders: set()}
+func (im *importer) facts(e *entry) error {
+	to := change{Batch: im.batch(), placeholders: make(map[structure.ContextID]bool)}
 	defer im.writer.Release(to.Batch)
-	to.Reset(c.Time)
-	for i := 0; i < len(c.Records); {
-		end := i + 1
-		switch r := c.Records[i].(type) {
-		case *structure.Thread:
-			if err := im.newThread(&to, r); err != nil {
-				return err
-			}
-		case *structure.Context:
-			for end < len(c.Records) && isAboutContext(c.Records[end]) {
-				end++
-			}
-			if err := im.context(&to, c.Time, r, c.Records[i+1:end]); err != nil {
-				return err
-			}
-		default:
-			return im.corrupt("a %v among contexts", r.Kind())
+	to.Reset(e.commit.Time)
+	for i := range e.facts {
+		f := &e.facts[i]
+		err := error(nil)
+		if f.thread != nil {
+			err = im.newThread(&to, f.thread)
+		} else {
+			err = im.context(&to, e.commit.Time, &f.theirs)
 		}
-		i = end
+		if err != nil {
+			return err
+		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(to.placeholders), structure.ContextID.Compare) {
 		to.DeleteContext(id)
@@ -56,10 +46,6 @@ func (im *importer) facts(c *structure.Commit) error {
 	im.report.Contexts += to.report.Contexts
 	im.report.Moved += to.report.Moved
 	return nil
-}
-
-func isAboutContext(r structure.Record) bool {
-	return r.Kind() == structure.KindReflog || r.Kind() == structure.KindSummary
 }
 
 // newThread adds a thread that is not here. A thread that is here keeps its runs from now on if that
@@ -107,30 +93,21 @@ func (im *importer) localContext(id structure.ContextID) structure.ContextID {
 	return id
 }
 
-func (im *importer) translate(c *structure.Context, about []structure.Record) theirs {
-	c.Base, c.Tip, c.Parent = im.local(c.Base), im.local(c.Tip), im.localContext(c.Parent)
-	t := theirs{Context: c}
-	for _, r := range about {
-		switch r := r.(type) {
-		case *structure.Reflog:
-			r.From, r.To = im.local(r.From), im.local(r.To)
-			t.reflog = append(t.reflog, r)
-		case *structure.Summary:
-			r.From, r.To = im.local(r.From), im.local(r.To)
-			t.summaries = append(t.summaries, r)
-		}
+// localize replaces the ids in a context by those here.
+func (t *theirs) localize(im *importer) {
+	t.Base, t.Tip, t.Parent = im.local(t.Base), im.local(t.Tip), im.localContext(t.Parent)
+	for _, r := range t.reflog {
+		r.From, r.To = im.local(r.From), im.local(r.To)
 	}
-	return t
+	for _, s := range t.summaries {
+		s.From, s.To = im.local(s.From), im.local(s.To)
+	}
 }
 
 // context adds a context, or what is new in one that is here, with the time at which it moved.
-func (im *importer) context(to *change, at time.Time, c *structure.Context, about []structure.Record) error {
-	t := im.translate(c, about)
-	id := c.ID
-	if to.stated[id] {
-		return im.corrupt("context %v is there twice", id)
-	}
-	to.stated[id] = true
+func (im *importer) context(to *change, at time.Time, t *theirs) error {
+	t.localize(im)
+	id := t.ID
 	for depth := 0; ; depth++ {
 		var ours *backend.Context
 		var reflog []*structure.Reflog
@@ -140,14 +117,13 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 		if !im.taken[t.ID] {
 			found, err := im.engine.Context(im.ctx, t.ID)
 			if errors.Is(err, backend.ErrNotFound) {
-				im.taken[t.ID] = true
-				return im.newContext(to, &t)
+				return im.newContext(to, t)
 			}
 			if err != nil {
 				return err
 			}
 			ours = &found
-			if verdict, reflog, err = im.compare(ours, &t); err != nil {
+			if verdict, reflog, err = im.compare(ours, t); err != nil {
 				return err
 			}
 		}
@@ -155,7 +131,7 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 			switch {
 			case ours != nil && depth == 0 && im.o.OnConflict == Fail:
 				return &ConflictError{Context: id, Ours: ours.Tip, Theirs: t.Tip}
-			case ours != nil && depth == 0 && im.o.OnConflict == TakeTheirs && sameOrigin(ours, &t):
+			case ours != nil && depth == 0 && im.o.OnConflict == TakeTheirs && sameOrigin(ours, t):
 				im.report.Conflicts = append(im.report.Conflicts, Conflict{id, id})
 				verdict = replaced
 			default:
@@ -169,7 +145,7 @@ func (im *importer) context(to *change, at time.Time, c *structure.Context, abou
 			}
 		}
 		im.taken[t.ID] = true
-		return im.update(to, at, ours, &t, verdict, reflog)
+		return im.update(to, at, ours, t, verdict, reflog)
 	}
 }
 
@@ -179,7 +155,7 @@ func sameOrigin(ours *backend.Context, t *theirs) bool {
 
 // newContext adds a context. It keeps a parent that was deleted, or that is not in the bundle.
 func (im *importer) newContext(to *change, t *theirs) error {
-	if !t.Parent.IsZero() && !to.created[t.Parent] && !to.placeholders[t.Parent] {
+	if !t.Parent.IsZero() && !im.taken[t.Parent] && !to.placeholders[t.Parent] {
 		_, err := im.engine.Context(im.ctx, t.Parent)
 		if errors.Is(err, backend.ErrNotFound) {
 			to.placeholders[t.Parent] = true
@@ -190,9 +166,9 @@ func (im *importer) newContext(to *change, t *theirs) error {
 		}
 	}
 	if to.placeholders[t.ID] {
-		return im.corrupt("context %v comes after its child", t.ID)
+		return im.in.corrupt("context %v comes after its child", t.ID)
 	}
-	to.created[t.ID] = true
+	im.taken[t.ID] = true
 	to.ExpectContext(t.ID, nil)
 	to.Adopt(t.Context)
 	for _, r := range t.reflog {

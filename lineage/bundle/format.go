@@ -35,20 +35,6 @@ const (
 	frameEnd   = 3
 )
 
-// Entries. A commit in an entry is in the binary form of package structure.
-const (
-	entryHistory = 1  // commit: blocks, span sets and spans
-	entryRun     = 2  // piece of a run whose spans follow
-	entryBody    = 3  // commit: a large block whose chunks follow
-	entryChunks  = 4  // commit: chunks
-	entryLeft    = 5  // commit: descriptions of blocks that were left out
-	entryLeftKey = 6  // keys of chunks that were left out
-	entryErased  = 7  // commit: descriptions of blocks that were erased
-	entryFacts   = 8  // commit: threads, and contexts each with its reflog and summaries
-	entryNames   = 9  // commit: a thread's branches and checkpoints, and the thread
-	entryValues  = 10 // records of values, see merging
-)
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // writer writes frames.
@@ -191,8 +177,10 @@ func (r *reader) read(b []byte, what string) error {
 	return nil
 }
 
+func (r *reader) corrupt(format string, args ...any) error { return corrupt(r.at, format, args...) }
+
 // each calls f for each entry.
-func (r *reader) each(ctx context.Context, f func(tag byte, b []byte) error) error {
+func (r *reader) each(ctx context.Context, f func(*entry) error) error {
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -204,7 +192,11 @@ func (r *reader) each(ctx context.Context, f func(tag byte, b []byte) error) err
 		if err != nil {
 			return err
 		}
-		if err := f(tag, b); err != nil {
+		e, err := r.decode(tag, b)
+		if err == nil {
+			err = f(e)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -224,7 +216,7 @@ func (r *reader) next() (tag byte, b []byte, err error) {
 	tag = r.rest[0]
 	n, w := binary.Uvarint(r.rest[1:])
 	if w <= 0 || n > uint64(len(r.rest)-1-w) || n > maxEntry {
-		return 0, nil, corrupt(r.at, "an entry is longer than its frame")
+		return 0, nil, r.corrupt("an entry is longer than its frame")
 	}
 	b, r.rest = r.rest[1+w:][:n:n], r.rest[1+w+int(n):]
 	r.entries++
@@ -240,7 +232,7 @@ func (r *reader) frame() error {
 	}
 	kind, stored, size := h[0], binary.LittleEndian.Uint32(h[1:]), binary.LittleEndian.Uint32(h[5:])
 	if kind < framePlain || kind > frameEnd || stored > size || size > maxFrame || kind != frameZstd && stored != size {
-		return corrupt(r.at, "impossible frame")
+		return r.corrupt("impossible frame")
 	}
 	if cap(r.stored) < int(stored) {
 		r.stored = make([]byte, stored)
@@ -250,7 +242,7 @@ func (r *reader) frame() error {
 		return err
 	}
 	if crc32.Update(crc32.Checksum(h[:9], castagnoli), castagnoli, r.stored) != binary.LittleEndian.Uint32(h[9:]) {
-		return corrupt(r.at, "checksum does not match")
+		return r.corrupt("checksum does not match")
 	}
 	switch kind {
 	case frameEnd:
@@ -259,27 +251,27 @@ func (r *reader) frame() error {
 		// Decoded records share memory with their frame, so each frame has its own.
 		b, err := r.zstd.DecodeAll(r.stored, make([]byte, 0, size))
 		if err != nil {
-			return corrupt(r.at, "%v", err)
+			return r.corrupt("%v", err)
 		}
 		if len(b) != int(size) {
-			return corrupt(r.at, "a frame has %d bytes, its header says %d", len(b), size)
+			return r.corrupt("a frame has %d bytes, its header says %d", len(b), size)
 		}
 		r.rest = b
 	default:
 		r.rest = append([]byte(nil), r.stored...)
 	}
 	if len(r.rest) == 0 {
-		return corrupt(r.at, "a frame without entries")
+		return r.corrupt("a frame without entries")
 	}
 	return nil
 }
 
 func (r *reader) end(sum []byte) error {
 	if len(r.stored) != 8+sha256.Size || string(r.stored[8:]) != string(sum) {
-		return corrupt(r.at, "the checksum of the bundle does not match")
+		return r.corrupt("the checksum of the bundle does not match")
 	}
 	if n := binary.LittleEndian.Uint64(r.stored); n != r.entries {
-		return corrupt(r.at, "%d entries of %d", r.entries, n)
+		return r.corrupt("%d entries of %d", r.entries, n)
 	}
 	var more [1]byte
 	switch _, err := io.ReadFull(r.r, more[:]); err {

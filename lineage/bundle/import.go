@@ -56,7 +56,7 @@ type ImportReport struct {
 	// other messages here.
 	Sources uint64 `json:"sources"`
 	// Conflicts are the contexts that have advanced both here and in the bundle.
-	Conflicts []Conflict `json:"conflicts,omitempty"`
+	Conflicts []Conflict `json:"conflicts"`
 }
 
 // Conflict is a context that has advanced both here and in the bundle.
@@ -162,7 +162,7 @@ type importer struct {
 
 	wasEmpty      bool // the store was empty
 	skipChunks    bool // the chunks that follow are of a body that is here
-	open          map[structure.RunID]*incoming
+	open          pieces
 	closed        map[structure.RunID]bool
 	relocated     map[structure.RunID][]relocation
 	contexts      map[structure.ContextID]structure.ContextID
@@ -178,14 +178,10 @@ type importer struct {
 func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, closed map[structure.RunID]bool) *importer {
 	return &importer{
 		ctx: ctx, writer: writer, engine: writer.Engine(), o: o, closed: closed,
-		open: make(map[structure.RunID]*incoming), relocated: make(map[structure.RunID][]relocation),
+		open: make(pieces), relocated: make(map[structure.RunID][]relocation),
 		contexts: make(map[structure.ContextID]structure.ContextID), descriptions: make(map[content.ID]content.Block), revive: make(map[content.ID]bool),
 		pending: newPending(),
 	}
-}
-
-func (im *importer) corrupt(format string, args ...any) error {
-	return corrupt(im.in.at, format, args...)
 }
 
 func (im *importer) read(r io.Reader) error {
@@ -205,50 +201,27 @@ func (im *importer) read(r io.Reader) error {
 	return im.endValues()
 }
 
-func (im *importer) entry(tag byte, b []byte) error {
-	switch tag {
-	case entryRun:
-		if im.reviving {
-			return nil
-		}
-		p, ok := decodePiece(b)
-		if !ok {
-			return im.corrupt("malformed piece of a run")
-		}
-		if p.from < p.last {
-			im.open[p.run.ID] = &incoming{piece: p}
-		}
-		return nil
-	case entryLeftKey:
-		return nil
-	}
-	commit, err := structure.DecodeCommit(b)
-	if err != nil {
-		return im.corrupt("%v", err)
-	}
+func (im *importer) entry(e *entry) error {
 	if im.reviving {
-		return im.reviveEntry(tag, commit)
+		return im.reviveEntry(e)
 	}
-	switch tag {
+	switch e.tag {
+	case entryRun:
+		im.open.begin(&e.piece)
 	case entryHistory:
-		return im.history(commit)
-	case entryBody:
-		im.skipChunks, err = im.isSettled(commit.Records[0].(*structure.Block).ID)
-		return err
+		return im.history(e.commit)
 	case entryChunks:
-		return im.chunks(commit)
-	case entryLeft:
-		return im.keep(commit.Records[0].(*structure.Block))
-	case entryErased:
-		return im.erased(commit.Records[0].(*structure.Block))
+		return im.chunks(e.commit)
+	case entryBody, entryLeft, entryErased:
+		return im.description(e.tag, e.block())
 	case entryFacts:
-		return im.facts(commit)
+		return im.facts(e)
 	case entryNames:
-		return im.names(commit)
+		return im.names(e.commit)
 	case entryValues:
-		return im.values(commit)
+		return im.values(e.commit)
 	}
-	return im.corrupt("entry of unknown kind %d", tag)
+	return nil
 }
 
 // batch returns a batch for a commit that is not durable until Import ends.

@@ -76,24 +76,23 @@ func (im *importer) newBlocks(c *structure.Commit, placed [][]structure.Record, 
 		if !ok {
 			continue
 		}
-		// If only spans that are here use the block, it is here or was erased. Spans that are
-		// added later may rely on its defaults.
-		added, isUsed := used[b.ID]
-		if isUsed && !added {
-			if _, err := im.describe(b); err != nil && !errors.Is(err, backend.ErrNotFound) {
-				return 0, err
-			}
-			continue
-		}
-		wanted, err := im.wants(b, added)
+		ours, erased, err := im.find(b.ID)
 		if err != nil {
 			return 0, err
 		}
-		if wanted {
-			placed[i] = []structure.Record{b}
-			blocks++
-			delete(used, b.ID)
+		// If only spans that are here use the block, it is here or was erased. A large block that was
+		// erased is stored again at the end, because its chunks are in earlier entries.
+		added, isUsed := used[b.ID]
+		if isUsed && !added || ours != nil || erased && (!added || b.Tree.Size > 0) {
+			im.keep(b, ours, erased)
+			continue
 		}
+		if err := im.checkTree(b); err != nil {
+			return 0, err
+		}
+		placed[i] = []structure.Record{b}
+		blocks++
+		delete(used, b.ID)
 	}
 	return blocks, nil
 }
@@ -137,50 +136,32 @@ func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
 	return []structure.Record{&local}, nil
 }
 
-// isSettled reports whether content is here or was erased here.
-func (im *importer) isSettled(id content.ID) (bool, error) {
+// find returns content that is here, or whether it was erased here. It is neither for content that the
+// store never had.
+func (im *importer) find(id content.ID) (ours *structure.Block, erased bool, err error) {
 	if im.wasEmpty {
-		return false, nil
+		return nil, false, nil
 	}
-	if has, err := im.has(id); err != nil || has {
-		return has, err
-	}
-	return im.isErased(id)
-}
-
-// isErased reports whether content that is not here was erased.
-func (im *importer) isErased(id content.ID) (bool, error) {
-	_, err := im.engine.Blocks(im.ctx, []content.ID{id})
+	blocks, err := im.engine.Blocks(im.ctx, []content.ID{id})
 	switch {
 	case errors.Is(err, backend.ErrErased):
-		return true, nil
+		return nil, true, nil
 	case errors.Is(err, backend.ErrNotFound):
-		return false, nil
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
 	}
-	return false, err
+	return blocks[0], false, nil
 }
 
 // noteErased notes content that was erased here and that records which are added use. It is stored again
 // at the end, because its block may be in an earlier entry.
 func (im *importer) noteErased(used map[content.ID]bool) error {
-	if im.wasEmpty {
-		return nil
-	}
-	var ids []content.ID
 	for id, added := range used {
-		if added {
-			ids = append(ids, id)
-		}
-	}
-	has, err := im.engine.Has(im.ctx, ids)
-	if err != nil {
-		return err
-	}
-	for i, id := range ids {
-		if has[i] {
+		if !added {
 			continue
 		}
-		erased, err := im.isErased(id)
+		_, erased, err := im.find(id)
 		if err != nil {
 			return err
 		}
@@ -192,14 +173,14 @@ func (im *importer) noteErased(used map[content.ID]bool) error {
 }
 
 // reviveEntry stores content that was erased here and is used again.
-func (im *importer) reviveEntry(tag byte, c *structure.Commit) error {
-	switch tag {
+func (im *importer) reviveEntry(e *entry) error {
+	switch e.tag {
 	case entryBody:
-		im.skipChunks = !im.revive[c.Records[0].(*structure.Block).ID]
+		im.skipChunks = !im.revive[e.block().ID]
 	case entryChunks:
-		return im.chunks(c)
+		return im.chunks(e.commit)
 	case entryHistory:
-		for _, r := range c.Records {
+		for _, r := range e.commit.Records {
 			b, ok := r.(*structure.Block)
 			if !ok || !im.revive[b.ID] {
 				continue
@@ -217,28 +198,6 @@ func (im *importer) reviveEntry(tag byte, c *structure.Commit) error {
 	return nil
 }
 
-// wants reports whether a block is to be stored. added is whether a span that is added uses it.
-func (im *importer) wants(b *structure.Block, added bool) (bool, error) {
-	settled, err := im.isSettled(b.ID)
-	if err != nil {
-		return false, err
-	}
-	if settled && added && b.Tree.Size == 0 {
-		if settled, err = im.has(b.ID); err != nil {
-			return false, err
-		}
-	}
-	if settled {
-		return false, im.keep(b)
-	}
-	return true, im.checkTree(b)
-}
-
-func (im *importer) has(id content.ID) (bool, error) {
-	has, err := im.engine.Has(im.ctx, []content.ID{id})
-	return err == nil && has[0], err
-}
-
 // checkTree compares the body of a large block with the id that the bundle has for it.
 func (im *importer) checkTree(b *structure.Block) error {
 	if b.Tree.Size == 0 {
@@ -249,7 +208,7 @@ func (im *importer) checkTree(b *structure.Block) error {
 		if im.ctx.Err() != nil || errors.Is(err, backend.ErrNotFound) {
 			return err
 		}
-		return im.corrupt("block %v: %v", b.ID, err)
+		return im.in.corrupt("block %v: %v", b.ID, err)
 	}
 	return nil
 }
@@ -268,26 +227,15 @@ func (im *importer) chunks(c *structure.Commit) error {
 	return err
 }
 
-// keep does not change content that is here, and counts it if it was erased.
-func (im *importer) keep(b *structure.Block) error {
-	erased, err := im.describe(b)
+// keep counts content that stays erased, and notes what the bundle says of content that is here or was
+// erased here.
+func (im *importer) keep(b, ours *structure.Block, erased bool) {
 	if erased {
 		im.report.Kept++
 	}
-	return err
-}
-
-// describe notes the description of content in the bundle if it differs from that here, because
-// usages may rely on its defaults. It reports whether the content was erased here.
-func (im *importer) describe(b *structure.Block) (erased bool, err error) {
-	ours, err := im.engine.Blocks(im.ctx, []content.ID{b.ID})
-	if erased = errors.Is(err, backend.ErrErased); err != nil && !erased {
-		return false, err
+	if erased || ours != nil && (ours.Type != b.Type || ours.Origin != b.Origin) {
+		im.descriptions[b.ID] = b.Block // usages may rely on its defaults
 	}
-	if erased || ours[0].Type != b.Type || ours[0].Origin != b.Origin {
-		im.descriptions[b.ID] = b.Block
-	}
-	return erased, nil
 }
 
 // fill gives the usages of a new span their own values if their block has other defaults here.
@@ -302,19 +250,25 @@ func (im *importer) fill(s *structure.Span) {
 	}
 }
 
-// erased marks content as erased that was erased in the other store, unless it is here.
-func (im *importer) erased(b *structure.Block) error {
-	settled, err := im.isSettled(b.ID)
-	if err != nil {
+// description notes a large block whose chunks follow, or that was left out, and marks content as erased
+// that was erased in the other store and is not here.
+func (im *importer) description(tag byte, b *structure.Block) error {
+	ours, erased, err := im.find(b.ID)
+	switch {
+	case err != nil:
 		return err
-	}
-	if settled {
-		erased, err := im.isErased(b.ID)
-		if err != nil || erased {
-			return err
-		}
+	case tag == entryBody:
+		im.skipChunks = ours != nil || erased
+		return nil
+	case tag == entryLeft:
+		im.keep(b, ours, erased)
+		return nil
+	case erased: // in both
+		return nil
+	case ours != nil:
 		im.report.Kept++
-		return im.keep(b)
+		im.keep(b, ours, false)
+		return nil
 	}
 	if b.Size == 0 {
 		b = structure.NewBlock(b.Type, b.Origin, b.CreatedAt, nil)

@@ -24,11 +24,7 @@ type merging struct {
 // values adds new values.
 func (im *importer) values(c *structure.Commit) error {
 	for _, r := range c.Records {
-		v, ok := r.(*structure.Value)
-		if !ok {
-			return im.corrupt("a %v among values", r.Kind())
-		}
-		if err := im.value(v); err != nil {
+		if err := im.value(r.(*structure.Value)); err != nil {
 			return err
 		}
 	}

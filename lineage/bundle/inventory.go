@@ -1,14 +1,12 @@
 package bundle
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"maps"
 	"slices"
@@ -23,6 +21,8 @@ import (
 type prefix [16]byte
 
 func prefixOf(id content.ID) prefix { return prefix(id[:len(prefix{})]) }
+
+func (p prefix) compare(q prefix) int { return bytes.Compare(p[:], q[:]) }
 
 // runEnd is the last place of a run and the digest of the history up to it.
 type runEnd struct {
@@ -137,127 +137,93 @@ const (
 
 // WriteTo writes the inventory. The same content gives the same bytes.
 func (inv *Inventory) WriteTo(w io.Writer) (int64, error) {
-	sum := sha256.New()
-	b := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
-	var n int64
-	put := func(p []byte) {
-		m, _ := b.Write(p) // an error stays until Flush
-		n += int64(m)
-	}
-	put(binary.LittleEndian.AppendUint32([]byte(inventoryMagic), inventoryVersion))
+	b := binary.LittleEndian.AppendUint32([]byte(inventoryMagic), inventoryVersion)
 	for _, count := range []int{len(inv.runs), len(inv.contents), len(inv.chunks)} {
-		put(binary.LittleEndian.AppendUint64(nil, uint64(count)))
+		b = binary.LittleEndian.AppendUint64(b, uint64(count))
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(inv.runs), structure.RunID.Compare) {
 		end := inv.runs[id]
-		put(id[:])
-		put(binary.LittleEndian.AppendUint64(nil, end.last))
-		put(end.digest[:])
+		b = binary.LittleEndian.AppendUint64(append(b, id[:]...), end.last)
+		b = append(b, end.digest[:]...)
 	}
 	for _, set := range []map[prefix]struct{}{inv.contents, inv.chunks} {
-		for _, p := range slices.SortedFunc(maps.Keys(set), func(a, b prefix) int { return bytes.Compare(a[:], b[:]) }) {
-			put(p[:])
+		for _, p := range slices.SortedFunc(maps.Keys(set), prefix.compare) {
+			b = append(b, p[:]...)
 		}
 	}
-	if err := b.Flush(); err != nil {
-		return n, fmt.Errorf("write inventory: %w", err)
+	sum := sha256.Sum256(b)
+	n, err := w.Write(append(b, sum[:]...))
+	if err != nil {
+		err = fmt.Errorf("write inventory: %w", err)
 	}
-	m, err := w.Write(sum.Sum(nil))
-	return n + int64(m), err
+	return int64(n), err
 }
 
 // ReadFrom replaces the inventory by one that WriteTo wrote. It changes nothing if that is damaged,
 // and returns ErrNoInventory if the input is not an inventory.
 func (inv *Inventory) ReadFrom(from io.Reader) (int64, error) {
-	r := inventoryReader{r: bufio.NewReaderSize(from, 1<<16), sum: sha256.New()}
-	got := NewInventory()
-	err := r.inventory(got)
+	begin := make([]byte, len(inventoryMagic))
+	n, err := io.ReadFull(from, begin)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || err == nil && string(begin) != inventoryMagic {
+		return int64(n), ErrNoInventory
+	}
+	if err != nil {
+		return int64(n), err
+	}
+	b, err := io.ReadAll(io.MultiReader(bytes.NewReader(begin), from))
+	if err != nil {
+		return int64(len(b)), err
+	}
+	read, err := decodeInventory(b)
 	if err == nil {
-		*inv = *got
+		*inv = *read
 	}
-	return r.n, err
+	return int64(len(b)), err
 }
 
-type inventoryReader struct {
-	r   *bufio.Reader
-	sum hash.Hash
-	n   int64
-}
+// inventoryHeader is the size of what is before the runs.
+const inventoryHeader = len(inventoryMagic) + 4 + 3*8
 
-func (r *inventoryReader) corrupt(what string) error {
-	return &backend.CorruptError{File: "inventory", Offset: r.n, What: what}
-}
-
-func (r *inventoryReader) take(b []byte) error {
-	n, err := io.ReadFull(r.r, b)
-	r.n += int64(n)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return r.corrupt("cut short")
+// decodeInventory decodes bytes that begin with the magic of an inventory.
+func decodeInventory(b []byte) (*Inventory, error) {
+	end := len(b) - sha256.Size
+	if end < inventoryHeader {
+		return nil, corruptInventory(len(b), "cut short")
 	}
-	r.sum.Write(b)
-	return err
-}
-
-// begins returns ErrNoInventory if the file is not an inventory.
-func (r *inventoryReader) begins() error {
-	b, err := r.r.Peek(len(inventoryMagic))
-	switch {
-	case string(b) == inventoryMagic:
-		return nil
-	case err == nil, errors.Is(err, io.EOF):
-		return ErrNoInventory
+	if v := binary.LittleEndian.Uint32(b[len(inventoryMagic):]); v > inventoryVersion {
+		return nil, fmt.Errorf("inventory format %d, this program reads up to %d: %w", v, inventoryVersion, backend.ErrNewerFormat)
+	} else if sha256.Sum256(b[:end]) != [sha256.Size]byte(b[end:]) || v != inventoryVersion {
+		return nil, corruptInventory(end, "checksum does not match")
 	}
-	return err
-}
-
-func (r *inventoryReader) inventory(inv *Inventory) error {
-	if err := r.begins(); err != nil {
-		return err
-	}
-	var h [36]byte
-	if err := r.take(h[:12]); err != nil {
-		return err
-	}
-	if v := binary.LittleEndian.Uint32(h[8:]); v > inventoryVersion {
-		return fmt.Errorf("inventory format %d, this program reads up to %d: %w", v, inventoryVersion, backend.ErrNewerFormat)
-	}
-	if err := r.take(h[12:]); err != nil {
-		return err
-	}
+	inv := NewInventory()
+	count := func(i int) uint64 { return binary.LittleEndian.Uint64(b[inventoryHeader-(3-i)*8:]) }
+	left := bytesLeft{b: b[inventoryHeader:end]}
 	var before structure.RunID
-	for range binary.LittleEndian.Uint64(h[12:]) {
-		var b [56]byte
-		if err := r.take(b[:]); err != nil {
-			return err
+	for range count(0) {
+		r := left.take(16 + 8 + 32)
+		if left.bad || structure.RunID(r[:16]).Compare(before) <= 0 {
+			return nil, corruptInventory(end-len(left.b), "runs are not in order")
 		}
-		id := structure.RunID(b[:16])
-		if id.Compare(before) <= 0 {
-			return r.corrupt("runs are not in order")
-		}
-		before = id
-		inv.runs[id] = runEnd{last: binary.LittleEndian.Uint64(b[16:]), digest: structure.Digest(b[24:])}
+		before = structure.RunID(r[:16])
+		inv.runs[before] = runEnd{last: binary.LittleEndian.Uint64(r[16:]), digest: structure.Digest(r[24:])}
 	}
 	for i, set := range []map[prefix]struct{}{inv.contents, inv.chunks} {
 		var before prefix
-		for n := range binary.LittleEndian.Uint64(h[20+8*i:]) {
-			var p prefix
-			if err := r.take(p[:]); err != nil {
-				return err
+		for n := range count(i + 1) {
+			p := left.take(uint64(len(before)))
+			if left.bad || n > 0 && prefix(p).compare(before) <= 0 {
+				return nil, corruptInventory(end-len(left.b), "content is not in order")
 			}
-			if n > 0 && bytes.Compare(p[:], before[:]) <= 0 {
-				return r.corrupt("content is not in order")
-			}
-			before = p
-			set[p] = struct{}{}
+			before = prefix(p)
+			set[before] = struct{}{}
 		}
 	}
-	want := r.sum.Sum(nil)
-	var sum [sha256.Size]byte
-	if err := r.take(sum[:]); err != nil {
-		return err
+	if len(left.b) > 0 {
+		return nil, corruptInventory(end-len(left.b), "there are bytes after the content")
 	}
-	if !bytes.Equal(sum[:], want) || binary.LittleEndian.Uint32(h[8:]) != inventoryVersion {
-		return r.corrupt("checksum does not match")
-	}
-	return nil
+	return inv, nil
+}
+
+func corruptInventory(offset int, what string) error {
+	return &backend.CorruptError{File: "inventory", Offset: int64(offset), What: what}
 }

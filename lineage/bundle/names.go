@@ -37,8 +37,6 @@ func (im *importer) names(c *structure.Commit) error {
 			err = n.branch(r)
 		case *structure.Checkpoint:
 			err = n.checkpoint(r)
-		default:
-			err = im.corrupt("a %v among names", r.Kind())
 		}
 		if err != nil {
 			return err
@@ -68,7 +66,7 @@ func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, e
 			return nil, err
 		}
 		if c.Thread != theirs.ID {
-			return nil, im.corrupt("context %v is active in thread %v and belongs to another", active, theirs.ID)
+			return nil, im.in.corrupt("context %v is active in thread %v and belongs to another", active, theirs.ID)
 		}
 	}
 	merged := *ours

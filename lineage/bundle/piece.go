@@ -62,6 +62,31 @@ func decodePiece(b []byte) (p piece, ok bool) {
 	return p, !c.bad && len(c.b) == 0 && !p.run.ID.IsZero() && p.from <= p.last && p.last > 0 && (p.left || p.from < p.last)
 }
 
+// pieces are those of which spans are missing, by their runs.
+type pieces map[structure.RunID]*incoming
+
+// begin adds a piece, unless it has no spans.
+func (p pieces) begin(of *piece) {
+	if of.from < of.last {
+		p[of.run.ID] = &incoming{piece: *of, at: of.from, digest: of.before}
+	}
+}
+
+// of returns the piece whose next span this is, or nil.
+func (p pieces) of(s *structure.Span) *incoming {
+	if l := p[s.Ref.Run]; l != nil && s.Ref.Seq == l.at+1 {
+		return l
+	}
+	return nil
+}
+
+// advance notes the next span of a piece, by the digest of the history up to it.
+func (p pieces) advance(l *incoming, d structure.Digest) {
+	if l.at, l.digest = l.at+1, d; l.at == l.last {
+		delete(p, l.piece.run.ID)
+	}
+}
+
 // bytesLeft is the part of an entry that was not read.
 type bytesLeft struct {
 	b   []byte

@@ -25,7 +25,7 @@ const (
 	adding
 )
 
-// incoming is a piece whose spans are being imported.
+// incoming is a piece whose spans are being read. The checker uses at and digest only.
 type incoming struct {
 	piece
 	run    structure.RunID   // the run here
@@ -34,8 +34,8 @@ type incoming struct {
 	create bool              // the run here
 
 	mode   mode
-	at     uint64 // the last place that was imported
-	digest structure.Digest
+	at     uint64             // the last place that was read
+	digest structure.Digest   // up to there
 	have   uint64             // the last place of the run here
 	window []structure.Digest // of places of the run here, from first on
 	first  uint64
@@ -90,12 +90,11 @@ func (im *importer) locate(l *incoming) error {
 	before = im.local(before)
 	d, err := im.digestOf(before)
 	if err == nil && d != l.before {
-		return im.corrupt("run %v has the digest of another history", id)
+		return im.in.corrupt("run %v has the digest of another history", id)
 	}
 	if err != nil {
 		return err
 	}
-	l.at, l.digest = l.from, d
 	if l.from == 0 {
 		l.run, l.parent = id, before
 	} else {
@@ -190,9 +189,9 @@ func (im *importer) fork(l *incoming) {
 // place returns the records that add a span, none if it is here. It sets the ref of the span to
 // that here.
 func (im *importer) place(s *structure.Span) ([]structure.Record, error) {
-	l := im.open[s.Ref.Run]
-	if l == nil || l.mode != unlocated && s.Ref.Seq != l.at+1 || l.mode == unlocated && s.Ref.Seq != l.from+1 {
-		return nil, im.corrupt("span %v is in no piece, or out of order", s.Ref)
+	l := im.open.of(s)
+	if l == nil {
+		return nil, im.in.corrupt("span %v is in no piece, or out of order", s.Ref)
 	}
 	if l.mode == unlocated {
 		if err := im.locate(l); err != nil {
@@ -218,10 +217,7 @@ func (im *importer) place(s *structure.Span) ([]structure.Record, error) {
 			return nil, err
 		}
 	}
-	l.at, l.digest = s.Ref.Seq, d
-	if l.at == l.last {
-		delete(im.open, s.Ref.Run)
-	}
+	im.open.advance(l, d)
 	if l.mode != adding {
 		return nil, nil
 	}

@@ -14,28 +14,26 @@ const historyBytes = 16 << 20
 // values writes the values of the threads and contexts that were written and, for a whole store,
 // all others. They are written last, because they name spans.
 func (e *exporter) values(whole bool) error {
+	var owners []structure.Owner
 	if whole {
-		if err := e.valuesOf(structure.Owner{Scope: structure.StoreScope}); err != nil {
-			return err
-		}
+		owners = append(owners, structure.Owner{Scope: structure.StoreScope})
 		for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
 			for name, err := range e.from.ValueOwners(e.ctx, scope, "") {
 				if err != nil {
 					return err
 				}
-				if err := e.valuesOf(structure.Owner{Scope: scope, Name: name}); err != nil {
-					return err
-				}
+				owners = append(owners, structure.Owner{Scope: scope, Name: name})
 			}
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(e.threads), structure.ThreadID.Compare) {
-		if err := e.valuesOf(structure.Owner{Scope: structure.ThreadScope, Thread: id}); err != nil {
-			return err
-		}
+		owners = append(owners, structure.Owner{Scope: structure.ThreadScope, Thread: id})
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(e.contexts), structure.ContextID.Compare) {
-		if err := e.valuesOf(structure.Owner{Scope: structure.ContextScope, Context: id}); err != nil {
+		owners = append(owners, structure.Owner{Scope: structure.ContextScope, Context: id})
+	}
+	for _, owner := range owners {
+		if err := e.valuesOf(owner); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,182 @@
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Entries. A commit in an entry is in the binary form of package structure.
+const (
+	entryHistory = 1  // commit: blocks, span sets and spans
+	entryRun     = 2  // piece of a run whose spans follow
+	entryBody    = 3  // commit: a large block whose chunks follow
+	entryChunks  = 4  // commit: chunks
+	entryLeft    = 5  // commit: description of a block that was left out
+	entryLeftKey = 6  // key of a chunk that was left out
+	entryErased  = 7  // commit: description of a block that was erased
+	entryFacts   = 8  // commit: threads, and contexts each with its reflog and summaries
+	entryNames   = 9  // commit: a thread's branches and checkpoints, and the thread
+	entryValues  = 10 // records of values, see merging
+)
+
+// kindsOf are the records of entries that are commits.
+var kindsOf = map[byte][]structure.Kind{
+	entryHistory: {structure.KindBlock, structure.KindSpanSet, structure.KindSpan},
+	entryBody:    {structure.KindBlock},
+	entryChunks:  {structure.KindChunk},
+	entryLeft:    {structure.KindBlock},
+	entryErased:  {structure.KindBlock},
+	entryFacts:   {structure.KindThread, structure.KindContext, structure.KindReflog, structure.KindSummary},
+	entryNames:   {structure.KindBranch, structure.KindCheckpoint, structure.KindThread},
+	entryValues:  {structure.KindValue},
+}
+
+// entry is an entry whose form was checked.
+type entry struct {
+	tag    byte
+	piece  piece
+	key    content.Key
+	commit *structure.Commit
+	facts  []fact
+}
+
+// block returns the only record of a commit of one block.
+func (e *entry) block() *structure.Block { return e.commit.Records[0].(*structure.Block) }
+
+// fact is a thread, or a context with its reflog and summaries.
+type fact struct {
+	owner  structure.Owner // of its values
+	thread *structure.Thread
+	theirs
+}
+
+// decode checks the form of an entry.
+func (r *reader) decode(tag byte, b []byte) (*entry, error) {
+	e := &entry{tag: tag}
+	ok := true
+	switch tag {
+	case entryRun:
+		if e.piece, ok = decodePiece(b); !ok {
+			return nil, r.corrupt("malformed piece of a run")
+		}
+		return e, nil
+	case entryLeftKey:
+		if len(b) != len(e.key) {
+			return nil, r.corrupt("malformed key")
+		}
+		e.key = content.Key(b)
+		return e, nil
+	}
+	kinds, known := kindsOf[tag]
+	if !known {
+		return nil, r.corrupt("entry of unknown kind %d", tag)
+	}
+	var err error
+	e.commit, err = structure.DecodeCommit(b)
+	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, r.corrupt("%v", err)
+	}
+	if len(e.commit.Records) == 0 {
+		return nil, r.corrupt("an empty commit")
+	}
+	for _, record := range e.commit.Records {
+		if !slices.Contains(kinds, record.Kind()) {
+			return nil, r.corrupt("a %v in an entry of kind %d", record.Kind(), tag)
+		}
+	}
+	return e, r.checkForm(e)
+}
+
+// checkForm checks the records of a commit.
+func (r *reader) checkForm(e *entry) (err error) {
+	records := e.commit.Records
+	switch e.tag {
+	case entryHistory:
+		for _, record := range records {
+			if b, ok := record.(*structure.Block); ok && b.Gone() {
+				return r.corrupt("block %v has no bytes", b.ID)
+			}
+		}
+	case entryBody, entryLeft, entryErased:
+		if b := e.block(); len(records) != 1 || !b.Gone() && (b.Size != 0 || e.tag == entryBody) {
+			return r.corrupt("a malformed description")
+		}
+	case entryFacts:
+		e.facts, err = r.facts(records)
+	case entryNames:
+		return r.names(records)
+	case entryValues:
+		for _, record := range records {
+			if v := record.(*structure.Value); v.JSON != nil && !json.Valid(v.JSON) {
+				return r.corrupt("value %v is not JSON", v.Name())
+			}
+		}
+	}
+	return err
+}
+
+// facts returns threads, and contexts with what is behind them about them.
+func (r *reader) facts(records []structure.Record) (facts []fact, err error) {
+	var last *fact
+	for _, record := range records {
+		var of structure.ContextID
+		switch record := record.(type) {
+		case *structure.Thread:
+			if !record.Active.IsZero() || record.ID.IsZero() {
+				return nil, r.corrupt("thread %v before its contexts", record.ID)
+			}
+			facts = append(facts, fact{owner: structure.Owner{Scope: structure.ThreadScope, Thread: record.ID}, thread: record})
+			last = nil
+			continue
+		case *structure.Context:
+			if record.ID.IsZero() {
+				return nil, r.corrupt("a context without an id")
+			}
+			facts = append(facts, fact{owner: structure.Owner{Scope: structure.ContextScope, Context: record.ID}, theirs: theirs{Context: record}})
+			last = &facts[len(facts)-1]
+			continue
+		case *structure.Reflog:
+			if of = record.Context; last != nil {
+				last.reflog = append(last.reflog, record)
+			}
+		case *structure.Summary:
+			if of = record.Context; last != nil {
+				last.summaries = append(last.summaries, record)
+			}
+		}
+		if last == nil || last.ID != of {
+			return nil, r.corrupt("a %v of context %v is not behind it", record.Kind(), of)
+		}
+	}
+	return facts, nil
+}
+
+// names checks that the last record is a thread, and the others are names in it.
+func (r *reader) names(records []structure.Record) error {
+	last := len(records) - 1
+	t, ok := records[last].(*structure.Thread)
+	if !ok {
+		return r.corrupt("names without their thread")
+	}
+	for _, record := range records[:last] {
+		var of structure.ThreadID
+		switch record := record.(type) {
+		case *structure.Branch:
+			of = record.Thread
+		case *structure.Checkpoint:
+			of = record.Thread
+		}
+		if of != t.ID {
+			return r.corrupt("a name of thread %v is among those of thread %v", of, t.ID)
+		}
+	}
+	return nil
+}
