@@ -28,7 +28,7 @@ ONCETESTS := \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
   TestEraseReaches TestEraseReachesPostgres \
   TestConformanceOfOptions TestConformancePacked TestConformanceOfEnds \
-  TestConformanceOfReplicas TestPrefetch TestCommitsNameTheKeysTheyRead \
+  TestConformanceOfReplicas TestPrefetch \
   TestCollectModel TestCollectLongRandom TestCollectStepByStep TestCollectCrashAtEveryOperation TestCollectIsCanceled \
   TestCollectEndsAfterTheBarrier TestPendingCollection \
   TestCrashAtEveryByte TestCrashAtEveryOperation TestCrashBetweenTransactionsOfCheckpoint TestCrashFlippedByteOfIndex \

@@ -49,7 +49,7 @@ func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 			}
 			pool := newPool(t, pgtest.DSN(t), nil)
 			var stores atomic.Int64
-			run(t, backendtest.Config{Reopen: variant.reopen, New: func(t testing.TB) backendtest.OpenFunc {
+			run(t, backendtest.Config{Reopen: variant.reopen, RoundTrips: true, New: func(t testing.TB) backendtest.OpenFunc {
 				o := variant.o
 				o.Store, o.Unsafe = fmt.Sprint("store ", stores.Add(1)), true
 				if variant.dir {

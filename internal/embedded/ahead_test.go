@@ -143,8 +143,9 @@ func (s *checkedSource) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 
 func (s *checkedSource) View() *read.View { return checkedView(s.source.View(), s.prefetchLog) }
 
-// prefetching is an engine that judges each commit twice: first in a state in which only
-// prefetched entries may be read. Blocks, chunks and paths are checked in the same way.
+// prefetching is an engine that judges each commit three times: first with the keys that it names,
+// then in a state in which only prefetched entries may be read. Blocks, chunks and paths are checked
+// in the same way.
 type prefetching struct {
 	*Engine
 	t testing.TB
@@ -152,6 +153,7 @@ type prefetching struct {
 
 func (n *prefetching) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	if n.begin() == nil {
+		judgeNamed(n.t, n.Engine, c, o)
 		n.judge(c, o)
 		n.end()
 	}
@@ -240,7 +242,8 @@ func (n *prefetching) Path(ctx context.Context, at structure.SpanRef, w structur
 	return n.Engine.Path(ctx, at, w, o)
 }
 
-// Everything that the commits and reads of the suite look up is prefetched.
+// The suite's commits name all keys that their judgment looks up. Everything that the commits and
+// reads of the suite look up is prefetched.
 func TestPrefetch(t *testing.T) {
 	backendtest.Run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
 		open := newStore(Options{Durability: backend.Normal, NoPacking: true})(t)

@@ -32,11 +32,11 @@ func TestConformance(t *testing.T) {
 	variant{"default", Options{}, false}.conform(t, backendtest.RunConcurrent)
 }
 
+// In short runs TestPrefetch alone runs the suite.
 func TestConformanceOfOptions(t *testing.T) {
+	campaign.Long(t)
 	variant{"default", Options{}, false}.conform(t, backendtest.Run)
-	if !testing.Short() {
-		variant{"reopened", Options{Durability: backend.Normal}, true}.conform(t, backendtest.Run)
-	}
+	variant{"reopened", Options{Durability: backend.Normal}, true}.conform(t, backendtest.Run)
 	if campaign.Runs() { // each option is tested on disk too, and sharing and replication are tested in memory
 		variant{"in memory", Options{InMemory: true}, false}.conform(t, backendtest.Run)
 		variant{"in memory, rolling", Options{InMemory: true, OverlayBytes: 1, SegmentSize: 1, Durability: backend.Normal}, false}.conform(t, backendtest.Run)

@@ -10,36 +10,19 @@ import (
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/internal/judge/judgetest"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// keyed is an engine that judges each commit twice: first with a view that allows only the
-// keys named by the commit.
-type keyed struct {
-	*Engine
-	t testing.TB
-}
-
-func (n *keyed) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
-	if n.begin() == nil {
-		n.judge(c, o)
-		n.end()
-	}
-	return n.Engine.Apply(ctx, c, o)
-}
-
-// judge judges a commit in the latest state and changes nothing. Whether the commit is
-// refused does not matter here.
-func (n *keyed) judge(c *structure.Commit, o backend.Options) {
-	e := n.Engine
+// judgeNamed judges a commit in the latest state with a view that allows only the keys named by the
+// commit, and changes nothing. Whether the commit is refused does not matter here.
+func judgeNamed(t testing.TB, e *Engine, c *structure.Commit, o backend.Options) {
 	e.write.Lock()
 	defer e.write.Unlock()
 	number := e.index.Number() + 1
 	e.state.Begin(number, false)
 	own := judge.Case{Commit: c}
 	view := judgetest.Named{View: &e.state, Keys: judge.Keys(own, o)}
-	view.Fail = func(k judge.Key) { n.t.Errorf("%+v is not named by %v", k, c.Records) }
+	view.Fail = func(k judge.Key) { t.Errorf("%+v is not named by %v", k, c.Records) }
 	var p judge.Preparation
 	if err := p.Begin(c); err != nil {
 		return
@@ -53,20 +36,6 @@ func (n *keyed) judge(c *structure.Commit, o backend.Options) {
 	p.Commit.Number = number
 	var j judge.Judge
 	_, _ = j.Judge(context.Background(), judge.Case{Commit: &p.Commit, View: &view})
-}
-
-// The suite's commits name all keys that their judgment looks up.
-func TestCommitsNameTheKeysTheyRead(t *testing.T) {
-	backendtest.Run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
-		open := newStore(Options{Durability: backend.Normal})(t)
-		return func(ctx context.Context) (backend.Engine, error) {
-			e, err := open(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return &keyed{e.(*Engine), t}, nil
-		}
-	}})
 }
 
 // The restricted view reports other keys.

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,8 +18,22 @@ import (
 	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
-// samples are packs of a few commits, dense and not.
+// samples returns packs of a few commits, dense and not, with small chapters. They are the caller's.
 func samples(t require.TestingT) (out []*memory) {
+	sampled.Do(func() { sampled.packs = writeSamples(t) })
+	require.NotEmpty(t, sampled.packs)
+	for _, b := range sampled.packs {
+		out = append(out, &memory{bytes.Clone(b)})
+	}
+	return out
+}
+
+var sampled struct {
+	sync.Once
+	packs [][]byte
+}
+
+func writeSamples(t require.TestingT) (out [][]byte) {
 	for n := range 4 {
 		var commits []*structure.Commit
 		for i := range 2 + 5*n { // the first has a first chapter only
@@ -33,7 +48,7 @@ func samples(t require.TestingT) (out []*memory) {
 		_, err := w.Finish()
 		require.NoError(t, err)
 		w.Close()
-		out = append(out, m)
+		out = append(out, m.b)
 	}
 	return out
 }

@@ -340,6 +340,9 @@ func TestLargeCommitIsReadInPieces(t *testing.T) {
 	firstLimits = limits{commits: 100, records: 1000, bodies: 1 << 18, text: 1 << 18}
 	denseLimits = chapterLimits
 	for _, dense := range []bool{false, true} {
+		if dense && testing.Short() {
+			continue // most of the time; other tests read dense packs
+		}
 		commits := historyOf(3_000, 1_000)
 		run := commits[0].Records[1].(*structure.Span).Ref.Run
 		frames := framesOf(t, 1<<30, commits)

@@ -22,6 +22,9 @@ type Config struct {
 	// Reopen closes and reopens the store after every commit, unless a test is
 	// still reading.
 	Reopen bool
+	// RoundTrips says that each read of the engine is a round trip, unless it is one of a snapshot. The
+	// state is then compared through a snapshot, except for the first time after the store was opened.
+	RoundTrips bool
 }
 
 // Run tests an engine.

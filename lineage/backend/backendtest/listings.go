@@ -234,7 +234,7 @@ func testListings(t *testing.T, c Config) {
 		records = append(records, talkIn(i)...)
 	}
 	s.applyOnly(s.commit(append([]structure.Record{text("one")}, records...)...), backend.Options{})
-	if s.reopen {
+	if s.config.Reopen {
 		s.restart()
 	}
 	user := "user 1"

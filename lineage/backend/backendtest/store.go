@@ -28,12 +28,13 @@ var (
 // store is an engine under test and the model of its expected content.
 type store struct {
 	backend.Engine
-	t      tester
-	open   OpenFunc
-	reopen bool
-	model  *Model
-	seen   *Census
-	clock  int64
+	t       tester
+	open    OpenFunc
+	config  Config
+	checked bool // since it was opened
+	model   *Model
+	seen    *Census
+	clock   int64
 }
 
 // newStore opens a new store and closes it at the end of the test.
@@ -48,7 +49,7 @@ func newStore(t *testing.T, c Config) *store {
 // testing.TB.
 func openStore(t tester, c Config, room testing.TB) *store {
 	t.Helper()
-	s := &store{t: t, open: c.New(room), reopen: c.Reopen, model: NewModel(), seen: NewCensus()}
+	s := &store{t: t, open: c.New(room), config: c, model: NewModel(), seen: NewCensus()}
 	s.start()
 	return s
 }
@@ -57,7 +58,7 @@ func (s *store) start() {
 	s.t.Helper()
 	e, err := s.open(background)
 	require.NoError(s.t, err)
-	s.Engine = e
+	s.Engine, s.checked = e, false
 }
 
 // restart closes and reopens the store.
@@ -83,7 +84,7 @@ func (s *store) applyCommit(c *structure.Commit, o backend.Options) backend.Rece
 	s.t.Helper()
 	got := s.applyOnly(c, o)
 	s.check()
-	if s.reopen {
+	if s.config.Reopen {
 		s.restart()
 		s.check()
 	}
@@ -141,7 +142,15 @@ func requireRefusal(t tester, want, got error) {
 // check compares all query results with the model.
 func (s *store) check() {
 	s.t.Helper()
-	compareFacts(s.t, s.model.Facts(s.seen), readFacts(s.t, s.Engine, s.seen))
+	var r backend.Reader = s.Engine
+	if s.config.RoundTrips && s.checked {
+		snapshot, err := s.Snapshot(background)
+		require.NoError(s.t, err)
+		defer snapshot.Close()
+		r = snapshot
+	}
+	s.checked = true
+	compareFacts(s.t, s.model.Facts(s.seen), readFacts(s.t, r, s.seen))
 }
 
 func compareFacts(t tester, want, got Facts) {
