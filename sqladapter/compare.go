@@ -101,8 +101,7 @@ func (c *comparer) checkIntegrity(ctx context.Context, db *DB) error {
 	}
 	return db.Read(ctx, func(conn *Conn) error {
 		for _, table := range list {
-			rows, err := conn.Query(ctx, check, table.Name)
-			found, err := all(rows, err, scanString)
+			found, err := collect(ctx, conn, scanString, check, table.Name)
 			if err != nil {
 				return err
 			}
@@ -371,9 +370,8 @@ func (c *comparer) extras(ctx context.Context) error {
 		}
 		for after := ""; ; {
 			var ids []string
-			err := c.w.DB.Read(ctx, func(conn *Conn) error {
-				rows, err := conn.Query(ctx, sqlOf[t].page, after, comparedPage)
-				ids, err = all(rows, err, scanString)
+			err := c.w.DB.Read(ctx, func(conn *Conn) (err error) {
+				ids, err = collect(ctx, conn, scanString, sqlOf[t].page, after, comparedPage)
 				return err
 			})
 			if err != nil {

@@ -116,7 +116,7 @@ func (s *chatStore) DeleteChat(ctx context.Context, id string, o chat.DeleteOpti
 func (c *Conn) isLarge(ctx context.Context, id string) (bool, error) {
 	large := false
 	for _, s := range []Statement{chatSQL.messageCounts, chatSQL.branchCounts, deleteSQL.checkpointCounts} {
-		counts, err := c.counts(ctx, s, []any{id})
+		counts, err := collectMap[int](ctx, c, s, []string{id})
 		if err != nil {
 			return false, err
 		}
@@ -141,8 +141,7 @@ func (c *Conn) isBeingDeleted(ctx context.Context, id string) (bool, error) {
 
 // deletions returns the chats that are being deleted.
 func (c *Conn) deletions(ctx context.Context) ([]string, error) {
-	rows, err := c.Query(ctx, deleteSQL.pending)
-	return all(rows, err, scanString)
+	return collect(ctx, c, scanString, deleteSQL.pending)
 }
 
 // beginDeletion hides a chat. Texts of other programs are deleted at once, because only a scan
@@ -210,8 +209,7 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 	} {
 		for n := deletePart; n == deletePart && !over; {
 			err := step(func(c *Conn) error {
-				rows, err := c.Query(ctx, part.list, id, deletePart)
-				ids, err := all(rows, err, scanString)
+				ids, err := collect(ctx, c, scanString, part.list, id, deletePart)
 				if n = len(ids); err != nil || n == 0 {
 					return err
 				}
@@ -259,13 +257,12 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 
 // leavesFirst returns the messages of a chat, each before its parent.
 func (c *Conn) leavesFirst(ctx context.Context, chatID string) ([]string, error) {
-	rows, err := c.Query(ctx, messageSQL.links, chatID)
-	links, err := all(rows, err, func(rows *sql.Rows) (l link, err error) {
+	links, err := collect(ctx, c, func(rows *sql.Rows) (l link, err error) {
 		var parent sql.NullString
 		err = rows.Scan(new(sql.RawBytes), &l.id, &parent)
 		l.parent = parent.String
 		return l, err
-	})
+	}, messageSQL.links, chatID)
 	if err != nil {
 		return nil, err
 	}

@@ -47,8 +47,7 @@ func (db *DB) saidReader(ctx context.Context, of *chat.Chat) (*saidReader, error
 		if is := json.RawMessage(metadata.String); metadata.Valid && sameJSON(db.cleanJSON(is), of.Metadata) {
 			of.Metadata = is
 		}
-		rows, err := c.Query(ctx, saidSQL.ownSpans, r.thread)
-		own, err := all(rows, err, scanLink)
+		own, err := collect(ctx, c, scanLink, saidSQL.ownSpans, r.thread)
 		for _, l := range own { // the latest version comes last
 			r.own[l.id] = l.parent
 		}

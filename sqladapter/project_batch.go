@@ -223,19 +223,12 @@ func (c *Conn) insertMissing(ctx context.Context, t *tables.Table, ids []string,
 
 // has returns the ids that a query finds.
 func (c *Conn) has(ctx context.Context, known Statement, ids []string) (map[string]bool, error) {
-	has := make(map[string]bool, len(ids))
-	for part := range batches(ids, maxList) {
-		args := padded(part)
-		rows, err := c.QueryN(ctx, known, len(args), args...)
-		found, err := all(rows, err, scanString)
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range found {
-			has[id] = true
-		}
+	found, err := collectList(ctx, c, scanString, known, ids)
+	has := make(map[string]bool, len(found))
+	for _, id := range found {
+		has[id] = true
 	}
-	return has, nil
+	return has, err
 }
 
 // entry is the state of a run in a scope, in a batch.

@@ -66,9 +66,8 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 // rewriteAt rewrites the messages of a span.
 func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error {
 	var scopes []string
-	err := w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, contentSQL.scopesAt, at.Run.String(), at.Seq)
-		scopes, err = all(rows, err, scanString)
+	err := w.DB.Read(ctx, func(c *Conn) (err error) {
+		scopes, err = collect(ctx, c, scanString, contentSQL.scopesAt, at.Run.String(), at.Seq)
 		return err
 	})
 	if err != nil {
@@ -157,8 +156,7 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) 
 			}
 			embeddings[s.Context.String()] = s.Embedding
 		}
-		rows, err := c.Query(ctx, contentSQL.contextsOf, id.String())
-		contexts, err := all(rows, err, scanString)
+		contexts, err := collect(ctx, c, scanString, contentSQL.contextsOf, id.String())
 		if err != nil {
 			return err
 		}
@@ -288,8 +286,7 @@ func (w *projection) sweep(ctx context.Context) error {
 }
 
 func sweepSome(ctx context.Context, c *Conn) error {
-	rows, err := c.Query(ctx, blockSQL.orphans, sweepStep)
-	ids, err := all(rows, err, scanString)
+	ids, err := collect(ctx, c, scanString, blockSQL.orphans, sweepStep)
 	if err != nil {
 		return err
 	}
@@ -334,17 +331,7 @@ func sweepSome(ctx context.Context, c *Conn) error {
 
 // parentsOf returns the content that ids are derived from.
 func (c *Conn) parentsOf(ctx context.Context, ids []string) ([]string, error) {
-	var parents []string
-	for part := range batches(ids, maxList) {
-		args := padded(part)
-		rows, err := c.QueryN(ctx, blockSQL.parents, len(args), args...)
-		found, err := all(rows, err, scanString)
-		if err != nil {
-			return nil, err
-		}
-		parents = append(parents, found...)
-	}
-	return parents, nil
+	return collectList(ctx, c, scanString, blockSQL.parents, ids)
 }
 
 // execAll runs a statement for a list of ids.

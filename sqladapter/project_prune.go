@@ -65,8 +65,7 @@ const pruneStep = maxList
 
 func (w *projection) pinsIn(ctx context.Context, key string) (pins []pin, err error) {
 	err = w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, pruneSQL.pinsOf, key)
-		pins, err = all(rows, err, scanPin)
+		pins, err = collect(ctx, c, scanPin, pruneSQL.pinsOf, key)
 		return err
 	})
 	return pins, err
@@ -84,9 +83,8 @@ func (w *projection) removeScope(ctx context.Context, key string) error {
 			return err
 		}
 		if chatID.Valid {
-			counts := make(map[string]int)
-			rows, err := c.QueryN(ctx, chatSQL.messageCounts, 1, chatID.String)
-			if err := addCounts(counts, rows, err); err != nil {
+			counts, err := collectMap[int](ctx, c, chatSQL.messageCounts, []string{chatID.String})
+			if err != nil {
 				return err
 			}
 			w.batch.removed = counts[chatID.String]
@@ -101,8 +99,7 @@ func (w *projection) removeScope(ctx context.Context, key string) error {
 
 // removeStructure deletes the rows of a scope outside of the chat tables.
 func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) error {
-	rows, err := c.Query(ctx, scopeSQL.reach, key)
-	runs, err := all(rows, err, scanExtent)
+	runs, err := collect(ctx, c, scanExtent, scopeSQL.reach, key)
 	if err != nil {
 		return err
 	}
@@ -158,8 +155,7 @@ func (c *Conn) removeSpans(ctx context.Context, run string) error {
 	if _, err := c.Get(ctx, pruneSQL.lastOf, []any{run}, &last); err != nil {
 		return err
 	}
-	rows, err := c.Query(ctx, pruneSQL.setsOf, run, last)
-	sets, err := all(rows, err, scanString)
+	sets, err := collect(ctx, c, scanString, pruneSQL.setsOf, run, last)
 	if err != nil {
 		return err
 	}
@@ -183,12 +179,9 @@ func (c *Conn) forgetMessages(ctx context.Context, ids []string) error {
 	if c.db.dialect.Search().Numbered {
 		steps = []Statement{pruneSQL.textsByID, pruneSQL.termsByID, knownSQL.remove}
 	}
-	for batch := range batches(ids, maxList) {
-		args := padded(batch)
-		for _, s := range steps {
-			if _, err := c.ExecN(ctx, s, len(args), args...); err != nil {
-				return err
-			}
+	for _, s := range steps {
+		if err := c.execAll(ctx, s, ids); err != nil {
+			return err
 		}
 	}
 	return nil

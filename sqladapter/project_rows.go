@@ -379,8 +379,7 @@ func (v *view) writtenNames(ctx context.Context) (branches []chat.Branch, checkp
 		if branches, err = c.branches(ctx, id); err != nil {
 			return err
 		}
-		rows, err := c.Query(ctx, checkpointSQL.ofChat, id)
-		checkpoints, err = all(rows, err, scanCheckpoint)
+		checkpoints, err = collect(ctx, c, scanCheckpoint, checkpointSQL.ofChat, id)
 		return err
 	})
 	return branches, checkpoints, err

@@ -212,8 +212,7 @@ func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
 // extents reads the parts of all runs of a scope in the database.
 func (w *projection) extents(ctx context.Context, key string) (has []extent, err error) {
 	err = w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, scopeSQL.reach, key)
-		has, err = all(rows, err, scanExtent)
+		has, err = collect(ctx, c, scanExtent, scopeSQL.reach, key)
 		return err
 	})
 	return has, err

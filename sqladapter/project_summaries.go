@@ -63,8 +63,7 @@ func (w *projection) summaryText(ctx context.Context, s *structure.Summary) (tex
 func (w *projection) summariesOf(ctx context.Context, text content.ID) (found []*structure.Summary, err error) {
 	var contexts []string
 	err = w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, summarySQL.contextsOf, text.String())
-		contexts, err = all(rows, err, scanString)
+		contexts, err = collect(ctx, c, scanString, summarySQL.contextsOf, text.String())
 		return err
 	})
 	if err != nil {
@@ -145,8 +144,7 @@ func (w *projection) writeSummaries(ctx context.Context, contexts map[structure.
 
 // replaceSummaries makes the rows of a context those that are given.
 func (c *Conn) replaceSummaries(ctx context.Context, of contextSummaries) error {
-	rows, err := c.Query(ctx, summarySQL.ofContext, of.context)
-	has, err := all(rows, err, scanString)
+	has, err := collect(ctx, c, scanString, summarySQL.ofContext, of.context)
 	if err != nil {
 		return err
 	}

@@ -337,8 +337,7 @@ func (w *projection) contextsIn(ctx context.Context, key string) (ids []structur
 		texts = []string{alone}
 	} else {
 		err = w.DB.Read(ctx, func(conn *Conn) error {
-			rows, err := conn.Query(ctx, valueSQL.contextsOf, key)
-			texts, err = all(rows, err, scanString)
+			texts, err = collect(ctx, conn, scanString, valueSQL.contextsOf, key)
 			return err
 		})
 	}

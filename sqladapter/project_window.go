@@ -115,8 +115,7 @@ func (w *projection) everything(ctx context.Context, has map[string]bool) (*work
 
 func (w *projection) scopeKeys(ctx context.Context) (keys []string, err error) {
 	err = w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, windowSQL.scopeIDs)
-		keys, err = all(rows, err, scanString)
+		keys, err = collect(ctx, c, scanString, windowSQL.scopeIDs)
 		return err
 	})
 	return keys, err
@@ -145,24 +144,13 @@ func scanPin(rows *sql.Rows) (pin, error) {
 
 func contextPin(id structure.ContextID) string { return id.String() }
 
-// lookup runs a query for a list of ids, in parts.
-func lookup[T any](ctx context.Context, db *DB, s Statement, ids []string, scan func(*sql.Rows) (T, error)) ([]T, error) {
-	var found []T
-	for part := range batches(ids, 200) {
-		err := db.Read(ctx, func(c *Conn) error {
-			args := padded(part)
-			rows, err := c.QueryN(ctx, s, len(args), args...)
-			some, err := all(rows, err, scan)
-			if err == nil {
-				found = append(found, some...)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
+// lookup is collectList outside of a transaction.
+func lookup[T any](ctx context.Context, db *DB, s Statement, ids []string, scan func(*sql.Rows) (T, error)) (found []T, err error) {
+	err = db.Read(ctx, func(c *Conn) error {
+		found, err = collectList(ctx, c, scan, s, ids)
+		return err
+	})
+	return found, err
 }
 
 // resolve converts subjects of commits to scopes to process.
