@@ -39,7 +39,7 @@ var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 5
+const projectionFormat = 6
 
 // Projector copies the history of a store to a database: threads as chats, and content and
 // structure. The result depends only on the state of the store, so an incrementally updated

@@ -245,10 +245,10 @@ func (e *entry) add(b *batch, last uint64) {
 	}
 	e.last = last
 	if !e.had {
-		b.add(tables.Reach, e.key, e.run, last, int64(e.own))
+		b.add(tables.Reach, e.key, e.run, last, int64(min(e.own, last)))
 		e.had = true
 		return
 	}
-	b.after = append(b.after, exec(scopeSQL.moveReach, last, int64(e.own), e.key, e.run))
+	b.after = append(b.after, exec(scopeSQL.moveReach, last, int64(min(e.own, last)), e.key, e.run))
 	b.n++
 }

@@ -333,7 +333,7 @@ func (v *view) dropSpans(ctx context.Context, g stale) (done bool, err error) {
 		}
 		at -= n
 		left := at
-		own := ownText(v.lines[g.run.ID].has.owned(), left)
+		own := min(v.lines[g.run.ID].has.own, left)
 		w.batch.removed += len(ids)
 		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error {
 			if len(ids) > 0 {

@@ -28,8 +28,8 @@ var scopeSQL = struct {
 	removeCheckpoint: `DELETE FROM "checkpoints" WHERE "id" = ?`,
 }
 
-// extent is the part of a run that the database has in a scope. own encodes how many of its
-// messages have their own ids: see ownText.
+// extent is the part of a run that the database has in a scope. own is how many of its messages,
+// from the first on, have their own ids.
 type extent struct {
 	run       structure.RunID
 	last, own uint64
@@ -350,11 +350,10 @@ func (w *projection) farthest(ctx context.Context, runs []string) error {
 func (v *view) writeLine(ctx context.Context, l *line) error {
 	var own uint64
 	if v.reader != nil {
-		n, err := v.owned(ctx, l.run.ID)
-		if err != nil {
+		var err error
+		if own, err = v.owned(ctx, l.run.ID); err != nil {
 			return err
 		}
-		own = ownText(n, l.last)
 	}
 	from := l.has.last + 1
 	parent, parentSpan := chat.Ref(""), l.run.Parent
