@@ -206,8 +206,7 @@ func (s *chatStore) ListBranches(ctx context.Context, chatID string) (infos []ch
 }
 
 func (c *Conn) branches(ctx context.Context, chatID string) ([]chat.Branch, error) {
-	rows, err := c.Query(ctx, branchSQL.ofChat, chatID)
-	return all(rows, err, scanBranch)
+	return collect(ctx, c, scanBranch, branchSQL.ofChat, chatID)
 }
 
 // Summaries implements chat.Store. The documented tables have no summaries.

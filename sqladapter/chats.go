@@ -248,10 +248,3 @@ func (s *chatStore) ChangeChat(ctx context.Context, id string, change func(chat.
 	}
 	return changed, s.db.storable(err, chat.SubjectChat, id)
 }
-
-// counts returns the count of a query for each id.
-func (c *Conn) counts(ctx context.Context, s Statement, args []any) (map[string]int, error) {
-	counts := make(map[string]int)
-	rows, err := c.QueryN(ctx, s, len(args), args...)
-	return counts, addCounts(counts, rows, err)
-}

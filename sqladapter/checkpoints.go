@@ -89,8 +89,7 @@ func (s *chatStore) Checkpoint(ctx context.Context, chatID, name string) (found 
 // ListCheckpoints implements chat.Store.
 func (s *chatStore) ListCheckpoints(ctx context.Context, chatID string) (found []chat.Checkpoint, err error) {
 	err = s.db.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, checkpointSQL.ofChat, chatID)
-		found, err = all(rows, err, scanCheckpoint)
+		found, err = collect(ctx, c, scanCheckpoint, checkpointSQL.ofChat, chatID)
 		return err
 	})
 	return found, err

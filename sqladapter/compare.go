@@ -68,7 +68,7 @@ func Compare(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions
 				return errStop
 			}
 			return nil
-		}, counts: make(map[string]int64), owned: make(map[string]bool)}
+		}, counts: make(map[*tables.Table]int64), found: make(map[*tables.Table]map[string]bool)}
 		err := c.run(ctx, db, store, o)
 		if errors.Is(err, lineage.ErrExpired) {
 			err = fmt.Errorf("another process collected garbage or closed the store during the comparison; repeat it: %w", err)
@@ -82,10 +82,10 @@ func Compare(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions
 type comparer struct {
 	w     *projection
 	yield func(Difference) error
-	// counts has how many rows were found that should be there.
-	counts map[string]int64
-	// owned are the ids of the values and summaries that should be there.
-	owned map[string]bool
+	// found are the keys of rows that should be there, in tables whose rows are remembered. counts
+	// has how many there are in others.
+	counts map[*tables.Table]int64
+	found  map[*tables.Table]map[string]bool
 }
 
 // checkIntegrity returns an error if the database reports damage in a table to be compared: rows
@@ -101,8 +101,7 @@ func (c *comparer) checkIntegrity(ctx context.Context, db *DB) error {
 	}
 	return db.Read(ctx, func(conn *Conn) error {
 		for _, table := range list {
-			rows, err := conn.Query(ctx, check, table.Name)
-			found, err := all(rows, err, scanString)
+			found, err := collect(ctx, conn, scanString, check, table.Name)
 			if err != nil {
 				return err
 			}
@@ -138,7 +137,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	}
 	c.w = &projection{
 		Projector: p, state: snapshot, mark: mark, head: head, report: &ProjectReport{}, limit: 2000,
-		usages: make(map[string]uint64), check: c.compare,
+		usages: make(map[string]uint64), check: c.compare, whole: true,
 	}
 	if err := p.checkMark(ctx, mark); err != nil {
 		return err
@@ -149,7 +148,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	if err := c.checkIntegrity(ctx, db); err != nil {
 		return err
 	}
-	todo, err := c.w.everything(ctx, nil)
+	todo, err := c.w.window(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,21 +171,20 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 
 // compare compares a batch with the rows in the database.
 func (c *comparer) compare(ctx context.Context, b *batch) error {
-	rows := map[*tables.Table][][]any{
-		tables.Messages: messageRows(b.messages), tables.Origins: originRows(b.messages), tables.Blocks: blockRows(b), tables.Values: valueRows(b.values),
-		tables.Summaries: summaryRows(b.summaries),
-	}
+	rows := map[*tables.Table][][]any{tables.Messages: messageRows(b.messages), tables.Origins: originRows(b.messages), tables.Blocks: blockRows(b)}
 	for _, t := range append(documentedTables, projectedTables...) {
-		if err := c.compareTable(ctx, t.Name, sqlOf[t].rows, slices.Concat(rows[t], b.rows[t], b.needed(t))); err != nil {
+		if err := c.compareRows(ctx, t, sqlOf[t].rows, slices.Concat(rows[t], b.rows[t], b.needed(t))); err != nil {
 			return err
 		}
 	}
-	return c.compareTable(ctx, "messages_fts", c.textQuery(), c.textRows(b.messages))
+	return c.compareRows(ctx, texts, c.textQuery(), c.textRows(b.messages))
 }
 
 var (
 	documentedTables = []*tables.Table{tables.Chats, tables.Messages, tables.Origins, tables.Branches, tables.Checkpoints}
 	projectedTables  = []*tables.Table{tables.Sets, tables.Spans, tables.Usages, tables.Contexts, tables.Values, tables.Summaries, tables.Users, tables.Blocks}
+
+	texts = tables.New("messages_fts", 1, "messageId chatId name content")
 )
 
 var compareSQL = struct{ texts, rowTexts Statement }{
@@ -210,84 +208,41 @@ func (c *comparer) textRows(messages []chat.Message) [][]any {
 	return rows
 }
 
-// valueRows returns the rows of values, without the spans that contexts saw, which a collection may
-// delete.
-func valueRows(values []ownedValues) [][]any {
-	var rows [][]any
-	for _, of := range values {
-		for _, row := range of.rows {
-			rows = append(rows, row[:len(row)-1])
-		}
-	}
-	return rows
-}
-
 // blockRows returns the rows of blocks. For a bare block only the id is compared, because another
 // scope may use the block.
 func blockRows(b *batch) [][]any {
 	var rows [][]any
 	for _, id := range b.blockOrder {
-		row := []any{id}
-		if r := b.blocks[id]; !r.bare || r.erased {
-			row = append(row, r.values()...)
+		row := b.blocks[id]
+		if isBare(row) && row[blockErased] == 0 {
+			row = row[:1]
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-// compareTable compares rows with those that a query finds by their keys, the first columns.
-// Missing trailing columns are not compared.
-func (c *comparer) compareTable(ctx context.Context, table string, query Statement, rows [][]any) error {
+// compareRows compares rows with those that a query finds by their keys.
+func (c *comparer) compareRows(ctx context.Context, t *tables.Table, query Statement, rows [][]any) error {
 	for part := range batches(rows, 200) {
-		if err := c.compareRows(ctx, table, query, part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *comparer) compareRows(ctx context.Context, table string, query Statement, rows [][]any) error {
-	ids := keysOf(rows)
-	var found map[string][]any
-	var columns []string
-	err := c.w.DB.Read(ctx, func(conn *Conn) error {
-		args := padded(ids)
-		there, err := conn.QueryN(ctx, query, len(args), args...)
+		there, err := lookup(ctx, c.w.DB, query, keysOf(part), scanRow(t))
 		if err != nil {
 			return err
 		}
-		defer there.Close()
-		if columns, err = there.Columns(); err != nil {
-			return err
-		}
-		found, err = rowsByID(there, len(columns))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, want := range rows {
-		id := want[0].(string)
-		got, there := found[id]
-		if !there {
-			if err := c.yield(Difference{Kind: Missing, Table: table, ID: id}); err != nil {
-				return err
+		has := byKey(there)
+		for _, want := range part {
+			d := Difference{Kind: Missing, Table: t.Name, ID: want[0].(string)}
+			if got, found := has[d.ID]; found {
+				c.count(t, d.ID)
+				d.Kind = Different
+				for _, i := range differences(t, want, got) {
+					d.Columns = append(d.Columns, t.Columns[i])
+				}
+				if len(d.Columns) == 0 {
+					continue
+				}
 			}
-			continue
-		}
-		c.counts[table]++
-		if table == tables.Values.Name || table == tables.Summaries.Name {
-			c.owned[id] = true
-		}
-		var differ []string
-		for i := range want {
-			if !sameValue(want[i], got[i], isJSON(table, columns[i])) {
-				differ = append(differ, columns[i])
-			}
-		}
-		if len(differ) > 0 {
-			if err := c.yield(Difference{Kind: Different, Table: table, ID: id, Columns: differ}); err != nil {
+			if err := c.yield(d); err != nil {
 				return err
 			}
 		}
@@ -295,19 +250,50 @@ func (c *comparer) compareRows(ctx context.Context, table string, query Statemen
 	return nil
 }
 
-func rowsByID(rows *sql.Rows, columns int) (map[string][]any, error) {
-	found := make(map[string][]any)
-	for rows.Next() {
-		row, into := make([]any, columns), make([]any, columns)
+// remembered are the tables in which the rows that should be there are remembered.
+var remembered = []*tables.Table{tables.Chats, tables.Branches, tables.Checkpoints, tables.Contexts, tables.Sets, tables.Values, tables.Summaries}
+
+// count records that a row was found.
+func (c *comparer) count(t *tables.Table, id string) {
+	if !slices.Contains(remembered, t) {
+		c.counts[t]++
+		return
+	}
+	if c.found[t] == nil {
+		c.found[t] = make(map[string]bool)
+	}
+	c.found[t][id] = true
+}
+
+// scanRow returns a function that scans the rows of a table.
+func scanRow(t *tables.Table) func(*sql.Rows) ([]any, error) {
+	return func(rows *sql.Rows) ([]any, error) {
+		row, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
 		for i := range row {
 			into[i] = &row[i]
 		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
-		}
-		found[plain(row[0])] = row
+		return row, rows.Scan(into...)
 	}
-	return found, rows.Err()
+}
+
+// byKey returns rows from a database by their keys.
+func byKey(rows [][]any) map[string][]any {
+	by := make(map[string][]any, len(rows))
+	for _, row := range rows {
+		by[plain(row[0])] = row
+	}
+	return by
+}
+
+// differences returns the columns in which a row differs from that in the database. Columns that it
+// does not have are not compared, nor are spans that a collection may have deleted.
+func differences(t *tables.Table, want, got []any) (columns []int) {
+	for i := range want {
+		if t.Columns[i] != "seen_span_id" && !sameValue(want[i], got[i], isJSON(t.Name, t.Columns[i])) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
 }
 
 func isJSON(table, column string) bool {
@@ -371,9 +357,8 @@ func (c *comparer) extras(ctx context.Context) error {
 		}
 		for after := ""; ; {
 			var ids []string
-			err := c.w.DB.Read(ctx, func(conn *Conn) error {
-				rows, err := conn.Query(ctx, sqlOf[t].page, after, comparedPage)
-				ids, err = all(rows, err, scanString)
+			err := c.w.DB.Read(ctx, func(conn *Conn) (err error) {
+				ids, err = collect(ctx, conn, scanString, sqlOf[t].page, after, comparedPage)
 				return err
 			})
 			if err != nil {
@@ -384,7 +369,10 @@ func (c *comparer) extras(ctx context.Context) error {
 			}
 			after = ids[len(ids)-1]
 			for _, id := range ids {
-				ok, err := belongs[t](id)
+				ok, err := c.found[t][id], error(nil)
+				if belongs[t] != nil {
+					ok, err = belongs[t](id)
+				}
 				if err == nil && !ok {
 					err = c.yield(Difference{Kind: Extra, Table: t.Name, ID: id})
 				}
@@ -397,16 +385,16 @@ func (c *comparer) extras(ctx context.Context) error {
 	return nil
 }
 
-// hasMore reports whether a table may have more rows than those compared. Rows of some tables
-// belong to several threads.
+// hasMore reports whether a table may have more rows than those compared. Blocks belong to several
+// threads.
 func (c *comparer) hasMore(ctx context.Context, t *tables.Table) (more bool, err error) {
-	if t == tables.Sets || t == tables.Blocks {
+	if t == tables.Blocks {
 		return true, nil
 	}
 	err = c.w.DB.Read(ctx, func(conn *Conn) error {
 		var n int64
 		_, err := conn.Get(ctx, sqlOf[t].count, nil, &n)
-		more = n != c.counts[t.Name]
+		more = n != max(c.counts[t], int64(len(c.found[t])))
 		return err
 	})
 	return more, err

@@ -13,22 +13,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-var extraSQL = struct {
-	chatOfBranch, chatOfCheckpoint Statement
-}{
-	chatOfBranch:     `SELECT "chatId", "name" FROM "branches" WHERE "id" = ?`,
-	chatOfCheckpoint: `SELECT "chatId", "name" FROM "checkpoints" WHERE "id" = ?`,
-}
-
-// belonging returns, per table, a function that reports whether the row with a key has a
-// counterpart in the store.
+// belonging returns, for tables whose rows are not remembered, a function that reports whether the
+// row with a key has a counterpart in the store.
 func (c *comparer) belonging(ctx context.Context) map[*tables.Table]func(id string) (bool, error) {
 	chats := chat.On(c.w.Store)
 	return map[*tables.Table]func(id string) (bool, error){
-		tables.Chats: func(id string) (bool, error) {
-			found, err := chats.Chat(ctx, id)
-			return found != nil, err
-		},
 		tables.Messages: func(id string) (bool, error) {
 			found, err := chats.Message(ctx, id)
 			return found != nil, err
@@ -37,50 +26,10 @@ func (c *comparer) belonging(ctx context.Context) map[*tables.Table]func(id stri
 			found, err := chats.Message(ctx, id)
 			return found != nil && found.Origin != chat.Origin{}, err
 		},
-		tables.Branches: func(id string) (bool, error) {
-			chatID, name, err := c.named(ctx, extraSQL.chatOfBranch, id)
-			if err != nil {
-				return false, err
-			}
-			found, err := chats.Branch(ctx, chatID, name)
-			return found != nil && found.ID == id, err
-		},
-		tables.Checkpoints: func(id string) (bool, error) {
-			chatID, name, err := c.named(ctx, extraSQL.chatOfCheckpoint, id)
-			if err != nil {
-				return false, err
-			}
-			found, err := chats.Checkpoint(ctx, chatID, name)
-			return found != nil && found.ID == id, err
-		},
-		tables.Spans:     func(id string) (bool, error) { return c.sees(id), nil },
-		tables.Values:    func(id string) (bool, error) { return c.owned[id], nil },
-		tables.Summaries: func(id string) (bool, error) { return c.owned[id], nil },
-		tables.Usages:    func(id string) (bool, error) { return c.hasUsage(ctx, id) },
-		tables.Contexts: func(id string) (bool, error) {
-			parsed, err := structure.ParseID[structure.ContextID](id)
-			if err != nil {
-				return false, nil
-			}
-			return exists(c.w.state.Context(ctx, parsed))
-		},
-		tables.Sets: func(id string) (bool, error) {
-			parsed, err := structure.ParseID[structure.SpanSetID](id)
-			if err != nil {
-				return false, nil
-			}
-			return exists(c.w.state.SpanSet(ctx, parsed))
-		},
+		tables.Spans:  func(id string) (bool, error) { return c.sees(id), nil },
+		tables.Usages: func(id string) (bool, error) { return c.hasUsage(ctx, id) },
 		tables.Blocks: func(id string) (bool, error) { return c.hasContent(ctx, id) },
 	}
-}
-
-func (c *comparer) named(ctx context.Context, s Statement, id string) (chatID, name string, err error) {
-	err = c.w.DB.Read(ctx, func(conn *Conn) error {
-		_, err := conn.Get(ctx, s, []any{id}, &chatID, &name)
-		return err
-	})
-	return chatID, name, err
 }
 
 func exists(_ any, err error) (bool, error) {
@@ -119,7 +68,7 @@ func (c *comparer) hasUsage(ctx context.Context, id string) (bool, error) {
 // from it.
 func (c *comparer) hasContent(ctx context.Context, id string) (has bool, err error) {
 	err = c.w.DB.Read(ctx, func(conn *Conn) error {
-		found, err := conn.used(ctx, []string{id})
+		found, err := conn.has(ctx, blockSQL.used, []string{id})
 		if err == nil && !found[id] {
 			found, err = conn.has(ctx, blockSQL.derived, []string{id})
 		}

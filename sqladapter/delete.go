@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
 // A large chat is deleted in parts, so that transactions are short. The first one adds it to
@@ -20,8 +21,7 @@ import (
 var deleteSQL = struct {
 	begin, hold, end, pending, user                 Statement
 	references, branchReferences, pointReferences   Statement
-	branches, checkpoints, removeSome, removePoints Statement
-	texts, terms, known, someMessages               Statement
+	branches, checkpoints, texts, terms, known      Statement
 	messages, removeBranches, row, checkpointCounts Statement
 }{
 	begin:   `INSERT INTO "lineage_deleting" ("chatId", "since") VALUES (?, ?)`,
@@ -39,17 +39,14 @@ var deleteSQL = struct {
 	pointReferences: `SELECT MIN(k."id") AS "first" FROM "messages" m JOIN "checkpoints" k ON k."messageId" = m."id" ` +
 		`WHERE m."chatId" = ? AND k."chatId" <> m."chatId"`,
 
-	branches:     `SELECT "id" FROM "branches" WHERE "chatId" = ? ORDER BY "id" {limit}`,
-	checkpoints:  `SELECT "id" FROM "checkpoints" WHERE "chatId" = ? ORDER BY "id" {limit}`,
-	removeSome:   `DELETE FROM "branches" WHERE "id" IN ({list})`,
-	removePoints: `DELETE FROM "checkpoints" WHERE "id" IN ({list})`,
+	branches:    `SELECT "id" FROM "branches" WHERE "chatId" = ? ORDER BY "id" {limit}`,
+	checkpoints: `SELECT "id" FROM "checkpoints" WHERE "chatId" = ? ORDER BY "id" {limit}`,
 	texts: `DELETE FROM "messages_fts" WHERE "rowid" IN (SELECT "row" FROM ` +
 		`(SELECT "row", "hasText" FROM "lineage_messages" WHERE "chatId" = ? ORDER BY "rowid" {limit}) WHERE "hasText" = 1)`,
 	terms: `DELETE FROM "lineage_terms" WHERE "rowid" IN ` +
 		`(SELECT "row" FROM "lineage_messages" WHERE "chatId" = ? ORDER BY "rowid" {limit})`,
 	known: `DELETE FROM "lineage_messages" WHERE "rowid" IN ` +
 		`(SELECT "row" FROM "lineage_messages" WHERE "chatId" = ? ORDER BY "rowid" {limit})`,
-	someMessages: `DELETE FROM "messages" WHERE "id" IN ({list})`,
 
 	messages:       `DELETE FROM "messages" WHERE "chatId" = ?`,
 	removeBranches: `DELETE FROM "branches" WHERE "chatId" = ?`,
@@ -116,7 +113,7 @@ func (s *chatStore) DeleteChat(ctx context.Context, id string, o chat.DeleteOpti
 func (c *Conn) isLarge(ctx context.Context, id string) (bool, error) {
 	large := false
 	for _, s := range []Statement{chatSQL.messageCounts, chatSQL.branchCounts, deleteSQL.checkpointCounts} {
-		counts, err := c.counts(ctx, s, []any{id})
+		counts, err := collectMap[int](ctx, c, s, []string{id})
 		if err != nil {
 			return false, err
 		}
@@ -141,8 +138,7 @@ func (c *Conn) isBeingDeleted(ctx context.Context, id string) (bool, error) {
 
 // deletions returns the chats that are being deleted.
 func (c *Conn) deletions(ctx context.Context) ([]string, error) {
-	rows, err := c.Query(ctx, deleteSQL.pending)
-	return all(rows, err, scanString)
+	return collect(ctx, c, scanString, deleteSQL.pending)
 }
 
 // beginDeletion hides a chat. Texts of other programs are deleted at once, because only a scan
@@ -206,12 +202,11 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 		})
 	}
 	for _, part := range []struct{ list, remove Statement }{
-		{deleteSQL.checkpoints, deleteSQL.removePoints}, {deleteSQL.branches, deleteSQL.removeSome},
+		{deleteSQL.checkpoints, sqlOf[tables.Checkpoints].remove}, {deleteSQL.branches, sqlOf[tables.Branches].remove},
 	} {
 		for n := deletePart; n == deletePart && !over; {
 			err := step(func(c *Conn) error {
-				rows, err := c.Query(ctx, part.list, id, deletePart)
-				ids, err := all(rows, err, scanString)
+				ids, err := collect(ctx, c, scanString, part.list, id, deletePart)
 				if n = len(ids); err != nil || n == 0 {
 					return err
 				}
@@ -259,13 +254,12 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 
 // leavesFirst returns the messages of a chat, each before its parent.
 func (c *Conn) leavesFirst(ctx context.Context, chatID string) ([]string, error) {
-	rows, err := c.Query(ctx, messageSQL.links, chatID)
-	links, err := all(rows, err, func(rows *sql.Rows) (l link, err error) {
+	links, err := collect(ctx, c, func(rows *sql.Rows) (l link, err error) {
 		var parent sql.NullString
 		err = rows.Scan(new(sql.RawBytes), &l.id, &parent)
 		l.parent = parent.String
 		return l, err
-	})
+	}, messageSQL.links, chatID)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +274,7 @@ func (c *Conn) leavesFirst(ctx context.Context, chatID string) ([]string, error)
 
 // deleteMessages deletes messages and all rows that belong to them.
 func (c *Conn) deleteMessages(ctx context.Context, ids []string) error {
-	for _, s := range []Statement{originSQL.remove, knownSQL.remove, deleteSQL.someMessages} {
+	for _, s := range []Statement{sqlOf[tables.Origins].remove, knownSQL.remove, sqlOf[tables.Messages].remove} {
 		if err := c.execAll(ctx, s, ids); err != nil {
 			return err
 		}

@@ -22,8 +22,7 @@ func (s *chatStore) Graph(ctx context.Context, chatID string) (g chat.Graph, err
 		for _, b := range branches {
 			g.Branches = append(g.Branches, chat.GraphBranch{Name: b.Name, HeadMessageID: b.HeadMessageID, IsActive: b.IsActive})
 		}
-		rows, err := c.Query(ctx, checkpointSQL.ofChat, chatID)
-		checkpoints, err := all(rows, err, scanCheckpoint)
+		checkpoints, err := collect(ctx, c, scanCheckpoint, checkpointSQL.ofChat, chatID)
 		for _, k := range slices.Backward(checkpoints) {
 			g.Checkpoints = append(g.Checkpoints, chat.GraphCheckpoint{Name: k.Name, MessageID: k.MessageID})
 		}

@@ -75,8 +75,7 @@ func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) 
 	for after := ""; ; {
 		var chats []chat.Chat
 		err := db.Read(ctx, func(c *Conn) error {
-			rows, err := c.Query(ctx, importSQL.chatsAfter, after, importPage)
-			chats, err = all(rows, err, scanChat)
+			chats, err = collect(ctx, c, scanChat, importSQL.chatsAfter, after, importPage)
 			return err
 		})
 		if err != nil {
@@ -117,15 +116,13 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 	l := chat.Loading{Chat: c, Problem: problem}
 	var nodes []treeNode
 	err = db.Read(ctx, func(conn *Conn) error {
-		rows, err := conn.Query(ctx, importSQL.links, c.ID)
-		if nodes, err = all(rows, err, scanNode); err != nil {
+		if nodes, err = collect(ctx, conn, scanNode, importSQL.links, c.ID); err != nil {
 			return err
 		}
 		if l.Branches, err = conn.branches(ctx, c.ID); err != nil {
 			return err
 		}
-		rows, err = conn.Query(ctx, checkpointSQL.ofChat, c.ID)
-		l.Checkpoints, err = all(rows, err, scanCheckpoint)
+		l.Checkpoints, err = collect(ctx, conn, scanCheckpoint, checkpointSQL.ofChat, c.ID)
 		return err
 	})
 	if err != nil {

@@ -53,8 +53,7 @@ func (db *DB) hasContexts(ctx context.Context) (has bool, err error) {
 func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, thread string, problem func(error)) (changed bool, err error) {
 	var rows []storedContext
 	err = db.Read(ctx, func(c *Conn) error {
-		found, err := c.Query(ctx, importContextSQL.ofThread, thread)
-		rows, err = all(found, err, scanContext)
+		rows, err = collect(ctx, c, scanContext, importContextSQL.ofThread, thread)
 		return err
 	})
 	if err != nil {

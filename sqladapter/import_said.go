@@ -28,8 +28,8 @@ var saidSQL = struct {
 }{
 	threadOf: `SELECT "scope", "metadata" FROM "lineage_scopes" WHERE "scope" IN (?, ?) AND "chat_id" = ?`,
 	ownSpans: `SELECT u."source_id", u."span_id" FROM "lineage_reach" r ` +
-		`JOIN "spans" s ON s."run_id" = r."run_id" AND s."seq" <= r."last_seq" JOIN "message_usages" u ON u."span_id" = s."id" ` +
-		`WHERE r."scope" = ? AND r."own" > 0 AND (r."own" = 1 OR s."seq" < r."own") AND u."lookup" > 0 ORDER BY u."lookup"`,
+		`JOIN "spans" s ON s."run_id" = r."run_id" AND s."seq" <= r."own" JOIN "message_usages" u ON u."span_id" = s."id" ` +
+		`WHERE r."scope" = ? AND u."lookup" > 0 ORDER BY u."lookup"`,
 	blocks: `SELECT "id", "content_type", "origin_kind", "origin_parent_id", "created_at", "size", "erased", ` +
 		`CASE WHEN "size" <= ? THEN "body" END AS "body" FROM "content_blocks" WHERE "id" IN ({list})`,
 }
@@ -47,8 +47,7 @@ func (db *DB) saidReader(ctx context.Context, of *chat.Chat) (*saidReader, error
 		if is := json.RawMessage(metadata.String); metadata.Valid && sameJSON(db.cleanJSON(is), of.Metadata) {
 			of.Metadata = is
 		}
-		rows, err := c.Query(ctx, saidSQL.ownSpans, r.thread)
-		own, err := all(rows, err, scanLink)
+		own, err := collect(ctx, c, scanLink, saidSQL.ownSpans, r.thread)
 		for _, l := range own { // the latest version comes last
 			r.own[l.id] = l.parent
 		}

@@ -55,8 +55,7 @@ func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID, th
 			if chatID != "" {
 				args = []any{thread}
 			}
-			found, err := c.Query(ctx, s, args...)
-			some, err := all(found, err, scanValue)
+			some, err := collect(ctx, c, scanValue, s, args...)
 			if err != nil {
 				return err
 			}

@@ -2,7 +2,6 @@ package sqladapter
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/query"
@@ -71,7 +70,7 @@ func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[str
 	if !c.db.dialect.Search().Counted {
 		return c.allDepths(ctx, []string{chatID})
 	}
-	depths, err := c.knownDepths(ctx, ids)
+	depths, err := collectMap[int](ctx, c, knownSQL.depths, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -81,36 +80,6 @@ func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[str
 		}
 	}
 	return depths, nil
-}
-
-// knownDepths returns the stored chain lengths.
-func (c *Conn) knownDepths(ctx context.Context, ids []string) (map[string]int, error) {
-	depths := make(map[string]int, len(ids))
-	for batch := range batches(ids, maxList) {
-		args := padded(batch)
-		rows, err := c.QueryN(ctx, knownSQL.depths, len(args), args...)
-		if err := addCounts(depths, rows, err); err != nil {
-			return nil, err
-		}
-	}
-	return depths, nil
-}
-
-// addCounts adds the rows of a query for names and numbers to a map.
-func addCounts(counts map[string]int, rows *sql.Rows, err error) error {
-	if err != nil {
-		return matched(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		var n int
-		if err := rows.Scan(&id, &n); err != nil {
-			return err
-		}
-		counts[id] = n
-	}
-	return rows.Err()
 }
 
 // insertMessages inserts messages, parents first, with all rows that belong to them. It does not
@@ -140,7 +109,7 @@ func (c *Conn) knowOwn(ctx context.Context, messages []chat.Message, depths map[
 			ids[i] = m.ID
 		}
 		var err error
-		if versions, err = c.versions(ctx, ids); err != nil {
+		if versions, err = collectMap[string](ctx, c, knownSQL.versions, ids); err != nil {
 			return err
 		}
 		if search.Unlinked {
@@ -150,23 +119,6 @@ func (c *Conn) knowOwn(ctx context.Context, messages []chat.Message, depths map[
 		}
 	}
 	return c.know(ctx, messages, depths, versions, true)
-}
-
-// versions returns the versions of messages.
-func (c *Conn) versions(ctx context.Context, ids []string) (map[string]string, error) {
-	versions := make(map[string]string, len(ids))
-	for batch := range batches(ids, maxList) {
-		args := padded(batch)
-		rows, err := c.QueryN(ctx, knownSQL.versions, len(args), args...)
-		links, err := all(rows, err, scanLink)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range links {
-			versions[l.id] = l.parent
-		}
-	}
-	return versions, nil
 }
 
 // know indexes existing messages, with their texts unless another program wrote them. Versions must
@@ -249,7 +201,7 @@ func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[stri
 // parentDepths is depths for the parents of new messages. Missing lengths are computed now and
 // stored in the background for later calls.
 func (c *Conn) parentDepths(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
-	depths, err := c.knownDepths(ctx, ids)
+	depths, err := collectMap[int](ctx, c, knownSQL.depths, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -325,6 +277,6 @@ func (c *Conn) hasForeignTexts(ctx context.Context, chatID string) (bool, error)
 	if _, err := c.Get(ctx, knownSQL.textCount, []any{chatID}, &texts); err != nil {
 		return false, err
 	}
-	counts, err := c.counts(ctx, chatSQL.messageCounts, []any{chatID})
+	counts, err := collectMap[int](ctx, c, chatSQL.messageCounts, []string{chatID})
 	return texts < counts[chatID], err
 }

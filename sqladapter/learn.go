@@ -52,7 +52,7 @@ const learnPart = 500
 func (db *DB) learnInParts(ctx context.Context, chatID string) error {
 	var ids []string
 	err := db.Read(ctx, func(c *Conn) error {
-		unknown, err := c.unknown(ctx, []string{chatID})
+		unknown, err := collectList(ctx, c, scanLink, knownSQL.unknown, []string{chatID})
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (c *Conn) learnSome(ctx context.Context, chatID string, ids []string) error
 	var versions map[string]string
 	if !c.db.dialect.Search().Counted {
 		var err error
-		if versions, err = c.versions(ctx, ids); err != nil {
+		if versions, err = collectMap[string](ctx, c, knownSQL.versions, ids); err != nil {
 			return err
 		}
 	}
@@ -154,8 +154,7 @@ func (db *DB) behind(ctx context.Context, userID string) (chats []string, err er
 		statement, args = knownSQL.behindOfUser, []any{userID, userID}
 	}
 	err = db.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, statement, args...)
-		chats, err = all(rows, err, scanString)
+		chats, err = collect(ctx, c, scanString, statement, args...)
 		return err
 	})
 	return chats, err
@@ -189,28 +188,13 @@ func (db *DB) learnChats(ctx context.Context, chats []string, write bool) (unkno
 	}
 	err = db.Read(ctx, func(c *Conn) error {
 		unknown = nil
-		some, err := c.unknown(ctx, chats)
+		some, err := collectList(ctx, c, scanLink, knownSQL.unknown, chats)
 		for _, l := range some {
 			unknown = append(unknown, l.id)
 		}
 		return err
 	})
 	return unknown, writable, err
-}
-
-// unknown returns the messages of chats that are not indexed in their current version, with their
-// versions.
-func (c *Conn) unknown(ctx context.Context, chats []string) (unknown []link, err error) {
-	for batch := range batches(chats, maxList) {
-		args := padded(batch)
-		rows, err := c.QueryN(ctx, knownSQL.unknown, len(args), args...)
-		some, err := all(rows, err, scanLink)
-		if err != nil {
-			return nil, err
-		}
-		unknown = append(unknown, some...)
-	}
-	return unknown, nil
 }
 
 // learn indexes what others wrote to chats, and removes what they deleted or overwrote.
@@ -221,7 +205,7 @@ func (c *Conn) learn(ctx context.Context, chats []string) error {
 	if err := c.execAll(ctx, knownSQL.forgetGone, chats); err != nil {
 		return err
 	}
-	unknown, err := c.unknown(ctx, chats)
+	unknown, err := collectList(ctx, c, scanLink, knownSQL.unknown, chats)
 	if err != nil {
 		return err
 	}
@@ -269,21 +253,17 @@ func (c *Conn) learn(ctx context.Context, chats []string) error {
 // allDepths returns the chain lengths of all messages of chats.
 func (c *Conn) allDepths(ctx context.Context, chats []string) (map[string]int, error) {
 	links := make(map[string][]link)
-	for batch := range batches(chats, maxList) {
-		args := padded(batch)
-		rows, err := c.QueryN(ctx, messageSQL.links, len(args), args...)
-		_, err = all(rows, err, func(rows *sql.Rows) (_ struct{}, err error) {
-			var chatID string
-			var l link
-			var parent sql.NullString
-			err = rows.Scan(&chatID, &l.id, &parent)
-			l.parent = parent.String
-			links[chatID] = append(links[chatID], l)
-			return struct{}{}, err
-		})
-		if err != nil {
-			return nil, err
-		}
+	_, err := collectList(ctx, c, func(rows *sql.Rows) (_ struct{}, err error) {
+		var chatID string
+		var l link
+		var parent sql.NullString
+		err = rows.Scan(&chatID, &l.id, &parent)
+		l.parent = parent.String
+		links[chatID] = append(links[chatID], l)
+		return struct{}{}, err
+	}, messageSQL.links, chats)
+	if err != nil {
+		return nil, err
 	}
 	depths := make(map[string]int)
 	for _, id := range slices.Sorted(maps.Keys(links)) {

@@ -216,9 +216,7 @@ func (l *listing) nextOfKeys(ctx context.Context, limit int) (page []chat.Chat, 
 	}
 	found := make(map[string]chat.Chat, len(ids))
 	err = l.db.Read(ctx, func(c *Conn) error {
-		args := padded(ids)
-		rows, err := c.QueryN(ctx, listSQL.byIDs, len(args), args...)
-		chats, err := all(rows, err, scanChat)
+		chats, err := collectList(ctx, c, scanChat, listSQL.byIDs, ids)
 		for _, is := range chats {
 			found[is.ID] = is
 		}
@@ -358,12 +356,11 @@ func (s *chatStore) chatInfos(ctx context.Context, chats []chat.Chat) (infos []c
 	}
 	err = s.db.Read(ctx, func(c *Conn) error {
 		infos = nil
-		args := padded(ids)
-		messages, err := c.counts(ctx, chatSQL.messageCounts, args)
+		messages, err := collectMap[int](ctx, c, chatSQL.messageCounts, ids)
 		if err != nil {
 			return err
 		}
-		branches, err := c.counts(ctx, chatSQL.branchCounts, args)
+		branches, err := collectMap[int](ctx, c, chatSQL.branchCounts, ids)
 		for _, found := range chats {
 			infos = append(infos, chat.ChatInfo{
 				Chat: found, MessageCount: messages[found.ID], BranchCount: branches[found.ID], Page: keyOf(found).String(),

@@ -2,6 +2,7 @@ package sqladapter
 
 import (
 	"context"
+	"database/sql"
 	"iter"
 	"math/bits"
 )
@@ -43,6 +44,39 @@ func padded(ids []string) []any {
 		args[i] = ids[min(i, len(ids)-1)]
 	}
 	return args
+}
+
+// collect returns the rows of a query.
+func collect[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, error), s Statement, args ...any) ([]T, error) {
+	rows, err := c.Query(ctx, s, args...)
+	return all(rows, err, scan)
+}
+
+// collectList returns the rows of a query for a list of ids, in parts.
+func collectList[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, error), s Statement, ids []string) (found []T, err error) {
+	for part := range batches(ids, maxList) {
+		args := padded(part)
+		rows, err := c.QueryN(ctx, s, len(args), args...)
+		some, err := all(rows, err, scan)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	return found, nil
+}
+
+// collectMap returns the second column of a query for a list of ids by the first.
+func collectMap[V any](ctx context.Context, c *Conn, s Statement, ids []string) (map[string]V, error) {
+	found := make(map[string]V, len(ids))
+	_, err := collectList(ctx, c, func(rows *sql.Rows) (_ struct{}, err error) {
+		var id string
+		var v V
+		err = rows.Scan(&id, &v)
+		found[id] = v
+		return struct{}{}, err
+	}, s, ids)
+	return found, err
 }
 
 // rowsPerInsert returns how many rows with a number of columns one statement inserts.

@@ -60,18 +60,11 @@ func (c *Conn) message(ctx context.Context, id string) (*chat.Message, error) {
 // messages returns messages by id.
 func (c *Conn) messages(ctx context.Context, ids []string) (map[string]chat.Message, error) {
 	found := make(map[string]chat.Message, len(ids))
-	for batch := range batches(ids, maxList) {
-		args := padded(batch)
-		rows, err := c.QueryN(ctx, messageSQL.byIDs, len(args), args...)
-		messages, err := all(rows, err, scanMessage)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range messages {
-			found[m.ID] = m
-		}
+	messages, err := collectList(ctx, c, scanMessage, messageSQL.byIDs, ids)
+	for _, m := range messages {
+		found[m.ID] = m
 	}
-	return found, nil
+	return found, err
 }
 
 // mustMessage returns an error if a message is not in a chat. An empty id is allowed.
@@ -94,19 +87,7 @@ func (c *Conn) mustMessage(ctx context.Context, chatID string, id chat.Ref) erro
 
 // chatsOf returns the chats of existing messages.
 func (c *Conn) chatsOf(ctx context.Context, ids []string) (map[string]string, error) {
-	chats := make(map[string]string)
-	for batch := range batches(ids, maxList) {
-		args := padded(batch)
-		rows, err := c.QueryN(ctx, messageSQL.chatsOf, len(args), args...)
-		links, err := all(rows, err, scanLink)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range links {
-			chats[l.id] = l.parent
-		}
-	}
-	return chats, nil
+	return collectMap[string](ctx, c, messageSQL.chatsOf, ids)
 }
 
 // AddMessage implements chat.Store.
@@ -328,8 +309,7 @@ func (c *Conn) chain(ctx context.Context, id string) ([]string, error) {
 	var ids []string
 	var seen map[string]bool
 	for at := id; at != ""; {
-		rows, err := c.Query(ctx, messageSQL.chain, at, chainStep)
-		part, err := all(rows, err, scanLink)
+		part, err := collect(ctx, c, scanLink, messageSQL.chain, at, chainStep)
 		if err != nil {
 			return nil, err
 		}

@@ -11,10 +11,7 @@ import (
 
 // lineage_origins has the origins of messages that state one.
 
-var originSQL = struct {
-	remove, removeOfChat Statement
-}{
-	remove:       `DELETE FROM "lineage_origins" WHERE "messageId" IN ({list})`,
+var originSQL = struct{ removeOfChat Statement }{
 	removeOfChat: `DELETE FROM "lineage_origins" WHERE "messageId" IN (SELECT m."id" {exactly} FROM "messages" m WHERE m."chatId" = ?)`,
 }
 
@@ -25,7 +22,7 @@ func (c *Conn) insertOrigins(ctx context.Context, messages []chat.Message) error
 		for i := range messages {
 			ids[i] = messages[i].ID
 		}
-		if err := c.execAll(ctx, originSQL.remove, ids); err != nil {
+		if err := c.execAll(ctx, sqlOf[tables.Origins].remove, ids); err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,7 @@ var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 5
+const projectionFormat = 6
 
 // Projector copies the history of a store to a database: threads as chats, and content and
 // structure. The result depends only on the state of the store, so an incrementally updated
@@ -118,7 +118,7 @@ func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
 	}
 	w := &projection{
 		Projector: p, state: snapshot, mark: mark, head: head, report: report,
-		limit: p.BatchRows, usages: make(map[string]uint64),
+		limit: p.BatchRows, usages: make(map[string]uint64), whole: mark.At.Number == 0,
 	}
 	if w.limit <= 0 {
 		w.limit = 10_000
@@ -277,8 +277,8 @@ type projection struct {
 	check func(context.Context, *batch) error
 	// usages is the last span of each run in the batch that is, or will be, in the database.
 	usages map[string]uint64
-	// late are contexts whose parents did not exist when they were inserted.
-	late []lineage.ContextID
+	// whole is set if the database may lack anything.
+	whole bool
 }
 
 // bring performs a pass.
@@ -291,6 +291,11 @@ func (w *projection) bring(ctx context.Context) error {
 	for _, scope := range todo.removed {
 		if err := w.removeScope(ctx, scope); err != nil {
 			return err
+		}
+	}
+	if !w.ChatsOnly {
+		for _, id := range todo.gone {
+			w.removeContext(id)
 		}
 	}
 	for _, s := range todo.scopes {
@@ -316,9 +321,6 @@ func (w *projection) bring(ctx context.Context) error {
 		return err
 	}
 	if !w.ChatsOnly {
-		if err := w.linkContexts(ctx); err != nil {
-			return err
-		}
 		if err := w.sweep(ctx); err != nil {
 			return err
 		}

@@ -12,14 +12,16 @@ import (
 // batch is the content of the next transaction of a projection. Rows are inserted first, in an
 // order that satisfies references; then the steps are run.
 type batch struct {
-	// rows are inserted. missing are inserted unless their key exists.
+	// rows are inserted. missing are inserted unless their key exists. wanted are compared with
+	// those that are there.
 	rows       map[*tables.Table][][]any
 	missing    map[*tables.Table]map[string][]any
-	blocks     map[string]*blockRow
+	wanted     map[*tables.Table][]wanted
+	blocks     map[string][]any
 	blockOrder []string
-	values     []ownedValues
-	summaries  []contextSummaries
 	messages   []chat.Message
+	// links are contexts that may be there, each behind its parent, to which it is linked.
+	links [][2]string
 
 	before, after []step
 	// n and bytes are the approximate number and size of rows.
@@ -61,14 +63,27 @@ func (b *batch) needed(t *tables.Table) [][]any {
 	return rows
 }
 
+// want adds rows that may be there, with other values. With an owner, the values of the columns by
+// which a table looks its rows up, the owner's other rows are deleted.
+func (b *batch) want(t *tables.Table, owner []any, rows ...[]any) {
+	if b.wanted == nil {
+		b.wanted = make(map[*tables.Table][]wanted)
+	}
+	if owner != nil || len(rows) > 0 {
+		b.wanted[t] = append(b.wanted[t], wanted{owner, rows})
+		b.n += 1 + len(rows)
+	}
+}
+
 // step is a part of a transaction. If the transaction is retried, it runs again.
 type step func(ctx context.Context, c *Conn) error
 
 // most is the approximate size of a transaction in bytes.
 const most = 8 << 20
 
-var batchSQL = struct{ setParent Statement }{
-	setParent: `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
+var batchSQL = struct{ setParent, linkContext Statement }{
+	setParent:   `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
+	linkContext: `UPDATE "contexts" SET "parent_context_id" = ? WHERE "id" = ?`,
 }
 
 // room writes the batch if it is full. It must be called when the batch is consistent with the
@@ -161,20 +176,18 @@ func (w *projection) insert(ctx context.Context, c *Conn, b *batch) error {
 		}
 	}
 	if err == nil {
-		err = c.insertAll(ctx, b, tables.Usages, tables.Contexts, tables.Values)
+		err = c.dropParents(ctx, b)
+	}
+	if err == nil {
+		err = c.insertAll(ctx, b, tables.Usages, tables.Contexts, tables.Values, tables.Summaries)
+	}
+	for _, of := range b.links {
+		if err == nil {
+			_, err = c.Exec(ctx, batchSQL.linkContext, of[0], of[1])
+		}
 	}
 	if err != nil {
 		return err
-	}
-	for _, is := range b.values {
-		if err := c.replaceValues(ctx, is); err != nil {
-			return err
-		}
-	}
-	for _, of := range b.summaries {
-		if err := c.replaceSummaries(ctx, of); err != nil {
-			return err
-		}
 	}
 	if len(b.messages) > 0 {
 		if err := c.insertMessages(ctx, b.messages); err != nil {
@@ -184,7 +197,34 @@ func (w *projection) insert(ctx context.Context, c *Conn, b *batch) error {
 	return c.insertAll(ctx, b, tables.Branches, tables.Checkpoints)
 }
 
-// insertAll inserts the rows of tables.
+// dropParents removes the parents of contexts that do not exist when these are inserted. They are
+// linked when their parents come.
+func (c *Conn) dropParents(ctx context.Context, b *batch) error {
+	const id, parent = 0, 1
+	rows := b.rows[tables.Contexts]
+	for _, w := range b.wanted[tables.Contexts] {
+		rows = append(rows[:len(rows):len(rows)], w.rows...)
+	}
+	var parents []string
+	for _, row := range rows {
+		if row[parent] != nil {
+			parents = append(parents, row[parent].(string))
+		}
+	}
+	there, err := c.has(ctx, sqlOf[tables.Contexts].known, parents)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row[parent] != nil && !there[row[parent].(string)] {
+			row[parent] = nil
+		}
+		there[row[id].(string)] = true
+	}
+	return nil
+}
+
+// insertAll writes the rows of tables.
 func (c *Conn) insertAll(ctx context.Context, b *batch, list ...*tables.Table) error {
 	for _, t := range list {
 		if err := c.insert(ctx, sqlOf[t].insert, b.rows[t]); err != nil {
@@ -194,8 +234,62 @@ func (c *Conn) insertAll(ctx context.Context, b *batch, list ...*tables.Table) e
 		if err := c.insertMissing(ctx, t, keysOf(b.needed(t)), func(id string) []any { return missing[id] }); err != nil {
 			return err
 		}
+		for _, w := range b.wanted[t] {
+			if err := c.replace(ctx, t, w); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// wanted are the rows that a table should have with their keys or, if there is an owner, those that
+// the owner should have.
+type wanted struct {
+	owner []any
+	rows  [][]any
+}
+
+// replace makes the rows of a table those that are wanted. A row whose first columns differ is
+// inserted again, because another one may have got its name.
+func (c *Conn) replace(ctx context.Context, t *tables.Table, w wanted) error {
+	var found [][]any
+	var err error
+	if w.owner != nil {
+		found, err = collect(ctx, c, scanRow(t), sqlOf[t].of, w.owner...)
+	} else {
+		found, err = collectList(ctx, c, scanRow(t), sqlOf[t].rows, keysOf(w.rows))
+	}
+	if err != nil {
+		return err
+	}
+	has := byKey(found)
+	var gone []string
+	var added, changed [][]any
+	for _, row := range w.rows {
+		id := row[0].(string)
+		was, there := has[id]
+		delete(has, id)
+		if !there {
+			added = append(added, row)
+		} else if differ := differences(t, row, was); len(differ) > 0 && differ[0] < t.Fixed {
+			gone, added = append(gone, id), append(added, row)
+		} else if len(differ) > 0 {
+			changed = append(changed, row)
+		}
+	}
+	if w.owner != nil {
+		gone = slices.AppendSeq(gone, maps.Keys(has))
+	}
+	if err := c.execAll(ctx, sqlOf[t].remove, gone); err != nil {
+		return err
+	}
+	for _, row := range changed {
+		if _, err := c.Exec(ctx, sqlOf[t].update, append(row[t.Fixed:len(row):len(row)], row[0])...); err != nil {
+			return err
+		}
+	}
+	return c.insert(ctx, sqlOf[t].insert, added)
 }
 
 func keysOf(rows [][]any) []string {
@@ -223,19 +317,12 @@ func (c *Conn) insertMissing(ctx context.Context, t *tables.Table, ids []string,
 
 // has returns the ids that a query finds.
 func (c *Conn) has(ctx context.Context, known Statement, ids []string) (map[string]bool, error) {
-	has := make(map[string]bool, len(ids))
-	for part := range batches(ids, maxList) {
-		args := padded(part)
-		rows, err := c.QueryN(ctx, known, len(args), args...)
-		found, err := all(rows, err, scanString)
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range found {
-			has[id] = true
-		}
+	found, err := collectList(ctx, c, scanString, known, ids)
+	has := make(map[string]bool, len(found))
+	for _, id := range found {
+		has[id] = true
 	}
-	return has, nil
+	return has, err
 }
 
 // entry is the state of a run in a scope, in a batch.
@@ -252,10 +339,10 @@ func (e *entry) add(b *batch, last uint64) {
 	}
 	e.last = last
 	if !e.had {
-		b.add(tables.Reach, e.key, e.run, last, int64(e.own))
+		b.add(tables.Reach, e.key, e.run, last, int64(min(e.own, last)))
 		e.had = true
 		return
 	}
-	b.after = append(b.after, exec(scopeSQL.moveReach, last, int64(e.own), e.key, e.run))
+	b.after = append(b.after, exec(scopeSQL.moveReach, last, int64(min(e.own, last)), e.key, e.run))
 	b.n++
 }

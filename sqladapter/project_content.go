@@ -16,14 +16,10 @@ import (
 )
 
 var contentSQL = struct {
-	scopesAt, updateMessage, erase, bare            Statement
-	contextsOf, setSummary, setParent, forgetErased Statement
+	scopesAt, updateMessage, forgetErased Statement
 }{
 	scopesAt:      `SELECT "scope" FROM "lineage_reach" WHERE "run_id" = ? AND "last_seq" >= ?`,
 	updateMessage: `UPDATE "messages" SET "type" = ?, "data" = ? WHERE "id" = ?`,
-	contextsOf:    `SELECT "id" FROM "contexts" WHERE "summary_content_id" = ?`,
-	setSummary:    `UPDATE "contexts" SET "summary_text" = ?, "summary_embedding" = ? WHERE "id" = ?`,
-	setParent:     `UPDATE "contexts" SET "parent_context_id" = ? WHERE "id" = ?`,
 	forgetErased:  `DELETE FROM "lineage_erased" WHERE "content_id" = ?`,
 }
 
@@ -34,6 +30,9 @@ func contextOfKey(key string) (id string, ok bool) { return strings.CutPrefix(ke
 // rewrite rewrites rows with content that was erased or stored again.
 func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 	for _, id := range ids {
+		if err := w.flush(ctx); err != nil { // so that the database has what uses it
+			return err
+		}
 		for usage, err := range w.state.Where(ctx, id) {
 			if err != nil {
 				return err
@@ -52,12 +51,9 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 			w.batch.need(tables.Erased, id.String())
 		}
 		if !w.ChatsOnly {
-			if err := w.rewriteBlock(ctx, id, has[0]); err != nil {
+			if err := w.rewriteBlock(ctx, id); err != nil {
 				return err
 			}
-		}
-		if err := w.flush(ctx); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -66,9 +62,8 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 // rewriteAt rewrites the messages of a span.
 func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error {
 	var scopes []string
-	err := w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, contentSQL.scopesAt, at.Run.String(), at.Seq)
-		scopes, err = all(rows, err, scanString)
+	err := w.DB.Read(ctx, func(c *Conn) (err error) {
+		scopes, err = collect(ctx, c, scanString, contentSQL.scopesAt, at.Run.String(), at.Seq)
 		return err
 	})
 	if err != nil {
@@ -125,131 +120,39 @@ func (w *projection) rewriteMessage(m chat.Message) {
 	})
 }
 
-// rewriteBlock rewrites the row of the content itself.
-func (w *projection) rewriteBlock(ctx context.Context, id content.ID, has bool) error {
-	var block *structure.Block
-	var body []byte
-	if has {
-		blocks, err := w.state.Blocks(ctx, []content.ID{id})
-		if err != nil && !errors.Is(err, lineage.ErrErased) {
-			return err
-		}
-		if err == nil {
-			block = w.cleanBlock(blocks[0])
-			if body, err = w.body(ctx, blocks[0]); err != nil {
-				return err
-			}
-		}
+// rewriteBlock rewrites the row of the content itself, and values that are this content.
+func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
+	var value any
+	blocks, err := w.state.Blocks(ctx, []content.ID{id})
+	if err == nil {
+		var body []byte
+		body, err = w.body(ctx, blocks[0])
+		value = w.DB.bytesText(body)
 	}
-	summaries, err := w.summariesOf(ctx, id)
-	if err != nil {
+	if err != nil && !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
 		return err
 	}
-	w.batch.after = append(w.batch.after, func(ctx context.Context, c *Conn) error {
-		var summary any
-		if body != nil {
-			summary = w.DB.clean(string(body))
-		}
-		embeddings := make(map[string][]byte) // of the latest summary with the text, by context
-		for _, s := range summaries {
-			if _, err := c.Exec(ctx, summarySQL.fill, summary, s.Embedding, s.ID.String()); err != nil {
-				return err
-			}
-			embeddings[s.Context.String()] = s.Embedding
-		}
-		rows, err := c.Query(ctx, contentSQL.contextsOf, id.String())
-		contexts, err := all(rows, err, scanString)
+	w.batch.after = append(w.batch.after, exec(valueSQL.fill, value, id.String()))
+	var used map[string]bool
+	err = w.DB.Read(ctx, func(c *Conn) error {
+		used, err = c.has(ctx, blockSQL.used, []string{id.String()})
+		return err
+	})
+	if err != nil || len(used) == 0 {
+		return err // the row is missing or bare
+	}
+	w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error { // nothing may be derived from it any more
+		parents, err := collectList(ctx, c, scanString, blockSQL.parents, []string{id.String()})
 		if err != nil {
 			return err
 		}
-		for _, of := range contexts {
-			if _, err := c.Exec(ctx, contentSQL.setSummary, summary, embeddings[of], of); err != nil {
-				return err
-			}
-		}
-		var value any
-		if body != nil {
-			value = w.DB.bytesText(body)
-		}
-		if _, err := c.Exec(ctx, valueSQL.fill, value, id.String()); err != nil {
-			return err
-		}
-		used, err := c.used(ctx, []string{id.String()})
-		if err != nil || !used[id.String()] {
-			return err // the row is missing or bare
-		}
-		if block == nil {
-			return c.emptyBlock(ctx, id.String())
-		}
-		return c.fillBlock(ctx, block, body)
+		return c.addOrphans(ctx, parents)
 	})
-	return nil
-}
-
-// emptyBlock makes the row of a block bare.
-func (c *Conn) emptyBlock(ctx context.Context, id string) error {
-	if err := c.releaseBlock(ctx, id); err != nil {
-		return err
-	}
-	_, err := c.Exec(ctx, sqlOf[tables.Blocks].update, append((&blockRow{bare: true, erased: true}).values(), id)...)
-	return err
-}
-
-// releaseBlock marks what a block refers to as possibly unused, before the block is overwritten.
-func (c *Conn) releaseBlock(ctx context.Context, id string) error {
-	parents, err := c.parentsOf(ctx, []string{id})
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(parents, id) {
-		parents = append(parents, id) // to check its user
-	}
-	return c.addOrphans(ctx, parents)
+	return w.addContent(ctx, id)
 }
 
 func (c *Conn) addOrphans(ctx context.Context, ids []string) error {
 	return c.insertMissing(ctx, tables.Orphans, ids, func(id string) []any { return []any{id} })
-}
-
-// fillBlock overwrites the row of a block.
-func (c *Conn) fillBlock(ctx context.Context, block *structure.Block, body []byte) error {
-	if err := c.releaseBlock(ctx, block.ID.String()); err != nil {
-		return err
-	}
-	var one batch
-	one.addBlock(block, body)
-	id := block.ID.String()
-	row := one.blocks[id]
-	delete(one.blocks, id)
-	one.blockOrder = one.blockOrder[:0]
-	if row.parent != "" && row.parent != id {
-		one.blockOrder = append(one.blockOrder, row.parent)
-	}
-	if err := c.insertBlocks(ctx, &one); err != nil {
-		return err
-	}
-	_, err := c.Exec(ctx, sqlOf[tables.Blocks].update, append(row.values(), id)...)
-	return err
-}
-
-// linkContexts sets the parents of contexts that did not exist when they were inserted.
-func (w *projection) linkContexts(ctx context.Context) error {
-	for _, id := range w.late {
-		c, err := w.state.Context(ctx, id)
-		if err != nil {
-			return err
-		}
-		parent, err := w.parentOf(ctx, c.Parent)
-		if err != nil {
-			return err
-		}
-		w.batch.n++
-		w.batch.after = append(w.batch.after, exec(contentSQL.setParent, parent, id.String()))
-		if err := w.room(ctx); err != nil {
-			return err
-		}
-	}
-	return w.flush(ctx)
 }
 
 // parentOf returns the id of a context's parent, null if there is none or it was deleted.
@@ -288,41 +191,33 @@ func (w *projection) sweep(ctx context.Context) error {
 }
 
 func sweepSome(ctx context.Context, c *Conn) error {
-	rows, err := c.Query(ctx, blockSQL.orphans, sweepStep)
-	ids, err := all(rows, err, scanString)
+	ids, err := collect(ctx, c, scanString, blockSQL.orphans, sweepStep)
 	if err != nil {
 		return err
 	}
-	used, err := c.used(ctx, ids)
+	used, err := c.has(ctx, blockSQL.used, ids)
 	if err != nil {
 		return err
 	}
-	derived, err := c.has(ctx, blockSQL.derived, ids)
+	if err := c.execAll(ctx, sqlOf[tables.Orphans].remove, ids); err != nil {
+		return err
+	}
+	gone := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return used[id] })
+	parents, err := collectList(ctx, c, scanString, blockSQL.parents, gone)
 	if err != nil {
 		return err
 	}
-	var gone, parents []string
-	for _, id := range ids {
-		if !used[id] {
-			gone = append(gone, id)
-		}
-	}
-	if parents, err = c.parentsOf(ctx, gone); err != nil {
+	derived, err := c.has(ctx, blockSQL.derived, gone)
+	if err != nil {
 		return err
 	}
-	if err := c.execAll(ctx, blockSQL.removeOrphans, ids); err != nil {
-		return err
-	}
-	bare := (&blockRow{bare: true}).values()
-	var removed []string
-	for _, id := range gone {
-		if !derived[id] {
-			removed = append(removed, id)
-		} else if _, err := c.Exec(ctx, sqlOf[tables.Blocks].update, append(bare[:len(bare):len(bare)], id)...); err != nil {
+	for id := range derived {
+		if _, err := c.Exec(ctx, sqlOf[tables.Blocks].update, append(bareBlock(id, false)[1:], id)...); err != nil {
 			return err
 		}
 	}
-	if err := c.execAll(ctx, blockSQL.remove, removed); err != nil {
+	gone = slices.DeleteFunc(gone, func(id string) bool { return derived[id] })
+	if err := c.execAll(ctx, sqlOf[tables.Blocks].remove, gone); err != nil {
 		return err
 	}
 	if err := c.addOrphans(ctx, parents); err != nil || len(ids) == sweepStep || len(parents) > 0 {
@@ -330,21 +225,6 @@ func sweepSome(ctx context.Context, c *Conn) error {
 	}
 	_, err = c.Exec(ctx, blockSQL.unusedUsers)
 	return err
-}
-
-// parentsOf returns the content that ids are derived from.
-func (c *Conn) parentsOf(ctx context.Context, ids []string) ([]string, error) {
-	var parents []string
-	for part := range batches(ids, maxList) {
-		args := padded(part)
-		rows, err := c.QueryN(ctx, blockSQL.parents, len(args), args...)
-		found, err := all(rows, err, scanString)
-		if err != nil {
-			return nil, err
-		}
-		parents = append(parents, found...)
-	}
-	return parents, nil
 }
 
 // execAll runs a statement for a list of ids.

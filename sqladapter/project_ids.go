@@ -16,29 +16,6 @@ import (
 // before, so that existing rows keep their ids. Earlier versions of messages have the ids of their
 // spans in the store too and are not counted.
 
-// ownText returns the stored form of the number of messages of a run with their own ids: 0 for
-// none, 1 for all, and n+1 for the first n.
-func ownText(n, last uint64) uint64 {
-	switch {
-	case n == 0:
-		return 0
-	case n >= last:
-		return 1
-	}
-	return n + 1
-}
-
-// owned is the inverse of ownText.
-func (e extent) owned() uint64 {
-	switch e.own {
-	case 0:
-		return 0
-	case 1:
-		return e.last
-	}
-	return min(e.own-1, e.last)
-}
-
 // owned returns how many messages of a run, from the first on, may have their own ids.
 func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 	l := v.lines[run]
@@ -53,7 +30,7 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 		return l.own, nil
 	}
 	var err error
-	l.own, l.counted = l.has.owned(), true
+	l.own, l.counted = l.has.own, true
 	if l.last > l.has.last && l.own == l.has.last {
 		l.own, err = v.count(ctx, run, l.own, l.last)
 	}
@@ -63,7 +40,7 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 			return 0, err
 		}
 		if there.has.last > 0 {
-			l.own = min(l.own, there.has.owned())
+			l.own = min(l.own, there.has.own)
 		}
 	}
 	return l.own, err
@@ -94,7 +71,7 @@ func (v *view) count(ctx context.Context, run structure.RunID, known, last uint6
 // keepsIDs reports whether all messages of a run that have their own ids in the database still have
 // them. An earlier version stored as such has the id of its span.
 func (v *view) keepsIDs(ctx context.Context, l *line) (bool, error) {
-	last := l.has.owned()
+	last := l.has.own
 	if v.reader == nil || last == 0 {
 		return true, nil
 	}

@@ -14,16 +14,13 @@ import (
 )
 
 var pruneSQL = struct {
-	chatOf, pinsOf, removePin, removePins, removeReach, removeRun, removeScope        Statement
+	chatOf, removePins, removeReach, removeRun, removeScope                           Statement
 	clearHeads, clearTips, clearTip, orphanContext, orphanContexts                    Statement
 	removeContext, removeContexts                                                     Statement
 	lastOf, firstOf, setsOf, orphans, clearSets, removeSet, removeUsages, removeSpans Statement
-	orphanForms, orphanMetadata                                                       Statement
-	textsByID, termsByID, otherTextsByID, messagesByID                                Statement
+	textsByID, termsByID, otherTextsByID                                              Statement
 }{
 	chatOf:      `SELECT "chat_id" FROM "lineage_scopes" WHERE "scope" = ?`,
-	pinsOf:      `SELECT "id", "scope", "run_id", "seq" FROM "lineage_pins" WHERE "scope" = ?`,
-	removePin:   `DELETE FROM "lineage_pins" WHERE "id" = ?`,
 	removePins:  `DELETE FROM "lineage_pins" WHERE "scope" = ?`,
 	removeReach: `DELETE FROM "lineage_reach" WHERE "scope" = ?`,
 	removeRun:   `DELETE FROM "lineage_reach" WHERE "scope" = ? AND "run_id" = ?`,
@@ -40,15 +37,11 @@ var pruneSQL = struct {
 	lastOf:  `SELECT COALESCE(MAX("last_seq"), 0) AS "last" FROM "lineage_reach" WHERE "run_id" = ?`,
 	firstOf: `SELECT COALESCE(MIN("position"), 0) AS "first" FROM "spans" WHERE "run_id" = ?`,
 	setsOf:  `SELECT DISTINCT "span_set_id" FROM "spans" WHERE "run_id" = ? AND "seq" > ? AND "span_set_id" IS NOT NULL`,
-	orphans: `INSERT INTO "lineage_orphans" ("content_id") SELECT DISTINCT u."content_id" FROM "message_usages" u ` +
-		`JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? ` +
-		`AND NOT EXISTS (SELECT 1 FROM "lineage_orphans" o WHERE o."content_id" = u."content_id")`,
-	orphanForms: `INSERT INTO "lineage_orphans" ("content_id") SELECT DISTINCT u."form_id" FROM "message_usages" u ` +
-		`JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? AND u."form_id" IS NOT NULL ` +
-		`AND NOT EXISTS (SELECT 1 FROM "lineage_orphans" o WHERE o."content_id" = u."form_id")`,
-	orphanMetadata: `INSERT INTO "lineage_orphans" ("content_id") SELECT DISTINCT u."metadata_id" FROM "message_usages" u ` +
-		`JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? AND u."metadata_id" IS NOT NULL ` +
-		`AND NOT EXISTS (SELECT 1 FROM "lineage_orphans" o WHERE o."content_id" = u."metadata_id")`,
+	orphans: `INSERT INTO "lineage_orphans" ("content_id") SELECT n."id" FROM (` +
+		`SELECT u."content_id" AS "id" FROM "message_usages" u JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? ` +
+		`UNION SELECT u."form_id" FROM "message_usages" u JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? ` +
+		`UNION SELECT u."metadata_id" FROM "message_usages" u JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ?) n ` +
+		`WHERE n."id" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM "lineage_orphans" o WHERE o."content_id" = n."id")`,
 	clearSets:    `UPDATE "spans" SET "span_set_id" = NULL WHERE "run_id" = ? AND "seq" > ? AND "span_set_id" IS NOT NULL`,
 	removeSet:    `DELETE FROM "span_sets" WHERE "id" = ? AND NOT EXISTS (SELECT 1 FROM "spans" WHERE "spans"."span_set_id" = "span_sets"."id")`,
 	removeUsages: `DELETE FROM "message_usages" WHERE "span_id" IN (SELECT "id" FROM "spans" WHERE "run_id" = ? AND "seq" > ?)`,
@@ -57,19 +50,17 @@ var pruneSQL = struct {
 	textsByID:      `DELETE FROM "messages_fts" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "messageId" IN ({list}) AND "hasText" = 1)`,
 	termsByID:      `DELETE FROM "lineage_terms" WHERE "rowid" IN (SELECT "row" FROM "lineage_messages" WHERE "messageId" IN ({list}))`,
 	otherTextsByID: `DELETE FROM "messages_fts" WHERE "messageId" IN ({list})`,
-	messagesByID:   `DELETE FROM "messages" WHERE "id" IN ({list})`,
 }
 
 // pruneStep is the number of messages deleted per transaction.
 const pruneStep = maxList
 
-func (w *projection) pinsIn(ctx context.Context, key string) (pins []pin, err error) {
-	err = w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, pruneSQL.pinsOf, key)
-		pins, err = all(rows, err, scanPin)
-		return err
-	})
-	return pins, err
+// removeContext deletes a context in a scope that stays. Its pin remains until the scope is complete
+// again.
+func (w *projection) removeContext(id structure.ContextID) {
+	text := id.String()
+	w.batch.before = append(w.batch.before, exec(pruneSQL.orphanContext, text), exec(pruneSQL.removeContext, text),
+		exec(valueSQL.removeOfOwner, structure.ContextScope.String(), text))
 }
 
 // removeScope deletes all rows of a scope.
@@ -84,9 +75,8 @@ func (w *projection) removeScope(ctx context.Context, key string) error {
 			return err
 		}
 		if chatID.Valid {
-			counts := make(map[string]int)
-			rows, err := c.QueryN(ctx, chatSQL.messageCounts, 1, chatID.String)
-			if err := addCounts(counts, rows, err); err != nil {
+			counts, err := collectMap[int](ctx, c, chatSQL.messageCounts, []string{chatID.String})
+			if err != nil {
 				return err
 			}
 			w.batch.removed = counts[chatID.String]
@@ -101,8 +91,7 @@ func (w *projection) removeScope(ctx context.Context, key string) error {
 
 // removeStructure deletes the rows of a scope outside of the chat tables.
 func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) error {
-	rows, err := c.Query(ctx, scopeSQL.reach, key)
-	runs, err := all(rows, err, scanExtent)
+	runs, err := collect(ctx, c, scanExtent, scopeSQL.reach, key)
 	if err != nil {
 		return err
 	}
@@ -158,12 +147,14 @@ func (c *Conn) removeSpans(ctx context.Context, run string) error {
 	if _, err := c.Get(ctx, pruneSQL.lastOf, []any{run}, &last); err != nil {
 		return err
 	}
-	rows, err := c.Query(ctx, pruneSQL.setsOf, run, last)
-	sets, err := all(rows, err, scanString)
+	sets, err := collect(ctx, c, scanString, pruneSQL.setsOf, run, last)
 	if err != nil {
 		return err
 	}
-	for _, s := range []Statement{pruneSQL.orphans, pruneSQL.orphanForms, pruneSQL.orphanMetadata, pruneSQL.clearSets, pruneSQL.removeUsages} {
+	if _, err := c.Exec(ctx, pruneSQL.orphans, run, last, run, last, run, last); err != nil {
+		return err
+	}
+	for _, s := range []Statement{pruneSQL.clearSets, pruneSQL.removeUsages} {
 		if _, err := c.Exec(ctx, s, run, last); err != nil {
 			return err
 		}
@@ -183,12 +174,9 @@ func (c *Conn) forgetMessages(ctx context.Context, ids []string) error {
 	if c.db.dialect.Search().Numbered {
 		steps = []Statement{pruneSQL.textsByID, pruneSQL.termsByID, knownSQL.remove}
 	}
-	for batch := range batches(ids, maxList) {
-		args := padded(batch)
-		for _, s := range steps {
-			if _, err := c.ExecN(ctx, s, len(args), args...); err != nil {
-				return err
-			}
+	for _, s := range steps {
+		if err := c.execAll(ctx, s, ids); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -205,17 +193,10 @@ type stale struct {
 // of the scope; grow then inserts them again.
 func (w *projection) shrink(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
+	if err == nil {
+		err = v.look(ctx)
+	}
 	if err != nil {
-		return err
-	}
-	has, err := w.extents(ctx, s.key)
-	if err != nil {
-		return err
-	}
-	for _, e := range has {
-		v.lines[e.run] = &line{has: e}
-	}
-	if err := v.look(ctx); err != nil {
 		return err
 	}
 	gone, same, err := v.gone(ctx)
@@ -225,9 +206,6 @@ func (w *projection) shrink(ctx context.Context, s *scope) error {
 	if !same {
 		s.fresh = true
 		return w.removeScope(ctx, s.key)
-	}
-	if err := v.dropContexts(ctx); err != nil {
-		return err
 	}
 	if len(gone) == 0 {
 		return w.flush(ctx)
@@ -278,29 +256,6 @@ func (v *view) gone(ctx context.Context) (gone []stale, same bool, err error) {
 	return gone, true, nil
 }
 
-// dropContexts deletes the contexts that are no longer in the scope. Their pins remain until the
-// scope is complete again.
-func (v *view) dropContexts(ctx context.Context) error {
-	if v.w.ChatsOnly {
-		return nil
-	}
-	pins, err := v.w.pinsIn(ctx, v.key)
-	if err != nil {
-		return err
-	}
-	stays := make(map[string]bool, len(v.written))
-	for _, c := range v.written {
-		stays[contextPin(c.ID)] = true
-	}
-	for _, p := range pins {
-		if !stays[p.id] {
-			v.w.batch.before = append(v.w.batch.before, exec(pruneSQL.orphanContext, p.id), exec(pruneSQL.removeContext, p.id),
-				exec(valueSQL.removeOfOwner, structure.ContextScope.String(), p.id))
-		}
-	}
-	return nil
-}
-
 // clearPointers clears references to rows that will be deleted. grow sets them again.
 func (v *view) clearPointers() {
 	b := &v.w.batch
@@ -340,17 +295,15 @@ func (v *view) dropSpans(ctx context.Context, g stale) (done bool, err error) {
 		}
 		at -= n
 		left := at
-		own := ownText(v.lines[g.run.ID].has.owned(), left)
+		own := min(v.lines[g.run.ID].has.own, left)
 		w.batch.removed += len(ids)
 		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error {
 			if len(ids) > 0 {
 				if err := c.forgetMessages(ctx, ids); err != nil {
 					return err
 				}
-				for _, s := range []Statement{originSQL.remove, pruneSQL.messagesByID} {
-					if err := c.execAll(ctx, s, ids); err != nil {
-						return err
-					}
+				if err := c.deleteMessages(ctx, ids); err != nil {
+					return err
 				}
 			}
 			var err error

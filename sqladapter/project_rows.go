@@ -1,10 +1,10 @@
 package sqladapter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -78,19 +78,8 @@ func (w *projection) addContent(ctx context.Context, id content.ID) error {
 	if err != nil {
 		return err
 	}
-	w.batch.addBlock(w.cleanBlock(blocks[0]), body)
+	w.batch.addBlock(blocks[0], w.DB.clean(blocks[0].Type), body)
 	return nil
-}
-
-// cleanBlock returns a block with texts that the database can store.
-func (w *projection) cleanBlock(b *structure.Block) *structure.Block {
-	mediaType := w.DB.clean(b.Type)
-	if mediaType == b.Type {
-		return b
-	}
-	is := b.Block
-	is.Type = mediaType
-	return structure.Described(is)
 }
 
 func (w *projection) cleanOrigin(o content.Origin) content.Origin {
@@ -132,10 +121,14 @@ func (w *projection) addSet(ctx context.Context, id structure.SpanSetID) error {
 	return nil
 }
 
-// contextRow returns the columns of a context except id and parent.
+// contextRow returns the row of a context.
 func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error) {
 	var text, contentID any
 	var embedding []byte
+	parent, err := v.w.parentOf(ctx, c.Parent)
+	if err != nil {
+		return nil, err
+	}
 	last, err := v.w.latestSummary(ctx, c.ID)
 	if err != nil {
 		return nil, err
@@ -154,22 +147,37 @@ func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error
 		return db.clean(*s)
 	}
 	return []any{
-		refText(c.Tip), text, embedding, override(c.Overrides.SystemPrompt), override(c.Overrides.Model), c.CreatedAt.UnixMilli(),
+		c.ID.String(), parent, refText(c.Tip), text, embedding, override(c.Overrides.SystemPrompt), override(c.Overrides.Model), c.CreatedAt.UnixMilli(),
 		idText(c.Thread), v.chatID(), refText(c.Base), idText(c.Set), contentID,
 		db.bytesText(c.Overrides.JSON), db.bytesText(c.Metadata),
 	}, nil
 }
 
+// put adds rows that the scope should have. With an owner, see batch.want, they are all rows of it.
+func (v *view) put(t *tables.Table, owner []any, rows ...[]any) {
+	v.w.put(v.fresh, t, owner, rows...)
+}
+
+// put is want, unless nothing can be there.
+func (w *projection) put(fresh bool, t *tables.Table, owner []any, rows ...[]any) {
+	if !fresh && w.check == nil {
+		w.batch.want(t, owner, rows...)
+		return
+	}
+	for _, row := range rows {
+		w.batch.add(t, row...)
+	}
+}
+
 // writeContexts writes the contexts that changed, and notes where they stand.
 func (v *view) writeContexts(ctx context.Context) error {
-	pins, err := v.pins(ctx)
+	var pins, rows [][]any
+	known, err := v.knownContexts(ctx)
 	if err != nil {
 		return err
 	}
-	placed := make(map[structure.ContextID]bool)
 	for _, c := range v.written {
-		pinID := contextPin(c.ID)
-		v.writePin(pinID, c.Tip, pins[pinID])
+		pins = append(pins, []any{c.ID.String(), v.key, idText(c.Tip.Run), int64(c.Tip.Seq)})
 		if v.w.ChatsOnly {
 			continue
 		}
@@ -177,154 +185,100 @@ func (v *view) writeContexts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var parent any
-		switch {
-		case v.w.check != nil:
-			if parent, err = v.w.parentOf(ctx, c.Parent); err != nil {
-				return err
-			}
-		case placed[c.Parent] && !pins[pinID]:
-			parent = c.Parent.String()
-		case !c.Parent.IsZero() || pins[pinID]:
-			v.w.late = append(v.w.late, c.ID)
-		}
-		placed[c.ID] = true
-		if v.fresh && v.w.check == nil {
-			if err := v.linkChildren(ctx, &c); err != nil {
-				return err
-			}
-		}
-		b, id := &v.w.batch, c.ID.String()
-		b.bytes += 500
-		if !pins[pinID] {
-			if err := v.w.addValues(ctx, contextOwner(c.ID)); err != nil {
-				return err
-			}
-			if err := v.w.addSummaries(ctx, c.ID, true); err != nil {
-				return err
-			}
-			b.add(tables.Contexts, append([]any{id, parent}, row...)...)
+		rows = append(rows, row)
+		v.w.batch.bytes += 500
+		if known[c.ID.String()] {
 			continue
 		}
-		b.n++
-		b.after = append(b.after, exec(sqlOf[tables.Contexts].update, append(row, id)...))
+		if err := v.w.addValues(ctx, contextOwner(c.ID), true); err != nil {
+			return err
+		}
+		if err := v.w.addSummaries(ctx, c.ID, true); err != nil {
+			return err
+		}
+		if err := v.linkChildren(ctx, &c); err != nil {
+			return err
+		}
 	}
+	v.put(tables.Contexts, nil, rows...)
+	var owner []any
+	if v.full { // the others are gone
+		owner = []any{v.key}
+	}
+	v.put(tables.Pins, owner, pins...)
 	return nil
 }
 
-// linkChildren links the children of a context in other scopes to it. They lost their parent if
-// their scope was written earlier.
+// knownContexts returns the contexts that the database has, of those to write.
+func (v *view) knownContexts(ctx context.Context) (known map[string]bool, err error) {
+	if v.fresh || v.w.ChatsOnly {
+		return nil, nil
+	}
+	ids := make([]string, len(v.written))
+	for i := range v.written {
+		ids[i] = v.written[i].ID.String()
+	}
+	err = v.w.DB.Read(ctx, func(c *Conn) error {
+		known, err = c.has(ctx, sqlOf[tables.Contexts].known, ids)
+		return err
+	})
+	return known, err
+}
+
+// byAge is the order in which the contexts of a scope are written.
+func byAge(a, b backend.Context) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ID.Compare(b.ID))
+}
+
+// linkChildren links the children of a new context to it, except those that are written after it
+// together with it.
 func (v *view) linkChildren(ctx context.Context, c *backend.Context) error {
 	for child, err := range v.w.state.Children(ctx, c.ID, structure.ContextID{}) {
 		if err != nil {
 			return err
 		}
-		if child.Thread != c.Thread || c.Thread.IsZero() {
-			v.w.late = append(v.w.late, child.ID)
+		if !v.fresh || child.Thread != c.Thread || c.Thread.IsZero() || byAge(child, *c) < 0 {
+			v.w.batch.links = append(v.w.batch.links, [2]string{c.ID.String(), child.ID.String()})
 		}
 	}
 	return nil
 }
 
-// pins returns which of the contexts to write are in the database. For a scope that is written
-// completely, it deletes the other pins.
-func (v *view) pins(ctx context.Context) (map[string]bool, error) {
-	pins := make(map[string]bool)
-	if v.fresh {
-		return pins, nil
-	}
-	var ids []string
-	for _, c := range v.written {
-		ids = append(ids, contextPin(c.ID))
-	}
-	found, err := lookup(ctx, v.w.DB, windowSQL.pins, ids, scanPin)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range found {
-		pins[p.id] = true
-	}
-	if !v.full {
-		return pins, nil
-	}
-	all, err := v.w.pinsIn(ctx, v.key)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range all {
-		if !pins[p.id] {
-			v.w.batch.after = append(v.w.batch.after, exec(pruneSQL.removePin, p.id))
-		}
-	}
-	return pins, nil
-}
-
-// writePin records the tip of a context.
-func (v *view) writePin(id string, at structure.SpanRef, known bool) {
-	b := &v.w.batch
-	if !known {
-		b.add(tables.Pins, id, v.key, idText(at.Run), int64(at.Seq))
-		return
-	}
-	b.n++
-	b.after = append(b.after, exec(sqlOf[tables.Pins].update, v.key, idText(at.Run), int64(at.Seq), id))
-}
-
-// writeNames writes the changed branches and checkpoints of a chat.
+// writeNames writes the branches and checkpoints of a chat.
 func (v *view) writeNames(ctx context.Context) error {
-	branches, checkpoints, err := v.names(ctx)
-	if err != nil {
-		return err
-	}
-	oldBranches, oldCheckpoints, err := v.writtenNames(ctx)
-	if err != nil {
-		return err
-	}
-	rows, old := make([][]any, len(branches)), make(map[string][]any, len(oldBranches))
-	for i := range branches {
-		rows[i] = branchRow(&branches[i])
-	}
-	for _, is := range oldBranches {
-		old[is.ID] = branchRow(&is)
-	}
-	v.replaceNames(tables.Branches, scopeSQL.removeBranch, rows, old)
-	rows, old = make([][]any, len(checkpoints)), make(map[string][]any, len(oldCheckpoints))
-	for i := range checkpoints {
-		rows[i] = checkpointRow(&checkpoints[i])
-	}
-	for _, is := range oldCheckpoints {
-		old[is.ID] = checkpointRow(&is)
-	}
-	v.replaceNames(tables.Checkpoints, scopeSQL.removeCheckpoint, rows, old)
-	return nil
-}
-
-// replaceNames updates the rows of a table with names. old has the existing rows by id; the name is
-// the third column.
-func (v *view) replaceNames(t *tables.Table, remove Statement, rows [][]any, old map[string][]any) {
-	const name = 2
-	b := &v.w.batch
-	for _, is := range rows {
-		id := is[0].(string)
-		was, known := old[id]
-		delete(old, id)
-		switch {
-		case slices.Equal(was, is):
-		case !known && v.fresh:
-			b.add(t, is...)
-		case known && was[name] == is[name]:
-			b.after = append(b.after, exec(sqlOf[t].update, append(is[t.Fixed:len(is):len(is)], id)...))
-		default:
-			if known { // another row may have the name by now
-				b.before = append(b.before, exec(remove, id))
-			}
-			b.after = append(b.after, func(ctx context.Context, c *Conn) error { return c.insert(ctx, sqlOf[t].insert, [][]any{is}) })
+	db, owner := v.w.DB, []any{chat.IDOfThread(v.record)}
+	var branches, checkpoints [][]any
+	for record, err := range v.w.state.Branches(ctx, v.thread, "", "") {
+		if err != nil {
+			return err
 		}
+		b, err := v.reader.Branch(ctx, record)
+		if err != nil {
+			return err
+		}
+		b.Name = db.clean(b.Name)
+		if err := db.checkID(chat.SubjectBranch, b.ID, b.Name); err != nil {
+			return err
+		}
+		branches = append(branches, branchRow(&b))
 	}
-	b.n += len(rows)
-	for id := range old {
-		b.before = append(b.before, exec(remove, id))
+	for record, err := range v.w.state.Checkpoints(ctx, v.thread, "") {
+		if err != nil {
+			return err
+		}
+		k, err := v.reader.Checkpoint(ctx, record)
+		if err != nil {
+			return err
+		}
+		k.Name = db.clean(k.Name)
+		if err := db.checkID(chat.SubjectCheckpoint, k.ID, k.Name); err != nil {
+			return err
+		}
+		checkpoints = append(checkpoints, checkpointRow(&k))
 	}
+	v.put(tables.Branches, owner, branches...)
+	v.put(tables.Checkpoints, owner, checkpoints...)
+	return nil
 }
 
 // exec returns a step that runs a statement.
@@ -333,55 +287,4 @@ func exec(s Statement, args ...any) step {
 		_, err := c.Exec(ctx, s, args...)
 		return err
 	}
-}
-
-// names returns the current branches and checkpoints of a chat.
-func (v *view) names(ctx context.Context) (branches []chat.Branch, checkpoints []chat.Checkpoint, err error) {
-	db := v.w.DB
-	for record, err := range v.w.state.Branches(ctx, v.thread, "", "") {
-		if err != nil {
-			return nil, nil, err
-		}
-		b, err := v.reader.Branch(ctx, record)
-		if err != nil {
-			return nil, nil, err
-		}
-		b.Name = db.clean(b.Name)
-		if err := db.checkID(chat.SubjectBranch, b.ID, b.Name); err != nil {
-			return nil, nil, err
-		}
-		branches = append(branches, b)
-	}
-	for record, err := range v.w.state.Checkpoints(ctx, v.thread, "") {
-		if err != nil {
-			return nil, nil, err
-		}
-		k, err := v.reader.Checkpoint(ctx, record)
-		if err != nil {
-			return nil, nil, err
-		}
-		k.Name = db.clean(k.Name)
-		if err := db.checkID(chat.SubjectCheckpoint, k.ID, k.Name); err != nil {
-			return nil, nil, err
-		}
-		checkpoints = append(checkpoints, k)
-	}
-	return branches, checkpoints, nil
-}
-
-// writtenNames returns the branches and checkpoints of a chat in the database.
-func (v *view) writtenNames(ctx context.Context) (branches []chat.Branch, checkpoints []chat.Checkpoint, err error) {
-	if v.fresh {
-		return nil, nil, nil
-	}
-	id := chat.IDOfThread(v.record)
-	err = v.w.DB.Read(ctx, func(c *Conn) error {
-		if branches, err = c.branches(ctx, id); err != nil {
-			return err
-		}
-		rows, err := c.Query(ctx, checkpointSQL.ofChat, id)
-		checkpoints, err = all(rows, err, scanCheckpoint)
-		return err
-	})
-	return branches, checkpoints, err
 }

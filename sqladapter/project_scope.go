@@ -17,19 +17,15 @@ import (
 
 var scopeSQL = struct {
 	reach, reachOf, moveReach, farthest Statement
-	removeBranch, removeCheckpoint      Statement
 }{
 	reach:     `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ?`,
 	reachOf:   `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ? AND "run_id" = ?`,
 	moveReach: `UPDATE "lineage_reach" SET "last_seq" = ?, "own" = ? WHERE "scope" = ? AND "run_id" = ?`,
 	farthest:  `SELECT "run_id", MAX("last_seq") AS "last" FROM "lineage_reach" WHERE "run_id" IN ({list}) GROUP BY "run_id"`,
-
-	removeBranch:     `DELETE FROM "branches" WHERE "id" = ?`,
-	removeCheckpoint: `DELETE FROM "checkpoints" WHERE "id" = ?`,
 }
 
-// extent is the part of a run that the database has in a scope. own encodes how many of its
-// messages have their own ids: see ownText.
+// extent is the part of a run that the database has in a scope. own is how many of its messages,
+// from the first on, have their own ids.
 type extent struct {
 	run       structure.RunID
 	last, own uint64
@@ -102,6 +98,15 @@ func (v *view) metadata() any {
 
 // look determines what the scope sees: everything, or what changed contexts see in addition.
 func (v *view) look(ctx context.Context) error {
+	if v.full && !v.fresh {
+		has, err := v.w.extents(ctx, v.key)
+		if err != nil {
+			return err
+		}
+		for _, e := range has {
+			v.lines[e.run] = &line{has: e}
+		}
+	}
 	for c, err := range v.contextsToLookAt(ctx) {
 		if err != nil {
 			return err
@@ -138,9 +143,7 @@ func (v *view) look(ctx context.Context) error {
 			}
 		}
 	}
-	slices.SortFunc(v.written, func(a, b backend.Context) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ID.Compare(b.ID))
-	})
+	slices.SortFunc(v.written, byAge)
 	return nil
 }
 
@@ -212,8 +215,7 @@ func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
 // extents reads the parts of all runs of a scope in the database.
 func (w *projection) extents(ctx context.Context, key string) (has []extent, err error) {
 	err = w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, scopeSQL.reach, key)
-		has, err = all(rows, err, scanExtent)
+		has, err = collect(ctx, c, scanExtent, scopeSQL.reach, key)
 		return err
 	})
 	return has, err
@@ -223,22 +225,10 @@ func (w *projection) extents(ctx context.Context, key string) (has []extent, err
 // was deleted before.
 func (w *projection) grow(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
-	if errors.Is(err, lineage.ErrNotFound) {
-		return nil
+	if err == nil {
+		err = v.look(ctx)
 	}
 	if err != nil {
-		return err
-	}
-	if s.full && !s.fresh {
-		has, err := w.extents(ctx, s.key)
-		if err != nil {
-			return err
-		}
-		for _, e := range has {
-			v.lines[e.run] = &line{has: e}
-		}
-	}
-	if err := v.look(ctx); err != nil {
 		return err
 	}
 	if err := v.writeChat(ctx); err != nil {
@@ -260,10 +250,7 @@ func (w *projection) grow(ctx context.Context, s *scope) error {
 
 // writeChat writes the row of the chat.
 func (v *view) writeChat(ctx context.Context) error {
-	b := &v.w.batch
-	if v.fresh {
-		b.add(tables.Scopes, v.key, v.chatID(), v.metadata())
-	}
+	v.put(tables.Scopes, nil, []any{v.key, v.chatID(), v.metadata()})
 	if v.record == nil {
 		return nil
 	}
@@ -275,20 +262,13 @@ func (v *view) writeChat(ctx context.Context) error {
 	if err := errors.Join(db.checkID(chat.SubjectChat, c.ID), db.checkUser(c.UserID)); err != nil {
 		return err
 	}
-	title, metadata := optional(db.clean(c.Title)), jsonText(db.cleanJSON(c.Metadata))
 	if c.UserID != "" && !v.w.ChatsOnly {
-		b.need(tables.Users, c.UserID)
+		v.w.batch.need(tables.Users, c.UserID)
 	}
+	v.put(tables.Chats, nil, []any{c.ID, c.UserID, optional(db.clean(c.Title)), jsonText(db.cleanJSON(c.Metadata)), c.CreatedAt, c.UpdatedAt})
 	if v.fresh {
-		if err := v.w.addValues(ctx, structure.Owner{Scope: structure.ThreadScope, Thread: v.thread}); err != nil {
-			return err
-		}
-		b.add(tables.Chats, c.ID, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt)
-		return nil
+		return v.w.addValues(ctx, structure.Owner{Scope: structure.ThreadScope, Thread: v.thread}, true)
 	}
-	b.after = append(b.after, exec(sqlOf[tables.Chats].update, c.UserID, title, metadata, c.CreatedAt, c.UpdatedAt, c.ID),
-		exec(sqlOf[tables.Scopes].update, v.metadata(), v.key))
-	b.n++
 	return nil
 }
 
@@ -351,11 +331,10 @@ func (w *projection) farthest(ctx context.Context, runs []string) error {
 func (v *view) writeLine(ctx context.Context, l *line) error {
 	var own uint64
 	if v.reader != nil {
-		n, err := v.owned(ctx, l.run.ID)
-		if err != nil {
+		var err error
+		if own, err = v.owned(ctx, l.run.ID); err != nil {
 			return err
 		}
-		own = ownText(n, l.last)
 	}
 	from := l.has.last + 1
 	parent, parentSpan := chat.Ref(""), l.run.Parent

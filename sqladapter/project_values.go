@@ -3,7 +3,6 @@ package sqladapter
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,23 +21,14 @@ import (
 // transaction.
 
 var valueSQL = struct {
-	ofOwner, remove                                       Statement
 	removeOfOwner, removeOfContexts, parentOf, contextsOf Statement
 	fill                                                  Statement
 }{
-	ofOwner:          `SELECT "id", "latest" FROM "lineage_values" WHERE "scope" = ? AND "owner" = ?`,
-	remove:           `DELETE FROM "lineage_values" WHERE "id" IN ({list})`,
 	removeOfOwner:    `DELETE FROM "lineage_values" WHERE "scope" = ? AND "owner" = ?`,
 	removeOfContexts: `DELETE FROM "lineage_values" WHERE "scope" = 'context' AND "owner" IN (SELECT "id" FROM "contexts" WHERE "thread_id" = ?)`,
 	parentOf:         `SELECT "parent_context_id" FROM "contexts" WHERE "id" = ? AND "parent_context_id" IS NOT NULL`,
 	contextsOf:       `SELECT "id" FROM "contexts" WHERE "thread_id" = ?`,
 	fill:             `UPDATE "lineage_values" SET "value" = ? WHERE "content_id" = ?`,
-}
-
-// ownedValues are the rows of an owner.
-type ownedValues struct {
-	scope, owner string
-	rows         [][]any
 }
 
 func ownerText(o structure.Owner) (scope, owner string) {
@@ -57,13 +47,12 @@ func contextOwner(id structure.ContextID) structure.Owner {
 	return structure.Owner{Scope: structure.ContextScope, Context: id}
 }
 
-// addValues adds the values of an owner to the batch.
-func (w *projection) addValues(ctx context.Context, owner structure.Owner) error {
+// addValues adds the values of an owner to the batch. The database has none of one that is new.
+func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew bool) error {
 	if w.ChatsOnly {
 		return nil
 	}
-	is := ownedValues{}
-	is.scope, is.owner = ownerText(owner)
+	var rows [][]any
 	var forks *forkPositions
 	for latest, err := range w.state.Values(ctx, owner, "", "") {
 		if err != nil {
@@ -72,9 +61,11 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner) error
 		if owner.Scope != structure.ContextScope && latest.Deleted() {
 			continue
 		}
-		if err := w.addValue(ctx, &is, &latest, true); err != nil {
+		row, err := w.valueRow(ctx, &latest, true)
+		if err != nil {
 			return err
 		}
+		rows = append(rows, row)
 		if owner.Scope != structure.ContextScope {
 			continue
 		}
@@ -83,19 +74,22 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner) error
 				return err
 			}
 		}
-		if err := w.addInherited(ctx, &is, &latest, forks); err != nil {
+		inherited, err := w.inherited(ctx, &latest, forks)
+		if err != nil {
 			return err
 		}
+		rows = append(rows, inherited...)
 	}
-	if len(is.rows) == 0 && owner.Scope == structure.ContextScope {
+	if len(rows) == 0 && owner.Scope == structure.ContextScope {
 		return nil // deletions in a context are stored, so it never had values
 	}
-	w.batch.values = append(w.batch.values, is)
-	w.batch.n += 1 + len(is.rows)
+	scope, name := ownerText(owner)
+	w.put(isNew, tables.Values, []any{scope, w.DB.clean(name)}, rows...)
 	return nil
 }
 
-func (w *projection) addValue(ctx context.Context, to *ownedValues, v *backend.Value, latest bool) error {
+// valueRow returns the row of a value.
+func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool) ([]any, error) {
 	value, seen := v.JSON, any(nil)
 	if !v.Content.IsZero() {
 		blocks, err := w.state.Blocks(ctx, []content.ID{v.Content})
@@ -107,20 +101,20 @@ func (w *projection) addValue(ctx context.Context, to *ownedValues, v *backend.V
 			value, err = nil, nil
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if !v.Seen.IsZero() {
 		seen = v.Seen.String()
 	}
 	db := w.DB
-	sum := sha256.Sum256([]byte(to.scope + "\x00" + to.owner + "\x00" + v.Key + "\x00" + strconv.FormatUint(v.Commit, 10)))
-	to.rows = append(to.rows, []any{
-		hex.EncodeToString(sum[:]), to.scope, db.clean(to.owner), db.clean(v.Key), db.bytesText(value), hashText(v.Content),
-		boolean(latest), v.At.UnixMilli(), int64(v.Commit), seen,
-	})
+	scope, owner := ownerText(v.Owner)
+	sum := sha256.Sum256([]byte(scope + "\x00" + owner + "\x00" + v.Key + "\x00" + strconv.FormatUint(v.Commit, 10)))
 	w.batch.bytes += len(value) + 300
-	return nil
+	return []any{
+		hex.EncodeToString(sum[:]), scope, db.clean(owner), db.clean(v.Key), db.bytesText(value), hashText(v.Content),
+		boolean(latest), v.At.UnixMilli(), int64(v.Commit), seen,
+	}, nil
 }
 
 func boolean(is bool) int {
@@ -130,36 +124,38 @@ func boolean(is bool) int {
 	return 0
 }
 
-// addInherited adds the values of a key that forks inherit instead of the latest one.
-func (w *projection) addInherited(ctx context.Context, to *ownedValues, latest *backend.Value, forks *forkPositions) error {
+// inherited returns the rows of the values of a key that forks inherit instead of the latest one.
+func (w *projection) inherited(ctx context.Context, latest *backend.Value, forks *forkPositions) (rows [][]any, err error) {
 	if len(forks.at) == 0 {
-		return nil
+		return nil, nil
 	}
 	open := slices.Clone(forks.at)
 	for was, err := range w.state.ValueHistory(ctx, latest.ValueKey) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		left := open[:0]
 		for _, at := range open {
 			before, err := was.SetBefore(at, forks.runs)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !before {
 				left = append(left, at)
 			}
 		}
 		if len(left) < len(open) && was.Commit != latest.Commit {
-			if err := w.addValue(ctx, to, &was, false); err != nil {
-				return err
+			row, err := w.valueRow(ctx, &was, false)
+			if err != nil {
+				return nil, err
 			}
+			rows = append(rows, row)
 		}
 		if open = left; len(open) == 0 {
 			break
 		}
 	}
-	return nil
+	return rows, nil
 }
 
 // forkPositions are the spans as of which direct and indirect forks of a context read its values.
@@ -222,18 +218,17 @@ func (w *projection) addFork(ctx context.Context, id structure.ContextID) error 
 		if err != nil {
 			return err
 		}
-		var added ownedValues
-		added.scope, added.owner = ownerText(contextOwner(of))
 		for latest, err := range w.state.Values(ctx, contextOwner(of), "", "") {
-			if err == nil {
-				err = w.addInherited(ctx, &added, &latest, forks)
-			}
 			if err != nil {
 				return err
 			}
-		}
-		for _, row := range added.rows {
-			w.batch.need(tables.Values, row[0].(string), row[1:]...)
+			rows, err := w.inherited(ctx, &latest, forks)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				w.batch.need(tables.Values, row[0].(string), row[1:]...)
+			}
 		}
 		of = above.Parent
 		if forks.at[0], err = structure.InheritedAt(forks.at[0], above.Base, forks.runs); err != nil {
@@ -263,27 +258,13 @@ func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner
 			there, err = exists(w.state.Context(ctx, owner.Context))
 		}
 		if err == nil && there {
-			err = w.addValues(ctx, owner)
+			err = w.addValues(ctx, owner, false)
 		}
 		if err == nil {
 			err = w.room(ctx)
 		}
 		if err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// namedOwners adds the owners that are neither threads nor contexts.
-func (w *projection) namedOwners(ctx context.Context, owners map[structure.Owner]bool) error {
-	owners[structure.Owner{Scope: structure.StoreScope}] = true
-	for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
-		for name, err := range w.state.ValueOwners(ctx, scope, "") {
-			if err != nil {
-				return err
-			}
-			owners[structure.Owner{Scope: scope, Name: name}] = true
 		}
 	}
 	return nil
@@ -337,8 +318,7 @@ func (w *projection) contextsIn(ctx context.Context, key string) (ids []structur
 		texts = []string{alone}
 	} else {
 		err = w.DB.Read(ctx, func(conn *Conn) error {
-			rows, err := conn.Query(ctx, valueSQL.contextsOf, key)
-			texts, err = all(rows, err, scanString)
+			texts, err = collect(ctx, conn, scanString, valueSQL.contextsOf, key)
 			return err
 		})
 	}
@@ -367,40 +347,4 @@ func (w *projection) parentNowOrThen(ctx context.Context, id structure.ContextID
 		return err
 	})
 	return parent, err
-}
-
-// replaceValues updates the rows of an owner.
-func (c *Conn) replaceValues(ctx context.Context, is ownedValues) error {
-	type row struct {
-		id     string
-		latest int
-	}
-	rows, err := c.Query(ctx, valueSQL.ofOwner, is.scope, c.db.clean(is.owner))
-	has, err := all(rows, err, func(rows *sql.Rows) (r row, err error) {
-		err = rows.Scan(&r.id, &r.latest)
-		return r, err
-	})
-	if err != nil {
-		return err
-	}
-	there := make(map[row]bool, len(has))
-	for _, r := range has {
-		there[r] = true
-	}
-	var added [][]any
-	for _, want := range is.rows {
-		r := row{want[0].(string), want[6].(int)}
-		if !there[r] {
-			added = append(added, want)
-		}
-		delete(there, r)
-	}
-	var gone []string
-	for r := range there {
-		gone = append(gone, r.id)
-	}
-	if err := c.execAll(ctx, valueSQL.remove, gone); err != nil {
-		return err
-	}
-	return c.insert(ctx, sqlOf[tables.Values].insert, added)
 }

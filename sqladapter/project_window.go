@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -31,8 +32,9 @@ type scope struct {
 
 // work is the work of a pass.
 type work struct {
-	// removed are scopes whose rows are all deleted.
+	// removed are scopes whose rows are all deleted, gone contexts that others keep their scope.
 	removed []string
+	gone    []structure.ContextID
 	scopes  []*scope
 	// rewritten is content that was erased, or stored again afterwards.
 	rewritten []content.ID
@@ -48,28 +50,9 @@ func keyOfThread(id structure.ThreadID) string { return id.String() }
 
 func keyOfContext(id structure.ContextID) string { return contextKey + id.String() }
 
-var windowSQL = struct {
-	scopesOf, scopeIDs, pins, erased Statement
-}{
-	scopesOf: `SELECT "scope" FROM "lineage_scopes" WHERE "scope" IN ({list})`,
-	scopeIDs: `SELECT "scope" FROM "lineage_scopes"`,
-	pins:     `SELECT "id", "scope", "run_id", "seq" FROM "lineage_pins" WHERE "id" IN ({list})`,
-	erased:   `SELECT "content_id" FROM "lineage_erased" WHERE "content_id" IN ({list})`,
-}
-
 // window returns the work for the commits between the database and the state. The commits only
 // provide the subjects; the content is read from the state.
 func (w *projection) window(ctx context.Context) (*work, error) {
-	known := false
-	if w.mark.At.Number == 0 {
-		keys, err := w.scopeKeys(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if known = len(keys) > 0; !known {
-			return w.everything(ctx, nil)
-		}
-	}
 	c := newChanges()
 	for commit, err := range w.Store.View().Feed(ctx, w.mark.latest()) {
 		if err != nil {
@@ -82,44 +65,38 @@ func (w *projection) window(ctx context.Context) (*work, error) {
 			c.add(r)
 		}
 	}
-	return w.resolve(ctx, c, known)
+	return w.resolve(ctx, c)
 }
 
-// everything returns the work for an empty database, or for one with unknown content: then has are
-// the scopes that it has rows of.
-func (w *projection) everything(ctx context.Context, has map[string]bool) (*work, error) {
-	todo := &work{owners: make(map[structure.Owner]bool)}
-	if err := w.namedOwners(ctx, todo.owners); err != nil {
-		return nil, err
-	}
-	add := func(s *scope) {
-		s.fresh, s.full = !has[s.key], true
-		todo.scopes = append(todo.scopes, s)
-	}
+// touchAll touches all scopes, and the owners that are neither threads nor contexts.
+func (w *projection) touchAll(ctx context.Context, c *changes, touch func(scope) *scope) error {
 	for t, err := range w.state.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		add(&scope{key: keyOfThread(t.ID), thread: t.ID})
+		touch(scope{key: keyOfThread(t.ID), thread: t.ID}).full = true
 	}
-	for c, err := range w.state.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
+	if w.ChatsOnly {
+		return nil
+	}
+	for is, err := range w.state.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if c.Thread.IsZero() && !w.ChatsOnly {
-			add(&scope{key: keyOfContext(c.ID), context: c.ID})
+		if is.Thread.IsZero() {
+			touch(scope{key: keyOfContext(is.ID), context: is.ID}).full = true
 		}
 	}
-	return todo, nil
-}
-
-func (w *projection) scopeKeys(ctx context.Context) (keys []string, err error) {
-	err = w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, windowSQL.scopeIDs)
-		keys, err = all(rows, err, scanString)
-		return err
-	})
-	return keys, err
+	c.values[structure.Owner{Scope: structure.StoreScope}] = true
+	for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
+		for name, err := range w.state.ValueOwners(ctx, scope, "") {
+			if err != nil {
+				return err
+			}
+			c.values[structure.Owner{Scope: scope, Name: name}] = true
+		}
+	}
+	return nil
 }
 
 // pin is the tip of a context when it was last written.
@@ -145,28 +122,17 @@ func scanPin(rows *sql.Rows) (pin, error) {
 
 func contextPin(id structure.ContextID) string { return id.String() }
 
-// lookup runs a query for a list of ids, in parts.
-func lookup[T any](ctx context.Context, db *DB, s Statement, ids []string, scan func(*sql.Rows) (T, error)) ([]T, error) {
-	var found []T
-	for part := range batches(ids, 200) {
-		err := db.Read(ctx, func(c *Conn) error {
-			args := padded(part)
-			rows, err := c.QueryN(ctx, s, len(args), args...)
-			some, err := all(rows, err, scan)
-			if err == nil {
-				found = append(found, some...)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
+// lookup is collectList outside of a transaction.
+func lookup[T any](ctx context.Context, db *DB, s Statement, ids []string, scan func(*sql.Rows) (T, error)) (found []T, err error) {
+	err = db.Read(ctx, func(c *Conn) error {
+		found, err = collectList(ctx, c, scan, s, ids)
+		return err
+	})
+	return found, err
 }
 
 // resolve converts subjects of commits to scopes to process.
-func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (*work, error) {
+func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err error) {
 	scopes := make(map[string]*scope)
 	touch := func(s scope) *scope {
 		if scopes[s.key] == nil {
@@ -175,45 +141,30 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 		return scopes[s.key]
 	}
 	removed := make(map[string]bool)
-
+	todo = &work{summarized: c.summarized}
+	if todo.rewritten, err = w.resolveContent(ctx, c); err != nil {
+		return nil, err
+	}
+	if w.whole {
+		if err := w.touchAll(ctx, c, touch); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.resolveThreads(ctx, c, touch, removed); err != nil {
 		return nil, err
 	}
 	if err := w.resolveRuns(ctx, c.runs, touch); err != nil {
 		return nil, err
 	}
-	if err := w.resolveContexts(ctx, c, touch, removed); err != nil {
+	if todo.gone, err = w.resolveContexts(ctx, c, touch, removed); err != nil {
 		return nil, err
 	}
-
-	// Which of them are in the database.
-	if everything {
-		for key, s := range scopes {
-			if s.thread.IsZero() && s.context.IsZero() {
-				delete(scopes, key)
-			}
-		}
-		keys, err := w.scopeKeys(ctx)
-		if err != nil {
-			return nil, err
-		}
-		has := make(map[string]bool, len(keys))
-		for _, key := range keys {
-			has[key] = !removed[key]
-		}
-		todo, err := w.everything(ctx, has)
-		if err != nil {
-			return nil, err
-		}
-		return w.finishWork(ctx, todo, c, removed)
+	if todo.owners, todo.forks, err = w.owners(ctx, c, removed); err != nil {
+		return nil, err
 	}
-	todo := &work{}
-	keys := make([]string, 0, len(scopes))
-	for key := range scopes {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	known, err := lookup(ctx, w.DB, windowSQL.scopesOf, keys, scanString)
+	todo.removed = slices.Sorted(maps.Keys(removed))
+	keys := slices.Sorted(maps.Keys(scopes))
+	known, err := lookup(ctx, w.DB, sqlOf[tables.Scopes].known, keys, scanString)
 	if err != nil {
 		return nil, err
 	}
@@ -223,11 +174,49 @@ func (w *projection) resolve(ctx context.Context, c *changes, everything bool) (
 	}
 	for _, key := range keys {
 		s := scopes[key]
-		s.fresh = !has[key]
+		s.fresh = w.check != nil || !has[key]
 		s.full = s.full || s.fresh
 		todo.scopes = append(todo.scopes, s)
 	}
-	return w.finishWork(ctx, todo, c, removed)
+	return todo, nil
+}
+
+// resolveContent returns content that was erased, or stored again afterwards, and adds contexts with
+// summaries that are such content.
+func (w *projection) resolveContent(ctx context.Context, c *changes) (ids []content.ID, err error) {
+	var stored, changed []string
+	for id := range c.stored {
+		if !c.erased[id] {
+			stored = append(stored, id.String())
+		}
+	}
+	if changed, err = lookup(ctx, w.DB, sqlOf[tables.Erased].known, stored, scanString); err != nil {
+		return nil, err
+	}
+	for id := range c.erased {
+		changed = append(changed, id.String())
+	}
+	slices.Sort(changed)
+	for _, text := range changed {
+		id, err := content.ParseID(text)
+		if err != nil {
+			return nil, fmt.Errorf("table lineage_erased: %w: %w", ErrCorrupt, err)
+		}
+		ids = append(ids, id)
+	}
+	if w.ChatsOnly {
+		return ids, nil
+	}
+	contexts, err := lookup(ctx, w.DB, summarySQL.contextsOf, changed, scanString)
+	for _, text := range contexts {
+		id, bad := structure.ParseID[structure.ContextID](text)
+		if bad != nil {
+			return nil, fmt.Errorf("table lineage_summaries: %w: %w", ErrCorrupt, bad)
+		}
+		c.touchContext(id)
+		c.summarized[id] = true
+	}
+	return ids, err
 }
 
 // resolveThreads adds changed threads to the scopes, and deleted ones to removed.
@@ -256,22 +245,25 @@ func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(
 	return nil
 }
 
-// resolveContexts adds changed contexts, and the scopes that they were in before.
-func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) error {
+// resolveContexts adds changed contexts, and the scopes that they were in before. It returns those
+// that were deleted.
+func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) (gone []structure.ContextID, err error) {
 	pins, err := w.pinsOf(ctx, c.contexts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for id := range c.contexts {
 		before, was := pins[contextPin(id)]
 		now, err := w.state.Context(ctx, id)
-		gone := errors.Is(err, lineage.ErrNotFound)
-		if err != nil && !gone {
-			return err
+		deleted := errors.Is(err, lineage.ErrNotFound)
+		if err != nil && !deleted {
+			return nil, err
 		}
 		var s *scope
 		switch {
-		case gone:
+		case deleted && was:
+			gone = append(gone, id)
+		case deleted:
 		case !now.Thread.IsZero():
 			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})
 		case !w.ChatsOnly:
@@ -284,16 +276,16 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 			if was && !s.full {
 				s.full, err = w.movedBack(ctx, before.at, now.Tip)
 				if err != nil {
-					return err
+					return nil, err
 				}
 			}
 			continue
 		}
 		if err := w.left(ctx, before.scope, touch, removed); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return gone, nil
 }
 
 // unseen returns the runs of a thread that the database does not have completely. A thread that
@@ -380,7 +372,7 @@ func (w *projection) pinsOf(ctx context.Context, contexts map[structure.ContextI
 	for id := range contexts {
 		ids = append(ids, contextPin(id))
 	}
-	found, err := lookup(ctx, w.DB, windowSQL.pins, ids, scanPin)
+	found, err := lookup(ctx, w.DB, sqlOf[tables.Pins].rows, ids, scanPin)
 	if err != nil {
 		return nil, err
 	}
@@ -389,40 +381,4 @@ func (w *projection) pinsOf(ctx context.Context, contexts map[structure.ContextI
 		pins[p.id] = p
 	}
 	return pins, nil
-}
-
-// finishWork adds the work that does not depend on scopes.
-func (w *projection) finishWork(ctx context.Context, todo *work, c *changes, removed map[string]bool) (*work, error) {
-	for key := range removed {
-		todo.removed = append(todo.removed, key)
-	}
-	slices.Sort(todo.removed)
-	owners, forks, err := w.owners(ctx, c, removed)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(owners, todo.owners)
-	todo.owners, todo.forks, todo.summarized = owners, forks, c.summarized
-	var ids []string
-	for id := range c.stored {
-		if !c.erased[id] {
-			ids = append(ids, id.String())
-		}
-	}
-	again, err := lookup(ctx, w.DB, windowSQL.erased, ids, scanString)
-	if err != nil {
-		return nil, err
-	}
-	for id := range c.erased {
-		todo.rewritten = append(todo.rewritten, id)
-	}
-	for _, text := range again {
-		id, err := content.ParseID(text)
-		if err != nil {
-			return nil, fmt.Errorf("table lineage_erased: %w: %w", ErrCorrupt, err)
-		}
-		todo.rewritten = append(todo.rewritten, id)
-	}
-	slices.SortFunc(todo.rewritten, content.ID.Compare)
-	return todo, nil
 }

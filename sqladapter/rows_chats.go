@@ -12,7 +12,7 @@ import (
 // package tables.
 
 // tableSQL has the statements of a table.
-type tableSQL struct{ insert, rows, of, known, update, page, count Statement }
+type tableSQL struct{ insert, rows, of, known, update, page, count, remove Statement }
 
 // sqlOf has the statements of the tables of a projection.
 var sqlOf = statementsOf(tables.All)
@@ -20,8 +20,10 @@ var sqlOf = statementsOf(tables.All)
 func statementsOf(list []*tables.Table) map[*tables.Table]tableSQL {
 	all := make(map[*tables.Table]tableSQL, len(list))
 	for _, t := range list {
+		s := t.Statements()
 		all[t] = tableSQL{
-			Statement(t.Insert()), Statement(t.Select()), Statement(t.SelectOf()), Statement(t.Known()), Statement(t.Update()), Statement(t.Page()), Statement(t.Count()),
+			Statement(s["insert"]), Statement(s["select"]), Statement(s["of"]), Statement(s["known"]), Statement(s["update"]), Statement(s["page"]), Statement(s["count"]),
+			Statement(s["remove"]),
 		}
 	}
 	return all

@@ -146,8 +146,7 @@ var searchSQL = struct{ cards Statement }{
 func (db *DB) chatsOfUser(ctx context.Context, userID string) (map[string]bool, error) {
 	chats := make(map[string]bool)
 	err := db.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, chatSQL.idsOfUser, userID)
-		ids, err := all(rows, err, scanString)
+		ids, err := collect(ctx, c, scanString, chatSQL.idsOfUser, userID)
 		for _, id := range ids {
 			chats[id] = true
 		}
@@ -273,23 +272,16 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 }
 
 // sizes returns the numbers of messages of chats.
-func (db *DB) sizes(ctx context.Context, chats []string) (map[string]int, error) {
-	sizes := make(map[string]int, len(chats))
+func (db *DB) sizes(ctx context.Context, chats []string) (sizes map[string]int, err error) {
 	statement := chatSQL.messageCounts
 	if db.dialect.Search().Counted {
 		statement = knownSQL.countedSizes
 	}
-	for batch := range batches(chats, maxList) {
-		err := db.Read(ctx, func(c *Conn) error {
-			args := padded(batch)
-			rows, err := c.QueryN(ctx, statement, len(args), args...)
-			return addCounts(sizes, rows, err)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return sizes, nil
+	err = db.Read(ctx, func(c *Conn) error {
+		sizes, err = collectMap[int](ctx, c, statement, chats)
+		return err
+	})
+	return sizes, err
 }
 
 // results reads the messages of matches, in order. gone are those that other programs have deleted

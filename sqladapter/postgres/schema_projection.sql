@@ -19,8 +19,8 @@ CREATE TABLE "lineage_scopes" (
   "metadata" TEXT -- of that, as the store has it
 );
 
--- Of each run that a scope sees, the last span that is here, and which messages of the
--- run are the chat's own: 0 for none, 1 for all, n+1 for the first n.
+-- Of each run that a scope sees, the last span that is here, and how many messages of the
+-- run, from the first on, have ids of their own.
 CREATE TABLE "lineage_reach" (
   "scope" TEXT NOT NULL,
   "run_id" TEXT NOT NULL,
