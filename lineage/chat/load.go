@@ -382,13 +382,6 @@ func (s *loading) addNew(ctx context.Context, in *state, t *structure.Thread, m 
 	if err != nil {
 		return err
 	}
-	_, err = s.hang(ctx, in, t, after, m, said, func(m *Message) (lineage.Origin, error) {
-		origin, err := in.originIn(ctx, t, m)
-		if isMissing(err) {
-			s.from.Problem(&Error{Subject: SubjectMessage, ID: m.Origin.DerivedFrom, ChatID: m.ChatID, Err: ErrNotFound, Detail: m.ID + " was derived from it"})
-			m.Origin.DerivedFrom, err = "", nil // also where it is tried again
-		}
-		return origin, err
-	})
+	_, err = s.hang(ctx, in, t, after, m, said, structure.SpanRef{})
 	return err
 }
