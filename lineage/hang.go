@@ -6,7 +6,6 @@ import (
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Hang adds items one after another after any span of the store, all or none; the zero span begins
@@ -59,19 +58,10 @@ func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans
 // first.
 func (t *Thread) Spans(ctx context.Context) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		reach := make(backend.Reach)
-		for run, err := range t.store.engine.RunsOf(ctx, t.id, structure.RunID{}) {
-			var last SpanRef
-			if err == nil {
-				last, err = t.store.engine.Last(ctx, run.ID)
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !last.IsZero() {
-				reach[run.ID] = &backend.Extent{Run: run, Last: last.Seq}
-			}
+		reach, err := backend.OwnReach(ctx, t.store.engine, t.id)
+		if err != nil {
+			yield(nil, err)
+			return
 		}
 		for _, e := range reach.Extents() {
 			last := SpanRef{Run: e.Run.ID, Seq: e.Last}

@@ -211,8 +211,9 @@ func (st *loading) match(heads []head, stays bool) {
 		}
 	}
 	for i := range heads {
-		m.claim(&heads[i])
-		m.branches[heads[i].name] = &heads[i]
+		if m.claim(&heads[i]); heads[i].name != "" {
+			m.branches[heads[i].name] = &heads[i]
+		}
 	}
 	for i := range heads {
 		m.advance(&heads[i], stays)
@@ -251,7 +252,7 @@ func (m *matching) advance(h *head, stays bool) {
 		return
 	}
 	h.done = true
-	if from := m.branches[h.of]; h.of != "" && from != nil {
+	if from := m.branches[h.of]; from != nil {
 		m.advance(from, stays)
 	}
 	n := &m.nodes[h.node]

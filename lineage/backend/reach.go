@@ -51,6 +51,24 @@ func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, erro
 	return reach, nil
 }
 
+// OwnReach returns the spans that belong to a thread, whether or not anything leads to them.
+func OwnReach(ctx context.Context, from Reader, thread structure.ThreadID) (Reach, error) {
+	reach := make(Reach)
+	for run, err := range from.RunsOf(ctx, thread, structure.RunID{}) {
+		var last structure.SpanRef
+		if err == nil {
+			last, err = from.Last(ctx, run.ID)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !last.IsZero() {
+			reach[run.ID] = &Extent{Run: run, Last: last.Seq}
+		}
+	}
+	return reach, nil
+}
+
 // FollowContexts adds the histories of the contexts of a thread, or of those without a thread
 // for the zero id.
 func (r Reach) FollowContexts(ctx context.Context, from Reader, thread structure.ThreadID) error {

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -18,8 +19,7 @@ import (
 type Loading struct {
 	Chat Chat
 	// Messages are those of the chat, parents before their children. They are read
-	// once. The faster, the longer the stretches in which each follows the one
-	// before it.
+	// once.
 	Messages    iter.Seq2[Message, error]
 	Branches    []Branch
 	Checkpoints []Checkpoint
@@ -90,12 +90,14 @@ type loading struct {
 	versions []version
 	waiting  map[string]bool // their ids
 
-	// pending are new and follow one another; the first follows tip.
-	pending []Message
-	bytes   int
-	tip     structure.SpanRef
-	last    string // the id of the last of them, or of the message at tip
-	skipped map[string]bool
+	// pending are new messages, of so many bytes.
+	pending   []Message
+	isPending map[string]bool // by their ids
+	bytes     int
+	skipped   map[string]bool
+	// last is the id of the last message that was there, tip its span.
+	last string
+	tip  structure.SpanRef
 	// problems are those of the branches and checkpoints, circular those of versions that
 	// would follow themselves.
 	problems, circular []error
@@ -115,7 +117,7 @@ func (s *loading) load(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	s.listed, s.skipped, s.waiting = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	s.listed, s.skipped, s.waiting, s.isPending = make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for m, err := range s.from.Messages {
 		if err != nil {
 			return err
@@ -212,6 +214,11 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "its parent was left out"})
 		return nil
 	}
+	if s.isPending[m.ID] { // there are two of them
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+	}
 	p, known, err := s.find(ctx, m.ID, s.thread)
 	if err != nil {
 		return err
@@ -229,63 +236,50 @@ func (s *loading) add(ctx context.Context, m Message) error {
 			s.from.Problem(&Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
 		}
 	}
-	if s.waiting[string(m.ParentID)] {
-		if !p.foreign {
-			s.replace(m, same)
-		}
-		return nil
-	}
-	if !known {
-		if err := s.settleSource(ctx, &m); err != nil {
-			return err
-		}
-	}
-	if ok, err := s.follow(ctx, &m); err != nil || !ok {
-		return err
-	}
-	if !known {
-		s.pending, s.last = append(s.pending, m), m.ID
-		s.bytes += len(m.Data)
-		return nil
-	}
-	if p.foreign {
-		return nil
-	}
-	if same && len(s.pending) == 0 {
-		after, err := before(ctx, s.state.from, p.ref)
+	parent := string(m.ParentID)
+	moved := s.waiting[parent] || known && s.isPending[parent]
+	if !moved && !s.isPending[parent] {
+		after, ok, err := s.spanOf(ctx, parent)
 		if err != nil {
 			return err
 		}
-		if after == s.tip {
-			s.tip, s.last = p.ref, m.ID
+		if !ok {
+			s.skip(m.ID, &Error{Subject: SubjectMessage, ID: parent, ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
 			return nil
 		}
+		if known {
+			was, err := before(ctx, s.state.from, p.ref)
+			if err != nil {
+				return err
+			}
+			moved = was != after
+		}
 	}
-	s.replace(m, same)
+	switch {
+	case !known && !moved:
+		s.pending, s.isPending[m.ID] = append(s.pending, m), true
+		if s.bytes += len(m.Data); len(s.pending) >= loadCommit || s.bytes > loadBytes {
+			return s.flush(ctx)
+		}
+	case p.foreign:
+	case same && !moved:
+		s.last, s.tip = m.ID, p.ref
+	default:
+		s.replace(m, same)
+	}
 	return nil
 }
 
-// settleSource makes sure that the message that another one was derived from is there. One
-// that is not is left out.
-func (s *loading) settleSource(ctx context.Context, m *Message) error {
-	id := m.Origin.DerivedFrom
-	if id == "" {
-		return nil
+// spanOf returns the span of a message of the chat, and whether there is one. None has the empty position.
+func (s *loading) spanOf(ctx context.Context, id string) (structure.SpanRef, bool, error) {
+	switch id {
+	case "":
+		return structure.SpanRef{}, true, nil
+	case s.last:
+		return s.tip, true, nil
 	}
-	if slices.ContainsFunc(s.pending, func(p Message) bool { return p.ID == id }) {
-		if err := s.flush(ctx); err != nil {
-			return err
-		}
-	}
-	t, err := s.chat(ctx, &s.state)
-	if err != nil {
-		return err
-	}
-	if _, err = s.source(ctx, t, id); isMissing(err) {
-		s.from.Problem(&Error{Subject: SubjectMessage, ID: id, ChatID: m.ChatID, Err: ErrNotFound, Detail: m.ID + " was derived from it"})
-		m.Origin.DerivedFrom, err = "", nil
-	}
-	return err
+	p, ok, err := s.find(ctx, id, s.thread)
+	return p.ref, ok && p.thread == s.thread, err
 }
 
 // replace notes a message of which there is to be a new version.
@@ -337,33 +331,6 @@ func before(ctx context.Context, from backend.Reader, at structure.SpanRef) (str
 	return run.Parent, err
 }
 
-// follow makes the parent of a message the last one. It reports whether it can: the parent
-// may be missing.
-func (s *loading) follow(ctx context.Context, m *Message) (bool, error) {
-	if len(s.pending) > 0 && (string(m.ParentID) != s.last || len(s.pending) >= loadCommit || s.bytes > loadBytes) {
-		if err := s.flush(ctx); err != nil {
-			return false, err
-		}
-	}
-	if string(m.ParentID) == s.last {
-		return true, nil
-	}
-	s.tip, s.last = structure.SpanRef{}, ""
-	if m.ParentID == "" {
-		return true, nil
-	}
-	p, ok, err := s.find(ctx, string(m.ParentID), s.thread)
-	if err != nil {
-		return false, err
-	}
-	if !ok || p.thread != s.thread {
-		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: string(m.ParentID), ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
-		return false, nil
-	}
-	s.tip, s.last = p.ref, string(m.ParentID)
-	return true, nil
-}
-
 // errAddedSince says that another writer added a message first.
 var errAddedSince = errors.New("a message with this id was added meanwhile")
 
@@ -377,31 +344,21 @@ func (s *loading) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var last structure.SpanRef
 	err = s.commit(ctx, s.underway, func(in *state) error {
 		t, err := s.chat(ctx, in)
 		if err != nil {
 			return err
 		}
-		last = s.tip
 		for i := range pending {
-			m := &pending[i]
-			_, known, err := in.find(ctx, m.ID, s.thread)
-			if err == nil && known {
-				err = errAddedSince
-			}
-			if err == nil {
-				last, err = s.hang(ctx, in, t, last, m, said[i], func(m *Message) (lineage.Origin, error) { return in.originIn(ctx, t, m) })
-			}
-			if err != nil {
+			if err := s.addNew(ctx, in, t, &pending[i], said[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	s.pending, s.bytes = nil, 0
+	s.pending, s.bytes, s.last = nil, 0, ""
+	clear(s.isPending)
 	if errors.Is(err, errAddedSince) {
-		s.tip, s.last = structure.SpanRef{}, ""
 		for _, m := range pending {
 			if err := s.add(ctx, m); err != nil {
 				return err
@@ -413,6 +370,18 @@ func (s *loading) flush(ctx context.Context) error {
 		return err
 	}
 	s.done.New += len(pending)
-	s.tip = last
 	return nil
+}
+
+// addNew adds a pending message.
+func (s *loading) addNew(ctx context.Context, in *state, t *structure.Thread, m *Message, said *Said) error {
+	if _, known, err := in.find(ctx, m.ID, s.thread); known || err != nil {
+		return cmp.Or(err, errAddedSince)
+	}
+	after, err := in.position(ctx, t, m.ParentID)
+	if err != nil {
+		return err
+	}
+	_, err = s.hang(ctx, in, t, after, m, said, structure.SpanRef{})
+	return err
 }

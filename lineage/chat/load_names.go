@@ -83,10 +83,13 @@ func (s *loading) finishOnce(ctx context.Context, in *state) (renewed bool, err 
 	return renewed, err
 }
 
-// isProblem reports whether an error is about one thing that cannot be loaded, and not
-// about the store.
-func isProblem(err error) bool {
-	return errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat)
+// note notes an error about one thing that cannot be loaded, and returns one about the store.
+func (s *loading) note(err error) error {
+	if errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat) {
+		s.problems = append(s.problems, err)
+		return nil
+	}
+	return err
 }
 
 // names brings branches and checkpoints.
@@ -111,11 +114,9 @@ func (s *loading) names(ctx context.Context, in *state, h *history) error {
 		if err == nil && b.IsActive && s.later {
 			active = b.Name
 		}
-		if done[b.Name] = err == nil; err != nil && !isProblem(err) {
+		done[b.Name] = err == nil
+		if err := s.note(err); err != nil {
 			return err
-		}
-		if err != nil {
-			s.problems = append(s.problems, err)
 		}
 	}
 	if active != "" {
@@ -125,10 +126,8 @@ func (s *loading) names(ctx context.Context, in *state, h *history) error {
 	}
 	for _, k := range s.from.Checkpoints {
 		k.ChatID = s.from.Chat.ID
-		if err := s.checkpointAs(ctx, in, t, thread, k); err != nil && !isProblem(err) {
+		if err := s.note(s.checkpointAs(ctx, in, t, thread, k)); err != nil {
 			return err
-		} else if err != nil {
-			s.problems = append(s.problems, err)
 		}
 	}
 	return s.moveOthers(ctx, in, h, thread, done)

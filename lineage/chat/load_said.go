@@ -82,11 +82,9 @@ func (s *loading) erased(ctx context.Context, writer *write.Writer, id content.I
 	return err
 }
 
-// hang adds a message behind a span, as it was said or, without that, as its data say. origin returns
-// the origin of the latter.
-func (s *loading) hang(
-	ctx context.Context, in *state, t *structure.Thread, after structure.SpanRef, m *Message, said *Said, origin func(*Message) (lineage.Origin, error),
-) (structure.SpanRef, error) {
+// hang adds a message behind a span, as it was said or, without that, as its data say. A new version is
+// derived from the one before it, was.
+func (s *loading) hang(ctx context.Context, in *state, t *structure.Thread, after structure.SpanRef, m *Message, said *Said, was structure.SpanRef) (structure.SpanRef, error) {
 	thread, err := in.store.Thread(ctx, t.ID)
 	if err != nil {
 		return structure.SpanRef{}, err
@@ -95,7 +93,11 @@ func (s *loading) hang(
 	if said == nil {
 		item := itemOf(m)
 		item.CreatedAt = time.UnixMilli(m.CreatedAt).UTC()
-		if item.Origin, err = origin(m); err == nil {
+		item.Origin, err = s.origin(ctx, in, t, m)
+		if err == nil && !was.IsZero() {
+			item.Origin.ParentID, err = in.contentAt(ctx, was)
+		}
+		if err == nil {
 			spans, err = thread.Hang(ctx, after, item)
 		}
 	} else if err = keep(ctx, t, thread); err == nil {
@@ -105,6 +107,16 @@ func (s *loading) hang(
 		return structure.SpanRef{}, err
 	}
 	return spans[0], nil
+}
+
+// origin returns the origin of a message, without what it was derived from if that is not there.
+func (s *loading) origin(ctx context.Context, in *state, t *structure.Thread, m *Message) (lineage.Origin, error) {
+	origin, err := in.originIn(ctx, t, m)
+	if isMissing(err) {
+		s.from.Problem(&Error{Subject: SubjectMessage, ID: m.Origin.DerivedFrom, ChatID: m.ChatID, Err: ErrNotFound, Detail: m.ID + " was derived from it"})
+		m.Origin.DerivedFrom, err = "", nil // also where it is tried again
+	}
+	return origin, err
 }
 
 // hangSaid adds a message as it was said.

@@ -39,16 +39,9 @@ type history struct {
 
 // readHistory reads the spans of a thread in a state.
 func readHistory(ctx context.Context, from backend.Reader, t *structure.Thread) (*history, error) {
-	reach := make(backend.Reach)
-	for run, err := range from.RunsOf(ctx, t.ID, structure.RunID{}) {
-		var last structure.SpanRef
-		if err == nil {
-			last, err = from.Last(ctx, run.ID)
-		}
-		if err != nil {
-			return nil, err
-		}
-		reach[run.ID] = &backend.Extent{Run: run, Last: last.Seq}
+	reach, err := backend.OwnReach(ctx, from, t.ID)
+	if err != nil {
+		return nil, err
 	}
 	h := &history{
 		at: make(map[structure.SpanRef]*link), latest: make(map[string]structure.SpanRef),
@@ -56,9 +49,6 @@ func readHistory(ctx context.Context, from backend.Reader, t *structure.Thread) 
 	}
 	versions := make(map[string]uint64)
 	for _, e := range reach.Extents() {
-		if e.Last == 0 {
-			continue
-		}
 		after, last := e.Run.Parent, structure.SpanRef{Run: e.Run.ID, Seq: e.Last}
 		for step, err := range from.Path(ctx, last, structure.Window{From: e.Run.Position(1)}, backend.PathOptions{}) {
 			if err != nil {
@@ -123,6 +113,9 @@ func (h *history) isBehind(at structure.SpanRef, id string) bool {
 // add notes what was added.
 func (h *history) add(is, after structure.SpanRef, id string) {
 	h.at[is] = &link{ref: is, after: after, id: id}
+	if id != "" {
+		h.latest[id] = is
+	}
 }
 
 // renew adds the new versions, and again the messages of the store that follow earlier ones.
@@ -162,9 +155,7 @@ func (s *loading) renew(ctx context.Context, in *state, t *structure.Thread) (*h
 			return nil, false, err
 		}
 		h.add(again, after, is.id)
-		if any = true; is.id != "" {
-			h.latest[is.id] = again
-		} else {
+		if any = true; is.id == "" {
 			h.moved[is.ref], h.twins[looks{after, is.looks.usage}] = again, again
 		}
 	}
@@ -175,30 +166,27 @@ func (s *loading) renew(ctx context.Context, in *state, t *structure.Thread) (*h
 func (s *loading) renewVersion(ctx context.Context, in *state, t *structure.Thread, thread *lineage.Thread, h *history, v *version) (added bool, err error) {
 	parent := structure.SpanRef{}
 	if v.ParentID != "" {
-		var known bool
-		if parent, known = h.latest[string(v.ParentID)]; !known {
-			p, ok, err := in.find(ctx, string(v.ParentID), s.thread)
-			if err != nil || !ok || p.thread != s.thread {
-				return false, err // it was deleted since
-			}
-			parent = h.now(p.ref)
+		p, ok, err := in.find(ctx, string(v.ParentID), s.thread)
+		if err != nil || !ok || p.thread != s.thread {
+			return false, err // it was deleted since
 		}
+		parent = h.now(p.ref)
 	}
 	was, known := h.latest[v.ID]
-	switch stands := known && h.now(h.at[was].after) == parent; {
-	case stands && h.at[was].after == parent:
-		same := v.same
-		if !same {
-			if same, err = s.same(ctx, in, was, &v.Message); err != nil {
-				return false, err
+	if known {
+		switch after := h.at[was].after; {
+		case after == parent:
+			same := v.same
+			if !same {
+				same, err = s.same(ctx, in, was, &v.Message)
 			}
+			if same || err != nil {
+				return false, err // another loading has brought it
+			}
+		case h.now(after) != parent && h.isBehind(parent, v.ID):
+			s.circular = append(s.circular, &Error{Subject: SubjectMessage, ID: v.ID, ChatID: v.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
+			return false, nil
 		}
-		if same {
-			return false, nil // another loading has brought it
-		}
-	case known && !stands && h.isBehind(parent, v.ID):
-		s.circular = append(s.circular, &Error{Subject: SubjectMessage, ID: v.ID, ChatID: v.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
-		return false, nil
 	}
 	var is structure.SpanRef
 	if v.same {
@@ -206,36 +194,13 @@ func (s *loading) renewVersion(ctx context.Context, in *state, t *structure.Thre
 	} else if said, failed := s.said(ctx, []Message{v.Message}); failed != nil {
 		err = failed
 	} else {
-		is, err = s.hang(ctx, in, t, parent, &v.Message, said[0], func(m *Message) (lineage.Origin, error) { return in.originAmong(ctx, t, h, m) })
+		is, err = s.hang(ctx, in, t, parent, &v.Message, said[0], was)
 	}
 	if err != nil {
 		return false, err
 	}
-	h.latest[v.ID] = is
 	h.add(is, parent, v.ID)
 	return true, nil
-}
-
-// originAmong returns the origin of a new version. It is derived from the version before it, if
-// there is one. What it was derived from may have a new version, too.
-func (s *state) originAmong(ctx context.Context, t *structure.Thread, h *history, m *Message) (lineage.Origin, error) {
-	own := *m
-	if at, ok := h.latest[m.Origin.DerivedFrom]; ok {
-		is, err := s.contentAt(ctx, at)
-		if err != nil {
-			return lineage.Origin{}, err
-		}
-		own.Origin.DerivedFrom = is.String()
-	}
-	origin, err := s.originIn(ctx, t, &own)
-	if isMissing(err) {
-		err = nil
-	}
-	if was, known := h.latest[m.ID]; err == nil && known {
-		origin.Kind = content.OriginOfRole(m.Name)
-		origin.ParentID, err = s.contentAt(ctx, was)
-	}
-	return origin, err
 }
 
 // sayAgain adds a message again behind another span.

@@ -474,6 +474,34 @@ func TestDeletionRefused(t *testing.T) {
 	require.Equal(t, small, *o.Model)
 }
 
+// Messages are added in few commits, also where they do not follow one another. A message that is
+// given twice has two versions.
+func TestLoadForks(t *testing.T) {
+	ctx := context.Background()
+	other, _, s := besideOthers(t)
+	messages := []Message{said("root", "")}
+	for i := range 100 {
+		messages = append(messages, said(fmt.Sprint("a", i), "root"), said(fmt.Sprint("b", i), fmt.Sprint("a", i/2)))
+	}
+	again := said("a7", "root")
+	again.Data = []byte(`"again"`)
+	before, err := s.from.(backend.Engine).Head(ctx)
+	require.NoError(t, err)
+	require.NoError(t, loadInto(t, s, Loading{Messages: pairs(messages)}))
+	after, err := s.from.(backend.Engine).Head(ctx)
+	require.NoError(t, err)
+	require.Equal(t, before.Number+3, after.Number, "the chat, its messages, and its branches")
+	require.NoError(t, loadInto(t, s, Loading{Messages: pairs(append(messages, said("new", "b9"), said("new", "b9"), again))}))
+	for id, parent := range map[string]Ref{"a99": "root", "b99": "a49", "a7": "root", "b15": "a7", "new": "b9"} {
+		m, err := other.Message(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, parent, m.ParentID, id)
+		if id == "a7" {
+			require.Equal(t, string(again.Data), string(m.Data))
+		}
+	}
+}
+
 // A loading that was interrupted goes on where it ended: what the chat says of itself
 // still counts.
 func TestLoadResumed(t *testing.T) {
