@@ -93,7 +93,7 @@ type alternativeRecord struct {
 func (*alternativeRecord) recordType() string { return "alternative" }
 
 func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) error {
-	found, err := s.context(ctx, o.context)
+	found, err := s.refs.Context(ctx, o.context)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) er
 }
 
 func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) error {
-	found, err := s.position(ctx, o.to)
+	found, err := s.refs.Find(ctx, o.to)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) e
 }
 
 func alternativesTo(ctx context.Context, s *session, message string) error {
-	found, err := s.position(ctx, message)
+	found, err := s.refs.Find(ctx, message)
 	if err != nil {
 		return err
 	}
@@ -185,11 +185,7 @@ func alternativesTo(ctx context.Context, s *session, message string) error {
 }
 
 func listAlternatives(ctx context.Context, s *session, name string) error {
-	found, err := s.context(ctx, name)
-	if err != nil {
-		return err
-	}
-	tip, err := found.Context.Tip(ctx)
+	found, err := s.refs.Context(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -207,7 +203,7 @@ func listAlternatives(ctx context.Context, s *session, name string) error {
 		}
 		r := alternativeRecord{
 			SpanSet: state.Set.String(), Context: c.ID().String(), Model: text(state.Overrides.Model),
-			Filled: state.Tip != state.Base, Chosen: state.Tip == tip && state.Tip != state.Base,
+			Filled: state.Tip != state.Base, Chosen: state.Tip == found.Span && state.Tip != state.Base,
 		}
 		if r.Filled {
 			last, err := c.Last(ctx, 1)

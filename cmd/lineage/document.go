@@ -97,7 +97,7 @@ func revisionNumber(text string) (uint64, error) {
 }
 
 func runDocumentList(ctx context.Context, s *session, o *documentOptions, name string) error {
-	found, err := s.context(ctx, o.context)
+	found, err := s.refs.Context(ctx, o.context)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func revision(ctx context.Context, c *lineage.Context, name string, number uint6
 }
 
 func runDocumentShow(ctx context.Context, s *session, o *documentOptions, name string, number uint64) error {
-	found, err := s.context(ctx, o.context)
+	found, err := s.refs.Context(ctx, o.context)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ type documentDiffRecord struct {
 func (*documentDiffRecord) recordType() string { return "document_diff" }
 
 func runDocumentDiff(ctx context.Context, s *session, o *documentOptions, name string, from, to uint64) error {
-	found, err := s.context(ctx, o.context)
+	found, err := s.refs.Context(ctx, o.context)
 	if err != nil {
 		return err
 	}

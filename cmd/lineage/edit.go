@@ -66,7 +66,7 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 		}
 	}
 	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
-		found, err := s.position(ctx, o.message)
+		found, err := s.refs.Find(ctx, o.message)
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func replayed(what string) func(*lineage.Entry) bool {
 // that the position was found by, or one of its thread's.
 func (s *session) holder(ctx context.Context, found *refs.Ref, name string) (*lineage.Context, error) {
 	if name != "" {
-		in, err := s.context(ctx, name)
+		in, err := s.refs.Context(ctx, name)
 		if err != nil {
 			return nil, err
 		}

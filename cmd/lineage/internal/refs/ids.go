@@ -117,16 +117,13 @@ func one[T any](kind, text string, found []T, name func(T) Match) (*T, error) {
 
 // contextByID returns the context whose id begins or ends with text, nil if there
 // is none. The current thread's come first.
-func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Context, error) {
+func (r *Resolver) contextByID(ctx context.Context, text string) (*lineage.Context, error) {
 	if id, err := structure.ParseID[lineage.ContextID](text); err == nil {
-		c, err := r.view.Context(ctx, id)
+		c, err := r.store.Context(ctx, id)
 		if isNotFound(err) {
 			return nil, nil
 		}
-		if err != nil {
-			return nil, err
-		}
-		return &c.Context, nil
+		return c, err
 	}
 	if !isShort(text) {
 		return nil, nil
@@ -147,7 +144,7 @@ func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Con
 			return nil, err
 		}
 		if c != nil {
-			return &(*c).Context, nil
+			return r.store.Context(ctx, c.ID)
 		}
 	}
 	return nil, nil

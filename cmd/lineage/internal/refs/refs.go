@@ -44,7 +44,7 @@ type Ref struct {
 	Thread *lineage.Thread
 	// Context is nil for a checkpoint, and for a message that was named by its id.
 	Context *lineage.Context
-	// Branch and Checkpoint are set where the name is that of one.
+	// Branch is the name of the context, if it has one. Checkpoint is set where the name is that of one.
 	Branch, Checkpoint string
 	// Span is the position; zero for an empty context.
 	Span lineage.SpanRef
@@ -131,7 +131,7 @@ func (r *Resolver) active(ctx context.Context, name string) (*Ref, error) {
 		return nil, nil
 	}
 	if r.thread == nil {
-		return nil, fmt.Errorf("the store has no thread yet: %w", lineage.ErrNotFound)
+		return nil, &NoThreadError{"store"}
 	}
 	branch, err := r.thread.Branch(ctx, "")
 	if err != nil {
@@ -191,13 +191,13 @@ func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
 		return nil, err
 	}
 	if c != nil {
-		handle, err := r.store.Context(ctx, c.ID)
+		info, err := c.Info(ctx)
 		if err != nil {
 			return nil, err
 		}
-		found := &Ref{Context: handle, Span: c.Tip}
-		if !c.Thread.IsZero() {
-			if found.Thread, err = r.store.Thread(ctx, c.Thread); err != nil && !isNotFound(err) {
+		found := &Ref{Context: c, Branch: info.Branch, Span: info.Tip}
+		if !info.Thread.IsZero() {
+			if found.Thread, err = r.store.Thread(ctx, info.Thread); err != nil && !isNotFound(err) {
 				return nil, err
 			}
 		}
