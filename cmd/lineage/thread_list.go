@@ -132,15 +132,11 @@ func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	active, err := s.store.Context(ctx, id)
+	active, err := s.store.View().Context(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	tip, err := active.Tip(ctx)
-	if err != nil {
-		return "", err
-	}
-	first, err := s.opening(ctx, tip)
+	first, err := s.opening(ctx, active.Tip)
 	if err != nil || first == nil {
 		return "", err
 	}
