@@ -105,21 +105,23 @@ func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) er
 	if err != nil {
 		return err
 	}
-	info, err := offered[0].Info(ctx)
-	if err != nil {
-		return err
-	}
-	for i, c := range offered {
-		r := alternativeRecord{SpanSet: info.Set.String(), Context: c.ID().String()}
-		if len(o.models) > 0 {
-			r.Model = o.models[i]
-		}
-		if err := s.print(&r, "%s\n", r.Context); err != nil {
+	for _, c := range offered {
+		if err := s.offered(ctx, c); err != nil {
 			return err
 		}
 	}
 	s.note("fill them with 'lineage append ID TEXT', take one with 'lineage choose ID'")
 	return nil
+}
+
+// offered prints an alternative that a command created.
+func (s *session) offered(ctx context.Context, c *lineage.Context) error {
+	info, err := c.Info(ctx)
+	if err != nil {
+		return err
+	}
+	r := &alternativeRecord{SpanSet: info.Set.String(), Context: c.ID().String(), Model: text(info.Overrides.Model)}
+	return s.print(r, "%s\n", r.Context)
 }
 
 func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) error {
@@ -131,21 +133,15 @@ func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) e
 	if err != nil {
 		return err
 	}
-	r := alternativeRecord{}
 	var overrides lineage.Overrides
 	if len(o.models) > 0 {
-		r.Model, overrides.Model = o.models[0], &o.models[0]
+		overrides.Model = &o.models[0]
 	}
 	offered, err := in.Retry(ctx, found.Span, overrides)
 	if err != nil {
 		return err
 	}
-	info, err := offered.Info(ctx)
-	if err != nil {
-		return err
-	}
-	r.SpanSet, r.Context = info.Set.String(), offered.ID().String()
-	if err := s.print(&r, "%s\n", r.Context); err != nil {
+	if err := s.offered(ctx, offered); err != nil {
 		return err
 	}
 	s.note("fill it with 'lineage append ID TEXT', take it with 'lineage choose ID'")
