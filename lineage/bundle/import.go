@@ -180,7 +180,6 @@ func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, clo
 		ctx: ctx, writer: writer, engine: writer.Engine(), o: o, closed: closed,
 		open: make(pieces), relocated: make(map[structure.RunID][]relocation),
 		contexts: make(map[structure.ContextID]structure.ContextID), descriptions: make(map[content.ID]content.Block), revive: make(map[content.ID]bool),
-		pending: newPending(),
 	}
 }
 

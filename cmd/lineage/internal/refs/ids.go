@@ -119,11 +119,7 @@ func one[T any](kind, text string, found []T, name func(T) Match) (*T, error) {
 // is none. The current thread's come first.
 func (r *Resolver) contextByID(ctx context.Context, text string) (*lineage.Context, error) {
 	if id, err := structure.ParseID[lineage.ContextID](text); err == nil {
-		c, err := r.store.Context(ctx, id)
-		if isNotFound(err) {
-			return nil, nil
-		}
-		return c, err
+		return orNone(r.store.Context(ctx, id))
 	}
 	if !isShort(text) {
 		return nil, nil

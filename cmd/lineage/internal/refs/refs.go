@@ -161,28 +161,25 @@ func (r *Resolver) inThread(ctx context.Context, name string) (*Ref, error) {
 }
 
 func (r *Resolver) in(ctx context.Context, t *lineage.Thread, name string) (*Ref, error) {
-	b, err := r.view.Branch(ctx, t.ID(), name)
-	if err == nil {
+	b, err := orNone(r.view.Branch(ctx, t.ID(), name))
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
 		return r.branch(ctx, t, name, b.Context)
 	}
-	if !isNotFound(err) {
+	c, err := orNone(r.view.Checkpoint(ctx, t.ID(), name))
+	if err != nil {
 		return nil, err
 	}
-	c, err := r.view.Checkpoint(ctx, t.ID(), name)
-	if err == nil {
+	if c != nil {
 		return &Ref{Thread: t, Checkpoint: name, Span: c.Span}, nil
 	}
-	if !isNotFound(err) {
+	e, err := orNone(t.Find(ctx, name))
+	if e == nil {
 		return nil, err
 	}
-	e, err := t.Find(ctx, name)
-	if err == nil {
-		return &Ref{Thread: t, Span: e.Span, Index: e.Index}, nil
-	}
-	if !isNotFound(err) {
-		return nil, err
-	}
-	return nil, nil
+	return &Ref{Thread: t, Span: e.Span, Index: e.Index}, nil
 }
 
 func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
@@ -197,7 +194,7 @@ func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
 		}
 		found := &Ref{Context: c, Branch: info.Branch, Span: info.Tip}
 		if !info.Thread.IsZero() {
-			if found.Thread, err = r.store.Thread(ctx, info.Thread); err != nil && !isNotFound(err) {
+			if found.Thread, err = orNone(r.store.Thread(ctx, info.Thread)); err != nil {
 				return nil, err
 			}
 		}
@@ -341,3 +338,11 @@ func (r *Resolver) Checkpoints(ctx context.Context) ([]string, error) {
 }
 
 func isNotFound(err error) bool { return errors.Is(err, lineage.ErrNotFound) }
+
+// orNone returns nil in place of the error that something was not found.
+func orNone[T any](found *T, err error) (*T, error) {
+	if isNotFound(err) {
+		return nil, nil
+	}
+	return found, err
+}
