@@ -93,7 +93,7 @@ type alternativeRecord struct {
 func (*alternativeRecord) recordType() string { return "alternative" }
 
 func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) error {
-	found, err := s.context(ctx, o.context)
+	found, err := s.refs.Context(ctx, o.context)
 	if err != nil {
 		return err
 	}
@@ -105,16 +105,8 @@ func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) er
 	if err != nil {
 		return err
 	}
-	info, err := offered[0].Info(ctx)
-	if err != nil {
-		return err
-	}
-	for i, c := range offered {
-		r := alternativeRecord{SpanSet: info.Set.String(), Context: c.ID().String()}
-		if len(o.models) > 0 {
-			r.Model = o.models[i]
-		}
-		if err := s.print(&r, "%s\n", r.Context); err != nil {
+	for _, c := range offered {
+		if err := s.offered(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -122,8 +114,18 @@ func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) er
 	return nil
 }
 
+// offered prints an alternative that a command created.
+func (s *session) offered(ctx context.Context, c *lineage.Context) error {
+	info, err := c.Info(ctx)
+	if err != nil {
+		return err
+	}
+	r := &alternativeRecord{SpanSet: info.Set.String(), Context: c.ID().String(), Model: text(info.Overrides.Model)}
+	return s.print(r, "%s\n", r.Context)
+}
+
 func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) error {
-	found, err := s.position(ctx, o.to)
+	found, err := s.refs.Find(ctx, o.to)
 	if err != nil {
 		return err
 	}
@@ -131,21 +133,15 @@ func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) e
 	if err != nil {
 		return err
 	}
-	r := alternativeRecord{}
 	var overrides lineage.Overrides
 	if len(o.models) > 0 {
-		r.Model, overrides.Model = o.models[0], &o.models[0]
+		overrides.Model = &o.models[0]
 	}
 	offered, err := in.Retry(ctx, found.Span, overrides)
 	if err != nil {
 		return err
 	}
-	info, err := offered.Info(ctx)
-	if err != nil {
-		return err
-	}
-	r.SpanSet, r.Context = info.Set.String(), offered.ID().String()
-	if err := s.print(&r, "%s\n", r.Context); err != nil {
+	if err := s.offered(ctx, offered); err != nil {
 		return err
 	}
 	s.note("fill it with 'lineage append ID TEXT', take it with 'lineage choose ID'")
@@ -153,7 +149,7 @@ func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) e
 }
 
 func alternativesTo(ctx context.Context, s *session, message string) error {
-	found, err := s.position(ctx, message)
+	found, err := s.refs.Find(ctx, message)
 	if err != nil {
 		return err
 	}
@@ -185,11 +181,7 @@ func alternativesTo(ctx context.Context, s *session, message string) error {
 }
 
 func listAlternatives(ctx context.Context, s *session, name string) error {
-	found, err := s.context(ctx, name)
-	if err != nil {
-		return err
-	}
-	tip, err := found.Context.Tip(ctx)
+	found, err := s.refs.Context(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -207,7 +199,7 @@ func listAlternatives(ctx context.Context, s *session, name string) error {
 		}
 		r := alternativeRecord{
 			SpanSet: state.Set.String(), Context: c.ID().String(), Model: text(state.Overrides.Model),
-			Filled: state.Tip != state.Base, Chosen: state.Tip == tip && state.Tip != state.Base,
+			Filled: state.Tip != state.Base, Chosen: state.Tip == found.Span && state.Tip != state.Base,
 		}
 		if r.Filled {
 			last, err := c.Last(ctx, 1)

@@ -150,21 +150,26 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 		}
 	}
 	help.GroupID = "program"
-	a.completeArguments(root)
 	if err := root.RegisterFlagCompletionFunc("thread", a.completion((*session).threadNames)); err != nil {
 		panic(err) // the flag is bound above
 	}
-	countArguments(root)
-	requireNames(root)
+	each(root, a.completeArguments)
+	each(root, countArguments)
+	each(root, requireNames)
 	return root
 }
 
-// countArguments makes commands report their usage when they are given too many
+// each does something to a command and those below it.
+func each(c *cobra.Command, do func(*cobra.Command)) {
+	for _, below := range c.Commands() {
+		each(below, do)
+	}
+	do(c)
+}
+
+// countArguments makes a command report its usage when it is given too many
 // arguments or too few.
 func countArguments(c *cobra.Command) {
-	for _, below := range c.Commands() {
-		countArguments(below)
-	}
 	if fits := c.Args; fits != nil && c.RunE != nil && !c.HasSubCommands() {
 		c.Args = func(c *cobra.Command, args []string) error {
 			err := fits(c, args)

@@ -162,7 +162,7 @@ func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.
 			return nil, err
 		}
 	}
-	found, err := s.context(ctx, o.context)
+	found, err := s.refs.Context(ctx, o.context)
 	if err != nil {
 		return nil, err
 	}

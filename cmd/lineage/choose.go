@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 )
 
 type chooseOptions struct{ alternative, context string }
@@ -52,13 +50,5 @@ func runChoose(ctx context.Context, s *session, o *chooseOptions) error {
 	if err := target.Context.Choose(ctx, alternative.Context); err != nil {
 		return err
 	}
-	s.nameBranch(ctx, target)
 	return s.moved(ctx, target, from)
-}
-
-// nameBranch adds its branch to what was found by an id.
-func (s *session) nameBranch(ctx context.Context, found *refs.Ref) {
-	if r, err := s.contextRecord(ctx, found.Context); err == nil && found.Branch == "" {
-		found.Branch = r.Branch
-	}
 }

@@ -15,12 +15,9 @@ import (
 // maxCompletions bounds how many names are offered to a shell.
 const maxCompletions = 500
 
-// completeArguments makes shells complete the arguments of commands, by the words
+// completeArguments makes shells complete the arguments of a command, by the words
 // for them in the usage.
 func (a *app) completeArguments(c *cobra.Command) {
-	for _, below := range c.Commands() {
-		a.completeArguments(below)
-	}
 	_, arguments, _ := strings.Cut(c.Use, " ")
 	has := func(words ...string) bool {
 		for _, word := range words {

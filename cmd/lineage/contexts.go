@@ -7,7 +7,6 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // contextRecord is a context as it is now.
@@ -54,27 +53,15 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 		return nil, err
 	}
 	r := &contextRecord{
-		ID: info.ID.String(), Thread: idText(info.Thread), Parent: idText(info.Parent), Base: spanID(info.Base), Tip: spanID(info.Tip),
+		ID: info.ID.String(), Thread: idText(info.Thread), Branch: info.Branch, SpanSet: idText(info.Set), Parent: idText(info.Parent), Base: spanID(info.Base), Tip: spanID(info.Tip),
 		SystemPrompt: info.Overrides.SystemPrompt, Model: info.Overrides.Model, Overrides: rawJSON(info.Overrides.JSON),
 		Metadata: rawJSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
 	}
 	if r.Length, err = s.store.Position(ctx, info.Tip); err != nil {
 		return nil, err
 	}
-	state, err := s.store.View().Context(ctx, info.ID)
-	if err != nil {
-		return nil, err
-	}
-	r.SpanSet = idText(state.Set)
 	if info.Thread.IsZero() {
 		return r, nil
-	}
-	b, err := backend.BranchOf(ctx, s.store.View(), info.Thread, info.ID)
-	if err != nil {
-		return nil, err
-	}
-	if b != nil {
-		r.Branch = b.Name
 	}
 	t, err := s.store.View().Thread(ctx, info.Thread)
 	if err == nil {

@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
@@ -125,24 +123,7 @@ func (a *app) openDatabase(ctx context.Context, mode openMode, run func(context.
 // needThread returns the id of the current thread.
 func (d *database) needThread() (string, error) {
 	if d.current == "" {
-		return "", hint(fmt.Errorf("thread: %w: the database has none yet", lineage.ErrNotFound),
-			"'lineage thread create --id ID' makes one, and so does 'lineage append'")
+		return "", &refs.NoThreadError{Where: "database"}
 	}
 	return d.current, nil
-}
-
-// branch returns the branch that a name stands for; an empty one is the active.
-func (d *database) branch(ctx context.Context, name string) (*chat.Branch, error) {
-	if _, err := d.needThread(); err != nil {
-		return nil, err
-	}
-	return d.refs.Branch(ctx, name)
-}
-
-// position returns the message that a name stands for, and what names it.
-func (d *database) position(ctx context.Context, name string) (*refs.ChatRef, error) {
-	if _, err := d.needThread(); err != nil {
-		return nil, err
-	}
-	return d.refs.Find(ctx, name)
 }

@@ -45,7 +45,7 @@ func (d *database) branchesOf(ctx context.Context, id string) (list []*branchRec
 
 // branchNamed returns the record of a branch of the current thread.
 func (d *database) branchNamed(ctx context.Context, name string) (*branchRecord, error) {
-	b, err := d.branch(ctx, name)
+	b, err := d.refs.Branch(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (d *database) createBranch(ctx context.Context, o *branchOptions) (*branchR
 	if err := o.overrides.none(); err != nil {
 		return nil, err
 	}
-	found, err := d.position(ctx, o.from)
+	found, err := d.refs.Find(ctx, o.from)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (d *database) branchAt(ctx context.Context, name, head string, active bool)
 
 // switchTo implements threads.
 func (d *database) switchTo(ctx context.Context, name string) (*branchRecord, error) {
-	b, err := d.branch(ctx, name)
+	b, err := d.refs.Branch(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (d *database) switchTo(ctx context.Context, name string) (*branchRecord, er
 
 // rewind implements threads.
 func (d *database) rewind(ctx context.Context, to string) (*branchRecord, error) {
-	found, err := d.position(ctx, to)
+	found, err := d.refs.Find(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (d *database) rewind(ctx context.Context, to string) (*branchRecord, error)
 
 // rewindInPlace implements threads.
 func (d *database) rewindInPlace(ctx context.Context, to string) error {
-	if _, err := d.position(ctx, to); err != nil {
+	if _, err := d.refs.Find(ctx, to); err != nil {
 		return err
 	}
 	return usagef("--in-place: a database does not keep moves of branches, so this could not be undone")
@@ -154,7 +154,7 @@ func (d *database) checkpointRecord(ctx context.Context, c *chat.Checkpoint) (*c
 
 // setCheckpoint implements threads.
 func (d *database) setCheckpoint(ctx context.Context, o *checkpointOptions) (*checkpointRecord, error) {
-	found, err := d.position(ctx, o.at)
+	found, err := d.refs.Find(ctx, o.at)
 	if err != nil {
 		return nil, err
 	}

@@ -175,7 +175,7 @@ func (d *database) threadToDelete(ctx context.Context, name string) (*destructio
 
 // nameToDelete implements threads.
 func (d *database) nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error) {
-	found, err := d.position(ctx, o.name)
+	found, err := d.refs.Find(ctx, o.name)
 	if err != nil {
 		return nil, err
 	}

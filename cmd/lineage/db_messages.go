@@ -43,7 +43,7 @@ func newChatMessageRecord(m *chat.Message, position uint64) *messageRecord {
 
 // history implements threads.
 func (d *database) history(ctx context.Context, o *logOptions, visit func(*messageRecord, []label) error) error {
-	found, err := d.position(ctx, o.at)
+	found, err := d.refs.Find(ctx, o.at)
 	if err != nil || found.Message == "" {
 		return err
 	}
@@ -84,7 +84,7 @@ func (d *database) says(ctx context.Context, id string) (string, error) {
 
 // show implements threads.
 func (d *database) show(ctx context.Context, name string) error {
-	found, err := d.position(ctx, name)
+	found, err := d.refs.Find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 		d.refs = newChatRefs(d)
 	}
 	for try := 0; ; try++ {
-		b, err := d.branch(ctx, o.context)
+		b, err := d.refs.Branch(ctx, o.context)
 		if err != nil {
 			return nil, err
 		}

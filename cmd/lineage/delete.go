@@ -66,7 +66,6 @@ func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruct
 		return nil, hint(&refs.KindError{Text: o.name, Want: "a branch, checkpoint or context"},
 			"messages are never changed; 'lineage rewind' leaves some behind and 'lineage erase' removes their bytes")
 	}
-	s.nameBranch(ctx, found)
 	length, err := found.Context.Len(ctx)
 	if err != nil {
 		return nil, err

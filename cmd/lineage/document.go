@@ -27,7 +27,7 @@ func documentCommand(a *app) *cobra.Command {
   lineage document
   lineage document diff plan 1 2`,
 		Args: knownCommand,
-		RunE: a.on(reading, func(ctx context.Context, s *session, _ []string) error { return runDocumentList(ctx, s, o, "") }),
+		RunE: o.on(a, runDocumentList),
 	}
 	c.PersistentFlags().StringVar(&o.context, "context", "", "documents of this branch or context (default the active branch)")
 	for _, make := range []func(*app, *documentOptions) *cobra.Command{documentListCommand, documentShowCommand, documentDiffCommand} {
@@ -42,9 +42,7 @@ func documentListCommand(a *app, o *documentOptions) *cobra.Command {
 		Short:   "List revisions, those of one document or of all",
 		Example: `  lineage document list plan --json`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
-			return runDocumentList(ctx, s, o, arg(args, 0))
-		}),
+		RunE:    o.on(a, runDocumentList),
 	}
 }
 
@@ -54,13 +52,7 @@ func documentShowCommand(a *app, o *documentOptions) *cobra.Command {
 		Short:   "Print a revision, the latest unless another is given",
 		Example: `  lineage append --document plan -m "one" && lineage document show plan 1`,
 		Args:    cobra.RangeArgs(1, 2),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			number, err := revisionNumber(arg(args, 1))
-			if err != nil {
-				return err
-			}
-			return a.open(ctx, reading, func(ctx context.Context, s *session) error { return runDocumentShow(ctx, s, o, args[0], number) })
-		}),
+		RunE:    o.on(a, runDocumentShow),
 	}
 }
 
@@ -72,18 +64,19 @@ func documentDiffCommand(a *app, o *documentOptions) *cobra.Command {
 latest revision unless another is given. Exits with 0 whether or not they differ.`,
 		Example: `  lineage append --document plan -m "one" && lineage document diff plan 1`,
 		Args:    cobra.RangeArgs(2, 3),
-		RunE: a.does(func(ctx context.Context, args []string) error {
-			from, err := revisionNumber(args[1])
-			if err != nil {
-				return err
-			}
-			to, err := revisionNumber(arg(args, 2))
-			if err != nil {
-				return err
-			}
-			return a.open(ctx, reading, func(ctx context.Context, s *session) error { return runDocumentDiff(ctx, s, o, args[0], from, to) })
-		}),
+		RunE:    o.on(a, runDocumentDiff),
 	}
+}
+
+// on returns what cobra calls for a command that works on the documents of a context.
+func (o *documentOptions) on(a *app, run func(context.Context, *session, *lineage.Context, []string) error) func(*cobra.Command, []string) error {
+	return a.on(reading, func(ctx context.Context, s *session, args []string) error {
+		found, err := s.refs.Context(ctx, o.context)
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, found.Context, args)
+	})
 }
 
 // revisionNumber reads the number of a revision; 0 if none is given.
@@ -98,12 +91,8 @@ func revisionNumber(text string) (uint64, error) {
 	return n, nil
 }
 
-func runDocumentList(ctx context.Context, s *session, o *documentOptions, name string) error {
-	found, err := s.context(ctx, o.context)
-	if err != nil {
-		return err
-	}
-	revisions, err := found.Context.Revisions(ctx, name)
+func runDocumentList(ctx context.Context, s *session, c *lineage.Context, args []string) error {
+	revisions, err := c.Revisions(ctx, arg(args, 0))
 	if err != nil {
 		return err
 	}
@@ -142,12 +131,12 @@ func revision(ctx context.Context, c *lineage.Context, name string, number uint6
 	return nil, &lineage.SubjectError{Subject: "document", ID: name, Err: lineage.ErrNotFound, Detail: which}
 }
 
-func runDocumentShow(ctx context.Context, s *session, o *documentOptions, name string, number uint64) error {
-	found, err := s.context(ctx, o.context)
+func runDocumentShow(ctx context.Context, s *session, c *lineage.Context, args []string) error {
+	number, err := revisionNumber(arg(args, 1))
 	if err != nil {
 		return err
 	}
-	e, err := revision(ctx, found.Context, name, number)
+	e, err := revision(ctx, c, args[0], number)
 	switch {
 	case err != nil:
 		return err
@@ -169,16 +158,21 @@ type documentDiffRecord struct {
 
 func (*documentDiffRecord) recordType() string { return "document_diff" }
 
-func runDocumentDiff(ctx context.Context, s *session, o *documentOptions, name string, from, to uint64) error {
-	found, err := s.context(ctx, o.context)
+func runDocumentDiff(ctx context.Context, s *session, c *lineage.Context, args []string) error {
+	name := args[0]
+	from, err := revisionNumber(args[1])
 	if err != nil {
 		return err
 	}
-	old, _, err := revisionLines(ctx, s, found.Context, name, from)
+	to, err := revisionNumber(arg(args, 2))
 	if err != nil {
 		return err
 	}
-	current, to, err := revisionLines(ctx, s, found.Context, name, to)
+	old, _, err := revisionLines(ctx, s, c, name, from)
+	if err != nil {
+		return err
+	}
+	current, to, err := revisionLines(ctx, s, c, name, to)
 	if err != nil {
 		return err
 	}

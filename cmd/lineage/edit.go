@@ -66,7 +66,7 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 		}
 	}
 	return a.open(ctx, changing, func(ctx context.Context, s *session) error {
-		found, err := s.position(ctx, o.message)
+		found, err := s.refs.Find(ctx, o.message)
 		if err != nil {
 			return err
 		}
@@ -88,11 +88,11 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 		}
 		if o.branch != "" {
 			home, err := s.home(found)
-			if err != nil {
-				return err
+			if err == nil {
+				err = home.NameBranch(ctx, o.branch, fork)
 			}
-			if fork, err = s.nameFork(ctx, home, in, fork, o.branch); err != nil {
-				return err
+			if err != nil {
+				return errors.Join(err, fork.Delete(ctx))
 			}
 		}
 		return s.created(ctx, fork, "a fork in which message %d reads differently", old.Position)
@@ -101,17 +101,6 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 
 // editMark is the metadata of a context that an edit created.
 const editMark = `{"made_by":"edit"}`
-
-// nameFork replaces a fork of a context by a branch with the same tip.
-func (s *session) nameFork(ctx context.Context, home *lineage.Thread, of, fork *lineage.Context, name string) (*lineage.Context, error) {
-	tip, err := fork.Tip(ctx)
-	if err != nil {
-		return nil, err
-	}
-	branch, err := home.CreateBranch(ctx, name, lineage.BranchOptions{From: of, At: tip, Metadata: []byte(editMark)})
-	// The fork is not needed any more, with or without the branch.
-	return branch, errors.Join(err, fork.Delete(ctx))
-}
 
 // replayed returns the messages to repeat after an edit, nil for none.
 func replayed(what string) func(*lineage.Entry) bool {
@@ -128,7 +117,7 @@ func replayed(what string) func(*lineage.Entry) bool {
 // that the position was found by, or one of its thread's.
 func (s *session) holder(ctx context.Context, found *refs.Ref, name string) (*lineage.Context, error) {
 	if name != "" {
-		in, err := s.context(ctx, name)
+		in, err := s.refs.Context(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 	if o.count < 1 || o.count > 1 && o.branch != "" {
 		return usagef("--count: at least 1, and with --branch no more")
 	}
-	found, err := s.position(ctx, o.at)
+	found, err := s.refs.Find(ctx, o.at)
 	if err != nil {
 		return err
 	}

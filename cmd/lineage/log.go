@@ -70,7 +70,7 @@ func runLog(ctx context.Context, a *app, o *logOptions) error {
 
 // followLog prints a history, and then messages that are added to it.
 func followLog(ctx context.Context, s *session, o *logOptions) error {
-	found, err := s.position(ctx, o.at)
+	found, err := s.refs.Find(ctx, o.at)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (a *app) printLog(o *logOptions, read func(visit func(*messageRecord, []lab
 
 // history implements threads.
 func (s *session) history(ctx context.Context, o *logOptions, visit func(*messageRecord, []label) error) error {
-	found, err := s.position(ctx, o.at)
+	found, err := s.refs.Find(ctx, o.at)
 	if err != nil {
 		return err
 	}

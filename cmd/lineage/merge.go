@@ -53,23 +53,15 @@ type mergedRecord struct {
 func (*mergedRecord) recordType() string { return "merged" }
 
 func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
-	source, err := s.context(ctx, o.source)
+	source, err := s.refs.Context(ctx, o.source)
 	if err != nil {
 		return err
 	}
-	target, err := s.context(ctx, o.target)
+	target, err := s.refs.Context(ctx, o.target)
 	if err != nil {
 		return err
 	}
-	from, err := source.Context.Tip(ctx)
-	if err != nil {
-		return err
-	}
-	was, err := target.Context.Tip(ctx)
-	if err != nil {
-		return err
-	}
-	common, err := structure.CommonAncestor(was, from, backend.Runs(ctx, s.store.View()))
+	common, err := structure.CommonAncestor(target.Span, source.Span, backend.Runs(ctx, s.store.View()))
 	if err != nil {
 		return err
 	}
@@ -77,7 +69,7 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	strategy := "append"
 	if o.replace {
 		strategy = "replace"
-		err = target.Context.MoveTo(ctx, from, "replace")
+		err = target.Context.MoveTo(ctx, source.Span, "replace")
 	} else {
 		added, err = target.Context.Merge(ctx, source.Context)
 	}

@@ -10,13 +10,10 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 )
 
-// requireNames makes commands refuse a name that is given and empty. Without a name they work on
+// requireNames makes a command refuse a name that is given and empty. Without a name it works on
 // the active branch or the current thread, which is not what a script with an unset variable
 // means.
 func requireNames(c *cobra.Command) {
-	for _, below := range c.Commands() {
-		requireNames(below)
-	}
 	fits := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
 		if fits != nil {

@@ -40,7 +40,7 @@ type sentRecord struct {
 func (*sentRecord) recordType() string { return "sent" }
 
 func runReturn(ctx context.Context, s *session, o *returnOptions) error {
-	found, err := s.context(ctx, o.context)
+	found, err := s.refs.Context(ctx, o.context)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -36,7 +37,7 @@ undoes.`,
 
 // rewind implements threads.
 func (s *session) rewind(ctx context.Context, to string) (*branchRecord, error) {
-	found, err := s.position(ctx, to)
+	found, err := s.refs.Find(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -67,21 +68,21 @@ func branchOfContext(ctx context.Context, t *lineage.Thread, c *lineage.Context)
 
 // rewindInPlace implements threads.
 func (s *session) rewindInPlace(ctx context.Context, to string) error {
-	found, err := s.position(ctx, to)
+	found, err := s.refs.Find(ctx, to)
 	if err != nil {
 		return err
 	}
+	of := found
 	if found.Context == nil {
 		home, err := s.home(found)
 		if err != nil {
 			return err
 		}
-		if found.Context, err = home.Active(ctx); err != nil {
+		if of, err = refs.New(s.store, home).Context(ctx, ""); err != nil {
 			return err
 		}
 	}
-	s.nameBranch(ctx, found)
-	from, err := found.Context.Tip(ctx)
+	from, err := of.Context.Tip(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,11 +92,11 @@ func (s *session) rewindInPlace(ctx context.Context, to string) error {
 	}
 	if !on {
 		return &lineage.SubjectError{
-			Subject: "span", ID: found.Span.String(), Err: lineage.ErrInvalid, Detail: "it is not on the history of context " + found.Context.ID().String(),
+			Subject: "span", ID: found.Span.String(), Err: lineage.ErrInvalid, Detail: "it is not on the history of context " + of.Context.ID().String(),
 		}
 	}
-	if err := found.Context.MoveTo(ctx, found.Span, "rewind"); err != nil {
+	if err := of.Context.MoveTo(ctx, found.Span, "rewind"); err != nil {
 		return err
 	}
-	return s.moved(ctx, found, from)
+	return s.moved(ctx, of, from)
 }

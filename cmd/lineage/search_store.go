@@ -87,7 +87,7 @@ func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
 		}
 		title := t.Title
 		if title == "" {
-			if title, err = s.beginning(ctx, t.ID); err != nil {
+			if title, err = s.beginning(ctx, t.Active); err != nil {
 				return nil, err
 			}
 		}
@@ -100,17 +100,4 @@ func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
 		}
 	}
 	return h, nil
-}
-
-// beginning returns the title that lists show for a thread without one.
-func (s *session) beginning(ctx context.Context, id lineage.ThreadID) (string, error) {
-	thread, err := s.store.Thread(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	r, err := s.threadRecord(ctx, thread)
-	if err != nil {
-		return "", err
-	}
-	return s.titleOf(ctx, r)
 }

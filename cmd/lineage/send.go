@@ -19,7 +19,7 @@ records which context it came from.`,
 }
 
 func runSend(ctx context.Context, s *session, message, context string) error {
-	from, err := s.position(ctx, message)
+	from, err := s.refs.Find(ctx, message)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func runSend(ctx context.Context, s *session, message, context string) error {
 	if err != nil {
 		return err
 	}
-	to, err := s.context(ctx, context)
+	to, err := s.refs.Context(ctx, context)
 	if err != nil {
 		return err
 	}

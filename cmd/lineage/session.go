@@ -72,7 +72,7 @@ func (a *app) on(mode openMode, run func(context.Context, *session, []string) er
 // onContext returns what cobra calls for a command that works on the context which its first argument names.
 func (a *app) onContext(mode openMode, run func(context.Context, *session, *refs.Ref) error) func(*cobra.Command, []string) error {
 	return a.on(mode, func(ctx context.Context, s *session, args []string) error {
-		found, err := s.context(ctx, arg(args, 0))
+		found, err := s.refs.Context(ctx, arg(args, 0))
 		if err != nil {
 			return err
 		}
@@ -230,39 +230,17 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode, id struc
 // needThread returns the current thread.
 func (s *session) needThread() (*lineage.Thread, error) {
 	if s.thread == nil {
-		return nil, hint(fmt.Errorf("thread: %w: the store has none yet", lineage.ErrNotFound),
-			"'lineage thread create' makes one, and so does 'lineage append'")
+		return nil, &refs.NoThreadError{Where: "store"}
 	}
 	return s.thread, nil
 }
 
-// context returns the context that a name stands for; an empty one is the active
-// branch.
-func (s *session) context(ctx context.Context, name string) (*refs.Ref, error) {
-	if name == "" {
-		if _, err := s.needThread(); err != nil {
-			return nil, err
-		}
-	}
-	return s.refs.Context(ctx, name)
-}
-
-// position returns the position that a name stands for.
-func (s *session) position(ctx context.Context, name string) (*refs.Ref, error) {
-	if name == "" {
-		if _, err := s.needThread(); err != nil {
-			return nil, err
-		}
-	}
-	return s.refs.Find(ctx, name)
-}
-
 // positions returns the two positions that names stand for.
 func (s *session) positions(ctx context.Context, nameA, nameB string) (a, b *refs.Ref, err error) {
-	if a, err = s.position(ctx, nameA); err != nil {
+	if a, err = s.refs.Find(ctx, nameA); err != nil {
 		return nil, nil, err
 	}
-	b, err = s.position(ctx, nameB)
+	b, err = s.refs.Find(ctx, nameB)
 	return a, b, err
 }
 

@@ -25,7 +25,7 @@ whole text and origin.`,
 
 // show implements threads.
 func (s *session) show(ctx context.Context, name string) error {
-	found, err := s.position(ctx, name)
+	found, err := s.refs.Find(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (o *summarizeOptions) summarizer(s *session) (lineage.Summarizer, error) {
 }
 
 func runSummarize(ctx context.Context, s *session, o *summarizeOptions) error {
-	found, err := s.context(ctx, o.context)
+	found, err := s.refs.Context(ctx, o.context)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *session) printSummary(r *summaryRecord, note string) error {
 }
 
 func listSummaries(ctx context.Context, s *session, name string) error {
-	found, err := s.context(ctx, name)
+	found, err := s.refs.Context(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -41,11 +41,10 @@ func (s *session) switchTo(ctx context.Context, name string) (*branchRecord, err
 
 // namedBranch returns the context that a name stands for, which must be a branch, and its thread.
 func (s *session) namedBranch(ctx context.Context, name string) (*refs.Ref, *lineage.Thread, error) {
-	found, err := s.context(ctx, name)
+	found, err := s.refs.Context(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.nameBranch(ctx, found)
 	if found.Branch == "" {
 		return nil, nil, hint(usagef("context %s has no name, so it is not a branch", found.Context.ID()),
 			"'lineage branch NAME --from %s' makes a branch of it", found.Context.ID())

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 func threadDeleteCommand(a *app) *cobra.Command {
@@ -61,8 +60,8 @@ func (s *session) threadToDelete(ctx context.Context, name string) (*destruction
 	if err != nil {
 		return nil, err
 	}
-	reach := make(backend.Reach)
-	if err := reach.FollowContexts(ctx, s.store.View(), t.ID()); err != nil {
+	reach, err := s.reachOf(ctx, t)
+	if err != nil {
 		return nil, err
 	}
 	return &destruction{

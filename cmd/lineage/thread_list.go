@@ -128,19 +128,20 @@ func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) 
 	if r.Title != "" || r.Messages == 0 {
 		return titleOf(lineage.ThreadInfo{Title: r.Title, SourceID: r.SourceID}), nil
 	}
-	id, err := structure.ParseID[lineage.ContextID](r.Context)
+	active, err := structure.ParseID[lineage.ContextID](r.Context)
 	if err != nil {
 		return "", err
 	}
-	active, err := s.store.Context(ctx, id)
+	return s.beginning(ctx, active)
+}
+
+// beginning returns the title that lists show for a thread without one, by its active context.
+func (s *session) beginning(ctx context.Context, id lineage.ContextID) (string, error) {
+	active, err := s.store.View().Context(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	tip, err := active.Tip(ctx)
-	if err != nil {
-		return "", err
-	}
-	first, err := s.opening(ctx, tip)
+	first, err := s.opening(ctx, active.Tip)
 	if err != nil || first == nil {
 		return "", err
 	}

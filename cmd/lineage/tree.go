@@ -150,7 +150,7 @@ func (f *forest) draw(ctx context.Context, title, id string) error {
 		if i > 0 {
 			f.printf("\n")
 		}
-		node, err := f.node(ctx, root, 1, 0)
+		node, err := f.node(ctx, root, 1)
 		if err != nil {
 			return err
 		}
@@ -163,18 +163,14 @@ func (f *forest) draw(ctx context.Context, title, id string) error {
 
 // node returns the drawing of a line from a message on, and of all that forks off
 // it there.
-func (f *forest) node(ctx context.Context, l *line, from uint64, depth int) (*graph.Node, error) {
+func (f *forest) node(ctx context.Context, l *line, from uint64) (*graph.Node, error) {
 	start := &graph.Node{}
 	last := start
-	forks := l.forks
-	for len(forks) > 0 && forks[0].after.at < from {
-		forks = forks[1:]
-	}
+	forks := l.forksFrom(from)
 	for seq := from; seq <= l.last; seq++ {
 		if fold := f.foldable(l, from, seq, forks); fold > 0 {
-			n := &graph.Node{Folded: int(fold)}
-			last.Children = append(last.Children, n)
-			last = n
+			last.Next = &graph.Node{Folded: int(fold)}
+			last = last.Next
 			seq += fold - 1
 			continue
 		}
@@ -182,51 +178,45 @@ func (f *forest) node(ctx context.Context, l *line, from uint64, depth int) (*gr
 		if err != nil {
 			return nil, err
 		}
-		last.Children = append(last.Children, n)
-		last = n
-		var main *graph.Node
+		last.Next, last = n, n
+		var main *line
 		for ; len(forks) > 0 && forks[0].after.at == seq; forks = forks[1:] {
-			fork := forks[0]
-			isMain := fork.main > 0
-			if !f.full && !isMain && (depth >= maxDepth || len(n.Children) > maxForks) {
-				// It is counted and not drawn.
-				n.Children = append(n.Children, &graph.Node{Folded: int(messages(fork))})
-				continue
-			}
-			side, err := f.node(ctx, fork, 1, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			if isMain {
-				main = side
+			if fork := forks[0]; fork.main > 0 {
+				main = fork
 			} else {
-				n.Children = append(n.Children, side)
+				n.Forks = append(n.Forks, f.fork(ctx, fork, 1))
 			}
 		}
 		if main == nil {
-			if seq == l.last && len(n.Children) > 0 {
-				// Nothing continues here: the last fork is drawn beside the end.
-				n.Children = append(n.Children, nil)
-			}
 			continue
 		}
 		// The active branch left this line here: the rest of the line is a fork of it.
 		if seq < l.last {
-			rest, err := f.node(ctx, l, seq+1, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			n.Children = append(n.Children, rest)
+			n.Forks = append(n.Forks, f.fork(ctx, l, seq+1))
 		}
-		n.Children = append(n.Children, main)
-		break
+		n.Next, err = f.node(ctx, main, 1)
+		return start.Next, err
 	}
-	return start.Children[0], nil
+	return start.Next, nil
 }
 
-// messages returns how many messages a line and what forks off it have.
-func messages(l *line) uint64 {
-	n, todo := uint64(0), []*line{l}
+// fork returns a line from a message on, and what forks off it there, as a fork.
+func (f *forest) fork(ctx context.Context, l *line, from uint64) graph.Fork {
+	return graph.Fork{
+		Points: func() uint64 { return l.messages(from) },
+		Begin:  func() (*graph.Node, error) { return f.node(ctx, l, from) },
+	}
+}
+
+// forksFrom returns the lines that fork off a line from a message on.
+func (l *line) forksFrom(at uint64) []*line {
+	i, _ := slices.BinarySearchFunc(l.forks, at, func(fork *line, at uint64) int { return cmp.Compare(fork.after.at, at) })
+	return l.forks[i:]
+}
+
+// messages returns how many messages a line has from one on, with what forks off it there.
+func (l *line) messages(from uint64) uint64 {
+	n, todo := l.last-from+1, slices.Clone(l.forksFrom(from))
 	for len(todo) > 0 {
 		l := todo[len(todo)-1]
 		todo = append(todo[:len(todo)-1], l.forks...)
@@ -259,7 +249,7 @@ func (f *forest) foldable(l *line, from, seq uint64, forks []*line) uint64 {
 		return 0
 	}
 	// A stretch begins with messages that are shown: after the start, a fork or a name.
-	if f.named(l, seq-1) || f.forksAt(l, seq-1) {
+	if f.named(l, seq-1) || len(l.forksFrom(seq-1)) > len(forks) {
 		return 0
 	}
 	return n
@@ -267,11 +257,6 @@ func (f *forest) foldable(l *line, from, seq uint64, forks []*line) uint64 {
 
 func (f *forest) named(l *line, seq uint64) bool {
 	return len(f.labels[place{l, seq}]) > 0
-}
-
-func (f *forest) forksAt(l *line, seq uint64) bool {
-	_, found := slices.BinarySearchFunc(l.forks, seq, func(fork *line, seq uint64) int { return cmp.Compare(fork.after.at, seq) })
-	return found
 }
 
 // message returns the drawing of one message.

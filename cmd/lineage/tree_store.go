@@ -43,19 +43,20 @@ func (s *session) tree(ctx context.Context, o *treeOptions) error {
 	return f.draw(ctx, titleOf(info), shortID(info.ID.String()))
 }
 
-// plant adds the runs of a thread's histories to a forest, and returns which line is which run.
-func (s *session) plant(ctx context.Context, f *forest, t *lineage.Thread, active lineage.ContextID) (map[*line]structure.RunID, error) {
-	view, reach := s.store.View(), make(backend.Reach)
-	if err := reach.FollowContexts(ctx, view, t.ID()); err != nil {
+// reachOf returns what a thread has: the histories of its contexts and checkpoints, and the messages that it keeps.
+func (s *session) reachOf(ctx context.Context, t *lineage.Thread) (backend.Reach, error) {
+	state, err := s.store.View().Thread(ctx, t.ID())
+	if err != nil {
 		return nil, err
 	}
-	for c, err := range view.Checkpoints(ctx, t.ID(), "") {
-		if err == nil {
-			err = reach.Follow(ctx, view, c.Span)
-		}
-		if err != nil {
-			return nil, err
-		}
+	return backend.ReachOf(ctx, s.store.View(), state)
+}
+
+// plant adds the runs of a thread's histories to a forest, and returns which line is which run.
+func (s *session) plant(ctx context.Context, f *forest, t *lineage.Thread, active lineage.ContextID) (map[*line]structure.RunID, error) {
+	reach, err := s.reachOf(ctx, t)
+	if err != nil {
+		return nil, err
 	}
 	lines, runs := make(map[structure.RunID]*line), make(map[*line]structure.RunID)
 	for _, e := range reach.Extents() {
@@ -63,7 +64,7 @@ func (s *session) plant(ctx context.Context, f *forest, t *lineage.Thread, activ
 		lines[e.Run.ID], runs[l] = l, e.Run.ID
 		f.add(l)
 	}
-	current, err := view.Context(ctx, active)
+	current, err := s.store.View().Context(ctx, active)
 	if err != nil {
 		return nil, err
 	}

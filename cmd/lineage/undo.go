@@ -42,7 +42,6 @@ func (e *nothingToUndo) Unwrap() error { return lineage.ErrNotFound }
 func (e *nothingToUndo) Hint() string  { return e.hint }
 
 func runUndo(ctx context.Context, s *session, found *refs.Ref) error {
-	s.nameBranch(ctx, found)
 	var last *lineage.Move
 	for m, err := range found.Context.Reflog(ctx) {
 		if err != nil {
@@ -80,10 +79,8 @@ func (s *session) nothingToUndo(ctx context.Context, found *refs.Ref) error {
 		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
 			return err
 		}
-		if err == nil {
-			if s.nameBranch(ctx, parent); parent.Branch != "" && found.Branch != "" {
-				instead = append(instead, fmt.Sprintf("after rewind or aside, 'lineage switch %s' switches back to the branch that %s was created from", parent.Branch, name))
-			}
+		if err == nil && parent.Branch != "" && found.Branch != "" {
+			instead = append(instead, fmt.Sprintf("after rewind or aside, 'lineage switch %s' switches back to the branch that %s was created from", parent.Branch, name))
 		}
 	}
 	instead = append(instead, "edit and fork changed nothing here: 'lineage delete ID' deletes what they created")

@@ -159,7 +159,7 @@ func (s *session) values(ctx context.Context, o *valueOptions) (*lineage.Values,
 		}
 		return s.store.Values(lineage.Owner{Thread: t.ID()}), nil
 	}
-	found, err := s.context(ctx, o.context)
+	found, err := s.refs.Context(ctx, o.context)
 	if err != nil {
 		return nil, err
 	}

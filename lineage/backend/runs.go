@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"iter"
 
 	"github.com/lineage-store/lineage/structure"
 )
@@ -28,5 +29,22 @@ func Runs(ctx context.Context, r Reader) structure.RunLookup {
 			known[run.ID] = run
 		}
 		return known[id], nil
+	}
+}
+
+// AllRuns yields every run, each after the run that it continues.
+func AllRuns(ctx context.Context, r Reader) iter.Seq2[structure.RunInfo, error] {
+	return func(yield func(structure.RunInfo, error) bool) {
+		todo := []structure.RunID{{}}
+		for len(todo) > 0 {
+			next := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			for run, err := range r.Forks(ctx, next) {
+				if !yield(run, err) || err != nil {
+					return
+				}
+				todo = append(todo, run.ID)
+			}
+		}
 	}
 }

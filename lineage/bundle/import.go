@@ -160,19 +160,19 @@ type importer struct {
 	report ImportReport
 	in     *reader
 
-	wasEmpty      bool // the store was empty
-	skipChunks    bool // the chunks that follow are of a body that is here
-	open          pieces
-	closed        map[structure.RunID]bool
-	relocated     map[structure.RunID][]relocation
-	contexts      map[structure.ContextID]structure.ContextID
-	taken         map[structure.ContextID]bool // contexts here that belong to a context of the bundle
-	descriptions  map[content.ID]content.Block
-	revive        map[content.ID]bool // erased here, and used by spans that were added
-	reviving      bool
-	pending       pending
-	merging       merging
-	batchOfValues valueBatch
+	wasEmpty     bool // the store was empty
+	skipChunks   bool // the chunks that follow are of a body that is here
+	open         pieces
+	closed       map[structure.RunID]bool
+	relocated    map[structure.RunID][]relocation
+	contexts     map[structure.ContextID]structure.ContextID
+	taken        map[structure.ContextID]bool // contexts here that belong to a context of the bundle
+	descriptions map[content.ID]content.Block
+	revive       map[content.ID]bool // erased here, and used by spans that were added
+	reviving     bool
+	pending      pending
+	merging      merging
+	newValues    write.Batch // of the commit of values that is being prepared
 }
 
 func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, closed map[structure.RunID]bool) *importer {
@@ -180,7 +180,6 @@ func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, clo
 		ctx: ctx, writer: writer, engine: writer.Engine(), o: o, closed: closed,
 		open: make(pieces), relocated: make(map[structure.RunID][]relocation),
 		contexts: make(map[structure.ContextID]structure.ContextID), descriptions: make(map[content.ID]content.Block), revive: make(map[content.ID]bool),
-		pending: newPending(),
 	}
 }
 

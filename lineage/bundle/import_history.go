@@ -13,7 +13,7 @@ import (
 
 // history adds what is new in a commit of blocks, span sets and spans.
 func (im *importer) history(c *structure.Commit) error {
-	defer im.pending.reset()
+	im.pending = newPending()
 	placed := make([][]structure.Record, len(c.Records))
 	used := make(map[content.ID]bool) // true if a span that is added uses it
 	spans, err := im.newSpans(c, placed, used)
@@ -240,9 +240,6 @@ func (im *importer) keep(b, ours *structure.Block, erased bool) {
 
 // fill gives the usages of a new span their own values if their block has other defaults here.
 func (im *importer) fill(s *structure.Span) {
-	if len(im.descriptions) == 0 {
-		return
-	}
 	for i := range s.Usages {
 		if b, differs := im.descriptions[s.Usages[i].Content]; differs {
 			s.Usages[i].Settle(&b)

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -116,7 +115,9 @@ func (im *importer) endValue() error {
 
 // setValue adds a value to the next commit of values, in which a key can be there once.
 func (im *importer) setValue(v *structure.Value) error {
-	if twice := im.batchOfValues.keys[v.ValueKey]; twice || full(&im.batchOfValues.Batch) {
+	b := &im.newValues
+	records := b.Records()
+	if twice := !empty(b) && records[len(records)-1].(*structure.Value).ValueKey == v.ValueKey; twice || full(b) {
 		number, err := im.flushValues()
 		if err != nil {
 			return err
@@ -125,28 +126,19 @@ func (im *importer) setValue(v *structure.Value) error {
 			im.merging.commit = number
 		}
 	}
-	b := &im.batchOfValues
-	if b.keys == nil {
-		b.keys = make(map[structure.ValueKey]bool)
+	if empty(b) {
 		b.Durability = backend.Normal
 		b.Reset(im.writer.Now())
 	}
-	b.keys[v.ValueKey] = true
 	b.Adopt(v)
 	b.Values = append(b.Values, backend.ExpectValue{Key: v.ValueKey, Commit: im.merging.commit})
 	return nil
 }
 
-// valueBatch is a commit of values that is being prepared.
-type valueBatch struct {
-	write.Batch
-	keys map[structure.ValueKey]bool
-}
-
 // flushValues applies the commit of values, and returns its number.
 func (im *importer) flushValues() (uint64, error) {
-	b := &im.batchOfValues
-	if empty(&b.Batch) {
+	b := &im.newValues
+	if empty(b) {
 		return 0, nil
 	}
 	used := make(map[content.ID]bool)
@@ -158,13 +150,12 @@ func (im *importer) flushValues() (uint64, error) {
 	if err := im.noteErased(used); err != nil {
 		return 0, err
 	}
-	receipt, err := im.commit(&b.Batch)
+	receipt, err := im.commit(b)
 	if err != nil {
 		return 0, err
 	}
 	im.report.Values += uint64(len(b.Records()))
 	b.Reset(im.writer.Now())
-	clear(b.keys)
 	return receipt.Number, nil
 }
 

@@ -49,18 +49,12 @@ func Take(ctx context.Context, store *lineage.Store) (*Inventory, error) {
 
 func take(ctx context.Context, s backend.Reader) (*Inventory, error) {
 	inv := NewInventory()
-	after := []structure.RunID{{}}
-	for len(after) > 0 {
-		id := after[len(after)-1]
-		after = after[:len(after)-1]
-		for r, err := range s.Forks(ctx, id) {
-			if err != nil {
-				return nil, err
-			}
-			if err := inv.run(ctx, s, r); err != nil {
-				return nil, err
-			}
-			after = append(after, r.ID)
+	for r, err := range backend.AllRuns(ctx, s) {
+		if err == nil {
+			err = inv.run(ctx, s, r)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	for c, err := range s.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {

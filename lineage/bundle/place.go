@@ -52,12 +52,6 @@ func newPending() pending {
 	return pending{digests: make(map[structure.SpanRef]structure.Digest), ends: make(map[structure.RunID]uint64), sets: make(map[structure.SpanSetID]bool)}
 }
 
-func (c *pending) reset() {
-	clear(c.digests)
-	clear(c.ends)
-	clear(c.sets)
-}
-
 // local returns the ref here of a span of the bundle.
 func (im *importer) local(ref structure.SpanRef) structure.SpanRef {
 	relocations := im.relocated[ref.Run]

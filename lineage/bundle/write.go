@@ -159,36 +159,42 @@ func (e *exporter) everything() error {
 		return err
 	}
 	for _, g := range groups {
-		if !g.thread.IsZero() {
-			if err := e.thread(g.thread); err != nil {
-				return err
-			}
-		}
-		if g.contexts == nil {
-			if g.contexts, err = e.contextsOf(g.thread); err != nil {
-				return err
-			}
-		}
-		for _, id := range g.contexts {
-			if err := e.contextAndParents(id); err != nil {
-				return err
-			}
-		}
-		if g.whole {
-			if err := e.keptRuns(g.thread); err != nil {
-				return err
-			}
-		}
-		if !g.thread.IsZero() {
-			if err := e.names(g); err != nil {
-				return err
-			}
+		if err := e.group(g); err != nil {
+			return err
 		}
 	}
 	if err := e.flushFacts(); err != nil {
 		return err
 	}
 	return e.values(len(e.o.Threads)+len(e.o.Contexts) == 0)
+}
+
+func (e *exporter) group(g group) error {
+	if err := e.thread(g.thread); err != nil {
+		return err
+	}
+	if g.contexts == nil {
+		var err error
+		if g.contexts, err = e.contextsOf(g.thread); err != nil {
+			return err
+		}
+	}
+	for _, id := range g.contexts {
+		if err := e.contextAndParents(id); err != nil {
+			return err
+		}
+	}
+	if g.thread.IsZero() {
+		return nil
+	}
+	t, err := e.from.Thread(e.ctx, g.thread)
+	if err == nil && g.whole && t.Keeps {
+		err = e.keptRuns(g.thread)
+	}
+	if err != nil {
+		return err
+	}
+	return e.names(g, t)
 }
 
 // groups returns what was chosen, in the order of ids.
@@ -258,9 +264,9 @@ func (e *exporter) contextsOf(thread structure.ThreadID) ([]structure.ContextID,
 
 func (e *exporter) isChosen(id structure.ContextID) bool { return e.chosen == nil || e.chosen[id] }
 
-// thread writes a thread without its active context, which is written with the names.
+// thread writes a thread, unless that is zero, without its active context, which is written with the names.
 func (e *exporter) thread(id structure.ThreadID) error {
-	if e.threads[id] {
+	if id.IsZero() || e.threads[id] {
 		return nil
 	}
 	e.threads[id] = true
@@ -275,24 +281,36 @@ func (e *exporter) thread(id structure.ThreadID) error {
 
 // fact adds records to the facts. They are written in one commit, whose time is at.
 func (e *exporter) fact(at time.Time, records ...structure.Record) error {
-	if full(&e.facts) || !empty(&e.facts) && !e.facts.Time().Equal(write.Kept(at)) {
+	if !empty(&e.facts) && !e.facts.Time().Equal(write.Kept(at)) {
 		if err := e.flushFacts(); err != nil {
 			return err
 		}
 	}
-	if empty(&e.facts) {
-		e.facts.Reset(at)
+	return e.behind(entryFacts, &e.facts, at, records...)
+}
+
+func (e *exporter) flushFacts() error { return e.flushBehind(entryFacts, &e.facts) }
+
+// behind adds records to an entry that follows the history which they refer to. at is the time of a new one.
+func (e *exporter) behind(tag byte, to *write.Batch, at time.Time, records ...structure.Record) error {
+	if full(to) {
+		if err := e.flushBehind(tag, to); err != nil {
+			return err
+		}
 	}
-	e.facts.Adopt(records...)
+	if empty(to) {
+		to.Reset(at)
+	}
+	to.Adopt(records...)
 	return nil
 }
 
-// flushFacts writes the facts, after the history that they refer to.
-func (e *exporter) flushFacts() error {
+// flushBehind writes an entry after the pending history.
+func (e *exporter) flushBehind(tag byte, b *write.Batch) error {
 	if err := e.flush(entryHistory, &e.pending); err != nil {
 		return err
 	}
-	return e.flush(entryFacts, &e.facts)
+	return e.flush(tag, b)
 }
 
 // contextAndParents writes a context, after those of its parents that are chosen.
@@ -350,10 +368,8 @@ func (e *exporter) context(c *backend.Context) error {
 			return err
 		}
 	}
-	if !c.Thread.IsZero() {
-		if err := e.thread(c.Thread); err != nil {
-			return err
-		}
+	if err := e.thread(c.Thread); err != nil {
+		return err
 	}
 	e.report.Contexts++
 	return e.fact(time.UnixMilli(c.MovedAt).UTC(), records...)
@@ -362,13 +378,6 @@ func (e *exporter) context(c *backend.Context) error {
 // keptRuns writes the runs that a thread keeps. The thread is written before them, so that they are not
 // collected during an import.
 func (e *exporter) keptRuns(id structure.ThreadID) error {
-	if id.IsZero() {
-		return nil
-	}
-	t, err := e.from.Thread(e.ctx, id)
-	if err != nil || !t.Keeps {
-		return err
-	}
 	if err := e.flushFacts(); err != nil {
 		return err
 	}
@@ -388,11 +397,7 @@ func (e *exporter) keptRuns(id structure.ThreadID) error {
 }
 
 // names writes the branches and checkpoints of a thread, and the thread with its active context.
-func (e *exporter) names(g group) error {
-	t, err := e.from.Thread(e.ctx, g.thread)
-	if err != nil {
-		return err
-	}
+func (e *exporter) names(g group, t *structure.Thread) error {
 	var records []structure.Record
 	for b, err := range e.from.Branches(e.ctx, g.thread, "", "") {
 		if err != nil {

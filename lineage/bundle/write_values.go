@@ -37,7 +37,7 @@ func (e *exporter) values(whole bool) error {
 			return err
 		}
 	}
-	return e.flushValues()
+	return e.flushBehind(entryValues, &e.pendingValues)
 }
 
 // valuesOf writes the values of an owner: for each key the latest record and, if there are more, all
@@ -101,24 +101,7 @@ func (e *exporter) value(v *structure.Value) error {
 		changed := *v // the span is not in the bundle
 		changed.Seen, v = structure.CollectedSpan, &changed
 	}
-	if full(&e.pendingValues) {
-		if err := e.flushValues(); err != nil {
-			return err
-		}
-	}
-	if empty(&e.pendingValues) {
-		e.pendingValues.Reset(v.At)
-	}
-	e.pendingValues.Adopt(v)
-	return nil
-}
-
-// flushValues writes the values, after the content that they name.
-func (e *exporter) flushValues() error {
-	if err := e.flush(entryHistory, &e.pending); err != nil {
-		return err
-	}
-	return e.flush(entryValues, &e.pendingValues)
+	return e.behind(entryValues, &e.pendingValues, v.At, v)
 }
 
 // sameValue reports whether two records of a key set the same value. The incarnation of the thread and

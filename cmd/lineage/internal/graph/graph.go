@@ -21,8 +21,17 @@ type Node struct {
 	Folded int
 	// Current marks the point where one is.
 	Current bool
-	// Children are what follows; the last is the main line, nil where that ends here.
-	Children []*Node
+	// Forks branch off here, and Next continues the line; nil where that ends.
+	Forks []Fork
+	Next  *Node
+}
+
+// Fork is a part of a tree beside the main line.
+type Fork struct {
+	// Points is how many points it has.
+	Points func() uint64
+	// Begin returns the first of them. It is called only if the fork is drawn.
+	Begin func() (*Node, error)
 }
 
 // Limits of the drawing.
@@ -35,7 +44,9 @@ type Limits struct {
 // Draw writes a tree.
 func Draw(to *screen.Screen, root *Node, limits Limits) error {
 	d := &drawing{to: to, limits: limits}
-	d.line(root, "", 0)
+	if err := d.line(root, "", 0); err != nil {
+		return err
+	}
 	_, err := io.WriteString(to.W, d.b.String())
 	return err
 }
@@ -47,27 +58,29 @@ type drawing struct {
 }
 
 // line draws a node, the main line that continues it, and the forks between.
-func (d *drawing) line(n *Node, prefix string, depth int) {
-	for n != nil {
+func (d *drawing) line(n *Node, prefix string, depth int) error {
+	for ; n != nil; n = n.Next {
 		d.point(n, prefix)
-		last := len(n.Children) - 1
-		if last < 0 {
-			return
-		}
-		for i, fork := range n.Children[:last] {
+		for i, fork := range n.Forks {
 			if d.limits.Forks > 0 && i == d.limits.Forks {
-				d.note(prefix, fmt.Sprintf("%d more forks", last-i))
+				d.note(prefix, fmt.Sprintf("%d more forks", len(n.Forks)-i))
 				break
 			}
 			if d.limits.Depth > 0 && depth == d.limits.Depth {
-				d.note(prefix, fmt.Sprintf("%s deeper", screen.Plural(int64(count(fork)), "message")))
+				d.note(prefix, fmt.Sprintf("%s deeper", screen.Plural(int64(fork.Points()), "message")))
 				continue
 			}
+			begin, err := fork.Begin()
+			if err != nil {
+				return err
+			}
 			d.b.WriteString(d.lines(prefix+"├─╮") + "\n")
-			d.line(fork, prefix+"│ ", depth+1)
+			if err := d.line(begin, prefix+"│ ", depth+1); err != nil {
+				return err
+			}
 		}
-		n = n.Children[last]
 	}
+	return nil
 }
 
 func (d *drawing) point(n *Node, prefix string) {
@@ -103,16 +116,3 @@ func (d *drawing) note(prefix, text string) {
 }
 
 func (d *drawing) lines(text string) string { return d.to.Paint(screen.Blue, text) }
-
-// count returns how many points a tree has.
-func count(n *Node) int {
-	total, todo := 0, []*Node{n}
-	for len(todo) > 0 {
-		n := todo[len(todo)-1]
-		if todo = todo[:len(todo)-1]; n != nil {
-			todo = append(todo, n.Children...)
-			total += max(n.Folded, 1)
-		}
-	}
-	return total
-}

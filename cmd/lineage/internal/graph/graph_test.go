@@ -2,6 +2,9 @@ package graph
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,8 +13,26 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 )
 
-func node(text string, children ...*Node) *Node {
-	return &Node{Head: text, HeadWidth: len(text), Children: children}
+// node returns a node that next follows, which may be nil, and forks beside it.
+func node(text string, next *Node, forks ...*Node) *Node {
+	n := &Node{Head: text, HeadWidth: len(text), Next: next}
+	for _, fork := range forks {
+		n.Forks = append(n.Forks, Fork{
+			Points: func() uint64 { return points(fork) },
+			Begin:  func() (*Node, error) { return fork, nil },
+		})
+	}
+	return n
+}
+
+func points(n *Node) (total uint64) {
+	for ; n != nil; n = n.Next {
+		total += uint64(max(n.Folded, 1))
+		for _, fork := range n.Forks {
+			total += fork.Points()
+		}
+	}
+	return total
 }
 
 func draw(t *testing.T, root *Node, width int, limits Limits) string {
@@ -22,13 +43,11 @@ func draw(t *testing.T, root *Node, width int, limits Limits) string {
 }
 
 func TestDrawShowsForksBesideTheMainLine(t *testing.T) {
-	leaf := node("5")
+	leaf := node("5", nil, node("5a", nil))
 	leaf.Current, leaf.Labels = true, "main *"
-	root := node("1", node("2",
-		node("3a", node("4x"), node("4y", &Node{Folded: 7}, node("9"))),
-		node("3b"),
-		node("3", node("4", leaf))))
-	leaf.Children = []*Node{node("5a"), nil}
+	root := node("1", node("2", node("3", node("4", leaf)),
+		node("3a", node("4y", node("9", nil), &Node{Folded: 7}), node("4x", nil)),
+		node("3b", nil)))
 	require.Equal(t, strings.TrimPrefix(`
 ● 1
 ● 2
@@ -51,25 +70,29 @@ func TestDrawShowsForksBesideTheMainLine(t *testing.T) {
 }
 
 func TestDrawKeepsToLimitsAndWidth(t *testing.T) {
-	deep := node("main")
+	deep := node("main", nil)
 	for range 50 {
-		deep = node("x", deep, node("y"))
+		deep = node("x", node("y", nil), deep)
 	}
 	out := draw(t, deep, 0, Limits{Depth: 3})
 	require.Contains(t, out, "… 93 messages deeper")
 	require.Less(t, strings.Count(out, "\n"), 20)
 
-	wide := node("root")
-	for range 100 {
-		wide.Children = append(wide.Children, node("fork"))
-	}
+	wide := node("root", node("fork", nil), slices.Repeat([]*Node{node("fork", nil)}, 99)...)
 	out = draw(t, wide, 0, Limits{Forks: 5})
 	require.Contains(t, out, "├╌ … 94 more forks\n● fork\n")
 
-	long := node("head")
+	long := node("head", nil)
 	long.Text, long.Labels = strings.Repeat("word ", 50), (&screen.Screen{Colour: true}).Paint(screen.Green, "main")
 	out = draw(t, long, 40, Limits{})
 	require.Contains(t, out, "\x1b[32mmain\x1b[0m")
 	out = strings.NewReplacer("\x1b[32m", "", "\x1b[0m", "", "\n", "").Replace(out)
 	require.Equal(t, 40, screen.Width(out))
+}
+
+func TestForksThatCannotBeReadEndTheDrawing(t *testing.T) {
+	lost := errors.New("lost")
+	root := node("root", nil)
+	root.Forks = []Fork{{Begin: func() (*Node, error) { return nil, lost }}}
+	require.ErrorIs(t, Draw(&screen.Screen{W: screen.NewFilter(io.Discard)}, root, Limits{}), lost)
 }

@@ -86,6 +86,9 @@ func (r *Chats) titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
 
 // Find returns what a name stands for.
 func (r *Chats) Find(ctx context.Context, text string) (*ChatRef, error) {
+	if r.id == "" {
+		return nil, &NoThreadError{"database"}
+	}
 	found, steps, err := find(ctx, text, r.named, r.names)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func isShortContent(text string) bool {
 
 func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.ContentID, error) {
 	var found []lineage.ContentID
-	for run, err := range r.allRuns(ctx) {
+	for run, err := range backend.AllRuns(ctx, r.view) {
 		if err != nil {
 			return lineage.ContentID{}, err
 		}

@@ -37,6 +37,20 @@ func (e *UnknownError) Hint() string {
 	return "did you mean " + oneOf(e.Near) + "?"
 }
 
+// NoThreadError reports that a store or database has no thread. It matches lineage.ErrNotFound.
+type NoThreadError struct{ Where string }
+
+func (e *NoThreadError) Error() string {
+	return fmt.Sprintf("thread: %v: the %s has none yet", lineage.ErrNotFound, e.Where)
+}
+
+func (e *NoThreadError) Unwrap() error { return lineage.ErrNotFound }
+
+// Hint returns what to do about it.
+func (e *NoThreadError) Hint() string {
+	return "'lineage thread create' makes one, and so does 'lineage append'"
+}
+
 // Match is one of the things that a name can stand for. Title may be empty.
 type Match struct{ ID, Title string }
 

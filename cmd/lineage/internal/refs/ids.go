@@ -117,16 +117,9 @@ func one[T any](kind, text string, found []T, name func(T) Match) (*T, error) {
 
 // contextByID returns the context whose id begins or ends with text, nil if there
 // is none. The current thread's come first.
-func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Context, error) {
+func (r *Resolver) contextByID(ctx context.Context, text string) (*lineage.Context, error) {
 	if id, err := structure.ParseID[lineage.ContextID](text); err == nil {
-		c, err := r.view.Context(ctx, id)
-		if isNotFound(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &c.Context, nil
+		return orNone(r.store.Context(ctx, id))
 	}
 	if !isShort(text) {
 		return nil, nil
@@ -147,7 +140,7 @@ func (r *Resolver) contextByID(ctx context.Context, text string) (*structure.Con
 			return nil, err
 		}
 		if c != nil {
-			return &(*c).Context, nil
+			return r.store.Context(ctx, c.ID)
 		}
 	}
 	return nil, nil
@@ -204,9 +197,9 @@ func ShortAddress(id string) string {
 // runByID returns the run that short stands for among those that have a place seq. The runs of the current thread come
 // first.
 func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*structure.RunID, error) {
-	scopes := []iter.Seq2[structure.RunInfo, error]{r.allRuns(ctx)}
+	scopes := []iter.Seq2[structure.RunInfo, error]{backend.AllRuns(ctx, r.view)}
 	if r.thread != nil {
-		scopes = []iter.Seq2[structure.RunInfo, error]{r.threadRuns(ctx), r.allRuns(ctx)}
+		scopes = []iter.Seq2[structure.RunInfo, error]{r.threadRuns(ctx), backend.AllRuns(ctx, r.view)}
 	}
 	for _, runs := range scopes {
 		var found []structure.RunID
@@ -249,23 +242,6 @@ func (r *Resolver) threadRuns(ctx context.Context) iter.Seq2[structure.RunInfo, 
 		for _, e := range reach.Extents() {
 			if !yield(e.Run, nil) {
 				return
-			}
-		}
-	}
-}
-
-// allRuns yields every run of the store.
-func (r *Resolver) allRuns(ctx context.Context) iter.Seq2[structure.RunInfo, error] {
-	return func(yield func(structure.RunInfo, error) bool) {
-		todo := []structure.RunID{{}}
-		for len(todo) > 0 {
-			next := todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
-			for run, err := range r.view.Forks(ctx, next) {
-				if !yield(run, err) || err != nil {
-					return
-				}
-				todo = append(todo, run.ID)
 			}
 		}
 	}

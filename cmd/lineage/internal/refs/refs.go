@@ -44,7 +44,7 @@ type Ref struct {
 	Thread *lineage.Thread
 	// Context is nil for a checkpoint, and for a message that was named by its id.
 	Context *lineage.Context
-	// Branch and Checkpoint are set where the name is that of one.
+	// Branch is the name of the context, if it has one. Checkpoint is set where the name is that of one.
 	Branch, Checkpoint string
 	// Span is the position; zero for an empty context.
 	Span lineage.SpanRef
@@ -131,7 +131,7 @@ func (r *Resolver) active(ctx context.Context, name string) (*Ref, error) {
 		return nil, nil
 	}
 	if r.thread == nil {
-		return nil, fmt.Errorf("the store has no thread yet: %w", lineage.ErrNotFound)
+		return nil, &NoThreadError{"store"}
 	}
 	branch, err := r.thread.Branch(ctx, "")
 	if err != nil {
@@ -161,28 +161,25 @@ func (r *Resolver) inThread(ctx context.Context, name string) (*Ref, error) {
 }
 
 func (r *Resolver) in(ctx context.Context, t *lineage.Thread, name string) (*Ref, error) {
-	b, err := r.view.Branch(ctx, t.ID(), name)
-	if err == nil {
+	b, err := orNone(r.view.Branch(ctx, t.ID(), name))
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
 		return r.branch(ctx, t, name, b.Context)
 	}
-	if !isNotFound(err) {
+	c, err := orNone(r.view.Checkpoint(ctx, t.ID(), name))
+	if err != nil {
 		return nil, err
 	}
-	c, err := r.view.Checkpoint(ctx, t.ID(), name)
-	if err == nil {
+	if c != nil {
 		return &Ref{Thread: t, Checkpoint: name, Span: c.Span}, nil
 	}
-	if !isNotFound(err) {
+	e, err := orNone(t.Find(ctx, name))
+	if e == nil {
 		return nil, err
 	}
-	e, err := t.Find(ctx, name)
-	if err == nil {
-		return &Ref{Thread: t, Span: e.Span, Index: e.Index}, nil
-	}
-	if !isNotFound(err) {
-		return nil, err
-	}
-	return nil, nil
+	return &Ref{Thread: t, Span: e.Span, Index: e.Index}, nil
 }
 
 func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
@@ -191,13 +188,13 @@ func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
 		return nil, err
 	}
 	if c != nil {
-		handle, err := r.store.Context(ctx, c.ID)
+		info, err := c.Info(ctx)
 		if err != nil {
 			return nil, err
 		}
-		found := &Ref{Context: handle, Span: c.Tip}
-		if !c.Thread.IsZero() {
-			if found.Thread, err = r.store.Thread(ctx, c.Thread); err != nil && !isNotFound(err) {
+		found := &Ref{Context: c, Branch: info.Branch, Span: info.Tip}
+		if !info.Thread.IsZero() {
+			if found.Thread, err = orNone(r.store.Thread(ctx, info.Thread)); err != nil {
 				return nil, err
 			}
 		}
@@ -341,3 +338,11 @@ func (r *Resolver) Checkpoints(ctx context.Context) ([]string, error) {
 }
 
 func isNotFound(err error) bool { return errors.Is(err, lineage.ErrNotFound) }
+
+// orNone returns nil in place of the error that something was not found.
+func orNone[T any](found *T, err error) (*T, error) {
+	if isNotFound(err) {
+		return nil, nil
+	}
+	return found, err
+}

@@ -33,16 +33,12 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 	if text == "" {
 		return nil, nil
 	}
-	t, err := r.store.FindThread(ctx, text)
-	if err == nil || !isNotFound(err) {
+	t, err := orNone(r.store.FindThread(ctx, text))
+	if t != nil || err != nil {
 		return t, err
 	}
 	if id, err := structure.ParseID[lineage.ThreadID](text); err == nil {
-		t, err := r.store.Thread(ctx, id)
-		if isNotFound(err) {
-			return nil, nil
-		}
-		return t, err
+		return orNone(r.store.Thread(ctx, id))
 	}
 	for _, find := range []func(context.Context, string) ([]*structure.Thread, error){r.threadsEnding, r.threadsTitled, r.threadsLike} {
 		found, err := find(ctx, text)

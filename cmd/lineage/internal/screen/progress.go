@@ -68,18 +68,3 @@ func (p *Progress) Done() {
 		p.wrote = false
 	}
 }
-
-// Say shows an activity without an amount.
-func (p *Progress) Say(what string) {
-	if !p.screen.Terminal {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	if now.Sub(p.shown) < 100*time.Millisecond {
-		return
-	}
-	p.shown, p.wrote = now, true
-	fmt.Fprintf(p.screen.W, "%s%s", clearLine, Cut(p.what+"  "+what, p.screen.Width-1))
-}
