@@ -24,7 +24,7 @@ SEQUENTIAL := structure internal/deps internal/form internal/judge internal/pack
 ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/memtable \
   internal/sharing lineage/archive
 ONCETESTS := \
-  TestScripts TestExamples TestDemo TestReadmeCommands \
+  TestScripts TestExamples TestDemo TestReadmeCommands TestSignalsEndCommands \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
   TestEraseReaches TestEraseReachesPostgres \
   TestConformanceOfOptions TestConformancePacked TestConformanceOfEnds \

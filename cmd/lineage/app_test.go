@@ -41,6 +41,7 @@ func newStore(t *testing.T) string {
 }
 
 func TestALockedStoreIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	dir := newStore(t)
 	holder, err := lineage.Open(t.Context(), dir, lineage.Options{NeverServe: true})
 	require.NoError(t, err)

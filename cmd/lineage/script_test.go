@@ -201,8 +201,10 @@ func exampleStore(t *testing.T) string {
 	return dir
 }
 
-// Every command's examples are run on the same small store.
+// Every command's examples are run on the same small store, and only in full runs, because TestScripts runs
+// every command.
 func TestExamples(t *testing.T) {
+	campaign.Long(t)
 	store, dir := exampleStore(t), t.TempDir()
 	for _, c := range allCommands(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, os.Getenv)) {
 		require.NotEmpty(t, c.Example, "%s has no example", c.CommandPath())

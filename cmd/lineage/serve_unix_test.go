@@ -60,7 +60,7 @@ func TestServeTakesOver(t *testing.T) {
 		all, err := first.Processes(t.Context())
 		return err == nil && len(all.Guests) == 1
 	}, soon, 5*time.Millisecond)
-	require.Equal(t, exitLocked, runLine(t.Context(), "repair", "--store", dir).code)
+	require.Equal(t, exitLocked, runLine(t.Context(), "repair", "--store", dir, "--wait", "0s").code)
 	require.NoError(t, first.Close())
 	atWork(t, dir)
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))

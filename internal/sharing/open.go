@@ -162,11 +162,14 @@ func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 	if e.o.NeverConnect {
 		return nil, errNoSharing
 	}
-	if _, err := os.Lstat(filepath.Join(e.dir, embedded.SocketFile)); err != nil {
+	if _, err := os.Stat(e.dir); err != nil {
 		return nil, err
 	}
 	if !e.shared() {
 		return nil, errNoSharing
+	}
+	if _, err := os.Lstat(filepath.Join(e.dir, embedded.SocketFile)); err != nil {
+		return nil, err
 	}
 	conn, err := dial(e.dir)
 	if err != nil {

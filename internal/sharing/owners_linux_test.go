@@ -145,6 +145,7 @@ func TestAppliedOnce(t *testing.T) {
 // TestStoppedOwner stops the owner with SIGSTOP. Deadlines hold, and the owner does not do expired
 // requests when it continues.
 func TestStoppedOwner(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := start(t, "hold "+dir)
 	require.Equal(t, "ready true", c.line(t))
@@ -169,6 +170,7 @@ func TestStoppedOwner(t *testing.T) {
 // TestInheritedLock has a process keep the lock of its parent without a socket. No other process
 // becomes the owner before it exits.
 func TestInheritedLock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open(t, dir, normal).Close()
 	c := start(t, "lock "+dir)
@@ -236,17 +238,23 @@ func TestStaleSocket(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, embedded.SocketFile))
 }
 
-// TestNotShared opens a store where sharing is not possible, or not wanted.
+// TestNotShared opens a store where sharing is not possible, or not wanted. Where it is not possible,
+// no socket is waited for.
 func TestNotShared(t *testing.T) {
+	t.Parallel()
 	foreign := normal
 	foreign.isLocal = func(string) bool { return false }
 	alone, apart := normal, normal
 	alone.NeverServe, apart.NeverConnect = true, true
-	for _, test := range []struct{ owner, other Options }{{foreign, foreign}, {alone, normal}, {normal, apart}} {
+	for _, test := range []struct {
+		owner, other Options
+		why          string
+	}{{foreign, foreign, errNoSharing.Error()}, {alone, normal, embedded.SocketFile}, {normal, apart, ""}} {
 		dir := t.TempDir()
 		e := open(t, dir, test.owner)
 		_, err := Open(background, dir, test.other)
 		require.ErrorIs(t, err, backend.ErrLocked)
+		require.ErrorContains(t, err, test.why)
 		require.NoError(t, e.Close())
 		open(t, dir, test.other)
 	}
