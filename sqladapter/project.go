@@ -293,10 +293,8 @@ func (w *projection) bring(ctx context.Context) error {
 			return err
 		}
 	}
-	if !w.ChatsOnly {
-		for _, id := range todo.gone {
-			w.removeContext(id)
-		}
+	if !w.ChatsOnly && len(todo.gone) > 0 {
+		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error { return c.removeContexts(ctx, todo.gone) })
 	}
 	for _, s := range todo.scopes {
 		if s.full && !s.fresh {

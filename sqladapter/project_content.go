@@ -5,7 +5,6 @@ import (
 
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -24,8 +23,6 @@ var contentSQL = struct {
 }
 
 const contextKey = "context/"
-
-func contextOfKey(key string) (id string, ok bool) { return strings.CutPrefix(key, contextKey) }
 
 // rewrite rewrites rows with content that was erased or stored again.
 func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {

@@ -23,8 +23,9 @@ type scope struct {
 	context structure.ContextID // when there is no thread
 	// fresh is set if the database has nothing of it.
 	fresh bool
-	// full is set if parts of it may be gone.
-	full bool
+	// full is set if parts of it may be gone, renewed if messages of it have other ids now, because
+	// there are later versions of them.
+	full, renewed bool
 	// contexts are the changed contexts, runs the thread's runs that have grown.
 	contexts []structure.ContextID
 	runs     []structure.RunID
@@ -34,7 +35,7 @@ type scope struct {
 type work struct {
 	// removed are scopes whose rows are all deleted, gone contexts that others keep their scope.
 	removed []string
-	gone    []structure.ContextID
+	gone    []string
 	scopes  []*scope
 	// rewritten is content that was erased, or stored again afterwards.
 	rewritten []content.ID
@@ -159,10 +160,10 @@ func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err e
 	if todo.gone, err = w.resolveContexts(ctx, c, touch, removed); err != nil {
 		return nil, err
 	}
-	if todo.owners, todo.forks, err = w.owners(ctx, c, removed); err != nil {
+	todo.removed = slices.Sorted(maps.Keys(removed))
+	if todo.owners, todo.forks, err = w.owners(ctx, c, todo.removed); err != nil {
 		return nil, err
 	}
-	todo.removed = slices.Sorted(maps.Keys(removed))
 	keys := slices.Sorted(maps.Keys(scopes))
 	known, err := lookup(ctx, w.DB, sqlOf[tables.Scopes].known, keys, scanString)
 	if err != nil {
@@ -247,7 +248,7 @@ func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(
 
 // resolveContexts adds changed contexts, and the scopes that they were in before. It returns those
 // that were deleted.
-func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) (gone []structure.ContextID, err error) {
+func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
 	pins, err := w.pinsOf(ctx, c.contexts)
 	if err != nil {
 		return nil, err
@@ -262,7 +263,7 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 		var s *scope
 		switch {
 		case deleted && was:
-			gone = append(gone, id)
+			gone = append(gone, contextPin(id))
 		case deleted:
 		case !now.Thread.IsZero():
 			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})
@@ -314,8 +315,8 @@ func (w *projection) unseen(ctx context.Context, t *structure.Thread) (runs []st
 	return runs, nil
 }
 
-// resolveRuns adds the runs that have grown, of threads that keep their messages. Other runs are
-// found through their contexts.
+// resolveRuns adds the runs that have grown, of threads that keep their messages, and those with new
+// versions of messages. Other runs are found through their contexts.
 func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]bool, touch func(scope) *scope) error {
 	for id, renewed := range runs {
 		run, err := w.state.Run(ctx, id)
@@ -326,14 +327,15 @@ func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]b
 			return err
 		}
 		t, err := w.state.Thread(ctx, run.Home.Thread)
-		if errors.Is(err, lineage.ErrNotFound) || err == nil && (!t.Keeps || t.Home() != run.Home) {
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && (!t.Keeps && !renewed || t.Home() != run.Home) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		s := touch(scope{key: keyOfThread(t.ID), thread: t.ID})
-		s.runs, s.full = append(s.runs, id), s.full || renewed
+		s.runs, s.renewed = append(s.runs, id), s.renewed || renewed
+		s.full = s.full || renewed
 	}
 	return nil
 }
