@@ -74,10 +74,7 @@ func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) 
 	}
 	for after := ""; ; {
 		var chats []chat.Chat
-		err := db.Read(ctx, func(c *Conn) error {
-			chats, err = collect(ctx, c, scanChat, importSQL.chatsAfter, after, importPage)
-			return err
-		})
+		chats, err := readAll(ctx, db, scanChat, importSQL.chatsAfter, after, importPage)
 		if err != nil {
 			return report, err
 		}
@@ -237,10 +234,7 @@ func (db *DB) messagesInOrder(ctx context.Context, ids []string, cut map[string]
 	return func(yield func(chat.Message, error) bool) {
 		for batch := range batches(ids, chainBatch) {
 			var found map[string]chat.Message
-			err := db.Read(ctx, func(c *Conn) (err error) {
-				found, err = c.messages(ctx, batch)
-				return err
-			})
+			found, err := db.readMessages(ctx, batch)
 			if err != nil {
 				yield(chat.Message{}, err)
 				return

@@ -52,10 +52,7 @@ func (db *DB) hasContexts(ctx context.Context) (has bool, err error) {
 // importContexts imports the contexts of an imported chat, and reports whether there were changes.
 func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, thread string, problem func(error)) (changed bool, err error) {
 	var rows []storedContext
-	err = db.Read(ctx, func(c *Conn) error {
-		rows, err = collect(ctx, c, scanContext, importContextSQL.ofThread, thread)
-		return err
-	})
+	rows, err = readAll(ctx, db, scanContext, importContextSQL.ofThread, thread)
 	if err != nil {
 		return false, err
 	}

@@ -121,7 +121,7 @@ func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat
 
 // usages returns the usages of spans, in order.
 func (r *saidReader) usages(ctx context.Context, spans []string) (map[string][]structure.Usage, error) {
-	found, err := lookup(ctx, r.db, sqlOf[tables.Usages].of, spans, scanUsage)
+	found, err := readList(ctx, r.db, scanUsage, sqlOf[tables.Usages].of, spans)
 	if err != nil {
 		return nil, err
 	}

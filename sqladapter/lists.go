@@ -79,6 +79,25 @@ func collectMap[V any](ctx context.Context, c *Conn, s Statement, ids []string) 
 	return found, err
 }
 
+// read returns what a function reads: see DB.Read.
+func read[T any](ctx context.Context, db *DB, fn func(c *Conn) (T, error)) (found T, err error) {
+	err = db.Read(ctx, func(c *Conn) error {
+		found, err = fn(c)
+		return err
+	})
+	return found, err
+}
+
+// readAll is collect outside of a transaction.
+func readAll[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, error), s Statement, args ...any) ([]T, error) {
+	return read(ctx, db, func(c *Conn) ([]T, error) { return collect(ctx, c, scan, s, args...) })
+}
+
+// readList is collectList outside of a transaction.
+func readList[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, error), s Statement, ids []string) ([]T, error) {
+	return read(ctx, db, func(c *Conn) ([]T, error) { return collectList(ctx, c, scan, s, ids) })
+}
+
 // rowsPerInsert returns how many rows with a number of columns one statement inserts.
 func (db *DB) rowsPerInsert(columns int) int {
 	return max(1, min(db.limits.Rows, db.limits.Parameters/columns))

@@ -201,11 +201,7 @@ func (c *Conn) append(ctx context.Context, r chat.AppendRequest, last chat.Ref) 
 
 // Message implements chat.Store.
 func (s *chatStore) Message(ctx context.Context, id string) (found *chat.Message, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		found, err = c.message(ctx, id)
-		return err
-	})
-	return found, err
+	return read(ctx, s.db, func(c *Conn) (*chat.Message, error) { return c.message(ctx, id) })
 }
 
 // HasChildren implements chat.Store.
@@ -252,17 +248,11 @@ func (s *chatStore) Messages(ctx context.Context, chatID string) iter.Seq2[chat.
 func (s *chatStore) MessageChain(ctx context.Context, id string) iter.Seq2[chat.Message, error] {
 	return func(yield func(chat.Message, error) bool) {
 		var ids []string
-		err := s.db.Read(ctx, func(c *Conn) (err error) {
-			ids, err = c.chain(ctx, id)
-			return err
-		})
+		ids, err := read(ctx, s.db, func(c *Conn) ([]string, error) { return c.chain(ctx, id) })
 		for batch := range batches(ids, chainBatch) {
 			var found map[string]chat.Message
 			if err == nil {
-				err = s.db.Read(ctx, func(c *Conn) (err error) {
-					found, err = c.messages(ctx, batch)
-					return err
-				})
+				found, err = s.db.readMessages(ctx, batch)
 			}
 			if err != nil {
 				break

@@ -59,10 +59,7 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 // rewriteAt rewrites the messages of a span.
 func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error {
 	var scopes []string
-	err := w.DB.Read(ctx, func(c *Conn) (err error) {
-		scopes, err = collect(ctx, c, scanString, contentSQL.scopesAt, at.Run.String(), at.Seq)
-		return err
-	})
+	scopes, err := readAll(ctx, w.DB, scanString, contentSQL.scopesAt, at.Run.String(), at.Seq)
 	if err != nil {
 		return err
 	}
@@ -131,10 +128,7 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
 	}
 	w.batch.after = append(w.batch.after, exec(valueSQL.fill, value, id.String()))
 	var used map[string]bool
-	err = w.DB.Read(ctx, func(c *Conn) error {
-		used, err = c.has(ctx, blockSQL.used, []string{id.String()})
-		return err
-	})
+	used, err = read(ctx, w.DB, func(c *Conn) (map[string]bool, error) { return c.has(ctx, blockSQL.used, []string{id.String()}) })
 	if err != nil || len(used) == 0 {
 		return err // the row is missing or bare
 	}

@@ -218,11 +218,7 @@ func (v *view) knownContexts(ctx context.Context) (known map[string]bool, err er
 	for i := range v.written {
 		ids[i] = v.written[i].ID.String()
 	}
-	err = v.w.DB.Read(ctx, func(c *Conn) error {
-		known, err = c.has(ctx, sqlOf[tables.Contexts].known, ids)
-		return err
-	})
-	return known, err
+	return read(ctx, v.w.DB, func(c *Conn) (map[string]bool, error) { return c.has(ctx, sqlOf[tables.Contexts].known, ids) })
 }
 
 // byAge is the order in which the contexts of a scope are written.

@@ -279,7 +279,7 @@ func (w *projection) owners(ctx context.Context, c *changes, removed []string) (
 		return owners, nil, nil
 	}
 	maps.Copy(owners, c.values)
-	gone, err := lookup(ctx, w.DB, pruneSQL.contextsOf, removed, scanString)
+	gone, err := readList(ctx, w.DB, scanString, pruneSQL.contextsOf, removed)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -294,7 +294,7 @@ func (w *projection) owners(ctx context.Context, c *changes, removed []string) (
 			gone = append(gone, id.String())
 		}
 	}
-	above, err := lookup(ctx, w.DB, valueSQL.ancestors, gone, scanString)
+	above, err := readList(ctx, w.DB, scanString, valueSQL.ancestors, gone)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -55,7 +55,7 @@ func keyOfContext(id structure.ContextID) string { return contextKey + id.String
 // provide the subjects; the content is read from the state.
 func (w *projection) window(ctx context.Context) (*work, error) {
 	c := newChanges()
-	for commit, err := range w.Store.View().Feed(ctx, w.mark.latest()) {
+	for commit, err := range w.Store.View().Feed(ctx, w.mark.At) {
 		if err != nil {
 			return nil, err
 		}
@@ -123,15 +123,6 @@ func scanPin(rows *sql.Rows) (pin, error) {
 
 func contextPin(id structure.ContextID) string { return id.String() }
 
-// lookup is collectList outside of a transaction.
-func lookup[T any](ctx context.Context, db *DB, s Statement, ids []string, scan func(*sql.Rows) (T, error)) (found []T, err error) {
-	err = db.Read(ctx, func(c *Conn) error {
-		found, err = collectList(ctx, c, scan, s, ids)
-		return err
-	})
-	return found, err
-}
-
 // resolve converts subjects of commits to scopes to process.
 func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err error) {
 	scopes := make(map[string]*scope)
@@ -165,7 +156,7 @@ func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err e
 		return nil, err
 	}
 	keys := slices.Sorted(maps.Keys(scopes))
-	known, err := lookup(ctx, w.DB, sqlOf[tables.Scopes].known, keys, scanString)
+	known, err := readList(ctx, w.DB, scanString, sqlOf[tables.Scopes].known, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +182,7 @@ func (w *projection) resolveContent(ctx context.Context, c *changes) (ids []cont
 			stored = append(stored, id.String())
 		}
 	}
-	if changed, err = lookup(ctx, w.DB, sqlOf[tables.Erased].known, stored, scanString); err != nil {
+	if changed, err = readList(ctx, w.DB, scanString, sqlOf[tables.Erased].known, stored); err != nil {
 		return nil, err
 	}
 	for id := range c.erased {
@@ -208,7 +199,7 @@ func (w *projection) resolveContent(ctx context.Context, c *changes) (ids []cont
 	if w.ChatsOnly {
 		return ids, nil
 	}
-	contexts, err := lookup(ctx, w.DB, summarySQL.contextsOf, changed, scanString)
+	contexts, err := readList(ctx, w.DB, scanString, summarySQL.contextsOf, changed)
 	for _, text := range contexts {
 		id, bad := structure.ParseID[structure.ContextID](text)
 		if bad != nil {
@@ -374,7 +365,7 @@ func (w *projection) pinsOf(ctx context.Context, contexts map[structure.ContextI
 	for id := range contexts {
 		ids = append(ids, contextPin(id))
 	}
-	found, err := lookup(ctx, w.DB, sqlOf[tables.Pins].rows, ids, scanPin)
+	found, err := readList(ctx, w.DB, scanPin, sqlOf[tables.Pins].rows, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -346,13 +346,24 @@ func (s *suite) testRefuses(t *testing.T) {
 	converse(t, chat.On(store), "a", say("m1", "one"))
 	converse(t, chat.On(other), "a", say("m1", "one"))
 
-	db := s.open(t, s.New(t))
+	place := s.New(t)
+	db := s.open(t, place)
 	defer db.Close()
 	s.project(t, store, db)
 	_, err := (&sqladapter.Projector{Store: other, DB: db}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrOtherStore)
 	_, err = (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: true}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrOtherTables)
+	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 5`, `ALTER TABLE "lineage_projection" DROP COLUMN "complete"`} {
+		exec(t, place, "%s", earlier)
+		_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
+		require.ErrorIs(t, err, sqladapter.ErrOtherTables)
+		_, err = sqladapter.Import(bg, db, other, sqladapter.ImportOptions{})
+		require.ErrorIs(t, err, sqladapter.ErrOtherTables)
+		for _, err := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
+			require.ErrorIs(t, err, sqladapter.ErrOtherTables)
+		}
+	}
 
 	used := s.open(t, s.New(t))
 	defer used.Close()
@@ -360,7 +371,7 @@ func (s *suite) testRefuses(t *testing.T) {
 	_, err = (&sqladapter.Projector{Store: store, DB: used}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrNotEmpty)
 
-	place := s.New(t)
+	place = s.New(t)
 	taken := s.open(t, place)
 	defer taken.Close()
 	_, err = place.SQL.ExecContext(bg, `CREATE TABLE "users" ("id" INTEGER PRIMARY KEY)`)
