@@ -116,19 +116,12 @@ func (w *projection) rewriteMessage(m chat.Message) {
 
 // rewriteBlock rewrites the row of the content itself, and values that are this content.
 func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
-	var value any
-	blocks, err := w.state.Blocks(ctx, []content.ID{id})
-	if err == nil {
-		var body []byte
-		body, err = w.body(ctx, blocks[0])
-		value = w.DB.bytesText(body)
-	}
-	if err != nil && !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+	value, err := w.stored(ctx, id)
+	if err != nil {
 		return err
 	}
-	w.batch.after = append(w.batch.after, exec(valueSQL.fill, value, id.String()))
-	var used map[string]bool
-	used, err = read(ctx, w.DB, func(c *Conn) (map[string]bool, error) { return c.has(ctx, blockSQL.used, []string{id.String()}) })
+	w.batch.after = append(w.batch.after, exec(valueSQL.fill, w.DB.bytesText(value), id.String()))
+	used, err := read(ctx, w.DB, func(c *Conn) (map[string]bool, error) { return c.has(ctx, blockSQL.used, []string{id.String()}) })
 	if err != nil || len(used) == 0 {
 		return err // the row is missing or bare
 	}

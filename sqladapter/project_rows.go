@@ -87,6 +87,19 @@ func (w *projection) cleanOrigin(o content.Origin) content.Origin {
 	return o
 }
 
+// stored returns the bytes of content, nil if it was erased, which the database remembers.
+func (w *projection) stored(ctx context.Context, id content.ID) (body []byte, err error) {
+	blocks, err := w.state.Blocks(ctx, []content.ID{id})
+	if err == nil {
+		body, err = w.body(ctx, blocks[0])
+	}
+	if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
+		w.batch.need(tables.Erased, id.String())
+		err = nil
+	}
+	return body, err
+}
+
 // body returns a block's body, nil if it was erased or is too large.
 func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, error) {
 	if b.Size > mostBody || isErased(b) {
@@ -135,9 +148,11 @@ func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error
 	}
 	if last != nil {
 		contentID, embedding = last.Content.String(), last.Embedding
-		if text, err = v.w.summaryText(ctx, last); err != nil {
+		body, err := v.w.stored(ctx, last.Content)
+		if err != nil {
 			return nil, err
 		}
+		text = v.w.DB.bytesText(body)
 	}
 	db := v.w.DB
 	override := func(s *string) any {

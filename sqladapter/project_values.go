@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
@@ -93,15 +92,8 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew
 func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool) ([]any, error) {
 	value, seen := v.JSON, any(nil)
 	if !v.Content.IsZero() {
-		blocks, err := w.state.Blocks(ctx, []content.ID{v.Content})
-		if err == nil {
-			value, err = w.body(ctx, blocks[0])
-		}
-		if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
-			w.batch.need(tables.Erased, v.Content.String())
-			value, err = nil, nil
-		}
-		if err != nil {
+		var err error
+		if value, err = w.stored(ctx, v.Content); err != nil {
 			return nil, err
 		}
 	}

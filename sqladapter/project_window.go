@@ -218,20 +218,15 @@ func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(
 		if deleted {
 			removed[key] = true
 		}
-		t, err := w.state.Thread(ctx, id)
-		if errors.Is(err, lineage.ErrNotFound) {
-			removed[key] = true
-			continue
-		}
-		if err != nil {
+		there, err := exists(w.state.Thread(ctx, id))
+		switch {
+		case err != nil:
 			return err
-		}
-		s := touch(scope{key: key, thread: id})
-		s.full = s.full || c.full[id]
-		if c.keeps[id] && !s.full && !removed[key] {
-			if s.runs, err = w.unseen(ctx, t); err != nil {
-				return err
-			}
+		case !there:
+			removed[key] = true
+		default:
+			s := touch(scope{key: key, thread: id})
+			s.full = s.full || c.full[id]
 		}
 	}
 	return nil
@@ -278,32 +273,6 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 		}
 	}
 	return gone, nil
-}
-
-// unseen returns the runs of a thread that the database does not have completely. A thread that
-// begins to keep its messages has runs that no context leads to.
-func (w *projection) unseen(ctx context.Context, t *structure.Thread) (runs []structure.RunID, err error) {
-	extents, err := w.extents(ctx, keyOfThread(t.ID))
-	if err != nil {
-		return nil, err
-	}
-	has := make(map[structure.RunID]uint64, len(extents))
-	for _, e := range extents {
-		has[e.run] = e.last
-	}
-	for run, err := range w.state.RunsOf(ctx, t.ID, structure.RunID{}) {
-		if err != nil {
-			return nil, err
-		}
-		last, err := w.state.Last(ctx, run.ID)
-		if err != nil {
-			return nil, err
-		}
-		if run.Home == t.Home() && last.Seq > has[run.ID] {
-			runs = append(runs, run.ID)
-		}
-	}
-	return runs, nil
 }
 
 // resolveRuns adds the runs that have grown, of threads that keep their messages, and those with new
