@@ -119,7 +119,7 @@ func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
 	}
 	w := &projection{
 		Projector: p, state: snapshot, mark: mark, head: head, report: report,
-		limit: p.BatchRows, usages: make(map[string]uint64), whole: !mark.Complete,
+		limit: p.BatchRows, usages: make(map[string]uint64), whole: !mark.Complete, empty: mark.Turn == 0,
 	}
 	if w.limit <= 0 {
 		w.limit = 10_000
@@ -269,8 +269,8 @@ type projection struct {
 	check func(context.Context, *batch) error
 	// usages is the last span of each run in the batch that is, or will be, in the database.
 	usages map[string]uint64
-	// whole is set if the database may lack anything.
-	whole bool
+	// whole is set if the database may lack anything, empty if it has nothing.
+	whole, empty bool
 }
 
 // bring performs a pass.
@@ -281,7 +281,7 @@ func (w *projection) bring(ctx context.Context) error {
 	}
 	w.report.Total = len(todo.scopes)
 	for _, scope := range todo.removed {
-		if err := w.removeScope(ctx, scope); err != nil {
+		if err := w.removeScope(ctx, scope, false); err != nil {
 			return err
 		}
 	}

@@ -53,8 +53,9 @@ var pruneSQL = struct {
 // pruneStep is the number of messages deleted per transaction.
 const pruneStep = maxList
 
-// removeScope deletes all rows of a scope.
-func (w *projection) removeScope(ctx context.Context, key string) error {
+// removeScope deletes all rows of a scope. One that is written again keeps its pins until it is
+// complete, so that an interrupted pass is repeated.
+func (w *projection) removeScope(ctx context.Context, key string, again bool) error {
 	w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error {
 		rows, err := c.Query(ctx, pruneSQL.chatOf, key)
 		chatID, err := first(rows, err, func(rows *sql.Rows) (id sql.NullString, err error) {
@@ -75,21 +76,19 @@ func (w *projection) removeScope(ctx context.Context, key string) error {
 			}
 		}
 		if w.ChatsOnly {
-			return c.removeState(ctx, key)
+			_, err = c.Exec(ctx, pruneSQL.removeReach, key)
+		} else {
+			err = c.removeStructure(ctx, key)
 		}
-		return c.removeStructure(ctx, key)
+		if err == nil {
+			_, err = c.Exec(ctx, pruneSQL.removeScope, key)
+		}
+		if err == nil && !again {
+			_, err = c.Exec(ctx, pruneSQL.removePins, key)
+		}
+		return err
 	})
 	return w.flush(ctx)
-}
-
-// removeState deletes what is known of a scope.
-func (c *Conn) removeState(ctx context.Context, key string) error {
-	for _, s := range []Statement{pruneSQL.removeReach, pruneSQL.removePins, pruneSQL.removeScope} {
-		if _, err := c.Exec(ctx, s, key); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // removeStructure deletes the rows of a scope outside of the chat tables.
@@ -102,11 +101,10 @@ func (c *Conn) removeStructure(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.removeState(ctx, key); err != nil {
-		return err
-	}
-	if _, err := c.Exec(ctx, valueSQL.removeOfThread, key); err != nil {
-		return err
+	for _, s := range []Statement{pruneSQL.removeReach, valueSQL.removeOfThread} {
+		if _, err := c.Exec(ctx, s, key); err != nil {
+			return err
+		}
 	}
 	if err := c.removeContexts(ctx, contexts); err != nil {
 		return err
@@ -176,7 +174,7 @@ func (w *projection) shrink(ctx context.Context, s *scope) error {
 	err := w.drop(ctx, s)
 	if s.renewed || errors.Is(err, lineage.ErrNotFound) {
 		s.fresh = true
-		return w.removeScope(ctx, s.key)
+		return w.removeScope(ctx, s.key, true)
 	}
 	return err
 }

@@ -220,7 +220,7 @@ func (v *view) writeContexts(ctx context.Context) error {
 	if v.full { // the others are gone
 		owner = []any{v.key}
 	}
-	v.put(tables.Pins, owner, pins...)
+	v.w.put(v.w.empty, tables.Pins, owner, pins...) // even a new scope may have had some: see removeScope
 	return nil
 }
 
