@@ -123,11 +123,7 @@ func (s *chatStore) CreateBranch(ctx context.Context, b chat.Branch) (chat.Branc
 
 // Branch implements chat.Store.
 func (s *chatStore) Branch(ctx context.Context, chatID, name string) (found *chat.Branch, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		found, err = c.branchNamed(ctx, chatID, name)
-		return err
-	})
-	return found, err
+	return read(ctx, s.db, func(c *Conn) (*chat.Branch, error) { return c.branchNamed(ctx, chatID, name) })
 }
 
 // ActiveBranch implements chat.Store. If another program left a chat without an active branch, it

@@ -187,11 +187,7 @@ func (s *chatStore) upsert(ctx context.Context, c chat.Chat) (made chat.Chat, cr
 
 // Chat implements chat.Store.
 func (s *chatStore) Chat(ctx context.Context, id string) (found *chat.Chat, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		found, err = c.chat(ctx, id)
-		return err
-	})
-	return found, err
+	return read(ctx, s.db, func(c *Conn) (*chat.Chat, error) { return c.chat(ctx, id) })
 }
 
 // UpdateChat implements chat.Store.

@@ -79,20 +79,12 @@ func (c *Conn) checkpointNamed(ctx context.Context, chatID, name string) (*chat.
 
 // Checkpoint implements chat.Store.
 func (s *chatStore) Checkpoint(ctx context.Context, chatID, name string) (found *chat.Checkpoint, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		found, err = c.checkpointNamed(ctx, chatID, name)
-		return err
-	})
-	return found, err
+	return read(ctx, s.db, func(c *Conn) (*chat.Checkpoint, error) { return c.checkpointNamed(ctx, chatID, name) })
 }
 
 // ListCheckpoints implements chat.Store.
 func (s *chatStore) ListCheckpoints(ctx context.Context, chatID string) (found []chat.Checkpoint, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		found, err = collect(ctx, c, scanCheckpoint, checkpointSQL.ofChat, chatID)
-		return err
-	})
-	return found, err
+	return readAll(ctx, s.db, scanCheckpoint, checkpointSQL.ofChat, chatID)
 }
 
 // DeleteCheckpoint implements chat.Store.

@@ -115,10 +115,7 @@ func (c *comparer) checkIntegrity(ctx context.Context, db *DB) error {
 
 func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions) error {
 	var mark *watermark
-	err := db.Read(ctx, func(conn *Conn) (err error) {
-		mark, err = conn.mark(ctx)
-		return err
-	})
+	mark, err := read(ctx, db, func(conn *Conn) (*watermark, error) { return conn.mark(ctx) })
 	if err != nil {
 		return err
 	}
@@ -142,7 +139,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	if err := p.checkMark(ctx, mark); err != nil {
 		return err
 	}
-	if mark.At != head {
+	if mark.At != head || !mark.Complete {
 		return fmt.Errorf("database has commit %d of %d: %w", mark.At.Number, head.Number, ErrBehind)
 	}
 	if err := c.checkIntegrity(ctx, db); err != nil {
@@ -225,7 +222,7 @@ func blockRows(b *batch) [][]any {
 // compareRows compares rows with those that a query finds by their keys.
 func (c *comparer) compareRows(ctx context.Context, t *tables.Table, query Statement, rows [][]any) error {
 	for part := range batches(rows, 200) {
-		there, err := lookup(ctx, c.w.DB, query, keysOf(part), scanRow(t))
+		there, err := readList(ctx, c.w.DB, scanRow(t), query, keysOf(part))
 		if err != nil {
 			return err
 		}
@@ -357,10 +354,7 @@ func (c *comparer) extras(ctx context.Context) error {
 		}
 		for after := ""; ; {
 			var ids []string
-			err := c.w.DB.Read(ctx, func(conn *Conn) (err error) {
-				ids, err = collect(ctx, conn, scanString, sqlOf[t].page, after, comparedPage)
-				return err
-			})
+			ids, err := readAll(ctx, c.w.DB, scanString, sqlOf[t].page, after, comparedPage)
 			if err != nil {
 				return err
 			}

@@ -163,10 +163,7 @@ func (c *Conn) beginDeletion(ctx context.Context, id string) error {
 // finishDeletions completes all deletions and returns their number.
 func (db *DB) finishDeletions(ctx context.Context) (n int, err error) {
 	var pending []string
-	err = db.Read(ctx, func(c *Conn) (err error) {
-		pending, err = c.deletions(ctx)
-		return err
-	})
+	pending, err = readAll(ctx, db, scanString, deleteSQL.pending)
 	for _, id := range pending {
 		if err == nil {
 			err = db.finishDeletion(ctx, id)
@@ -179,10 +176,7 @@ func (db *DB) finishDeletions(ctx context.Context) (n int, err error) {
 // lack of rights, the next program that opens the database continues.
 func (db *DB) resumeDeletions(ctx context.Context) {
 	var pending []string
-	err := db.Read(ctx, func(c *Conn) (err error) {
-		pending, err = c.deletions(ctx)
-		return err
-	})
+	pending, err := readAll(ctx, db, scanString, deleteSQL.pending)
 	if err == nil && len(pending) > 0 {
 		db.background.start("deletions", func(ctx context.Context) { _, _ = db.finishDeletions(ctx) })
 	}
@@ -231,10 +225,7 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 		}
 	}
 	var ids []string
-	err := db.Read(ctx, func(c *Conn) (err error) {
-		ids, err = c.leavesFirst(ctx, id)
-		return err
-	})
+	ids, err := read(ctx, db, func(c *Conn) ([]string, error) { return c.leavesFirst(ctx, id) })
 	if err != nil && !errors.Is(err, ErrCorrupt) { // contradictory chains are deleted with the chat
 		return err
 	}

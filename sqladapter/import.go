@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -74,10 +73,7 @@ func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) 
 	}
 	for after := ""; ; {
 		var chats []chat.Chat
-		err := db.Read(ctx, func(c *Conn) error {
-			chats, err = collect(ctx, c, scanChat, importSQL.chatsAfter, after, importPage)
-			return err
-		})
+		chats, err := readAll(ctx, db, scanChat, importSQL.chatsAfter, after, importPage)
 		if err != nil {
 			return report, err
 		}
@@ -137,7 +133,19 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 	ordered, cut := treeOrder(nodes, func(id string, detail string) {
 		problem(&chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: c.ID, Err: chat.ErrInvalid, Detail: detail})
 	})
-	l.Messages = db.messagesInOrder(ctx, ordered, cut)
+	l.Messages = func(yield func(chat.Message, error) bool) {
+		for m, err := range db.messagesInOrder(ctx, ordered) {
+			if errors.Is(err, chat.ErrNotFound) {
+				continue // deleted meanwhile
+			}
+			if cut[m.ID] {
+				m.ParentID = ""
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
 	if err := c.Check(); err != nil {
 		problem(err)
 		return nil
@@ -230,35 +238,6 @@ func hasNoParts(data json.RawMessage) bool {
 		}
 	}
 	return true
-}
-
-// messagesInOrder yields messages by id. Those in cut have lost their parents.
-func (db *DB) messagesInOrder(ctx context.Context, ids []string, cut map[string]bool) iter.Seq2[chat.Message, error] {
-	return func(yield func(chat.Message, error) bool) {
-		for batch := range batches(ids, chainBatch) {
-			var found map[string]chat.Message
-			err := db.Read(ctx, func(c *Conn) (err error) {
-				found, err = c.messages(ctx, batch)
-				return err
-			})
-			if err != nil {
-				yield(chat.Message{}, err)
-				return
-			}
-			for _, id := range batch {
-				m, ok := found[id]
-				if !ok {
-					continue // deleted meanwhile
-				}
-				if cut[id] {
-					m.ParentID = ""
-				}
-				if !yield(m, nil) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // treeNode is a message with its parent.

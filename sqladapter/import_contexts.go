@@ -17,7 +17,7 @@ import (
 var importContextSQL = struct {
 	ofThread, messageAt Statement
 }{
-	ofThread: `SELECT "id", "parent_context_id", "thread_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
+	ofThread: `SELECT "id", "parent_context_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
 		`"overrides", "metadata", "created_at" FROM "contexts" WHERE "thread_id" = ? ORDER BY "created_at", "id"`,
 	messageAt: `SELECT m."id" FROM "message_usages" u JOIN "messages" m ON m."id" = u."source_id" ` +
 		`WHERE u."span_id" = ? AND u."lookup" > 0 AND m."chatId" = ?`,
@@ -26,8 +26,7 @@ var importContextSQL = struct {
 // storedContext is a row of contexts.
 type storedContext struct {
 	id                  string
-	parent, thread      sql.NullString
-	base, tip           sql.NullString
+	parent, base, tip   sql.NullString
 	prompt, model, json sql.NullString
 	metadata            sql.NullString
 	createdAt           int64
@@ -35,7 +34,7 @@ type storedContext struct {
 
 func scanContext(rows *sql.Rows) (storedContext, error) {
 	var c storedContext
-	err := rows.Scan(&c.id, &c.parent, &c.thread, &c.base, &c.tip, &c.prompt, &c.model, &c.json, &c.metadata, &c.createdAt)
+	err := rows.Scan(&c.id, &c.parent, &c.base, &c.tip, &c.prompt, &c.model, &c.json, &c.metadata, &c.createdAt)
 	return c, err
 }
 
@@ -52,15 +51,12 @@ func (db *DB) hasContexts(ctx context.Context) (has bool, err error) {
 // importContexts imports the contexts of an imported chat, and reports whether there were changes.
 func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, thread string, problem func(error)) (changed bool, err error) {
 	var rows []storedContext
-	err = db.Read(ctx, func(c *Conn) error {
-		rows, err = collect(ctx, c, scanContext, importContextSQL.ofThread, thread)
-		return err
-	})
+	rows, err = readAll(ctx, db, scanContext, importContextSQL.ofThread, thread)
 	if err != nil {
 		return false, err
 	}
 	for _, row := range rows {
-		new, err := db.importContext(ctx, store, chatID, row)
+		new, err := db.importContext(ctx, store, chatID, thread, row)
 		changed = changed || new
 		switch {
 		case errors.Is(err, chat.ErrNotFound), errors.Is(err, chat.ErrOtherChat), errors.Is(err, structure.ErrBadID), errors.Is(err, lineage.ErrConflict):
@@ -73,7 +69,7 @@ func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, 
 }
 
 // importContext brings a context, and reports whether anything changed.
-func (db *DB) importContext(ctx context.Context, store *lineage.Store, chatID string, row storedContext) (changed bool, err error) {
+func (db *DB) importContext(ctx context.Context, store *lineage.Store, chatID, thread string, row storedContext) (changed bool, err error) {
 	is := write.Context{CreatedAt: time.UnixMilli(row.createdAt).UTC()}
 	if is.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
 		return false, err
@@ -95,11 +91,11 @@ func (db *DB) importContext(ctx context.Context, store *lineage.Store, chatID st
 	if row.metadata.Valid {
 		is.Metadata = []byte(row.metadata.String)
 	}
-	tip, err := db.messageAt(ctx, chatID, row.thread.String, row.tip)
+	tip, err := db.messageAt(ctx, chatID, thread, row.tip)
 	if err != nil {
 		return false, err
 	}
-	base, err := db.messageAt(ctx, chatID, row.thread.String, row.base)
+	base, err := db.messageAt(ctx, chatID, thread, row.base)
 	if errors.Is(err, chat.ErrNotFound) {
 		base, err = tip, nil // it moved away from there, and no history of the chat has that any more
 	}

@@ -121,7 +121,7 @@ func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat
 
 // usages returns the usages of spans, in order.
 func (r *saidReader) usages(ctx context.Context, spans []string) (map[string][]structure.Usage, error) {
-	found, err := lookup(ctx, r.db, sqlOf[tables.Usages].of, spans, scanUsage)
+	found, err := readList(ctx, r.db, scanUsage, sqlOf[tables.Usages].of, spans)
 	if err != nil {
 		return nil, err
 	}
@@ -190,22 +190,12 @@ func (p projectedContent) Blocks(ctx context.Context, ids []content.ID) ([]*stru
 
 // blocksUpTo returns content of a projection by id, with bodies up to a size.
 func (db *DB) blocksUpTo(ctx context.Context, ids []string, most int) (map[string]*structure.Block, error) {
-	found := make(map[string]*structure.Block, len(ids))
-	for part := range batches(ids, 200) {
-		err := db.Read(ctx, func(c *Conn) error {
-			list := padded(part)
-			rows, err := c.QueryN(ctx, saidSQL.blocks, len(list), append([]any{most}, list...)...)
-			blocks, err := all(rows, err, scanBlock)
-			for _, b := range blocks {
-				found[b.ID.String()] = b
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
+	blocks, err := readList(ctx, db, scanBlock, saidSQL.blocks, ids, most)
+	found := make(map[string]*structure.Block, len(blocks))
+	for _, b := range blocks {
+		found[b.ID.String()] = b
 	}
-	return found, nil
+	return found, err
 }
 
 func scanBlock(rows *sql.Rows) (*structure.Block, error) {

@@ -19,11 +19,11 @@ import (
 var importValueSQL = struct {
 	named, ofThread, ofContexts Statement
 }{
-	named: `SELECT "scope", "owner", "key", "value", "content_id", "set_at", "seen_span_id", '' AS "thread" FROM "lineage_values" ` +
+	named: `SELECT "scope", "owner", "key", "value", "content_id", "set_at", "seen_span_id" FROM "lineage_values" ` +
 		`WHERE "scope" IN ('store', 'application', 'user') ORDER BY "commit_number", "id"`,
-	ofThread: `SELECT "scope", "owner", "key", "value", "content_id", "set_at", "seen_span_id", "owner" AS "thread" FROM "lineage_values" ` +
+	ofThread: `SELECT "scope", "owner", "key", "value", "content_id", "set_at", "seen_span_id" FROM "lineage_values" ` +
 		`WHERE "scope" = 'thread' AND "owner" = ? ORDER BY "commit_number", "id"`,
-	ofContexts: `SELECT v."scope", v."owner", v."key", v."value", v."content_id", v."set_at", v."seen_span_id", c."thread_id" ` +
+	ofContexts: `SELECT v."scope", v."owner", v."key", v."value", v."content_id", v."set_at", v."seen_span_id" ` +
 		`FROM "contexts" c JOIN "lineage_values" v ON v."scope" = 'context' AND v."owner" = c."id" ` +
 		`WHERE c."thread_id" = ? ORDER BY v."commit_number", v."id"`,
 }
@@ -32,45 +32,34 @@ var importValueSQL = struct {
 type storedValue struct {
 	scope, owner, key      string
 	value, content, seenAt sql.NullString
-	thread                 sql.NullString
 	setAt                  int64
 }
 
 func scanValue(rows *sql.Rows) (v storedValue, err error) {
-	err = rows.Scan(&v.scope, &v.owner, &v.key, &v.value, &v.content, &v.setAt, &v.seenAt, &v.thread)
+	err = rows.Scan(&v.scope, &v.owner, &v.key, &v.value, &v.content, &v.setAt, &v.seenAt)
 	return v, err
 }
 
 // importValues imports the values of a chat and its contexts or, without a chat, those of the
 // store, applications and users. It reports whether there were changes.
 func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID, thread string, o ImportOptions, problem func(error)) (changed bool, err error) {
+	statements, args := []Statement{importValueSQL.named}, []any(nil)
+	if chatID != "" {
+		statements, args = []Statement{importValueSQL.ofThread, importValueSQL.ofContexts}, []any{thread}
+	}
 	var rows []storedValue
-	err = db.Read(ctx, func(c *Conn) error {
-		rows = nil
-		for _, s := range []Statement{importValueSQL.ofThread, importValueSQL.ofContexts, importValueSQL.named} {
-			if (s == importValueSQL.named) != (chatID == "") {
-				continue
-			}
-			var args []any
-			if chatID != "" {
-				args = []any{thread}
-			}
-			some, err := collect(ctx, c, scanValue, s, args...)
-			if err != nil {
-				return err
-			}
-			rows = append(rows, some...)
+	for _, s := range statements {
+		some, err := readAll(ctx, db, scanValue, s, args...)
+		if err != nil {
+			return false, err
 		}
-		return nil
-	})
-	if err != nil {
-		return false, err
+		rows = append(rows, some...)
 	}
 	for _, row := range rows {
 		if chatID == "" && o.UserID != "" && (row.scope != structure.UserScope.String() || row.owner != o.UserID) {
 			continue
 		}
-		new, err := db.importValue(ctx, store, chatID, row)
+		new, err := db.importValue(ctx, store, chatID, thread, row)
 		changed = changed || new
 		switch {
 		case errors.Is(err, chat.ErrNotFound), errors.Is(err, chat.ErrOtherChat), errors.Is(err, chat.ErrInvalid), errors.Is(err, structure.ErrBadID):
@@ -83,7 +72,7 @@ func (db *DB) importValues(ctx context.Context, store *lineage.Store, chatID, th
 }
 
 // importValue brings a value, and reports whether anything changed.
-func (db *DB) importValue(ctx context.Context, store *lineage.Store, chatID string, row storedValue) (changed bool, err error) {
+func (db *DB) importValue(ctx context.Context, store *lineage.Store, chatID, thread string, row storedValue) (changed bool, err error) {
 	var is structure.Value
 	if is.Key = row.key; row.value.Valid {
 		is.JSON = []byte(row.value.String)
@@ -103,7 +92,7 @@ func (db *DB) importValue(ctx context.Context, store *lineage.Store, chatID stri
 		if is.Owner.Context, err = structure.ParseID[lineage.ContextID](row.owner); err != nil {
 			return false, err
 		}
-		seen, err = db.messageAt(ctx, chatID, row.thread.String, row.seenAt)
+		seen, err = db.messageAt(ctx, chatID, thread, row.seenAt)
 		if errors.Is(err, chat.ErrNotFound) {
 			is.Seen, err = structure.CollectedSpan, nil
 		}

@@ -87,24 +87,31 @@ func (c *Conn) learnSome(ctx context.Context, chatID string, ids []string) error
 			return err
 		}
 	}
-	found, err := c.messages(ctx, ids)
+	messages, err := c.forgotten(ctx, ids)
 	if err != nil {
 		return err
 	}
-	messages := make([]chat.Message, 0, len(ids))
-	for _, id := range ids {
-		if m, ok := found[id]; ok && m.ChatID == chatID {
-			messages = append(messages, m)
-		}
-	}
-	if err := c.forgetKnown(ctx, ids); err != nil {
-		return err
-	}
+	messages = slices.DeleteFunc(messages, func(m chat.Message) bool { return m.ChatID != chatID })
 	depths, err := c.newDepths(ctx, messages)
 	if err != nil {
 		return err
 	}
 	return c.know(ctx, messages, depths, versions, false)
+}
+
+// forgotten returns the messages with some ids, in order, and deletes their index rows.
+func (c *Conn) forgotten(ctx context.Context, ids []string) ([]chat.Message, error) {
+	found, err := c.messages(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]chat.Message, 0, len(ids))
+	for _, id := range ids {
+		if m, ok := found[id]; ok {
+			messages = append(messages, m)
+		}
+	}
+	return messages, c.forgetKnown(ctx, ids)
 }
 
 // A transaction indexes chats with about learnMessages messages, and at most learnedChats chats.
@@ -153,11 +160,7 @@ func (db *DB) behind(ctx context.Context, userID string) (chats []string, err er
 	case userID != "":
 		statement, args = knownSQL.behindOfUser, []any{userID, userID}
 	}
-	err = db.Read(ctx, func(c *Conn) error {
-		chats, err = collect(ctx, c, scanString, statement, args...)
-		return err
-	})
-	return chats, err
+	return readAll(ctx, db, scanString, statement, args...)
 }
 
 // learnChats indexes what other programs wrote to chats in one transaction, if write is set. It
@@ -221,17 +224,8 @@ func (c *Conn) learn(ctx context.Context, chats []string) error {
 		for i, l := range batch {
 			ids[i], versions[l.id] = l.id, l.parent
 		}
-		found, err := c.messages(ctx, ids)
+		messages, err := c.forgotten(ctx, ids)
 		if err != nil {
-			return err
-		}
-		messages := make([]chat.Message, 0, len(batch))
-		for _, id := range ids {
-			if m, ok := found[id]; ok {
-				messages = append(messages, m)
-			}
-		}
-		if err := c.forgetKnown(ctx, ids); err != nil {
 			return err
 		}
 		if err := c.know(ctx, messages, depths, versions, false); err != nil {

@@ -52,11 +52,11 @@ func collect[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, error
 	return all(rows, err, scan)
 }
 
-// collectList returns the rows of a query for a list of ids, in parts.
-func collectList[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, error), s Statement, ids []string) (found []T, err error) {
+// collectList returns the rows of a query for a list of ids behind other parameters, in parts.
+func collectList[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, error), s Statement, ids []string, others ...any) (found []T, err error) {
 	for part := range batches(ids, maxList) {
-		args := padded(part)
-		rows, err := c.QueryN(ctx, s, len(args), args...)
+		list := padded(part)
+		rows, err := c.QueryN(ctx, s, len(list), append(others[:len(others):len(others)], list...)...)
 		some, err := all(rows, err, scan)
 		if err != nil {
 			return nil, err
@@ -77,6 +77,25 @@ func collectMap[V any](ctx context.Context, c *Conn, s Statement, ids []string) 
 		return struct{}{}, err
 	}, s, ids)
 	return found, err
+}
+
+// read returns what a function reads: see DB.Read.
+func read[T any](ctx context.Context, db *DB, fn func(c *Conn) (T, error)) (found T, err error) {
+	err = db.Read(ctx, func(c *Conn) error {
+		found, err = fn(c)
+		return err
+	})
+	return found, err
+}
+
+// readAll is collect outside of a transaction.
+func readAll[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, error), s Statement, args ...any) ([]T, error) {
+	return read(ctx, db, func(c *Conn) ([]T, error) { return collect(ctx, c, scan, s, args...) })
+}
+
+// readList is collectList outside of a transaction.
+func readList[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, error), s Statement, ids []string, others ...any) ([]T, error) {
+	return read(ctx, db, func(c *Conn) ([]T, error) { return collectList(ctx, c, scan, s, ids, others...) })
 }
 
 // rowsPerInsert returns how many rows with a number of columns one statement inserts.

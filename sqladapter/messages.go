@@ -201,11 +201,7 @@ func (c *Conn) append(ctx context.Context, r chat.AppendRequest, last chat.Ref) 
 
 // Message implements chat.Store.
 func (s *chatStore) Message(ctx context.Context, id string) (found *chat.Message, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		found, err = c.message(ctx, id)
-		return err
-	})
-	return found, err
+	return read(ctx, s.db, func(c *Conn) (*chat.Message, error) { return c.message(ctx, id) })
 }
 
 // HasChildren implements chat.Store.
@@ -251,35 +247,39 @@ func (s *chatStore) Messages(ctx context.Context, chatID string) iter.Seq2[chat.
 // chat is deleted meanwhile, the error is ErrNotFound.
 func (s *chatStore) MessageChain(ctx context.Context, id string) iter.Seq2[chat.Message, error] {
 	return func(yield func(chat.Message, error) bool) {
-		var ids []string
-		err := s.db.Read(ctx, func(c *Conn) (err error) {
-			ids, err = c.chain(ctx, id)
-			return err
-		})
-		for batch := range batches(ids, chainBatch) {
-			var found map[string]chat.Message
-			if err == nil {
-				err = s.db.Read(ctx, func(c *Conn) (err error) {
-					found, err = c.messages(ctx, batch)
-					return err
-				})
+		ids, err := read(ctx, s.db, func(c *Conn) ([]string, error) { return c.chain(ctx, id) })
+		if err != nil {
+			yield(chat.Message{}, err)
+			return
+		}
+		for m, err := range s.db.messagesInOrder(ctx, ids) {
+			if !yield(m, err) || err != nil {
+				return
 			}
+		}
+	}
+}
+
+// messagesInOrder yields messages by id, ErrNotFound for those that were deleted.
+func (db *DB) messagesInOrder(ctx context.Context, ids []string) iter.Seq2[chat.Message, error] {
+	return func(yield func(chat.Message, error) bool) {
+		for batch := range batches(ids, chainBatch) {
+			found, err := db.readMessages(ctx, batch)
 			if err != nil {
-				break
+				yield(chat.Message{}, err)
+				return
 			}
 			for _, id := range batch {
 				m, ok := found[id]
 				if !ok {
-					yield(chat.Message{}, &chat.Error{Subject: chat.SubjectMessage, ID: id, Err: chat.ErrNotFound, Detail: "deleted while it was read"})
-					return
+					err = &chat.Error{Subject: chat.SubjectMessage, ID: id, Err: chat.ErrNotFound, Detail: "deleted while it was read"}
+				} else {
+					err = nil
 				}
-				if !yield(m, nil) {
+				if !yield(m, err) {
 					return
 				}
 			}
-		}
-		if err != nil {
-			yield(chat.Message{}, err)
 		}
 	}
 }

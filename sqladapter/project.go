@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -118,15 +119,15 @@ func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
 	}
 	w := &projection{
 		Projector: p, state: snapshot, mark: mark, head: head, report: report,
-		limit: p.BatchRows, usages: make(map[string]uint64), whole: mark.At.Number == 0,
+		limit: p.BatchRows, usages: make(map[string]uint64), whole: !mark.Complete, empty: mark.Turn == 0,
 	}
 	if w.limit <= 0 {
 		w.limit = 10_000
 	}
-	if report.Transactions == 0 {
+	if report.Transactions == 0 && mark.Complete {
 		report.From = mark.At
 	}
-	if head == mark.At {
+	if head == mark.At && mark.Complete {
 		report.To = head
 		return nil
 	}
@@ -140,12 +141,11 @@ func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
 // watermark is the state of a projection.
 type watermark struct {
 	Store   string
-	Format  int
 	Lineage bool
-	// At is the last commit that is completely projected.
-	At lineage.Cursor
-	// Base is a commit that all projected data is at least as new as.
-	Base lineage.Cursor
+	// At is the last commit that is projected. Until Complete is set, not all of what it found is, but
+	// all projected data is at least as new.
+	At       lineage.Cursor
+	Complete bool
 	// Turn counts transactions.
 	Turn int64
 }
@@ -153,12 +153,11 @@ type watermark struct {
 var markSQL = struct {
 	read, create, turn, finish, anyChat Statement
 }{
-	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "base_number", "base_id", "turn" ` +
-		`FROM "lineage_projection" WHERE "id" = 1`,
-	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_id", "base_number", "base_id", "turn") ` +
-		`VALUES (1, ?, ?, ?, 0, 0, ?, ?, 0)`,
+	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "complete", "turn" FROM "lineage_projection" WHERE "id" = 1`,
+	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_id", "complete", "turn") ` +
+		`VALUES (1, ?, ?, ?, ?, ?, 0, 0)`,
 	turn:    `UPDATE "lineage_projection" SET "turn" = "turn" + 1 WHERE "id" = 1 AND "turn" = ?`,
-	finish:  `UPDATE "lineage_projection" SET "commit_number" = ?, "commit_id" = ?, "base_number" = ?, "base_id" = ? WHERE "id" = 1`,
+	finish:  `UPDATE "lineage_projection" SET "commit_number" = ?, "commit_id" = ?, "complete" = 1 WHERE "id" = 1`,
 	anyChat: `SELECT COUNT(*) AS "count" FROM "chats"`,
 }
 
@@ -168,13 +167,17 @@ func (c *Conn) mark(ctx context.Context) (*watermark, error) {
 		return nil, err
 	}
 	m := &watermark{}
-	var hasLineage, id, baseID int64
-	found, err := c.Get(ctx, markSQL.read, nil, &m.Store, &m.Format, &hasLineage, &m.At.Number, &id, &m.Base.Number, &baseID, &m.Turn)
-	if err != nil || !found {
-		return nil, err
+	var format, id int64
+	if slices.Contains(columns, "complete") {
+		found, err := c.Get(ctx, markSQL.read, nil, &m.Store, &format, &m.Lineage, &m.At.Number, &id, &m.Complete, &m.Turn)
+		if err != nil || !found {
+			return nil, err
+		}
 	}
-	m.At.ID, m.Base.ID = uint64(id), uint64(baseID)
-	m.Lineage = hasLineage != 0
+	if format != projectionFormat {
+		return nil, fmt.Errorf("projection of another format than %d, which this program makes: %w", projectionFormat, ErrOtherTables)
+	}
+	m.At.ID = uint64(id)
 	return m, nil
 }
 
@@ -184,25 +187,20 @@ func (p *Projector) begin(ctx context.Context, head lineage.Cursor) (m *watermar
 	if !ok {
 		return nil, fmt.Errorf("project into %s: %w", p.DB.dialect.Name(), errors.ErrUnsupported)
 	}
-	err = p.DB.Read(ctx, func(c *Conn) error {
-		m, err = c.mark(ctx)
-		return err
-	})
+	mark := func(c *Conn) (*watermark, error) { return c.mark(ctx) }
+	m, err = read(ctx, p.DB, mark)
 	if err == nil && m == nil {
 		err = p.DB.Write(ctx, func(c *Conn) error {
 			if err := dialect.LockSchema(ctx, c.q); err != nil {
 				return err
 			}
-			if m, err = c.mark(ctx); err != nil || m != nil {
+			if m, err := c.mark(ctx); err != nil || m != nil {
 				return err
 			}
 			return p.create(ctx, c, dialect, head)
 		})
-		if err == nil && m == nil {
-			err = p.DB.Read(ctx, func(c *Conn) error {
-				m, err = c.mark(ctx)
-				return err
-			})
+		if err == nil {
+			m, err = read(ctx, p.DB, mark)
 		}
 	}
 	if err != nil {
@@ -217,8 +215,6 @@ func (p *Projector) check(m *watermark) error {
 		return ErrNotProjected
 	case m.Store != p.Store.ID().String():
 		return fmt.Errorf("store %s, database of store %s: %w", p.Store.ID(), m.Store, ErrOtherStore)
-	case m.Format != projectionFormat:
-		return fmt.Errorf("projection of format %d, this program makes %d: %w", m.Format, projectionFormat, ErrOtherTables)
 	case m.Lineage == p.ChatsOnly:
 		return ErrOtherTables
 	}
@@ -255,11 +251,7 @@ func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, he
 			return err
 		}
 	}
-	hasLineage := 1
-	if p.ChatsOnly {
-		hasLineage = 0
-	}
-	_, err := c.Exec(ctx, markSQL.create, p.Store.ID().String(), projectionFormat, hasLineage, head.Number, int64(head.ID))
+	_, err := c.Exec(ctx, markSQL.create, p.Store.ID().String(), projectionFormat, boolean(!p.ChatsOnly), head.Number, int64(head.ID))
 	return err
 }
 
@@ -277,8 +269,8 @@ type projection struct {
 	check func(context.Context, *batch) error
 	// usages is the last span of each run in the batch that is, or will be, in the database.
 	usages map[string]uint64
-	// whole is set if the database may lack anything.
-	whole bool
+	// whole is set if the database may lack anything, empty if it has nothing.
+	whole, empty bool
 }
 
 // bring performs a pass.
@@ -289,14 +281,12 @@ func (w *projection) bring(ctx context.Context) error {
 	}
 	w.report.Total = len(todo.scopes)
 	for _, scope := range todo.removed {
-		if err := w.removeScope(ctx, scope); err != nil {
+		if err := w.removeScope(ctx, scope, false); err != nil {
 			return err
 		}
 	}
-	if !w.ChatsOnly {
-		for _, id := range todo.gone {
-			w.removeContext(id)
-		}
+	if !w.ChatsOnly && len(todo.gone) > 0 {
+		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error { return c.removeContexts(ctx, todo.gone) })
 	}
 	for _, s := range todo.scopes {
 		if s.full && !s.fresh {
@@ -348,19 +338,11 @@ func (w *projection) bring(ctx context.Context) error {
 // checkMark returns an error if the database has commits that the store does not have: the store
 // lost them, or is a copy with a different continuation.
 func (p *Projector) checkMark(ctx context.Context, m *watermark) error {
-	for _, err := range p.Store.View().Feed(ctx, m.latest()) {
+	for _, err := range p.Store.View().Feed(ctx, m.At) {
 		if errors.Is(err, lineage.ErrDiverged) {
 			err = fmt.Errorf("%w: %w", ErrAhead, err)
 		}
 		return err
 	}
 	return nil
-}
-
-// latest is the last commit that may be partially projected.
-func (m *watermark) latest() lineage.Cursor {
-	if m.Base.Number > m.At.Number {
-		return m.Base
-	}
-	return m.At
 }

@@ -144,7 +144,7 @@ func (w *projection) write(ctx context.Context, c *Conn, b *batch) error {
 		}
 	}
 	if b.finish {
-		if _, err := c.Exec(ctx, markSQL.finish, w.head.Number, int64(w.head.ID), w.head.Number, int64(w.head.ID)); err != nil {
+		if _, err := c.Exec(ctx, markSQL.finish, w.head.Number, int64(w.head.ID)); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 type changes struct {
 	threads  map[structure.ThreadID]bool // true when one was deleted
 	full     map[structure.ThreadID]bool
-	keeps    map[structure.ThreadID]bool // last stated value
 	contexts map[structure.ContextID]bool
 	runs     map[structure.RunID]bool // true when it has new versions of messages
 	erased   map[content.ID]bool
@@ -22,7 +21,7 @@ type changes struct {
 
 func newChanges() *changes {
 	return &changes{
-		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool), keeps: make(map[structure.ThreadID]bool),
+		threads: make(map[structure.ThreadID]bool), full: make(map[structure.ThreadID]bool),
 		contexts: make(map[structure.ContextID]bool), runs: make(map[structure.RunID]bool), erased: make(map[content.ID]bool), stored: make(map[content.ID]bool),
 		values: make(map[structure.Owner]bool), stated: make(map[structure.ContextID]bool),
 		summarized: make(map[structure.ContextID]bool),
@@ -44,7 +43,9 @@ func (c *changes) add(r structure.Record) {
 		c.stored[r.ID] = true
 	case *structure.Thread:
 		c.touchThread(r.ID)
-		c.keeps[r.ID] = r.Keeps
+		if r.Keeps {
+			c.full[r.ID] = true // it may have begun to, and has messages that no context leads to
+		}
 	case *structure.Context:
 		c.touchContext(r.ID)
 		c.stated[r.ID] = true

@@ -5,7 +5,6 @@ import (
 
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
@@ -24,8 +23,6 @@ var contentSQL = struct {
 }
 
 const contextKey = "context/"
-
-func contextOfKey(key string) (id string, ok bool) { return strings.CutPrefix(key, contextKey) }
 
 // rewrite rewrites rows with content that was erased or stored again.
 func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
@@ -62,10 +59,7 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 // rewriteAt rewrites the messages of a span.
 func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error {
 	var scopes []string
-	err := w.DB.Read(ctx, func(c *Conn) (err error) {
-		scopes, err = collect(ctx, c, scanString, contentSQL.scopesAt, at.Run.String(), at.Seq)
-		return err
-	})
+	scopes, err := readAll(ctx, w.DB, scanString, contentSQL.scopesAt, at.Run.String(), at.Seq)
 	if err != nil {
 		return err
 	}
@@ -122,22 +116,12 @@ func (w *projection) rewriteMessage(m chat.Message) {
 
 // rewriteBlock rewrites the row of the content itself, and values that are this content.
 func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
-	var value any
-	blocks, err := w.state.Blocks(ctx, []content.ID{id})
-	if err == nil {
-		var body []byte
-		body, err = w.body(ctx, blocks[0])
-		value = w.DB.bytesText(body)
-	}
-	if err != nil && !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+	value, err := w.stored(ctx, id)
+	if err != nil {
 		return err
 	}
-	w.batch.after = append(w.batch.after, exec(valueSQL.fill, value, id.String()))
-	var used map[string]bool
-	err = w.DB.Read(ctx, func(c *Conn) error {
-		used, err = c.has(ctx, blockSQL.used, []string{id.String()})
-		return err
-	})
+	w.batch.after = append(w.batch.after, exec(valueSQL.fill, w.DB.bytesText(value), id.String()))
+	used, err := read(ctx, w.DB, func(c *Conn) (map[string]bool, error) { return c.has(ctx, blockSQL.used, []string{id.String()}) })
 	if err != nil || len(used) == 0 {
 		return err // the row is missing or bare
 	}

@@ -2,9 +2,7 @@ package sqladapter
 
 import (
 	"context"
-	"errors"
 
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/structure"
@@ -66,47 +64,6 @@ func (v *view) count(ctx context.Context, run structure.RunID, known, last uint6
 		}
 	}
 	return last, nil
-}
-
-// keepsIDs reports whether all messages of a run that have their own ids in the database still have
-// them. An earlier version stored as such has the id of its span.
-func (v *view) keepsIDs(ctx context.Context, l *line) (bool, error) {
-	last := l.has.own
-	if v.reader == nil || last == 0 {
-		return true, nil
-	}
-	if l.run.Home != v.record.Home() {
-		return false, nil
-	}
-	reader := chat.NewThreadReader(v.w.Store, v.w.state, v.record, nil)
-	var earlier []string
-	tip := structure.SpanRef{Run: l.run.ID, Seq: last}
-	for step, err := range v.w.state.Path(ctx, tip, structure.Window{From: l.run.Position(1)}, backend.PathOptions{}) {
-		if errors.Is(err, lineage.ErrNotFound) {
-			return false, nil // a collection has deleted the spans
-		}
-		if err != nil {
-			return false, err
-		}
-		source := reader.SourceID(step.Span)
-		if source == "" {
-			continue
-		}
-		id, err := reader.MessageID(ctx, step)
-		if err != nil {
-			return false, err
-		}
-		if id != source {
-			earlier = append(earlier, id)
-		}
-	}
-	there := 0
-	err := v.w.DB.Read(ctx, func(c *Conn) error {
-		chats, err := c.chatsOf(ctx, earlier)
-		there = len(chats)
-		return err
-	})
-	return there == len(earlier), err
 }
 
 // isFree reports whether a message of the chat can have an id in the database: no other chat has it

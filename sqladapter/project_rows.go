@@ -87,6 +87,19 @@ func (w *projection) cleanOrigin(o content.Origin) content.Origin {
 	return o
 }
 
+// stored returns the bytes of content, nil if it was erased, which the database remembers.
+func (w *projection) stored(ctx context.Context, id content.ID) (body []byte, err error) {
+	blocks, err := w.state.Blocks(ctx, []content.ID{id})
+	if err == nil {
+		body, err = w.body(ctx, blocks[0])
+	}
+	if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
+		w.batch.need(tables.Erased, id.String())
+		err = nil
+	}
+	return body, err
+}
+
 // body returns a block's body, nil if it was erased or is too large.
 func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, error) {
 	if b.Size > mostBody || isErased(b) {
@@ -135,9 +148,11 @@ func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error
 	}
 	if last != nil {
 		contentID, embedding = last.Content.String(), last.Embedding
-		if text, err = v.w.summaryText(ctx, last); err != nil {
+		body, err := v.w.stored(ctx, last.Content)
+		if err != nil {
 			return nil, err
 		}
+		text = v.w.DB.bytesText(body)
 	}
 	db := v.w.DB
 	override := func(s *string) any {
@@ -205,7 +220,7 @@ func (v *view) writeContexts(ctx context.Context) error {
 	if v.full { // the others are gone
 		owner = []any{v.key}
 	}
-	v.put(tables.Pins, owner, pins...)
+	v.w.put(v.w.empty, tables.Pins, owner, pins...) // even a new scope may have had some: see removeScope
 	return nil
 }
 
@@ -218,11 +233,7 @@ func (v *view) knownContexts(ctx context.Context) (known map[string]bool, err er
 	for i := range v.written {
 		ids[i] = v.written[i].ID.String()
 	}
-	err = v.w.DB.Read(ctx, func(c *Conn) error {
-		known, err = c.has(ctx, sqlOf[tables.Contexts].known, ids)
-		return err
-	})
-	return known, err
+	return read(ctx, v.w.DB, func(c *Conn) (map[string]bool, error) { return c.has(ctx, sqlOf[tables.Contexts].known, ids) })
 }
 
 // byAge is the order in which the contexts of a scope are written.

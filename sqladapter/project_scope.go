@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -214,11 +215,7 @@ func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
 
 // extents reads the parts of all runs of a scope in the database.
 func (w *projection) extents(ctx context.Context, key string) (has []extent, err error) {
-	err = w.DB.Read(ctx, func(c *Conn) error {
-		has, err = collect(ctx, c, scanExtent, scopeSQL.reach, key)
-		return err
-	})
-	return has, err
+	return readAll(ctx, w.DB, scanExtent, scopeSQL.reach, key)
 }
 
 // grow writes what a scope has gained, and its contexts, branches and checkpoints. What it has lost
@@ -313,17 +310,10 @@ func (w *projection) farthest(ctx context.Context, runs []string) error {
 			missing = append(missing, run)
 		}
 	}
-	type end struct {
-		run  string
-		last uint64
-	}
-	ends, err := lookup(ctx, w.DB, scopeSQL.farthest, missing, func(rows *sql.Rows) (e end, err error) {
-		err = rows.Scan(&e.run, &e.last)
-		return e, err
+	ends, err := read(ctx, w.DB, func(c *Conn) (map[string]uint64, error) {
+		return collectMap[uint64](ctx, c, scopeSQL.farthest, missing)
 	})
-	for _, e := range ends {
-		w.usages[e.run] = e.last
-	}
+	maps.Copy(w.usages, ends)
 	return err
 }
 

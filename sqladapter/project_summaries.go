@@ -3,10 +3,7 @@ package sqladapter
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
-	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -29,22 +26,6 @@ func (w *projection) latestSummary(ctx context.Context, id structure.ContextID) 
 	return last, nil
 }
 
-// summaryText returns what a summary says, nil where that was erased.
-func (w *projection) summaryText(ctx context.Context, s *structure.Summary) (text any, err error) {
-	blocks, err := w.state.Blocks(ctx, []content.ID{s.Content})
-	if err == nil {
-		var body []byte
-		if body, err = w.body(ctx, blocks[0]); body != nil {
-			text = w.DB.clean(string(body))
-		}
-	}
-	if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
-		w.batch.need(tables.Erased, s.Content.String())
-		err = nil
-	}
-	return text, err
-}
-
 // addSummaries adds the summaries of a context to the batch. The database has none of one that is new.
 func (w *projection) addSummaries(ctx context.Context, id structure.ContextID, isNew bool) error {
 	var rows [][]any
@@ -52,7 +33,7 @@ func (w *projection) addSummaries(ctx context.Context, id structure.ContextID, i
 		if err != nil {
 			return err
 		}
-		text, err := w.summaryText(ctx, s)
+		text, err := w.stored(ctx, s.Content)
 		if err != nil {
 			return err
 		}
@@ -65,13 +46,10 @@ func (w *projection) addSummaries(ctx context.Context, id structure.ContextID, i
 			parts = string(list)
 		}
 		rows = append(rows, []any{
-			s.ID.String(), id.String(), int64(s.Level), refText(s.From), refText(s.To), parts, s.Content.String(), text,
+			s.ID.String(), id.String(), int64(s.Level), refText(s.From), refText(s.To), parts, s.Content.String(), w.DB.bytesText(text),
 			optional(w.DB.clean(s.Model)), s.Embedding, s.CreatedAt.UnixMilli(),
 		})
-		w.batch.bytes += 300 + len(s.Embedding)
-		if text, is := text.(string); is {
-			w.batch.bytes += len(text)
-		}
+		w.batch.bytes += 300 + len(s.Embedding) + len(text)
 	}
 	w.put(isNew, tables.Summaries, []any{id.String()}, rows...)
 	return nil

@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
@@ -21,14 +21,14 @@ import (
 // transaction.
 
 var valueSQL = struct {
-	removeOfOwner, removeOfContexts, parentOf, contextsOf Statement
-	fill                                                  Statement
+	removeOfThread, removeOfContexts, ancestors, fill Statement
 }{
-	removeOfOwner:    `DELETE FROM "lineage_values" WHERE "scope" = ? AND "owner" = ?`,
-	removeOfContexts: `DELETE FROM "lineage_values" WHERE "scope" = 'context' AND "owner" IN (SELECT "id" FROM "contexts" WHERE "thread_id" = ?)`,
-	parentOf:         `SELECT "parent_context_id" FROM "contexts" WHERE "id" = ? AND "parent_context_id" IS NOT NULL`,
-	contextsOf:       `SELECT "id" FROM "contexts" WHERE "thread_id" = ?`,
-	fill:             `UPDATE "lineage_values" SET "value" = ? WHERE "content_id" = ?`,
+	removeOfThread:   `DELETE FROM "lineage_values" WHERE "scope" = 'thread' AND "owner" = ?`,
+	removeOfContexts: `DELETE FROM "lineage_values" WHERE "scope" = 'context' AND "owner" IN ({list})`,
+	ancestors: `WITH {recursive} "above" ("id") AS (SELECT "parent_context_id" FROM "contexts" WHERE "id" IN ({list}) ` +
+		`UNION ALL SELECT c."parent_context_id" FROM "above" a JOIN "contexts" c ON c."id" = a."id") ` +
+		`SELECT DISTINCT "id" FROM "above" WHERE "id" IS NOT NULL {unlimited}`,
+	fill: `UPDATE "lineage_values" SET "value" = ? WHERE "content_id" = ?`,
 }
 
 func ownerText(o structure.Owner) (scope, owner string) {
@@ -92,15 +92,8 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew
 func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool) ([]any, error) {
 	value, seen := v.JSON, any(nil)
 	if !v.Content.IsZero() {
-		blocks, err := w.state.Blocks(ctx, []content.ID{v.Content})
-		if err == nil {
-			value, err = w.body(ctx, blocks[0])
-		}
-		if errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) {
-			w.batch.need(tables.Erased, v.Content.String())
-			value, err = nil, nil
-		}
-		if err != nil {
+		var err error
+		if value, err = w.stored(ctx, v.Content); err != nil {
 			return nil, err
 		}
 	}
@@ -272,79 +265,37 @@ func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner
 
 // owners returns the owners whose values may have changed: those with new values, and contexts
 // whose forks were deleted. forks are contexts that may be new. removed are scopes to be deleted.
-func (w *projection) owners(ctx context.Context, c *changes, removed map[string]bool) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
+func (w *projection) owners(ctx context.Context, c *changes, removed []string) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
 	owners = make(map[structure.Owner]bool)
 	if w.ChatsOnly {
 		return owners, nil, nil
 	}
-	for owner := range c.values {
-		owners[owner] = true
+	maps.Copy(owners, c.values)
+	gone, err := readList(ctx, w.DB, scanString, pruneSQL.contextsOf, removed)
+	if err != nil {
+		return nil, nil, err
 	}
-	var gone []structure.ContextID
 	for id := range c.stated {
 		there, err := exists(w.state.Context(ctx, id))
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case there:
-			forks = append(forks, id)
-		default:
-			gone = append(gone, id)
-		}
-	}
-	for key := range removed {
-		some, err := w.contextsIn(ctx, key)
 		if err != nil {
 			return nil, nil, err
 		}
-		gone = append(gone, some...)
-	}
-	seen := make(map[structure.ContextID]bool)
-	for _, id := range gone {
-		for !id.IsZero() && !seen[id] {
-			seen[id], owners[contextOwner(id)] = true, true
-			if id, err = w.parentNowOrThen(ctx, id); err != nil {
-				return nil, nil, err
-			}
+		if there {
+			forks = append(forks, id)
+		} else {
+			gone = append(gone, id.String())
 		}
 	}
-	return owners, forks, nil
-}
-
-// contextsIn returns the contexts of a scope in the database.
-func (w *projection) contextsIn(ctx context.Context, key string) (ids []structure.ContextID, err error) {
-	var texts []string
-	if alone, ok := contextOfKey(key); ok {
-		texts = []string{alone}
-	} else {
-		err = w.DB.Read(ctx, func(conn *Conn) error {
-			texts, err = collect(ctx, conn, scanString, valueSQL.contextsOf, key)
-			return err
-		})
+	above, err := readList(ctx, w.DB, scanString, valueSQL.ancestors, gone)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, text := range texts {
+	for _, text := range above {
 		id, err := structure.ParseID[structure.ContextID](text)
 		if err != nil {
-			return nil, fmt.Errorf("table contexts: %w: %w", ErrCorrupt, err)
+			return nil, nil, fmt.Errorf("table contexts: %w: %w", ErrCorrupt, err)
 		}
-		ids = append(ids, id)
+		owners[contextOwner(id)] = true
 	}
-	return ids, err
-}
-
-// parentNowOrThen returns the parent of a context, from the database if the context was deleted.
-func (w *projection) parentNowOrThen(ctx context.Context, id structure.ContextID) (parent structure.ContextID, err error) {
-	is, err := w.state.Context(ctx, id)
-	if err == nil || !errors.Is(err, lineage.ErrNotFound) {
-		return is.Parent, err
-	}
-	err = w.DB.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, valueSQL.parentOf, id.String())
-		text, err := first(rows, err, scanString)
-		if err == nil && text != nil {
-			parent, err = structure.ParseID[structure.ContextID](*text)
-		}
-		return err
-	})
-	return parent, err
+	return owners, forks, nil
 }

@@ -23,8 +23,9 @@ type scope struct {
 	context structure.ContextID // when there is no thread
 	// fresh is set if the database has nothing of it.
 	fresh bool
-	// full is set if parts of it may be gone.
-	full bool
+	// full is set if parts of it may be gone, renewed if messages of it have other ids now, because
+	// there are later versions of them.
+	full, renewed bool
 	// contexts are the changed contexts, runs the thread's runs that have grown.
 	contexts []structure.ContextID
 	runs     []structure.RunID
@@ -34,7 +35,7 @@ type scope struct {
 type work struct {
 	// removed are scopes whose rows are all deleted, gone contexts that others keep their scope.
 	removed []string
-	gone    []structure.ContextID
+	gone    []string
 	scopes  []*scope
 	// rewritten is content that was erased, or stored again afterwards.
 	rewritten []content.ID
@@ -54,7 +55,7 @@ func keyOfContext(id structure.ContextID) string { return contextKey + id.String
 // provide the subjects; the content is read from the state.
 func (w *projection) window(ctx context.Context) (*work, error) {
 	c := newChanges()
-	for commit, err := range w.Store.View().Feed(ctx, w.mark.latest()) {
+	for commit, err := range w.Store.View().Feed(ctx, w.mark.At) {
 		if err != nil {
 			return nil, err
 		}
@@ -122,15 +123,6 @@ func scanPin(rows *sql.Rows) (pin, error) {
 
 func contextPin(id structure.ContextID) string { return id.String() }
 
-// lookup is collectList outside of a transaction.
-func lookup[T any](ctx context.Context, db *DB, s Statement, ids []string, scan func(*sql.Rows) (T, error)) (found []T, err error) {
-	err = db.Read(ctx, func(c *Conn) error {
-		found, err = collectList(ctx, c, scan, s, ids)
-		return err
-	})
-	return found, err
-}
-
 // resolve converts subjects of commits to scopes to process.
 func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err error) {
 	scopes := make(map[string]*scope)
@@ -159,12 +151,12 @@ func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err e
 	if todo.gone, err = w.resolveContexts(ctx, c, touch, removed); err != nil {
 		return nil, err
 	}
-	if todo.owners, todo.forks, err = w.owners(ctx, c, removed); err != nil {
+	todo.removed = slices.Sorted(maps.Keys(removed))
+	if todo.owners, todo.forks, err = w.owners(ctx, c, todo.removed); err != nil {
 		return nil, err
 	}
-	todo.removed = slices.Sorted(maps.Keys(removed))
 	keys := slices.Sorted(maps.Keys(scopes))
-	known, err := lookup(ctx, w.DB, sqlOf[tables.Scopes].known, keys, scanString)
+	known, err := readList(ctx, w.DB, scanString, sqlOf[tables.Scopes].known, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +182,7 @@ func (w *projection) resolveContent(ctx context.Context, c *changes) (ids []cont
 			stored = append(stored, id.String())
 		}
 	}
-	if changed, err = lookup(ctx, w.DB, sqlOf[tables.Erased].known, stored, scanString); err != nil {
+	if changed, err = readList(ctx, w.DB, scanString, sqlOf[tables.Erased].known, stored); err != nil {
 		return nil, err
 	}
 	for id := range c.erased {
@@ -207,7 +199,7 @@ func (w *projection) resolveContent(ctx context.Context, c *changes) (ids []cont
 	if w.ChatsOnly {
 		return ids, nil
 	}
-	contexts, err := lookup(ctx, w.DB, summarySQL.contextsOf, changed, scanString)
+	contexts, err := readList(ctx, w.DB, scanString, summarySQL.contextsOf, changed)
 	for _, text := range contexts {
 		id, bad := structure.ParseID[structure.ContextID](text)
 		if bad != nil {
@@ -226,20 +218,15 @@ func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(
 		if deleted {
 			removed[key] = true
 		}
-		t, err := w.state.Thread(ctx, id)
-		if errors.Is(err, lineage.ErrNotFound) {
-			removed[key] = true
-			continue
-		}
-		if err != nil {
+		there, err := exists(w.state.Thread(ctx, id))
+		switch {
+		case err != nil:
 			return err
-		}
-		s := touch(scope{key: key, thread: id})
-		s.full = s.full || c.full[id]
-		if c.keeps[id] && !s.full && !removed[key] {
-			if s.runs, err = w.unseen(ctx, t); err != nil {
-				return err
-			}
+		case !there:
+			removed[key] = true
+		default:
+			s := touch(scope{key: key, thread: id})
+			s.full = s.full || c.full[id]
 		}
 	}
 	return nil
@@ -247,7 +234,7 @@ func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(
 
 // resolveContexts adds changed contexts, and the scopes that they were in before. It returns those
 // that were deleted.
-func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) (gone []structure.ContextID, err error) {
+func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
 	pins, err := w.pinsOf(ctx, c.contexts)
 	if err != nil {
 		return nil, err
@@ -262,7 +249,7 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 		var s *scope
 		switch {
 		case deleted && was:
-			gone = append(gone, id)
+			gone = append(gone, contextPin(id))
 		case deleted:
 		case !now.Thread.IsZero():
 			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})
@@ -288,34 +275,8 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 	return gone, nil
 }
 
-// unseen returns the runs of a thread that the database does not have completely. A thread that
-// begins to keep its messages has runs that no context leads to.
-func (w *projection) unseen(ctx context.Context, t *structure.Thread) (runs []structure.RunID, err error) {
-	extents, err := w.extents(ctx, keyOfThread(t.ID))
-	if err != nil {
-		return nil, err
-	}
-	has := make(map[structure.RunID]uint64, len(extents))
-	for _, e := range extents {
-		has[e.run] = e.last
-	}
-	for run, err := range w.state.RunsOf(ctx, t.ID, structure.RunID{}) {
-		if err != nil {
-			return nil, err
-		}
-		last, err := w.state.Last(ctx, run.ID)
-		if err != nil {
-			return nil, err
-		}
-		if run.Home == t.Home() && last.Seq > has[run.ID] {
-			runs = append(runs, run.ID)
-		}
-	}
-	return runs, nil
-}
-
-// resolveRuns adds the runs that have grown, of threads that keep their messages. Other runs are
-// found through their contexts.
+// resolveRuns adds the runs that have grown, of threads that keep their messages, and those with new
+// versions of messages. Other runs are found through their contexts.
 func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]bool, touch func(scope) *scope) error {
 	for id, renewed := range runs {
 		run, err := w.state.Run(ctx, id)
@@ -326,14 +287,15 @@ func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]b
 			return err
 		}
 		t, err := w.state.Thread(ctx, run.Home.Thread)
-		if errors.Is(err, lineage.ErrNotFound) || err == nil && (!t.Keeps || t.Home() != run.Home) {
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && (!t.Keeps && !renewed || t.Home() != run.Home) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		s := touch(scope{key: keyOfThread(t.ID), thread: t.ID})
-		s.runs, s.full = append(s.runs, id), s.full || renewed
+		s.runs, s.renewed = append(s.runs, id), s.renewed || renewed
+		s.full = s.full || renewed
 	}
 	return nil
 }
@@ -372,7 +334,7 @@ func (w *projection) pinsOf(ctx context.Context, contexts map[structure.ContextI
 	for id := range contexts {
 		ids = append(ids, contextPin(id))
 	}
-	found, err := lookup(ctx, w.DB, sqlOf[tables.Pins].rows, ids, scanPin)
+	found, err := readList(ctx, w.DB, scanPin, sqlOf[tables.Pins].rows, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -110,10 +110,7 @@ func (db *DB) SearchAll(ctx context.Context, userID, text string, o chat.SearchO
 			return nil, err
 		}
 	}
-	err = db.Read(ctx, func(c *Conn) error {
-		f.deleting, err = c.deletions(ctx)
-		return err
-	})
+	f.deleting, err = readAll(ctx, db, scanString, deleteSQL.pending)
 	if err != nil {
 		return nil, err
 	}
@@ -277,11 +274,7 @@ func (db *DB) sizes(ctx context.Context, chats []string) (sizes map[string]int, 
 	if db.dialect.Search().Counted {
 		statement = knownSQL.countedSizes
 	}
-	err = db.Read(ctx, func(c *Conn) error {
-		sizes, err = collectMap[int](ctx, c, statement, chats)
-		return err
-	})
-	return sizes, err
+	return read(ctx, db, func(c *Conn) (map[string]int, error) { return collectMap[int](ctx, c, statement, chats) })
 }
 
 // results reads the messages of matches, in order. gone are those that other programs have deleted
@@ -317,9 +310,5 @@ func (f *finding) results(ctx context.Context, best []query.Match) (results []ch
 }
 
 func (db *DB) readMessages(ctx context.Context, ids []string) (found map[string]chat.Message, err error) {
-	err = db.Read(ctx, func(c *Conn) error {
-		found, err = c.messages(ctx, ids)
-		return err
-	})
-	return found, err
+	return read(ctx, db, func(c *Conn) (map[string]chat.Message, error) { return c.messages(ctx, ids) })
 }

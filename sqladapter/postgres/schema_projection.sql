@@ -7,8 +7,7 @@ CREATE TABLE "lineage_projection" (
   "lineage" BIGINT NOT NULL, -- whether content and structure are here, beside chats
   "commit_number" BIGINT NOT NULL,
   "commit_id" BIGINT NOT NULL, -- tells it from another commit with that number
-  "base_number" BIGINT NOT NULL, -- nothing here is older than this commit
-  "base_id" BIGINT NOT NULL,
+  "complete" BIGINT NOT NULL, -- 0 until all that was there up to the commit is here
   "turn" BIGINT NOT NULL
 );
 

@@ -282,6 +282,42 @@ func (s *suite) testInterrupted(t *testing.T) {
 	})
 }
 
+// testInterruptedAgain stops the projector while it writes a thread again, because the store has not
+// kept the spans that the thread no longer sees.
+func (s *suite) testInterruptedAgain(t *testing.T) {
+	s.interruptedAgain(t, func(_ *lineage.Thread, main *lineage.Context, spans []lineage.SpanRef) error {
+		return main.MoveTo(bg, spans[3], "rewind")
+	})
+	s.interruptedAgain(t, func(thread *lineage.Thread, _ *lineage.Context, _ []lineage.SpanRef) error {
+		return thread.DeleteBranch(bg, "side0")
+	})
+}
+
+func (s *suite) interruptedAgain(t *testing.T, change func(*lineage.Thread, *lineage.Context, []lineage.SpanRef) error) {
+	store := newStore(t)
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	var spans []lineage.SpanRef
+	for i := range 8 {
+		refs, err := main.Extend(bg, lineage.User(fmt.Sprint("message ", i)))
+		require.NoError(t, err)
+		spans = append(spans, refs...)
+	}
+	for i := range 3 {
+		side, err := thread.CreateBranch(bg, fmt.Sprint("side", i), lineage.BranchOptions{At: spans[i]})
+		require.NoError(t, err)
+		_, err = side.Extend(bg, lineage.User("on the side"))
+		require.NoError(t, err)
+	}
+	s.interrupted(t, store, func() {
+		require.NoError(t, change(thread, main, spans))
+		_, err := store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+		require.NoError(t, err)
+	})
+}
+
 // interrupted projects the store, and again after a change, stopping the projector at some
 // statement.
 func (s *suite) interrupted(t *testing.T, store *lineage.Store, change func()) {
@@ -346,13 +382,24 @@ func (s *suite) testRefuses(t *testing.T) {
 	converse(t, chat.On(store), "a", say("m1", "one"))
 	converse(t, chat.On(other), "a", say("m1", "one"))
 
-	db := s.open(t, s.New(t))
+	place := s.New(t)
+	db := s.open(t, place)
 	defer db.Close()
 	s.project(t, store, db)
 	_, err := (&sqladapter.Projector{Store: other, DB: db}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrOtherStore)
 	_, err = (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: true}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrOtherTables)
+	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 5`, `ALTER TABLE "lineage_projection" DROP COLUMN "complete"`} {
+		exec(t, place, "%s", earlier)
+		_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
+		require.ErrorIs(t, err, sqladapter.ErrOtherTables)
+		_, err = sqladapter.Import(bg, db, other, sqladapter.ImportOptions{})
+		require.ErrorIs(t, err, sqladapter.ErrOtherTables)
+		for _, err := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
+			require.ErrorIs(t, err, sqladapter.ErrOtherTables)
+		}
+	}
 
 	used := s.open(t, s.New(t))
 	defer used.Close()
@@ -360,7 +407,7 @@ func (s *suite) testRefuses(t *testing.T) {
 	_, err = (&sqladapter.Projector{Store: store, DB: used}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrNotEmpty)
 
-	place := s.New(t)
+	place = s.New(t)
 	taken := s.open(t, place)
 	defer taken.Close()
 	_, err = place.SQL.ExecContext(bg, `CREATE TABLE "users" ("id" INTEGER PRIMARY KEY)`)

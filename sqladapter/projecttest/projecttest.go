@@ -58,6 +58,7 @@ func Run(t *testing.T, config Config) {
 		{"RandomChatsOnly", s.testRandomChatsOnly},
 		{"RandomSharedIDs", s.testRandomSharedIDs},
 		{"Interrupted", s.testInterrupted},
+		{"InterruptedAgain", s.testInterruptedAgain},
 		{"Concurrent", s.testConcurrent},
 		{"Follow", s.testFollow},
 		{"Refuses", s.testRefuses},

@@ -7,8 +7,7 @@ CREATE TABLE "lineage_projection" (
   "lineage" INTEGER NOT NULL, -- whether content and structure are here, beside chats
   "commit_number" INTEGER NOT NULL,
   "commit_id" INTEGER NOT NULL, -- tells it from another commit with that number
-  "base_number" INTEGER NOT NULL, -- nothing here is older than this commit
-  "base_id" INTEGER NOT NULL,
+  "complete" INTEGER NOT NULL, -- 0 until all that was there up to the commit is here
   "turn" INTEGER NOT NULL
 );
 
