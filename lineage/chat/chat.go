@@ -29,7 +29,7 @@ type ChatInfo struct {
 	Chat
 	MessageCount int `json:"messageCount"`
 	BranchCount  int `json:"branchCount"`
-	// Page is where a listing continues behind the chat: see ListOptions.After.
+	// Page is where a listing continues after the chat: see ListOptions.After.
 	Page string `json:"page,omitempty"`
 }
 
@@ -59,7 +59,7 @@ type ListOptions struct {
 	To   int64 `json:"to,omitempty"`
 	// Oldest reverses the order: the chat that was not updated for longest comes first.
 	Oldest bool `json:"oldest,omitempty"`
-	// After continues behind a chat that the same store listed: it is ChatInfo.Page. A chat that
+	// After continues after a chat that the same store listed: it is ChatInfo.Page. A chat that
 	// was updated meanwhile may be missing, or be there twice.
 	After string `json:"after,omitempty"`
 	// Limit is the most chats wanted; 0 is all. Offset is how many to leave out

@@ -45,7 +45,7 @@ type Loaded struct {
 // branches and its checkpoints counts if it was updated later, and its user if the
 // store's has none. A chat of another user is ErrOtherUser. Nothing changes if
 // nothing is new. A branch moves to where the chat has it, unless the store's ends
-// with messages of its own behind that.
+// with messages of its own after that.
 //
 // A message that has other content or another parent than when it was loaded before
 // is loaded as a new version, and so is each message that follows it. Its id, the
@@ -103,7 +103,7 @@ type loading struct {
 	problems, circular []error
 }
 
-// version is a message of which there is to be a new version, or a first one behind one.
+// version is a message of which there is to be a new version, or the first message after another.
 type version struct {
 	Message
 	// same is set when it only stands elsewhere; then its data is left out.

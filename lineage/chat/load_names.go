@@ -13,7 +13,7 @@ import (
 )
 
 // mostRounds bounds how often a loading looks again for messages that others added meanwhile
-// behind earlier versions. What is left is for the next loading.
+// after earlier versions. What is left is for the next loading.
 const mostRounds = 10
 
 // finish brings new versions, branches and checkpoints, and the chat itself to where they
@@ -33,7 +33,7 @@ func (s *loading) finish(ctx context.Context) error {
 			s.report(s.problems)
 			return nil
 		}
-		// Somebody may have added a message behind an earlier version meanwhile.
+		// Somebody may have added a message after an earlier version meanwhile.
 		s.done.New += len(s.versions)
 		s.versions = nil
 	}

@@ -82,7 +82,7 @@ func (s *loading) erased(ctx context.Context, writer *write.Writer, id content.I
 	return err
 }
 
-// hang adds a message behind a span, as it was said or, without that, as its data say. A new version is
+// hang adds a message after a span, as it was said or, without that, as its data say. A new version is
 // derived from the one before it, was.
 func (s *loading) hang(ctx context.Context, in *state, t *structure.Thread, after structure.SpanRef, m *Message, said *Said, was structure.SpanRef) (structure.SpanRef, error) {
 	thread, err := in.store.Thread(ctx, t.ID)

@@ -13,7 +13,7 @@ import (
 // A message cannot be changed. Where another program changed one in its database, a
 // loading adds it once more, as a new version, and again every message that follows it,
 // all in one commit. So a message whose id leads to it follows no earlier version, but for
-// one that was added behind an earlier version itself: the next loading adds that again.
+// one that was added after an earlier version itself: the next loading adds that again.
 
 // link is a span of the chat's thread.
 type link struct {
@@ -22,7 +22,7 @@ type link struct {
 	looks      looks
 }
 
-// looks is what tells a span without an id from others behind the same one.
+// looks is what tells a span without an id from others after the same one.
 type looks struct {
 	after structure.SpanRef
 	usage string
@@ -30,7 +30,7 @@ type looks struct {
 
 // history is what was said in a thread.
 type history struct {
-	all    []link // each behind those that it follows
+	all    []link // each after those that it follows
 	at     map[structure.SpanRef]*link
 	latest map[string]structure.SpanRef
 	twins  map[looks]structure.SpanRef
@@ -203,7 +203,7 @@ func (s *loading) renewVersion(ctx context.Context, in *state, t *structure.Thre
 	return true, nil
 }
 
-// sayAgain adds a message again behind another span.
+// sayAgain adds a message again after another span.
 func (s *loading) sayAgain(ctx context.Context, thread *lineage.Thread, after, was structure.SpanRef) (is structure.SpanRef, err error) {
 	entries, err := s.store.Span(ctx, was)
 	if err != nil {

@@ -228,7 +228,7 @@ func TestVersionsComeTogether(t *testing.T) {
 	}
 }
 
-// What an agent said without ids behind a message that is replaced follows its new version,
+// What an agent said without ids after a message that is replaced follows its new version,
 // once.
 func TestAgentBehindReplaced(t *testing.T) {
 	ctx := context.Background()
@@ -267,7 +267,7 @@ func TestAgentBehindReplaced(t *testing.T) {
 }
 
 // Messages go by the same ids whichever way they are read, also where somebody goes on in the
-// run of an earlier version: behind it, or in a context that still ends there.
+// run of an earlier version: after it, or in a context that still ends there.
 func TestIDsBehindEarlierVersion(t *testing.T) {
 	ctx := context.Background()
 	store, _, s := besideOthers(t)
@@ -367,7 +367,7 @@ func TestLoadChangedForeign(t *testing.T) {
 	}
 }
 
-// A message cannot be loaded behind one that only the store has and that follows it. That two
+// A message cannot be loaded after one that only the store has and that follows it. That two
 // messages change places is no such thing.
 func TestLoadCircular(t *testing.T) {
 	ctx := context.Background()

@@ -139,7 +139,7 @@ func (s *state) activeHead(ctx context.Context, chatID string) (place, error) {
 	return place{ref: c.Tip, thread: t.ID}, err
 }
 
-// mostForks bounds how many runs that begin behind a message are looked at one by one.
+// mostForks bounds how many runs that begin after a message are looked at one by one.
 const mostForks = 1000
 
 // HasChildren implements Store.
