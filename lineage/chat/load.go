@@ -103,7 +103,7 @@ type loading struct {
 	problems, circular []error
 }
 
-// version is a message of which there is to be a new version, or the first message after another.
+// version is a new version of a message, or the first version of a message that follows one.
 type version struct {
 	Message
 	// same is set when it only stands elsewhere; then its data is left out.
