@@ -20,9 +20,9 @@ type CopyOptions struct {
 // CopyReport says what was copied.
 type CopyReport struct {
 	// Commit is the number of the last commit of the copy.
-	Commit uint64
+	Commit uint64 `json:"commits"`
 	// Added is how many commits were added.
-	Added uint64
+	Added uint64 `json:"added"`
 }
 
 // Copy copies the commits of a store into another, on whatever engines they are: the copy has the same history, with

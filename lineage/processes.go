@@ -9,8 +9,8 @@ import (
 
 // Process is a process that uses a store.
 type Process struct {
-	PID     int
-	Command string
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
 }
 
 // Processes are the processes that use a store.

@@ -38,9 +38,7 @@ the copy it cannot be continued.`,
 type storeCopiedRecord struct {
 	// Store is the directory of the copy, or its URL without a password.
 	Store string `json:"store"`
-	// Commits is how many commits it has, Added how many of them were added now.
-	Commits uint64 `json:"commits"`
-	Added   uint64 `json:"added"`
+	lineage.CopyReport
 }
 
 func (*storeCopiedRecord) recordType() string { return "store_copied" }
@@ -81,6 +79,6 @@ func runCopy(ctx context.Context, a *app, o *copyOptions) (err error) {
 	case err != nil:
 		return err
 	}
-	return a.print(&storeCopiedRecord{Store: named, Commits: report.Commit, Added: report.Added},
+	return a.print(&storeCopiedRecord{named, report},
 		"copied %s into %s, which has %s\n", screen.Plural(int64(report.Added), "commit"), named, screen.Plural(int64(report.Commit), "commit"))
 }

@@ -42,16 +42,11 @@ type infoRecord struct {
 	Branch string `json:"branch,omitempty"`
 	// Owner is the process that has the store open, if it is another one, and Guests are the others
 	// that use the store through that process.
-	Owner  *processRecord  `json:"owner,omitempty"`
-	Guests []processRecord `json:"guests,omitempty"`
+	Owner  *lineage.Process  `json:"owner,omitempty"`
+	Guests []lineage.Process `json:"guests,omitempty"`
 }
 
-type processRecord struct {
-	PID     int    `json:"pid"`
-	Command string `json:"command"`
-}
-
-func (p processRecord) String() string {
+func processText(p lineage.Process) string {
 	return fmt.Sprintf("process %d (%s)", p.PID, screen.Line(p.Command))
 }
 
@@ -61,12 +56,12 @@ func (r *infoRecord) processes(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if !all.Owns {
-		r.Owner = &processRecord{all.Owner.PID, all.Owner.Command}
+	if !all.Owns && all.Owner.PID != 0 {
+		r.Owner = &all.Owner
 	}
 	for _, guest := range all.Guests {
 		if guest.PID != os.Getpid() {
-			r.Guests = append(r.Guests, processRecord{guest.PID, guest.Command})
+			r.Guests = append(r.Guests, guest)
 		}
 	}
 	return nil
@@ -119,10 +114,10 @@ func runInfo(ctx context.Context, s *session) error {
 		facts = append(facts, [2]string{"current thread", title + ", on branch " + r.Branch})
 	}
 	if r.Owner != nil {
-		facts = append(facts, [2]string{"open in", r.Owner.String()})
+		facts = append(facts, [2]string{"open in", processText(*r.Owner)})
 	}
 	for _, guest := range r.Guests {
-		facts = append(facts, [2]string{"used by", guest.String()})
+		facts = append(facts, [2]string{"used by", processText(guest)})
 	}
 	return s.facts(facts...)
 }
