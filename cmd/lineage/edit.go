@@ -80,23 +80,38 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 		}
 		edited := old.Item()
 		edited.Content, edited.Body, edited.CreatedAt = lineage.ContentID{}, body, time.Time{}
-		fork, err := in.Edit(ctx, found.Span, edited, lineage.EditOptions{
-			Index: found.Index, Replay: replayed(o.replay), Metadata: []byte(editMark),
-		})
+		options := lineage.EditOptions{Index: found.Index, Replay: replayed(o.replay), Metadata: []byte(editMark)}
+		var home *lineage.Thread
+		if o.branch != "" {
+			if home, err = s.branchHome(ctx, found, in); err != nil {
+				return err
+			}
+			options.Thread = home.ID()
+		}
+		fork, err := in.Edit(ctx, found.Span, edited, options)
 		if err != nil {
 			return err
 		}
-		if o.branch != "" {
-			home, err := s.home(found)
-			if err == nil {
-				err = home.NameBranch(ctx, o.branch, fork)
-			}
-			if err != nil {
+		if home != nil {
+			if err := home.NameBranch(ctx, o.branch, fork); err != nil {
 				return errors.Join(err, fork.Delete(ctx))
 			}
 		}
 		return s.created(ctx, fork, "a fork in which message %d reads differently", old.Position)
 	})
+}
+
+// branchHome returns the thread for a branch that forks a context: that of the context or, if it has
+// none, that of what was found.
+func (s *session) branchHome(ctx context.Context, found *refs.Ref, of *lineage.Context) (*lineage.Thread, error) {
+	info, err := of.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if info.Thread.IsZero() {
+		return s.home(found)
+	}
+	return s.store.Thread(ctx, info.Thread)
 }
 
 // editMark is the metadata of a context that an edit created.

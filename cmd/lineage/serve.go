@@ -23,7 +23,19 @@ It is not necessary: the first process that opens a store serves the others. Wit
 always open, and no process has to take over when another one exits.`,
 		Example: `  lineage serve --idle 100ms`,
 		Args:    cobra.NoArgs,
-		RunE:    a.on(noThread, func(ctx context.Context, s *session, _ []string) error { return serve(ctx, s, o) }),
+		RunE: a.does(func(ctx context.Context, _ []string) error {
+			if o.idle < 0 {
+				return usagef("--idle: must be 0 or more")
+			}
+			dir, err := a.findStore(false)
+			if err != nil {
+				return err
+			}
+			if isServed(dir) {
+				return usagef("%s: the server keeps this store open", redact(dir))
+			}
+			return a.open(ctx, noThread, func(ctx context.Context, s *session) error { return serve(ctx, s, o.idle) })
+		}),
 	}
 	c.Flags().DurationVar(&o.idle, "idle", 0, "end after so long without another process; 0 is never")
 	return c
@@ -32,19 +44,16 @@ always open, and no process has to take over when another one exits.`,
 // looksWhileIdle is how often the other processes are counted in the time after which serving ends.
 const looksWhileIdle = 10
 
-func serve(ctx context.Context, s *session, o *serveOptions) error {
-	if o.idle < 0 {
-		return usagef("--idle: must be 0 or more")
-	}
+func serve(ctx context.Context, s *session, idle time.Duration) error {
 	s.note("serving %s", screen.Line(s.name))
-	if o.idle == 0 {
+	if idle == 0 {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
 	used := time.Now()
-	tick := time.NewTicker(min(max(o.idle/looksWhileIdle, time.Millisecond), time.Second))
+	tick := time.NewTicker(min(max(idle/looksWhileIdle, time.Millisecond), time.Second))
 	defer tick.Stop()
-	for time.Since(used) < o.idle {
+	for time.Since(used) < idle {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

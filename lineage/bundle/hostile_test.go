@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -435,6 +436,21 @@ func TestInflatedInventory(t *testing.T) {
 			require.LessOrEqual(t, allocated, uint64(1<<20), "%x", b[:40])
 		}
 	}
+}
+
+// endless is a file without an end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+// An inventory that does not end is refused, and read no further than the limit.
+func TestEndlessInventory(t *testing.T) {
+	defer func(was int) { maxInventory = was }(maxInventory)
+	maxInventory = 1 << 16
+	inv := NewInventory()
+	n, err := inv.ReadFrom(io.MultiReader(strings.NewReader(inventoryMagic), endless{}))
+	require.ErrorIs(t, err, lineage.ErrTooLarge)
+	require.Equal(t, int64(maxInventory)+1, n)
 }
 
 // FuzzInventory reads any bytes as an inventory.

@@ -164,9 +164,12 @@ func (inv *Inventory) ReadFrom(from io.Reader) (int64, error) {
 	if err != nil {
 		return int64(n), err
 	}
-	b, err := io.ReadAll(io.MultiReader(bytes.NewReader(begin), from))
+	b, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(begin), from), int64(maxInventory)+1))
 	if err != nil {
 		return int64(len(b)), err
+	}
+	if len(b) > maxInventory {
+		return int64(len(b)), fmt.Errorf("inventory of more than %d bytes: %w", maxInventory, lineage.ErrTooLarge)
 	}
 	read, err := decodeInventory(b)
 	if err == nil {
@@ -174,6 +177,10 @@ func (inv *Inventory) ReadFrom(from io.Reader) (int64, error) {
 	}
 	return int64(len(b)), err
 }
+
+// maxInventory limits the memory for a file that claims to be an inventory. A store that reaches it
+// has more than 50 million texts.
+var maxInventory = 1 << 30
 
 // inventoryHeader is the size of what is before the runs.
 const inventoryHeader = len(inventoryMagic) + 4 + 3*8
