@@ -38,7 +38,7 @@ func (a *app) completeArguments(c *cobra.Command) {
 	}
 }
 
-// completion offers the names that list returns, each with a description behind a tab or without one. A store that cannot
+// completion offers the names that list returns, each with a description after a tab or without one. A store that cannot
 // be opened at once has none.
 func (a *app) completion(list func(*session, context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {

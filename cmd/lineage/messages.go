@@ -24,7 +24,7 @@ const (
 
 // messageRecord is a message, or another use of content, in a history.
 type messageRecord struct {
-	// ID is the address of its span, with .N behind it for a message that is not the first in
+	// ID is the address of its span, with .N after it for a message that is not the first in
 	// its span.
 	ID string `json:"id"`
 	// Parent is the id of the message before it.

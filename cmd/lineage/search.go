@@ -129,7 +129,7 @@ func hitsOf(results []chat.SearchResult) []*hit {
 	for i := range results {
 		r := &results[i]
 		m := newChatMessageRecord(&r.Message, 0)
-		// In a projection, threads that share a message have it under its address behind their ids.
+		// In a projection, threads that share a message have it under its address after their ids.
 		id := refs.WithoutThread(m.ID)
 		h := seen[id]
 		if h == nil {

@@ -161,7 +161,7 @@ func parseRange(text string) (w lineage.Window, err error) {
 	return w, nil
 }
 
-// printSummary prints a summary, for a person with a note behind its head.
+// printSummary prints a summary, for a person with a note after its head.
 func (s *session) printSummary(r *summaryRecord, note string) error {
 	head := fmt.Sprintf("messages %d-%d", r.First, r.Last)
 	if r.Level > 0 {

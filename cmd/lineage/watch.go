@@ -167,7 +167,7 @@ func journalState(dir string) string {
 	return state
 }
 
-// printChanges prints the commits behind a cursor, if they are to be printed, and returns the
+// printChanges prints the commits after a cursor, if they are to be printed, and returns the
 // last.
 func (s *session) printChanges(ctx context.Context, after lineage.Cursor, print bool) (last lineage.Cursor, err error) {
 	if last, err = s.store.View().Head(ctx); err != nil || !print {

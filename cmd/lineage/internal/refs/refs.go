@@ -202,7 +202,7 @@ func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
 	}
 	span, ok, err := r.spanByID(ctx, name)
 	if err == nil && !ok {
-		// A usage that is not the first of its span has its place there behind a dot.
+		// A usage that is not the first of its span has its place there after a dot.
 		if before, digits, found := cutLast(name, "."); found {
 			if n, isNumber := number(digits); isNumber && n < 1<<20 {
 				if span, ok, err = r.spanByID(ctx, before); ok {

@@ -66,7 +66,7 @@ func Cut(text string, width int) string {
 	return text
 }
 
-// Pad returns a text with spaces behind it up to width columns.
+// Pad returns a text with spaces after it up to width columns.
 func Pad(text string, width int) string {
 	if n := width - Width(text); n > 0 {
 		return text + strings.Repeat(" ", n)
