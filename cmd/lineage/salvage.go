@@ -17,7 +17,7 @@ func salvageCommand(a *app) *cobra.Command {
 		Use:   "salvage STORE DIR",
 		Short: "Copy the readable part of a damaged store to a new one",
 		Long: `Reads the journal of a store that no process has open and creates a new store, in a directory that
-is new or empty, of every commit that can be read, those behind damage included. The damaged
+is new or empty, of every commit that can be read, those after damage included. The damaged
 store is not changed, and its index is not needed. Every part that cannot be read is reported.
 
 A lost message before one that can be read is replaced by a note. Lost content reads as erased.

@@ -60,7 +60,7 @@ search' finds the texts of summaries too.`,
 	f.StringArrayVar(&o.of, "of", nil, "summarize summaries: the id of one, several times")
 	f.BoolVar(&o.list, "list", false, "list the summaries there are instead")
 	f.StringVar(&o.model, "model", "", "the model that summarizes")
-	f.StringVar(&o.url, "url", "", "the endpoint it is behind, up to its version")
+	f.StringVar(&o.url, "url", "", "the endpoint of the model, up to its version")
 	f.IntVar(&o.maxTokens, "max-tokens", 0, "how long the summary may be")
 	return c
 }

@@ -47,7 +47,7 @@ page is printed after it.`,
 	f.Var(&o.until, "until", "only those updated before this time")
 	f.BoolVar(&o.oldest, "oldest", false, "list the one that was updated first first")
 	f.IntVarP(&o.limit, "limit", "n", 0, "at most so many")
-	f.StringVar(&o.after, "after", "", "continue behind the page that ended with this TOKEN")
+	f.StringVar(&o.after, "after", "", "continue after the page that ended with this TOKEN")
 	return c
 }
 

@@ -123,7 +123,7 @@ func (r *reader) checkForm(e *entry) (err error) {
 	return err
 }
 
-// facts returns threads, and contexts with what is behind them about them.
+// facts returns threads, and contexts with the records about them that follow.
 func (r *reader) facts(records []structure.Record) (facts []fact, err error) {
 	var last *fact
 	for _, record := range records {

@@ -286,15 +286,15 @@ func (e *exporter) fact(at time.Time, records ...structure.Record) error {
 			return err
 		}
 	}
-	return e.behind(entryFacts, &e.facts, at, records...)
+	return e.addAfter(entryFacts, &e.facts, at, records...)
 }
 
-func (e *exporter) flushFacts() error { return e.flushBehind(entryFacts, &e.facts) }
+func (e *exporter) flushFacts() error { return e.flushAfter(entryFacts, &e.facts) }
 
-// behind adds records to an entry that follows the history which they refer to. at is the time of a new one.
-func (e *exporter) behind(tag byte, to *write.Batch, at time.Time, records ...structure.Record) error {
+// addAfter adds records to an entry that follows the history which they refer to. at is the time of a new one.
+func (e *exporter) addAfter(tag byte, to *write.Batch, at time.Time, records ...structure.Record) error {
 	if full(to) {
-		if err := e.flushBehind(tag, to); err != nil {
+		if err := e.flushAfter(tag, to); err != nil {
 			return err
 		}
 	}
@@ -305,8 +305,8 @@ func (e *exporter) behind(tag byte, to *write.Batch, at time.Time, records ...st
 	return nil
 }
 
-// flushBehind writes an entry after the pending history.
-func (e *exporter) flushBehind(tag byte, b *write.Batch) error {
+// flushAfter writes an entry after the pending history.
+func (e *exporter) flushAfter(tag byte, b *write.Batch) error {
 	if err := e.flush(entryHistory, &e.pending); err != nil {
 		return err
 	}

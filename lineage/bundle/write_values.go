@@ -37,7 +37,7 @@ func (e *exporter) values(whole bool) error {
 			return err
 		}
 	}
-	return e.flushBehind(entryValues, &e.pendingValues)
+	return e.flushAfter(entryValues, &e.pendingValues)
 }
 
 // valuesOf writes the values of an owner: for each key the latest record and, if there are more, all
@@ -101,7 +101,7 @@ func (e *exporter) value(v *structure.Value) error {
 		changed := *v // the span is not in the bundle
 		changed.Seen, v = structure.CollectedSpan, &changed
 	}
-	return e.behind(entryValues, &e.pendingValues, v.At, v)
+	return e.addAfter(entryValues, &e.pendingValues, v.At, v)
 }
 
 // sameValue reports whether two records of a key set the same value. The incarnation of the thread and
