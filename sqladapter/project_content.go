@@ -52,6 +52,9 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 				return err
 			}
 		}
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
