@@ -341,7 +341,7 @@ func (s *suite) interruptedAgain(t *testing.T, change func(*lineage.Thread, *lin
 		_, err = side.Extend(bg, lineage.User("on the side"))
 		require.NoError(t, err)
 	}
-	s.interrupted(t, store, 11, func() {
+	s.interrupted(t, store, 23, func() {
 		require.NoError(t, change(thread, main, spans))
 		_, err := store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
 		require.NoError(t, err)
