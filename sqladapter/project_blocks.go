@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A row of content_blocks is bare if it has only an id: the content was erased, or is missing but
-// other content is derived from it. These are the columns that tell.
+// Columns of content_blocks. A row is bare if it has only an id: the content was erased, or is missing
+// but other content is derived from it.
 const blockType, blockParent, blockCreated, blockErased = 1, 7, 8, 10
 
 func bareBlock(id string, erased bool) []any {

@@ -33,7 +33,7 @@ type scope struct {
 
 // work is the work of a pass.
 type work struct {
-	// removed are scopes whose rows are all deleted, gone contexts that others keep their scope.
+	// removed are scopes whose rows are all deleted, gone are deleted contexts.
 	removed []string
 	gone    []string
 	scopes  []*scope
