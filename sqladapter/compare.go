@@ -59,8 +59,8 @@ type CompareOptions struct {
 var errStop = errors.New("stopped")
 
 // Compare compares all projected rows of a database with the store, and yields the differences. The
-// database must be up to date with the store: see Projector. Memory does not depend on the number
-// of messages, except for some bytes per run.
+// database must be up to date with the store: see Projector. Memory depends on the numbers of chats,
+// contexts, names and values, but not on that of messages, except for some bytes per run.
 func Compare(ctx context.Context, db *DB, store *lineage.Store, o CompareOptions) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
 		c := &comparer{yield: func(d Difference) error {

@@ -9,9 +9,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A row of content_blocks is bare if it has only an id: the content was erased, or is missing but
-// other content is derived from it. These are the columns that tell.
-const blockType, blockParent, blockErased = 1, 7, 10
+// Columns of content_blocks. A row is bare if it has only an id: the content was erased, or is missing
+// but other content is derived from it.
+const blockType, blockParent, blockCreated, blockErased = 1, 7, 8, 10
 
 func bareBlock(id string, erased bool) []any {
 	return []any{id, "", []byte{}, content.OriginUnknown.String(), nil, nil, nil, nil, 0, 0, boolean(erased)}
@@ -26,7 +26,7 @@ const mostBody = 64 << 20
 var blockSQL = struct {
 	known, orphans, used, derived, parents, unusedUsers Statement
 }{
-	known:   `SELECT "id", "content_type", "erased" FROM "content_blocks" WHERE "id" IN ({list})`,
+	known:   `SELECT "id", "content_type", "created_at", "erased" FROM "content_blocks" WHERE "id" IN ({list})`,
 	orphans: `SELECT "content_id" FROM "lineage_orphans" ORDER BY "content_id" {limit}`,
 	used: `SELECT "id" FROM "content_blocks" b WHERE "id" IN ({list}) ` +
 		`AND (EXISTS (SELECT 1 FROM "message_usages" u WHERE u."content_id" = b."id") ` +
@@ -82,10 +82,11 @@ func (b *batch) putBlock(row []any) {
 	b.n++
 }
 
-// insertBlocks inserts the missing blocks of a batch, fills in bare ones, and empties erased ones.
+// insertBlocks inserts the missing blocks of a batch, fills in bare ones, empties erased ones, and
+// replaces those that the store has deleted and stored again.
 func (c *Conn) insertBlocks(ctx context.Context, b *batch) error {
 	found, err := collectList(ctx, c, func(rows *sql.Rows) (k knownBlock, err error) {
-		err = rows.Scan(&k.id, &k.mediaType, &k.erased)
+		err = rows.Scan(&k.id, &k.mediaType, &k.created, &k.erased)
 		return k, err
 	}, blockSQL.known, b.blockOrder)
 	if err != nil {
@@ -95,22 +96,34 @@ func (c *Conn) insertBlocks(ctx context.Context, b *batch) error {
 	for _, k := range found {
 		there[k.id] = k
 	}
-	var added [][]any
+	var added, changed [][]any
 	for _, id := range b.blockOrder {
 		row := b.blocks[id]
 		if is, known := there[id]; !known {
 			added = append(added, row)
-		} else if is.mediaType == "" && !isBare(row) || row[blockErased] == 1 && !is.erased {
-			if _, err := c.Exec(ctx, sqlOf[tables.Blocks].update, append(row[1:len(row):len(row)], id)...); err != nil {
-				return err
-			}
+		} else if !isBare(row) && (row[blockType] != is.mediaType || row[blockCreated] != is.created) || row[blockErased] == 1 && !is.erased {
+			changed = append(changed, row)
 		}
 	}
-	return c.insert(ctx, sqlOf[tables.Blocks].insert, parentsFirst(added))
+	// Nothing may be derived any more from what the changed ones were derived from.
+	parents, err := collectList(ctx, c, scanString, blockSQL.parents, keysOf(changed))
+	if err == nil {
+		err = c.addOrphans(ctx, parents)
+	}
+	if err == nil {
+		err = c.insert(ctx, sqlOf[tables.Blocks].insert, parentsFirst(added))
+	}
+	for _, row := range changed {
+		if err == nil {
+			_, err = c.Exec(ctx, sqlOf[tables.Blocks].update, append(row[1:len(row):len(row)], row[0])...)
+		}
+	}
+	return err
 }
 
 type knownBlock struct {
 	id, mediaType string
+	created       int64
 	erased        bool
 }
 

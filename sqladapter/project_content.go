@@ -52,6 +52,9 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 				return err
 			}
 		}
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -125,13 +128,6 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
 	if err != nil || len(used) == 0 {
 		return err // the row is missing or bare
 	}
-	w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error { // nothing may be derived from it any more
-		parents, err := collectList(ctx, c, scanString, blockSQL.parents, []string{id.String()})
-		if err != nil {
-			return err
-		}
-		return c.addOrphans(ctx, parents)
-	})
 	return w.addContent(ctx, id)
 }
 

@@ -100,7 +100,7 @@ func (v *view) metadata() any {
 // look determines what the scope sees: everything, or what changed contexts see in addition.
 func (v *view) look(ctx context.Context) error {
 	if v.full && !v.fresh {
-		has, err := v.w.extents(ctx, v.key)
+		has, err := readAll(ctx, v.w.DB, scanExtent, scopeSQL.reach, v.key)
 		if err != nil {
 			return err
 		}
@@ -211,11 +211,6 @@ func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
 		}
 		return err
 	})
-}
-
-// extents reads the parts of all runs of a scope in the database.
-func (w *projection) extents(ctx context.Context, key string) (has []extent, err error) {
-	return readAll(ctx, w.DB, scanExtent, scopeSQL.reach, key)
 }
 
 // grow writes what a scope has gained, and its contexts, branches and checkpoints. What it has lost

@@ -33,7 +33,7 @@ type scope struct {
 
 // work is the work of a pass.
 type work struct {
-	// removed are scopes whose rows are all deleted, gone contexts that others keep their scope.
+	// removed are scopes whose rows are all deleted, gone are deleted contexts.
 	removed []string
 	gone    []string
 	scopes  []*scope
@@ -120,8 +120,6 @@ func scanPin(rows *sql.Rows) (pin, error) {
 	}
 	return p, nil
 }
-
-func contextPin(id structure.ContextID) string { return id.String() }
 
 // resolve converts subjects of commits to scopes to process.
 func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err error) {
@@ -235,12 +233,20 @@ func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(
 // resolveContexts adds changed contexts, and the scopes that they were in before. It returns those
 // that were deleted.
 func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
-	pins, err := w.pinsOf(ctx, c.contexts)
+	var ids []string
+	for id := range c.contexts {
+		ids = append(ids, id.String())
+	}
+	found, err := readList(ctx, w.DB, scanPin, sqlOf[tables.Pins].rows, ids)
 	if err != nil {
 		return nil, err
 	}
+	pins := make(map[string]pin, len(found))
+	for _, p := range found {
+		pins[p.id] = p
+	}
 	for id := range c.contexts {
-		before, was := pins[contextPin(id)]
+		before, was := pins[id.String()]
 		now, err := w.state.Context(ctx, id)
 		deleted := errors.Is(err, lineage.ErrNotFound)
 		if err != nil && !deleted {
@@ -249,7 +255,7 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 		var s *scope
 		switch {
 		case deleted && was:
-			gone = append(gone, contextPin(id))
+			gone = append(gone, id.String())
 		case deleted:
 		case !now.Thread.IsZero():
 			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})
@@ -327,20 +333,4 @@ func (w *projection) movedBack(ctx context.Context, from, to structure.SpanRef) 
 		return true, nil // its run is deleted
 	}
 	return !forward, err
-}
-
-func (w *projection) pinsOf(ctx context.Context, contexts map[structure.ContextID]bool) (map[string]pin, error) {
-	ids := make([]string, 0, len(contexts))
-	for id := range contexts {
-		ids = append(ids, contextPin(id))
-	}
-	found, err := readList(ctx, w.DB, scanPin, sqlOf[tables.Pins].rows, ids)
-	if err != nil {
-		return nil, err
-	}
-	pins := make(map[string]pin, len(found))
-	for _, p := range found {
-		pins[p.id] = p
-	}
-	return pins, nil
 }

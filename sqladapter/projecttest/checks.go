@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -199,6 +201,34 @@ func (s *suite) testShrinks(t *testing.T) {
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
 }
 
+// testStoredAgain says a text again that a collection has deleted, before the database has lost it.
+func (s *suite) testStoredAgain(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	said := func() *lineage.Context {
+		c, err := store.NewContext(bg, lineage.ContextOptions{})
+		require.NoError(t, err)
+		_, err = c.Extend(bg, lineage.User("said again"))
+		require.NoError(t, err)
+		return c
+	}
+	first := said()
+	s.project(t, store, db)
+	at := count(t, place, `SELECT created_at FROM "content_blocks"`)
+	require.NoError(t, first.Delete(bg))
+	_, err := store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	for time.Now().UnixMilli() == int64(at) {
+		runtime.Gosched()
+	}
+	said()
+	_, err = (&sqladapter.Projector{Store: store, DB: db, BatchRows: 1}).Run(bg)
+	require.NoError(t, err)
+	require.NotEqual(t, at, count(t, place, `SELECT created_at FROM "content_blocks"`))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+}
+
 // testUsers has a text of two users. Each user exists as long as one of their messages.
 func (s *suite) testUsers(t *testing.T) {
 	store, place := newStore(t), s.New(t)
@@ -264,7 +294,7 @@ func (s *suite) testInterrupted(t *testing.T) {
 	chats := chat.On(store)
 	converse(t, chats, "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
 	converse(t, chats, "b", say("n1", "one"))
-	s.interrupted(t, store, func() {
+	s.interrupted(t, store, 5, func() {
 		converse(t, chats, "a", say("m4", "four"))
 		a, err := store.FindThread(bg, "a")
 		require.NoError(t, err)
@@ -286,7 +316,7 @@ func (s *suite) testInterrupted(t *testing.T) {
 // kept the spans that the thread no longer sees.
 func (s *suite) testInterruptedAgain(t *testing.T) {
 	s.interruptedAgain(t, func(_ *lineage.Thread, main *lineage.Context, spans []lineage.SpanRef) error {
-		return main.MoveTo(bg, spans[3], "rewind")
+		return main.MoveTo(bg, spans[2], "rewind")
 	})
 	s.interruptedAgain(t, func(thread *lineage.Thread, _ *lineage.Context, _ []lineage.SpanRef) error {
 		return thread.DeleteBranch(bg, "side0")
@@ -300,28 +330,27 @@ func (s *suite) interruptedAgain(t *testing.T, change func(*lineage.Thread, *lin
 	main, err := thread.Active(bg)
 	require.NoError(t, err)
 	var spans []lineage.SpanRef
-	for i := range 8 {
+	for i := range 5 {
 		refs, err := main.Extend(bg, lineage.User(fmt.Sprint("message ", i)))
 		require.NoError(t, err)
 		spans = append(spans, refs...)
 	}
-	for i := range 3 {
+	for i := range 2 {
 		side, err := thread.CreateBranch(bg, fmt.Sprint("side", i), lineage.BranchOptions{At: spans[i]})
 		require.NoError(t, err)
 		_, err = side.Extend(bg, lineage.User("on the side"))
 		require.NoError(t, err)
 	}
-	s.interrupted(t, store, func() {
+	s.interrupted(t, store, 23, func() {
 		require.NoError(t, change(thread, main, spans))
 		_, err := store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
 		require.NoError(t, err)
 	})
 }
 
-// interrupted projects the store, and again after a change, stopping the projector at some
-// statement.
-func (s *suite) interrupted(t *testing.T, store *lineage.Store, change func()) {
-	const stride = 5
+// interrupted projects the store, and again after a change, stopping the projector at one statement
+// of each stride.
+func (s *suite) interrupted(t *testing.T, store *lineage.Store, stride int64, change func()) {
 	type attempt struct {
 		place Place
 		at    int64
@@ -330,7 +359,7 @@ func (s *suite) interrupted(t *testing.T, store *lineage.Store, change func()) {
 	// The first statements create the tables.
 	for at, stopped := int64(1), true; stopped; at += stride {
 		place := s.New(t)
-		stopped = s.stopAt(t, store, place, at)
+		stopped = s.stopAt(t, store, place, at, false)
 		db := s.open(t, place)
 		s.project(t, store, db)
 		require.NoError(t, db.Close())
@@ -343,7 +372,7 @@ func (s *suite) interrupted(t *testing.T, store *lineage.Store, change func()) {
 	change()
 	whole = s.rebuilt(t, store, false)
 	for _, a := range attempts {
-		s.stopAt(t, store, a.place, a.at)
+		s.stopAt(t, store, a.place, a.at, false)
 		db := s.open(t, a.place)
 		s.project(t, store, db)
 		require.NoError(t, db.Close())
@@ -352,7 +381,7 @@ func (s *suite) interrupted(t *testing.T, store *lineage.Store, change func()) {
 }
 
 // stopAt runs a projector until statement n, and reports whether it got that far.
-func (s *suite) stopAt(t *testing.T, store *lineage.Store, place Place, n int64) (stopped bool) {
+func (s *suite) stopAt(t require.TestingT, store *lineage.Store, place Place, n int64, chatsOnly bool) (stopped bool) {
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
 	var issued atomic.Int64
@@ -365,7 +394,7 @@ func (s *suite) stopAt(t *testing.T, store *lineage.Store, place Place, n int64)
 	require.NoError(t, err)
 	defer db.Close()
 	counting.Store(true)
-	_, err = (&sqladapter.Projector{Store: store, DB: db, BatchRows: 5}).Run(ctx)
+	_, err = (&sqladapter.Projector{Store: store, DB: db, BatchRows: 5, ChatsOnly: chatsOnly}).Run(ctx)
 	if issued.Load() < n {
 		require.NoError(t, err)
 		return false

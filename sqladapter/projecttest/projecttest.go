@@ -63,6 +63,7 @@ func Run(t *testing.T, config Config) {
 		{"Follow", s.testFollow},
 		{"Refuses", s.testRefuses},
 		{"Shrinks", s.testShrinks},
+		{"StoredAgain", s.testStoredAgain},
 		{"Users", s.testUsers},
 		{"Owners", s.testOwners},
 		{"Large", s.testLarge},

@@ -19,8 +19,8 @@ func (s *suite) testRandom(t *testing.T) { s.random(t, false) }
 
 func (s *suite) testRandomChatsOnly(t *testing.T) { s.random(t, true) }
 
-// random changes a store and projects it at random times. At the end, the database equals a new
-// one.
+// random changes a store and projects it at random times, until the end or some statement. At the
+// end, the database equals a new one.
 func (s *suite) random(t *testing.T, chatsOnly bool) {
 	s.check(t, func(r *rapid.T) {
 		dir, place := t.TempDir(), s.New(t)
@@ -32,10 +32,13 @@ func (s *suite) random(t *testing.T, chatsOnly bool) {
 		m := newMachine(store)
 		for range rapid.IntRange(1, 60).Draw(r, "steps") {
 			m.step(r)
-			if rapid.IntRange(0, 3).Draw(r, "project") == 0 {
+			switch rapid.IntRange(0, 6).Draw(r, "project") {
+			case 0:
 				p := &sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly, BatchRows: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "batch")}
 				_, err := p.Run(bg)
 				require.NoError(r, err)
+			case 1:
+				s.stopAt(r, store, place, rapid.Int64Range(1, 150).Draw(r, "statement"), chatsOnly)
 			}
 		}
 		_, err = (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)

@@ -11,7 +11,7 @@ import (
 type Table struct {
 	Name    string
 	Columns []string
-	// Fixed is the number of leading columns that never change.
+	// Fixed is the number of leading columns that are not updated.
 	Fixed int
 	// Of are the columns by which the rows of an owner are looked up, if any.
 	Of []string
