@@ -22,7 +22,7 @@ SEQUENTIAL := structure internal/deps internal/form internal/judge internal/pack
 # Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
 # thing after another over code that other tests use from many goroutines under the race detector.
 ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/memtable \
-  internal/sharing lineage/archive lineage/bundle lineage/search
+  internal/sharing lineage/archive lineage/bundle lineage/search lineage lineage/chat lineage/conversation lineage/engine
 ONCETESTS := \
   TestScripts TestExamples TestDemo TestReadmeCommands TestSignalsEndCommands \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
@@ -34,7 +34,8 @@ ONCETESTS := \
   TestCrashAtEveryByte TestCrashAtEveryOperation TestCrashBetweenTransactionsOfCheckpoint TestCrashFlippedByteOfIndex \
   TestCrashFlippedByteOfSegment TestCrashWhileAsked TestCursorsAfterPowerLoss TestDamagedLookupTables \
   TestSalvageAroundADamagedCommit TestSalvageFromAPackAndItsSegments TestSalvageOfAnUndamagedStore TestSalvageOfRandomDamage \
-  TestDamage TestFindsWhatIsSeen \
+  TestDamage TestFindsWhatIsSeen TestModelCollected TestFindAnywhereInTransaction TestDiffRevisions TestAppendMany \
+  TestOperationsDoNotGrow TestSharedIDsDoNotGrow TestForeignMessagesDoNotGrow TestVersionsComeTogether \
   TestBombs TestChainsOfEmptyEntries TestDeepTreesDoNotRecurse TestImportOfBranchesDoesNotGrow TestImportOfManyBranches \
   TestInterruptedImportContinues TestManyItemsInLittle TestOddMessagesAreKept \
   TestModelOfATable TestCompact TestCrashFlippedByte TestCrashFlippedByteThenWrite TestFoldRewritesTheFile \
