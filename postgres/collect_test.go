@@ -391,6 +391,7 @@ func cuttable(t testing.TB, dsn string, c *cutter) *pgxpool.Pool {
 
 // TestCutCollections cuts the connection before, within and after each message of a collection.
 func TestCutCollections(t *testing.T) {
+	campaign.Long(t)
 	rewriteOneByOne(t)
 	dsn := pgtest.DSN(t)
 	c := &cutter{}
