@@ -10,7 +10,7 @@ COUNT ?= 6
 BENCH ?=
 
 # The packages with the longest tests, which begin first.
-LONG := postgres sqladapter/postgres internal/embedded
+LONG := postgres sqladapter/postgres internal/embedded internal/remote sqladapter/sqlite lineage/search cmd/lineage
 
 # The packages that depend on the operating system or the processor, vetted for several.
 PORTABLE := $(wildcard lineage/lock internal/vfs internal/sharing internal/remote structure)
@@ -22,7 +22,7 @@ SEQUENTIAL := structure internal/deps internal/form internal/judge internal/pack
 # Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
 # thing after another over code that other tests use from many goroutines under the race detector.
 ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/memtable \
-  internal/sharing lineage/archive
+  internal/sharing lineage/archive lineage/bundle lineage/search lineage lineage/chat lineage/conversation lineage/engine
 ONCETESTS := \
   TestScripts TestExamples TestDemo TestReadmeCommands TestSignalsEndCommands \
   TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
@@ -34,6 +34,8 @@ ONCETESTS := \
   TestCrashAtEveryByte TestCrashAtEveryOperation TestCrashBetweenTransactionsOfCheckpoint TestCrashFlippedByteOfIndex \
   TestCrashFlippedByteOfSegment TestCrashWhileAsked TestCursorsAfterPowerLoss TestDamagedLookupTables \
   TestSalvageAroundADamagedCommit TestSalvageFromAPackAndItsSegments TestSalvageOfAnUndamagedStore TestSalvageOfRandomDamage \
+  TestDamage TestFindsWhatIsSeen TestModelCollected TestFindAnywhereInTransaction TestDiffRevisions TestAppendMany \
+  TestOperationsDoNotGrow TestSharedIDsDoNotGrow TestForeignMessagesDoNotGrow TestVersionsComeTogether \
   TestBombs TestChainsOfEmptyEntries TestDeepTreesDoNotRecurse TestImportOfBranchesDoesNotGrow TestImportOfManyBranches \
   TestInterruptedImportContinues TestManyItemsInLittle TestOddMessagesAreKept \
   TestModelOfATable TestCompact TestCrashFlippedByte TestCrashFlippedByteThenWrite TestFoldRewritesTheFile \
@@ -46,7 +48,7 @@ ONCEPATTERN := ^($(subst $(empty) ,|,$(strip $(ONCETESTS))))$$
 # synchronisation that is not watched looks like a race. Conversions of pointers are checked, except in the standard library.
 UNWATCHED := modernc.org/... github.com/klauspost/compress/... github.com/andybalholm/brotli/...
 RACE := -race -gcflags=std=-d=checkptr=0 $(UNWATCHED:%=-gcflags=%=-race=false)
-# Modules of their own, tested after the packages of this one.
+# Modules of their own, tested after the packages of this one that have goroutines, beside those that have none.
 MODULES := bench adapters/adk internal/sdktest tools
 
 # Vetting is a part of lint. Some tests mostly wait, so one package more runs at a time than there are processors.
@@ -65,6 +67,8 @@ build: ## Compile every package, and the commands into .bin/
 
 # A process with the race detector would wait for a second before it ends.
 test: export GORACE := atexit_sleep_ms=0
+# Tests leave much garbage and keep little, so that collecting it less often saves more time than it takes memory.
+test: export GOGC := 300
 .PHONY: test
 test: tools ## Install what tests need, then run every test with the race detector
 	@scripts/postgres.sh
@@ -73,8 +77,10 @@ test: tools ## Install what tests need, then run every test with the race detect
 	@{ status=0; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip '$(ONCEPATTERN)' $$(go list $(LONG:%=./%) ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
 	  scripts/inmemory.sh go test $(TESTFLAGS) -run '$(ONCEPATTERN)' $(ONCE:%=./%) || status=1; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL:%=./%) || status=1; \
+	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL:%=./%) >$(BIN)/sequential.json & \
 	  for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
+	  wait $$! || status=1; \
+	  cat $(BIN)/sequential.json; \
 	  exit $$status; } | $(BIN)/testsummary
 
 .PHONY: lint

@@ -391,6 +391,7 @@ func cuttable(t testing.TB, dsn string, c *cutter) *pgxpool.Pool {
 
 // TestCutCollections cuts the connection before, within and after each message of a collection.
 func TestCutCollections(t *testing.T) {
+	campaign.Long(t)
 	rewriteOneByOne(t)
 	dsn := pgtest.DSN(t)
 	c := &cutter{}
@@ -475,8 +476,10 @@ func TestKilledCollections(t *testing.T) {
 	other := handle(t, pool, "s")
 	kept := tell(t, other, "kept", "shared")
 	said := []string{"kept", "shared"}
+	ctx, cancel := context.WithCancel(background)
 	var dying sync.WaitGroup
 	defer dying.Wait()
+	defer cancel()
 	interrupted := 0
 	for _, where := range []cut{before, within, after} {
 		for at := 1; ; at++ {
@@ -509,8 +512,8 @@ func TestKilledCollections(t *testing.T) {
 			require.NoError(t, err)
 			l.arm(at, where)
 			ended := make(chan struct{})
-			dying.Go(func() { // a dead process knows nothing, but this one tries for a while
-				_, _ = victim.Collect(background, all)
+			dying.Go(func() { // a dead process does nothing, but this one tries until the test ends
+				_, _ = victim.Collect(ctx, all)
 				close(ended)
 				_ = victim.Close()
 			})

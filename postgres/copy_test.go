@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -303,7 +304,7 @@ func TestCopyOfAGrowingStore(t *testing.T) {
 // Variables of the process that TestKilledCopy kills.
 const (
 	copyFrom, copyDSN, copyDir = "LINEAGE_TEST_COPY_FROM", "LINEAGE_TEST_COPY_DSN", "LINEAGE_TEST_COPY_TO"
-	copyWord                   = "LINEAGE_TEST_COPY_WORD"
+	copyWord, copyEnd          = "LINEAGE_TEST_COPY_WORD", "LINEAGE_TEST_COPY_END"
 )
 
 // TestKilledCopy kills processes that copy a store, at any point: another continues.
@@ -339,7 +340,7 @@ func TestKilledCopy(t *testing.T) {
 	}
 }
 
-// killedCopy copies a store, and says how far it is.
+// killedCopy copies a store, and says how far it is. At the end it waits until it is killed or told to end.
 func killedCopy(t *testing.T, dir string) {
 	source := inDirectory(t, dir, structure.StoreID{})
 	var to *lineage.Store
@@ -350,6 +351,8 @@ func killedCopy(t *testing.T, dir string) {
 	}
 	_, err := lineage.Copy(background, source, to, lineage.CopyOptions{Progress: func(done, total int64) { fmt.Println(copyWord, done) }})
 	require.NoError(t, err)
+	fmt.Println(copyEnd)
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
 // TestInterruptedCopy ends a copy by its context: what was copied stays.

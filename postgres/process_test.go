@@ -19,11 +19,17 @@ func killAt(t *testing.T, at int64, environment []string) bool {
 	cmd.Env = append(os.Environ(), environment...)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
 	var said strings.Builder
 	cmd.Stderr = &said
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
+		if lines.Text() == copyEnd {
+			require.NoError(t, in.Close())
+			continue
+		}
 		var done int64
 		if n, _ := fmt.Sscanf(lines.Text(), copyWord+" %d", &done); n == 0 {
 			fmt.Fprintln(&said, lines.Text())

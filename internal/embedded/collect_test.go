@@ -168,6 +168,7 @@ func (s *collectStore) steps(t *rapid.T, n int) {
 
 // TestCollectLongRandom is the same with longer and cheaper rounds.
 func TestCollectLongRandom(t *testing.T) {
+	campaign.Long(t)
 	for seed := range uint64(campaign.Rounds(2)) {
 		s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(seed, 0)))
 		for range 6 {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -122,6 +123,7 @@ func TestEraseReaches(t *testing.T) {
 
 // TestEraseReachesPostgres does the same with a projection in Postgres, whose rows are looked at.
 func TestEraseReachesPostgres(t *testing.T) {
+	campaign.Long(t)
 	dsn := pgtest.DSN(t)
 	pool, err := sql.Open("pgx", dsn)
 	require.NoError(t, err)

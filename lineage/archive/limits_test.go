@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -36,6 +37,7 @@ func limited(t *testing.T, source []byte, o archive.Options, name string) archiv
 
 // A small archive with millions of conversations is stopped with an error.
 func TestManyItemsInLittle(t *testing.T) {
+	campaign.Long(t)
 	text := []byte(strings.Repeat(oneConversation, 60_000))
 	o := archive.Options{Limits: archive.Limits{DensityFrom: 1000}}
 	for name, b := range map[string][]byte{"gzip": gzipped(t, text), "zstd": zstdCompressed(t, text), "zip": zipped(t, file{"a.jsonl", text}), "zip in zip": zipped(t, file{"z", zipped(t, file{"a.jsonl", text})})} {
@@ -93,6 +95,7 @@ func TestNumberOfObjects(t *testing.T) {
 
 // Entries of a mapping that are not messages, in chains and circles, take linear time.
 func TestChainsOfEmptyEntries(t *testing.T) {
+	campaign.Long(t)
 	const n = 60_000
 	for name, last := range map[string]string{"chain": "null", "circle": fmt.Sprintf(`"v%d"`, n-1)} {
 		var b strings.Builder

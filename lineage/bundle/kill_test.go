@@ -31,7 +31,10 @@ func importUntilKilled(dir string) int {
 		if err != nil {
 			return err
 		}
-		_, err = bundle.Import(bg, s, f, bundle.ImportOptions{Progress: func(done, total int64) { fmt.Println(done, total) }})
+		_, err = bundle.Import(bg, s, f, bundle.ImportOptions{Progress: func(done, total int64) {
+			fmt.Println(done, total)
+			_, _ = os.Stdin.Read(make([]byte, 1))
+		}})
 		return err
 	}()
 	if err != nil {
@@ -66,7 +69,7 @@ func TestKilled(t *testing.T) {
 		store := filepath.Join(dir, "store")
 		require.NoError(t, os.RemoveAll(store))
 		at := int64(len(b)) + rand.Int64N(int64(len(b)))
-		killImporter(t, dir, at)
+		killImporter(t, dir, at, try%2 == 1)
 		s := open(t, store, nil)
 		if n := len(digests(t, s)); n > 0 && n < len(digests(t, a)) {
 			parts++
@@ -82,13 +85,15 @@ func TestKilled(t *testing.T) {
 	require.NotZero(t, parts, "no import was killed half way")
 }
 
-// killImporter imports in another process, which it kills at some progress.
-func killImporter(t *testing.T, dir string, at int64) {
+// killImporter imports in another process, which it kills at some progress, or a little later.
+func killImporter(t *testing.T, dir string, at int64, later bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), importerDir+"="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(out)
@@ -96,6 +101,9 @@ func killImporter(t *testing.T, dir string, at int64) {
 		var done, total int64
 		_, err := fmt.Sscan(lines.Text(), &done, &total)
 		require.NoError(t, err, strconv.Quote(lines.Text()))
+		if done < at || later {
+			_, _ = in.Write([]byte{0})
+		}
 		if done >= at {
 			_ = cmd.Process.Kill()
 		}

@@ -377,11 +377,15 @@ func requireIDs(t *testing.T, s chat.Store, chatID string, want ...string) {
 	require.Equal(t, want, got)
 }
 
-// TestLostWhileOpening breaks the connection at every statement of opening. The next program finds
-// or creates a complete schema.
+// TestLostWhileOpening breaks the connection at every statement of opening, at some with -short. The
+// next program finds or creates a complete schema.
 func TestLostWhileOpening(t *testing.T) {
+	step := 1
+	if testing.Short() {
+		step = 5
+	}
 	for _, answered := range []bool{false, true} {
-		for at := 1; ; at++ {
+		for at := 1; ; at += step {
 			require.Less(t, at, 100)
 			dsn := pgtest.DSN(t)
 			b := newBreaker(t, dsn)

@@ -24,7 +24,10 @@ import (
 func TestProjectKilled(t *testing.T) {
 	const worker, turn = "LINEAGE_PROJECT_WORKER", "a transaction was committed"
 	if dir := os.Getenv(worker); dir != "" {
-		_, err := project(dir, 20, func(sqladapter.ProjectReport) { fmt.Println(turn) })
+		_, err := project(dir, 20, func(sqladapter.ProjectReport) {
+			fmt.Println(turn)
+			_, _ = os.Stdin.Read(make([]byte, 1)) // until the next transaction may begin
+		})
 		require.NoError(t, err)
 		return
 	}
@@ -62,11 +65,16 @@ func TestProjectKilled(t *testing.T) {
 			cmd.Env = append(os.Environ(), worker+"="+dir)
 			out, err := cmd.StdoutPipe()
 			require.NoError(t, err)
+			in, err := cmd.StdinPipe()
+			require.NoError(t, err)
 			require.NoError(t, cmd.Start())
 			lines := bufio.NewScanner(out)
-			for turns := 0; turns < 1+try*2+round && lines.Scan(); {
-				if lines.Text() == turn {
-					turns++
+			for turns, until := 0, 1+try*2+round; turns < until && lines.Scan(); {
+				if lines.Text() != turn {
+					continue
+				}
+				if turns++; turns < until || try > 0 {
+					_, _ = in.Write([]byte{0})
 				}
 			}
 			time.Sleep(time.Duration(try) * 700 * time.Microsecond) // into the next

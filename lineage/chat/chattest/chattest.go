@@ -30,7 +30,7 @@ type Config struct {
 	// MaxID is the most characters of an id; 0 is chat.MaxID bytes.
 	MaxID int
 	// LongChain is how many messages the longest chain has. Default 33,000, which is
-	// more than any database takes parameters.
+	// more than any database takes parameters. With -short it is 2500.
 	LongChain int
 }
 

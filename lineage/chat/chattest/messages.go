@@ -239,6 +239,9 @@ func testOddIDs(t *testing.T, s *store) {
 func testLongChain(t *testing.T, s *store) {
 	const step = 1_000
 	count := cmp.Or(s.config.LongChain, 33_000)
+	if testing.Short() {
+		count = 2500
+	}
 	s.createChat("c")
 	main, head := s.active("c"), chat.Ref("")
 	for at := 0; at < count; at += step {

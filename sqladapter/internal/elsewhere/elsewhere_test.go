@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -102,7 +103,9 @@ func (f file) dsn() string {
 
 func place(t testing.TB) sqltest.Place { return file(filepath.Join(t.TempDir(), "chats.db")) }
 
+// In short runs TestConformance alone tests this dialect.
 func TestSuite(t *testing.T) {
+	campaign.Long(t)
 	documented, err := os.ReadFile(filepath.Join("..", "..", "sqlserver", "schema_documented.sql"))
 	require.NoError(t, err)
 	require.NotContains(t, translated(string(documented)), "IF ")
