@@ -170,9 +170,7 @@ func hostname(t *testing.T) string {
 // writeLock writes a lock file for path as another program would.
 func writeLock(t *testing.T, path string, r record) {
 	t.Helper()
-	data, err := r.encode()
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path+".lock", data, 0o600))
+	require.NoError(t, os.WriteFile(path+".lock", r.encode(), 0o600))
 }
 
 // requireAcquires acquires and releases the lock.

@@ -30,7 +30,7 @@ func TestGuardExcludes(t *testing.T) {
 				}
 				_, _ = os.Lstat(path) // some time
 				inside.Add(-1)
-				g.leave()
+				leaveGuard(g)
 			}
 		})
 	}
@@ -52,23 +52,22 @@ func TestRemovedGuardIsNotCurrent(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	require.ErrorIs(t, lockFile(f), errGuardBusy)
-	owner.leave()
+	leaveGuard(owner)
 
-	late := &guard{path: path, file: f}
 	require.NoError(t, lockFile(f))
-	require.False(t, late.isCurrent(), "removed")
+	require.False(t, isCurrent(f), "removed")
 	next, err := tryGuard(path)
 	require.NoError(t, err)
-	defer next.leave()
-	require.False(t, late.isCurrent(), "another's")
-	require.True(t, next.isCurrent())
+	defer leaveGuard(next)
+	require.False(t, isCurrent(f), "another's")
+	require.True(t, isCurrent(next))
 }
 
 func TestGuardWaitIsCancelled(t *testing.T) {
 	path := target(t) + ".lock"
 	g, err := enterGuard(t.Context(), path)
 	require.NoError(t, err)
-	defer g.leave()
+	defer leaveGuard(g)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = enterGuard(ctx, path)
