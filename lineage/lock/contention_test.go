@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 // feature: lock/processes
@@ -144,7 +146,7 @@ func TestGuardSurvivesCrash(t *testing.T) {
 	require.Equal(t, "ok", w.answer())
 
 	_, err := tryGuard(path + ".lock.guard")
-	require.ErrorIs(t, err, errGuardBusy)
+	require.ErrorIs(t, err, vfs.ErrBusy)
 	w.kill()
 	require.FileExists(t, path+".lock.guard")
 	requireAcquires(t, New(path, Options{}))

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"os"
 	"time"
-)
 
-// errGuardBusy is returned while another contender holds the guard.
-var errGuardBusy = errors.New("lock guard is busy")
+	"github.com/lineage-store/lineage/internal/vfs"
+)
 
 // guardPatience limits the wait for the guard. It protects only a few system calls, so that only a
 // suspended process holds it longer.
@@ -17,7 +16,7 @@ const guardPatience = 5 * time.Second
 
 // enterGuard waits for the guard of a lock file, which is the right to change that file; see the
 // package comment. Each guard is a separate open file, so it excludes goroutines as well as
-// processes. If the wait takes too long, the error is errGuardBusy.
+// processes. If the wait takes too long, the error is vfs.ErrBusy.
 func enterGuard(ctx context.Context, lockFile string) (*os.File, error) {
 	path := lockFile + ".guard"
 	deadline := time.Now().Add(guardPatience)
@@ -26,7 +25,7 @@ func enterGuard(ctx context.Context, lockFile string) (*os.File, error) {
 		if err == nil {
 			return g, nil
 		}
-		if !errors.Is(err, errGuardBusy) || time.Now().After(deadline) {
+		if !errors.Is(err, vfs.ErrBusy) || time.Now().After(deadline) {
 			return nil, fmt.Errorf("guard %s: %w", path, err)
 		}
 		if err := wait.pause(ctx); err != nil {
@@ -40,11 +39,11 @@ func tryGuard(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(f); err != nil {
+	if err := vfs.TryLock(f, false); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if !isCurrent(f) {
-		return nil, errors.Join(errGuardBusy, unlockFile(f), f.Close())
+		return nil, errors.Join(vfs.ErrBusy, vfs.Unlock(f), f.Close())
 	}
 	return f, nil
 }
@@ -68,6 +67,6 @@ func leaveGuard(guard *os.File) {
 	if guardIsRemovable {
 		_ = os.Remove(guard.Name())
 	}
-	_ = unlockFile(guard)
+	_ = vfs.Unlock(guard)
 	_ = guard.Close()
 }

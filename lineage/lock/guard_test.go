@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 func TestGuardExcludes(t *testing.T) {
@@ -51,10 +53,10 @@ func TestRemovedGuardIsNotCurrent(t *testing.T) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer f.Close()
-	require.ErrorIs(t, lockFile(f), errGuardBusy)
+	require.ErrorIs(t, vfs.TryLock(f, false), vfs.ErrBusy)
 	leaveGuard(owner)
 
-	require.NoError(t, lockFile(f))
+	require.NoError(t, vfs.TryLock(f, false))
 	require.False(t, isCurrent(f), "removed")
 	next, err := tryGuard(path)
 	require.NoError(t, err)

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"sync"
 	"time"
+
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 // Lock is a contender for the lock on a file, and its holder once acquired. Two Locks on one file
@@ -50,7 +52,7 @@ func (l *Lock) Acquire(ctx context.Context) error {
 				return nil
 			case err == nil:
 				last = holder
-			case !errors.Is(err, errGuardBusy) && ctx.Err() == nil:
+			case !errors.Is(err, vfs.ErrBusy) && ctx.Err() == nil:
 				return err
 			}
 			cause = wait.pause(ctx)
