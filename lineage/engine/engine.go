@@ -50,16 +50,9 @@ type Engine struct {
 	// mu guards the fields below. It is not held while the store is used.
 	mu        sync.Mutex
 	fragments []Fragment
-	pending   []waiting
-	set       uint64      // number of messages set so far
+	pending   []*Fragment // never changed; a pointer identifies a call of Set
 	branch    chat.Branch // as last read
 	unsure    *attempt    // a save with an unknown result
-}
-
-// waiting is a pending message and its number in the order of Set calls.
-type waiting struct {
-	Fragment
-	number uint64
 }
 
 // Open returns an engine on the active branch of a chat, or on Options.Branch. The chat of another
@@ -150,18 +143,8 @@ func (e *Engine) Set(fragments ...Fragment) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.fragments = append(e.fragments, context...)
-	e.pending = append(e.pending, e.numbered(messages)...)
+	e.pending = append(e.pending, messages...)
 	return nil
-}
-
-// numbered assigns numbers to messages.
-func (e *Engine) numbered(messages []Fragment) []waiting {
-	out := make([]waiting, len(messages))
-	for i, f := range messages {
-		e.set++
-		out[i] = waiting{f, e.set}
-	}
-	return out
 }
 
 // Replace replaces the fragments for which match returns true, including pending messages. New
@@ -178,7 +161,7 @@ func (e *Engine) Replace(match func(Fragment) bool, fragments ...Fragment) (int,
 	defer e.mu.Unlock()
 	var replaced, dropped int
 	e.fragments, replaced = replace(e.fragments, match, context)
-	e.pending, dropped = replace(e.pending, func(w waiting) bool { return match(w.Fragment) }, e.numbered(messages))
+	e.pending, dropped = replace(e.pending, func(f *Fragment) bool { return match(*f) }, messages)
 	return replaced + dropped, nil
 }
 
@@ -209,7 +192,7 @@ func replace[T any](list []T, match func(T) bool, by []T) (out []T, replaced int
 }
 
 // sorted validates fragments and splits them into context and messages.
-func sorted(fragments []Fragment) (context, messages []Fragment, err error) {
+func sorted(fragments []Fragment) (context []Fragment, messages []*Fragment, err error) {
 	for _, f := range fragments {
 		if err := f.Validate(); err != nil {
 			return nil, nil, err
@@ -221,7 +204,7 @@ func sorted(fragments []Fragment) (context, messages []Fragment, err error) {
 		if f, err = identified(f); err != nil {
 			return nil, nil, err
 		}
-		messages = append(messages, f)
+		messages = append(messages, &f)
 	}
 	return context, messages, nil
 }
@@ -254,13 +237,13 @@ func (e *Engine) Fragments() []Fragment {
 // Pending returns the unsaved messages in the order of Set.
 func (e *Engine) Pending() []Fragment {
 	var fragments []Fragment
-	for _, w := range e.waiting() {
-		fragments = append(fragments, w.Fragment)
+	for _, f := range e.waiting() {
+		fragments = append(fragments, *f)
 	}
 	return fragments
 }
 
-func (e *Engine) waiting() []waiting {
+func (e *Engine) waiting() []*Fragment {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.pending)
