@@ -82,7 +82,12 @@ func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 			}
 		}
 	}
-	on, err := e.opened(ctx, o.Branch)
+	var on *chat.Branch
+	if o.Branch != "" {
+		on, err = e.named(ctx, o.Branch)
+	} else {
+		on, err = e.active(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +95,8 @@ func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// opened returns the branch with a name, or the active one if the name is empty.
-func (e *Engine) opened(ctx context.Context, name string) (*chat.Branch, error) {
-	if name == "" {
-		return e.active(ctx)
-	}
+// named returns the branch with a name.
+func (e *Engine) named(ctx context.Context, name string) (*chat.Branch, error) {
 	b, err := e.store.Branch(ctx, e.chatID, name)
 	if err == nil && b == nil {
 		err = e.noBranch(name)
@@ -287,14 +289,10 @@ func (e *Engine) current(ctx context.Context) (chat.Branch, error) {
 		return chat.Branch{}, err
 	}
 	if b == nil {
-		c, err := e.store.Chat(ctx, e.chatID)
-		if err == nil && c == nil {
-			err = &chat.Error{Subject: chat.SubjectChat, ID: e.chatID, Err: chat.ErrNotFound}
+		if _, err := e.Chat(ctx); err != nil {
+			return chat.Branch{}, err
 		}
-		if err == nil {
-			err = e.noBranch(last.Name)
-		}
-		return chat.Branch{}, err
+		return chat.Branch{}, e.noBranch(last.Name)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

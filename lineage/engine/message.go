@@ -85,7 +85,7 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 		return nil, fmt.Errorf("%w: metadata is not JSON", ErrBadMessage)
 	}
 	if m.raw == nil {
-		return m.encodeNew()
+		m.raw = []byte(`{"id":"","role":"","parts":[]}`)
 	}
 	before, err := decodeMessage(m.raw)
 	if err != nil {
@@ -113,19 +113,6 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 		out = setMember(out, "metadata", m.Metadata)
 	}
 	return bytes.Clone(out), nil
-}
-
-// encodeNew encodes a message that was not decoded.
-func (m UIMessage) encodeNew() (json.RawMessage, error) {
-	parts, err := encodeParts(m.Parts)
-	if err != nil {
-		return nil, err
-	}
-	out := `{"id":` + string(rawjson.Quote(m.ID)) + `,"role":` + string(rawjson.Quote(m.Role)) + `,"parts":` + string(listOf(parts))
-	if len(m.Metadata) > 0 {
-		out += `,"metadata":` + string(m.Metadata)
-	}
-	return json.RawMessage(out + "}"), nil
 }
 
 func listOf(parts [][]byte) []byte {
