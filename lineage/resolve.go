@@ -95,7 +95,7 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	}
 	if overrides.SystemPrompt != nil {
 		r.SystemPrompt = *overrides.SystemPrompt
-		r.Tokens = o.Tokens(r.SystemPrompt) + messageOverhead
+		r.Tokens = o.Tokens(r.SystemPrompt) + fit.Overhead
 	}
 	if overrides.Model != nil {
 		r.Model = *overrides.Model
@@ -120,7 +120,7 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 		Summaries: func(ctx context.Context) (all []fit.Summary, err error) {
 			summaries, err = c.store.summariesOn(ctx, c.id, tip)
 			for _, s := range summaries {
-				all = append(all, fit.Summary{First: s.First, Last: s.Last, Level: s.Level, Tokens: o.Tokens(s.Text) + messageOverhead})
+				all = append(all, fit.Summary{First: s.First, Last: s.Last, Level: s.Level, Tokens: o.Tokens(s.Text) + fit.Overhead})
 			}
 			return all, err
 		},
@@ -130,7 +130,7 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	}
 	r.Omitted = choice.Omitted
 	for _, i := range choice.Summaries {
-		r.Parts = append(r.Parts, Part{Summary: summaries[i], Tokens: o.Tokens(summaries[i].Text) + messageOverhead})
+		r.Parts = append(r.Parts, Part{Summary: summaries[i], Tokens: o.Tokens(summaries[i].Text) + fit.Overhead})
 	}
 	if r.Parts, err = m.parts(ctx, r.Parts, choice.Start); err != nil {
 		return nil, err
@@ -306,7 +306,7 @@ func (m *measured) part(ctx context.Context, e *Entry) (Part, error) {
 		}
 		part.text = &text
 	}
-	part.Tokens = m.opt.Tokens(part.Text()) + messageOverhead
+	part.Tokens = m.opt.Tokens(part.Text()) + fit.Overhead
 	return part, nil
 }
 

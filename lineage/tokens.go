@@ -23,6 +23,3 @@ func EstimateTokens(text string) int {
 	}
 	return (ascii+3)/4 + other
 }
-
-// messageOverhead is the number of tokens that a message takes in addition to its text.
-const messageOverhead = 4

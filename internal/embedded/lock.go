@@ -31,9 +31,6 @@ type lockOwner struct {
 	Since   time.Time `json:"since"`
 }
 
-// errWouldBlock is returned by tryLock when another process holds the lock.
-var errWouldBlock = errors.New("held by another process")
-
 // lockDir locks a store. With shared, it does not write to an existing file.
 func lockDir(dir string, shared bool) (*dirLock, error) {
 	f, err := openLock(filepath.Join(dir, LockFile), shared)
@@ -44,9 +41,9 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 	if f == nil {
 		return l, nil
 	}
-	if err := tryLock(f, shared); err != nil {
+	if err := vfs.TryLock(f, shared); err != nil {
 		defer f.Close()
-		if errors.Is(err, errWouldBlock) {
+		if errors.Is(err, vfs.ErrBusy) {
 			if !shared {
 				touch(f) // readers see the time and can release the lock
 			}

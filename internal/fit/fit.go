@@ -34,6 +34,9 @@ type Options struct {
 	Summaries func(context.Context) ([]Summary, error)
 }
 
+// Overhead is the number of tokens that a message takes in addition to its text.
+const Overhead = 4
+
 // Unlimited is a budget for all messages.
 const Unlimited = math.MaxInt / 4
 

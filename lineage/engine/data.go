@@ -137,16 +137,14 @@ func dataNode(data any, at *step) (*node, error) {
 		return listNode(d, at)
 	case []Fragment:
 		return listNode(d, at)
-	}
-	number, ok := formatNumber(data)
-	if !ok {
-		switch data.(type) {
-		case float32, float64, json.Number:
-			return nil, at.fail(fmt.Errorf("%w: number %.40q", ErrUnsupported, fmt.Sprint(data)))
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64, json.Number:
+		number, ok := formatNumber(d)
+		if !ok {
+			return nil, at.fail(fmt.Errorf("%w: number %.40q", ErrUnsupported, fmt.Sprint(d)))
 		}
-		return typedNode(data, at)
+		return &node{kind: numberNode, text: number}, nil
 	}
-	return &node{kind: numberNode, text: number}, nil
+	return typedNode(data, at)
 }
 
 func textOf(text string, raw bool) *node {

@@ -50,16 +50,9 @@ type Engine struct {
 	// mu guards the fields below. It is not held while the store is used.
 	mu        sync.Mutex
 	fragments []Fragment
-	pending   []waiting
-	set       uint64      // number of messages set so far
+	pending   []*Fragment // never changed; a pointer identifies a call of Set
 	branch    chat.Branch // as last read
 	unsure    *attempt    // a save with an unknown result
-}
-
-// waiting is a pending message and its number in the order of Set calls.
-type waiting struct {
-	Fragment
-	number uint64
 }
 
 // Open returns an engine on the active branch of a chat, or on Options.Branch. The chat of another
@@ -89,7 +82,12 @@ func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 			}
 		}
 	}
-	on, err := e.opened(ctx, o.Branch)
+	var on *chat.Branch
+	if o.Branch != "" {
+		on, err = e.named(ctx, o.Branch)
+	} else {
+		on, err = e.active(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +95,8 @@ func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// opened returns the branch with a name, or the active one if the name is empty.
-func (e *Engine) opened(ctx context.Context, name string) (*chat.Branch, error) {
-	if name == "" {
-		return e.active(ctx)
-	}
+// named returns the branch with a name.
+func (e *Engine) named(ctx context.Context, name string) (*chat.Branch, error) {
 	b, err := e.store.Branch(ctx, e.chatID, name)
 	if err == nil && b == nil {
 		err = e.noBranch(name)
@@ -150,18 +145,8 @@ func (e *Engine) Set(fragments ...Fragment) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.fragments = append(e.fragments, context...)
-	e.pending = append(e.pending, e.numbered(messages)...)
+	e.pending = append(e.pending, messages...)
 	return nil
-}
-
-// numbered assigns numbers to messages.
-func (e *Engine) numbered(messages []Fragment) []waiting {
-	out := make([]waiting, len(messages))
-	for i, f := range messages {
-		e.set++
-		out[i] = waiting{f, e.set}
-	}
-	return out
 }
 
 // Replace replaces the fragments for which match returns true, including pending messages. New
@@ -178,7 +163,7 @@ func (e *Engine) Replace(match func(Fragment) bool, fragments ...Fragment) (int,
 	defer e.mu.Unlock()
 	var replaced, dropped int
 	e.fragments, replaced = replace(e.fragments, match, context)
-	e.pending, dropped = replace(e.pending, func(w waiting) bool { return match(w.Fragment) }, e.numbered(messages))
+	e.pending, dropped = replace(e.pending, func(f *Fragment) bool { return match(*f) }, messages)
 	return replaced + dropped, nil
 }
 
@@ -209,7 +194,7 @@ func replace[T any](list []T, match func(T) bool, by []T) (out []T, replaced int
 }
 
 // sorted validates fragments and splits them into context and messages.
-func sorted(fragments []Fragment) (context, messages []Fragment, err error) {
+func sorted(fragments []Fragment) (context []Fragment, messages []*Fragment, err error) {
 	for _, f := range fragments {
 		if err := f.Validate(); err != nil {
 			return nil, nil, err
@@ -221,7 +206,7 @@ func sorted(fragments []Fragment) (context, messages []Fragment, err error) {
 		if f, err = identified(f); err != nil {
 			return nil, nil, err
 		}
-		messages = append(messages, f)
+		messages = append(messages, &f)
 	}
 	return context, messages, nil
 }
@@ -254,13 +239,13 @@ func (e *Engine) Fragments() []Fragment {
 // Pending returns the unsaved messages in the order of Set.
 func (e *Engine) Pending() []Fragment {
 	var fragments []Fragment
-	for _, w := range e.waiting() {
-		fragments = append(fragments, w.Fragment)
+	for _, f := range e.waiting() {
+		fragments = append(fragments, *f)
 	}
 	return fragments
 }
 
-func (e *Engine) waiting() []waiting {
+func (e *Engine) waiting() []*Fragment {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.pending)
@@ -304,14 +289,10 @@ func (e *Engine) current(ctx context.Context) (chat.Branch, error) {
 		return chat.Branch{}, err
 	}
 	if b == nil {
-		c, err := e.store.Chat(ctx, e.chatID)
-		if err == nil && c == nil {
-			err = &chat.Error{Subject: chat.SubjectChat, ID: e.chatID, Err: chat.ErrNotFound}
+		if _, err := e.Chat(ctx); err != nil {
+			return chat.Branch{}, err
 		}
-		if err == nil {
-			err = e.noBranch(last.Name)
-		}
-		return chat.Branch{}, err
+		return chat.Branch{}, e.noBranch(last.Name)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

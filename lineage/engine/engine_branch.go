@@ -71,12 +71,9 @@ func (e *Engine) SwitchBranch(ctx context.Context, name string) error {
 		return err
 	}
 	defer end()
-	b, err := e.store.Branch(ctx, e.chatID, name)
+	b, err := e.named(ctx, name)
 	if err != nil {
 		return err
-	}
-	if b == nil {
-		return e.noBranch(name)
 	}
 	if !e.keepActive {
 		if err := e.store.SetActiveBranch(ctx, e.chatID, b.ID); err != nil {

@@ -156,15 +156,12 @@ func (r *Resolved) encode() error {
 	return nil
 }
 
-// overhead is the number of tokens that a message takes in addition to its text.
-const overhead = 4
-
 // cost returns the tokens of a text as a message, 0 for an empty one.
 func cost(tokens func(string) int, text string) int {
 	if text == "" {
 		return 0
 	}
-	return tokens(text) + overhead
+	return tokens(text) + fit.Overhead
 }
 
 // turn has the messages at a position of a history.
@@ -178,7 +175,7 @@ type history struct {
 	turns []turn
 	// saved is the number of saved messages among the turns.
 	saved int
-	calls fit.Calls
+	fit.Calls
 }
 
 // history returns the history after a save.
@@ -309,10 +306,10 @@ func (h *history) measure(tokens func(string) int) {
 	for i := range h.turns {
 		t := &h.turns[i]
 		for k := range t.messages {
-			t.tokens += tokens(t.messages[k].String()) + overhead
+			t.tokens += tokens(t.messages[k].String()) + fit.Overhead
 		}
 	}
-	h.calls = fit.Calls{Length: uint64(len(h.turns)), Uses: func(_ context.Context, position uint64) ([]fit.Use, error) {
+	h.Calls = fit.Calls{Length: uint64(len(h.turns)), Uses: func(_ context.Context, position uint64) ([]fit.Use, error) {
 		return fit.Uses(h.turns[position-1].messages), nil
 	}}
 }
@@ -362,9 +359,4 @@ func (h *history) omitted(start int, summaries []chat.Summary) (n int) {
 // Tokens implements fit.History.
 func (h *history) Tokens(_ context.Context, position uint64) (int, error) {
 	return h.turns[position-1].tokens, nil
-}
-
-// Together implements fit.History.
-func (h *history) Together(ctx context.Context, position uint64) (bool, error) {
-	return h.calls.Together(ctx, position)
 }

@@ -14,8 +14,7 @@ import (
 // attempt is an attempt to save.
 type attempt struct {
 	request chat.AppendRequest
-	// covers is the highest number among the pending messages that it saves.
-	covers uint64
+	pending []*Fragment // that it saves
 }
 
 // last returns the message that becomes the head.
@@ -59,7 +58,7 @@ func (e *Engine) Save(ctx context.Context) (chat.Ref, error) {
 
 // save saves the pending messages. late is the head of an earlier save that turns out to have
 // succeeded only now.
-func (e *Engine) save(ctx context.Context, pending []waiting) (head, late chat.Ref, err error) {
+func (e *Engine) save(ctx context.Context, pending []*Fragment) (head, late chat.Ref, err error) {
 	at, err := e.current(ctx)
 	if err != nil {
 		return "", "", err
@@ -144,21 +143,13 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// latest returns the highest number of pending messages. After Replace, they are not in order.
-func latest(pending []waiting) (number uint64) {
-	for _, w := range pending {
-		number = max(number, w.number)
-	}
-	return number
-}
-
 // attempt prepares an append of the pending messages.
-func (e *Engine) attempt(ctx context.Context, p *plan, pending []waiting) (*attempt, error) {
+func (e *Engine) attempt(ctx context.Context, p *plan, pending []*Fragment) (*attempt, error) {
 	ready, err := e.concrete(ctx, p.at.HeadMessageID, pending)
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, covers: latest(pending)}
+	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, pending: pending}
 	l := line{after: p.at.HeadMessageID, fragments: ready.fragments}
 	if len(p.known) > 0 || ready.updates {
 		if l, err = e.line(ctx, p.at.HeadMessageID, ready.fragments); err != nil {
@@ -229,49 +220,43 @@ type concrete struct {
 
 // concrete resolves lazy messages to the newest assistant message, pending or before head, and
 // keeps one version of each message: the last, at the place of the first.
-func (e *Engine) concrete(ctx context.Context, head chat.Ref, pending []waiting) (concrete, error) {
-	var out concrete
-	places := make(map[string]int, len(pending))
-	put := func(f Fragment) {
-		if i, ok := places[f.ID]; ok {
-			out.fragments[i] = f
-			return
-		}
-		places[f.ID] = len(out.fragments)
-		out.fragments = append(out.fragments, f)
-	}
+func (e *Engine) concrete(ctx context.Context, head chat.Ref, pending []*Fragment) (concrete, error) {
+	var others, lazy []*Fragment
 	target := ""
 	for _, f := range pending {
-		if !IsLazy(f.Fragment) && f.Name == RoleAssistant {
+		if IsLazy(*f) {
+			lazy = append(lazy, f)
+			continue
+		}
+		others = append(others, f)
+		if f.Name == RoleAssistant {
 			target = f.ID
 		}
 	}
-	early := target != "" // it may come after the message that replaces it
-	if early {
-		for _, f := range pending {
-			if !IsLazy(f.Fragment) {
-				put(f.Fragment)
-			}
-		}
+	if target != "" { // lazy messages replace it, even those that were set earlier
+		pending = append(others, lazy...)
 	}
-	for _, w := range pending {
-		f := w.Fragment
-		if !IsLazy(f) {
-			if !early {
-				put(f)
+	var out concrete
+	places := make(map[string]int, len(pending))
+	for _, p := range pending {
+		f := *p
+		if IsLazy(f) {
+			if target == "" {
+				saved, err := e.lastAssistant(ctx, head)
+				if err != nil {
+					return concrete{}, err
+				}
+				target, out.updates = saved, saved != ""
 			}
+			f = f.Resolve(target)
+			target = f.ID
+		}
+		if i, ok := places[f.ID]; ok {
+			out.fragments[i] = f
 			continue
 		}
-		if target == "" {
-			saved, err := e.lastAssistant(ctx, head)
-			if err != nil {
-				return concrete{}, err
-			}
-			target, out.updates = saved, saved != ""
-		}
-		f = f.Resolve(target)
-		target = f.ID
-		put(f)
+		places[f.ID] = len(out.fragments)
+		out.fragments = append(out.fragments, f)
 	}
 	return out, nil
 }
@@ -304,7 +289,11 @@ func (e *Engine) saved(a *attempt) {
 	if len(a.request.Messages) > 0 {
 		e.branch.HeadMessageID = chat.Ref(a.last().ID)
 	}
-	e.pending = slices.DeleteFunc(slices.Clone(e.pending), func(w waiting) bool { return w.number <= a.covers })
+	saved := make(map[*Fragment]bool, len(a.pending))
+	for _, f := range a.pending {
+		saved[f] = true
+	}
+	e.pending = slices.DeleteFunc(e.pending, func(f *Fragment) bool { return saved[f] })
 	e.unsure = nil
 }
 

@@ -84,27 +84,29 @@ func isBlock(n *node) bool {
 
 // value writes a scalar or an empty value. Further lines are indented to level.
 func (w *markdownWriter) value(n *node, level int) {
+	text := strings.ReplaceAll(n.text, "\r\n", "\n")
 	switch {
 	case n.kind == listKind:
 		w.b.WriteString("`[]`")
 	case n.kind == objectKind:
 		w.b.WriteString("`{}`")
 	case n.kind != textNode:
-		w.b.WriteString(n.text)
-	case n.text == "":
+		w.b.WriteString(text)
+	case text == "":
 		w.b.WriteString("`\"\"`")
 	case n.raw:
-		w.raw(n.text, level)
-	case fitsLine(n.text):
-		w.b.WriteString(escapeMarkdown(n.text))
+		w.lines(text, level)
+	case fitsLine(text):
+		w.b.WriteString(escapeMarkdown(text))
 	default:
-		w.fenced(n.text, level)
+		fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+		w.lines(fence+"text\n"+text+"\n"+fence, level)
 	}
 }
 
-// raw writes Markdown, indented to stay inside its list item.
-func (w *markdownWriter) raw(text string, level int) {
-	for i, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+// lines writes lines, indented to stay inside their list item.
+func (w *markdownWriter) lines(text string, level int) {
+	for i, line := range strings.Split(text, "\n") {
 		if i > 0 {
 			w.b.WriteByte('\n')
 			if line != "" {
@@ -113,19 +115,6 @@ func (w *markdownWriter) raw(text string, level int) {
 		}
 		w.b.WriteString(strings.Map(visible, line))
 	}
-}
-
-func (w *markdownWriter) fenced(text string, level int) {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
-	w.b.WriteString(fence + "text")
-	for line := range strings.SplitSeq(text, "\n") {
-		w.b.WriteByte('\n')
-		if line != "" {
-			w.b.WriteString(indent(level) + strings.Map(visible, line))
-		}
-	}
-	w.b.WriteString("\n" + indent(level) + fence)
 }
 
 // fitsLine reports whether text can be written in a single line without loss.

@@ -45,22 +45,14 @@ func decodeMessage(raw []byte) (UIMessage, error) {
 	if !rawjson.IsObject(raw[rawjson.SkipSpace(raw, 0):]) {
 		return UIMessage{}, fmt.Errorf("%w: not an object", ErrBadMessage)
 	}
-	var id, role, parts []byte
+	members := make(map[string][]byte)
 	for member := range rawjson.Members(raw) {
-		switch member.Key {
-		case "id":
-			id = member.Value
-		case "role":
-			role = member.Value
-		case "metadata":
-			m.Metadata = member.Value
-		case "parts":
-			parts = member.Value
-		}
+		members[member.Key] = member.Value
 	}
-	for i, value := range [][]byte{id, role} {
-		f := m.names()[i]
-		if value == nil || rawjson.IsNull(value) {
+	m.Metadata = members["metadata"]
+	for _, f := range m.names() {
+		value := members[f.name]
+		if rawjson.IsNull(value) {
 			continue
 		}
 		var ok bool
@@ -68,7 +60,8 @@ func decodeMessage(raw []byte) (UIMessage, error) {
 			return UIMessage{}, fmt.Errorf("%w: %s is not a string", ErrBadMessage, f.name)
 		}
 	}
-	if parts == nil || rawjson.IsNull(parts) {
+	parts := members["parts"]
+	if rawjson.IsNull(parts) {
 		return m, nil
 	}
 	if !rawjson.IsArray(parts) {
@@ -92,7 +85,7 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 		return nil, fmt.Errorf("%w: metadata is not JSON", ErrBadMessage)
 	}
 	if m.raw == nil {
-		return m.encodeNew()
+		m.raw = []byte(`{"id":"","role":"","parts":[]}`)
 	}
 	before, err := decodeMessage(m.raw)
 	if err != nil {
@@ -120,19 +113,6 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 		out = setMember(out, "metadata", m.Metadata)
 	}
 	return bytes.Clone(out), nil
-}
-
-// encodeNew encodes a message that was not decoded.
-func (m UIMessage) encodeNew() (json.RawMessage, error) {
-	parts, err := encodeParts(m.Parts)
-	if err != nil {
-		return nil, err
-	}
-	out := `{"id":` + string(rawjson.Quote(m.ID)) + `,"role":` + string(rawjson.Quote(m.Role)) + `,"parts":` + string(listOf(parts))
-	if len(m.Metadata) > 0 {
-		out += `,"metadata":` + string(m.Metadata)
-	}
-	return json.RawMessage(out + "}"), nil
 }
 
 func listOf(parts [][]byte) []byte {

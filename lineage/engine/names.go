@@ -32,26 +32,19 @@ func singular(name string) string {
 	}
 	word := name[start:]
 	lower := strings.ToLower(word)
-	end := func(suffix, by string) (string, bool) {
-		if !strings.HasSuffix(lower, suffix) || len(lower) <= len(suffix) {
-			return "", false
-		}
-		return name[:start] + word[:len(word)-len(suffix)] + by, true
-	}
 	if one, ok := irregular[lower]; ok {
-		for i := range min(len(one), len(word)) { // keep the case
-			if one[i] != lower[i] {
-				return name[:start] + word[:i] + one[i:]
-			}
+		same := 0 // keep the case of these
+		for same < min(len(one), len(word)) && one[same] == lower[same] {
+			same++
 		}
-		return name[:start] + word[:min(len(one), len(word))] + one[min(len(one), len(word)):]
+		return name[:start] + word[:same] + one[same:]
 	}
 	for _, rule := range [][2]string{
 		{"ies", "y"}, {"sses", "ss"}, {"shes", "sh"}, {"ches", "ch"}, {"xes", "x"}, {"zzes", "zz"},
 		{"ss", "ss"}, {"s", ""},
 	} {
-		if out, ok := end(rule[0], rule[1]); ok {
-			return out
+		if suffix := rule[0]; strings.HasSuffix(lower, suffix) && len(lower) > len(suffix) {
+			return name[:start] + word[:len(word)-len(suffix)] + rule[1]
 		}
 	}
 	return name

@@ -1,6 +1,9 @@
 package engine
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Renderer turns fragments into a system prompt.
 //
@@ -22,6 +25,35 @@ func controlPicture(r rune) rune {
 		return '\u2421'
 	}
 	return r
+}
+
+// quoted returns text between double quotes. control is the format of control characters without a
+// short escape.
+func quoted(text, control string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		b.WriteString(escaped(r, control))
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// escaped returns a character as quoted writes it.
+func escaped(r rune, control string) string {
+	switch {
+	case r == '"' || r == '\\':
+		return `\` + string(r)
+	case r == '\n':
+		return `\n`
+	case r == '\r':
+		return `\r`
+	case r == '\t':
+		return `\t`
+	case r < ' ' || r == 0x7f:
+		return fmt.Sprintf(control, r)
+	}
+	return string(r)
 }
 
 // indent returns the indentation of a level.

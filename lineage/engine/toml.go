@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,8 +30,12 @@ type tomlWriter struct{ b strings.Builder }
 func (w *tomlWriter) table(n *node, path string) {
 	children := n.grouped()
 	for _, c := range children {
-		if !isTOMLTable(c) {
-			w.b.WriteString(tomlKey(c.name) + " = " + tomlValue(c, true) + "\n")
+		switch {
+		case isTOMLTable(c):
+		case c.kind == textNode && strings.Contains(c.text, "\n"):
+			w.b.WriteString(tomlKey(c.name) + " = " + tomlMultiline(c.text) + "\n")
+		default:
+			w.b.WriteString(tomlKey(c.name) + " = " + tomlValue(c) + "\n")
 		}
 	}
 	for _, c := range children {
@@ -64,51 +69,45 @@ func (w *tomlWriter) header(text string) {
 
 // isTOMLTable reports whether n needs its own headers: an object or a list of objects only.
 func isTOMLTable(n *node) bool {
-	if n.kind == objectKind {
-		return true
+	if n.kind != listKind {
+		return n.kind == objectKind
 	}
-	if n.kind != listKind || len(n.children) == 0 {
-		return false
-	}
-	for _, c := range n.children {
-		if c.named || c.kind != objectKind {
-			return false
-		}
-	}
-	return true
+	return len(n.children) > 0 && !slices.ContainsFunc(n.children, func(c *node) bool { return c.named || c.kind != objectKind })
 }
 
 // needsTOMLHeader reports whether a table needs its header. Tables with only sub-tables do not:
 // these imply it.
 func needsTOMLHeader(n *node) bool {
 	children := n.grouped()
-	for _, c := range children {
-		if !isTOMLTable(c) {
-			return true
-		}
-	}
-	return len(children) == 0
+	return len(children) == 0 || slices.ContainsFunc(children, func(c *node) bool { return !isTOMLTable(c) })
 }
 
-// tomlValue returns n as a value in one line, or as a multi-line string if allowed and needed.
-func tomlValue(n *node, multiline bool) string {
+// tomlValue returns n as a value in one line.
+func tomlValue(n *node) string {
 	switch n.kind {
 	case textNode:
-		if multiline && strings.Contains(n.text, "\n") {
-			return tomlMultiline(n.text)
-		}
 		return tomlString(n.text)
 	case numberNode:
 		if !fitsTOML(n.text) {
 			return tomlString(n.text)
 		}
-		return n.text
-	case literalNode:
-		return n.text
+	case listKind:
+		items := make([]string, len(n.children))
+		for i, c := range n.children {
+			items[i] = tomlValue(c.asItem())
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case objectKind:
+		if len(n.children) == 0 {
+			return "{}"
+		}
+		var fields []string
+		for _, c := range n.grouped() {
+			fields = append(fields, tomlKey(c.name)+" = "+tomlValue(c))
+		}
+		return "{ " + strings.Join(fields, ", ") + " }"
 	}
-	var b strings.Builder
-	writeTOMLInline(&b, n)
-	return b.String()
+	return n.text
 }
 
 // fitsTOML reports whether a number is in TOML's range.
@@ -120,35 +119,6 @@ func fitsTOML(number string) bool {
 		_, err = strconv.ParseInt(number, 10, 64)
 	}
 	return err == nil
-}
-
-func writeTOMLInline(b *strings.Builder, n *node) {
-	switch n.kind {
-	case listKind:
-		b.WriteByte('[')
-		for i, c := range n.children {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			writeTOMLInline(b, c.asItem())
-		}
-		b.WriteByte(']')
-	case objectKind:
-		b.WriteByte('{')
-		for i, c := range n.grouped() {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(" " + tomlKey(c.name) + " = ")
-			writeTOMLInline(b, c)
-		}
-		if len(n.children) > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteByte('}')
-	default:
-		b.WriteString(tomlValue(n, false))
-	}
 }
 
 // tomlKey returns name as a key, bare if possible.
@@ -164,23 +134,10 @@ func tomlKey(name string) string {
 	return name
 }
 
-func tomlString(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch r {
-		case '"', '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case '\n':
-			b.WriteString(`\n`)
-		default:
-			writeTOMLRune(&b, r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
+// tomlControl is the format of control characters.
+const tomlControl = `\u%04X`
+
+func tomlString(text string) string { return quoted(text, tomlControl) }
 
 // tomlMultiline returns text between triple quotes, with its line breaks.
 func tomlMultiline(text string) string {
@@ -188,40 +145,21 @@ func tomlMultiline(text string) string {
 	b.WriteString("\"\"\"\n")
 	quotes := 0
 	for i, r := range text {
-		switch r {
-		case '"':
+		if r == '"' {
 			if quotes++; quotes == 3 || i == len(text)-1 {
 				b.WriteByte('\\')
 				quotes = 0
 			}
 			b.WriteByte('"')
 			continue
-		case '\\':
-			b.WriteString(`\\`)
-		case '\n':
-			b.WriteByte('\n')
-		default:
-			writeTOMLRune(&b, r)
 		}
 		quotes = 0
+		if r == '\n' {
+			b.WriteByte('\n')
+		} else {
+			b.WriteString(escaped(r, tomlControl))
+		}
 	}
 	b.WriteString(`"""`)
 	return b.String()
-}
-
-// writeTOMLRune writes a rune; control characters are escaped.
-func writeTOMLRune(b *strings.Builder, r rune) {
-	switch {
-	case r == '\t':
-		b.WriteString(`\t`)
-	case r == '\r':
-		b.WriteString(`\r`)
-	case r < ' ' || r == 0x7f:
-		const hex = "0123456789ABCDEF"
-		b.WriteString(`\u00`)
-		b.WriteByte(hex[r>>4])
-		b.WriteByte(hex[r&15])
-	default:
-		b.WriteRune(r)
-	}
 }

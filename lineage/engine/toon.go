@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -113,12 +114,7 @@ func (w *toonWriter) scalars(values []*node) {
 }
 
 func allScalar(n *node) bool {
-	for _, c := range n.children {
-		if c.named || !c.isScalar() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(n.children, func(c *node) bool { return c.named || !c.isScalar() })
 }
 
 // toonColumns returns the column names if a list can be a table, else nil: its items must be
@@ -190,26 +186,4 @@ func needsTOONQuotes(text string) bool {
 	return err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-func toonQuote(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
+func toonQuote(text string) string { return quoted(text, `\u%04x`) }

@@ -123,16 +123,6 @@ func typedNode(data any, at *step) (*node, error) {
 		return dataNode(v.Elem().Interface(), &inner)
 	case v.Kind() == reflect.String:
 		return dataNode(v.String(), at)
-	case v.Kind() == reflect.Bool:
-		return dataNode(v.Bool(), at)
-	case v.CanInt():
-		return dataNode(v.Int(), at)
-	case v.CanUint():
-		return dataNode(v.Uint(), at)
-	case v.Kind() == reflect.Float32:
-		return dataNode(float32(v.Float()), at)
-	case v.CanFloat():
-		return dataNode(v.Float(), at)
 	case v.Kind() == reflect.Array, v.Kind() == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8:
 		items := make([]any, v.Len())
 		for i := range items {
@@ -178,60 +168,47 @@ func marshalled(data any, at *step) (*node, error) {
 // fromJSON returns JSON as fragment data: objects with their members in order, fragments as
 // Fragment.
 func fromJSON(b []byte) (any, error) {
-	if !json.Valid(b) {
+	if !rawjson.Valid(b) {
 		return nil, fmt.Errorf("%w: not JSON", ErrUnsupported)
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	return nextJSON(d, 0)
+	return jsonData(b[rawjson.SkipSpace(b, 0):], 0)
 }
 
-// nextJSON reads a value of valid JSON.
-func nextJSON(d *json.Decoder, depth int) (any, error) {
-	token, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	begin, nested := token.(json.Delim)
-	if !nested {
-		return token, nil
-	}
-	if depth > MaxDepth {
+// jsonData is fromJSON for a value of valid JSON.
+func jsonData(raw []byte, depth int) (any, error) {
+	switch {
+	case rawjson.IsString(raw):
+		return rawjson.Str(raw), nil
+	case rawjson.IsNull(raw):
+		return nil, nil
+	case rawjson.IsTrue(raw), raw[0] == 'f':
+		return rawjson.IsTrue(raw), nil
+	case !rawjson.IsArray(raw) && !rawjson.IsObject(raw):
+		return json.Number(bytes.TrimSpace(raw)), nil
+	case depth > MaxDepth:
 		return nil, ErrTooDeep
-	}
-	if begin == '[' {
+	case rawjson.IsArray(raw):
 		items := []any{}
-		for d.More() {
-			item, err := nextJSON(d, depth+1)
+		for e := range rawjson.Elements(raw) {
+			item, err := jsonData(e, depth+1)
 			if err != nil {
 				return nil, err
 			}
 			items = append(items, item)
 		}
-		_, err = d.Token()
-		return items, err
+		return items, nil
 	}
 	var fields Object
-	for d.More() {
-		name, err := d.Token()
+	for m := range rawjson.Members(raw) {
+		value, err := jsonData(m.Value, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		value, err := nextJSON(d, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		fields = append(fields, Field{name.(string), value})
+		fields = append(fields, Field{m.Key, value})
 	}
-	if _, err = d.Token(); err != nil {
-		return nil, err
-	}
-	m := make(map[string]any, len(fields))
-	for _, f := range fields {
-		if o, ok := f.Value.(Object); ok && f.Name == "metadata" {
-			f.Value = o.asMap()
-		}
-		m[f.Name] = f.Value
+	m := fields.asMap()
+	if metadata, ok := m["metadata"].(Object); ok {
+		m["metadata"] = metadata.asMap()
 	}
 	if f, ok := fragmentOf(m); ok && len(m) == len(fields) {
 		return f, nil

@@ -52,6 +52,7 @@ func TestTypedData(t *testing.T) {
 		"nil pointer":         {none, nil},
 		"numbers":             {[]int{1, -2}, []any{1, -2}},
 		"floats":              {[2]float32{0.5, 1}, []any{float32(0.5), float32(1)}},
+		"small float":         {struct{ F float32 }{1e-6}, engine.Object{{"F", float32(1e-6)}}},
 		"named types":         {[]size{4}, []any{4}},
 		"structures":          {[]table{{Name: "x"}}, []any{engine.Object{{"name", "x"}, {"rows", 0}, {"made", "0001-01-01T00:00:00Z"}}}},
 		"map of lists":        {map[string][]int{"b": {2}, "a": {1}}, engine.Object{{"a", []any{1}}, {"b", []any{2}}}},

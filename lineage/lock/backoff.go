@@ -12,19 +12,15 @@ const (
 )
 
 // backoff spaces out attempts with growing, random pauses.
-type backoff struct{ next time.Duration }
-
-func newBackoff() *backoff { return &backoff{next: shortestPause} }
+type backoff struct{ last time.Duration }
 
 // pause waits. If ctx ends first, it returns the cause.
 func (b *backoff) pause(ctx context.Context) error {
-	timer := time.NewTimer(b.next/2 + rand.N(b.next))
-	defer timer.Stop()
-	b.next = min(2*b.next, longestPause)
+	b.last = min(max(2*b.last, shortestPause), longestPause)
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-timer.C:
+	case <-time.After(b.last/2 + rand.N(b.last)):
 		return nil
 	}
 }

@@ -8,39 +8,36 @@ import (
 
 // carry is the lock of a running With, carried by the context of its function.
 type carry struct {
-	outer    *carry // of the context that With was called with
-	lock     *Lock
-	lockFile string
+	outer *carry // of the context that With was called with
+	held  *holding
 
 	mu    sync.Mutex
-	calls int // running nested calls
-	ended bool
-	idle  sync.Cond // no nested call is running; uses mu
+	calls int           // running: that of With, and nested ones
+	done  chan struct{} // closed when all have returned; no call can begin then
 }
 
 type carryKey struct{}
 
 // newCarry returns the carry for a With that has acquired a lock.
-func newCarry(ctx context.Context, l *Lock) *carry {
-	c := &carry{lock: l, lockFile: l.held.lockFile}
+func newCarry(ctx context.Context, held *holding) *carry {
+	c := &carry{held: held, calls: 1, done: make(chan struct{})}
 	c.outer, _ = ctx.Value(carryKey{}).(*carry)
-	c.idle.L = &c.mu
 	return c
 }
 
-// enter begins a nested call with the lock in ctx on the same file as another. It returns nil if
-// there is none; otherwise the call must end with leave.
-func enter(ctx context.Context, another *Lock) *carry {
+// enter begins a nested call with the lock in ctx on the file at path. It returns nil if there is
+// none; otherwise the call must end with leave.
+func enter(ctx context.Context, path string) *carry {
 	c, _ := ctx.Value(carryKey{}).(*carry)
 	if c == nil {
 		return nil
 	}
-	lockFile, err := lockFilePath(another.path)
+	lockFile, err := lockFilePath(path)
 	if err != nil {
 		return nil // acquiring it returns the same error
 	}
 	for ; c != nil; c = c.outer {
-		if c.lockFile == lockFile && c.enter() {
+		if c.held.lockFile == lockFile && c.enter() {
 			return c
 		}
 	}
@@ -50,7 +47,7 @@ func enter(ctx context.Context, another *Lock) *carry {
 func (c *carry) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended && c.calls == 0 || !c.lock.holds() {
+	if c.calls == 0 || c.held.ctx.Err() != nil {
 		return false
 	}
 	c.calls++
@@ -61,25 +58,15 @@ func (c *carry) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.calls--; c.calls == 0 {
-		c.idle.Broadcast()
-	}
-}
-
-// end waits for running nested calls and those that they begin. After that, no call can begin.
-func (c *carry) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
-	for c.calls > 0 {
-		c.idle.Wait()
+		close(c.done)
 	}
 }
 
 // run runs the function of a nested call that enter has begun.
 func (c *carry) run(ctx context.Context, fn func(context.Context) error) (err error) {
-	held, cancel := c.lock.Context(ctx)
+	held, cancel := c.held.context(ctx)
 	defer func() {
-		if lost := c.lock.lost(); lost != nil && !errors.Is(err, ErrLost) {
+		if lost := c.held.lost(); lost != nil && !errors.Is(err, ErrLost) {
 			err = errors.Join(err, lost)
 		}
 		cancel()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 // feature: lock/processes
@@ -144,7 +146,7 @@ func TestGuardSurvivesCrash(t *testing.T) {
 	require.Equal(t, "ok", w.answer())
 
 	_, err := tryGuard(path + ".lock.guard")
-	require.ErrorIs(t, err, errGuardBusy)
+	require.ErrorIs(t, err, vfs.ErrBusy)
 	w.kill()
 	require.FileExists(t, path+".lock.guard")
 	requireAcquires(t, New(path, Options{}))
@@ -170,9 +172,7 @@ func hostname(t *testing.T) string {
 // writeLock writes a lock file for path as another program would.
 func writeLock(t *testing.T, path string, r record) {
 	t.Helper()
-	data, err := r.encode()
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path+".lock", data, 0o600))
+	require.NoError(t, os.WriteFile(path+".lock", r.encode(), 0o600))
 }
 
 // requireAcquires acquires and releases the lock.

@@ -25,6 +25,14 @@ func lockFilePath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(abs)+".lock"), nil
 }
 
+func openFile(path string, flag int) (f *os.File, err error) {
+	err = retryTransient(func() error {
+		f, err = vfs.OpenFile(path, flag)
+		return err
+	})
+	return f, err
+}
+
 // sighting is the observed state of a lock file.
 type sighting struct {
 	data     []byte
@@ -34,11 +42,7 @@ type sighting struct {
 
 // readLockFile reads the lock file at path. It returns nil if there is none.
 func readLockFile(path string) (*sighting, error) {
-	var f *os.File
-	err := retryTransient(func() (err error) {
-		f, err = vfs.OpenFile(path, os.O_RDONLY)
-		return err
-	})
+	f, err := openFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -58,11 +62,7 @@ func readFrom(f *os.File) (*sighting, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sighting{data: data, modified: stat.ModTime()}
-	if r, err := decodeRecord(data); err == nil {
-		s.record = &r
-	}
-	return s, nil
+	return &sighting{data: data, modified: stat.ModTime(), record: decodeRecord(data)}, nil
 }
 
 func (s *sighting) info() *Info {
@@ -78,33 +78,25 @@ func (s *sighting) info() *Info {
 // always names the dead process. The next create removes a draft left by a crash; the guard ensures
 // that no other process is using it.
 func create(path string, r record) error {
-	data, err := r.encode()
-	if err != nil {
-		return err
-	}
 	draft := path + ".new"
 	if err := remove(draft); err != nil {
 		return err
 	}
-	if err := writeNew(draft, data); err != nil {
+	if err := writeNew(draft, r.encode()); err != nil {
 		return err
 	}
-	err = os.Link(draft, path)
+	err := os.Link(draft, path)
 	_ = remove(draft)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	// The file system has no hard links.
-	return writeNew(path, data)
+	return writeNew(path, r.encode())
 }
 
 // writeNew creates a file exclusively, and removes it if writing fails.
 func writeNew(path string, data []byte) error {
-	var f *os.File
-	err := retryTransient(func() (err error) {
-		f, err = vfs.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
-		return err
-	})
+	f, err := openFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}
@@ -115,24 +107,14 @@ func writeNew(path string, data []byte) error {
 	return nil
 }
 
-// refreshFile refreshes the lock file if it still belongs to r, else it returns ErrLost.
+// refreshFile refreshes the lock file if it still belongs to r, else it returns ErrLost, or
+// fs.ErrNotExist if there is none.
 //
 // It writes to the file it has read, not to a new one: if a program that does not know the guard
 // replaces the file meanwhile, only the removed file is written. A reader that sees a partial write
 // sees a fresh file.
 func refreshFile(path string, r record) error {
-	data, err := r.encode()
-	if err != nil {
-		return err
-	}
-	var f *os.File
-	err = retryTransient(func() (err error) {
-		f, err = vfs.OpenFile(path, os.O_RDWR)
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return ErrLost
-	}
+	f, err := openFile(path, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -144,11 +126,9 @@ func refreshFile(path string, r record) error {
 	if !s.isOf(r) {
 		return ErrLost
 	}
+	data := r.encode()
 	if _, err := f.WriteAt(data, 0); err != nil {
 		return err
-	}
-	if len(s.data) == len(data) {
-		return nil
 	}
 	return f.Truncate(int64(len(data)))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 func TestGuardExcludes(t *testing.T) {
@@ -30,7 +32,7 @@ func TestGuardExcludes(t *testing.T) {
 				}
 				_, _ = os.Lstat(path) // some time
 				inside.Add(-1)
-				g.leave()
+				leaveGuard(g)
 			}
 		})
 	}
@@ -51,24 +53,23 @@ func TestRemovedGuardIsNotCurrent(t *testing.T) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer f.Close()
-	require.ErrorIs(t, lockFile(f), errGuardBusy)
-	owner.leave()
+	require.ErrorIs(t, vfs.TryLock(f, false), vfs.ErrBusy)
+	leaveGuard(owner)
 
-	late := &guard{path: path, file: f}
-	require.NoError(t, lockFile(f))
-	require.False(t, late.isCurrent(), "removed")
+	require.NoError(t, vfs.TryLock(f, false))
+	require.False(t, isCurrent(f), "removed")
 	next, err := tryGuard(path)
 	require.NoError(t, err)
-	defer next.leave()
-	require.False(t, late.isCurrent(), "another's")
-	require.True(t, next.isCurrent())
+	defer leaveGuard(next)
+	require.False(t, isCurrent(f), "another's")
+	require.True(t, isCurrent(next))
 }
 
 func TestGuardWaitIsCancelled(t *testing.T) {
 	path := target(t) + ".lock"
 	g, err := enterGuard(t.Context(), path)
 	require.NoError(t, err)
-	defer g.leave()
+	defer leaveGuard(g)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = enterGuard(ctx, path)

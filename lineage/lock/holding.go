@@ -54,26 +54,28 @@ func (h *holding) refresh(opts Options) {
 
 // renew refreshes the lock file. It returns ErrLost if the file is no longer ours.
 func (h *holding) renew(ctx context.Context) error {
-	g, err := h.enterGuard(ctx)
-	if err != nil {
-		return err
-	}
-	defer g.leave()
-	r := h.record
-	r.Timestamp = time.Now().UnixMilli()
-	if err := refreshFile(h.lockFile, r); err != nil {
-		return fmt.Errorf("refresh %s: %w", h.lockFile, err)
-	}
-	return nil
+	return h.inGuard(ctx, "refresh", func() error {
+		r := h.record
+		r.Timestamp = time.Now().UnixMilli()
+		return refreshFile(h.lockFile, r)
+	})
 }
 
-// enterGuard enters the guard. It returns ErrLost if the directory, and so the lock file, is gone.
-func (h *holding) enterGuard(ctx context.Context) (*guard, error) {
+// inGuard runs a change of the lock file inside the guard. It returns ErrLost if the file, or its
+// directory, is gone.
+func (h *holding) inGuard(ctx context.Context, what string, change func() error) error {
 	g, err := enterGuard(ctx, h.lockFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+	if err == nil {
+		defer leaveGuard(g)
+		err = change()
 	}
-	return g, err
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return fmt.Errorf("%s %s: %w", what, h.lockFile, err)
 }
 
 // stop ends refreshing. The lock file remains.
@@ -85,16 +87,27 @@ func (h *holding) stop(cause error) {
 // removeFile removes the lock file of a stopped holding. It returns ErrLost if the lock was lost
 // before. After any other error it can be called again.
 func (h *holding) removeFile() error {
-	g, err := h.enterGuard(context.Background())
+	err := h.inGuard(context.Background(), "release", func() error { return removeOwn(h.lockFile, h.record) })
 	if err != nil {
 		return err
 	}
-	defer g.leave()
-	if err := removeOwn(h.lockFile, h.record); err != nil {
-		return fmt.Errorf("release %s: %w", h.lockFile, err)
-	}
+	return h.lost()
+}
+
+// lost returns the cause if the lock was lost.
+func (h *holding) lost() error {
 	if cause := context.Cause(h.ctx); errors.Is(cause, ErrLost) {
 		return cause
 	}
 	return nil
+}
+
+// context returns a copy of parent that ends with the holding.
+func (h *holding) context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	detach := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
+	return ctx, func() {
+		detach()
+		cancel(context.Canceled)
+	}
 }

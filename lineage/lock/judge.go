@@ -23,10 +23,7 @@ func (j judge) isStale(s *sighting, now time.Time, unchanged time.Duration) bool
 	if unchanged >= limit {
 		return true
 	}
-	if s.record == nil {
-		return now.Sub(s.modified) >= limit
-	}
-	if j.place.contains(s.record) {
+	if s.record != nil && j.place.contains(s.record) {
 		holder := j.probe(s.record.PID)
 		if !holder.running {
 			return true
@@ -37,17 +34,11 @@ func (j judge) isStale(s *sighting, now time.Time, unchanged time.Duration) bool
 			return s.record.Started != holder.started
 		}
 	}
-	return j.age(s, now) >= limit
-}
-
-// age is the time since a record was stamped. A timestamp in the future comes from another clock;
-// the modification time is used instead.
-func (j judge) age(s *sighting, now time.Time) time.Duration {
-	stamp := time.UnixMilli(s.record.Timestamp)
-	if stamp.After(now) {
-		stamp = s.modified
+	stamp := s.modified
+	if s.record != nil && s.record.Timestamp <= now.UnixMilli() { // a later one is from another clock
+		stamp = time.UnixMilli(s.record.Timestamp)
 	}
-	return now.Sub(stamp)
+	return now.Sub(stamp) >= limit
 }
 
 // watch measures how long a lock file has not changed, by this process's clock only.

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"sync"
 	"time"
+
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 // Lock is a contender for the lock on a file, and its holder once acquired. Two Locks on one file
@@ -41,7 +43,7 @@ func (l *Lock) TryAcquire() (bool, error) {
 // matches its cause and, if the lock was held, ErrHeld.
 func (l *Lock) Acquire(ctx context.Context) error {
 	var last *Info
-	for wait := newBackoff(); ; {
+	for wait := (backoff{}); ; {
 		cause := context.Cause(ctx)
 		if cause == nil {
 			holder, err := l.attempt(ctx)
@@ -50,7 +52,7 @@ func (l *Lock) Acquire(ctx context.Context) error {
 				return nil
 			case err == nil:
 				last = holder
-			case !errors.Is(err, errGuardBusy) && ctx.Err() == nil:
+			case !errors.Is(err, vfs.ErrBusy) && ctx.Err() == nil:
 				return err
 			}
 			cause = wait.pause(ctx)
@@ -87,26 +89,6 @@ func (l *Lock) drop() error {
 	return err
 }
 
-// holds reports whether this Lock is held, without checking the file.
-func (l *Lock) holds() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held != nil && l.held.ctx.Err() == nil
-}
-
-// lost returns the cause if this Lock was lost.
-func (l *Lock) lost() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.held == nil {
-		return nil
-	}
-	if cause := context.Cause(l.held.ctx); errors.Is(cause, ErrLost) {
-		return cause
-	}
-	return nil
-}
-
 // IsLocked reports whether any holder, including this Lock, has the lock.
 func (l *Lock) IsLocked() (bool, error) {
 	holder, err := l.Holder()
@@ -117,17 +99,10 @@ func (l *Lock) IsLocked() (bool, error) {
 func (l *Lock) Holder() (*Info, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.opts.validate(); err != nil {
-		return nil, err
-	}
-	lockFile, err := lockFilePath(l.path)
+	lockFile, at, err := l.locate()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	at, err := here()
 	if err != nil {
 		return nil, err
 	}
@@ -141,36 +116,35 @@ func (l *Lock) Holder() (*Info, error) {
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.held != nil {
+		return l.held.context(parent)
+	}
 	ctx, cancel := context.WithCancelCause(parent)
-	if l.held == nil {
-		cancel(ErrNotHeld)
-		return ctx, func() {}
+	cancel(ErrNotHeld)
+	return ctx, func() {}
+}
+
+// locate returns the path of the lock file and where this process runs.
+func (l *Lock) locate() (lockFile string, at place, err error) {
+	if err = l.opts.validate(); err == nil {
+		lockFile, err = lockFilePath(l.path)
 	}
-	holding := l.held.ctx
-	detach := context.AfterFunc(holding, func() { cancel(context.Cause(holding)) })
-	return ctx, func() {
-		detach()
-		cancel(context.Canceled)
+	if err == nil {
+		at, err = here()
 	}
+	return lockFile, at, err
 }
 
 // attempt tries once to take the lock. It returns the other holder, or nil if this Lock has the lock.
 func (l *Lock) attempt(ctx context.Context) (*Info, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.opts.validate(); err != nil {
-		return nil, err
-	}
 	if l.held != nil {
 		if ours, err := l.stillOurs(ctx); ours || err != nil {
 			return nil, err
 		}
 	}
-	lockFile, err := lockFilePath(l.path)
-	if err != nil {
-		return nil, err
-	}
-	at, err := here()
+	lockFile, at, err := l.locate()
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +162,7 @@ func (l *Lock) take(ctx context.Context, lockFile string, at place) (*Info, erro
 	if err != nil {
 		return nil, err
 	}
-	defer g.leave()
+	defer leaveGuard(g)
 	holder, found, err := l.inspect(lockFile, at)
 	if holder != nil || err != nil {
 		return holder, err
@@ -211,8 +185,8 @@ func (l *Lock) take(ctx context.Context, lockFile string, at place) (*Info, erro
 	return nil, nil
 }
 
-// stillOurs refreshes the lock and reports whether it is still ours. If it was lost, or a release failed half-way,
-// the holding ends.
+// stillOurs refreshes the lock and reports whether it is still ours. If it was lost, or a release
+// failed half-way, the holding ends.
 func (l *Lock) stillOurs(ctx context.Context) (bool, error) {
 	if l.held.ctx.Err() == nil {
 		err := l.held.renew(ctx)

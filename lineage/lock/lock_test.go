@@ -248,11 +248,7 @@ func TestLostLock(t *testing.T) {
 		},
 		"garbage": func(path string) error { return os.WriteFile(path+".lock", []byte("{"), 0o600) },
 		"replaced": func(path string) error {
-			data, err := successor.encode()
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(path+".lock", data, 0o600)
+			return os.WriteFile(path+".lock", successor.encode(), 0o600)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,17 +2,12 @@ package lock
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"time"
 )
 
 // maxRecord limits the size of a lock file.
 const maxRecord = 16 << 10
-
-// errUnreadable means that a file is not a valid lock record: it is empty, incomplete or something
-// else.
-var errUnreadable = errors.New("not a lock record")
 
 // record is the content of a lock file. All programs that share the file read the first three keys;
 // the others are for this package.
@@ -28,26 +23,27 @@ type record struct {
 	Token    string `json:"token,omitempty"`    // unique per acquisition
 }
 
-func (r record) encode() ([]byte, error) {
-	data, err := json.Marshal(r)
-	return append(data, '\n'), err
+func (r record) encode() []byte {
+	data, _ := json.Marshal(r) // texts and integers always encode
+	return append(data, '\n')
 }
 
-// decodeRecord accepts records with at least the three shared keys.
-func decodeRecord(data []byte) (record, error) {
+// decodeRecord returns a record with at least the three shared keys, or nil if data is empty,
+// incomplete or something else.
+func decodeRecord(data []byte) *record {
 	var keys struct {
 		record
 		Timestamp *int64  `json:"timestamp"`
 		Hostname  *string `json:"hostname"`
 	}
 	if len(data) > maxRecord || json.Unmarshal(data, &keys) != nil {
-		return record{}, errUnreadable
+		return nil
 	}
 	if keys.PID <= 0 || keys.PID > math.MaxInt32 || keys.Timestamp == nil || keys.Hostname == nil {
-		return record{}, errUnreadable
+		return nil
 	}
 	keys.record.Timestamp, keys.record.Hostname = *keys.Timestamp, *keys.Hostname
-	return keys.record, nil
+	return &keys.record
 }
 
 // Info describes the holder of a lock.

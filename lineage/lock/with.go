@@ -24,17 +24,18 @@ func With(ctx context.Context, path string, opts Options, fn func(context.Contex
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if c := enter(ctx, l); c != nil {
+	if c := enter(ctx, path); c != nil {
 		return c.run(ctx, fn)
 	}
 	if err := l.acquireWithin(ctx); err != nil {
 		return err
 	}
-	c := newCarry(ctx, l)
+	c := newCarry(ctx, l.held)
 	held, cancel := l.Context(context.WithValue(ctx, carryKey{}, c))
 	defer func() {
 		cancel()
-		c.end()
+		c.leave()
+		<-c.done
 		released := l.Release()
 		if released != nil && !(errors.Is(released, ErrLost) && errors.Is(err, ErrLost)) {
 			err = errors.Join(err, released)

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,36 +66,16 @@ func New(o Options) (*Client, error) {
 }
 
 func (o Options) withDefaults() Options {
-	for _, field := range []struct {
-		value *string
-		env   string
-	}{
-		{&o.BaseURL, "OPENAI_BASE_URL"}, {&o.Key, "OPENAI_API_KEY"},
-		{&o.Model, "OPENAI_MODEL"}, {&o.EmbeddingModel, "OPENAI_EMBEDDING_MODEL"},
-	} {
-		if *field.value == "" {
-			*field.value = os.Getenv(field.env)
-		}
-	}
-	o.BaseURL = strings.TrimRight(o.BaseURL, "/")
-	if o.Instructions == "" {
-		o.Instructions = defaultInstructions
-	}
-	if o.MaxTokens <= 0 {
-		o.MaxTokens = 1000
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = time.Minute
-	}
-	if o.Attempts <= 0 {
-		o.Attempts = 4
-	}
-	if o.Backoff <= 0 {
-		o.Backoff = 500 * time.Millisecond
-	}
-	if o.HTTP == nil {
-		o.HTTP = &http.Client{}
-	}
+	o.BaseURL = strings.TrimRight(cmp.Or(o.BaseURL, os.Getenv("OPENAI_BASE_URL")), "/")
+	o.Key = cmp.Or(o.Key, os.Getenv("OPENAI_API_KEY"))
+	o.Model = cmp.Or(o.Model, os.Getenv("OPENAI_MODEL"))
+	o.EmbeddingModel = cmp.Or(o.EmbeddingModel, os.Getenv("OPENAI_EMBEDDING_MODEL"))
+	o.Instructions = cmp.Or(o.Instructions, defaultInstructions)
+	o.MaxTokens = cmp.Or(max(o.MaxTokens, 0), 1000)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), time.Minute)
+	o.Attempts = cmp.Or(max(o.Attempts, 0), 4)
+	o.Backoff = cmp.Or(max(o.Backoff, 0), 500*time.Millisecond)
+	o.HTTP = cmp.Or(o.HTTP, &http.Client{})
 	return o
 }
 
@@ -149,11 +130,7 @@ func (c *Client) Summarize(ctx context.Context, passages []lineage.Passage) (lin
 	if summary == "" {
 		return lineage.SummaryText{}, fmt.Errorf("%w: empty summary (finish reason %q)", ErrBadResponse, choice.FinishReason)
 	}
-	model := response.Model
-	if model == "" {
-		model = c.opt.Model
-	}
-	return lineage.SummaryText{Text: summary, Model: model}, nil
+	return lineage.SummaryText{Text: summary, Model: cmp.Or(response.Model, c.opt.Model)}, nil
 }
 
 // Embed returns the embedding of a text: see lineage.SummarizeOptions.

@@ -43,12 +43,12 @@ func (x Extractive) Summarize(ctx context.Context, passages []lineage.Passage) (
 		return lineage.SummaryText{}, ErrNoText
 	}
 	budget := x.budget(passages)
-	ranked := rate(all, len(passages))
+	ranking, weight := rate(all, len(passages))
 	best := all[0] // if no sentence has words
-	if len(ranked.candidates) > 0 {
-		best = ranked.candidates[0].sentence
+	if len(ranking) > 0 {
+		best = ranking[0].sentence
 	}
-	chosen := choose(ranked, budget)
+	chosen := choose(ranking, weight, budget)
 	if len(chosen) == 0 {
 		return lineage.SummaryText{Text: shorten(best.text, budget), Model: "extractive"}, nil
 	}

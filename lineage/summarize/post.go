@@ -52,21 +52,12 @@ func post[T any](ctx context.Context, c *Client, path string, request any) (T, e
 			}
 			return none, err
 		}
-		if err := sleep(ctx, min(wait, maxWait)); err != nil {
-			return none, err
+		select {
+		case <-time.After(min(wait, maxWait)):
+		case <-ctx.Done():
+			return none, context.Cause(ctx)
 		}
 		backoff = min(2*backoff, maxWait)
-	}
-}
-
-func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

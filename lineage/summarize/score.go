@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 	"strings"
@@ -69,28 +68,19 @@ func (v *vocabulary) weights(sentences int) []float64 {
 	return weight
 }
 
-// ranking has the candidates, best first, and the weights of words.
-type ranking struct {
-	candidates []*candidate
-	weight     []float64
-}
-
-// rate ranks the sentences by their words and positions.
-func rate(sentences []*sentence, passages int) *ranking {
+// rate ranks the sentences by their words and positions. It returns the best candidates, in order,
+// and the weights of words.
+func rate(sentences []*sentence, passages int) (all []*candidate, weight []float64) {
 	v := &vocabulary{number: make(map[string]int32)}
-	var all []*candidate
 	for i, s := range sentences {
 		if in := v.add(s.text); len(in) > 0 {
 			all = append(all, &candidate{sentence: s, order: i, words: in, cost: lineage.EstimateTokens(s.text + "\n")})
 		}
 	}
-	weight := v.weights(len(sentences))
+	weight = v.weights(len(sentences))
 	opening := -1 // the first passage of the conversation
-	for _, s := range sentences {
-		if s.role != "system" {
-			opening = s.passage
-			break
-		}
+	if i := slices.IndexFunc(sentences, func(s *sentence) bool { return s.role != "system" }); i >= 0 {
+		opening = sentences[i].passage
 	}
 	for _, c := range all {
 		c.factor = placed(c.sentence, opening, passages) * marked(c.text)
@@ -101,8 +91,13 @@ func rate(sentences []*sentence, passages int) *ranking {
 		c.factor *= 1 + 0.3*min(cue, 5)
 		c.rescore(weight)
 	}
-	slices.SortStableFunc(all, func(a, b *candidate) int { return cmp.Compare(b.score, a.score) })
-	return &ranking{all[:min(len(all), maxCandidates)], weight}
+	slices.SortFunc(all, bestFirst)
+	return all[:min(len(all), maxCandidates)], weight
+}
+
+// bestFirst compares candidates by score, equal ones by position.
+func bestFirst(a, b *candidate) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.order, b.order))
 }
 
 // placed rates a sentence by speaker and position.
@@ -142,10 +137,8 @@ func marked(text string) float64 {
 	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
 		factor *= 0.4 // data
 	}
-	for _, start := range announcements {
-		if strings.HasPrefix(text, start) {
-			return factor * 0.5
-		}
+	if slices.ContainsFunc(announcements, func(start string) bool { return strings.HasPrefix(text, start) }) {
+		factor *= 0.5
 	}
 	return factor
 }
@@ -159,26 +152,28 @@ func (c *candidate) rescore(weight []float64) {
 }
 
 // choose returns the best sentences that fit, in order. The weight of a word is halved each time it
-// is used, so that later sentences add something new. The ranking is consumed.
-func choose(r *ranking, budget int) []*sentence {
-	queue := bestFirst(r.candidates)
-	if len(queue) == 0 {
+// is used, so that later sentences add something new. The ranking and the weights are consumed.
+func choose(ranking []*candidate, weight []float64, budget int) []*sentence {
+	if len(ranking) == 0 {
 		return nil
 	}
-	least := minShare * queue[0].score
+	least := minShare * ranking[0].score
 	var chosen []*candidate
 	quoted := make(map[int]bool) // passages
-	for len(queue) > 0 {
-		best := queue[0]
+	for len(ranking) > 0 {
+		best := ranking[0]
 		before := best.score
-		if best.rescore(r.weight); best.score < before {
-			heap.Fix(&queue, 0) // scores only decrease: the first with an unchanged score is the best
+		if best.rescore(weight); best.score < before {
+			// Scores only decrease: the first with an unchanged score is the best.
+			at, _ := slices.BinarySearchFunc(ranking[1:], best, bestFirst)
+			copy(ranking, ranking[1:at+1])
+			ranking[at] = best
 			continue
 		}
 		if best.score < least {
 			break
 		}
-		heap.Pop(&queue)
+		ranking = ranking[1:]
 		cost := best.cost
 		if !quoted[best.passage] {
 			cost += lineage.EstimateTokens(best.label)
@@ -190,7 +185,7 @@ func choose(r *ranking, budget int) []*sentence {
 		quoted[best.passage] = true
 		chosen = append(chosen, best)
 		for _, w := range best.words {
-			r.weight[w] /= 2
+			weight[w] /= 2
 		}
 	}
 	slices.SortFunc(chosen, func(a, b *candidate) int { return cmp.Compare(a.order, b.order) })
@@ -201,41 +196,13 @@ func choose(r *ranking, budget int) []*sentence {
 	return out
 }
 
-// bestFirst is a heap of candidates. A sorted slice is a valid heap.
-type bestFirst []*candidate
-
-func (q bestFirst) Len() int      { return len(q) }
-func (q bestFirst) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *bestFirst) Push(x any)   { *q = append(*q, x.(*candidate)) }
-
-func (q bestFirst) Less(i, j int) bool {
-	if q[i].score != q[j].score {
-		return q[i].score > q[j].score
-	}
-	return q[i].order < q[j].order
-}
-
-func (q *bestFirst) Pop() any {
-	last := len(*q) - 1
-	c := (*q)[last]
-	*q = (*q)[:last]
-	return c
-}
-
 // alike reports whether two sentences have nearly the same words. A "not" or another number is
 // usually enough of a difference.
 func alike(a, b *candidate) bool {
 	shared := 0
-	for i, j := 0, 0; i < len(a.words) && j < len(b.words); {
-		switch cmp.Compare(a.words[i], b.words[j]) {
-		case -1:
-			i++
-		case 1:
-			j++
-		default:
+	for _, w := range a.words {
+		if _, found := slices.BinarySearch(b.words, w); found {
 			shared++
-			i++
-			j++
 		}
 	}
 	return float64(shared) > 0.8*float64(len(a.words)+len(b.words)-shared)

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -65,14 +66,8 @@ func (b *block) closedBy(line string) bool {
 
 func (b *block) add(line string) {
 	b.lines++
-	if b.failure != "" || len(line) > maxSentence {
-		return
-	}
-	for _, word := range words(line) {
-		if failures[word] {
-			b.failure = line
-			return
-		}
+	if b.failure == "" && len(line) <= maxSentence && slices.ContainsFunc(words(line), func(w string) bool { return failures[w] }) {
+		b.failure = line
 	}
 }
 
@@ -153,12 +148,9 @@ func clip(s string) string {
 	if len(s) <= maxSentence {
 		return s
 	}
-	cut := maxSentence
-	for !utf8.RuneStart(s[cut]) {
-		cut--
+	s = strings.ToValidUTF8(s[:maxSentence], "")
+	if space := strings.LastIndexByte(s, ' '); space > maxSentence/2 {
+		s = s[:space]
 	}
-	if space := strings.LastIndexByte(s[:cut], ' '); space > maxSentence/2 {
-		cut = space
-	}
-	return strings.TrimSpace(s[:cut]) + "…"
+	return strings.TrimSpace(s) + "…"
 }

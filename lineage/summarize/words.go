@@ -27,12 +27,9 @@ func words(s string) []string {
 }
 
 func unspaced(word string) bool {
-	for _, r := range word {
-		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) {
-			return true
-		}
-	}
-	return false
+	return strings.ContainsFunc(word, func(r rune) bool {
+		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
+	})
 }
 
 // shareOf returns the weight of a word: 0.5 for a pair, because half the pairs span two words.
