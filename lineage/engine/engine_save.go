@@ -133,14 +133,8 @@ func (e *Engine) again(ctx context.Context, p *plan, a *attempt, refusal error) 
 
 // isRefusal reports whether an error means that the store changed nothing.
 func isRefusal(err error) bool {
-	for _, known := range []error{
-		chat.ErrHeadMoved, chat.ErrExists, chat.ErrNotFound, chat.ErrInvalid, chat.ErrOtherChat, chat.ErrOwnParent,
-	} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
+	refusals := []error{chat.ErrHeadMoved, chat.ErrExists, chat.ErrNotFound, chat.ErrInvalid, chat.ErrOtherChat, chat.ErrOwnParent}
+	return slices.ContainsFunc(refusals, func(known error) bool { return errors.Is(err, known) })
 }
 
 // attempt prepares an append of the pending messages.
