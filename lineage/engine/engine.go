@@ -178,18 +178,17 @@ func (e *Engine) Remove(match func(Fragment) bool) int {
 func replace[T any](list []T, match func(T) bool, by []T) (out []T, replaced int) {
 	at := -1
 	for _, item := range list {
-		if !match(item) {
+		switch {
+		case !match(item):
 			out = append(out, item)
-			continue
-		}
-		if at < 0 {
+		case at < 0:
 			at = len(out)
 		}
-		replaced++
 	}
 	if at < 0 {
 		at = len(out)
 	}
+	replaced = len(list) - len(out)
 	return slices.Insert(out, at, by...), replaced
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -38,7 +36,7 @@ func (e *Engine) rewind(ctx context.Context, messageID string) (chat.BranchInfo,
 	if err != nil {
 		return chat.BranchInfo{}, err
 	}
-	info, err := e.branchFrom(ctx, at.Name, chat.Ref(messageID), !e.keepActive)
+	info, err := e.branchFrom(ctx, at, chat.Ref(messageID), !e.keepActive)
 	if err == nil {
 		e.moveTo(info.Branch)
 	}
@@ -60,7 +58,7 @@ func (e *Engine) Aside(ctx context.Context) (chat.BranchInfo, error) {
 	if at.HeadMessageID == "" {
 		return chat.BranchInfo{}, &chat.Error{Subject: chat.SubjectBranch, ID: at.Name, ChatID: e.chatID, Err: ErrNoMessages}
 	}
-	return e.branchFrom(ctx, at.Name, at.HeadMessageID, false)
+	return e.branchFrom(ctx, at, at.HeadMessageID, false)
 }
 
 // SwitchBranch switches to a branch, drops pending messages and, unless the engine was opened with
@@ -149,24 +147,21 @@ func (e *Engine) moveTo(b chat.Branch) {
 }
 
 // branchFrom creates a branch that ends with a message and is named after another branch.
-func (e *Engine) branchFrom(ctx context.Context, name string, head chat.Ref, active bool) (chat.BranchInfo, error) {
+func (e *Engine) branchFrom(ctx context.Context, at chat.Branch, head chat.Ref, active bool) (chat.BranchInfo, error) {
 	count, err := e.store.CountMessages(ctx, string(head))
 	if err != nil {
 		return chat.BranchInfo{}, err
 	}
-	var taken []string
-	for {
-		next, err := chat.NextBranchName(ctx, e.store, e.chatID, name, taken)
+	for p := (plan{at: at, createdAt: now()}); ; {
+		b, err := e.newBranch(ctx, &p, head, active)
 		if err != nil {
 			return chat.BranchInfo{}, err
 		}
-		b, err := e.store.CreateBranch(ctx, chat.Branch{
-			ID: uuid.NewString(), ChatID: e.chatID, Name: next, HeadMessageID: head, IsActive: active, CreatedAt: now(),
-		})
+		made, err := e.store.CreateBranch(ctx, *b)
 		if !isTaken(err) {
-			return chat.BranchInfo{Branch: b, MessageCount: count}, err
+			return chat.BranchInfo{Branch: made, MessageCount: count}, err
 		}
-		taken = append(taken, next)
+		p.taken = append(p.taken, b.Name)
 	}
 }
 

@@ -97,7 +97,7 @@ func (e *Engine) save(ctx context.Context, pending []*Fragment) (head, late chat
 	}
 }
 
-// plan is the state that an attempt is based on, apart from the messages.
+// plan is the state that a new branch or an attempt is based on, apart from the messages.
 type plan struct {
 	at        chat.Branch
 	createdAt int64
@@ -133,14 +133,8 @@ func (e *Engine) again(ctx context.Context, p *plan, a *attempt, refusal error) 
 
 // isRefusal reports whether an error means that the store changed nothing.
 func isRefusal(err error) bool {
-	for _, known := range []error{
-		chat.ErrHeadMoved, chat.ErrExists, chat.ErrNotFound, chat.ErrInvalid, chat.ErrOtherChat, chat.ErrOwnParent,
-	} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
+	refusals := []error{chat.ErrHeadMoved, chat.ErrExists, chat.ErrNotFound, chat.ErrInvalid, chat.ErrOtherChat, chat.ErrOwnParent}
+	return slices.ContainsFunc(refusals, func(known error) bool { return errors.Is(err, known) })
 }
 
 // attempt prepares an append of the pending messages.
@@ -158,7 +152,7 @@ func (e *Engine) attempt(ctx context.Context, p *plan, pending []*Fragment) (*at
 	}
 	if len(l.versions) == 0 {
 		a.request.BranchID, a.request.ExpectedHead = p.at.ID, l.after
-	} else if a.request.NewBranch, err = e.newBranch(ctx, p, l.after); err != nil {
+	} else if a.request.NewBranch, err = e.newBranch(ctx, p, l.after, !e.keepActive); err != nil {
 		return nil, err
 	}
 	parent := l.after
@@ -203,11 +197,11 @@ func withID(data json.RawMessage, id string) (json.RawMessage, error) {
 	return m.Encode()
 }
 
-// newBranch returns the branch for new versions of messages, to begin after a message.
-func (e *Engine) newBranch(ctx context.Context, p *plan, after chat.Ref) (*chat.Branch, error) {
+// newBranch returns a branch that begins after a message and is named after the one of the plan.
+func (e *Engine) newBranch(ctx context.Context, p *plan, after chat.Ref, active bool) (*chat.Branch, error) {
 	name, err := chat.NextBranchName(ctx, e.store, e.chatID, p.at.Name, p.taken)
 	return &chat.Branch{
-		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: after, IsActive: !e.keepActive, CreatedAt: p.createdAt,
+		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: after, IsActive: active, CreatedAt: p.createdAt,
 	}, err
 }
 

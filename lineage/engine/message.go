@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
@@ -98,11 +99,11 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 			out = setMember(out, f.name, rawjson.Quote(*f.text))
 		}
 	}
-	parts, changed, err := m.editParts(before.Parts)
+	parts, err := m.editParts(before.Parts)
 	if err != nil {
 		return nil, err
 	}
-	if changed {
+	if parts != nil {
 		out = setMember(out, "parts", parts)
 	}
 	switch {
@@ -115,37 +116,20 @@ func (m UIMessage) Encode() (json.RawMessage, error) {
 	return bytes.Clone(out), nil
 }
 
-func listOf(parts [][]byte) []byte {
-	return append(append([]byte("["), bytes.Join(parts, []byte(","))...), ']')
-}
-
-func encodeParts(parts []Part) ([][]byte, error) {
-	out := make([][]byte, len(parts))
-	for i, p := range parts {
-		var err error
-		if out[i], err = p.encode(); err != nil {
+// editParts returns the encoded list of parts, nil if it does not differ from before. Unmoved parts
+// keep the whitespace around them unless the list became shorter.
+func (m UIMessage) editParts(before []Part) (list []byte, err error) {
+	parts := make([][]byte, len(m.Parts))
+	for i, p := range m.Parts {
+		if parts[i], err = p.encode(); err != nil {
 			return nil, fmt.Errorf("parts[%d]: %w", i, err)
 		}
 	}
-	return out, nil
-}
-
-// editParts returns the encoded list of parts, and whether it differs from before. Unmoved parts
-// keep the whitespace around them unless the list became shorter.
-func (m UIMessage) editParts(before []Part) (list []byte, changed bool, err error) {
-	parts, err := encodeParts(m.Parts)
-	if err != nil {
-		return nil, false, err
-	}
-	changed = len(parts) != len(before)
-	for i := 0; !changed && i < len(parts); i++ {
-		changed = !bytes.Equal(parts[i], before[i].raw)
-	}
-	if !changed {
-		return nil, false, nil
+	if slices.EqualFunc(parts, before, func(p []byte, was Part) bool { return bytes.Equal(p, was.raw) }) {
+		return nil, nil
 	}
 	if len(before) == 0 || len(parts) < len(before) {
-		return listOf(parts), true, nil
+		return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]")), nil
 	}
 	old := rawjson.Last(m.raw, "parts")
 	end, i := 0, 0
@@ -157,7 +141,7 @@ func (m UIMessage) editParts(before []Part) (list []byte, changed bool, err erro
 	for _, p := range parts[i:] {
 		list = append(append(list, ','), p...)
 	}
-	return append(list, old[end:]...), true, nil
+	return append(list, old[end:]...), nil
 }
 
 // MarshalJSON is Encode. Note that [json.Marshal] compacts the result: call Encode for the exact

@@ -21,27 +21,26 @@ func (TOONRenderer) Render(fragments ...Fragment) (string, error) {
 		return "", err
 	}
 	var w toonWriter
-	w.fields(doc, 0, "")
+	w.fields(doc, 0, false)
 	return w.b.String(), nil
 }
 
 type toonWriter struct{ b strings.Builder }
 
-// line starts a line. lead, such as the dash of a list item, replaces the indentation.
-func (w *toonWriter) line(level int, lead string) {
-	if w.b.Len() > 0 && lead == "" {
+// line starts a line.
+func (w *toonWriter) line(level int) {
+	if w.b.Len() > 0 {
 		w.b.WriteByte('\n')
 	}
-	if lead == "" {
-		w.b.WriteString(indent(level))
-	}
+	w.b.WriteString(indent(level))
 }
 
-// fields writes an object. If dash is set, the first line continues that of a list item.
-func (w *toonWriter) fields(n *node, level int, dash string) {
-	for _, c := range n.grouped() {
-		w.line(level, dash)
-		dash = ""
+// fields writes an object. The first field of a list item continues its line.
+func (w *toonWriter) fields(n *node, level int, isItem bool) {
+	for i, c := range n.grouped() {
+		if i > 0 || !isItem {
+			w.line(level)
+		}
 		w.b.WriteString(toonKey(c.name))
 		switch {
 		case c.isScalar():
@@ -50,7 +49,7 @@ func (w *toonWriter) fields(n *node, level int, dash string) {
 			w.list(c, level)
 		default:
 			w.b.WriteByte(':')
-			w.fields(c, level+1, "")
+			w.fields(c, level+1, false)
 		}
 	}
 }
@@ -61,7 +60,7 @@ func (w *toonWriter) list(n *node, level int) {
 	if names := toonColumns(n); names != nil {
 		w.b.WriteString("{" + strings.Join(names, ",") + "}:")
 		for _, row := range n.children {
-			w.line(level+1, "")
+			w.line(level + 1)
 			w.row(row, names)
 		}
 		return
@@ -76,7 +75,7 @@ func (w *toonWriter) list(n *node, level int) {
 	}
 	for _, c := range n.children {
 		item := c.asItem()
-		w.line(level+1, "")
+		w.line(level + 1)
 		w.b.WriteByte('-')
 		switch {
 		case item.isScalar():
@@ -86,7 +85,7 @@ func (w *toonWriter) list(n *node, level int) {
 			w.list(item, level+1)
 		case len(item.children) > 0:
 			w.b.WriteByte(' ')
-			w.fields(item, level+2, "- ")
+			w.fields(item, level+2, true)
 		}
 	}
 }
