@@ -34,7 +34,7 @@ ONCETESTS := \
   TestCrashAtEveryByte TestCrashAtEveryOperation TestCrashBetweenTransactionsOfCheckpoint TestCrashFlippedByteOfIndex \
   TestCrashFlippedByteOfSegment TestCrashWhileAsked TestCursorsAfterPowerLoss TestDamagedLookupTables \
   TestSalvageAroundADamagedCommit TestSalvageFromAPackAndItsSegments TestSalvageOfAnUndamagedStore TestSalvageOfRandomDamage \
-  TestDamage TestFindsWhatIsSeen TestModelCollected TestFindAnywhereInTransaction TestDiffRevisions TestAppendMany \
+  TestDamage TestFindsWhatIsSeen TestModelCollected TestFindAnywhereInTransaction TestAppendMany \
   TestOperationsDoNotGrow TestSharedIDsDoNotGrow TestForeignMessagesDoNotGrow TestVersionsComeTogether \
   TestBombs TestChainsOfEmptyEntries TestDeepTreesDoNotRecurse TestImportOfBranchesDoesNotGrow TestImportOfManyBranches \
   TestInterruptedImportContinues TestManyItemsInLittle TestOddMessagesAreKept \

@@ -36,7 +36,8 @@ func newFilter(keys uint64) *filter {
 // locate returns the words of a key of 16 bytes and its bits in them. One half of an id
 // is a counter, the other a time.
 func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
-	h := binary.LittleEndian.Uint64(key)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(key[8:])
+	h := binary.LittleEndian.Uint64(key)
+	h = (h^h>>32)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(key[8:]) // both halves vary in the same bytes
 	h = (h ^ h>>32) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>29) * 0x94d049bb133111eb
 	h ^= h >> 32
