@@ -350,7 +350,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 	for more := true; more && at.Number < is.live.Until(); {
 		var found []row
 		err := again(ctx, func(ctx context.Context) (err error) {
-			found, more, err = c.log.tail(ctx, c.log.pool, at, mostRows)
+			found, more, err = c.log.tail(ctx, c.log.pool, at, mostCommits)
 			return err
 		})
 		if err != nil {

@@ -58,16 +58,19 @@ var errDiverged = errors.New("the log and the replica have different histories")
 var errCollected = fmt.Errorf("garbage was collected: %w", errDiverged)
 
 // A tail begins at the head, without its data, so that it shows whether the log has the head. It ends
-// with the row that exceeds the size limit.
+// with the row that exceeds the size limit, and before a number: a limit on rows makes a server
+// without statistics sort the whole rest of the log. The first row after the head is always read, so
+// that a gap is noticed.
 const tailSQL = `SELECT n, count, id, data, (SELECT epoch FROM lineage_store WHERE store = $1) AS epoch FROM (
   SELECT n, count, id, CASE WHEN n > $2 THEN data END AS data,
     sum(CASE WHEN n > $2 THEN octet_length(data) ELSE 0 END) OVER (ORDER BY n) - octet_length(data) AS before
-  FROM lineage_log WHERE store = $1 AND n >= $2 ORDER BY n LIMIT $3
+  FROM lineage_log WHERE store = $1 AND n >= $2
+    AND n < greatest($3, 1 + (SELECT min(n) FROM lineage_log WHERE store = $1 AND n > $2))
 ) tail WHERE before < $4 ORDER BY n`
 
 const (
-	fewRows  = 64   // in the tail of a store that is written to
-	mostRows = 4096 // when there may be many
+	fewCommits  = 1 << 10 // in the tail of a store that is written to
+	mostCommits = 1 << 14 // when there may be many
 )
 
 type querier interface {
@@ -76,10 +79,10 @@ type querier interface {
 
 // tail returns rows after the head, in order, and whether there may be more. It is errDiverged if
 // the log does not have the head.
-func (l *log) tail(ctx context.Context, q querier, h head, limit int) (rows []row, more bool, err error) {
+func (l *log) tail(ctx context.Context, q querier, h head, commits uint64) (rows []row, more bool, err error) {
 	for range mostRetries {
 		var found pgx.Rows
-		found, err = q.Query(ctx, tailSQL, l.store, int64(h.first), limit, mostRead)
+		found, err = q.Query(ctx, tailSQL, l.store, int64(h.first), int64(h.next()+commits), mostRead)
 		if err == nil {
 			rows, err = readRows(found)
 		}
@@ -91,11 +94,11 @@ func (l *log) tail(ctx context.Context, q querier, h head, limit int) (rows []ro
 	if err != nil {
 		return nil, false, err
 	}
-	return behind(rows, h, limit)
+	return behind(rows, h, commits)
 }
 
 // behind checks the rows of a tail, and removes the head from them.
-func behind(rows []row, h head, limit int) ([]row, bool, error) {
+func behind(rows []row, h head, commits uint64) ([]row, bool, error) {
 	size := 0
 	for i := range rows {
 		if rows[i].epoch != h.epoch {
@@ -103,7 +106,6 @@ func behind(rows []row, h head, limit int) ([]row, bool, error) {
 		}
 		size += len(rows[i].data)
 	}
-	more := len(rows) >= limit || size >= mostRead
 	if h.first > 0 {
 		if len(rows) == 0 || rows[0].first != h.first || rows[0].id != h.ID || rows[0].last() != h.Cursor {
 			return nil, false, errDiverged
@@ -117,7 +119,7 @@ func behind(rows []row, h head, limit int) ([]row, bool, error) {
 		}
 		next += rows[i].count
 	}
-	return rows, more, nil
+	return rows, next >= h.next()+commits || size >= mostRead, nil
 }
 
 // errRemoved is returned when the row of the store is gone.
@@ -294,7 +296,7 @@ func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool,
 	var b pgx.Batch
 	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	b.Queue(`SELECT FROM lineage_store WHERE store = $1 FOR UPDATE`, l.store)
-	b.Queue(tailSQL, l.store, int64(h.first), fewRows, mostRead)
+	b.Queue(tailSQL, l.store, int64(h.first), int64(h.next()+fewCommits), mostRead)
 	results := conn.SendBatch(ctx, &b)
 	if _, err = results.Exec(); err == nil {
 		var tag pgconn.CommandTag
@@ -309,7 +311,7 @@ func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool,
 		}
 	}
 	if err = errors.Join(err, results.Close()); err == nil {
-		rows, more, err = behind(rows, h, fewRows)
+		rows, more, err = behind(rows, h, fewCommits)
 	}
 	return t, rows, more, err
 }

@@ -168,7 +168,7 @@ func (e *Engine) dropLocked(remove bool) error {
 
 // catchUp adds the new rows of the log to the replica. The turn is held.
 func (e *Engine) catchUp(ctx context.Context) error {
-	limit, more, total := fewRows, true, uint64(0)
+	limit, more, total := uint64(fewCommits), true, uint64(0)
 	if e.o.Progress != nil && e.head.first == 0 {
 		last, err := e.log.last(ctx)
 		if err != nil {
@@ -191,7 +191,7 @@ func (e *Engine) catchUp(ctx context.Context) error {
 		if total > 0 {
 			e.o.Progress(int64(e.head.Number), int64(max(total, e.head.Number)))
 		}
-		limit = mostRows
+		limit = mostCommits
 	}
 	return nil
 }

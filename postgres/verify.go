@@ -70,7 +70,7 @@ func (e *Engine) verifyLog(ctx context.Context, o backend.VerifyOptions, replica
 	for more := true; more; {
 		var rows []row
 		err := again(ctx, func(ctx context.Context) (err error) {
-			rows, more, err = e.log.tail(ctx, e.log.pool, at, mostRows)
+			rows, more, err = e.log.tail(ctx, e.log.pool, at, mostCommits)
 			return err
 		})
 		for i := 0; err == nil && i < len(rows); i++ {
