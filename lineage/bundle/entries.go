@@ -153,7 +153,7 @@ func (r *reader) facts(records []structure.Record) (facts []fact, err error) {
 			}
 		}
 		if last == nil || last.ID != of {
-			return nil, r.corrupt("a %v of context %v is not behind it", record.Kind(), of)
+			return nil, r.corrupt("a %v of context %v does not follow it", record.Kind(), of)
 		}
 	}
 	return facts, nil

@@ -26,7 +26,7 @@ func (im *importer) facts(e *entry) error {
 	to.Reset(e.commit.Time)
 	for i := range e.facts {
 		f := &e.facts[i]
-		err := error(nil)
+		var err error
 		if f.thread != nil {
 			err = im.newThread(&to, f.thread)
 		} else {

@@ -157,8 +157,21 @@ func (im *importer) find(id content.ID) (ours *structure.Block, erased bool, err
 // noteErased notes content that was erased here and that records which are added use. It is stored again
 // at the end, because its block may be in an earlier entry.
 func (im *importer) noteErased(used map[content.ID]bool) error {
+	if im.wasEmpty {
+		return nil
+	}
+	var ids []content.ID
 	for id, added := range used {
-		if !added {
+		if added {
+			ids = append(ids, id)
+		}
+	}
+	has, err := im.engine.Has(im.ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		if has[i] {
 			continue
 		}
 		_, erased, err := im.find(id)
