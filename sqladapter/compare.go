@@ -363,7 +363,8 @@ func (c *comparer) extras(ctx context.Context) error {
 			}
 			after = ids[len(ids)-1]
 			for _, id := range ids {
-				ok, err := c.found[t][id], error(nil)
+				var err error
+				ok := c.found[t][id]
 				if belongs[t] != nil {
 					ok, err = belongs[t](id)
 				}

@@ -52,7 +52,7 @@ func collect[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, error
 	return all(rows, err, scan)
 }
 
-// collectList returns the rows of a query for a list of ids behind other parameters, in parts.
+// collectList returns the rows of a query for a list of ids after other parameters, in parts.
 func collectList[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, error), s Statement, ids []string, others ...any) (found []T, err error) {
 	for part := range batches(ids, maxList) {
 		list := padded(part)

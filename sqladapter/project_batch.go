@@ -20,7 +20,7 @@ type batch struct {
 	blocks     map[string][]any
 	blockOrder []string
 	messages   []chat.Message
-	// links are contexts that may be there, each behind its parent, to which it is linked.
+	// links are contexts that may be there, each after its parent, to which it is linked.
 	links [][2]string
 
 	before, after []step

@@ -171,20 +171,18 @@ func (c *Conn) forgetMessages(ctx context.Context, ids []string) error {
 // shrink deletes rows that a scope no longer sees. If it cannot determine them, it deletes all rows
 // of the scope; grow then inserts them again.
 func (w *projection) shrink(ctx context.Context, s *scope) error {
-	err := w.drop(ctx, s)
-	if s.renewed || errors.Is(err, lineage.ErrNotFound) {
-		s.fresh = true
-		return w.removeScope(ctx, s.key, true)
+	if !s.renewed {
+		if err := w.drop(ctx, s); !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
 	}
-	return err
+	s.fresh = true
+	return w.removeScope(ctx, s.key, true)
 }
 
 // drop deletes the parts of a scope that are gone. The error is ErrNotFound if the store has not kept
 // them.
 func (w *projection) drop(ctx context.Context, s *scope) error {
-	if s.renewed {
-		return nil
-	}
 	v, err := w.open(ctx, s)
 	if err == nil {
 		err = v.look(ctx)

@@ -90,15 +90,12 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew
 
 // valueRow returns the row of a value.
 func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool) ([]any, error) {
-	value, seen := v.JSON, any(nil)
+	value := v.JSON
 	if !v.Content.IsZero() {
 		var err error
 		if value, err = w.stored(ctx, v.Content); err != nil {
 			return nil, err
 		}
-	}
-	if !v.Seen.IsZero() {
-		seen = v.Seen.String()
 	}
 	db := w.DB
 	scope, owner := ownerText(v.Owner)
@@ -106,7 +103,7 @@ func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool
 	w.batch.bytes += len(value) + 300
 	return []any{
 		hex.EncodeToString(sum[:]), scope, db.clean(owner), db.clean(v.Key), db.bytesText(value), hashText(v.Content),
-		boolean(latest), v.At.UnixMilli(), int64(v.Commit), seen,
+		boolean(latest), v.At.UnixMilli(), int64(v.Commit), refText(v.Seen),
 	}, nil
 }
 

@@ -20,13 +20,13 @@ import (
 //	{unlimited}   what lifts the limit on recursion, at the end
 //	{same:c=d}    that column c of a documented table is column d of ours, each as
 //	              alias.column
-//	{exactly}     behind a column of a documented table whose values are compared with
+//	{exactly}     after a column of a documented table whose values are compared with
 //	              those of ours: as ours compare
 //	{version}     what is another text after a program overwrote the message m
-//	{current:k}   behind a condition: and what k knows is of the message m as it is
-//	{kept:c}      behind a condition: and the chat of column c, as alias.column, is not being
+//	{current:k}   after a condition: and what k knows is of the message m as it is
+//	{kept:c}      after a condition: and the chat of column c, as alias.column, is not being
 //	              deleted
-//	{limit}       a parameter: the most rows, behind ORDER BY
+//	{limit}       a parameter: the most rows, after ORDER BY
 //	{metadata}    n times that the metadata of a row of chats passes a filter, each with AND
 //	              before it: see [MetadataSyntax]
 type Statement string
