@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -218,18 +219,16 @@ func (s *Store) removeContexts(ctx context.Context, contexts chosenContexts, gon
 		return err
 	}
 	for try := 1; ; try++ {
-		done, after := false, error(nil)
+		var done bool
+		var failed error // after the removal, which is not repeated
 		err := backend.Repeat(func() (err error) {
 			if done, err = s.tryRemoveContexts(ctx, contexts, gone, remove, try == maxRemoveTries); done {
-				after, err = err, nil // what is removed is not removed again
+				failed, err = err, nil
 			}
 			return err
 		})
-		if done {
-			return after
-		}
-		if err != nil {
-			return err
+		if done || err != nil {
+			return cmp.Or(failed, err)
 		}
 	}
 }

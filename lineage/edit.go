@@ -130,13 +130,13 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 }
 
 // renumber gives document revisions a new number if theirs has other content in the history up to
-// after, followed by items.
-func (steps chosenSteps) renumber(ctx context.Context, s *Store, after SpanRef, items []Item) error {
+// tip, followed by items.
+func (steps chosenSteps) renumber(ctx context.Context, s *Store, tip SpanRef, items []Item) error {
 	if len(steps) == 0 || !hasDocuments(items) {
 		return nil
 	}
 	var on documentIndex
-	if err := on.advance(ctx, s, after); err != nil {
+	if err := on.advance(ctx, s, tip); err != nil {
 		return err
 	}
 	for i := range items {

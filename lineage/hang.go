@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Hang adds items one after another after any span of the store, all or none; the zero span begins
-// a history. Each item becomes a span (but see Together). Document revisions are numbered as in
+// Hang adds items after any span of the store, each after the one before it, all or none; the zero span
+// begins a history. Each item becomes a span (but see Together). Document revisions are numbered as in
 // Extend. No context moves. The new spans belong to the thread, which from then on keeps all its
 // messages: see ThreadOptions.Keep.
 func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans []SpanRef, err error) {
@@ -28,7 +28,7 @@ func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans
 		if err != nil {
 			return err
 		}
-		place, err := write.Behind(ctx, t.store.engine, parent, thread.Home())
+		place, err := write.After(ctx, t.store.engine, parent, thread.Home())
 		if err != nil {
 			return err
 		}

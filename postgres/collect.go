@@ -362,7 +362,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 			if err != nil {
 				return err
 			}
-			at = at.behind(r)
+			at = at.after(r)
 			if !changed {
 				continue
 			}

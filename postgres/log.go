@@ -39,8 +39,8 @@ type head struct {
 
 func (h head) next() uint64 { return h.Number + 1 }
 
-// behind returns the head that a row makes.
-func (h head) behind(r *row) head { return head{r.first, r.last(), h.epoch} }
+// after returns the head that a row makes.
+func (h head) after(r *row) head { return head{r.first, r.last(), h.epoch} }
 
 // count is the number of commits in the row. A received row can have the id of a lost one.
 func (h head) count() int64 { return int64(h.Number - h.first + 1) }
@@ -94,11 +94,11 @@ func (l *log) tail(ctx context.Context, q querier, h head, commits uint64) (rows
 	if err != nil {
 		return nil, false, err
 	}
-	return behind(rows, h, commits)
+	return checkTail(rows, h, commits)
 }
 
-// behind checks the rows of a tail, and removes the head from them.
-func behind(rows []row, h head, commits uint64) ([]row, bool, error) {
+// checkTail checks the rows of a tail, and removes the head from them.
+func checkTail(rows []row, h head, commits uint64) ([]row, bool, error) {
 	size := 0
 	for i := range rows {
 		if rows[i].epoch != h.epoch {
@@ -258,7 +258,7 @@ func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
 	}
 	h := head{epoch: uint64(epoch)}
 	if err == nil && first != nil {
-		h = h.behind(&row{first: uint64(*first), count: uint64(*count), id: uint64(*id)})
+		h = h.after(&row{first: uint64(*first), count: uint64(*count), id: uint64(*id)})
 	}
 	return h, err
 }
@@ -311,7 +311,7 @@ func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool,
 		}
 	}
 	if err = errors.Join(err, results.Close()); err == nil {
-		rows, more, err = behind(rows, h, fewCommits)
+		rows, more, err = checkTail(rows, h, fewCommits)
 	}
 	return t, rows, more, err
 }

@@ -208,7 +208,7 @@ func (e *Engine) follow(ctx context.Context, rows []row) error {
 				return errors.Join(err, e.drop(true)) // it may have part of the row
 			}
 		}
-		e.setHead(e.head.behind(&rows[i]))
+		e.setHead(e.head.after(&rows[i]))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

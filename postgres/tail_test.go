@@ -40,7 +40,7 @@ func TestTailOfALongLog(t *testing.T) {
 		require.NoError(t, err)
 		total += len(page)
 		for i := range page {
-			at = at.behind(&page[i])
+			at = at.after(&page[i])
 		}
 	}
 	require.Equal(t, rows-1, total)

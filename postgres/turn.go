@@ -242,7 +242,7 @@ func (e *Engine) taken(r *row, full bool, err error) error {
 		return fmt.Errorf("%w: %w", backend.ErrUncertain, err)
 	}
 	e.careful = false
-	e.setHead(e.head.behind(r))
+	e.setHead(e.head.after(r))
 	if full {
 		e.durable.Load().know(r.last())
 	}

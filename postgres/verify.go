@@ -76,7 +76,7 @@ func (e *Engine) verifyLog(ctx context.Context, o backend.VerifyOptions, replica
 		for i := 0; err == nil && i < len(rows); i++ {
 			r := &rows[i]
 			if err = verifyRow(ctx, r, is.live, replica); err == nil {
-				at = at.behind(r)
+				at = at.after(r)
 			}
 		}
 		if err != nil {

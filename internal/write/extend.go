@@ -21,9 +21,9 @@ type Place struct {
 	Set structure.SpanSetID
 }
 
-// Behind returns the place after a span of a history that goes on in a home: in the span's run
+// After returns the place after a span of a history that goes on in a home: in the span's run
 // if that ends there and belongs to the home.
-func Behind(ctx context.Context, from backend.Reader, at structure.SpanRef, home structure.Home) (Place, error) {
+func After(ctx context.Context, from backend.Reader, at structure.SpanRef, home structure.Home) (Place, error) {
 	p := Place{After: at, Home: home, Fresh: true}
 	if at.IsZero() {
 		return p, nil

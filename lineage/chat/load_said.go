@@ -133,7 +133,7 @@ func (s *loading) hangSaid(ctx context.Context, in *state, t *structure.Thread, 
 			}
 		}
 	}
-	place, err := write.Behind(ctx, in.from, after, t.Home())
+	place, err := write.After(ctx, in.from, after, t.Home())
 	if err != nil {
 		return nil, err
 	}
