@@ -157,5 +157,5 @@ func (l *dirLock) release() error {
 	if !l.shared {
 		err = l.file.Truncate(0)
 	}
-	return errors.Join(err, l.file.Close())
+	return errors.Join(err, vfs.Unlock(l.file), l.file.Close())
 }
