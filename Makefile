@@ -52,7 +52,7 @@ RACE := -race -gcflags=std=-d=checkptr=0 $(UNWATCHED:%=-gcflags=%=-race=false)
 MODULES := bench adapters/adk internal/sdktest tools
 
 # Vetting is a part of lint. Some tests mostly wait, so one package more runs at a time than there are processors.
-TESTFLAGS := -vet=off -count=1 -timeout 30m -json -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+TESTFLAGS := -vet=off -count=1 -timeout 2h -json -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 CAMPAIGN = LINEAGE_CAMPAIGN=$(ROUNDS) scripts/inmemory.sh go test -count=1 -timeout 0 -json
 
 .PHONY: help

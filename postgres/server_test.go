@@ -177,7 +177,7 @@ func eventually(t *testing.T, pool *pgxpool.Pool, query string) {
 	require.Eventually(t, func() (is bool) {
 		err := pool.QueryRow(background, query, exec).Scan(&is)
 		return err == nil && is
-	}, 2*time.Minute, 5*time.Millisecond)
+	}, 10*time.Minute, 5*time.Millisecond)
 }
 
 // TestPromotedStandby has a standby take over from a server that stops under load, and waited for the

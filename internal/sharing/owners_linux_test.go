@@ -497,7 +497,7 @@ func TestFullDisk(t *testing.T) {
 			all.Go(func() {
 				for n := range 20 {
 					name := fmt.Sprint(round, " ", i, " ", n)
-					ctx, cancel := context.WithTimeout(background, time.Minute)
+					ctx, cancel := context.WithTimeout(background, 10*time.Minute)
 					_, err := e.Apply(ctx, newThread(name), backend.Options{})
 					cancel()
 					mu.Lock()
@@ -618,7 +618,7 @@ func TestClosedMeanwhile(t *testing.T) {
 		_, err := e.Head(background)
 		begun <- err
 	}()
-	require.Eventually(t, func() bool { return e.current.Load() == nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return e.current.Load() == nil }, 10*time.Minute, time.Millisecond)
 	require.NoError(t, e.Close())
 	require.Error(t, <-begun)
 	_, err := e.Head(background)

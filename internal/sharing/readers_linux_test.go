@@ -139,7 +139,7 @@ func TestIdleGuestTakesOver(t *testing.T) {
 	e := open(t, dir, normal)
 	require.False(t, owns(e))
 	c.kill(t)
-	require.Eventually(t, func() bool { return owns(e) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return owns(e) }, 10*time.Minute, time.Millisecond)
 }
 
 // TestWaiting gives up on a locked store that has had no socket for some time, but not in the moment

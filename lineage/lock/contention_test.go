@@ -134,7 +134,7 @@ func TestZombieIsDead(t *testing.T) {
 	w.signal()
 	_, err := w.out.ReadByte()
 	require.Error(t, err)
-	require.Eventually(t, func() bool { return !probe(w.pid()).running }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return !probe(w.pid()).running }, 10*time.Minute, time.Millisecond)
 	w.reap()
 	require.False(t, probe(w.pid()).running)
 }
