@@ -35,7 +35,7 @@ func underLoad(t *testing.T, l *load, n int, disturb func(i int)) {
 // progress waits until commits were acknowledged.
 func (l *load) progress(t *testing.T) {
 	t.Helper()
-	limit := time.Now().Add(2 * time.Minute)
+	limit := time.Now().Add(10 * time.Minute)
 	for from := l.done.Load(); l.done.Load() < from+20; time.Sleep(time.Millisecond) {
 		require.True(t, time.Now().Before(limit), "nobody writes any more")
 	}
@@ -76,38 +76,6 @@ func TestStoppedServer(t *testing.T) {
 		}
 	}
 	require.Equal(t, history(t, l.engines[0]), history(t, old))
-}
-
-// TestLostByTheServer has the server lose commits of normal durability, and another process take
-// their numbers, while a handle knows them: it reads, extends and follows the history that is there.
-func TestLostByTheServer(t *testing.T) {
-	campaign.Long(t)
-	c := pgtest.Own(t, "wal_writer_delay=10s", "wal_writer_flush_after=0")
-	pool, others := newPool(t, c.DSN("postgres"), nil), newPool(t, c.DSN("postgres"), nil)
-	old := handle(t, pool, "s")
-	run := beginCounter(t, old)
-	_, err := run.add(background, old, backend.Normal)
-	require.NoError(t, err)
-	gone, lost := createThread(t, old, backend.Normal)
-	require.NoError(t, c.Stop(true))
-	require.NoError(t, c.Run())
-	other := handle(t, others, "s")
-	head, err := other.Head(background)
-	require.NoError(t, err)
-	require.Less(t, head.Number, lost.Number, "the server lost commits")
-	for head.Number < lost.Number {
-		_, head = createThread(t, other, backend.Full)
-	}
-	require.NotEqual(t, lost.ID, head.ID)
-	_, err = old.Wait(background, lost)
-	require.ErrorIs(t, err, backend.ErrDiverged)
-	_, err = old.Thread(background, gone)
-	require.ErrorIs(t, err, backend.ErrNotFound)
-	seq, err := run.add(background, old, backend.Full)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, seq, "the lost span is no part of the run")
-	require.Equal(t, history(t, other), history(t, old))
-	requireSound(t, old)
 }
 
 // TestFullTablespace fills the file system of the log: commits are refused and not applied, reading goes
