@@ -94,8 +94,8 @@ func TestServed(t *testing.T) {
 		}
 	}
 	for _, delay := range serverDelays {
-		require.True(t, found[workServed(1, delay)+" "+nameServed])
-		require.True(t, found[workServed(servedProcesses, delay)+" "+nameRows])
+		require.True(t, found[workServed(servedLone, delay)+" "+nameServed])
+		require.True(t, found[workServed(servedApart, delay)+" "+nameRows])
 	}
 	for _, name := range []string{nameServed, nameRows, nameServed + ", loaded", namePostgres + ", loaded"} {
 		require.True(t, found[workServedBytes+" "+name], name)

@@ -71,8 +71,8 @@ func goals(r *Report) []Goal {
 	add(r.pair("8 processes, normal durability, against the documented SQLite schema", 5, true, workManyProcesses, normal, nameSQLite, nameLineage))
 	add(r.pair("8 processes, full durability, against the same", 3, true, workManyProcesses, full, nameSQLite, nameLineage))
 	for _, delay := range serverDelays {
-		add(r.pair("Postgres, one writer, against one prepared single-row insert"+delayed(delay), 1.5, false, workServed(1, delay), full, nameServed, nameRows))
-		add(r.pair("Postgres, 4 processes of 16 writers, against the same writers inserting rows"+delayed(delay), 1.8, true, workServed(servedProcesses, delay), full, nameRows, nameServed))
+		add(r.pair("Postgres, one writer, against one prepared single-row insert"+delayed(delay), 1.5, false, workServed(servedLone, delay), full, nameServed, nameRows))
+		add(r.pair("Postgres, 4 processes of 16 writers, against the same writers inserting rows"+delayed(delay), 1.8, true, workServed(servedApart, delay), full, nameRows, nameServed))
 	}
 	add(r.walGoal())
 	add(r.pair("Postgres, read a history, against the recursive query on the documented schema", 5, true, workServedRead, normal, namePostgres, nameServed))
@@ -252,7 +252,7 @@ func (r *Report) pair(goal string, limit float64, atLeast bool, workload, durabi
 // walGoal is what a message takes in the write-ahead log.
 func (r *Report) walGoal() (Goal, bool) {
 	for _, row := range r.Rows {
-		if row.Workload == workServed(1, 0) && row.System == nameServed {
+		if row.Workload == workServed(servedLone, 0) && row.System == nameServed {
 			size := float64(r.Environment.MessageBytes)
 			return Goal{Goal: "Postgres, bytes of write-ahead log for a message, against its size", Limit: 2, Ratio: row.WrittenBytes / size, Measured: "one message per commit"}, true
 		}

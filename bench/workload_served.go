@@ -16,19 +16,29 @@ const (
 	workServedCold  = "connect and read on Postgres"
 	workServedBytes = "bytes per message on Postgres, vacuumed"
 
-	servedProcesses = 4
-	servedWriters   = 16 // in each of several processes
-	servedHistory   = 1_000
-	servedRead      = 10_000
+	servedHistory = 1_000
+	servedRead    = 10_000
+)
+
+// servedShape is a number of processes, each with so many writers, which add so many messages a round.
+type servedShape struct{ processes, writers, each int }
+
+var (
+	servedLone  = servedShape{1, 1, 100}
+	servedMany  = servedShape{1, 64, 50}
+	servedApart = servedShape{4, 16, 50}
 )
 
 // serverDelays are added to everything that is sent to the server.
 var serverDelays = []time.Duration{0, time.Millisecond}
 
-func workServed(processes int, delay time.Duration) string {
+func workServed(shape servedShape, delay time.Duration) string {
 	name := "commits on Postgres, one writer"
-	if processes > 1 {
-		name = "commits on Postgres, " + count(processes) + " processes of " + count(servedWriters) + " writers"
+	switch {
+	case shape.processes > 1:
+		name = "commits on Postgres, " + count(shape.processes) + " processes of " + count(shape.writers) + " writers"
+	case shape.writers > 1:
+		name = "commits on Postgres, " + count(shape.writers) + " writers"
 	}
 	return name + delayed(delay)
 }
@@ -77,7 +87,7 @@ func (r *run) servedCommits(ctx context.Context) (err error) {
 	written := make(map[string]int)
 	number := 0
 	for _, delay := range serverDelays {
-		for _, shape := range []struct{ processes, writers, each int }{{1, 1, 100}, {servedProcesses, servedWriters, 20}} {
+		for _, shape := range []servedShape{servedLone, servedMany, servedApart} {
 			groups := make(map[string]*processGroup)
 			var all []contender
 			for _, name := range []string{nameServed, nameRows} {
@@ -96,7 +106,7 @@ func (r *run) servedCommits(ctx context.Context) (err error) {
 					return n, group.extend(shape.each)
 				}})
 			}
-			if err := r.compare(ctx, subject{workload: workServed(shape.processes, delay), unit: unitPerSec, rate: true}, all); err != nil {
+			if err := r.compare(ctx, subject{workload: workServed(shape, delay), unit: unitPerSec, rate: true}, all); err != nil {
 				return err
 			}
 			for _, group := range groups {

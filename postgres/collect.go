@@ -371,7 +371,9 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 			for _, commit := range commits {
 				r.data = appendCommit(r.data, commit)
 			}
-			r.data = seal(r.data)
+			if err := r.seal(); err != nil {
+				return err
+			}
 			if rows = append(rows, *r); size >= mostRewritten {
 				if err := rewrite(); err != nil {
 					return err

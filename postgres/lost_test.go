@@ -3,9 +3,11 @@ package postgres
 import (
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -256,5 +258,40 @@ func TestRefusedByTheServer(t *testing.T) {
 	}
 	require.Len(t, history(t, e), 7)
 	require.Equal(t, history(t, other), history(t, e))
+	requireSound(t, e)
+}
+
+// TestCommitsThatComeDuringALock has commits come while a turn waits for the store: they share its row.
+func TestCommitsThatComeDuringALock(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	waiting := func() *pending {
+		_, commit := threadCommit()
+		return &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
+	}
+	e.turn.Lock()
+	first, late, given := waiting(), []*pending{waiting(), waiting(), waiting()}, []*pending{waiting(), waiting()}
+	late[1].taken.Store(true) // its caller no longer waits
+	e.queue <- first
+	for len(e.queue) > 0 { // until the goroutine that takes turns has it
+		runtime.Gosched()
+	}
+	for _, p := range late {
+		e.queue <- p
+	}
+	done, rest := e.together(given)
+	require.Equal(t, []*pending{given[0], given[1], late[0], late[2]}, done)
+	require.Empty(t, rest)
+	for _, p := range done {
+		require.NoError(t, p.err)
+	}
+	e.turn.Unlock()
+	<-first.done
+	require.NoError(t, first.err)
+	rows, err := pool.Query(background, `SELECT count FROM lineage_log ORDER BY n`, exec)
+	require.NoError(t, err)
+	counts, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 1}, counts)
 	requireSound(t, e)
 }

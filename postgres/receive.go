@@ -53,8 +53,8 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 	}
 	next := *r
 	*r = row{}
-	next.data = seal(next.data)
-	if err := checkRow(&next); err != nil {
+	err := next.seal()
+	if err != nil {
 		return err
 	}
 	commits, err := next.commits()

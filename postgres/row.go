@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -27,18 +30,39 @@ func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.
 //	for each commit: the length of its payload, a varint; the payload; and its request: 0 for
 //	none; 1, the session, 16 bytes, and the sequence, a varint; or 2 for unknown, in a copy
 //	CRC-32C of everything before, 4 bytes, little-endian
-const rowVersion = 1
+//
+// In version 2 the commits are compressed with zstd.
+const (
+	rowPlain      = 1
+	rowCompressed = 2
+)
 
-// maxRow is the largest size of the data of a row. The server and the driver need four times as much
-// memory.
+// maxRow is the largest size of the data of a row before compression. The server and the driver need
+// four times as much memory.
 const maxRow = 256 << 20
 
+// leastCompressed is the size from which the data of a row are compressed. Smaller data are stored
+// in the table itself, where compressing saves little.
+const leastCompressed = 2000
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Processes compress the data, not the server that they share. The errors are for options only.
+var (
+	compressor = sync.OnceValue(func() *zstd.Encoder {
+		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+		return e
+	})
+	decompressor = sync.OnceValue(func() *zstd.Decoder {
+		d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxRow))
+		return d
+	})
+)
 
 // appendCommit adds a commit to the data of a row. Empty data gets the version first.
 func appendCommit(dst []byte, c embedded.Sequenced) []byte {
 	if len(dst) == 0 {
-		dst = append(dst, rowVersion)
+		dst = append(dst, rowPlain)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(c.Payload)))
 	dst = append(dst, c.Payload...)
@@ -52,9 +76,20 @@ func appendCommit(dst []byte, c embedded.Sequenced) []byte {
 	return binary.AppendUvarint(dst, c.Once.Sequence)
 }
 
-// seal adds the checksum.
-func seal(dst []byte) []byte {
-	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
+// seal completes the data of a row: it compresses them if that makes them smaller, and adds the
+// checksum. Data that are too large are refused.
+func (r *row) seal() error {
+	if len(r.data) > maxRow {
+		return fmt.Errorf("commit of %d bytes, at most %d: %w", len(r.data), maxRow, backend.ErrTooLarge)
+	}
+	if len(r.data) >= leastCompressed {
+		packed := append(make([]byte, 0, len(r.data)), rowCompressed)
+		if packed = compressor().EncodeAll(r.data[1:], packed); len(packed) < len(r.data) {
+			r.data = packed
+		}
+	}
+	r.data = binary.LittleEndian.AppendUint32(r.data, crc32.Checksum(r.data, castagnoli))
+	return nil
 }
 
 var errRow = errors.New("not the data of a row")
@@ -80,13 +115,19 @@ func (r *row) decode() ([]embedded.Sequenced, error) {
 	if binary.LittleEndian.Uint32(r.data[end:]) != crc32.Checksum(b, castagnoli) {
 		return nil, errors.New("the checksum does not match")
 	}
-	switch {
-	case b[0] > rowVersion:
-		return nil, fmt.Errorf("version %d of a row of the log: %w", b[0], backend.ErrNewerFormat)
-	case b[0] < rowVersion:
+	version, b := b[0], b[1:]
+	switch version {
+	case rowPlain:
+	case rowCompressed:
+		var err error
+		if b, err = decompressor().DecodeAll(b, nil); err != nil {
+			return nil, err
+		}
+	case 0:
 		return nil, errRow
+	default:
+		return nil, fmt.Errorf("version %d of a row of the log: %w", version, backend.ErrNewerFormat)
 	}
-	b = b[1:]
 	var commits []embedded.Sequenced
 	for len(b) > 0 {
 		c := embedded.Sequenced{Number: r.first + uint64(len(commits)), ID: r.id}

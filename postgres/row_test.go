@@ -2,6 +2,9 @@ package postgres
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"hash/crc32"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +21,7 @@ func TestRow(t *testing.T) {
 		var want []embedded.Sequenced
 		for range rapid.IntRange(1, 4).Draw(t, "count") {
 			c := embedded.Sequenced{Number: r.first + r.count, ID: r.id, Payload: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "payload")}
+			c.Payload = bytes.Repeat(c.Payload, rapid.SampledFrom([]int{1, 1, 20}).Draw(t, "times")) // then they are compressed
 			if c.Unknown = rapid.Bool().Draw(t, "unknown"); !c.Unknown && rapid.Bool().Draw(t, "once") {
 				c.Once = &backend.Once{Session: [16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "session")), Sequence: rapid.Uint64().Draw(t, "sequence")}
 			}
@@ -25,7 +29,7 @@ func TestRow(t *testing.T) {
 			r.data = appendCommit(r.data, c)
 			r.count++
 		}
-		r.data = seal(r.data)
+		require.NoError(t, r.seal())
 		got, err := r.commits()
 		require.NoError(t, err)
 		require.Equal(t, want, got)
@@ -41,10 +45,10 @@ func TestRow(t *testing.T) {
 		cut.data = r.data[:i]
 		_, err = cut.commits()
 		require.ErrorIs(t, err, backend.ErrCorrupt)
-		cut.data = seal(bytes.Clone(r.data[:i]))
+		cut.data = checked(r.data[:i])
 		_, _ = cut.commits() // does not panic
 		if i < len(r.data)-4 {
-			damaged.data = seal(damaged.data[:len(r.data)-4])
+			damaged.data = checked(damaged.data[:len(r.data)-4])
 			_, _ = damaged.commits()
 		}
 		fewer := r
@@ -52,9 +56,48 @@ func TestRow(t *testing.T) {
 		_, err = fewer.commits()
 		require.ErrorIs(t, err, backend.ErrCorrupt)
 	})
-	newer := row{first: 1, count: 1, data: seal([]byte{rowVersion + 1, 1, 1, 0})}
+	newer := row{first: 1, count: 1, data: checked([]byte{rowCompressed + 1, 1, 1, 0})}
 	_, err := newer.commits()
 	require.ErrorIs(t, err, backend.ErrNewerFormat)
+}
+
+// checked returns data with a checksum that matches.
+func checked(data []byte) []byte {
+	return binary.LittleEndian.AppendUint32(bytes.Clone(data), crc32.Checksum(data, castagnoli))
+}
+
+// TestCompressedRow has rows that are compressed, rows for which that is of no use, and rows that are
+// too large when they are expanded.
+func TestCompressedRow(t *testing.T) {
+	of := func(payload []byte) row {
+		return row{first: 1, count: 1, data: appendCommit(nil, embedded.Sequenced{Payload: payload})}
+	}
+	random := make([]byte, 1<<20)
+	_, _ = rand.Read(random)
+	for _, c := range []struct {
+		payload  []byte
+		version  byte
+		at, most int
+	}{
+		{bytes.Repeat([]byte("said "), 100), rowPlain, 500, 520},
+		{bytes.Repeat([]byte("said "), 10_000), rowCompressed, 10, 500},
+		{random, rowPlain, len(random), len(random) + 20},
+	} {
+		r := of(c.payload)
+		require.NoError(t, r.seal())
+		require.Equal(t, c.version, r.data[0])
+		require.Less(t, len(r.data), c.most)
+		require.Greater(t, len(r.data), c.at)
+		commits, err := r.commits()
+		require.NoError(t, err)
+		require.Equal(t, c.payload, commits[0].Payload)
+	}
+	large := of(make([]byte, maxRow))
+	require.ErrorIs(t, large.seal(), backend.ErrTooLarge)
+	bomb := row{first: 1, count: 1, data: checked(compressor().EncodeAll(make([]byte, maxRow+1), []byte{rowCompressed}))}
+	_, err := bomb.commits()
+	require.ErrorIs(t, err, backend.ErrCorrupt)
+	require.ErrorContains(t, err, "size")
 }
 
 // TestDamagedLog changes the log behind the back of a store: verifying says so, and so does opening.

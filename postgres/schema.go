@@ -29,6 +29,8 @@ var migrations = [][]string{{
   data bytea NOT NULL,
   PRIMARY KEY (store, n)
 )`,
+	// Data are compressed when they come.
+	`ALTER TABLE lineage_log ALTER COLUMN data SET STORAGE EXTERNAL`,
 	// A synced write makes all earlier writes durable. Its row has no other meaning.
 	`CREATE TABLE lineage_durable (
   store bytea PRIMARY KEY,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -81,7 +82,7 @@ func (e *Engine) lead() {
 		case <-e.ctx.Done():
 			return
 		case p := <-e.queue:
-			batch = e.gather(append(batch, p))
+			batch = append(batch, p)
 		}
 		for len(batch) > 0 {
 			batch = e.takeTurn(batch)
@@ -94,28 +95,34 @@ func (e *Engine) lead() {
 func (e *Engine) gather(batch []*pending) []*pending {
 	for range 2 {
 		runtime.Gosched()
-		for more := true; more && len(batch) < mostGathered; {
-			select {
-			case p := <-e.queue:
-				batch = append(batch, p)
-			default:
-				more = false
-			}
+		batch = e.waiting(batch)
+	}
+	return batch
+}
+
+// waiting adds the commits in the queue.
+func (e *Engine) waiting(batch []*pending) []*pending {
+	for len(batch) < mostGathered {
+		select {
+		case p := <-e.queue:
+			batch = append(batch, p)
+		default:
+			return batch
 		}
 	}
 	return batch
 }
 
-// takeTurn commits a batch, and returns what did not fit into the row.
+// take removes the commits whose callers no longer wait, and takes the others.
+func take(batch []*pending) []*pending {
+	return slices.DeleteFunc(batch, func(p *pending) bool { return !p.taken.CompareAndSwap(false, true) })
+}
+
+// takeTurn commits a batch and what waits, and returns what did not fit into the row.
 func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 	e.turn.Lock()
 	defer e.turn.Unlock()
-	mine := batch[:0]
-	for _, p := range batch {
-		if p.taken.CompareAndSwap(false, true) {
-			mine = append(mine, p)
-		}
-	}
+	mine := take(e.gather(batch))
 	if len(mine) == 0 {
 		return nil
 	}
@@ -124,8 +131,7 @@ func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 			p.receipt, p.err = e.alone(p)
 		}
 	} else {
-		rest = e.together(mine)
-		mine = mine[:len(mine)-len(rest)]
+		mine, rest = e.together(mine)
 	}
 	e.makeDurable(mine)
 	for _, p := range mine {
@@ -195,8 +201,8 @@ func (e *Engine) aloneOnce(p *pending) (receipt backend.Receipt, err error) {
 	var written *row
 	var failed error
 	e.write = func(c embedded.Sequenced) (uint64, error) {
-		r := &row{first: c.Number, count: 1, id: newID(), data: seal(appendCommit(nil, c))}
-		if failed = checkRow(r); failed != nil {
+		r := &row{first: c.Number, count: 1, id: newID(), data: appendCommit(nil, c)}
+		if failed = r.seal(); failed != nil {
 			return 0, failed
 		}
 		if t != nil {
@@ -247,14 +253,6 @@ func (e *Engine) taken(r *row, full bool, err error) error {
 		e.durable.Load().know(r.last())
 	}
 	e.changed.announce()
-	return nil
-}
-
-// checkRow refuses a row that is too large.
-func checkRow(r *row) error {
-	if len(r.data) > maxRow {
-		return fmt.Errorf("commit of %d bytes, at most %d: %w", len(r.data), maxRow, backend.ErrTooLarge)
-	}
 	return nil
 }
 
@@ -315,21 +313,27 @@ func (e *Engine) writeTurn(ctx context.Context, t *turn, r *row, d backend.Durab
 // errFull is returned for a commit that does not fit into the row that is being made.
 var errFull = errors.New("the row is full")
 
-// together applies several commits as one row. The replica gets them before the log.
-func (e *Engine) together(batch []*pending) (rest []*pending) {
+// together applies several commits, and those that come until the store is locked, as one row. The
+// replica gets them before the log. It returns the commits with an outcome, and those that did not
+// fit.
+func (e *Engine) together(batch []*pending) (done, rest []*pending) {
 	ctx := context.Background()
 	if e.replica == nil {
 		if err := e.renew(ctx); err != nil {
 			fail(batch, err)
-			return nil
+			return batch, nil
 		}
 	}
 	t, err := e.lock(ctx)
 	if err != nil {
 		fail(batch, err)
-		return nil
+		return batch, nil
 	}
 	defer t.rollback()
+	// More commits came while another process held the store.
+	taken := len(batch)
+	batch = e.waiting(batch)
+	batch = batch[:taken+len(take(batch[taken:]))]
 	e.reads.Lock()
 	defer e.reads.Unlock()
 	r := &row{first: e.head.next(), id: newID()}
@@ -342,11 +346,11 @@ func (e *Engine) together(batch []*pending) (rest []*pending) {
 		r.count++
 		return r.id, nil
 	}
-	done, wrote := len(batch), -1 // the first of the row
+	done, wrote := batch, -1 // the first of the row
 	for i, p := range batch {
 		before := r.count
 		if p.receipt, p.err = e.replica.Apply(p.ctx, p.commit, p.o); errors.Is(p.err, errFull) {
-			rest, done = batch[i:], i
+			done, rest = batch[:i], batch[i:]
 			p.err = nil
 			break
 		}
@@ -358,10 +362,9 @@ func (e *Engine) together(batch []*pending) (rest []*pending) {
 		}
 	}
 	if r.count == 0 {
-		return rest
+		return done, rest
 	}
-	r.data = seal(r.data)
-	if err = checkRow(r); err == nil {
+	if err = r.seal(); err == nil {
 		err = e.writeTurn(ctx, t, r, durabilityOf(full))
 	}
 	if err != nil {
@@ -369,16 +372,16 @@ func (e *Engine) together(batch []*pending) (rest []*pending) {
 		if dropped := e.dropLocked(true); dropped != nil {
 			err = errors.Join(err, dropped)
 		}
-		fail(batch[wrote:done], err) // these were judged in a state that never was
-		return rest
+		fail(done[wrote:], err) // these were judged in a state that never was
+		return done, rest
 	}
 	if at, err := e.replica.Head(ctx); err != nil || at != r.last() {
 		e.o.Logger.Error("replica and log differ", "replica", at, "log", r.last(), "err", err)
 		_ = e.dropLocked(true)
-		return rest
+		return done, rest
 	}
 	e.taken(r, full, nil)
-	return rest
+	return done, rest
 }
 
 // fail fails commits. errBehind is for this package only: their callers get ErrUncertain, although

@@ -97,7 +97,7 @@ var rooms = []room{
 	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter"), libs: []string{sqlite}},
 	{path: "sqladapter/archives", ours: join(belowStore, "lineage/archive"), libs: []string{sqlite}},
 	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{postgres}},
-	{path: "postgres", ours: join(belowStore, "internal/embedded", "internal/resume", "sqladapter", "sqladapter/postgres"), libs: []string{postgres}},
+	{path: "postgres", ours: join(belowStore, "internal/embedded", "internal/resume", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "cmd", tree: true, any: true},
