@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,12 +21,7 @@ const maxCompletions = 500
 func (a *app) completeArguments(c *cobra.Command) {
 	_, arguments, _ := strings.Cut(c.Use, " ")
 	has := func(words ...string) bool {
-		for _, word := range words {
-			if strings.Contains(arguments, word) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(arguments, word) })
 	}
 	switch {
 	case len(c.ValidArgs) > 0:

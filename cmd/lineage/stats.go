@@ -60,29 +60,27 @@ func runStats(ctx context.Context, s *session, o *statsOptions) error {
 	if s.json {
 		return s.emit(&r)
 	}
-	count := func(n uint64) screen.Cell { return screen.Cell{Text: screen.Count(int64(n)), Right: true} }
-	size := func(n uint64) screen.Cell { return screen.Cell{Text: screen.Bytes(int64(n)), Right: true} }
-	table := screen.NewTable(s.out, "", "", "")
+	list := s.list("", "", "")
 	row := func(name string, c screen.Cell, note string) {
-		table.Cells(screen.Cell{Text: name}, c, screen.Cell{Text: note, Style: screen.Dim})
+		list.row(plainCell(name), c, screen.Cell{Text: note, Style: screen.Dim})
 	}
-	row("threads", count(r.Threads), "")
-	row("contexts", count(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(int64(r.Branches))))
-	row("messages", count(r.Usages), "")
-	row("logical", size(r.LogicalBytes), "the bytes of all messages")
-	row("unique", size(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
-	row("on disk", size(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
+	row("threads", countCell(r.Threads), "")
+	row("contexts", countCell(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(int64(r.Branches))))
+	row("messages", countCell(r.Usages), "")
+	row("logical", sizeCell(r.LogicalBytes), "the bytes of all messages")
+	row("unique", sizeCell(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
+	row("on disk", sizeCell(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
 		screen.Bytes(int64(r.journalBytes())), screen.Bytes(int64(r.IndexBytes)), screen.Bytes(int64(r.OtherBytes))))
 	about := ""
 	if !r.CopiedExact {
 		about = "about "
 	}
-	row("as copies", size(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
+	row("as copies", sizeCell(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
 		about, screen.Plural(int64(r.CopiedMessages), "message"), r.comparison()))
 	if r.packingDue() {
-		row("not packed", size(r.UnpackedBytes), "'lineage pack' compresses it")
+		row("not packed", sizeCell(r.UnpackedBytes), "'lineage pack' compresses it")
 	}
-	return table.Print()
+	return list.end("")
 }
 
 func (r *statsRecord) journalBytes() uint64 { return r.StoredBytes - r.IndexBytes - r.OtherBytes }

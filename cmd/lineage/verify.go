@@ -71,7 +71,7 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		rebuilt = nil
 	}
 	for _, message := range rebuilt {
-		f := backend.Finding{Subject: "index", Problem: message, Repair: rebuildIndex}
+		f := backend.Finding{Subject: "index", Problem: message, Repair: backend.RebuildIndex}
 		if err := s.finding(f, &r); err != nil {
 			return err
 		}
@@ -90,30 +90,22 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		}
 	}
 	line.Done()
-	r.OK = r.Findings == 0
-	if s.json {
-		if err := s.emit(&r); err != nil {
-			return err
-		}
+	if r.OK = r.Findings == 0; !r.OK {
+		err := hint(errDamaged, "'lineage repair' rebuilds the index; damage to the journal needs a backup, or 'lineage salvage'")
+		return errors.Join(s.print(&r, ""), err)
 	}
-	if !r.OK {
-		return hint(errDamaged, "'lineage repair' rebuilds the index; damage to the journal needs a backup, or 'lineage salvage'")
+	how := "checksums and numbering are right"
+	if o.deep {
+		how = "every byte is what was written"
 	}
-	if !s.json {
-		how := "checksums and numbering are right"
-		if o.deep {
-			how = "every byte is what was written"
-		}
-		s.printf("%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(int64(head.Number), "commit"), how)
-	}
-	return nil
+	return s.print(&r, "%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(int64(head.Number), "commit"), how)
 }
 
 // finding prints one thing that is wrong and counts it.
 func (s *session) finding(f backend.Finding, r *verifiedRecord) error {
 	r.Findings++
 	text := f.String()
-	if f.Repair == rebuildIndex {
+	if f.Repair == backend.RebuildIndex {
 		f.Repair = "lineage repair"
 	}
 	return s.print(&findingRecord{f}, "%s\n", s.out.Paint(screen.Red, screen.Line(text)))
