@@ -45,11 +45,11 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 	if !known {
 		return usagef("--on-conflict %q: it is keep-both, take-theirs or fail", o.onConflict)
 	}
-	in, closeInput, err := a.input(ctx, o.file)
+	in, err := a.input(ctx, o.file)
 	if err != nil {
 		return err
 	}
-	defer closeInput()
+	defer in.Close()
 	return a.open(ctx, a.createIfNamed(), func(ctx context.Context, s *session) error {
 		line := s.progress("importing", screen.Bytes)
 		report, err := bundle.Import(ctx, s.store, in, bundle.ImportOptions{OnConflict: conflict, Progress: line.Show})

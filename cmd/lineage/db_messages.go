@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
@@ -126,12 +125,9 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 		ids[i] = messages[i].ID
 	}
 	if d.current == "" && o.context == "" {
-		c, err := d.chats.CreateChat(ctx, chat.Chat{ID: uuid.NewString(), Title: screen.Cut(screen.Line(string(items[0].Body)), 60)})
-		if err != nil {
+		if err := d.firstThread(ctx, d, items); err != nil {
 			return nil, err
 		}
-		d.current = c.ID
-		d.refs = newChatRefs(d)
 	}
 	for try := 0; ; try++ {
 		b, err := d.refs.Branch(ctx, o.context)

@@ -66,22 +66,25 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 		count *uint64
 	}{{a, "a", "-", screen.Red, &summary.OnlyA}, {b, "b", "+", screen.Green, &summary.OnlyB}} {
 		list := s.list("", "", "", "", "")
-		err := s.entries(ctx, side.found.Span, lineage.Window{From: common + 1}, func(e *lineage.Entry, parent lineage.SpanRef) error {
+		for e, err := range s.store.History(ctx, side.found.Span, lineage.Window{From: common + 1}) {
+			if err != nil {
+				return err
+			}
 			*side.count++
 			if s.json {
-				m, err := s.message(ctx, e, parent, maxText)
+				m, err := s.message(ctx, e, maxText)
 				if err != nil {
 					return err
 				}
-				return s.emit(&diffRecord{Side: side.name, Message: m})
+				list.add(&diffRecord{Side: side.name, Message: m})
+				continue
 			}
 			says, err := s.preview(ctx, e)
+			if err != nil {
+				return err
+			}
 			list.row(screen.Cell{Text: side.mark, Style: side.style}, screen.Cell{Text: screen.Count(int64(e.Position)), Right: true, Style: screen.Dim},
 				idCell(shortEntry(e)), roleCell(speaker(e), e.Role), screen.Cell{Text: says, Style: side.style})
-			return err
-		})
-		if err != nil {
-			return err
 		}
 		if err := list.end(""); err != nil {
 			return err

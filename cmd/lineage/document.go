@@ -9,6 +9,7 @@ import (
 	"github.com/aymanbagabas/go-udiff/lcs"
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -30,9 +31,7 @@ func documentCommand(a *app) *cobra.Command {
 		RunE: o.on(a, runDocumentList),
 	}
 	c.PersistentFlags().StringVar(&o.context, "context", "", "documents of this branch or context (default the active branch)")
-	for _, make := range []func(*app, *documentOptions) *cobra.Command{documentListCommand, documentShowCommand, documentDiffCommand} {
-		c.AddCommand(make(a, o))
-	}
+	c.AddCommand(documentListCommand(a, o), documentShowCommand(a, o), documentDiffCommand(a, o))
 	return c
 }
 
@@ -70,12 +69,10 @@ latest revision unless another is given. Exits with 0 whether or not they differ
 
 // on returns what cobra calls for a command that works on the documents of a context.
 func (o *documentOptions) on(a *app, run func(context.Context, *session, *lineage.Context, []string) error) func(*cobra.Command, []string) error {
-	return a.on(reading, func(ctx context.Context, s *session, args []string) error {
-		found, err := s.refs.Context(ctx, o.context)
-		if err != nil {
-			return err
-		}
-		return run(ctx, s, found.Context, args)
+	return a.does(func(ctx context.Context, args []string) error {
+		return a.openContext(ctx, reading, o.context, func(ctx context.Context, s *session, found *refs.Ref) error {
+			return run(ctx, s, found.Context, args)
+		})
 	})
 }
 

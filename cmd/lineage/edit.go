@@ -56,11 +56,11 @@ repeats all. Prints the new context's id.`,
 func runEdit(ctx context.Context, a *app, o *editOptions) error {
 	body := []byte(o.text)
 	if o.file != "" {
-		in, closeInput, err := a.input(ctx, o.file)
+		in, err := a.input(ctx, o.file)
 		if err != nil {
 			return err
 		}
-		defer closeInput()
+		defer in.Close()
 		if body, err = readAll(o.file, in, maxInput); err != nil {
 			return err
 		}

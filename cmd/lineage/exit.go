@@ -198,11 +198,9 @@ func (a *app) fail(err error) int {
 	}
 	record := errorRecord{Code: code, Error: saying(err), Hint: hintOf(err)}
 	if a.json {
-		line, encodeErr := encodeRecord(&record)
-		if encodeErr == nil {
-			a.err.W.Write(line)
-			return code
-		}
+		line, _ := encodeRecord(&record) // strings always marshal
+		a.err.W.Write(line)
+		return code
 	}
 	fmt.Fprintln(a.err.W, a.err.Paint(screen.Red, "lineage: ")+screen.Line(record.Error))
 	if record.Hint != "" {

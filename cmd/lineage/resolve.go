@@ -125,7 +125,7 @@ func (s *session) printPart(ctx context.Context, p *lineage.Part) (err error) {
 	r := partRecord{Tokens: p.Tokens}
 	if p.Entry == nil {
 		r.Summary = newSummaryRecord(p.Summary)
-	} else if r.Message, err = s.entryRecord(ctx, p.Entry); err != nil {
+	} else if r.Message, err = s.message(ctx, p.Entry, maxText); err != nil {
 		return err
 	}
 	switch {

@@ -51,7 +51,7 @@ func (s *session) showContext(ctx context.Context, found *refs.Ref) error {
 	if err != nil {
 		return err
 	}
-	return s.facts([][2]string{
+	return s.facts(r, [][2]string{
 		{"context", r.ID}, {"branch", r.Branch}, {"thread", r.Thread}, {"parent", r.Parent}, {"messages", screen.Count(int64(r.Length))},
 		{"base", text(r.Base)}, {"tip", text(r.Tip)}, {"span set", r.SpanSet}, {"model", text(inForce.Model)},
 		{"system prompt", text(inForce.SystemPrompt)}, {"overrides", string(inForce.JSON)}, {"metadata", string(r.Metadata)},
@@ -65,7 +65,7 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		return err
 	}
 	for _, e := range entries {
-		m, err := s.entryRecord(ctx, e)
+		m, err := s.message(ctx, e, maxText)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 			facts = append(facts, [2]string{"added by", "context " + through.String()})
 		}
 		facts = append(facts, [][2]string{{"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)}}...)
-		if err := s.facts(facts...); err != nil {
+		if err := s.facts(m, facts...); err != nil {
 			return err
 		}
 		s.printf("\n")

@@ -44,10 +44,7 @@ func (s *session) findThread(ctx context.Context, name string) (*threadRecord, e
 
 // printThread prints a thread.
 func (a *app) printThread(r *threadRecord) error {
-	if a.json {
-		return a.emit(r)
-	}
-	return a.facts([][2]string{
+	return a.facts(r, [][2]string{
 		{"thread", r.ID}, {"id", r.SourceID}, {"title", r.Title}, {"user", r.User},
 		{"branch", r.Branch}, {"branches", screen.Count(int64(r.Branches))}, {"messages", screen.Count(int64(r.Messages))},
 		{"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)}, {"metadata", string(r.Metadata)},
