@@ -97,27 +97,22 @@ use 'lineage import'.`,
 // positional sets the context and the text from the arguments.
 func (o *appendOptions) positional(args []string) error {
 	elsewhere := o.textSet || o.file != "" || o.jsonl != ""
+	if len(args) == 2 || len(args) == 1 && elsewhere {
+		if o.context, args = args[0], args[1:]; o.context == "" {
+			return emptyName("CONTEXT")
+		}
+	}
 	switch {
-	case len(args) == 2 && elsewhere:
-		return usagef("the text is given twice")
-	case len(args) > 0 && args[0] == "" && (len(args) == 2 || elsewhere):
-		return emptyName("CONTEXT")
-	case len(args) == 2:
-		o.context = args[0]
-		args = args[1:]
 	case len(args) == 1 && elsewhere:
-		o.context = args[0]
-		return nil
+		return usagef("the text is given twice")
 	case len(args) == 0 && !elsewhere:
 		return hint(usagef("nothing to append"), "give the text, or --file, --jsonl or - for standard input")
 	case len(args) == 0:
-		return nil
-	}
-	if args[0] == "-" {
+	case args[0] == "-":
 		o.file = "-"
-		return nil
+	default:
+		o.text = args[0]
 	}
-	o.text, o.textSet = args[0], true
 	return nil
 }
 
@@ -260,9 +255,7 @@ func fillMessage(item *lineage.Item, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if item.Type == "" {
-		item.Type = mediaType("", body)
-	}
+	item.Type = cmp.Or(item.Type, mediaType("", body))
 	item.Body = body
 	if isText(item.Type) {
 		// A shell adds a newline, which is not a part of the message.
@@ -402,15 +395,11 @@ func (o *appendOptions) item(m *inputMessage, line []byte) (lineage.Item, error)
 	if item.Role == "" && whole != nil {
 		item.Role, item.Name = whole.Role, whole.Name
 	}
-	if item.Role == "" {
-		item.Role = o.role
-	}
+	item.Role = cmp.Or(item.Role, o.role)
 	if item.Origin.ModelID == "" && item.Role == "assistant" {
 		item.Origin.ModelID = o.model
 	}
-	if item.Origin.UserID == "" {
-		item.Origin.UserID = o.user
-	}
+	item.Origin.UserID = cmp.Or(item.Origin.UserID, o.user)
 	var text string
 	switch {
 	case whole != nil:
@@ -424,10 +413,7 @@ func (o *appendOptions) item(m *inputMessage, line []byte) (lineage.Item, error)
 	case json.Unmarshal(m.Content, &text) == nil:
 		item.Body = []byte(text)
 	default:
-		item.Body = m.Content
-		if item.Type == "" {
-			item.Type = content.TypeJSON
-		}
+		item.Body, item.Type = m.Content, cmp.Or(item.Type, content.TypeJSON)
 	}
 	return item, nil
 }

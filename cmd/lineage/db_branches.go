@@ -12,14 +12,10 @@ import (
 
 // branchRecord returns the record of a branch with so many messages.
 func (d *database) branchRecord(b *chat.Branch, messages int) *branchRecord {
-	r := &branchRecord{
-		Name: b.Name, Thread: b.ChatID, Context: b.ID, Active: b.IsActive, Length: uint64(messages), CreatedAt: millis(b.CreatedAt),
+	return &branchRecord{
+		Name: b.Name, Thread: b.ChatID, Context: b.ID, Head: refID(b.HeadMessageID), Active: b.IsActive, Length: uint64(messages),
+		CreatedAt: millis(b.CreatedAt),
 	}
-	if b.HeadMessageID != "" {
-		head := string(b.HeadMessageID)
-		r.Head = &head
-	}
-	return r
 }
 
 // listBranches implements threads.
@@ -234,12 +230,9 @@ func (d *database) emitGraph(ctx context.Context, c *chat.Chat, f *forest, nodes
 	}
 	for l := range f.each() {
 		for i, n := range nodes[l] {
-			r := &nodeRecord{ID: n.ID, Position: l.before + uint64(i) + 1, Role: n.Role, Preview: n.Content, CreatedAt: millis(n.CreatedAt)}
-			if n.ParentID != "" {
-				parent := string(n.ParentID)
-				r.Parent = &parent
-			}
-			list.add(r)
+			list.add(&nodeRecord{
+				ID: n.ID, Parent: refID(n.ParentID), Position: l.before + uint64(i) + 1, Role: n.Role, Preview: n.Content, CreatedAt: millis(n.CreatedAt),
+			})
 		}
 	}
 	return list.end("")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,21 +19,26 @@ import (
 
 func millis(t int64) time.Time { return time.UnixMilli(t).UTC() }
 
+// refID returns the id of a message for programs, nil for none.
+func refID(r chat.Ref) *string {
+	if r == "" {
+		return nil
+	}
+	id := string(r)
+	return &id
+}
+
 // newChatMessageRecord returns the record of a message that a database keeps.
 func newChatMessageRecord(m *chat.Message, position uint64) *messageRecord {
 	r := &messageRecord{
 		ID: m.ID, Position: position, Kind: "message", Role: m.Name, ContentID: content.Sum(m.Data).String(),
-		MediaType: content.TypeJSON, Size: int64(len(m.Data)), Text: form.Text(m.Data, m.Name),
+		MediaType: content.TypeJSON, Size: int64(len(m.Data)), Parent: refID(m.ParentID), Text: form.Text(m.Data, m.Name),
 		Data: rawJSON(m.Data), SourceID: m.ID, CreatedAt: millis(m.CreatedAt),
 	}
 	if o := m.Origin; o != (chat.Origin{}) {
 		r.Origin = &originRecord{
 			Kind: content.OriginOfRole(m.Name).String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID, DerivedFrom: o.DerivedFrom,
 		}
-	}
-	if m.ParentID != "" {
-		parent := string(m.ParentID)
-		r.Parent = &parent
 	}
 	if string(m.Data) == "null" {
 		r.Text, r.Data, r.Erased = "", nil, true
@@ -167,11 +173,8 @@ func readBody(item *lineage.Item) error {
 
 // chatMessage returns an item as the documented structured message.
 func chatMessage(item *lineage.Item) (chat.Message, error) {
-	m := chat.Message{ID: item.SourceID, Name: item.Role, Type: chat.TypeMessage}
+	m := chat.Message{ID: cmp.Or(item.SourceID, uuid.NewString()), Name: item.Role, Type: chat.TypeMessage}
 	m.Origin = chat.Origin{UserID: item.Origin.UserID, ModelID: item.Origin.ModelID}
-	if m.ID == "" {
-		m.ID = uuid.NewString()
-	}
 	if !item.CreatedAt.IsZero() {
 		m.CreatedAt = item.CreatedAt.UnixMilli()
 	}

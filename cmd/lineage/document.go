@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff/lcs"
@@ -78,11 +77,8 @@ func (o *documentOptions) on(a *app, run func(context.Context, *session, *lineag
 
 // revisionNumber reads the number of a revision; 0 if none is given.
 func revisionNumber(text string) (uint64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
+	n, ok := ordinal(text)
+	if !ok {
 		return 0, usagef("%s: not the number of a revision", text)
 	}
 	return n, nil

@@ -68,6 +68,15 @@ func (f *metadataFlag) Set(pair string) error {
 	return nil
 }
 
+// ordinal reads a number from 1 on, which is 0 where the text is empty.
+func ordinal(text string) (n uint64, ok bool) {
+	if text == "" {
+		return 0, true
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	return n, err == nil && n > 0
+}
+
 // flagFailure explains what is wrong with the value of a flag.
 func flagFailure(err error) error {
 	var wrong *pflag.InvalidValueError

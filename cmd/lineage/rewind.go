@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -58,15 +57,9 @@ func (s *session) rewindInPlace(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	of := found
-	if found.Context == nil {
-		home, err := s.home(found)
-		if err != nil {
-			return err
-		}
-		if of, err = refs.New(s.store, home).Context(ctx, ""); err != nil {
-			return err
-		}
+	of, err := s.contextOf(ctx, found)
+	if err != nil {
+		return err
 	}
 	from, err := of.Context.Tip(ctx)
 	if err != nil {

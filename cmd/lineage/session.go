@@ -261,6 +261,18 @@ func (s *session) home(found *refs.Ref) (*lineage.Thread, error) {
 	return s.needThread()
 }
 
+// contextOf returns the context of a position, or else the active branch of the thread that the position was found in.
+func (s *session) contextOf(ctx context.Context, found *refs.Ref) (*refs.Ref, error) {
+	if found.Context != nil {
+		return found, nil
+	}
+	home, err := s.home(found)
+	if err != nil {
+		return nil, err
+	}
+	return refs.New(s.store, home).Context(ctx, "")
+}
+
 func arg(args []string, i int) string {
 	if i < len(args) {
 		return args[i]

@@ -12,10 +12,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-type statsOptions struct{ exact bool }
-
 func statsCommand(a *app) *cobra.Command {
-	o := &statsOptions{}
+	exact := false
 	c := &cobra.Command{
 		Use:   "stats",
 		Short: "Show how much is stored, and the size of copies",
@@ -27,9 +25,9 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 		Example: `  lineage stats
   lineage stats --json`,
 		Args: cobra.NoArgs,
-		RunE: a.on(reading|noThread, func(ctx context.Context, s *session, _ []string) error { return runStats(ctx, s, o) }),
+		RunE: a.on(reading|noThread, func(ctx context.Context, s *session, _ []string) error { return runStats(ctx, s, exact) }),
 	}
-	c.Flags().BoolVar(&o.exact, "exact", false, "count the copies by reading every message, however many there are")
+	c.Flags().BoolVar(&exact, "exact", false, "count the copies by reading every message, however many there are")
 	return c
 }
 
@@ -48,12 +46,12 @@ func (*statsRecord) recordType() string { return "stats" }
 // exactUpTo is how many messages are read to count copies unless --exact asks for it.
 const exactUpTo = 20_000
 
-func runStats(ctx context.Context, s *session, o *statsOptions) error {
+func runStats(ctx context.Context, s *session, exact bool) error {
 	stats, err := s.store.Stats(ctx)
 	if err != nil {
 		return err
 	}
-	r := statsRecord{Stats: stats, CopiedExact: o.exact || stats.Usages <= exactUpTo}
+	r := statsRecord{Stats: stats, CopiedExact: exact || stats.Usages <= exactUpTo}
 	if err := s.countCopies(ctx, &r); err != nil {
 		return err
 	}

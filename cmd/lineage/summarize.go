@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -139,23 +138,12 @@ func parseRange(text string) (w lineage.Window, err error) {
 		return w, nil
 	}
 	from, to, ok := strings.Cut(text, "-")
-	for _, end := range []struct {
-		text string
-		to   *uint64
-	}{{from, &w.From}, {to, &w.To}} {
-		if end.text == "" {
-			continue
-		}
-		n, err := strconv.ParseUint(end.text, 10, 63)
-		if err != nil || n == 0 {
-			ok = false
-		}
-		*end.to = n
-	}
-	if !ok || from == "" && to == "" {
+	first, okFrom := ordinal(from)
+	last, okTo := ordinal(to)
+	if !ok || !okFrom || !okTo || first+last == 0 {
 		return w, usagef("--range %q: it is FROM-TO, by positions from 1", text)
 	}
-	return w, nil
+	return lineage.Window{From: first, To: last}, nil
 }
 
 // printSummary prints a summary, for a person with a note after its head.

@@ -11,10 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-type verifyOptions struct{ deep bool }
-
 func verifyCommand(a *app) *cobra.Command {
-	o := &verifyOptions{}
+	deep := false
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Check a store for damage",
@@ -28,7 +26,7 @@ repairs it, and exits with 6 if anything is damaged.`,
 			opened := false
 			err := a.open(ctx, reading|noThread|damaged, func(ctx context.Context, s *session) error {
 				opened = true
-				return runVerify(ctx, s, o)
+				return runVerify(ctx, s, deep)
 			})
 			if !opened && errors.Is(err, lineage.ErrCorrupt) {
 				return hint(err, "the store cannot be opened, not even to read: 'lineage restore' makes one of a backup")
@@ -36,7 +34,7 @@ repairs it, and exits with 6 if anything is damaged.`,
 			return err
 		}),
 	}
-	c.Flags().BoolVar(&o.deep, "deep", false, "check every byte")
+	c.Flags().BoolVar(&deep, "deep", false, "check every byte")
 	return c
 }
 
@@ -58,12 +56,12 @@ type verifiedRecord struct {
 
 func (*verifiedRecord) recordType() string { return "verified" }
 
-func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
+func runVerify(ctx context.Context, s *session, deep bool) error {
 	head, err := s.store.View().Head(ctx)
 	if err != nil {
 		return err
 	}
-	r := verifiedRecord{Deep: o.deep, Commits: head.Number}
+	r := verifiedRecord{Deep: deep, Commits: head.Number}
 	// An index that cannot be used was rebuilt for this command alone. Damage to the journal is
 	// reported below, with its place.
 	rebuilt := s.rebuilt
@@ -77,7 +75,7 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		}
 	}
 	line := s.progress("verifying", screen.Bytes)
-	for f, err := range s.store.Verify(ctx, lineage.VerifyOptions{Deep: o.deep, Progress: func(done, total int64) {
+	for f, err := range s.store.Verify(ctx, lineage.VerifyOptions{Deep: deep, Progress: func(done, total int64) {
 		r.CheckedBytes = max(r.CheckedBytes, done)
 		line.Show(done, total)
 	}}) {
@@ -95,7 +93,7 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		return errors.Join(s.print(&r, ""), err)
 	}
 	how := "checksums and numbering are right"
-	if o.deep {
+	if deep {
 		how = "every byte is what was written"
 	}
 	return s.print(&r, "%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(int64(head.Number), "commit"), how)
