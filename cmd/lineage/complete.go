@@ -28,9 +28,9 @@ func (a *app) completeArguments(c *cobra.Command) {
 	case has("THREAD"):
 		c.ValidArgsFunction = a.completion((*session).threadNames)
 	case c.Name() == "merge", has("CONTEXT", "BRANCH", "[NAME]", "POSITION", "MESSAGE", "CONTENT", "A [B]", "ALTERNATIVE"), c.Name() == "delete":
-		c.ValidArgsFunction = a.completion((*session).positionNames)
+		c.ValidArgsFunction = a.completion(func(s *session, ctx context.Context) ([]string, error) { return s.refs.Names(ctx) })
 	case c.Name() == "restore-checkpoint":
-		c.ValidArgsFunction = a.completion((*session).checkpointNames)
+		c.ValidArgsFunction = a.completion(func(s *session, ctx context.Context) ([]string, error) { return s.refs.Checkpoints(ctx) })
 	}
 }
 
@@ -56,12 +56,6 @@ func (a *app) completion(list func(*session, context.Context) ([]string, error))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-func (s *session) positionNames(ctx context.Context) ([]string, error) { return s.refs.Names(ctx) }
-
-func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
-	return s.refs.Checkpoints(ctx)
 }
 
 // threadNames returns the ids of threads, with their titles.

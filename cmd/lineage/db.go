@@ -113,11 +113,3 @@ func (a *app) openDatabase(ctx context.Context, mode openMode, run func(context.
 	}
 	return err
 }
-
-// needThread returns the id of the current thread.
-func (d *database) needThread() (string, error) {
-	if d.current == "" {
-		return "", &refs.NoThreadError{Where: "database"}
-	}
-	return d.current, nil
-}

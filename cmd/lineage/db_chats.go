@@ -111,13 +111,12 @@ func (d *database) threadNamed(ctx context.Context, name string) (*chat.Chat, er
 	if name != "" {
 		return d.refs.Chat(ctx, name)
 	}
-	id, err := d.needThread()
-	if err != nil {
-		return nil, err
+	if d.current == "" {
+		return nil, &refs.NoThreadError{Where: "database"}
 	}
-	c, err := d.chats.Chat(ctx, id)
+	c, err := d.chats.Chat(ctx, d.current)
 	if err == nil && c == nil {
-		err = fmt.Errorf("thread %q: %w", id, lineage.ErrNotFound)
+		err = fmt.Errorf("thread %q: %w", d.current, lineage.ErrNotFound)
 	}
 	return c, err
 }

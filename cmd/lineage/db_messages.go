@@ -121,11 +121,8 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 	}
 	messages, ids := make([]chat.Message, len(items)), make([]string, len(items))
 	for i := range items {
-		err := readBody(&items[i])
-		if err == nil {
-			messages[i], err = chatMessage(&items[i])
-		}
-		if err != nil {
+		var err error
+		if messages[i], err = chatMessage(&items[i]); err != nil {
 			return nil, err
 		}
 		ids[i] = messages[i].ID
@@ -160,20 +157,15 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 	}
 }
 
-// readBody reads the body of an item into memory, because a database stores messages whole.
-func readBody(item *lineage.Item) error {
-	if item.Reader == nil {
-		return nil
+// chatMessage returns an item as the documented structured message. It reads the body into memory, because a database
+// stores messages whole.
+func chatMessage(item *lineage.Item) (m chat.Message, err error) {
+	if item.Reader != nil {
+		if item.Body, err = readAll("the file", item.Reader, maxInput); err != nil {
+			return m, err
+		}
 	}
-	var err error
-	item.Body, err = readAll("the file", item.Reader, maxInput)
-	item.Reader = nil
-	return err
-}
-
-// chatMessage returns an item as the documented structured message.
-func chatMessage(item *lineage.Item) (chat.Message, error) {
-	m := chat.Message{ID: cmp.Or(item.SourceID, uuid.NewString()), Name: item.Role, Type: chat.TypeMessage}
+	m = chat.Message{ID: cmp.Or(item.SourceID, uuid.NewString()), Name: item.Role, Type: chat.TypeMessage}
 	m.Origin = chat.Origin{UserID: item.Origin.UserID, ModelID: item.Origin.ModelID}
 	if !item.CreatedAt.IsZero() {
 		m.CreatedAt = item.CreatedAt.UnixMilli()
@@ -189,7 +181,6 @@ func chatMessage(item *lineage.Item) (chat.Message, error) {
 	if item.Metadata != nil {
 		message.Metadata = item.Metadata
 	}
-	var err error
 	m.Data, err = message.Encode()
 	return m, err
 }

@@ -71,20 +71,13 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 				return err
 			}
 			*side.count++
-			if s.json {
-				m, err := s.message(ctx, e, maxText)
-				if err != nil {
-					return err
-				}
-				list.add(&diffRecord{Side: side.name, Message: m})
-				continue
-			}
-			says, err := s.preview(ctx, e)
+			m, err := s.listed(ctx, e)
 			if err != nil {
 				return err
 			}
-			list.row(screen.Cell{Text: side.mark, Style: side.style}, screen.Cell{Text: screen.Count(int64(e.Position)), Right: true, Style: screen.Dim},
-				idCell(shortEntry(e)), roleCell(speaker(e), e.Role), screen.Cell{Text: says, Style: side.style})
+			list.add(&diffRecord{Side: side.name, Message: m}, screen.Cell{Text: side.mark, Style: side.style},
+				screen.Cell{Text: screen.Count(int64(m.Position)), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), roleCell(m.speaker(), m.Role),
+				screen.Cell{Text: m.preview(), Style: side.style})
 		}
 		if err := list.end(""); err != nil {
 			return err

@@ -91,17 +91,11 @@ func runDocumentList(ctx context.Context, s *session, c *lineage.Context, args [
 	}
 	list := s.list("DOCUMENT", "REVISION", "ID", "CREATED", "SAYS")
 	for _, e := range revisions {
-		if s.json {
-			if err := s.emitEntry(ctx, e); err != nil {
-				return err
-			}
-			continue
-		}
-		says, err := s.preview(ctx, e)
+		m, err := s.listed(ctx, e)
 		if err != nil {
 			return err
 		}
-		list.row(plainCell(e.Document), countCell(e.Revision), idCell(shortEntry(e)), timeCell(e.CreatedAt), plainCell(says))
+		list.add(m, plainCell(m.Document), countCell(m.Revision), idCell(shortID(m.ID)), timeCell(m.CreatedAt), plainCell(m.preview()))
 	}
 	return list.end("no revisions; 'lineage append --document NAME TEXT' adds one")
 }

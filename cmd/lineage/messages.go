@@ -84,9 +84,6 @@ func entryID(e *lineage.Entry) string {
 	return structure.UsageID{Span: e.Span, Index: e.Index}.String()
 }
 
-// shortEntry returns the id under which an entry is shown to people.
-func shortEntry(e *lineage.Entry) string { return shortID(entryID(e)) }
-
 // shortID returns the form of an id that people read: that of refs for ids of things and addresses of messages, and
 // any other id whole.
 func shortID(id string) string {
@@ -202,6 +199,14 @@ func (s *session) emitEntry(ctx context.Context, e *lineage.Entry) error {
 		return err
 	}
 	return s.emit(m)
+}
+
+// listed returns the record of an entry for a list, which shows people a line of its text.
+func (s *session) listed(ctx context.Context, e *lineage.Entry) (*messageRecord, error) {
+	if s.json {
+		return s.message(ctx, e, maxText)
+	}
+	return s.message(ctx, e, maxPreview)
 }
 
 // isGone reports whether all content of an entry was erased.

@@ -81,19 +81,18 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 			}
 			continue
 		}
-		by := originRecord{}
+		addedBy, by := "", originRecord{}
+		if !through.IsZero() {
+			addedBy = "context " + through.String()
+		}
 		if m.Origin != nil {
 			by = *m.Origin
 		}
-		facts := [][2]string{
+		if err := s.facts(m, [][2]string{
 			{"message", m.ID}, {"parent", text(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + screen.Bytes(m.Size)},
 			{"origin", by.Kind}, {"user", by.User}, {"model", by.Model}, {"source", by.Source}, {"derived from", by.DerivedFrom},
-		}
-		if !through.IsZero() {
-			facts = append(facts, [2]string{"added by", "context " + through.String()})
-		}
-		facts = append(facts, [][2]string{{"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)}}...)
-		if err := s.facts(m, facts...); err != nil {
+			{"added by", addedBy}, {"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)},
+		}...); err != nil {
 			return err
 		}
 		s.printf("\n")

@@ -118,9 +118,13 @@ func (s *session) treePoint(ctx context.Context, ref lineage.SpanRef) (*treePoin
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.preview(ctx, entries[0])
+	m, err := s.message(ctx, entries[0], maxPreview)
+	if err != nil {
+		return nil, err
+	}
+	text := m.preview()
 	if len(entries) > 1 {
 		text = fmt.Sprintf("(and %d more) %s", len(entries)-1, text)
 	}
-	return &treePoint{speaker(entries[0]), entries[0].Role, text}, err
+	return &treePoint{m.speaker(), m.Role, text}, nil
 }
