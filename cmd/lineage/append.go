@@ -151,7 +151,7 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 			return err
 		}
 		err = a.print(r, "%s\n", strings.Join(r.IDs, "\n"))
-		a.note("added to %s, which has %s now", cmp.Or(r.Branch, shortID(r.Context)), screen.Plural(int64(r.Length), "message"))
+		a.note("added to %s, which has %s now", cmp.Or(r.Branch, shortID(r.Context)), screen.Plural(r.Length, "message"))
 		return err
 	})
 }

@@ -43,5 +43,5 @@ func runBackup(ctx context.Context, s *session, dir string) error {
 
 func (a *app) copied(dir string, report backend.BackupReport) error {
 	dir = shownStore(dir)
-	return a.print(&copiedRecord{dir, report}, "copied %s, %s, into %s\n", screen.Plural(int64(report.Commit), "commit"), screen.Bytes(report.Bytes), dir)
+	return a.print(&copiedRecord{dir, report}, "copied %s, %s, into %s\n", screen.Plural(report.Commit, "commit"), screen.Bytes(report.Bytes), dir)
 }

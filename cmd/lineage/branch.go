@@ -156,5 +156,5 @@ func (a *app) printBranch(b *branchRecord, ofActive string, err error) error {
 	if b.Active {
 		what = ofActive
 	}
-	return a.print(b, "%s %s, %s\n", what, screen.Line(b.Name), screen.Plural(int64(b.Length), "message"))
+	return a.print(b, "%s %s, %s\n", what, screen.Line(b.Name), screen.Plural(b.Length, "message"))
 }

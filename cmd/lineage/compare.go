@@ -83,7 +83,7 @@ func runCompare(ctx context.Context, s *session, db *sqladapter.DB, o *compareOp
 	line.Done()
 	text := r.Database + " agrees with the store"
 	if r.Differences > 0 {
-		text = screen.Plural(int64(r.Differences), "difference") + " in " + r.Database
+		text = screen.Plural(r.Differences, "difference") + " in " + r.Database
 	}
 	if err := s.print(&r, "%s\n", text); err != nil {
 		return err

@@ -73,5 +73,5 @@ func runCopy(ctx context.Context, a *app, source, target string) (err error) {
 		return err
 	}
 	return a.print(&storeCopiedRecord{named, report},
-		"copied %s into %s, which has %s\n", screen.Plural(int64(report.Added), "commit"), named, screen.Plural(int64(report.Commit), "commit"))
+		"copied %s into %s, which has %s\n", screen.Plural(report.Added, "commit"), named, screen.Plural(report.Commit, "commit"))
 }

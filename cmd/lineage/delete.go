@@ -70,7 +70,7 @@ func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruct
 	if err != nil {
 		return nil, err
 	}
-	history := "with " + screen.Plural(int64(length), "message") + ", but for those that other histories share"
+	history := "with " + screen.Plural(length, "message") + ", but for those that other histories share"
 	if found.Branch == "" {
 		return s.deletion(fmt.Sprintf("delete context %s %s", refs.Short(found.Context.ID()), history),
 			&deletedRecord{What: "context", ID: found.Context.ID().String()}, found.Context.Delete), nil

@@ -56,7 +56,7 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 	}
 	summary := diffSummaryRecord{Common: common}
 	if !s.json {
-		s.printf("%s\n", s.out.Paint(screen.Dim, screen.Plural(int64(common), "message")+" in common"))
+		s.printf("%s\n", s.out.Paint(screen.Dim, screen.Plural(common, "message")+" in common"))
 	}
 	for _, side := range []struct {
 		found *refs.Ref
@@ -76,7 +76,7 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 				return err
 			}
 			list.add(&diffRecord{Side: side.name, Message: m}, screen.Cell{Text: side.mark, Style: side.style},
-				screen.Cell{Text: screen.Count(int64(m.Position)), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), roleCell(m.speaker(), m.Role),
+				screen.Cell{Text: screen.Count(m.Position), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), roleCell(m.speaker(), m.Role),
 				screen.Cell{Text: m.preview(), Style: side.style})
 		}
 		if err := list.end(""); err != nil {

@@ -223,7 +223,7 @@ func timesUsed(n int) string {
 	if n == 1 {
 		return "once"
 	}
-	return screen.Count(int64(n)) + " times"
+	return screen.Count(n) + " times"
 }
 
 // covers reports whether a summary covers one of the entries.

@@ -97,11 +97,10 @@ func runInfo(ctx context.Context, s *session) error {
 	if err := r.processes(ctx, s); err != nil {
 		return err
 	}
-	count := func(n uint64) string { return screen.Count(int64(n)) }
 	facts := [][2]string{
-		{"store", r.Store}, {"threads", count(r.Threads)}, {"contexts", count(r.Contexts)}, {"branches", count(r.Branches)},
-		{"checkpoints", count(r.Checkpoints)}, {"messages", count(r.Messages)}, {"commits", count(r.LastCommit)},
-		{"on disk", screen.Bytes(int64(r.StoredBytes))},
+		{"store", r.Store}, {"threads", screen.Count(r.Threads)}, {"contexts", screen.Count(r.Contexts)}, {"branches", screen.Count(r.Branches)},
+		{"checkpoints", screen.Count(r.Checkpoints)}, {"messages", screen.Count(r.Messages)}, {"commits", screen.Count(r.LastCommit)},
+		{"on disk", screen.Bytes(r.StoredBytes)},
 	}
 	if r.Thread != "" {
 		facts = append(facts, [2]string{"current thread", title + ", on branch " + r.Branch})

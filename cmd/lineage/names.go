@@ -25,7 +25,7 @@ func checkArguments(c *cobra.Command) {
 		case len(c.ValidArgs) > 0 || c.HasSubCommands():
 			return err
 		default:
-			return usagef("%s: the usage is '%s %s'", screen.Plural(int64(len(args)), "argument"), c.Parent().CommandPath(), c.Use)
+			return usagef("%s: the usage is '%s %s'", screen.Plural(len(args), "argument"), c.Parent().CommandPath(), c.Use)
 		}
 		if err := namesInFlags(c); err != nil {
 			return err

@@ -90,10 +90,10 @@ func plainCell(text string) screen.Cell { return screen.Cell{Text: text} }
 func idCell(text string) screen.Cell    { return screen.Cell{Text: text, Style: screen.Yellow} }
 func timeCell(at time.Time) screen.Cell { return screen.Cell{Text: screen.Time(at), Style: screen.Dim} }
 func sizeCell(bytes uint64) screen.Cell {
-	return screen.Cell{Text: screen.Bytes(int64(bytes)), Right: true}
+	return screen.Cell{Text: screen.Bytes(bytes), Right: true}
 }
 func countCell(number uint64) screen.Cell {
-	return screen.Cell{Text: screen.Count(int64(number)), Right: true}
+	return screen.Cell{Text: screen.Count(number), Right: true}
 }
 
 // roleCell is the cell of a message's speaker, in the style of the role.

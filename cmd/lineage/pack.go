@@ -38,5 +38,5 @@ func runPack(ctx context.Context, s *session, dense bool) error {
 	if err != nil {
 		return err
 	}
-	return s.print(&packedRecord{report}, "packed %s: journal and index take %s, %s before\n", screen.Plural(int64(report.Commits), "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
+	return s.print(&packedRecord{report}, "packed %s: journal and index take %s, %s before\n", screen.Plural(report.Commits, "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
 }

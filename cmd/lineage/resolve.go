@@ -102,9 +102,9 @@ func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOpti
 	}
 	if resolved.Omitted > 0 && o.budget > 0 {
 		s.warn("%s did not fit and have no summary that fits; 'lineage summarize' creates summaries",
-			screen.Plural(int64(resolved.Omitted), "message"))
+			screen.Plural(resolved.Omitted, "message"))
 	}
-	s.note("about %s tokens", screen.Count(int64(resolved.Tokens)))
+	s.note("about %s tokens", screen.Count(resolved.Tokens))
 	return nil
 }
 

@@ -52,7 +52,7 @@ func (s *session) showContext(ctx context.Context, found *refs.Ref) error {
 		return err
 	}
 	return s.facts(r, [][2]string{
-		{"context", r.ID}, {"branch", r.Branch}, {"thread", r.Thread}, {"parent", r.Parent}, {"messages", screen.Count(int64(r.Length))},
+		{"context", r.ID}, {"branch", r.Branch}, {"thread", r.Thread}, {"parent", r.Parent}, {"messages", screen.Count(r.Length)},
 		{"base", text(r.Base)}, {"tip", text(r.Tip)}, {"span set", r.SpanSet}, {"model", text(inForce.Model)},
 		{"system prompt", text(inForce.SystemPrompt)}, {"overrides", string(inForce.JSON)}, {"metadata", string(r.Metadata)},
 		{"digest", digest.String()}, {"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)},

@@ -63,18 +63,18 @@ func runStats(ctx context.Context, s *session, exact bool) error {
 		list.row(plainCell(name), c, screen.Cell{Text: note, Style: screen.Dim})
 	}
 	row("threads", countCell(r.Threads), "")
-	row("contexts", countCell(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(int64(r.Branches))))
+	row("contexts", countCell(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(r.Branches)))
 	row("messages", countCell(r.Usages), "")
 	row("logical", sizeCell(r.LogicalBytes), "the bytes of all messages")
 	row("unique", sizeCell(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
 	row("on disk", sizeCell(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
-		screen.Bytes(int64(r.journalBytes())), screen.Bytes(int64(r.IndexBytes)), screen.Bytes(int64(r.OtherBytes))))
+		screen.Bytes(r.journalBytes()), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
 	about := ""
 	if !r.CopiedExact {
 		about = "about "
 	}
 	row("as copies", sizeCell(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
-		about, screen.Plural(int64(r.CopiedMessages), "message"), r.comparison()))
+		about, screen.Plural(r.CopiedMessages, "message"), r.comparison()))
 	if r.packingDue() {
 		row("not packed", sizeCell(r.UnpackedBytes), "'lineage pack' compresses it")
 	}

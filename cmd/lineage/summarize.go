@@ -172,7 +172,7 @@ func listSummaries(ctx context.Context, s *session, found *refs.Ref) error {
 		behind := length - min(i.Last, length)
 		note := ""
 		if behind > 0 {
-			note = screen.Plural(int64(behind), "message") + " since"
+			note = screen.Plural(behind, "message") + " since"
 		}
 		r := newSummaryRecord(i)
 		r.Behind = &behind

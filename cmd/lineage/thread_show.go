@@ -46,7 +46,7 @@ func (s *session) findThread(ctx context.Context, name string) (*threadRecord, e
 func (a *app) printThread(r *threadRecord) error {
 	return a.facts(r, [][2]string{
 		{"thread", r.ID}, {"id", r.SourceID}, {"title", r.Title}, {"user", r.User},
-		{"branch", r.Branch}, {"branches", screen.Count(int64(r.Branches))}, {"messages", screen.Count(int64(r.Messages))},
+		{"branch", r.Branch}, {"branches", screen.Count(r.Branches)}, {"messages", screen.Count(r.Messages)},
 		{"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)}, {"metadata", string(r.Metadata)},
 	}...)
 }

@@ -42,7 +42,7 @@ func (f *forest) drawLine(ctx context.Context, from place, prefix string, depth 
 	l, forks := from.line, from.line.forksFrom(from.at)
 	for seq := from.at; seq <= l.last; seq++ {
 		if fold := f.foldable(l, from.at, seq, forks); fold > 0 {
-			f.drawNote(prefix+"┊ ", screen.Plural(int64(fold), "message"))
+			f.drawNote(prefix+"┊ ", screen.Plural(fold, "message"))
 			seq += fold - 1
 			continue
 		}
@@ -80,7 +80,7 @@ func (f *forest) drawForks(ctx context.Context, forks []place, prefix string, de
 			break
 		}
 		if depth == maxDepth && !f.full {
-			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %s deeper", screen.Plural(int64(fork.line.messages(fork.at)), "message")))
+			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %s deeper", screen.Plural(fork.line.messages(fork.at), "message")))
 			continue
 		}
 		f.drawNote(prefix+"├─╮", "")

@@ -96,7 +96,7 @@ func runVerify(ctx context.Context, s *session, deep bool) error {
 	if deep {
 		how = "every byte is what was written"
 	}
-	return s.print(&r, "%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(int64(head.Number), "commit"), how)
+	return s.print(&r, "%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(head.Number, "commit"), how)
 }
 
 // finding prints one thing that is wrong and counts it.
