@@ -108,7 +108,8 @@ func (a *app) openDatabase(ctx context.Context, mode openMode, run func(context.
 		d.refs = refs.NewChats(d.chats, d.current)
 		return run(ctx, d)
 	})
-	if errors.Is(err, fs.ErrNotExist) {
+	var failed *databaseError
+	if errors.As(err, &failed) && failed.err == fs.ErrNotExist { // of onDB; a socket of a server may be missing too
 		return hint(err, "'lineage thread create --id ID' makes one, and so does 'lineage append'")
 	}
 	return err
