@@ -14,11 +14,10 @@ import (
 )
 
 type alternativesOptions struct {
-	context string
-	count   int
-	models  []string
-	to      string
-	retry   bool
+	count  int
+	models []string
+	to     string
+	retry  bool
 }
 
 func alternativesCommand(a *app) *cobra.Command {
@@ -41,21 +40,20 @@ it offers one more in the same set, such as another try of the same answer.`,
   lineage alternatives --to :2 --retry --model large-2`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			o.context = arg(args, 0)
+			name := arg(args, 0)
 			switch {
 			case o.retry && (o.to == "" || o.count > 0 || len(o.models) > 1):
 				return usagef("--retry offers one alternative to a message, which --to names")
 			case o.retry:
-				return a.open(ctx, changing, func(ctx context.Context, s *session) error { return retryAlternative(ctx, s, o) })
-			case o.to != "" && (o.count > 0 || len(o.models) > 0 || o.context != ""):
+				return a.open(ctx, changing, func(ctx context.Context, s *session) error { return retryAlternative(ctx, s, o, name) })
+			case o.to != "" && (o.count > 0 || len(o.models) > 0 || name != ""):
 				return usagef("--to lists what there is: it goes with --retry only")
 			case o.to != "":
 				return a.open(ctx, reading, func(ctx context.Context, s *session) error { return alternativesTo(ctx, s, o.to) })
+			case o.count == 0 && len(o.models) == 0:
+				return a.openContext(ctx, reading, name, listAlternatives)
 			}
-			if o.count == 0 && len(o.models) == 0 {
-				return a.open(ctx, reading, func(ctx context.Context, s *session) error { return listAlternatives(ctx, s, o.context) })
-			}
-			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runAlternatives(ctx, s, o) })
+			return a.openContext(ctx, changing, name, func(ctx context.Context, s *session, found *refs.Ref) error { return runAlternatives(ctx, s, found, o) })
 		}),
 	}
 	c.Flags().IntVar(&o.count, "count", 0, "how many to offer")
@@ -92,11 +90,7 @@ type alternativeRecord struct {
 
 func (*alternativeRecord) recordType() string { return "alternative" }
 
-func runAlternatives(ctx context.Context, s *session, o *alternativesOptions) error {
-	found, err := s.refs.Context(ctx, o.context)
-	if err != nil {
-		return err
-	}
+func runAlternatives(ctx context.Context, s *session, found *refs.Ref, o *alternativesOptions) error {
 	each := make([]lineage.Overrides, max(o.count, len(o.models)))
 	for i := range o.models {
 		each[i].Model = &o.models[i]
@@ -124,12 +118,12 @@ func (s *session) offered(ctx context.Context, c *lineage.Context) error {
 	return s.print(r, "%s\n", r.Context)
 }
 
-func retryAlternative(ctx context.Context, s *session, o *alternativesOptions) error {
+func retryAlternative(ctx context.Context, s *session, o *alternativesOptions, name string) error {
 	found, err := s.refs.Find(ctx, o.to)
 	if err != nil {
 		return err
 	}
-	in, err := s.holder(ctx, found, o.context)
+	in, err := s.holder(ctx, found, name)
 	if err != nil {
 		return err
 	}
@@ -180,11 +174,7 @@ func alternativesTo(ctx context.Context, s *session, message string) error {
 	return list.end("")
 }
 
-func listAlternatives(ctx context.Context, s *session, name string) error {
-	found, err := s.refs.Context(ctx, name)
-	if err != nil {
-		return err
-	}
+func listAlternatives(ctx context.Context, s *session, found *refs.Ref) error {
 	list := s.list("", "SET", "CONTEXT", "MODEL", "SAYS")
 	for c, err := range found.Context.Children(ctx) {
 		if err != nil {

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -80,12 +80,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 }
 
 // namedThread returns the thread that the user named, empty for none.
-func (a *app) namedThread() string {
-	if a.threadName != "" {
-		return a.threadName
-	}
-	return a.getenv("LINEAGE_THREAD")
-}
+func (a *app) namedThread() string { return cmp.Or(a.threadName, a.getenv("LINEAGE_THREAD")) }
+
+// namedStore returns the store or database that the user named, empty for none.
+func (a *app) namedStore() string { return cmp.Or(a.store, a.getenv("LINEAGE_STORE")) }
 
 // root returns the command that all others are below.
 func (a *app) root() *cobra.Command {
@@ -154,8 +152,7 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 		panic(err) // the flag is bound above
 	}
 	each(root, a.completeArguments)
-	each(root, countArguments)
-	each(root, requireNames)
+	each(root, checkArguments)
 	return root
 }
 
@@ -165,20 +162,6 @@ func each(c *cobra.Command, do func(*cobra.Command)) {
 		each(below, do)
 	}
 	do(c)
-}
-
-// countArguments makes a command report its usage when it is given too many
-// arguments or too few.
-func countArguments(c *cobra.Command) {
-	if fits := c.Args; fits != nil && c.RunE != nil && !c.HasSubCommands() {
-		c.Args = func(c *cobra.Command, args []string) error {
-			err := fits(c, args)
-			if err == nil || len(c.ValidArgs) > 0 {
-				return err
-			}
-			return usagef("%s: the usage is '%s %s'", screen.Plural(int64(len(args)), "argument"), c.Parent().CommandPath(), c.Use)
-		}
-	}
 }
 
 // knownCommand refuses a command that does not exist, and suggests one with a similar name.
@@ -224,9 +207,8 @@ func (a *app) note(format string, args ...any) {
 // warn prints a problem that does not end the command.
 func (a *app) warn(format string, args ...any) {
 	if a.json {
-		if line, err := encodeRecord(&warningRecord{Warning: fmt.Sprintf(format, args...)}); err == nil {
-			a.err.W.Write(line)
-		}
+		line, _ := encodeRecord(&warningRecord{Warning: fmt.Sprintf(format, args...)}) // strings always marshal
+		a.err.W.Write(line)
 		return
 	}
 	fmt.Fprintln(a.err.W, a.err.Paint(screen.Yellow, "lineage: "+screen.Line(fmt.Sprintf(format, args...))))
@@ -252,6 +234,3 @@ func (a *app) progress(what string, format func(int64) string) *screen.Progress 
 	}
 	return screen.NewProgress(to, what, format)
 }
-
-// workingDir is the folder that the store is looked for from.
-func workingDir() (string, error) { return os.Getwd() }

@@ -293,3 +293,27 @@ func TestNothingIsMissingWithoutAWordAboutDamage(t *testing.T) {
 		require.Contains(t, got.err, "corrupt", line)
 	}
 }
+
+// Messages that were added as one step follow the same message.
+func TestFollowedMessagesOfOneStepHaveOneParent(t *testing.T) {
+	dir := newStore(t)
+	file := filepath.Join(t.TempDir(), "two.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(`{"text":"a"}`+"\n"+`{"text":"b"}`+"\n"), 0o600))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &notifyingBuffer{wrote: make(chan string, 100)}
+	done := make(chan int)
+	go func() {
+		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
+		done <- a.run(ctx, []string{"log", "-f", "--store", dir, "--json"})
+	}()
+	var first, a, b messageRecord
+	require.NoError(t, json.Unmarshal([]byte(<-out.wrote), &first))
+	require.Equal(t, 0, runLine(t.Context(), "append", "--jsonl", file, "--together", "--store", dir).code)
+	require.NoError(t, json.Unmarshal([]byte(<-out.wrote), &a))
+	require.NoError(t, json.Unmarshal([]byte(<-out.wrote), &b))
+	require.Equal(t, first.ID, *a.Parent)
+	require.Equal(t, first.ID, *b.Parent)
+	stop()
+	require.Equal(t, exitInterrupted, <-done)
+}

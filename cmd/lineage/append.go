@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/awaited"
@@ -98,27 +97,22 @@ use 'lineage import'.`,
 // positional sets the context and the text from the arguments.
 func (o *appendOptions) positional(args []string) error {
 	elsewhere := o.textSet || o.file != "" || o.jsonl != ""
+	if len(args) == 2 || len(args) == 1 && elsewhere {
+		if o.context, args = args[0], args[1:]; o.context == "" {
+			return emptyName("CONTEXT")
+		}
+	}
 	switch {
-	case len(args) == 2 && elsewhere:
-		return usagef("the text is given twice")
-	case len(args) > 0 && args[0] == "" && (len(args) == 2 || elsewhere):
-		return emptyName("CONTEXT")
-	case len(args) == 2:
-		o.context = args[0]
-		args = args[1:]
 	case len(args) == 1 && elsewhere:
-		o.context = args[0]
-		return nil
+		return usagef("the text is given twice")
 	case len(args) == 0 && !elsewhere:
 		return hint(usagef("nothing to append"), "give the text, or --file, --jsonl or - for standard input")
 	case len(args) == 0:
-		return nil
-	}
-	if args[0] == "-" {
+	case args[0] == "-":
 		o.file = "-"
-		return nil
+	default:
+		o.text = args[0]
 	}
-	o.text, o.textSet = args[0], true
 	return nil
 }
 
@@ -139,18 +133,25 @@ func (*appendedRecord) recordType() string { return "appended" }
 
 func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 	// Input is read before the store is opened, so that no process waits while it is typed.
-	items, closeAll, err := o.items(ctx, a)
+	var in io.ReadCloser
+	if from := cmp.Or(o.jsonl, o.file); from != "" {
+		var err error
+		if in, err = a.input(ctx, from); err != nil {
+			return err
+		}
+		defer in.Close()
+	}
+	items, err := o.items(in)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
 	return a.openThreads(ctx, begins, func(ctx context.Context, in threads) error {
 		r, err := in.append(ctx, o, items)
 		if err != nil {
 			return err
 		}
 		err = a.print(r, "%s\n", strings.Join(r.IDs, "\n"))
-		a.note("added to %s, which has %s now", cmp.Or(r.Branch, shortID(r.Context)), screen.Plural(int64(r.Length), "message"))
+		a.note("added to %s, which has %s now", cmp.Or(r.Branch, shortID(r.Context)), screen.Plural(r.Length, "message"))
 		return err
 	})
 }
@@ -158,7 +159,7 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 // append implements threads.
 func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error) {
 	if s.thread == nil && o.context == "" {
-		if err := s.firstThread(ctx, items); err != nil {
+		if err := s.firstThread(ctx, s, items); err != nil {
 			return nil, err
 		}
 	}
@@ -166,15 +167,20 @@ func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.
 	if err != nil {
 		return nil, err
 	}
-	var after *lineage.SpanRef
+	if o.together {
+		items = lineage.Together(items...)
+	}
+	extend := found.Context.Extend
 	if o.after != "" {
-		position, err := s.refs.Find(ctx, o.after)
+		after, err := s.refs.Find(ctx, o.after)
 		if err != nil {
 			return nil, err
 		}
-		after = &position.Span
+		extend = func(ctx context.Context, items ...lineage.Item) ([]lineage.SpanRef, error) {
+			return found.Context.ExtendFrom(ctx, after.Span, items...)
+		}
 	}
-	added, err := appendTo(ctx, found.Context, items, after, o.together)
+	added, err := extend(ctx, items...)
 	if err != nil {
 		return nil, err
 	}
@@ -190,38 +196,19 @@ func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.
 	return r, err
 }
 
-func appendTo(ctx context.Context, c *lineage.Context, items []lineage.Item, after *lineage.SpanRef, together bool) ([]lineage.SpanRef, error) {
-	if together {
-		items = lineage.Together(items...)
+// firstThread creates the thread of a store or database that has none, titled by how it begins.
+func (a *app) firstThread(ctx context.Context, in threads, items []lineage.Item) error {
+	r, err := in.createThread(ctx, &threadCreateOptions{title: screen.Cut(screen.Line(string(items[0].Body)), 60)})
+	if err == nil {
+		a.note("created the thread %q", r.Title)
 	}
-	if after != nil {
-		return c.ExtendFrom(ctx, *after, items...)
-	}
-	return c.Extend(ctx, items...)
+	return err
 }
 
-// firstThread makes the thread of a store that has none, titled by how it begins.
-func (s *session) firstThread(ctx context.Context, items []lineage.Item) error {
-	title := screen.Cut(screen.Line(string(items[0].Body)), 60)
-	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{Title: title})
-	if err != nil {
-		return err
-	}
-	if err := s.useThread(t.ID()); err != nil {
-		return err
-	}
-	s.thread = t
-	s.refs = refs.New(s.store, s.thread)
-	s.note("created the thread %q", title)
-	return nil
-}
-
-// items returns the items to add. closeAll closes their files.
-func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item, closeAll func(), err error) {
-	closeAll = func() {}
+// items returns the items to add. in is the input for --jsonl and --file.
+func (o *appendOptions) items(in io.Reader) ([]lineage.Item, error) {
 	if o.jsonl != "" {
-		items, err = o.lines(ctx, a)
-		return items, closeAll, err
+		return o.lines(in)
 	}
 	item := lineage.Item{
 		Kind: lineage.Message, Role: o.role, Name: o.name, Type: o.mime, SourceID: o.id, Metadata: o.metadata,
@@ -233,19 +220,14 @@ func (o *appendOptions) items(ctx context.Context, a *app) (items []lineage.Item
 	case o.asset != "":
 		item.Kind, item.Filename = lineage.Asset, o.asset
 	}
-	if o.file == "" {
+	var err error
+	if o.file != "" {
+		err = o.fill(&item, in)
+	} else {
 		item.Body = []byte(o.text)
-		return []lineage.Item{item}, closeAll, saysSomething(&item, "the text")
+		err = saysSomething(&item, "the text")
 	}
-	in, closeAll, err := a.input(ctx, o.file)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := o.fill(&item, in); err != nil {
-		closeAll()
-		return nil, nil, err
-	}
-	return []lineage.Item{item}, closeAll, nil
+	return []lineage.Item{item}, err
 }
 
 // fill sets the content of an item from a file or standard input.
@@ -273,9 +255,7 @@ func fillMessage(item *lineage.Item, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if item.Type == "" {
-		item.Type = mediaType("", body)
-	}
+	item.Type = cmp.Or(item.Type, mediaType("", body))
 	item.Body = body
 	if isText(item.Type) {
 		// A shell adds a newline, which is not a part of the message.
@@ -310,18 +290,14 @@ func readAll(name string, in io.Reader, limit int64) ([]byte, error) {
 }
 
 // input opens a named file, or standard input. Reads of a terminal or pipe end with the context.
-func (a *app) input(ctx context.Context, name string) (io.Reader, func(), error) {
+func (a *app) input(ctx context.Context, name string) (io.ReadCloser, error) {
 	if name == "-" {
-		return awaited.NewReader(ctx, a.stdin), func() {}, nil
+		return io.NopCloser(awaited.NewReader(ctx, a.stdin)), nil
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return nil, nil, usagef("%s: is a folder", name)
+		return nil, usagef("%s: is a folder", name)
 	}
-	f, err := awaited.Open(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	return f, func() { f.Close() }, nil
+	return awaited.Open(ctx, name)
 }
 
 // inputMessage is a line of --jsonl.
@@ -339,12 +315,7 @@ type inputMessage struct {
 }
 
 // lines reads the messages of --jsonl.
-func (o *appendOptions) lines(ctx context.Context, a *app) ([]lineage.Item, error) {
-	in, closeInput, err := a.input(ctx, o.jsonl)
-	if err != nil {
-		return nil, err
-	}
-	defer closeInput()
+func (o *appendOptions) lines(in io.Reader) ([]lineage.Item, error) {
 	var items []lineage.Item
 	r := bufio.NewScanner(in)
 	r.Buffer(make([]byte, 64<<10), maxInput)
@@ -424,15 +395,11 @@ func (o *appendOptions) item(m *inputMessage, line []byte) (lineage.Item, error)
 	if item.Role == "" && whole != nil {
 		item.Role, item.Name = whole.Role, whole.Name
 	}
-	if item.Role == "" {
-		item.Role = o.role
-	}
+	item.Role = cmp.Or(item.Role, o.role)
 	if item.Origin.ModelID == "" && item.Role == "assistant" {
 		item.Origin.ModelID = o.model
 	}
-	if item.Origin.UserID == "" {
-		item.Origin.UserID = o.user
-	}
+	item.Origin.UserID = cmp.Or(item.Origin.UserID, o.user)
 	var text string
 	switch {
 	case whole != nil:
@@ -446,10 +413,7 @@ func (o *appendOptions) item(m *inputMessage, line []byte) (lineage.Item, error)
 	case json.Unmarshal(m.Content, &text) == nil:
 		item.Body = []byte(text)
 	default:
-		item.Body = m.Content
-		if item.Type == "" {
-			item.Type = content.TypeJSON
-		}
+		item.Body, item.Type = m.Content, cmp.Or(item.Type, content.TypeJSON)
 	}
 	return item, nil
 }

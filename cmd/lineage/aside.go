@@ -34,6 +34,6 @@ func runAside(ctx context.Context, s *session, text string) error {
 			return err
 		}
 	}
-	b, err := branchOfContext(ctx, t, aside)
+	b, err := branchOf(ctx, t, aside)
 	return s.printBranch(b, "now on branch", err)
 }

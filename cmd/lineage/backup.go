@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -43,8 +42,6 @@ func runBackup(ctx context.Context, s *session, dir string) error {
 }
 
 func (a *app) copied(dir string, report backend.BackupReport) error {
-	if full, err := filepath.Abs(dir); err == nil {
-		dir = full
-	}
-	return a.print(&copiedRecord{dir, report}, "copied %s, %s, into %s\n", screen.Plural(int64(report.Commit), "commit"), screen.Bytes(report.Bytes), dir)
+	dir = shownStore(dir)
+	return a.print(&copiedRecord{dir, report}, "copied %s, %s, into %s\n", screen.Plural(report.Commit, "commit"), screen.Bytes(report.Bytes), dir)
 }

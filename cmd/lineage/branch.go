@@ -76,7 +76,7 @@ func newBranchRecord(b lineage.BranchInfo) *branchRecord {
 }
 
 func runBranchList(ctx context.Context, a *app, in threads) error {
-	branches, err := in.listBranches(ctx)
+	branches, err := in.listBranches(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func runBranchList(ctx context.Context, a *app, in threads) error {
 }
 
 // listBranches implements threads.
-func (s *session) listBranches(ctx context.Context) (list []*branchRecord, err error) {
-	t, err := s.needThread()
+func (s *session) listBranches(ctx context.Context, thread string) (list []*branchRecord, err error) {
+	t, err := s.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -126,15 +126,20 @@ func (s *session) createBranch(ctx context.Context, o *branchOptions) (*branchRe
 		options.From, options.At = found.Context, found.Span
 		options.Empty = o.empty || found.Span.IsZero()
 	}
-	if _, err := t.CreateBranch(ctx, o.name, options); err != nil {
+	created, err := t.CreateBranch(ctx, o.name, options)
+	if err != nil {
 		return nil, err
 	}
-	return branchOf(ctx, t, o.name)
+	return branchOf(ctx, t, created)
 }
 
-// branchOf returns the record of a branch.
-func branchOf(ctx context.Context, t *lineage.Thread, name string) (*branchRecord, error) {
-	b, err := t.Branch(ctx, name)
+// branchOf returns the record of the branch of a thread that a context is.
+func branchOf(ctx context.Context, t *lineage.Thread, c *lineage.Context) (*branchRecord, error) {
+	info, err := c.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := t.Branch(ctx, info.Branch)
 	if err != nil {
 		return nil, err
 	}
@@ -151,5 +156,5 @@ func (a *app) printBranch(b *branchRecord, ofActive string, err error) error {
 	if b.Active {
 		what = ofActive
 	}
-	return a.print(b, "%s %s, %s\n", what, screen.Line(b.Name), screen.Plural(int64(b.Length), "message"))
+	return a.print(b, "%s %s, %s\n", what, screen.Line(b.Name), screen.Plural(b.Length, "message"))
 }

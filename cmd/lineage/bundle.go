@@ -16,8 +16,6 @@ everything that store has.`,
 		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	for _, make := range []func(*app) *cobra.Command{bundleCreateCommand, bundleImportCommand, bundleInventoryCommand} {
-		c.AddCommand(make(a))
-	}
+	c.AddCommand(bundleCreateCommand(a), bundleImportCommand(a), bundleInventoryCommand(a))
 	return c
 }

@@ -101,6 +101,6 @@ func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) er
 	if err != nil || o.file == stdoutName {
 		return err
 	}
-	return s.print(&bundledRecord{o.file, report}, "wrote %s: %s, %s, %s\n", o.file, screen.Plural(int64(report.Threads), "thread"),
-		screen.Plural(int64(report.Spans), "message"), screen.Bytes(report.Bytes))
+	return s.print(&bundledRecord{o.file, report}, "wrote %s: %s, %s, %s\n", o.file, screen.Plural(report.Threads, "thread"),
+		screen.Plural(report.Spans, "message"), screen.Bytes(report.Bytes))
 }

@@ -45,11 +45,11 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 	if !known {
 		return usagef("--on-conflict %q: it is keep-both, take-theirs or fail", o.onConflict)
 	}
-	in, closeInput, err := a.input(ctx, o.file)
+	in, err := a.input(ctx, o.file)
 	if err != nil {
 		return err
 	}
-	defer closeInput()
+	defer in.Close()
 	return a.open(ctx, a.createIfNamed(), func(ctx context.Context, s *session) error {
 		line := s.progress("importing", screen.Bytes)
 		report, err := bundle.Import(ctx, s.store, in, bundle.ImportOptions{OnConflict: conflict, Progress: line.Show})
@@ -72,8 +72,8 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 		for _, c := range report.Conflicts {
 			s.printf("context %s was extended in both; theirs is %s\n", refs.Short(c.Context), refs.Short(c.Theirs))
 		}
-		s.printf("added %s, %s, %s; %s advanced\n", screen.Plural(int64(report.Threads), "thread"), screen.Plural(int64(report.Contexts), "context"),
-			screen.Plural(int64(report.Spans), "message"), screen.Plural(int64(report.Moved), "context"))
+		s.printf("added %s, %s, %s; %s advanced\n", screen.Plural(report.Threads, "thread"), screen.Plural(report.Contexts, "context"),
+			screen.Plural(report.Spans, "message"), screen.Plural(report.Moved, "context"))
 		return nil
 	})
 }

@@ -67,7 +67,7 @@ func (s *session) checkpointRecord(ctx context.Context, t *lineage.Thread, c lin
 }
 
 func runCheckpointList(ctx context.Context, a *app, in threads) error {
-	checkpoints, err := in.listCheckpoints(ctx)
+	checkpoints, err := in.listCheckpoints(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -85,16 +85,11 @@ func runCheckpointList(ctx context.Context, a *app, in threads) error {
 }
 
 // listCheckpoints implements threads.
-func (s *session) listCheckpoints(ctx context.Context) (list []*checkpointRecord, err error) {
-	t, err := s.needThread()
+func (s *session) listCheckpoints(ctx context.Context, thread string) (list []*checkpointRecord, err error) {
+	t, err := s.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
 	}
-	return s.checkpointsOf(ctx, t)
-}
-
-// checkpointsOf returns the records of a thread's checkpoints.
-func (s *session) checkpointsOf(ctx context.Context, t *lineage.Thread) (list []*checkpointRecord, err error) {
 	checkpoints, err := t.Checkpoints(ctx)
 	for _, c := range checkpoints {
 		r, err := s.checkpointRecord(ctx, t, c)

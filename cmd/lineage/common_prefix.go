@@ -64,6 +64,6 @@ func runCommonPrefix(ctx context.Context, s *session, nameA, nameB string) error
 	}
 	r.Digest = digest.String()
 	err = s.print(&r, "%d\n", r.Length)
-	s.note("of %s and %s", screen.Plural(int64(r.LengthA), "message"), screen.Plural(int64(r.LengthB), "message"))
+	s.note("of %s and %s", screen.Plural(r.LengthA, "message"), screen.Plural(r.LengthB, "message"))
 	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -29,11 +28,8 @@ the differences: rows that are missing, extra or different. Exits with 8 if any 
 			if err := needDSN(o.dsn); err != nil {
 				return err
 			}
-			if err := mustExist(o.dsn); err != nil {
-				return err
-			}
 			return a.open(ctx, reading|noThread, func(ctx context.Context, s *session) error {
-				return runCompare(ctx, s, o)
+				return onDB(ctx, o.dsn, false, func(db *sqladapter.DB) error { return runCompare(ctx, s, db, o) })
 			})
 		}),
 	}
@@ -64,12 +60,7 @@ type comparedRecord struct {
 
 func (*comparedRecord) recordType() string { return "compared" }
 
-func runCompare(ctx context.Context, s *session, o *compareOptions) (err error) {
-	db, err := openDB(ctx, o.dsn)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+func runCompare(ctx context.Context, s *session, db *sqladapter.DB, o *compareOptions) error {
 	r := comparedRecord{Database: redact(o.dsn), Complete: true}
 	line := s.progress("comparing", func(n int64) string { return screen.Plural(n, "thread") })
 	for d, err := range sqladapter.Compare(ctx, db, s.store, sqladapter.CompareOptions{Progress: func(done, total int) {
@@ -92,7 +83,7 @@ func runCompare(ctx context.Context, s *session, o *compareOptions) (err error) 
 	line.Done()
 	text := r.Database + " agrees with the store"
 	if r.Differences > 0 {
-		text = screen.Plural(int64(r.Differences), "difference") + " in " + r.Database
+		text = screen.Plural(r.Differences, "difference") + " in " + r.Database
 	}
 	if err := s.print(&r, "%s\n", text); err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,21 +21,16 @@ const maxCompletions = 500
 func (a *app) completeArguments(c *cobra.Command) {
 	_, arguments, _ := strings.Cut(c.Use, " ")
 	has := func(words ...string) bool {
-		for _, word := range words {
-			if strings.Contains(arguments, word) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(arguments, word) })
 	}
 	switch {
 	case len(c.ValidArgs) > 0:
 	case has("THREAD"):
 		c.ValidArgsFunction = a.completion((*session).threadNames)
 	case c.Name() == "merge", has("CONTEXT", "BRANCH", "[NAME]", "POSITION", "MESSAGE", "CONTENT", "A [B]", "ALTERNATIVE"), c.Name() == "delete":
-		c.ValidArgsFunction = a.completion((*session).positionNames)
+		c.ValidArgsFunction = a.completion(func(s *session, ctx context.Context) ([]string, error) { return s.refs.Names(ctx) })
 	case c.Name() == "restore-checkpoint":
-		c.ValidArgsFunction = a.completion((*session).checkpointNames)
+		c.ValidArgsFunction = a.completion(func(s *session, ctx context.Context) ([]string, error) { return s.refs.Checkpoints(ctx) })
 	}
 }
 
@@ -60,12 +56,6 @@ func (a *app) completion(list func(*session, context.Context) ([]string, error))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-func (s *session) positionNames(ctx context.Context) ([]string, error) { return s.refs.Names(ctx) }
-
-func (s *session) checkpointNames(ctx context.Context) ([]string, error) {
-	return s.refs.Checkpoints(ctx)
 }
 
 // threadNames returns the ids of threads, with their titles.

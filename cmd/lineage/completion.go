@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,24 +38,20 @@ type completionRecord struct {
 func (*completionRecord) recordType() string { return "completion" }
 
 func runCompletion(a *app, root *cobra.Command, shell string) error {
-	var out io.Writer = a.out.W
 	var script strings.Builder
-	if a.json {
-		out = &script
-	}
 	var err error
 	switch shell {
 	case "bash":
-		err = root.GenBashCompletionV2(out, true)
+		err = root.GenBashCompletionV2(&script, true)
 	case "zsh":
-		err = root.GenZshCompletion(out)
+		err = root.GenZshCompletion(&script)
 	case "fish":
-		err = root.GenFishCompletion(out, true)
+		err = root.GenFishCompletion(&script, true)
 	case "powershell":
-		err = root.GenPowerShellCompletionWithDesc(out)
+		err = root.GenPowerShellCompletionWithDesc(&script)
 	}
-	if err != nil || !a.json {
+	if err != nil {
 		return err
 	}
-	return a.emit(&completionRecord{Shell: shell, Script: script.String()})
+	return a.print(&completionRecord{Shell: shell, Script: script.String()}, "%s", script.String())
 }

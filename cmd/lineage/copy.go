@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -12,8 +11,6 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
-
-type copyOptions struct{ from, to string }
 
 func copyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -29,7 +26,7 @@ the copy it cannot be continued.`,
 		Example: `  lineage copy .lineage copy.lineage`,
 		Args:    cobra.ExactArgs(2),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			return runCopy(ctx, a, &copyOptions{from: args[0], to: args[1]})
+			return runCopy(ctx, a, args[0], args[1])
 		}),
 	}
 }
@@ -43,8 +40,8 @@ type storeCopiedRecord struct {
 
 func (*storeCopiedRecord) recordType() string { return "store_copied" }
 
-func runCopy(ctx context.Context, a *app, o *copyOptions) (err error) {
-	named, err := namedStore(o.from, false)
+func runCopy(ctx context.Context, a *app, source, target string) (err error) {
+	named, err := storeNamed(source, false)
 	if err != nil {
 		return err
 	}
@@ -53,7 +50,7 @@ func runCopy(ctx context.Context, a *app, o *copyOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	if named, err = namedStore(o.to, true); err != nil {
+	if named, err = storeNamed(target, true); err != nil {
 		return err
 	}
 	to, err := a.openStore(ctx, named, create, from.ID())
@@ -61,11 +58,7 @@ func runCopy(ctx context.Context, a *app, o *copyOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	if isServed(named) {
-		named = redact(named)
-	} else if full, err := filepath.Abs(named); err == nil {
-		named = full
-	}
+	named = shownStore(named)
 	line := a.progress("copying", screen.Count)
 	report, err := lineage.Copy(ctx, from, to, lineage.CopyOptions{Progress: line.Show})
 	line.Done()
@@ -80,5 +73,5 @@ func runCopy(ctx context.Context, a *app, o *copyOptions) (err error) {
 		return err
 	}
 	return a.print(&storeCopiedRecord{named, report},
-		"copied %s into %s, which has %s\n", screen.Plural(int64(report.Added), "commit"), named, screen.Plural(int64(report.Commit), "commit"))
+		"copied %s into %s, which has %s\n", screen.Plural(report.Added, "commit"), named, screen.Plural(report.Commit, "commit"))
 }

@@ -27,20 +27,28 @@ type database struct {
 
 // dsn returns the database that commands work on, empty when it is a store.
 func (a *app) dsn() string {
-	named := a.store
-	if named == "" {
-		named = a.getenv("LINEAGE_STORE")
-	}
-	if isDSN(named) {
+	if named := a.namedStore(); isDSN(named) {
 		return named
 	}
 	return ""
 }
 
+// onDB runs something on a database, by its name. Only with create it makes the file of a database that is one.
+func onDB(ctx context.Context, dsn string, create bool, run func(*sqladapter.DB) error) error {
+	if path, isFile := sqliteFile(dsn); isFile && path != "" && !create {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return &databaseError{name: redact(dsn), err: fs.ErrNotExist, secret: dsn}
+		}
+	}
+	db, err := openDB(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	return errors.Join(run(db), db.Close())
+}
+
 // openDB opens a database by its name.
-func openDB(ctx context.Context, dsn string) (*sqladapter.DB, error) {
-	var db *sqladapter.DB
-	var err error
+func openDB(ctx context.Context, dsn string) (db *sqladapter.DB, err error) {
 	path, isFile := sqliteFile(dsn)
 	switch {
 	case isFile && path == "":
@@ -67,18 +75,6 @@ func needDSN(dsn string) error {
 	return nil
 }
 
-// mustExist refuses a database in a file that is not there, which opening it would make.
-func mustExist(dsn string) error {
-	path, isFile := sqliteFile(dsn)
-	if !isFile || path == "" {
-		return nil
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return &databaseError{name: redact(dsn), err: fs.ErrNotExist, secret: dsn}
-	}
-	return nil
-}
-
 // databaseError adds the name of the database to an error.
 type databaseError struct {
 	name, secret string
@@ -92,38 +88,29 @@ func (e *databaseError) Error() string {
 func (e *databaseError) Unwrap() error { return e.err }
 
 // openDatabase runs a command on the database that is named.
-func (a *app) openDatabase(ctx context.Context, mode openMode, run func(context.Context, *database) error) (err error) {
-	if err := mustExist(a.dsn()); err != nil && !mode.has(begins) {
-		return hint(err, "'lineage thread create --id ID' makes one, and so does 'lineage append'")
-	}
-	db, err := openDB(ctx, a.dsn())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	d := &database{app: a, db: db, chats: db.Chats()}
-	if name := a.namedThread(); name != "" {
-		c, err := refs.NewChats(d.chats, "").Chat(ctx, name)
-		if err != nil {
-			return err
-		}
-		d.current = c.ID
-	} else {
-		for c, err := range d.chats.ListChats(ctx, chat.ListOptions{Limit: 1}) {
+func (a *app) openDatabase(ctx context.Context, mode openMode, run func(context.Context, *database) error) error {
+	err := onDB(ctx, a.dsn(), mode.has(begins), func(db *sqladapter.DB) error {
+		d := &database{app: a, db: db, chats: db.Chats()}
+		if name := a.namedThread(); name != "" {
+			c, err := refs.NewChats(d.chats, "").Chat(ctx, name)
 			if err != nil {
 				return err
 			}
 			d.current = c.ID
+		} else {
+			for c, err := range d.chats.ListChats(ctx, chat.ListOptions{Limit: 1}) {
+				if err != nil {
+					return err
+				}
+				d.current = c.ID
+			}
 		}
+		d.refs = refs.NewChats(d.chats, d.current)
+		return run(ctx, d)
+	})
+	var failed *databaseError
+	if errors.As(err, &failed) && failed.err == fs.ErrNotExist { // of onDB; a socket of a server may be missing too
+		return hint(err, "'lineage thread create --id ID' makes one, and so does 'lineage append'")
 	}
-	d.refs = newChatRefs(d)
-	return run(ctx, d)
-}
-
-// needThread returns the id of the current thread.
-func (d *database) needThread() (string, error) {
-	if d.current == "" {
-		return "", &refs.NoThreadError{Where: "database"}
-	}
-	return d.current, nil
+	return err
 }

@@ -7,36 +7,24 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-func newChatRefs(d *database) *refs.Chats { return refs.NewChats(d.chats, d.current) }
-
 // branchRecord returns the record of a branch with so many messages.
 func (d *database) branchRecord(b *chat.Branch, messages int) *branchRecord {
-	r := &branchRecord{
-		Name: b.Name, Thread: b.ChatID, Context: b.ID, Active: b.IsActive, Length: uint64(messages), CreatedAt: millis(b.CreatedAt),
+	return &branchRecord{
+		Name: b.Name, Thread: b.ChatID, Context: b.ID, Head: refID(b.HeadMessageID), Active: b.IsActive, Length: uint64(messages),
+		CreatedAt: millis(b.CreatedAt),
 	}
-	if b.HeadMessageID != "" {
-		head := string(b.HeadMessageID)
-		r.Head = &head
-	}
-	return r
 }
 
 // listBranches implements threads.
-func (d *database) listBranches(ctx context.Context) ([]*branchRecord, error) {
-	id, err := d.needThread()
+func (d *database) listBranches(ctx context.Context, thread string) (list []*branchRecord, err error) {
+	c, err := d.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
 	}
-	return d.branchesOf(ctx, id)
-}
-
-func (d *database) branchesOf(ctx context.Context, id string) (list []*branchRecord, err error) {
-	branches, err := d.chats.ListBranches(ctx, id)
+	branches, err := d.chats.ListBranches(ctx, c.ID)
 	for i := range branches {
 		list = append(list, d.branchRecord(&branches[i].Branch, branches[i].MessageCount))
 	}
@@ -91,25 +79,12 @@ func (d *database) switchTo(ctx context.Context, name string) (*branchRecord, er
 	return d.branchNamed(ctx, b.Name)
 }
 
-// rewind implements threads.
+// rewind implements threads. The branch has an automatic name.
 func (d *database) rewind(ctx context.Context, to string) (*branchRecord, error) {
 	found, err := d.refs.Find(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	return d.switchToNew(ctx, found.Message)
-}
-
-// rewindInPlace implements threads.
-func (d *database) rewindInPlace(ctx context.Context, to string) error {
-	if _, err := d.refs.Find(ctx, to); err != nil {
-		return err
-	}
-	return usagef("--in-place: a database does not keep moves of branches, so this could not be undone")
-}
-
-// switchToNew creates a branch with an automatic name at a message and switches to it.
-func (d *database) switchToNew(ctx context.Context, message string) (*branchRecord, error) {
 	active, err := d.chats.ActiveBranch(ctx, d.current)
 	if err != nil {
 		return nil, err
@@ -121,20 +96,24 @@ func (d *database) switchToNew(ctx context.Context, message string) (*branchReco
 	if name, err = chat.NextBranchName(ctx, d.chats, d.current, name, nil); err != nil {
 		return nil, err
 	}
-	return d.branchAt(ctx, name, message, true)
+	return d.branchAt(ctx, name, found.Message, true)
+}
+
+// rewindInPlace implements threads.
+func (d *database) rewindInPlace(ctx context.Context, to string) error {
+	if _, err := d.refs.Find(ctx, to); err != nil {
+		return err
+	}
+	return usagef("--in-place: a database does not keep moves of branches, so this could not be undone")
 }
 
 // listCheckpoints implements threads.
-func (d *database) listCheckpoints(ctx context.Context) ([]*checkpointRecord, error) {
-	id, err := d.needThread()
+func (d *database) listCheckpoints(ctx context.Context, thread string) (list []*checkpointRecord, err error) {
+	c, err := d.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
 	}
-	return d.checkpointsOf(ctx, id)
-}
-
-func (d *database) checkpointsOf(ctx context.Context, id string) (list []*checkpointRecord, err error) {
-	checkpoints, err := d.chats.ListCheckpoints(ctx, id)
+	checkpoints, err := d.chats.ListCheckpoints(ctx, c.ID)
 	for i := range checkpoints {
 		r, err := d.checkpointRecord(ctx, &checkpoints[i])
 		if err != nil {
@@ -168,22 +147,6 @@ func (d *database) setCheckpoint(ctx context.Context, o *checkpointOptions) (*ch
 	return d.checkpointRecord(ctx, &c)
 }
 
-// restoreCheckpoint implements threads.
-func (d *database) restoreCheckpoint(ctx context.Context, name string) (*branchRecord, error) {
-	id, err := d.needThread()
-	if err != nil {
-		return nil, err
-	}
-	c, err := d.chats.Checkpoint(ctx, id, name)
-	if err != nil {
-		return nil, err
-	}
-	if c == nil {
-		return nil, unknownCheckpoint(ctx, d, name)
-	}
-	return d.switchToNew(ctx, c.MessageID)
-}
-
 // tree implements threads.
 func (d *database) tree(ctx context.Context, o *treeOptions) error {
 	c, err := d.threadNamed(ctx, o.thread)
@@ -203,7 +166,7 @@ func (d *database) tree(ctx context.Context, o *treeOptions) error {
 		n := nodes[at.line][at.at-1]
 		return &treePoint{n.Role, n.Role, n.Content}, nil
 	}
-	return f.draw(ctx, titleOf(lineage.ThreadInfo{Title: c.Title, SourceID: c.ID}), shortID(c.ID))
+	return f.draw(ctx, titleOf(c.Title, c.ID), shortID(c.ID))
 }
 
 // plantGraph adds the messages of a graph to a forest, and returns those of each line.
@@ -249,11 +212,11 @@ func (d *database) emitGraph(ctx context.Context, c *chat.Chat, f *forest, nodes
 	if err != nil {
 		return err
 	}
-	branches, err := d.branchesOf(ctx, c.ID)
+	branches, err := d.listBranches(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	checkpoints, err := d.checkpointsOf(ctx, c.ID)
+	checkpoints, err := d.listCheckpoints(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -267,12 +230,9 @@ func (d *database) emitGraph(ctx context.Context, c *chat.Chat, f *forest, nodes
 	}
 	for l := range f.each() {
 		for i, n := range nodes[l] {
-			r := &nodeRecord{ID: n.ID, Position: l.before + uint64(i) + 1, Role: n.Role, Preview: n.Content, CreatedAt: millis(n.CreatedAt)}
-			if n.ParentID != "" {
-				parent := string(n.ParentID)
-				r.Parent = &parent
-			}
-			list.add(r)
+			list.add(&nodeRecord{
+				ID: n.ID, Parent: refID(n.ParentID), Position: l.before + uint64(i) + 1, Role: n.Role, Preview: n.Content, CreatedAt: millis(n.CreatedAt),
+			})
 		}
 	}
 	return list.end("")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
@@ -102,6 +103,7 @@ func (d *database) createThread(ctx context.Context, o *threadCreateOptions) (*t
 		return nil, err
 	}
 	d.current = c.ID
+	d.refs = refs.NewChats(d.chats, c.ID)
 	return d.threadRecord(ctx, &c)
 }
 
@@ -109,13 +111,12 @@ func (d *database) threadNamed(ctx context.Context, name string) (*chat.Chat, er
 	if name != "" {
 		return d.refs.Chat(ctx, name)
 	}
-	id, err := d.needThread()
-	if err != nil {
-		return nil, err
+	if d.current == "" {
+		return nil, &refs.NoThreadError{Where: "database"}
 	}
-	c, err := d.chats.Chat(ctx, id)
+	c, err := d.chats.Chat(ctx, d.current)
 	if err == nil && c == nil {
-		err = fmt.Errorf("thread %q: %w", id, lineage.ErrNotFound)
+		err = fmt.Errorf("thread %q: %w", d.current, lineage.ErrNotFound)
 	}
 	return c, err
 }
@@ -162,15 +163,11 @@ func (d *database) threadToDelete(ctx context.Context, name string) (*destructio
 	if err != nil {
 		return nil, err
 	}
-	return &destruction{
-		what: deleteChatText(titleOf(lineage.ThreadInfo{Title: c.Title}), c.ID, int64(len(graph.Nodes)), int64(len(graph.Branches))),
-		do: func(ctx context.Context) error {
-			if _, err := d.chats.DeleteChat(ctx, c.ID, chat.DeleteOptions{}); err != nil {
-				return err
-			}
-			return d.deleted("thread", c.ID, c.ID)
-		},
-	}, nil
+	return d.deletion(deleteChatText(titleOf(c.Title, ""), c.ID, int64(len(graph.Nodes)), int64(len(graph.Branches))),
+		&deletedRecord{What: "thread", ID: c.ID, Name: c.ID}, func(ctx context.Context) error {
+			_, err := d.chats.DeleteChat(ctx, c.ID, chat.DeleteOptions{})
+			return err
+		}), nil
 }
 
 // nameToDelete implements threads.
@@ -189,13 +186,7 @@ func (d *database) nameToDelete(ctx context.Context, o *deleteOptions) (*destruc
 	if c == nil {
 		return nil, errors.New("the checkpoint was deleted meanwhile")
 	}
-	return &destruction{
-		what: fmt.Sprintf("delete checkpoint %q of thread %q", c.Name, d.current),
-		do: func(ctx context.Context) error {
-			if err := d.chats.DeleteCheckpoint(ctx, d.current, c.Name); err != nil {
-				return err
-			}
-			return d.deleted("checkpoint", c.ID, c.Name)
-		},
-	}, nil
+	return d.deletion(fmt.Sprintf("delete checkpoint %q of thread %q", c.Name, d.current),
+		&deletedRecord{What: "checkpoint", ID: c.ID, Name: c.Name},
+		func(ctx context.Context) error { return d.chats.DeleteCheckpoint(ctx, d.current, c.Name) }), nil
 }

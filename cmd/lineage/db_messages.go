@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
@@ -19,21 +19,26 @@ import (
 
 func millis(t int64) time.Time { return time.UnixMilli(t).UTC() }
 
+// refID returns the id of a message for programs, nil for none.
+func refID(r chat.Ref) *string {
+	if r == "" {
+		return nil
+	}
+	id := string(r)
+	return &id
+}
+
 // newChatMessageRecord returns the record of a message that a database keeps.
 func newChatMessageRecord(m *chat.Message, position uint64) *messageRecord {
 	r := &messageRecord{
 		ID: m.ID, Position: position, Kind: "message", Role: m.Name, ContentID: content.Sum(m.Data).String(),
-		MediaType: content.TypeJSON, Size: int64(len(m.Data)), Text: form.Text(m.Data, m.Name),
+		MediaType: content.TypeJSON, Size: int64(len(m.Data)), Parent: refID(m.ParentID), Text: form.Text(m.Data, m.Name),
 		Data: rawJSON(m.Data), SourceID: m.ID, CreatedAt: millis(m.CreatedAt),
 	}
 	if o := m.Origin; o != (chat.Origin{}) {
 		r.Origin = &originRecord{
 			Kind: content.OriginOfRole(m.Name).String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID, DerivedFrom: o.DerivedFrom,
 		}
-	}
-	if m.ParentID != "" {
-		parent := string(m.ParentID)
-		r.Parent = &parent
 	}
 	if string(m.Data) == "null" {
 		r.Text, r.Data, r.Erased = "", nil, true
@@ -116,22 +121,16 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 	}
 	messages, ids := make([]chat.Message, len(items)), make([]string, len(items))
 	for i := range items {
-		err := readBody(&items[i])
-		if err == nil {
-			messages[i], err = chatMessage(&items[i])
-		}
-		if err != nil {
+		var err error
+		if messages[i], err = chatMessage(&items[i]); err != nil {
 			return nil, err
 		}
 		ids[i] = messages[i].ID
 	}
 	if d.current == "" && o.context == "" {
-		c, err := d.chats.CreateChat(ctx, chat.Chat{ID: uuid.NewString(), Title: screen.Cut(screen.Line(string(items[0].Body)), 60)})
-		if err != nil {
+		if err := d.firstThread(ctx, d, items); err != nil {
 			return nil, err
 		}
-		d.current = c.ID
-		d.refs = newChatRefs(d)
 	}
 	for try := 0; ; try++ {
 		b, err := d.refs.Branch(ctx, o.context)
@@ -158,24 +157,16 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 	}
 }
 
-// readBody reads the body of an item into memory, because a database stores messages whole.
-func readBody(item *lineage.Item) error {
-	if item.Reader == nil {
-		return nil
+// chatMessage returns an item as the documented structured message. It reads the body into memory, because a database
+// stores messages whole.
+func chatMessage(item *lineage.Item) (m chat.Message, err error) {
+	if item.Reader != nil {
+		if item.Body, err = readAll("the file", item.Reader, maxInput); err != nil {
+			return m, err
+		}
 	}
-	var err error
-	item.Body, err = readAll("the file", item.Reader, maxInput)
-	item.Reader = nil
-	return err
-}
-
-// chatMessage returns an item as the documented structured message.
-func chatMessage(item *lineage.Item) (chat.Message, error) {
-	m := chat.Message{ID: item.SourceID, Name: item.Role, Type: chat.TypeMessage}
+	m = chat.Message{ID: cmp.Or(item.SourceID, uuid.NewString()), Name: item.Role, Type: chat.TypeMessage}
 	m.Origin = chat.Origin{UserID: item.Origin.UserID, ModelID: item.Origin.ModelID}
-	if m.ID == "" {
-		m.ID = uuid.NewString()
-	}
 	if !item.CreatedAt.IsZero() {
 		m.CreatedAt = item.CreatedAt.UnixMilli()
 	}
@@ -190,7 +181,6 @@ func chatMessage(item *lineage.Item) (chat.Message, error) {
 	if item.Metadata != nil {
 		message.Metadata = item.Metadata
 	}
-	var err error
 	m.Data, err = message.Encode()
 	return m, err
 }

@@ -70,28 +70,15 @@ func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruct
 	if err != nil {
 		return nil, err
 	}
-	history := "with " + screen.Plural(int64(length), "message") + ", but for those that other histories share"
+	history := "with " + screen.Plural(length, "message") + ", but for those that other histories share"
 	if found.Branch == "" {
-		return &destruction{
-			what: fmt.Sprintf("delete context %s %s", refs.Short(found.Context.ID()), history),
-			do: func(ctx context.Context) error {
-				if err := found.Context.Delete(ctx); err != nil {
-					return err
-				}
-				return s.deleted("context", found.Context.ID().String(), "")
-			},
-		}, nil
+		return s.deletion(fmt.Sprintf("delete context %s %s", refs.Short(found.Context.ID()), history),
+			&deletedRecord{What: "context", ID: found.Context.ID().String()}, found.Context.Delete), nil
 	}
 	title, err := s.quotedTitle(ctx, home)
-	return &destruction{
-		what: fmt.Sprintf("delete branch %q of thread %s %s", found.Branch, title, history),
-		do: func(ctx context.Context) error {
-			if err := home.DeleteBranch(ctx, found.Branch); err != nil {
-				return err
-			}
-			return s.deleted("branch", found.Context.ID().String(), found.Branch)
-		},
-	}, err
+	return s.deletion(fmt.Sprintf("delete branch %q of thread %s %s", found.Branch, title, history),
+		&deletedRecord{What: "branch", ID: found.Context.ID().String(), Name: found.Branch},
+		func(ctx context.Context) error { return home.DeleteBranch(ctx, found.Branch) }), err
 }
 
 func (s *session) checkpointToDelete(ctx context.Context, t *lineage.Thread, name string) (*destruction, error) {
@@ -100,19 +87,13 @@ func (s *session) checkpointToDelete(ctx context.Context, t *lineage.Thread, nam
 		return nil, fmt.Errorf("checkpoint %q: %w", name, err)
 	}
 	title, err := s.quotedTitle(ctx, t)
-	return &destruction{
-		what: fmt.Sprintf("delete checkpoint %q of thread %s", name, title),
-		do: func(ctx context.Context) error {
-			if err := t.DeleteCheckpoint(ctx, name); err != nil {
-				return err
-			}
-			return s.deleted("checkpoint", c.ID.String(), name)
-		},
-	}, err
+	return s.deletion(fmt.Sprintf("delete checkpoint %q of thread %s", name, title),
+		&deletedRecord{What: "checkpoint", ID: c.ID.String(), Name: name},
+		func(ctx context.Context) error { return t.DeleteCheckpoint(ctx, name) }), err
 }
 
 // quotedTitle returns how a question names a thread.
 func (s *session) quotedTitle(ctx context.Context, t *lineage.Thread) (string, error) {
 	info, err := t.Info(ctx)
-	return fmt.Sprintf("%q (%s)", titleOf(info), refs.Short(t.ID())), err
+	return fmt.Sprintf("%q (%s)", titleOf(info.Title, info.SourceID), refs.Short(t.ID())), err
 }

@@ -56,7 +56,7 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 	}
 	summary := diffSummaryRecord{Common: common}
 	if !s.json {
-		s.printf("%s\n", s.out.Paint(screen.Dim, screen.Plural(int64(common), "message")+" in common"))
+		s.printf("%s\n", s.out.Paint(screen.Dim, screen.Plural(common, "message")+" in common"))
 	}
 	for _, side := range []struct {
 		found *refs.Ref
@@ -66,22 +66,18 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 		count *uint64
 	}{{a, "a", "-", screen.Red, &summary.OnlyA}, {b, "b", "+", screen.Green, &summary.OnlyB}} {
 		list := s.list("", "", "", "", "")
-		err := s.entries(ctx, side.found.Span, lineage.Window{From: common + 1}, func(e *lineage.Entry, parent lineage.SpanRef) error {
-			*side.count++
-			if s.json {
-				m, err := s.message(ctx, e, parent, maxText)
-				if err != nil {
-					return err
-				}
-				return s.emit(&diffRecord{Side: side.name, Message: m})
+		for e, err := range s.store.History(ctx, side.found.Span, lineage.Window{From: common + 1}) {
+			if err != nil {
+				return err
 			}
-			says, err := s.preview(ctx, e)
-			list.row(screen.Cell{Text: side.mark, Style: side.style}, screen.Cell{Text: screen.Count(int64(e.Position)), Right: true, Style: screen.Dim},
-				idCell(shortEntry(e)), roleCell(speaker(e), e.Role), screen.Cell{Text: says, Style: side.style})
-			return err
-		})
-		if err != nil {
-			return err
+			*side.count++
+			m, err := s.listed(ctx, e)
+			if err != nil {
+				return err
+			}
+			list.add(&diffRecord{Side: side.name, Message: m}, screen.Cell{Text: side.mark, Style: side.style},
+				screen.Cell{Text: screen.Count(m.Position), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), roleCell(m.speaker(), m.Role),
+				screen.Cell{Text: m.preview(), Style: side.style})
 		}
 		if err := list.end(""); err != nil {
 			return err

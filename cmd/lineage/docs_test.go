@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"reflect"
 	"strconv"
@@ -49,6 +50,9 @@ func TestRecordsAreDocumented(t *testing.T) {
 			require.Contains(t, body, "\n| `"+field+"` |", "section %s of docs/json.md", name)
 			rows++
 		}
+		line, err := encodeRecord(r)
+		require.NoError(t, err)
+		require.True(t, json.Valid(line), "%s", line)
 		require.Equal(t, rows, strings.Count(body, "\n| `"), "section %s of docs/json.md has rows for fields that are not there", name)
 	}
 	for _, c := range exitCodes() {

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff/lcs"
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -30,9 +30,7 @@ func documentCommand(a *app) *cobra.Command {
 		RunE: o.on(a, runDocumentList),
 	}
 	c.PersistentFlags().StringVar(&o.context, "context", "", "documents of this branch or context (default the active branch)")
-	for _, make := range []func(*app, *documentOptions) *cobra.Command{documentListCommand, documentShowCommand, documentDiffCommand} {
-		c.AddCommand(make(a, o))
-	}
+	c.AddCommand(documentListCommand(a, o), documentShowCommand(a, o), documentDiffCommand(a, o))
 	return c
 }
 
@@ -70,22 +68,17 @@ latest revision unless another is given. Exits with 0 whether or not they differ
 
 // on returns what cobra calls for a command that works on the documents of a context.
 func (o *documentOptions) on(a *app, run func(context.Context, *session, *lineage.Context, []string) error) func(*cobra.Command, []string) error {
-	return a.on(reading, func(ctx context.Context, s *session, args []string) error {
-		found, err := s.refs.Context(ctx, o.context)
-		if err != nil {
-			return err
-		}
-		return run(ctx, s, found.Context, args)
+	return a.does(func(ctx context.Context, args []string) error {
+		return a.openContext(ctx, reading, o.context, func(ctx context.Context, s *session, found *refs.Ref) error {
+			return run(ctx, s, found.Context, args)
+		})
 	})
 }
 
 // revisionNumber reads the number of a revision; 0 if none is given.
 func revisionNumber(text string) (uint64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
+	n, ok := ordinal(text)
+	if !ok {
 		return 0, usagef("%s: not the number of a revision", text)
 	}
 	return n, nil
@@ -98,17 +91,11 @@ func runDocumentList(ctx context.Context, s *session, c *lineage.Context, args [
 	}
 	list := s.list("DOCUMENT", "REVISION", "ID", "CREATED", "SAYS")
 	for _, e := range revisions {
-		if s.json {
-			if err := s.emitEntry(ctx, e); err != nil {
-				return err
-			}
-			continue
-		}
-		says, err := s.preview(ctx, e)
+		m, err := s.listed(ctx, e)
 		if err != nil {
 			return err
 		}
-		list.row(plainCell(e.Document), countCell(e.Revision), idCell(shortEntry(e)), timeCell(e.CreatedAt), plainCell(says))
+		list.add(m, plainCell(m.Document), countCell(m.Revision), idCell(shortID(m.ID)), timeCell(m.CreatedAt), plainCell(m.preview()))
 	}
 	return list.end("no revisions; 'lineage append --document NAME TEXT' adds one")
 }

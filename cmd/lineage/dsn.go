@@ -2,20 +2,14 @@ package main
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
 // isDSN reports whether a store is named that is a database of chats.
 func isDSN(store string) bool {
-	if isServed(store) {
-		return false
-	}
-	for _, scheme := range []string{"sqlite:", "postgres://", "postgresql://", "sqlserver://"} {
-		if strings.HasPrefix(store, scheme) {
-			return true
-		}
-	}
-	return false
+	schemes := []string{"sqlite:", "postgres://", "postgresql://", "sqlserver://"}
+	return !isServed(store) && slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(store, scheme) })
 }
 
 // served names a store that is kept on a PostgreSQL server.

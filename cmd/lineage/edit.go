@@ -56,11 +56,11 @@ repeats all. Prints the new context's id.`,
 func runEdit(ctx context.Context, a *app, o *editOptions) error {
 	body := []byte(o.text)
 	if o.file != "" {
-		in, closeInput, err := a.input(ctx, o.file)
+		in, err := a.input(ctx, o.file)
 		if err != nil {
 			return err
 		}
-		defer closeInput()
+		defer in.Close()
 		if body, err = readAll(o.file, in, maxInput); err != nil {
 			return err
 		}
@@ -138,26 +138,19 @@ func (s *session) holder(ctx context.Context, found *refs.Ref, name string) (*li
 		}
 		return in.Context, nil
 	}
-	if found.Context != nil {
-		return found.Context, nil
-	}
-	home, err := s.home(found)
+	active, err := s.contextOf(ctx, found)
 	if err != nil {
 		return nil, err
 	}
-	active, err := home.Active(ctx)
+	if found.Context != nil {
+		return found.Context, nil
+	}
+	others, _, err := pageOf(active.Thread.Contexts(ctx), 0)
 	if err != nil {
 		return nil, err
 	}
 	runs := backend.Runs(ctx, s.store.View())
-	candidates := []*lineage.Context{active}
-	for c, err := range home.Contexts(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		candidates = append(candidates, c)
-	}
-	for _, c := range candidates {
+	for _, c := range append([]*lineage.Context{active.Context}, others...) {
 		tip, err := c.Tip(ctx)
 		if err != nil {
 			return nil, err
@@ -170,5 +163,5 @@ func (s *session) holder(ctx context.Context, found *refs.Ref, name string) (*li
 			return c, nil
 		}
 	}
-	return active, nil
+	return active.Context, nil
 }

@@ -110,14 +110,13 @@ func (s *session) contentsToErase(ctx context.Context, name string) (ids []linea
 	if err != nil {
 		return nil, nil, err
 	}
-	if ids = []lineage.ContentID{id}; e != nil {
-		ids = e.Contents()
+	all := []lineage.ContentID{id}
+	if e != nil {
+		all = e.Contents()
 	}
-	if len(ids) == 0 {
+	if len(all) == 0 {
 		return nil, nil, refs.Unknown("content", name, nil)
 	}
-	all := ids
-	ids = nil
 	for _, id := range all {
 		r, err := s.contentToErase(ctx, id, name)
 		if err != nil {
@@ -213,22 +212,18 @@ func (s *session) printErased(r *erasedRecord, last bool) error {
 	if last && r.Erased {
 		s.warn("its bytes are on disk until 'lineage gc', and in databases until 'lineage project'; earlier backups, bundles and exports keep them")
 	}
-	switch {
-	case s.json:
-		return s.emit(r)
-	case r.Erased:
-		s.printf("erased %s, used %s\n", r.ContentID, timesUsed(r.Uses))
-	default:
-		s.printf("would erase %s, used %s\n", r.ContentID, timesUsed(r.Uses))
+	did := "would erase"
+	if r.Erased {
+		did = "erased"
 	}
-	return nil
+	return s.print(r, "%s %s, used %s\n", did, r.ContentID, timesUsed(r.Uses))
 }
 
 func timesUsed(n int) string {
 	if n == 1 {
 		return "once"
 	}
-	return screen.Count(int64(n)) + " times"
+	return screen.Count(n) + " times"
 }
 
 // covers reports whether a summary covers one of the entries.

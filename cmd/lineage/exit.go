@@ -132,26 +132,26 @@ func hintOf(err error) string {
 		return "" // the command is named where it is known
 	case errors.Is(err, lineage.ErrLocked):
 		return lockedHint(err)
-	case errors.Is(err, lineage.ErrCorrupt):
-		return "'lineage verify --deep' lists the damage and how to repair it"
-	case errors.Is(err, sqladapter.ErrBusy):
-		return "nothing was changed; repeat the command when the database is free and can be reached"
-	case errors.Is(err, sqladapter.ErrUncertain):
-		return "look whether the change is there before you repeat the command"
-	case errors.Is(err, sqladapter.ErrDenied):
-		return "the user of the database needs SELECT, INSERT, UPDATE and DELETE on its tables; the owner has to open it first"
-	case errors.Is(err, lineage.ErrConflict):
-		return "another writer was first: check with 'lineage log', and repeat the command"
-	case errors.Is(err, lineage.ErrErased):
-		return "its bytes were removed on purpose and cannot be restored"
-	case errors.Is(err, lineage.ErrReadOnly):
-		return "'lineage verify' shows why"
-	case errors.Is(err, backend.ErrNewerFormat):
-		return "a newer version of lineage reads it"
-	case errors.Is(err, backend.ErrOlderFormat):
-		return "import its sources again"
+	}
+	for _, h := range hints {
+		if errors.Is(err, h.err) {
+			return h.hint
+		}
 	}
 	return ""
+}
+
+// hints are the advice about errors. The first that an error matches is given.
+var hints = []hintError{
+	{lineage.ErrCorrupt, "'lineage verify --deep' lists the damage and how to repair it"},
+	{sqladapter.ErrBusy, "nothing was changed; repeat the command when the database is free and can be reached"},
+	{sqladapter.ErrUncertain, "look whether the change is there before you repeat the command"},
+	{sqladapter.ErrDenied, "the user of the database needs SELECT, INSERT, UPDATE and DELETE on its tables; the owner has to open it first"},
+	{lineage.ErrConflict, "another writer was first: check with 'lineage log', and repeat the command"},
+	{lineage.ErrErased, "its bytes were removed on purpose and cannot be restored"},
+	{lineage.ErrReadOnly, "'lineage verify' shows why"},
+	{backend.ErrNewerFormat, "a newer version of lineage reads it"},
+	{backend.ErrOlderFormat, "import its sources again"},
 }
 
 // lockedHint is the advice about a store that another process has open.
@@ -198,11 +198,9 @@ func (a *app) fail(err error) int {
 	}
 	record := errorRecord{Code: code, Error: saying(err), Hint: hintOf(err)}
 	if a.json {
-		line, encodeErr := encodeRecord(&record)
-		if encodeErr == nil {
-			a.err.W.Write(line)
-			return code
-		}
+		line, _ := encodeRecord(&record) // strings always marshal
+		a.err.W.Write(line)
+		return code
 	}
 	fmt.Fprintln(a.err.W, a.err.Paint(screen.Red, "lineage: ")+screen.Line(record.Error))
 	if record.Hint != "" {

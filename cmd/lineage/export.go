@@ -96,10 +96,13 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	r := exportedRecord{File: o.to, Format: string(format)}
 	err := s.writeOutput(o.to, func(w io.Writer) error {
 		counted := &countingWriter{w: w}
-		err := exportFailure(export.Write(ctx, s.store, exportTo(counted, format), format, options))
+		err := export.Write(ctx, s.store, exportTo(counted, format), format, options)
 		r.Bytes = counted.n
 		return err
 	})
+	if errors.Is(err, export.ErrUnknownFormat) {
+		return hint(&usageError{err}, "formats are %s", strings.Join(exportFormats(), ", "))
+	}
 	if err != nil || o.to == stdoutName {
 		return err
 	}
@@ -113,13 +116,6 @@ func exportTo(w io.Writer, format export.Format) io.Writer {
 		return screen.NewJSONFilter(w)
 	}
 	return w
-}
-
-func exportFailure(err error) error {
-	if errors.Is(err, export.ErrUnknownFormat) {
-		return hint(&usageError{err}, "formats are %s", strings.Join(exportFormats(), ", "))
-	}
-	return err
 }
 
 // exportScope returns what to export: one context, or threads.

@@ -68,6 +68,15 @@ func (f *metadataFlag) Set(pair string) error {
 	return nil
 }
 
+// ordinal reads a number from 1 on, which is 0 where the text is empty.
+func ordinal(text string) (n uint64, ok bool) {
+	if text == "" {
+		return 0, true
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	return n, err == nil && n > 0
+}
+
 // flagFailure explains what is wrong with the value of a flag.
 func flagFailure(err error) error {
 	var wrong *pflag.InvalidValueError
@@ -81,15 +90,14 @@ func flagFailure(err error) error {
 	case errors.Is(err, errNotJSON):
 		return usagef("--%s: %w", name, errNotJSON)
 	}
-	switch wrong.GetFlag().Value.Type() {
-	case "uint64":
-		return usagef("--%s %q: it is a whole number, and not below 0", name, value)
-	case "int":
-		return usagef("--%s %q: it is a whole number", name, value)
-	case "duration":
-		return usagef("--%s %q: it is a time with its unit, such as 3s or 1m30s", name, value)
-	case "bool":
-		return usagef("--%s %q: it is true or false", name, value)
+	if is, known := valuesOfFlags[wrong.GetFlag().Value.Type()]; known {
+		return usagef("--%s %q: it is %s", name, value, is)
 	}
 	return usagef("--%s %q: %w", name, value, errors.Unwrap(wrong))
+}
+
+// valuesOfFlags describe the values of flags by their types.
+var valuesOfFlags = map[string]string{
+	"uint64": "a whole number, and not below 0", "int": "a whole number",
+	"duration": "a time with its unit, such as 3s or 1m30s", "bool": "true or false",
 }

@@ -58,11 +58,9 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 	if err != nil {
 		return err
 	}
-	from := found.Context
-	if from == nil {
-		if from, err = home.Active(ctx); err != nil {
-			return err
-		}
+	from, err := s.contextOf(ctx, found)
+	if err != nil {
+		return err
 	}
 	if o.thread != "" {
 		if home, err = s.refs.Thread(ctx, o.thread); err != nil {
@@ -73,10 +71,10 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 		var fork *lineage.Context
 		if o.branch != "" {
 			fork, err = home.CreateBranch(ctx, o.branch, lineage.BranchOptions{
-				From: from, At: found.Span, Empty: found.Span.IsZero(), Overrides: o.overrides.build(), Metadata: o.metadata,
+				From: from.Context, At: found.Span, Empty: found.Span.IsZero(), Overrides: o.overrides.build(), Metadata: o.metadata,
 			})
 		} else {
-			fork, err = from.Fork(ctx, lineage.ForkOptions{
+			fork, err = from.Context.Fork(ctx, lineage.ForkOptions{
 				At: found.Span, Empty: found.Span.IsZero(), Thread: home.ID(), Overrides: o.overrides.build(), Metadata: o.metadata,
 			})
 		}

@@ -92,8 +92,8 @@ func (s *session) collect(ctx context.Context, o *gcOptions, dryRun bool) (backe
 }
 
 func collectedText(r *backend.CollectReport) string {
-	return fmt.Sprintf("%s in %s: %s, %s", screen.Bytes(int64(r.Bytes)), screen.Plural(int64(r.Records), "record"),
-		screen.Plural(int64(r.Spans), "message"), screen.Plural(int64(r.Blocks), "content"))
+	return fmt.Sprintf("%s in %s: %s, %s", screen.Bytes(r.Bytes), screen.Plural(r.Records, "record"),
+		screen.Plural(r.Spans, "message"), screen.Plural(r.Blocks, "content"))
 }
 
 func runGC(ctx context.Context, s *session, o *gcOptions) error {
@@ -110,7 +110,7 @@ func runGC(ctx context.Context, s *session, o *gcOptions) error {
 	}
 	s.printf("%s %s\n", did, collectedText(&report))
 	if !o.dryRun {
-		s.printf("%s on disk, %s before\n", screen.Bytes(int64(report.After)), screen.Bytes(int64(report.Before)))
+		s.printf("%s on disk, %s before\n", screen.Bytes(report.After), screen.Bytes(report.Before))
 	}
 	for _, name := range report.Removed {
 		s.printf("removed %s\n", name)

@@ -268,13 +268,6 @@ func (r *importedRecord) failure() error {
 }
 
 func (a *app) printImported(r *importedRecord, whole bool) error {
-	failure := error(nil)
-	if whole {
-		failure = r.failure()
-	}
-	if a.json {
-		return errors.Join(a.emit(r), failure)
-	}
 	count := func(n, more int64) string {
 		if more == n {
 			return screen.Count(n)
@@ -287,7 +280,7 @@ func (a *app) printImported(r *importedRecord, whole bool) error {
 		}
 		return screen.Plural(n, thing) + " " + how
 	}
-	err := a.facts([][2]string{
+	err := a.facts(r, [][2]string{
 		{"read as", strings.Join(r.Formats, ", ")},
 		{"conversations", count(r.Conversations, r.NewConversations)},
 		{"messages", count(r.Messages, r.NewMessages)},
@@ -298,13 +291,15 @@ func (a *app) printImported(r *importedRecord, whole bool) error {
 		{"opaque", some(r.Opaque, "message", "stored whole")},
 		{"ignored", some(r.IgnoredCount, "file", "of no known format")},
 	}...)
-	if err != nil {
-		return err
+	if !a.json {
+		a.listSome("ignored", r.Ignored, r.IgnoredCount, maxIgnored)
+		a.listSome("repaired", itemLines(r.Repaired), r.RepairedCount, maxItems)
+		a.listSome("skipped", itemLines(r.Skipped), r.SkippedCount, maxItems)
 	}
-	a.listIgnored(r.Ignored, r.IgnoredCount)
-	a.listItems("repaired", r.Repaired, r.RepairedCount)
-	a.listItems("skipped", r.Skipped, r.SkippedCount)
-	return failure
+	if whole {
+		err = errors.Join(err, r.failure())
+	}
+	return err
 }
 
 // maxItems and maxIgnored bound how many items, and how many files of no known format,
@@ -314,21 +309,19 @@ const (
 	maxIgnored = 10
 )
 
-func (a *app) listIgnored(names []string, count int64) {
-	for _, name := range names[:min(len(names), maxIgnored)] {
-		a.printf("%s  %s\n", a.out.Paint(screen.Yellow, "ignored"), screen.Line(name))
+func itemLines(items []skippedItem) (lines []string) {
+	for _, item := range items {
+		lines = append(lines, screen.Line(item.Position)+": "+screen.Line(item.Reason))
 	}
-	if count > maxIgnored {
-		a.printf("ignored  … and %s more; --json lists them\n", screen.Count(count-maxIgnored))
-	}
+	return lines
 }
 
-func (a *app) listItems(what string, items []skippedItem, count int64) {
-	for i, item := range items {
-		if i == maxItems {
-			a.printf("%s  … and %s more; --json lists them\n", what, screen.Count(count-maxItems))
-			return
-		}
-		a.printf("%s  %s: %s\n", a.out.Paint(screen.Yellow, what), screen.Line(item.Position), screen.Line(item.Reason))
+// listSome prints the first of count things that were left out or are odd.
+func (a *app) listSome(what string, lines []string, count int64, most int) {
+	for _, line := range lines[:min(len(lines), most)] {
+		a.printf("%s  %s\n", a.out.Paint(screen.Yellow, what), screen.Line(line))
+	}
+	if more := count - int64(most); more > 0 {
+		a.printf("%s  … and %s more; --json lists them\n", what, screen.Count(more))
 	}
 }

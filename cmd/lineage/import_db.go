@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
@@ -11,19 +10,13 @@ import (
 
 // importDB imports the threads of a SQL database. If the database cannot be opened, no store
 // is created.
-func importDB(ctx context.Context, a *app, mode openMode, o *importOptions) (err error) {
+func importDB(ctx context.Context, a *app, mode openMode, o *importOptions) error {
 	if o.format != "" || o.prefix != "" || len(o.limits) > 0 {
 		return usagef("--format, --prefix and --limit are for archives, not for databases")
 	}
-	if err := mustExist(o.path); err != nil {
-		return err
-	}
-	db, err := openDB(ctx, o.path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return a.open(ctx, mode, func(ctx context.Context, s *session) error { return importChats(ctx, s, db, o) })
+	return onDB(ctx, o.path, false, func(db *sqladapter.DB) error {
+		return a.open(ctx, mode, func(ctx context.Context, s *session) error { return importChats(ctx, s, db, o) })
+	})
 }
 
 // importChats imports the threads of an open database.

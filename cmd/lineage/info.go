@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -78,12 +78,8 @@ func runInfo(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	name := s.name
-	if full, err := filepath.Abs(s.dir); err == nil && s.name == s.dir {
-		name = full
-	}
 	r := infoRecord{
-		Store: name, LastCommit: head.Number, Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches,
+		Store: s.name, LastCommit: head.Number, Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches,
 		Checkpoints: stats.Checkpoints, Messages: stats.Usages, Blocks: stats.Blocks, StoredBytes: stats.StoredBytes,
 	}
 	var title string
@@ -96,19 +92,15 @@ func runInfo(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		r.Thread, r.Branch, title = s.thread.ID().String(), branch.Name, titleOf(info)
+		r.Thread, r.Branch, title = s.thread.ID().String(), branch.Name, titleOf(info.Title, info.SourceID)
 	}
 	if err := r.processes(ctx, s); err != nil {
 		return err
 	}
-	if s.json {
-		return s.emit(&r)
-	}
-	count := func(n uint64) string { return screen.Count(int64(n)) }
 	facts := [][2]string{
-		{"store", r.Store}, {"threads", count(r.Threads)}, {"contexts", count(r.Contexts)}, {"branches", count(r.Branches)},
-		{"checkpoints", count(r.Checkpoints)}, {"messages", count(r.Messages)}, {"commits", count(r.LastCommit)},
-		{"on disk", screen.Bytes(int64(r.StoredBytes))},
+		{"store", r.Store}, {"threads", screen.Count(r.Threads)}, {"contexts", screen.Count(r.Contexts)}, {"branches", screen.Count(r.Branches)},
+		{"checkpoints", screen.Count(r.Checkpoints)}, {"messages", screen.Count(r.Messages)}, {"commits", screen.Count(r.LastCommit)},
+		{"on disk", screen.Bytes(r.StoredBytes)},
 	}
 	if r.Thread != "" {
 		facts = append(facts, [2]string{"current thread", title + ", on branch " + r.Branch})
@@ -119,16 +111,10 @@ func runInfo(ctx context.Context, s *session) error {
 	for _, guest := range r.Guests {
 		facts = append(facts, [2]string{"used by", processText(guest)})
 	}
-	return s.facts(facts...)
+	return s.facts(&r, facts...)
 }
 
 // titleOf returns what people call a thread.
-func titleOf(info lineage.ThreadInfo) string {
-	switch {
-	case info.Title != "":
-		return screen.Line(info.Title)
-	case info.SourceID != "":
-		return screen.Line(info.SourceID)
-	}
-	return "(untitled)"
+func titleOf(title, sourceID string) string {
+	return cmp.Or(screen.Line(title), screen.Line(sourceID), "(untitled)")
 }

@@ -1,18 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
 )
-
-type initOptions struct{ dir string }
 
 func initCommand(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -25,7 +23,7 @@ a PostgreSQL database with ?store=NAME creates one there.`,
   lineage init agents.lineage`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			return runInit(ctx, a, &initOptions{dir: arg(args, 0)})
+			return runInit(ctx, a, cmp.Or(arg(args, 0), a.namedStore(), storeDir))
 		}),
 	}
 }
@@ -37,59 +35,40 @@ type initRecord struct {
 
 func (*initRecord) recordType() string { return "init" }
 
-func runInit(ctx context.Context, a *app, o *initOptions) error {
-	dir := o.dir
-	for _, named := range []string{a.store, a.getenv("LINEAGE_STORE"), storeDir} {
-		if dir == "" {
-			dir = named
-		}
+func runInit(ctx context.Context, a *app, named string) error {
+	if isDSN(named) {
+		return usagef("%s: a database is set up by the first thread or message in it", redact(named))
 	}
-	if isDSN(dir) {
-		return usagef("%s: a database is set up by the first thread or message in it", redact(dir))
-	}
-	if isServed(dir) {
-		return initServed(ctx, a, dir)
-	}
-	if err := notAFile(dir); err != nil {
+	if err := noStore(ctx, a, named); err != nil {
 		return err
 	}
-	if isStore(dir) {
-		return hint(fmt.Errorf("store %s: %w", dir, lineage.ErrExists), "'lineage info --store %s' shows it", dir)
-	}
-	store, err := a.openStore(ctx, dir, create, structure.StoreID{})
+	store, err := a.openStore(ctx, named, create, structure.StoreID{})
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(store.Sync(ctx), store.Close()); err != nil {
 		return err
 	}
-	if full, err := filepath.Abs(dir); err == nil {
-		dir = full
-	}
-	return a.madeStore(dir)
-}
-
-// madeStore reports a store that was created.
-func (a *app) madeStore(name string) error {
-	err := a.print(&initRecord{Store: name}, "created an empty store in %s\n", name)
+	name := shownStore(named)
+	err = a.print(&initRecord{Store: name}, "created an empty store in %s\n", name)
 	a.note("next: lineage append \"Hello.\"   or   lineage import ARCHIVE")
 	return err
 }
 
-// initServed makes a store on a server.
-func initServed(ctx context.Context, a *app, named string) error {
+// noStore refuses a name that a store, or a file, has already.
+func noStore(ctx context.Context, a *app, named string) error {
+	if !isServed(named) {
+		if err := notAFile(named); err != nil || !isStore(named) {
+			return err
+		}
+		return hint(fmt.Errorf("store %s: %w", named, lineage.ErrExists), "'lineage info --store %s' shows it", named)
+	}
 	store, err := a.openStore(ctx, named, changing, structure.StoreID{})
 	if err == nil {
 		return hint(errors.Join(fmt.Errorf("store %s: %w", redact(named), lineage.ErrExists), store.Close()), "'lineage info' shows it")
 	}
-	if !errors.Is(err, lineage.ErrNotFound) {
-		return err
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil
 	}
-	if store, err = a.openStore(ctx, named, create, structure.StoreID{}); err != nil {
-		return err
-	}
-	if err := store.Close(); err != nil {
-		return err
-	}
-	return a.madeStore(redact(named))
+	return err
 }

@@ -81,13 +81,12 @@ func followLog(ctx context.Context, s *session, o *logOptions) error {
 	if err := errors.Join(err, s.flush()); err != nil {
 		return err
 	}
-	parent := found.Span
 	for e, err := range found.Context.Watch(ctx, found.Span) {
 		if err != nil {
 			return err
 		}
 		if o.wants(e.Kind.String(), e.Role) {
-			m, err := s.message(ctx, e, parent, maxText)
+			m, err := s.message(ctx, e, maxText)
 			if err != nil {
 				return err
 			}
@@ -95,7 +94,6 @@ func followLog(ctx context.Context, s *session, o *logOptions) error {
 				return err
 			}
 		}
-		parent = e.Span
 	}
 	return nil
 }
@@ -150,17 +148,22 @@ func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions,
 	if o.oneline && !s.json {
 		limit = maxPreview
 	}
-	window := lineage.Window{From: o.from, To: o.to, Last: o.last}
-	return s.entries(ctx, found.Span, window, func(e *lineage.Entry, parent lineage.SpanRef) error {
-		if !o.wants(e.Kind.String(), e.Role) {
-			return nil
-		}
-		m, err := s.message(ctx, e, parent, limit)
+	for e, err := range s.store.History(ctx, found.Span, lineage.Window{From: o.from, To: o.to, Last: o.last}) {
 		if err != nil {
 			return err
 		}
-		return visit(m, names[e.Span])
-	})
+		if !o.wants(e.Kind.String(), e.Role) {
+			continue
+		}
+		m, err := s.message(ctx, e, limit)
+		if err != nil {
+			return err
+		}
+		if err := visit(m, names[e.Span]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // labels are the names that point to spans.
@@ -219,9 +222,7 @@ func kindOf(c *structure.Context) string {
 		MadeBy string `json:"made_by"`
 		Aside  any    `json:"aside"`
 	}
-	if c.Metadata != nil && json.Unmarshal(c.Metadata, &mark) != nil {
-		mark.MadeBy = ""
-	}
+	_ = json.Unmarshal(c.Metadata, &mark) // metadata of another form marks nothing
 	switch {
 	case !c.Set.IsZero():
 		return "alternative"

@@ -2,8 +2,8 @@
 // agents, forks, edits and merges them, and shows where anything came from.
 //
 // Each command is a file of its own: its options, how they are bound to flags, and
-// a function that does it. Package screen writes for people, package refs finds
-// what a name stands for, package graph draws trees.
+// a function that does it. Package screen writes for people, and package refs finds
+// what a name stands for.
 package main
 
 import (

@@ -91,7 +91,7 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 		r.Added = append(r.Added, ref.String())
 	}
 	if o.replace {
-		return s.print(&r, "%s is at the tip of %s, %s\n", nameOf(target), nameOf(source), screen.Plural(int64(r.Length), "message"))
+		return s.print(&r, "%s is at the tip of %s, %s\n", nameOf(target), nameOf(source), screen.Plural(r.Length, "message"))
 	}
-	return s.print(&r, "added %s of %s to %s, which has %d now\n", screen.Plural(int64(len(r.Added)), "message"), nameOf(source), nameOf(target), r.Length)
+	return s.print(&r, "added %s of %s to %s, which has %d now\n", screen.Plural(len(r.Added), "message"), nameOf(source), nameOf(target), r.Length)
 }

@@ -84,9 +84,6 @@ func entryID(e *lineage.Entry) string {
 	return structure.UsageID{Span: e.Span, Index: e.Index}.String()
 }
 
-// shortEntry returns the id under which an entry is shown to people.
-func shortEntry(e *lineage.Entry) string { return shortID(entryID(e)) }
-
 // shortID returns the form of an id that people read: that of refs for ids of things and addresses of messages, and
 // any other id whole.
 func shortID(id string) string {
@@ -104,8 +101,12 @@ func shortID(id string) string {
 	}
 }
 
-// message returns the record of an entry, with at most limit bytes of a body. parent is the span before it.
-func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.SpanRef, limit int64) (*messageRecord, error) {
+// message returns the record of an entry, with at most limit bytes of a body.
+func (s *session) message(ctx context.Context, e *lineage.Entry, limit int64) (*messageRecord, error) {
+	parent, err := s.parentOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
 	m := &messageRecord{
 		ID: entryID(e), Position: e.Position, Kind: e.Kind.String(), Role: e.Role,
 		Document: e.Document, Revision: e.Revision, Filename: e.Filename,
@@ -119,52 +120,42 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, parent lineage.
 	if isGone(e) || !isText(e.Type) {
 		return m, nil
 	}
-	if len(e.Pieces) > 0 && limit <= maxPreview {
+	if len(e.Pieces) > 0 && (limit <= maxPreview || e.Erased) {
 		m.Text = e.Text() // as much as was read with the entry
 		return m, nil
 	}
-	body, whole, err := s.body(ctx, e, limit)
+	body, err := s.body(ctx, e, limit)
 	if err != nil {
 		return nil, err
 	}
-	m.Truncated = !whole
-	if m.Text, err = s.textOf(ctx, e, body); err != nil {
-		return nil, err
-	}
-	if whole && e.Type == content.TypeJSON && !e.Erased {
+	if m.Truncated = int64(len(body)) > limit; m.Truncated {
+		body = body[:limit]
+	} else if e.Type == content.TypeJSON {
 		m.Data = rawJSON(body)
 	}
-	return m, nil
-}
-
-// body returns at most limit bytes of what was given for an entry, and whether that is all of it.
-func (s *session) body(ctx context.Context, e *lineage.Entry, limit int64) (body []byte, whole bool, err error) {
 	switch {
-	case e.Erased || e.Size == 0:
-		return e.Body, true, nil
-	case e.Body == nil && len(e.Pieces) == 0 && e.Size > limit:
-		r, err := s.store.Body(ctx, e.Content)
-		if err != nil {
-			return nil, false, err
-		}
-		body, err = io.ReadAll(io.LimitReader(r, limit))
-		return body, false, err
-	}
-	body, err = s.store.Original(ctx, e)
-	return body[:min(int64(len(body)), limit)], int64(len(body)) <= limit, err
-}
-
-// textOf returns the text of an entry with the given body.
-func (s *session) textOf(ctx context.Context, e *lineage.Entry, body []byte) (string, error) {
-	switch {
-	case len(e.Pieces) > 0 && !e.Erased && e.Size <= maxText:
-		return s.store.Text(ctx, e)
+	case len(e.Pieces) > 0 && e.Size <= maxText:
+		m.Text, err = s.store.Text(ctx, e)
 	case len(e.Pieces) > 0:
-		return e.Text(), nil
+		m.Text = e.Text()
 	case e.Type == content.TypeJSON:
-		return form.Text(body, e.Role), nil
+		m.Text = form.Text(body, e.Role)
+	default:
+		m.Text = string(body)
 	}
-	return string(body), nil
+	return m, err
+}
+
+// body returns what was given for an entry. Of a single piece with more than limit bytes it reads one byte more.
+func (s *session) body(ctx context.Context, e *lineage.Entry, limit int64) ([]byte, error) {
+	if len(e.Pieces) > 0 || e.Body != nil || e.Size <= limit {
+		return s.store.Original(ctx, e)
+	}
+	r, err := s.store.Body(ctx, e.Content)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, limit+1))
 }
 
 // isText reports whether a media type is one that people read as it is.
@@ -186,59 +177,36 @@ func rawJSON(b []byte) json.RawMessage {
 	case json.Valid(b):
 		return b
 	}
-	quoted, err := json.Marshal(string(b))
-	if err != nil {
-		return nil
-	}
+	quoted, _ := json.Marshal(string(b)) // strings always marshal
 	return quoted
 }
 
-// parentOf returns the span before an entry whose position is known.
+// parentOf returns the span before an entry.
 func (s *session) parentOf(ctx context.Context, e *lineage.Entry) (lineage.SpanRef, error) {
-	if e.Position <= 1 {
+	switch {
+	case e.Span.Seq > 1:
+		return lineage.SpanRef{Run: e.Span.Run, Seq: e.Span.Seq - 1}, nil
+	case e.Position <= 1:
 		return lineage.SpanRef{}, nil
 	}
 	return s.store.At(ctx, e.Span, e.Position-1)
 }
 
-// entryRecord is message for an entry whose position is known.
-func (s *session) entryRecord(ctx context.Context, e *lineage.Entry) (*messageRecord, error) {
-	parent, err := s.parentOf(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	return s.message(ctx, e, parent, maxText)
-}
-
 // emitEntry prints the record of an entry.
 func (s *session) emitEntry(ctx context.Context, e *lineage.Entry) error {
-	m, err := s.entryRecord(ctx, e)
+	m, err := s.message(ctx, e, maxText)
 	if err != nil {
 		return err
 	}
 	return s.emit(m)
 }
 
-// entries visits the entries of a window of a history, each with its parent.
-func (s *session) entries(ctx context.Context, tip lineage.SpanRef, w lineage.Window, visit func(e *lineage.Entry, parent lineage.SpanRef) error) error {
-	var parent, last lineage.SpanRef
-	for e, err := range s.store.History(ctx, tip, w) {
-		if err != nil {
-			return err
-		}
-		if e.Span != last {
-			if parent = last; last.IsZero() && e.Position > 1 {
-				if parent, err = s.store.At(ctx, tip, e.Position-1); err != nil {
-					return err
-				}
-			}
-			last = e.Span
-		}
-		if err := visit(e, parent); err != nil {
-			return err
-		}
+// listed returns the record of an entry for a list, which shows people a line of its text.
+func (s *session) listed(ctx context.Context, e *lineage.Entry) (*messageRecord, error) {
+	if s.json {
+		return s.message(ctx, e, maxText)
 	}
-	return nil
+	return s.message(ctx, e, maxPreview)
 }
 
 // isGone reports whether all content of an entry was erased.
@@ -253,7 +221,7 @@ func isGone(e *lineage.Entry) bool {
 
 // preview returns the text of an entry as one line.
 func (s *session) preview(ctx context.Context, e *lineage.Entry) (string, error) {
-	m, err := s.message(ctx, e, lineage.SpanRef{}, maxPreview)
+	m, err := s.message(ctx, e, maxPreview)
 	if err != nil {
 		return "", err
 	}

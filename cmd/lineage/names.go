@@ -8,18 +8,24 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 )
 
-// requireNames makes a command refuse a name that is given and empty. Without a name it works on
-// the active branch or the current thread, which is not what a script with an unset variable
-// means.
-func requireNames(c *cobra.Command) {
+// checkArguments makes a command report its usage when it is given too many arguments or too few, and
+// refuse a name that is given and empty. Without a name it works on the active branch or the
+// current thread, which is not what a script with an unset variable means.
+func checkArguments(c *cobra.Command) {
 	fits := c.Args
+	if fits == nil {
+		fits = cobra.ArbitraryArgs
+	}
 	c.Args = func(c *cobra.Command, args []string) error {
-		if fits != nil {
-			if err := fits(c, args); err != nil {
-				return err
-			}
+		switch err := fits(c, args); {
+		case err == nil:
+		case len(c.ValidArgs) > 0 || c.HasSubCommands():
+			return err
+		default:
+			return usagef("%s: the usage is '%s %s'", screen.Plural(len(args), "argument"), c.Parent().CommandPath(), c.Use)
 		}
 		if err := namesInFlags(c); err != nil {
 			return err

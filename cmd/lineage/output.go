@@ -21,12 +21,8 @@ func encodeRecord(r record) ([]byte, error) {
 	if err := e.Encode(r); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.recordType(), err)
 	}
-	head := `{"type":"` + r.recordType() + `"`
-	fields := strings.TrimPrefix(b.String(), "{")
-	if fields != "}\n" {
-		head += ","
-	}
-	return []byte(head + fields), nil
+	// Every record has a field that is always there.
+	return []byte(`{"type":"` + r.recordType() + `",` + strings.TrimPrefix(b.String(), "{")), nil
 }
 
 // emit prints a record.
@@ -94,10 +90,10 @@ func plainCell(text string) screen.Cell { return screen.Cell{Text: text} }
 func idCell(text string) screen.Cell    { return screen.Cell{Text: text, Style: screen.Yellow} }
 func timeCell(at time.Time) screen.Cell { return screen.Cell{Text: screen.Time(at), Style: screen.Dim} }
 func sizeCell(bytes uint64) screen.Cell {
-	return screen.Cell{Text: screen.Bytes(int64(bytes)), Right: true}
+	return screen.Cell{Text: screen.Bytes(bytes), Right: true}
 }
 func countCell(number uint64) screen.Cell {
-	return screen.Cell{Text: screen.Count(int64(number)), Right: true}
+	return screen.Cell{Text: screen.Count(number), Right: true}
 }
 
 // roleCell is the cell of a message's speaker, in the style of the role.
@@ -140,8 +136,11 @@ func idText(id interface {
 	return id.String()
 }
 
-// facts prints names and values for people, without values that are empty.
-func (a *app) facts(pairs ...[2]string) error {
+// facts prints a result: the record under --json, and otherwise names and values, without values that are empty.
+func (a *app) facts(r record, pairs ...[2]string) error {
+	if a.json {
+		return a.emit(r)
+	}
 	table := screen.NewTable(a.out, "", "")
 	for _, pair := range pairs {
 		if pair[1] != "" {

@@ -10,10 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-type packOptions struct{ dense bool }
-
 func packCommand(a *app) *cobra.Command {
-	o := &packOptions{}
+	dense := false
 	c := &cobra.Command{
 		Use:   "pack",
 		Short: "Compress a store",
@@ -22,9 +20,9 @@ interrupted: what was packed so far stays so.`,
 		Example: `  lineage pack
   lineage pack --dense --json`,
 		Args: cobra.NoArgs,
-		RunE: a.on(noThread, func(ctx context.Context, s *session, _ []string) error { return runPack(ctx, s, o) }),
+		RunE: a.on(noThread, func(ctx context.Context, s *session, _ []string) error { return runPack(ctx, s, dense) }),
 	}
-	c.Flags().BoolVar(&o.dense, "dense", false, "compress as much as possible, which takes longer")
+	c.Flags().BoolVar(&dense, "dense", false, "compress as much as possible, which takes longer")
 	return c
 }
 
@@ -33,12 +31,12 @@ type packedRecord struct{ backend.PackReport }
 
 func (*packedRecord) recordType() string { return "packed" }
 
-func runPack(ctx context.Context, s *session, o *packOptions) error {
+func runPack(ctx context.Context, s *session, dense bool) error {
 	line := s.progress("packing", screen.Bytes)
-	report, err := s.store.Pack(ctx, lineage.PackOptions{All: true, Dense: o.dense, Progress: line.Show})
+	report, err := s.store.Pack(ctx, lineage.PackOptions{All: true, Dense: dense, Progress: line.Show})
 	line.Done()
 	if err != nil {
 		return err
 	}
-	return s.print(&packedRecord{report}, "packed %s: journal and index take %s, %s before\n", screen.Plural(int64(report.Commits), "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
+	return s.print(&packedRecord{report}, "packed %s: journal and index take %s, %s before\n", screen.Plural(report.Commits, "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
 }

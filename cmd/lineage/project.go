@@ -125,5 +125,5 @@ func (a *app) tellProjected(r *projectedRecord) error {
 		return a.print(r, "%s has everything up to commit %d already\n", r.Database, r.To)
 	}
 	return a.print(r, "%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
-		screen.Plural(int64(r.Added), "message"), r.Changed, r.Removed, screen.Plural(int64(r.Threads), "thread"))
+		screen.Plural(r.Added, "message"), r.Changed, r.Removed, screen.Plural(r.Threads, "thread"))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
-	"github.com/lineage-store/lineage/lineage"
 )
 
 func reflogCommand(a *app) *cobra.Command {
@@ -38,12 +37,9 @@ type moveRecord struct {
 func (*moveRecord) recordType() string { return "move" }
 
 func runReflog(ctx context.Context, s *session, found *refs.Ref) error {
-	var moves []lineage.Move
-	for m, err := range found.Context.Reflog(ctx) {
-		if err != nil {
-			return err
-		}
-		moves = append(moves, m)
+	moves, _, err := pageOf(found.Context.Reflog(ctx), 0)
+	if err != nil {
+		return err
 	}
 	slices.Reverse(moves)
 	list := s.list("BEFORE", "WHEN", "FROM", "TO", "WHY")

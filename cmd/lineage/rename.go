@@ -29,6 +29,6 @@ func runRename(ctx context.Context, s *session, name, newName string) error {
 	if err := home.NameBranch(ctx, newName, found.Context); err != nil {
 		return err
 	}
-	b, err := branchOf(ctx, home, newName)
+	b, err := branchOf(ctx, home, found.Context)
 	return s.printBranch(b, "now on branch", err)
 }

@@ -11,12 +11,8 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/vfs"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// rebuildIndex is the repair of findings that this command repairs.
-const rebuildIndex = backend.RebuildIndex
 
 func repairCommand(a *app) *cobra.Command {
 	return &cobra.Command{

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -66,26 +65,15 @@ type resolvedRecord struct {
 
 func (*resolvedRecord) recordType() string { return "resolved" }
 
-func rendererOf(format string) (engine.Renderer, error) {
-	switch format {
-	case "xml":
-		return engine.XMLRenderer{}, nil
-	case "markdown":
-		return engine.MarkdownRenderer{}, nil
-	case "toml":
-		return engine.TOMLRenderer{}, nil
-	case "toon":
-		return engine.TOONRenderer{}, nil
-	case "text":
-		return nil, nil
-	}
-	return nil, usagef("--format %q: it is text, xml, markdown, toml or toon", format)
+// renderers are those of the formats. Text is printed message by message.
+var renderers = map[string]engine.Renderer{
+	"text": nil, "xml": engine.XMLRenderer{}, "markdown": engine.MarkdownRenderer{}, "toml": engine.TOMLRenderer{}, "toon": engine.TOONRenderer{},
 }
 
 func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOptions) error {
-	renderer, err := rendererOf(o.format)
-	if err != nil {
-		return err
+	renderer, known := renderers[o.format]
+	if !known {
+		return usagef("--format %q: it is text, xml, markdown, toml or toon", o.format)
 	}
 	if o.budget < 0 {
 		return usagef("--budget %d: must be 0 or more", o.budget)
@@ -114,9 +102,9 @@ func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOpti
 	}
 	if resolved.Omitted > 0 && o.budget > 0 {
 		s.warn("%s did not fit and have no summary that fits; 'lineage summarize' creates summaries",
-			screen.Plural(int64(resolved.Omitted), "message"))
+			screen.Plural(resolved.Omitted, "message"))
 	}
-	s.note("about %s tokens", screen.Count(int64(resolved.Tokens)))
+	s.note("about %s tokens", screen.Count(resolved.Tokens))
 	return nil
 }
 
@@ -125,7 +113,7 @@ func (s *session) printPart(ctx context.Context, p *lineage.Part) (err error) {
 	r := partRecord{Tokens: p.Tokens}
 	if p.Entry == nil {
 		r.Summary = newSummaryRecord(p.Summary)
-	} else if r.Message, err = s.entryRecord(ctx, p.Entry); err != nil {
+	} else if r.Message, err = s.message(ctx, p.Entry, maxText); err != nil {
 		return err
 	}
 	switch {
@@ -161,12 +149,8 @@ func (s *session) renderResolved(ctx context.Context, resolved *lineage.Resolved
 		fragments = append(fragments, engine.New("messages", messages))
 	}
 	text, err := renderer.Render(fragments...)
-	var data *engine.DataError
-	if errors.As(err, &data) {
-		return fmt.Errorf("render: %w", data)
-	}
 	if err != nil {
-		return err
+		return fmt.Errorf("render: %w", err)
 	}
 	_, err = fmt.Fprintln(s.raw(), text)
 	return err

@@ -5,10 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 )
 
-type returnOptions struct{ context, text, role, name string }
+type returnOptions struct{ text, role, name string }
 
 func returnCommand(a *app) *cobra.Command {
 	o := &returnOptions{}
@@ -19,9 +20,9 @@ func returnCommand(a *app) *cobra.Command {
 subagent. Without a text it is the last message of the subagent.`,
 		Example: `  id=$(lineage subagent) && lineage return $id "Three places, all closed on Monday."`,
 		Args:    cobra.RangeArgs(1, 2),
-		RunE: a.on(changing, func(ctx context.Context, s *session, args []string) error {
-			o.context, o.text = args[0], arg(args, 1)
-			return runReturn(ctx, s, o)
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.text = arg(args, 1)
+			return a.openContext(ctx, changing, args[0], func(ctx context.Context, s *session, found *refs.Ref) error { return runReturn(ctx, s, found, o) })
 		}),
 	}
 	c.Flags().StringVarP(&o.role, "role", "r", "assistant", "the role in the parent")
@@ -39,11 +40,7 @@ type sentRecord struct {
 
 func (*sentRecord) recordType() string { return "sent" }
 
-func runReturn(ctx context.Context, s *session, o *returnOptions) error {
-	found, err := s.refs.Context(ctx, o.context)
-	if err != nil {
-		return err
-	}
+func runReturn(ctx context.Context, s *session, found *refs.Ref, o *returnOptions) error {
 	item := lineage.Item{Role: o.role, Name: o.name, Body: []byte(o.text)}
 	if o.text == "" {
 		last, err := found.Context.Last(ctx, 1)

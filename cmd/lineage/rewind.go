@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -35,7 +34,7 @@ undoes.`,
 	return c
 }
 
-// rewind implements threads.
+// rewind implements threads. The branch has an automatic name.
 func (s *session) rewind(ctx context.Context, to string) (*branchRecord, error) {
 	found, err := s.refs.Find(ctx, to)
 	if err != nil {
@@ -45,25 +44,11 @@ func (s *session) rewind(ctx context.Context, to string) (*branchRecord, error) 
 	if err != nil {
 		return nil, err
 	}
-	return switchToNew(ctx, home, found.Span)
-}
-
-// switchToNew creates a branch with an automatic name at a position and switches to it.
-func switchToNew(ctx context.Context, t *lineage.Thread, at lineage.SpanRef) (*branchRecord, error) {
-	created, err := t.CreateBranch(ctx, "", lineage.BranchOptions{At: at, Empty: at.IsZero(), Switch: true})
+	created, err := home.CreateBranch(ctx, "", lineage.BranchOptions{At: found.Span, Empty: found.Span.IsZero(), Switch: true})
 	if err != nil {
 		return nil, err
 	}
-	return branchOfContext(ctx, t, created)
-}
-
-// branchOfContext returns the record of the branch that a context is.
-func branchOfContext(ctx context.Context, t *lineage.Thread, c *lineage.Context) (*branchRecord, error) {
-	info, err := c.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return branchOf(ctx, t, info.Branch)
+	return branchOf(ctx, home, created)
 }
 
 // rewindInPlace implements threads.
@@ -72,15 +57,9 @@ func (s *session) rewindInPlace(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	of := found
-	if found.Context == nil {
-		home, err := s.home(found)
-		if err != nil {
-			return err
-		}
-		if of, err = refs.New(s.store, home).Context(ctx, ""); err != nil {
-			return err
-		}
+	of, err := s.contextOf(ctx, found)
+	if err != nil {
+		return err
 	}
 	from, err := of.Context.Tip(ctx)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -60,15 +59,8 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	if failure != nil {
 		return failure
 	}
-	if full, err := filepath.Abs(dir); err == nil {
-		dir = full
-	}
-	if a.json {
-		if err := a.emit(&salvagedRecord{dir, r}); err != nil {
-			return err
-		}
-	} else {
-		a.printSalvaged(dir, &r)
+	if err := a.printSalvaged(&salvagedRecord{shownStore(dir), r}); err != nil {
+		return err
 	}
 	return salvageOutcome(&r)
 }
@@ -80,13 +72,16 @@ func salvageOutcome(r *embedded.SalvageReport) error {
 	}
 	lost := "no commit is"
 	if r.Missing > 0 {
-		lost = screen.Plural(int64(r.Missing), "commit")
+		lost = screen.Plural(r.Missing, "commit")
 	}
-	return fmt.Errorf("%s of the files could not be read, %s known to be lost: %w", screen.Plural(int64(r.Losses), "part"), lost, errPartial)
+	return fmt.Errorf("%s of the files could not be read, %s known to be lost: %w", screen.Plural(r.Losses, "part"), lost, errPartial)
 }
 
-func (a *app) printSalvaged(dir string, r *embedded.SalvageReport) {
-	a.printf("salvaged %s into %s\n", screen.Plural(int64(r.Commits), "commit"), dir)
+func (a *app) printSalvaged(r *salvagedRecord) error {
+	if a.json {
+		return a.emit(r)
+	}
+	a.printf("salvaged %s into %s\n", screen.Plural(r.Commits, "commit"), r.Store)
 	for _, part := range []struct {
 		n           uint64
 		thing, what string
@@ -97,7 +92,8 @@ func (a *app) printSalvaged(dir string, r *embedded.SalvageReport) {
 		{r.Records, "other record", "left out: what they were about is lost"},
 	} {
 		if part.n > 0 {
-			a.printf("  %s %s\n", screen.Plural(int64(part.n), part.thing), part.what)
+			a.printf("  %s %s\n", screen.Plural(part.n, part.thing), part.what)
 		}
 	}
+	return nil
 }

@@ -153,7 +153,7 @@ func (a *app) printHits(hits []*hit) error {
 		}
 		in := h.in
 		if more := len(h.Threads) + len(h.Contexts) - len(in); more > 0 {
-			in = append(in, fmt.Sprintf("and %s more", screen.Count(int64(more))))
+			in = append(in, fmt.Sprintf("and %s more", screen.Count(more)))
 		}
 		what := cmp.Or(h.Role, strings.TrimSpace(h.Kind+" "+h.Name))
 		snippet := cmp.Or(h.Snippet, screen.Cut(screen.Line(h.Text), 200))

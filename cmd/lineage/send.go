@@ -31,19 +31,13 @@ func runSend(ctx context.Context, s *session, message, context string) error {
 	if err != nil {
 		return err
 	}
-	source := from.Context
-	if source == nil {
-		home, err := s.home(from)
-		if err != nil {
-			return err
-		}
-		if source, err = home.Active(ctx); err != nil {
-			return err
-		}
-	}
-	ref, err := source.Send(ctx, to.Context, e.Item())
+	source, err := s.contextOf(ctx, from)
 	if err != nil {
 		return err
 	}
-	return s.sent(source.ID().String(), to.Context.ID().String(), ref)
+	ref, err := source.Context.Send(ctx, to.Context, e.Item())
+	if err != nil {
+		return err
+	}
+	return s.sent(source.Context.ID().String(), to.Context.ID().String(), ref)
 }

@@ -9,10 +9,8 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 )
 
-type serveOptions struct{ idle time.Duration }
-
 func serveCommand(a *app) *cobra.Command {
-	o := &serveOptions{}
+	idle := time.Duration(0)
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Keep a store open for other processes",
@@ -24,7 +22,7 @@ always open, and no process has to take over when another one exits.`,
 		Example: `  lineage serve --idle 100ms`,
 		Args:    cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) error {
-			if o.idle < 0 {
+			if idle < 0 {
 				return usagef("--idle: must be 0 or more")
 			}
 			dir, err := a.findStore(false)
@@ -34,10 +32,10 @@ always open, and no process has to take over when another one exits.`,
 			if isServed(dir) {
 				return usagef("%s: the server keeps this store open", redact(dir))
 			}
-			return a.open(ctx, noThread, func(ctx context.Context, s *session) error { return serve(ctx, s, o.idle) })
+			return a.open(ctx, noThread, func(ctx context.Context, s *session) error { return serve(ctx, s, idle) })
 		}),
 	}
-	c.Flags().DurationVar(&o.idle, "idle", 0, "end after so long without another process; 0 is never")
+	c.Flags().DurationVar(&idle, "idle", 0, "end after so long without another process; 0 is never")
 	return c
 }
 

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -105,22 +105,18 @@ func (s *servedEngine) forgetCollected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	is := fmt.Appendf(nil, "%x\n", epoch)
-	was, err := os.ReadFile(filepath.Join(s.dir, epochFile))
-	if errors.Is(err, os.ErrNotExist) {
-		was, err = []byte("0\n"), nil
-	}
-	if err == nil && !bytes.Equal(was, is) {
-		err = s.markStale()
-		if err == nil {
-			err = search.Remove(s.dir)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(s.dir, epochFile), is, 0o600)
-		}
-	}
-	if err != nil {
+	is, file := fmt.Sprintf("%x\n", epoch), filepath.Join(s.dir, epochFile)
+	was, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
+	}
+	if cmp.Or(string(was), "0\n") != is {
+		if err := errors.Join(s.markStale(), search.Remove(s.dir)); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(is), 0o600); err != nil {
+			return err
+		}
 	}
 	stale, err := filepath.Glob(filepath.Join(s.dir, "*"+staleSuffix))
 	for _, mark := range stale {
@@ -140,14 +136,9 @@ func (s *servedEngine) forgetCollected(ctx context.Context) error {
 
 // markStale marks all replicas as possibly of an earlier epoch.
 func (s *servedEngine) markStale() error {
-	for i := range maxReplicas {
-		replica := filepath.Join(s.dir, fmt.Sprint("replica", i))
-		if _, err := os.Lstat(replica); err != nil {
-			continue
-		}
-		if err := os.WriteFile(replica+staleSuffix, nil, 0o600); err != nil {
-			return err
-		}
+	replicas, err := filepath.Glob(filepath.Join(s.dir, "replica?"))
+	for _, replica := range replicas {
+		err = errors.Join(err, os.WriteFile(replica+staleSuffix, nil, 0o600))
 	}
-	return nil
+	return err
 }

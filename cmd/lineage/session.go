@@ -26,7 +26,7 @@ const storeDir = ".lineage"
 // session is an open store that a command works on.
 type session struct {
 	*app
-	name  string // of the store: its directory, or its URL without a password
+	name  string // as people and programs read it: see shownStore
 	dir   string // for files of the command line that belong to the store
 	store *lineage.Store
 	// thread is the current thread, nil while there is none.
@@ -56,7 +56,7 @@ func (m openMode) has(flag openMode) bool { return m&flag != 0 }
 
 // createIfNamed is the mode for imports: a store that the user named is created if it does not exist.
 func (a *app) createIfNamed() openMode {
-	if a.store != "" || a.getenv("LINEAGE_STORE") != "" {
+	if a.namedStore() != "" {
 		return create | noThread
 	}
 	return noThread
@@ -71,8 +71,13 @@ func (a *app) on(mode openMode, run func(context.Context, *session, []string) er
 
 // onContext returns what cobra calls for a command that works on the context which its first argument names.
 func (a *app) onContext(mode openMode, run func(context.Context, *session, *refs.Ref) error) func(*cobra.Command, []string) error {
-	return a.on(mode, func(ctx context.Context, s *session, args []string) error {
-		found, err := s.refs.Context(ctx, arg(args, 0))
+	return a.does(func(ctx context.Context, args []string) error { return a.openContext(ctx, mode, arg(args, 0), run) })
+}
+
+// openContext runs a command on the context that a name stands for.
+func (a *app) openContext(ctx context.Context, mode openMode, name string, run func(context.Context, *session, *refs.Ref) error) error {
+	return a.open(ctx, mode, func(ctx context.Context, s *session) error {
+		found, err := s.refs.Context(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -98,10 +103,7 @@ func (a *app) open(ctx context.Context, mode openMode, run func(context.Context,
 	if damage := store.Damage(); damage != nil && !mode.has(damaged) {
 		defer func() { err = incomplete(err, dir, damage) }()
 	}
-	s := &session{app: a, name: dir, dir: dir, store: store}
-	if isServed(named) {
-		s.name = redact(named)
-	}
+	s := &session{app: a, name: shownStore(named), dir: dir, store: store}
 	if !mode.has(noThread) {
 		if s.thread, err = s.currentThread(ctx); err != nil {
 			return err
@@ -127,14 +129,10 @@ func incomplete(err error, dir string, damage error) error {
 
 // findStore returns the name of the store: its directory, the one asked for or the nearest, or its URL.
 func (a *app) findStore(create bool) (string, error) {
-	dir := a.store
-	if dir == "" {
-		dir = a.getenv("LINEAGE_STORE")
+	if named := a.namedStore(); named != "" {
+		return storeNamed(named, create)
 	}
-	if dir != "" {
-		return namedStore(dir, create)
-	}
-	at, err := workingDir()
+	at, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
@@ -152,8 +150,8 @@ func (a *app) findStore(create bool) (string, error) {
 	}
 }
 
-// namedStore is findStore for a store that is named.
-func namedStore(dir string, create bool) (string, error) {
+// storeNamed is findStore for a store that is named.
+func storeNamed(dir string, create bool) (string, error) {
 	if isServed(dir) {
 		return dir, nil
 	}
@@ -179,6 +177,17 @@ func namedStore(dir string, create bool) (string, error) {
 		return below, nil
 	}
 	return "", hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
+}
+
+// shownStore returns how people and programs read which store it is: its directory in full, or its URL without a password.
+func shownStore(named string) string {
+	if isServed(named) {
+		return redact(named)
+	}
+	if full, err := filepath.Abs(named); err == nil {
+		return full
+	}
+	return named
 }
 
 // notAFile refuses a store that cannot be one, because a file has its name.
@@ -250,6 +259,18 @@ func (s *session) home(found *refs.Ref) (*lineage.Thread, error) {
 		return found.Thread, nil
 	}
 	return s.needThread()
+}
+
+// contextOf returns the context of a position, or else the active branch of the thread that the position was found in.
+func (s *session) contextOf(ctx context.Context, found *refs.Ref) (*refs.Ref, error) {
+	if found.Context != nil {
+		return found, nil
+	}
+	home, err := s.home(found)
+	if err != nil {
+		return nil, err
+	}
+	return refs.New(s.store, home).Context(ctx, "")
 }
 
 func arg(args []string, i int) string {

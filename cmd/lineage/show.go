@@ -51,8 +51,8 @@ func (s *session) showContext(ctx context.Context, found *refs.Ref) error {
 	if err != nil {
 		return err
 	}
-	return s.facts([][2]string{
-		{"context", r.ID}, {"branch", r.Branch}, {"thread", r.Thread}, {"parent", r.Parent}, {"messages", screen.Count(int64(r.Length))},
+	return s.facts(r, [][2]string{
+		{"context", r.ID}, {"branch", r.Branch}, {"thread", r.Thread}, {"parent", r.Parent}, {"messages", screen.Count(r.Length)},
 		{"base", text(r.Base)}, {"tip", text(r.Tip)}, {"span set", r.SpanSet}, {"model", text(inForce.Model)},
 		{"system prompt", text(inForce.SystemPrompt)}, {"overrides", string(inForce.JSON)}, {"metadata", string(r.Metadata)},
 		{"digest", digest.String()}, {"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)},
@@ -65,7 +65,7 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		return err
 	}
 	for _, e := range entries {
-		m, err := s.entryRecord(ctx, e)
+		m, err := s.message(ctx, e, maxText)
 		if err != nil {
 			return err
 		}
@@ -81,19 +81,18 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 			}
 			continue
 		}
-		by := originRecord{}
+		addedBy, by := "", originRecord{}
+		if !through.IsZero() {
+			addedBy = "context " + through.String()
+		}
 		if m.Origin != nil {
 			by = *m.Origin
 		}
-		facts := [][2]string{
+		if err := s.facts(m, [][2]string{
 			{"message", m.ID}, {"parent", text(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + screen.Bytes(m.Size)},
 			{"origin", by.Kind}, {"user", by.User}, {"model", by.Model}, {"source", by.Source}, {"derived from", by.DerivedFrom},
-		}
-		if !through.IsZero() {
-			facts = append(facts, [2]string{"added by", "context " + through.String()})
-		}
-		facts = append(facts, [][2]string{{"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)}}...)
-		if err := s.facts(facts...); err != nil {
+			{"added by", addedBy}, {"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)},
+		}...); err != nil {
 			return err
 		}
 		s.printf("\n")

@@ -12,10 +12,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-type statsOptions struct{ exact bool }
-
 func statsCommand(a *app) *cobra.Command {
-	o := &statsOptions{}
+	exact := false
 	c := &cobra.Command{
 		Use:   "stats",
 		Short: "Show how much is stored, and the size of copies",
@@ -27,9 +25,9 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 		Example: `  lineage stats
   lineage stats --json`,
 		Args: cobra.NoArgs,
-		RunE: a.on(reading|noThread, func(ctx context.Context, s *session, _ []string) error { return runStats(ctx, s, o) }),
+		RunE: a.on(reading|noThread, func(ctx context.Context, s *session, _ []string) error { return runStats(ctx, s, exact) }),
 	}
-	c.Flags().BoolVar(&o.exact, "exact", false, "count the copies by reading every message, however many there are")
+	c.Flags().BoolVar(&exact, "exact", false, "count the copies by reading every message, however many there are")
 	return c
 }
 
@@ -48,41 +46,39 @@ func (*statsRecord) recordType() string { return "stats" }
 // exactUpTo is how many messages are read to count copies unless --exact asks for it.
 const exactUpTo = 20_000
 
-func runStats(ctx context.Context, s *session, o *statsOptions) error {
+func runStats(ctx context.Context, s *session, exact bool) error {
 	stats, err := s.store.Stats(ctx)
 	if err != nil {
 		return err
 	}
-	r := statsRecord{Stats: stats, CopiedExact: o.exact || stats.Usages <= exactUpTo}
+	r := statsRecord{Stats: stats, CopiedExact: exact || stats.Usages <= exactUpTo}
 	if err := s.countCopies(ctx, &r); err != nil {
 		return err
 	}
 	if s.json {
 		return s.emit(&r)
 	}
-	count := func(n uint64) screen.Cell { return screen.Cell{Text: screen.Count(int64(n)), Right: true} }
-	size := func(n uint64) screen.Cell { return screen.Cell{Text: screen.Bytes(int64(n)), Right: true} }
-	table := screen.NewTable(s.out, "", "", "")
+	list := s.list("", "", "")
 	row := func(name string, c screen.Cell, note string) {
-		table.Cells(screen.Cell{Text: name}, c, screen.Cell{Text: note, Style: screen.Dim})
+		list.row(plainCell(name), c, screen.Cell{Text: note, Style: screen.Dim})
 	}
-	row("threads", count(r.Threads), "")
-	row("contexts", count(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(int64(r.Branches))))
-	row("messages", count(r.Usages), "")
-	row("logical", size(r.LogicalBytes), "the bytes of all messages")
-	row("unique", size(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
-	row("on disk", size(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
-		screen.Bytes(int64(r.journalBytes())), screen.Bytes(int64(r.IndexBytes)), screen.Bytes(int64(r.OtherBytes))))
+	row("threads", countCell(r.Threads), "")
+	row("contexts", countCell(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(r.Branches)))
+	row("messages", countCell(r.Usages), "")
+	row("logical", sizeCell(r.LogicalBytes), "the bytes of all messages")
+	row("unique", sizeCell(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
+	row("on disk", sizeCell(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
+		screen.Bytes(r.journalBytes()), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
 	about := ""
 	if !r.CopiedExact {
 		about = "about "
 	}
-	row("as copies", size(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
-		about, screen.Plural(int64(r.CopiedMessages), "message"), r.comparison()))
+	row("as copies", sizeCell(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
+		about, screen.Plural(r.CopiedMessages, "message"), r.comparison()))
 	if r.packingDue() {
-		row("not packed", size(r.UnpackedBytes), "'lineage pack' compresses it")
+		row("not packed", sizeCell(r.UnpackedBytes), "'lineage pack' compresses it")
 	}
-	return table.Print()
+	return list.end("")
 }
 
 func (r *statsRecord) journalBytes() uint64 { return r.StoredBytes - r.IndexBytes - r.OtherBytes }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/summarize"
@@ -17,7 +17,6 @@ import (
 )
 
 type summarizeOptions struct {
-	context   string
 	keep      uint64
 	whole     bool
 	list      bool
@@ -46,11 +45,12 @@ search' finds the texts of summaries too.`,
   lineage summarize --range 1-2`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			o.context = arg(args, 0)
 			if o.list {
-				return a.open(ctx, reading, func(ctx context.Context, s *session) error { return listSummaries(ctx, s, o.context) })
+				return a.openContext(ctx, reading, arg(args, 0), listSummaries)
 			}
-			return a.open(ctx, changing, func(ctx context.Context, s *session) error { return runSummarize(ctx, s, o) })
+			return a.openContext(ctx, changing, arg(args, 0), func(ctx context.Context, s *session, found *refs.Ref) error {
+				return runSummarize(ctx, s, found, o)
+			})
 		}),
 	}
 	f := c.Flags()
@@ -92,7 +92,7 @@ func newSummaryRecord(i *lineage.SummaryInfo) *summaryRecord {
 	}
 }
 
-func (o *summarizeOptions) summarizer(s *session) (lineage.Summarizer, error) {
+func (o *summarizeOptions) summarizer() (lineage.Summarizer, error) {
 	if o.model == "" && o.url == "" {
 		return summarize.Extractive{MaxTokens: o.maxTokens}, nil
 	}
@@ -103,12 +103,8 @@ func (o *summarizeOptions) summarizer(s *session) (lineage.Summarizer, error) {
 	return client, err
 }
 
-func runSummarize(ctx context.Context, s *session, o *summarizeOptions) error {
-	found, err := s.refs.Context(ctx, o.context)
-	if err != nil {
-		return err
-	}
-	by, err := o.summarizer(s)
+func runSummarize(ctx context.Context, s *session, found *refs.Ref, o *summarizeOptions) error {
+	by, err := o.summarizer()
 	if err != nil {
 		return err
 	}
@@ -142,23 +138,12 @@ func parseRange(text string) (w lineage.Window, err error) {
 		return w, nil
 	}
 	from, to, ok := strings.Cut(text, "-")
-	for _, end := range []struct {
-		text string
-		to   *uint64
-	}{{from, &w.From}, {to, &w.To}} {
-		if end.text == "" {
-			continue
-		}
-		n, err := strconv.ParseUint(end.text, 10, 63)
-		if err != nil || n == 0 {
-			ok = false
-		}
-		*end.to = n
-	}
-	if !ok || from == "" && to == "" {
+	first, okFrom := ordinal(from)
+	last, okTo := ordinal(to)
+	if !ok || !okFrom || !okTo || first+last == 0 {
 		return w, usagef("--range %q: it is FROM-TO, by positions from 1", text)
 	}
-	return w, nil
+	return lineage.Window{From: first, To: last}, nil
 }
 
 // printSummary prints a summary, for a person with a note after its head.
@@ -173,11 +158,7 @@ func (s *session) printSummary(r *summaryRecord, note string) error {
 	return s.print(r, "%s  %s\n%s", s.out.Paint(screen.Purple+";1", head), s.out.Paint(screen.Dim, screen.Line(r.Model)+"  "+screen.Time(r.CreatedAt)), s.indented(r.Text))
 }
 
-func listSummaries(ctx context.Context, s *session, name string) error {
-	found, err := s.refs.Context(ctx, name)
-	if err != nil {
-		return err
-	}
+func listSummaries(ctx context.Context, s *session, found *refs.Ref) error {
 	length, err := found.Context.Len(ctx)
 	if err != nil {
 		return err
@@ -191,7 +172,7 @@ func listSummaries(ctx context.Context, s *session, name string) error {
 		behind := length - min(i.Last, length)
 		note := ""
 		if behind > 0 {
-			note = screen.Plural(int64(behind), "message") + " since"
+			note = screen.Plural(behind, "message") + " since"
 		}
 		r := newSummaryRecord(i)
 		r.Behind = &behind

@@ -36,7 +36,7 @@ func (s *session) switchTo(ctx context.Context, name string) (*branchRecord, err
 			return nil, err
 		}
 	}
-	return branchOf(ctx, home, found.Branch)
+	return branchOf(ctx, home, found.Context)
 }
 
 // namedBranch returns the context that a name stands for, which must be a branch, and its thread.

@@ -24,11 +24,9 @@ are listed.`,
 			return runThreadList(ctx, a, in, &threadListOptions{})
 		}),
 	}
-	for _, make := range []func(*app) *cobra.Command{
-		threadListCommand, threadCreateCommand, threadShowCommand, threadSetCommand, threadUseCommand, threadDeleteCommand,
-	} {
-		c.AddCommand(make(a))
-	}
+	c.AddCommand(
+		threadListCommand(a), threadCreateCommand(a), threadShowCommand(a), threadSetCommand(a), threadUseCommand(a), threadDeleteCommand(a),
+	)
 	return c
 }
 
@@ -67,19 +65,13 @@ func (s *session) threadRecord(ctx context.Context, t *lineage.Thread) (*threadR
 		Context: info.Active.String(), Current: s.thread != nil && s.thread.ID() == info.ID,
 		Metadata: rawJSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
 	}
-	for b, err := range s.store.View().Branches(ctx, info.ID, "", "") {
+	for _, err := range s.store.View().Branches(ctx, info.ID, "", "") {
 		if err != nil {
 			return nil, err
 		}
 		r.Branches++
-		if b.Context == info.Active {
-			r.Branch = b.Name
-		}
 	}
-	active, err := s.store.Context(ctx, info.Active)
-	if err != nil {
-		return nil, err
-	}
-	r.Messages, err = active.Len(ctx)
+	active, err := t.Branch(ctx, "")
+	r.Branch, r.Messages = active.Name, active.Length
 	return r, err
 }

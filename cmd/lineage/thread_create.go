@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -50,6 +51,6 @@ func (s *session) createThread(ctx context.Context, o *threadCreateOptions) (*th
 	if err := s.useThread(t.ID()); err != nil {
 		return nil, err
 	}
-	s.thread = t
+	s.thread, s.refs = t, refs.New(s.store, t)
 	return s.threadRecord(ctx, t)
 }

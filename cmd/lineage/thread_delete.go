@@ -42,17 +42,23 @@ type deletedRecord struct {
 
 func (*deletedRecord) recordType() string { return "deleted" }
 
-func (a *app) deleted(what, id, name string) error {
-	return a.print(&deletedRecord{What: what, ID: id, Name: name}, "deleted %s %s\n", what, cmp.Or(name, id))
+// deletion returns the destruction of what a record names, which is printed when it is deleted.
+func (a *app) deletion(question string, r *deletedRecord, do func(context.Context) error) *destruction {
+	return &destruction{question, func(ctx context.Context) error {
+		if err := do(ctx); err != nil {
+			return err
+		}
+		return a.deleted(r)
+	}}
+}
+
+func (a *app) deleted(r *deletedRecord) error {
+	return a.print(r, "deleted %s %s\n", r.What, cmp.Or(r.Name, r.ID))
 }
 
 // threadToDelete implements threads.
 func (s *session) threadToDelete(ctx context.Context, name string) (*destruction, error) {
 	t, err := s.refs.Thread(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	info, err := t.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +70,15 @@ func (s *session) threadToDelete(ctx context.Context, name string) (*destruction
 	if err != nil {
 		return nil, err
 	}
+	title := titleOf(r.Title, r.SourceID)
 	return &destruction{
-		what: deleteChatText(titleOf(info), refs.Short(t.ID()), int64(reach.Spans()), int64(r.Branches)),
+		what: deleteChatText(title, refs.Short(t.ID()), int64(reach.Spans()), int64(r.Branches)),
 		do: func(ctx context.Context) error {
 			if err := t.Delete(ctx); err != nil {
 				return err
 			}
-			if err := s.deleted("thread", t.ID().String(), titleOf(info)); err != nil || s.thread == nil || s.thread.ID() != t.ID() {
+			err := s.deleted(&deletedRecord{What: "thread", ID: r.ID, Name: title})
+			if err != nil || !r.Current {
 				return err
 			}
 			return s.noteCurrent(ctx)
@@ -92,6 +100,6 @@ func (s *session) noteCurrent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.note("now on thread %q (%s)", titleOf(info), refs.Short(t.ID()))
+	s.note("now on thread %q (%s)", titleOf(info.Title, info.SourceID), refs.Short(t.ID()))
 	return nil
 }

@@ -126,7 +126,7 @@ func (o *threadListOptions) none() string {
 // titleOf implements threads. A thread without a title gets the start of its first message.
 func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) {
 	if r.Title != "" || r.Messages == 0 {
-		return titleOf(lineage.ThreadInfo{Title: r.Title, SourceID: r.SourceID}), nil
+		return titleOf(r.Title, r.SourceID), nil
 	}
 	active, err := structure.ParseID[lineage.ContextID](r.Context)
 	if err != nil {

@@ -27,10 +27,7 @@ A thread that has a user keeps it.`,
 		RunE: a.onThreads(changing, func(ctx context.Context, in threads, args []string) error {
 			o.thread = arg(args, 0)
 			r, err := in.setThread(ctx, o)
-			if err != nil {
-				return err
-			}
-			return a.printThread(r)
+			return a.printThread(r, err)
 		}),
 	}
 	f := c.Flags()

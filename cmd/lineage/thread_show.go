@@ -17,10 +17,7 @@ func threadShowCommand(a *app) *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.onThreads(reading, func(ctx context.Context, in threads, args []string) error {
 			r, err := in.findThread(ctx, arg(args, 0))
-			if err != nil {
-				return err
-			}
-			return a.printThread(r)
+			return a.printThread(r, err)
 		}),
 	}
 }
@@ -42,14 +39,14 @@ func (s *session) findThread(ctx context.Context, name string) (*threadRecord, e
 	return s.threadRecord(ctx, t)
 }
 
-// printThread prints a thread.
-func (a *app) printThread(r *threadRecord) error {
-	if a.json {
-		return a.emit(r)
+// printThread prints a thread that a command found or changed, unless that failed.
+func (a *app) printThread(r *threadRecord, err error) error {
+	if err != nil {
+		return err
 	}
-	return a.facts([][2]string{
+	return a.facts(r, [][2]string{
 		{"thread", r.ID}, {"id", r.SourceID}, {"title", r.Title}, {"user", r.User},
-		{"branch", r.Branch}, {"branches", screen.Count(int64(r.Branches))}, {"messages", screen.Count(int64(r.Messages))},
+		{"branch", r.Branch}, {"branches", screen.Count(r.Branches)}, {"messages", screen.Count(r.Messages)},
 		{"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)}, {"metadata", string(r.Metadata)},
 	}...)
 }

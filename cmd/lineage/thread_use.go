@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
-	"github.com/lineage-store/lineage/lineage"
 )
 
 func threadUseCommand(a *app) *cobra.Command {
@@ -31,5 +29,5 @@ func runThreadUse(ctx context.Context, s *session, name string) error {
 	if err != nil {
 		return err
 	}
-	return s.print(r, "now on %s, branch %s\n", titleOf(lineage.ThreadInfo{Title: r.Title, SourceID: r.SourceID}), r.Branch)
+	return s.print(r, "now on %s, branch %s\n", titleOf(r.Title, r.SourceID), r.Branch)
 }

@@ -20,16 +20,14 @@ type threads interface {
 	setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error)
 	threadToDelete(ctx context.Context, name string) (*destruction, error)
 
-	listBranches(ctx context.Context) ([]*branchRecord, error)
+	listBranches(ctx context.Context, thread string) ([]*branchRecord, error)
 	createBranch(ctx context.Context, o *branchOptions) (*branchRecord, error)
 	switchTo(ctx context.Context, name string) (*branchRecord, error)
 	// rewind creates a branch at a position and switches to it.
 	rewind(ctx context.Context, to string) (*branchRecord, error)
 	rewindInPlace(ctx context.Context, to string) error
-	listCheckpoints(ctx context.Context) ([]*checkpointRecord, error)
+	listCheckpoints(ctx context.Context, thread string) ([]*checkpointRecord, error)
 	setCheckpoint(ctx context.Context, o *checkpointOptions) (*checkpointRecord, error)
-	// restoreCheckpoint is rewind to a checkpoint.
-	restoreCheckpoint(ctx context.Context, name string) (*branchRecord, error)
 	nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error)
 
 	// append adds messages to a branch, and creates the first thread.

@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/lineage-store/lineage/cmd/lineage/internal/graph"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 )
 
 type treeOptions struct {
@@ -126,88 +123,6 @@ func (f *forest) each() iter.Seq[*line] {
 	}
 }
 
-// Limits of a drawing that is not full.
-const (
-	maxForks = 12
-	maxDepth = 12
-	// shown is how many messages are shown at each end of a stretch without a name.
-	shown = 2
-)
-
-// draw draws the forest below the title and the id of the thread.
-func (f *forest) draw(ctx context.Context, title, id string) error {
-	f.printf("%s  %s\n", f.out.Paint(screen.Bold, title), f.out.Paint(screen.Dim, "thread "+screen.Line(id)))
-	if names := f.labels[place{}]; len(names) > 0 {
-		f.printf("○ %s  %s\n", f.out.Paint(screen.Dim, "no messages"), f.labelText(names))
-	}
-	limits := graph.Limits{Depth: maxDepth, Forks: maxForks}
-	if f.full {
-		limits = graph.Limits{}
-	}
-	// The tree of the active branch comes last, where one looks first.
-	slices.SortStableFunc(f.roots, func(a, b *line) int { return cmp.Compare(min(a.main, 1), min(b.main, 1)) })
-	for i, root := range f.roots {
-		if i > 0 {
-			f.printf("\n")
-		}
-		node, err := f.node(ctx, root, 1)
-		if err != nil {
-			return err
-		}
-		if err := graph.Draw(f.out, node, limits); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// node returns the drawing of a line from a message on, and of all that forks off
-// it there.
-func (f *forest) node(ctx context.Context, l *line, from uint64) (*graph.Node, error) {
-	start := &graph.Node{}
-	last := start
-	forks := l.forksFrom(from)
-	for seq := from; seq <= l.last; seq++ {
-		if fold := f.foldable(l, from, seq, forks); fold > 0 {
-			last.Next = &graph.Node{Folded: int(fold)}
-			last = last.Next
-			seq += fold - 1
-			continue
-		}
-		n, err := f.message(ctx, place{l, seq})
-		if err != nil {
-			return nil, err
-		}
-		last.Next, last = n, n
-		var main *line
-		for ; len(forks) > 0 && forks[0].after.at == seq; forks = forks[1:] {
-			if fork := forks[0]; fork.main > 0 {
-				main = fork
-			} else {
-				n.Forks = append(n.Forks, f.fork(ctx, fork, 1))
-			}
-		}
-		if main == nil {
-			continue
-		}
-		// The active branch left this line here: the rest of the line is a fork of it.
-		if seq < l.last {
-			n.Forks = append(n.Forks, f.fork(ctx, l, seq+1))
-		}
-		n.Next, err = f.node(ctx, main, 1)
-		return start.Next, err
-	}
-	return start.Next, nil
-}
-
-// fork returns a line from a message on, and what forks off it there, as a fork.
-func (f *forest) fork(ctx context.Context, l *line, from uint64) graph.Fork {
-	return graph.Fork{
-		Points: func() uint64 { return l.messages(from) },
-		Begin:  func() (*graph.Node, error) { return f.node(ctx, l, from) },
-	}
-}
-
 // forksFrom returns the lines that fork off a line from a message on.
 func (l *line) forksFrom(at uint64) []*line {
 	i, _ := slices.BinarySearchFunc(l.forks, at, func(fork *line, at uint64) int { return cmp.Compare(fork.after.at, at) })
@@ -223,53 +138,4 @@ func (l *line) messages(from uint64) uint64 {
 		n += l.last
 	}
 	return n
-}
-
-// foldable returns how many messages from seq on can be left out: a long stretch in the
-// middle of a line where nothing forks off and no name points to.
-func (f *forest) foldable(l *line, from, seq uint64, forks []*line) uint64 {
-	if f.full || seq < from+shown {
-		return 0
-	}
-	end := l.last - min(l.last, shown-1)
-	if len(forks) > 0 {
-		end = min(end, forks[0].after.at-min(forks[0].after.at, shown-1))
-	}
-	if end < seq || end-seq < 2*shown {
-		return 0
-	}
-	n := uint64(0)
-	for at := seq; at < end; at++ {
-		if f.named(l, at) || f.named(l, at+1) {
-			break
-		}
-		n++
-	}
-	if n < 2*shown {
-		return 0
-	}
-	// A stretch begins with messages that are shown: after the start, a fork or a name.
-	if f.named(l, seq-1) || len(l.forksFrom(seq-1)) > len(forks) {
-		return 0
-	}
-	return n
-}
-
-func (f *forest) named(l *line, seq uint64) bool {
-	return len(f.labels[place{l, seq}]) > 0
-}
-
-// message returns the drawing of one message.
-func (f *forest) message(ctx context.Context, at place) (*graph.Node, error) {
-	p, err := f.point(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	number := fmt.Sprintf("%*d", f.digits, at.line.before+at.at)
-	who := screen.Pad(screen.Cut(screen.Line(p.speaker), 20), 9)
-	return &graph.Node{
-		Head:      f.out.Paint(screen.Dim, number) + "  " + f.out.Paint(screen.OfRole(p.role), who),
-		HeadWidth: len(number) + 2 + screen.Width(who),
-		Text:      screen.Cut(screen.Line(p.text), 120), Labels: f.labelText(f.labels[at]), Current: at == f.current,
-	}, nil
 }

@@ -40,7 +40,7 @@ func (s *session) tree(ctx context.Context, o *treeOptions) error {
 	f.point = func(ctx context.Context, at place) (*treePoint, error) {
 		return s.treePoint(ctx, lineage.SpanRef{Run: runs[at.line], Seq: at.at})
 	}
-	return f.draw(ctx, titleOf(info), shortID(info.ID.String()))
+	return f.draw(ctx, titleOf(info.Title, info.SourceID), shortID(info.ID.String()))
 }
 
 // reachOf returns what a thread has: the histories of its contexts and checkpoints, and the messages that it keeps.
@@ -85,7 +85,7 @@ func (s *session) emitHeads(ctx context.Context, t *lineage.Thread) error {
 	if err := errors.Join(s.emit(thread), s.listContexts(ctx, t.Contexts(ctx))); err != nil {
 		return err
 	}
-	checkpoints, err := s.checkpointsOf(ctx, t)
+	checkpoints, err := s.listCheckpoints(ctx, t.ID().String())
 	for _, c := range checkpoints {
 		err = errors.Join(err, s.emit(c))
 	}
@@ -94,16 +94,22 @@ func (s *session) emitHeads(ctx context.Context, t *lineage.Thread) error {
 
 // emitNodes prints the last messages of a history as nodes.
 func (s *session) emitNodes(ctx context.Context, tip lineage.SpanRef, last uint64) error {
-	return s.entries(ctx, tip, lineage.Window{Last: last}, func(e *lineage.Entry, parent lineage.SpanRef) error {
-		preview, err := s.preview(ctx, e)
+	for e, err := range s.store.History(ctx, tip, lineage.Window{Last: last}) {
 		if err != nil {
 			return err
 		}
-		return s.emit(&nodeRecord{
-			ID: entryID(e), Parent: spanID(parent), Position: e.Position, Role: e.Role, ContentID: e.Content.String(),
-			Preview: screen.Cut(preview, 120), SpanSet: idText(e.Set), CreatedAt: e.CreatedAt.UTC(),
-		})
-	})
+		m, err := s.message(ctx, e, maxPreview)
+		if err != nil {
+			return err
+		}
+		if err := s.emit(&nodeRecord{
+			ID: m.ID, Parent: m.Parent, Position: m.Position, Role: m.Role, ContentID: m.ContentID,
+			Preview: screen.Cut(m.preview(), 120), SpanSet: m.SpanSet, CreatedAt: m.CreatedAt,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // treePoint returns what a tree shows of a span.
@@ -112,9 +118,13 @@ func (s *session) treePoint(ctx context.Context, ref lineage.SpanRef) (*treePoin
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.preview(ctx, entries[0])
+	m, err := s.message(ctx, entries[0], maxPreview)
+	if err != nil {
+		return nil, err
+	}
+	text := m.preview()
 	if len(entries) > 1 {
 		text = fmt.Sprintf("(and %d more) %s", len(entries)-1, text)
 	}
-	return &treePoint{speaker(entries[0]), entries[0].Role, text}, err
+	return &treePoint{m.speaker(), m.Role, text}, nil
 }

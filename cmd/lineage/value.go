@@ -44,11 +44,7 @@ from, as they were at the message where it begins. Without a subcommand, the val
 		RunE: o.on(a, reading, listValues),
 	}
 	o.bind(c)
-	for _, make := range []func(*app, *valueOptions) *cobra.Command{
-		valueListCommand, valueGetCommand, valueSetCommand, valueDeleteCommand, valueHistoryCommand,
-	} {
-		c.AddCommand(make(a, o))
-	}
+	c.AddCommand(valueListCommand(a, o), valueGetCommand(a, o), valueSetCommand(a, o), valueDeleteCommand(a, o), valueHistoryCommand(a, o))
 	return c
 }
 
@@ -246,5 +242,5 @@ func deleteValue(ctx context.Context, s *session, values *lineage.Values, args [
 	if err := values.Delete(ctx, args[0]); err != nil {
 		return err
 	}
-	return s.deleted("value", "", args[0])
+	return s.deleted(&deletedRecord{What: "value", Name: args[0]})
 }

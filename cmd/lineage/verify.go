@@ -11,10 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-type verifyOptions struct{ deep bool }
-
 func verifyCommand(a *app) *cobra.Command {
-	o := &verifyOptions{}
+	deep := false
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Check a store for damage",
@@ -28,7 +26,7 @@ repairs it, and exits with 6 if anything is damaged.`,
 			opened := false
 			err := a.open(ctx, reading|noThread|damaged, func(ctx context.Context, s *session) error {
 				opened = true
-				return runVerify(ctx, s, o)
+				return runVerify(ctx, s, deep)
 			})
 			if !opened && errors.Is(err, lineage.ErrCorrupt) {
 				return hint(err, "the store cannot be opened, not even to read: 'lineage restore' makes one of a backup")
@@ -36,7 +34,7 @@ repairs it, and exits with 6 if anything is damaged.`,
 			return err
 		}),
 	}
-	c.Flags().BoolVar(&o.deep, "deep", false, "check every byte")
+	c.Flags().BoolVar(&deep, "deep", false, "check every byte")
 	return c
 }
 
@@ -58,12 +56,12 @@ type verifiedRecord struct {
 
 func (*verifiedRecord) recordType() string { return "verified" }
 
-func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
+func runVerify(ctx context.Context, s *session, deep bool) error {
 	head, err := s.store.View().Head(ctx)
 	if err != nil {
 		return err
 	}
-	r := verifiedRecord{Deep: o.deep, Commits: head.Number}
+	r := verifiedRecord{Deep: deep, Commits: head.Number}
 	// An index that cannot be used was rebuilt for this command alone. Damage to the journal is
 	// reported below, with its place.
 	rebuilt := s.rebuilt
@@ -71,13 +69,13 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		rebuilt = nil
 	}
 	for _, message := range rebuilt {
-		f := backend.Finding{Subject: "index", Problem: message, Repair: rebuildIndex}
+		f := backend.Finding{Subject: "index", Problem: message, Repair: backend.RebuildIndex}
 		if err := s.finding(f, &r); err != nil {
 			return err
 		}
 	}
 	line := s.progress("verifying", screen.Bytes)
-	for f, err := range s.store.Verify(ctx, lineage.VerifyOptions{Deep: o.deep, Progress: func(done, total int64) {
+	for f, err := range s.store.Verify(ctx, lineage.VerifyOptions{Deep: deep, Progress: func(done, total int64) {
 		r.CheckedBytes = max(r.CheckedBytes, done)
 		line.Show(done, total)
 	}}) {
@@ -90,30 +88,22 @@ func runVerify(ctx context.Context, s *session, o *verifyOptions) error {
 		}
 	}
 	line.Done()
-	r.OK = r.Findings == 0
-	if s.json {
-		if err := s.emit(&r); err != nil {
-			return err
-		}
+	if r.OK = r.Findings == 0; !r.OK {
+		err := hint(errDamaged, "'lineage repair' rebuilds the index; damage to the journal needs a backup, or 'lineage salvage'")
+		return errors.Join(s.print(&r, ""), err)
 	}
-	if !r.OK {
-		return hint(errDamaged, "'lineage repair' rebuilds the index; damage to the journal needs a backup, or 'lineage salvage'")
+	how := "checksums and numbering are right"
+	if deep {
+		how = "every byte is what was written"
 	}
-	if !s.json {
-		how := "checksums and numbering are right"
-		if o.deep {
-			how = "every byte is what was written"
-		}
-		s.printf("%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(int64(head.Number), "commit"), how)
-	}
-	return nil
+	return s.print(&r, "%s: %s, %s\n", s.out.Paint(screen.Green, "ok"), screen.Plural(head.Number, "commit"), how)
 }
 
 // finding prints one thing that is wrong and counts it.
 func (s *session) finding(f backend.Finding, r *verifiedRecord) error {
 	r.Findings++
 	text := f.String()
-	if f.Repair == rebuildIndex {
+	if f.Repair == backend.RebuildIndex {
 		f.Repair = "lineage repair"
 	}
 	return s.print(&findingRecord{f}, "%s\n", s.out.Paint(screen.Red, screen.Line(text)))

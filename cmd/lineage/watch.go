@@ -208,7 +208,7 @@ func (a *app) printEvent(c *lineage.Change, e *lineage.Event) error {
 			line += "  " + a.out.Paint(screen.Dim, id[0]) + " " + shortID(id[1])
 		}
 	}
-	return a.print(r, "%s  %s  %s\n", a.out.Paint(screen.Yellow, screen.Count(int64(r.Commit))), a.out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
+	return a.print(r, "%s  %s  %s\n", a.out.Paint(screen.Yellow, screen.Count(r.Commit)), a.out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
 }
 
 // maxMessages limits how many messages of a commit are shown to a person.

@@ -40,7 +40,7 @@ func runWhere(ctx context.Context, s *session, name string) error {
 			}
 			continue
 		}
-		list.row(idCell(shortEntry(e)), countCell(e.Position), timeCell(e.CreatedAt), roleCell(speaker(e), e.Role), plainCell(originText(e.Origin)))
+		list.row(idCell(shortID(entryID(e))), countCell(e.Position), timeCell(e.CreatedAt), roleCell(speaker(e), e.Role), plainCell(originText(e.Origin)))
 	}
 	return list.end("")
 }

@@ -25,16 +25,20 @@ func (e *UnknownError) Unwrap() error { return lineage.ErrNotFound }
 
 // Hint returns what to try instead.
 func (e *UnknownError) Hint() string {
-	if len(e.Near) == 0 {
-		switch e.Kind {
-		case "thread":
-			return "'lineage thread list' shows the threads there are"
-		case "content":
-			return "'lineage log --json' shows the content ids of messages"
+	if len(e.Near) > 0 {
+		quoted := make([]string, len(e.Near))
+		for i, name := range e.Near {
+			quoted[i] = fmt.Sprintf("%q", shorten(name))
 		}
-		return "'lineage tree' shows the branches, checkpoints and contexts there are"
+		return "did you mean " + either(quoted) + "?"
 	}
-	return "did you mean " + oneOf(e.Near) + "?"
+	switch e.Kind {
+	case "thread":
+		return "'lineage thread list' shows the threads there are"
+	case "content":
+		return "'lineage log --json' shows the content ids of messages"
+	}
+	return "'lineage tree' shows the branches, checkpoints and contexts there are"
 }
 
 // NoThreadError reports that a store or database has no thread. It matches lineage.ErrNotFound.
@@ -86,14 +90,6 @@ func (e *AmbiguousError) Hint() string {
 		return hint + " and others; write more of it"
 	}
 	return hint + "; write one of these ids"
-}
-
-func oneOf(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = fmt.Sprintf("%q", shorten(name))
-	}
-	return either(quoted)
 }
 
 func either(quoted []string) string {

@@ -85,15 +85,15 @@ func fitting[T any](all iter.Seq2[T, error], fits func(T) bool) (found []T, err 
 	return found, nil
 }
 
-// namesOf returns the names of elements.
-func namesOf[T any](all iter.Seq2[T, error], name func(T) string) (names []string, err error) {
+// collect returns what of returns for each element.
+func collect[T, R any](all iter.Seq2[T, error], of func(T) R) (list []R, err error) {
 	for element, err := range all {
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, name(element))
+		list = append(list, of(element))
 	}
-	return names, nil
+	return list, nil
 }
 
 // one returns the only one of the ids that text stands for.

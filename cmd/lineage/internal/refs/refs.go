@@ -286,17 +286,14 @@ func (r *Resolver) before(ctx context.Context, found *Ref, s step) (lineage.Span
 	if found.Context == nil {
 		return lineage.SpanRef{}, &KindError{Text: found.Text, Want: "a context or branch"}
 	}
-	var moves []lineage.Move
-	for m, err := range found.Context.Reflog(ctx) {
-		if err != nil {
-			return lineage.SpanRef{}, err
-		}
-		moves = append(moves, m)
+	tips, err := collect(found.Context.Reflog(ctx), func(m lineage.Move) lineage.SpanRef { return m.From })
+	if err != nil {
+		return lineage.SpanRef{}, err
 	}
-	if s.n == 0 || s.n > uint64(len(moves)) {
-		return lineage.SpanRef{}, fmt.Errorf("%q: it was moved %d times: %w", shorten(found.Text), len(moves), lineage.ErrNotFound)
+	if s.n == 0 || s.n > uint64(len(tips)) {
+		return lineage.SpanRef{}, fmt.Errorf("%q: it was moved %d times: %w", shorten(found.Text), len(tips), lineage.ErrNotFound)
 	}
-	return moves[uint64(len(moves))-s.n].From, nil
+	return tips[uint64(len(tips))-s.n], nil
 }
 
 // names returns what could have been meant in the current thread, and the threads.
@@ -306,7 +303,7 @@ func (r *Resolver) names(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	if r.thread != nil {
-		contexts, err := namesOf(r.view.Contexts(ctx, r.thread.ID(), lineage.ContextID{}), func(c backend.Context) string { return Short(c.ID) })
+		contexts, err := collect(r.view.Contexts(ctx, r.thread.ID(), lineage.ContextID{}), func(c backend.Context) string { return Short(c.ID) })
 		if err != nil {
 			return nil, err
 		}
@@ -321,7 +318,7 @@ func (r *Resolver) Names(ctx context.Context) ([]string, error) {
 	if r.thread == nil {
 		return nil, nil
 	}
-	names, err := namesOf(r.view.Branches(ctx, r.thread.ID(), "", ""), func(b *structure.Branch) string { return b.Name })
+	names, err := collect(r.view.Branches(ctx, r.thread.ID(), "", ""), func(b *structure.Branch) string { return b.Name })
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +331,7 @@ func (r *Resolver) Checkpoints(ctx context.Context) ([]string, error) {
 	if r.thread == nil {
 		return nil, nil
 	}
-	return namesOf(r.view.Checkpoints(ctx, r.thread.ID(), ""), func(c *structure.Checkpoint) string { return c.Name })
+	return collect(r.view.Checkpoints(ctx, r.thread.ID(), ""), func(c *structure.Checkpoint) string { return c.Name })
 }
 
 func isNotFound(err error) bool { return errors.Is(err, lineage.ErrNotFound) }

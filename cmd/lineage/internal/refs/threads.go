@@ -25,7 +25,7 @@ func (r *Resolver) Thread(ctx context.Context, text string) (*lineage.Thread, er
 	if err != nil {
 		return nil, err
 	}
-	return nil, &UnknownError{Kind: "thread", Text: text, Near: Nearest(text, names)}
+	return nil, Unknown("thread", text, names)
 }
 
 // threadNamed is Thread, with nil for a name that stands for none.

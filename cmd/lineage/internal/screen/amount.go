@@ -2,15 +2,17 @@ package screen
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 )
 
+// integer is any type that things are counted in.
+type integer interface{ ~int | ~int64 | ~uint64 }
+
 // Bytes writes a size: 1.2 MiB.
-func Bytes(n int64) string {
+func Bytes[N integer](n N) string {
 	const units = "KMGTPE"
 	if n < 1024 {
-		return strconv.FormatInt(n, 10) + " B"
+		return fmt.Sprint(n) + " B"
 	}
 	value, unit := float64(n)/1024, 0
 	for value >= 1024 && unit < len(units)-1 {
@@ -20,8 +22,8 @@ func Bytes(n int64) string {
 }
 
 // Count writes a number with commas between thousands.
-func Count(n int64) string {
-	s := strconv.FormatInt(n, 10)
+func Count[N integer](n N) string {
+	s := fmt.Sprint(n)
 	start := 0
 	if n < 0 {
 		start = 1
@@ -33,7 +35,7 @@ func Count(n int64) string {
 }
 
 // Plural writes a count of things: 1 message, 2 messages.
-func Plural(n int64, thing string) string {
+func Plural[N integer](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+)
+
+// Limits of a drawing that is not full.
+const (
+	maxForks = 12
+	maxDepth = 12
+	// shown is how many messages are shown at each end of a stretch without a name.
+	shown = 2
+)
+
+// draw draws the forest below the title and the id of the thread, with box characters, the way a history reads: the line
+// of the active branch goes straight down, and forks are drawn to its right.
+func (f *forest) draw(ctx context.Context, title, id string) error {
+	f.printf("%s  %s\n", f.out.Paint(screen.Bold, title), f.out.Paint(screen.Dim, "thread "+screen.Line(id)))
+	if names := f.labels[place{}]; len(names) > 0 {
+		f.printf("○ %s  %s\n", f.out.Paint(screen.Dim, "no messages"), f.labelText(names))
+	}
+	// The tree of the active branch comes last, where one looks first.
+	slices.SortStableFunc(f.roots, func(a, b *line) int { return cmp.Compare(min(a.main, 1), min(b.main, 1)) })
+	for i, root := range f.roots {
+		if i > 0 {
+			f.printf("\n")
+		}
+		if err := f.drawLine(ctx, place{root, 1}, "", 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawLine draws a line from a message on, and all that forks off it there.
+func (f *forest) drawLine(ctx context.Context, from place, prefix string, depth int) error {
+	l, forks := from.line, from.line.forksFrom(from.at)
+	for seq := from.at; seq <= l.last; seq++ {
+		if fold := f.foldable(l, from.at, seq, forks); fold > 0 {
+			f.drawNote(prefix+"┊ ", screen.Plural(fold, "message"))
+			seq += fold - 1
+			continue
+		}
+		if err := f.drawMessage(ctx, place{l, seq}, prefix); err != nil {
+			return err
+		}
+		var main *line
+		var beside []place
+		for ; len(forks) > 0 && forks[0].after.at == seq; forks = forks[1:] {
+			if fork := forks[0]; fork.main > 0 {
+				main = fork
+			} else {
+				beside = append(beside, place{fork, 1})
+			}
+		}
+		if main != nil && seq < l.last {
+			// The active branch left this line here: the rest of the line is a fork of it.
+			beside = append(beside, place{l, seq + 1})
+		}
+		if err := f.drawForks(ctx, beside, prefix, depth); err != nil {
+			return err
+		}
+		if main != nil {
+			return f.drawLine(ctx, place{main, 1}, prefix, depth)
+		}
+	}
+	return nil
+}
+
+// drawForks draws the lines that fork off a message, each from its place on.
+func (f *forest) drawForks(ctx context.Context, forks []place, prefix string, depth int) error {
+	for i, fork := range forks {
+		if i == maxForks && !f.full {
+			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %d more forks", len(forks)-i))
+			break
+		}
+		if depth == maxDepth && !f.full {
+			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %s deeper", screen.Plural(fork.line.messages(fork.at), "message")))
+			continue
+		}
+		f.drawNote(prefix+"├─╮", "")
+		if err := f.drawLine(ctx, fork, prefix+"│ ", depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawNote draws what is shown in place of messages, to the right of lines.
+func (f *forest) drawNote(lines, text string) {
+	f.printf("%s%s\n", f.out.Paint(screen.Blue, lines), f.out.Paint(screen.Dim, text))
+}
+
+// drawMessage draws a message. The names that point to it are always shown, and its text is cut to the width that is left.
+func (f *forest) drawMessage(ctx context.Context, at place, prefix string) error {
+	p, err := f.point(ctx, at)
+	if err != nil {
+		return err
+	}
+	mark, style := "●", screen.Plain
+	if at == f.current {
+		mark, style = "◉", screen.Green+";"+screen.Bold
+	}
+	number := fmt.Sprintf("%*d", f.digits, at.line.before+at.at)
+	who := screen.Pad(screen.Cut(screen.Line(p.speaker), 20), 9)
+	labels := f.labelText(f.labels[at])
+	if labels != "" {
+		labels = "  " + labels
+	}
+	text := screen.Cut(screen.Line(p.text), 120)
+	if f.out.Width > 0 {
+		used := screen.Width(prefix + "● " + number + "  " + who + "  " + screen.Unpaint(labels))
+		text = screen.Cut(text, max(f.out.Width-used, 12))
+	}
+	if text != "" {
+		text = "  " + text
+	}
+	f.printf("%s%s %s  %s%s%s\n", f.out.Paint(screen.Blue, prefix), f.out.Paint(style, mark), f.out.Paint(screen.Dim, number),
+		f.out.Paint(screen.OfRole(p.role), who), text, labels)
+	return nil
+}
+
+// foldable returns how many messages from seq on can be left out: a long stretch in the
+// middle of a line where nothing forks off and no name points to.
+func (f *forest) foldable(l *line, from, seq uint64, forks []*line) uint64 {
+	if f.full || seq < from+shown {
+		return 0
+	}
+	end := l.last - min(l.last, shown-1)
+	if len(forks) > 0 {
+		end = min(end, forks[0].after.at-min(forks[0].after.at, shown-1))
+	}
+	if end < seq || end-seq < 2*shown {
+		return 0
+	}
+	n := uint64(0)
+	for at := seq; at < end; at++ {
+		if f.named(l, at) || f.named(l, at+1) {
+			break
+		}
+		n++
+	}
+	if n < 2*shown {
+		return 0
+	}
+	// A stretch begins with messages that are shown: after the start, a fork or a name.
+	if f.named(l, seq-1) || len(l.forksFrom(seq-1)) > len(forks) {
+		return 0
+	}
+	return n
+}
+
+func (f *forest) named(l *line, seq uint64) bool {
+	return len(f.labels[place{l, seq}]) > 0
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+)
+
+// fork adds a line of so many messages to a forest, after a message of another line or of none.
+func (f *forest) fork(after place, messages uint64) *line {
+	l := &line{after: after, last: messages}
+	if after.line != nil {
+		l.before = after.line.before + after.at
+	}
+	f.add(l)
+	return l
+}
+
+// newForest returns a forest whose messages say text, and what is drawn of it.
+func newForest(t *testing.T, text string) (*forest, func() string) {
+	t.Helper()
+	var out bytes.Buffer
+	a := newApp(nil, &out, &bytes.Buffer{}, func(string) string { return "" })
+	f := &forest{app: a, labels: make(map[place][]label)}
+	f.point = func(context.Context, place) (*treePoint, error) { return &treePoint{"ada", "user", text}, nil }
+	return f, func() string {
+		require.NoError(t, f.draw(t.Context(), "Lisbon", "id"))
+		require.NoError(t, a.flush())
+		return out.String()
+	}
+}
+
+func TestForksAreDrawnBesideTheMainLine(t *testing.T) {
+	f, draw := newForest(t, "")
+	root := f.fork(place{}, 5)
+	a := f.fork(place{root, 2}, 3)
+	f.fork(place{root, 2}, 1)
+	leaf := f.fork(place{root, 4}, 1)
+	f.fork(place{a, 1}, 1)
+	f.fork(place{a, 2}, 12)
+	f.setCurrent(place{leaf, 1})
+	f.labels[f.current] = []label{branchLabel("main", true)}
+	require.Equal(t, strings.TrimPrefix(`
+Lisbon  thread id
+●  1  ada      
+●  2  ada      
+├─╮
+│ ●  3  ada      
+│ ├─╮
+│ │ ●  4  ada      
+│ ●  4  ada      
+│ ├─╮
+│ │ ●  5  ada      
+│ │ ●  6  ada      
+│ │ ┊ 8 messages
+│ │ ● 15  ada      
+│ │ ● 16  ada      
+│ ●  5  ada      
+├─╮
+│ ●  3  ada      
+●  3  ada      
+●  4  ada      
+├─╮
+│ ●  5  ada      
+◉  5  ada        main *
+`, "\n"), draw())
+}
+
+func TestDrawingKeepsToLimitsAndWidth(t *testing.T) {
+	f, draw := newForest(t, "")
+	at := place{f.fork(place{}, 2), 1}
+	for range 50 {
+		at = place{f.fork(at, 2), 1}
+	}
+	out := draw()
+	require.Contains(t, out, "… 76 messages deeper")
+	require.Less(t, strings.Count(out, "\n"), 45)
+	f.full = true
+	require.NotContains(t, strings.TrimPrefix(draw(), out), "deeper")
+
+	f, draw = newForest(t, "")
+	root := f.fork(place{}, 2)
+	for range 100 {
+		f.fork(place{root, 1}, 1)
+	}
+	require.Contains(t, draw(), "├╌ … 88 more forks\n● 2  ada")
+
+	f, draw = newForest(t, strings.Repeat("word ", 50))
+	f.out.Width, f.out.Colour = 40, true
+	f.labels[place{f.fork(place{}, 1), 1}] = []label{checkpointLabel("main")}
+	_, out, _ = strings.Cut(draw(), "\n")
+	require.Contains(t, out, "\x1b[33m◆ main\x1b[0m\n")
+	out = strings.NewReplacer("\x1b[33m", "", "\x1b[32m", "", "\x1b[2m", "", "\x1b[0m", "", "\n", "").Replace(out)
+	require.Equal(t, 40, screen.Width(out))
+}
+
+func TestForksThatCannotBeReadEndTheDrawing(t *testing.T) {
+	f, _ := newForest(t, "")
+	fork := f.fork(place{f.fork(place{}, 2), 1}, 1)
+	lost := errors.New("lost")
+	readable := f.point
+	f.point = func(ctx context.Context, at place) (*treePoint, error) {
+		if at.line == fork {
+			return nil, lost
+		}
+		return readable(ctx, at)
+	}
+	require.ErrorIs(t, f.draw(t.Context(), "Lisbon", "id"), lost)
+}
