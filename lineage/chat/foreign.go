@@ -76,14 +76,12 @@ func (s *state) sees(ctx context.Context, t *structure.Thread, at structure.Span
 		return at.Seq <= last.Seq, err
 	}
 	active, err := s.from.Context(ctx, t.Active)
-	if err == nil {
-		var is bool
-		if is, err = structure.IsAncestor(at, active.Tip, s.runs(ctx)); is {
-			return true, nil
-		}
-	}
 	if err != nil && !isNotFound(err) {
 		return false, err
+	}
+	is, err := structure.IsAncestor(at, active.Tip, s.runs(ctx))
+	if is || err != nil {
+		return is, err
 	}
 	reach, err := backend.ReachOf(ctx, s.from, t)
 	return reach.Has(at), err
@@ -120,27 +118,31 @@ func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) 
 			parts = append(parts, file)
 			continue
 		}
-		body, left, err := r.body(ctx, step, i)
+		m, err := r.messages.Message(ctx, step, i)
+		if err != nil {
+			return nil, err
+		}
+		body, err := r.messages.Original(ctx, m)
+		if errors.Is(err, backend.ErrErased) {
+			body, err = r.messages.Left(ctx, m)
+		}
 		if errors.Is(err, form.ErrMismatch) && !r.exact {
-			left = true
-			body, mediaType, err = r.pieces(ctx, step, i)
+			body, mediaType, err = []byte(form.Tell(m.Pieces)), content.TypeText, nil
 		}
 		if err != nil {
 			return nil, err
 		}
+		text := part{Type: "text", Text: string(body), Metadata: file.Metadata}
 		switch {
-		case !left:
-			erased, body = erased+1, []byte(form.Erased)
+		case body == nil:
+			erased++
+			text = part{Type: "text", Text: form.Erased}
 		case u.Kind == structure.DocumentUsage:
 			parts = append(parts, file)
 		case mediaType == content.TypeJSON && form.End(usages, 0) == len(usages) && rawjson.Valid(body):
-			return body, nil
+			return bytes.Clone(body), nil // the caller may keep and change it
 		case mediaType == content.TypeJSON && rawjson.Valid(body):
-			body = []byte(form.Text(body, u.Role))
-		}
-		text := part{Type: "text", Text: string(body)}
-		if left {
-			text.Metadata = file.Metadata
+			text.Text = form.Text(body, u.Role)
 		}
 		parts = append(parts, text)
 	}
@@ -152,15 +154,6 @@ func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) 
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
 	}{id, roleOf(step), parts})
-}
-
-// pieces returns what a message says whose form is damaged.
-func (r *ThreadReader) pieces(ctx context.Context, step *backend.Step, i int) (text []byte, mediaType string, err error) {
-	m, err := r.messages.Message(ctx, step, i)
-	if err != nil {
-		return nil, "", err
-	}
-	return []byte(form.Tell(m.Pieces)), content.TypeText, nil
 }
 
 // Revision is a revision of a document, as the provider metadata of parts name it.

@@ -55,18 +55,31 @@ func (s *state) update(ctx context.Context, do func(in *state) error) error {
 	})
 }
 
+// change is a chat in a state in which it can be changed: that of a transaction, or the latest.
+type change struct {
+	*state
+	t      *structure.Thread // as it was when the change began
+	thread *lineage.Thread
+}
+
+// changing begins a change of the chat that a thread is.
+func (s *state) changing(ctx context.Context, t *structure.Thread) (*change, error) {
+	thread, err := s.store.Thread(ctx, t.ID)
+	return &change{state: s, t: t, thread: thread}, err
+}
+
 // change changes a chat, which must be there, in one transaction.
-func (s *state) change(ctx context.Context, chatID string, do func(in *state, t *structure.Thread, thread *lineage.Thread) error) error {
+func (s *state) change(ctx context.Context, chatID string, do func(c *change) error) error {
 	return s.update(ctx, func(in *state) error {
 		t, err := in.mustThread(ctx, chatID)
 		if err != nil {
 			return err
 		}
-		thread, err := in.store.Thread(ctx, t.ID)
+		c, err := in.changing(ctx, t)
 		if err != nil {
 			return err
 		}
-		return do(in, t, thread)
+		return do(c)
 	})
 }
 

@@ -37,23 +37,23 @@ func (s *state) mustBranch(ctx context.Context, chatID, id string) (*structure.B
 	return b, c, err
 }
 
-// branchIn returns the branch of a chat with an id and its context.
-func (s *state) branchIn(ctx context.Context, t *structure.Thread, chatID, id string) (*structure.Branch, *backend.Context, error) {
-	b, c, err := s.mustBranch(ctx, chatID, id)
-	if err == nil && b.Thread != t.ID {
-		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrOtherChat}
+// branchIn returns the branch of the chat with an id and its context.
+func (c *change) branchIn(ctx context.Context, id string) (*structure.Branch, *backend.Context, error) {
+	b, is, err := c.mustBranch(ctx, IDOfThread(c.t), id)
+	if err == nil && b.Thread != c.t.ID {
+		err = &Error{Subject: SubjectBranch, ID: id, ChatID: IDOfThread(c.t), Err: ErrOtherChat}
 	}
-	return b, c, err
+	return b, is, err
 }
 
 // newBranch makes a branch, and completes what is known of it.
-func (s *state) newBranch(ctx context.Context, t *structure.Thread, thread *lineage.Thread, b *Branch) (*lineage.Context, error) {
-	head, err := s.position(ctx, t, b.HeadMessageID)
+func (c *change) newBranch(ctx context.Context, b *Branch) (*lineage.Context, error) {
+	head, err := c.position(ctx, b.HeadMessageID)
 	if err != nil {
 		return nil, err
 	}
 	b.CreatedAt = moment(b.CreatedAt).UnixMilli()
-	c, err := thread.CreateBranch(ctx, b.Name, lineage.BranchOptions{
+	made, err := c.thread.CreateBranch(ctx, b.Name, lineage.BranchOptions{
 		At: head, Empty: head.IsZero(), Switch: b.IsActive, SourceID: b.ID, CreatedAt: moment(b.CreatedAt),
 	})
 	if errors.Is(err, ErrExists) {
@@ -66,8 +66,8 @@ func (s *state) newBranch(ctx context.Context, t *structure.Thread, thread *line
 	if err != nil {
 		return nil, err
 	}
-	b.ID, b.IsActive = cmp.Or(b.ID, c.ID().String()), b.IsActive || t.Active.IsZero()
-	return c, nil
+	b.ID, b.IsActive = cmp.Or(b.ID, made.ID().String()), b.IsActive || c.t.Active.IsZero()
+	return made, nil
 }
 
 // CreateBranch implements Store.
@@ -75,9 +75,9 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 	if err := b.Check(); err != nil {
 		return Branch{}, err
 	}
-	err = s.change(ctx, b.ChatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
+	err = s.change(ctx, b.ChatID, func(c *change) error {
 		made = b
-		_, err := in.newBranch(ctx, t, thread, &made)
+		_, err := c.newBranch(ctx, &made)
 		return err
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *ThreadReader) branchAt(ctx context.Context, b *structure.Branch) (Branc
 	}
 	head, err := r.IDAt(ctx, c.Tip)
 	return Branch{
-		ID: branchID(b), ChatID: r.chatID, Name: b.Name, HeadMessageID: head,
+		ID: branchID(b), ChatID: IDOfThread(r.thread), Name: b.Name, HeadMessageID: head,
 		IsActive: c.ID == r.thread.Active, CreatedAt: b.CreatedAt.UnixMilli(),
 	}, c.Tip, err
 }
@@ -142,12 +142,12 @@ func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*str
 
 // SetActiveBranch implements Store.
 func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) error {
-	return s.change(ctx, chatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
-		b, _, err := in.branchIn(ctx, t, chatID, branchID)
+	return s.change(ctx, chatID, func(c *change) error {
+		b, _, err := c.branchIn(ctx, branchID)
 		if err != nil {
 			return err
 		}
-		return thread.Switch(ctx, b.Name)
+		return c.thread.Switch(ctx, b.Name)
 	})
 }
 
@@ -155,7 +155,7 @@ func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) 
 // reflog.
 func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
 	return s.update(ctx, func(in *state) error {
-		b, c, err := in.mustBranch(ctx, "", branchID)
+		b, is, err := in.mustBranch(ctx, "", branchID)
 		if err != nil {
 			return err
 		}
@@ -163,40 +163,40 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Re
 		if err != nil {
 			return err
 		}
-		to, err := in.position(ctx, t, head)
-		if err != nil || to == c.Tip {
-			return err
-		}
-		if err := in.move(ctx, c, to, "update branch head"); err != nil {
-			return err
-		}
-		thread, err := in.store.Thread(ctx, t.ID)
+		c, err := in.changing(ctx, t)
 		if err != nil {
 			return err
 		}
-		return touch(ctx, thread)
+		to, err := c.position(ctx, head)
+		if err != nil || to == is.Tip {
+			return err
+		}
+		if err := c.move(ctx, is, to, "update branch head"); err != nil {
+			return err
+		}
+		return c.touch(ctx)
 	})
 }
 
 // move points a branch to a span. Forward moves are not recorded.
-func (s *state) move(ctx context.Context, c *backend.Context, to structure.SpanRef, reason string) error {
-	forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
-	if err != nil || to == c.Tip {
-		return err
+func (c *change) move(ctx context.Context, branch *backend.Context, to structure.SpanRef, reason string) error {
+	if to == branch.Tip {
+		return nil
 	}
-	if forward {
-		_, err := write.Of(s.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
-			b.Expect(c.ID, c.Tip)
-			b.Point(c.ID, to)
-			return nil
-		})
-		return err
-	}
-	moved, err := s.store.Context(ctx, c.ID)
+	forward, err := structure.IsAncestor(branch.Tip, to, c.runs(ctx))
 	if err != nil {
 		return err
 	}
-	return moved.MoveTo(ctx, to, reason)
+	_, err = write.Of(c.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
+		b.Expect(branch.ID, branch.Tip)
+		if forward {
+			b.Point(branch.ID, to)
+		} else {
+			b.Move(branch.ID, branch.Tip, to, reason)
+		}
+		return nil
+	})
+	return err
 }
 
 // ListBranches implements Store.

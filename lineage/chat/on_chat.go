@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,7 +84,7 @@ func (s *onStore) newChat(ctx context.Context, c Chat, reuse bool) (Chat, error)
 	return s.mustChat(ctx, c.ID)
 }
 
-// mustChat returns a chat that there was just now.
+// mustChat returns a chat. Without one it is ErrNotFound.
 func (s *onStore) mustChat(ctx context.Context, id string) (Chat, error) {
 	t, err := s.mustThread(ctx, id)
 	if err != nil {
@@ -94,12 +95,11 @@ func (s *onStore) mustChat(ctx context.Context, id string) (Chat, error) {
 
 // Chat implements Store.
 func (s *onStore) Chat(ctx context.Context, id string) (*Chat, error) {
-	t, err := s.thread(ctx, id)
-	if err != nil || t == nil {
-		return nil, err
+	c, err := s.mustChat(ctx, id)
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
-	c, err := s.chatOf(ctx, t)
-	return &c, err
+	return &c, nil
 }
 
 // UpdateChat implements Store.
@@ -111,23 +111,20 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 }
 
 // ChangeChat implements Store.
-func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (ChatUpdate, error)) (Chat, error) {
-	err := s.change(ctx, id, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
-		is, err := in.chatOf(ctx, t)
+func (s *onStore) ChangeChat(ctx context.Context, id string, update func(Chat) (ChatUpdate, error)) (Chat, error) {
+	err := s.change(ctx, id, func(c *change) error {
+		is, err := c.chatOf(ctx, c.t)
 		if err != nil {
 			return err
 		}
-		u, err := change(is)
-		if err == nil {
-			err = u.Check()
-		}
-		if err == nil {
-			err = u.CheckUser(id, t.UserID)
-		}
+		u, err := update(is)
 		if err != nil {
 			return err
 		}
-		return thread.Update(ctx, func(i *lineage.ThreadInfo) error {
+		if err := cmp.Or(u.Check(), u.CheckUser(id, c.t.UserID)); err != nil {
+			return err
+		}
+		return c.thread.Update(ctx, func(i *lineage.ThreadInfo) error {
 			if u.UserID != nil {
 				i.UserID = *u.UserID
 			}

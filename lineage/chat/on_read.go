@@ -19,57 +19,41 @@ type place struct {
 // find returns the place of a message and whether there is one. Where messages of several
 // threads have the id, it is that of the given thread, if that is one of them.
 func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (place, bool, error) {
-	for _, thread := range []structure.ThreadID{in, {}} {
-		found, err := backend.FindFirst(ctx, s.from, id, thread)
-		if err == nil {
-			return place{ref: found.Span, thread: found.Home.Thread}, true, nil
-		}
-		if !isNotFound(err) {
-			return place{}, false, err
-		}
-		if in.IsZero() {
-			break
-		}
+	found, err := backend.FindFirst(ctx, s.from, id, in)
+	if isNotFound(err) && !in.IsZero() {
+		found, err = backend.FindFirst(ctx, s.from, id, structure.ThreadID{})
 	}
-	return s.findForeign(ctx, id)
+	if isNotFound(err) {
+		return s.findForeign(ctx, id)
+	}
+	return place{ref: found.Span, thread: found.Home.Thread}, err == nil, err
 }
 
-// position returns the span of a message that a change to a chat refers to.
-func (s *state) position(ctx context.Context, t *structure.Thread, id Ref) (structure.SpanRef, error) {
+// known returns the place of a message of the chat and whether there is one. A message of another
+// chat is ErrOtherChat.
+func (c *change) known(ctx context.Context, id string) (place, bool, error) {
+	p, known, err := c.find(ctx, id, c.t.ID)
+	if known && p.thread != c.t.ID {
+		err = c.refuse(id, ErrOtherChat)
+	}
+	return p, known, err
+}
+
+// position returns the span of a message that a change to the chat refers to.
+func (c *change) position(ctx context.Context, id Ref) (structure.SpanRef, error) {
 	if id == "" {
 		return structure.SpanRef{}, nil
 	}
-	p, ok, err := s.find(ctx, string(id), t.ID)
-	if err == nil && !ok {
-		err = &Error{Subject: SubjectMessage, ID: string(id), ChatID: IDOfThread(t), Err: ErrNotFound}
-	}
-	if err == nil && p.thread != t.ID {
-		err = &Error{Subject: SubjectMessage, ID: string(id), ChatID: IDOfThread(t), Err: ErrOtherChat}
+	p, known, err := c.known(ctx, string(id))
+	if err == nil && !known {
+		err = c.refuse(string(id), ErrNotFound)
 	}
 	return p.ref, err
 }
 
-// chain yields the window of the history that ends at a place as messages.
-func (s *state) chain(ctx context.Context, p place, w structure.Window) iter.Seq2[Message, error] {
-	return func(yield func(Message, error) bool) {
-		t, err := s.from.Thread(ctx, p.thread)
-		if err != nil {
-			yield(Message{}, err)
-			return
-		}
-		r := s.reading(t)
-		parent := Ref("")
-		for step, err := range s.from.Path(ctx, p.ref, w, backend.PathOptions{Bodies: true}) {
-			var m Message
-			if err == nil {
-				m, err = r.Message(ctx, step, parent)
-			}
-			if !yield(m, err) || err != nil {
-				return
-			}
-			parent = Ref(m.ID)
-		}
-	}
+// refuse returns an error about a message that the chat was given.
+func (c *change) refuse(id string, err error) error {
+	return &Error{Subject: SubjectMessage, ID: id, ChatID: IDOfThread(c.t), Err: err}
 }
 
 // Message implements Store.
@@ -84,7 +68,11 @@ func (s *onStore) Message(ctx context.Context, id string) (*Message, error) {
 
 // messageAt returns the message at a place.
 func (s *state) messageAt(ctx context.Context, p place) (last *Message, err error) {
-	for m, err := range s.chain(ctx, p, structure.Window{Last: 2}) {
+	t, err := s.from.Thread(ctx, p.thread)
+	if err != nil {
+		return nil, err
+	}
+	for m, err := range s.reading(t).Messages(ctx, p.ref, structure.Window{Last: 2}) {
 		if err != nil {
 			return nil, err
 		}
@@ -96,12 +84,16 @@ func (s *state) messageAt(ctx context.Context, p place) (last *Message, err erro
 // MessageChain implements Store.
 func (s *onStore) MessageChain(ctx context.Context, id string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
+		var t *structure.Thread
 		p, ok, err := s.find(ctx, id, structure.ThreadID{})
-		if err != nil {
-			yield(Message{}, err)
+		if ok {
+			t, err = s.from.Thread(ctx, p.thread)
 		}
-		if err == nil && ok {
-			s.chain(ctx, p, structure.Window{})(yield)
+		switch {
+		case err != nil:
+			yield(Message{}, err)
+		case ok:
+			s.reading(t).Messages(ctx, p.ref, structure.Window{})(yield)
 		}
 	}
 }
@@ -119,24 +111,18 @@ func (s *onStore) CountMessages(ctx context.Context, id string) (int, error) {
 // Messages implements Store.
 func (s *onStore) Messages(ctx context.Context, chatID string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		p, err := s.activeHead(ctx, chatID)
-		if err != nil {
+		var c backend.Context
+		t, err := s.mustThread(ctx, chatID)
+		if err == nil && !t.Active.IsZero() {
+			c, err = s.from.Context(ctx, t.Active)
+		}
+		switch {
+		case err != nil:
 			yield(Message{}, err)
-			return
-		}
-		if !p.ref.IsZero() {
-			s.chain(ctx, p, structure.Window{})(yield)
+		case !c.Tip.IsZero():
+			s.reading(t).Messages(ctx, c.Tip, structure.Window{})(yield)
 		}
 	}
-}
-
-func (s *state) activeHead(ctx context.Context, chatID string) (place, error) {
-	t, err := s.mustThread(ctx, chatID)
-	if err != nil || t.Active.IsZero() {
-		return place{}, err
-	}
-	c, err := s.from.Context(ctx, t.Active)
-	return place{ref: c.Tip, thread: t.ID}, err
 }
 
 // mostForks bounds how many runs that begin after a message are looked at one by one.
@@ -171,13 +157,10 @@ func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
 	}
 	// What follows is the chat's if one of its contexts or checkpoints leads there.
 	reach, err := backend.ReachOf(ctx, s.from, t)
-	if err != nil || reach.Has(structure.SpanRef{Run: p.ref.Run, Seq: p.ref.Seq + 1}) {
-		return err == nil, err
-	}
 	for _, e := range reach {
-		if e.Run.Parent == p.ref {
+		if e.Run.Parent == p.ref || e.Run.ID == p.ref.Run && e.Last > p.ref.Seq {
 			return true, nil
 		}
 	}
-	return false, nil
+	return false, err
 }

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
@@ -19,7 +19,6 @@ import (
 type ThreadReader struct {
 	*state
 	thread *structure.Thread
-	chatID string
 	// home says for each run that was met whether it belongs to the chat.
 	home     map[structure.RunID]bool
 	messages *form.Reader
@@ -39,7 +38,7 @@ func NewThreadReader(store *lineage.Store, from backend.Reader, t *structure.Thr
 }
 
 func (s *state) reading(t *structure.Thread) *ThreadReader {
-	return &ThreadReader{state: s, thread: t, chatID: IDOfThread(t), home: make(map[structure.RunID]bool), messages: form.NewReader(s.from)}
+	return &ThreadReader{state: s, thread: t, home: make(map[structure.RunID]bool), messages: form.NewReader(s.from)}
 }
 
 // sourced returns the one of a span's usages that has the id that its message was added with, nil
@@ -137,8 +136,25 @@ func (r *ThreadReader) Message(ctx context.Context, step *backend.Step, parent R
 		return Message{}, err
 	}
 	m, err := r.tell(ctx, step, id)
-	m.ChatID, m.ParentID = r.chatID, parent
+	m.ChatID, m.ParentID = IDOfThread(r.thread), parent
 	return m, err
+}
+
+// Messages yields the window of the history that ends at a span as messages. The first has no parent.
+func (r *ThreadReader) Messages(ctx context.Context, at structure.SpanRef, w structure.Window) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		parent := Ref("")
+		for step, err := range r.from.Path(ctx, at, w, backend.PathOptions{Bodies: true}) {
+			var m Message
+			if err == nil {
+				m, err = r.Message(ctx, step, parent)
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+			parent = Ref(m.ID)
+		}
+	}
 }
 
 // tell returns a step as a message with an id.
@@ -153,25 +169,6 @@ func (r *ThreadReader) tell(ctx context.Context, step *backend.Step, id string) 
 		return Message{}, fmt.Errorf("message %q: %w", id, err)
 	}
 	return m, nil
-}
-
-// body returns what was given for the message that begins with usage i of a step. If some of it
-// was erased, that is what is left, and left says whether anything is. The caller may keep and
-// change it.
-func (r *ThreadReader) body(ctx context.Context, step *backend.Step, i int) (body json.RawMessage, left bool, err error) {
-	m, err := r.messages.Message(ctx, step, i)
-	if err != nil {
-		return nil, false, err
-	}
-	body, err = r.messages.Original(ctx, m)
-	if errors.Is(err, lineage.ErrErased) {
-		body, err = r.messages.Left(ctx, m)
-		return body, body != nil, err
-	}
-	if err == nil && step.Span.Usages[i].Form.IsZero() {
-		body = bytes.Clone(body)
-	}
-	return body, true, err
 }
 
 // kind is the metadata of a message's usage, which only messages of an unusual

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -30,7 +29,7 @@ func (x *Index) SearchMessages(ctx context.Context, chatID, text string, o chat.
 	r := chat.NewThreadReader(x.store, x.store.View(), t, nil)
 	var results []chat.SearchResult
 	for i := range hits {
-		m, err := message(ctx, x.store, r, hits[i].Entry.Span)
+		m, err := message(ctx, r, hits[i].Entry.Span)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}
@@ -63,17 +62,12 @@ func (x *Index) thread(ctx context.Context, chatID string) (*structure.Thread, e
 	return t, err
 }
 
-// message returns the message of a step.
-func message(ctx context.Context, store *lineage.Store, r *chat.ThreadReader, at structure.SpanRef) (m chat.Message, err error) {
-	parent := chat.Ref("")
-	for step, err := range store.View().Path(ctx, at, structure.Window{Last: 2}, backend.PathOptions{Bodies: true}) {
+// message returns the message at a span.
+func message(ctx context.Context, r *chat.ThreadReader, at structure.SpanRef) (m chat.Message, err error) {
+	for m, err = range r.Messages(ctx, at, structure.Window{Last: 2}) {
 		if err != nil {
 			return m, err
 		}
-		if m, err = r.Message(ctx, step, parent); err != nil {
-			return m, err
-		}
-		parent = chat.Ref(m.ID)
 	}
 	return m, nil
 }
