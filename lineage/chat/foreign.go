@@ -23,20 +23,6 @@ import (
 // IDOfThread returns the id of the chat that a thread is.
 func IDOfThread(t *structure.Thread) string { return cmp.Or(t.SourceID, t.ID.String()) }
 
-// unnamedThread returns the thread without a source id that goes by its own, nil
-// if there is none.
-func (s *state) unnamedThread(ctx context.Context, id string) (*structure.Thread, error) {
-	parsed, err := structure.ParseID[structure.ThreadID](id)
-	if err != nil || parsed.String() != id {
-		return nil, nil
-	}
-	r, err := s.from.Thread(ctx, parsed)
-	if err != nil || r.SourceID != "" {
-		return nil, ignoreNotFound(err)
-	}
-	return r, nil
-}
-
 // foreignID names a span as a message of a thread.
 func foreignID(thread structure.ThreadID, at structure.SpanRef) string {
 	return thread.String() + "/" + at.String()
@@ -45,12 +31,9 @@ func foreignID(thread structure.ThreadID, at structure.SpanRef) string {
 // findForeign returns the place that foreignID named so, if it is in the chat.
 func (s *state) findForeign(ctx context.Context, id string) (place, bool, error) {
 	first, rest, _ := strings.Cut(id, "/")
-	thread, err := structure.ParseID[structure.ThreadID](first)
-	if err != nil {
-		return place{}, false, nil
-	}
-	at, err := structure.ParseSpanRef(rest)
-	if err != nil || at.IsZero() || foreignID(thread, at) != id {
+	thread, noThread := structure.ParseID[structure.ThreadID](first)
+	at, noSpan := structure.ParseSpanRef(rest)
+	if noThread != nil || noSpan != nil || at.IsZero() || foreignID(thread, at) != id {
 		return place{}, false, nil
 	}
 	t, err := s.from.Thread(ctx, thread)
@@ -61,7 +44,7 @@ func (s *state) findForeign(ctx context.Context, id string) (place, bool, error)
 		return place{}, false, err
 	}
 	known, err := s.reading(t).IDAt(ctx, at)
-	return place{ref: at, thread: thread, foreign: true}, err == nil && known == Ref(id), err
+	return place{ref: at, thread: thread}, err == nil && known == Ref(id), err
 }
 
 // sees reports whether a span is of a chat. Only for one that neither belongs to it nor is on

@@ -127,35 +127,21 @@ func (s *loading) load(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-// commit makes a commit of what fill does, at a time. It notes whether that is anything.
-func (s *loading) commit(ctx context.Context, at time.Time, fill func(in *state) error) error {
+// commit makes a commit of what fill does to the chat, at a time. It notes whether that is
+// anything. The chat may have been deleted meanwhile, and another made with its id.
+func (s *loading) commit(ctx context.Context, at time.Time, fill func(c *change) error) error {
 	changed := false
-	err := s.update(ctx, func(in *state) error {
-		in.from.(*write.Stage).Load(at, backend.Normal)
-		err := fill(in)
-		changed = in.changed()
+	err := s.change(ctx, s.from.Chat.ID, func(c *change) error {
+		if c.t.Home() != s.home {
+			return noChat(s.from.Chat.ID)
+		}
+		c.stage().Load(at, backend.Normal)
+		err := fill(c)
+		changed = c.stage().Changes() > 0
 		return err
 	})
 	s.done.Changed = s.done.Changed || err == nil && changed
 	return err
-}
-
-// commitTo is commit for the chat, which may have been deleted meanwhile, and another made with its id.
-func (s *loading) commitTo(ctx context.Context, at time.Time, fill func(c *change) error) error {
-	return s.commit(ctx, at, func(in *state) error {
-		t, err := in.mustThread(ctx, s.from.Chat.ID)
-		if err == nil && t.Home() != s.home {
-			err = noChat(s.from.Chat.ID)
-		}
-		if err != nil {
-			return err
-		}
-		c, err := in.changing(ctx, t)
-		if err != nil {
-			return err
-		}
-		return fill(c)
-	})
 }
 
 // begin makes the thread, if it is not there.
@@ -165,12 +151,11 @@ func (s *loading) begin(ctx context.Context) error {
 	// before that, or a loading that goes on would find what it loads no later.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	s.underway = time.UnixMilli(max(c.UpdatedAt-1, 0)).UTC()
-	return s.commit(ctx, s.underway, func(in *state) error {
+	return s.update(ctx, func(in *state) error {
+		in.stage().Load(s.underway, backend.Normal)
 		t, err := in.thread(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		if t == nil {
+		s.done.Changed = isNotFound(err)
+		if s.done.Changed {
 			// Its branches come with the rest.
 			_, err := write.Of(in.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 				t = b.NewThread(write.Thread{
@@ -179,6 +164,9 @@ func (s *loading) begin(ctx context.Context) error {
 				return nil
 			})
 			s.home, s.later = t.Home(), true
+			return err
+		}
+		if err != nil {
 			return err
 		}
 		known, err := in.chatOf(ctx, t) // whose messages count, too
@@ -232,7 +220,7 @@ func (s *loading) add(ctx context.Context, m Message) error {
 			return err
 		}
 	}
-	if p.foreign {
+	if known && m.ID == foreignID(p.thread, p.ref) {
 		if !same {
 			s.from.Problem(&Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
 		}
@@ -331,7 +319,7 @@ func (s *loading) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.commitTo(ctx, s.underway, func(c *change) error {
+	err = s.commit(ctx, s.underway, func(c *change) error {
 		for i := range pending {
 			m := &pending[i]
 			if _, known, err := c.find(ctx, m.ID, c.t.ID); known || err != nil {
@@ -369,7 +357,7 @@ func (s *loading) flush(ctx context.Context) error {
 // to a chat.
 func Spans(ctx context.Context, store *lineage.Store, chatID string, ids ...Ref) (*structure.Thread, []structure.SpanRef, error) {
 	s := latest(store)
-	t, err := s.mustThread(ctx, chatID)
+	t, err := s.thread(ctx, chatID)
 	if err != nil {
 		return nil, nil, err
 	}

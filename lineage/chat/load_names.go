@@ -20,7 +20,7 @@ const mostRounds = 10
 func (s *loading) finish(ctx context.Context) error {
 	for round := range mostRounds {
 		renewed := false
-		err := s.commitTo(ctx, s.at, func(c *change) (err error) {
+		err := s.commit(ctx, s.at, func(c *change) (err error) {
 			renewed, err = s.finishOnce(ctx, c)
 			return err
 		})
@@ -60,7 +60,7 @@ func (s *loading) finishOnce(ctx context.Context, c *change) (renewed bool, err 
 	if s.later {
 		is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
 	}
-	if !c.changed() && structure.Equal(is, c.t) {
+	if c.stage().Changes() == 0 && structure.Equal(is, c.t) {
 		return false, nil
 	}
 	if is.UpdatedAt.Equal(c.t.UpdatedAt) {
@@ -91,19 +91,13 @@ func (s *loading) names(ctx context.Context, c *change, h *history) error {
 	if c.t.Active.IsZero() && len(branches) == 0 {
 		branches = []Branch{{Name: MainBranch, IsActive: true, CreatedAt: s.from.Chat.CreatedAt}}
 	}
-	active := ""
 	for _, b := range branches {
 		b.ChatID = s.from.Chat.ID
 		err := s.branchAs(ctx, c, b)
 		if err == nil && b.IsActive && s.later {
-			active = b.Name
+			err = c.thread.Switch(ctx, b.Name)
 		}
 		if err := s.note(err); err != nil {
-			return err
-		}
-	}
-	if active != "" {
-		if err := c.thread.Switch(ctx, active); err != nil {
 			return err
 		}
 	}

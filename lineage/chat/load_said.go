@@ -47,13 +47,13 @@ func (s *loading) block(ctx context.Context, said *Said, id content.ID) (*struct
 	}
 	is := blocks[0].Block
 	b := structure.NewBlock(is.Type, is.Origin, is.CreatedAt, blocks[0].Body)
-	if b.ID == id && len(b.Body) > content.InlineLimit {
-		b, err = writer.Upload(ctx, is, bytes.NewReader(b.Body))
+	if b.ID != id {
+		return nil, fmt.Errorf("content %v is not what its id says: %w", id, ErrInvalid)
 	}
-	if err == nil && b.ID != id {
-		err = fmt.Errorf("content %v is not what its id says: %w", id, ErrInvalid)
+	if len(b.Body) > content.InlineLimit {
+		return writer.Upload(ctx, is, bytes.NewReader(b.Body))
 	}
-	return b, err
+	return b, nil
 }
 
 // erased leaves a marker for content that was erased elsewhere, unless it is here.
@@ -135,8 +135,8 @@ func (c *change) extend(ctx context.Context, after structure.SpanRef, content []
 // without what its blocks say.
 func loadedUsages(m *Message, said *Said, content []*structure.Block) []structure.Usage {
 	usages := slices.Clone(said.Usages)
-	sourced := sourced(usages)
-	own := sourced != nil && sourced.SourceID == m.ID
+	id, _ := sourceOf(usages)
+	own := id == m.ID
 	for i := range usages {
 		u := &usages[i]
 		if !own {

@@ -30,7 +30,7 @@ type looks struct {
 
 // history is what was said in a thread.
 type history struct {
-	all    []link // each after those that it follows
+	all    []*link // each after those that it follows
 	at     map[structure.SpanRef]*link
 	latest map[string]structure.SpanRef
 	twins  map[looks]structure.SpanRef
@@ -38,8 +38,8 @@ type history struct {
 }
 
 // readHistory reads the spans of a thread in a state.
-func readHistory(ctx context.Context, from backend.Reader, t *structure.Thread) (*history, error) {
-	reach, err := backend.OwnReach(ctx, from, t.ID)
+func readHistory(ctx context.Context, from backend.Reader, thread structure.ThreadID) (*history, error) {
+	reach, err := backend.OwnReach(ctx, from, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -54,20 +54,18 @@ func readHistory(ctx context.Context, from backend.Reader, t *structure.Thread) 
 			if err != nil {
 				return nil, err
 			}
-			is := link{ref: step.Span.Ref, looks: looks{after: after}}
-			if u := sourced(step.Span.Usages); u != nil {
-				if is.id = u.SourceID; u.Lookup > versions[is.id] {
-					versions[is.id], h.latest[is.id] = u.Lookup, is.ref
-				}
-			} else {
+			is := &link{ref: step.Span.Ref, looks: looks{after: after}}
+			id, version := sourceOf(step.Span.Usages)
+			is.id = id
+			if version > versions[id] {
+				versions[id], h.latest[id] = version, is.ref
+			}
+			if id == "" {
 				is.usage = fmt.Sprint(step.Span.Usages[0].CreatedAt.UnixMilli(), looksOf(step.Span.Usages))
 				h.twins[is.looks] = is.ref
 			}
-			h.all, after = append(h.all, is), is.ref
+			h.all, h.at[is.ref], after = append(h.all, is), is, is.ref
 		}
-	}
-	for i := range h.all {
-		h.at[h.all[i].ref] = &h.all[i]
 	}
 	return h, nil
 }
@@ -121,7 +119,7 @@ func (h *history) add(is, after structure.SpanRef, id string) {
 // renew adds the new versions, and again the messages of the store that follow earlier ones.
 // It returns the history with them, and whether there were any.
 func (s *loading) renew(ctx context.Context, c *change) (*history, bool, error) {
-	h, err := readHistory(ctx, c.committed().from, c.t)
+	h, err := readHistory(ctx, c.committed().from, c.t.ID)
 	if err != nil {
 		return nil, false, err
 	}
@@ -133,8 +131,7 @@ func (s *loading) renew(ctx context.Context, c *change) (*history, bool, error) 
 		}
 		any, fresh[s.versions[i].ID] = any || added, true
 	}
-	for i := range h.all {
-		is := &h.all[i]
+	for _, is := range h.all {
 		to := looks{h.now(is.after), is.usage}
 		if to.after == is.after || is.id != "" && (h.latest[is.id] != is.ref || fresh[is.id]) {
 			continue

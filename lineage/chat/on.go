@@ -50,41 +50,35 @@ func latest(store *lineage.Store) state {
 func (s *state) update(ctx context.Context, do func(in *state) error) error {
 	return s.store.Update(ctx, func(tx *lineage.Tx) error {
 		in := latest(tx.Store)
-		in.from.(*write.Stage).AllowLarge() // what a caller gives at once is in memory already
+		in.stage().AllowLarge() // what a caller gives at once is in memory already
 		return do(&in)
 	})
 }
 
-// change is a chat in a state in which it can be changed: that of a transaction, or the latest.
+// change is a chat in the state of a transaction, in which it is changed.
 type change struct {
 	*state
 	t      *structure.Thread // as it was when the change began
 	thread *lineage.Thread
 }
 
-// changing begins a change of the chat that a thread is.
-func (s *state) changing(ctx context.Context, t *structure.Thread) (*change, error) {
-	thread, err := s.store.Thread(ctx, t.ID)
-	return &change{state: s, t: t, thread: thread}, err
-}
-
 // change changes a chat, which must be there, in one transaction.
 func (s *state) change(ctx context.Context, chatID string, do func(c *change) error) error {
 	return s.update(ctx, func(in *state) error {
-		t, err := in.mustThread(ctx, chatID)
+		t, err := in.thread(ctx, chatID)
 		if err != nil {
 			return err
 		}
-		c, err := in.changing(ctx, t)
+		thread, err := in.store.Thread(ctx, t.ID)
 		if err != nil {
 			return err
 		}
-		return do(c)
+		return do(&change{state: in, t: t, thread: thread})
 	})
 }
 
-// changed reports whether a transaction has changed anything.
-func (s *state) changed() bool { return s.from.(*write.Stage).Changes() > 0 }
+// stage is what the state of a transaction is read from.
+func (s *state) stage() *write.Stage { return s.from.(*write.Stage) }
 
 // committed is the state that a transaction began with, for listings that are refused inside
 // of it, or the latest state.
@@ -115,6 +109,14 @@ func ignoreNotFound(err error) error {
 		return nil
 	}
 	return err
+}
+
+// orNone returns what was found, nil if there is nothing.
+func orNone[T any](found T, err error) (*T, error) {
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return &found, nil
 }
 
 // SearchMessages implements Store.

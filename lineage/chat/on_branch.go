@@ -12,34 +12,25 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// branch returns the branch with an id and its context, nil if there is none.
-func (s *state) branch(ctx context.Context, id string) (*structure.Branch, *backend.Context, error) {
+// branch returns the branch with an id and its context. chatID is for errors.
+func (s *state) branch(ctx context.Context, chatID, id string) (*structure.Branch, *backend.Context, error) {
+	var b *structure.Branch
 	c, err := s.from.Context(ctx, lineage.SourceBranch(id))
-	if err != nil || c.Thread.IsZero() {
-		return nil, nil, ignoreNotFound(err)
+	if err == nil && !c.Thread.IsZero() {
+		b, err = backend.BranchOf(ctx, s.from, c.Thread, c.ID)
 	}
-	b, err := backend.BranchOf(ctx, s.from, c.Thread, c.ID)
-	if err != nil || b == nil || branchID(b) != id {
-		return nil, nil, err
+	if isNotFound(err) || err == nil && (b == nil || branchID(b) != id) {
+		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrNotFound}
 	}
-	return b, &c, nil
+	return b, &c, err
 }
 
 // branchID returns the id of a branch: that of its context, if its caller chose none.
 func branchID(b *structure.Branch) string { return cmp.Or(b.SourceID, b.Context.String()) }
 
-// mustBranch returns the branch with an id and its context. chatID is for errors.
-func (s *state) mustBranch(ctx context.Context, chatID, id string) (*structure.Branch, *backend.Context, error) {
-	b, c, err := s.branch(ctx, id)
-	if err == nil && b == nil {
-		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrNotFound}
-	}
-	return b, c, err
-}
-
 // branchIn returns the branch of the chat with an id and its context.
 func (c *change) branchIn(ctx context.Context, id string) (*structure.Branch, *backend.Context, error) {
-	b, is, err := c.mustBranch(ctx, IDOfThread(c.t), id)
+	b, is, err := c.branch(ctx, IDOfThread(c.t), id)
 	if err == nil && b.Thread != c.t.ID {
 		err = &Error{Subject: SubjectBranch, ID: id, ChatID: IDOfThread(c.t), Err: ErrOtherChat}
 	}
@@ -80,10 +71,7 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 		_, err := c.newBranch(ctx, &made)
 		return err
 	})
-	if err != nil {
-		return Branch{}, err
-	}
-	return made, nil
+	return made, err
 }
 
 // Branch returns a branch of the thread.
@@ -107,37 +95,28 @@ func (r *ThreadReader) branchAt(ctx context.Context, b *structure.Branch) (Branc
 
 // Branch implements Store.
 func (s *onStore) Branch(ctx context.Context, chatID, name string) (*Branch, error) {
-	return s.oneBranch(ctx, chatID, func(t *structure.Thread) (*structure.Branch, error) {
-		if name == "" {
-			return nil, nil
-		}
-		return s.from.Branch(ctx, t.ID, name)
-	})
+	t, err := s.thread(ctx, chatID)
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	b, err := s.from.Branch(ctx, t.ID, name)
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return orNone(s.reading(t).Branch(ctx, b))
 }
 
 // ActiveBranch implements Store.
 func (s *onStore) ActiveBranch(ctx context.Context, chatID string) (*Branch, error) {
-	return s.oneBranch(ctx, chatID, func(t *structure.Thread) (*structure.Branch, error) {
-		return backend.BranchOf(ctx, s.from, t.ID, t.Active)
-	})
-}
-
-// oneBranch returns the branch that choose finds in a chat. Nothing of it may be
-// there, or any more.
-func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*structure.Thread) (*structure.Branch, error)) (*Branch, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil {
-		return nil, err
-	}
-	b, err := choose(t)
-	if err != nil || b == nil {
-		return nil, ignoreNotFound(err)
-	}
-	found, err := s.reading(t).Branch(ctx, b)
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}
-	return &found, nil
+	b, err := backend.BranchOf(ctx, s.from, t.ID, t.Active)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	return orNone(s.reading(t).Branch(ctx, b))
 }
 
 // SetActiveBranch implements Store.
@@ -154,16 +133,16 @@ func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) 
 // UpdateBranchHead implements Store. A move other than forward is kept in the
 // reflog.
 func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
-	return s.update(ctx, func(in *state) error {
-		b, is, err := in.mustBranch(ctx, "", branchID)
-		if err != nil {
-			return err
-		}
-		t, err := in.from.Thread(ctx, b.Thread)
-		if err != nil {
-			return err
-		}
-		c, err := in.changing(ctx, t)
+	b, _, err := s.branch(ctx, "", branchID)
+	if err != nil {
+		return err
+	}
+	t, err := s.from.Thread(ctx, b.Thread)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, IDOfThread(t), func(c *change) error {
+		_, is, err := c.branchIn(ctx, branchID)
 		if err != nil {
 			return err
 		}
@@ -202,8 +181,8 @@ func (c *change) move(ctx context.Context, branch *backend.Context, to structure
 // ListBranches implements Store.
 func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil {
-		return nil, err
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	r := s.reading(t)
 	var infos []BranchInfo
@@ -230,9 +209,9 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 
 // Summaries implements Store.
 func (s *onStore) Summaries(ctx context.Context, branchID string) ([]Summary, error) {
-	b, c, err := s.branch(ctx, branchID)
-	if err != nil || b == nil {
-		return nil, err
+	_, c, err := s.branch(ctx, "", branchID)
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	of, err := s.store.Context(ctx, c.ID)
 	if err != nil {
@@ -252,8 +231,8 @@ func (s *onStore) Summaries(ctx context.Context, branchID string) ([]Summary, er
 // BranchNames implements Store.
 func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil {
-		return nil, err
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	return backend.BranchNames(ctx, s.from, t.ID, prefix, limit)
 }

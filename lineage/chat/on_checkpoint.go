@@ -22,10 +22,7 @@ func (s *onStore) CreateCheckpoint(ctx context.Context, k Checkpoint) (made Chec
 		made = k
 		return c.putCheckpoint(ctx, at, &made)
 	})
-	if err != nil {
-		return Checkpoint{}, err
-	}
-	return made, nil
+	return made, err
 }
 
 // putCheckpoint makes a checkpoint at a span or moves it there, and completes what is known
@@ -63,25 +60,21 @@ func (r *ThreadReader) Checkpoint(ctx context.Context, c *structure.Checkpoint) 
 // Checkpoint implements Store.
 func (s *onStore) Checkpoint(ctx context.Context, chatID, name string) (*Checkpoint, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil || name == "" {
-		return nil, err
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	c, err := s.from.Checkpoint(ctx, t.ID, name)
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}
-	found, err := s.reading(t).Checkpoint(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return &found, nil
+	return orNone(s.reading(t).Checkpoint(ctx, c))
 }
 
 // ListCheckpoints implements Store.
 func (s *onStore) ListCheckpoints(ctx context.Context, chatID string) ([]Checkpoint, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil {
-		return nil, err
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	r := s.reading(t)
 	var checkpoints []Checkpoint
@@ -101,9 +94,6 @@ func (s *onStore) ListCheckpoints(ctx context.Context, chatID string) ([]Checkpo
 
 // DeleteCheckpoint implements Store.
 func (s *onStore) DeleteCheckpoint(ctx context.Context, chatID, name string) error {
-	if name == "" {
-		return nil
-	}
 	return ignoreNotFound(s.change(ctx, chatID, func(c *change) error {
 		return c.thread.DeleteCheckpoint(ctx, name)
 	}))

@@ -12,8 +12,6 @@ import (
 type place struct {
 	ref    structure.SpanRef
 	thread structure.ThreadID
-	// foreign is set for one that foreignID names.
-	foreign bool
 }
 
 // find returns the place of a message and whether there is one. Where messages of several
@@ -56,44 +54,37 @@ func (c *change) refuse(id string, err error) error {
 	return &Error{Subject: SubjectMessage, ID: id, ChatID: IDOfThread(c.t), Err: err}
 }
 
-// Message implements Store.
-func (s *onStore) Message(ctx context.Context, id string) (*Message, error) {
-	p, ok, err := s.find(ctx, id, structure.ThreadID{})
-	if err != nil || !ok {
-		return nil, err
+// readingOf returns a reader of the thread of a message, nil if there is none, and where the message is.
+func (s *state) readingOf(ctx context.Context, id string) (*ThreadReader, structure.SpanRef, error) {
+	p, known, err := s.find(ctx, id, structure.ThreadID{})
+	if err != nil || !known {
+		return nil, p.ref, err
 	}
-	m, err := s.messageAt(ctx, p)
-	return m, ignoreNotFound(err) // the chat may have been deleted since
-}
-
-// messageAt returns the message at a place.
-func (s *state) messageAt(ctx context.Context, p place) (last *Message, err error) {
 	t, err := s.from.Thread(ctx, p.thread)
 	if err != nil {
+		return nil, p.ref, ignoreNotFound(err) // deleted since
+	}
+	return s.reading(t), p.ref, nil
+}
+
+// Message implements Store.
+func (s *onStore) Message(ctx context.Context, id string) (*Message, error) {
+	r, at, err := s.readingOf(ctx, id)
+	if err != nil || r == nil {
 		return nil, err
 	}
-	for m, err := range s.reading(t).Messages(ctx, p.ref, structure.Window{Last: 2}) {
-		if err != nil {
-			return nil, err
-		}
-		last = &m
-	}
-	return last, nil
+	return orNone(r.MessageAt(ctx, at))
 }
 
 // MessageChain implements Store.
 func (s *onStore) MessageChain(ctx context.Context, id string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		var t *structure.Thread
-		p, ok, err := s.find(ctx, id, structure.ThreadID{})
-		if ok {
-			t, err = s.from.Thread(ctx, p.thread)
-		}
+		r, at, err := s.readingOf(ctx, id)
 		switch {
 		case err != nil:
 			yield(Message{}, err)
-		case ok:
-			s.reading(t).Messages(ctx, p.ref, structure.Window{})(yield)
+		case r != nil:
+			r.chain(ctx, at, structure.Window{})(yield)
 		}
 	}
 }
@@ -112,7 +103,7 @@ func (s *onStore) CountMessages(ctx context.Context, id string) (int, error) {
 func (s *onStore) Messages(ctx context.Context, chatID string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		var c backend.Context
-		t, err := s.mustThread(ctx, chatID)
+		t, err := s.thread(ctx, chatID)
 		if err == nil && !t.Active.IsZero() {
 			c, err = s.from.Context(ctx, t.Active)
 		}
@@ -120,7 +111,7 @@ func (s *onStore) Messages(ctx context.Context, chatID string) iter.Seq2[Message
 		case err != nil:
 			yield(Message{}, err)
 		case !c.Tip.IsZero():
-			s.reading(t).Messages(ctx, c.Tip, structure.Window{})(yield)
+			s.reading(t).chain(ctx, c.Tip, structure.Window{})(yield)
 		}
 	}
 }
@@ -130,22 +121,17 @@ const mostForks = 1000
 
 // HasChildren implements Store.
 func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
-	p, ok, err := s.find(ctx, id, structure.ThreadID{})
-	if err != nil || !ok {
+	r, at, err := s.readingOf(ctx, id)
+	if err != nil || r == nil {
 		return false, err
 	}
-	t, err := s.from.Thread(ctx, p.thread)
-	if err != nil {
-		return false, ignoreNotFound(err)
-	}
-	r := s.reading(t)
 	forks := 0
-	for next, err := range s.store.Follows(ctx, p.ref) {
+	for next, err := range s.store.Follows(ctx, at) {
 		if err != nil {
 			return false, err
 		}
 		home, err := r.isHome(ctx, next.Run)
-		if err != nil || home && t.Keeps {
+		if err != nil || home && r.thread.Keeps {
 			return err == nil, err
 		}
 		if forks++; forks == mostForks {
@@ -156,9 +142,9 @@ func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
 		return false, nil
 	}
 	// What follows is the chat's if one of its contexts or checkpoints leads there.
-	reach, err := backend.ReachOf(ctx, s.from, t)
+	reach, err := backend.ReachOf(ctx, s.from, r.thread)
 	for _, e := range reach {
-		if e.Run.Parent == p.ref || e.Run.ID == p.ref.Run && e.Last > p.ref.Seq {
+		if e.Run.Parent == at || e.Run.ID == at.Run && e.Last > at.Seq {
 			return true, nil
 		}
 	}

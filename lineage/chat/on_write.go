@@ -13,7 +13,7 @@ import (
 func (c *change) item(ctx context.Context, m *Message) (i lineage.Item, err error) {
 	i = lineage.Item{Role: m.Name, Body: m.Data, Type: content.TypeJSON, SourceID: m.ID, CreatedAt: moment(m.CreatedAt)}
 	if m.Type != TypeMessage {
-		i.Metadata = kind{m.Type}.metadata()
+		i.Metadata = typeMetadata(m.Type)
 	}
 	i.Origin = lineage.Origin{UserID: m.Origin.UserID, ModelID: m.Origin.ModelID, SourceID: m.Origin.SourceID}
 	i.Origin.ParentID, err = c.source(ctx, m.Origin.DerivedFrom)
@@ -49,11 +49,11 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 			return err
 		}
 		if known {
-			is, err := c.messageAt(ctx, p)
+			is, err := c.reading(c.t).MessageAt(ctx, p.ref)
 			if err != nil {
 				return err
 			}
-			return m.AgreesWith(*is)
+			return m.AgreesWith(is)
 		}
 		parent, err := c.position(ctx, m.ParentID)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -41,33 +42,31 @@ func (s *state) reading(t *structure.Thread) *ThreadReader {
 	return &ThreadReader{state: s, thread: t, home: make(map[structure.RunID]bool), messages: form.NewReader(s.from)}
 }
 
-// sourced returns the one of a span's usages that has the id that its message was added with, nil
-// if there is none.
-func sourced(usages []structure.Usage) *structure.Usage {
+// sourceOf returns the id that a message with some usages was added with, empty where there is none,
+// and which version of it that is.
+func sourceOf(usages []structure.Usage) (id string, version uint64) {
 	for i := range usages {
 		if u := &usages[i]; u.SourceID != "" && u.Lookup > 0 {
-			return u
+			return u.SourceID, u.Lookup
 		}
 	}
-	return nil
+	return "", 0
 }
 
 // SourceID returns the id that the message that a span is was added with, empty where there
 // is none.
 func (r *ThreadReader) SourceID(s *structure.Span) string {
-	if u := sourced(s.Usages); u != nil {
-		return u.SourceID
-	}
-	return ""
+	id, _ := sourceOf(s.Usages)
+	return id
 }
 
 // MessageID returns the id of the message that a step is: the one that it was added with to
 // this chat, if it is the latest version of that message, whatever it follows.
 func (r *ThreadReader) MessageID(ctx context.Context, step *backend.Step) (string, error) {
-	if u := sourced(step.Span.Usages); u != nil {
-		own, err := r.isOwn(ctx, u.SourceID, step.Span.Ref)
+	if id := r.SourceID(step.Span); id != "" {
+		own, err := r.isOwn(ctx, id, step.Span.Ref)
 		if own || err != nil {
-			return u.SourceID, err
+			return id, err
 		}
 	}
 	return foreignID(r.thread.ID, step.Span.Ref), nil
@@ -140,8 +139,16 @@ func (r *ThreadReader) Message(ctx context.Context, step *backend.Step, parent R
 	return m, err
 }
 
-// Messages yields the window of the history that ends at a span as messages. The first has no parent.
-func (r *ThreadReader) Messages(ctx context.Context, at structure.SpanRef, w structure.Window) iter.Seq2[Message, error] {
+// MessageAt returns the message at a span.
+func (r *ThreadReader) MessageAt(ctx context.Context, at structure.SpanRef) (m Message, err error) {
+	for m, err = range r.chain(ctx, at, structure.Window{Last: 2}) {
+		// The last one has its parent.
+	}
+	return m, err
+}
+
+// chain yields the window of the history that ends at a span as messages. The first has no parent.
+func (r *ThreadReader) chain(ctx context.Context, at structure.SpanRef, w structure.Window) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		parent := Ref("")
 		for step, err := range r.from.Path(ctx, at, w, backend.PathOptions{Bodies: true}) {
@@ -171,24 +178,19 @@ func (r *ThreadReader) tell(ctx context.Context, step *backend.Step, id string) 
 	return m, nil
 }
 
-// kind is the metadata of a message's usage, which only messages of an unusual
-// type have.
-type kind struct {
-	Type string `json:"type"`
-}
-
-func (k kind) metadata() []byte {
-	b, _ := json.Marshal(k) // a string always marshals
+// typeMetadata returns the metadata of a message's usage, which only messages of an unusual type have.
+func typeMetadata(of string) []byte {
+	b, _ := json.Marshal(map[string]string{"type": of}) // a string always marshals
 	return b
 }
 
 // typeOf returns the type of the message that a usage is. One whose metadata were erased is
 // taken for a message.
 func (r *ThreadReader) typeOf(ctx context.Context, u *structure.Usage) (string, error) {
-	var k kind
 	metadata, err := r.messages.Metadata(ctx, u)
-	if err != nil || metadata == nil || json.Unmarshal(metadata, &k) != nil || !bytes.Equal(metadata, k.metadata()) {
+	of := rawjson.Str(rawjson.Get(metadata, "type"))
+	if metadata == nil || !bytes.Equal(metadata, typeMetadata(of)) {
 		return TypeMessage, err // the metadata was not written by this package
 	}
-	return k.Type, nil
+	return of, nil
 }

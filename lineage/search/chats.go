@@ -29,7 +29,7 @@ func (x *Index) SearchMessages(ctx context.Context, chatID, text string, o chat.
 	r := chat.NewThreadReader(x.store, x.store.View(), t, nil)
 	var results []chat.SearchResult
 	for i := range hits {
-		m, err := message(ctx, r, hits[i].Entry.Span)
+		m, err := r.MessageAt(ctx, hits[i].Entry.Span)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}
@@ -60,14 +60,4 @@ func (x *Index) thread(ctx context.Context, chatID string) (*structure.Thread, e
 		return nil, nil
 	}
 	return t, err
-}
-
-// message returns the message at a span.
-func message(ctx context.Context, r *chat.ThreadReader, at structure.SpanRef) (m chat.Message, err error) {
-	for m, err = range r.Messages(ctx, at, structure.Window{Last: 2}) {
-		if err != nil {
-			return m, err
-		}
-	}
-	return m, nil
 }
