@@ -28,23 +28,23 @@ func foreignID(thread structure.ThreadID, at structure.SpanRef) string {
 	return thread.String() + "/" + at.String()
 }
 
-// findForeign returns the place that foreignID named so, if it is in the chat.
-func (s *state) findForeign(ctx context.Context, id string) (place, bool, error) {
+// findForeign is find for an id that foreignID gives.
+func (s *state) findForeign(ctx context.Context, id string) (backend.Found, bool, error) {
 	first, rest, _ := strings.Cut(id, "/")
 	thread, noThread := structure.ParseID[structure.ThreadID](first)
 	at, noSpan := structure.ParseSpanRef(rest)
 	if noThread != nil || noSpan != nil || at.IsZero() || foreignID(thread, at) != id {
-		return place{}, false, nil
+		return backend.Found{}, false, nil
 	}
 	t, err := s.from.Thread(ctx, thread)
 	if err != nil {
-		return place{}, false, ignoreNotFound(err)
+		return backend.Found{}, false, ignoreNotFound(err)
 	}
 	if is, err := s.committed().sees(ctx, t, at); err != nil || !is {
-		return place{}, false, err
+		return backend.Found{}, false, err
 	}
 	known, err := s.reading(t).IDAt(ctx, at)
-	return place{ref: at, thread: thread}, err == nil && known == Ref(id), err
+	return backend.Found{Home: t.Home(), Span: at}, err == nil && known == Ref(id), err
 }
 
 // sees reports whether a span is of a chat. Only for one that neither belongs to it nor is on

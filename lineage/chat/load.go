@@ -180,10 +180,8 @@ func (s *loading) begin(ctx context.Context) error {
 
 // checkUser refuses to load into a chat of another user.
 func (s *loading) checkUser(is string) error {
-	if s.from.Chat.UserID == "" {
-		return nil
-	}
-	return ChatUpdate{UserID: &s.from.Chat.UserID}.CheckUser(s.from.Chat.ID, is)
+	user := cmp.Or(s.from.Chat.UserID, is)
+	return ChatUpdate{UserID: &user}.CheckUser(s.from.Chat.ID, is)
 }
 
 // skip leaves a message out, and so those that follow it.
@@ -207,20 +205,20 @@ func (s *loading) add(ctx context.Context, m Message) error {
 			return err
 		}
 	}
-	p, known, err := s.find(ctx, m.ID, s.home.Thread)
+	found, known, err := s.find(ctx, m.ID, s.home.Thread)
 	if err != nil {
 		return err
 	}
-	if known && p.thread != s.home.Thread {
+	if known && found.Home.Thread != s.home.Thread {
 		return s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrOtherChat})
 	}
 	same := false
 	if known {
-		if same, err = s.same(ctx, &s.state, p.ref, &m); err != nil {
+		if same, err = s.same(ctx, &s.state, found.Span, &m); err != nil {
 			return err
 		}
 	}
-	if known && m.ID == foreignID(p.thread, p.ref) {
+	if known && m.ID == foreignID(s.home.Thread, found.Span) {
 		if !same {
 			s.from.Problem(&Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
 		}
@@ -236,7 +234,7 @@ func (s *loading) add(ctx context.Context, m Message) error {
 			return s.skip(m.ID, &Error{Subject: SubjectMessage, ID: parent, ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
 		}
 		if known {
-			was, err := before(ctx, s.state.from, p.ref)
+			was, err := before(ctx, s.state.from, found.Span)
 			if err != nil {
 				return err
 			}
@@ -250,7 +248,7 @@ func (s *loading) add(ctx context.Context, m Message) error {
 			return s.flush(ctx)
 		}
 	case same && !moved:
-		s.listed[m.ID] = p.ref
+		s.listed[m.ID] = found.Span
 	case !s.waiting[m.ID]:
 		if same {
 			m.Data = nil
@@ -265,8 +263,8 @@ func (s *loading) spanOf(ctx context.Context, id string) (structure.SpanRef, boo
 	if at := s.listed[id]; id == "" || !at.IsZero() {
 		return at, true, nil
 	}
-	p, known, err := s.find(ctx, id, s.home.Thread)
-	return p.ref, known && p.thread == s.home.Thread, err
+	found, known, err := s.find(ctx, id, s.home.Thread)
+	return found.Span, known && found.Home.Thread == s.home.Thread, err
 }
 
 // same reports whether the message at a span says what another one does. What was erased

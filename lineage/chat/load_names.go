@@ -92,9 +92,9 @@ func (s *loading) names(ctx context.Context, c *change, h *history) error {
 		branches = []Branch{{Name: MainBranch, IsActive: true, CreatedAt: s.from.Chat.CreatedAt}}
 	}
 	for _, b := range branches {
-		b.ChatID = s.from.Chat.ID
-		err := s.branchAs(ctx, c, b)
-		if err == nil && b.IsActive && s.later {
+		b.ChatID, b.IsActive = s.from.Chat.ID, b.IsActive && s.later
+		err := s.loadBranch(ctx, c, b)
+		if err == nil && b.IsActive {
 			err = c.thread.Switch(ctx, b.Name)
 		}
 		if err := s.note(err); err != nil {
@@ -103,7 +103,7 @@ func (s *loading) names(ctx context.Context, c *change, h *history) error {
 	}
 	for _, k := range s.from.Checkpoints {
 		k.ChatID = s.from.Chat.ID
-		if err := s.note(s.checkpointAs(ctx, c, k)); err != nil {
+		if err := s.note(s.loadCheckpoint(ctx, c, k)); err != nil {
 			return err
 		}
 	}
@@ -138,14 +138,13 @@ func (c *change) moveNames(ctx context.Context, h *history) error {
 	return nil
 }
 
-// branchAs brings a branch to where it is.
-func (s *loading) branchAs(ctx context.Context, c *change, b Branch) error {
+// loadBranch brings a branch to where it is.
+func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
 	known, err := c.from.Branch(ctx, c.t.ID, b.Name)
 	if isNotFound(err) {
-		b.IsActive = false // that is the caller's to say
 		_, err := c.newBranch(ctx, &b)
 		return err
 	}
@@ -176,8 +175,8 @@ func (s *loading) branchAs(ctx context.Context, c *change, b Branch) error {
 	return c.move(ctx, &is, head, "load")
 }
 
-// checkpointAs brings a checkpoint to where it is, unless it was set later.
-func (s *loading) checkpointAs(ctx context.Context, c *change, k Checkpoint) error {
+// loadCheckpoint brings a checkpoint to where it is, unless it was set later.
+func (s *loading) loadCheckpoint(ctx context.Context, c *change, k Checkpoint) error {
 	if err := k.Check(); err != nil {
 		return err
 	}

@@ -54,9 +54,8 @@ func readHistory(ctx context.Context, from backend.Reader, thread structure.Thre
 			if err != nil {
 				return nil, err
 			}
-			is := &link{ref: step.Span.Ref, looks: looks{after: after}}
 			id, version := sourceOf(step.Span.Usages)
-			is.id = id
+			is := &link{ref: step.Span.Ref, looks: looks{after: after}, id: id}
 			if version > versions[id] {
 				versions[id], h.latest[id] = version, is.ref
 			}
@@ -96,8 +95,8 @@ func (h *history) now(at structure.SpanRef) structure.SpanRef {
 	return at
 }
 
-// isBehind reports whether a message follows another one, where each stands now.
-func (h *history) isBehind(at structure.SpanRef, id string) bool {
+// follows reports whether the message at a span follows the one with an id, where each stands now, or is it.
+func (h *history) follows(at structure.SpanRef, id string) bool {
 	for range len(h.at) + 1 {
 		is := h.at[at]
 		if is == nil || is.id == id {
@@ -138,7 +137,7 @@ func (s *loading) renew(ctx context.Context, c *change) (*history, bool, error) 
 		}
 		again, known := h.twins[to]
 		if !known {
-			if again, err = c.sayAgain(ctx, to.after, is.ref); err != nil {
+			if again, err = c.addAgain(ctx, to.after, is.ref); err != nil {
 				return nil, false, err
 			}
 			h.add(again, to.after, is.id)
@@ -173,14 +172,14 @@ func (s *loading) renewVersion(ctx context.Context, c *change, h *history, m *Me
 			if there || err != nil {
 				return false, err // another loading has brought it
 			}
-		case h.now(after) != parent && h.isBehind(parent, m.ID):
+		case h.now(after) != parent && h.follows(parent, m.ID):
 			s.problems = append(s.problems, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
 			return false, nil
 		}
 	}
 	var is structure.SpanRef
 	if same {
-		is, err = c.sayAgain(ctx, parent, was)
+		is, err = c.addAgain(ctx, parent, was)
 	} else if said, failed := s.from.Said(ctx, []Message{*m}); failed != nil {
 		err = failed
 	} else {
@@ -193,8 +192,8 @@ func (s *loading) renewVersion(ctx context.Context, c *change, h *history, m *Me
 	return true, nil
 }
 
-// sayAgain adds a message again after another span.
-func (c *change) sayAgain(ctx context.Context, after, was structure.SpanRef) (structure.SpanRef, error) {
+// addAgain adds a message again after another span.
+func (c *change) addAgain(ctx context.Context, after, was structure.SpanRef) (structure.SpanRef, error) {
 	step, err := c.step(ctx, was, backend.PathOptions{})
 	if err != nil {
 		return structure.SpanRef{}, err

@@ -55,7 +55,7 @@ func (s *state) update(ctx context.Context, do func(in *state) error) error {
 	})
 }
 
-// change is a chat in the state of a transaction, in which it is changed.
+// change is a chat in the state of a transaction, in which it is changed, or in the latest one, to look only.
 type change struct {
 	*state
 	t      *structure.Thread // as it was when the change began

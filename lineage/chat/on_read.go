@@ -8,15 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// place is the address of a message: its span, and the thread that it belongs to.
-type place struct {
-	ref    structure.SpanRef
-	thread structure.ThreadID
-}
-
-// find returns the place of a message and whether there is one. Where messages of several
+// find returns where a message is and whether there is one. Where messages of several
 // threads have the id, it is that of the given thread, if that is one of them.
-func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (place, bool, error) {
+func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (backend.Found, bool, error) {
 	found, err := backend.FindFirst(ctx, s.from, id, in)
 	if isNotFound(err) && !in.IsZero() {
 		found, err = backend.FindFirst(ctx, s.from, id, structure.ThreadID{})
@@ -24,17 +18,17 @@ func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (pla
 	if isNotFound(err) {
 		return s.findForeign(ctx, id)
 	}
-	return place{ref: found.Span, thread: found.Home.Thread}, err == nil, err
+	return found, err == nil, err
 }
 
-// known returns the place of a message of the chat and whether there is one. A message of another
+// known returns the span of a message of the chat and whether there is one. A message of another
 // chat is ErrOtherChat.
-func (c *change) known(ctx context.Context, id string) (place, bool, error) {
-	p, known, err := c.find(ctx, id, c.t.ID)
-	if known && p.thread != c.t.ID {
+func (c *change) known(ctx context.Context, id string) (structure.SpanRef, bool, error) {
+	found, known, err := c.find(ctx, id, c.t.ID)
+	if known && found.Home.Thread != c.t.ID {
 		err = c.refuse(id, ErrOtherChat)
 	}
-	return p, known, err
+	return found.Span, known, err
 }
 
 // position returns the span of a message that a change to the chat refers to.
@@ -42,11 +36,11 @@ func (c *change) position(ctx context.Context, id Ref) (structure.SpanRef, error
 	if id == "" {
 		return structure.SpanRef{}, nil
 	}
-	p, known, err := c.known(ctx, string(id))
+	at, known, err := c.known(ctx, string(id))
 	if err == nil && !known {
 		err = c.refuse(string(id), ErrNotFound)
 	}
-	return p.ref, err
+	return at, err
 }
 
 // refuse returns an error about a message that the chat was given.
@@ -56,15 +50,15 @@ func (c *change) refuse(id string, err error) error {
 
 // readingOf returns a reader of the thread of a message, nil if there is none, and where the message is.
 func (s *state) readingOf(ctx context.Context, id string) (*ThreadReader, structure.SpanRef, error) {
-	p, known, err := s.find(ctx, id, structure.ThreadID{})
+	found, known, err := s.find(ctx, id, structure.ThreadID{})
 	if err != nil || !known {
-		return nil, p.ref, err
+		return nil, found.Span, err
 	}
-	t, err := s.from.Thread(ctx, p.thread)
+	t, err := s.from.Thread(ctx, found.Home.Thread)
 	if err != nil {
-		return nil, p.ref, ignoreNotFound(err) // deleted since
+		return nil, found.Span, ignoreNotFound(err) // deleted since
 	}
-	return s.reading(t), p.ref, nil
+	return s.reading(t), found.Span, nil
 }
 
 // Message implements Store.
@@ -91,11 +85,11 @@ func (s *onStore) MessageChain(ctx context.Context, id string) iter.Seq2[Message
 
 // CountMessages implements Store.
 func (s *onStore) CountMessages(ctx context.Context, id string) (int, error) {
-	p, ok, err := s.find(ctx, id, structure.ThreadID{})
-	if err != nil || !ok {
+	found, known, err := s.find(ctx, id, structure.ThreadID{})
+	if err != nil || !known {
 		return 0, err
 	}
-	n, err := s.store.Position(ctx, p.ref)
+	n, err := s.store.Position(ctx, found.Span)
 	return int(n), err
 }
 

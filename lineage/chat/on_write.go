@@ -44,12 +44,12 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		return err
 	}
 	return s.change(ctx, m.ChatID, func(c *change) error {
-		p, known, err := c.known(ctx, m.ID)
+		at, known, err := c.known(ctx, m.ID)
 		if err != nil {
 			return err
 		}
 		if known {
-			is, err := c.reading(c.t).MessageAt(ctx, p.ref)
+			is, err := c.reading(c.t).MessageAt(ctx, at)
 			if err != nil {
 				return err
 			}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Chats returns the chats of the store, with search.
@@ -14,15 +13,14 @@ func (x *Index) Chats() chat.Store { return chat.OnSearchable(x.store, x) }
 
 // SearchMessages implements chat.Searcher on the current content of the store.
 func (x *Index) SearchMessages(ctx context.Context, chatID, text string, o chat.SearchOptions) ([]chat.SearchResult, error) {
-	q := Query{Text: text, Roles: o.Roles, Limit: o.Limit, steps: true}
-	t, err := x.thread(ctx, chatID)
-	if t != nil {
-		q.Thread = t.ID
+	t, _, err := chat.Spans(ctx, x.store, chatID)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil, nil
 	}
-	if err != nil || t == nil {
+	if err != nil {
 		return nil, err
 	}
-	hits, err := x.Search(ctx, q)
+	hits, err := x.Search(ctx, Query{Thread: t.ID, Text: text, Roles: o.Roles, Limit: o.Limit, steps: true})
 	if err != nil {
 		return nil, err
 	}
@@ -39,25 +37,4 @@ func (x *Index) SearchMessages(ctx context.Context, chatID, text string, o chat.
 		results = append(results, chat.SearchResult{Message: m, Rank: hits[i].Rank, Snippet: hits[i].Snippet})
 	}
 	return results, nil
-}
-
-// thread returns the thread of a chat, nil if there is none.
-func (x *Index) thread(ctx context.Context, chatID string) (*structure.Thread, error) {
-	found, err := x.store.FindThread(ctx, chatID)
-	var id lineage.ThreadID
-	switch {
-	case err == nil:
-		id = found.ID()
-	case !errors.Is(err, lineage.ErrNotFound):
-		return nil, err
-	default:
-		if id, err = structure.ParseID[lineage.ThreadID](chatID); err != nil {
-			return nil, nil
-		}
-	}
-	t, err := x.store.View().Thread(ctx, id)
-	if errors.Is(err, lineage.ErrNotFound) || err == nil && chat.IDOfThread(t) != chatID {
-		return nil, nil
-	}
-	return t, err
 }
