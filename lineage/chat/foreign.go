@@ -115,19 +115,19 @@ func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) 
 		if err != nil {
 			return nil, err
 		}
-		text := part{Type: "text", Text: string(body), Metadata: file.Metadata}
 		switch {
 		case body == nil:
 			erased++
-			text = part{Type: "text", Text: form.Erased}
+			parts = append(parts, part{Type: "text", Text: form.Erased})
+			continue
 		case u.Kind == structure.DocumentUsage:
 			parts = append(parts, file)
 		case mediaType == content.TypeJSON && form.End(usages, 0) == len(usages) && rawjson.Valid(body):
 			return bytes.Clone(body), nil // the caller may keep and change it
 		case mediaType == content.TypeJSON && rawjson.Valid(body):
-			text.Text = form.Text(body, u.Role)
+			body = []byte(form.Text(body, u.Role))
 		}
-		parts = append(parts, text)
+		parts = append(parts, part{Type: "text", Text: string(body), Metadata: file.Metadata})
 	}
 	if erased == len(parts) {
 		return json.RawMessage("null"), nil

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -19,6 +20,8 @@ type link struct {
 	looks
 	ref structure.SpanRef
 	id  string // empty where it was added without one
+	// moved is the span that says the same after the latest version, of one without an id.
+	moved structure.SpanRef
 }
 
 // looks is what a span follows and, where it was added without an id, what tells it from others after
@@ -33,8 +36,7 @@ type history struct {
 	all    []*link // each after those that it follows
 	at     map[structure.SpanRef]*link
 	latest map[string]structure.SpanRef
-	twins  map[looks]structure.SpanRef
-	moved  map[structure.SpanRef]structure.SpanRef // of those without an id
+	twins  map[looks]structure.SpanRef // of those without an id
 }
 
 // readHistory reads the spans of a thread in a state.
@@ -44,8 +46,7 @@ func readHistory(ctx context.Context, from backend.Reader, thread structure.Thre
 		return nil, err
 	}
 	h := &history{
-		at: make(map[structure.SpanRef]*link), latest: make(map[string]structure.SpanRef),
-		twins: make(map[looks]structure.SpanRef), moved: make(map[structure.SpanRef]structure.SpanRef),
+		at: make(map[structure.SpanRef]*link), latest: make(map[string]structure.SpanRef), twins: make(map[looks]structure.SpanRef),
 	}
 	versions := make(map[string]uint64)
 	for _, e := range reach.Extents() {
@@ -83,16 +84,13 @@ func looksOf(usages []structure.Usage) content.ID {
 // now returns where the message at a span is now: its latest version.
 func (h *history) now(at structure.SpanRef) structure.SpanRef {
 	is := h.at[at]
-	if is == nil {
+	switch {
+	case is == nil:
 		return at
-	}
-	if is.id != "" {
+	case is.id != "":
 		return h.latest[is.id]
 	}
-	if moved, ok := h.moved[at]; ok {
-		return moved
-	}
-	return at
+	return cmp.Or(is.moved, at)
 }
 
 // follows reports whether the message at a span follows the one with an id, where each stands now, or is it.
@@ -144,7 +142,7 @@ func (s *loading) renew(ctx context.Context, c *change) (*history, bool, error) 
 			any = true
 		}
 		if is.id == "" {
-			h.moved[is.ref], h.twins[to] = again, again
+			is.moved, h.twins[to] = again, again
 		}
 	}
 	return h, any, nil

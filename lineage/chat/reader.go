@@ -118,13 +118,10 @@ func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) { return r.chatOf
 
 // step returns a span.
 func (s *state) step(ctx context.Context, at structure.SpanRef, o backend.PathOptions) (last *backend.Step, err error) {
-	for step, err := range s.from.Path(ctx, at, structure.Window{Last: 1}, o) {
-		if err != nil {
-			return nil, err
-		}
-		last = step
+	for last, err = range s.from.Path(ctx, at, structure.Window{Last: 1}, o) {
+		// It is the only one.
 	}
-	return last, nil
+	return last, err
 }
 
 // Message returns the message that a step is, which has its bodies. parent is the id of the
