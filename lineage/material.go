@@ -111,7 +111,7 @@ func (m *material) build(ctx context.Context, s *Store, items []Item, now time.T
 		}
 		m.steps = append(m.steps, m.usages[start:end:end])
 	}
-	m.omitBlockFields()
+	write.OmitStated(m.usages, m.content)
 	return nil
 }
 
@@ -170,37 +170,6 @@ func (m *material) storing(ctx context.Context, s *Store, item *Item) write.Stor
 		err := s.block(ctx, &Item{Body: body, Type: mediaType, Origin: Origin{Kind: kind}, CreatedAt: item.CreatedAt}, &b)
 		m.content = append(m.content, &b)
 		return b.ID, err
-	}
-}
-
-// omitBlockFields clears fields of usages that equal those of the first block with their content.
-func (m *material) omitBlockFields() {
-	var first map[ContentID]*structure.Block
-	if len(m.content) > 8 {
-		first = make(map[ContentID]*structure.Block, len(m.content))
-		for _, b := range m.content {
-			if first[b.ID] == nil {
-				first[b.ID] = b
-			}
-		}
-	}
-	for i := range m.usages {
-		u := &m.usages[i]
-		b := first[u.Content]
-		for k := 0; first == nil && b == nil && k < len(m.content); k++ {
-			if m.content[k].ID == u.Content {
-				b = m.content[k]
-			}
-		}
-		if b == nil {
-			continue
-		}
-		if u.Type == b.Type {
-			u.Type = ""
-		}
-		if u.Origin != nil && *u.Origin == b.Origin {
-			u.Origin = nil
-		}
 	}
 }
 

@@ -69,6 +69,37 @@ func Metadata(u *structure.Usage, store StoreFunc) (err error) {
 	return err
 }
 
+// OmitStated clears fields of usages that equal those of the first block with their content.
+func OmitStated(usages []structure.Usage, blocks []*structure.Block) {
+	var first map[content.ID]*structure.Block
+	if len(blocks) > 8 {
+		first = make(map[content.ID]*structure.Block, len(blocks))
+		for _, b := range blocks {
+			if first[b.ID] == nil {
+				first[b.ID] = b
+			}
+		}
+	}
+	for i := range usages {
+		u := &usages[i]
+		b := first[u.Content]
+		for k := 0; first == nil && b == nil && k < len(blocks); k++ {
+			if blocks[k].ID == u.Content {
+				b = blocks[k]
+			}
+		}
+		if b == nil {
+			continue
+		}
+		if u.Type == b.Type {
+			u.Type = ""
+		}
+		if u.Origin != nil && *u.Origin == b.Origin {
+			u.Origin = nil
+		}
+	}
+}
+
 func typeOf(p *form.Piece) string {
 	if p.JSON {
 		return content.TypeJSON

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -18,28 +19,15 @@ const MaxID = 4096
 
 // Check checks a chat to be made.
 func (c Chat) Check() error {
-	if err := checkID(SubjectChat, "id", c.ID); err != nil {
-		return err
-	}
-	return ChatUpdate{UserID: &c.UserID, Title: &c.Title, Metadata: c.Metadata}.Check()
+	return cmp.Or(checkID(SubjectChat, "id", c.ID), ChatUpdate{UserID: &c.UserID, Title: &c.Title, Metadata: c.Metadata}.Check())
 }
 
 // Check checks an update.
 func (u ChatUpdate) Check() error {
-	if u.UserID != nil {
-		if err := checkText("user id", *u.UserID); err != nil {
-			return err
-		}
-	}
-	if u.Title != nil {
-		if err := checkText("title", *u.Title); err != nil {
-			return err
-		}
-	}
 	if u.Metadata != nil && !rawjson.Valid(u.Metadata) {
 		return fmt.Errorf("metadata of a chat is not JSON: %w", ErrInvalid)
 	}
-	return nil
+	return cmp.Or(checkText("user id", u.UserID), checkText("title", u.Title))
 }
 
 // CheckUser refuses an update that gives a chat another user than the one that it has.
@@ -82,15 +70,11 @@ func (m Message) Check() error {
 	case !rawjson.Valid(m.Data):
 		return refuse(ErrInvalid, "data is not JSON")
 	}
-	o := m.Origin
-	for _, text := range [][2]string{
-		{"name", m.Name}, {"type", m.Type}, {"user id", o.UserID}, {"model id", o.ModelID}, {"source id", o.SourceID}, {"derived from", o.DerivedFrom},
-	} {
-		if err := checkText(text[0], text[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	o := &m.Origin
+	return cmp.Or(
+		checkText("name", &m.Name), checkText("type", &m.Type), checkText("user id", &o.UserID), checkText("model id", &o.ModelID),
+		checkText("source id", &o.SourceID), checkText("derived from", &o.DerivedFrom),
+	)
 }
 
 // Check checks a branch to be made.
@@ -101,12 +85,11 @@ func (c Checkpoint) Check() error { return checkNamed(SubjectCheckpoint, c.ID, c
 
 // checkNamed checks a name, and the id if there is one.
 func checkNamed(subject Subject, id, name string) error {
+	err := checkID(subject, "name", name)
 	if id != "" {
-		if err := checkID(subject, "id", id); err != nil {
-			return err
-		}
+		err = cmp.Or(checkID(subject, "id", id), err)
 	}
-	return checkID(subject, "name", name)
+	return err
 }
 
 // Normal returns the request with the chat and parents of its messages filled in,
@@ -151,7 +134,7 @@ func checkID(subject Subject, what, id string) error {
 	case len(id) > MaxID:
 		detail = fmt.Sprintf("%s of %d bytes, at most %d", what, len(id), MaxID)
 		id = strings.ToValidUTF8(id[:64], "") + "…"
-	case checkText(what, id) != nil:
+	case checkText(what, &id) != nil:
 		detail = what + " is not text"
 	default:
 		return nil
@@ -159,10 +142,10 @@ func checkID(subject Subject, what, id string) error {
 	return &Error{Subject: subject, ID: id, Err: ErrInvalid, Detail: detail}
 }
 
-// checkText refuses what databases cannot keep as text.
-func checkText(what, s string) error {
-	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-		return fmt.Errorf("%s %.64q is not text: %w", what, s, ErrInvalid)
+// checkText refuses what databases cannot keep as text. Nil is nothing to check.
+func checkText(what string, s *string) error {
+	if s != nil && (!utf8.ValidString(*s) || strings.ContainsRune(*s, 0)) {
+		return fmt.Errorf("%s %.64q is not text: %w", what, *s, ErrInvalid)
 	}
 	return nil
 }

@@ -303,6 +303,20 @@ func TestHeadGoesForward(t *testing.T) {
 	require.EqualValues(t, 2, length)
 }
 
+// No branch and no checkpoint has the empty name.
+func TestEmptyName(t *testing.T) {
+	chats := chat.On(openStore(t))
+	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	b, err := chats.Branch(background, "c", "")
+	require.NoError(t, err)
+	require.Nil(t, b)
+	k, err := chats.Checkpoint(background, "c", "")
+	require.NoError(t, err)
+	require.Nil(t, k)
+	require.NoError(t, chats.DeleteCheckpoint(background, "c", ""))
+}
+
 // What is given at once has no bound but memory.
 func TestAppendMany(t *testing.T) {
 	chats := chat.On(openStore(t))

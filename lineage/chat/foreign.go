@@ -23,45 +23,28 @@ import (
 // IDOfThread returns the id of the chat that a thread is.
 func IDOfThread(t *structure.Thread) string { return cmp.Or(t.SourceID, t.ID.String()) }
 
-// unnamedThread returns the thread without a source id that goes by its own, nil
-// if there is none.
-func (s *state) unnamedThread(ctx context.Context, id string) (*structure.Thread, error) {
-	parsed, err := structure.ParseID[structure.ThreadID](id)
-	if err != nil || parsed.String() != id {
-		return nil, nil
-	}
-	r, err := s.from.Thread(ctx, parsed)
-	if err != nil || r.SourceID != "" {
-		return nil, ignoreNotFound(err)
-	}
-	return r, nil
-}
-
 // foreignID names a span as a message of a thread.
 func foreignID(thread structure.ThreadID, at structure.SpanRef) string {
 	return thread.String() + "/" + at.String()
 }
 
-// findForeign returns the place that foreignID named so, if it is in the chat.
-func (s *state) findForeign(ctx context.Context, id string) (place, bool, error) {
+// findForeign is find for an id that foreignID gives.
+func (s *state) findForeign(ctx context.Context, id string) (backend.Found, bool, error) {
 	first, rest, _ := strings.Cut(id, "/")
-	thread, err := structure.ParseID[structure.ThreadID](first)
-	if err != nil {
-		return place{}, false, nil
-	}
-	at, err := structure.ParseSpanRef(rest)
-	if err != nil || at.IsZero() || foreignID(thread, at) != id {
-		return place{}, false, nil
+	thread, noThread := structure.ParseID[structure.ThreadID](first)
+	at, noSpan := structure.ParseSpanRef(rest)
+	if noThread != nil || noSpan != nil || at.IsZero() || foreignID(thread, at) != id {
+		return backend.Found{}, false, nil
 	}
 	t, err := s.from.Thread(ctx, thread)
 	if err != nil {
-		return place{}, false, ignoreNotFound(err)
+		return backend.Found{}, false, ignoreNotFound(err)
 	}
 	if is, err := s.committed().sees(ctx, t, at); err != nil || !is {
-		return place{}, false, err
+		return backend.Found{}, false, err
 	}
 	known, err := s.reading(t).IDAt(ctx, at)
-	return place{ref: at, thread: thread, foreign: true}, err == nil && known == Ref(id), err
+	return backend.Found{Home: t.Home(), Span: at}, err == nil && known == Ref(id), err
 }
 
 // sees reports whether a span is of a chat. Only for one that neither belongs to it nor is on
@@ -76,14 +59,12 @@ func (s *state) sees(ctx context.Context, t *structure.Thread, at structure.Span
 		return at.Seq <= last.Seq, err
 	}
 	active, err := s.from.Context(ctx, t.Active)
-	if err == nil {
-		var is bool
-		if is, err = structure.IsAncestor(at, active.Tip, s.runs(ctx)); is {
-			return true, nil
-		}
-	}
 	if err != nil && !isNotFound(err) {
 		return false, err
+	}
+	is, err := structure.IsAncestor(at, active.Tip, s.runs(ctx))
+	if is || err != nil {
+		return is, err
 	}
 	reach, err := backend.ReachOf(ctx, s.from, t)
 	return reach.Has(at), err
@@ -120,29 +101,33 @@ func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) 
 			parts = append(parts, file)
 			continue
 		}
-		body, left, err := r.body(ctx, step, i)
+		m, err := r.messages.Message(ctx, step, i)
+		if err != nil {
+			return nil, err
+		}
+		body, err := r.messages.Original(ctx, m)
+		if errors.Is(err, backend.ErrErased) {
+			body, err = r.messages.Left(ctx, m)
+		}
 		if errors.Is(err, form.ErrMismatch) && !r.exact {
-			left = true
-			body, mediaType, err = r.pieces(ctx, step, i)
+			body, mediaType, err = []byte(form.Tell(m.Pieces)), content.TypeText, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case !left:
-			erased, body = erased+1, []byte(form.Erased)
+		case body == nil:
+			erased++
+			parts = append(parts, part{Type: "text", Text: form.Erased})
+			continue
 		case u.Kind == structure.DocumentUsage:
 			parts = append(parts, file)
 		case mediaType == content.TypeJSON && form.End(usages, 0) == len(usages) && rawjson.Valid(body):
-			return body, nil
+			return bytes.Clone(body), nil // the caller may keep and change it
 		case mediaType == content.TypeJSON && rawjson.Valid(body):
 			body = []byte(form.Text(body, u.Role))
 		}
-		text := part{Type: "text", Text: string(body)}
-		if left {
-			text.Metadata = file.Metadata
-		}
-		parts = append(parts, text)
+		parts = append(parts, part{Type: "text", Text: string(body), Metadata: file.Metadata})
 	}
 	if erased == len(parts) {
 		return json.RawMessage("null"), nil
@@ -152,15 +137,6 @@ func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) 
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
 	}{id, roleOf(step), parts})
-}
-
-// pieces returns what a message says whose form is damaged.
-func (r *ThreadReader) pieces(ctx context.Context, step *backend.Step, i int) (text []byte, mediaType string, err error) {
-	m, err := r.messages.Message(ctx, step, i)
-	if err != nil {
-		return nil, "", err
-	}
-	return []byte(form.Tell(m.Pieces)), content.TypeText, nil
 }
 
 // Revision is a revision of a document, as the provider metadata of parts name it.

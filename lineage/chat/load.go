@@ -55,9 +55,15 @@ type Loaded struct {
 //
 // Everything loaded before an error stays; loading again continues.
 func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) {
-	s := &loading{from: &l, state: latest(store)}
 	if l.Problem == nil {
 		l.Problem = func(error) {}
+	}
+	if l.Said == nil {
+		l.Said = func(_ context.Context, messages []Message) ([]*Said, error) { return make([]*Said, len(messages)), nil }
+	}
+	s := &loading{
+		state: latest(store), from: l,
+		listed: make(map[string]structure.SpanRef), skipped: make(map[string]bool), waiting: make(map[string]bool), isPending: make(map[string]bool),
 	}
 	err := s.load(ctx)
 	return s.done, err
@@ -72,22 +78,21 @@ const (
 
 type loading struct {
 	state
-	from   *Loading
-	thread structure.ThreadID
-	// incarnation distinguishes the chat from one of the same id that is created when it was
-	// deleted.
-	incarnation uint64
+	from Loading
+	// home distinguishes the chat from one of the same id that is created when it was deleted.
+	home structure.Home
 	// later is set when the chat was updated later than what the store has of it.
 	later bool
 	// at is when the chat was updated, and underway the time of all that is loaded until
 	// that is known of it.
 	at, underway time.Time
 	done         Loaded
-	// listed are the messages that the chat has.
-	listed map[string]bool
+	// listed are the messages that the chat has, by their ids, each with its span if the store has it as
+	// it is.
+	listed map[string]structure.SpanRef
 	// versions are messages that the store has otherwise, and those that follow them:
-	// they come into force together, at the end.
-	versions []version
+	// they come into force together, at the end. Those without data only stand elsewhere.
+	versions []Message
 	waiting  map[string]bool // their ids
 
 	// pending are new messages, of so many bytes.
@@ -95,19 +100,8 @@ type loading struct {
 	isPending map[string]bool // by their ids
 	bytes     int
 	skipped   map[string]bool
-	// last is the id of the last message that was there, tip its span.
-	last string
-	tip  structure.SpanRef
-	// problems are those of the branches and checkpoints, circular those of versions that
-	// would follow themselves.
-	problems, circular []error
-}
-
-// version is a new version of a message, or the first version of a message that follows one.
-type version struct {
-	Message
-	// same is set when it only stands elsewhere; then its data is left out.
-	same bool
+	// problems are those of new versions, branches and checkpoints.
+	problems []error
 }
 
 func (s *loading) load(ctx context.Context) error {
@@ -117,13 +111,12 @@ func (s *loading) load(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	s.listed, s.skipped, s.waiting, s.isPending = make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for m, err := range s.from.Messages {
 		if err != nil {
 			return err
 		}
 		s.done.Messages++
-		s.listed[m.ID] = true
+		s.listed[m.ID] = structure.SpanRef{}
 		if err := s.add(ctx, m); err != nil {
 			return err
 		}
@@ -135,13 +128,16 @@ func (s *loading) load(ctx context.Context) error {
 }
 
 // commit makes a commit of what fill does to the chat, at a time. It notes whether that is
-// anything.
-func (s *loading) commit(ctx context.Context, at time.Time, fill func(in *state) error) error {
+// anything. The chat may have been deleted meanwhile, and another made with its id.
+func (s *loading) commit(ctx context.Context, at time.Time, fill func(c *change) error) error {
 	changed := false
-	err := s.update(ctx, func(in *state) error {
-		in.from.(*write.Stage).Load(at, backend.Normal)
-		err := fill(in)
-		changed = in.changed()
+	err := s.change(ctx, s.from.Chat.ID, func(c *change) error {
+		if c.t.Home() != s.home {
+			return noChat(s.from.Chat.ID)
+		}
+		c.stage().Load(at, backend.Normal)
+		err := fill(c)
+		changed = c.stage().Changes() > 0
 		return err
 	})
 	s.done.Changed = s.done.Changed || err == nil && changed
@@ -155,12 +151,11 @@ func (s *loading) begin(ctx context.Context) error {
 	// before that, or a loading that goes on would find what it loads no later.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	s.underway = time.UnixMilli(max(c.UpdatedAt-1, 0)).UTC()
-	return s.commit(ctx, s.underway, func(in *state) error {
+	return s.update(ctx, func(in *state) error {
+		in.stage().Load(s.underway, backend.Normal)
 		t, err := in.thread(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		if t == nil {
+		s.done.Changed = isNotFound(err)
+		if s.done.Changed {
 			// Its branches come with the rest.
 			_, err := write.Of(in.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 				t = b.NewThread(write.Thread{
@@ -168,75 +163,67 @@ func (s *loading) begin(ctx context.Context) error {
 				})
 				return nil
 			})
-			s.thread, s.incarnation, s.later = t.ID, t.Incarnation, true
+			s.home, s.later = t.Home(), true
+			return err
+		}
+		if err != nil {
 			return err
 		}
 		known, err := in.chatOf(ctx, t) // whose messages count, too
 		if err != nil {
 			return err
 		}
-		s.thread, s.incarnation, s.later = t.ID, t.Incarnation, c.UpdatedAt > known.UpdatedAt
+		s.home, s.later = t.Home(), c.UpdatedAt > known.UpdatedAt
 		return s.checkUser(t.UserID)
 	})
 }
 
 // checkUser refuses to load into a chat of another user.
 func (s *loading) checkUser(is string) error {
-	if s.from.Chat.UserID == "" {
-		return nil
-	}
-	return ChatUpdate{UserID: &s.from.Chat.UserID}.CheckUser(s.from.Chat.ID, is)
-}
-
-// chat returns the chat's thread as it is now. The chat may have been deleted meanwhile,
-// and another made with its id.
-func (s *loading) chat(ctx context.Context, in *state) (*structure.Thread, error) {
-	t, err := in.from.Thread(ctx, s.thread)
-	if isNotFound(err) || err == nil && t.Incarnation != s.incarnation {
-		return nil, noChat(s.from.Chat.ID)
-	}
-	return t, err
+	user := cmp.Or(s.from.Chat.UserID, is)
+	return ChatUpdate{UserID: &user}.CheckUser(s.from.Chat.ID, is)
 }
 
 // skip leaves a message out, and so those that follow it.
-func (s *loading) skip(id string, err error) {
+func (s *loading) skip(id string, err error) error {
 	s.skipped[id] = true
 	s.from.Problem(err)
+	return nil
 }
 
 func (s *loading) add(ctx context.Context, m Message) error {
 	m.ChatID = s.from.Chat.ID
+	parent := string(m.ParentID)
 	if err := m.Check(); err != nil {
-		s.skip(m.ID, err)
-		return nil
+		return s.skip(m.ID, err)
 	}
-	if s.skipped[string(m.ParentID)] {
-		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "its parent was left out"})
-		return nil
+	if s.skipped[parent] {
+		return s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "its parent was left out"})
 	}
 	if s.isPending[m.ID] { // there are two of them
 		if err := s.flush(ctx); err != nil {
 			return err
 		}
 	}
-	p, known, err := s.find(ctx, m.ID, s.thread)
+	found, known, err := s.find(ctx, m.ID, s.home.Thread)
 	if err != nil {
 		return err
 	}
-	if known && p.thread != s.thread {
-		s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrOtherChat})
-		return nil
+	if known && found.Home.Thread != s.home.Thread {
+		return s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrOtherChat})
 	}
 	same := false
 	if known {
-		if same, err = s.same(ctx, &s.state, p.ref, &m); err != nil {
+		if same, err = s.same(ctx, &s.state, found.Span, &m); err != nil {
 			return err
 		}
-		if !same && p.foreign {
+	}
+	if known && m.ID == foreignID(s.home.Thread, found.Span) {
+		if !same {
 			s.from.Problem(&Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
 		}
+		return nil
 	}
-	parent := string(m.ParentID)
 	moved := s.waiting[parent] || known && s.isPending[parent]
 	if !moved && !s.isPending[parent] {
 		after, ok, err := s.spanOf(ctx, parent)
@@ -244,11 +231,10 @@ func (s *loading) add(ctx context.Context, m Message) error {
 			return err
 		}
 		if !ok {
-			s.skip(m.ID, &Error{Subject: SubjectMessage, ID: parent, ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
-			return nil
+			return s.skip(m.ID, &Error{Subject: SubjectMessage, ID: parent, ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
 		}
 		if known {
-			was, err := before(ctx, s.state.from, p.ref)
+			was, err := before(ctx, s.state.from, found.Span)
 			if err != nil {
 				return err
 			}
@@ -261,37 +247,24 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		if s.bytes += len(m.Data); len(s.pending) >= loadCommit || s.bytes > loadBytes {
 			return s.flush(ctx)
 		}
-	case p.foreign:
 	case same && !moved:
-		s.last, s.tip = m.ID, p.ref
-	default:
-		s.replace(m, same)
+		s.listed[m.ID] = found.Span
+	case !s.waiting[m.ID]:
+		if same {
+			m.Data = nil
+		}
+		s.versions, s.waiting[m.ID] = append(s.versions, m), true
 	}
 	return nil
 }
 
 // spanOf returns the span of a message of the chat, and whether there is one. None has the empty position.
 func (s *loading) spanOf(ctx context.Context, id string) (structure.SpanRef, bool, error) {
-	switch id {
-	case "":
-		return structure.SpanRef{}, true, nil
-	case s.last:
-		return s.tip, true, nil
+	if at := s.listed[id]; id == "" || !at.IsZero() {
+		return at, true, nil
 	}
-	p, ok, err := s.find(ctx, id, s.thread)
-	return p.ref, ok && p.thread == s.thread, err
-}
-
-// replace notes a message of which there is to be a new version.
-func (s *loading) replace(m Message, same bool) {
-	if s.waiting[m.ID] {
-		return
-	}
-	if same {
-		m.Data = nil
-	}
-	s.versions = append(s.versions, version{Message: m, same: same})
-	s.waiting[m.ID] = true
+	found, known, err := s.find(ctx, id, s.home.Thread)
+	return found.Span, known && found.Home.Thread == s.home.Thread, err
 }
 
 // same reports whether the message at a span says what another one does. What was erased
@@ -311,11 +284,11 @@ func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *
 		}
 	}
 	erased := string(known.Data) == "null" || slices.ContainsFunc(step.Blocks, (*structure.Block).Gone)
-	if same := erased || m.Same(known); same || err != nil || s.from.Said == nil {
+	if same := erased || m.Same(known); same || err != nil {
 		return same, err
 	}
 	// Databases do not keep all data as they are.
-	said, err := s.said(ctx, []Message{*m})
+	said, err := s.from.Said(ctx, []Message{*m})
 	if err != nil || said[0] == nil {
 		return false, err
 	}
@@ -340,23 +313,27 @@ func (s *loading) flush(ctx context.Context) error {
 	if len(pending) == 0 {
 		return nil
 	}
-	said, err := s.said(ctx, pending)
+	said, err := s.from.Said(ctx, pending)
 	if err != nil {
 		return err
 	}
-	err = s.commit(ctx, s.underway, func(in *state) error {
-		t, err := s.chat(ctx, in)
-		if err != nil {
-			return err
-		}
+	err = s.commit(ctx, s.underway, func(c *change) error {
 		for i := range pending {
-			if err := s.addNew(ctx, in, t, &pending[i], said[i]); err != nil {
+			m := &pending[i]
+			if _, known, err := c.find(ctx, m.ID, c.t.ID); known || err != nil {
+				return cmp.Or(err, errAddedSince)
+			}
+			after, err := c.position(ctx, m.ParentID)
+			if err != nil {
+				return err
+			}
+			if _, err := s.hang(ctx, c, after, m, said[i], structure.SpanRef{}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	s.pending, s.bytes, s.last = nil, 0, ""
+	s.pending, s.bytes = nil, 0
 	clear(s.isPending)
 	if errors.Is(err, errAddedSince) {
 		for _, m := range pending {
@@ -373,15 +350,21 @@ func (s *loading) flush(ctx context.Context) error {
 	return nil
 }
 
-// addNew adds a pending message.
-func (s *loading) addNew(ctx context.Context, in *state, t *structure.Thread, m *Message, said *Said) error {
-	if _, known, err := in.find(ctx, m.ID, s.thread); known || err != nil {
-		return cmp.Or(err, errAddedSince)
-	}
-	after, err := in.position(ctx, t, m.ParentID)
+// Spans returns the thread that a chat is and the spans of messages of it, the zero ref for
+// none, in a store or inside a transaction of one. It serves those who load what else belongs
+// to a chat.
+func Spans(ctx context.Context, store *lineage.Store, chatID string, ids ...Ref) (*structure.Thread, []structure.SpanRef, error) {
+	s := latest(store)
+	t, err := s.thread(ctx, chatID)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	_, err = s.hang(ctx, in, t, after, m, said, structure.SpanRef{})
-	return err
+	c := &change{state: &s, t: t}
+	at := make([]structure.SpanRef, len(ids))
+	for i, id := range ids {
+		if at[i], err = c.position(ctx, id); err != nil {
+			return nil, nil, err
+		}
+	}
+	return t, at, nil
 }

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -19,65 +18,56 @@ const mostRounds = 10
 // finish brings new versions, branches and checkpoints, and the chat itself to where they
 // are.
 func (s *loading) finish(ctx context.Context) error {
-	for round := 1; ; round++ {
-		again := false
-		err := s.commit(ctx, s.at, func(in *state) (err error) {
-			again, err = s.finishOnce(ctx, in)
+	for round := range mostRounds {
+		renewed := false
+		err := s.commit(ctx, s.at, func(c *change) (err error) {
+			renewed, err = s.finishOnce(ctx, c)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		s.report(s.circular)
-		if !again || round == mostRounds {
-			s.report(s.problems)
-			return nil
+		if !renewed {
+			break
 		}
-		// Somebody may have added a message after an earlier version meanwhile.
-		s.done.New += len(s.versions)
-		s.versions = nil
+		if round == 0 {
+			s.done.New += len(s.versions)
+		}
 	}
-}
-
-func (s *loading) report(problems []error) {
-	for _, problem := range problems {
+	for _, problem := range s.problems {
 		s.from.Problem(problem)
 	}
+	return nil
 }
 
-func (s *loading) finishOnce(ctx context.Context, in *state) (renewed bool, err error) {
-	was, err := s.chat(ctx, in)
+func (s *loading) finishOnce(ctx context.Context, c *change) (renewed bool, err error) {
+	s.problems = nil
+	h, renewed, err := s.renew(ctx, c)
+	if err == nil {
+		err = s.names(ctx, c, h)
+	}
 	if err != nil {
 		return false, err
 	}
-	h, renewed, err := s.renew(ctx, in, was)
+	is, err := c.from.Thread(ctx, c.t.ID)
+	if err == nil {
+		err = s.checkUser(is.UserID)
+	}
 	if err != nil {
 		return false, err
 	}
-	if err := s.names(ctx, in, h); err != nil {
-		return false, err
-	}
-	t, err := in.from.Thread(ctx, s.thread)
-	if err != nil {
-		return false, err
-	}
-	if err := s.checkUser(t.UserID); err != nil {
-		return false, err
-	}
-	is := *t
-	is.UserID = cmp.Or(t.UserID, s.from.Chat.UserID)
+	is.UserID, is.UpdatedAt = cmp.Or(is.UserID, s.from.Chat.UserID), c.t.UpdatedAt
 	if s.later {
 		is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
 	}
-	switch {
-	case s.later && (is.Title != was.Title || !bytes.Equal(is.Metadata, was.Metadata) || !s.at.Equal(was.UpdatedAt)):
-	case is.UserID == was.UserID && !in.changed():
+	if c.stage().Changes() == 0 && structure.Equal(is, c.t) {
 		return false, nil
-	default:
-		is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond) // every state differs
 	}
-	_, err = write.Of(in.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
-		b.StateThread(is)
+	if is.UpdatedAt.Equal(c.t.UpdatedAt) {
+		is.UpdatedAt = is.UpdatedAt.Add(time.Millisecond) // every state differs
+	}
+	_, err = write.Of(c.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
+		b.StateThread(*is)
 		return nil
 	})
 	return renewed, err
@@ -93,138 +83,114 @@ func (s *loading) note(err error) error {
 }
 
 // names brings branches and checkpoints.
-func (s *loading) names(ctx context.Context, in *state, h *history) error {
-	t, err := in.from.Thread(ctx, s.thread)
-	if err != nil {
+func (s *loading) names(ctx context.Context, c *change, h *history) error {
+	if err := c.moveNames(ctx, h); err != nil {
 		return err
 	}
-	thread, err := in.store.Thread(ctx, s.thread)
-	if err != nil {
-		return err
-	}
-	s.problems = nil
 	branches := s.from.Branches
-	if t.Active.IsZero() && len(branches) == 0 {
+	if c.t.Active.IsZero() && len(branches) == 0 {
 		branches = []Branch{{Name: MainBranch, IsActive: true, CreatedAt: s.from.Chat.CreatedAt}}
 	}
-	active, done := "", make(map[string]bool)
 	for _, b := range branches {
-		b.ChatID = s.from.Chat.ID
-		err := s.branchAs(ctx, in, h, t, thread, b)
-		if err == nil && b.IsActive && s.later {
-			active = b.Name
+		b.ChatID, b.IsActive = s.from.Chat.ID, b.IsActive && s.later
+		err := s.loadBranch(ctx, c, b)
+		if err == nil && b.IsActive {
+			err = c.thread.Switch(ctx, b.Name)
 		}
-		done[b.Name] = err == nil
 		if err := s.note(err); err != nil {
-			return err
-		}
-	}
-	if active != "" {
-		if err := thread.Switch(ctx, active); err != nil {
 			return err
 		}
 	}
 	for _, k := range s.from.Checkpoints {
 		k.ChatID = s.from.Chat.ID
-		if err := s.note(s.checkpointAs(ctx, in, t, thread, k)); err != nil {
+		if err := s.note(s.loadCheckpoint(ctx, c, k)); err != nil {
 			return err
 		}
 	}
-	return s.moveOthers(ctx, in, h, thread, done)
+	return nil
 }
 
-// branchAs brings a branch to where it is.
-func (s *loading) branchAs(ctx context.Context, in *state, h *history, t *structure.Thread, thread *lineage.Thread, b Branch) error {
-	if err := b.Check(); err != nil {
-		return err
-	}
-	known, err := in.from.Branch(ctx, s.thread, b.Name)
-	if isNotFound(err) {
-		b.IsActive = false // that is the caller's to say
-		_, err := in.newBranch(ctx, t, thread, &b)
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	c, err := in.from.Context(ctx, known.Context)
-	if err != nil {
-		return err
-	}
-	head, err := in.position(ctx, t, b.HeadMessageID)
-	if err != nil {
-		return err
-	}
-	at := h.now(c.Tip)
-	passed, err := structure.IsAncestor(head, at, in.runs(ctx))
-	if err != nil {
-		return err
-	}
-	if passed {
-		last, err := in.reading(t).IDAt(ctx, at)
+// moveNames moves the branches and checkpoints that lead to earlier versions.
+func (c *change) moveNames(ctx context.Context, h *history) error {
+	for b, err := range c.from.Branches(ctx, c.t.ID, "", "") {
 		if err != nil {
 			return err
 		}
-		if !s.listed[string(last)] {
-			head = at // what follows is the store's own
-		}
-	}
-	if head == c.Tip {
-		return nil
-	}
-	return in.move(ctx, &c, head, "load")
-}
-
-// checkpointAs brings a checkpoint to where it is, unless it was set later.
-func (s *loading) checkpointAs(ctx context.Context, in *state, t *structure.Thread, thread *lineage.Thread, k Checkpoint) error {
-	if err := k.Check(); err != nil {
-		return err
-	}
-	at, err := in.position(ctx, t, Ref(k.MessageID))
-	if err != nil {
-		return err
-	}
-	made := time.UnixMilli(k.CreatedAt).UTC()
-	known, err := in.from.Checkpoint(ctx, s.thread, k.Name)
-	if err != nil && !isNotFound(err) {
-		return err
-	}
-	if err == nil && (known.Span == at && known.CreatedAt.Equal(made) || known.CreatedAt.After(made)) {
-		return nil
-	}
-	return in.putCheckpoint(ctx, thread, at, &k)
-}
-
-// moveOthers moves the branches and checkpoints that still lead to earlier versions, but for
-// the branches that are done.
-func (s *loading) moveOthers(ctx context.Context, in *state, h *history, thread *lineage.Thread, done map[string]bool) error {
-	for b, err := range in.from.Branches(ctx, s.thread, "", "") {
+		is, err := c.from.Context(ctx, b.Context)
 		if err != nil {
 			return err
 		}
-		if done[b.Name] {
-			continue
-		}
-		c, err := in.from.Context(ctx, b.Context)
-		if err != nil {
+		if err := c.move(ctx, &is, h.now(is.Tip), "load"); err != nil {
 			return err
 		}
-		if to := h.now(c.Tip); to != c.Tip {
-			if err := in.move(ctx, &c, to, "load"); err != nil {
-				return err
-			}
-		}
 	}
-	for k, err := range in.from.Checkpoints(ctx, s.thread, "") {
+	for k, err := range c.from.Checkpoints(ctx, c.t.ID, "") {
 		if err != nil {
 			return err
 		}
 		if to := h.now(k.Span); to != k.Span {
-			_, err := thread.SetCheckpoint(ctx, k.Name, lineage.CheckpointOptions{At: to, CreatedAt: k.CreatedAt})
+			_, err := c.thread.SetCheckpoint(ctx, k.Name, lineage.CheckpointOptions{At: to, CreatedAt: k.CreatedAt})
 			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// loadBranch brings a branch to where it is.
+func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
+	known, err := c.from.Branch(ctx, c.t.ID, b.Name)
+	if isNotFound(err) {
+		_, err := c.newBranch(ctx, &b)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	is, err := c.from.Context(ctx, known.Context)
+	if err != nil {
+		return err
+	}
+	head, err := c.position(ctx, b.HeadMessageID)
+	if err != nil {
+		return err
+	}
+	passed, err := structure.IsAncestor(head, is.Tip, c.runs(ctx))
+	if err != nil {
+		return err
+	}
+	if passed {
+		last, err := c.reading(c.t).IDAt(ctx, is.Tip)
+		if err != nil {
+			return err
+		}
+		if _, listed := s.listed[string(last)]; !listed {
+			return nil // what follows is the store's own
+		}
+	}
+	return c.move(ctx, &is, head, "load")
+}
+
+// loadCheckpoint brings a checkpoint to where it is, unless it was set later.
+func (s *loading) loadCheckpoint(ctx context.Context, c *change, k Checkpoint) error {
+	if err := k.Check(); err != nil {
+		return err
+	}
+	at, err := c.position(ctx, Ref(k.MessageID))
+	if err != nil {
+		return err
+	}
+	made := time.UnixMilli(k.CreatedAt).UTC()
+	known, err := c.from.Checkpoint(ctx, c.t.ID, k.Name)
+	if err != nil && !isNotFound(err) {
+		return err
+	}
+	if err == nil && (known.Span == at && known.CreatedAt.Equal(made) || known.CreatedAt.After(made)) {
+		return nil
+	}
+	return c.putCheckpoint(ctx, at, &k)
 }

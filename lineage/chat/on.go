@@ -50,15 +50,22 @@ func latest(store *lineage.Store) state {
 func (s *state) update(ctx context.Context, do func(in *state) error) error {
 	return s.store.Update(ctx, func(tx *lineage.Tx) error {
 		in := latest(tx.Store)
-		in.from.(*write.Stage).AllowLarge() // what a caller gives at once is in memory already
+		in.stage().AllowLarge() // what a caller gives at once is in memory already
 		return do(&in)
 	})
 }
 
+// change is a chat in the state of a transaction, in which it is changed, or in the latest one, to look only.
+type change struct {
+	*state
+	t      *structure.Thread // as it was when the change began
+	thread *lineage.Thread
+}
+
 // change changes a chat, which must be there, in one transaction.
-func (s *state) change(ctx context.Context, chatID string, do func(in *state, t *structure.Thread, thread *lineage.Thread) error) error {
+func (s *state) change(ctx context.Context, chatID string, do func(c *change) error) error {
 	return s.update(ctx, func(in *state) error {
-		t, err := in.mustThread(ctx, chatID)
+		t, err := in.thread(ctx, chatID)
 		if err != nil {
 			return err
 		}
@@ -66,12 +73,12 @@ func (s *state) change(ctx context.Context, chatID string, do func(in *state, t 
 		if err != nil {
 			return err
 		}
-		return do(in, t, thread)
+		return do(&change{state: in, t: t, thread: thread})
 	})
 }
 
-// changed reports whether a transaction has changed anything.
-func (s *state) changed() bool { return s.from.(*write.Stage).Changes() > 0 }
+// stage is what the state of a transaction is read from.
+func (s *state) stage() *write.Stage { return s.from.(*write.Stage) }
 
 // committed is the state that a transaction began with, for listings that are refused inside
 // of it, or the latest state.
@@ -102,6 +109,14 @@ func ignoreNotFound(err error) error {
 		return nil
 	}
 	return err
+}
+
+// orNone returns what was found, nil if there is nothing.
+func orNone[T any](found T, err error) (*T, error) {
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return &found, nil
 }
 
 // SearchMessages implements Store.

@@ -12,48 +12,39 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// branch returns the branch with an id and its context, nil if there is none.
-func (s *state) branch(ctx context.Context, id string) (*structure.Branch, *backend.Context, error) {
+// branch returns the branch with an id and its context. chatID is for errors.
+func (s *state) branch(ctx context.Context, chatID, id string) (*structure.Branch, *backend.Context, error) {
+	var b *structure.Branch
 	c, err := s.from.Context(ctx, lineage.SourceBranch(id))
-	if err != nil || c.Thread.IsZero() {
-		return nil, nil, ignoreNotFound(err)
+	if err == nil && !c.Thread.IsZero() {
+		b, err = backend.BranchOf(ctx, s.from, c.Thread, c.ID)
 	}
-	b, err := backend.BranchOf(ctx, s.from, c.Thread, c.ID)
-	if err != nil || b == nil || branchID(b) != id {
-		return nil, nil, err
+	if isNotFound(err) || err == nil && (b == nil || branchID(b) != id) {
+		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrNotFound}
 	}
-	return b, &c, nil
+	return b, &c, err
 }
 
 // branchID returns the id of a branch: that of its context, if its caller chose none.
 func branchID(b *structure.Branch) string { return cmp.Or(b.SourceID, b.Context.String()) }
 
-// mustBranch returns the branch with an id and its context. chatID is for errors.
-func (s *state) mustBranch(ctx context.Context, chatID, id string) (*structure.Branch, *backend.Context, error) {
-	b, c, err := s.branch(ctx, id)
-	if err == nil && b == nil {
-		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrNotFound}
+// branchIn returns the branch of the chat with an id and its context.
+func (c *change) branchIn(ctx context.Context, id string) (*structure.Branch, *backend.Context, error) {
+	b, is, err := c.branch(ctx, IDOfThread(c.t), id)
+	if err == nil && b.Thread != c.t.ID {
+		err = &Error{Subject: SubjectBranch, ID: id, ChatID: IDOfThread(c.t), Err: ErrOtherChat}
 	}
-	return b, c, err
-}
-
-// branchIn returns the branch of a chat with an id and its context.
-func (s *state) branchIn(ctx context.Context, t *structure.Thread, chatID, id string) (*structure.Branch, *backend.Context, error) {
-	b, c, err := s.mustBranch(ctx, chatID, id)
-	if err == nil && b.Thread != t.ID {
-		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrOtherChat}
-	}
-	return b, c, err
+	return b, is, err
 }
 
 // newBranch makes a branch, and completes what is known of it.
-func (s *state) newBranch(ctx context.Context, t *structure.Thread, thread *lineage.Thread, b *Branch) (*lineage.Context, error) {
-	head, err := s.position(ctx, t, b.HeadMessageID)
+func (c *change) newBranch(ctx context.Context, b *Branch) (*lineage.Context, error) {
+	head, err := c.position(ctx, b.HeadMessageID)
 	if err != nil {
 		return nil, err
 	}
 	b.CreatedAt = moment(b.CreatedAt).UnixMilli()
-	c, err := thread.CreateBranch(ctx, b.Name, lineage.BranchOptions{
+	made, err := c.thread.CreateBranch(ctx, b.Name, lineage.BranchOptions{
 		At: head, Empty: head.IsZero(), Switch: b.IsActive, SourceID: b.ID, CreatedAt: moment(b.CreatedAt),
 	})
 	if errors.Is(err, ErrExists) {
@@ -66,8 +57,8 @@ func (s *state) newBranch(ctx context.Context, t *structure.Thread, thread *line
 	if err != nil {
 		return nil, err
 	}
-	b.ID, b.IsActive = cmp.Or(b.ID, c.ID().String()), b.IsActive || t.Active.IsZero()
-	return c, nil
+	b.ID, b.IsActive = cmp.Or(b.ID, made.ID().String()), b.IsActive || c.t.Active.IsZero()
+	return made, nil
 }
 
 // CreateBranch implements Store.
@@ -75,15 +66,12 @@ func (s *onStore) CreateBranch(ctx context.Context, b Branch) (made Branch, err 
 	if err := b.Check(); err != nil {
 		return Branch{}, err
 	}
-	err = s.change(ctx, b.ChatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
+	err = s.change(ctx, b.ChatID, func(c *change) error {
 		made = b
-		_, err := in.newBranch(ctx, t, thread, &made)
+		_, err := c.newBranch(ctx, &made)
 		return err
 	})
-	if err != nil {
-		return Branch{}, err
-	}
-	return made, nil
+	return made, err
 }
 
 // Branch returns a branch of the thread.
@@ -100,110 +88,101 @@ func (r *ThreadReader) branchAt(ctx context.Context, b *structure.Branch) (Branc
 	}
 	head, err := r.IDAt(ctx, c.Tip)
 	return Branch{
-		ID: branchID(b), ChatID: r.chatID, Name: b.Name, HeadMessageID: head,
+		ID: branchID(b), ChatID: IDOfThread(r.thread), Name: b.Name, HeadMessageID: head,
 		IsActive: c.ID == r.thread.Active, CreatedAt: b.CreatedAt.UnixMilli(),
 	}, c.Tip, err
 }
 
 // Branch implements Store.
 func (s *onStore) Branch(ctx context.Context, chatID, name string) (*Branch, error) {
-	return s.oneBranch(ctx, chatID, func(t *structure.Thread) (*structure.Branch, error) {
-		if name == "" {
-			return nil, nil
-		}
-		return s.from.Branch(ctx, t.ID, name)
-	})
+	t, err := s.thread(ctx, chatID)
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	b, err := s.from.Branch(ctx, t.ID, name)
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return orNone(s.reading(t).Branch(ctx, b))
 }
 
 // ActiveBranch implements Store.
 func (s *onStore) ActiveBranch(ctx context.Context, chatID string) (*Branch, error) {
-	return s.oneBranch(ctx, chatID, func(t *structure.Thread) (*structure.Branch, error) {
-		return backend.BranchOf(ctx, s.from, t.ID, t.Active)
-	})
-}
-
-// oneBranch returns the branch that choose finds in a chat. Nothing of it may be
-// there, or any more.
-func (s *onStore) oneBranch(ctx context.Context, chatID string, choose func(*structure.Thread) (*structure.Branch, error)) (*Branch, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil {
-		return nil, err
-	}
-	b, err := choose(t)
-	if err != nil || b == nil {
-		return nil, ignoreNotFound(err)
-	}
-	found, err := s.reading(t).Branch(ctx, b)
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}
-	return &found, nil
+	b, err := backend.BranchOf(ctx, s.from, t.ID, t.Active)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	return orNone(s.reading(t).Branch(ctx, b))
 }
 
 // SetActiveBranch implements Store.
 func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) error {
-	return s.change(ctx, chatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
-		b, _, err := in.branchIn(ctx, t, chatID, branchID)
+	return s.change(ctx, chatID, func(c *change) error {
+		b, _, err := c.branchIn(ctx, branchID)
 		if err != nil {
 			return err
 		}
-		return thread.Switch(ctx, b.Name)
+		return c.thread.Switch(ctx, b.Name)
 	})
 }
 
 // UpdateBranchHead implements Store. A move other than forward is kept in the
 // reflog.
 func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
-	return s.update(ctx, func(in *state) error {
-		b, c, err := in.mustBranch(ctx, "", branchID)
+	b, _, err := s.branch(ctx, "", branchID)
+	if err != nil {
+		return err
+	}
+	t, err := s.from.Thread(ctx, b.Thread)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, IDOfThread(t), func(c *change) error {
+		_, is, err := c.branchIn(ctx, branchID)
 		if err != nil {
 			return err
 		}
-		t, err := in.from.Thread(ctx, b.Thread)
-		if err != nil {
+		to, err := c.position(ctx, head)
+		if err != nil || to == is.Tip {
 			return err
 		}
-		to, err := in.position(ctx, t, head)
-		if err != nil || to == c.Tip {
+		if err := c.move(ctx, is, to, "update branch head"); err != nil {
 			return err
 		}
-		if err := in.move(ctx, c, to, "update branch head"); err != nil {
-			return err
-		}
-		thread, err := in.store.Thread(ctx, t.ID)
-		if err != nil {
-			return err
-		}
-		return touch(ctx, thread)
+		return c.touch(ctx)
 	})
 }
 
 // move points a branch to a span. Forward moves are not recorded.
-func (s *state) move(ctx context.Context, c *backend.Context, to structure.SpanRef, reason string) error {
-	forward, err := structure.IsAncestor(c.Tip, to, s.runs(ctx))
-	if err != nil || to == c.Tip {
-		return err
+func (c *change) move(ctx context.Context, branch *backend.Context, to structure.SpanRef, reason string) error {
+	if to == branch.Tip {
+		return nil
 	}
-	if forward {
-		_, err := write.Of(s.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
-			b.Expect(c.ID, c.Tip)
-			b.Point(c.ID, to)
-			return nil
-		})
-		return err
-	}
-	moved, err := s.store.Context(ctx, c.ID)
+	forward, err := structure.IsAncestor(branch.Tip, to, c.runs(ctx))
 	if err != nil {
 		return err
 	}
-	return moved.MoveTo(ctx, to, reason)
+	_, err = write.Of(c.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
+		b.Expect(branch.ID, branch.Tip)
+		if forward {
+			b.Point(branch.ID, to)
+		} else {
+			b.Move(branch.ID, branch.Tip, to, reason)
+		}
+		return nil
+	})
+	return err
 }
 
 // ListBranches implements Store.
 func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil {
-		return nil, err
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	r := s.reading(t)
 	var infos []BranchInfo
@@ -230,9 +209,9 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 
 // Summaries implements Store.
 func (s *onStore) Summaries(ctx context.Context, branchID string) ([]Summary, error) {
-	b, c, err := s.branch(ctx, branchID)
-	if err != nil || b == nil {
-		return nil, err
+	_, c, err := s.branch(ctx, "", branchID)
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	of, err := s.store.Context(ctx, c.ID)
 	if err != nil {
@@ -252,8 +231,8 @@ func (s *onStore) Summaries(ctx context.Context, branchID string) ([]Summary, er
 // BranchNames implements Store.
 func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil {
-		return nil, err
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	return backend.BranchNames(ctx, s.from, t.ID, prefix, limit)
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,20 +17,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// thread returns the thread of a chat, nil if there is none.
+// thread returns the thread of a chat: the one with the chat's id as its source id, or one without a
+// source id that goes by its own.
 func (s *state) thread(ctx context.Context, chatID string) (*structure.Thread, error) {
 	t, err := s.from.Thread(ctx, write.SourceThread(chatID))
-	if isNotFound(err) {
-		return s.unnamedThread(ctx, chatID)
+	id, noID := structure.ParseID[structure.ThreadID](chatID)
+	if isNotFound(err) && noID == nil {
+		t, err = s.from.Thread(ctx, id)
 	}
-	return t, err
-}
-
-// mustThread returns the thread of a chat for changes: without a chat they cannot be.
-func (s *state) mustThread(ctx context.Context, chatID string) (*structure.Thread, error) {
-	t, err := s.thread(ctx, chatID)
-	if err == nil && t == nil {
-		err = noChat(chatID)
+	if isNotFound(err) || err == nil && IDOfThread(t) != chatID {
+		return nil, noChat(chatID)
 	}
 	return t, err
 }
@@ -68,13 +65,16 @@ func (s *onStore) newChat(ctx context.Context, c Chat, reuse bool) (Chat, error)
 	if err := c.Check(); err != nil {
 		return Chat{}, err
 	}
-	t, err := s.unnamedThread(ctx, c.ID)
-	if err == nil && t == nil {
+	_, err := s.thread(ctx, c.ID)
+	switch {
+	case err == nil && !reuse:
+		err = ErrExists
+	case isNotFound(err):
 		_, err = s.store.CreateThread(ctx, lineage.ThreadOptions{
 			SourceID: c.ID, Reuse: reuse, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keep: true, CreatedAt: moment(c.CreatedAt),
 		})
 	}
-	if errors.Is(err, ErrExists) || t != nil && !reuse {
+	if errors.Is(err, ErrExists) {
 		err = &Error{Subject: SubjectChat, ID: c.ID, Err: ErrExists}
 	}
 	if err != nil {
@@ -83,9 +83,9 @@ func (s *onStore) newChat(ctx context.Context, c Chat, reuse bool) (Chat, error)
 	return s.mustChat(ctx, c.ID)
 }
 
-// mustChat returns a chat that there was just now.
+// mustChat returns a chat. Without one it is ErrNotFound.
 func (s *onStore) mustChat(ctx context.Context, id string) (Chat, error) {
-	t, err := s.mustThread(ctx, id)
+	t, err := s.thread(ctx, id)
 	if err != nil {
 		return Chat{}, err
 	}
@@ -94,12 +94,7 @@ func (s *onStore) mustChat(ctx context.Context, id string) (Chat, error) {
 
 // Chat implements Store.
 func (s *onStore) Chat(ctx context.Context, id string) (*Chat, error) {
-	t, err := s.thread(ctx, id)
-	if err != nil || t == nil {
-		return nil, err
-	}
-	c, err := s.chatOf(ctx, t)
-	return &c, err
+	return orNone(s.mustChat(ctx, id))
 }
 
 // UpdateChat implements Store.
@@ -111,23 +106,20 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 }
 
 // ChangeChat implements Store.
-func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (ChatUpdate, error)) (Chat, error) {
-	err := s.change(ctx, id, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
-		is, err := in.chatOf(ctx, t)
+func (s *onStore) ChangeChat(ctx context.Context, id string, update func(Chat) (ChatUpdate, error)) (Chat, error) {
+	err := s.change(ctx, id, func(c *change) error {
+		is, err := c.chatOf(ctx, c.t)
 		if err != nil {
 			return err
 		}
-		u, err := change(is)
-		if err == nil {
-			err = u.Check()
-		}
-		if err == nil {
-			err = u.CheckUser(id, t.UserID)
-		}
+		u, err := update(is)
 		if err != nil {
 			return err
 		}
-		return thread.Update(ctx, func(i *lineage.ThreadInfo) error {
+		if err := cmp.Or(u.Check(), u.CheckUser(id, c.t.UserID)); err != nil {
+			return err
+		}
+		return c.thread.Update(ctx, func(i *lineage.ThreadInfo) error {
 			if u.UserID != nil {
 				i.UserID = *u.UserID
 			}
@@ -151,12 +143,8 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, change func(Chat) (
 // are tested on each chat.
 func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error] {
 	return func(yield func(ChatInfo, error) bool) {
-		if err := o.Check(); err != nil {
-			yield(ChatInfo{}, err)
-			return
-		}
 		q, err := o.query()
-		if err != nil {
+		if err := cmp.Or(o.Check(), err); err != nil {
 			yield(ChatInfo{}, err)
 			return
 		}
@@ -228,8 +216,8 @@ func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo
 // DeleteChat implements Store.
 func (s *onStore) DeleteChat(ctx context.Context, id string, o DeleteOptions) (bool, error) {
 	is, err := s.thread(ctx, id)
-	if err != nil || is == nil {
-		return false, err
+	if err != nil {
+		return false, ignoreNotFound(err)
 	}
 	t, err := s.store.Thread(ctx, is.ID)
 	if err == nil {

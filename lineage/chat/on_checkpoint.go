@@ -10,45 +10,42 @@ import (
 )
 
 // CreateCheckpoint implements Store.
-func (s *onStore) CreateCheckpoint(ctx context.Context, c Checkpoint) (made Checkpoint, err error) {
-	if err := c.Check(); err != nil {
+func (s *onStore) CreateCheckpoint(ctx context.Context, k Checkpoint) (made Checkpoint, err error) {
+	if err := k.Check(); err != nil {
 		return Checkpoint{}, err
 	}
-	err = s.change(ctx, c.ChatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
-		at, err := in.position(ctx, t, Ref(c.MessageID))
+	err = s.change(ctx, k.ChatID, func(c *change) error {
+		at, err := c.position(ctx, Ref(k.MessageID))
 		if err != nil {
 			return err
 		}
-		made = c
-		return in.putCheckpoint(ctx, thread, at, &made)
+		made = k
+		return c.putCheckpoint(ctx, at, &made)
 	})
-	if err != nil {
-		return Checkpoint{}, err
-	}
-	return made, nil
+	return made, err
 }
 
 // putCheckpoint makes a checkpoint at a span or moves it there, and completes what is known
 // of it.
-func (s *state) putCheckpoint(ctx context.Context, thread *lineage.Thread, at structure.SpanRef, c *Checkpoint) error {
+func (c *change) putCheckpoint(ctx context.Context, at structure.SpanRef, k *Checkpoint) error {
 	if at.IsZero() {
-		return &Error{Subject: SubjectCheckpoint, ID: c.Name, ChatID: c.ChatID, Err: ErrInvalid, Detail: "no message"}
+		return &Error{Subject: SubjectCheckpoint, ID: k.Name, ChatID: k.ChatID, Err: ErrInvalid, Detail: "no message"}
 	}
-	c.CreatedAt = moment(c.CreatedAt).UnixMilli()
-	_, err := s.from.Checkpoint(ctx, thread.ID(), c.Name)
+	k.CreatedAt = moment(k.CreatedAt).UnixMilli()
+	_, err := c.from.Checkpoint(ctx, c.t.ID, k.Name)
 	if err != nil && !isNotFound(err) {
 		return err
 	}
-	if err != nil && c.ID != "" {
-		for _, err := range s.committed().from.CheckpointsBySource(ctx, c.ID, structure.ThreadID{}) {
+	if err != nil && k.ID != "" {
+		for _, err := range c.committed().from.CheckpointsBySource(ctx, k.ID, structure.ThreadID{}) {
 			if err == nil {
-				err = &Error{Subject: SubjectCheckpoint, ID: c.ID, Err: ErrExists}
+				err = &Error{Subject: SubjectCheckpoint, ID: k.ID, Err: ErrExists}
 			}
 			return err
 		}
 	}
-	is, err := thread.SetCheckpoint(ctx, c.Name, lineage.CheckpointOptions{At: at, SourceID: c.ID, CreatedAt: moment(c.CreatedAt)})
-	c.ID = cmp.Or(is.SourceID, is.ID.String())
+	is, err := c.thread.SetCheckpoint(ctx, k.Name, lineage.CheckpointOptions{At: at, SourceID: k.ID, CreatedAt: moment(k.CreatedAt)})
+	k.ID = cmp.Or(is.SourceID, is.ID.String())
 	return err
 }
 
@@ -56,32 +53,28 @@ func (s *state) putCheckpoint(ctx context.Context, thread *lineage.Thread, at st
 func (r *ThreadReader) Checkpoint(ctx context.Context, c *structure.Checkpoint) (Checkpoint, error) {
 	message, err := r.IDAt(ctx, c.Span)
 	return Checkpoint{
-		ID: cmp.Or(c.SourceID, c.ID.String()), ChatID: r.chatID, Name: c.Name, MessageID: string(message), CreatedAt: c.CreatedAt.UnixMilli(),
+		ID: cmp.Or(c.SourceID, c.ID.String()), ChatID: IDOfThread(r.thread), Name: c.Name, MessageID: string(message), CreatedAt: c.CreatedAt.UnixMilli(),
 	}, err
 }
 
 // Checkpoint implements Store.
 func (s *onStore) Checkpoint(ctx context.Context, chatID, name string) (*Checkpoint, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil || name == "" {
-		return nil, err
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	c, err := s.from.Checkpoint(ctx, t.ID, name)
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}
-	found, err := s.reading(t).Checkpoint(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return &found, nil
+	return orNone(s.reading(t).Checkpoint(ctx, c))
 }
 
 // ListCheckpoints implements Store.
 func (s *onStore) ListCheckpoints(ctx context.Context, chatID string) ([]Checkpoint, error) {
 	t, err := s.thread(ctx, chatID)
-	if err != nil || t == nil {
-		return nil, err
+	if err != nil {
+		return nil, ignoreNotFound(err)
 	}
 	r := s.reading(t)
 	var checkpoints []Checkpoint
@@ -101,10 +94,7 @@ func (s *onStore) ListCheckpoints(ctx context.Context, chatID string) ([]Checkpo
 
 // DeleteCheckpoint implements Store.
 func (s *onStore) DeleteCheckpoint(ctx context.Context, chatID, name string) error {
-	if name == "" {
-		return nil
-	}
-	return ignoreNotFound(s.change(ctx, chatID, func(_ *state, _ *structure.Thread, thread *lineage.Thread) error {
-		return thread.DeleteCheckpoint(ctx, name)
+	return ignoreNotFound(s.change(ctx, chatID, func(c *change) error {
+		return c.thread.DeleteCheckpoint(ctx, name)
 	}))
 }

@@ -8,135 +8,106 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// place is the address of a message: its span, and the thread that it belongs to.
-type place struct {
-	ref    structure.SpanRef
-	thread structure.ThreadID
-	// foreign is set for one that foreignID names.
-	foreign bool
-}
-
-// find returns the place of a message and whether there is one. Where messages of several
+// find returns where a message is and whether there is one. Where messages of several
 // threads have the id, it is that of the given thread, if that is one of them.
-func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (place, bool, error) {
-	for _, thread := range []structure.ThreadID{in, {}} {
-		found, err := backend.FindFirst(ctx, s.from, id, thread)
-		if err == nil {
-			return place{ref: found.Span, thread: found.Home.Thread}, true, nil
-		}
-		if !isNotFound(err) {
-			return place{}, false, err
-		}
-		if in.IsZero() {
-			break
-		}
+func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (backend.Found, bool, error) {
+	found, err := backend.FindFirst(ctx, s.from, id, in)
+	if isNotFound(err) && !in.IsZero() {
+		found, err = backend.FindFirst(ctx, s.from, id, structure.ThreadID{})
 	}
-	return s.findForeign(ctx, id)
+	if isNotFound(err) {
+		return s.findForeign(ctx, id)
+	}
+	return found, err == nil, err
 }
 
-// position returns the span of a message that a change to a chat refers to.
-func (s *state) position(ctx context.Context, t *structure.Thread, id Ref) (structure.SpanRef, error) {
+// known returns the span of a message of the chat and whether there is one. A message of another
+// chat is ErrOtherChat.
+func (c *change) known(ctx context.Context, id string) (structure.SpanRef, bool, error) {
+	found, known, err := c.find(ctx, id, c.t.ID)
+	if known && found.Home.Thread != c.t.ID {
+		err = c.refuse(id, ErrOtherChat)
+	}
+	return found.Span, known, err
+}
+
+// position returns the span of a message that a change to the chat refers to.
+func (c *change) position(ctx context.Context, id Ref) (structure.SpanRef, error) {
 	if id == "" {
 		return structure.SpanRef{}, nil
 	}
-	p, ok, err := s.find(ctx, string(id), t.ID)
-	if err == nil && !ok {
-		err = &Error{Subject: SubjectMessage, ID: string(id), ChatID: IDOfThread(t), Err: ErrNotFound}
+	at, known, err := c.known(ctx, string(id))
+	if err == nil && !known {
+		err = c.refuse(string(id), ErrNotFound)
 	}
-	if err == nil && p.thread != t.ID {
-		err = &Error{Subject: SubjectMessage, ID: string(id), ChatID: IDOfThread(t), Err: ErrOtherChat}
-	}
-	return p.ref, err
+	return at, err
 }
 
-// chain yields the window of the history that ends at a place as messages.
-func (s *state) chain(ctx context.Context, p place, w structure.Window) iter.Seq2[Message, error] {
-	return func(yield func(Message, error) bool) {
-		t, err := s.from.Thread(ctx, p.thread)
-		if err != nil {
-			yield(Message{}, err)
-			return
-		}
-		r := s.reading(t)
-		parent := Ref("")
-		for step, err := range s.from.Path(ctx, p.ref, w, backend.PathOptions{Bodies: true}) {
-			var m Message
-			if err == nil {
-				m, err = r.Message(ctx, step, parent)
-			}
-			if !yield(m, err) || err != nil {
-				return
-			}
-			parent = Ref(m.ID)
-		}
+// refuse returns an error about a message that the chat was given.
+func (c *change) refuse(id string, err error) error {
+	return &Error{Subject: SubjectMessage, ID: id, ChatID: IDOfThread(c.t), Err: err}
+}
+
+// readingOf returns a reader of the thread of a message, nil if there is none, and where the message is.
+func (s *state) readingOf(ctx context.Context, id string) (*ThreadReader, structure.SpanRef, error) {
+	found, known, err := s.find(ctx, id, structure.ThreadID{})
+	if err != nil || !known {
+		return nil, found.Span, err
 	}
+	t, err := s.from.Thread(ctx, found.Home.Thread)
+	if err != nil {
+		return nil, found.Span, ignoreNotFound(err) // deleted since
+	}
+	return s.reading(t), found.Span, nil
 }
 
 // Message implements Store.
 func (s *onStore) Message(ctx context.Context, id string) (*Message, error) {
-	p, ok, err := s.find(ctx, id, structure.ThreadID{})
-	if err != nil || !ok {
+	r, at, err := s.readingOf(ctx, id)
+	if err != nil || r == nil {
 		return nil, err
 	}
-	m, err := s.messageAt(ctx, p)
-	return m, ignoreNotFound(err) // the chat may have been deleted since
-}
-
-// messageAt returns the message at a place.
-func (s *state) messageAt(ctx context.Context, p place) (last *Message, err error) {
-	for m, err := range s.chain(ctx, p, structure.Window{Last: 2}) {
-		if err != nil {
-			return nil, err
-		}
-		last = &m
-	}
-	return last, nil
+	return orNone(r.MessageAt(ctx, at))
 }
 
 // MessageChain implements Store.
 func (s *onStore) MessageChain(ctx context.Context, id string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		p, ok, err := s.find(ctx, id, structure.ThreadID{})
-		if err != nil {
+		r, at, err := s.readingOf(ctx, id)
+		switch {
+		case err != nil:
 			yield(Message{}, err)
-		}
-		if err == nil && ok {
-			s.chain(ctx, p, structure.Window{})(yield)
+		case r != nil:
+			r.chain(ctx, at, structure.Window{})(yield)
 		}
 	}
 }
 
 // CountMessages implements Store.
 func (s *onStore) CountMessages(ctx context.Context, id string) (int, error) {
-	p, ok, err := s.find(ctx, id, structure.ThreadID{})
-	if err != nil || !ok {
+	found, known, err := s.find(ctx, id, structure.ThreadID{})
+	if err != nil || !known {
 		return 0, err
 	}
-	n, err := s.store.Position(ctx, p.ref)
+	n, err := s.store.Position(ctx, found.Span)
 	return int(n), err
 }
 
 // Messages implements Store.
 func (s *onStore) Messages(ctx context.Context, chatID string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		p, err := s.activeHead(ctx, chatID)
-		if err != nil {
+		var c backend.Context
+		t, err := s.thread(ctx, chatID)
+		if err == nil && !t.Active.IsZero() {
+			c, err = s.from.Context(ctx, t.Active)
+		}
+		switch {
+		case err != nil:
 			yield(Message{}, err)
-			return
-		}
-		if !p.ref.IsZero() {
-			s.chain(ctx, p, structure.Window{})(yield)
+		case !c.Tip.IsZero():
+			s.reading(t).chain(ctx, c.Tip, structure.Window{})(yield)
 		}
 	}
-}
-
-func (s *state) activeHead(ctx context.Context, chatID string) (place, error) {
-	t, err := s.mustThread(ctx, chatID)
-	if err != nil || t.Active.IsZero() {
-		return place{}, err
-	}
-	c, err := s.from.Context(ctx, t.Active)
-	return place{ref: c.Tip, thread: t.ID}, err
 }
 
 // mostForks bounds how many runs that begin after a message are looked at one by one.
@@ -144,22 +115,17 @@ const mostForks = 1000
 
 // HasChildren implements Store.
 func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
-	p, ok, err := s.find(ctx, id, structure.ThreadID{})
-	if err != nil || !ok {
+	r, at, err := s.readingOf(ctx, id)
+	if err != nil || r == nil {
 		return false, err
 	}
-	t, err := s.from.Thread(ctx, p.thread)
-	if err != nil {
-		return false, ignoreNotFound(err)
-	}
-	r := s.reading(t)
 	forks := 0
-	for next, err := range s.store.Follows(ctx, p.ref) {
+	for next, err := range s.store.Follows(ctx, at) {
 		if err != nil {
 			return false, err
 		}
 		home, err := r.isHome(ctx, next.Run)
-		if err != nil || home && t.Keeps {
+		if err != nil || home && r.thread.Keeps {
 			return err == nil, err
 		}
 		if forks++; forks == mostForks {
@@ -170,14 +136,11 @@ func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
 		return false, nil
 	}
 	// What follows is the chat's if one of its contexts or checkpoints leads there.
-	reach, err := backend.ReachOf(ctx, s.from, t)
-	if err != nil || reach.Has(structure.SpanRef{Run: p.ref.Run, Seq: p.ref.Seq + 1}) {
-		return err == nil, err
-	}
+	reach, err := backend.ReachOf(ctx, s.from, r.thread)
 	for _, e := range reach {
-		if e.Run.Parent == p.ref {
+		if e.Run.Parent == at || e.Run.ID == at.Run && e.Last > at.Seq {
 			return true, nil
 		}
 	}
-	return false, nil
+	return false, err
 }

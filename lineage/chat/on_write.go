@@ -7,34 +7,35 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/structure"
 )
 
-// itemOf returns what is added to a thread as a message.
-func itemOf(m *Message) lineage.Item {
-	i := lineage.Item{Role: m.Name, Body: m.Data, Type: content.TypeJSON, SourceID: m.ID, CreatedAt: moment(m.CreatedAt)}
+// item returns what is added to the thread as a message.
+func (c *change) item(ctx context.Context, m *Message) (i lineage.Item, err error) {
+	i = lineage.Item{Role: m.Name, Body: m.Data, Type: content.TypeJSON, SourceID: m.ID, CreatedAt: moment(m.CreatedAt)}
 	if m.Type != TypeMessage {
-		i.Metadata = kind{m.Type}.metadata()
+		i.Metadata = typeMetadata(m.Type)
 	}
-	return i
+	i.Origin = lineage.Origin{UserID: m.Origin.UserID, ModelID: m.Origin.ModelID, SourceID: m.Origin.SourceID}
+	i.Origin.ParentID, err = c.source(ctx, m.Origin.DerivedFrom)
+	return i, err
 }
 
-// keep makes a chat's thread keep the messages that are added to it from now on.
-func keep(ctx context.Context, t *structure.Thread, thread *lineage.Thread) error {
-	if t.Keeps {
+// keep makes the thread keep the messages that are added to it from now on.
+func (c *change) keep(ctx context.Context) error {
+	if c.t.Keeps {
 		return nil
 	}
-	return thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
+	return c.thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
 }
 
-// touch states that a chat is updated now, unless messages that were added say so by their own times, of now
+// touch states that the chat is updated now, unless messages that were added say so by their own times, of now
 // or a moment ago.
-func touch(ctx context.Context, thread *lineage.Thread, added ...Message) error {
+func (c *change) touch(ctx context.Context, added ...Message) error {
 	limit := now().Add(-time.Second).UnixMilli()
 	if slices.ContainsFunc(added, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit }) {
 		return nil
 	}
-	return thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.UpdatedAt = time.Time{}; return nil })
+	return c.thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.UpdatedAt = time.Time{}; return nil })
 }
 
 // AddMessage implements Store.
@@ -42,30 +43,30 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	return s.change(ctx, m.ChatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
-		p, known, err := in.find(ctx, m.ID, t.ID)
+	return s.change(ctx, m.ChatID, func(c *change) error {
+		at, known, err := c.known(ctx, m.ID)
 		if err != nil {
 			return err
 		}
 		if known {
-			is, err := in.messageAt(ctx, p)
+			is, err := c.reading(c.t).MessageAt(ctx, at)
 			if err != nil {
 				return err
 			}
-			return m.AgreesWith(*is)
+			return m.AgreesWith(is)
 		}
-		parent, err := in.position(ctx, t, m.ParentID)
+		parent, err := c.position(ctx, m.ParentID)
 		if err != nil {
 			return err
 		}
-		item := itemOf(&m)
-		if item.Origin, err = in.originIn(ctx, t, &m); err != nil {
+		item, err := c.item(ctx, &m)
+		if err != nil {
 			return err
 		}
-		if _, err = thread.Hang(ctx, parent, item); err != nil {
+		if _, err = c.thread.Hang(ctx, parent, item); err != nil {
 			return err
 		}
-		return touch(ctx, thread, m)
+		return c.touch(ctx, m)
 	})
 }
 
@@ -75,37 +76,39 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 	if err != nil {
 		return "", err
 	}
-	items := make([]lineage.Item, len(r.Messages))
-	for i := range items {
-		items[i] = itemOf(&r.Messages[i])
-	}
-	err = s.change(ctx, r.ChatID, func(in *state, t *structure.Thread, thread *lineage.Thread) error {
-		if err := keep(ctx, t, thread); err != nil {
+	err = s.change(ctx, r.ChatID, func(c *change) error {
+		if err := c.keep(ctx); err != nil {
 			return err
 		}
-		var c *lineage.Context
+		var branch *lineage.Context
 		var err error
 		if r.NewBranch != nil {
 			made := *r.NewBranch
-			c, err = in.newBranch(ctx, t, thread, &made)
+			branch, err = c.newBranch(ctx, &made)
 		} else {
-			c, err = in.branchToExtend(ctx, t, &r)
+			branch, err = c.branchToExtend(ctx, &r)
 		}
 		if err != nil {
 			return err
 		}
+		items := make([]lineage.Item, len(r.Messages))
 		for i := range items {
-			if err := in.requireNew(ctx, t, items[i].SourceID); err != nil {
-				return err
+			m := &r.Messages[i]
+			_, known, err := c.known(ctx, m.ID)
+			if err == nil && known {
+				err = c.refuse(m.ID, ErrExists)
 			}
-			if items[i].Origin, err = in.originIn(ctx, t, &r.Messages[i]); err != nil {
+			if err == nil {
+				items[i], err = c.item(ctx, m)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		if _, err := c.Extend(ctx, items...); err != nil {
+		if _, err := branch.Extend(ctx, items...); err != nil {
 			return err
 		}
-		return touch(ctx, thread, r.Messages...)
+		return c.touch(ctx, r.Messages...)
 	})
 	if err != nil {
 		return "", err
@@ -115,35 +118,21 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 
 // branchToExtend returns the branch of a request, which must have the head that the request
 // expects.
-func (s *state) branchToExtend(ctx context.Context, t *structure.Thread, r *AppendRequest) (*lineage.Context, error) {
-	_, c, err := s.branchIn(ctx, t, r.ChatID, r.BranchID)
+func (c *change) branchToExtend(ctx context.Context, r *AppendRequest) (*lineage.Context, error) {
+	_, is, err := c.branchIn(ctx, r.BranchID)
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.position(ctx, t, r.ExpectedHead)
+	at, err := c.position(ctx, r.ExpectedHead)
 	if err != nil {
 		return nil, err
 	}
-	if at != c.Tip {
-		actual, err := s.reading(t).IDAt(ctx, c.Tip)
+	if at != is.Tip {
+		actual, err := c.reading(c.t).IDAt(ctx, is.Tip)
 		if err != nil {
 			return nil, err
 		}
 		return nil, &HeadError{BranchID: r.BranchID, Expected: r.ExpectedHead, Actual: actual}
 	}
-	return s.store.Context(ctx, c.ID)
-}
-
-// requireNew refuses a message whose id is known.
-func (s *state) requireNew(ctx context.Context, t *structure.Thread, id string) error {
-	p, known, err := s.find(ctx, id, t.ID)
-	switch {
-	case err != nil || !known:
-		return err
-	case p.thread != t.ID:
-		err = ErrOtherChat
-	default:
-		err = ErrExists
-	}
-	return &Error{Subject: SubjectMessage, ID: id, ChatID: IDOfThread(t), Err: err}
+	return c.store.Context(ctx, is.ID)
 }

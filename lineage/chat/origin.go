@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -20,20 +19,14 @@ func originOf(step *backend.Step) Origin {
 	return o
 }
 
-// originIn returns the origin of a message for the store, in the state of a transaction.
-func (s *state) originIn(ctx context.Context, t *structure.Thread, m *Message) (lineage.Origin, error) {
-	parent, err := s.source(ctx, t, m.Origin.DerivedFrom)
-	return lineage.Origin{UserID: m.Origin.UserID, ModelID: m.Origin.ModelID, SourceID: m.Origin.SourceID, ParentID: parent}, err
-}
-
 // source returns the content that a message was derived from, zero for none.
-func (s *state) source(ctx context.Context, t *structure.Thread, id string) (content.ID, error) {
+func (c *change) source(ctx context.Context, id string) (content.ID, error) {
 	if id == "" {
 		return content.ID{}, nil
 	}
-	at, err := s.position(ctx, t, Ref(id))
+	at, err := c.position(ctx, Ref(id))
 	if err == nil {
-		return s.contentAt(ctx, at)
+		return c.contentAt(ctx, at)
 	}
 	if parsed, notContent := content.ParseID(id); notContent == nil && isMissing(err) {
 		return parsed, nil

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -19,7 +20,6 @@ import (
 type ThreadReader struct {
 	*state
 	thread *structure.Thread
-	chatID string
 	// home says for each run that was met whether it belongs to the chat.
 	home     map[structure.RunID]bool
 	messages *form.Reader
@@ -39,36 +39,34 @@ func NewThreadReader(store *lineage.Store, from backend.Reader, t *structure.Thr
 }
 
 func (s *state) reading(t *structure.Thread) *ThreadReader {
-	return &ThreadReader{state: s, thread: t, chatID: IDOfThread(t), home: make(map[structure.RunID]bool), messages: form.NewReader(s.from)}
+	return &ThreadReader{state: s, thread: t, home: make(map[structure.RunID]bool), messages: form.NewReader(s.from)}
 }
 
-// sourced returns the one of a span's usages that has the id that its message was added with, nil
-// if there is none.
-func sourced(usages []structure.Usage) *structure.Usage {
+// sourceOf returns the id that a message with some usages was added with, empty where there is none,
+// and which version of it that is.
+func sourceOf(usages []structure.Usage) (id string, version uint64) {
 	for i := range usages {
 		if u := &usages[i]; u.SourceID != "" && u.Lookup > 0 {
-			return u
+			return u.SourceID, u.Lookup
 		}
 	}
-	return nil
+	return "", 0
 }
 
 // SourceID returns the id that the message that a span is was added with, empty where there
 // is none.
 func (r *ThreadReader) SourceID(s *structure.Span) string {
-	if u := sourced(s.Usages); u != nil {
-		return u.SourceID
-	}
-	return ""
+	id, _ := sourceOf(s.Usages)
+	return id
 }
 
 // MessageID returns the id of the message that a step is: the one that it was added with to
 // this chat, if it is the latest version of that message, whatever it follows.
 func (r *ThreadReader) MessageID(ctx context.Context, step *backend.Step) (string, error) {
-	if u := sourced(step.Span.Usages); u != nil {
-		own, err := r.isOwn(ctx, u.SourceID, step.Span.Ref)
+	if id := r.SourceID(step.Span); id != "" {
+		own, err := r.isOwn(ctx, id, step.Span.Ref)
 		if own || err != nil {
-			return u.SourceID, err
+			return id, err
 		}
 	}
 	return foreignID(r.thread.ID, step.Span.Ref), nil
@@ -120,13 +118,10 @@ func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) { return r.chatOf
 
 // step returns a span.
 func (s *state) step(ctx context.Context, at structure.SpanRef, o backend.PathOptions) (last *backend.Step, err error) {
-	for step, err := range s.from.Path(ctx, at, structure.Window{Last: 1}, o) {
-		if err != nil {
-			return nil, err
-		}
-		last = step
+	for last, err = range s.from.Path(ctx, at, structure.Window{Last: 1}, o) {
+		// It is the only one.
 	}
-	return last, nil
+	return last, err
 }
 
 // Message returns the message that a step is, which has its bodies. parent is the id of the
@@ -137,8 +132,33 @@ func (r *ThreadReader) Message(ctx context.Context, step *backend.Step, parent R
 		return Message{}, err
 	}
 	m, err := r.tell(ctx, step, id)
-	m.ChatID, m.ParentID = r.chatID, parent
+	m.ChatID, m.ParentID = IDOfThread(r.thread), parent
 	return m, err
+}
+
+// MessageAt returns the message at a span.
+func (r *ThreadReader) MessageAt(ctx context.Context, at structure.SpanRef) (m Message, err error) {
+	for m, err = range r.chain(ctx, at, structure.Window{Last: 2}) {
+		// The last one has its parent.
+	}
+	return m, err
+}
+
+// chain yields the window of the history that ends at a span as messages. The first has no parent.
+func (r *ThreadReader) chain(ctx context.Context, at structure.SpanRef, w structure.Window) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		parent := Ref("")
+		for step, err := range r.from.Path(ctx, at, w, backend.PathOptions{Bodies: true}) {
+			var m Message
+			if err == nil {
+				m, err = r.Message(ctx, step, parent)
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+			parent = Ref(m.ID)
+		}
+	}
 }
 
 // tell returns a step as a message with an id.
@@ -155,43 +175,19 @@ func (r *ThreadReader) tell(ctx context.Context, step *backend.Step, id string) 
 	return m, nil
 }
 
-// body returns what was given for the message that begins with usage i of a step. If some of it
-// was erased, that is what is left, and left says whether anything is. The caller may keep and
-// change it.
-func (r *ThreadReader) body(ctx context.Context, step *backend.Step, i int) (body json.RawMessage, left bool, err error) {
-	m, err := r.messages.Message(ctx, step, i)
-	if err != nil {
-		return nil, false, err
-	}
-	body, err = r.messages.Original(ctx, m)
-	if errors.Is(err, lineage.ErrErased) {
-		body, err = r.messages.Left(ctx, m)
-		return body, body != nil, err
-	}
-	if err == nil && step.Span.Usages[i].Form.IsZero() {
-		body = bytes.Clone(body)
-	}
-	return body, true, err
-}
-
-// kind is the metadata of a message's usage, which only messages of an unusual
-// type have.
-type kind struct {
-	Type string `json:"type"`
-}
-
-func (k kind) metadata() []byte {
-	b, _ := json.Marshal(k) // a string always marshals
+// typeMetadata returns the metadata of a message's usage, which only messages of an unusual type have.
+func typeMetadata(of string) []byte {
+	b, _ := json.Marshal(map[string]string{"type": of}) // a string always marshals
 	return b
 }
 
 // typeOf returns the type of the message that a usage is. One whose metadata were erased is
 // taken for a message.
 func (r *ThreadReader) typeOf(ctx context.Context, u *structure.Usage) (string, error) {
-	var k kind
 	metadata, err := r.messages.Metadata(ctx, u)
-	if err != nil || metadata == nil || json.Unmarshal(metadata, &k) != nil || !bytes.Equal(metadata, k.metadata()) {
+	of := rawjson.Str(rawjson.Get(metadata, "type"))
+	if metadata == nil || !bytes.Equal(metadata, typeMetadata(of)) {
 		return TypeMessage, err // the metadata was not written by this package
 	}
-	return k.Type, nil
+	return of, nil
 }

@@ -15,13 +15,6 @@ func (r Ref) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (r *Ref) UnmarshalJSON(b []byte) error {
-	var id *string
-	if err := json.Unmarshal(b, &id); err != nil {
-		return err
-	}
-	*r = ""
-	if id != nil {
-		*r = Ref(*id)
-	}
-	return nil
+	*r = "" // null leaves what is there
+	return json.Unmarshal(b, (*string)(r))
 }

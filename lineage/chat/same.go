@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -41,11 +42,7 @@ func sameValue(a, b any) bool {
 		b, ok := b.(json.Number)
 		return ok && sameNumber(a.String(), b.String())
 	}
-	switch b.(type) {
-	case map[string]any, []any:
-		return false // they cannot be compared
-	}
-	return a == b
+	return reflect.DeepEqual(a, b)
 }
 
 // sameNumber reports whether two numbers are equal, exactly.

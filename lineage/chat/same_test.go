@@ -63,5 +63,5 @@ func FuzzSame(f *testing.F) {
 // What is derived here is on disk and must not change.
 func TestFrozen(t *testing.T) {
 	require.Equal(t, "dea95750-0dbb-8a33-be3f-df24db0c9499", lineage.SourceBranch("b").String())
-	require.Equal(t, `{"type":"fragment"}`, string(kind{Type: "fragment"}.metadata()))
+	require.Equal(t, `{"type":"fragment"}`, string(typeMetadata("fragment")))
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Chats returns the chats of the store, with search.
@@ -15,22 +13,21 @@ func (x *Index) Chats() chat.Store { return chat.OnSearchable(x.store, x) }
 
 // SearchMessages implements chat.Searcher on the current content of the store.
 func (x *Index) SearchMessages(ctx context.Context, chatID, text string, o chat.SearchOptions) ([]chat.SearchResult, error) {
-	q := Query{Text: text, Roles: o.Roles, Limit: o.Limit, steps: true}
-	t, err := x.thread(ctx, chatID)
-	if t != nil {
-		q.Thread = t.ID
+	t, _, err := chat.Spans(ctx, x.store, chatID)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil, nil
 	}
-	if err != nil || t == nil {
+	if err != nil {
 		return nil, err
 	}
-	hits, err := x.Search(ctx, q)
+	hits, err := x.Search(ctx, Query{Thread: t.ID, Text: text, Roles: o.Roles, Limit: o.Limit, steps: true})
 	if err != nil {
 		return nil, err
 	}
 	r := chat.NewThreadReader(x.store, x.store.View(), t, nil)
 	var results []chat.SearchResult
 	for i := range hits {
-		m, err := message(ctx, x.store, r, hits[i].Entry.Span)
+		m, err := r.MessageAt(ctx, hits[i].Entry.Span)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}
@@ -40,40 +37,4 @@ func (x *Index) SearchMessages(ctx context.Context, chatID, text string, o chat.
 		results = append(results, chat.SearchResult{Message: m, Rank: hits[i].Rank, Snippet: hits[i].Snippet})
 	}
 	return results, nil
-}
-
-// thread returns the thread of a chat, nil if there is none.
-func (x *Index) thread(ctx context.Context, chatID string) (*structure.Thread, error) {
-	found, err := x.store.FindThread(ctx, chatID)
-	var id lineage.ThreadID
-	switch {
-	case err == nil:
-		id = found.ID()
-	case !errors.Is(err, lineage.ErrNotFound):
-		return nil, err
-	default:
-		if id, err = structure.ParseID[lineage.ThreadID](chatID); err != nil {
-			return nil, nil
-		}
-	}
-	t, err := x.store.View().Thread(ctx, id)
-	if errors.Is(err, lineage.ErrNotFound) || err == nil && chat.IDOfThread(t) != chatID {
-		return nil, nil
-	}
-	return t, err
-}
-
-// message returns the message of a step.
-func message(ctx context.Context, store *lineage.Store, r *chat.ThreadReader, at structure.SpanRef) (m chat.Message, err error) {
-	parent := chat.Ref("")
-	for step, err := range store.View().Path(ctx, at, structure.Window{Last: 2}, backend.PathOptions{Bodies: true}) {
-		if err != nil {
-			return m, err
-		}
-		if m, err = r.Message(ctx, step, parent); err != nil {
-			return m, err
-		}
-		parent = chat.Ref(m.ID)
-	}
-	return m, nil
 }
