@@ -151,6 +151,7 @@ func TestRefusals(t *testing.T) {
 		"delete main":      {c.DeleteBranch(bg, "main"), lineage.ErrProtected},
 		"delete unknown":   {c.DeleteBranch(bg, "gone"), lineage.ErrNotFound},
 		"rename unknown":   {c.RenameBranch(bg, "gone", "New"), lineage.ErrNotFound},
+		"rename no id":     {c.RenameBranch(bg, "", "New"), lineage.ErrInvalid},
 		"rename to none":   {c.RenameBranch(bg, "idea", ""), lineage.ErrInvalid},
 		"history unknown":  {second(c.History(bg, "gone")), lineage.ErrNotFound},
 		"messages unknown": {second(c.MessagesOf(bg, "gone")), lineage.ErrNotFound},

@@ -125,7 +125,7 @@ func (c *Conversation) export(ctx context.Context, root string, dir *os.Root, se
 			report.leaveOut(session, "", branchError(b.ID, lineage.ErrInvalid, "its id is no name of a file"))
 			continue
 		}
-		file, err := c.branchFile(ctx, b)
+		file, err := c.branchFile(ctx, &b)
 		if errors.Is(err, lineage.ErrInvalid) { // a message that JSON cannot have
 			report.leaveOut(session, b.ID+".json", err)
 			continue
@@ -174,11 +174,7 @@ func replaceFile(dir *os.Root, name string, data []byte) error {
 
 // branchFile returns the file of a branch.
 func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error) {
-	of, err := c.store.Context(ctx, b.context)
-	if err != nil {
-		return nil, err
-	}
-	messages, err := c.messages(ctx, of)
+	messages, err := c.messages(ctx, b.state.Tip)
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +199,9 @@ func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	if b.file != nil {
+	if b.imported {
 		ours := new(metadata).fields()
-		data = rawjson.JoinPatch(data, rawjson.RemoveFunc(b.file, func(key string) bool { return key == "id" || ours[key] != nil }))
+		data = rawjson.JoinPatch(data, rawjson.RemoveFunc(b.state.Metadata, func(key string) bool { return key == "id" || ours[key] != nil }))
 	}
 	return append(data, '\n'), nil
 }

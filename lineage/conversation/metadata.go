@@ -59,7 +59,7 @@ func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) 
 		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
 	}
 	is := metadata{Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at}
-	if b.file != nil {
+	if b.imported {
 		is.CreatedAt = &b.CreatedAt
 	}
 	fields := is.fields()

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -22,39 +23,46 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 		return nil, err
 	}
 	slices.SortFunc(all, oldestFirst)
-	nodes := make([]*Tree, len(all))
-	byContext := make(map[lineage.ContextID]*Tree, len(all))
-	for i, b := range all {
-		nodes[i] = &Tree{Branch: b.Branch}
-		byContext[b.context] = nodes[i]
+	nodes := make(map[lineage.ContextID]*Tree, len(all))
+	for i := range all {
+		nodes[all[i].state.ID] = &Tree{Branch: all[i].Branch}
 	}
 	var roots []*Tree
-	for i, b := range all {
-		if b.parent.IsZero() {
-			roots = append(roots, nodes[i])
-			continue
+	for i := range all {
+		node := nodes[all[i].state.ID]
+		if parent := nodes[all[i].parent]; parent != nil {
+			parent.Children = append(parent.Children, node)
+		} else {
+			roots = append(roots, node)
 		}
-		parent := byContext[b.parent]
-		parent.Children = append(parent.Children, nodes[i])
 	}
 	return roots, nil
+}
+
+// oldestFirst orders by creation, the main branch first.
+func oldestFirst(a, b branch) int {
+	switch {
+	case a.ID == Main:
+		return -1
+	case b.ID == Main:
+		return 1
+	}
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.state.ID.Compare(b.state.ID))
 }
 
 // History returns the ancestry of a branch, from the main branch down to itself. Where
 // an ancestor was deleted, it begins after that one.
 func (c *Conversation) History(ctx context.Context, id string) ([]Branch, error) {
 	return read(ctx, c, func(r *reading) (history []Branch, err error) {
-		for at := id; at != ""; {
-			b, err := r.find(ctx, at)
-			if err != nil {
-				return nil, err
-			}
+		b, err := r.find(ctx, id)
+		for err == nil {
 			history = append(history, b.Branch)
-			if at = ""; !b.parent.IsZero() {
-				at = b.ParentID
+			if b.parent.IsZero() {
+				slices.Reverse(history)
+				return history, nil
 			}
+			b, err = r.find(ctx, b.ParentID)
 		}
-		slices.Reverse(history)
-		return history, nil
+		return nil, err
 	})
 }
