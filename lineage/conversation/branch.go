@@ -68,6 +68,14 @@ func (c *Conversation) find(ctx context.Context, id string) (branch, error) {
 	return read(ctx, c, func(r *reading) (branch, error) { return r.find(ctx, id) })
 }
 
+// findContext is find for those who also need the context of the branch.
+func (c *Conversation) findContext(ctx context.Context, id string) (b branch, of *lineage.Context, err error) {
+	if b, err = c.find(ctx, id); err == nil {
+		of, err = c.store.Context(ctx, b.state.ID)
+	}
+	return b, of, err
+}
+
 // find returns the branch with an id, the current one if the id is empty.
 func (r *reading) find(ctx context.Context, id string) (branch, error) {
 	if id == "" {

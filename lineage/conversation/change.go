@@ -61,7 +61,7 @@ func (c *Conversation) create(ctx context.Context, id, name string, from *From) 
 		if from != nil {
 			start = *from
 		}
-		parent, err := in.find(ctx, start.Branch)
+		parent, before, err := in.findContext(ctx, start.Branch)
 		if err != nil {
 			return err
 		}
@@ -75,11 +75,8 @@ func (c *Conversation) create(ctx context.Context, id, name string, from *From) 
 		if index < 0 || index > parent.MessageCount {
 			return branchError(parent.ID, lineage.ErrInvalid, fmt.Sprintf("message index %d is not within 0 to %d", index, parent.MessageCount))
 		}
-		o := lineage.BranchOptions{Empty: index == 0, Switch: id == "", Metadata: newMetadata(name, created.ParentID, index)}
+		o := lineage.BranchOptions{From: before, Empty: index == 0, Switch: id == "", Metadata: newMetadata(name, created.ParentID, index)}
 		if o.At, err = in.store.At(ctx, parent.state.Tip, uint64(index)); err != nil {
-			return err
-		}
-		if o.From, err = in.store.Context(ctx, parent.state.ID); err != nil {
 			return err
 		}
 		_, err = in.thread.CreateBranch(ctx, created.ID, o)
@@ -151,33 +148,25 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeS
 	defer c.change()()
 	merged := Event{Kind: BranchMerged, Source: source, Strategy: strategy}
 	err = c.inTransaction(ctx, func(in *Conversation) error {
-		target, err := in.find(ctx, "")
+		target, into, err := in.findContext(ctx, "")
 		if err != nil {
 			return err
 		}
-		into, err := in.store.Context(ctx, target.state.ID)
+		from, theirs, err := in.findContext(ctx, source)
 		if err != nil {
 			return err
 		}
-		from, err := in.thread.On(ctx, source)
-		if err != nil {
-			return err
-		}
-		tip, err := from.Tip(ctx)
-		if err != nil {
-			return err
-		}
-		if from.ID() == into.ID() {
-			return branchError(source, lineage.ErrInvalid, "a branch cannot be merged into itself")
+		if from.ID == target.ID {
+			return branchError(from.ID, lineage.ErrInvalid, "a branch cannot be merged into itself")
 		}
 		merged.Target = target.ID
 		switch strategy {
 		case Append:
-			added, err = into.Merge(ctx, from)
+			added, err = into.Merge(ctx, theirs)
 			merged.Changed = len(added) > 0
 		case Replace:
-			err = into.MoveTo(ctx, tip, "replace")
-			merged.Changed = tip != target.state.Tip
+			err = into.MoveTo(ctx, from.state.Tip, "replace")
+			merged.Changed = from.state.Tip != target.state.Tip
 		default:
 			err = fmt.Errorf("merge strategy %d: %w", strategy, lineage.ErrInvalid)
 		}
@@ -207,16 +196,12 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 		return err
 	}
 	defer c.change()()
-	b, err := c.find(ctx, id)
-	if err != nil {
-		return err
-	}
-	handle, err := c.store.Context(ctx, b.state.ID)
+	b, of, err := c.findContext(ctx, id)
 	if err != nil {
 		return err
 	}
 	at := write.Kept(write.Of(c.store).Now())
-	err = handle.Update(ctx, func(is *lineage.ContextInfo) (err error) {
+	err = of.Update(ctx, func(is *lineage.ContextInfo) (err error) {
 		is.Metadata, err = renamed(is.Metadata, &b, name, at)
 		return err
 	})

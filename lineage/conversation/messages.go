@@ -34,7 +34,7 @@ func (c *Conversation) AddMessage(ctx context.Context, m Message) error {
 // before is in the reflog of its context, so that Undo there takes it back, unless the list only continues it.
 func (c *Conversation) SetMessages(ctx context.Context, messages []Message) error {
 	return c.inTransaction(ctx, func(in *Conversation) error {
-		b, err := in.find(ctx, "")
+		b, current, err := in.findContext(ctx, "")
 		if err != nil {
 			return err
 		}
@@ -47,10 +47,6 @@ func (c *Conversation) SetMessages(ctx context.Context, messages []Message) erro
 			if items[i], err = m.item(); err != nil {
 				return err
 			}
-		}
-		current, err := in.store.Context(ctx, b.state.ID)
-		if err != nil {
-			return err
 		}
 		if err := current.MoveTo(ctx, after, "set messages"); err != nil {
 			return err

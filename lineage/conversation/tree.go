@@ -22,7 +22,9 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, oldestFirst)
+	slices.SortFunc(all, func(a, b branch) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.state.ID.Compare(b.state.ID))
+	})
 	nodes := make(map[lineage.ContextID]*Tree, len(all))
 	for i := range all {
 		nodes[all[i].state.ID] = &Tree{Branch: all[i].Branch}
@@ -30,24 +32,16 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 	var roots []*Tree
 	for i := range all {
 		node := nodes[all[i].state.ID]
-		if parent := nodes[all[i].parent]; parent != nil {
+		switch parent := nodes[all[i].parent]; {
+		case parent != nil:
 			parent.Children = append(parent.Children, node)
-		} else {
+		case node.ID == Main:
+			roots = slices.Insert(roots, 0, node)
+		default:
 			roots = append(roots, node)
 		}
 	}
 	return roots, nil
-}
-
-// oldestFirst orders by creation, the main branch first.
-func oldestFirst(a, b branch) int {
-	switch {
-	case a.ID == Main:
-		return -1
-	case b.ID == Main:
-		return 1
-	}
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.state.ID.Compare(b.state.ID))
 }
 
 // History returns the ancestry of a branch, from the main branch down to itself. Where
