@@ -49,10 +49,7 @@ func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options
 	}
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: sessionID, Reuse: true, UserID: o.UserID, Title: o.Title})
 	if err == nil {
-		err = ensureMain(ctx, thread)
-	}
-	if err == nil && o.StartOnMain {
-		err = thread.Switch(ctx, Main)
+		err = ensureMain(ctx, thread, o.StartOnMain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open conversation: %w", err)
@@ -60,16 +57,20 @@ func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options
 	return &Conversation{store: store, thread: thread}, nil
 }
 
-// ensureMain gives a thread that was made by other means the main branch.
-func ensureMain(ctx context.Context, thread *lineage.Thread) error {
+// ensureMain gives a thread that was made by other means the main branch, and makes it
+// current if it is to be or no other branch is.
+func ensureMain(ctx context.Context, thread *lineage.Thread, current bool) error {
 	_, err := thread.On(ctx, Main)
 	if errors.Is(err, lineage.ErrNotFound) {
 		_, err = thread.CreateBranch(ctx, Main, lineage.BranchOptions{Empty: true, Metadata: newMetadata(MainName, "", 0)})
 	}
-	if errors.Is(err, lineage.ErrExists) { // another one has just made it
+	if err != nil && !errors.Is(err, lineage.ErrExists) { // else another one has just made it
+		return err
+	}
+	if _, none := thread.Active(ctx); none == nil && !current {
 		return nil
 	}
-	return err
+	return thread.Switch(ctx, Main)
 }
 
 // change begins a change of the branches. What it returns ends the change, and delivers its events.
