@@ -33,7 +33,8 @@ type ExportReport struct {
 // Problem says what was left out, and why.
 type Problem struct {
 	Session string
-	// File is the file's name, empty if it is about the session.
+	// File is the name of a branch's file, also where no file can have it; empty if it is
+	// about the session.
 	File string
 	Err  error
 }
