@@ -3,7 +3,6 @@ package conversation
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -33,11 +32,9 @@ type Branch struct {
 // branch is a branch with what it is made of.
 type branch struct {
 	Branch
-	context lineage.ContextID
-	tip     lineage.SpanRef
-	commit  uint64            // that last moved the tip
-	parent  lineage.ContextID // zero if there is none, or no longer
-	file    []byte            // what the file says that it was imported from, nil if it was not
+	state    backend.Context
+	parent   lineage.ContextID // zero if there is none, or no longer
+	imported bool              // the metadata of its context is what its file says
 }
 
 // reading is a conversation as it is after one commit.
@@ -50,7 +47,7 @@ type reading struct {
 
 // read reads the conversation as it is after one commit.
 func read[T any](ctx context.Context, c *Conversation, do func(*reading) (T, error)) (T, error) {
-	return backend.AtOnce(ctx, c.store.View(), func(snapshot backend.Snapshot) (T, error) {
+	return backend.AtOnce(ctx, c.store.View(), func(snapshot backend.Snapshot) (none T, err error) {
 		r := &reading{Snapshot: snapshot, thread: c.thread.ID(), runs: backend.Runs(ctx, snapshot)}
 		thread, err := snapshot.Thread(ctx, r.thread)
 		if err == nil {
@@ -60,92 +57,95 @@ func read[T any](ctx context.Context, c *Conversation, do func(*reading) (T, err
 			r.current, err = r.Branch(ctx, r.thread, Main)
 		}
 		if err != nil {
-			var none T
 			return none, err
 		}
 		return do(r)
 	})
 }
 
-// find returns the branch with an id as it is now.
-func (c *Conversation) find(ctx context.Context, id string) (*branch, error) {
-	return read(ctx, c, func(r *reading) (*branch, error) { return r.find(ctx, id) })
+// find returns the branch with an id as it is now, the current one if the id is empty.
+func (c *Conversation) find(ctx context.Context, id string) (branch, error) {
+	return read(ctx, c, func(r *reading) (branch, error) { return r.find(ctx, id) })
 }
 
-// find returns the branch with an id.
-func (r *reading) find(ctx context.Context, id string) (*branch, error) {
+// findContext is find for those who also need the context of the branch.
+func (c *Conversation) findContext(ctx context.Context, id string) (b branch, of *lineage.Context, err error) {
+	if b, err = c.find(ctx, id); err == nil {
+		of, err = c.store.Context(ctx, b.state.ID)
+	}
+	return b, of, err
+}
+
+// find returns the branch with an id, the current one if the id is empty.
+func (r *reading) find(ctx context.Context, id string) (branch, error) {
+	if id == "" {
+		return r.branch(ctx, r.current)
+	}
 	record, err := r.Branch(ctx, r.thread, id)
 	if err != nil {
-		return nil, err
+		return branch{}, err
 	}
 	return r.branch(ctx, record)
 }
 
 // branch returns the branch of a record.
-func (r *reading) branch(ctx context.Context, record *structure.Branch) (*branch, error) {
+func (r *reading) branch(ctx context.Context, record *structure.Branch) (branch, error) {
 	state, err := r.Context(ctx, record.Context)
 	if err != nil {
-		return nil, err
+		return branch{}, err
 	}
 	length, err := structure.Position(state.Tip, r.runs)
 	if err != nil {
-		return nil, err
+		return branch{}, err
 	}
 	said := readMetadata(state.Metadata)
-	b := &branch{
+	b := branch{
 		Branch: Branch{
-			ID: record.Name, Name: said.Name, ParentID: said.ParentID, ParentMessageIndex: said.ParentMessageIndex,
+			ID: record.Name, Name: cmp.Or(said.Name, record.Name), ParentID: said.ParentID, ParentMessageIndex: said.ParentMessageIndex,
 			Current: record.Name == r.current.Name, MessageCount: int(length),
 			CreatedAt: record.CreatedAt.UTC(), UpdatedAt: time.UnixMilli(state.MovedAt).UTC(),
 		},
-		context: state.ID, tip: state.Tip, commit: state.Moved,
+		state: state, imported: said.CreatedAt != nil,
 	}
-	if said.CreatedAt != nil {
-		b.CreatedAt, b.file = said.CreatedAt.UTC(), state.Metadata
+	if said.Name == "" && b.ID == Main {
+		b.Name = MainName
+	}
+	if b.imported {
+		b.CreatedAt = said.CreatedAt.UTC()
 	}
 	asInFile := said.Messages > 0 && said.Messages == b.MessageCount
 	if at := said.UpdatedAt; at != nil && (asInFile || said.Messages == 0 && at.After(b.UpdatedAt)) {
 		b.UpdatedAt = at.UTC()
 	}
-	switch {
-	case b.Name != "":
-	case b.ID == Main:
-		b.Name = MainName
-	default:
-		b.Name = b.ID
-	}
-	if said.ParentID != "" || said.Name == "" { // a branch of the thread's own has the parent of its context
-		err = r.link(ctx, b, &state.Context)
+	if !state.Parent.IsZero() && (said.ParentID != "" || said.Name == "") { // a branch of the thread's own has the parent of its context
+		err = r.link(ctx, &b)
 	}
 	return b, err
 }
 
 // link finds the parent. It is known by its context, so that a branch which later gets
 // the id of a deleted one is nobody's parent.
-func (r *reading) link(ctx context.Context, b *branch, of *structure.Context) error {
-	if of.Parent.IsZero() {
-		return nil
-	}
-	parent, err := backend.BranchOf(ctx, r, r.thread, of.Parent)
+func (r *reading) link(ctx context.Context, b *branch) error {
+	parent, err := backend.BranchOf(ctx, r, r.thread, b.state.Parent)
 	if err != nil || parent == nil {
 		return err
 	}
 	if b.ParentID == "" {
-		at, err := structure.Position(of.Base, r.runs)
+		at, err := structure.Position(b.state.Base, r.runs)
 		if err != nil {
 			return err
 		}
 		b.ParentMessageIndex = int(at)
 	}
-	if b.file == nil || b.ParentID == parent.Name { // else the parent was not imported
+	if !b.imported || b.ParentID == parent.Name { // else the parent was not imported
 		b.ParentID, b.parent = parent.Name, parent.Context
 	}
 	return nil
 }
 
 // list returns all branches, by their ids.
-func (c *Conversation) list(ctx context.Context) ([]*branch, error) {
-	return read(ctx, c, func(r *reading) (all []*branch, err error) {
+func (c *Conversation) list(ctx context.Context) ([]branch, error) {
+	return read(ctx, c, func(r *reading) (all []branch, err error) {
 		for record, err := range r.Branches(ctx, r.thread, "", "") {
 			if err != nil {
 				return nil, err
@@ -160,61 +160,30 @@ func (c *Conversation) list(ctx context.Context) ([]*branch, error) {
 	})
 }
 
-// newestFirst orders by the last update.
-func newestFirst(a, b *branch) int {
-	return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.commit, a.commit), b.context.Compare(a.context))
-}
-
-// oldestFirst orders by creation, the main branch first.
-func oldestFirst(a, b *branch) int {
-	switch {
-	case a.ID == Main:
-		return -1
-	case b.ID == Main:
-		return 1
-	}
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.context.Compare(b.context))
-}
-
-// at returns the place in a branch's history after its first messages.
-func (c *Conversation) at(ctx context.Context, b *branch, index int) (lineage.SpanRef, error) {
-	if index < 0 || index > b.MessageCount {
-		return lineage.SpanRef{}, branchError(b.ID, lineage.ErrInvalid, fmt.Sprintf("message index %d is not within 0 to %d", index, b.MessageCount))
-	}
-	return c.store.At(ctx, b.tip, uint64(index))
-}
-
 // Branches returns all branches, the one that was last updated first.
 func (c *Conversation) Branches(ctx context.Context) ([]Branch, error) {
 	all, err := c.list(ctx)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, newestFirst)
+	slices.SortFunc(all, func(a, b branch) int {
+		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.state.Moved, a.state.Moved), b.state.ID.Compare(a.state.ID))
+	})
 	branches := make([]Branch, len(all))
-	for i, b := range all {
-		branches[i] = b.Branch
+	for i := range all {
+		branches[i] = all[i].Branch
 	}
 	return branches, nil
 }
 
-// Branch returns the branch with an id.
+// Branch returns the branch with an id, the current one if the id is empty.
 func (c *Conversation) Branch(ctx context.Context, id string) (Branch, error) {
 	b, err := c.find(ctx, id)
-	if err != nil {
-		return Branch{}, err
-	}
-	return b.Branch, nil
+	return b.Branch, err
 }
 
 // CurrentBranch returns the branch that messages are added to.
-func (c *Conversation) CurrentBranch(ctx context.Context) (Branch, error) {
-	b, err := read(ctx, c, func(r *reading) (*branch, error) { return r.branch(ctx, r.current) })
-	if err != nil {
-		return Branch{}, err
-	}
-	return b.Branch, nil
-}
+func (c *Conversation) CurrentBranch(ctx context.Context) (Branch, error) { return c.Branch(ctx, "") }
 
 // CurrentBranchID returns the id of the current branch.
 func (c *Conversation) CurrentBranchID(ctx context.Context) (string, error) {

@@ -48,29 +48,29 @@ func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options
 		return nil, err
 	}
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: sessionID, Reuse: true, UserID: o.UserID, Title: o.Title})
+	if err == nil {
+		err = ensureMain(ctx, thread, o.StartOnMain)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open conversation: %w", err)
 	}
-	c := &Conversation{store: store, thread: thread}
-	if err := c.ensureMain(ctx, o.StartOnMain); err != nil {
-		return nil, fmt.Errorf("open conversation: %w", err)
-	}
-	return c, nil
+	return &Conversation{store: store, thread: thread}, nil
 }
 
-// ensureMain gives a thread that was made by other means the main branch.
-func (c *Conversation) ensureMain(ctx context.Context, current bool) error {
-	_, err := c.thread.On(ctx, Main)
+// ensureMain gives a thread that was made by other means the main branch, and makes it
+// current if it is to be or no other branch is.
+func ensureMain(ctx context.Context, thread *lineage.Thread, current bool) error {
+	_, err := thread.On(ctx, Main)
 	if errors.Is(err, lineage.ErrNotFound) {
-		_, err = c.thread.CreateBranch(ctx, Main, lineage.BranchOptions{Empty: true, Metadata: newMetadata(MainName, "", 0)})
-		if errors.Is(err, lineage.ErrExists) {
-			err = nil
-		}
+		_, err = thread.CreateBranch(ctx, Main, lineage.BranchOptions{Empty: true, Metadata: newMetadata(MainName, "", 0)})
 	}
-	if err != nil || !current {
+	if err != nil && !errors.Is(err, lineage.ErrExists) { // else another one has just made it
 		return err
 	}
-	return c.thread.Switch(ctx, Main)
+	if _, none := thread.Active(ctx); none == nil && !current {
+		return nil
+	}
+	return thread.Switch(ctx, Main)
 }
 
 // change begins a change of the branches. What it returns ends the change, and delivers its events.

@@ -6,8 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/conversation"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // feature: branches/main
@@ -78,6 +81,44 @@ func TestOpenThreadOfOthers(t *testing.T) {
 	require.Equal(t, "Second thoughts", again.Name)
 	require.Equal(t, b.ParentID, again.ParentID)
 	require.Equal(t, b.ParentMessageIndex, again.ParentMessageIndex)
+}
+
+// A thread of which no branch is active, as some bundles have, goes on with main.
+//
+// feature: branches/main
+func TestOpenWithoutActive(t *testing.T) {
+	s := newStore(t)
+	c := open(t, s)
+	say(t, c, "a")
+	fork(t, c, "Idea")
+	say(t, c, "b")
+	engine := write.Of(s).Engine()
+	was, err := engine.Thread(bg, c.Thread().ID())
+	require.NoError(t, err)
+	is := *was
+	is.Active = lineage.ContextID{}
+	_, err = engine.Apply(bg, &structure.Commit{Records: []structure.Record{&is}}, backend.Options{})
+	require.NoError(t, err)
+	require.Equal(t, conversation.Main, currentID(t, c))
+	require.Equal(t, []string{"a"}, said(t, c))
+
+	c = open(t, s)
+	say(t, c, "c")
+	require.Equal(t, []string{"a", "c"}, said(t, c))
+}
+
+// An empty id is that of the current branch where a branch is read.
+func TestEmptyIDIsCurrent(t *testing.T) {
+	c := newConversation(t, "a")
+	idea := fork(t, c, "Idea")
+	say(t, c, "b")
+	b, err := c.Branch(bg, "")
+	require.NoError(t, err)
+	require.Equal(t, idea.ID, b.ID)
+	require.Equal(t, []string{"a", "b"}, saidOn(t, c, ""))
+	b, err = c.CreateBranch(bg, "child", "Child", &conversation.From{})
+	require.NoError(t, err)
+	require.Equal(t, []any{idea.ID, 2}, []any{b.ParentID, b.ParentMessageIndex})
 }
 
 // feature: branches/create
@@ -151,6 +192,7 @@ func TestRefusals(t *testing.T) {
 		"delete main":      {c.DeleteBranch(bg, "main"), lineage.ErrProtected},
 		"delete unknown":   {c.DeleteBranch(bg, "gone"), lineage.ErrNotFound},
 		"rename unknown":   {c.RenameBranch(bg, "gone", "New"), lineage.ErrNotFound},
+		"rename no id":     {c.RenameBranch(bg, "", "New"), lineage.ErrInvalid},
 		"rename to none":   {c.RenameBranch(bg, "idea", ""), lineage.ErrInvalid},
 		"history unknown":  {second(c.History(bg, "gone")), lineage.ErrNotFound},
 		"messages unknown": {second(c.MessagesOf(bg, "gone")), lineage.ErrNotFound},

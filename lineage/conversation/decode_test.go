@@ -32,6 +32,7 @@ func FuzzReadMetadata(f *testing.F) {
 	for _, data := range []string{
 		``, `null`, `1`, `{}`, `{"name":"x"}`, `{"name":1}`, `{"name":"x","parentId":"main","parentMessageIndex":2}`,
 		`{"updatedAt":"2026-01-10T00:00:00.001Z","other":[1, 2]}`, `{"parentMessageIndex":-1}`, `{"Name":"x"}`, `{"updatedat":null}`, `{"parentId":0}`,
+		`{"createdAt":"2025-03-01T10:00:00+02:00","messages":3}`,
 	} {
 		f.Add([]byte(data))
 	}
@@ -43,6 +44,6 @@ func FuzzReadMetadata(f *testing.F) {
 			return
 		}
 		is := readMetadata(again)
-		require.Equal(t, metadata{Name: "new name", ParentID: was.ParentID, ParentMessageIndex: was.ParentMessageIndex, UpdatedAt: &epoch}, is)
+		require.Equal(t, metadata{Name: "new name", ParentID: was.ParentID, ParentMessageIndex: was.ParentMessageIndex, UpdatedAt: &epoch, CreatedAt: was.CreatedAt}, is)
 	})
 }

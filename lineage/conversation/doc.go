@@ -17,7 +17,8 @@
 // not be. The id is the name of a branch of the thread; the name for people and what
 // the branch was made from are in the metadata of its context, as JSON. Branches that
 // were made on the thread itself show here too, named after their id. Ids and session
-// ids are any text, and never part of a path.
+// ids are any text, and never part of a path. Where a branch is read, an empty id stands for
+// the current one.
 //
 // # Indexes
 //

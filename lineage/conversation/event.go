@@ -54,7 +54,7 @@ type Event struct {
 // Conversations at the same time are told of in either order. No lock is held: a listener
 // may change the conversation, and hears of that after the event it is at.
 func (c *Conversation) On(listener func(Event)) (cancel func()) {
-	all, l := c.announcers(), &listening{hear: listener}
+	all := c.announcers()
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	a := all.of[c.thread.ID()]
@@ -62,12 +62,12 @@ func (c *Conversation) On(listener func(Event)) (cancel func()) {
 		a = new(announcer)
 		all.of[c.thread.ID()] = a
 	}
-	a.listeners = append(slices.Clip(a.listeners), l)
+	hear := &listener
+	a.listeners = append(a.listeners, hear)
 	return func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		l.gone = true
-		a.listeners = slices.DeleteFunc(slices.Clone(a.listeners), func(other *listening) bool { return other == l })
+		a.listeners = slices.DeleteFunc(a.listeners, func(other *func(Event)) bool { return other == hear })
 		if len(a.listeners) == 0 && len(a.waiting) == 0 && all.of[c.thread.ID()] == a {
 			delete(all.of, c.thread.ID())
 		}
@@ -89,14 +89,9 @@ func (c *Conversation) announcers() *announcers {
 
 // announcer delivers the events of a thread to listeners, in order and without holding a lock.
 type announcer struct {
-	listeners  []*listening // never changed in place
+	listeners  []*func(Event)
 	waiting    []Event
 	delivering bool
-}
-
-type listening struct {
-	hear func(Event)
-	gone bool
 }
 
 // enqueue states what is to be delivered. The order of calls is that of the events.
@@ -124,21 +119,21 @@ func (c *Conversation) deliver() {
 	for len(a.waiting) > 0 {
 		e := a.waiting[0]
 		a.waiting = a.waiting[1:]
-		for _, l := range a.listeners {
-			if !l.gone {
-				all.tell(l, e)
+		for _, hear := range slices.Clone(a.listeners) {
+			if slices.Contains(a.listeners, hear) { // not cancelled meanwhile
+				all.tell(*hear, e)
 			}
 		}
 	}
 }
 
 // tell calls a listener without the lock that its caller holds.
-func (all *announcers) tell(l *listening, e Event) {
+func (all *announcers) tell(hear func(Event), e Event) {
 	all.mu.Unlock()
 	defer all.mu.Lock()
 	if e.MessageIndex != nil {
 		index := *e.MessageIndex
 		e.MessageIndex = &index
 	}
-	l.hear(e)
+	hear(e)
 }

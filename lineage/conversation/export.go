@@ -33,7 +33,8 @@ type ExportReport struct {
 // Problem says what was left out, and why.
 type Problem struct {
 	Session string
-	// File is the file's name, empty if it is about the session.
+	// File is the name of a branch's file, also where no file can have it; empty if it is
+	// about the session.
 	File string
 	Err  error
 }
@@ -79,8 +80,11 @@ func Export(ctx context.Context, store *lineage.Store, root string, o ExportOpti
 	}
 	for _, id := range sessions {
 		t, err := store.FindThread(ctx, id)
-		if errors.Is(err, lineage.ErrNotFound) {
-			report.leaveOut(id, "", err)
+		if err == nil && !isFileName(id) {
+			err = fmt.Errorf("its id is no name of a folder: %w", lineage.ErrInvalid)
+		}
+		if errors.Is(err, lineage.ErrNotFound) || errors.Is(err, lineage.ErrInvalid) {
+			report.Problems = append(report.Problems, &Problem{Session: id, Err: err})
 			continue
 		}
 		if err == nil {
@@ -94,10 +98,6 @@ func Export(ctx context.Context, store *lineage.Store, root string, o ExportOpti
 	return report, nil
 }
 
-func (r *ExportReport) leaveOut(session, file string, err error) {
-	r.Problems = append(r.Problems, &Problem{Session: session, File: file, Err: err})
-}
-
 // isFileName reports whether an id can be that of a session or branch, which are
 // names of files, whatever the operating system.
 func isFileName(id string) bool {
@@ -109,10 +109,6 @@ const patience = time.Second
 
 // export writes the files of one session below root, which dir is.
 func (c *Conversation) export(ctx context.Context, root string, dir *os.Root, session string, report *ExportReport) error {
-	if !isFileName(session) {
-		report.leaveOut(session, "", fmt.Errorf("its id is no name of a folder: %w", lineage.ErrInvalid))
-		return nil
-	}
 	branches, err := c.list(ctx)
 	if err != nil {
 		return err
@@ -120,30 +116,23 @@ func (c *Conversation) export(ctx context.Context, root string, dir *os.Root, se
 	if err := dir.MkdirAll(session, 0o700); err != nil {
 		return err
 	}
-	for _, b := range branches {
-		if !isFileName(b.ID) {
-			report.leaveOut(session, "", branchError(b.ID, lineage.ErrInvalid, "its id is no name of a file"))
-			continue
-		}
+	for i := range branches {
+		b := &branches[i]
+		name := b.ID + ".json"
 		file, err := c.branchFile(ctx, b)
-		if errors.Is(err, lineage.ErrInvalid) { // a message that JSON cannot have
-			report.leaveOut(session, b.ID+".json", err)
-			continue
+		if err == nil {
+			err = lock.With(ctx, filepath.Join(root, session, name), lock.Options{Wait: patience}, func(context.Context) error {
+				return replaceFile(dir, path.Join(session, name), file)
+			})
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+			report.Branches++
+		case errors.Is(err, lineage.ErrInvalid), errors.Is(err, lock.ErrHeld):
+			report.Problems = append(report.Problems, &Problem{Session: session, File: name, Err: err})
+		default:
 			return fmt.Errorf("branch %q: %w", b.ID, err)
 		}
-		err = lock.With(ctx, filepath.Join(root, session, b.ID+".json"), lock.Options{Wait: patience}, func(context.Context) error {
-			return replaceFile(dir, path.Join(session, b.ID+".json"), file)
-		})
-		if errors.Is(err, lock.ErrHeld) {
-			report.leaveOut(session, b.ID+".json", err)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		report.Branches++
 	}
 	report.Sessions++
 	return nil
@@ -160,10 +149,7 @@ func replaceFile(dir *os.Root, name string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = dir.Rename(temporary, name)
 	}
 	if err != nil {
@@ -172,13 +158,13 @@ func replaceFile(dir *os.Root, name string, data []byte) error {
 	return nil
 }
 
-// branchFile returns the file of a branch.
+// branchFile returns the file of a branch. A branch that cannot have one, for its id or a
+// message that JSON cannot have, is ErrInvalid.
 func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error) {
-	of, err := c.store.Context(ctx, b.context)
-	if err != nil {
-		return nil, err
+	if !isFileName(b.ID) {
+		return nil, branchError(b.ID, lineage.ErrInvalid, "its id is no name of a file")
 	}
-	messages, err := c.messages(ctx, of)
+	messages, err := c.messages(ctx, b.state.Tip)
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +189,9 @@ func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	if b.file != nil {
-		ours := new(metadata).fields()
-		data = rawjson.JoinPatch(data, rawjson.RemoveFunc(b.file, func(key string) bool { return key == "id" || ours[key] != nil }))
+	if b.imported {
+		others := rawjson.RemoveFunc(b.state.Metadata, func(key string) bool { return key == "id" || isOurs(key) })
+		data = rawjson.JoinPatch(data, others)
 	}
 	return append(data, '\n'), nil
 }

@@ -93,8 +93,9 @@ func TestExportOdd(t *testing.T) {
 	report := exportTo(t, s, root, conversation.ExportOptions{Sessions: []string{"odd", "a/b", "none"}})
 	require.Equal(t, []int{1, 1}, []int{report.Sessions, report.Branches})
 	require.Len(t, report.Problems, 4)
-	for _, p := range report.Problems {
-		require.Error(t, p)
+	for i, file := range []string{"../escape.json", "bytes.json", "", ""} {
+		require.Error(t, report.Problems[i])
+		require.Equal(t, file, report.Problems[i].File)
 	}
 	require.ErrorIs(t, report.Problems[0], lineage.ErrInvalid)
 	require.ErrorIs(t, report.Problems[3], lineage.ErrNotFound)

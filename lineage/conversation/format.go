@@ -18,13 +18,12 @@ func (c *Conversation) FormatBranches(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var s strings.Builder
-	for i := range branches {
-		b := &branches[i]
+	for _, b := range branches {
 		mark := "  "
 		if b.Current {
 			mark = "* "
 		}
-		fmt.Fprintf(&s, "%s%s\n    ", mark, title(b))
+		fmt.Fprintf(&s, "%s%s\n    ", mark, title(&b))
 		if b.ParentID != "" {
 			fmt.Fprintf(&s, "from %s at %d · ", printable(b.ParentID), b.ParentMessageIndex)
 		}
@@ -75,14 +74,6 @@ func count(messages int) string {
 // printable escapes what a terminal would act on or not show: control and formatting
 // characters, line breaks, bytes that are no text.
 func printable(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if strconv.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRuneToASCII(r)
-		b.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return b.String()
+	quoted := strconv.Quote(s)
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
 }

@@ -49,7 +49,7 @@ func TestFormat(t *testing.T) {
 	_, err = c.ForkFromMessage(bg, "Plan B", 1)
 	require.NoError(t, err)
 	later()
-	_, err = c.CreateBranch(bg, "\x1b[2J", "red \x1b[31m, line\r\n, bell\a, \u202eright to left, \u2028, tab\t, \u0085, 東京", nil)
+	_, err = c.CreateBranch(bg, "\x1b[2J", "red \x1b[31m, line\r\n, bell\a, \u202eright to left, \u2028, tab\t, \u0085, 東京, \"quoted\", a\\b", nil)
 	require.NoError(t, err)
 	later()
 	_, err = c.CreateBranch(bg, "inner", "Inner", &conversation.From{Branch: "\x1b[2J"})

@@ -51,12 +51,11 @@ func (m Message) item() (lineage.Item, error) {
 		Role: m.Role, Type: content.TypeText, Body: []byte(m.Content),
 		Origin: content.BlockOrigin{ParentID: m.DerivedFrom}.By(m.By),
 	}
-	if len(m.Fields) == 0 {
-		return i, nil
-	}
 	var err error
-	i.Type = content.TypeJSON
-	i.Body, err = m.encode()
+	if len(m.Fields) > 0 {
+		i.Type = content.TypeJSON
+		i.Body, err = m.encode()
+	}
 	return i, err
 }
 
@@ -65,21 +64,16 @@ func (m Message) encode() ([]byte, error) {
 		return nil, fmt.Errorf("message with fields, and content that is not UTF-8: %w", lineage.ErrInvalid)
 	}
 	var b bytes.Buffer
-	b.WriteString(`{"role":`)
-	b.Write(rawjson.Quote(m.Role))
+	fmt.Fprintf(&b, `{"role":%s`, rawjson.Quote(m.Role))
 	if _, other := m.Fields["content"]; !other {
-		b.WriteString(`,"content":`)
-		b.Write(rawjson.Quote(m.Content))
+		fmt.Fprintf(&b, `,"content":%s`, rawjson.Quote(m.Content))
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Fields)) {
 		value := bytes.TrimSpace(m.Fields[key])
 		if err := m.checkField(key, value); err != nil {
 			return nil, err
 		}
-		b.WriteByte(',')
-		b.Write(rawjson.Quote(key))
-		b.WriteByte(':')
-		b.Write(value)
+		fmt.Fprintf(&b, ",%s:%s", rawjson.Quote(key), value)
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
@@ -106,23 +100,17 @@ func (m Message) checkField(key string, value []byte) error {
 // message is its content.
 func decode(role, mediaType string, body []byte) Message {
 	plain := Message{Role: role, Content: string(body)}
-	if mediaType != content.TypeJSON {
-		return plain
-	}
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil {
+	if mediaType != content.TypeJSON || json.Unmarshal(body, &fields) != nil {
 		return plain
 	}
-	var said string
-	if json.Unmarshal(fields["role"], &said) != nil || said != role {
+	if said, ok := rawjson.Text(fields["role"]); !ok || said != role {
 		return plain
 	}
 	m := Message{Role: role}
 	delete(fields, "role")
-	if text := fields["content"]; len(text) > 0 && text[0] == '"' {
-		if json.Unmarshal(text, &m.Content) != nil {
-			return plain
-		}
+	if text, ok := rawjson.Text(fields["content"]); ok {
+		m.Content = text
 		delete(fields, "content")
 	}
 	if len(fields) > 0 {
@@ -133,23 +121,19 @@ func decode(role, mediaType string, body []byte) Message {
 
 // messageOf returns the message that an entry is. It shares nothing with the entry.
 func (c *Conversation) messageOf(ctx context.Context, e *lineage.Entry) (Message, error) {
-	m, err := c.said(ctx, e)
+	m := Message{Role: e.Role, Erased: true}
+	if !e.Erased {
+		body, err := c.store.Original(ctx, e)
+		if err != nil {
+			return Message{}, err
+		}
+		m = decode(e.Role, e.Type, body)
+		if e.Type == content.TypeJSON && m.Content == string(body) { // a message of another format
+			if m.Content, err = c.store.Text(ctx, e); err != nil {
+				return Message{}, err
+			}
+		}
+	}
 	m.By, m.DerivedFrom = e.Origin.Attribution(), e.Origin.ParentID
-	return m, err
-}
-
-// said returns what a message says.
-func (c *Conversation) said(ctx context.Context, e *lineage.Entry) (Message, error) {
-	if e.Erased {
-		return Message{Role: e.Role, Erased: true}, nil
-	}
-	body, err := c.store.Original(ctx, e)
-	if err != nil {
-		return Message{}, err
-	}
-	m := decode(e.Role, e.Type, body)
-	if e.Type == content.TypeJSON && m.Content == string(body) { // a message of another format
-		m.Content, err = c.store.Text(ctx, e)
-	}
-	return m, err
+	return m, nil
 }

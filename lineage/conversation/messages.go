@@ -15,41 +15,41 @@ func (c *Conversation) AddMessage(ctx context.Context, m Message) error {
 	}
 	c.changing.RLock()
 	defer c.changing.RUnlock()
-	return c.onCurrent(ctx, func(current *lineage.Context) error {
-		_, err := current.Extend(ctx, item)
-		return err
-	})
+	var deleted lineage.ContextID // was current when it was tried
+	for {
+		current, err := c.thread.Active(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = current.Extend(ctx, item)
+		if !errors.Is(err, lineage.ErrNotFound) || current.ID() == deleted {
+			return err
+		}
+		deleted = current.ID()
+	}
 }
 
 // SetMessages makes these the messages of the current branch. The messages that the
 // two lists begin with alike stay shared with other branches. What the branch said
 // before is in the reflog of its context, so that Undo there takes it back, unless the list only continues it.
 func (c *Conversation) SetMessages(ctx context.Context, messages []Message) error {
-	c.changing.RLock()
-	defer c.changing.RUnlock()
 	return c.inTransaction(ctx, func(in *Conversation) error {
-		current, err := in.thread.Active(ctx)
+		b, current, err := in.findContext(ctx, "")
 		if err != nil {
 			return err
 		}
-		tip, err := current.Tip(ctx)
+		after, kept, err := in.commonPrefix(ctx, b.state.Tip, messages)
 		if err != nil {
 			return err
-		}
-		after, kept, err := in.commonPrefix(ctx, tip, messages)
-		if err != nil {
-			return err
-		}
-		if after != tip {
-			if err := current.MoveTo(ctx, after, "set messages"); err != nil {
-				return err
-			}
 		}
 		items := make([]lineage.Item, len(messages)-kept)
 		for i, m := range messages[kept:] {
 			if items[i], err = m.item(); err != nil {
 				return err
 			}
+		}
+		if err := current.MoveTo(ctx, after, "set messages"); err != nil {
+			return err
 		}
 		_, err = current.Extend(ctx, items...)
 		return err
@@ -63,21 +63,17 @@ func (c *Conversation) commonPrefix(ctx context.Context, tip lineage.SpanRef, me
 	alike := 0
 	for e, err := range c.store.History(ctx, tip, lineage.Window{}) {
 		if err != nil {
-			return lineage.SpanRef{}, 0, err
+			return after, kept, err
 		}
 		if e.Index == 0 {
-			after, kept = span, alike
-			span = e.Span
+			after, kept, span = span, alike, e.Span
 		}
 		if e.Kind != lineage.Message {
 			continue
 		}
 		m, err := c.messageOf(ctx, e)
-		if err != nil {
-			return lineage.SpanRef{}, 0, err
-		}
-		if alike == len(messages) || !m.Equal(messages[alike]) {
-			return after, kept, nil
+		if err != nil || alike == len(messages) || !m.Equal(messages[alike]) {
+			return after, kept, err
 		}
 		alike++
 	}
@@ -85,27 +81,21 @@ func (c *Conversation) commonPrefix(ctx context.Context, tip lineage.SpanRef, me
 }
 
 // Messages returns the messages of the current branch.
-func (c *Conversation) Messages(ctx context.Context) ([]Message, error) {
-	var messages []Message
-	err := c.onCurrent(ctx, func(current *lineage.Context) (err error) {
-		messages, err = c.messages(ctx, current)
-		return err
-	})
-	return messages, err
-}
+func (c *Conversation) Messages(ctx context.Context) ([]Message, error) { return c.MessagesOf(ctx, "") }
 
-// MessagesOf returns the messages of any branch.
+// MessagesOf returns the messages of any branch, the current one if the id is empty.
 func (c *Conversation) MessagesOf(ctx context.Context, id string) ([]Message, error) {
-	of, err := c.thread.On(ctx, id)
+	b, err := c.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return c.messages(ctx, of)
+	return c.messages(ctx, b.state.Tip)
 }
 
-func (c *Conversation) messages(ctx context.Context, of *lineage.Context) ([]Message, error) {
+// messages returns the messages of a history.
+func (c *Conversation) messages(ctx context.Context, tip lineage.SpanRef) ([]Message, error) {
 	messages := []Message{}
-	for e, err := range of.Entries(ctx, lineage.Window{}) {
+	for e, err := range c.store.History(ctx, tip, lineage.Window{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -119,24 +109,4 @@ func (c *Conversation) messages(ctx context.Context, of *lineage.Context) ([]Mes
 		messages = append(messages, m)
 	}
 	return messages, nil
-}
-
-// onCurrent does something with the context of the current branch, and again if it
-// was deleted while that began.
-func (c *Conversation) onCurrent(ctx context.Context, do func(*lineage.Context) error) error {
-	current, err := c.thread.Active(ctx)
-	if err != nil {
-		return err
-	}
-	for {
-		err := do(current)
-		if !errors.Is(err, lineage.ErrNotFound) {
-			return err
-		}
-		now, activeErr := c.thread.Active(ctx)
-		if activeErr != nil || now.ID() == current.ID() {
-			return err
-		}
-		current = now
-	}
 }

@@ -3,6 +3,7 @@ package conversation
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -27,13 +28,10 @@ func newMetadata(name, parentID string, index int) []byte {
 	return data
 }
 
-// fields are the fields by their keys. Keys are taken as they are spelled, so that keys of others
-// are not mistaken for ours.
-func (m *metadata) fields() map[string]any {
-	return map[string]any{
-		"name": &m.Name, "parentId": &m.ParentID, "parentMessageIndex": &m.ParentMessageIndex,
-		"updatedAt": &m.UpdatedAt, "createdAt": &m.CreatedAt, "messages": &m.Messages,
-	}
+// isOurs reports whether a key is one of metadata. Keys are taken as they are spelled, so that keys of
+// others are not mistaken for ours.
+func isOurs(key string) bool {
+	return slices.Contains([]string{"name", "parentId", "parentMessageIndex", "updatedAt", "createdAt", "messages"}, key)
 }
 
 // readMetadata returns what the metadata says. Metadata that others wrote says nothing.
@@ -41,29 +39,21 @@ func readMetadata(data []byte) (m metadata) {
 	if !rawjson.Valid(data) {
 		return metadata{}
 	}
-	fields := m.fields()
-	for is := range rawjson.Members(data) {
-		if field, ours := fields[is.Key]; ours && json.Unmarshal(is.Value, field) != nil {
-			return metadata{}
-		}
+	ours := rawjson.RemoveFunc(data, func(key string) bool { return !isOurs(key) })
+	if json.Unmarshal(ours, &m) != nil {
+		return metadata{}
 	}
 	return m
 }
 
 // renamed returns metadata with a new name. What others keep there stays.
 func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) {
-	if data = bytes.TrimSpace(data); len(data) == 0 {
-		data = []byte("{}")
-	}
-	if !rawjson.IsObject(data) || !rawjson.Valid(data) {
+	if data = bytes.TrimSpace(data); len(data) > 0 && !(rawjson.IsObject(data) && rawjson.Valid(data)) {
 		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
 	}
-	is := metadata{Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at}
-	if b.file != nil {
-		is.CreatedAt = &b.CreatedAt
+	is := metadata{
+		Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at, CreatedAt: readMetadata(data).CreatedAt,
 	}
-	fields := is.fields()
-	others := rawjson.RemoveFunc(data, func(key string) bool { return fields[key] != nil })
 	ours, err := json.Marshal(is)
-	return rawjson.MergePatch(others, ours), err
+	return rawjson.MergePatch(rawjson.RemoveFunc(data, isOurs), ours), err
 }

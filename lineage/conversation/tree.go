@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -21,21 +22,24 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, oldestFirst)
-	nodes := make([]*Tree, len(all))
-	byContext := make(map[lineage.ContextID]*Tree, len(all))
-	for i, b := range all {
-		nodes[i] = &Tree{Branch: b.Branch}
-		byContext[b.context] = nodes[i]
+	slices.SortFunc(all, func(a, b branch) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.state.ID.Compare(b.state.ID))
+	})
+	nodes := make(map[lineage.ContextID]*Tree, len(all))
+	for i := range all {
+		nodes[all[i].state.ID] = &Tree{Branch: all[i].Branch}
 	}
 	var roots []*Tree
-	for i, b := range all {
-		if b.parent.IsZero() {
-			roots = append(roots, nodes[i])
-			continue
+	for i := range all {
+		node := nodes[all[i].state.ID]
+		switch parent := nodes[all[i].parent]; {
+		case parent != nil:
+			parent.Children = append(parent.Children, node)
+		case node.ID == Main:
+			roots = slices.Insert(roots, 0, node)
+		default:
+			roots = append(roots, node)
 		}
-		parent := byContext[b.parent]
-		parent.Children = append(parent.Children, nodes[i])
 	}
 	return roots, nil
 }
@@ -44,17 +48,15 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 // an ancestor was deleted, it begins after that one.
 func (c *Conversation) History(ctx context.Context, id string) ([]Branch, error) {
 	return read(ctx, c, func(r *reading) (history []Branch, err error) {
-		for at := id; at != ""; {
-			b, err := r.find(ctx, at)
-			if err != nil {
-				return nil, err
-			}
+		b, err := r.find(ctx, id)
+		for err == nil {
 			history = append(history, b.Branch)
-			if at = ""; !b.parent.IsZero() {
-				at = b.ParentID
+			if b.parent.IsZero() {
+				slices.Reverse(history)
+				return history, nil
 			}
+			b, err = r.find(ctx, b.ParentID)
 		}
-		slices.Reverse(history)
-		return history, nil
+		return nil, err
 	})
 }
