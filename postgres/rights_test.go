@@ -156,3 +156,70 @@ func TestManyOpenAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestPartitionedLog spreads the log over partitions, as the manual says: stores go on as before.
+func TestPartitionedLog(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	before := make(map[string][]string)
+	for _, name := range names {
+		e := handle(t, pool, name)
+		tell(t, e, "before", strings.Repeat("said before ", 1000))
+		before[name] = history(t, e)
+		require.NoError(t, e.Close())
+	}
+	_, err := pool.Exec(background, manual(t, "Partitions"), pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	for _, name := range names {
+		e, other := handle(t, pool, name), handle(t, pool, name)
+		require.Equal(t, before[name], history(t, e))
+		gone := tell(t, e, "after", strings.Repeat(secret, 1000))
+		tell(t, other, "kept", "said after")
+		require.NoError(t, gone.Delete(background))
+		report, err := e.Collect(background, all)
+		require.NoError(t, err)
+		require.NotZero(t, report.Records)
+		require.Equal(t, history(t, e), history(t, other))
+		requireSound(t, handle(t, pool, name))
+	}
+	var partitions int
+	require.NoError(t, pool.QueryRow(background, `SELECT count(DISTINCT tableoid) FROM lineage_log`, exec).Scan(&partitions))
+	require.Greater(t, partitions, 1)
+}
+
+// TestMonitoring runs the queries of the manual while a store is used, one process holds it and another
+// waits.
+func TestMonitoring(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	createThread(t, e, backend.Full)
+	holder, err := pool.Begin(background)
+	require.NoError(t, err)
+	defer holder.Rollback(background) //nolint:errcheck // it may have been rolled back
+	_, err = holder.Exec(background, `SELECT FROM lineage_store FOR UPDATE`, exec)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, commit := threadCommit()
+		_, err := e.Apply(background, commit, backend.Options{})
+		done <- err
+	}()
+	eventually(t, pool, `SELECT count(*) > 0 FROM pg_locks WHERE NOT granted`)
+	eventually(t, pool, `SELECT bool_and(xact_start < now() - interval '1 second') FROM pg_stat_activity
+		WHERE datname = current_database() AND (state = 'idle in transaction' OR wait_event_type = 'Lock')`)
+	queries := strings.Split(strings.TrimSpace(manual(t, "Monitoring")), ";")
+	var found []int
+	for _, query := range queries[:len(queries)-1] {
+		rows, err := pool.Query(background, query, exec)
+		require.NoError(t, err, query)
+		n := 0
+		for rows.Next() {
+			n++
+		}
+		require.NoError(t, rows.Err(), query)
+		found = append(found, n)
+	}
+	require.Equal(t, []int{1, 5, 1, 1, 0}, found)
+	require.NoError(t, holder.Rollback(background))
+	require.NoError(t, <-done)
+}
