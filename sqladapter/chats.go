@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
@@ -172,7 +170,7 @@ func (s *chatStore) upsert(ctx context.Context, c chat.Chat) (made chat.Chat, cr
 		if err != nil {
 			return err
 		}
-		main := chat.Branch{ID: uuid.NewString(), ChatID: c.ID, Name: chat.MainBranch, IsActive: true, CreatedAt: at}
+		main := chat.Branch{ID: chat.NewID(), ChatID: c.ID, Name: chat.MainBranch, IsActive: true, CreatedAt: at}
 		if err := conn.insertBranch(ctx, main); err != nil {
 			return err
 		}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -59,7 +57,7 @@ func (d *database) createBranch(ctx context.Context, o *branchOptions) (*branchR
 
 func (d *database) branchAt(ctx context.Context, name, head string, active bool) (*branchRecord, error) {
 	b, err := d.chats.CreateBranch(ctx, chat.Branch{
-		ID: uuid.NewString(), ChatID: d.current, Name: name, HeadMessageID: chat.Ref(head), IsActive: active,
+		ID: chat.NewID(), ChatID: d.current, Name: name, HeadMessageID: chat.Ref(head), IsActive: active,
 	})
 	if err != nil {
 		return nil, err

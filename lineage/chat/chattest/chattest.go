@@ -63,6 +63,7 @@ func Run(t *testing.T, c Config) {
 		{"active branch", testActiveBranch},
 		{"branch heads", testBranchHeads},
 		{"checkpoints", testCheckpoints},
+		{"order of creation", testOrder},
 		{"append", testAppend},
 		{"append to a new branch", testAppendNewBranch},
 		{"append is atomic", testAppendAtomic},
