@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/engine/enginetest"
 )
@@ -22,7 +23,10 @@ func newStore(t testing.TB) *lineage.Store {
 }
 
 func TestEngine(t *testing.T) {
-	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store { return chat.On(newStore(t)) }})
+	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
+		s := newStore(t)
+		return chattest.Repeating(chat.On(s), s)
+	}})
 }
 
 // The library can rename and delete branches while an engine is open.
