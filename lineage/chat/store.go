@@ -17,7 +17,7 @@ type Store interface {
 	CreateChat(ctx context.Context, c Chat) (Chat, error)
 	// UpsertChat returns the chat with the id, making it as CreateChat does if
 	// there is none. A chat that is there stays as it is; if it is another user's,
-	// that is ErrOtherUser.
+	// that is ErrOtherUser, and if it has no user, ErrNoUser.
 	UpsertChat(ctx context.Context, c Chat) (Chat, error)
 	// Chat returns a chat, nil if there is none.
 	Chat(ctx context.Context, id string) (*Chat, error)

@@ -145,12 +145,23 @@ func testChatUsers(t *testing.T, s *store) {
 	_, err := s.CreateChat(background, chat.Chat{ID: "c"})
 	require.NoError(t, err)
 	ada, bob, nobody, title := "ada", "bob", "", "t"
+	_, err = s.UpsertChat(background, chat.Chat{ID: "c", UserID: ada})
+	s.requireError(err, chat.ErrNoUser, chat.SubjectChat, "c")
+	require.NotErrorIs(t, err, chat.ErrOtherUser)
+	_, err = s.UpsertChat(background, chat.Chat{ID: "c"})
+	require.NoError(t, err)
 	for _, user := range []*string{&nobody, &ada, &ada} {
 		got, err := s.UpdateChat(background, "c", chat.ChatUpdate{UserID: user})
 		require.NoError(t, err)
 		require.Equal(t, *user, got.UserID)
 	}
 	require.Equal(t, []string{"c"}, s.list(chat.ListOptions{UserID: "ada"}))
+	for _, user := range []string{bob, nobody} {
+		_, err = s.UpsertChat(background, chat.Chat{ID: "c", UserID: user})
+		s.requireError(err, chat.ErrOtherUser, chat.SubjectChat, "c")
+	}
+	_, err = s.UpsertChat(background, chat.Chat{ID: "c", UserID: ada})
+	require.NoError(t, err)
 	for _, user := range []*string{&bob, &nobody} {
 		_, err = s.UpdateChat(background, "c", chat.ChatUpdate{UserID: user, Title: &title})
 		s.requireError(err, chat.ErrOtherUser, chat.SubjectChat, "c")
