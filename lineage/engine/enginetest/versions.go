@@ -239,6 +239,16 @@ func testOrigins(t *testing.T, s *store) {
 	require.NoError(t, c.Set(engine.LastAssistantMessage("best").From("tiny")))
 	best, err := c.Save(background)
 	require.NoError(t, err)
+
+	// The text of a version may have been said before, here or in another chat.
+	other := s.open("other")
+	other.save(says("user", "o1", "known"))
+	other.save(says("assistant", "o2", "first"))
+	other.save(says("assistant", "o2", "known"))
+	m, err := s.Message(background, "other", string(other.Head()))
+	require.NoError(t, err)
+	require.NotEmpty(t, m.Origin.DerivedFrom)
+
 	for id, want := range map[string]chat.Origin{
 		"q1": {}, "a1": {UserID: "bob", ModelID: "large"}, string(better): {ModelID: "small"}, string(best): {ModelID: "tiny"},
 	} {
