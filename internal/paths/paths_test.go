@@ -107,7 +107,7 @@ var paths = []path{
 	})},
 	{"update", func(t *testing.T, s *lineage.Store, threads []string, times int, text string) {
 		for _, id := range threads {
-			require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+			require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 				thread, err := tx.CreateThread(bg, lineage.ThreadOptions{SourceID: id})
 				if err != nil {
 					return err

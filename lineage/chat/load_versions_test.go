@@ -196,7 +196,7 @@ func TestVersionsComeTogether(t *testing.T) {
 		old := said("m1", "m0")
 		messages[1].Data, messages[300].Data = json.RawMessage(`"changed"`), json.RawMessage(`"too"`)
 		messages = append(messages, said("new", messages[len(messages)-1].ID))
-		engine := &stopping{Engine: s.from.(*interrupted).Engine, left: left}
+		engine := &stopping{Engine: write.Of(s.store).Engine(), left: left}
 		err := load(&onStore{state: latest(lineage.New(engine))})
 		if err != nil {
 			require.ErrorIs(t, err, errStopped)

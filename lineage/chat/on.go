@@ -49,7 +49,7 @@ func latest(store *lineage.Store) state {
 // update changes the store in one transaction: see lineage.Store.Update. do works on the state
 // inside of it.
 func (s *state) update(ctx context.Context, do func(in *state) error) error {
-	return s.store.Update(ctx, func(tx *lineage.Tx) error {
+	return s.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		in := latest(tx.Store)
 		in.stage().AllowLarge() // what a caller gives at once is in memory already
 		return do(&in)
