@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,35 +46,35 @@ func TestOriginsOfKnownTexts(t *testing.T) {
 			want = append(want, i.Origin)
 			return i
 		}
-		extend := func(c *lineage.Context) {
+		extend := func(ctx context.Context, c *lineage.Context) {
 			var items []lineage.Item
 			for range rapid.IntRange(1, 3).Draw(t, "items") {
 				items = append(items, item())
 			}
-			_, err := c.Extend(bg, items...)
+			_, err := c.Extend(ctx, items...)
 			require.NoError(t, err)
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "commits") {
 			if rapid.Bool().Draw(t, "outside") {
-				extend(c)
+				extend(bg, c)
 				continue
 			}
-			require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
-				in, err := tx.Context(bg, c.ID())
+			require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
+				in, err := tx.Context(ctx, c.ID())
 				require.NoError(t, err)
 				for range rapid.IntRange(1, 3).Draw(t, "calls") {
-					extend(in)
+					extend(ctx, in)
 				}
-				requireOrigins(t, in, want)
+				requireOrigins(ctx, t, in, want)
 				return nil
 			}))
 		}
-		requireOrigins(t, c, want)
+		requireOrigins(bg, t, c, want)
 	})
 }
 
-func requireOrigins(t require.TestingT, c *lineage.Context, want []content.Origin) {
-	entries, err := c.All(bg)
+func requireOrigins(ctx context.Context, t require.TestingT, c *lineage.Context, want []content.Origin) {
+	entries, err := c.All(ctx)
 	require.NoError(t, err)
 	var got []content.Origin
 	for _, e := range entries {
