@@ -145,10 +145,13 @@ func (s *chatStore) CreateChat(ctx context.Context, c chat.Chat) (chat.Chat, err
 // UpsertChat implements chat.Store.
 func (s *chatStore) UpsertChat(ctx context.Context, c chat.Chat) (chat.Chat, error) {
 	made, created, err := s.upsert(ctx, c)
-	if err == nil && !created && made.UserID != c.UserID {
-		return chat.Chat{}, &chat.Error{Subject: chat.SubjectChat, ID: c.ID, Err: chat.ErrOtherUser}
+	if err == nil && !created {
+		err = c.CheckOpen(made)
 	}
-	return made, err
+	if err != nil {
+		return chat.Chat{}, err
+	}
+	return made, nil
 }
 
 // upsert returns the chat with an id, and whether it was created.

@@ -35,7 +35,7 @@ func (d *database) branchNamed(ctx context.Context, name string) (*branchRecord,
 	if err != nil {
 		return nil, err
 	}
-	messages, err := d.chats.CountMessages(ctx, string(b.HeadMessageID))
+	messages, err := d.chats.CountMessages(ctx, b.ChatID, string(b.HeadMessageID))
 	return d.branchRecord(b, messages), err
 }
 
@@ -123,7 +123,7 @@ func (d *database) listCheckpoints(ctx context.Context, thread string) (list []*
 }
 
 func (d *database) checkpointRecord(ctx context.Context, c *chat.Checkpoint) (*checkpointRecord, error) {
-	position, err := d.chats.CountMessages(ctx, c.MessageID)
+	position, err := d.chats.CountMessages(ctx, c.ChatID, c.MessageID)
 	return &checkpointRecord{
 		ID: c.ID, Name: c.Name, Thread: c.ChatID, Message: c.MessageID, Position: uint64(position), CreatedAt: millis(c.CreatedAt),
 	}, err

@@ -269,7 +269,7 @@ func told(t *testing.T, s *lineage.Store) map[string][]string {
 		branch, err := chats.ActiveBranch(bg, info.SourceID)
 		require.NoError(t, err)
 		var chain []chat.Message
-		for m, err := range chats.MessageChain(bg, string(branch.HeadMessageID)) {
+		for m, err := range chats.MessageChain(bg, info.SourceID, string(branch.HeadMessageID)) {
 			require.NoError(t, err)
 			chain = append(chain, m)
 		}

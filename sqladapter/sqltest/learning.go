@@ -81,7 +81,7 @@ func testLearningInBackground(t *testing.T, c Config) {
 	require.Less(t, n, 25, "statements before the branch is moved")
 	s := db.Chats()
 	requireCounts(t, s, "c", map[string]int{"main": messages + 1})
-	depth, err := s.CountMessages(background, "c.4321")
+	depth, err := s.CountMessages(background, "c", "c.4321")
 	require.NoError(t, err)
 	require.Equal(t, 4322, depth)
 	requireFound(t, s, "c", `"number 777" OR "number 5999" OR ours`, "c.777", "c.5999", "c.ours")
@@ -107,7 +107,7 @@ func testLearningInBackground(t *testing.T, c Config) {
 			_, err := another.Reader().Get(background, `SELECT "known", "messages" FROM "lineage_chats" WHERE "chatId" = ?`, []any{"e"}, &known, &all)
 			return err == nil && known == messages+1 && all == known
 		}, time.Minute, 10*time.Millisecond, "it is indexed, though nobody searches")
-		depth, err := another.Chats().CountMessages(background, "e.ours")
+		depth, err := another.Chats().CountMessages(background, "e", "e.ours")
 		require.NoError(t, err)
 		require.Equal(t, messages+1, depth)
 	}

@@ -63,6 +63,7 @@ func Run(t *testing.T, c Config) {
 		{"search in a chat that was made again", testSearchMadeAgain},
 		{"origins of what others delete", testOriginsOfDeleted},
 		{"chains that others change", testChains},
+		{"chains into other chats", testChainsIntoOtherChats},
 		{"search in a long message", testSearchLong},
 		{"a large chat is deleted in parts", testDeletingInParts},
 		{"a large chat that another refers to", testDeletingReferred},

@@ -67,6 +67,7 @@ func Run(t *testing.T, c Config) {
 		{"append", testAppend},
 		{"append to a new branch", testAppendNewBranch},
 		{"append is atomic", testAppendAtomic},
+		{"neighbours", testNeighbours},
 		{"origins", testOrigins},
 		{"graph", testGraph},
 		{"search", testSearch},
