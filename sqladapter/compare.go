@@ -139,7 +139,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	if err := p.checkMark(ctx, mark); err != nil {
 		return err
 	}
-	if mark.At != head || !mark.Complete {
+	if mark.At != head || !mark.settled() {
 		return fmt.Errorf("database has commit %d of %d: %w", mark.At.Number, head.Number, ErrBehind)
 	}
 	if err := c.checkIntegrity(ctx, db); err != nil {
