@@ -63,7 +63,8 @@ func (p Pools) Close() error {
 	return err
 }
 
-// DB is an open database with the current schema. It is safe for concurrent use.
+// DB is an open database with the current schema. It is safe for concurrent use. It does nothing
+// between calls: a program that does not wait for locks can write alternately.
 type DB struct {
 	dialect Dialect
 	syntax  Syntax
@@ -73,7 +74,6 @@ type DB struct {
 
 	texts            sync.Map // rendering → string
 	reading, writing prepared
-	background       *background
 }
 
 type rendering struct {
@@ -81,11 +81,11 @@ type rendering struct {
 	n         int
 }
 
-// Open brings the schema of a database up to date. If the database belongs to something else, the
+// Open brings the schema of a database up to date, and completes deletions that were interrupted. If the database belongs to something else, the
 // error is ErrForeign and nothing is changed. Unless the connections are shared, Close closes them,
 // and so does Open if it fails.
 func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, error) {
-	db := &DB{background: newBackground(), dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
+	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
 	if db.pools.Read == nil {
 		db.pools.Read = pools.Write
 	}
@@ -93,14 +93,14 @@ func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, er
 	if err := db.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s database: %w", dialect.Name(), err), pools.Close())
 	}
-	db.resumeDeletions(ctx)
+	// Without rights, for example, the next program that opens the database continues.
+	_, _ = db.finishDeletions(ctx)
 	return db, nil
 }
 
-// Close stops background work and closes the connections, unless they are shared. It must not be
-// called while operations are running.
+// Close closes the connections, unless they are shared. It must not be called while operations are
+// running.
 func (db *DB) Close() error {
-	db.background.close()
 	return errors.Join(db.reading.close(), db.writing.close(), db.pools.Close())
 }
 
@@ -128,8 +128,6 @@ type Conn struct {
 	tx *sql.Tx // nil outside of a transaction
 	// missed are statements to prepare after the transaction.
 	missed []string
-	// behind are chats to index after the transaction.
-	behind []string
 }
 
 // Exec runs a statement and returns the number of changed rows.
@@ -334,9 +332,6 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 		return db.commitError(ctx, err)
 	}
 	db.writing.prepare(ctx, db.pools.Write, c.missed)
-	for _, id := range c.behind {
-		db.background.start("learn "+id, func(ctx context.Context) { _ = db.learnInParts(ctx, id) }) // after an error, a search tries again
-	}
 	return nil
 }
 

@@ -284,8 +284,7 @@ func (db *DB) messagesInOrder(ctx context.Context, ids []string) iter.Seq2[chat.
 	}
 }
 
-// CountMessages implements chat.Store. For a message of another program that is not indexed yet, it
-// reads the whole chat.
+// CountMessages implements chat.Store.
 func (s *chatStore) CountMessages(ctx context.Context, id string) (n int, err error) {
 	err = s.db.Read(ctx, func(c *Conn) error {
 		ids := []string{id}
