@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Options configure the use of a database. The zero value of each field is its default.
@@ -71,6 +73,7 @@ type DB struct {
 	limits  Limits
 	pools   Pools
 	options Options
+	escaped bool // texts are written as escapeText does
 
 	texts            sync.Map // rendering → string
 	reading, writing prepared
@@ -85,7 +88,7 @@ type rendering struct {
 // error is ErrForeign and nothing is changed. Unless the connections are shared, Close closes them,
 // and so does Open if it fails.
 func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, error) {
-	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
+	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault(), escaped: escapes(dialect)}
 	if db.pools.Read == nil {
 		db.pools.Read = pools.Write
 	}
@@ -154,46 +157,57 @@ func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int6
 	return result.RowsAffected()
 }
 
-// arguments converts arguments for the driver.
+// arguments converts arguments for the driver: JSON, given as json.RawMessage, is passed as text.
 func (db *DB) arguments(args []any) []any {
-	if db.syntax.Argument == nil {
-		return args
-	}
 	changed := make([]any, len(args))
 	for i, arg := range args {
-		changed[i] = db.syntax.Argument(arg)
+		switch v := arg.(type) {
+		case string:
+			if db.escaped {
+				arg = escapeText(v)
+			}
+		case json.RawMessage:
+			arg = string(v)
+			if db.escaped {
+				arg = escapeJSON(string(v))
+			}
+		}
+		if db.syntax.Argument != nil {
+			arg = db.syntax.Argument(arg)
+		}
+		changed[i] = arg
 	}
 	return changed
 }
 
-// errNoMatch is the error of a query for a text that the database cannot store: no row matches. A
-// driver would return an error or search for another text.
+// errNoMatch is the error of a query for a text that is not UTF-8: no row matches. A driver would return an
+// error or search for another text.
 var errNoMatch = errors.New("no row matches")
 
-// canHold reports whether the database can store a text.
-func (db *DB) canHold(s string) bool { return db.clean(s) == s }
-
 // Query runs a query.
-func (c *Conn) Query(ctx context.Context, s Statement, args ...any) (*sql.Rows, error) {
+func (c *Conn) Query(ctx context.Context, s Statement, args ...any) (*Rows, error) {
 	return c.QueryN(ctx, s, 1, args...)
 }
 
 // QueryN is Query for statements with marks that repeat n times.
-func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*sql.Rows, error) {
+func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*Rows, error) {
 	text, err := c.text(s, n)
 	if err != nil {
 		return nil, err
 	}
 	for _, arg := range args {
-		if s, ok := arg.(string); ok && !c.db.canHold(s) {
+		if s, ok := arg.(string); ok && !utf8.ValidString(s) {
 			return nil, errNoMatch
 		}
 	}
 	args = c.db.arguments(args)
+	var rows *sql.Rows
 	if prepared := c.prepared(ctx, text); prepared != nil {
-		return prepared.QueryContext(ctx, args...)
+		rows, err = prepared.QueryContext(ctx, args...)
+	} else {
+		rows, err = c.q.QueryContext(ctx, text, args...)
 	}
-	return c.q.QueryContext(ctx, text, args...)
+	return &Rows{rows, c.db.escaped}, err
 }
 
 // Get scans the first row of a query and reports whether there is one.

@@ -235,7 +235,7 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 
 // leavesFirst returns the messages of a chat, each before its parent.
 func (c *Conn) leavesFirst(ctx context.Context, chatID string) ([]string, error) {
-	links, err := collect(ctx, c, func(rows *sql.Rows) (l link, err error) {
+	links, err := collect(ctx, c, func(rows *Rows) (l link, err error) {
 		var parent sql.NullString
 		err = rows.Scan(new(sql.RawBytes), &l.id, &parent)
 		l.parent = parent.String

@@ -40,7 +40,7 @@ const chainBatch = 200
 // link is a message and its parent.
 type link struct{ id, parent string }
 
-func scanLink(rows *sql.Rows) (link, error) {
+func scanLink(rows *Rows) (link, error) {
 	var l link
 	var parent sql.NullString
 	err := rows.Scan(&l.id, &parent)

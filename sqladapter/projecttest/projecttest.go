@@ -71,6 +71,7 @@ func Run(t *testing.T, config Config) {
 		{"Owners", s.testOwners},
 		{"Large", s.testLarge},
 		{"Texts", s.testTexts},
+		{"NUL", s.testNUL},
 		{"Compare", s.testCompare},
 		{"CompareEmpty", s.testCompareEmpty},
 		{"Import", s.testImport},
