@@ -67,7 +67,7 @@ func Run(t *testing.T, c Config) {
 		{"search in a long message", testSearchLong},
 		{"a large chat is deleted in parts", testDeletingInParts},
 		{"a large chat that another refers to", testDeletingReferred},
-		{"a large chat of another program", testLearningInBackground},
+		{"a large chat of another program", testLargeChatOfAnother},
 		{"long ids", testLongIDs},
 		{"titles", testTitles},
 		{"a pool of the caller's", testSharedPool},

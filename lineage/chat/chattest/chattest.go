@@ -55,6 +55,7 @@ func Run(t *testing.T, c Config) {
 		{"known messages", testKnownMessages},
 		{"refused messages", testRefusedMessages},
 		{"any JSON", testAnyJSON},
+		{"NUL", testNUL},
 		{"odd ids", testOddIDs},
 		{"ids that are no text", testNotText},
 		{"long chains", testLongChain},
