@@ -314,7 +314,7 @@ func TestDeepBranches(t *testing.T) {
 func TestEverySpanIsWrittenOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t)
-		thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+		thread, err := s.CreateThread(bg, lineage.ThreadOptions{Title: "Spans"})
 		require.NoError(rt, err)
 		main, err := thread.Active(bg)
 		require.NoError(rt, err)
