@@ -40,7 +40,8 @@ sqlserver://…). The format is detected from the content of each file:
 
 Nothing is stored twice: importing an archive again adds nothing, and a newer export adds
 only its new messages. Items that cannot be used are left out and listed, and the exit
-code is 7, or 1 if nothing could be imported. Limits protect against archives that would take
+code is 7, or 1 if nothing could be imported. It is 7 as well if the archive has records
+but no messages: they are kept. Limits protect against archives that would take
 all time or memory; the error names the limit, and --limit raises it. A store that is named by
 --store is created if it does not exist and there is something to import.`,
 		Example: `  lineage import chats.jsonl
@@ -254,17 +255,20 @@ func (a *app) imported(report *archive.Report, whole bool) error {
 	return err
 }
 
-// failure reports that items were left out: the import is done in part, or not at all where nothing
-// was left to import.
+// failure reports that items were left out, or that there are no messages: the import is done in
+// part, or not at all where nothing was left to import.
 func (r *importedRecord) failure() error {
 	left := screen.Plural(r.SkippedCount, "item") + " left out"
+	stored := r.Messages > 0 || r.NewBytes > 0 || r.RepairedCount > 0
 	switch {
-	case r.SkippedCount == 0:
-		return nil
-	case r.Messages == 0:
+	case r.SkippedCount > 0 && !stored:
 		return fmt.Errorf("nothing could be imported: %s", left)
+	case r.SkippedCount > 0:
+		return fmt.Errorf("%s: %w", left, errPartial)
+	case r.Messages == 0 && r.RepairedCount > 0:
+		return fmt.Errorf("no messages, %s of other records: %w", screen.Plural(r.Conversations, "conversation"), errPartial)
 	}
-	return fmt.Errorf("%s: %w", left, errPartial)
+	return nil
 }
 
 func (a *app) printImported(r *importedRecord, whole bool) error {
