@@ -164,7 +164,11 @@ func (d *database) tree(ctx context.Context, o *treeOptions) error {
 		n := nodes[at.line][at.at-1]
 		return &treePoint{n.Role, n.Role, n.Content}, nil
 	}
-	return f.draw(ctx, titleOf(c.Title, c.ID), shortID(c.ID))
+	title, err := d.shownTitle(ctx, c)
+	if err != nil {
+		return err
+	}
+	return f.draw(ctx, title, shortID(c.ID))
 }
 
 // plantGraph adds the messages of a graph to a forest, and returns those of each line.

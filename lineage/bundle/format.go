@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -31,6 +32,9 @@ const (
 	maxDensity  = 16
 	densityFrom = 50_000
 )
+
+// Is reports whether a file that begins with these bytes is a bundle.
+func Is(begin []byte) bool { return bytes.HasPrefix(begin, []byte(magic)) }
 
 // Kinds of frames.
 const (
@@ -156,7 +160,7 @@ func (r *reader) header() error {
 	if err := r.read(h[:], "header"); err != nil {
 		return err
 	}
-	if string(h[:8]) != magic {
+	if !Is(h[:]) {
 		return corrupt(0, "this is not a bundle")
 	}
 	if v := binary.LittleEndian.Uint32(h[8:]); v > version {

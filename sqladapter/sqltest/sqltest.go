@@ -55,6 +55,7 @@ func Run(t *testing.T, c Config) {
 		{"other programs' tables", testForeign},
 		{"names that are no tables", testNotTables},
 		{"a newer version", testNewer},
+		{"tables are kept", testKeepTables},
 		{"search", testSearch},
 		{"search is the same after reopening", testSearchReopened},
 		{"search in all chats", testSearchAllChats},
