@@ -208,7 +208,7 @@ func (e *Engine) become(ctx context.Context) (*handle, error) {
 			return h, nil
 		}
 	}
-	if e.o.ReadOnly && (vfs.IsUnwritable(err) || errors.Is(err, backend.ErrCorrupt)) {
+	if e.o.ReadOnly && (vfs.IsUnwritable(err) || errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, backend.ErrCorrupt)) {
 		return e.read(ctx)
 	}
 	return nil, err
