@@ -9,8 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
@@ -147,10 +145,13 @@ func (s *chatStore) CreateChat(ctx context.Context, c chat.Chat) (chat.Chat, err
 // UpsertChat implements chat.Store.
 func (s *chatStore) UpsertChat(ctx context.Context, c chat.Chat) (chat.Chat, error) {
 	made, created, err := s.upsert(ctx, c)
-	if err == nil && !created && made.UserID != c.UserID {
-		return chat.Chat{}, &chat.Error{Subject: chat.SubjectChat, ID: c.ID, Err: chat.ErrOtherUser}
+	if err == nil && !created {
+		err = c.CheckOpen(made)
 	}
-	return made, err
+	if err != nil {
+		return chat.Chat{}, err
+	}
+	return made, nil
 }
 
 // upsert returns the chat with an id, and whether it was created.
@@ -172,7 +173,7 @@ func (s *chatStore) upsert(ctx context.Context, c chat.Chat) (made chat.Chat, cr
 		if err != nil {
 			return err
 		}
-		main := chat.Branch{ID: uuid.NewString(), ChatID: c.ID, Name: chat.MainBranch, IsActive: true, CreatedAt: at}
+		main := chat.Branch{ID: chat.NewID(), ChatID: c.ID, Name: chat.MainBranch, IsActive: true, CreatedAt: at}
 		if err := conn.insertBranch(ctx, main); err != nil {
 			return err
 		}

@@ -21,10 +21,26 @@ type Options struct {
 	// Connections is the maximum number of open connections. Default 8; SQLite has one for writing
 	// in addition, and by default 4 for reading. It does not apply to a pool of the caller.
 	Connections int
+	// Schema is what Open may do to the tables. Default CreateTables.
+	Schema Schema
 	// Trace, when not nil, is called with each statement before it runs, possibly from several
 	// goroutines.
 	Trace func(sql string)
 }
+
+// Schema is what Open may do to the tables of a database.
+type Schema int
+
+const (
+	// CreateTables creates missing tables, and brings those of an older version up to date.
+	CreateTables Schema = iota
+	// AdoptTables is CreateTables for a database that has chats of this package or of another
+	// program. For any other, the error is ErrNoTables.
+	AdoptTables
+	// KeepTables neither creates nor changes a table. If tables are missing or older, the error is
+	// ErrNoTables.
+	KeepTables
+)
 
 func (o Options) orDefault() Options {
 	if o.Patience <= 0 {
@@ -84,21 +100,29 @@ type rendering struct {
 	n         int
 }
 
-// Open brings the schema of a database up to date, and completes deletions that were interrupted. If the database belongs to something else, the
-// error is ErrForeign and nothing is changed. Unless the connections are shared, Close closes them,
-// and so does Open if it fails.
+// Open brings the schema of a database up to date, unless Options.Schema forbids it, and completes
+// deletions that were interrupted. If the database belongs to something else, the error is ErrForeign
+// and nothing is changed. Unless the connections are shared, Close closes them, and so does Open if it
+// fails.
 func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, error) {
+	db := newDB(pools, dialect, o)
+	if err := db.migrate(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s database: %w", dialect.Name(), err), pools.Close())
+	}
+	if db.options.Schema != KeepTables {
+		// Without rights, for example, the next program that opens the database continues.
+		_, _ = db.finishDeletions(ctx)
+	}
+	return db, nil
+}
+
+func newDB(pools Pools, dialect Dialect, o Options) *DB {
 	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault(), escaped: escapes(dialect)}
 	if db.pools.Read == nil {
 		db.pools.Read = pools.Write
 	}
 	db.reading.most, db.writing.most = db.limits.Prepared, db.limits.Prepared
-	if err := db.migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s database: %w", dialect.Name(), err), pools.Close())
-	}
-	// Without rights, for example, the next program that opens the database continues.
-	_, _ = db.finishDeletions(ctx)
-	return db, nil
+	return db
 }
 
 // Close closes the connections, unless they are shared. It must not be called while operations are

@@ -176,7 +176,7 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 
 // loadAt makes a transaction as of a time, and reports whether it changes anything.
 func loadAt(ctx context.Context, store *lineage.Store, at time.Time, load func(tx *lineage.Store) error) (changed bool, err error) {
-	err = store.Update(ctx, func(tx *lineage.Tx) error {
+	err = store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		stage := write.Of(tx.Store).Engine().(*write.Stage)
 		stage.AllowLarge()
 		stage.Load(at, backend.Normal)

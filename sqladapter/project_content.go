@@ -98,11 +98,12 @@ func (w *projection) rewriteMessage(m chat.Message) {
 	w.batch.bytes += 2 * len(m.Data)
 	w.batch.changed++
 	w.batch.after = append(w.batch.after, func(ctx context.Context, c *Conn) error {
-		known, err := c.message(ctx, m.ID)
-		if err != nil || known == nil {
+		rows, err := c.messages(ctx, []string{m.ID})
+		known, there := rows[m.ID]
+		if err != nil || !there {
 			return err
 		}
-		depths, err := c.newDepths(ctx, []chat.Message{*known})
+		depths, err := c.newDepths(ctx, []chat.Message{known})
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (w *projection) rewriteMessage(m chat.Message) {
 			return err
 		}
 		known.Type, known.Data = m.Type, m.Data
-		return c.knowOwn(ctx, []chat.Message{*known}, depths)
+		return c.knowOwn(ctx, []chat.Message{known}, depths)
 	})
 }
 

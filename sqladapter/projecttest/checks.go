@@ -150,7 +150,7 @@ func (s *suite) testFollows(t *testing.T) {
 	}
 	require.Equal(t, 1, blocks)
 	same()
-	m2, err := db.Chats().Message(bg, "m2")
+	m2, err := db.Chats().Message(bg, "a", "m2")
 	require.NoError(t, err)
 	require.JSONEq(t, "null", string(m2.Data))
 	require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "messages_fts" WHERE "content" LIKE '%two%'`))
@@ -158,7 +158,7 @@ func (s *suite) testFollows(t *testing.T) {
 	_, _, err = store.Put(bg, strings.NewReader("two"), lineage.BlockOptions{})
 	require.NoError(t, err)
 	same()
-	m2, err = db.Chats().Message(bg, "m2")
+	m2, err = db.Chats().Message(bg, "a", "m2")
 	require.NoError(t, err)
 	require.JSONEq(t, string(body), string(m2.Data))
 

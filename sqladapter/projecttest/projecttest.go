@@ -212,9 +212,9 @@ func requireChats(t require.TestingT, store *lineage.Store, db *sqladapter.DB) {
 		require.Equal(t, wantGraph.Branches, gotGraph.Branches)
 		require.ElementsMatch(t, wantGraph.Checkpoints, gotGraph.Checkpoints)
 		for _, node := range wantGraph.Nodes {
-			wantMessage, err := want.Message(bg, node.ID)
+			wantMessage, err := want.Message(bg, wantGraph.ChatID, node.ID)
 			require.NoError(t, err)
-			gotMessage, err := got.Message(bg, node.ID)
+			gotMessage, err := got.Message(bg, gotGraph.ChatID, node.ID)
 			require.NoError(t, err)
 			require.NotNil(t, wantMessage, node.ID)
 			require.NotNil(t, gotMessage, node.ID)

@@ -70,7 +70,7 @@ func TestAlternatingWriters(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, begun+2*(i+1), infos[0].MessageCount)
 			other(`UPDATE chats SET title = 'after a read'`)
-			n, err := s.CountMessages(background, fmt.Sprint("ours", i))
+			n, err := s.CountMessages(background, "c", fmt.Sprint("ours", i))
 			require.NoError(t, err)
 			require.Equal(t, begun+2*i+1, n)
 			other(`UPDATE chats SET title = 'after another'`)

@@ -60,7 +60,7 @@ func testLargeChatOfAnother(t *testing.T, c Config) {
 	}
 	requireCounts(t, s, "c", map[string]int{"main": messages + 3})
 	for id, want := range map[string]int{"c.4321": 4322, "c.11500": 11_501, "c.ours2": messages + 3} {
-		depth, err := s.CountMessages(background, id)
+		depth, err := s.CountMessages(background, "c", id)
 		require.NoError(t, err)
 		require.Equal(t, want, depth)
 	}
@@ -72,7 +72,7 @@ func testLargeChatOfAnother(t *testing.T, c Config) {
 	}
 	requireFound(t, s, "c", `"number 777" OR "number 5999" OR ours`, "c.777", "c.5999", "c.ours0", "c.ours1", "c.ours2")
 	require.NoError(t, p.Exec(background, `UPDATE messages SET "parentId" = 'c.11999' WHERE id = 'c.0'`))
-	_, err = s.CountMessages(background, "c.11500")
+	_, err = s.CountMessages(background, "c", "c.11500")
 	require.ErrorIs(t, err, sqladapter.ErrCorrupt)
 	require.NoError(t, db.Close())
 }

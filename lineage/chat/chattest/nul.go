@@ -24,11 +24,11 @@ func testNUL(t *testing.T, s *store) {
 	add := func(data string) {
 		t.Helper()
 		want := chat.Message{
-			ID: fmt.Sprint("m", len(s.chain(string(parent)))), ChatID: "c", ParentID: parent, Name: "tool", Type: chat.TypeMessage, Data: json.RawMessage(data), CreatedAt: 7,
+			ID: fmt.Sprint("m", len(s.chain("c", string(parent)))), ChatID: "c", ParentID: parent, Name: "tool", Type: chat.TypeMessage, Data: json.RawMessage(data), CreatedAt: 7,
 		}
 		require.NoError(t, s.AddMessage(background, want), data)
 		require.NoError(t, s.AddMessage(background, want), "it is known")
-		got, err := s.Message(background, want.ID)
+		got, err := s.Message(background, "c", want.ID)
 		require.NoError(t, err)
 		require.True(t, want.Same(*got), "%s: %s", data, got.Data)
 		s.requireMessage(want, *got)
@@ -43,7 +43,7 @@ func testNUL(t *testing.T, s *store) {
 	}
 	for _, half := range []string{`\ud83d`, `\ude00`, `\ud83d \ude00`, `\ude00\ud83d`, `\ud83d\u0000`, `\ud83dx`, "\ufdd0d83d\\ud83d"} {
 		add(`"` + half + `"`)
-		got, err := s.Message(background, string(parent))
+		got, err := s.Message(background, "c", string(parent))
 		require.NoError(t, err)
 		require.Equal(t, `"`+half+`"`, string(got.Data))
 	}
@@ -61,7 +61,7 @@ func testNUL(t *testing.T, s *store) {
 		require.NotNil(t, is, "%q", odd)
 		require.Equal(t, []string{odd, odd, odd}, []string{is.ID, is.UserID, is.Title})
 		require.JSONEq(t, string(metadata), string(is.Metadata))
-		m, err := s.Message(background, odd)
+		m, err := s.Message(background, odd, odd)
 		require.NoError(t, err)
 		require.NotNil(t, m, "%q", odd)
 		require.Equal(t, []string{odd, odd, odd, odd}, []string{m.ID, m.Name, m.Type, m.Origin.SourceID})
