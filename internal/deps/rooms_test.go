@@ -82,7 +82,7 @@ var rooms = []room{
 	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/sqlitefile", "internal/vector", "internal/vfs", "lineage/chat"), libs: []string{sqlite}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
-	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine"), libs: []string{testify, rapid}},
+	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},
 	{path: "lineage/archive", ours: join(belowStore, "internal/awaited"), libs: []string{compress, uuid}},
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/archive"), libs: []string{goldmark}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},

@@ -27,6 +27,10 @@ const (
 	// maxEntry limits an entry, and so the memory for reading.
 	maxEntry = 16 << 20
 	maxFrame = frameSize + maxEntry
+	// maxDensity limits the number of entries for each 64 bytes as stored, from densityFrom entries
+	// on. Ids do not compress.
+	maxDensity  = 16
+	densityFrom = 50_000
 )
 
 // Is reports whether a file that begins with these bytes is a bundle.
@@ -223,7 +227,9 @@ func (r *reader) next() (tag byte, b []byte, err error) {
 		return 0, nil, r.corrupt("an entry is longer than its frame")
 	}
 	b, r.rest = r.rest[1+w:][:n:n], r.rest[1+w+int(n):]
-	r.entries++
+	if r.entries++; r.entries > densityFrom && r.entries/maxDensity > uint64(r.offset)/64 {
+		return 0, nil, fmt.Errorf("bundle: more than %d entries for each 64 bytes: %w", maxDensity, backend.ErrTooLarge)
+	}
 	return tag, b, nil
 }
 

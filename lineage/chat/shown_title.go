@@ -24,7 +24,7 @@ func opening(ctx context.Context, s Store, chatID string) iter.Seq2[title.Messag
 		if b == nil || b.HeadMessageID == "" {
 			return
 		}
-		for m, err := range s.MessageChain(ctx, string(b.HeadMessageID)) {
+		for m, err := range s.MessageChain(ctx, chatID, string(b.HeadMessageID)) {
 			if err != nil {
 				yield(title.Message{}, err)
 				return

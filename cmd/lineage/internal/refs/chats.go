@@ -155,7 +155,7 @@ func (r *Chats) named(ctx context.Context, name string) (*ChatRef, error) {
 	if c != nil {
 		return &ChatRef{Checkpoint: name, Message: c.MessageID}, nil
 	}
-	m, err := r.store.Message(ctx, name)
+	m, err := r.store.Message(ctx, r.id, name)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (r *Chats) walk(ctx context.Context, found *ChatRef, steps []step) error {
 		return nil
 	}
 	var chain []string
-	for m, err := range r.store.MessageChain(ctx, found.Message) {
+	for m, err := range r.store.MessageChain(ctx, r.id, found.Message) {
 		if err != nil {
 			return err
 		}
