@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/conversation"
 )
 
 type exportOptions struct {
@@ -22,6 +23,7 @@ type exportOptions struct {
 	format string
 	to     string
 	all    bool
+	prune  bool
 	title  string
 }
 
@@ -32,11 +34,16 @@ func exportCommand(a *app) *cobra.Command {
 		Short: "Export conversations for programs or people",
 		Long: `Writes threads with all their branches, the history of one context, or with --all the whole store:
 the current thread unless something is named. Formats: ` + strings.Join(exportFormats(), ", ") + `. It goes to
-standard output, or to the file given by --output, whose extension can determine the format.`,
+standard output, or to the file given by --output, whose extension can determine the format.
+
+` + branchFilesFormat + ` writes a folder given by --output: in it a folder for each thread, with a JSON file for each
+branch, as 'lineage import' reads them. Files of branches that the thread does not have are reported,
+and deleted with --prune.`,
 		Example: `  lineage export > lisbon.md
   lineage export lisbon --output lisbon.html
   lineage export cheap --format openai
-  lineage export --all --output everything.jsonl --json`,
+  lineage export --all --output everything.jsonl --json
+  lineage export --all --format branch-files --output sessions`,
 		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
 			o.what = args
 			return runExport(ctx, s, o)
@@ -46,6 +53,7 @@ standard output, or to the file given by --output, whose extension can determine
 	f.StringVar(&o.format, "format", "", "how to write it (default: by the ending of --output, or markdown)")
 	f.StringVarP(&o.to, "output", "o", stdoutName, "the file to write; - is standard output")
 	f.BoolVar(&o.all, "all", false, "write every thread")
+	f.BoolVar(&o.prune, "prune", false, "delete branch files that no branch has")
 	f.StringVar(&o.title, "title", "", "the title of a page")
 	return c
 }
@@ -55,14 +63,20 @@ func exportFormats() []string {
 	for _, f := range export.Formats() {
 		names = append(names, string(f))
 	}
-	return names
+	return append(names, branchFilesFormat)
 }
+
+// branchFilesFormat is the format that package conversation writes: a folder and not a file.
+const branchFilesFormat = "branch-files"
 
 // exportedRecord is what export wrote to a file.
 type exportedRecord struct {
 	File   string `json:"file"`
 	Format string `json:"format"`
 	Bytes  int64  `json:"bytes"`
+	// Branches and Pruned are the numbers of branch files that were written and deleted.
+	Branches int `json:"branches,omitempty"`
+	Pruned   int `json:"pruned,omitempty"`
 }
 
 func (*exportedRecord) recordType() string { return "export" }
@@ -93,6 +107,12 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 		options.Scope = scope
 	}
 	format := o.exportFormat()
+	if format == branchFilesFormat {
+		return s.exportBranchFiles(ctx, o, options.Scope)
+	}
+	if o.prune {
+		return usagef("--prune is for the format %s", branchFilesFormat)
+	}
 	r := exportedRecord{File: o.to, Format: string(format)}
 	err := s.writeOutput(o.to, func(w io.Writer) error {
 		counted := &countingWriter{w: w}
@@ -107,6 +127,37 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 		return err
 	}
 	return s.print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
+}
+
+// exportBranchFiles writes the branches of threads as files.
+func (s *session) exportBranchFiles(ctx context.Context, o *exportOptions, scope export.Scope) error {
+	if o.to == stdoutName || scope.Context != nil {
+		return usagef("%s writes the branches of threads into a folder: name it with --output, and no context", branchFilesFormat)
+	}
+	options := conversation.ExportOptions{Prune: o.prune}
+	for _, t := range scope.Threads {
+		info, err := t.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if info.SourceID == "" {
+			return usagef("thread %s has no source id to name its folder", shortID(info.ID.String()))
+		}
+		options.Sessions = append(options.Sessions, info.SourceID)
+	}
+	report, err := conversation.Export(ctx, s.store, o.to, options)
+	if err != nil {
+		return err
+	}
+	for _, p := range report.Problems {
+		s.warn("%v", p)
+	}
+	r := exportedRecord{File: o.to, Format: branchFilesFormat, Branches: report.Branches, Pruned: report.Pruned}
+	err = s.print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Plural(r.Branches, "branch"))
+	if n := len(report.Problems); err == nil && n > 0 {
+		err = fmt.Errorf("%s reported: %w", screen.Plural(n, "problem"), errPartial)
+	}
+	return err
 }
 
 // exportTo returns the writer of a format to w. Formats that are JSON escape control

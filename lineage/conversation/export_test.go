@@ -72,6 +72,46 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// The file of a branch that was deleted is reported, and with Prune deleted. Other files stay.
+func TestExportOfDeletedBranch(t *testing.T) {
+	root := t.TempDir()
+	s := newStore(t)
+	c := open(t, s)
+	say(t, c, "a")
+	fork(t, c, "Idea")
+	fork(t, c, "Other")
+	exportTo(t, s, root, conversation.ExportOptions{})
+	writeSession(t, root, "session", map[string]string{"notes.json": `{"id":"x"}`, "list.json": `[]`, "text.txt": "", "bad.json": "{"})
+	require.NoError(t, c.DeleteBranch(bg, "idea"))
+	require.NoError(t, c.RenameBranch(bg, "other", "Renamed"))
+	report := exportTo(t, s, root, conversation.ExportOptions{})
+	require.Len(t, report.Problems, 1)
+	require.Equal(t, "idea.json", report.Problems[0].File)
+	require.ErrorIs(t, report.Problems[0], lineage.ErrConflict)
+	report = exportTo(t, s, root, conversation.ExportOptions{Prune: true})
+	require.Equal(t, conversation.ExportReport{Sessions: 1, Branches: 2, Pruned: 1}, report)
+	left, err := os.ReadDir(filepath.Join(root, "session"))
+	require.NoError(t, err)
+	var names []string
+	for _, e := range left {
+		names = append(names, e.Name())
+	}
+	require.Equal(t, []string{"bad.json", "list.json", "main.json", "notes.json", "other.json", "text.txt"}, names)
+	importFrom(t, s, root)
+	_, err = c.Branch(bg, "idea")
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+}
+
+// A thread without a source id has no name for its folder, which is reported.
+func TestExportWithoutSourceID(t *testing.T) {
+	s := newStore(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	report := exportTo(t, s, t.TempDir(), conversation.ExportOptions{})
+	require.Len(t, report.Problems, 1)
+	require.Equal(t, thread.ID().String(), report.Problems[0].Session)
+}
+
 func TestExportOdd(t *testing.T) {
 	s := newStore(t)
 	c, err := conversation.Open(bg, s, "odd", conversation.Options{})
