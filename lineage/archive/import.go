@@ -222,7 +222,7 @@ func (r *reading) input(in *Input) error {
 			reported = true
 			err = r.send(event{damage: damage})
 		case err == nil:
-			said = said || slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Aside != asideLog })
+			said = said || len(c.Empty) > 0 || slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Aside != asideLog })
 			reported = reported || len(c.Skipped) > 0
 			err = r.send(event{conversation: c})
 		}
