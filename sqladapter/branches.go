@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
@@ -97,7 +95,7 @@ func (db *DB) completeBranch(b chat.Branch) (chat.Branch, error) {
 		return b, err
 	}
 	if b.ID == "" {
-		b.ID = uuid.NewString()
+		b.ID = chat.NewID()
 	}
 	b.CreatedAt = moment(b.CreatedAt)
 	return b, nil

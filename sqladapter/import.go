@@ -246,7 +246,7 @@ type treeNode struct {
 	createdAt int64
 }
 
-func scanNode(rows *sql.Rows) (treeNode, error) {
+func scanNode(rows *Rows) (treeNode, error) {
 	var n treeNode
 	var parent sql.NullString
 	err := rows.Scan(&n.id, &parent, &n.createdAt)

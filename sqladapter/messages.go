@@ -40,7 +40,7 @@ const chainBatch = 200
 // link is a message and its parent.
 type link struct{ id, parent string }
 
-func scanLink(rows *sql.Rows) (link, error) {
+func scanLink(rows *Rows) (link, error) {
 	var l link
 	var parent sql.NullString
 	err := rows.Scan(&l.id, &parent)
@@ -303,8 +303,7 @@ func (db *DB) messagesInOrder(ctx context.Context, ids []string) iter.Seq2[chat.
 	}
 }
 
-// CountMessages implements chat.Store. For a message of another program that is not indexed yet, it
-// reads the whole chat.
+// CountMessages implements chat.Store.
 func (s *chatStore) CountMessages(ctx context.Context, chatID, id string) (int, error) {
 	return read(ctx, s.db, func(c *Conn) (int, error) {
 		if is, err := c.hasMessage(ctx, chatID, id); err != nil || !is {

@@ -93,7 +93,7 @@ func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error 
 }
 
 func (w *projection) rewriteMessage(m chat.Message) {
-	m.Data = w.DB.cleanJSON(m.Data)
+	m.Data = cleanJSON(m.Data)
 	w.batch.n += 4
 	w.batch.bytes += 2 * len(m.Data)
 	w.batch.changed++
@@ -124,7 +124,7 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
 	if err != nil {
 		return err
 	}
-	w.batch.after = append(w.batch.after, exec(valueSQL.fill, w.DB.bytesText(value), id.String()))
+	w.batch.after = append(w.batch.after, exec(valueSQL.fill, bytesText(value), id.String()))
 	used, err := read(ctx, w.DB, func(c *Conn) (map[string]bool, error) { return c.has(ctx, blockSQL.used, []string{id.String()}) })
 	if err != nil || len(used) == 0 {
 		return err // the row is missing or bare

@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -59,7 +57,7 @@ func (d *database) createBranch(ctx context.Context, o *branchOptions) (*branchR
 
 func (d *database) branchAt(ctx context.Context, name, head string, active bool) (*branchRecord, error) {
 	b, err := d.chats.CreateBranch(ctx, chat.Branch{
-		ID: uuid.NewString(), ChatID: d.current, Name: name, HeadMessageID: chat.Ref(head), IsActive: active,
+		ID: chat.NewID(), ChatID: d.current, Name: name, HeadMessageID: chat.Ref(head), IsActive: active,
 	})
 	if err != nil {
 		return nil, err
@@ -166,7 +164,11 @@ func (d *database) tree(ctx context.Context, o *treeOptions) error {
 		n := nodes[at.line][at.at-1]
 		return &treePoint{n.Role, n.Role, n.Content}, nil
 	}
-	return f.draw(ctx, titleOf(c.Title, c.ID), shortID(c.ID))
+	title, err := d.shownTitle(ctx, c)
+	if err != nil {
+		return err
+	}
+	return f.draw(ctx, title, shortID(c.ID))
 }
 
 // plantGraph adds the messages of a graph to a forest, and returns those of each line.

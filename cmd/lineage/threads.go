@@ -14,7 +14,7 @@ import (
 type threads interface {
 	listThreads(ctx context.Context, o *threadListOptions) ([]*threadRecord, error)
 	findThread(ctx context.Context, name string) (*threadRecord, error)
-	// titleOf returns what a list shows as the title of a thread.
+	// titleOf returns the title under which a thread is shown.
 	titleOf(ctx context.Context, r *threadRecord) (string, error)
 	createThread(ctx context.Context, o *threadCreateOptions) (*threadRecord, error)
 	setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -172,11 +171,12 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 		return nil, ignoreNotFound(err)
 	}
 	r := s.reading(t)
+	branches, err := backend.BranchesByCreation(ctx, s.from, t.ID)
+	if err != nil {
+		return nil, err
+	}
 	var infos []BranchInfo
-	for b, err := range s.from.Branches(ctx, t.ID, "", "") {
-		if err != nil {
-			return nil, err
-		}
+	for _, b := range branches {
 		branch, tip, err := r.branchAt(ctx, b)
 		if isNotFound(err) {
 			continue // deleted since
@@ -190,7 +190,6 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 		}
 		infos = append(infos, BranchInfo{Branch: branch, MessageCount: int(length)})
 	}
-	slices.SortStableFunc(infos, func(a, b BranchInfo) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	return infos, nil
 }
 

@@ -201,7 +201,7 @@ func withID(data json.RawMessage, id string) (json.RawMessage, error) {
 func (e *Engine) newBranch(ctx context.Context, p *plan, after chat.Ref, active bool) (*chat.Branch, error) {
 	name, err := chat.NextBranchName(ctx, e.store, e.chatID, p.at.Name, p.taken)
 	return &chat.Branch{
-		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: after, IsActive: active, CreatedAt: p.createdAt,
+		ID: chat.NewID(), ChatID: e.chatID, Name: name, HeadMessageID: after, IsActive: active, CreatedAt: p.createdAt,
 	}, err
 }
 
