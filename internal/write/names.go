@@ -121,6 +121,9 @@ func (b *Batch) NewContext(c Context) *structure.Context {
 // StateContext states a context as it is from now on.
 func (b *Batch) StateContext(c structure.Context) { b.add(&c) }
 
+// Remnant states a deleted context of which only the id is known.
+func (b *Batch) Remnant(id structure.ContextID) { b.add(&structure.Remnant{ID: id}) }
+
 // Branch names a context.
 func (b *Batch) Branch(thread structure.ThreadID, name, sourceID string, id structure.ContextID, created time.Time) *structure.Branch {
 	is := &structure.Branch{Thread: thread, Name: name, SourceID: sourceID, Context: id, CreatedAt: created}
