@@ -166,7 +166,9 @@ type importer struct {
 	closed       map[structure.RunID]bool
 	relocated    map[structure.RunID][]relocation
 	contexts     map[structure.ContextID]structure.ContextID
-	taken        map[structure.ContextID]bool // contexts here that belong to a context of the bundle
+	taken        map[structure.ContextID]bool               // contexts here that belong to a context of the bundle
+	remnants     map[structure.ContextID]*structure.Remnant // with their ids here
+	unknown      map[structure.ContextID]bool               // parents that neither the bundle nor the store has
 	descriptions map[content.ID]content.Block
 	revive       map[content.ID]bool // erased here, and used by spans that were added
 	reviving     bool
@@ -189,7 +191,8 @@ func (im *importer) read(r io.Reader) error {
 		return err
 	}
 	im.wasEmpty = head.Number == 0
-	im.taken = make(map[structure.ContextID]bool)
+	im.taken, im.unknown = make(map[structure.ContextID]bool), make(map[structure.ContextID]bool)
+	im.remnants = make(map[structure.ContextID]*structure.Remnant)
 	if im.in, err = newReader(r); err != nil {
 		return err
 	}
