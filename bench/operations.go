@@ -258,7 +258,7 @@ func (e *engines) do(ctx context.Context, name string, i int) (err error) {
 	case "search":
 		_, err = e.chats.SearchMessages(ctx, e.engine.ChatID(), searched(i), chat.SearchOptions{})
 	case "chain":
-		for _, err := range e.chats.MessageChain(ctx, string(e.engine.Head())) {
+		for _, err := range e.chats.MessageChain(ctx, e.engine.ChatID(), string(e.engine.Head())) {
 			if err != nil {
 				return err
 			}

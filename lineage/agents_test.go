@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ func TestSendSharesTheBlock(t *testing.T) {
 // addAndSend adds said to a context and sends it to another one in one commit, with the role and
 // name of heard.
 func addAndSend(s *lineage.Store, from, to *lineage.Context, said, heard lineage.Item) (here, there lineage.SpanRef, err error) {
-	err = s.Update(bg, func(tx *lineage.Tx) error {
+	err = s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 		from, err := tx.Context(bg, from.ID())
 		if err != nil {
 			return err

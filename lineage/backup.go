@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -20,9 +19,9 @@ type RestoreOptions = embedded.RestoreOptions
 // durable; an interrupted backup leaves a directory with the suffix ".partial-" and a random part.
 // It is errors.ErrUnsupported if the engine has no backups, and ErrCorrupt if the store is damaged.
 func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (backend.BackupReport, error) {
-	engine, ok := s.engine.(backend.Copier)
-	if !ok {
-		return backend.BackupReport{}, fmt.Errorf("backup: %w", errors.ErrUnsupported)
+	engine, err := ability[backend.Copier](ctx, s)
+	if err != nil {
+		return backend.BackupReport{}, fmt.Errorf("backup: %w", err)
 	}
 	return engine.Backup(ctx, dir, o)
 }
@@ -30,10 +29,11 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (backen
 // Damage returns why a store that was opened read-only cannot be read to its end, or nil. The error
 // matches ErrCorrupt.
 func (s *Store) Damage() error {
-	if engine, ok := s.engine.(backend.Impaired); ok {
-		return engine.Damage()
+	engine, err := ability[backend.Impaired](context.Background(), s)
+	if err != nil {
+		return nil // the engine reads all or nothing
 	}
-	return nil
+	return engine.Damage()
 }
 
 // Restore copies a backup into a new or empty directory and verifies every byte. It returns ErrExists

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -39,21 +38,12 @@ func (t *Thread) branches(ctx context.Context, snapshot backend.Reader) ([]Branc
 		return nil, err
 	}
 	runs := t.store.runs(ctx)
-	var infos []BranchInfo
-	for b, err := range snapshot.Branches(ctx, t.id, "", "") {
-		if err != nil {
-			return nil, err
-		}
-		info, err := t.branchInfo(ctx, snapshot, b, thread.Active, runs)
-		if err != nil {
-			return nil, err
-		}
-		infos = append(infos, info)
+	branches, err := backend.BranchesByCreation(ctx, snapshot, t.id)
+	infos := make([]BranchInfo, len(branches))
+	for i := 0; i < len(branches) && err == nil; i++ {
+		infos[i], err = t.branchInfo(ctx, snapshot, branches[i], thread.Active, runs)
 	}
-	slices.SortStableFunc(infos, func(a, b BranchInfo) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.Context.Compare(b.Context))
-	})
-	return infos, nil
+	return infos, err
 }
 
 func (t *Thread) branchInfo(ctx context.Context, r backend.Reader, b *structure.Branch, active ContextID, runs structure.RunLookup) (BranchInfo, error) {
@@ -181,7 +171,7 @@ func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions)
 			fork.ID = id
 		}
 		is := b.NewContext(fork)
-		b.Branch(t.id, name, o.SourceID, is.ID, is.CreatedAt)
+		b.Branch(thread, name, o.SourceID, is.ID, is.CreatedAt)
 		if created = is.ID; o.Switch || thread.Active.IsZero() {
 			thread.Active = created
 		}
@@ -225,7 +215,7 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 	if err := t.store.sameStore(c); err != nil {
 		return err
 	}
-	return t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
+	return t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
 		state, err := t.store.engine.Context(ctx, c.id)
 		if err != nil {
 			return err
@@ -240,7 +230,7 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 		case err != nil:
 			return err
 		case was == nil:
-			b.Branch(t.id, name, "", c.id, b.Time())
+			b.Branch(thread, name, "", c.id, b.Time())
 		case was.Name != name:
 			b.RenameBranch(was, name)
 		}

@@ -1,13 +1,12 @@
 package lineage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -53,8 +52,8 @@ func (t *Thread) SetCheckpoint(ctx context.Context, name string, o CheckpointOpt
 		}
 	}
 	var c *structure.Checkpoint
-	err := t.change(ctx, func(b *write.Batch, _ *structure.Thread) error {
-		is := write.Checkpoint{Thread: t.id, Name: name, SourceID: o.SourceID, At: o.At, CreatedAt: o.CreatedAt}
+	err := t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
+		is := write.Checkpoint{Name: name, SourceID: o.SourceID, At: o.At, CreatedAt: o.CreatedAt}
 		was, err := t.store.engine.Checkpoint(ctx, t.id, name)
 		switch {
 		case err == nil:
@@ -62,7 +61,7 @@ func (t *Thread) SetCheckpoint(ctx context.Context, name string, o CheckpointOpt
 		case !isNotFound(err):
 			return err
 		}
-		c = b.Checkpoint(is)
+		c = b.Checkpoint(thread, is)
 		return nil
 	})
 	if err != nil {
@@ -82,17 +81,12 @@ func (t *Thread) Checkpoint(ctx context.Context, name string) (CheckpointInfo, e
 
 // Checkpoints returns the thread's checkpoints, newest first.
 func (t *Thread) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
-	var infos []CheckpointInfo
-	for c, err := range t.store.engine.Checkpoints(ctx, t.id, "") {
-		if err != nil {
-			return nil, err
-		}
-		infos = append(infos, checkpointInfo(c))
+	checkpoints, err := backend.CheckpointsByCreation(ctx, t.store.engine, t.id)
+	infos := make([]CheckpointInfo, len(checkpoints))
+	for i, c := range checkpoints {
+		infos[i] = checkpointInfo(c)
 	}
-	slices.SortStableFunc(infos, func(a, b CheckpointInfo) int {
-		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), b.ID.Compare(a.ID))
-	})
-	return infos, nil
+	return infos, err
 }
 
 // DeleteCheckpoint deletes a checkpoint.

@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -24,9 +23,9 @@ const (
 // collection is completed by the next one. DryRun only reports what would be deleted. If the engine
 // has no collection, the error is errors.ErrUnsupported.
 func (s *Store) Collect(ctx context.Context, o CollectOptions) (backend.CollectReport, error) {
-	engine, ok := s.engine.(backend.Collector)
-	if !ok {
-		return backend.CollectReport{}, fmt.Errorf("collect: %w", errors.ErrUnsupported)
+	engine, err := ability[backend.Collector](ctx, s)
+	if err != nil {
+		return backend.CollectReport{}, fmt.Errorf("collect: %w", err)
 	}
 	if o.Now.IsZero() {
 		o.Now = s.writer.Now()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
-	"github.com/lineage-store/lineage/internal/sharing"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -31,7 +30,7 @@ func (s *Store) sameStore(c *Context) error {
 	if c == nil || c.store == nil {
 		return fmt.Errorf("no context: %w", ErrInvalid)
 	}
-	if c.store != s && c.store.engine != s.engine && !sharing.Same(c.store.engine, s.engine) {
+	if c.store != s && !write.Same(c.store.engine, s.engine) {
 		return subjectError("context", c.id.String(), ErrInvalid, "it belongs to another store")
 	}
 	return nil

@@ -45,9 +45,9 @@ func Copy(ctx context.Context, from, to *Store, o CopyOptions) (CopyReport, erro
 }
 
 func copyStore(ctx context.Context, from, to *Store, o CopyOptions) (report CopyReport, err error) {
-	receiver, ok := to.engine.(backend.Receiver)
-	if !ok {
-		return report, errors.ErrUnsupported
+	receiver, err := ability[backend.Receiver](ctx, to)
+	if err != nil {
+		return report, err
 	}
 	if damage := from.Damage(); damage != nil { // a copy of what can be read would pass for the whole
 		return report, damage

@@ -179,7 +179,7 @@ func TestDeletionInATransaction(t *testing.T) {
 			before, err := side.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
 			require.NoError(t, err)
 			var inside *lineage.Context
-			require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+			require.NoError(t, s.Update(bg, func(_ context.Context, tx *lineage.Tx) error {
 				there, err := tx.Thread(bg, thread.ID())
 				require.NoError(t, err)
 				of, err := tx.Context(bg, side.ID())
@@ -239,7 +239,7 @@ func TestBranchAgain(t *testing.T) {
 				if !inside {
 					require.NoError(t, again(thread, fmt.Sprint("model ", i)))
 				} else {
-					require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+					require.NoError(t, s.Update(bg, func(_ context.Context, tx *lineage.Tx) error {
 						in, err := tx.Thread(bg, thread.ID())
 						require.NoError(t, err)
 						return again(in, fmt.Sprint("model ", i))

@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -84,7 +85,7 @@ func TestRevisions(t *testing.T) {
 func TestRevisionsInTransactions(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
-	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+	require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 		in, err := tx.Context(bg, c.ID())
 		if err != nil {
 			return err

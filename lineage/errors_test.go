@@ -292,7 +292,7 @@ func TestShared(t *testing.T) {
 		say(t, c, "two")
 		_, err = c.Fork(bg, lineage.ForkOptions{})
 		require.NoError(t, err)
-		require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+		require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 			c, err := tx.Context(bg, of)
 			if err == nil {
 				_, err = c.Extend(bg, lineage.User("three"))

@@ -18,7 +18,7 @@ func ExampleContext_Send() {
 	must(err)
 
 	tell := func(name string, from, to lineage.ContextID, text string) {
-		must(store.Update(ctx, func(tx *lineage.Tx) error {
+		must(store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 			here, err := tx.Context(ctx, from)
 			if err != nil {
 				return err

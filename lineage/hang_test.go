@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func inAndOut(t *testing.T, test func(t *testing.T, s *lineage.Store, with func(
 	t.Run("in a transaction", func(t *testing.T) {
 		s := newStore(t)
 		test(t, s, func(do func(func(string) *lineage.Thread) error) error {
-			return s.Update(bg, func(tx *lineage.Tx) error {
+			return s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 				return do(func(id string) *lineage.Thread {
 					thread, err := tx.FindThread(bg, id)
 					require.NoError(t, err)
@@ -148,7 +149,7 @@ func TestHangTrees(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			if n := rapid.IntRange(0, 4).Draw(r, "in a transaction"); n > 0 {
-				require.NoError(r, s.Update(bg, func(tx *lineage.Tx) error {
+				require.NoError(r, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 					a, err := tx.FindThread(bg, "a")
 					for range n {
 						hang(a)
@@ -243,7 +244,7 @@ func TestFindAnywhereInTransaction(t *testing.T) {
 		require.NoError(t, err)
 	}
 	tries := 0
-	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+	require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 		tries++
 		require.NotEmpty(t, foundAnywhere(t, tx.Store, "m"))
 		require.Len(t, foundAnywhere(t, tx.Store, "new"), tries-1, "it was added meanwhile")

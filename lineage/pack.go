@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -15,9 +14,9 @@ type PackOptions = backend.PackOptions
 // individually readable. The store can be used meanwhile. If ctx ends, what was packed so far
 // remains. If the engine has no packing, the error matches errors.ErrUnsupported.
 func (s *Store) Pack(ctx context.Context, o PackOptions) (backend.PackReport, error) {
-	p, ok := s.engine.(backend.Packer)
-	if !ok {
-		return backend.PackReport{}, fmt.Errorf("pack: %w", errors.ErrUnsupported)
+	engine, err := ability[backend.Packer](ctx, s)
+	if err != nil {
+		return backend.PackReport{}, fmt.Errorf("pack: %w", err)
 	}
-	return p.Pack(ctx, o)
+	return engine.Pack(ctx, o)
 }

@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lineage-store/lineage/internal/remote"
 	"github.com/lineage-store/lineage/internal/sharing"
@@ -25,9 +26,12 @@ type Processes struct {
 // Processes returns the processes that use the store now; none for a store that is not in a
 // directory.
 func (s *Store) Processes(ctx context.Context) (Processes, error) {
-	engine, ok := s.engine.(*sharing.Engine)
-	if !ok {
+	engine, err := ability[*sharing.Engine](ctx, s)
+	if errors.Is(err, errors.ErrUnsupported) {
 		return Processes{}, nil
+	}
+	if err != nil {
+		return Processes{}, err
 	}
 	role, err := engine.Role(ctx)
 	if err != nil {

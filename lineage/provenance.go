@@ -51,9 +51,13 @@ func (e *Entry) has(id ContentID) bool {
 	return e.Content == id || !id.IsZero() && e.MetadataContent == id || slices.ContainsFunc(e.parts, func(u structure.Usage) bool { return u.Content == id })
 }
 
+// maxUsages is the largest number of usages of a content that are searched for what it was derived from.
+const maxUsages = 1000
+
 // Provenance returns the derivation chain of a content block: the block itself, then the block it
-// was derived or edited from, and so on. If a block is not in the store any more, the chain ends
-// with its id.
+// was derived or edited from, and so on. Where the content was first stored without a parent, the parent
+// is that of its oldest usage that has one, among the first 1,000. If a block is not in the store any
+// more, the chain ends with its id. Entry.Origin has what one message was derived from.
 func (s *Store) Provenance(ctx context.Context, id ContentID) ([]content.Block, error) {
 	var chain []content.Block
 	seen := make(map[ContentID]bool)
@@ -67,7 +71,29 @@ func (s *Store) Provenance(ctx context.Context, id ContentID) ([]content.Block, 
 			return nil, err
 		}
 		chain = append(chain, blocks[0].Block)
-		id = blocks[0].Origin.ParentID
+		if id = blocks[0].Origin.ParentID; id.IsZero() {
+			if id, err = s.parentOfUsages(ctx, blocks[0].ID); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return chain, nil
+}
+
+// parentOfUsages returns the content that the oldest usage of a content with a parent was derived from, zero if there
+// is none.
+func (s *Store) parentOfUsages(ctx context.Context, id ContentID) (ContentID, error) {
+	n := 0
+	for e, err := range s.Where(ctx, id) {
+		if err != nil {
+			return ContentID{}, err
+		}
+		if e.Content == id && !e.Origin.ParentID.IsZero() {
+			return e.Origin.ParentID, nil
+		}
+		if n++; n == maxUsages {
+			break
+		}
+	}
+	return ContentID{}, nil
 }

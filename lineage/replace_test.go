@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,7 +11,7 @@ import (
 
 // replaceAfter replaces the history of a context after a span by items.
 func replaceAfter(s *lineage.Store, c *lineage.Context, was, after lineage.SpanRef, items ...lineage.Item) (spans []lineage.SpanRef, err error) {
-	err = s.Update(bg, func(tx *lineage.Tx) error {
+	err = s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 		c, err := tx.Context(bg, c.ID())
 		if err != nil {
 			return err

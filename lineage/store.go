@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"sync"
@@ -142,6 +143,7 @@ func newStore(engine backend.Engine, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
+	engine = write.Outside{Engine: write.Inner(engine)}
 	return onEngine(engine, write.New(engine, now))
 }
 
@@ -173,6 +175,21 @@ func (s *Store) Stats(ctx context.Context) (backend.Stats, error) { return s.eng
 // Verify checks the stored data and yields each problem found.
 func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return s.engine.Verify(ctx, o)
+}
+
+// ability returns the engine as a type that not every engine has. The error matches
+// errors.ErrUnsupported if this one does not have it.
+func ability[T any](ctx context.Context, s *Store) (T, error) {
+	if e, ok := s.engine.(write.Outside); ok {
+		if err := e.Check(ctx); err != nil {
+			return *new(T), err
+		}
+	}
+	able, ok := write.Inner(s.engine).(T)
+	if !ok {
+		return able, errors.ErrUnsupported
+	}
+	return able, nil
 }
 
 // change commits the batch that fill prepares. It calls fill again when other commits come first.

@@ -91,10 +91,10 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 			SourceID: o.SourceID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata, Keeps: o.Keep, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 		})
 		main := b.NewContext(write.Context{Thread: created.ID, Overrides: o.Overrides})
-		b.Branch(created.ID, MainBranch, "", main.ID, b.Time())
 		// The context refers to the thread and the thread to the context.
 		active := *created
 		active.Active = main.ID
+		b.Branch(&active, MainBranch, "", main.ID, b.Time())
 		b.StateThread(active)
 		return nil
 	})

@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func TestThreadIsClaimedOnce(t *testing.T) {
 			return thread.Update(bg, change)
 		},
 		"transaction": func(id lineage.ThreadID, change func(*lineage.ThreadInfo) error) error {
-			return s.Update(bg, func(tx *lineage.Tx) error {
+			return s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 				thread, err := tx.Thread(bg, id)
 				if err != nil {
 					return err

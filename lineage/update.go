@@ -22,15 +22,19 @@ type Tx struct{ *Store }
 // only threads and contexts obtained from tx take part. The function sees its own changes. If it
 // returns an error, nothing is changed.
 //
+// The function gets the context of the transaction, and passes it to every call. A call with it on
+// a store, thread or context from outside of the transaction is ErrInvalid. A call with another
+// context cannot be recognised: it is not part of the transaction and takes effect at once.
+//
 // If something that the function has read by id or name (also that it does not exist) changes
 // before the commit, the function is called again with the new state. So it must have no other side
 // effects.
 //
 // The following are ErrInvalid inside a transaction: listings of the whole store, watching, nested
 // transactions, bodies from a Reader, and erasing. More than 10,000 records or 16 MiB are
-// ErrTooLarge. After Update has returned nil, tx and its threads and contexts are those of the
-// store; after an error, they are ErrClosed.
-func (s *Store) Update(ctx context.Context, change func(tx *Tx) error) error {
+// ErrTooLarge. After Update has returned nil, tx and its threads
+// and contexts are those of the store; after an error, they are ErrClosed.
+func (s *Store) Update(ctx context.Context, change func(ctx context.Context, tx *Tx) error) error {
 	if s.inTransaction() {
 		return fmt.Errorf("transaction inside a transaction: %w", ErrInvalid)
 	}
@@ -49,7 +53,7 @@ var errReaderInside = fmt.Errorf("body from a Reader inside a transaction, which
 // update is the change of a transaction.
 type update struct {
 	store  *Store
-	change func(*Tx) error
+	change func(context.Context, *Tx) error
 	tx     *Store // of the last attempt
 }
 
@@ -69,10 +73,13 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 		return err
 	}
 	defer from.Close()
-	stage := write.NewStage(s.engine, from, b, t.Fresh)
+	engine := write.Inner(s.engine)
+	stage := write.NewStage(engine, from, b, t.Fresh)
 	defer stage.End()
 	u.tx = onEngine(stage, s.writer.On(stage))
-	if err := u.change(&Tx{u.tx}); err != nil {
+	inside, end := write.WithTransaction(ctx, engine)
+	defer end()
+	if err := u.change(inside, &Tx{u.tx}); err != nil {
 		if errors.Is(err, ErrExpired) { // the process that had the store open has closed it
 			err = fmt.Errorf("%w: %w", write.ErrPassed, err)
 		}

@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -78,7 +79,7 @@ func TestCrashInUpdate(t *testing.T) {
 			require.NoError(t, s.Close())
 
 			update := func(s *lineage.Store) error {
-				return s.Update(bg, func(tx *lineage.Tx) error { return doSteps(tx.Store, crashChanges) })
+				return s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error { return doSteps(tx.Store, crashChanges) })
 			}
 			disk := base.Crash(crashfs.KeepAll())
 			s = at.open(disk)

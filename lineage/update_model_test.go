@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -187,7 +188,7 @@ func TestUpdateIsLikeStepsOneByOne(t *testing.T) {
 			var got []string
 			before, err := together.View().Head(bg)
 			require.NoError(t, err)
-			require.NoError(t, together.Update(bg, func(tx *lineage.Tx) error {
+			require.NoError(t, together.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 				got = nil
 				for _, s := range steps {
 					got = append(got, sentinel(s.do(tx.Store)))

@@ -24,7 +24,7 @@ func TestUpdateIsOneCommit(t *testing.T) {
 	var thread *lineage.Thread
 	var fork *lineage.Context
 	before := head(t, s)
-	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+	require.NoError(t, s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
 		_, err = tx.FindThread(ctx, "session")
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 		thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: "session", UserID: "ada"})
@@ -71,7 +71,7 @@ func TestTransactionIsTheStore(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	var inside *lineage.Store
 	var spans []lineage.SpanRef
-	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) error {
+	require.NoError(t, s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		inside = tx.Store
 		require.Equal(t, s.ID(), tx.ID())
 		c, err := tx.NewContext(ctx, lineage.ContextOptions{})
@@ -104,7 +104,7 @@ func TestTransactionIsTheStore(t *testing.T) {
 func TestUpdateHasOneTime(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	var thread *lineage.Thread
-	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+	require.NoError(t, s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
 		if thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{}); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func TestUpdateThatFails(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	before, mine := head(t, s), errors.New("mine")
 	var thread *lineage.Thread
-	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+	require.ErrorIs(t, s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
 		thread, err = tx.CreateThread(ctx, lineage.ThreadOptions{})
 		require.NoError(t, err)
 		return mine
@@ -157,7 +157,7 @@ func TestUpdatesAreSerialisable(t *testing.T) {
 	for w := range writers {
 		all.Go(func() {
 			for range each {
-				err := s.Update(ctx, func(tx *lineage.Tx) error {
+				err := s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 					a, err := tx.FindThread(ctx, "a")
 					if err != nil {
 						return err
@@ -213,7 +213,7 @@ func TestUpdateWhenAnswersAreLost(t *testing.T) {
 	th, err := below.CreateThread(ctx, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	for i := range 50 {
-		require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) error {
+		require.NoError(t, s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 			thread, err := tx.Thread(ctx, th.ID())
 			if err != nil {
 				return err
@@ -289,7 +289,7 @@ func TestUpdateRefuses(t *testing.T) {
 			return tx.Erase(ctx, content.Sum([]byte("secret")))
 		},
 		"transaction": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error {
-			return tx.Update(ctx, func(*lineage.Tx) error { return nil })
+			return tx.Update(ctx, func(context.Context, *lineage.Tx) error { return nil })
 		},
 		"syncing": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Sync(ctx) },
 		"closing": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Close() },
@@ -297,7 +297,7 @@ func TestUpdateRefuses(t *testing.T) {
 	for name, try := range tries {
 		t.Run(name, func(t *testing.T) {
 			before := head(t, s)
-			require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) error {
+			require.ErrorIs(t, s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 				th, err := tx.Thread(ctx, outside.ID())
 				require.NoError(t, err)
 				main, err := th.Active(ctx)
@@ -307,7 +307,7 @@ func TestUpdateRefuses(t *testing.T) {
 			require.Equal(t, before, head(t, s))
 		})
 	}
-	require.ErrorIs(t, s.Update(ctx, func(tx *lineage.Tx) error {
+	require.ErrorIs(t, s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		c, err := tx.NewContext(ctx, lineage.ContextOptions{})
 		require.NoError(t, err)
 		for i := range 11_000 {
@@ -327,7 +327,7 @@ func (neverRead) Read([]byte) (int, error) { panic("it is refused before it is r
 func TestUpdateKeepsTypes(t *testing.T) {
 	ctx, s := t.Context(), newStore(t)
 	var c *lineage.Context
-	require.NoError(t, s.Update(ctx, func(tx *lineage.Tx) (err error) {
+	require.NoError(t, s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
 		if c, err = tx.NewContext(ctx, lineage.ContextOptions{}); err != nil {
 			return err
 		}
@@ -365,13 +365,13 @@ func TestRefusedOnce(t *testing.T) {
 		"message": func() error { _, err := main.Extend(ctx, lineage.User("two").WithID("m")); return err },
 		"thread":  func() error { _, err := s.CreateThread(ctx, lineage.ThreadOptions{SourceID: "t"}); return err },
 		"in update": func() error {
-			return s.Update(ctx, func(tx *lineage.Tx) error {
+			return s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 				_, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: "t"})
 				return err
 			})
 		},
 		"in update2": func() error {
-			return s.Update(ctx, func(tx *lineage.Tx) error {
+			return s.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 				c, err := tx.Context(ctx, main.ID())
 				if err != nil {
 					return err

@@ -107,7 +107,7 @@ func TestLargeValue(t *testing.T) {
 	large := strconv.Quote(strings.Repeat("x", 300_000))
 	require.NoError(t, v.Set(bg, "k", []byte(large)))
 	require.Equal(t, large, valueOf(t, v, "k"))
-	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+	require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 		return tx.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}).Set(bg, "l", []byte(large))
 	}))
 	require.Equal(t, large, valueOf(t, v, "l"))
@@ -119,7 +119,7 @@ func TestValuesInTransactions(t *testing.T) {
 	s := newStore(t)
 	thread, main := newThread(t, s)
 	before := head(t, s)
-	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+	require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 		th, err := tx.Thread(bg, thread.ID())
 		require.NoError(t, err)
 		c, err := th.Active(bg)
@@ -152,7 +152,7 @@ func TestValuesInTransactions(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 25 {
-				if err := s.Update(bg, func(tx *lineage.Tx) error { return counter(bg, tx) }); err != nil {
+				if err := s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error { return counter(bg, tx) }); err != nil {
 					t.Error(err)
 				}
 			}

@@ -525,7 +525,7 @@ func TestEventsOfMoveAndExtension(t *testing.T) {
 	require.NoError(t, err)
 	second, err := s.At(bg, was, 2)
 	require.NoError(t, err)
-	require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+	require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 		c, err := tx.Context(bg, c.ID())
 		require.NoError(t, err)
 		require.NoError(t, c.MoveTo(bg, second, "a"))

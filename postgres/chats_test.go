@@ -27,7 +27,7 @@ func TestChats(t *testing.T) {
 				return nil, nil, err
 			}
 			s := lineage.New(e)
-			return chat.On(s), s.Close, nil
+			return chattest.Repeating(chat.On(s), s), s.Close, nil
 		}
 	}})
 }

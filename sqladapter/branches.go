@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
@@ -97,7 +95,7 @@ func (db *DB) completeBranch(b chat.Branch) (chat.Branch, error) {
 		return b, err
 	}
 	if b.ID == "" {
-		b.ID = uuid.NewString()
+		b.ID = chat.NewID()
 	}
 	b.CreatedAt = moment(b.CreatedAt)
 	return b, nil
@@ -155,22 +153,18 @@ func (s *chatStore) SetActiveBranch(ctx context.Context, chatID, branchID string
 }
 
 // UpdateBranchHead implements chat.Store.
-func (s *chatStore) UpdateBranchHead(ctx context.Context, branchID string, head chat.Ref) error {
+func (s *chatStore) UpdateBranchHead(ctx context.Context, chatID, branchID string, head chat.Ref) error {
 	return s.db.Write(ctx, func(c *Conn) error {
-		b, err := c.branch(ctx, branchID)
-		if err == nil && b == nil {
-			err = &chat.Error{Subject: chat.SubjectBranch, ID: branchID, Err: chat.ErrNotFound}
-		}
-		if err != nil {
+		if err := c.touch(ctx, chatID); err != nil {
 			return err
 		}
-		if err := c.touch(ctx, b.ChatID); err != nil {
+		if _, err := c.mustBranch(ctx, chatID, branchID); err != nil {
 			return err
 		}
-		if err := c.mustMessage(ctx, b.ChatID, head); err != nil {
+		if err := c.mustMessage(ctx, chatID, head); err != nil {
 			return err
 		}
-		_, err = c.Exec(ctx, branchSQL.move, optional(head), branchID)
+		_, err := c.Exec(ctx, branchSQL.move, optional(head), branchID)
 		return err
 	})
 }
@@ -206,7 +200,9 @@ func (c *Conn) branches(ctx context.Context, chatID string) ([]chat.Branch, erro
 }
 
 // Summaries implements chat.Store. The documented tables have no summaries.
-func (s *chatStore) Summaries(context.Context, string) ([]chat.Summary, error) { return nil, nil }
+func (s *chatStore) Summaries(context.Context, string, string) ([]chat.Summary, error) {
+	return nil, nil
+}
 
 // BranchNames implements chat.Store. Prefixes are compared here, because comparisons in the
 // database depend on its collation.

@@ -3,13 +3,11 @@ package sqladapter
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"slices"
 	"time"
-
-	"github.com/google/uuid"
+	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
@@ -61,11 +59,11 @@ func jsonText(b json.RawMessage) any {
 	if b == nil {
 		return nil
 	}
-	return string(b)
+	return b
 }
 
 // all scans all rows of a query.
-func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
+func all[T any](rows *Rows, err error, scan func(*Rows) (T, error)) ([]T, error) {
 	if err != nil {
 		return nil, matched(err)
 	}
@@ -82,7 +80,7 @@ func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T
 }
 
 // first scans the first row of a query. It returns nil if there is none.
-func first[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) (*T, error) {
+func first[T any](rows *Rows, err error, scan func(*Rows) (T, error)) (*T, error) {
 	if err != nil {
 		return nil, matched(err)
 	}
@@ -97,7 +95,7 @@ func first[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) (*
 	return &v, rows.Close()
 }
 
-func scanString(rows *sql.Rows) (s string, err error) {
+func scanString(rows *Rows) (s string, err error) {
 	err = rows.Scan(&s)
 	return s, err
 }
@@ -113,7 +111,7 @@ func (c *Conn) chat(ctx context.Context, id string) (*chat.Chat, error) {
 
 // touch sets the update time of a chat to now. It locks the chat until the end of the transaction.
 func (c *Conn) touch(ctx context.Context, id string) error {
-	if !c.db.canHold(id) {
+	if !utf8.ValidString(id) {
 		return noChat(id)
 	}
 	if c.db.limits.Loose {
@@ -131,7 +129,7 @@ func (c *Conn) touch(ctx context.Context, id string) error {
 
 // hold locks existing chats until the end of the transaction.
 func (c *Conn) hold(ctx context.Context, ids ...string) error {
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !c.db.canHold(id) })
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !utf8.ValidString(id) })
 	return c.execAll(ctx, chatSQL.hold, ids)
 }
 
@@ -147,10 +145,13 @@ func (s *chatStore) CreateChat(ctx context.Context, c chat.Chat) (chat.Chat, err
 // UpsertChat implements chat.Store.
 func (s *chatStore) UpsertChat(ctx context.Context, c chat.Chat) (chat.Chat, error) {
 	made, created, err := s.upsert(ctx, c)
-	if err == nil && !created && made.UserID != c.UserID {
-		return chat.Chat{}, &chat.Error{Subject: chat.SubjectChat, ID: c.ID, Err: chat.ErrOtherUser}
+	if err == nil && !created {
+		err = c.CheckOpen(made)
 	}
-	return made, err
+	if err != nil {
+		return chat.Chat{}, err
+	}
+	return made, nil
 }
 
 // upsert returns the chat with an id, and whether it was created.
@@ -172,7 +173,7 @@ func (s *chatStore) upsert(ctx context.Context, c chat.Chat) (made chat.Chat, cr
 		if err != nil {
 			return err
 		}
-		main := chat.Branch{ID: uuid.NewString(), ChatID: c.ID, Name: chat.MainBranch, IsActive: true, CreatedAt: at}
+		main := chat.Branch{ID: chat.NewID(), ChatID: c.ID, Name: chat.MainBranch, IsActive: true, CreatedAt: at}
 		if err := conn.insertBranch(ctx, main); err != nil {
 			return err
 		}

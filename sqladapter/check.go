@@ -46,6 +46,9 @@ func (db *DB) checkMessage(m chat.Message) error {
 }
 
 func (db *DB) tooLong(id string) string {
+	if db.escaped {
+		id = escapeText(id)
+	}
 	switch {
 	case db.limits.IDBytes > 0 && len(id) > db.limits.IDBytes:
 		return fmt.Sprintf("%d bytes, at most %d", len(id), db.limits.IDBytes)

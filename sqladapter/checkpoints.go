@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
@@ -15,7 +13,7 @@ var checkpointSQL = struct {
 }{
 	byID:   `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "id" = ? {kept:checkpoints.chatId}`,
 	byName: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? AND "name" = ? {kept:checkpoints.chatId}`,
-	ofChat: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? {kept:checkpoints.chatId} ORDER BY "createdAt" DESC, "id"`,
+	ofChat: `SELECT "id", "chatId", "name", "messageId", "createdAt" FROM "checkpoints" WHERE "chatId" = ? {kept:checkpoints.chatId} ORDER BY "createdAt" DESC, "id" DESC`,
 	remove: `DELETE FROM "checkpoints" WHERE "chatId" = ? AND "name" = ? {kept:checkpoints.chatId}`,
 }
 
@@ -47,7 +45,7 @@ func (s *chatStore) CreateCheckpoint(ctx context.Context, k chat.Checkpoint) (ch
 			return err
 		}
 		if made.ID == "" {
-			made.ID = uuid.NewString()
+			made.ID = chat.NewID()
 		}
 		rows, err := c.Query(ctx, checkpointSQL.byID, made.ID)
 		if known, err = first(rows, err, scanCheckpoint); err != nil {

@@ -2,7 +2,6 @@ package sqladapter
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,7 +138,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	if err := p.checkMark(ctx, mark); err != nil {
 		return err
 	}
-	if mark.At != head || !mark.Complete {
+	if mark.At != head || !mark.settled() {
 		return fmt.Errorf("database has commit %d of %d: %w", mark.At.Number, head.Number, ErrBehind)
 	}
 	if err := c.checkIntegrity(ctx, db); err != nil {
@@ -263,13 +262,21 @@ func (c *comparer) count(t *tables.Table, id string) {
 }
 
 // scanRow returns a function that scans the rows of a table.
-func scanRow(t *tables.Table) func(*sql.Rows) ([]any, error) {
-	return func(rows *sql.Rows) ([]any, error) {
+func scanRow(t *tables.Table) func(*Rows) ([]any, error) {
+	return func(rows *Rows) ([]any, error) {
 		row, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
+		texts := make(map[int]*json.RawMessage)
 		for i := range row {
-			into[i] = &row[i]
+			if into[i] = &row[i]; isJSON(t.Name, t.Columns[i]) {
+				texts[i] = new(json.RawMessage)
+				into[i] = texts[i]
+			}
 		}
-		return row, rows.Scan(into...)
+		err := rows.Scan(into...)
+		for i, text := range texts {
+			row[i] = jsonText(*text)
+		}
+		return row, err
 	}
 }
 
@@ -301,6 +308,8 @@ func isJSON(table, column string) bool {
 func plain(v any) string {
 	switch v := v.(type) {
 	case []byte:
+		return string(v)
+	case json.RawMessage:
 		return string(v)
 	case string:
 		return v

@@ -17,14 +17,27 @@ import (
 // row with a key has a counterpart in the store.
 func (c *comparer) belonging(ctx context.Context) map[*tables.Table]func(id string) (bool, error) {
 	chats := chat.On(c.w.Store)
+	message := func(id string) (*chat.Message, error) {
+		in, err := read(ctx, c.w.DB, func(conn *Conn) (map[string]string, error) { return conn.chatsOf(ctx, []string{id}) })
+		if err != nil {
+			return nil, err
+		}
+		return chats.Message(ctx, in[id], id)
+	}
 	return map[*tables.Table]func(id string) (bool, error){
 		tables.Messages: func(id string) (bool, error) {
-			found, err := chats.Message(ctx, id)
-			return found != nil, err
+			m, err := message(id)
+			if errors.Is(err, chat.ErrOtherChat) { // the row differs in its chat
+				return true, nil
+			}
+			return m != nil, err
 		},
 		tables.Origins: func(id string) (bool, error) {
-			found, err := chats.Message(ctx, id)
-			return found != nil && found.Origin != chat.Origin{}, err
+			m, err := message(id)
+			if errors.Is(err, chat.ErrOtherChat) {
+				return false, nil
+			}
+			return m != nil && m.Origin != chat.Origin{}, err
 		},
 		tables.Spans:  func(id string) (bool, error) { return c.sees(id), nil },
 		tables.Usages: func(id string) (bool, error) { return c.hasUsage(ctx, id) },

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Options configure the use of a database. The zero value of each field is its default.
@@ -19,10 +21,26 @@ type Options struct {
 	// Connections is the maximum number of open connections. Default 8; SQLite has one for writing
 	// in addition, and by default 4 for reading. It does not apply to a pool of the caller.
 	Connections int
+	// Schema is what Open may do to the tables. Default CreateTables.
+	Schema Schema
 	// Trace, when not nil, is called with each statement before it runs, possibly from several
 	// goroutines.
 	Trace func(sql string)
 }
+
+// Schema is what Open may do to the tables of a database.
+type Schema int
+
+const (
+	// CreateTables creates missing tables, and brings those of an older version up to date.
+	CreateTables Schema = iota
+	// AdoptTables is CreateTables for a database that has chats of this package or of another
+	// program. For any other, the error is ErrNoTables.
+	AdoptTables
+	// KeepTables neither creates nor changes a table. If tables are missing or older, the error is
+	// ErrNoTables.
+	KeepTables
+)
 
 func (o Options) orDefault() Options {
 	if o.Patience <= 0 {
@@ -63,17 +81,18 @@ func (p Pools) Close() error {
 	return err
 }
 
-// DB is an open database with the current schema. It is safe for concurrent use.
+// DB is an open database with the current schema. It is safe for concurrent use. It does nothing
+// between calls: a program that does not wait for locks can write alternately.
 type DB struct {
 	dialect Dialect
 	syntax  Syntax
 	limits  Limits
 	pools   Pools
 	options Options
+	escaped bool // texts are written as escapeText does
 
 	texts            sync.Map // rendering → string
 	reading, writing prepared
-	background       *background
 }
 
 type rendering struct {
@@ -81,26 +100,34 @@ type rendering struct {
 	n         int
 }
 
-// Open brings the schema of a database up to date. If the database belongs to something else, the
-// error is ErrForeign and nothing is changed. Unless the connections are shared, Close closes them,
-// and so does Open if it fails.
+// Open brings the schema of a database up to date, unless Options.Schema forbids it, and completes
+// deletions that were interrupted. If the database belongs to something else, the error is ErrForeign
+// and nothing is changed. Unless the connections are shared, Close closes them, and so does Open if it
+// fails.
 func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, error) {
-	db := &DB{background: newBackground(), dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault()}
+	db := newDB(pools, dialect, o)
+	if err := db.migrate(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s database: %w", dialect.Name(), err), pools.Close())
+	}
+	if db.options.Schema != KeepTables {
+		// Without rights, for example, the next program that opens the database continues.
+		_, _ = db.finishDeletions(ctx)
+	}
+	return db, nil
+}
+
+func newDB(pools Pools, dialect Dialect, o Options) *DB {
+	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault(), escaped: escapes(dialect)}
 	if db.pools.Read == nil {
 		db.pools.Read = pools.Write
 	}
 	db.reading.most, db.writing.most = db.limits.Prepared, db.limits.Prepared
-	if err := db.migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s database: %w", dialect.Name(), err), pools.Close())
-	}
-	db.resumeDeletions(ctx)
-	return db, nil
+	return db
 }
 
-// Close stops background work and closes the connections, unless they are shared. It must not be
-// called while operations are running.
+// Close closes the connections, unless they are shared. It must not be called while operations are
+// running.
 func (db *DB) Close() error {
-	db.background.close()
 	return errors.Join(db.reading.close(), db.writing.close(), db.pools.Close())
 }
 
@@ -128,8 +155,6 @@ type Conn struct {
 	tx *sql.Tx // nil outside of a transaction
 	// missed are statements to prepare after the transaction.
 	missed []string
-	// behind are chats to index after the transaction.
-	behind []string
 }
 
 // Exec runs a statement and returns the number of changed rows.
@@ -156,46 +181,57 @@ func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int6
 	return result.RowsAffected()
 }
 
-// arguments converts arguments for the driver.
+// arguments converts arguments for the driver: JSON, given as json.RawMessage, is passed as text.
 func (db *DB) arguments(args []any) []any {
-	if db.syntax.Argument == nil {
-		return args
-	}
 	changed := make([]any, len(args))
 	for i, arg := range args {
-		changed[i] = db.syntax.Argument(arg)
+		switch v := arg.(type) {
+		case string:
+			if db.escaped {
+				arg = escapeText(v)
+			}
+		case json.RawMessage:
+			arg = string(v)
+			if db.escaped {
+				arg = escapeJSON(string(v))
+			}
+		}
+		if db.syntax.Argument != nil {
+			arg = db.syntax.Argument(arg)
+		}
+		changed[i] = arg
 	}
 	return changed
 }
 
-// errNoMatch is the error of a query for a text that the database cannot store: no row matches. A
-// driver would return an error or search for another text.
+// errNoMatch is the error of a query for a text that is not UTF-8: no row matches. A driver would return an
+// error or search for another text.
 var errNoMatch = errors.New("no row matches")
 
-// canHold reports whether the database can store a text.
-func (db *DB) canHold(s string) bool { return db.clean(s) == s }
-
 // Query runs a query.
-func (c *Conn) Query(ctx context.Context, s Statement, args ...any) (*sql.Rows, error) {
+func (c *Conn) Query(ctx context.Context, s Statement, args ...any) (*Rows, error) {
 	return c.QueryN(ctx, s, 1, args...)
 }
 
 // QueryN is Query for statements with marks that repeat n times.
-func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*sql.Rows, error) {
+func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*Rows, error) {
 	text, err := c.text(s, n)
 	if err != nil {
 		return nil, err
 	}
 	for _, arg := range args {
-		if s, ok := arg.(string); ok && !c.db.canHold(s) {
+		if s, ok := arg.(string); ok && !utf8.ValidString(s) {
 			return nil, errNoMatch
 		}
 	}
 	args = c.db.arguments(args)
+	var rows *sql.Rows
 	if prepared := c.prepared(ctx, text); prepared != nil {
-		return prepared.QueryContext(ctx, args...)
+		rows, err = prepared.QueryContext(ctx, args...)
+	} else {
+		rows, err = c.q.QueryContext(ctx, text, args...)
 	}
-	return c.q.QueryContext(ctx, text, args...)
+	return &Rows{rows, c.db.escaped}, err
 }
 
 // Get scans the first row of a query and reports whether there is one.
@@ -334,9 +370,6 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 		return db.commitError(ctx, err)
 	}
 	db.writing.prepare(ctx, db.pools.Write, c.missed)
-	for _, id := range c.behind {
-		db.background.start("learn "+id, func(ctx context.Context) { _ = db.learnInParts(ctx, id) }) // after an error, a search tries again
-	}
 	return nil
 }
 

@@ -172,16 +172,6 @@ func (db *DB) finishDeletions(ctx context.Context) (n int, err error) {
 	return len(pending), err
 }
 
-// resumeDeletions completes pending deletions in the background. If that fails, for example for
-// lack of rights, the next program that opens the database continues.
-func (db *DB) resumeDeletions(ctx context.Context) {
-	var pending []string
-	pending, err := readAll(ctx, db, scanString, deleteSQL.pending)
-	if err == nil && len(pending) > 0 {
-		db.background.start("deletions", func(ctx context.Context) { _, _ = db.finishDeletions(ctx) })
-	}
-}
-
 // finishDeletion completes the deletion of a chat. Others may do the same concurrently, and
 // recreate the chat afterwards: so each transaction locks the deletion, and stops if it is gone.
 func (db *DB) finishDeletion(ctx context.Context, id string) error {
@@ -245,7 +235,7 @@ func (db *DB) finishDeletion(ctx context.Context, id string) error {
 
 // leavesFirst returns the messages of a chat, each before its parent.
 func (c *Conn) leavesFirst(ctx context.Context, chatID string) ([]string, error) {
-	links, err := collect(ctx, c, func(rows *sql.Rows) (l link, err error) {
+	links, err := collect(ctx, c, func(rows *Rows) (l link, err error) {
 		var parent sql.NullString
 		err = rows.Scan(new(sql.RawBytes), &l.id, &parent)
 		l.parent = parent.String

@@ -10,6 +10,9 @@ import (
 var (
 	// ErrForeign is returned when a database has different tables under the documented names.
 	ErrForeign = errors.New("database belongs to something else")
+	// ErrNoTables is returned when tables are missing and Options.Schema does not let Open create
+	// them.
+	ErrNoTables = errors.New("tables of chats are missing")
 	// ErrNewer is returned for a database that a newer version has migrated.
 	ErrNewer = errors.New("database was made by a newer version")
 	// ErrBusy is returned when other transactions were in the way, or the database could not be

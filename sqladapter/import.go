@@ -176,7 +176,7 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 
 // loadAt makes a transaction as of a time, and reports whether it changes anything.
 func loadAt(ctx context.Context, store *lineage.Store, at time.Time, load func(tx *lineage.Store) error) (changed bool, err error) {
-	err = store.Update(ctx, func(tx *lineage.Tx) error {
+	err = store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		stage := write.Of(tx.Store).Engine().(*write.Stage)
 		stage.AllowLarge()
 		stage.Load(at, backend.Normal)
@@ -246,7 +246,7 @@ type treeNode struct {
 	createdAt int64
 }
 
-func scanNode(rows *sql.Rows) (treeNode, error) {
+func scanNode(rows *Rows) (treeNode, error) {
 	var n treeNode
 	var parent sql.NullString
 	err := rows.Scan(&n.id, &parent, &n.createdAt)

@@ -32,7 +32,7 @@ type storedContext struct {
 	createdAt           int64
 }
 
-func scanContext(rows *sql.Rows) (storedContext, error) {
+func scanContext(rows *Rows) (storedContext, error) {
 	var c storedContext
 	err := rows.Scan(&c.id, &c.parent, &c.base, &c.tip, &c.prompt, &c.model, &c.json, &c.metadata, &c.createdAt)
 	return c, err

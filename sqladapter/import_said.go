@@ -44,7 +44,7 @@ func (db *DB) saidReader(ctx context.Context, of *chat.Chat) (*saidReader, error
 		if err != nil || !known {
 			return err
 		}
-		if is := json.RawMessage(metadata.String); metadata.Valid && sameJSON(db.cleanJSON(is), of.Metadata) {
+		if is := json.RawMessage(metadata.String); metadata.Valid && sameJSON(cleanJSON(is), of.Metadata) {
 			of.Metadata = is
 		}
 		own, err := collect(ctx, c, scanLink, saidSQL.ownSpans, r.thread)
@@ -152,9 +152,8 @@ func (r *saidReader) isSaid(ctx context.Context, m chat.Message, usages []struct
 	if errors.Is(err, ErrCorrupt) || errors.Is(err, lineage.ErrNotFound) || errors.Is(err, form.ErrMismatch) {
 		return false, nil
 	}
-	db := r.db
 	told.ChatID, told.ParentID = m.ChatID, m.ParentID
-	told.Name, told.Type, told.Data = db.clean(told.Name), db.clean(told.Type), db.cleanJSON(told.Data)
+	told.Name, told.Type, told.Data = clean(told.Name), clean(told.Type), cleanJSON(told.Data)
 	return told.Same(m), err
 }
 
@@ -198,7 +197,7 @@ func (db *DB) blocksUpTo(ctx context.Context, ids []string, most int) (map[strin
 	return found, err
 }
 
-func scanBlock(rows *sql.Rows) (*structure.Block, error) {
+func scanBlock(rows *Rows) (*structure.Block, error) {
 	var id, kind string
 	var parent sql.NullString
 	var created int64

@@ -35,7 +35,7 @@ type storedValue struct {
 	setAt                  int64
 }
 
-func scanValue(rows *sql.Rows) (v storedValue, err error) {
+func scanValue(rows *Rows) (v storedValue, err error) {
 	err = rows.Scan(&v.scope, &v.owner, &v.key, &v.value, &v.content, &v.setAt, &v.seenAt)
 	return v, err
 }

@@ -2,6 +2,7 @@ package sqladapter
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/query"
@@ -14,7 +15,7 @@ import (
 // needed.
 
 var knownSQL = struct {
-	counts, depths, unknown, versions, forget, remove                Statement
+	counts, depths, above, unknown, versions, forget, remove         Statement
 	lastRow, lastTextRow, removeTexts, removeTerms, removeOtherTexts Statement
 	textCount, behind, behindOfUser, forgetGone                      Statement
 	countedBehindOfUser                                              Statement
@@ -25,6 +26,12 @@ var knownSQL = struct {
 		`(SELECT COUNT(*) FROM "messages" m JOIN "lineage_messages" k ON {same:m.id=k.messageId} {current:k} ` +
 		`WHERE m."chatId" = ?) AS "current"`,
 	depths: `SELECT "messageId", "depth" FROM "lineage_messages" WHERE "messageId" IN ({list})`,
+	above: `WITH {recursive} "above" ("parentId", "depth", "step") AS (` +
+		`SELECT m."parentId", k."depth", 1 FROM "messages" m LEFT JOIN "lineage_messages" k ON {same:m.id=k.messageId} WHERE m."id" = ? AND m."chatId" = ? ` +
+		`UNION ALL ` +
+		`SELECT m."parentId", k."depth", a."step" + 1 FROM "above" a JOIN "messages" m ON m."id" = a."parentId" ` +
+		`LEFT JOIN "lineage_messages" k ON {same:m.id=k.messageId} WHERE a."depth" IS NULL AND a."step" < ? AND m."chatId" = ?` +
+		`) SELECT "depth", "step" FROM "above" ORDER BY "step" DESC {limit}`,
 	unknown: `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."chatId" IN ({list}) ` +
 		`AND NOT EXISTS (SELECT 1 FROM "lineage_messages" k WHERE {same:m.id=k.messageId} {current:k})`,
 	versions: `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."id" IN ({list})`,
@@ -61,7 +68,8 @@ var knownSQL = struct {
 	textCount: `SELECT COUNT(*) AS "count" FROM "lineage_messages" WHERE "chatId" = ? AND "hasText" = 1`,
 }
 
-// depths returns the chain lengths of messages of a chat. For messages of other programs, and if
+// depths returns the chain lengths of those of some messages that are in a chat. For one message of another
+// program it follows the chain to an indexed message. If that is far away, for several such messages, and if
 // lengths are not stored, it reads the whole chat.
 func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
 	if len(ids) == 0 {
@@ -74,12 +82,35 @@ func (c *Conn) depths(ctx context.Context, chatID string, ids []string) (map[str
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		if _, ok := depths[id]; !ok {
-			return c.allDepths(ctx, []string{chatID})
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return depths[id] > 0 })
+	if len(unknown) == 0 {
+		return depths, nil
+	}
+	if len(unknown) == 1 {
+		depth, near, err := c.depth(ctx, chatID, unknown[0])
+		if near || err != nil {
+			depths[unknown[0]] = depth
+			return depths, err
 		}
 	}
-	return depths, nil
+	return c.allDepths(ctx, []string{chatID})
+}
+
+// depthSteps is the number of messages after an indexed one that depth follows.
+const depthSteps = 1000
+
+// depth returns the chain length of a message that is not indexed, 0 if it is not in the chat. near is false
+// if no indexed message is near.
+func (c *Conn) depth(ctx context.Context, chatID, id string) (depth int, near bool, err error) {
+	var above sql.NullInt64
+	steps := 0
+	if _, err := c.Get(ctx, knownSQL.above, []any{id, chatID, depthSteps, chatID, 1}, &above, &steps); err != nil {
+		return 0, false, err
+	}
+	if above.Valid {
+		return steps - 1 + int(above.Int64), true, nil
+	}
+	return steps, steps < depthSteps, nil
 }
 
 // insertMessages inserts messages, parents first, with all rows that belong to them. It does not
@@ -184,7 +215,7 @@ func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[stri
 		own[m.ID] = true
 	}
 	for chatID, ids := range parents {
-		above, err := c.parentDepths(ctx, chatID, ids)
+		above, err := c.depths(ctx, chatID, ids)
 		if err != nil {
 			return nil, err
 		}
@@ -194,27 +225,6 @@ func (c *Conn) newDepths(ctx context.Context, messages []chat.Message) (map[stri
 	}
 	for _, m := range messages {
 		depths[m.ID] = depths[string(m.ParentID)] + 1
-	}
-	return depths, nil
-}
-
-// parentDepths is depths for the parents of new messages. Missing lengths are computed now and
-// stored in the background for later calls.
-func (c *Conn) parentDepths(ctx context.Context, chatID string, ids []string) (map[string]int, error) {
-	depths, err := collectMap[int](ctx, c, knownSQL.depths, ids)
-	if err != nil {
-		return nil, err
-	}
-	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return depths[id] > 0 })
-	chats, err := c.chatsOf(ctx, unknown)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range unknown {
-		if chats[id] == chatID {
-			c.behind = append(c.behind, chatID)
-			return c.allDepths(ctx, []string{chatID})
-		}
 	}
 	return depths, nil
 }

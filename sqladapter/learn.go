@@ -247,7 +247,7 @@ func (c *Conn) learn(ctx context.Context, chats []string) error {
 // allDepths returns the chain lengths of all messages of chats.
 func (c *Conn) allDepths(ctx context.Context, chats []string) (map[string]int, error) {
 	links := make(map[string][]link)
-	_, err := collectList(ctx, c, func(rows *sql.Rows) (_ struct{}, err error) {
+	_, err := collectList(ctx, c, func(rows *Rows) (_ struct{}, err error) {
 		var chatID string
 		var l link
 		var parent sql.NullString

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -320,7 +321,7 @@ func (db *DB) metadataArgs(f chat.MetadataFilter) ([]any, bool) {
 	}
 	v := MetadataValue{Path: strings.Split(f.Key, ".")}
 	var err error
-	if v.JSON, err = json.Marshal(f.Value); err != nil || !db.canHold(f.Key) {
+	if v.JSON, err = json.Marshal(f.Value); err != nil || !utf8.ValidString(f.Key) {
 		return nil, false
 	}
 	d := json.NewDecoder(strings.NewReader(string(v.JSON)))
@@ -330,7 +331,7 @@ func (db *DB) metadataArgs(f chat.MetadataFilter) ([]any, bool) {
 	}
 	switch is := v.Value.(type) {
 	case string:
-		if !db.canHold(is) {
+		if !utf8.ValidString(is) {
 			return nil, false
 		}
 	case json.Number:
@@ -382,7 +383,7 @@ func (s *chatStore) Titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
 			var page []chat.Chat
 			err := s.db.Read(ctx, func(c *Conn) error {
 				rows, err := c.Query(ctx, chatSQL.titles, after, titlePage)
-				page, err = all(rows, err, func(rows *sql.Rows) (found chat.Chat, err error) {
+				page, err = all(rows, err, func(rows *Rows) (found chat.Chat, err error) {
 					var title sql.NullString
 					err = rows.Scan(&found.ID, &title)
 					found.Title = title.String

@@ -2,7 +2,6 @@ package sqladapter
 
 import (
 	"context"
-	"database/sql"
 	"iter"
 	"math/bits"
 )
@@ -10,7 +9,7 @@ import (
 // Strings returns the values of a query with one column. It is for dialects.
 func Strings(ctx context.Context, q Querier, query string, args ...any) ([]string, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
-	return all(rows, err, scanString)
+	return all(&Rows{Rows: rows}, err, scanString)
 }
 
 // batches yields a list in parts.
@@ -47,13 +46,13 @@ func padded(ids []string) []any {
 }
 
 // collect returns the rows of a query.
-func collect[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, error), s Statement, args ...any) ([]T, error) {
+func collect[T any](ctx context.Context, c *Conn, scan func(*Rows) (T, error), s Statement, args ...any) ([]T, error) {
 	rows, err := c.Query(ctx, s, args...)
 	return all(rows, err, scan)
 }
 
 // collectList returns the rows of a query for a list of ids after other parameters, in parts.
-func collectList[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, error), s Statement, ids []string, others ...any) (found []T, err error) {
+func collectList[T any](ctx context.Context, c *Conn, scan func(*Rows) (T, error), s Statement, ids []string, others ...any) (found []T, err error) {
 	for part := range batches(ids, maxList) {
 		list := padded(part)
 		rows, err := c.QueryN(ctx, s, len(list), append(others[:len(others):len(others)], list...)...)
@@ -69,7 +68,7 @@ func collectList[T any](ctx context.Context, c *Conn, scan func(*sql.Rows) (T, e
 // collectMap returns the second column of a query for a list of ids by the first.
 func collectMap[V any](ctx context.Context, c *Conn, s Statement, ids []string) (map[string]V, error) {
 	found := make(map[string]V, len(ids))
-	_, err := collectList(ctx, c, func(rows *sql.Rows) (_ struct{}, err error) {
+	_, err := collectList(ctx, c, func(rows *Rows) (_ struct{}, err error) {
 		var id string
 		var v V
 		err = rows.Scan(&id, &v)
@@ -89,12 +88,12 @@ func read[T any](ctx context.Context, db *DB, fn func(c *Conn) (T, error)) (foun
 }
 
 // readAll is collect outside of a transaction.
-func readAll[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, error), s Statement, args ...any) ([]T, error) {
+func readAll[T any](ctx context.Context, db *DB, scan func(*Rows) (T, error), s Statement, args ...any) ([]T, error) {
 	return read(ctx, db, func(c *Conn) ([]T, error) { return collect(ctx, c, scan, s, args...) })
 }
 
 // readList is collectList outside of a transaction.
-func readList[T any](ctx context.Context, db *DB, scan func(*sql.Rows) (T, error), s Statement, ids []string, others ...any) ([]T, error) {
+func readList[T any](ctx context.Context, db *DB, scan func(*Rows) (T, error), s Statement, ids []string, others ...any) ([]T, error) {
 	return read(ctx, db, func(c *Conn) ([]T, error) { return collectList(ctx, c, scan, s, ids, others...) })
 }
 

@@ -19,11 +19,11 @@ var messageSQL = struct {
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
 		`FROM "messages" m LEFT JOIN "lineage_origins" o ON {same:m.id=o.messageId} WHERE m."id" IN ({list}) {kept:m.chatId}`,
 	chatsOf:  `SELECT "id", "chatId" FROM "messages" WHERE "id" IN ({list}) {kept:messages.chatId}`,
-	children: `SELECT "id" FROM "messages" WHERE "parentId" = ? {kept:messages.chatId} ORDER BY "id" {limit}`,
+	children: `SELECT "id" FROM "messages" WHERE "parentId" = ? AND "chatId" = ? {kept:messages.chatId} ORDER BY "id" {limit}`,
 	chain: `WITH {recursive} "chain" ("id", "parentId", "step") AS (` +
-		`SELECT "id", "parentId", 1 FROM "messages" WHERE "id" = ? {kept:messages.chatId} ` +
+		`SELECT "id", "parentId", 1 FROM "messages" WHERE "id" = ? AND "chatId" = ? {kept:messages.chatId} ` +
 		`UNION ALL ` +
-		`SELECT m."id", m."parentId", c."step" + 1 FROM "chain" c JOIN "messages" m ON m."id" = c."parentId" WHERE c."step" < ?` +
+		`SELECT m."id", m."parentId", c."step" + 1 FROM "chain" c JOIN "messages" m ON m."id" = c."parentId" WHERE m."chatId" = ? AND c."step" < ?` +
 		`) SELECT "id", "parentId" FROM "chain" ORDER BY "step" {unlimited}`,
 	links: `SELECT "chatId", "id", "parentId" FROM "messages" WHERE "chatId" IN ({list})`,
 	ofChat: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
@@ -40,7 +40,7 @@ const chainBatch = 200
 // link is a message and its parent.
 type link struct{ id, parent string }
 
-func scanLink(rows *sql.Rows) (link, error) {
+func scanLink(rows *Rows) (link, error) {
 	var l link
 	var parent sql.NullString
 	err := rows.Scan(&l.id, &parent)
@@ -48,13 +48,31 @@ func scanLink(rows *sql.Rows) (link, error) {
 	return l, err
 }
 
-func (c *Conn) message(ctx context.Context, id string) (*chat.Message, error) {
+// message returns a message of a chat, nil if there is none.
+func (c *Conn) message(ctx context.Context, chatID, id string) (*chat.Message, error) {
 	rows, err := c.Query(ctx, messageSQL.byID, id)
 	found, err := first(rows, err, scanMessage)
 	if found == nil || found.ID != id {
 		return nil, err
 	}
+	if found.ChatID != chatID {
+		return nil, otherChat(chatID, id)
+	}
 	return found, err
+}
+
+// hasMessage reports whether a message is in a chat.
+func (c *Conn) hasMessage(ctx context.Context, chatID, id string) (bool, error) {
+	chats, err := c.chatsOf(ctx, []string{id})
+	found, is := chats[id]
+	if is && found != chatID {
+		return false, otherChat(chatID, id)
+	}
+	return is, err
+}
+
+func otherChat(chatID, id string) error {
+	return &chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: chatID, Err: chat.ErrOtherChat}
 }
 
 // messages returns messages by id.
@@ -72,17 +90,11 @@ func (c *Conn) mustMessage(ctx context.Context, chatID string, id chat.Ref) erro
 	if id == "" {
 		return nil
 	}
-	chats, err := c.chatsOf(ctx, []string{string(id)})
-	if err != nil {
-		return err
+	is, err := c.hasMessage(ctx, chatID, string(id))
+	if err == nil && !is {
+		err = &chat.Error{Subject: chat.SubjectMessage, ID: string(id), ChatID: chatID, Err: chat.ErrNotFound}
 	}
-	switch found, ok := chats[string(id)]; {
-	case !ok:
-		return &chat.Error{Subject: chat.SubjectMessage, ID: string(id), ChatID: chatID, Err: chat.ErrNotFound}
-	case found != chatID:
-		return &chat.Error{Subject: chat.SubjectMessage, ID: string(id), ChatID: chatID, Err: chat.ErrOtherChat}
-	}
-	return nil
+	return err
 }
 
 // chatsOf returns the chats of existing messages.
@@ -100,7 +112,7 @@ func (s *chatStore) AddMessage(ctx context.Context, m chat.Message) error {
 		if err := c.touch(ctx, m.ChatID); err != nil {
 			return err
 		}
-		known, err := c.message(ctx, m.ID)
+		known, err := c.message(ctx, m.ChatID, m.ID)
 		if err != nil {
 			return err
 		}
@@ -200,19 +212,20 @@ func (c *Conn) append(ctx context.Context, r chat.AppendRequest, last chat.Ref) 
 }
 
 // Message implements chat.Store.
-func (s *chatStore) Message(ctx context.Context, id string) (found *chat.Message, err error) {
-	return read(ctx, s.db, func(c *Conn) (*chat.Message, error) { return c.message(ctx, id) })
+func (s *chatStore) Message(ctx context.Context, chatID, id string) (*chat.Message, error) {
+	return read(ctx, s.db, func(c *Conn) (*chat.Message, error) { return c.message(ctx, chatID, id) })
 }
 
 // HasChildren implements chat.Store.
-func (s *chatStore) HasChildren(ctx context.Context, id string) (has bool, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		rows, err := c.Query(ctx, messageSQL.children, id, 1)
+func (s *chatStore) HasChildren(ctx context.Context, chatID, id string) (bool, error) {
+	return read(ctx, s.db, func(c *Conn) (bool, error) {
+		if is, err := c.hasMessage(ctx, chatID, id); err != nil || !is {
+			return false, err
+		}
+		rows, err := c.Query(ctx, messageSQL.children, id, chatID, 1)
 		child, err := first(rows, err, scanString)
-		has = child != nil
-		return err
+		return child != nil, err
 	})
-	return has, err
 }
 
 // Messages implements chat.Store.
@@ -232,7 +245,7 @@ func (s *chatStore) Messages(ctx context.Context, chatID string) iter.Seq2[chat.
 		if b == nil || b.HeadMessageID == "" {
 			return
 		}
-		for m, err := range s.MessageChain(ctx, string(b.HeadMessageID)) {
+		for m, err := range s.MessageChain(ctx, chatID, string(b.HeadMessageID)) {
 			if errors.Is(err, chat.ErrNotFound) {
 				err = noChat(chatID) // messages are only deleted with their chat
 			}
@@ -245,9 +258,15 @@ func (s *chatStore) Messages(ctx context.Context, chatID string) iter.Seq2[chat.
 
 // MessageChain implements chat.Store. It reads the ids first, and the messages on demand; if the
 // chat is deleted meanwhile, the error is ErrNotFound.
-func (s *chatStore) MessageChain(ctx context.Context, id string) iter.Seq2[chat.Message, error] {
+func (s *chatStore) MessageChain(ctx context.Context, chatID, id string) iter.Seq2[chat.Message, error] {
 	return func(yield func(chat.Message, error) bool) {
-		ids, err := read(ctx, s.db, func(c *Conn) ([]string, error) { return c.chain(ctx, id) })
+		ids, err := read(ctx, s.db, func(c *Conn) ([]string, error) {
+			ids, err := c.chain(ctx, chatID, id)
+			if err == nil && len(ids) == 0 {
+				_, err = c.hasMessage(ctx, chatID, id)
+			}
+			return ids, err
+		})
 		if err != nil {
 			yield(chat.Message{}, err)
 			return
@@ -284,32 +303,23 @@ func (db *DB) messagesInOrder(ctx context.Context, ids []string) iter.Seq2[chat.
 	}
 }
 
-// CountMessages implements chat.Store. For a message of another program that is not indexed yet, it
-// reads the whole chat.
-func (s *chatStore) CountMessages(ctx context.Context, id string) (n int, err error) {
-	err = s.db.Read(ctx, func(c *Conn) error {
-		ids := []string{id}
-		chats, err := c.chatsOf(ctx, ids)
-		if err != nil {
-			return err
+// CountMessages implements chat.Store.
+func (s *chatStore) CountMessages(ctx context.Context, chatID, id string) (int, error) {
+	return read(ctx, s.db, func(c *Conn) (int, error) {
+		if is, err := c.hasMessage(ctx, chatID, id); err != nil || !is {
+			return 0, err
 		}
-		n = 0
-		if chatID, ok := chats[id]; ok {
-			depths, err := c.depths(ctx, chatID, ids)
-			n = depths[id]
-			return err
-		}
-		return nil
+		depths, err := c.depths(ctx, chatID, []string{id})
+		return depths[id], err
 	})
-	return n, err
 }
 
-// chain returns the ids from the root to a message, none if the message does not exist.
-func (c *Conn) chain(ctx context.Context, id string) ([]string, error) {
+// chain returns the ids from the root to a message of a chat, none if the message does not exist.
+func (c *Conn) chain(ctx context.Context, chatID, id string) ([]string, error) {
 	var ids []string
 	var seen map[string]bool
 	for at := id; at != ""; {
-		part, err := collect(ctx, c, scanLink, messageSQL.chain, at, chainStep)
+		part, err := collect(ctx, c, scanLink, messageSQL.chain, at, chatID, chatID, chainStep)
 		if err != nil {
 			return nil, err
 		}

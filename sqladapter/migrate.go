@@ -2,6 +2,7 @@ package sqladapter
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,49 @@ var migrationSQL = struct{ versions, record Statement }{
 // versionTable has the schema versions; ownTable is created by the first one.
 const versionTable, ownTable = "lineage_migrations", "lineage_messages"
 
+// CheckTables returns an error if a database cannot be opened as Options.Schema says. It changes
+// nothing.
+func CheckTables(ctx context.Context, pool *sql.DB, dialect Dialect, o Options) error {
+	db := newDB(Pools{Write: pool, Shared: true}, dialect, o)
+	if o.Schema == CreateTables {
+		return nil
+	}
+	return db.patiently(ctx, func() error {
+		version, err := db.version(ctx, db.Reader())
+		if err != nil {
+			return err
+		}
+		return db.mayOpen(ctx, version)
+	})
+}
+
+// mayOpen refuses to create tables, or to bring them up to date from a version, as Options.Schema
+// says.
+func (db *DB) mayOpen(ctx context.Context, version int) error {
+	switch last := len(db.dialect.Migrations()); {
+	case version > last:
+		return newer(version, last)
+	case version == last || version > 0 && db.options.Schema == AdoptTables:
+		return nil
+	case version > 0:
+		return fmt.Errorf("%w: they are of version %d, not %d", ErrNoTables, version, last)
+	}
+	adopted, err := db.adopt(ctx, db.Reader())
+	switch {
+	case err != nil:
+		return err
+	case !adopted:
+		return ErrNoTables
+	case db.options.Schema == KeepTables:
+		return fmt.Errorf("%w: there are only those of another program", ErrNoTables)
+	}
+	return nil
+}
+
+func newer(version, last int) error {
+	return fmt.Errorf("schema version %d, at most %d is known: %w", version, last, ErrNewer)
+}
+
 // migrate brings the schema up to date. Several processes may do so concurrently.
 func (db *DB) migrate(ctx context.Context) error {
 	migrations := db.dialect.Migrations()
@@ -38,6 +82,9 @@ func (db *DB) migrate(ctx context.Context) error {
 		return nil
 	case err != nil && db.dialect.Classify(err) == Lost: // usually a wrong address: do not wait
 		return Explain(db.dialect, err)
+	}
+	if err := CheckTables(ctx, db.pools.Read, db.dialect, db.options); err != nil || db.options.Schema == KeepTables {
+		return err
 	}
 	var applied []Migration
 	err = db.Write(ctx, func(c *Conn) error {
@@ -50,7 +97,7 @@ func (db *DB) migrate(ctx context.Context) error {
 			return err
 		}
 		if version > len(migrations) {
-			return fmt.Errorf("schema version %d, at most %d is known: %w", version, len(migrations), ErrNewer)
+			return newer(version, len(migrations))
 		}
 		adopted := false
 		if version == 0 {

@@ -35,12 +35,13 @@ var (
 	ErrNotProjected = errors.New("database has no projection")
 )
 
-// errOvertaken means that another process has projected into the database meanwhile.
+// errOvertaken means that another process has projected into the database meanwhile. A pass with a newer snapshot
+// continues.
 var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 6
+const projectionFormat = 7
 
 // Projector copies the history of a store to a database: threads as chats, and content and
 // structure. The result depends only on the state of the store, so an incrementally updated
@@ -99,7 +100,8 @@ func (p *Projector) Follow(ctx context.Context, done func(ProjectReport)) error 
 	}
 }
 
-// pass brings the database to the current state of the store.
+// pass brings the database to the current state of the store. The position never goes back: each transaction
+// does nothing if another process has written since the position was read.
 func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
 	snapshot, err := p.Store.View().Snapshot(ctx)
 	if err != nil {
@@ -127,9 +129,9 @@ func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
 	if report.Transactions == 0 && mark.Complete {
 		report.From = mark.At
 	}
-	if head == mark.At && mark.Complete {
-		report.To = head
-		return nil
+	if done, err := mark.has(head); done || err != nil {
+		report.To = mark.At
+		return err
 	}
 	if err := w.bring(ctx); err != nil {
 		return err
@@ -146,17 +148,31 @@ type watermark struct {
 	// all projected data is at least as new.
 	At       lineage.Cursor
 	Complete bool
+	// Begun is At or, while a pass is incomplete, the newest commit whose state a transaction has written.
+	Begun lineage.Cursor
 	// Turn counts transactions.
 	Turn int64
 }
 
+// has reports whether the database has everything of a snapshot. If it has a part of what followed, the error is
+// errOvertaken.
+func (m *watermark) has(head lineage.Cursor) (bool, error) {
+	if !m.settled() && m.Begun.Number > head.Number {
+		return false, errOvertaken
+	}
+	return m.settled() && m.At.Number >= head.Number, nil
+}
+
+// settled reports whether the database is as the store was after a commit.
+func (m *watermark) settled() bool { return m.Complete && m.Begun == m.At }
+
 var markSQL = struct {
 	read, create, turn, finish, anyChat Statement
 }{
-	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "complete", "turn" FROM "lineage_projection" WHERE "id" = 1`,
-	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_id", "complete", "turn") ` +
-		`VALUES (1, ?, ?, ?, ?, ?, 0, 0)`,
-	turn:    `UPDATE "lineage_projection" SET "turn" = "turn" + 1 WHERE "id" = 1 AND "turn" = ?`,
+	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "complete", "begun_number", "begun_id", "turn" FROM "lineage_projection" WHERE "id" = 1`,
+	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_id", "complete", "begun_number", "begun_id", "turn") ` +
+		`VALUES (1, ?, ?, ?, ?, ?, 0, ?, ?, 0)`,
+	turn:    `UPDATE "lineage_projection" SET "turn" = "turn" + 1, "begun_number" = ?, "begun_id" = ? WHERE "id" = 1 AND "turn" = ?`,
 	finish:  `UPDATE "lineage_projection" SET "commit_number" = ?, "commit_id" = ?, "complete" = 1 WHERE "id" = 1`,
 	anyChat: `SELECT COUNT(*) AS "count" FROM "chats"`,
 }
@@ -167,9 +183,9 @@ func (c *Conn) mark(ctx context.Context) (*watermark, error) {
 		return nil, err
 	}
 	m := &watermark{}
-	var format, id int64
-	if slices.Contains(columns, "complete") {
-		found, err := c.Get(ctx, markSQL.read, nil, &m.Store, &format, &m.Lineage, &m.At.Number, &id, &m.Complete, &m.Turn)
+	var format, id, begun int64
+	if slices.Contains(columns, "begun_id") {
+		found, err := c.Get(ctx, markSQL.read, nil, &m.Store, &format, &m.Lineage, &m.At.Number, &id, &m.Complete, &m.Begun.Number, &begun, &m.Turn)
 		if err != nil || !found {
 			return nil, err
 		}
@@ -177,7 +193,7 @@ func (c *Conn) mark(ctx context.Context) (*watermark, error) {
 	if format != projectionFormat {
 		return nil, fmt.Errorf("projection of another format than %d, which this program makes: %w", projectionFormat, ErrOtherTables)
 	}
-	m.At.ID = uint64(id)
+	m.At.ID, m.Begun.ID = uint64(id), uint64(begun)
 	return m, nil
 }
 
@@ -251,7 +267,7 @@ func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, he
 			return err
 		}
 	}
-	_, err := c.Exec(ctx, markSQL.create, p.Store.ID().String(), projectionFormat, boolean(!p.ChatsOnly), head.Number, int64(head.ID))
+	_, err := c.Exec(ctx, markSQL.create, p.Store.ID().String(), projectionFormat, boolean(!p.ChatsOnly), head.Number, int64(head.ID), head.Number, int64(head.ID))
 	return err
 }
 
@@ -338,7 +354,7 @@ func (w *projection) bring(ctx context.Context) error {
 // checkMark returns an error if the database has commits that the store does not have: the store
 // lost them, or is a copy with a different continuation.
 func (p *Projector) checkMark(ctx context.Context, m *watermark) error {
-	for _, err := range p.Store.View().Feed(ctx, m.At) {
+	for _, err := range p.Store.View().Feed(ctx, m.Begun) {
 		if errors.Is(err, lineage.ErrDiverged) {
 			err = fmt.Errorf("%w: %w", ErrAhead, err)
 		}

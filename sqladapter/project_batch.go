@@ -123,7 +123,7 @@ func (w *projection) flush(ctx context.Context) error {
 }
 
 func (w *projection) write(ctx context.Context, c *Conn, b *batch) error {
-	n, err := c.Exec(ctx, markSQL.turn, w.mark.Turn)
+	n, err := c.Exec(ctx, markSQL.turn, w.head.Number, int64(w.head.ID), w.mark.Turn)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package sqladapter
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
@@ -85,7 +84,7 @@ func (b *batch) putBlock(row []any) {
 // insertBlocks inserts the missing blocks of a batch, fills in bare ones, empties erased ones, and
 // replaces those that the store has deleted and stored again.
 func (c *Conn) insertBlocks(ctx context.Context, b *batch) error {
-	found, err := collectList(ctx, c, func(rows *sql.Rows) (k knownBlock, err error) {
+	found, err := collectList(ctx, c, func(rows *Rows) (k knownBlock, err error) {
 		err = rows.Scan(&k.id, &k.mediaType, &k.created, &k.erased)
 		return k, err
 	}, blockSQL.known, b.blockOrder)

@@ -93,16 +93,17 @@ func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error 
 }
 
 func (w *projection) rewriteMessage(m chat.Message) {
-	m.Data = w.DB.cleanJSON(m.Data)
+	m.Data = cleanJSON(m.Data)
 	w.batch.n += 4
 	w.batch.bytes += 2 * len(m.Data)
 	w.batch.changed++
 	w.batch.after = append(w.batch.after, func(ctx context.Context, c *Conn) error {
-		known, err := c.message(ctx, m.ID)
-		if err != nil || known == nil {
+		rows, err := c.messages(ctx, []string{m.ID})
+		known, there := rows[m.ID]
+		if err != nil || !there {
 			return err
 		}
-		depths, err := c.newDepths(ctx, []chat.Message{*known})
+		depths, err := c.newDepths(ctx, []chat.Message{known})
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (w *projection) rewriteMessage(m chat.Message) {
 			return err
 		}
 		known.Type, known.Data = m.Type, m.Data
-		return c.knowOwn(ctx, []chat.Message{*known}, depths)
+		return c.knowOwn(ctx, []chat.Message{known}, depths)
 	})
 }
 
@@ -123,7 +124,7 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
 	if err != nil {
 		return err
 	}
-	w.batch.after = append(w.batch.after, exec(valueSQL.fill, w.DB.bytesText(value), id.String()))
+	w.batch.after = append(w.batch.after, exec(valueSQL.fill, bytesText(value), id.String()))
 	used, err := read(ctx, w.DB, func(c *Conn) (map[string]bool, error) { return c.has(ctx, blockSQL.used, []string{id.String()}) })
 	if err != nil || len(used) == 0 {
 		return err // the row is missing or bare

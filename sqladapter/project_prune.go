@@ -58,7 +58,7 @@ const pruneStep = maxList
 func (w *projection) removeScope(ctx context.Context, key string, again bool) error {
 	w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error {
 		rows, err := c.Query(ctx, pruneSQL.chatOf, key)
-		chatID, err := first(rows, err, func(rows *sql.Rows) (id sql.NullString, err error) {
+		chatID, err := first(rows, err, func(rows *Rows) (id sql.NullString, err error) {
 			err = rows.Scan(&id)
 			return id, err
 		})

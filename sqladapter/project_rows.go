@@ -78,12 +78,12 @@ func (w *projection) addContent(ctx context.Context, id content.ID) error {
 	if err != nil {
 		return err
 	}
-	w.batch.addBlock(blocks[0], w.DB.clean(blocks[0].Type), body)
+	w.batch.addBlock(blocks[0], clean(blocks[0].Type), body)
 	return nil
 }
 
 func (w *projection) cleanOrigin(o content.Origin) content.Origin {
-	o.UserID, o.ModelID, o.SourceID = w.DB.clean(o.UserID), w.DB.clean(o.ModelID), w.DB.clean(o.SourceID)
+	o.UserID, o.ModelID, o.SourceID = clean(o.UserID), clean(o.ModelID), clean(o.SourceID)
 	return o
 }
 
@@ -152,19 +152,18 @@ func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error
 		if err != nil {
 			return nil, err
 		}
-		text = v.w.DB.bytesText(body)
+		text = bytesText(body)
 	}
-	db := v.w.DB
 	override := func(s *string) any {
 		if s == nil {
 			return nil
 		}
-		return db.clean(*s)
+		return clean(*s)
 	}
 	return []any{
 		c.ID.String(), parent, refText(c.Tip), text, embedding, override(c.Overrides.SystemPrompt), override(c.Overrides.Model), c.CreatedAt.UnixMilli(),
 		idText(c.Thread), v.chatID(), refText(c.Base), idText(c.Set), contentID,
-		db.bytesText(c.Overrides.JSON), db.bytesText(c.Metadata),
+		bytesText(c.Overrides.JSON), bytesText(c.Metadata),
 	}, nil
 }
 
@@ -267,7 +266,7 @@ func (v *view) writeNames(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.Name = db.clean(b.Name)
+		b.Name = clean(b.Name)
 		if err := db.checkID(chat.SubjectBranch, b.ID, b.Name); err != nil {
 			return err
 		}
@@ -281,7 +280,7 @@ func (v *view) writeNames(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		k.Name = db.clean(k.Name)
+		k.Name = clean(k.Name)
 		if err := db.checkID(chat.SubjectCheckpoint, k.ID, k.Name); err != nil {
 			return err
 		}

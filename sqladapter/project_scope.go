@@ -3,7 +3,6 @@ package sqladapter
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,7 +31,7 @@ type extent struct {
 	last, own uint64
 }
 
-func scanExtent(rows *sql.Rows) (extent, error) {
+func scanExtent(rows *Rows) (extent, error) {
 	var run string
 	var e extent
 	if err := rows.Scan(&run, &e.last, &e.own); err != nil {
@@ -94,7 +93,7 @@ func (v *view) metadata() any {
 	if v.record == nil {
 		return nil
 	}
-	return v.w.DB.bytesText(v.record.Metadata)
+	return bytesText(v.record.Metadata)
 }
 
 // look determines what the scope sees: everything, or what changed contexts see in addition.
@@ -257,7 +256,7 @@ func (v *view) writeChat(ctx context.Context) error {
 	if c.UserID != "" && !v.w.ChatsOnly {
 		v.w.batch.need(tables.Users, c.UserID)
 	}
-	v.put(tables.Chats, nil, []any{c.ID, c.UserID, optional(db.clean(c.Title)), jsonText(db.cleanJSON(c.Metadata)), c.CreatedAt, c.UpdatedAt})
+	v.put(tables.Chats, nil, []any{c.ID, c.UserID, optional(clean(c.Title)), jsonText(cleanJSON(c.Metadata)), c.CreatedAt, c.UpdatedAt})
 	if v.fresh {
 		return v.w.addValues(ctx, structure.Owner{Scope: structure.ThreadScope, Thread: v.thread}, true)
 	}
@@ -375,9 +374,9 @@ func (v *view) writeLine(ctx context.Context, l *line) error {
 
 func (v *view) addMessage(m chat.Message) error {
 	db := v.w.DB
-	m.Name, m.Type, m.Data = db.clean(m.Name), db.clean(m.Type), db.cleanJSON(m.Data)
+	m.Name, m.Type, m.Data = clean(m.Name), clean(m.Type), cleanJSON(m.Data)
 	for _, s := range []*string{&m.Origin.UserID, &m.Origin.ModelID, &m.Origin.SourceID} {
-		*s = db.clean(*s)
+		*s = clean(*s)
 	}
 	if err := db.checkMessage(m); err != nil {
 		return err

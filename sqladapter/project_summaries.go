@@ -46,8 +46,8 @@ func (w *projection) addSummaries(ctx context.Context, id structure.ContextID, i
 			parts = string(list)
 		}
 		rows = append(rows, []any{
-			s.ID.String(), id.String(), int64(s.Level), refText(s.From), refText(s.To), parts, s.Content.String(), w.DB.bytesText(text),
-			optional(w.DB.clean(s.Model)), s.Embedding, s.CreatedAt.UnixMilli(),
+			s.ID.String(), id.String(), int64(s.Level), refText(s.From), refText(s.To), parts, s.Content.String(), bytesText(text),
+			optional(clean(s.Model)), s.Embedding, s.CreatedAt.UnixMilli(),
 		})
 		w.batch.bytes += 300 + len(s.Embedding) + len(text)
 	}

@@ -84,7 +84,7 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew
 		return nil // deletions in a context are stored, so it never had values
 	}
 	scope, name := ownerText(owner)
-	w.put(isNew, tables.Values, []any{scope, w.DB.clean(name)}, rows...)
+	w.put(isNew, tables.Values, []any{scope, clean(name)}, rows...)
 	return nil
 }
 
@@ -97,12 +97,11 @@ func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool
 			return nil, err
 		}
 	}
-	db := w.DB
 	scope, owner := ownerText(v.Owner)
 	sum := sha256.Sum256([]byte(scope + "\x00" + owner + "\x00" + v.Key + "\x00" + strconv.FormatUint(v.Commit, 10)))
 	w.batch.bytes += len(value) + 300
 	return []any{
-		hex.EncodeToString(sum[:]), scope, db.clean(owner), db.clean(v.Key), db.bytesText(value), hashText(v.Content),
+		hex.EncodeToString(sum[:]), scope, clean(owner), clean(v.Key), bytesText(value), hashText(v.Content),
 		boolean(latest), v.At.UnixMilli(), int64(v.Commit), refText(v.Seen),
 	}, nil
 }

@@ -106,7 +106,7 @@ type pin struct {
 	at        structure.SpanRef
 }
 
-func scanPin(rows *sql.Rows) (pin, error) {
+func scanPin(rows *Rows) (pin, error) {
 	var p pin
 	var run sql.NullString
 	if err := rows.Scan(&p.id, &p.scope, &run, &p.at.Seq); err != nil {

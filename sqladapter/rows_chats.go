@@ -2,7 +2,6 @@ package sqladapter
 
 import (
 	"database/sql"
-	"encoding/json"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
@@ -29,31 +28,27 @@ func statementsOf(list []*tables.Table) map[*tables.Table]tableSQL {
 	return all
 }
 
-func scanChat(rows *sql.Rows) (chat.Chat, error) {
+func scanChat(rows *Rows) (chat.Chat, error) {
 	var c chat.Chat
-	var title, metadata sql.NullString
-	err := rows.Scan(&c.ID, &c.UserID, &title, &metadata, &c.CreatedAt, &c.UpdatedAt)
+	var title sql.NullString
+	err := rows.Scan(&c.ID, &c.UserID, &title, &c.Metadata, &c.CreatedAt, &c.UpdatedAt)
 	c.Title = title.String
-	if metadata.Valid {
-		c.Metadata = json.RawMessage(metadata.String)
-	}
 	return c, err
 }
 
 func messageRows(messages []chat.Message) [][]any {
 	rows := make([][]any, len(messages))
 	for i, m := range messages {
-		rows[i] = []any{m.ID, m.ChatID, optional(m.ParentID), m.Name, optional(m.Type), string(m.Data), m.CreatedAt}
+		rows[i] = []any{m.ID, m.ChatID, optional(m.ParentID), m.Name, optional(m.Type), m.Data, m.CreatedAt}
 	}
 	return rows
 }
 
-func scanMessage(rows *sql.Rows) (chat.Message, error) {
+func scanMessage(rows *Rows) (chat.Message, error) {
 	var m chat.Message
 	var parent, kind, user, model, source, derived sql.NullString
-	var data string
-	err := rows.Scan(&m.ID, &m.ChatID, &parent, &m.Name, &kind, &data, &m.CreatedAt, &user, &model, &source, &derived)
-	m.ParentID, m.Type, m.Data = chat.Ref(parent.String), kind.String, json.RawMessage(data)
+	err := rows.Scan(&m.ID, &m.ChatID, &parent, &m.Name, &kind, &m.Data, &m.CreatedAt, &user, &model, &source, &derived)
+	m.ParentID, m.Type = chat.Ref(parent.String), kind.String
 	m.Origin = chat.Origin{UserID: user.String, ModelID: model.String, SourceID: source.String, DerivedFrom: derived.String}
 	return m, err
 }
@@ -73,7 +68,7 @@ func branchRow(b *chat.Branch) []any {
 	return []any{b.ID, b.ChatID, b.Name, optional(b.HeadMessageID), b.IsActive, b.CreatedAt}
 }
 
-func scanBranch(rows *sql.Rows) (chat.Branch, error) {
+func scanBranch(rows *Rows) (chat.Branch, error) {
 	var b chat.Branch
 	var head sql.NullString
 	err := rows.Scan(&b.ID, &b.ChatID, &b.Name, &head, &b.IsActive, &b.CreatedAt)
@@ -85,7 +80,7 @@ func checkpointRow(c *chat.Checkpoint) []any {
 	return []any{c.ID, c.ChatID, c.Name, c.MessageID, c.CreatedAt}
 }
 
-func scanCheckpoint(rows *sql.Rows) (chat.Checkpoint, error) {
+func scanCheckpoint(rows *Rows) (chat.Checkpoint, error) {
 	var c chat.Checkpoint
 	err := rows.Scan(&c.ID, &c.ChatID, &c.Name, &c.MessageID, &c.CreatedAt)
 	return c, err

@@ -14,7 +14,6 @@ import (
 // usageRow returns the row of a usage, in the column order of tables.Usages. Type and origin are
 // those of the usage, else of its block.
 func (w *projection) usageRow(u *structure.Usage, b *structure.Block, id structure.UsageID) []any {
-	db := w.DB
 	mediaType, origin := b.Type, w.cleanOrigin(u.OriginWith(b.Origin))
 	if u.Type != "" {
 		mediaType = u.Type
@@ -34,8 +33,8 @@ func (w *projection) usageRow(u *structure.Usage, b *structure.Block, id structu
 		piece = u.Piece.String()
 	}
 	return []any{
-		id.String(), u.Content.String(), db.clean(role), u.CreatedAt.UnixMilli(), id.Span.String(), id.Index, kind, optional(db.clean(name)), revision,
-		db.clean(mediaType), optional(db.clean(u.SourceID)), db.bytesText(u.Metadata),
+		id.String(), u.Content.String(), clean(role), u.CreatedAt.UnixMilli(), id.Span.String(), id.Index, kind, optional(clean(name)), revision,
+		clean(mediaType), optional(clean(u.SourceID)), bytesText(u.Metadata),
 		origin.Kind.String(), optional(origin.UserID), optional(origin.ModelID), optional(origin.SourceID), hashText(origin.ParentID),
 		piece, boolean(u.Opaque), hashText(u.Form), packExtras(u.Extras), int64(u.Lookup), hashText(u.MetadataContent),
 	}
@@ -49,7 +48,7 @@ type usageAt struct {
 }
 
 // scanUsage is the inverse of usageRow.
-func scanUsage(rows *sql.Rows) (u usageAt, err error) {
+func scanUsage(rows *Rows) (u usageAt, err error) {
 	var id, role, kind, mediaType, originKind string
 	var contentID, name, source, metadata, user, model, from, parent, piece, form, metadataID sql.NullString
 	var revision sql.NullInt64

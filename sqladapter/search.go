@@ -154,13 +154,14 @@ func (db *DB) chatsOfUser(ctx context.Context, userID string) (map[string]bool, 
 
 // readCards evaluates the cards of candidates, which are all of one chat or have their chat in the
 // first column. It can be called again after an error.
-func (f *finding) readCards(rows *sql.Rows, err error, chatID string) error {
+func (f *finding) readCards(rows *Rows, err error, chatID string) error {
 	f.matches, f.unlisted = query.Matches{}, nil
 	if err != nil {
 		return matched(err)
 	}
 	defer rows.Close()
 	var of, b sql.RawBytes
+	var last string // read as chatID
 	into := []any{&of, &b}
 	if chatID != "" {
 		into = into[1:]
@@ -169,8 +170,12 @@ func (f *finding) readCards(rows *sql.Rows, err error, chatID string) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		if f.chat == "" && chatID != string(of) {
-			chatID = string(of)
+		if f.chat == "" && last != string(of) {
+			if last = string(of); rows.escaped {
+				chatID = unescapeText(last)
+			} else {
+				chatID = last
+			}
 		}
 		if err := f.readCard(chatID, b); err != nil {
 			return err

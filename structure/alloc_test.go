@@ -62,7 +62,7 @@ func TestDecodingAllocatesInProportion(t *testing.T) {
 		ids = append(ids, record(structure.KindSpan, join([]byte{0, 1}, make([]byte, 16), message))[2:]...)
 	}
 	tests := map[string][]byte{
-		"a huge record":          join([]byte{3, 0, 2}, huge),
+		"a huge record":          join([]byte{4, 0, 2}, huge),
 		"a huge string":          record(structure.KindThread, join(make([]byte, 16), huge)),
 		"a huge optional":        record(structure.KindThread, join(make([]byte, 16), []byte{0, 0, 0}, huge)),
 		"countless usages":       span(0, huge),
@@ -70,7 +70,7 @@ func TestDecodingAllocatesInProportion(t *testing.T) {
 		"a usage for each byte":  span(3000, []byte{0x98, 0x75}),
 		"countless parts":        record(structure.KindSummary, join(make([]byte, 67), huge)),
 		"parts without bytes":    record(structure.KindSummary, join(make([]byte, 67), []byte{0x80, 0x80, 0x02})),
-		"the shortest records":   join([]byte{3, 0}, bytes.Repeat([]byte{2, 0}, 10_000)),
+		"the shortest records":   join([]byte{4, 0}, bytes.Repeat([]byte{2, 0}, 10_000)),
 		"the source id for each": append(encode(t, &structure.Commit{Records: []structure.Record{text("")}}), ids...),
 		"the shortest usages":    span(3000, []byte{0xb8, 0x17}),
 		"a megabyte in a block":  encode(t, &structure.Commit{Records: []structure.Record{text(string(make([]byte, 1<<20)))}}),

@@ -106,7 +106,7 @@ func TestTrailingBytes(t *testing.T) {
 		if err != nil {
 			continue // blocks, chunks, spans and tips
 		}
-		longer := append([]byte{3, 0, byte(r.Kind()), byte(len(b) + 1)}, append(b, 0)...)
+		longer := append([]byte{4, 0, byte(r.Kind()), byte(len(b) + 1)}, append(b, 0)...)
 		if len(b) < 127 {
 			_, err = structure.DecodeCommit(longer)
 			require.ErrorIs(t, err, structure.ErrMalformed, "%v", r.Kind())
@@ -185,16 +185,16 @@ func TestRefusedForms(t *testing.T) {
 		err     error
 	}{
 		{"nothing", nil, structure.ErrMalformed},
-		{"no time", []byte{3}, structure.ErrMalformed},
+		{"no time", []byte{4}, structure.ErrMalformed},
 		{"version 0", []byte{0, 0}, structure.ErrOldVersion},
 		{"the version before", []byte{2, 0}, structure.ErrOldVersion},
-		{"the next version", []byte{4, 0}, structure.ErrUnknownVersion},
-		{"the next version alone", []byte{4}, structure.ErrUnknownVersion},
-		{"time in a longer form", []byte{3, 0x80, 0}, structure.ErrMalformed},
+		{"the next version", []byte{5, 0}, structure.ErrUnknownVersion},
+		{"the next version alone", []byte{5}, structure.ErrUnknownVersion},
+		{"time in a longer form", []byte{4, 0x80, 0}, structure.ErrMalformed},
 		{"record kind 0", record(0, nil), structure.ErrUnknownVersion},
 		{"the next record kind", record(17, nil), structure.ErrUnknownVersion},
-		{"length in a longer form", []byte{3, 0, 2, 0x80, 0}, structure.ErrMalformed},
-		{"length beyond the payload", []byte{3, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
+		{"length in a longer form", []byte{4, 0, 2, 0x80, 0}, structure.ErrMalformed},
+		{"length beyond the payload", []byte{4, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
 		{"unknown span flags", record(structure.KindSpan, join([]byte{20}, usage(0)[1:])), structure.ErrMalformed},
 		{"no usage", record(structure.KindSpan, span), structure.ErrMalformed},
 		{"none of several usages", record(structure.KindSpan, several(plain, 0)), structure.ErrMalformed},
@@ -288,7 +288,7 @@ func TestRefusedForms(t *testing.T) {
 		"span set":   record(structure.KindSpan, join([]byte{5}, ref, ref[1:], after(usage(0)))),
 		"unique":     record(structure.KindSpan, usage(1|2, 1, 's')),
 		"version":    record(structure.KindSpan, usage(1|512, 1, 's', 2)),
-		"thread":     record(structure.KindThread, join(make([]byte, 37), []byte{1, 0, 0})),
+		"thread":     record(structure.KindThread, join(make([]byte, 37), []byte{1, 0, 0, 0})),
 		"media type": record(structure.KindSpan, usage(256, 1)),
 		"metadata":   record(structure.KindSpan, join(stating(zeros, one), []byte{3, 0x80, 0x10, 1, 1, 'f', 0, 0})),
 		"form":       record(structure.KindSpan, formed(64, 1, 1)),
@@ -320,7 +320,7 @@ func TestRefusedLongForms(t *testing.T) {
 		_, err := structure.DecodeCommit(join(first, second))
 		require.ErrorIs(t, err, structure.ErrMalformed, name)
 	}
-	_, err := structure.DecodeCommit(join([]byte{3, 0}, next, tip))
+	_, err := structure.DecodeCommit(join([]byte{4, 0}, next, tip))
 	require.NoError(t, err)
 }
 
@@ -368,7 +368,7 @@ func TestDecoderForgets(t *testing.T) {
 		}
 		require.NoError(t, decodeAll(&d, encode(t, messageCommit())))
 		require.ErrorIs(t, decodeAll(&d, payload), structure.ErrMalformed, name)
-		require.ErrorIs(t, d.Reset([]byte{4}), structure.ErrUnknownVersion)
+		require.ErrorIs(t, d.Reset([]byte{5}), structure.ErrUnknownVersion)
 		require.NoError(t, decodeAll(&d, encode(t, messageCommit())), "after an error")
 	}
 }
@@ -388,7 +388,7 @@ func gone(size uint64) []byte {
 
 // record returns a commit of time 0 with a single record.
 func record(kind structure.Kind, body []byte) []byte {
-	return append(binary.AppendUvarint([]byte{3, 0, byte(kind)}, uint64(len(body))), body...)
+	return append(binary.AppendUvarint([]byte{4, 0, byte(kind)}, uint64(len(body))), body...)
 }
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

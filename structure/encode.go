@@ -10,7 +10,7 @@ import (
 
 // commitVersion is the first byte of a commit's binary form. Earlier versions were never
 // released.
-const commitVersion = 3
+const commitVersion = 4
 
 // Flags of a span record.
 const (

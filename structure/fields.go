@@ -63,6 +63,7 @@ func Walk(r Record, f Fields) bool {
 		f.Text("name", &r.Name)
 		f.Text("source id", &r.SourceID)
 		walkID(f, "context id", KindContext, &r.Context)
+		f.Uint("order", &r.Order)
 		f.Time("created", &r.CreatedAt)
 	case *Checkpoint:
 		walkID(f, "checkpoint id", KindCheckpoint, &r.ID)
@@ -70,6 +71,7 @@ func Walk(r Record, f Fields) bool {
 		f.Text("name", &r.Name)
 		f.Text("source id", &r.SourceID)
 		f.Ref("span", &r.Span)
+		f.Uint("order", &r.Order)
 		f.Time("created", &r.CreatedAt)
 	case *Summary:
 		walkSummary(r, f)
@@ -106,6 +108,7 @@ func walkThread(r *Thread, f Fields) {
 	walkID(f, "active context", KindContext, &r.Active)
 	f.Uint("incarnation", &r.Incarnation)
 	f.Flag("keeps", &r.Keeps)
+	f.Uint("named", &r.Named)
 	f.Time("created", &r.CreatedAt)
 	f.Time("updated", &r.UpdatedAt)
 }

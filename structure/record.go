@@ -2,6 +2,7 @@ package structure
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"time"
 
@@ -116,7 +117,10 @@ type Thread struct {
 	Incarnation uint64
 	// Keeps retains all runs of the thread as long as the thread, even if they are in no
 	// context.
-	Keeps     bool
+	Keeps bool
+	// Named counts the branches and checkpoints that were created in the thread, deleted
+	// ones included.
+	Named     uint64
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
@@ -212,9 +216,16 @@ type Branch struct {
 	Name   string
 	// SourceID is the id chosen by the caller, unique among the branches of its thread, or
 	// empty.
-	SourceID  string
-	Context   ContextID
+	SourceID string
+	Context  ContextID
+	// Order numbers the branches and checkpoints of the thread as they were created.
+	Order     uint64
 	CreatedAt time.Time
+}
+
+// Compare compares branches of a thread by their creation.
+func (b *Branch) Compare(other *Branch) int {
+	return cmp.Or(b.CreatedAt.Compare(other.CreatedAt), cmp.Compare(b.Order, other.Order), b.Context.Compare(other.Context))
 }
 
 // Checkpoint is a named, fixed reference to a span, unique in its thread.
@@ -224,9 +235,16 @@ type Checkpoint struct {
 	Name   string
 	// SourceID is the id chosen by the caller, unique among the checkpoints of its thread,
 	// or empty.
-	SourceID  string
-	Span      SpanRef
+	SourceID string
+	Span     SpanRef
+	// Order numbers the branches and checkpoints of the thread as they were created.
+	Order     uint64
 	CreatedAt time.Time
+}
+
+// Compare compares checkpoints of a thread by their creation.
+func (c *Checkpoint) Compare(other *Checkpoint) int {
+	return cmp.Or(c.CreatedAt.Compare(other.CreatedAt), cmp.Compare(c.Order, other.Order), c.ID.Compare(other.ID))
 }
 
 // Summary states that a content block summarizes the spans after From up to and including

@@ -141,7 +141,7 @@ func samplePlain() []structure.Record {
 	return []structure.Record{
 		&structure.Thread{
 			ID: thread, SourceID: "chat-1", UserID: "ada", Title: "Naïve 雪", Metadata: []byte(`{"a": 1}`),
-			Active: context, Incarnation: 0x1234, Keeps: true, CreatedAt: sampleTime, UpdatedAt: sampleTime.Add(time.Millisecond),
+			Active: context, Incarnation: 0x1234, Keeps: true, Named: 300, CreatedAt: sampleTime, UpdatedAt: sampleTime.Add(time.Millisecond),
 		},
 		&structure.Thread{ID: thread, Metadata: []byte{}, CreatedAt: time.UnixMilli(-1).UTC()},
 		&structure.Run{ID: id[structure.RunID](1)},
@@ -154,10 +154,10 @@ func samplePlain() []structure.Record {
 		},
 		&structure.Context{ID: id[structure.ContextID](3), Thread: thread, CreatedAt: sampleTime},
 		&structure.SpanSet{ID: id[structure.SpanSetID](0x20), Parent: at(1, 1), Count: 3, CreatedAt: sampleTime},
-		&structure.Branch{Thread: thread, Name: "main", Context: context, CreatedAt: sampleTime},
-		&structure.Branch{Thread: thread, Name: "side", SourceID: "b-1", Context: context, CreatedAt: sampleTime},
+		&structure.Branch{Thread: thread, Name: "main", Context: context, Order: 1, CreatedAt: sampleTime},
+		&structure.Branch{Thread: thread, Name: "side", SourceID: "b-1", Context: context, Order: 300, CreatedAt: sampleTime},
 		&structure.Checkpoint{
-			ID: id[structure.CheckpointID](0x40), Thread: thread, Name: "before", Span: at(1, 1), CreatedAt: sampleTime,
+			ID: id[structure.CheckpointID](0x40), Thread: thread, Name: "before", Span: at(1, 1), Order: 2, CreatedAt: sampleTime,
 		},
 		&structure.Checkpoint{
 			ID: id[structure.CheckpointID](0x41), Thread: thread, Name: "after", SourceID: "k-1", Span: at(1, 2), CreatedAt: sampleTime,

@@ -62,7 +62,7 @@ func (s service) Create(ctx context.Context, r *session.CreateRequest) (*session
 	if k.id == "" {
 		k.id = uuid.NewString()
 	}
-	err := s.store.Update(ctx, func(tx *lineage.Tx) error {
+	err := s.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		if _, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: k.sourceID(), UserID: k.userID}); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s service) AppendEvent(ctx context.Context, to session.Session, e *session
 	if err != nil {
 		return fmt.Errorf("event %q: %w", e.ID, err)
 	}
-	err = s.store.Update(ctx, func(tx *lineage.Tx) error {
+	err = s.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		_, branch, err := find(ctx, tx.Store, k)
 		if err != nil {
 			return err

@@ -177,6 +177,29 @@ func TestLogFollows(t *testing.T) {
 	require.Equal(t, exitUsage, runLine(t.Context(), "log", "-f", ":1", "--store", dir).code)
 }
 
+// A context that is rewound is followed from where it points to.
+func TestFollowingAfterARewind(t *testing.T) {
+	dir := newStore(t)
+	require.Equal(t, 0, runLine(t.Context(), "append", "second", "--store", dir).code)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out, told := &notifyingBuffer{wrote: make(chan string, 100)}, &notifyingBuffer{wrote: make(chan string, 100)}
+	done := make(chan int)
+	go func() {
+		a := newApp(strings.NewReader(""), out, told, func(string) string { return "" })
+		done <- a.run(ctx, []string{"log", "-f", "--store", dir})
+	}()
+	require.Contains(t, <-out.wrote, "second")
+	for _, reply := range []string{"third", "fourth"} {
+		require.Equal(t, 0, runLine(t.Context(), "rewind", "~1", "--in-place", "--store", dir).code)
+		require.Regexp(t, `^lineage: the active branch was moved to message 1, [0-9a-f]+/1\n$`, <-told.wrote)
+		require.Equal(t, 0, runLine(t.Context(), "append", reply, "--store", dir).code)
+		require.Contains(t, <-out.wrote, reply)
+	}
+	stop()
+	require.Equal(t, exitInterrupted, <-done)
+}
+
 func TestProjectFollows(t *testing.T) {
 	dir := newStore(t)
 	db := "sqlite:" + filepath.Join(t.TempDir(), "chats.db")

@@ -84,7 +84,7 @@ func runBranchList(ctx context.Context, a *app, in threads) error {
 	for _, b := range branches {
 		says := ""
 		if b.Head != nil && !a.json {
-			if says, err = in.says(ctx, *b.Head); err != nil {
+			if says, err = in.says(ctx, b.Thread, *b.Head); err != nil {
 				return err
 			}
 		}

@@ -75,7 +75,7 @@ func runCheckpointList(ctx context.Context, a *app, in threads) error {
 	for _, c := range checkpoints {
 		says := ""
 		if !a.json {
-			if says, err = in.says(ctx, c.Message); err != nil {
+			if says, err = in.says(ctx, c.Thread, c.Message); err != nil {
 				return err
 			}
 		}

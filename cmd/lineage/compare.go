@@ -29,7 +29,7 @@ the differences: rows that are missing, extra or different. Exits with 8 if any 
 				return err
 			}
 			return a.open(ctx, reading|noThread, func(ctx context.Context, s *session) error {
-				return onDB(ctx, o.dsn, false, func(db *sqladapter.DB) error { return runCompare(ctx, s, db, o) })
+				return onDB(ctx, o.dsn, sqladapter.KeepTables, func(db *sqladapter.DB) error { return runCompare(ctx, s, db, o) })
 			})
 		}),
 	}

@@ -33,14 +33,14 @@ func (a *app) dsn() string {
 	return ""
 }
 
-// onDB runs something on a database, by its name. Only with create it makes the file of a database that is one.
-func onDB(ctx context.Context, dsn string, create bool, run func(*sqladapter.DB) error) error {
-	if path, isFile := sqliteFile(dsn); isFile && path != "" && !create {
+// onDB runs something on a database, by its name.
+func onDB(ctx context.Context, dsn string, schema sqladapter.Schema, run func(*sqladapter.DB) error) error {
+	if path, isFile := sqliteFile(dsn); isFile && path != "" && schema != sqladapter.CreateTables {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return &databaseError{name: redact(dsn), err: fs.ErrNotExist, secret: dsn}
 		}
 	}
-	db, err := openDB(ctx, dsn)
+	db, err := openDB(ctx, dsn, schema)
 	if err != nil {
 		return err
 	}
@@ -48,17 +48,18 @@ func onDB(ctx context.Context, dsn string, create bool, run func(*sqladapter.DB)
 }
 
 // openDB opens a database by its name.
-func openDB(ctx context.Context, dsn string) (db *sqladapter.DB, err error) {
+func openDB(ctx context.Context, dsn string, schema sqladapter.Schema) (db *sqladapter.DB, err error) {
 	path, isFile := sqliteFile(dsn)
+	o := sqladapter.Options{Schema: schema}
 	switch {
 	case isFile && path == "":
 		return nil, usagef("sqlite: the file is missing")
 	case isFile:
-		db, err = sqlite.Open(ctx, path, sqladapter.Options{})
+		db, err = sqlite.Open(ctx, path, o)
 	case strings.HasPrefix(dsn, "sqlserver://"):
-		db, err = sqlserver.Open(ctx, dsn, sqladapter.Options{})
+		db, err = sqlserver.Open(ctx, dsn, o)
 	default:
-		db, err = postgres.Open(ctx, dsn, sqladapter.Options{})
+		db, err = postgres.Open(ctx, dsn, o)
 	}
 	if err != nil {
 		// Drivers may repeat the name, password and all.
@@ -89,7 +90,14 @@ func (e *databaseError) Unwrap() error { return e.err }
 
 // openDatabase runs a command on the database that is named.
 func (a *app) openDatabase(ctx context.Context, mode openMode, run func(context.Context, *database) error) error {
-	err := onDB(ctx, a.dsn(), mode.has(begins), func(db *sqladapter.DB) error {
+	schema := sqladapter.AdoptTables
+	switch {
+	case mode.has(begins):
+		schema = sqladapter.CreateTables
+	case mode.has(reading):
+		schema = sqladapter.KeepTables
+	}
+	err := onDB(ctx, a.dsn(), schema, func(db *sqladapter.DB) error {
 		d := &database{app: a, db: db, chats: db.Chats()}
 		if name := a.namedThread(); name != "" {
 			c, err := refs.NewChats(d.chats, "").Chat(ctx, name)
@@ -109,8 +117,13 @@ func (a *app) openDatabase(ctx context.Context, mode openMode, run func(context.
 		return run(ctx, d)
 	})
 	var failed *databaseError
-	if errors.As(err, &failed) && failed.err == fs.ErrNotExist { // of onDB; a socket of a server may be missing too
+	switch isFile := strings.HasPrefix(a.dsn(), "sqlite:"); {
+	case errors.As(err, &failed) && failed.err == fs.ErrNotExist: // of onDB; a socket of a server may be missing too
 		return hint(err, "'lineage thread create --id ID' makes one, and so does 'lineage append'")
+	case errors.Is(err, sqladapter.ErrNoTables) && !isFile:
+		return hint(err, "'lineage thread create' and 'lineage append' create them; a store on a PostgreSQL server is named by 'postgres://…?store=NAME'")
+	case errors.Is(err, sqladapter.ErrNoTables):
+		return hint(err, "'lineage thread create' and 'lineage append' create them")
 	}
 	return err
 }

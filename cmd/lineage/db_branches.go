@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -37,7 +35,7 @@ func (d *database) branchNamed(ctx context.Context, name string) (*branchRecord,
 	if err != nil {
 		return nil, err
 	}
-	messages, err := d.chats.CountMessages(ctx, string(b.HeadMessageID))
+	messages, err := d.chats.CountMessages(ctx, b.ChatID, string(b.HeadMessageID))
 	return d.branchRecord(b, messages), err
 }
 
@@ -59,7 +57,7 @@ func (d *database) createBranch(ctx context.Context, o *branchOptions) (*branchR
 
 func (d *database) branchAt(ctx context.Context, name, head string, active bool) (*branchRecord, error) {
 	b, err := d.chats.CreateBranch(ctx, chat.Branch{
-		ID: uuid.NewString(), ChatID: d.current, Name: name, HeadMessageID: chat.Ref(head), IsActive: active,
+		ID: chat.NewID(), ChatID: d.current, Name: name, HeadMessageID: chat.Ref(head), IsActive: active,
 	})
 	if err != nil {
 		return nil, err
@@ -125,7 +123,7 @@ func (d *database) listCheckpoints(ctx context.Context, thread string) (list []*
 }
 
 func (d *database) checkpointRecord(ctx context.Context, c *chat.Checkpoint) (*checkpointRecord, error) {
-	position, err := d.chats.CountMessages(ctx, c.MessageID)
+	position, err := d.chats.CountMessages(ctx, c.ChatID, c.MessageID)
 	return &checkpointRecord{
 		ID: c.ID, Name: c.Name, Thread: c.ChatID, Message: c.MessageID, Position: uint64(position), CreatedAt: millis(c.CreatedAt),
 	}, err
@@ -166,7 +164,11 @@ func (d *database) tree(ctx context.Context, o *treeOptions) error {
 		n := nodes[at.line][at.at-1]
 		return &treePoint{n.Role, n.Role, n.Content}, nil
 	}
-	return f.draw(ctx, titleOf(c.Title, c.ID), shortID(c.ID))
+	title, err := d.shownTitle(ctx, c)
+	if err != nil {
+		return err
+	}
+	return f.draw(ctx, title, shortID(c.ID))
 }
 
 // plantGraph adds the messages of a graph to a forest, and returns those of each line.

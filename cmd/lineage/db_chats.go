@@ -39,7 +39,9 @@ func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*threadRecor
 }
 
 // titleOf implements threads.
-func (*database) titleOf(_ context.Context, r *threadRecord) (string, error) { return r.Title, nil }
+func (d *database) titleOf(ctx context.Context, r *threadRecord) (string, error) {
+	return d.shownTitle(ctx, &chat.Chat{ID: r.ID, Title: r.Title})
+}
 
 // inDatabase returns the options of a list of a database's threads.
 func (o *threadListOptions) inDatabase() (chat.ListOptions, error) {
@@ -163,7 +165,11 @@ func (d *database) threadToDelete(ctx context.Context, name string) (*destructio
 	if err != nil {
 		return nil, err
 	}
-	return d.deletion(deleteChatText(titleOf(c.Title, ""), c.ID, int64(len(graph.Nodes)), int64(len(graph.Branches))),
+	title, err := d.shownTitle(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return d.deletion(deleteChatText(title, c.ID, int64(len(graph.Nodes)), int64(len(graph.Branches))),
 		&deletedRecord{What: "thread", ID: c.ID, Name: c.ID}, func(ctx context.Context) error {
 			_, err := d.chats.DeleteChat(ctx, c.ID, chat.DeleteOptions{})
 			return err

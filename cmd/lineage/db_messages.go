@@ -54,7 +54,7 @@ func (d *database) history(ctx context.Context, o *logOptions, visit func(*messa
 	}
 	var chain []*messageRecord
 	position := uint64(0)
-	for m, err := range d.chats.MessageChain(ctx, found.Message) {
+	for m, err := range d.chats.MessageChain(ctx, d.current, found.Message) {
 		if err != nil {
 			return err
 		}
@@ -79,8 +79,8 @@ func (d *database) history(ctx context.Context, o *logOptions, visit func(*messa
 }
 
 // says implements threads.
-func (d *database) says(ctx context.Context, id string) (string, error) {
-	m, err := d.chats.Message(ctx, id)
+func (d *database) says(ctx context.Context, thread, id string) (string, error) {
+	m, err := d.chats.Message(ctx, thread, id)
 	if m == nil || err != nil {
 		return "", err
 	}
@@ -97,14 +97,14 @@ func (d *database) show(ctx context.Context, name string) error {
 		b, err := d.branchNamed(ctx, found.Branch.Name)
 		return d.printBranch(b, "active branch", err)
 	}
-	m, err := d.chats.Message(ctx, found.Message)
+	m, err := d.chats.Message(ctx, d.current, found.Message)
 	if err != nil {
 		return err
 	}
 	if m == nil {
 		return fmt.Errorf("message %q: %w", name, lineage.ErrNotFound)
 	}
-	position, err := d.chats.CountMessages(ctx, m.ID)
+	position, err := d.chats.CountMessages(ctx, d.current, m.ID)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 		if err != nil {
 			return nil, err
 		}
-		length, err := d.chats.CountMessages(ctx, string(head))
+		length, err := d.chats.CountMessages(ctx, d.current, string(head))
 		return &appendedRecord{Context: b.ID, Branch: b.Name, Thread: d.current, IDs: ids, Tip: string(head), Length: uint64(length)}, err
 	}
 }

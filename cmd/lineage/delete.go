@@ -95,5 +95,9 @@ func (s *session) checkpointToDelete(ctx context.Context, t *lineage.Thread, nam
 // quotedTitle returns how a question names a thread.
 func (s *session) quotedTitle(ctx context.Context, t *lineage.Thread) (string, error) {
 	info, err := t.Info(ctx)
-	return fmt.Sprintf("%q (%s)", titleOf(info.Title, info.SourceID), refs.Short(t.ID())), err
+	if err != nil {
+		return "", err
+	}
+	title, err := s.shownTitle(ctx, info)
+	return fmt.Sprintf("%q (%s)", title, refs.Short(t.ID())), err
 }

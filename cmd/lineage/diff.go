@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/aymanbagabas/go-udiff/lcs"
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
@@ -15,8 +17,9 @@ func diffCommand(a *app) *cobra.Command {
 		Use:   "diff A [B]",
 		Short: "Compare two histories",
 		Long: `Prints the messages of two histories that follow those shared at the start: those only in A with
-a minus, those only in B with a plus. B is the active branch unless another is
-named. It reads only what is not shared. Exits with 0 whether or not they differ.`,
+a minus, those only in B with a plus. Messages after the fork that say the same in both, such as
+those that were replayed after an edit, are counted and not printed. B is the active branch unless
+another is named. It reads only what is not shared. Exits with 0 whether or not they differ.`,
 		Example: `  lineage diff main cheap
   lineage diff start --json`,
 		Args: cobra.RangeArgs(1, 2),
@@ -41,6 +44,8 @@ type diffSummaryRecord struct {
 	Common uint64 `json:"common"`
 	OnlyA  uint64 `json:"only_a"`
 	OnlyB  uint64 `json:"only_b"`
+	// Same is how many of the messages after those in common say the same in both.
+	Same uint64 `json:"same"`
 }
 
 func (*diffSummaryRecord) recordType() string { return "diff_summary" }
@@ -54,21 +59,49 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 	if err != nil {
 		return err
 	}
-	summary := diffSummaryRecord{Common: common}
+	after := lineage.Window{From: common + 1}
+	saidA, err := s.saidIn(ctx, a.Span, after)
+	if err != nil {
+		return err
+	}
+	saidB, err := s.saidIn(ctx, b.Span, after)
+	if err != nil {
+		return err
+	}
+	onlyA, onlyB := make([]bool, len(saidA)), make([]bool, len(saidB))
+	summary := diffSummaryRecord{Common: common, Same: uint64(len(saidA))}
+	for _, d := range lcs.DiffLines(saidA, saidB) {
+		for i := d.Start; i < d.End; i++ {
+			onlyA[i] = true
+			summary.Same--
+		}
+		for i := d.ReplStart; i < d.ReplEnd; i++ {
+			onlyB[i] = true
+		}
+	}
 	if !s.json {
-		s.printf("%s\n", s.out.Paint(screen.Dim, screen.Plural(common, "message")+" in common"))
+		line := screen.Plural(common, "message") + " in common"
+		if summary.Same > 0 {
+			line += fmt.Sprintf(", %s after the fork the same", screen.Count(summary.Same))
+		}
+		s.printf("%s\n", s.out.Paint(screen.Dim, line))
 	}
 	for _, side := range []struct {
 		found *refs.Ref
+		only  []bool
 		name  string
 		mark  string
 		style screen.Style
 		count *uint64
-	}{{a, "a", "-", screen.Red, &summary.OnlyA}, {b, "b", "+", screen.Green, &summary.OnlyB}} {
+	}{{a, onlyA, "a", "-", screen.Red, &summary.OnlyA}, {b, onlyB, "b", "+", screen.Green, &summary.OnlyB}} {
 		list := s.list("", "", "", "", "")
-		for e, err := range s.store.History(ctx, side.found.Span, lineage.Window{From: common + 1}) {
+		i := 0
+		for e, err := range s.store.History(ctx, side.found.Span, after) {
 			if err != nil {
 				return err
+			}
+			if i++; !side.only[i-1] {
+				continue
 			}
 			*side.count++
 			m, err := s.listed(ctx, e)
@@ -87,4 +120,19 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 		return s.emit(&summary)
 	}
 	return nil
+}
+
+// saidIn returns for each message of a history a text that is equal for messages that say the same.
+func (s *session) saidIn(ctx context.Context, span lineage.SpanRef, w lineage.Window) (said []string, err error) {
+	for e, err := range s.store.History(ctx, span, w) {
+		if err != nil {
+			return nil, err
+		}
+		text := fmt.Sprintf("%v %q %q %q %d %q %v", e.Kind, e.Role, e.Name, e.Document, e.Revision, e.Filename, e.Content)
+		for _, p := range e.Pieces {
+			text += " " + p.Content.String()
+		}
+		said = append(said, text)
+	}
+	return said, nil
 }

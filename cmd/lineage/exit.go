@@ -112,7 +112,7 @@ func codeOf(err error) int {
 		return exitFailure
 	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected), is(lineage.ErrOtherUser):
 		return exitConflict
-	case is(lineage.ErrNotFound), is(refs.ErrAmbiguous), is(lineage.ErrErased), is(fs.ErrNotExist):
+	case is(lineage.ErrNotFound), is(refs.ErrAmbiguous), is(lineage.ErrErased), is(fs.ErrNotExist), is(sqladapter.ErrNoTables):
 		return exitNotFound
 	case is(lineage.ErrInvalid):
 		return exitUsage

@@ -22,6 +22,7 @@ type exportOptions struct {
 	format string
 	to     string
 	all    bool
+	given  bool
 	title  string
 }
 
@@ -31,11 +32,23 @@ func exportCommand(a *app) *cobra.Command {
 		Use:   "export [NAME]...",
 		Short: "Export conversations for programs or people",
 		Long: `Writes threads with all their branches, the history of one context, or with --all the whole store:
-the current thread unless something is named. Formats: ` + strings.Join(exportFormats(), ", ") + `. It goes to
-standard output, or to the file given by --output, whose extension can determine the format.`,
+the current thread unless something is named. It goes to standard output, or to the file given by
+--output, whose extension can determine the format:
+
+  markdown, html      for people
+  openai              a line per history: messages for OpenAI's chat completions and fine-tuning
+  responses           a line per history: input items for OpenAI's Responses API
+  anthropic           a line per history: a system prompt and messages for Anthropic's Messages API
+  sharegpt            a list of conversations for training
+
+The formats for programs are what the API accepts, whatever agent or service the messages come from:
+every call of a tool is followed by its result, and what the API has no place for is written as text
+or left out. What is lost is listed on standard error. With --as-given, openai and sharegpt write
+messages byte for byte as they were given, whether an API accepts them or not.`,
 		Example: `  lineage export > lisbon.md
   lineage export lisbon --output lisbon.html
   lineage export cheap --format openai
+  lineage export --format anthropic --output lisbon.anthropic.jsonl
   lineage export --all --output everything.jsonl --json`,
 		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
 			o.what = args
@@ -46,6 +59,7 @@ standard output, or to the file given by --output, whose extension can determine
 	f.StringVar(&o.format, "format", "", "how to write it (default: by the ending of --output, or markdown)")
 	f.StringVarP(&o.to, "output", "o", stdoutName, "the file to write; - is standard output")
 	f.BoolVar(&o.all, "all", false, "write every thread")
+	f.BoolVar(&o.given, "as-given", false, "write messages as they were given: openai and sharegpt")
 	f.StringVar(&o.title, "title", "", "the title of a page")
 	return c
 }
@@ -84,7 +98,12 @@ func (o *exportOptions) exportFormat() export.Format {
 }
 
 func runExport(ctx context.Context, s *session, o *exportOptions) error {
-	options := export.Options{Title: o.title}
+	format := o.exportFormat()
+	if o.given && format != export.OpenAI && format != export.ShareGPT {
+		return usagef("--as-given is for the formats openai and sharegpt")
+	}
+	var lost losses
+	options := export.Options{Title: o.title, AsGiven: o.given}
 	if !o.all || len(o.what) > 0 {
 		scope, err := s.exportScope(ctx, o)
 		if err != nil {
@@ -92,9 +111,10 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 		}
 		options.Scope = scope
 	}
-	format := o.exportFormat()
 	r := exportedRecord{File: o.to, Format: string(format)}
 	err := s.writeOutput(o.to, func(w io.Writer) error {
+		lost = losses{}
+		options.Lost = lost.add
 		counted := &countingWriter{w: w}
 		err := export.Write(ctx, s.store, exportTo(counted, format), format, options)
 		r.Bytes = counted.n
@@ -103,16 +123,57 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	if errors.Is(err, export.ErrUnknownFormat) {
 		return hint(&usageError{err}, "formats are %s", strings.Join(exportFormats(), ", "))
 	}
-	if err != nil || o.to == stdoutName {
+	if err != nil {
 		return err
 	}
+	lost.warn(s.app)
+	if o.to == stdoutName {
+		return nil
+	}
 	return s.print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
+}
+
+// losses counts what a format cannot express, by reason.
+type losses struct {
+	first []export.Loss // the first of each reason
+	count map[string]int
+}
+
+func (l *losses) add(loss export.Loss) {
+	if l.count == nil {
+		l.count = make(map[string]int)
+	}
+	if l.count[loss.Reason]++; l.count[loss.Reason] == 1 {
+		l.first = append(l.first, loss)
+	}
+}
+
+// maxLosses limits the reasons that are listed.
+const maxLosses = 20
+
+// warn lists what was lost.
+func (l *losses) warn(a *app) {
+	for i, loss := range l.first {
+		if i == maxLosses {
+			a.warn("lost: … and %s more", screen.Plural(len(l.first)-i, "reason"))
+			return
+		}
+		where := ""
+		if loss.Position > 0 {
+			where = fmt.Sprintf("message %d: ", loss.Position)
+		}
+		if n := l.count[loss.Reason]; n > 1 {
+			a.warn("lost: %s%s; and %s more", where, loss.Reason, screen.Count(n-1))
+		} else {
+			a.warn("lost: %s%s", where, loss.Reason)
+		}
+	}
 }
 
 // exportTo returns the writer of a format to w. Formats that are JSON escape control
 // characters wherever they go.
 func exportTo(w io.Writer, format export.Format) io.Writer {
-	if format == export.OpenAI || format == export.ShareGPT {
+	if format.ForPrograms() {
 		return screen.NewJSONFilter(w)
 	}
 	return w

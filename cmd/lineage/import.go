@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/sqladapter/archives"
 )
 
@@ -40,7 +41,8 @@ sqlserver://…). The format is detected from the content of each file:
 
 Nothing is stored twice: importing an archive again adds nothing, and a newer export adds
 only its new messages. Items that cannot be used are left out and listed, and the exit
-code is 7, or 1 if nothing could be imported. Limits protect against archives that would take
+code is 7, or 1 if nothing could be imported. It is 7 as well if the archive has records
+but no messages: they are kept. Limits protect against archives that would take
 all time or memory; the error names the limit, and --limit raises it. A store that is named by
 --store is created if it does not exist and there is something to import.`,
 		Example: `  lineage import chats.jsonl
@@ -166,6 +168,10 @@ func importArchive(ctx context.Context, a *app, mode openMode, o *importOptions)
 		if err != nil {
 			return err
 		}
+		if info.IsDir() && isStore(o.path) {
+			return hint(usagef("%s: it is a store", o.path),
+				"'lineage copy' copies it; 'lineage bundle create --all FILE --store %s' and 'lineage bundle import FILE' add it to another store", o.path)
+		}
 		if info.Mode().IsRegular() {
 			size = info.Size()
 		}
@@ -214,8 +220,10 @@ func importFailure(err error, o *importOptions) error {
 // sourceFailure adds the advice about a source in which nothing is found.
 func sourceFailure(err error, o *importOptions) error {
 	switch {
-	case errors.Is(err, archive.ErrUnknownFormat) && isSQLite(o.path):
+	case errors.Is(err, archive.ErrUnknownFormat) && string(firstBytes(o.path)) == "SQLite format 3\x00":
 		return hint(&usageError{err}, "if it is a database of chats: 'lineage import sqlite:%s'", o.path)
+	case errors.Is(err, archive.ErrUnknownFormat) && bundle.Is(firstBytes(o.path)):
+		return hint(&usageError{fmt.Errorf("%s: it is a bundle", o.path)}, "'lineage bundle import %s' imports it", o.path)
 	case errors.Is(err, archive.ErrUnknownFormat):
 		return hint(&usageError{err}, "'lineage help import' lists the formats; --format names one")
 	case errors.Is(err, archive.ErrNothingFound):
@@ -224,16 +232,19 @@ func sourceFailure(err error, o *importOptions) error {
 	return err
 }
 
-// isSQLite reports whether a file begins as those of SQLite do.
-func isSQLite(path string) bool {
+// firstBytes returns the first bytes of a file, nil if it cannot be read.
+func firstBytes(path string) []byte {
 	f, err := vfs.OpenFile(path, os.O_RDONLY)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer f.Close()
 	begin := make([]byte, 16)
-	_, err = io.ReadFull(f, begin)
-	return err == nil && string(begin) == "SQLite format 3\x00"
+	n, err := io.ReadFull(f, begin)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return begin[:n]
 }
 
 // imported prints what an import did.
@@ -254,17 +265,20 @@ func (a *app) imported(report *archive.Report, whole bool) error {
 	return err
 }
 
-// failure reports that items were left out: the import is done in part, or not at all where nothing
-// was left to import.
+// failure reports that items were left out, or that there are no messages: the import is done in
+// part, or not at all where nothing was left to import.
 func (r *importedRecord) failure() error {
 	left := screen.Plural(r.SkippedCount, "item") + " left out"
+	stored := r.Messages > 0 || r.NewBytes > 0 || r.RepairedCount > 0
 	switch {
-	case r.SkippedCount == 0:
-		return nil
-	case r.Messages == 0:
+	case r.SkippedCount > 0 && !stored:
 		return fmt.Errorf("nothing could be imported: %s", left)
+	case r.SkippedCount > 0:
+		return fmt.Errorf("%s: %w", left, errPartial)
+	case r.Messages == 0 && r.RepairedCount > 0:
+		return fmt.Errorf("no messages, %s of other records: %w", screen.Plural(r.Conversations, "conversation"), errPartial)
 	}
-	return fmt.Errorf("%s: %w", left, errPartial)
+	return nil
 }
 
 func (a *app) printImported(r *importedRecord, whole bool) error {

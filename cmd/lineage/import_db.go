@@ -14,7 +14,7 @@ func importDB(ctx context.Context, a *app, mode openMode, o *importOptions) erro
 	if o.format != "" || o.prefix != "" || len(o.limits) > 0 {
 		return usagef("--format, --prefix and --limit are for archives, not for databases")
 	}
-	return onDB(ctx, o.path, false, func(db *sqladapter.DB) error {
+	return onDB(ctx, o.path, sqladapter.AdoptTables, func(db *sqladapter.DB) error {
 		return a.open(ctx, mode, func(ctx context.Context, s *session) error { return importChats(ctx, s, db, o) })
 	})
 }

@@ -169,7 +169,7 @@ func TestExportsGiveBackMessages(t *testing.T) {
 		_, err := archive.Import(t.Context(), s, archive.Stream("", strings.NewReader(text)), archive.Options{})
 		require.NoError(t, err)
 		var b bytes.Buffer
-		require.NoError(t, export.Write(t.Context(), s, &b, format, export.Options{}))
+		require.NoError(t, export.Write(t.Context(), s, &b, format, export.Options{AsGiven: true}))
 		require.Equal(t, text, b.String())
 	}
 	// Line breaks between members are not for a line of JSON.
@@ -179,6 +179,6 @@ func TestExportsGiveBackMessages(t *testing.T) {
 	_, err = archive.Import(t.Context(), s, archive.Stream("", bytes.NewReader(pretty)), archive.Options{})
 	require.NoError(t, err)
 	var b bytes.Buffer
-	require.NoError(t, export.Write(t.Context(), s, &b, export.OpenAI, export.Options{}))
+	require.NoError(t, export.Write(t.Context(), s, &b, export.OpenAI, export.Options{AsGiven: true}))
 	require.Equal(t, 1, strings.Count(b.String(), "\n"))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
 )
 
 func infoCommand(a *app) *cobra.Command {
@@ -92,7 +93,10 @@ func runInfo(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		r.Thread, r.Branch, title = s.thread.ID().String(), branch.Name, titleOf(info.Title, info.SourceID)
+		r.Thread, r.Branch, title = s.thread.ID().String(), branch.Name, ""
+		if title, err = s.shownTitle(ctx, info); err != nil {
+			return err
+		}
 	}
 	if err := r.processes(ctx, s); err != nil {
 		return err
@@ -114,7 +118,16 @@ func runInfo(ctx context.Context, s *session) error {
 	return s.facts(&r, facts...)
 }
 
-// titleOf returns what people call a thread.
-func titleOf(title, sourceID string) string {
-	return cmp.Or(screen.Line(title), screen.Line(sourceID), "(untitled)")
+// shownTitle returns the title under which a thread is shown.
+func (s *session) shownTitle(ctx context.Context, info lineage.ThreadInfo) (string, error) {
+	title, err := s.store.ShownTitle(ctx, info)
+	return cmp.Or(screen.Line(title), untitled), err
 }
+
+// shownTitle returns the title under which a thread is shown.
+func (d *database) shownTitle(ctx context.Context, c *chat.Chat) (string, error) {
+	title, err := chat.ShownTitle(ctx, d.chats, c)
+	return cmp.Or(screen.Line(title), untitled), err
+}
+
+const untitled = "(untitled)"

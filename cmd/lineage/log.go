@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ func logCommand(a *app) *cobra.Command {
 		Short: "Print a history, oldest message first",
 		Long: `Prints the history of a context, branch, checkpoint or message, oldest message first:
 that of the active branch unless another is named. With --follow it prints further messages as
-they are added, by any process, until it is interrupted.`,
+they are added, by any process, until it is interrupted. A rewind is reported on standard error.`,
 		Example: `  lineage log
   lineage log cheap --last 2
   lineage log start --json
@@ -81,7 +82,28 @@ func followLog(ctx context.Context, s *session, o *logOptions) error {
 	if err := errors.Join(err, s.flush()); err != nil {
 		return err
 	}
-	for e, err := range found.Context.Watch(ctx, found.Span) {
+	for {
+		err := s.followFrom(ctx, found.Context, found.Span, o)
+		var moved *lineage.TipError
+		if !errors.As(err, &moved) {
+			return err
+		}
+		// Another process rewound the context or chose another history.
+		if found.Span = moved.Actual; found.Span.IsZero() {
+			s.warn("%s was moved to its start", cmp.Or(found.Text, "the active branch"))
+			continue
+		}
+		position, err := s.store.Position(ctx, found.Span)
+		if err != nil {
+			return err
+		}
+		s.warn("%s was moved to message %d, %s", cmp.Or(found.Text, "the active branch"), position, shortID(found.Span.String()))
+	}
+}
+
+// followFrom prints messages that are added to a context after a span.
+func (s *session) followFrom(ctx context.Context, c *lineage.Context, after lineage.SpanRef, o *logOptions) error {
+	for e, err := range c.Watch(ctx, after) {
 		if err != nil {
 			return err
 		}

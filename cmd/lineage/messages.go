@@ -229,7 +229,7 @@ func (s *session) preview(ctx context.Context, e *lineage.Entry) (string, error)
 }
 
 // says implements threads.
-func (s *session) says(ctx context.Context, id string) (string, error) {
+func (s *session) says(ctx context.Context, _, id string) (string, error) {
 	span, err := structure.ParseSpanRef(id)
 	if err != nil {
 		return "", err

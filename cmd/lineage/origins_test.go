@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,7 +112,7 @@ func TestOriginsOnEveryPath(t *testing.T) {
 			sayInContext(t, c)
 		},
 		"transaction": func(t *testing.T, s *lineage.Store) {
-			require.NoError(t, s.Update(t.Context(), func(tx *lineage.Tx) error {
+			require.NoError(t, s.Update(t.Context(), func(ctx context.Context, tx *lineage.Tx) error {
 				thread, err := tx.CreateThread(t.Context(), lineage.ThreadOptions{SourceID: "c", UserID: "ada"})
 				if err != nil {
 					return err

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"crypto/rand"
+	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
@@ -43,4 +47,37 @@ func TestCommandsWorkOnPostgres(t *testing.T) {
 	run(0, "project", other, "--store", dir)
 	run(0, "compare", other, "--store", dir)
 	require.Contains(t, run(0, "log", "--oneline", "--store", other).out, "Cheaper")
+
+	// Reading creates nothing, and needs no rights but to read.
+	empty := pgtest.DSN(t)
+	for _, line := range []string{"log", "thread", "tree", "search fish", "branch", "branch cheap", "checkpoint", "show", "thread show"} {
+		got := run(exitNotFound, append(strings.Fields(line), "--store", empty)...)
+		require.Contains(t, got.err, "tables of chats are missing", line)
+		require.Contains(t, got.err, "?store=NAME", line)
+	}
+	run(exitNotFound, "import", empty, "--store", t.TempDir()+"/none")
+	conn, err := pgx.Connect(t.Context(), empty)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	var tables int
+	require.NoError(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables))
+	require.Zero(t, tables)
+	run(0, "append", "Is it warm?", "--store", empty)
+	reader := "lineage_test_" + strings.ToLower(rand.Text())
+	for _, statement := range []string{"CREATE ROLE " + reader + " LOGIN", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO " + reader} {
+		_, err := conn.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	defer func() {
+		_, err := conn.Exec(context.Background(), "DROP OWNED BY "+reader+"; DROP ROLE "+reader)
+		require.NoError(t, err)
+	}()
+	u, err := url.Parse(empty)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set("role", reader)
+	u.RawQuery = query.Encode()
+	require.Contains(t, run(0, "log", "--store", u.String()).out, "Is it warm?")
+	require.Contains(t, run(0, "search", "warm", "--store", u.String()).out, "warm")
+	require.Contains(t, run(exitFailure, "append", "no", "--store", u.String()).err, "permission denied")
 }

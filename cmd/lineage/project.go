@@ -87,7 +87,7 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 	runs := 0
 	project := func(ctx context.Context, s *session) error {
 		if db == nil { // a store that cannot be opened makes no file
-			opened, err := openDB(ctx, o.dsn)
+			opened, err := openDB(ctx, o.dsn, sqladapter.CreateTables)
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
@@ -26,9 +27,12 @@ func resolveCommand(a *app) *cobra.Command {
 		Long: `Prints the messages of a context to send to a model: the system prompt in force and all of the history,
 the last messages (--last), or what fits in a budget of tokens (--budget), with summaries
 standing in for what does not fit. Neither begins with the result of a tool whose call is left
-out. --format renders it as text, xml, markdown, toml or toon.`,
+out. --format renders it as text, xml, markdown, toml or toon, or writes it as the request of an API:
+openai (chat completions), responses (OpenAI) or anthropic (Messages). What the API has no place for
+is listed on standard error.`,
 		Example: `  lineage resolve --budget 2000
   lineage resolve cheap --last 2 --format xml
+  lineage resolve --format anthropic
   lineage resolve --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.onContext(reading, func(ctx context.Context, s *session, found *refs.Ref) error { return runResolve(ctx, s, found, o) }),
@@ -36,7 +40,7 @@ out. --format renders it as text, xml, markdown, toml or toon.`,
 	f := c.Flags()
 	f.Uint64VarP(&o.last, "last", "n", 0, "at most the last so many messages")
 	f.IntVar(&o.budget, "budget", 0, "the number of tokens it may take, by estimate")
-	f.StringVar(&o.format, "format", "text", "text, xml, markdown, toml or toon")
+	f.StringVar(&o.format, "format", "text", "text, xml, markdown, toml, toon, openai, responses or anthropic")
 	return c
 }
 
@@ -70,10 +74,14 @@ var renderers = map[string]engine.Renderer{
 	"text": nil, "xml": engine.XMLRenderer{}, "markdown": engine.MarkdownRenderer{}, "toml": engine.TOMLRenderer{}, "toon": engine.TOONRenderer{},
 }
 
+// requests are the formats of APIs.
+var requests = map[string]export.Format{"openai": export.OpenAI, "responses": export.Responses, "anthropic": export.Anthropic}
+
 func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOptions) error {
 	renderer, known := renderers[o.format]
-	if !known {
-		return usagef("--format %q: it is text, xml, markdown, toml or toon", o.format)
+	request := requests[o.format]
+	if !known && request == "" {
+		return usagef("--format %q: it is text, xml, markdown, toml, toon, openai, responses or anthropic", o.format)
 	}
 	if o.budget < 0 {
 		return usagef("--budget %d: must be 0 or more", o.budget)
@@ -84,6 +92,8 @@ func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOpti
 	}
 	switch {
 	case s.json:
+	case request != "":
+		return s.requestResolved(ctx, resolved, request)
 	case renderer != nil:
 		return s.renderResolved(ctx, resolved, renderer)
 	case resolved.SystemPrompt != "":
@@ -124,6 +134,18 @@ func (s *session) printPart(ctx context.Context, p *lineage.Part) (err error) {
 	}
 	s.printf("%s\n%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", r.Summary.First, r.Summary.Last)), s.indented(r.Summary.Text))
 	return nil
+}
+
+// requestResolved writes everything as the request of an API.
+func (s *session) requestResolved(ctx context.Context, resolved *lineage.Resolved, format export.Format) error {
+	var lost losses
+	request, err := export.Request(ctx, s.store, format, resolved, lost.add)
+	if err != nil {
+		return err
+	}
+	lost.warn(s.app)
+	_, err = fmt.Fprintf(exportTo(s.raw(), format), "%s\n", request)
+	return err
 }
 
 // renderResolved writes everything as fragments, one for each part.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func scriptParams(dir string) testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"capture": capture, "records": checkRecords, "code": checkCode, "damage": damage,
+			"capture": capture, "records": checkRecords, "code": checkCode, "damage": damage, "sqlite": runSQL,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -83,6 +84,17 @@ func scriptParams(dir string) testscript.Params {
 }
 
 func TestScripts(t *testing.T) { testscript.Run(t, scriptParams("testdata/script")) }
+
+// sqlite FILE SCRIPT runs a script on a SQLite file, as another program would.
+func runSQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sqlite FILE SCRIPT")
+	}
+	db, err := sql.Open("sqlite", "file:"+ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.Exec(args[1])
+	ts.Check(errors.Join(err, db.Close()))
+}
 
 // capture NAME [KEY] sets a variable to what the last command printed, or to a field
 // of the first record that has it.

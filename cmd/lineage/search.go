@@ -207,10 +207,14 @@ func (d *database) search(ctx context.Context, o *searchOptions) ([]*hit, error)
 			if err != nil {
 				return nil, err
 			}
+			title := ""
 			if c != nil {
 				h.Threads[i].Title = c.Title
+				if title, err = d.shownTitle(ctx, c); err != nil {
+					return nil, err
+				}
 			}
-			h.addIn(h.Threads[i].Title, h.Threads[i].ID)
+			h.addIn(title, h.Threads[i].ID)
 		}
 	}
 	return hits, nil

@@ -85,11 +85,9 @@ func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
 		if s.json || len(h.in) == maxHitThreads {
 			continue
 		}
-		title := t.Title
-		if title == "" {
-			if title, err = s.beginning(ctx, t.Active); err != nil {
-				return nil, err
-			}
+		title, err := s.shownTitle(ctx, lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
+		if err != nil {
+			return nil, err
 		}
 		h.addIn(title, refs.Short(t.ID))
 	}

@@ -216,7 +216,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode, id struc
 		return nil, usagef("durability %q: it is full or normal", a.durability)
 	}
 	line := a.progress("opening", screen.Bytes)
-	defer line.Done()
+	defer line.Close() // the store reports progress again when this process takes over from another one
 	o := lineage.Options{
 		Durability: durability, ReadOnly: mode.has(reading), MustExist: !mode.has(create), ID: id,
 		Wait: a.wait, Waiting: func(held error) { a.note("waiting: %v", held) }, Progress: line.Show,

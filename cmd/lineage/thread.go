@@ -37,7 +37,7 @@ type threadRecord struct {
 	SourceID string `json:"source_id,omitempty"`
 	User     string `json:"user,omitempty"`
 	Title    string `json:"title,omitempty"`
-	// Branch is the active branch, and Context its context.
+	// Branch is the active branch, and Context its context; both are empty if there is none.
 	Branch  string `json:"branch"`
 	Context string `json:"context,omitempty"`
 	// Branches and Messages are how many branches there are, and how many messages the
@@ -62,7 +62,7 @@ func (s *session) threadRecord(ctx context.Context, t *lineage.Thread) (*threadR
 	}
 	r := &threadRecord{
 		ID: info.ID.String(), SourceID: info.SourceID, User: info.UserID, Title: info.Title,
-		Context: info.Active.String(), Current: s.thread != nil && s.thread.ID() == info.ID,
+		Current:  s.thread != nil && s.thread.ID() == info.ID,
 		Metadata: rawJSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
 	}
 	for _, err := range s.store.View().Branches(ctx, info.ID, "", "") {
@@ -71,6 +71,10 @@ func (s *session) threadRecord(ctx context.Context, t *lineage.Thread) (*threadR
 		}
 		r.Branches++
 	}
+	if info.Active.IsZero() {
+		return r, nil
+	}
+	r.Context = info.Active.String()
 	active, err := t.Branch(ctx, "")
 	r.Branch, r.Messages = active.Name, active.Length
 	return r, err

@@ -70,7 +70,10 @@ func (s *session) threadToDelete(ctx context.Context, name string) (*destruction
 	if err != nil {
 		return nil, err
 	}
-	title := titleOf(r.Title, r.SourceID)
+	title, err := s.titleOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	return &destruction{
 		what: deleteChatText(title, refs.Short(t.ID()), int64(reach.Spans()), int64(r.Branches)),
 		do: func(ctx context.Context) error {
@@ -100,6 +103,10 @@ func (s *session) noteCurrent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.note("now on thread %q (%s)", titleOf(info.Title, info.SourceID), refs.Short(t.ID()))
+	title, err := s.shownTitle(ctx, info)
+	if err != nil {
+		return err
+	}
+	s.note("now on thread %q (%s)", title, refs.Short(t.ID()))
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -123,46 +122,11 @@ func (o *threadListOptions) none() string {
 	return "no such threads"
 }
 
-// titleOf implements threads. A thread without a title gets the start of its first message.
+// titleOf implements threads.
 func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) {
-	if r.Title != "" || r.Messages == 0 {
-		return titleOf(r.Title, r.SourceID), nil
-	}
 	active, err := structure.ParseID[lineage.ContextID](r.Context)
 	if err != nil {
 		return "", err
 	}
-	return s.beginning(ctx, active)
-}
-
-// beginning returns the title that lists show for a thread without one, by its active context.
-func (s *session) beginning(ctx context.Context, id lineage.ContextID) (string, error) {
-	active, err := s.store.View().Context(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	first, err := s.opening(ctx, active.Tip)
-	if err != nil || first == nil {
-		return "", err
-	}
-	begins, err := s.preview(ctx, first)
-	return screen.Cut(begins, 80), err
-}
-
-// opening returns the message by which a history without a title is listed: the first of a user if
-// it is among the first few, else the first of all. It is nil if there is none.
-func (s *session) opening(ctx context.Context, tip lineage.SpanRef) (first *lineage.Entry, err error) {
-	const few = 4
-	for e, err := range s.store.History(ctx, tip, lineage.Window{To: few}) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Role == "user" {
-			return e, nil
-		}
-		if first == nil {
-			first = e
-		}
-	}
-	return first, nil
+	return s.shownTitle(ctx, lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title, Active: active})
 }

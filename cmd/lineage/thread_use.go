@@ -29,5 +29,9 @@ func runThreadUse(ctx context.Context, s *session, name string) error {
 	if err != nil {
 		return err
 	}
-	return s.print(r, "now on %s, branch %s\n", titleOf(r.Title, r.SourceID), r.Branch)
+	title, err := s.titleOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	return s.print(r, "now on %s, branch %s\n", title, r.Branch)
 }

@@ -14,7 +14,7 @@ import (
 type threads interface {
 	listThreads(ctx context.Context, o *threadListOptions) ([]*threadRecord, error)
 	findThread(ctx context.Context, name string) (*threadRecord, error)
-	// titleOf returns what a list shows as the title of a thread.
+	// titleOf returns the title under which a thread is shown.
 	titleOf(ctx context.Context, r *threadRecord) (string, error)
 	createThread(ctx context.Context, o *threadCreateOptions) (*threadRecord, error)
 	setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error)
@@ -34,8 +34,8 @@ type threads interface {
 	append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error)
 	// history visits the messages that log prints, with the names that point to them.
 	history(ctx context.Context, o *logOptions, visit func(*messageRecord, []label) error) error
-	// says returns the start of the message with an id.
-	says(ctx context.Context, id string) (string, error)
+	// says returns the start of the message of a thread with an id.
+	says(ctx context.Context, thread, id string) (string, error)
 	show(ctx context.Context, name string) error
 	tree(ctx context.Context, o *treeOptions) error
 	search(ctx context.Context, o *searchOptions) ([]*hit, error)

@@ -40,7 +40,11 @@ func (s *session) tree(ctx context.Context, o *treeOptions) error {
 	f.point = func(ctx context.Context, at place) (*treePoint, error) {
 		return s.treePoint(ctx, lineage.SpanRef{Run: runs[at.line], Seq: at.at})
 	}
-	return f.draw(ctx, titleOf(info.Title, info.SourceID), shortID(info.ID.String()))
+	title, err := s.shownTitle(ctx, info)
+	if err != nil {
+		return err
+	}
+	return f.draw(ctx, title, shortID(info.ID.String()))
 }
 
 // reachOf returns what a thread has: the histories of its contexts and checkpoints, and the messages that it keeps.

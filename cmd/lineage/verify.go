@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,9 +70,20 @@ func runVerify(ctx context.Context, s *session, deep bool) error {
 	if s.store.Damage() != nil {
 		rebuilt = nil
 	}
+	var repairs []string // of the findings, each once
+	found := func(f backend.Finding) error {
+		repair := f.Repair
+		if repair == backend.RebuildIndex {
+			repair = "'lineage repair' rebuilds the index"
+		}
+		if repair != "" && !slices.Contains(repairs, repair) {
+			repairs = append(repairs, repair)
+		}
+		return s.finding(f, &r)
+	}
 	for _, message := range rebuilt {
 		f := backend.Finding{Subject: "index", Problem: message, Repair: backend.RebuildIndex}
-		if err := s.finding(f, &r); err != nil {
+		if err := found(f); err != nil {
 			return err
 		}
 	}
@@ -83,13 +96,16 @@ func runVerify(ctx context.Context, s *session, deep bool) error {
 		if err != nil {
 			return err
 		}
-		if err := s.finding(f, &r); err != nil {
+		if err := found(f); err != nil {
 			return err
 		}
 	}
 	line.Done()
 	if r.OK = r.Findings == 0; !r.OK {
-		err := hint(errDamaged, "'lineage repair' rebuilds the index; damage to the journal needs a backup, or 'lineage salvage'")
+		err := errDamaged
+		if len(repairs) > 0 {
+			err = hint(err, "to repair: %s", strings.Join(repairs, "; "))
+		}
 		return errors.Join(s.print(&r, ""), err)
 	}
 	how := "checksums and numbering are right"

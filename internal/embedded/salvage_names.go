@@ -223,9 +223,9 @@ func (m *mender) salvaged(name string, parent structure.ContextID, at structure.
 	return m.put(func(b *write.Batch) {
 		t := b.NewThread(write.Thread{ID: structure.DeriveID[structure.ThreadID]("salvaged", name), Title: "salvaged " + name})
 		in := b.NewContext(write.Context{ID: structure.DeriveID[structure.ContextID]("salvaged", name), Thread: t.ID, Parent: parent, At: at})
-		b.Branch(t.ID, "main", "", in.ID, b.Time())
 		active := *t
 		active.Active = in.ID
+		b.Branch(&active, "main", "", in.ID, b.Time())
 		b.StateThread(active)
 	})
 }

@@ -22,7 +22,7 @@ import (
 
 // FormatVersion is the version of the layout that this program writes, and the newest that
 // it reads.
-const FormatVersion = 5
+const FormatVersion = 6
 
 const (
 	headerSize = 64

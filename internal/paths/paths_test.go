@@ -107,7 +107,7 @@ var paths = []path{
 	})},
 	{"update", func(t *testing.T, s *lineage.Store, threads []string, times int, text string) {
 		for _, id := range threads {
-			require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+			require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 				thread, err := tx.CreateThread(bg, lineage.ThreadOptions{SourceID: id})
 				if err != nil {
 					return err
@@ -269,7 +269,7 @@ func told(t *testing.T, s *lineage.Store) map[string][]string {
 		branch, err := chats.ActiveBranch(bg, info.SourceID)
 		require.NoError(t, err)
 		var chain []chat.Message
-		for m, err := range chats.MessageChain(bg, string(branch.HeadMessageID)) {
+		for m, err := range chats.MessageChain(bg, info.SourceID, string(branch.HeadMessageID)) {
 			require.NoError(t, err)
 			chain = append(chain, m)
 		}

@@ -3,6 +3,7 @@ package paths_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -188,7 +189,7 @@ var manyPaths = []manyPath{
 		}
 	}},
 	{"update", 0, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) {
-		require.NoError(t, s.Update(bg, func(tx *lineage.Tx) error {
+		require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 			for _, messages := range all {
 				thread, err := tx.CreateThread(bg, lineage.ThreadOptions{})
 				if err != nil {

@@ -292,7 +292,7 @@ func (w *worker) last(ctx context.Context, c *lineage.Context) (lineage.SpanRef,
 const counted = "counted"
 
 func (w *worker) update(ctx context.Context) error {
-	return w.store.Update(ctx, func(tx *lineage.Tx) error {
+	return w.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		n := 0
 		v, err := tx.Values(lineage.Owner{Scope: lineage.StoreScope}).Get(ctx, counted)
 		switch {

@@ -1,9 +1,113 @@
 package remote
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"time"
 )
+
+// Limits of the bytes of answers that a server makes or has not sent, but for the last answers that
+// it begins within them: for one client, and for all. A request that would exceed them waits. Answers
+// that are small whatever the store has are not counted.
+const (
+	peerAnswers  = 16 << 20
+	totalAnswers = 256 << 20
+	// answerBytes is counted for an answer until its size is known.
+	answerBytes = 2 << 20
+)
+
+// space is a number of bytes that is divided. Who waits longest is served first.
+type space struct {
+	mu      sync.Mutex
+	free    int
+	waiting []*waiter
+}
+
+type waiter struct {
+	n     int
+	taken chan struct{} // closed when it has its bytes
+}
+
+// take takes n bytes, once they are free.
+func (s *space) take(ctx context.Context, n int) error {
+	s.mu.Lock()
+	if len(s.waiting) == 0 && n <= s.free {
+		s.free -= n
+		s.mu.Unlock()
+		return nil
+	}
+	w := &waiter{n, make(chan struct{})}
+	s.waiting = append(s.waiting, w)
+	s.mu.Unlock()
+	select {
+	case <-w.taken:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.waiting, w); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	} else {
+		s.free += n
+	}
+	s.serve()
+	return context.Cause(ctx)
+}
+
+// give returns n bytes. It takes more if n is negative, even if they are not free.
+func (s *space) give(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += n
+	s.serve()
+}
+
+// serve gives waiters their bytes. s.mu is held.
+func (s *space) serve() {
+	for len(s.waiting) > 0 && s.waiting[0].n <= s.free {
+		s.free -= s.waiting[0].n
+		close(s.waiting[0].taken)
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+	}
+}
+
+// isSmall reports whether the answers of a method are small whatever the store has, or whether it
+// works for long.
+func isSmall(code uint8) bool {
+	switch code {
+	case codeWait, codeApply, codeOutcome, codeForget, codeUpload, codeSync, codeSnapshot, codePack, codeCollect, codeGuests:
+		return true
+	}
+	return false
+}
+
+// answering is the space of an answer, from before it is made until it was sent.
+type answering struct {
+	peer  *peer
+	bytes int
+}
+
+// begin waits until an answer may be made.
+func (a *answering) begin(ctx context.Context) error {
+	if err := a.peer.answers.take(ctx, answerBytes); err != nil {
+		return err
+	}
+	if err := a.peer.server.answers.take(ctx, answerBytes); err != nil {
+		a.peer.answers.give(answerBytes)
+		return err
+	}
+	a.bytes = answerBytes
+	return nil
+}
+
+// resize sets the size of the answer, 0 when it was sent.
+func (a *answering) resize(n int) {
+	a.peer.answers.give(a.bytes - n)
+	a.peer.server.answers.give(a.bytes - n)
+	a.bytes = n
+}
 
 // Limits of the bytes of requests that a server keeps at once: for one client, and for all. One
 // message at a time may exceed them. Another request that would is refused before its bytes are

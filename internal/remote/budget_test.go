@@ -212,6 +212,7 @@ func TestHeartbeat(t *testing.T) {
 		}
 		_ = c.Close()
 	})
+	<-heard // it has greeted
 	for range 5 {
 		for more := true; more; {
 			select {

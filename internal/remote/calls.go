@@ -2,7 +2,9 @@ package remote
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -258,8 +260,33 @@ var (
 	callValueHistory = sequence1(codeValueHistory, "ValueHistory", valueKey, value, target.ValueHistory)
 	callValueOwners  = sequence2(codeValueOwners, "ValueOwners", anInteger, aText, aText, target.ValueOwners)
 	callHas          = call1(codeHas, "Has", contentIDs, flags, target.Has)
-	callBlocks       = call1(codeBlocks, "Blocks", contentIDs, records, target.Blocks)
-	callChunks       = call1(codeChunks, "Chunks", chunkKeys, bodies, target.Chunks)
+	callBlocks       = call1(codeBlocks, "Blocks", contentIDs, records, inParts(target.Blocks, func(b *structure.Block) int { return len(b.Body) }))
+	callChunks       = call1(codeChunks, "Chunks", chunkKeys, bodies, inParts(target.Chunks, func(b []byte) int { return len(b) }))
 	callWhere        = sequence1(codeWhere, "Where", contentID, usageID, target.Where)
 	callStats        = call0(codeStats, "Stats", stats, target.Stats)
 )
+
+// partKeys is how many bodies are read at once.
+const partKeys = 256
+
+// inParts returns a method that reads bodies in parts, and ends with ErrTooLarge when they exceed a
+// message.
+func inParts[K, V any](read func(target, context.Context, []K) ([]V, error), size func(V) int) func(target, context.Context, []K) ([]V, error) {
+	return func(t target, ctx context.Context, keys []K) (all []V, err error) {
+		bytes := 0
+		for part := range slices.Chunk(keys, partKeys) {
+			got, err := read(t, ctx, part)
+			if err != nil {
+				return nil, err
+			}
+			for _, v := range got {
+				bytes += size(v)
+			}
+			if bytes > maxMessage {
+				return nil, fmt.Errorf("bodies of more than %d bytes: %w", maxMessage, backend.ErrTooLarge)
+			}
+			all = append(all, got...)
+		}
+		return all, nil
+	}
+}

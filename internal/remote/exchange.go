@@ -48,16 +48,26 @@ func (x *exchange) handle() {
 	if x.counted {
 		defer p.handling.Done()
 	}
+	space := answering{peer: p}
+	defer func() { space.resize(0) }()
+	var err error
+	if !isSmall(x.code) && x.refused == nil {
+		err = space.begin(x.ctx)
+	}
 	if x.code != codeWait {
 		p.working <- struct{}{}
 		defer func() { <-p.working }()
 	}
 	out := newBody()
 	k := answer
-	if err := x.work(out); err != nil {
+	if err == nil {
+		err = x.work(out)
+	}
+	if err != nil {
 		out.b, out.err, k = out.b[:headerSize], nil, failed
 		failure(out, &err)
 	}
+	space.resize(len(out.b))
 	x.body = nil
 	x.cancel(nil)
 	if x.reserved != nil {
@@ -69,6 +79,9 @@ func (x *exchange) handle() {
 		p.waits--
 	}
 	cancelled := x.cancelled
+	if p.leaving && x.code == codeApply {
+		p.link.endBy(time.Now().Add(closingTimeout))
+	}
 	p.mu.Unlock()
 	if cancelled && x.code != codeApply && x.refused == nil { // a client that cancels a commit may wait for its outcome
 		return

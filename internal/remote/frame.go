@@ -68,6 +68,7 @@ type link struct {
 	writing chan struct{} // a semaphore: one frame at a time
 	mu      sync.Mutex
 	timeout time.Duration // of writing a frame; 0 for none
+	end     time.Time     // of writing all frames; zero for none
 	broken  error         // why the connection ended
 }
 
@@ -152,18 +153,28 @@ func (l *link) interrupt(ctx context.Context) func() bool {
 func (l *link) ready() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.broken == nil && l.timeout > 0 {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(l.timeout))
+	if l.broken == nil {
+		l.setDeadline()
 	}
 	return l.broken
 }
 
-// setTimeout changes the time limit for writing a frame, including one that is being written.
-func (l *link) setTimeout(d time.Duration) {
+// setDeadline sets the deadline for writing a frame. l.mu is held.
+func (l *link) setDeadline() {
+	switch {
+	case !l.end.IsZero():
+		_ = l.conn.SetWriteDeadline(l.end)
+	case l.timeout > 0:
+		_ = l.conn.SetWriteDeadline(time.Now().Add(l.timeout))
+	}
+}
+
+// endBy sets the time by which all frames must be written, including one that is being written.
+func (l *link) endBy(end time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.timeout = d
-	_ = l.conn.SetWriteDeadline(time.Now().Add(d))
+	l.end = end
+	l.setDeadline()
 }
 
 func (l *link) fault() error {

@@ -28,8 +28,11 @@ type ServerOptions struct {
 const (
 	idle         = 30 * time.Second
 	writeTimeout = 30 * time.Second
-	// closingTimeout is writeTimeout while a server closes.
-	closingTimeout = time.Second
+	// closingTimeout is how long a server that closes waits for clients to receive their answers,
+	// from the last commit on.
+	closingTimeout = 250 * time.Millisecond
+	// greetTimeout is how long a server waits for a greeting.
+	greetTimeout = 5 * time.Second
 	// progressInterval is the shortest time between two reports of progress.
 	progressInterval = 100 * time.Millisecond
 	// heartbeat is the longest time between two messages to a client that waits until the store
@@ -43,6 +46,9 @@ const (
 	maxWaits     = 4096
 	maxSequences = 4096
 	maxSnapshots = 1024
+	// maxGreeting is the maximum number of connections without a greeting, which are of no client
+	// yet. Another connection ends the oldest.
+	maxGreeting = 256
 	// maxWorking is how many requests of a client are worked on at once, waits not counted.
 	maxWorking = 256
 )
@@ -57,8 +63,10 @@ type Server struct {
 	store   Store
 	closing bool
 	peers   map[*peer]struct{}
+	silent  []*peer        // which have not greeted, the oldest first
 	serving sync.WaitGroup // calls of Serve
 	budget  budget
+	answers space
 }
 
 // NewServer returns a server. Connections wait until Open is called.
@@ -75,7 +83,7 @@ func NewServer(o ServerOptions) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{o: o, peers: make(map[*peer]struct{}), changed: make(chan struct{})}
+	return &Server{o: o, peers: make(map[*peer]struct{}), changed: make(chan struct{}), answers: space{free: totalAnswers}}
 }
 
 // Progress reports how much of the store was read while it is opened. Clients that wait for the
@@ -126,19 +134,35 @@ func (s *Server) Serve(conn net.Conn) error {
 		return ErrMoved
 	}
 	s.peers[p] = struct{}{}
+	if len(s.silent) == maxGreeting {
+		s.silent[0].link.fail(errSilent)
+		s.silent = slices.Delete(s.silent, 0, 1)
+	}
+	s.silent = append(s.silent, p)
 	s.serving.Add(1)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
 		delete(s.peers, p)
+		s.heard(p)
 		s.mu.Unlock()
 		s.serving.Done()
 	}()
 	return p.serve()
 }
 
+// heard removes a peer from those that have not greeted. s.mu is held.
+func (s *Server) heard(p *peer) {
+	if i := slices.Index(s.silent, p); i >= 0 {
+		s.silent = slices.Delete(s.silent, i, i+1)
+	}
+}
+
+// errSilent ends a connection without a greeting.
+var errSilent = errors.New("no greeting")
+
 // Close ends all connections. Commits that were begun are finished first. Other requests without
-// an answer fail with ErrMoved.
+// an answer fail with ErrMoved. Clients that do not receive their answers are not waited for.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closing = true
@@ -212,6 +236,7 @@ type peer struct {
 	handling      sync.WaitGroup
 	reservations  map[uint64]*reservation // of messages that are being received
 	bytes         int                     // of requests; budget.mu guards it
+	answers       space
 
 	mu        sync.Mutex
 	leaving   bool
@@ -225,7 +250,7 @@ func newPeer(s *Server, conn net.Conn) *peer {
 	p := &peer{
 		server: s, link: newLink(conn, s.o.WriteTimeout), working: make(chan struct{}, maxWorking), next: make(chan *exchange),
 		requests: make(map[uint64]*exchange), sequences: make(map[uint64]*stream), snapshots: make(map[uint64]backend.Snapshot),
-		reservations: make(map[uint64]*reservation),
+		reservations: make(map[uint64]*reservation), answers: space{free: peerAnswers},
 	}
 	p.inbox = newInbox(conn, p.admission())
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
@@ -239,21 +264,9 @@ func (p *peer) serve() (err error) {
 		p.link.fail(errors.Join(err, errEnded))
 		p.end()
 	}()
-	if err := greet(p.link.conn); err != nil {
+	if err := p.greet(); err != nil {
 		return err
 	}
-	m, err := p.inbox.next()
-	if err != nil {
-		return err
-	}
-	w := &wire{b: m.body, reading: true}
-	var who Process
-	if process(w, &who); m.kind != hello || w.end() != nil {
-		return fmt.Errorf("%w: no greeting", ErrMalformed)
-	}
-	p.server.mu.Lock()
-	p.who = who
-	p.server.mu.Unlock()
 	if p.engine, err = p.server.awaitEngine(p); err != nil {
 		return err
 	}
@@ -273,6 +286,29 @@ func (p *peer) serve() (err error) {
 			return fmt.Errorf("%w: a client sent kind %d", ErrMalformed, m.kind)
 		}
 	}
+}
+
+// greet receives the greeting of the client.
+func (p *peer) greet() error {
+	stop := p.server.o.Clock.AfterFunc(greetTimeout, func() { p.link.fail(errSilent) })
+	defer stop()
+	if err := greet(p.link.conn); err != nil {
+		return errors.Join(err, p.link.fault())
+	}
+	m, err := p.inbox.next()
+	if err != nil {
+		return errors.Join(err, p.link.fault())
+	}
+	w := &wire{b: m.body, reading: true}
+	var who Process
+	if process(w, &who); m.kind != hello || w.end() != nil {
+		return fmt.Errorf("%w: no greeting", ErrMalformed)
+	}
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.who = who
+	p.server.heard(p)
+	return nil
 }
 
 var errEnded = errors.New("the connection has ended")
@@ -369,7 +405,7 @@ func (p *peer) drop(id uint64) {
 
 // leave ends the connection because the server closes. Requests are answered first.
 func (p *peer) leave() {
-	p.link.setTimeout(closingTimeout)
+	p.link.endBy(time.Now().Add(closingTimeout))
 	p.mu.Lock()
 	p.leaving = true
 	p.mu.Unlock()

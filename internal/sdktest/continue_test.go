@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 var bg = context.Background()
@@ -70,7 +72,7 @@ func spoken(t *testing.T, e *engine.Engine) int {
 }
 
 // A conversation of any archive is continued, exported, imported and continued again, with
-// every API.
+// every API. The API of each format accepts the export.
 func TestImportedConversationsGoOn(t *testing.T) {
 	calls := make(map[string]int)
 	for _, file := range archives(t) {
@@ -80,6 +82,17 @@ func TestImportedConversationsGoOn(t *testing.T) {
 		format := strings.Split(filepath.ToSlash(file), "/")[5]
 		calls[format] += goOn(t, s, "and now?")
 
+		for format, to := range map[export.Format]message.Dialect{
+			export.OpenAI: message.Chat, export.Responses: message.Responses, export.Anthropic: message.Anthropic,
+		} {
+			var lines bytes.Buffer
+			require.NoError(t, export.Write(bg, s, &lines, format, export.Options{}))
+			for line := range bytes.Lines(lines.Bytes()) {
+				var request struct{ Messages, Input []json.RawMessage }
+				require.NoError(t, json.Unmarshal(line, &request))
+				check(t, to, append(request.Messages, request.Input...), file)
+			}
+		}
 		var written bytes.Buffer
 		require.NoError(t, export.Write(bg, s, &written, export.OpenAI, export.Options{}))
 		if written.Len() == 0 {

@@ -81,11 +81,10 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Same reports whether two engines have the same directory open.
-func Same(a, b backend.Engine) bool {
-	x, okX := a.(*Engine)
-	y, okY := b.(*Engine)
-	return okX && okY && os.SameFile(x.dirInfo, y.dirInfo)
+// SameStore reports whether another engine has the same directory open.
+func (e *Engine) SameStore(other backend.Engine) bool {
+	o, ok := other.(*Engine)
+	return ok && os.SameFile(e.dirInfo, o.dirInfo)
 }
 
 // set makes a handle the current one. e.mu is held.

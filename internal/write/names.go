@@ -124,9 +124,10 @@ func (b *Batch) StateContext(c structure.Context) { b.add(&c) }
 // Remnant states a deleted context of which only the id is known.
 func (b *Batch) Remnant(id structure.ContextID) { b.add(&structure.Remnant{ID: id}) }
 
-// Branch names a context.
-func (b *Batch) Branch(thread structure.ThreadID, name, sourceID string, id structure.ContextID, created time.Time) *structure.Branch {
-	is := &structure.Branch{Thread: thread, Name: name, SourceID: sourceID, Context: id, CreatedAt: created}
+// Branch names a context. It counts the branch in the thread, which the caller states.
+func (b *Batch) Branch(thread *structure.Thread, name, sourceID string, id structure.ContextID, created time.Time) *structure.Branch {
+	thread.Named++
+	is := &structure.Branch{Thread: thread.ID, Name: name, SourceID: sourceID, Context: id, Order: thread.Named, CreatedAt: created}
 	b.add(is)
 	return is
 }
@@ -134,14 +135,15 @@ func (b *Batch) Branch(thread structure.ThreadID, name, sourceID string, id stru
 // RenameBranch gives a branch another name.
 func (b *Batch) RenameBranch(was *structure.Branch, name string) {
 	b.DeleteBranch(was.Thread, was.Name)
-	b.Branch(was.Thread, name, was.SourceID, was.Context, was.CreatedAt)
+	is := *was
+	is.Name = name
+	b.add(&is)
 }
 
 // Checkpoint is a checkpoint to be made, or to be moved where it is there. A zero id is
 // made.
 type Checkpoint struct {
 	ID       structure.CheckpointID
-	Thread   structure.ThreadID
 	Name     string
 	SourceID string
 	At       structure.SpanRef
@@ -149,15 +151,19 @@ type Checkpoint struct {
 	CreatedAt time.Time
 }
 
-// Checkpoint names a span, and returns the record.
-func (b *Batch) Checkpoint(c Checkpoint) *structure.Checkpoint {
+// Checkpoint names a span, and returns the record. It counts the checkpoint in the thread, which
+// the caller states.
+func (b *Batch) Checkpoint(thread *structure.Thread, c Checkpoint) *structure.Checkpoint {
 	if c.ID.IsZero() {
 		c.ID = structure.NewIDAt[structure.CheckpointID](b.commit.Time)
 	}
 	if c.CreatedAt.IsZero() {
 		c.CreatedAt = b.Time()
 	}
-	is := &structure.Checkpoint{ID: c.ID, Thread: c.Thread, Name: c.Name, SourceID: c.SourceID, Span: c.At, CreatedAt: c.CreatedAt}
+	thread.Named++
+	is := &structure.Checkpoint{
+		ID: c.ID, Thread: thread.ID, Name: c.Name, SourceID: c.SourceID, Span: c.At, Order: thread.Named, CreatedAt: c.CreatedAt,
+	}
 	b.add(is)
 	return is
 }

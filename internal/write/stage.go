@@ -100,17 +100,21 @@ func (s *Stage) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 	if err := s.check(ctx, &o); err != nil {
 		return backend.Receipt{}, err
 	}
-	second := make(map[content.ID]*structure.Block)
+	given := make(map[content.ID]*structure.Block) // a usage may come before the block that it leaves its origin to
+	for _, r := range c.Records {
+		if b, ok := r.(*structure.Block); ok && given[b.ID] == nil {
+			given[b.ID] = b
+		}
+	}
 	before := len(s.batch.commit.Records)
 	s.undo = s.undo[:0]
 	for _, r := range c.Records {
 		if b, ok := r.(*structure.Block); ok && s.blocks[b.ID] != nil {
-			second[b.ID] = b
 			continue
 		}
 		err := s.refuse(ctx, r)
 		if err == nil {
-			err = s.stage(ctx, r, second)
+			err = s.stage(ctx, r, given)
 		}
 		if err != nil {
 			for _, undo := range slices.Backward(s.undo) {
@@ -200,8 +204,8 @@ func same(subject, id string, is, was structure.Record, none bool, err error) er
 }
 
 // stage adds a copy of a record to the batch, and makes the change that it states visible.
-// Second has blocks of the same commit that the transaction has brought before.
-func (s *Stage) stage(ctx context.Context, r structure.Record, second map[content.ID]*structure.Block) error {
+// given has the first block of each content in the same commit.
+func (s *Stage) stage(ctx context.Context, r structure.Record, given map[content.ID]*structure.Block) error {
 	switch r := r.(type) {
 	case *structure.Thread:
 		keep(s, s.threads, r.ID, r)
@@ -222,7 +226,7 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, second map[conten
 		put(s, s.runs, r.ID, structure.RunInfo{Run: own, Depth: depth})
 		s.batch.add(&own)
 	case *structure.Span:
-		return s.span(ctx, r, second)
+		return s.span(ctx, r, given)
 	case *structure.Tip:
 		is, err := s.Context(ctx, r.Context)
 		if err != nil {
@@ -341,7 +345,7 @@ func (s *Stage) deletedThread(ctx context.Context, id structure.ThreadID) error 
 }
 
 // span stages a span, which must be the next of its run.
-func (s *Stage) span(ctx context.Context, r *structure.Span, second map[content.ID]*structure.Block) error {
+func (s *Stage) span(ctx context.Context, r *structure.Span, given map[content.ID]*structure.Block) error {
 	run, own := s.runs[r.Ref.Run]
 	if !own {
 		var err error
@@ -374,7 +378,7 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, second map[content.
 				u.Lookup = known[0].Lookup + 1
 			}
 		}
-		if err := s.settle(ctx, u, second[u.Content]); err != nil {
+		if err := s.settle(ctx, u, given[u.Content]); err != nil {
 			return err
 		}
 		if u.SourceID != "" && u.Lookup > 0 {
@@ -389,8 +393,8 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, second map[content.
 	return nil
 }
 
-// settle states in a usage what it left to its block, where that is not the first that the
-// transaction brings of the content.
+// settle states in a usage what it left to its block, where that is not the first block of the content in
+// the transaction. left is the block in the commit of the usage, nil if there is none.
 func (s *Stage) settle(ctx context.Context, u *structure.Usage, left *structure.Block) error {
 	first := s.blocks[u.Content]
 	if first == nil {

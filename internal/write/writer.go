@@ -54,8 +54,8 @@ func (w *Writer) On(s *Stage) *Writer {
 // write to one. Package lineage sets it.
 var Of func(store any) *Writer
 
-// Engine returns the engine that is written to.
-func (w *Writer) Engine() backend.Engine { return w.engine }
+// Engine returns the engine that is written to, or the stage of the transaction.
+func (w *Writer) Engine() backend.Engine { return Inner(w.engine) }
 
 // Now returns the time for a commit.
 func (w *Writer) Now() time.Time { return w.now() }

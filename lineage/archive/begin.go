@@ -122,6 +122,8 @@ func (s *seen) take(e event) {
 	switch {
 	case e.damage != nil:
 		s.report.skip(e.damage)
+	case e.repair != nil:
+		s.report.repair(e.repair)
 	case e.ignored != "":
 		if s.report.IgnoredCount++; s.report.IgnoredCount <= maxReported {
 			s.report.Ignored = append(s.report.Ignored, e.ignored)

@@ -407,7 +407,7 @@ func (l *loader) writeContexts(t *threadState) (changed, added bool, err error) 
 			added = true
 			l.next.NewContext(c.Context)
 			if c.branch != "" {
-				l.next.Branch(t.record.ID, c.branch, "", c.ID, c.CreatedAt)
+				l.next.Branch(&t.record, c.branch, "", c.ID, c.CreatedAt)
 			}
 		case c.dirty:
 			l.next.Expect(c.ID, c.old)

@@ -154,6 +154,7 @@ type event struct {
 	conversation *Conversation
 	size         int64 // of the conversation, in the budget
 	damage       *Damage
+	repair       *Damage
 	ignored      string // a file in no known format
 	// The current format and file for what follows: file is its name for reports, title its path
 	// for titles.
@@ -214,7 +215,7 @@ func (r *reading) input(in *Input) error {
 	if err := r.send(event{format: f.Name, file: in.place(), title: in.title()}); err != nil {
 		return err
 	}
-	said, reported := false, false
+	said, kept, reported := false, false, false
 	for c, err := range f.all(r.ctx, in) {
 		var damage *Damage
 		switch {
@@ -223,6 +224,7 @@ func (r *reading) input(in *Input) error {
 			err = r.send(event{damage: damage})
 		case err == nil:
 			said = said || slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Aside != asideLog })
+			kept = kept || len(c.Nodes) > 0
 			reported = reported || len(c.Skipped) > 0
 			err = r.send(event{conversation: c})
 		}
@@ -233,8 +235,11 @@ func (r *reading) input(in *Input) error {
 	if err := context.Cause(r.ctx); err != nil {
 		return err // the apparent end may be a cancellation
 	}
-	if said || reported {
+	switch {
+	case said || reported:
 		return nil
+	case kept:
+		return r.send(event{repair: damaged(Position{File: in.place()}, fmt.Errorf("%w: read as %s; its records are kept", ErrNoMessages, f.Name))})
 	}
 	return r.send(event{damage: damaged(Position{File: in.place()}, fmt.Errorf("%w: read as %s", ErrNoMessages, f.Name))})
 }

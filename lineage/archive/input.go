@@ -28,7 +28,7 @@ type Input struct {
 	at       string // its name before decompression, for reports; empty if equal to Name
 	path     string // on disk, if the file is not compressed
 	limits   Limits
-	guard    *guard // nil if it is not compressed
+	guard    *guard // nil if it is neither compressed nor a database
 	folder   string // the name of the folder, for files that are read together
 	format   string // that grouped the files
 }
@@ -90,6 +90,18 @@ func (in *Input) OpenFile(ctx context.Context, name string) (io.ReadCloser, erro
 
 // MaxItem is the maximum size of an item.
 func (in *Input) MaxItem() int64 { return in.limits.Item }
+
+// MaxObjects is the maximum number of JSON objects in an item.
+func (in *Input) MaxObjects() int64 { return in.limits.Objects }
+
+// Expand counts bytes that a format reads from a database of the given size. Conversations can refer
+// to the same row many times: beyond the limits of compressed files it returns a *LimitError.
+func (in *Input) Expand(n, size int64) error {
+	if in.guard == nil {
+		in.guard = &guard{limits: in.limits, in: func() int64 { return size }}
+	}
+	return in.guard.expand(n)
+}
 
 // LocalFile returns the path of a file with the input, for libraries that need one: the original or
 // a temporary copy. done removes the copy.

@@ -12,18 +12,19 @@ import (
 // Limits limit what an archive can make an import do. The zero value of each field is its default.
 // Exceeding a limit is reported as a *LimitError.
 type Limits struct {
-	// Item is the maximum size of a conversation or line. Default 256 MiB. Memory use is at limit a
-	// few times that.
+	// Item is the maximum size of a conversation or line, and in a database of a checkpoint, or of a
+	// request with its response. Default 256 MiB. Memory use is at limit a few times that.
 	Item int64
 	// Objects is the maximum number of JSON objects, such as messages, in an item. Default
 	// 1,000,000.
 	Objects int64
 	// Conversations is the maximum number of conversations of an import. Default 10,000,000.
 	Conversations int64
-	// Total is the maximum size of a file after decompression. Default 1 TiB.
+	// Total is the maximum size of a file after decompression, or of what is read from a database.
+	// Default 1 TiB.
 	Total int64
-	// Ratio is the maximum compression ratio of a file, checked after RatioFrom decompressed bytes.
-	// Defaults 250 and 64 MiB.
+	// Ratio is the maximum of that size in relation to the size of the file, checked after RatioFrom
+	// bytes. Defaults 250 and 64 MiB.
 	Ratio, RatioFrom int64
 	// Density is the maximum number of lines or values per 64 compressed bytes of a file, checked
 	// after DensityFrom of them. Defaults 16 and 50,000.
@@ -87,13 +88,25 @@ func checkObjects(raw []byte, limit int64) error {
 	return nil
 }
 
-// guard counts the decompressed output of an archive and stops reading beyond limits. All parts of
-// an archive share one.
+// guard counts what is read of an archive when it is decompressed, and from a database, and stops
+// reading beyond limits. All parts of an archive share one.
 type guard struct {
 	limits Limits
-	in     func() int64 // compressed bytes read
+	in     func() int64 // compressed bytes read, or the size of the database
 	out    int64
 	items  int64
+}
+
+// expand counts decompressed bytes.
+func (g *guard) expand(n int64) error {
+	g.out += n
+	if g.out > g.limits.Total {
+		return &LimitError{Limit: "total", Most: g.limits.Total, What: "bytes to read", Err: ErrTooLarge}
+	}
+	if g.out > g.limits.RatioFrom && g.out/g.limits.Ratio > max(g.in(), 1) {
+		return &LimitError{Limit: "ratio", Most: g.limits.Ratio, What: "times its size", Err: ErrRefused}
+	}
+	return nil
 }
 
 // item counts a line or value.

@@ -243,13 +243,8 @@ type guardedReader struct {
 
 func (r *guardedReader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
-	g := r.g
-	g.out += int64(n)
-	if g.out > g.limits.Total {
-		return n, &LimitError{Limit: "total", Most: g.limits.Total, What: "bytes when decompressed", Err: ErrTooLarge}
-	}
-	if g.out > g.limits.RatioFrom && g.out/g.limits.Ratio > max(g.in(), 1) {
-		return n, &LimitError{Limit: "ratio", Most: g.limits.Ratio, What: "times its compressed size", Err: ErrRefused}
+	if over := r.g.expand(int64(n)); over != nil {
+		return n, over
 	}
 	return n, err
 }

@@ -210,7 +210,7 @@ func (l *loader) hold(t *threadState) {
 	if t.was == nil {
 		main := t.contexts[0]
 		l.next.NewContext(main.Context)
-		l.next.Branch(t.record.ID, main.branch, "", main.ID, main.CreatedAt)
+		l.next.Branch(&t.record, main.branch, "", main.ID, main.CreatedAt)
 		t.was = l.next.StateThread(t.record)
 		main.stored = true
 	}

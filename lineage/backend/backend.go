@@ -10,6 +10,7 @@ package backend
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
@@ -302,6 +303,27 @@ func BranchOf(ctx context.Context, r Reader, thread structure.ThreadID, id struc
 		return b, err
 	}
 	return nil, nil
+}
+
+// BranchesByCreation returns the branches of a thread, oldest first.
+func BranchesByCreation(ctx context.Context, r Reader, thread structure.ThreadID) ([]*structure.Branch, error) {
+	return sorted(r.Branches(ctx, thread, "", ""), (*structure.Branch).Compare)
+}
+
+// CheckpointsByCreation returns the checkpoints of a thread, newest first.
+func CheckpointsByCreation(ctx context.Context, r Reader, thread structure.ThreadID) ([]*structure.Checkpoint, error) {
+	return sorted(r.Checkpoints(ctx, thread, ""), func(a, b *structure.Checkpoint) int { return b.Compare(a) })
+}
+
+func sorted[T any](elements iter.Seq2[T, error], compare func(a, b T) int) (all []T, err error) {
+	for element, err := range elements {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, element)
+	}
+	slices.SortFunc(all, compare)
+	return all, nil
 }
 
 // BranchNames returns names of branches of a thread that begin with a prefix, in their order and

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -608,4 +609,68 @@ func TestReaderThatCannotSeek(t *testing.T) {
 	require.EqualValues(t, 2*len(b), total)
 	requireSame(t, a, to)
 	requireSound(t, to)
+}
+
+// TestOrderOfCreation creates branches and checkpoints of one time, and brings them to other stores,
+// where more are created. All stores list them in the order of their creation.
+func TestOrderOfCreation(t *testing.T) {
+	now := func() time.Time { return time.UnixMilli(1_700_000_000_000) }
+	var stores [3]*lineage.Store
+	for i := range stores {
+		var err error
+		stores[i], err = lineage.OpenMemory(bg, lineage.Options{Now: now})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = stores[i].Close() })
+	}
+	created, main := newThread(t, stores[0], "t")
+	say(t, main, "hello")
+	branches, checkpoints := []string{lineage.MainBranch}, []string{}
+	for round, s := range stores {
+		thread, err := s.Thread(bg, created.ID())
+		require.NoError(t, err)
+		for i := range 9 {
+			name := fmt.Sprintf("%d-%d", 9-round, (i*5)%9)
+			_, err := thread.CreateBranch(bg, name, lineage.BranchOptions{SourceID: fmt.Sprintf("%x", random(8+i)) + name})
+			require.NoError(t, err)
+			branches = append(branches, name)
+			_, err = thread.SetCheckpoint(bg, name, lineage.CheckpointOptions{})
+			require.NoError(t, err)
+			checkpoints = append(checkpoints, name)
+		}
+		if round+1 < len(stores) {
+			bring(t, stores[round+1], writeBundle(t, s, bundle.WriteOptions{}))
+		}
+	}
+	bring(t, stores[0], writeBundle(t, stores[2], bundle.WriteOptions{}))
+	thread := threadOf(t, stores[0], created.ID())
+	b, err := thread.Branch(bg, branches[3])
+	require.NoError(t, err)
+	require.NoError(t, thread.NameBranch(bg, "renamed", on(t, stores[0], b.Context)))
+	for _, s := range []*lineage.Store{stores[2], stores[0]} {
+		if s == stores[0] {
+			branches[3] = "renamed"
+		}
+		thread := threadOf(t, s, created.ID())
+		infos, err := thread.Branches(bg)
+		require.NoError(t, err)
+		var listed []string
+		for _, b := range infos {
+			listed = append(listed, b.Name)
+		}
+		require.Equal(t, branches, listed)
+		all, err := thread.Checkpoints(bg)
+		require.NoError(t, err)
+		listed = nil
+		for _, c := range slices.Backward(all) {
+			listed = append(listed, c.Name)
+		}
+		require.Equal(t, checkpoints, listed)
+	}
+}
+
+func threadOf(t *testing.T, s *lineage.Store, id lineage.ThreadID) *lineage.Thread {
+	t.Helper()
+	thread, err := s.Thread(bg, id)
+	require.NoError(t, err)
+	return thread
 }

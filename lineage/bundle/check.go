@@ -24,31 +24,36 @@ type checker struct {
 	in      *reader
 	here    backend.Reader
 	open    pieces
-	left    []content.ID             // blocks that were left out and not yet looked up
-	owners  map[structure.Owner]bool // threads and contexts
+	left    []content.ID                 // blocks that were left out and not yet looked up
+	owners  map[structure.Owner]bool     // threads and contexts
+	deleted map[structure.ContextID]bool // contexts of which there are remnants
+	parents map[structure.ContextID]bool // that did not come before what was forked from them
 	missing MissingError
+	references
 }
 
-func check(ctx context.Context, r io.Reader, here backend.Reader) error {
+// check reports whether there are bodies in chunks.
+func check(ctx context.Context, r io.Reader, here backend.Reader) (bodies bool, err error) {
 	in, err := newReader(r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer in.close()
-	c := checker{ctx: ctx, in: in, here: here, open: make(pieces), owners: make(map[structure.Owner]bool)}
+	c := checker{ctx: ctx, in: in, here: here, open: make(pieces), owners: make(map[structure.Owner]bool),
+		deleted: make(map[structure.ContextID]bool), parents: make(map[structure.ContextID]bool), references: newReferences()}
 	if err := in.each(ctx, c.entry); err != nil {
-		return err
+		return false, err
 	}
 	for id, p := range c.open {
-		return corrupt(in.offset, "run %v ends at place %d and not at %d", id, p.at, p.last)
+		return false, corrupt(in.offset, "run %v ends at place %d and not at %d", id, p.at, p.last)
 	}
 	if err := c.checkLeft(); err != nil {
-		return err
+		return false, err
 	}
 	if c.missing.Count > 0 {
-		return &c.missing
+		return false, &c.missing
 	}
-	return nil
+	return c.bodies, nil
 }
 
 func (c *checker) entry(e *entry) error {
@@ -57,7 +62,12 @@ func (c *checker) entry(e *entry) error {
 		return c.piece(&e.piece)
 	case entryHistory:
 		return c.history(e.commit)
+	case entryChunks:
+		c.chunks(e.commit)
+	case entryErased:
+		return c.block(e.block())
 	case entryLeft:
+		add(&c.references, e.block().ID)
 		if c.left = append(c.left, e.block().ID); len(c.left) == maxLeft {
 			return c.checkLeft()
 		}
@@ -65,16 +75,45 @@ func (c *checker) entry(e *entry) error {
 		return c.leftKey(e.key)
 	case entryFacts:
 		for i := range e.facts {
-			owner := e.facts[i].owner
-			if c.owners[owner] {
-				return c.in.corrupt("%v is there twice", owner)
+			if err := c.fact(&e.facts[i]); err != nil {
+				return err
 			}
-			c.owners[owner] = true
 		}
+	case entryNames:
+		return c.names(e.commit)
 	case entryValues:
 		return c.values(e.commit)
 	}
 	return nil
+}
+
+// fact checks that a thread, context or remnant is there once, and contexts and remnants after their
+// parents.
+func (c *checker) fact(f *fact) error {
+	owner := f.owner
+	if c.owners[owner] || c.deleted[owner.Context] {
+		return c.in.corrupt("%v is there twice", owner)
+	}
+	var parent structure.ContextID
+	switch {
+	case f.thread != nil:
+		c.owners[owner] = true
+		return nil
+	case f.remnant != nil:
+		c.deleted[owner.Context], parent = true, f.remnant.Parent
+	default:
+		c.owners[owner], parent = true, f.Parent
+	}
+	if c.parents[owner.Context] {
+		return c.in.corrupt("context %v comes after its child", owner.Context)
+	}
+	if !parent.IsZero() && !c.deleted[parent] && !c.owners[structure.Owner{Scope: structure.ContextScope, Context: parent}] {
+		c.parents[parent] = true
+	}
+	if f.remnant != nil {
+		return nil
+	}
+	return c.context(&f.theirs)
 }
 
 func (c *checker) piece(p *piece) error {
@@ -89,6 +128,7 @@ func (c *checker) piece(p *piece) error {
 			return err
 		}
 	}
+	c.runs[p.run.ID] = max(c.runs[p.run.ID], p.from)
 	if len(c.open) >= maxOpen {
 		return c.in.corrupt("too many runs are incomplete")
 	}
@@ -117,6 +157,7 @@ func (c *checker) leftSpans(p *piece) error {
 }
 
 func (c *checker) leftKey(key content.Key) error {
+	add(&c.references, key)
 	_, err := c.here.Chunks(c.ctx, []content.Key{key})
 	if errors.Is(err, backend.ErrNotFound) {
 		c.miss("chunk " + key.String())
@@ -147,18 +188,39 @@ func (c *checker) checkLeft() error {
 
 func (c *checker) history(commit *structure.Commit) error {
 	for _, r := range commit.Records {
-		s, ok := r.(*structure.Span)
-		if !ok {
-			continue
+		var err error
+		switch r := r.(type) {
+		case *structure.Block:
+			err = c.block(r)
+		case *structure.SpanSet:
+			err = c.spanSet(r)
+		case *structure.Span:
+			err = c.spanOfPiece(r)
 		}
-		p := c.open.of(s)
-		if p == nil {
-			return c.in.corrupt("span %v is in no piece, or out of order", s.Ref)
+		if err != nil {
+			return err
 		}
-		c.open.advance(p, structure.NextDigest(p.digest, s.Usages))
-		if p.at == p.last && p.digest != p.piece.digest {
-			return c.in.corrupt("the history up to span %v has another digest", s.Ref)
+	}
+	return nil
+}
+
+func (c *checker) spanOfPiece(s *structure.Span) error {
+	p := c.open.of(s)
+	if p == nil {
+		return c.in.corrupt("span %v is in no piece, or out of order", s.Ref)
+	}
+	if p.at == p.from && !p.left {
+		if err := c.requireBefore(&p.piece); err != nil {
+			return err
 		}
+	}
+	digest := structure.NextDigest(p.digest, s.Usages)
+	if err := c.span(s, digest); err != nil {
+		return err
+	}
+	c.open.advance(p, digest)
+	if p.at == p.last && p.digest != p.piece.digest {
+		return c.in.corrupt("the history up to span %v has another digest", s.Ref)
 	}
 	return nil
 }
@@ -170,6 +232,14 @@ func (c *checker) values(commit *structure.Commit) error {
 		owned := v.Owner.Scope == structure.ThreadScope || v.Owner.Scope == structure.ContextScope
 		if owned && !c.owners[v.Owner] {
 			return c.in.corrupt("the owner of value %v is not in the bundle", v.Name())
+		}
+		if err := v.Check(); err != nil {
+			return c.in.corrupt("value %v: %v", v.Name(), err)
+		}
+		if !v.Content.IsZero() {
+			if err := c.requireContent(v.Content); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

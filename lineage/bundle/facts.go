@@ -159,9 +159,6 @@ func sameOrigin(ours *backend.Context, t *theirs) bool {
 
 // newContext adds a context.
 func (im *importer) newContext(to *change, t *theirs) error {
-	if im.unknown[t.ID] {
-		return im.in.corrupt("context %v comes after its child", t.ID)
-	}
 	if err := im.stateParent(to, t); err != nil {
 		return err
 	}

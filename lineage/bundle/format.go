@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -26,7 +27,14 @@ const (
 	// maxEntry limits an entry, and so the memory for reading.
 	maxEntry = 16 << 20
 	maxFrame = frameSize + maxEntry
+	// maxDensity limits the number of entries for each 64 bytes as stored, from densityFrom entries
+	// on. Ids do not compress.
+	maxDensity  = 16
+	densityFrom = 50_000
 )
+
+// Is reports whether a file that begins with these bytes is a bundle.
+func Is(begin []byte) bool { return bytes.HasPrefix(begin, []byte(magic)) }
 
 // Kinds of frames.
 const (
@@ -152,7 +160,7 @@ func (r *reader) header() error {
 	if err := r.read(h[:], "header"); err != nil {
 		return err
 	}
-	if string(h[:8]) != magic {
+	if !Is(h[:]) {
 		return corrupt(0, "this is not a bundle")
 	}
 	if v := binary.LittleEndian.Uint32(h[8:]); v > version {
@@ -219,7 +227,9 @@ func (r *reader) next() (tag byte, b []byte, err error) {
 		return 0, nil, r.corrupt("an entry is longer than its frame")
 	}
 	b, r.rest = r.rest[1+w:][:n:n], r.rest[1+w+int(n):]
-	r.entries++
+	if r.entries++; r.entries > densityFrom && r.entries/maxDensity > uint64(r.offset)/64 {
+		return 0, nil, fmt.Errorf("bundle: more than %d entries for each 64 bytes: %w", maxDensity, backend.ErrTooLarge)
+	}
 	return tag, b, nil
 }
 

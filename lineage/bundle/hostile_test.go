@@ -44,7 +44,7 @@ func requireSound(t testing.TB, s *lineage.Store) {
 
 func isTyped(err error) bool {
 	for _, known := range []error{
-		backend.ErrCorrupt, backend.ErrNewerFormat, backend.ErrOlderFormat, backend.ErrNotFound, backend.ErrExists, backend.ErrConflict, backend.ErrInvalid, backend.ErrErased,
+		backend.ErrCorrupt, backend.ErrNewerFormat, backend.ErrOlderFormat, backend.ErrNotFound, backend.ErrExists, backend.ErrConflict, backend.ErrInvalid, backend.ErrErased, backend.ErrTooLarge,
 	} {
 		if errors.Is(err, known) {
 			return true
@@ -397,7 +397,7 @@ func FuzzEntries(f *testing.F) {
 			rest = rest[1+w+int(n):]
 		}
 		require.NoError(t, out.end())
-		if err := check(bg, bytes.NewReader(b.Bytes()), write.Of(empty).Engine()); err != nil {
+		if _, err := check(bg, bytes.NewReader(b.Bytes()), write.Of(empty).Engine()); err != nil {
 			require.True(t, isTyped(err), err)
 			return
 		}

@@ -75,7 +75,8 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 	defer source.close()
 	source.progress = o.Progress
 	writer := write.Of(store)
-	if err := check(ctx, source, writer.Engine()); err != nil {
+	bodies, err := check(ctx, source, writer.Engine())
+	if err != nil {
 		return ImportReport{}, err
 	}
 	closed := make(map[structure.RunID]bool)
@@ -85,7 +86,14 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 			return ImportReport{}, err
 		}
 		im := newImporter(ctx, writer, o, closed)
-		err = im.read(again)
+		if bodies {
+			if err = im.readBodies(again); err == nil {
+				again, err = source.again()
+			}
+		}
+		if err == nil {
+			err = im.read(again)
+		}
 		if im.reviving = err == nil && len(im.revive) > 0; im.reviving {
 			if again, err = source.again(); err == nil {
 				err = im.read(again)
@@ -160,8 +168,9 @@ type importer struct {
 	report ImportReport
 	in     *reader
 
-	wasEmpty     bool // the store was empty
-	skipChunks   bool // the chunks that follow are of a body that is here
+	wasEmpty     bool                // the store was empty
+	skipChunks   bool                // the chunks that follow are of a body that is here
+	checked      map[content.ID]bool // bodies in chunks that are here and were read
 	open         pieces
 	closed       map[structure.RunID]bool
 	relocated    map[structure.RunID][]relocation
@@ -182,25 +191,42 @@ func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, clo
 		ctx: ctx, writer: writer, engine: writer.Engine(), o: o, closed: closed,
 		open: make(pieces), relocated: make(map[structure.RunID][]relocation),
 		contexts: make(map[structure.ContextID]structure.ContextID), descriptions: make(map[content.ID]content.Block), revive: make(map[content.ID]bool),
+		checked: make(map[content.ID]bool),
 	}
 }
 
 func (im *importer) read(r io.Reader) error {
-	head, err := im.engine.Head(im.ctx)
-	if err != nil {
-		return err
-	}
-	im.wasEmpty = head.Number == 0
-	im.taken, im.unknown = make(map[structure.ContextID]bool), make(map[structure.ContextID]bool)
-	im.remnants = make(map[structure.ContextID]*structure.Remnant)
-	if im.in, err = newReader(r); err != nil {
+	if err := im.begin(r); err != nil {
 		return err
 	}
 	defer im.in.close()
+	im.taken = make(map[structure.ContextID]bool)
+	im.remnants = make(map[structure.ContextID]*structure.Remnant)
 	if err := im.in.each(im.ctx, im.entry); err != nil {
 		return err
 	}
 	return im.endValues()
+}
+
+// readBodies stores bodies in chunks, and checks them, before anything uses them.
+func (im *importer) readBodies(r io.Reader) error {
+	if err := im.begin(r); err != nil {
+		return err
+	}
+	defer im.in.close()
+	return im.in.each(im.ctx, im.bodyEntry)
+}
+
+// begin begins to read the bundle.
+func (im *importer) begin(r io.Reader) error {
+	first := im.in == nil
+	var err error
+	if im.in, err = newReader(r); err != nil || !first {
+		return err
+	}
+	head, err := im.engine.Head(im.ctx)
+	im.wasEmpty = head.Number == 0
+	return err
 }
 
 func (im *importer) entry(e *entry) error {

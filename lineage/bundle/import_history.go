@@ -185,6 +185,31 @@ func (im *importer) noteErased(used map[content.ID]bool) error {
 	return nil
 }
 
+// bodyEntry stores the chunks of bodies that are not here, and checks the bodies.
+func (im *importer) bodyEntry(e *entry) error {
+	switch e.tag {
+	case entryBody:
+		return im.description(e.tag, e.block())
+	case entryChunks:
+		return im.chunks(e.commit)
+	case entryHistory:
+		for _, r := range e.commit.Records {
+			b, ok := r.(*structure.Block)
+			if !ok || b.Tree.Size == 0 {
+				continue
+			}
+			ours, erased, err := im.find(b.ID)
+			if err == nil && ours == nil && !erased {
+				err = im.checkTree(b)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // reviveEntry stores content that was erased here and is used again.
 func (im *importer) reviveEntry(e *entry) error {
 	switch e.tag {
@@ -213,7 +238,7 @@ func (im *importer) reviveEntry(e *entry) error {
 
 // checkTree compares the body of a large block with the id that the bundle has for it.
 func (im *importer) checkTree(b *structure.Block) error {
-	if b.Tree.Size == 0 {
+	if b.Tree.Size == 0 || im.checked[b.ID] {
 		return nil
 	}
 	body := content.VerifyReader(content.OpenTree(im.ctx, b.Tree, im.engine.Chunks), b.ID)
@@ -223,6 +248,7 @@ func (im *importer) checkTree(b *structure.Block) error {
 		}
 		return im.in.corrupt("block %v: %v", b.ID, err)
 	}
+	im.checked[b.ID] = true
 	return nil
 }
 

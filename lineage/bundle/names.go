@@ -80,6 +80,7 @@ func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, e
 	if merged.Active.IsZero() {
 		merged.Active = active
 	}
+	merged.Named = max(ours.Named, theirs.Named)
 	return &merged, nil
 }
 

@@ -70,7 +70,7 @@ func (im *importer) stateParent(to *change, t *theirs) error {
 		r := im.remnants[id]
 		if r == nil {
 			if r, err = im.engine.Remnant(im.ctx, id); errors.Is(err, backend.ErrNotFound) {
-				im.unknown[id], to.stated[id] = true, true
+				to.stated[id] = true
 				to.Remnant(id)
 				break
 			}

@@ -17,3 +17,7 @@ func NextBranchName(ctx context.Context, s Store, chatID, current string, known 
 		return s.BranchNames(ctx, chatID, prefix, limit)
 	})
 }
+
+// NewID returns an id for a new branch or checkpoint. Those of one process sort by their creation,
+// so that databases list what was created within one millisecond in that order.
+func NewID() string { return structure.NewID[structure.ContextID]().String() }

@@ -22,6 +22,17 @@ func (c Chat) Check() error {
 	return cmp.Or(checkID(SubjectChat, "id", c.ID), ChatUpdate{UserID: &c.UserID, Title: &c.Title, Metadata: c.Metadata}.Check())
 }
 
+// CheckOpen refuses to open the chat that is there for another user than the one that it has.
+func (c Chat) CheckOpen(is Chat) error {
+	switch is.UserID {
+	case c.UserID:
+		return nil
+	case "":
+		return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrNoUser, Detail: "UpdateChat sets one"}
+	}
+	return &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+}
+
 // Check checks an update.
 func (u ChatUpdate) Check() error {
 	if u.Metadata != nil && !rawjson.Valid(u.Metadata) {

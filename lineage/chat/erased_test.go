@@ -36,14 +36,14 @@ func TestErasedPieces(t *testing.T) {
 		for _, said := range tt.erased {
 			require.NoError(t, s.Erase(ctx, content.Sum([]byte(said))))
 		}
-		got, err := chats.Message(ctx, "m")
+		got, err := chats.Message(ctx, "c", "m")
 		require.NoError(t, err)
 		require.Equal(t, tt.want, string(got.Data))
 
 		loaded, err := Load(ctx, s, Loading{Chat: Chat{ID: "c", UserID: "ann"}, Messages: pairs([]Message{m}), Branches: []Branch{{Name: "main", HeadMessageID: "m"}}})
 		require.NoError(t, err)
 		require.Zero(t, loaded.New)
-		got, err = chats.Message(ctx, "m")
+		got, err = chats.Message(ctx, "c", "m")
 		require.NoError(t, err)
 		require.Equal(t, tt.want, string(got.Data))
 	}
@@ -67,7 +67,7 @@ func TestErasedTexts(t *testing.T) {
 	for id, want := range map[string]string{
 		"m1": "null", "m2": `{"id":"m2","role":"user","parts":[{"type":"text","text":"[erased]"},{"type":"text","text":"kept"}]}`, "m3": "null",
 	} {
-		got, err := On(s).Message(ctx, id)
+		got, err := On(s).Message(ctx, "c", id)
 		require.NoError(t, err)
 		require.Equal(t, want, string(got.Data), id)
 	}

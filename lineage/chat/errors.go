@@ -23,6 +23,9 @@ var (
 	ErrOtherChat = errors.New("belongs to a different chat")
 	// ErrOtherUser is returned for a chat of a different user.
 	ErrOtherUser = lineage.ErrOtherUser
+	// ErrNoUser is returned when a chat without a user is opened for a user. Only an update sets
+	// its user: a chat of nobody does not become that of the first caller.
+	ErrNoUser = errors.New("has no user")
 	// ErrSearchUnavailable is returned by stores that cannot search.
 	ErrSearchUnavailable = errors.New("search is not available")
 )

@@ -40,7 +40,7 @@ func TestOneHistory(t *testing.T) {
 
 			spans, err := main.Extend(background, lineage.User("one").WithID("x1"), lineage.Assistant("two"))
 			require.NoError(t, err)
-			m, err := chats.Message(background, "x1")
+			m, err := chats.Message(background, "c", "x1")
 			require.NoError(t, err)
 			require.Equal(t, "x1", m.ID)
 			require.Contains(t, string(m.Data), `"text":"one"`)
@@ -63,10 +63,10 @@ func TestOneHistory(t *testing.T) {
 			for _, id := range []string{"x1", "x3", "x4", "x5", "aside", "root"} {
 				e, err := thread.Find(background, id)
 				require.NoError(t, err, id)
-				m, err := chats.Message(background, id)
+				m, err := chats.Message(background, "c", id)
 				require.NoError(t, err)
 				require.Equal(t, id, m.ID)
-				n, err := chats.CountMessages(background, id)
+				n, err := chats.CountMessages(background, "c", id)
 				require.NoError(t, err)
 				require.EqualValues(t, e.Position, n)
 				require.ErrorIs(t, chats.AddMessage(background, chat.Message{ID: id, ChatID: "c", Name: "user", Data: []byte(`9`)}), chat.ErrExists)
@@ -74,11 +74,11 @@ func TestOneHistory(t *testing.T) {
 				require.ErrorIs(t, err, lineage.ErrExists)
 			}
 			var chain []string
-			for _, m := range collect(t, chats.MessageChain(background, "x5")) {
+			for _, m := range collect(t, chats.MessageChain(background, "c", "x5")) {
 				chain = append(chain, m.ID)
 			}
 			require.Equal(t, []string{"x1", string(branch.HeadMessageID), "x3", "x4", "x5"}, chain)
-			has, err := chats.HasChildren(background, "x4")
+			has, err := chats.HasChildren(background, "c", "x4")
 			require.NoError(t, err)
 			require.True(t, has)
 
@@ -136,14 +136,14 @@ func TestIDsAgain(t *testing.T) {
 				g, err := chats.Graph(background, "c")
 				require.NoError(t, err)
 				require.Len(t, g.Nodes, 2+round%2)
-				n, err := chats.CountMessages(background, "n")
+				n, err := chats.CountMessages(background, "c", "n")
 				require.NoError(t, err)
 				require.Equal(t, 2+round%2, n)
 				infos := collect(t, chats.ListChats(background, chat.ListOptions{}))
 				require.Len(t, infos, 1)
 				require.Equal(t, 2+round%2, infos[0].MessageCount)
 				require.NoError(t, chats.SetActiveBranch(background, "c", "b"))
-				require.NoError(t, chats.UpdateBranchHead(background, "b", ""))
+				require.NoError(t, chats.UpdateBranchHead(background, "c", "b", ""))
 				require.NoError(t, chats.DeleteCheckpoint(background, "c", "here"))
 				_, err = chats.CreateCheckpoint(background, chat.Checkpoint{ID: "k", ChatID: "c", Name: "again", MessageID: "m"})
 				require.NoError(t, err, "of a checkpoint that was deleted")
@@ -163,7 +163,7 @@ func TestIDsAgain(t *testing.T) {
 					require.NoError(t, err)
 				}
 				for _, id := range []string{"m", "n", "first"} {
-					m, err := chats.Message(background, id)
+					m, err := chats.Message(background, "c", id)
 					require.NoError(t, err)
 					require.Nil(t, m)
 				}
@@ -200,7 +200,7 @@ func TestIDsOfSeveralThreads(t *testing.T) {
 		b, err := chats.ActiveBranch(background, id)
 		require.NoError(t, err)
 		require.EqualValues(t, "2", b.HeadMessageID)
-		require.NoError(t, chats.UpdateBranchHead(background, b.ID, "1"))
+		require.NoError(t, chats.UpdateBranchHead(background, id, b.ID, "1"))
 		_, err = chats.Append(background, chat.AppendRequest{ChatID: id, BranchID: b.ID, ExpectedHead: "1", Messages: []chat.Message{says("in " + id)}})
 		require.NoError(t, err)
 		messages := collect(t, chats.Messages(background, id))
@@ -241,8 +241,13 @@ func TestSharedIDsDoNotGrow(t *testing.T) {
 				require.ErrorIs(t, err, chat.ErrOtherChat)
 				return nil
 			},
-			"message":  func() error { _, err := chats.Message(background, "1"); return err },
-			"children": func() error { _, err := chats.HasChildren(background, "root"); return err },
+			"message": func() error { _, err := chats.Message(background, "t0", "1"); return err },
+			"message of others": func() error {
+				_, err := chats.Message(background, "c", "1")
+				require.ErrorIs(t, err, chat.ErrOtherChat)
+				return nil
+			},
+			"children": func() error { _, err := chats.HasChildren(background, "c", "root"); return err },
 		} {
 			costs[name] = counting.Cost(func() { require.NoError(t, do(), name) })
 		}
@@ -261,10 +266,10 @@ func TestAppendedStays(t *testing.T) {
 	require.NoError(t, err)
 	_, err = chats.Append(background, chat.AppendRequest{ChatID: "c", BranchID: b.ID, Messages: []chat.Message{says("m")}})
 	require.NoError(t, err)
-	require.NoError(t, chats.UpdateBranchHead(background, b.ID, ""))
+	require.NoError(t, chats.UpdateBranchHead(background, "c", b.ID, ""))
 	_, err = store.Collect(background, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
 	require.NoError(t, err)
-	m, err := chats.Message(background, "m")
+	m, err := chats.Message(background, "c", "m")
 	require.NoError(t, err)
 	require.NotNil(t, m)
 }
@@ -291,12 +296,12 @@ func TestHeadGoesForward(t *testing.T) {
 		return reasons
 	}
 	for _, head := range []chat.Ref{"", "1", "2", "2"} {
-		require.NoError(t, chats.UpdateBranchHead(background, b.ID, head))
+		require.NoError(t, chats.UpdateBranchHead(background, "c", b.ID, head))
 		require.Empty(t, moves())
 	}
-	require.NoError(t, chats.UpdateBranchHead(background, b.ID, "1"))
+	require.NoError(t, chats.UpdateBranchHead(background, "c", b.ID, "1"))
 	require.Equal(t, []string{"update branch head"}, moves())
-	require.NoError(t, chats.UpdateBranchHead(background, b.ID, "2"))
+	require.NoError(t, chats.UpdateBranchHead(background, "c", b.ID, "2"))
 	require.Len(t, moves(), 1)
 	length, err := c.Len(background)
 	require.NoError(t, err)
@@ -330,7 +335,7 @@ func TestAppendMany(t *testing.T) {
 	}
 	head, err := chats.Append(background, chat.AppendRequest{ChatID: "c", BranchID: b.ID, Messages: messages})
 	require.NoError(t, err)
-	n, err := chats.CountMessages(background, string(head))
+	n, err := chats.CountMessages(background, "c", string(head))
 	require.NoError(t, err)
 	require.Equal(t, len(messages), n)
 }

@@ -57,10 +57,10 @@ func TestThreadsAreChats(t *testing.T) {
 	require.Equal(t, "user", messages[2].Name)
 	require.Contains(t, string(messages[2].Data), `"type":"file","mediaType":"image/png","filename":"a.png"`)
 	for i, m := range messages {
-		got, err := chats.Message(background, m.ID)
+		got, err := chats.Message(background, id, m.ID)
 		require.NoError(t, err)
 		require.Equal(t, m, *got)
-		has, err := chats.HasChildren(background, m.ID)
+		has, err := chats.HasChildren(background, id, m.ID)
 		require.NoError(t, err)
 		require.Equal(t, i < 2, has)
 	}
@@ -73,8 +73,8 @@ func TestThreadsAreChats(t *testing.T) {
 		Messages: []chat.Message{{ID: "next", Name: "user", Data: []byte(`{}`)}},
 	})
 	require.NoError(t, err)
-	require.Len(t, collect(t, chats.MessageChain(background, "next")), 4)
-	require.Len(t, collect(t, chats.MessageChain(background, messages[1].ID)), 2)
+	require.Len(t, collect(t, chats.MessageChain(background, id, "next")), 4)
+	require.Len(t, collect(t, chats.MessageChain(background, id, messages[1].ID)), 2)
 	entries, err := main.All(background)
 	require.NoError(t, err)
 	require.Equal(t, "next", entries[len(entries)-1].SourceID)
@@ -123,7 +123,7 @@ func TestChatsAreThreads(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, graph.Nodes, 4)
 	for id, want := range map[string]bool{"a": true, "b": true, string(renamed.HeadMessageID): false} {
-		has, err := chats.HasChildren(background, id)
+		has, err := chats.HasChildren(background, "c", id)
 		require.NoError(t, err)
 		require.Equal(t, want, has, id)
 	}
@@ -156,10 +156,10 @@ func TestSharedHistory(t *testing.T) {
 	require.Len(t, messages, 2)
 	require.Equal(t, "other", messages[0].ChatID)
 	require.True(t, strings.HasPrefix(messages[0].ID, other.ID().String()))
-	has, err := chats.HasChildren(background, "a")
+	has, err := chats.HasChildren(background, "c", "a")
 	require.NoError(t, err)
 	require.False(t, has, "the other chat's child is not this one's")
-	original, err := chats.Message(background, "a")
+	original, err := chats.Message(background, "c", "a")
 	require.NoError(t, err)
 	require.Equal(t, "c", original.ChatID)
 
@@ -182,7 +182,7 @@ func TestErasedMessage(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, store.Erase(background, e.Content))
 	}
-	got, err := chats.Message(background, "a")
+	got, err := chats.Message(background, "c", "a")
 	require.NoError(t, err)
 	require.JSONEq(t, `null`, string(got.Data))
 }
@@ -198,21 +198,21 @@ func FuzzIDs(f *testing.F) {
 	spans, err := main.Extend(background, lineage.User("hello"))
 	require.NoError(f, err)
 	known := thread.ID().String() + "/" + spans[0].String()
-	m, err := chats.Message(background, known)
+	m, err := chats.Message(background, thread.ID().String(), known)
 	require.NoError(f, err)
 	require.Equal(f, known, m.ID)
 	for _, seed := range []string{"", "x", known, known + "0", known[:len(known)-1], strings.ToUpper(known), thread.ID().String(), main.ID().String(), "/", "\xff\x00", "//1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		m, err := chats.Message(background, id)
+		m, err := chats.Message(background, thread.ID().String(), id)
 		require.NoError(t, err)
 		require.Equal(t, id == known, m != nil)
 		c, err := chats.Chat(background, id)
 		require.NoError(t, err)
 		require.Equal(t, id == thread.ID().String(), c != nil)
-		_, err = chats.HasChildren(background, id)
+		_, err = chats.HasChildren(background, thread.ID().String(), id)
 		require.NoError(t, err)
-		require.Error(t, chats.UpdateBranchHead(background, id, "nothing"))
+		require.Error(t, chats.UpdateBranchHead(background, thread.ID().String(), id, "nothing"))
 	})
 }

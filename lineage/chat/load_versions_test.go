@@ -107,14 +107,14 @@ func TestLoadChangedAndStopped(t *testing.T) {
 				}
 			}
 			for _, id := range c.ids {
-				m, err := on.Message(ctx, id)
+				m, err := on.Message(ctx, "c", id)
 				require.NoError(r, err)
 				require.NotNil(r, m, id)
 				require.Equal(r, Ref(c.parents[id]), m.ParentID, id)
 				require.JSONEq(r, fmt.Sprintf("%q", c.says[id]), string(m.Data))
 			}
 			for id, parent := range own {
-				m, err := on.Message(ctx, id)
+				m, err := on.Message(ctx, "c", id)
 				require.NoError(r, err)
 				require.NotNil(r, m, id)
 				require.Equal(r, Ref(parent), m.ParentID, id)
@@ -196,7 +196,7 @@ func TestVersionsComeTogether(t *testing.T) {
 		old := said("m1", "m0")
 		messages[1].Data, messages[300].Data = json.RawMessage(`"changed"`), json.RawMessage(`"too"`)
 		messages = append(messages, said("new", messages[len(messages)-1].ID))
-		engine := &stopping{Engine: s.from.(*interrupted).Engine, left: left}
+		engine := &stopping{Engine: write.Of(s.store).Engine(), left: left}
 		err := load(&onStore{state: latest(lineage.New(engine))})
 		if err != nil {
 			require.ErrorIs(t, err, errStopped)
@@ -204,7 +204,7 @@ func TestVersionsComeTogether(t *testing.T) {
 		changed := 0
 		for _, head := range []string{messages[len(messages)-2].ID, "own"} {
 			at := 0
-			for m, err := range store.MessageChain(ctx, head) {
+			for m, err := range store.MessageChain(ctx, "c", head) {
 				require.NoError(t, err)
 				if m.ID != "own" {
 					require.Equal(t, messages[at].ID, m.ID)
@@ -222,7 +222,7 @@ func TestVersionsComeTogether(t *testing.T) {
 		}
 		require.Zero(t, changed)
 		require.NoError(t, load(s), "the next goes on")
-		m, err := store.Message(ctx, "m300")
+		m, err := store.Message(ctx, "c", "m300")
 		require.NoError(t, err)
 		require.Equal(t, `"too"`, string(m.Data))
 	}
@@ -258,7 +258,7 @@ func TestAgentBehindReplaced(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, g.Nodes, 6+5*(round+1))
 			chain := 0
-			for range store.MessageChain(ctx, "theirs") {
+			for range store.MessageChain(ctx, "c", "theirs") {
 				chain++
 			}
 			require.Equal(t, 6, chain)
@@ -316,7 +316,7 @@ func requireGraphAgrees(t *testing.T, s Store, messages int) {
 	}
 	require.Len(t, parents, messages)
 	for _, n := range g.Nodes {
-		m, err := s.Message(ctx, n.ID)
+		m, err := s.Message(ctx, "c", n.ID)
 		require.NoError(t, err)
 		require.NotNil(t, m, n.ID)
 		require.Equal(t, n, m.Node())
@@ -393,7 +393,7 @@ func TestLoadCircular(t *testing.T) {
 
 func chainOf(t *testing.T, s Store, id string) (ids []string) {
 	t.Helper()
-	for m, err := range s.MessageChain(context.Background(), id) {
+	for m, err := range s.MessageChain(context.Background(), "c", id) {
 		require.NoError(t, err)
 		ids = append(ids, m.ID)
 	}

@@ -45,12 +45,9 @@ func (m Message) Same(other Message) bool {
 }
 
 // AgreesWith returns nil if adding m changes nothing because known, the message
-// that has its id, is the same. Otherwise it returns why m cannot be added.
+// of its chat that has its id, is the same. Otherwise it returns why m cannot be added.
 func (m Message) AgreesWith(known Message) error {
-	switch {
-	case m.ChatID != known.ChatID:
-		return &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrOtherChat}
-	case !m.Same(known):
+	if !m.Same(known) {
 		return &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content, and messages are immutable"}
 	}
 	return nil

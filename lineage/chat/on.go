@@ -19,8 +19,9 @@ import (
 // checkpoint are what they are there. So threads and messages that come from elsewhere,
 // such as an agent that uses the library, show too. Those without an id of their own, and
 // those that a thread shares with another, have ids that follow from the thread and the
-// span. An id that messages of several threads have leads to any of them where no chat is
-// named. What was erased reads as Message.Data says. It cannot search: see OnSearchable.
+// span. Message ids are unique in a thread, not in the store: messages of several chats may have
+// one id, although no chat adds a message with an id that another one has. What was erased reads
+// as Message.Data says. It cannot search: see OnSearchable.
 func On(store *lineage.Store) Store { return OnSearchable(store, nil) }
 
 // OnSearchable is On with something to search the chats with. Package
@@ -48,7 +49,7 @@ func latest(store *lineage.Store) state {
 // update changes the store in one transaction: see lineage.Store.Update. do works on the state
 // inside of it.
 func (s *state) update(ctx context.Context, do func(in *state) error) error {
-	return s.store.Update(ctx, func(tx *lineage.Tx) error {
+	return s.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		in := latest(tx.Store)
 		in.stage().AllowLarge() // what a caller gives at once is in memory already
 		return do(&in)

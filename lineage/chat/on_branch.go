@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -12,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// branch returns the branch with an id and its context. chatID is for errors.
-func (s *state) branch(ctx context.Context, chatID, id string) (*structure.Branch, *backend.Context, error) {
+// branch returns the branch of a chat with an id, and its context. A branch of another chat is ErrOtherChat.
+func (s *state) branch(ctx context.Context, t *structure.Thread, id string) (*structure.Branch, *backend.Context, error) {
 	var b *structure.Branch
 	c, err := s.from.Context(ctx, lineage.SourceBranch(id))
 	if err == nil && !c.Thread.IsZero() {
@@ -27,22 +26,17 @@ func (s *state) branch(ctx context.Context, chatID, id string) (*structure.Branc
 		}
 	}
 	if isNotFound(err) || err == nil && (b == nil || branchID(b) != id) {
-		err = &Error{Subject: SubjectBranch, ID: id, ChatID: chatID, Err: ErrNotFound}
+		err = ErrNotFound
+	} else if err == nil && b.Thread != t.ID {
+		err = ErrOtherChat
+	} else {
+		return b, &c, err
 	}
-	return b, &c, err
+	return nil, nil, &Error{Subject: SubjectBranch, ID: id, ChatID: IDOfThread(t), Err: err}
 }
 
 // branchID returns the id of a branch: that of its context, if its caller chose none.
 func branchID(b *structure.Branch) string { return cmp.Or(b.SourceID, b.Context.String()) }
-
-// branchIn returns the branch of the chat with an id and its context.
-func (c *change) branchIn(ctx context.Context, id string) (*structure.Branch, *backend.Context, error) {
-	b, is, err := c.branch(ctx, IDOfThread(c.t), id)
-	if err == nil && b.Thread != c.t.ID {
-		err = &Error{Subject: SubjectBranch, ID: id, ChatID: IDOfThread(c.t), Err: ErrOtherChat}
-	}
-	return b, is, err
-}
 
 // newBranch makes a branch, and completes what is known of it.
 func (c *change) newBranch(ctx context.Context, b *Branch) (*lineage.Context, error) {
@@ -129,7 +123,7 @@ func (s *onStore) ActiveBranch(ctx context.Context, chatID string) (*Branch, err
 // SetActiveBranch implements Store.
 func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) error {
 	return s.change(ctx, chatID, func(c *change) error {
-		b, _, err := c.branchIn(ctx, branchID)
+		b, _, err := c.branch(ctx, c.t, branchID)
 		if err != nil {
 			return err
 		}
@@ -139,17 +133,9 @@ func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) 
 
 // UpdateBranchHead implements Store. A move other than forward is kept in the
 // reflog.
-func (s *onStore) UpdateBranchHead(ctx context.Context, branchID string, head Ref) error {
-	b, _, err := s.branch(ctx, "", branchID)
-	if err != nil {
-		return err
-	}
-	t, err := s.from.Thread(ctx, b.Thread)
-	if err != nil {
-		return err
-	}
-	return s.change(ctx, IDOfThread(t), func(c *change) error {
-		_, is, err := c.branchIn(ctx, branchID)
+func (s *onStore) UpdateBranchHead(ctx context.Context, chatID, branchID string, head Ref) error {
+	return s.change(ctx, chatID, func(c *change) error {
+		_, is, err := c.branch(ctx, c.t, branchID)
 		if err != nil {
 			return err
 		}
@@ -192,11 +178,12 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 		return nil, ignoreNotFound(err)
 	}
 	r := s.reading(t)
+	branches, err := backend.BranchesByCreation(ctx, s.from, t.ID)
+	if err != nil {
+		return nil, err
+	}
 	var infos []BranchInfo
-	for b, err := range s.from.Branches(ctx, t.ID, "", "") {
-		if err != nil {
-			return nil, err
-		}
+	for _, b := range branches {
 		branch, tip, err := r.branchAt(ctx, b)
 		if isNotFound(err) {
 			continue // deleted since
@@ -210,13 +197,16 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 		}
 		infos = append(infos, BranchInfo{Branch: branch, MessageCount: int(length)})
 	}
-	slices.SortStableFunc(infos, func(a, b BranchInfo) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	return infos, nil
 }
 
 // Summaries implements Store.
-func (s *onStore) Summaries(ctx context.Context, branchID string) ([]Summary, error) {
-	_, c, err := s.branch(ctx, "", branchID)
+func (s *onStore) Summaries(ctx context.Context, chatID, branchID string) ([]Summary, error) {
+	t, err := s.thread(ctx, chatID)
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	_, c, err := s.branch(ctx, t, branchID)
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}

@@ -54,10 +54,13 @@ func (s *onStore) CreateChat(ctx context.Context, c Chat) (Chat, error) {
 // UpsertChat implements Store.
 func (s *onStore) UpsertChat(ctx context.Context, c Chat) (Chat, error) {
 	is, err := s.newChat(ctx, c, true)
-	if err == nil && is.UserID != c.UserID {
-		return Chat{}, &Error{Subject: SubjectChat, ID: c.ID, Err: ErrOtherUser}
+	if err == nil {
+		err = c.CheckOpen(is)
 	}
-	return is, err
+	if err != nil {
+		return Chat{}, err
+	}
+	return is, nil
 }
 
 // newChat makes a chat. One that is there is returned or refused.

@@ -3,9 +3,9 @@ package chat
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -77,18 +77,16 @@ func (s *onStore) ListCheckpoints(ctx context.Context, chatID string) ([]Checkpo
 		return nil, ignoreNotFound(err)
 	}
 	r := s.reading(t)
-	var checkpoints []Checkpoint
-	for c, err := range s.from.Checkpoints(ctx, t.ID, "") {
-		if err != nil {
-			return nil, err
-		}
-		found, err := r.Checkpoint(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		checkpoints = append(checkpoints, found)
+	all, err := backend.CheckpointsByCreation(ctx, s.from, t.ID)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortStableFunc(checkpoints, func(a, b Checkpoint) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	checkpoints := make([]Checkpoint, len(all))
+	for i, c := range all {
+		if checkpoints[i], err = r.Checkpoint(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	return checkpoints, nil
 }
 

@@ -8,27 +8,34 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// find returns where a message is and whether there is one. Where messages of several
-// threads have the id, it is that of the given thread, if that is one of them.
+// find returns where a message with an id is, and whether there is one. A message of another
+// thread is only returned if the given thread has none.
 func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (backend.Found, bool, error) {
 	found, err := backend.FindFirst(ctx, s.from, id, in)
-	if isNotFound(err) && !in.IsZero() {
-		found, err = backend.FindFirst(ctx, s.from, id, structure.ThreadID{})
+	if !isNotFound(err) {
+		return found, err == nil, err
 	}
-	if isNotFound(err) {
-		return s.findForeign(ctx, id)
+	found, known, err := s.findForeign(ctx, id)
+	if known || err != nil {
+		return found, known, err
 	}
-	return found, err == nil, err
+	found, err = backend.FindFirst(ctx, s.from, id, structure.ThreadID{})
+	return found, err == nil, ignoreNotFound(err)
 }
 
-// known returns the span of a message of the chat and whether there is one. A message of another
-// chat is ErrOtherChat.
-func (c *change) known(ctx context.Context, id string) (structure.SpanRef, bool, error) {
-	found, known, err := c.find(ctx, id, c.t.ID)
-	if known && found.Home.Thread != c.t.ID {
-		err = c.refuse(id, ErrOtherChat)
+// messageIn returns the span of a message of a chat, whose thread may not exist, and whether there is one. A
+// message of another chat is ErrOtherChat.
+func (s *state) messageIn(ctx context.Context, chatID string, thread structure.ThreadID, id string) (structure.SpanRef, bool, error) {
+	found, known, err := s.find(ctx, id, thread)
+	if known && found.Home.Thread != thread {
+		return structure.SpanRef{}, false, &Error{Subject: SubjectMessage, ID: id, ChatID: chatID, Err: ErrOtherChat}
 	}
 	return found.Span, known, err
+}
+
+// known returns the span of a message of the chat, and whether there is one.
+func (c *change) known(ctx context.Context, id string) (structure.SpanRef, bool, error) {
+	return c.messageIn(ctx, IDOfThread(c.t), c.t.ID, id)
 }
 
 // position returns the span of a message that a change to the chat refers to.
@@ -48,22 +55,26 @@ func (c *change) refuse(id string, err error) error {
 	return &Error{Subject: SubjectMessage, ID: id, ChatID: IDOfThread(c.t), Err: err}
 }
 
-// readingOf returns a reader of the thread of a message, nil if there is none, and where the message is.
-func (s *state) readingOf(ctx context.Context, id string) (*ThreadReader, structure.SpanRef, error) {
-	found, known, err := s.find(ctx, id, structure.ThreadID{})
+// readingOf returns a reader of a chat and the span of a message of it. The reader is nil if there is no such
+// message.
+func (s *state) readingOf(ctx context.Context, chatID, id string) (*ThreadReader, structure.SpanRef, error) {
+	var in structure.ThreadID
+	t, err := s.thread(ctx, chatID)
+	if err == nil {
+		in = t.ID
+	} else if !isNotFound(err) {
+		return nil, structure.SpanRef{}, err
+	}
+	at, known, err := s.messageIn(ctx, chatID, in, id)
 	if err != nil || !known {
-		return nil, found.Span, err
+		return nil, structure.SpanRef{}, err
 	}
-	t, err := s.from.Thread(ctx, found.Home.Thread)
-	if err != nil {
-		return nil, found.Span, ignoreNotFound(err) // deleted since
-	}
-	return s.reading(t), found.Span, nil
+	return s.reading(t), at, nil
 }
 
 // Message implements Store.
-func (s *onStore) Message(ctx context.Context, id string) (*Message, error) {
-	r, at, err := s.readingOf(ctx, id)
+func (s *onStore) Message(ctx context.Context, chatID, id string) (*Message, error) {
+	r, at, err := s.readingOf(ctx, chatID, id)
 	if err != nil || r == nil {
 		return nil, err
 	}
@@ -71,9 +82,9 @@ func (s *onStore) Message(ctx context.Context, id string) (*Message, error) {
 }
 
 // MessageChain implements Store.
-func (s *onStore) MessageChain(ctx context.Context, id string) iter.Seq2[Message, error] {
+func (s *onStore) MessageChain(ctx context.Context, chatID, id string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		r, at, err := s.readingOf(ctx, id)
+		r, at, err := s.readingOf(ctx, chatID, id)
 		switch {
 		case err != nil:
 			yield(Message{}, err)
@@ -84,12 +95,12 @@ func (s *onStore) MessageChain(ctx context.Context, id string) iter.Seq2[Message
 }
 
 // CountMessages implements Store.
-func (s *onStore) CountMessages(ctx context.Context, id string) (int, error) {
-	found, known, err := s.find(ctx, id, structure.ThreadID{})
-	if err != nil || !known {
+func (s *onStore) CountMessages(ctx context.Context, chatID, id string) (int, error) {
+	r, at, err := s.readingOf(ctx, chatID, id)
+	if err != nil || r == nil {
 		return 0, err
 	}
-	n, err := s.store.Position(ctx, found.Span)
+	n, err := s.store.Position(ctx, at)
 	return int(n), err
 }
 
@@ -114,8 +125,8 @@ func (s *onStore) Messages(ctx context.Context, chatID string) iter.Seq2[Message
 const mostForks = 1000
 
 // HasChildren implements Store.
-func (s *onStore) HasChildren(ctx context.Context, id string) (bool, error) {
-	r, at, err := s.readingOf(ctx, id)
+func (s *onStore) HasChildren(ctx context.Context, chatID, id string) (bool, error) {
+	r, at, err := s.readingOf(ctx, chatID, id)
 	if err != nil || r == nil {
 		return false, err
 	}

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return chat.On(s), func() error { return errors.Join(onlyBranches(s), s.Close()) }, nil
+			return chattest.Repeating(chat.On(s), s), func() error { return errors.Join(onlyBranches(s), s.Close()) }, nil
 		}
 	}})
 }

@@ -119,7 +119,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 // branchToExtend returns the branch of a request, which must have the head that the request
 // expects.
 func (c *change) branchToExtend(ctx context.Context, r *AppendRequest) (*lineage.Context, error) {
-	_, is, err := c.branchIn(ctx, r.BranchID)
+	_, is, err := c.branch(ctx, c.t, r.BranchID)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func TestAddedMeanwhile(t *testing.T) {
 					ids = append(ids, n.ID)
 				}
 				require.ElementsMatch(t, want, ids)
-				found, err := other.Message(ctx, "m")
+				found, err := other.Message(ctx, "c", "m")
 				require.NoError(t, err)
 				require.JSONEq(t, `"`+says+`"`, string(found.Data))
 			})
@@ -215,7 +215,7 @@ func TestLoadBesideOthers(t *testing.T) {
 		c, err := other.Chat(ctx, "c")
 		require.NoError(t, err)
 		require.Equal(t, "theirs", c.Title)
-		m, err := other.Message(ctx, "m1")
+		m, err := other.Message(ctx, "c", "m1")
 		require.NoError(t, err)
 		require.NotNil(t, m)
 	})
@@ -258,7 +258,7 @@ func TestChatMadeAnewMeanwhile(t *testing.T) {
 		change func(s *onStore) error
 	}{
 		"add":  {isKind[*structure.Run], func(s *onStore) error { return s.AddMessage(ctx, said("late", "m1")) }},
-		"move": {isKind[*structure.Tip], func(s *onStore) error { return s.UpdateBranchHead(ctx, "b", "m1") }},
+		"move": {isKind[*structure.Tip], func(s *onStore) error { return s.UpdateBranchHead(ctx, "c", "b", "m1") }},
 		"load": {isKind[*structure.Run], func(s *onStore) error {
 			return loadInto(t, s, Loading{Messages: pairs([]Message{said("late", "m1")})})
 		}},
@@ -353,7 +353,7 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 			})
 			require.NoError(t, add(s, b.ID))
 			require.Nil(t, e.before)
-			m, err := other.Message(ctx, "m")
+			m, err := other.Message(ctx, "c", "m")
 			require.NoError(t, err)
 			require.Equal(t, string(data), string(m.Data))
 		})
@@ -493,7 +493,7 @@ func TestLoadForks(t *testing.T) {
 	require.Equal(t, before.Number+3, after.Number, "the chat, its messages, and its branches")
 	require.NoError(t, loadInto(t, s, Loading{Messages: pairs(append(messages, said("new", "b9"), said("new", "b9"), again))}))
 	for id, parent := range map[string]Ref{"a99": "root", "b99": "a49", "a7": "root", "b15": "a7", "new": "b9"} {
-		m, err := other.Message(ctx, id)
+		m, err := other.Message(ctx, "c", id)
 		require.NoError(t, err)
 		require.Equal(t, parent, m.ParentID, id)
 		if id == "a7" {
@@ -537,7 +537,7 @@ func TestLoadResumed(t *testing.T) {
 			yield(Message{}, context.Canceled)
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		m, err := store.Message(ctx, "m0")
+		m, err := store.Message(ctx, "c", "m0")
 		require.NoError(t, err)
 		require.NotNil(t, m, "a part is there")
 		for range 2 {

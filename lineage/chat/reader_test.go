@@ -32,7 +32,7 @@ func TestCheckpointKeepsItsMessages(t *testing.T) {
 	chats := chat.On(store)
 	k, err := chats.Checkpoint(ctx, "c", "here")
 	require.NoError(t, err)
-	m, err := chats.Message(ctx, k.MessageID)
+	m, err := chats.Message(ctx, "c", k.MessageID)
 	require.NoError(t, err)
 	require.NotNil(t, m)
 	graph, err := chats.Graph(ctx, "c")

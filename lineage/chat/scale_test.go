@@ -85,11 +85,11 @@ func TestOperationsDoNotGrow(t *testing.T) {
 			{"add a message", func() error {
 				return chats.AddMessage(background, chat.Message{ID: "new", ChatID: "c", ParentID: "two", Name: "user", Data: []byte(`{}`)})
 			}},
-			{"message", func() error { _, err := chats.Message(background, "new"); return err }},
-			{"children of a leaf", func() error { _, err := chats.HasChildren(background, "new"); return err }},
-			{"children of another leaf", func() error { _, err := chats.HasChildren(background, "m1"); return err }},
-			{"children of all", func() error { _, err := chats.HasChildren(background, "one"); return err }},
-			{"count", func() error { _, err := chats.CountMessages(background, "new"); return err }},
+			{"message", func() error { _, err := chats.Message(background, "c", "new"); return err }},
+			{"children of a leaf", func() error { _, err := chats.HasChildren(background, "c", "new"); return err }},
+			{"children of another leaf", func() error { _, err := chats.HasChildren(background, "c", "m1"); return err }},
+			{"children of all", func() error { _, err := chats.HasChildren(background, "c", "one"); return err }},
+			{"count", func() error { _, err := chats.CountMessages(background, "c", "new"); return err }},
 			{"name a branch", func() error {
 				name, err := chat.NextBranchName(background, chats, "c", "main", nil)
 				branch = chat.Branch{ChatID: "c", Name: name, HeadMessageID: "new"}
@@ -117,7 +117,7 @@ func TestOperationsDoNotGrow(t *testing.T) {
 				})
 				return err
 			}},
-			{"update a head", func() error { return chats.UpdateBranchHead(background, branch.ID, "two") }},
+			{"update a head", func() error { return chats.UpdateBranchHead(background, "c", branch.ID, "two") }},
 			{"create a checkpoint", func() error {
 				_, err := chats.CreateCheckpoint(background, chat.Checkpoint{ChatID: "c", Name: "here", MessageID: "two"})
 				return err
@@ -154,7 +154,7 @@ func TestForeignMessagesDoNotGrow(t *testing.T) {
 		require.NoError(t, err)
 		return map[string]int64{
 			"message": counting.Cost(func() {
-				m, err := chats.Message(background, string(branch.HeadMessageID))
+				m, err := chats.Message(background, "c", string(branch.HeadMessageID))
 				require.NoError(t, err)
 				require.NotNil(t, m)
 			}),

@@ -8,13 +8,16 @@ import (
 // Store keeps chats. All methods are safe for concurrent use, and what a method
 // changes is visible to every call after it. Package chattest checks that an
 // implementation does what is said here.
+//
+// Messages, branches and checkpoints are looked up in one chat. An id that only another
+// chat has is ErrOtherChat, and nothing else of that chat is returned.
 type Store interface {
 	// CreateChat makes a chat with an empty, active branch named MainBranch. An id
 	// that is taken is ErrExists.
 	CreateChat(ctx context.Context, c Chat) (Chat, error)
 	// UpsertChat returns the chat with the id, making it as CreateChat does if
 	// there is none. A chat that is there stays as it is; if it is another user's,
-	// that is ErrOtherUser.
+	// that is ErrOtherUser, and if it has no user, ErrNoUser.
 	UpsertChat(ctx context.Context, c Chat) (Chat, error)
 	// Chat returns a chat, nil if there is none.
 	Chat(ctx context.Context, id string) (*Chat, error)
@@ -37,16 +40,17 @@ type Store interface {
 	// A known id is no error if the message is the same: see Message.Same.
 	// Otherwise it is ErrExists, or ErrOtherChat.
 	AddMessage(ctx context.Context, m Message) error
-	// Message returns a message of any chat, nil if there is none.
-	Message(ctx context.Context, id string) (*Message, error)
+	// Message returns a message of a chat, nil if there is none.
+	Message(ctx context.Context, chatID, id string) (*Message, error)
 	// MessageChain yields the messages from the root to the one with the id,
-	// whatever their number; nothing if there is none.
-	MessageChain(ctx context.Context, id string) iter.Seq2[Message, error]
+	// whatever their number; nothing if there is none. It ends where a parent is not
+	// in the chat.
+	MessageChain(ctx context.Context, chatID, id string) iter.Seq2[Message, error]
 	// CountMessages returns the length of that chain, 0 if there is none. It reads no
 	// message.
-	CountMessages(ctx context.Context, id string) (int, error)
-	// HasChildren reports whether a message is the parent of another.
-	HasChildren(ctx context.Context, id string) (bool, error)
+	CountMessages(ctx context.Context, chatID, id string) (int, error)
+	// HasChildren reports whether a message is the parent of another one of its chat.
+	HasChildren(ctx context.Context, chatID, id string) (bool, error)
 	// Messages yields the messages of the active branch, oldest first. A chat that
 	// is not there is ErrNotFound.
 	Messages(ctx context.Context, chatID string) iter.Seq2[Message, error]
@@ -63,7 +67,7 @@ type Store interface {
 	// SetActiveBranch makes a branch of the chat its active one.
 	SetActiveBranch(ctx context.Context, chatID, branchID string) error
 	// UpdateBranchHead moves a branch to any message of its chat, or to none.
-	UpdateBranchHead(ctx context.Context, branchID string, head Ref) error
+	UpdateBranchHead(ctx context.Context, chatID, branchID string, head Ref) error
 	// ListBranches returns the branches of a chat, oldest first.
 	ListBranches(ctx context.Context, chatID string) ([]BranchInfo, error)
 	// BranchNames returns names of branches of a chat that begin with a prefix, no more of
@@ -73,7 +77,7 @@ type Store interface {
 
 	// Summaries returns the summaries that stand for parts of a branch's history, in the order of
 	// where these begin. A store that keeps no summaries, or no such branch, has none.
-	Summaries(ctx context.Context, branchID string) ([]Summary, error)
+	Summaries(ctx context.Context, chatID, branchID string) ([]Summary, error)
 
 	// CreateCheckpoint puts a checkpoint at a message. If the name is there, it
 	// moves, with the time given, and keeps its id; the answer has that id.

@@ -143,13 +143,14 @@ func (r *reading) link(ctx context.Context, b *branch) error {
 	return nil
 }
 
-// list returns all branches, by their ids.
+// list returns all branches, oldest first.
 func (c *Conversation) list(ctx context.Context) ([]branch, error) {
 	return read(ctx, c, func(r *reading) (all []branch, err error) {
-		for record, err := range r.Branches(ctx, r.thread, "", "") {
-			if err != nil {
-				return nil, err
-			}
+		records, err := backend.BranchesByCreation(ctx, r, r.thread)
+		if err != nil {
+			return nil, err
+		}
+		for _, record := range records {
 			b, err := r.branch(ctx, record)
 			if err != nil {
 				return nil, err
@@ -166,8 +167,9 @@ func (c *Conversation) Branches(ctx context.Context) ([]Branch, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b branch) int {
-		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.state.Moved, a.state.Moved), b.state.ID.Compare(a.state.ID))
+	slices.Reverse(all)
+	slices.SortStableFunc(all, func(a, b branch) int {
+		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(b.state.Moved, a.state.Moved))
 	})
 	branches := make([]Branch, len(all))
 	for i := range all {

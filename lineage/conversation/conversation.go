@@ -84,7 +84,7 @@ func (c *Conversation) change() (end func()) {
 
 // inTransaction does something with the conversation in one transaction: see lineage.Store.Update.
 func (c *Conversation) inTransaction(ctx context.Context, do func(in *Conversation) error) error {
-	return c.store.Update(ctx, func(tx *lineage.Tx) error {
+	return c.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		write.Of(tx.Store).Engine().(*write.Stage).AllowLarge() // what a caller gives at once is in memory already
 		thread, err := tx.Thread(ctx, c.thread.ID())
 		if err != nil {

@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -22,9 +21,6 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b branch) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.state.ID.Compare(b.state.ID))
-	})
 	nodes := make(map[lineage.ContextID]*Tree, len(all))
 	for i := range all {
 		nodes[all[i].state.ID] = &Tree{Branch: all[i].Branch}

@@ -51,6 +51,6 @@
 // # Errors
 //
 // Errors about a chat, branch, message or checkpoint are a *chat.Error that names it and matches
-// chat.ErrNotFound, chat.ErrOtherChat, chat.ErrOtherUser, chat.ErrInvalid or [ErrNoMessages]. A
-// failed operation does not change the engine or its pending messages.
+// chat.ErrNotFound, chat.ErrOtherChat, chat.ErrOtherUser, chat.ErrNoUser, chat.ErrInvalid or
+// [ErrNoMessages]. A failed operation does not change the engine or its pending messages.
 package engine

@@ -56,7 +56,7 @@ type Engine struct {
 }
 
 // Open returns an engine on the active branch of a chat, or on Options.Branch. The chat of another
-// user is chat.ErrOtherUser.
+// user is chat.ErrOtherUser, and a chat without a user chat.ErrNoUser.
 func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 	if o.UserID == "" {
 		return nil, &chat.Error{Subject: chat.SubjectChat, ID: o.ChatID, Err: chat.ErrInvalid, Detail: "no user id"}

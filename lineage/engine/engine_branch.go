@@ -19,15 +19,12 @@ func (e *Engine) Rewind(ctx context.Context, messageID string) (chat.BranchInfo,
 }
 
 func (e *Engine) rewind(ctx context.Context, messageID string) (chat.BranchInfo, error) {
-	m, err := e.store.Message(ctx, messageID)
+	m, err := e.store.Message(ctx, e.chatID, messageID)
 	if err != nil {
 		return chat.BranchInfo{}, err
 	}
 	if m == nil {
 		return chat.BranchInfo{}, &chat.Error{Subject: chat.SubjectMessage, ID: messageID, ChatID: e.chatID, Err: chat.ErrNotFound}
-	}
-	if m.ChatID != e.chatID {
-		return chat.BranchInfo{}, &chat.Error{Subject: chat.SubjectMessage, ID: messageID, ChatID: e.chatID, Err: chat.ErrOtherChat}
 	}
 	at, err := e.current(ctx)
 	if errors.Is(err, chat.ErrNotFound) { // the branch was deleted: Rewind still works
@@ -148,7 +145,7 @@ func (e *Engine) moveTo(b chat.Branch) {
 
 // branchFrom creates a branch that ends with a message and is named after another branch.
 func (e *Engine) branchFrom(ctx context.Context, at chat.Branch, head chat.Ref, active bool) (chat.BranchInfo, error) {
-	count, err := e.store.CountMessages(ctx, string(head))
+	count, err := e.store.CountMessages(ctx, e.chatID, string(head))
 	if err != nil {
 		return chat.BranchInfo{}, err
 	}

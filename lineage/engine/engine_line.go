@@ -64,7 +64,7 @@ func (e *Engine) part(ctx context.Context, l *line, pending []Fragment, saved ma
 		if !l.versions[f.ID] {
 			continue
 		}
-		n, err := e.store.CountMessages(ctx, f.ID)
+		n, err := e.store.CountMessages(ctx, e.chatID, f.ID)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (e *Engine) addVersions(ctx context.Context, l *line, same []string) (more 
 	}
 	on := make(map[string]bool)
 	if l.after != "" {
-		for m, err := range e.store.MessageChain(ctx, string(l.after)) {
+		for m, err := range e.store.MessageChain(ctx, e.chatID, string(l.after)) {
 			if err != nil {
 				return false, err
 			}
@@ -102,17 +102,13 @@ func (e *Engine) addVersions(ctx context.Context, l *line, same []string) (more 
 func (e *Engine) savedAmong(ctx context.Context, pending []Fragment) (map[string]chat.Message, error) {
 	saved := make(map[string]chat.Message)
 	for _, f := range pending {
-		m, err := e.store.Message(ctx, f.ID)
+		m, err := e.store.Message(ctx, e.chatID, f.ID)
 		if err != nil {
 			return nil, err
 		}
-		if m == nil {
-			continue
+		if m != nil {
+			saved[f.ID] = *m
 		}
-		if m.ChatID != e.chatID {
-			return nil, &chat.Error{Subject: chat.SubjectMessage, ID: f.ID, ChatID: e.chatID, Err: chat.ErrOtherChat}
-		}
-		saved[f.ID] = *m
 	}
 	return saved, nil
 }

@@ -110,7 +110,7 @@ func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, erro
 	choice, err := fit.Choose(ctx, h, fit.Options{
 		Length: uint64(len(h.turns)), From: h.last(o.Last), Room: room,
 		Summaries: func(ctx context.Context) ([]fit.Summary, error) {
-			summaries, err = e.store.Summaries(ctx, at.ID)
+			summaries, err = e.store.Summaries(ctx, e.chatID, at.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -190,7 +190,7 @@ func (e *Engine) history(ctx context.Context, head chat.Ref) (*history, error) {
 	}
 	h := &history{}
 	if l.after != "" {
-		for m, err := range e.store.MessageChain(ctx, string(l.after)) {
+		for m, err := range e.store.MessageChain(ctx, e.chatID, string(l.after)) {
 			if err != nil {
 				return nil, err
 			}

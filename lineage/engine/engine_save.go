@@ -201,7 +201,7 @@ func withID(data json.RawMessage, id string) (json.RawMessage, error) {
 func (e *Engine) newBranch(ctx context.Context, p *plan, after chat.Ref, active bool) (*chat.Branch, error) {
 	name, err := chat.NextBranchName(ctx, e.store, e.chatID, p.at.Name, p.taken)
 	return &chat.Branch{
-		ID: uuid.NewString(), ChatID: e.chatID, Name: name, HeadMessageID: after, IsActive: active, CreatedAt: p.createdAt,
+		ID: chat.NewID(), ChatID: e.chatID, Name: name, HeadMessageID: after, IsActive: active, CreatedAt: p.createdAt,
 	}, err
 }
 
@@ -258,7 +258,7 @@ func (e *Engine) concrete(ctx context.Context, head chat.Ref, pending []*Fragmen
 // lastAssistant returns the id of the newest assistant message up to head, or "".
 func (e *Engine) lastAssistant(ctx context.Context, head chat.Ref) (string, error) {
 	for at := head; at != ""; {
-		m, err := e.store.Message(ctx, string(at))
+		m, err := e.store.Message(ctx, e.chatID, string(at))
 		if err != nil {
 			return "", err
 		}
@@ -301,7 +301,7 @@ func (e *Engine) settle(ctx context.Context) (chat.Ref, error) {
 		return "", nil
 	}
 	wanted := a.last()
-	m, err := e.store.Message(ctx, wanted.ID)
+	m, err := e.store.Message(ctx, e.chatID, wanted.ID)
 	if err != nil || m == nil || !m.Same(*wanted) {
 		return "", err
 	}

@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/engine/enginetest"
 )
@@ -22,7 +24,10 @@ func newStore(t testing.TB) *lineage.Store {
 }
 
 func TestEngine(t *testing.T) {
-	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store { return chat.On(newStore(t)) }})
+	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
+		s := newStore(t)
+		return chattest.Repeating(chat.On(s), s)
+	}})
 }
 
 // The library can rename and delete branches while an engine is open.
@@ -78,6 +83,39 @@ func TestBranchesChangedByTheLibrary(t *testing.T) {
 	require.Len(t, r.Messages, 1)
 	require.Len(t, r.History, 1)
 	require.Equal(t, "five", r.Messages[0].Text())
+}
+
+// A new version is derived from the one before it, also where its text was said before.
+func TestProvenanceOfVersions(t *testing.T) {
+	ctx := context.Background()
+	store := newStore(t)
+	e, err := engine.Open(ctx, chat.On(store), engine.Options{ChatID: "c", UserID: "ada"})
+	require.NoError(t, err)
+	says := func(id, text string) engine.Fragment {
+		return engine.Message(engine.UIMessage{ID: id, Role: "assistant", Parts: []engine.Part{engine.TextPart(text)}})
+	}
+	require.NoError(t, e.Set(says("k1", "known"), says("k2", "known too"), says("a", "first")))
+	_, err = e.Save(ctx)
+	require.NoError(t, err)
+	id := "a"
+	for _, text := range []string{"known", "new", "known too", "first", "last"} {
+		require.NoError(t, e.Set(says(id, text)))
+		head, err := e.Save(ctx)
+		require.NoError(t, err)
+		id = string(head)
+	}
+	for text, want := range map[string][]string{
+		"last":      {"last", "first", "known too", "new", "known"},
+		"known too": {"known too", "new", "known", "first"},
+		"known":     {"known", "first", "known too", "new"},
+	} {
+		chain, err := store.Provenance(ctx, content.Sum([]byte(text)))
+		require.NoError(t, err)
+		require.Len(t, chain, len(want), text)
+		for i, b := range chain {
+			require.Equal(t, content.Sum([]byte(want[i])), b.ID, "%s: %s", text, want[i])
+		}
+	}
 }
 
 // blocked is a store whose calls wait until the test lets them continue.

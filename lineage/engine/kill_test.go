@@ -112,7 +112,7 @@ func TestKill(t *testing.T) {
 		branches, err := e.Branches(ctx)
 		require.NoError(t, err)
 		for _, b := range branches {
-			for m, err := range chats.MessageChain(ctx, string(b.HeadMessageID)) {
+			for m, err := range chats.MessageChain(ctx, "c", string(b.HeadMessageID)) {
 				require.NoError(t, err)
 				on[m.ID] = true
 			}

@@ -99,7 +99,7 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 	case kind == "tool_call" && rawjson.IsObject(f["tool_call"]): // LibreChat
 		return servedCall(f["tool_call"], depth), true
 	case kind == "" || kind == "tool_call":
-		return decodeUntyped(f, raw)
+		return decodeUntyped(f, raw, depth)
 	case f.has("text") && rawjson.IsString(f["text"]): // of ChatGPT, such as code
 		p.Kind, p.Text = TextKind, f.text("text")
 	case f.has("parts"):
@@ -113,8 +113,8 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 var isFile = setOf("image_url", "image", "input_image", "input_audio", "input_file", "image_asset_pointer", "file", "document", "audio", "video_url",
 	"audio_asset_pointer", "video_container_asset_pointer")
 
-// decodeUntyped reads parts without a type: those of Gemini, and bare calls.
-func decodeUntyped(f fields, raw []byte) ([]Part, bool) {
+// decodeUntyped reads parts without a type: those of Gemini, bare calls, and lists of parts.
+func decodeUntyped(f fields, raw []byte, depth int) ([]Part, bool) {
 	p := Part{Given: raw}
 	switch {
 	case rawjson.IsObject(f["functionCall"]):
@@ -141,6 +141,8 @@ func decodeUntyped(f fields, raw []byte) ([]Part, bool) {
 		if rawjson.IsTrue(f["thought"]) {
 			p.Kind = ReasoningKind
 		}
+	case rawjson.IsArray(f["parts"]): // ChatGPT
+		return contents(f["parts"], depth), true
 	default:
 		return nil, false
 	}

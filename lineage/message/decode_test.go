@@ -1,11 +1,13 @@
 package message_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/message/messagetest"
@@ -59,6 +61,9 @@ func TestDecode(t *testing.T) {
 		{`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]}}`, "application/json", "", "user: text a"},
 		{`{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}]}`, "application/json", "", "assistant: reasoning a\n\nb"},
 		{`{"author":{"role":"assistant"},"content":{"content_type":"text","parts":["a","b"]}}`, "application/json", "", "assistant: text a | text b"},
+		{`{"author":{"role":"user"},"content":{"parts":["x"]}}`, "application/json", "", "user: text x"},
+		{`{"author":{"role":"tool","name":"t"},"content":{"parts":["x",{"parts":["y"]}]}}`, "application/json", "", "tool: result x\n\ny"},
+		{`{"role":"user","content":{"parts":[]}}`, "application/json", "", "user: "},
 		{`{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}`, "application/json", "", "model: call [call of f] {}"},
 		{`{"name":"f","arguments":{"a":1}}`, "application/json", "assistant", `assistant: call [call of f] {"a":1}`},
 		{`{"from":"human","value":"a"}`, "application/json", "user", "user: text a"},
@@ -197,6 +202,57 @@ func FuzzDecode(f *testing.F) {
 			out := encode(t, to, history)
 			if err := messagetest.Check(to, out.Items); err != nil {
 				t.Fatalf("%s: %v: %q", to, err, out.Items)
+			}
+		}
+	})
+}
+
+// A list of parts says the same whether the format states what it is a list of or not, at any depth.
+func TestPartsWithoutAType(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := 0
+		var list func(depth int) any
+		var want []string
+		list = func(depth int) any {
+			parts := []any{}
+			for range rapid.IntRange(1, 3).Draw(t, "parts") {
+				n++
+				text := fmt.Sprint("text ", n)
+				switch kind := rapid.IntRange(0, 3).Draw(t, "part"); {
+				case kind == 0 && depth < 3:
+					parts = append(parts, list(depth+1))
+					continue
+				case kind == 1:
+					parts = append(parts, map[string]any{"text": text})
+				case kind == 2:
+					parts = append(parts, map[string]any{"content_type": "text", "text": text})
+				default:
+					parts = append(parts, text)
+				}
+				want = append(want, "text "+text)
+			}
+			o := map[string]any{"parts": parts}
+			if kind := rapid.SampledFrom([]string{"", "text", "multimodal_text", "code", "of next year"}).Draw(t, "content type"); kind != "" {
+				o["content_type"] = kind
+			}
+			return o
+		}
+		object := map[string]any{"content": list(0)}
+		if rapid.Bool().Draw(t, "author") {
+			object["author"] = map[string]any{"role": "user"}
+		} else {
+			object["role"] = "user"
+		}
+		body, err := json.Marshal(object)
+		require.NoError(t, err)
+		history := message.Decode(body, "application/json", "")
+		require.Equal(t, "user: "+strings.Join(want, " | "), outline(history), string(body))
+		for _, to := range message.Dialects() {
+			encoded, err := message.Encode(to, history)
+			require.NoError(t, err)
+			sent := fmt.Sprintf("%s", encoded.Items)
+			for _, text := range want {
+				require.Contains(t, sent, strings.TrimPrefix(text, "text "), "%v of %s", to, body)
 			}
 		}
 	})

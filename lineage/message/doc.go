@@ -13,6 +13,4 @@
 // and splits turns as the format requires. What the format cannot express is written as text or
 // omitted, and reported as a [Loss]. A message that the API accepts as it was given is written byte
 // for byte.
-//
-// [ChatLog] writes a single message for logs and training data, without the rules of an API.
 package message

@@ -48,29 +48,9 @@ func Encode(to Dialect, history []Message) (*Encoded, error) {
 	return e.encoded(), nil
 }
 
-// ChatLog writes a message of chat completions as in logs and training data: calls and results as
-// separate messages, everything else unchanged, even if the API would refuse it.
-func ChatLog(m Message) []json.RawMessage {
-	e := &encoder{to: Chat, messages: []Message{m}, loose: true}
-	e.collect()
-	e.pair()
-	e.express()
-	e.identify()
-	e.chat(e.turns())
-	if len(e.items) == 0 { // no content
-		given := asLogged(m.Given)
-		if given == nil {
-			given = new(object).text("role", m.Role).text("content", "").bytes()
-		}
-		e.items = append(e.items, given)
-	}
-	return e.encoded().Items
-}
-
 // encoder writes a history in a dialect.
 type encoder struct {
 	to       Dialect
-	loose    bool // for ChatLog
 	messages []Message
 	units    []*unit
 	// whole are the messages that the dialect accepts as given, nil for others.
@@ -116,9 +96,7 @@ func byMessage(units []*unit) iter.Seq[[]*unit] {
 
 func (e *encoder) encoded() *Encoded {
 	for i := range e.items {
-		if !e.loose {
-			e.items[i] = asUnicode(e.items[i])
-		}
+		e.items[i] = asUnicode(e.items[i])
 	}
 	slices.SortStableFunc(e.losses, func(a, b Loss) int { return a.Message - b.Message })
 	return &Encoded{System: e.system, Items: e.items, Losses: e.losses}
@@ -153,7 +131,7 @@ func (e *encoder) collect() {
 	for i := range e.messages {
 		m := &e.messages[i]
 		role := e.roleOf(m.Role)
-		if !e.loose && role != strings.ToLower(m.Role) && role != roles[strings.ToLower(m.Role)] && role != "system" && len(m.Parts) > 0 {
+		if role != strings.ToLower(m.Role) && role != roles[strings.ToLower(m.Role)] && role != "system" && len(m.Parts) > 0 {
 			e.loseWhole(i, "no role %q: sent as %s", m.Role, role)
 		}
 		if e.to == Anthropic && isSystem(role) {
@@ -181,7 +159,7 @@ func (e *encoder) collect() {
 			}
 			e.units = append(e.units, u)
 		}
-		if m.Name != "" && m.Name != m.Role && e.whole[i] == nil && !e.loose && role != "tool" && (e.to != Chat || !isSpeaker(m.Name)) && len(m.Parts) > 0 {
+		if m.Name != "" && m.Name != m.Role && e.whole[i] == nil && role != "tool" && (e.to != Chat || !isSpeaker(m.Name)) && len(m.Parts) > 0 {
 			e.loseWhole(i, "no place for the name %q", m.Name)
 		}
 	}
@@ -197,9 +175,6 @@ func isSystem(role string) bool { return role == "system" || role == "developer"
 
 // roleOf returns the role in the dialect. Unknown roles become user.
 func (e *encoder) roleOf(role string) string {
-	if e.loose && !isTool(role) {
-		return role
-	}
 	is := roles[strings.ToLower(role)]
 	switch {
 	case is == "":
@@ -235,9 +210,6 @@ func (e *encoder) asGiven(i int) json.RawMessage {
 	m := &e.messages[i]
 	if m.Given == nil || len(m.Parts) == 0 {
 		return nil
-	}
-	if e.loose {
-		return asLogged(m.Given)
 	}
 	is := map[Dialect]*shape{Chat: chatMessage, Responses: responsesItem, Anthropic: anthropicMessage, UI: uiMessage}[e.to]
 	given := m.Given

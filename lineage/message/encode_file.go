@@ -122,7 +122,7 @@ func (e *encoder) outputs(u *unit) (text string, parts []json.RawMessage) {
 	}
 	if onlyText || e.to == Chat {
 		for k := range u.p.Output {
-			if o := &u.p.Output[k]; o.Kind == FileKind && !e.loose {
+			if o := &u.p.Output[k]; o.Kind == FileKind {
 				e.lose(u, "no place for %s in a result: written as text", o.Label())
 			}
 		}

@@ -2,7 +2,6 @@ package message
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
@@ -21,16 +20,14 @@ func (e *encoder) chat(turns []*turn) {
 			continue
 		}
 		var said, calls []json.RawMessage
-		var texts, reasoning []string
+		var texts []string
 		for _, u := range t.units {
 			switch {
 			case u.p.Kind == CallKind:
 				calls = append(calls, e.chatCall(u))
-			case u.raw == nil: // for ChatLog
-				reasoning = append(reasoning, u.p.Text)
 			default:
 				said = append(said, u.raw)
-				if u.isText || e.loose && u.p.Kind == TextKind {
+				if u.isText {
 					texts = append(texts, u.p.Text)
 				}
 			}
@@ -41,18 +38,15 @@ func (e *encoder) chat(turns []*turn) {
 			o.raw("content", []byte("null"))
 		case len(said) == 0:
 			o.text("content", "")
-		case len(texts) == len(said) && (len(said) == 1 || e.loose):
-			o.text("content", strings.Join(texts, "\n\n"))
+		case len(texts) == 1 && len(said) == 1:
+			o.text("content", texts[0])
 		default:
 			o.raw("content", list(said))
-		}
-		if len(reasoning) > 0 {
-			o.text("reasoning_content", strings.Join(reasoning, "\n\n"))
 		}
 		if len(calls) > 0 {
 			o.raw("tool_calls", list(calls))
 		}
-		if m := &e.messages[t.units[0].message]; m.Name != "" && m.Name != m.Role && (e.loose || isSpeaker(m.Name) && !isTool(m.Role)) {
+		if m := &e.messages[t.units[0].message]; m.Name != "" && m.Name != m.Role && isSpeaker(m.Name) && !isTool(m.Role) {
 			o.text("name", m.Name)
 		}
 		e.items = append(e.items, o.bytes())
@@ -71,56 +65,11 @@ func (e *encoder) chatResult(u *unit) json.RawMessage {
 	if given, ok := e.intact([]*unit{u}); ok {
 		return given
 	}
-	if u.p.Failed && !e.loose {
+	if u.p.Failed {
 		e.lose(u, "no place for that the call failed")
 	}
 	text, _ := e.outputs(u)
-	o := new(object).text("role", "tool").text("content", text)
-	if !e.loose {
-		return o.text("tool_call_id", u.id).bytes()
-	}
-	if m := &e.messages[u.message]; isTool(m.Role) && m.Name != "" && m.Name != m.Role {
-		o.text("name", m.Name)
-	}
-	return o.textIf("tool_call_id", u.id).bytes()
-}
-
-// elsewhere are members of other dialects' messages that also have role and content.
-var elsewhere = []string{"type", "parts", "toolInvocations"}
-
-// asLogged returns a message of chat completions as given, nil if it is not one. Logs and training
-// data may have further members.
-func asLogged(given []byte) json.RawMessage {
-	f := fieldsOf(given)
-	for _, key := range elsewhere {
-		if f[key] != nil {
-			return nil
-		}
-	}
-	for part := range rawjson.Elements(f["content"]) {
-		switch p := fieldsOf(part); p.text("type") {
-		case "text":
-			if len(p) > 2 && (len(p) > 3 || p["cache_control"] == nil) {
-				return nil
-			}
-		case "image_url", "input_audio", "refusal":
-		case "file":
-			if p["file"] == nil {
-				return nil
-			}
-		default:
-			return nil
-		}
-	}
-	for call := range rawjson.Elements(f["tool_calls"]) {
-		if rawjson.Get(call, "function") == nil && rawjson.Get(call, "custom") == nil {
-			return nil
-		}
-	}
-	if rawjson.IsObject(f["content"]) {
-		return nil
-	}
-	return given
+	return new(object).text("role", "tool").text("content", text).text("tool_call_id", u.id).bytes()
 }
 
 // responses writes turns as items of the Responses API.

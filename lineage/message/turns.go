@@ -30,7 +30,7 @@ func (e *encoder) pair() {
 		return queue[0], queue
 	}
 	for _, u := range e.units {
-		if u.p.Hosted && !e.loose {
+		if u.p.Hosted {
 			continue
 		}
 		switch u.p.Kind {
@@ -81,19 +81,16 @@ func (e *encoder) identify() {
 	}
 	var without []*unit
 	for _, u := range e.units {
-		if u.p.Kind != CallKind || u.gone || u.p.Hosted && !e.loose {
+		if u.p.Kind != CallKind || u.gone || u.p.Hosted {
 			continue
-		}
-		if u.p.CallID == "" && e.loose && e.whole[u.message] != nil {
-			continue // what was logged without an id stays so
 		}
 		u.id, u.tool = u.p.CallID, u.p.Tool
 		var left []string
-		if _, ok := accepts.take(quote(u.id), &left); u.id == "" || !e.loose && (!ok || taken[u.id]) {
+		if _, ok := accepts.take(quote(u.id), &left); u.id == "" || !ok || taken[u.id] {
 			without = append(without, u)
 		}
 		taken[u.id] = true
-		if e.to != UI && !e.loose {
+		if e.to != UI {
 			if u.tool = toolName(u.p.Tool, longest); u.tool != u.p.Tool {
 				u.changed = true
 				e.lose(u, "no tool %q: called %s", u.p.Tool, u.tool)
@@ -183,15 +180,13 @@ func (e *encoder) express() {
 	known, pairs := e.hostedCalls()
 	for _, u := range e.units {
 		switch {
-		case u.p.Hosted && e.to == UI && known[u] || u.p.Kind == CallKind && (!u.p.Hosted || e.loose) || u.call != nil:
-		case u.p.Hosted && !e.loose:
+		case u.p.Hosted && e.to == UI && known[u] || u.p.Kind == CallKind && !u.p.Hosted || u.call != nil:
+		case u.p.Hosted:
 			var ok bool
 			if u.raw, ok = e.given(u, anthropicAssistantBlock); !ok || e.to != Anthropic || pairs[u] == nil {
 				e.lose(u, "no place for what the provider's own tool %q did: left out", u.p.Tool)
 				u.gone = true
 			}
-		case u.p.Kind == ResultKind && e.loose:
-			u.id = u.p.CallID
 		case u.p.Kind == ResultKind:
 			e.lose(u, "a result without a call: written as text of the user")
 			e.note(u, "user", "[result of "+cmp.Or(u.p.Tool, "a tool")+"] "+u.p.OutputText())
@@ -242,26 +237,19 @@ func (e *encoder) content(u *unit) {
 	case TextKind:
 		u.raw, u.isText = e.newText(p.Text, u.role), true
 	case ReasoningKind:
-		switch {
-		case e.to == UI:
+		if e.to == UI {
 			u.raw = new(object).text("type", "reasoning").text("text", p.Text).bytes()
-		case e.loose:
-		default:
-			e.lose(u, "no place for reasoning that is not its own: left out")
-			u.gone = true
+			return
 		}
+		e.lose(u, "no place for reasoning that is not its own: left out")
+		u.gone = true
 	case FileKind:
 		if u.raw = e.file(p, u.role); u.raw == nil {
 			e.lose(u, "no place for %s there: written as text", p.Label())
 			e.note(u, u.role, p.String())
 		}
 	case DataKind:
-		switch {
-		case p.Name == "step-start":
-		case e.loose:
-			e.note(u, u.role, string(p.Data))
-			return
-		default:
+		if p.Name != "step-start" {
 			e.lose(u, "no place for data: left out")
 		}
 		u.gone = true

@@ -141,12 +141,12 @@ func read(t *testing.T, dir string, readOnly, searching bool) reading {
 				}
 			}
 			for n := range damagedMessages {
-				id := fmt.Sprintf("%s-%d", id, n)
-				switch m, err := chats.Message(bg, id); {
+				message := fmt.Sprintf("%s-%d", id, n)
+				switch m, err := chats.Message(bg, id, message); {
 				case err != nil:
-					add(id, nil, err)
+					add(message, nil, err)
 				case m != nil:
-					add(id, string(m.Data), nil)
+					add(message, string(m.Data), nil)
 				}
 			}
 		}

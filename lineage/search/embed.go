@@ -5,10 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"time"
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/vector"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -48,7 +51,50 @@ func (x *Index) Embed(ctx context.Context) error {
 		return err
 	}
 	defer func() { <-x.embedding }()
+	others, err := x.lockEmbedding(ctx)
+	if err != nil {
+		return ended(ctx, fmt.Errorf("search index: %w", err))
+	}
+	defer others.Close()
 	return x.repaired(ctx, func() error { return x.embedAll(ctx) })
+}
+
+// lockFile is the suffix of a file that is locked by the process that embeds texts.
+const lockFile = "-embedding"
+
+// embedPatience is for how long another process may embed one batch. After that, texts are embedded
+// without the lock: what the other one still stores is the same.
+const embedPatience = 2 * time.Minute
+
+// lockEmbedding waits for other processes that embed texts, so that no text is embedded twice. Closing the
+// file releases the lock.
+func (x *Index) lockEmbedding(ctx context.Context) (*os.File, error) {
+	f, err := openOrCreate(x.path + lockFile)
+	if err != nil {
+		return nil, err
+	}
+	for begun := time.Now(); ; {
+		err := vfs.TryLock(f, false)
+		if err == nil {
+			return f, nil
+		}
+		if errors.Is(err, vfs.ErrBusy) {
+			var is os.FileInfo
+			if is, err = f.Stat(); err == nil && time.Since(begun) > embedPatience && time.Since(is.ModTime()) > embedPatience {
+				return f, nil
+			}
+		}
+		if err == nil {
+			select {
+			case <-ctx.Done():
+				err = ctx.Err()
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
 }
 
 // embedAll embeds the texts that are pending after an update. It starts again if a collection removed
@@ -101,6 +147,7 @@ func (x *Index) embedPending(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		_ = os.Chtimes(x.path+lockFile, time.Time{}, time.Now()) // for processes that wait
 	}
 	return nil
 }
@@ -125,7 +172,11 @@ func changeModel(ctx context.Context, db *sql.DB, model string) error {
 		return err
 	}
 	defer tx.Rollback()
-	if _, err := tx.ExecContext(ctx, `UPDATE meta SET model = ?`, model); err != nil {
+	changed, err := tx.ExecContext(ctx, `UPDATE meta SET model = ?1 WHERE model <> ?1`, model)
+	if err != nil {
+		return err
+	}
+	if n, err := changed.RowsAffected(); n == 0 || err != nil { // another process has
 		return err
 	}
 	// Texts that are erased have no terms.

@@ -18,7 +18,8 @@ const (
 	batchRecords = 20_000
 )
 
-// errOvertaken is returned when another process has updated the index meanwhile.
+// errOvertaken is returned when another process has updated the index meanwhile. A pass with a newer snapshot
+// continues.
 var errOvertaken = errors.New("another process has updated the index")
 
 // follow brings the index to the current state of the store.
@@ -31,8 +32,9 @@ func (x *Index) follow(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// pass indexes the commits after the last indexed one, in transactions, and finally the state of
-// the subjects that they changed.
+// pass indexes the commits after the last indexed one up to those of a snapshot, in transactions, and finally
+// the state of the subjects that they changed. The position never goes back: each transaction reads it first,
+// and does nothing if it is not as expected.
 func (x *Index) pass(ctx context.Context, db *sql.DB) error {
 	snapshot, err := x.store.View().Snapshot(ctx)
 	if err != nil {
@@ -43,15 +45,16 @@ func (x *Index) pass(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if m, err := x.mark(ctx, db); err != nil || m.at == head {
-		if err == nil {
-			err = x.isOf(ctx, m.at) // another history may have a commit with that number
-		}
+	m, err := x.mark(ctx, db)
+	if err != nil {
+		return err
+	}
+	if done, err := x.has(ctx, m, head); done || err != nil {
 		return err
 	}
 	f := &follower{snapshot: snapshot, words: make(query.Terms)}
 	defer func() { f.rollback() }()
-	if err := f.begin(ctx, x, db, nil); err != nil {
+	if err := f.begin(ctx, x, db, m.at); err != nil {
 		return err
 	}
 	first := f.at.Number
@@ -69,8 +72,7 @@ func (x *Index) pass(ctx context.Context, db *sql.DB) error {
 			if x.options.Progress != nil {
 				x.options.Progress(f.at.Number-first, head.Number-first)
 			}
-			at := f.at
-			if err := f.begin(ctx, x, db, &at); err != nil {
+			if err := f.begin(ctx, x, db, f.at); err != nil {
 				return err
 			}
 		}
@@ -86,29 +88,41 @@ func (x *Index) pass(ctx context.Context, db *sql.DB) error {
 	return f.commit(ctx)
 }
 
-// isOf returns an error if a cursor is not on the store's history.
-func (x *Index) isOf(ctx context.Context, at lineage.Cursor) error {
-	for _, err := range x.store.View().Feed(ctx, at) {
-		return err
+// has reports whether the index has everything of a snapshot. If it has a part of what followed, the error is
+// errOvertaken.
+func (x *Index) has(ctx context.Context, m mark, head lineage.Cursor) (bool, error) {
+	if m.at.Number < head.Number {
+		return false, nil
 	}
-	return nil
+	for _, err := range x.store.View().Feed(ctx, m.at) { // another history may have a commit with that number
+		if err != nil {
+			return false, err
+		}
+		break
+	}
+	if !m.settled && m.at != head {
+		return false, errOvertaken
+	}
+	return m.settled, nil
 }
 
 // mark is the state of the index: the last indexed commit, the number of steps, the highest number of
-// a text, and the model of the embeddings.
+// a text, the model of the embeddings, and whether no subject is to be settled.
 type mark struct {
 	at          lineage.Cursor
 	spans, text int64
 	model       string
+	settled     bool
 }
 
 // mark returns an error if the index belongs to another store.
 func (x *Index) mark(ctx context.Context, q querier) (m mark, err error) {
 	var of []byte
 	var number, id int64
-	err = q.QueryRowContext(ctx, `SELECT store, number, id, spans, texts, model FROM meta`).Scan(&of, &number, &id, &m.spans, &m.text, &m.model)
+	err = q.QueryRowContext(ctx, `SELECT store, number, id, spans, texts, model, NOT EXISTS (SELECT 1 FROM changed) FROM meta`).
+		Scan(&of, &number, &id, &m.spans, &m.text, &m.model, &m.settled)
 	if errors.Is(err, sql.ErrNoRows) {
-		return mark{}, nil
+		return mark{settled: true}, nil
 	}
 	if is := x.store.ID(); err == nil && string(of) != string(is[:]) {
 		err = fmt.Errorf("of store %x: %w", of, errUseless)
@@ -137,8 +151,8 @@ type follower struct {
 	contents map[textID]known
 }
 
-// begin begins a transaction, and verifies that the one before ended at at.
-func (f *follower) begin(ctx context.Context, x *Index, db *sql.DB, at *lineage.Cursor) (err error) {
+// begin begins a transaction, in which the index must be at a position.
+func (f *follower) begin(ctx context.Context, x *Index, db *sql.DB, at lineage.Cursor) (err error) {
 	if f.tx, err = db.BeginTx(ctx, nil); err != nil {
 		return err
 	}
@@ -147,7 +161,7 @@ func (f *follower) begin(ctx context.Context, x *Index, db *sql.DB, at *lineage.
 	if f.mark, err = x.mark(ctx, f.tx); err != nil {
 		return err
 	}
-	if at != nil && f.at != *at {
+	if f.at != at {
 		return errOvertaken
 	}
 	return f.tx.QueryRowContext(ctx, `SELECT (SELECT IFNULL(MAX(number), 0) FROM runs),

@@ -95,8 +95,9 @@ func (x *Index) open(ctx context.Context) error {
 	return err
 }
 
-// companions are the suffixes of the files of a SQLite database.
-var companions = []string{"", "-wal", "-shm", "-journal"}
+// companions are the suffixes of the files of a SQLite database. The database is the last that is removed:
+// then another process that creates a new one keeps its files.
+var companions = []string{"-journal", "-wal", "-shm", ""}
 
 func openFile(ctx context.Context, path string) (*sql.DB, error) {
 	// SQLite opens the files by name after this check. A process that could replace one in between
@@ -256,7 +257,7 @@ func isUseless(err error) bool {
 	return errors.Is(err, errUseless) || errors.Is(err, lineage.ErrDiverged)
 }
 
-// renew replaces the index by an empty one.
+// renew replaces the index by an empty one, unless another process already did.
 func (x *Index) renew(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -265,8 +266,10 @@ func (x *Index) renew(ctx context.Context) error {
 	}
 	closeErr := x.db.Close()
 	x.db = nil
-	if err := Remove(filepath.Dir(x.path)); err != nil {
-		return errors.Join(err, closeErr)
+	if is, err := os.Lstat(x.path); err == nil && os.SameFile(is, x.file) {
+		if err := Remove(filepath.Dir(x.path)); err != nil {
+			return errors.Join(err, closeErr)
+		}
 	}
 	return x.open(ctx)
 }

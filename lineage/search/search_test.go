@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 				store.Close()
 				return nil, nil, err
 			}
-			return x.Chats(), func() error {
+			return chattest.Repeating(x.Chats(), store), func() error {
 				if err := x.Close(); err != nil {
 					return err
 				}

@@ -24,6 +24,7 @@ type database struct {
 	*sql.DB
 	// tables has the columns of each table, by table name.
 	tables map[string][]string
+	size   int64 // in bytes
 }
 
 // openDatabase opens the file of an input. done closes it.
@@ -38,8 +39,10 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 	}
 	// If the file has a log next to it, the log is read too; nothing is written to either.
 	mode := "mode=ro&immutable=1"
-	if _, err := os.Stat(path + "-wal"); err == nil {
+	size := fileSize(path)
+	if log := fileSize(path + "-wal"); log >= 0 {
 		mode = "mode=ro"
+		size += log
 	}
 	name := "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + mode + "&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"
 	handle, err := sql.Open("sqlite", name)
@@ -48,7 +51,7 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 		return nil, nil, err
 	}
 	handle.SetMaxOpenConns(4)
-	db = &database{DB: handle}
+	db = &database{DB: handle, size: size}
 	done = func() {
 		_ = handle.Close()
 		remove()
@@ -58,6 +61,15 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 		return nil, nil, err
 	}
 	return db, done, nil
+}
+
+// fileSize returns the size of a file, -1 if there is none.
+func fileSize(name string) int64 {
+	info, err := os.Stat(name)
+	if err != nil {
+		return -1
+	}
+	return info.Size()
 }
 
 // readTables lists the tables that may be read: ordinary ones.
@@ -88,12 +100,13 @@ func (db *database) has(table string, columns ...string) bool {
 	return ok
 }
 
-// row is a row by column name. Values are nil, int64, float64, bool, string, []byte or time.Time.
+// row is a row by column name. Values are nil, int64, float64, string or []byte.
 type row map[string]any
 
-// each calls visit for each row of a query. An error of visit stops it.
-func (db *database) each(ctx context.Context, query string, args []any, visit func(row) error) error {
-	rows, err := db.QueryContext(ctx, query, args...)
+// rows calls visit for each row of a query, which selects columns of list. An error of visit stops
+// it.
+func (db *database) rows(ctx context.Context, limit int64, query string, args []any, visit func(row) error) error {
+	rows, err := db.QueryContext(ctx, query, append([]any{limit}, args...)...)
 	if err != nil {
 		return err
 	}
@@ -123,15 +136,27 @@ func (db *database) each(ctx context.Context, query string, args []any, visit fu
 	return rows.Err()
 }
 
-// list returns the wanted columns that a table has, quoted.
+// shortValue is the size in bytes up to which values of a row that is too large are read, so that
+// reports can name it.
+const shortValue = 256
+
+// list returns the wanted columns that a table has as SQL, and their size in bytes as the column
+// "size". Values of a row whose size exceeds ?1 are not read, except for short ones.
 func (db *database) list(table string, wanted ...string) string {
-	var quoted []string
+	var names, sizes []string
 	for _, c := range wanted {
-		if slices.Contains(db.tables[table], c) {
-			quoted = append(quoted, `"`+c+`"`)
+		if db.has(table, c) {
+			name := `"` + table + `"."` + c + `"`
+			names = append(names, name)
+			sizes = append(sizes, "coalesce(octet_length("+name+"), 0)")
 		}
 	}
-	return strings.Join(quoted, ", ")
+	size := strings.Join(sizes, " + ")
+	var sql strings.Builder
+	for i, name := range names {
+		fmt.Fprintf(&sql, "CASE WHEN %s <= %d OR %s <= ?1 THEN %s END AS %s, ", sizes[i], shortValue, size, name, name[strings.LastIndex(name, ".")+1:])
+	}
+	return sql.String() + size + " AS size"
 }
 
 // text returns a value as text, empty if it is not one.

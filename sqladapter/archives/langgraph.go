@@ -24,9 +24,6 @@ func langGraph() archive.Format {
 	}
 }
 
-// errStopped stops a query whose rows are no longer needed.
-var errStopped = errors.New("stopped")
-
 func readLangGraph(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 	return func(yield func(*archive.Conversation, error) bool) {
 		db, done, err := openDatabase(ctx, in)
@@ -40,35 +37,18 @@ func readLangGraph(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Co
 			yield(nil, whole(ctx, in, err))
 			return
 		}
-		g := &graphReader{db: db, in: in, yield: yield}
-		err = db.each(ctx, `SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id`, nil, func(r row) error { return g.thread(ctx, r["thread_id"]) })
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, whole(ctx, in, err))
-		}
+		g := &graphReader{reader{database: db, in: in, yield: yield}}
+		query := `SELECT ` + db.list("checkpoints", "thread_id") + ` FROM checkpoints GROUP BY checkpoints.thread_id ORDER BY checkpoints.thread_id`
+		g.end(ctx, g.eachItem(ctx, query, nil, func(r row) error { return g.thread(ctx, r) }))
 	}
 }
 
-// whole returns the error for an input that cannot be read further: damage, unless the caller has
-// cancelled.
-func whole(ctx context.Context, in *archive.Input, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return &archive.Damage{At: archive.Position{File: in.Name, Inside: "the rest of the input"}, Err: err}
-}
-
-type graphReader struct {
-	db    *database
-	in    *archive.Input
-	yield func(*archive.Conversation, error) bool
-	items int64
-}
+type graphReader struct{ reader }
 
 // graphThread is the thread being read.
 type graphThread struct {
 	id      string
-	out     *archive.Conversation
-	bytes   int
+	out     part
 	nodes   map[nodeKey]string // ids of existing nodes
 	ids     map[string]bool
 	stated  map[string]bool // checkpoints in the log
@@ -78,64 +58,49 @@ type graphThread struct {
 	current string
 }
 
-// Approximate size of the parts of a conversation.
-const (
-	partNodes = 512
-	partBytes = 4 << 20
-)
-
-func (g *graphReader) thread(ctx context.Context, id any) error {
-	t := &graphThread{id: row{"id": id}.text("id"), nodes: make(map[nodeKey]string), ids: make(map[string]bool), stated: make(map[string]bool)}
-	t.out = &archive.Conversation{SourceID: t.id}
-	if err := g.followed(ctx, t, id); err != nil {
+func (g *graphReader) thread(ctx context.Context, r row) error {
+	id := r["thread_id"]
+	t := &graphThread{id: r.text("thread_id"), nodes: make(map[nodeKey]string), ids: make(map[string]bool), stated: make(map[string]bool)}
+	t.out = part{Conversation: &archive.Conversation{SourceID: t.id}, r: &g.reader}
+	g.begin()
+	err := g.takeRow(r)
+	if err == nil {
+		err = g.followed(ctx, t, id)
+	}
+	if isLimit(err) {
+		return g.skip(ctx, archive.Position{File: g.in.Name, Inside: "thread " + t.id}, err)
+	}
+	if err != nil {
 		return err
 	}
-	namespace := "''"
-	if g.db.has("checkpoints", "checkpoint_ns") {
-		namespace = "checkpoint_ns"
+	order := ` ORDER BY checkpoints.checkpoint_id`
+	if g.has("checkpoints", "checkpoint_ns") {
+		order = ` ORDER BY checkpoints.checkpoint_ns, checkpoints.checkpoint_id`
 	}
-	query := `SELECT ` + namespace + ` AS checkpoint_ns, checkpoint_id, length(checkpoint) AS size, CASE WHEN length(checkpoint) <= ? THEN checkpoint END AS checkpoint, ` +
-		g.db.list("checkpoints", "parent_checkpoint_id", "type", "metadata") + ` FROM checkpoints WHERE thread_id = ? ORDER BY ` + namespace + `, checkpoint_id`
-	err := g.db.each(ctx, query, []any{g.in.MaxItem(), id}, func(r row) error {
-		g.items++
-		at := archive.Position{File: g.in.Name, Item: g.items, Inside: "checkpoint " + r.text("checkpoint_id") + " of thread " + t.id}
+	query := `SELECT ` + g.list("checkpoints", "checkpoint_ns", "checkpoint_id", "checkpoint", "parent_checkpoint_id", "type", "metadata") +
+		` FROM checkpoints WHERE thread_id = ?` + order
+	err = g.eachItem(ctx, query, []any{id}, func(r row) error {
+		at := g.next("checkpoint " + r.text("checkpoint_id") + " of thread " + t.id)
 		if err := g.checkpoint(ctx, t, id, r, at); err != nil {
-			if context.Cause(ctx) != nil {
-				return context.Cause(ctx)
-			}
-			if !g.yield(nil, &archive.Damage{At: at, Err: err}) {
-				return errStopped
+			if err := g.skip(ctx, at, err); err != nil {
+				return err
 			}
 		}
-		if len(t.out.Nodes) >= partNodes || t.bytes >= partBytes {
-			part := t.out
-			part.More = true
-			t.out, t.bytes = &archive.Conversation{SourceID: t.id}, 0
-			if !g.yield(part, nil) {
-				return errStopped
-			}
-		}
-		return nil
+		return t.out.flush()
 	})
 	if err != nil {
 		return err
 	}
 	t.out.Created, t.out.Updated, t.out.Current = t.created, t.updated, t.current
-	if len(t.nodes) == 0 && len(t.out.Nodes) == 0 {
-		return nil
-	}
-	if !g.yield(t.out, nil) {
-		return errStopped
-	}
-	return nil
+	return t.out.finish()
 }
 
 // checkpoint adds the new messages of a checkpoint.
 func (g *graphReader) checkpoint(ctx context.Context, t *graphThread, thread any, r row, at archive.Position) error {
-	if size, _ := r["size"].(int64); size > g.in.MaxItem() {
-		return &archive.LimitError{Limit: "item", Most: g.in.MaxItem(), What: "bytes in a checkpoint", Err: archive.ErrTooLarge}
+	if err := g.takeRow(r); err != nil {
+		return err
 	}
-	v, err := decodeTyped(r.text("type"), r.bytes("checkpoint"))
+	v, err := decodeTyped(&g.item, r.text("type"), r.bytes("checkpoint"))
 	if err != nil {
 		return err
 	}
@@ -173,14 +138,16 @@ func (g *graphReader) checkpoint(ctx context.Context, t *graphThread, thread any
 			known = t.name(namespace, n.ID, key)
 			n.ID, n.Parent, n.Root, n.Aside = known, tip, tip == "", namespace
 			t.nodes[key] = known
-			t.add(n)
+			t.out.add(n)
 		}
 		tip, parent = known, key
 	}
 	if namespace == "" {
 		t.current = tip
 	}
-	g.state(t, r, state, channels, name, tip, namespace+"/"+id, ts, at)
+	if err := g.state(t, r, state, channels, name, tip, namespace+"/"+id, ts, at); err != nil {
+		return errors.Join(damage, err)
+	}
 	if !t.parents[namespace+"/"+id] {
 		damage = errors.Join(damage, g.pending(ctx, t, thread, namespace, id, ts, at))
 	}
@@ -190,11 +157,11 @@ func (g *graphReader) checkpoint(ctx context.Context, t *graphThread, thread any
 // followed records the checkpoints of a thread that have a successor.
 func (g *graphReader) followed(ctx context.Context, t *graphThread, thread any) error {
 	t.parents = make(map[string]bool)
-	if !g.db.has("checkpoints", "checkpoint_ns", "parent_checkpoint_id") {
+	if !g.has("checkpoints", "checkpoint_ns", "parent_checkpoint_id") {
 		return nil
 	}
-	query := `SELECT DISTINCT checkpoint_ns, parent_checkpoint_id FROM checkpoints WHERE thread_id = ? AND parent_checkpoint_id IS NOT NULL`
-	return g.db.each(ctx, query, []any{thread}, func(r row) error {
+	query := `SELECT DISTINCT ` + g.list("checkpoints", "checkpoint_ns", "parent_checkpoint_id") + ` FROM checkpoints WHERE thread_id = ? AND parent_checkpoint_id IS NOT NULL`
+	return g.each(ctx, query, []any{thread}, func(r row) error {
 		t.parents[r.text("checkpoint_ns")+"/"+r.text("parent_checkpoint_id")] = true
 		return nil
 	})
@@ -202,20 +169,23 @@ func (g *graphReader) followed(ctx context.Context, t *graphThread, thread any) 
 
 // pending adds the writes after a checkpoint without a successor: no state contains them yet.
 func (g *graphReader) pending(ctx context.Context, t *graphThread, thread any, namespace, id string, ts time.Time, at archive.Position) error {
-	if !g.db.has("writes", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "value") {
+	if !g.has("writes", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "value") {
 		return nil
 	}
 	follows := "checkpoint " + namespace + "/" + id
-	query := `SELECT task_id, idx, channel, type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY task_id, idx`
+	query := `SELECT ` + g.list("writes", "task_id", "idx", "channel", "type", "value") + ` FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY writes.task_id, writes.idx`
 	var damage error
-	err := g.db.each(ctx, query, []any{thread, namespace, id}, func(r row) error {
+	err := g.each(ctx, query, []any{thread, namespace, id}, func(r row) error {
 		name := "write " + namespace + "/" + id + "/" + r.text("task_id") + "/" + r.text("idx")
-		v, err := decodeTyped(r.text("type"), r.bytes("value"))
+		v, err := decodeTyped(&g.item, r.text("type"), r.bytes("value"))
+		if isLimit(err) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		if err != nil {
 			damage = errors.Join(damage, fmt.Errorf("%s: %w", name, err))
 			return nil
 		}
-		t.add(archive.Node{
+		t.out.add(archive.Node{
 			ID: name, Parent: follows, Aside: "log", Role: "write", Name: r.text("channel"), Type: "application/json", Body: appendJSON(nil, v), Created: ts, At: at,
 		})
 		follows = name
@@ -236,13 +206,8 @@ func (t *graphThread) name(namespace, id string, key nodeKey) string {
 	return id
 }
 
-func (t *graphThread) add(n archive.Node) {
-	t.bytes += len(n.Body) + len(n.Metadata)
-	t.out.Nodes = append(t.out.Nodes, n)
-}
-
 // state adds the state of a checkpoint, without messages, to the log.
-func (g *graphReader) state(t *graphThread, r row, state, channels fields, messages, tip, name string, ts time.Time, at archive.Position) {
+func (g *graphReader) state(t *graphThread, r row, state, channels fields, messages, tip, name string, ts time.Time, at archive.Position) error {
 	kept := fields{{"id", r.text("checkpoint_id")}, {"namespace", r.text("checkpoint_ns")}, {"parent", r.text("parent_checkpoint_id")}, {"tip", tip}}
 	for _, f := range state {
 		if f.key != "channel_values" && f.key != "id" {
@@ -262,7 +227,11 @@ func (g *graphReader) state(t *graphThread, r row, state, channels fields, messa
 		kept = append(kept, field{"channel_values", values})
 	}
 	if raw := r.bytes("metadata"); len(raw) > 0 {
-		if v, err := decodeTyped("", raw); err == nil {
+		v, err := decodeTyped(&g.item, "", raw)
+		if isLimit(err) {
+			return err
+		}
+		if err == nil {
 			kept = append(kept, field{"metadata", v})
 		}
 	}
@@ -276,53 +245,63 @@ func (g *graphReader) state(t *graphThread, r row, state, channels fields, messa
 		n.Root = true
 	}
 	t.stated[n.ID] = true
-	t.add(n)
+	t.out.add(n)
+	return nil
 }
 
 // blobs adds the channels that are stored in a separate table.
 func (g *graphReader) blobs(ctx context.Context, thread any, r row, state, channels fields) (fields, error) {
 	versions, _ := state.get("channel_versions").(fields)
-	if !g.db.has("checkpoint_blobs", "thread_id", "checkpoint_ns", "channel", "version", "type", "blob") || len(versions) == 0 {
+	if !g.has("checkpoint_blobs", "thread_id", "checkpoint_ns", "channel", "version", "type", "blob") || len(versions) == 0 {
 		return channels, nil
 	}
+	known := make(map[string]bool, len(channels))
+	for _, c := range channels {
+		known[c.key] = c.value != nil
+	}
+	query := `SELECT ` + g.list("checkpoint_blobs", "type", "blob") +
+		` FROM checkpoint_blobs WHERE thread_id = ? AND checkpoint_ns = ? AND channel = ? AND CAST(version AS TEXT) = ? LIMIT 1`
 	var damage error
 	for _, v := range versions {
-		if channels.get(v.key) != nil {
+		if known[v.key] {
 			continue
 		}
 		version, ok := v.value.(string)
 		if !ok {
 			version = string(appendJSON(nil, v.value))
 		}
-		query := `SELECT type, blob FROM checkpoint_blobs WHERE thread_id = ? AND checkpoint_ns = ? AND channel = ? AND CAST(version AS TEXT) = ? LIMIT 1`
-		err := g.db.each(ctx, query, []any{thread, r.text("checkpoint_ns"), v.key, version}, func(b row) error {
+		err := g.each(ctx, query, []any{thread, r.text("checkpoint_ns"), v.key, version}, func(b row) error {
 			if b.text("type") == "empty" {
 				return nil
 			}
-			value, err := decodeTyped(b.text("type"), b.bytes("blob"))
+			value, err := decodeTyped(&g.item, b.text("type"), b.bytes("blob"))
 			if err != nil {
-				return fmt.Errorf("channel %q: %w", v.key, err)
+				return err
 			}
 			channels = append(channels, field{v.key, value})
+			known[v.key] = value != nil
 			return nil
 		})
 		if err != nil {
-			damage = err
+			damage = fmt.Errorf("channel %q: %w", v.key, err)
+		}
+		if isLimit(err) {
+			break
 		}
 	}
 	return channels, damage
 }
 
 // decodeTyped decodes a value by its type name. Types whose decoding executes code are refused.
-func decodeTyped(kind string, raw []byte) (any, error) {
+func decodeTyped(a *allowance, kind string, raw []byte) (any, error) {
 	switch kind {
 	case "msgpack":
-		return unpack(raw)
+		return unpack(a, raw)
 	case "json", "":
 		if len(raw) == 0 {
 			return nil, nil
 		}
-		return decodeJSON(raw)
+		return decodeJSON(a, raw)
 	case "null":
 		return nil, nil
 	case "bytes", "bytearray":

@@ -2,7 +2,6 @@ package archives
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -26,7 +25,7 @@ func llm() archive.Format {
 					return
 				}
 				defer done()
-				l := &llmReader{db: db, in: in, yield: yield, fragments: make(map[string]string)}
+				l := &llmReader{reader{database: db, in: in, yield: yield}, make(map[string]string)}
 				tree := db.has("threads", "id", "tip_message_hash") && db.has("messages", "hash", "parent_hash", "role") && db.has("parts", "message_hash", "type")
 				log := db.has("conversations", "id") && db.has("responses", "id", "prompt", "response", "conversation_id")
 				if !tree && !log {
@@ -38,19 +37,14 @@ func llm() archive.Format {
 				if err == nil && log {
 					err = l.responses(ctx, tree)
 				}
-				if err != nil && !errors.Is(err, errStopped) {
-					yield(nil, whole(ctx, in, err))
-				}
+				l.end(ctx, err)
 			}
 		},
 	}
 }
 
 type llmReader struct {
-	db        *database
-	in        *archive.Input
-	yield     func(*archive.Conversation, error) bool
-	items     int64
+	reader
 	fragments map[string]string // cached small fragments, by id
 }
 
@@ -63,13 +57,13 @@ const (
 func (l *llmReader) fragment(ctx context.Context, id any) (string, error) {
 	key := row{"id": id}.text("id")
 	if s, ok := l.fragments[key]; ok {
-		return s, nil
+		return s, l.take(int64(len(s)))
 	}
 	s := ""
-	if !l.db.has("fragments", "id", "content") {
+	if !l.has("fragments", "id", "content") {
 		return s, nil
 	}
-	err := l.db.each(ctx, `SELECT content FROM fragments WHERE id = ?`, []any{id}, func(r row) error {
+	err := l.each(ctx, `SELECT `+l.list("fragments", "content")+` FROM fragments WHERE id = ?`, []any{id}, func(r row) error {
 		s = r.text("content")
 		return nil
 	})
@@ -81,11 +75,11 @@ func (l *llmReader) fragment(ctx context.Context, id any) (string, error) {
 
 // withFragments returns a text after the fragments of its response, as sent to the model.
 func (l *llmReader) withFragments(ctx context.Context, table, response, text string) (string, error) {
-	if !l.db.has(table, "response_id", "fragment_id", "order") {
+	if !l.has(table, "response_id", "fragment_id", "order") {
 		return text, nil
 	}
 	var parts []string
-	err := l.db.each(ctx, `SELECT fragment_id FROM `+table+` WHERE response_id = ? ORDER BY "order"`, []any{response}, func(r row) error {
+	err := l.each(ctx, `SELECT `+l.list(table, "fragment_id")+` FROM `+table+` WHERE response_id = ? ORDER BY `+table+`."order"`, []any{response}, func(r row) error {
 		s, err := l.fragment(ctx, r["fragment_id"])
 		parts = append(parts, s)
 		return err
@@ -99,114 +93,101 @@ func (l *llmReader) withFragments(ctx context.Context, table, response, text str
 	return strings.Join(parts, "\n"), nil
 }
 
-func (l *llmReader) send(c *archive.Conversation) error {
-	if len(c.Nodes) == 0 {
-		return nil
-	}
-	if !l.yield(c, nil) {
-		return errStopped
-	}
-	return nil
-}
-
 // responses reads the older tables.
 func (l *llmReader) responses(ctx context.Context, tree bool) error {
-	columns := l.db.list("responses", "id", "model", "resolved_model", "prompt", "system", "prompt_json", "options_json", "response", "response_json",
-		"conversation_id", "duration_ms", "datetime_utc", "input_tokens", "output_tokens", "token_details", "schema_id")
-	query := `SELECT ` + columns + ` FROM responses`
+	query := `SELECT ` + l.list("responses", "id", "model", "resolved_model", "prompt", "system", "prompt_json", "options_json", "response", "response_json",
+		"conversation_id", "duration_ms", "datetime_utc", "input_tokens", "output_tokens", "token_details", "schema_id") + ` FROM responses`
 	if tree {
 		query += ` WHERE conversation_id IS NULL OR conversation_id NOT IN (SELECT id FROM threads WHERE tip_message_hash IS NOT NULL)`
 	}
-	query += ` ORDER BY conversation_id`
-	if l.db.has("responses", "datetime_utc") {
-		query += `, datetime_utc`
+	query += ` ORDER BY responses.conversation_id`
+	if l.has("responses", "datetime_utc") {
+		query += `, responses.datetime_utc`
 	}
-	var c *archive.Conversation
-	system, group := "", ""
-	err := l.db.each(ctx, query+`, id`, nil, func(r row) error {
-		l.items++
-		id := r.text("conversation_id")
-		if c == nil || id == "" || id != group {
+	var c *llmConversation
+	err := l.eachItem(ctx, query+`, responses.id`, nil, func(r row) error {
+		at := l.next("response " + r.text("id"))
+		if err := l.takeRow(r); err != nil {
+			return l.skip(ctx, at, err)
+		}
+		if id := r.text("conversation_id"); c == nil || id == "" || id != c.group {
 			if c != nil {
-				if err := l.send(c); err != nil {
+				if err := c.finish(); err != nil {
 					return err
 				}
 			}
-			group, system = id, ""
-			c = &archive.Conversation{SourceID: id}
+			c = &llmConversation{part: part{Conversation: &archive.Conversation{SourceID: id}, r: &l.reader}, group: id}
 			if id == "" {
 				c.SourceID = r.text("id")
 			}
-			if err := l.about(ctx, c, id); err != nil {
+		}
+		if err := l.response(ctx, c, r, at); err != nil {
+			if err := l.skip(ctx, at, err); err != nil {
 				return err
 			}
 		}
-		if len(c.Nodes) >= partNodes {
-			part := *c
-			part.More = true
-			c.Nodes = nil
-			if err := l.send(&part); err != nil {
-				return err
-			}
-		}
-		at := archive.Position{File: l.in.Name, Item: l.items, Inside: "response " + r.text("id")}
-		var err error
-		system, err = l.response(ctx, c, r, system, at)
-		return err
+		return c.flush()
 	})
 	if err == nil && c != nil {
-		err = l.send(c)
+		err = c.finish()
 	}
 	return err
 }
 
+// llmConversation is the conversation being read.
+type llmConversation struct {
+	part
+	group   string // conversation_id
+	begun   bool   // its fields are set
+	system  string // the system prompt in force
+	follows string // the id of its last node
+}
+
 // about sets the fields of a conversation.
-func (l *llmReader) about(ctx context.Context, c *archive.Conversation, id string) error {
-	if id == "" {
+func (l *llmReader) about(ctx context.Context, c *llmConversation) error {
+	if c.begun || c.group == "" {
 		return nil
 	}
-	return l.db.each(ctx, `SELECT `+l.db.list("conversations", "id", "name", "model")+` FROM conversations WHERE id = ?`, []any{id}, func(r row) error {
+	c.begun = true
+	return l.each(ctx, `SELECT `+l.list("conversations", "id", "name", "model")+` FROM conversations WHERE id = ?`, []any{c.group}, func(r row) error {
 		c.Title, c.Model = r.text("name"), r.text("model")
 		return nil
 	})
 }
 
-// response adds the messages of a request and its response. It returns the system prompt in force
-// afterwards.
-func (l *llmReader) response(ctx context.Context, c *archive.Conversation, r row, system string, at archive.Position) (string, error) {
+// response adds the messages of a request and its response, or none of them.
+func (l *llmReader) response(ctx context.Context, c *llmConversation, r row, at archive.Position) error {
+	if err := l.about(ctx, c); err != nil {
+		return err
+	}
 	id := r.text("id")
 	created := parseTime(r.text("datetime_utc"))
-	if c.Created.IsZero() {
-		c.Created = created
-	}
-	c.Updated = created
-	follows := ""
-	if n := len(c.Nodes); n > 0 {
-		follows = c.Nodes[n-1].ID
-	}
+	var nodes []archive.Node
+	follows := c.follows
 	add := func(n archive.Node) {
 		n.At, n.Created, n.Parent = at, created, follows
 		follows = n.ID
-		c.Nodes = append(c.Nodes, n)
+		nodes = append(nodes, n)
 	}
+	system := c.system
 	told, err := l.withFragments(ctx, "system_fragments", id, r.text("system"))
 	if err != nil {
-		return system, err
+		return err
 	}
 	if told != "" && told != system {
 		system = told
 		add(archive.Node{ID: id + "/system", Role: "system", Body: []byte(told)})
 	}
 	if err := l.toolResults(ctx, id, add); err != nil {
-		return system, err
+		return err
 	}
 	prompt, err := l.withFragments(ctx, "prompt_fragments", id, r.text("prompt"))
 	if err != nil {
-		return system, err
+		return err
 	}
 	asked := archive.Node{ID: id + "/prompt", Role: "user", Body: []byte(prompt)}
 	if asked.Attachments, asked.Metadata, err = l.attachments(ctx, id); err != nil {
-		return system, err
+		return err
 	}
 	if prompt != "" || len(asked.Attachments) > 0 || asked.Metadata != nil {
 		add(asked)
@@ -214,7 +195,7 @@ func (l *llmReader) response(ctx context.Context, c *archive.Conversation, r row
 	answer := archive.Node{ID: id, Role: "assistant", Model: r.text("model"), Body: []byte(r.text("response")), Type: "text/plain"}
 	calls, err := l.toolCalls(ctx, id)
 	if err != nil {
-		return system, err
+		return err
 	}
 	if len(calls) > 0 {
 		var said any
@@ -225,7 +206,11 @@ func (l *llmReader) response(ctx context.Context, c *archive.Conversation, r row
 	}
 	var more fields
 	for _, name := range []string{"resolved_model", "duration_ms", "input_tokens", "output_tokens", "token_details", "schema_id", "options_json", "prompt_json", "response_json"} {
-		if v := kept(r[name], strings.HasSuffix(name, "_json") || name == "token_details"); v != nil {
+		v, err := l.kept(r[name], strings.HasSuffix(name, "_json") || name == "token_details")
+		if err != nil {
+			return err
+		}
+		if v != nil {
 			more = append(more, field{name, v})
 		}
 	}
@@ -233,43 +218,43 @@ func (l *llmReader) response(ctx context.Context, c *archive.Conversation, r row
 		answer.Metadata = appendJSON(nil, more)
 	}
 	add(answer)
-	return system, nil
+	if c.Created.IsZero() {
+		c.Created = created
+	}
+	c.Updated, c.system, c.follows = created, system, follows
+	for _, n := range nodes {
+		c.add(n)
+	}
+	return nil
 }
 
 // kept returns a column as a metadata value, nil if it is empty.
-func kept(v any, isJSON bool) any {
+func (l *llmReader) kept(v any, isJSON bool) (any, error) {
 	r := row{"v": v}
-	switch v := v.(type) {
+	s := r.text("v")
+	switch v.(type) {
 	case int64, float64:
-		packed, err := decodeJSON([]byte(r.text("v")))
-		if err != nil {
-			return r.text("v")
-		}
-		return packed
-	case string, []byte:
-		s := r.text("v")
-		if s == "" || s == "{}" || s == "null" {
-			return nil
-		}
-		if isJSON {
-			if packed, err := decodeJSON([]byte(s)); err == nil {
-				return packed
-			}
-		}
-		return cleanText([]byte(s))
-	case nil:
-		return nil
+		isJSON = true
 	default:
-		return fmt.Sprint(v)
+		if s == "" || s == "{}" || s == "null" {
+			return nil, nil
+		}
 	}
+	if isJSON {
+		packed, err := decodeJSON(&l.item, []byte(s))
+		if err == nil || isLimit(err) {
+			return packed, err
+		}
+	}
+	return cleanText([]byte(s)), nil
 }
 
 func (l *llmReader) toolCalls(ctx context.Context, response string) ([]any, error) {
-	if !l.db.has("tool_calls", "response_id", "name", "arguments", "tool_call_id") {
+	if !l.has("tool_calls", "response_id", "name", "arguments", "tool_call_id") {
 		return nil, nil
 	}
 	var calls []any
-	err := l.db.each(ctx, `SELECT name, arguments, tool_call_id FROM tool_calls WHERE response_id = ? ORDER BY id`, []any{response}, func(r row) error {
+	err := l.each(ctx, `SELECT `+l.list("tool_calls", "name", "arguments", "tool_call_id")+` FROM tool_calls WHERE response_id = ? ORDER BY tool_calls.id`, []any{response}, func(r row) error {
 		calls = append(calls, fields{
 			{"id", r.text("tool_call_id")}, {"type", "function"},
 			{"function", fields{{"name", r.text("name")}, {"arguments", r.text("arguments")}}},
@@ -281,10 +266,10 @@ func (l *llmReader) toolCalls(ctx context.Context, response string) ([]any, erro
 
 // toolResults adds the results of tools that were sent with a request.
 func (l *llmReader) toolResults(ctx context.Context, response string, add func(archive.Node)) error {
-	if !l.db.has("tool_results", "response_id", "name", "output", "tool_call_id") {
+	if !l.has("tool_results", "response_id", "name", "output", "tool_call_id") {
 		return nil
 	}
-	return l.db.each(ctx, `SELECT id, name, output, tool_call_id FROM tool_results WHERE response_id = ? ORDER BY id`, []any{response}, func(r row) error {
+	return l.each(ctx, `SELECT `+l.list("tool_results", "id", "name", "output", "tool_call_id")+` FROM tool_results WHERE response_id = ? ORDER BY tool_results.id`, []any{response}, func(r row) error {
 		n := archive.Node{ID: response + "/result-" + r.text("id"), Role: "tool", Name: r.text("name"), Body: []byte(r.text("output"))}
 		if call := r.text("tool_call_id"); call != "" {
 			n.Give(appendJSON(nil, fields{{"content", r.text("output")}, {"tool_call_id", call}}))
@@ -297,13 +282,13 @@ func (l *llmReader) toolResults(ctx context.Context, response string, add func(a
 // attachments returns the files of a prompt, and the locations of files that are not in the
 // database.
 func (l *llmReader) attachments(ctx context.Context, response string) ([]archive.Attachment, []byte, error) {
-	if !l.db.has("prompt_attachments", "response_id", "attachment_id", "order") || !l.db.has("attachments", "id", "type", "path", "url", "content") {
+	if !l.has("prompt_attachments", "response_id", "attachment_id", "order") || !l.has("attachments", "id", "type", "path", "url", "content") {
 		return nil, nil, nil
 	}
 	var files []archive.Attachment
 	var elsewhere []any
-	err := l.db.each(ctx, `SELECT a.id, a.type, a.path, a.url, a.content FROM prompt_attachments p JOIN attachments a ON a.id = p.attachment_id
-		WHERE p.response_id = ? ORDER BY p."order"`, []any{response}, func(r row) error {
+	err := l.each(ctx, `SELECT `+l.list("attachments", "id", "type", "path", "url", "content")+` FROM prompt_attachments JOIN attachments ON attachments.id = attachment_id
+		WHERE response_id = ? ORDER BY prompt_attachments."order"`, []any{response}, func(r row) error {
 		file, place := attachment(r)
 		if file != nil {
 			files = append(files, *file)

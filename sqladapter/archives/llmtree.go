@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -11,121 +12,167 @@ import (
 // threads reads the newer tables: messages with hashes and parents, and threads that point to them.
 // Messages have no time, so they get that of the thread, and each thread has its own copies.
 func (l *llmReader) threads(ctx context.Context) error {
-	columns := l.db.list("threads", "id", "name", "tip_message_hash", "forked_from", "datetime_utc")
-	return l.db.each(ctx, `SELECT `+columns+` FROM threads ORDER BY id`, nil, func(r row) error {
-		l.items++
-		at := archive.Position{File: l.in.Name, Item: l.items, Inside: "thread " + r.text("id")}
-		c := &archive.Conversation{
-			SourceID: r.text("id"), Title: r.text("name"), Created: parseTime(r.text("datetime_utc")),
-			ForkedFrom: r.text("forked_from"), Current: r.text("tip_message_hash"),
+	query := `SELECT ` + l.list("threads", "id", "name", "tip_message_hash", "forked_from", "datetime_utc") + ` FROM threads ORDER BY threads.id`
+	return l.eachItem(ctx, query, nil, func(r row) error {
+		t := &llmThread{at: l.next("thread " + r.text("id")), done: make(map[string]bool)}
+		if err := l.takeRow(r); err != nil {
+			return l.skip(ctx, t.at, err)
 		}
-		turns := make(map[string]row)
-		tips := []string{c.Current}
-		if l.db.has("turns", "id", "thread_id", "tip_message_hash") {
-			query := `SELECT ` + l.db.list("turns", "id", "tip_message_hash", "parent_message_hash", "model", "resolved_model", "options_json", "schema_id",
-				"input_tokens", "output_tokens", "token_details", "duration_ms", "datetime_utc", "response_json") + ` FROM turns WHERE thread_id = ? ORDER BY id`
-			err := l.db.each(ctx, query, []any{r["id"]}, func(turn row) error {
-				tip := turn.text("tip_message_hash")
-				turns[tip] = turn
-				tips = append(tips, tip)
-				return nil
-			})
-			if err != nil {
+		t.part = part{r: &l.reader, Conversation: &archive.Conversation{
+			SourceID: r.text("id"), Title: r.text("name"), Created: parseTime(r.text("datetime_utc")), ForkedFrom: r.text("forked_from"),
+		}}
+		current := r.text("tip_message_hash")
+		tips := []string{current}
+		err := l.turns(ctx, t, r["id"], &tips)
+		if err != nil {
+			if err := l.skip(ctx, t.at, err); err != nil {
 				return err
 			}
 		}
-		done := make(map[string]bool)
 		for _, tip := range tips {
-			if err := l.chain(ctx, c, tip, done, turns, at); err != nil {
-				if context.Cause(ctx) != nil {
-					return context.Cause(ctx)
-				}
-				if !l.yield(nil, &archive.Damage{At: at, Err: err}) {
-					return errStopped
+			if err := l.chain(ctx, t, tip); err != nil {
+				if err := l.skip(ctx, t.at, err); err != nil {
+					return err
 				}
 			}
 		}
-		if !done[c.Current] {
-			c.Current = ""
+		if t.done[current] {
+			t.Current = current
 		}
-		return l.send(c)
+		return t.finish()
+	})
+}
+
+// llmThread is the thread being read.
+type llmThread struct {
+	part
+	at    archive.Position
+	done  map[string]bool // messages that were added
+	turns map[string]any  // ids of turns, by the message that they end with
+}
+
+// turns lists the turns of a thread, and the messages that they end with after those of tips.
+func (l *llmReader) turns(ctx context.Context, t *llmThread, thread any, tips *[]string) error {
+	if !l.has("turns", "id", "thread_id", "tip_message_hash") {
+		return nil
+	}
+	t.turns = make(map[string]any)
+	query := `SELECT ` + l.list("turns", "id", "tip_message_hash") + ` FROM turns WHERE thread_id = ? ORDER BY turns.id`
+	return l.each(ctx, query, []any{thread}, func(turn row) error {
+		tip := turn.text("tip_message_hash")
+		if _, known := t.turns[tip]; !known && tip != (*tips)[0] {
+			*tips = append(*tips, tip)
+		}
+		t.turns[tip] = turn["id"]
+		return nil
 	})
 }
 
 // chain adds the messages up to a tip that are not yet added.
-func (l *llmReader) chain(ctx context.Context, c *archive.Conversation, tip string, done map[string]bool, turns map[string]row, at archive.Position) error {
-	var missing []row
+func (l *llmReader) chain(ctx context.Context, t *llmThread, tip string) error {
+	l.begin()
+	var missing []string
 	seen := make(map[string]bool)
-	for hash := tip; hash != "" && !done[hash]; {
+	for hash := tip; hash != "" && !t.done[hash]; {
 		if seen[hash] {
 			return fmt.Errorf("%w: message %s is its own ancestor", archive.ErrMalformed, hash)
 		}
 		seen[hash] = true
-		var found row
-		err := l.db.each(ctx, `SELECT `+l.db.list("messages", "hash", "parent_hash", "role", "provider_metadata")+` FROM messages WHERE hash = ?`, []any{hash}, func(r row) error {
-			found = r
+		parent, found := "", false
+		err := l.each(ctx, `SELECT `+l.list("messages", "parent_hash")+` FROM messages WHERE hash = ?`, []any{hash}, func(r row) error {
+			parent, found = r.text("parent_hash"), true
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		if found == nil {
-			c.Repairs = append(c.Repairs, &archive.Damage{At: at, Err: fmt.Errorf("%w: message %s is missing; its successor begins a history", archive.ErrMalformed, hash)})
+		if !found {
+			t.Repairs = append(t.Repairs, &archive.Damage{At: t.at, Err: fmt.Errorf("%w: message %s is missing; its successor begins a history", archive.ErrMalformed, hash)})
 			break
 		}
-		missing = append(missing, found)
-		hash = found.text("parent_hash")
+		missing = append(missing, hash)
+		hash = parent
 	}
-	slices.Reverse(missing)
-	for i, r := range missing {
-		n := archive.Node{ID: r.text("hash"), Role: r.text("role"), At: at}
-		if parent := r.text("parent_hash"); i > 0 || done[parent] {
-			n.Parent = parent
-		} else {
-			n.Root = true
+	for _, hash := range slices.Backward(missing) {
+		l.begin()
+		if err := l.message(ctx, t, hash); err != nil {
+			return fmt.Errorf("message %s: %w", hash, err)
 		}
-		if n.Role == "" {
-			n.Role = "message"
-		}
-		more, err := l.parts(ctx, &n)
-		if err != nil {
+		t.done[hash] = true
+		if err := t.flush(); err != nil {
 			return err
 		}
-		if v := kept(r["provider_metadata"], true); v != nil {
-			more = append(more, field{"provider_metadata", v})
-		}
-		if turn := turns[n.ID]; turn != nil {
-			n.Model, n.Created = turn.text("model"), parseTime(turn.text("datetime_utc"))
-			for _, name := range []string{"id", "resolved_model", "duration_ms", "input_tokens", "output_tokens", "token_details", "schema_id", "options_json", "response_json"} {
-				if v := kept(turn[name], name == "token_details" || name == "options_json" || name == "response_json"); v != nil {
-					key := name
-					if name == "id" {
-						key = "turn_id"
-					}
-					more = append(more, field{key, v})
-				}
-			}
-		}
-		if len(more) > 0 {
-			n.Metadata = appendJSON(nil, more)
-		}
-		done[n.ID] = true
-		c.Nodes = append(c.Nodes, n)
 	}
 	return nil
 }
 
-// parts reads the content of a message: its text if that is all, else {"parts": [{type, …}]}. It
-// returns further fields for the metadata.
-func (l *llmReader) parts(ctx context.Context, n *archive.Node) (fields, error) {
-	var parts []any
+// message adds a message whose ancestors were added.
+func (l *llmReader) message(ctx context.Context, t *llmThread, hash string) error {
+	n := archive.Node{ID: hash, At: t.at}
+	var provider any
+	err := l.each(ctx, `SELECT `+l.list("messages", "parent_hash", "role", "provider_metadata")+` FROM messages WHERE hash = ?`, []any{hash}, func(r row) error {
+		n.Role, n.Parent, provider = r.text("role"), r.text("parent_hash"), r["provider_metadata"]
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if n.Root = !t.done[n.Parent]; n.Root {
+		n.Parent = ""
+	}
+	if n.Role == "" {
+		n.Role = "message"
+	}
+	if err := l.parts(ctx, &n); err != nil {
+		return err
+	}
 	var more fields
-	query := `SELECT ` + l.db.list("parts", "id", "type", "tool_name", "text", "payload") + ` FROM parts WHERE message_hash = ? ORDER BY ` + l.db.list("parts", "position", "id")
-	err := l.db.each(ctx, query, []any{n.ID}, func(r row) error {
+	add := func(key string, v any, isJSON bool) error {
+		v, err := l.kept(v, isJSON)
+		if v != nil {
+			more = append(more, field{key, v})
+		}
+		return err
+	}
+	if err := add("provider_metadata", provider, true); err != nil {
+		return err
+	}
+	if id, ends := t.turns[hash]; ends {
+		query := `SELECT ` + l.list("turns", "model", "resolved_model", "options_json", "schema_id", "input_tokens", "output_tokens", "token_details", "duration_ms", "datetime_utc",
+			"response_json") + ` FROM turns WHERE id = ? AND tip_message_hash = ?`
+		err := l.each(ctx, query, []any{id, hash}, func(turn row) error {
+			n.Model, n.Created = turn.text("model"), parseTime(turn.text("datetime_utc"))
+			err := add("turn_id", id, false)
+			for _, name := range []string{"resolved_model", "duration_ms", "input_tokens", "output_tokens", "token_details", "schema_id", "options_json", "response_json"} {
+				if err == nil {
+					err = add(name, turn[name], name == "token_details" || strings.HasSuffix(name, "_json"))
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(more) > 0 {
+		n.Metadata = appendJSON(nil, more)
+	}
+	t.add(n)
+	return nil
+}
+
+// parts reads the content of a message: its text if that is all, else {"parts": [{type, …}]}.
+func (l *llmReader) parts(ctx context.Context, n *archive.Node) error {
+	var parts []any
+	order := ` ORDER BY parts.id`
+	if l.has("parts", "position") {
+		order = ` ORDER BY parts.position, parts.id`
+	}
+	err := l.each(ctx, `SELECT `+l.list("parts", "id", "type", "text", "payload")+` FROM parts WHERE message_hash = ?`+order, []any{n.ID}, func(r row) error {
 		part := fields{{"type", r.text("type")}}
 		var refs any
 		if raw := r.bytes("payload"); len(raw) > 0 {
-			v, err := decodeJSON(raw)
+			v, err := decodeJSON(&l.item, raw)
 			if err != nil {
 				return err
 			}
@@ -162,7 +209,7 @@ func (l *llmReader) parts(ctx context.Context, n *archive.Node) (fields, error) 
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	switch text, only := onlyText(parts); {
 	case only:
@@ -173,7 +220,7 @@ func (l *llmReader) parts(ctx context.Context, n *archive.Node) (fields, error) 
 	if n.Role == "tool" && len(parts) == 1 {
 		n.Name = parts[0].(fields).text("name")
 	}
-	return more, nil
+	return nil
 }
 
 // onlyText returns the text of parts, if they are a single text.
@@ -192,11 +239,11 @@ func onlyText(parts []any) (string, bool) {
 // textOf joins a text that refers to fragments.
 func (l *llmReader) textOf(ctx context.Context, refs any) (string, error) {
 	list, _ := refs.([]any)
-	text := ""
+	var text strings.Builder
 	for _, e := range list {
 		f, _ := e.(fields)
 		if literal, ok := f.get("literal").(string); ok {
-			text += literal
+			text.WriteString(literal)
 			continue
 		}
 		for _, name := range []string{"fragment", "fragment_id", "id"} {
@@ -205,20 +252,20 @@ func (l *llmReader) textOf(ctx context.Context, refs any) (string, error) {
 				if err != nil {
 					return "", err
 				}
-				text += s
+				text.WriteString(s)
 				break
 			}
 		}
 	}
-	return text, nil
+	return text.String(), nil
 }
 
 func (l *llmReader) partAttachment(ctx context.Context, part any) (*archive.Attachment, error) {
-	if !l.db.has("part_attachments", "part_id", "attachment_id") || !l.db.has("attachments", "id", "type", "path", "url", "content") {
+	if !l.has("part_attachments", "part_id", "attachment_id") || !l.has("attachments", "id", "type", "path", "url", "content") {
 		return nil, nil
 	}
 	var file *archive.Attachment
-	err := l.db.each(ctx, `SELECT a.id, a.type, a.path, a.url, a.content FROM part_attachments p JOIN attachments a ON a.id = p.attachment_id WHERE p.part_id = ?`,
+	err := l.each(ctx, `SELECT `+l.list("attachments", "id", "type", "path", "url", "content")+` FROM part_attachments JOIN attachments ON attachments.id = attachment_id WHERE part_id = ?`,
 		[]any{part}, func(r row) error {
 			file, _ = attachment(r)
 			return nil

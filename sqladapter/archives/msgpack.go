@@ -13,16 +13,10 @@ import (
 var (
 	errPacked  = errors.New("malformed packed value")
 	errTooDeep = fmt.Errorf("%w: nested too deeply", errPacked)
-	errTooMany = fmt.Errorf("%w: too many values in it", errPacked)
 )
 
-const (
-	// maxPackedDepth is the maximum nesting depth of values.
-	maxPackedDepth = 256
-	// maxPackedValues is the maximum number of nested values. A value takes up to 40 bytes of
-	// memory and at least one of the file.
-	maxPackedValues = 8 << 20
-)
+// maxPackedDepth is the maximum nesting depth of values.
+const maxPackedDepth = 256
 
 // Extension types of LangGraph for objects of classes. Each contains a packed list that begins with
 // module and class.
@@ -39,10 +33,8 @@ const (
 
 // unpack decodes a msgpack value. Its memory is limited by the actual size of the input, whatever
 // lengths that claims.
-func unpack(b []byte) (any, error) { return unpackUpTo(maxPackedValues, b) }
-
-func unpackUpTo(values int, b []byte) (any, error) {
-	u := unpacker{b: b, left: &values}
+func unpack(a *allowance, b []byte) (any, error) {
+	u := unpacker{b, a}
 	v, err := u.value(0)
 	if err == nil && len(u.b) > 0 {
 		err = fmt.Errorf("%w: %d bytes after it", errPacked, len(u.b))
@@ -52,7 +44,7 @@ func unpackUpTo(values int, b []byte) (any, error) {
 
 type unpacker struct {
 	b    []byte
-	left *int // remaining number of values
+	item *allowance
 }
 
 var errCut = fmt.Errorf("%w: cut off", errPacked)
@@ -84,8 +76,8 @@ func (u *unpacker) value(depth int) (any, error) {
 	if depth > maxPackedDepth {
 		return nil, errTooDeep
 	}
-	if *u.left--; *u.left < 0 {
-		return nil, errTooMany
+	if err := u.item.value(); err != nil {
+		return nil, err
 	}
 	head, err := u.take(1)
 	if err != nil {
@@ -186,6 +178,9 @@ func (u *unpacker) object(n uint64, depth int) (any, error) {
 	if 2*n > uint64(len(u.b)) {
 		return nil, errCut
 	}
+	if err := u.item.object(); err != nil {
+		return nil, err
+	}
 	f := make(fields, 0, min(n, 1024))
 	for range n {
 		k, err := u.value(depth + 1)
@@ -221,7 +216,7 @@ func (u *unpacker) extension(n uint64, depth int) (any, error) {
 			return t.Format(time.RFC3339Nano), nil
 		}
 	case extSingleArgument, extArguments, extKeywords, extMethod, extModel1, extModel2:
-		inner := unpacker{b: b, left: u.left}
+		inner := unpacker{b, u.item}
 		v, err := inner.value(depth + 1)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// upTo allows for so many values.
+func upTo(values int) *allowance { return &allowance{values: values, objects: maxValues} }
+
 func TestUnpack(t *testing.T) {
 	for name, c := range map[string]struct {
 		packed string
@@ -25,7 +28,7 @@ func TestUnpack(t *testing.T) {
 		"argument":      {"\xd7\x00\x93\xa1m\xa1C\xa1x\xc0", `{"__class__":"m.C","value":"x"}`},
 		"other":         {"\xd4\x63\x01", `{"__class__":"msgpack.extension 99","value":{"__bytes__":"AQ=="}}`},
 	} {
-		v, err := unpack([]byte(c.packed))
+		v, err := unpack(upTo(maxValues), []byte(c.packed))
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, string(appendJSON(nil, v)), name)
 	}
@@ -33,7 +36,7 @@ func TestUnpack(t *testing.T) {
 		"", "\xc1", "\x81", "\xa5abc", "\xdd\xff\xff\xff\xff", "\xdf\x7f\xff\xff\xff", "\xc6\xff\xff\xff\xff", "\xdb\xff\xff\xff\xff", "\xc9\xff\xff\xff\xff\x05",
 		"\xd4\x05\xc0", "\xd5\x05\x92\xa1", "\x00\x00",
 	} {
-		_, err := unpack([]byte(bad))
+		_, err := unpack(upTo(maxValues), []byte(bad))
 		require.ErrorIs(t, err, errPacked, "%q", bad)
 	}
 }
@@ -43,15 +46,15 @@ func TestTooManyValues(t *testing.T) {
 	many := "\xdc\x01\x00" + strings.Repeat("\xc0", 256)
 	packed := []byte("\xc8\x01\x08\x05\x93\xa1m\xa1C" + many)
 	for _, b := range [][]byte{[]byte(many), packed} {
-		_, err := unpackUpTo(300, b)
+		_, err := unpack(upTo(300), b)
 		require.NoError(t, err)
-		_, err = unpackUpTo(200, b)
+		_, err = unpack(upTo(200), b)
 		require.ErrorIs(t, err, errTooMany)
 	}
 	list := []byte("[[" + strings.Repeat("1,", 150) + "1],{" + strings.Repeat(`"a":1,`, 50) + `"a":1}]`)
-	_, err := decodeJSONUpTo(300, list)
+	_, err := decodeJSON(upTo(300), list)
 	require.NoError(t, err)
-	_, err = decodeJSONUpTo(200, list)
+	_, err = decodeJSON(upTo(200), list)
 	require.ErrorIs(t, err, errTooMany)
 }
 
@@ -64,7 +67,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("\x91\x91\x91\x91\x91\x91\xc0"))
 	f.Add([]byte("\x83\xa4type\xa2ai\xa7content\x91\xc0\xaatool_calls\x91\x80"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, err := unpack(b)
+		v, err := unpack(upTo(maxValues), b)
 		if err != nil {
 			require.ErrorIs(t, err, errPacked)
 			return
@@ -76,7 +79,7 @@ func FuzzUnpack(f *testing.F) {
 			require.True(t, n.Metadata == nil || json.Valid(n.Metadata))
 			require.True(t, n.Type != "application/json" || json.Valid(n.Body))
 		}
-		again, err := decodeJSON(packed)
+		again, err := decodeJSON(upTo(maxValues), packed)
 		if errors.Is(err, errPacked) {
 			return // objects of classes take two levels
 		}

@@ -98,24 +98,22 @@ func appendFields(b []byte, class string, f fields) []byte {
 func appendString(b []byte, s string) []byte { return append(b, rawjson.Quote(s)...) }
 
 // decodeJSON decodes JSON. Objects in LangChain's serialised form become instances.
-func decodeJSON(raw []byte) (any, error) { return decodeJSONUpTo(maxPackedValues, raw) }
-
-func decodeJSONUpTo(values int, raw []byte) (any, error) {
+func decodeJSON(a *allowance, raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	v, err := decodeToken(d, 0, &values)
+	v, err := decodeToken(d, 0, a)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errPacked, err)
 	}
 	return v, nil
 }
 
-func decodeToken(d *json.Decoder, depth int, left *int) (any, error) {
+func decodeToken(d *json.Decoder, depth int, a *allowance) (any, error) {
 	if depth > maxPackedDepth {
 		return nil, errTooDeep
 	}
-	if *left--; *left < 0 {
-		return nil, errTooMany
+	if err := a.value(); err != nil {
+		return nil, err
 	}
 	t, err := d.Token()
 	if err != nil {
@@ -125,7 +123,7 @@ func decodeToken(d *json.Decoder, depth int, left *int) (any, error) {
 	case json.Delim('['):
 		list := []any{}
 		for d.More() {
-			v, err := decodeToken(d, depth+1, left)
+			v, err := decodeToken(d, depth+1, a)
 			if err != nil {
 				return nil, err
 			}
@@ -134,13 +132,16 @@ func decodeToken(d *json.Decoder, depth int, left *int) (any, error) {
 		_, err := d.Token()
 		return list, err
 	case json.Delim('{'):
+		if err := a.object(); err != nil {
+			return nil, err
+		}
 		f := fields{}
 		for d.More() {
 			key, err := d.Token()
 			if err != nil {
 				return nil, err
 			}
-			v, err := decodeToken(d, depth+1, left)
+			v, err := decodeToken(d, depth+1, a)
 			if err != nil {
 				return nil, err
 			}

@@ -218,7 +218,7 @@ func TestDeepAgents(t *testing.T) {
 		b, err := theirs.Branch(background, "birds", name)
 		require.NoError(t, err)
 		var got []chat.Message
-		for m, err := range theirs.MessageChain(background, string(b.HeadMessageID)) {
+		for m, err := range theirs.MessageChain(background, "birds", string(b.HeadMessageID)) {
 			require.NoError(t, err)
 			got = append(got, m)
 		}

@@ -34,7 +34,7 @@ func metadataArgs(v sqladapter.MetadataValue) []any {
 		for _, key := range slices.Backward(v.Path) {
 			object, _ = json.Marshal(map[string]json.RawMessage{key: object}) // of JSON
 		}
-		args = append(args, string(object))
+		args = append(args, object)
 	}
 	return args
 }

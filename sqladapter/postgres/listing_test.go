@@ -114,7 +114,7 @@ func planOf(t *testing.T, conn *pgx.Conn, mode, text string, o chat.ListOptions)
 		value, err := json.Marshal(f.Value)
 		require.NoError(t, err)
 		for _, arg := range syntax.Metadata.Args(sqladapter.MetadataValue{Path: strings.Split(f.Key, "."), JSON: value}) {
-			args = slices.Insert(args, len(args)-1, "'"+arg.(string)+"'")
+			args = slices.Insert(args, len(args)-1, "'"+string(arg.(json.RawMessage))+"'")
 		}
 	}
 	var plan strings.Builder

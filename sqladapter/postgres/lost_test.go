@@ -279,7 +279,7 @@ func TestLostConnections(t *testing.T) {
 			return isTrue(active.Name == "side")
 		}},
 		{"move a branch", func(id string) error {
-			return s.UpdateBranchHead(background, id+"side", chat.Ref(id+"1"))
+			return s.UpdateBranchHead(background, id, id+"side", chat.Ref(id+"1"))
 		}, func(id string) int {
 			side, err := check.Branch(background, id, "side")
 			require.NoError(t, err)

@@ -150,7 +150,7 @@ func (s *suite) testFollows(t *testing.T) {
 	}
 	require.Equal(t, 1, blocks)
 	same()
-	m2, err := db.Chats().Message(bg, "m2")
+	m2, err := db.Chats().Message(bg, "a", "m2")
 	require.NoError(t, err)
 	require.JSONEq(t, "null", string(m2.Data))
 	require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "messages_fts" WHERE "content" LIKE '%two%'`))
@@ -158,7 +158,7 @@ func (s *suite) testFollows(t *testing.T) {
 	_, _, err = store.Put(bg, strings.NewReader("two"), lineage.BlockOptions{})
 	require.NoError(t, err)
 	same()
-	m2, err = db.Chats().Message(bg, "m2")
+	m2, err = db.Chats().Message(bg, "a", "m2")
 	require.NoError(t, err)
 	require.JSONEq(t, string(body), string(m2.Data))
 
@@ -419,7 +419,7 @@ func (s *suite) testRefuses(t *testing.T) {
 	require.ErrorIs(t, err, sqladapter.ErrOtherStore)
 	_, err = (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: true}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrOtherTables)
-	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 5`, `ALTER TABLE "lineage_projection" DROP COLUMN "complete"`} {
+	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 6`, `ALTER TABLE "lineage_projection" DROP COLUMN "begun_id"`} {
 		exec(t, place, "%s", earlier)
 		_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
 		require.ErrorIs(t, err, sqladapter.ErrOtherTables)

@@ -91,7 +91,7 @@ func (s *suite) testImport(t *testing.T) {
 	// Messages added in the store are kept.
 	converse(t, chat.On(store), "b", say("n2", "of the store's own"))
 	s.doImport(t, db, store)
-	last, err := chat.On(store).Message(bg, "n2")
+	last, err := chat.On(store).Message(bg, "b", "n2")
 	require.NoError(t, err)
 	require.NotNil(t, last)
 	b, err := chat.On(store).ActiveBranch(bg, "b")

@@ -27,7 +27,7 @@ func chainOf(t require.TestingT, s chat.Store, chatID, branch string) (chain []s
 	b, err := s.Branch(bg, chatID, branch)
 	require.NoError(t, err)
 	require.NotNil(t, b, branch)
-	for m, err := range s.MessageChain(bg, string(b.HeadMessageID)) {
+	for m, err := range s.MessageChain(bg, chatID, string(b.HeadMessageID)) {
 		require.NoError(t, err)
 		require.True(t, len(chain) > 0 || m.ParentID == "")
 		chain = append(chain, m.ID+" "+string(m.Data))
@@ -49,9 +49,9 @@ func (s *suite) testImportChanged(t *testing.T) {
 	require.NoError(t, err)
 	_, err = on.CreateCheckpoint(bg, chat.Checkpoint{ChatID: "c", Name: "our own", MessageID: "m4"})
 	require.NoError(t, err)
-	was, err := on.Message(bg, "m2")
+	was, err := on.Message(bg, "c", "m2")
 	require.NoError(t, err)
-	last, err := on.Message(bg, "m4")
+	last, err := on.Message(bg, "c", "m4")
 	require.NoError(t, err)
 	require.Contains(t, string(last.Data), "four")
 	require.NoError(t, store.Erase(bg, content.Sum([]byte("four"))))
@@ -81,7 +81,7 @@ func (s *suite) testImportChanged(t *testing.T) {
 	require.NoError(t, err)
 	earlier := 0
 	for _, n := range g.Nodes {
-		if m, err := on.Message(bg, n.ID); strings.Contains(n.ID, "/") {
+		if m, err := on.Message(bg, "c", n.ID); strings.Contains(n.ID, "/") {
 			require.NoError(t, err)
 			earlier++
 			if string(m.Data) == string(was.Data) {
@@ -368,7 +368,7 @@ func (s *suite) testImportChangedRandom(t *testing.T) {
 				require.Equal(r, tip, string(b.HeadMessageID), key)
 			}
 			for id, want := range had {
-				m, err := on.Message(bg, id)
+				m, err := on.Message(bg, want.chat, id)
 				require.NoError(r, err)
 				require.NotNil(r, m, id)
 				require.Equal(r, want.parent, string(m.ParentID), id)

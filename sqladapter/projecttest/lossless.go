@@ -100,7 +100,7 @@ func told(t require.TestingT, store *lineage.Store, messages bool) []string {
 			if !messages {
 				break // several chats may have messages with one id
 			}
-			m, err := chats.Message(bg, n.ID)
+			m, err := chats.Message(bg, info.ID, n.ID)
 			require.NoError(t, err)
 			lines[fmt.Sprintf("%s: message %s after %q: %s %q %s at %d by %+v", info.ID, n.ID, n.ParentID, m.Name, m.Type, shown(m.Data), m.CreatedAt, m.Origin)] = true
 		}

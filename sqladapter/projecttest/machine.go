@@ -141,7 +141,7 @@ func (m *machine) load(t *rapid.T) error {
 	if err != nil || is == nil {
 		return err
 	}
-	was, err := m.chats.Message(bg, string(at))
+	was, err := m.chats.Message(bg, id, string(at))
 	if err != nil || was == nil || was.ChatID != id {
 		return err
 	}
@@ -202,7 +202,7 @@ func (m *machine) moveBranch(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	return m.chats.UpdateBranchHead(bg, b.ID, to)
+	return m.chats.UpdateBranchHead(bg, id, b.ID, to)
 }
 
 func (m *machine) checkpoint(t *rapid.T) error {

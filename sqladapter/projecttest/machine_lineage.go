@@ -42,7 +42,7 @@ func (m *machine) setValue(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	return m.store.Update(bg, func(tx *lineage.Tx) error {
+	return m.store.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 		in, err := tx.Context(bg, c.ID())
 		if err != nil {
 			return err

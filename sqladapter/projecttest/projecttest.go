@@ -60,6 +60,9 @@ func Run(t *testing.T, config Config) {
 		{"Interrupted", s.testInterrupted},
 		{"InterruptedAgain", s.testInterruptedAgain},
 		{"Concurrent", s.testConcurrent},
+		{"Together", s.testTogether},
+		{"OlderSnapshot", s.testOlderSnapshot},
+		{"OlderThanPart", s.testOlderThanPart},
 		{"Follow", s.testFollow},
 		{"Refuses", s.testRefuses},
 		{"Shrinks", s.testShrinks},
@@ -68,6 +71,7 @@ func Run(t *testing.T, config Config) {
 		{"Owners", s.testOwners},
 		{"Large", s.testLarge},
 		{"Texts", s.testTexts},
+		{"NUL", s.testNUL},
 		{"Compare", s.testCompare},
 		{"CompareEmpty", s.testCompareEmpty},
 		{"Import", s.testImport},
@@ -208,9 +212,9 @@ func requireChats(t require.TestingT, store *lineage.Store, db *sqladapter.DB) {
 		require.Equal(t, wantGraph.Branches, gotGraph.Branches)
 		require.ElementsMatch(t, wantGraph.Checkpoints, gotGraph.Checkpoints)
 		for _, node := range wantGraph.Nodes {
-			wantMessage, err := want.Message(bg, node.ID)
+			wantMessage, err := want.Message(bg, wantGraph.ChatID, node.ID)
 			require.NoError(t, err)
-			gotMessage, err := got.Message(bg, node.ID)
+			gotMessage, err := got.Message(bg, gotGraph.ChatID, node.ID)
 			require.NoError(t, err)
 			require.NotNil(t, wantMessage, node.ID)
 			require.NotNil(t, gotMessage, node.ID)

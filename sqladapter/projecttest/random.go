@@ -70,7 +70,7 @@ func (s *suite) testRandomSharedIDs(t *testing.T) {
 						if !strings.Contains(n.ID, "/") {
 							continue
 						}
-						found, err := m.chats.Message(bg, n.ID) // its id, or that of its span
+						found, err := m.chats.Message(bg, info.ID, n.ID) // its id, or that of its span
 						require.NoError(r, err)
 						require.True(r, found == nil || found.ChatID == info.ID)
 					}

@@ -48,7 +48,7 @@ func dumpOf(t *testing.T, s chat.Store, chatID string) dump {
 	for _, b := range branches {
 		d.Branches = append(d.Branches, branchInfo{b.ID, b.Name, b.HeadMessageID, b.IsActive, b.MessageCount, b.CreatedAt})
 		d.Chains[b.Name] = []chat.Message{}
-		for m, err := range s.MessageChain(ctx, string(b.HeadMessageID)) {
+		for m, err := range s.MessageChain(ctx, chatID, string(b.HeadMessageID)) {
 			require.NoError(t, err)
 			d.Chains[b.Name] = append(d.Chains[b.Name], m)
 		}

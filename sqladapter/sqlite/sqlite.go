@@ -33,6 +33,11 @@ func Open(ctx context.Context, path string, o sqladapter.Options) (*sqladapter.D
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite database: no path: %w", chat.ErrInvalid)
 	}
+	if o.Schema != sqladapter.CreateTables && path != Memory {
+		if err := check(ctx, path, o); err != nil {
+			return nil, fmt.Errorf("open %q: %w", path, err)
+		}
+	}
 	if path != Memory {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return nil, fmt.Errorf("open sqlite database: %w", err)
@@ -56,14 +61,21 @@ func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.D
 	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }
 
+// check refuses a file that is missing or has no tables. Settings of connections would change it.
+func check(ctx context.Context, path string, o sqladapter.Options) error {
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("%w: %w", sqladapter.ErrNoTables, err)
+	}
+	pool, err := sql.Open("sqlite", sqlitefile.DSN(path, "deferred", timeout(o), "query_only(ON)"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(sqladapter.CheckTables(ctx, pool, Dialect{}, o), pool.Close())
+}
+
 // connect opens a connection for writing and several for reading.
 func connect(path string, o sqladapter.Options) (sqladapter.Pools, error) {
-	wait := waiting
-	if o.Patience > 0 {
-		wait = min(wait, o.Patience)
-	}
-	timeout := fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())
-	write, err := sql.Open("sqlite", dsn(path, "immediate", timeout))
+	write, err := sql.Open("sqlite", dsn(path, "immediate", timeout(o)))
 	if err != nil {
 		return sqladapter.Pools{}, err
 	}
@@ -73,12 +85,21 @@ func connect(path string, o sqladapter.Options) (sqladapter.Pools, error) {
 		write.SetMaxIdleConns(1)
 		return sqladapter.Pools{Write: write}, nil
 	}
-	read, err := sql.Open("sqlite", dsn(path, "deferred", timeout, "query_only(ON)"))
+	read, err := sql.Open("sqlite", dsn(path, "deferred", timeout(o), "query_only(ON)"))
 	if err != nil {
 		return sqladapter.Pools{}, errors.Join(err, write.Close())
 	}
 	o.LimitPool(read, readers)
 	return sqladapter.Pools{Write: write, Read: read}, nil
+}
+
+// timeout returns the setting for how long SQLite waits for other processes.
+func timeout(o sqladapter.Options) string {
+	wait := waiting
+	if o.Patience > 0 {
+		wait = min(wait, o.Patience)
+	}
+	return fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())
 }
 
 // dsn returns the DSN of a file with the settings of a connection.

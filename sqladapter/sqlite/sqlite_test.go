@@ -191,12 +191,12 @@ func TestManyMessages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, count, infos[0].MessageCount)
 	statements = 0
-	n, err := s.CountMessages(background, string(head))
+	n, err := s.CountMessages(background, "c", string(head))
 	require.NoError(t, err)
 	require.Equal(t, count, n)
 	require.Less(t, statements, 5)
 	n = 0
-	for range s.MessageChain(background, string(head)) {
+	for range s.MessageChain(background, "c", string(head)) {
 		n++
 	}
 	require.Equal(t, count, n)
@@ -325,7 +325,7 @@ func TestChainsReplaced(t *testing.T) {
 				infos, err := s.ListBranches(background, "c") // reads each state
 				require.NoError(t, err)
 				chain := 0
-				for range s.MessageChain(background, "m4") {
+				for range s.MessageChain(background, "c", "m4") {
 					chain++
 				}
 				require.Equal(t, chain, infos[0].MessageCount, part)

@@ -46,7 +46,7 @@ func testAdopted(t *testing.T, c Config) {
 	require.NoError(t, err)
 	require.Equal(t, "Theirs", found.Title)
 	require.EqualValues(t, 2000, found.UpdatedAt)
-	requireChain(t, s, "q2", "q1", "a1", "q2")
+	requireChain(t, s, "c", "q2", "q1", "a1", "q2")
 	requireCounts(t, s, "c", map[string]int{"main": 3})
 	requireFound(t, s, "c", "zebra", "q1")
 	requireFound(t, s, "c", "parts")
@@ -54,7 +54,7 @@ func testAdopted(t *testing.T, c Config) {
 
 	_, err = s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: "b1", ExpectedHead: "q2", Messages: []chat.Message{text("", "a2", "", "ours, zebra")}})
 	require.NoError(t, err)
-	requireChain(t, s, "a2", "q1", "a1", "q2", "a2")
+	requireChain(t, s, "c", "a2", "q1", "a1", "q2", "a2")
 	requireCounts(t, s, "c", map[string]int{"main": 4})
 
 	// The other program adds messages and overwrites one of ours.
@@ -89,10 +89,10 @@ UPDATE branches SET "headMessageId" = 'q3' WHERE id = 'b1';`))
 	requireFound(t, s, "c", "message", "c.0", "c.1")
 }
 
-func requireChain(t testing.TB, s chat.Store, id string, want ...string) {
+func requireChain(t testing.TB, s chat.Store, chatID, id string, want ...string) {
 	t.Helper()
 	var got []string
-	for m, err := range s.MessageChain(background, id) {
+	for m, err := range s.MessageChain(background, chatID, id) {
 		require.NoError(t, err)
 		got = append(got, m.ID)
 	}

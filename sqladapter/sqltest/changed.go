@@ -60,7 +60,7 @@ func testOriginsOfDeleted(t *testing.T, c Config) {
 	require.NoError(t, p.Exec(background, `DELETE FROM messages WHERE id = 'm'`))
 	m.Origin = chat.Origin{}
 	require.NoError(t, s.AddMessage(background, m))
-	is, err := s.Message(background, "m")
+	is, err := s.Message(background, "c", "m")
 	require.NoError(t, err)
 	require.Zero(t, is.Origin)
 }
@@ -156,12 +156,34 @@ func testChains(t *testing.T, c Config) {
 				require.NoError(r, err)
 			}
 			for _, id := range slices.Sorted(maps.Keys(is)) {
-				require.NoError(r, s.UpdateBranchHead(background, b.ID, chat.Ref(id)))
+				require.NoError(r, s.UpdateBranchHead(background, chatID, b.ID, chat.Ref(id)))
 				infos, err := s.ListBranches(background, chatID)
 				require.NoError(r, err)
 				require.Equal(r, is.length(id), infos[0].MessageCount, "%s after %s", id, strings.TrimSpace(script))
 			}
-			require.NoError(r, s.UpdateBranchHead(background, b.ID, ""))
+			require.NoError(r, s.UpdateBranchHead(background, chatID, b.ID, ""))
 		}
 	})
+}
+
+// testChainsIntoOtherChats gives a message a parent in another chat, as another program can. A chain ends there.
+func testChainsIntoOtherChats(t *testing.T, c Config) {
+	p := c.New(t)
+	s := open(t, p).Chats()
+	grow(t, s, "a", 3)
+	b := grow(t, s, "b", 3)
+	require.NoError(t, p.Exec(background, `UPDATE messages SET "parentId" = 'a.2' WHERE id = 'b.0'`))
+	requireChain(t, s, "b", "b.2", "b.0", "b.1", "b.2")
+	requireChain(t, s, "b", string(b.HeadMessageID), "b.0", "b.1", "b.2")
+	requireCounts(t, s, "b", map[string]int{"main": 3})
+	n, err := s.CountMessages(background, "b", "b.2")
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	has, err := s.HasChildren(background, "a", "a.2")
+	require.NoError(t, err)
+	require.False(t, has)
+	_, err = s.HasChildren(background, "b", "a.2")
+	require.ErrorIs(t, err, chat.ErrOtherChat)
+	require.NoError(t, s.AddMessage(background, text("b", "b.3", "b.2", "ours")))
+	requireChain(t, s, "b", "b.3", "b.0", "b.1", "b.2", "b.3")
 }

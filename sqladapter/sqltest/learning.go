@@ -3,9 +3,7 @@ package sqltest
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,81 +32,47 @@ func foreignChain(id string, messages int, yes string) string {
 	return b.String()
 }
 
-// testLearningInBackground saves to a large chat of another program. The save does not wait for
-// indexing, reads are correct before it is done, and Close stops it.
+// testLargeChatOfAnother saves to a large chat of another program. The save does not wait for indexing, and reads
+// are correct before a search has done it.
 //
-// feature: storage/search-background
-func testLearningInBackground(t *testing.T, c Config) {
-	const messages = 6000
+// feature: storage/search-others
+func testLargeChatOfAnother(t *testing.T, c Config) {
+	const messages = 12_000
 	yes := "1"
 	if c.Dialect.Name() == "postgres" {
 		yes = "TRUE"
 	}
 	p := c.New(t)
 	open(t, p)
-	var mu sync.Mutex
+	require.NoError(t, p.Exec(background, foreignChain("c", messages, yes)))
 	var traced []string
-	closed := make(map[string]bool) // chats whose database is closed
-	appending := func(id string) (before int, db *sqladapter.DB) {
-		require.NoError(t, p.Exec(background, foreignChain(id, messages, yes)))
-		db, err := c.OpenWith(background, p, sqladapter.Options{Trace: func(text string) {
-			mu.Lock()
-			defer mu.Unlock()
-			if closed[id] {
-				t.Errorf("a statement after Close: %s", text)
-			}
-			traced = append(traced, text)
-		}})
-		require.NoError(t, err)
-		mu.Lock()
+	db, err := c.OpenWith(background, p, sqladapter.Options{Trace: func(text string) { traced = append(traced, text) }})
+	require.NoError(t, err)
+	s := db.Chats()
+	head := chat.Ref(fmt.Sprint("c.", messages-1))
+	for i := range 3 {
 		traced = nil
-		mu.Unlock()
-		_, err = db.Chats().Append(background, chat.AppendRequest{
-			ChatID: id, BranchID: id + ".b", ExpectedHead: chat.Ref(fmt.Sprint(id, ".", messages-1)), Messages: []chat.Message{text("", id+".ours", "", "ours")},
+		head, err = s.Append(background, chat.AppendRequest{
+			ChatID: "c", BranchID: "c.b", ExpectedHead: head, Messages: []chat.Message{text("", fmt.Sprint("c.ours", i), "", "ours")},
 		})
 		require.NoError(t, err)
-		mu.Lock()
-		defer mu.Unlock()
-		for n, text := range traced {
-			if strings.HasPrefix(text, "UPDATE") && strings.Contains(strings.ToLower(text), "headmessageid") {
-				return n, db
-			}
-		}
-		return len(traced), db
+		require.Less(t, len(traced), 25, "statements of a save")
 	}
-
-	n, db := appending("c")
-	require.Less(t, n, 25, "statements before the branch is moved")
-	s := db.Chats()
-	requireCounts(t, s, "c", map[string]int{"main": messages + 1})
-	depth, err := s.CountMessages(background, "c.4321")
-	require.NoError(t, err)
-	require.Equal(t, 4322, depth)
-	requireFound(t, s, "c", `"number 777" OR "number 5999" OR ours`, "c.777", "c.5999", "c.ours")
-	shut := func(id string) {
-		require.NoError(t, db.Close())
-		mu.Lock()
-		defer mu.Unlock()
-		closed[id] = true
-	}
-	shut("c")
-
-	_, db = appending("d")
-	shut("d") // at once
-	db = open(t, p)
-	requireCounts(t, db.Chats(), "d", map[string]int{"main": messages + 1})
-	_, err = db.Chats().Append(background, chat.AppendRequest{ChatID: "d", BranchID: "d.b", ExpectedHead: "d.ours", Messages: []chat.Message{text("", "d.more", "", "more")}})
-	require.NoError(t, err)
-	if c.Dialect.Search().Counted {
-		_, another := appending("e")
-		defer another.Close()
-		require.Eventually(t, func() bool {
-			known, all := 0, 0
-			_, err := another.Reader().Get(background, `SELECT "known", "messages" FROM "lineage_chats" WHERE "chatId" = ?`, []any{"e"}, &known, &all)
-			return err == nil && known == messages+1 && all == known
-		}, time.Minute, 10*time.Millisecond, "it is indexed, though nobody searches")
-		depth, err := another.Chats().CountMessages(background, "e.ours")
+	requireCounts(t, s, "c", map[string]int{"main": messages + 3})
+	for id, want := range map[string]int{"c.4321": 4322, "c.11500": 11_501, "c.ours2": messages + 3} {
+		depth, err := s.CountMessages(background, "c", id)
 		require.NoError(t, err)
-		require.Equal(t, messages+1, depth)
+		require.Equal(t, want, depth)
 	}
+	if c.Dialect.Search().Counted {
+		known := 0
+		_, err := db.Reader().Get(background, `SELECT "known" FROM "lineage_chats" WHERE "chatId" = 'c'`, nil, &known)
+		require.NoError(t, err)
+		require.Equal(t, 3, known)
+	}
+	requireFound(t, s, "c", `"number 777" OR "number 5999" OR ours`, "c.777", "c.5999", "c.ours0", "c.ours1", "c.ours2")
+	require.NoError(t, p.Exec(background, `UPDATE messages SET "parentId" = 'c.11999' WHERE id = 'c.0'`))
+	_, err = s.CountMessages(background, "c", "c.11500")
+	require.ErrorIs(t, err, sqladapter.ErrCorrupt)
+	require.NoError(t, db.Close())
 }

@@ -186,7 +186,7 @@ func testSharedPool(t *testing.T, c Config) {
 		require.NoError(t, err)
 		s := db.Chats()
 		branch := grow(t, s, id, 3)
-		requireChain(t, s, string(branch.HeadMessageID), id+".0", id+".1", id+".2")
+		requireChain(t, s, id, string(branch.HeadMessageID), id+".0", id+".1", id+".2")
 		requireFound(t, s, id, "message", id+".0", id+".1", id+".2")
 		require.NoError(t, db.Close())
 		require.NoError(t, pool.Ping(), "it is the caller's to close")

@@ -54,6 +54,7 @@ func Threads() *rapid.Generator[*structure.Thread] {
 			Active:      OptionalIDs[structure.ContextID]().Draw(t, "active"),
 			Incarnation: rapid.Uint64().Draw(t, "incarnation"),
 			Keeps:       rapid.Bool().Draw(t, "keeps"),
+			Named:       rapid.Uint64().Draw(t, "named"),
 			CreatedAt:   Times().Draw(t, "created"),
 			UpdatedAt:   Times().Draw(t, "updated"),
 		}
@@ -208,6 +209,7 @@ func Branches() *rapid.Generator[*structure.Branch] {
 			Name:      Texts().Draw(t, "name"),
 			SourceID:  Texts().Draw(t, "source id"),
 			Context:   OptionalIDs[structure.ContextID]().Draw(t, "context"),
+			Order:     rapid.Uint64().Draw(t, "order"),
 			CreatedAt: Times().Draw(t, "created"),
 		}
 	})
@@ -222,6 +224,7 @@ func Checkpoints() *rapid.Generator[*structure.Checkpoint] {
 			Name:      Texts().Draw(t, "name"),
 			SourceID:  Texts().Draw(t, "source id"),
 			Span:      OptionalSpanRefs().Draw(t, "span"),
+			Order:     rapid.Uint64().Draw(t, "order"),
 			CreatedAt: Times().Draw(t, "created"),
 		}
 	})

@@ -15,17 +15,22 @@ type Format string
 
 // The formats.
 const (
-	OpenAI   Format = "openai"
-	ShareGPT Format = "sharegpt"
-	Markdown Format = "markdown"
-	HTML     Format = "html"
+	OpenAI    Format = "openai"
+	Responses Format = "responses"
+	Anthropic Format = "anthropic"
+	ShareGPT  Format = "sharegpt"
+	Markdown  Format = "markdown"
+	HTML      Format = "html"
 )
+
+// ForPrograms reports whether the format is JSON for programs.
+func (f Format) ForPrograms() bool { return dialects[f] != "" }
 
 // ErrUnknownFormat is returned for a format that is not in Formats.
 var ErrUnknownFormat = errors.New("unknown format")
 
 // Formats lists the formats of Write.
-func Formats() []Format { return []Format{OpenAI, ShareGPT, Markdown, HTML} }
+func Formats() []Format { return []Format{OpenAI, Responses, Anthropic, ShareGPT, Markdown, HTML} }
 
 // Scope selects what is written. The zero Scope is the whole store.
 type Scope struct {
@@ -38,6 +43,11 @@ type Scope struct {
 // Options configure Write. The zero value of each field is its default.
 type Options struct {
 	Scope Scope
+	// AsGiven writes messages as they were given instead of as the API accepts them: OpenAI and
+	// ShareGPT only. See the package documentation.
+	AsGiven bool
+	// Lost, when not nil, is called for everything that the format cannot express.
+	Lost func(Loss)
 	// Title is the heading of a page. Default: the title of the thread if there is one thread.
 	Title string
 	// MaxBody is the maximum size of a message. Default 64 MiB. A larger one is an error in the
@@ -62,10 +72,16 @@ func Write(ctx context.Context, store *lineage.Store, w io.Writer, format Format
 	if x.o.MaxImage <= 0 {
 		x.o.MaxImage = defaultMaxImage
 	}
+	if o.AsGiven && format != OpenAI && format != ShareGPT {
+		return fmt.Errorf("%s as given: %w", format, lineage.ErrInvalid)
+	}
+	if o.Lost == nil {
+		x.o.Lost = func(Loss) {}
+	}
 	var write func(context.Context) error
 	switch format {
-	case OpenAI:
-		write = x.openAI
+	case OpenAI, Responses, Anthropic:
+		write = func(ctx context.Context) error { return x.lines(ctx, format) }
 	case ShareGPT:
 		write = x.shareGPT
 	case Markdown:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -133,13 +134,20 @@ func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 func TestGolden(t *testing.T) {
 	s, thread := sample(t)
 	for format, name := range map[export.Format]string{
-		export.OpenAI: "sample.jsonl", export.ShareGPT: "sharegpt.json", export.Markdown: "sample.md", export.HTML: "sample.html",
+		export.OpenAI: "sample.jsonl", export.Responses: "responses.jsonl", export.Anthropic: "anthropic.jsonl",
+		export.ShareGPT: "sharegpt.json", export.Markdown: "sample.md", export.HTML: "sample.html",
 	} {
 		t.Run(string(format), func(t *testing.T) {
 			all := written(t, s, format, export.Options{})
 			require.Equal(t, all, written(t, s, format, export.Options{}), "not the same twice")
 			golden(t, name, written(t, s, format, export.Options{Scope: export.Scope{Threads: []*lineage.Thread{thread}}}))
 		})
+	}
+	for format, name := range map[export.Format]string{export.OpenAI: "given.jsonl", export.ShareGPT: "given-sharegpt.json"} {
+		golden(t, name, written(t, s, format, export.Options{AsGiven: true}))
+	}
+	for _, format := range []export.Format{export.Responses, export.Anthropic, export.Markdown, export.HTML} {
+		require.ErrorIs(t, export.Write(bg, s, io.Discard, format, export.Options{AsGiven: true}), lineage.ErrInvalid)
 	}
 }
 
@@ -268,7 +276,7 @@ func TestLargeBodies(t *testing.T) {
 		require.Contains(t, written(t, s, format, export.Options{}), large)
 		var b bytes.Buffer
 		err := export.Write(bg, s, &b, format, export.Options{MaxBody: 100 << 10})
-		if format == export.OpenAI || format == export.ShareGPT {
+		if format.ForPrograms() {
 			require.ErrorIs(t, err, lineage.ErrTooLarge)
 			continue
 		}
@@ -306,7 +314,7 @@ func TestDeepBranches(t *testing.T) {
 func TestEverySpanIsWrittenOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t)
-		thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+		thread, err := s.CreateThread(bg, lineage.ThreadOptions{Title: "Spans"})
 		require.NoError(rt, err)
 		main, err := thread.Active(bg)
 		require.NoError(rt, err)

@@ -43,8 +43,11 @@ func (x *exporter) html(ctx context.Context) error {
 		}
 		if !begun {
 			if title == "" {
-				if title = "Conversations"; single {
-					title = conv.title()
+				title = "Conversations"
+				if single {
+					if title, err = x.title(ctx, conv); err != nil {
+						return err
+					}
 				}
 			}
 			x.beginPage(title)
@@ -83,7 +86,11 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 	if single {
 		x.put("<section class=\"chat\" id=\"", p.base, "\">\n")
 	} else {
-		x.put("<details class=\"chat\" id=\"", p.base, "\">\n<summary><span class=\"title\">", escape(conv.title()), "</span></summary>\n")
+		title, err := x.title(ctx, conv)
+		if err != nil {
+			return err
+		}
+		x.put("<details class=\"chat\" id=\"", p.base, "\">\n<summary><span class=\"title\">", escape(title), "</span></summary>\n")
 	}
 	if about := about(conv); about != "" {
 		x.put("<p class=\"note\">", escape(about), "</p>\n")

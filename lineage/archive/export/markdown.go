@@ -25,9 +25,11 @@ func (x *exporter) markdown(ctx context.Context) error {
 			x.put("\n---\n\n")
 		}
 		first = false
-		title := conv.title()
-		if x.o.Title != "" {
-			title = x.o.Title
+		title := x.o.Title
+		if title == "" {
+			if title, err = x.title(ctx, conv); err != nil {
+				return err
+			}
 		}
 		x.put("# ", heading(title), "\n")
 		if about := about(conv); about != "" {

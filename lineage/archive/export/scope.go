@@ -14,7 +14,7 @@ import (
 
 // conversation is written under one heading: a thread or a single history.
 type conversation struct {
-	info lineage.ThreadInfo // zero for a context outside of threads
+	info lineage.ThreadInfo // of a context outside of threads only Active
 	tips []tip
 	// beside are the tips of data that an import kept next to the messages.
 	beside []lineage.SpanRef
@@ -28,12 +28,10 @@ type tip struct {
 	active  bool
 }
 
-func (c *conversation) title() string {
-	title := strings.TrimSpace(c.info.Title)
-	if title == "" {
-		return "Untitled"
-	}
-	return title
+// title returns the title under which a conversation is shown.
+func (x *exporter) title(ctx context.Context, c *conversation) (string, error) {
+	title, err := x.store.ShownTitle(ctx, c.info)
+	return cmp.Or(title, "Untitled"), err
 }
 
 // conversations yields the conversations in scope. Each thread is read just before it is yielded.
@@ -92,7 +90,7 @@ func (x *exporter) oneContext(ctx context.Context, c *lineage.Context) (*convers
 	if err != nil {
 		return nil, err
 	}
-	conv := &conversation{tips: []tip{{context: c, ref: info.Tip, active: true}}}
+	conv := &conversation{info: lineage.ThreadInfo{Active: c.ID()}, tips: []tip{{context: c, ref: info.Tip, active: true}}}
 	if info.Thread != (lineage.ThreadID{}) {
 		t, err := x.store.Thread(ctx, info.Thread)
 		if err != nil {
@@ -101,6 +99,7 @@ func (x *exporter) oneContext(ctx context.Context, c *lineage.Context) (*convers
 		if conv.info, err = t.Info(ctx); err != nil {
 			return nil, err
 		}
+		conv.info.Active = c.ID()
 	}
 	return conv, nil
 }

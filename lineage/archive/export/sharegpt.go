@@ -21,45 +21,23 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 			return err
 		}
 		err := x.histories(ctx, conv, func(history history) error {
-			x.put(separator, "{")
+			x.put(separator)
 			separator = ",\n"
-			begun, first := false, true
-			begin := func() {
-				if !begun {
-					x.put(`"conversations":[`)
-				}
-				begun = true
+			if x.o.AsGiven {
+				return x.givenTurns(ctx, history)
 			}
-			for e, err := range history {
-				if err != nil {
-					return err
-				}
-				if !begun && e.Role == "system" && string(member(e.Metadata, "field")) == `"system"` && !e.Erased {
-					prompt, err := x.mustBody(ctx, e)
-					if err != nil {
-						return err
-					}
-					x.put(`"system":`, string(rawjson.Quote(string(prompt))), ",")
-					begin()
-					continue
-				}
-				begin()
-				turn, err := x.shareGPTTurn(ctx, e)
-				if err != nil {
-					return err
-				}
-				if !first {
-					x.put(",")
-				}
-				first = false
-				x.put(turn)
-				if err := x.failed(); err != nil {
-					return err
+			encoded, err := x.translate(ctx, conv, history, message.Chat)
+			if err != nil {
+				return err
+			}
+			var turns []string
+			for _, item := range encoded.Items {
+				for _, m := range message.Decode(item, content.TypeJSON, "") {
+					turns = append(turns, x.turnsOf(conv, &m)...)
 				}
 			}
-			begin()
-			x.put("]}")
-			return nil
+			x.put(`{"conversations":[`, strings.Join(turns, ","), "]}")
+			return x.failed()
 		})
 		if err != nil {
 			return err
@@ -69,18 +47,101 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 	return nil
 }
 
-// shareGPTTurn writes an entry. A turn of this format is written unchanged. A message with tool
-// calls becomes a turn of a special kind, with the calls as its value.
-func (x *exporter) shareGPTTurn(ctx context.Context, e *lineage.Entry) (string, error) {
+// turnsOf returns the turns for a message of chat completions: what it says, and its calls, which
+// are a turn of their own.
+func (x *exporter) turnsOf(conv *conversation, m *message.Message) []string {
+	var turns, calls []string
+	said := message.Message{Role: m.Role}
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		switch p.Kind {
+		case message.CallKind:
+			arguments := []byte(p.Input)
+			if arguments == nil {
+				arguments = rawjson.Quote(p.Text)
+			}
+			calls = append(calls, `{"name":`+string(rawjson.Quote(p.Tool))+`,"arguments":`+string(arguments)+"}")
+			continue
+		case message.FileKind:
+			x.o.Lost(Loss{Thread: conv.info.ID, Reason: "no place for " + p.Label() + ": written as text"})
+		}
+		said.Parts = append(said.Parts, *p)
+	}
+	if len(said.Parts) > 0 {
+		turns = append(turns, shareGPTTurn(shareGPTFrom(m.Role), rawjson.Quote(said.String()), m.Name))
+	}
+	switch len(calls) {
+	case 0:
+	case 1:
+		turns = append(turns, shareGPTTurn("function_call", rawjson.Quote(calls[0]), m.Name))
+	default:
+		turns = append(turns, shareGPTTurn("function_call", rawjson.Quote("["+strings.Join(calls, ",")+"]"), m.Name))
+	}
+	return turns
+}
+
+func shareGPTTurn(from string, value []byte, name string) string {
+	turn := `{"from":` + string(rawjson.Quote(from)) + `,"value":` + string(value)
+	if name != "" {
+		turn += `,"name":` + string(rawjson.Quote(name))
+	}
+	return turn + "}"
+}
+
+// givenTurns writes a history turn by turn.
+func (x *exporter) givenTurns(ctx context.Context, history history) error {
+	x.put("{")
+	begun, first := false, true
+	begin := func() {
+		if !begun {
+			x.put(`"conversations":[`)
+		}
+		begun = true
+	}
+	for e, err := range history {
+		if err != nil {
+			return err
+		}
+		if !begun && e.Role == "system" && string(member(e.Metadata, "field")) == `"system"` && !e.Erased {
+			prompt, err := x.mustBody(ctx, e)
+			if err != nil {
+				return err
+			}
+			x.put(`"system":`, string(rawjson.Quote(string(prompt))), ",")
+			begin()
+			continue
+		}
+		begin()
+		turn, err := x.givenTurn(ctx, e)
+		if err != nil {
+			return err
+		}
+		if !first {
+			x.put(",")
+		}
+		first = false
+		x.put(turn)
+		if err := x.failed(); err != nil {
+			return err
+		}
+	}
+	begin()
+	x.put("]}")
+	return nil
+}
+
+// givenTurn writes an entry. A turn of this format is written unchanged. A message with tool calls
+// becomes a turn of a special kind, with the message as its value.
+func (x *exporter) givenTurn(ctx context.Context, e *lineage.Entry) (string, error) {
 	body, err := x.mustBody(ctx, e)
 	if err != nil {
 		return "", err
 	}
-	from, value := shareGPTFrom(e.Role), string(body)
 	if e.Type == content.TypeJSON && rawjson.IsString(member(body, "from")) && member(body, "value") != nil {
 		return string(body), nil
 	}
-	quoted := ""
+	from, value := shareGPTFrom(e.Role), string(body)
+	var quoted []byte
 	switch {
 	case e.Erased:
 		value = erased
@@ -91,18 +152,18 @@ func (x *exporter) shareGPTTurn(ctx context.Context, e *lineage.Entry) (string, 
 	case e.Type == content.TypeJSON && e.Role == "assistant" && isCall(body, said(e, body)):
 		from = "function_call"
 	case e.Type == content.TypeJSON && isQuoted(bytes.TrimSpace(body)):
-		quoted = string(bytes.TrimSpace(body))
+		quoted = bytes.TrimSpace(body)
 	case e.Type == content.TypeJSON:
 		value = plain(said(e, body))
 	}
-	if quoted == "" {
-		quoted = string(rawjson.Quote(value))
+	if quoted == nil {
+		quoted = rawjson.Quote(value)
 	}
-	turn := `{"from":` + string(rawjson.Quote(from)) + `,"value":` + quoted
-	if e.Kind == lineage.Message && e.Name != "" && e.Name != e.Role {
-		turn += `,"name":` + string(rawjson.Quote(e.Name))
+	name := ""
+	if e.Kind == lineage.Message && e.Name != e.Role {
+		name = e.Name
 	}
-	return turn + "}", nil
+	return shareGPTTurn(from, quoted, name), nil
 }
 
 func shareGPTFrom(role string) string {

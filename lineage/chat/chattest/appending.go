@@ -30,7 +30,7 @@ func testAppend(t *testing.T, s *store) {
 	head, err = s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: main.ID, ExpectedHead: "b", Messages: says("c")})
 	require.NoError(t, err)
 	require.Equal(t, chat.Ref("c"), head)
-	require.Equal(t, []string{"a", "b", "c"}, s.chain("c"))
+	require.Equal(t, []string{"a", "b", "c"}, s.chain("c", "c"))
 	require.Equal(t, head, s.active("c").HeadMessageID)
 
 	// From the middle of a chain, and after a message that was added beside it.
@@ -40,10 +40,10 @@ func testAppend(t *testing.T, s *store) {
 	s.add("c", "d", "c")
 	_, err = s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: main.ID, ExpectedHead: "c", Messages: says("e")})
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "x", "y"}, s.chain("y"))
-	require.Equal(t, []string{"a", "b", "c", "d"}, s.chain("d"))
+	require.Equal(t, []string{"a", "x", "y"}, s.chain("c", "y"))
+	require.Equal(t, []string{"a", "b", "c", "d"}, s.chain("c", "d"))
 	require.Equal(t, []string{"a", "b", "c", "e"}, idsOf(collect(t, s.Messages(background, "c"))))
-	got, err := s.Message(background, "x")
+	got, err := s.Message(background, "c", "x")
 	require.NoError(t, err)
 	s.requireMessage(text("c", "x", "a", "user", "this is x"), *got)
 }
@@ -63,11 +63,11 @@ func testAppendNewBranch(t *testing.T, s *store) {
 	main.HeadMessageID, main.IsActive = "b", false
 	v2 := chat.Branch{ID: "v2", ChatID: "c", Name: "main-v2", HeadMessageID: "c2", IsActive: true, CreatedAt: later}
 	require.Equal(t, []chat.BranchInfo{{Branch: main, MessageCount: 2}, {Branch: v2, MessageCount: 3}}, s.branches("c"))
-	require.Equal(t, []string{"a", "b2", "c2"}, s.chain("c2"))
+	require.Equal(t, []string{"a", "b2", "c2"}, s.chain("c", "c2"))
 
 	_, err = s.Append(background, chat.AppendRequest{ChatID: "c", NewBranch: &chat.Branch{Name: "new root"}, Messages: says("root")})
 	require.NoError(t, err)
-	require.Equal(t, []string{"root"}, s.chain("root"))
+	require.Equal(t, []string{"root"}, s.chain("c", "root"))
 	require.Equal(t, v2, s.active("c"))
 }
 
@@ -109,7 +109,7 @@ func testAppendAtomic(t *testing.T, s *store) {
 		require.ErrorIs(t, err, test.want, test.name)
 		require.Equal(t, before, s.graph("c"), test.name)
 		require.Equal(t, branches, s.branches("c"), test.name)
-		none, err := s.Message(background, "n1")
+		none, err := s.Message(background, "c", "n1")
 		require.NoError(t, err)
 		require.Nil(t, none, test.name)
 	}

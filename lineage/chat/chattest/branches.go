@@ -16,7 +16,7 @@ func testBranches(t *testing.T, s *store) {
 	s.add("c", "a", "")
 	s.add("c", "b", "a")
 	main := s.active("c")
-	require.NoError(t, s.UpdateBranchHead(background, main.ID, "b"))
+	require.NoError(t, s.UpdateBranchHead(background, "c", main.ID, "b"))
 
 	later := main.CreatedAt + 10
 	want := chat.Branch{ID: "side", ChatID: "c", Name: "aside", HeadMessageID: "a", CreatedAt: later + 10}
@@ -125,12 +125,12 @@ func testBranchHeads(t *testing.T, s *store) {
 	s.add("c", "x", "a")
 	main := s.active("c").ID
 	for _, head := range []chat.Ref{"b", "a", "x", "b", "", "x", "x"} {
-		require.NoError(t, s.UpdateBranchHead(background, main, head))
+		require.NoError(t, s.UpdateBranchHead(background, "c", main, head))
 		require.Equal(t, head, s.active("c").HeadMessageID)
 	}
-	s.requireError(s.UpdateBranchHead(background, main, "nothing"), chat.ErrNotFound, chat.SubjectMessage, "nothing")
-	s.requireError(s.UpdateBranchHead(background, main, "theirs"), chat.ErrOtherChat, chat.SubjectMessage, "theirs")
-	s.requireError(s.UpdateBranchHead(background, "nothing", "a"), chat.ErrNotFound, chat.SubjectBranch, "nothing")
+	s.requireError(s.UpdateBranchHead(background, "c", main, "nothing"), chat.ErrNotFound, chat.SubjectMessage, "nothing")
+	s.requireError(s.UpdateBranchHead(background, "c", main, "theirs"), chat.ErrOtherChat, chat.SubjectMessage, "theirs")
+	s.requireError(s.UpdateBranchHead(background, "c", "nothing", "a"), chat.ErrNotFound, chat.SubjectBranch, "nothing")
 	require.Equal(t, chat.Ref("x"), s.active("c").HeadMessageID)
 	require.Equal(t, []string{"a", "x"}, idsOf(collect(t, s.Messages(background, "c"))))
 }

@@ -145,12 +145,23 @@ func testChatUsers(t *testing.T, s *store) {
 	_, err := s.CreateChat(background, chat.Chat{ID: "c"})
 	require.NoError(t, err)
 	ada, bob, nobody, title := "ada", "bob", "", "t"
+	_, err = s.UpsertChat(background, chat.Chat{ID: "c", UserID: ada})
+	s.requireError(err, chat.ErrNoUser, chat.SubjectChat, "c")
+	require.NotErrorIs(t, err, chat.ErrOtherUser)
+	_, err = s.UpsertChat(background, chat.Chat{ID: "c"})
+	require.NoError(t, err)
 	for _, user := range []*string{&nobody, &ada, &ada} {
 		got, err := s.UpdateChat(background, "c", chat.ChatUpdate{UserID: user})
 		require.NoError(t, err)
 		require.Equal(t, *user, got.UserID)
 	}
 	require.Equal(t, []string{"c"}, s.list(chat.ListOptions{UserID: "ada"}))
+	for _, user := range []string{bob, nobody} {
+		_, err = s.UpsertChat(background, chat.Chat{ID: "c", UserID: user})
+		s.requireError(err, chat.ErrOtherUser, chat.SubjectChat, "c")
+	}
+	_, err = s.UpsertChat(background, chat.Chat{ID: "c", UserID: ada})
+	require.NoError(t, err)
 	for _, user := range []*string{&bob, &nobody} {
 		_, err = s.UpdateChat(background, "c", chat.ChatUpdate{UserID: user, Title: &title})
 		s.requireError(err, chat.ErrOtherUser, chat.SubjectChat, "c")
@@ -279,7 +290,7 @@ func testUpdateOrder(t *testing.T, s *store) {
 	}{
 		{"a message", func() error { return s.AddMessage(background, text("a", "a2", "a1", "user", "")) }},
 		{"an update", func() error { _, err := s.UpdateChat(background, "a", chat.ChatUpdate{Title: &title}); return err }},
-		{"a head", func() error { return s.UpdateBranchHead(background, branch.ID, "a2") }},
+		{"a head", func() error { return s.UpdateBranchHead(background, "a", branch.ID, "a2") }},
 		{"an append", func() error {
 			_, err := s.Append(background, chat.AppendRequest{ChatID: "a", BranchID: branch.ID, ExpectedHead: "a2", Messages: []chat.Message{text("", "a3", "", "user", "")}})
 			return err
@@ -314,7 +325,7 @@ func testDeleteChat(t *testing.T, s *store) {
 		s.createBranch(chat.Branch{ID: "b", ChatID: "c", Name: "side", HeadMessageID: "m3", IsActive: true})
 		_, err = s.CreateCheckpoint(background, chat.Checkpoint{ID: "k", ChatID: "c", Name: "here", MessageID: "m2"})
 		require.NoError(t, err)
-		require.Equal(t, []string{"m1", "m3"}, s.chain("m3"), "round %d", round)
+		require.Equal(t, []string{"m1", "m3"}, s.chain("c", "m3"), "round %d", round)
 
 		deleted, err = s.DeleteChat(background, "c", chat.DeleteOptions{UserID: "bob"})
 		require.NoError(t, err)
@@ -330,8 +341,8 @@ func testDeleteChat(t *testing.T, s *store) {
 	}
 	// The ids are anybody's now.
 	s.add("other", "m1", "kept")
-	require.Equal(t, []string{"kept", "m1"}, s.chain("m1"))
-	got, err := s.Message(background, "kept")
+	require.Equal(t, []string{"kept", "m1"}, s.chain("other", "m1"))
+	got, err := s.Message(background, "other", "kept")
 	require.NoError(t, err)
 	s.requireMessage(kept, *got)
 }
@@ -341,11 +352,11 @@ func (s *store) requireGone(chatID string, messages []string) {
 	require.NoError(s.t, err)
 	require.Nil(s.t, c)
 	for _, id := range messages {
-		m, err := s.Message(background, id)
+		m, err := s.Message(background, chatID, id)
 		require.NoError(s.t, err)
 		require.Nil(s.t, m)
-		require.Empty(s.t, s.chain(id))
-		has, err := s.HasChildren(background, id)
+		require.Empty(s.t, s.chain(chatID, id))
+		has, err := s.HasChildren(background, chatID, id)
 		require.NoError(s.t, err)
 		require.False(s.t, has)
 	}

@@ -26,7 +26,7 @@ func testGraph(t *testing.T, s *store) {
 		m.ChatID = "c"
 		require.NoError(t, s.AddMessage(background, m))
 	}
-	require.NoError(t, s.UpdateBranchHead(background, main.ID, "b"))
+	require.NoError(t, s.UpdateBranchHead(background, "c", main.ID, "b"))
 	s.createBranch(chat.Branch{ChatID: "c", Name: "side", CreatedAt: main.CreatedAt + 1})
 	for at, name := range []string{"old", "new"} {
 		_, err := s.CreateCheckpoint(background, chat.Checkpoint{ChatID: "c", Name: name, MessageID: "a", CreatedAt: int64(at + 1)})

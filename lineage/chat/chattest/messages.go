@@ -26,33 +26,33 @@ func testMessages(t *testing.T, s *store) {
 		require.NoError(t, s.AddMessage(background, m))
 	}
 	for _, m := range want {
-		got, err := s.Message(background, m.ID)
+		got, err := s.Message(background, "c", m.ID)
 		require.NoError(t, err)
 		require.NotNil(t, got)
 		s.requireMessage(m, *got)
 	}
-	for i, m := range collect(t, s.MessageChain(background, "f")) {
+	for i, m := range collect(t, s.MessageChain(background, "c", "f")) {
 		s.requireMessage(want[i], m)
 	}
-	for range s.MessageChain(background, "f") {
+	for range s.MessageChain(background, "c", "f") {
 		break
 	}
 	require.Empty(t, collect(t, s.Messages(background, "c")), "adding moves no branch")
-	require.NoError(t, s.UpdateBranchHead(background, s.active("c").ID, "a"))
+	require.NoError(t, s.UpdateBranchHead(background, "c", s.active("c").ID, "a"))
 	require.Equal(t, []string{"q", "a"}, idsOf(collect(t, s.Messages(background, "c"))))
 
-	none, err := s.Message(background, "nothing")
+	none, err := s.Message(background, "c", "nothing")
 	require.NoError(t, err)
 	require.Nil(t, none)
-	require.Empty(t, s.chain("nothing"))
-	has, err := s.HasChildren(background, "nothing")
+	require.Empty(t, s.chain("c", "nothing"))
+	has, err := s.HasChildren(background, "c", "nothing")
 	require.NoError(t, err)
 	require.False(t, has)
 
 	undated := text("c", "now", "f", "user", "")
 	undated.CreatedAt = 0
 	require.NoError(t, s.AddMessage(background, undated))
-	got, err := s.Message(background, "now")
+	got, err := s.Message(background, "c", "now")
 	require.NoError(t, err)
 	require.NotZero(t, got.CreatedAt)
 }
@@ -78,15 +78,15 @@ func testTrees(t *testing.T, s *store) {
 			for at := chat.Ref(id); at != ""; at = parents[string(at)] {
 				want = append([]string{string(at)}, want...)
 			}
-			require.Equal(t, want, s.chain(id))
-			m, err := s.Message(background, id)
+			require.Equal(t, want, s.chain("c", id))
+			m, err := s.Message(background, "c", id)
 			require.NoError(t, err)
 			require.Equal(t, parent, m.ParentID)
 			expected := false
 			for _, p := range parents {
 				expected = expected || string(p) == id
 			}
-			has, err := s.HasChildren(background, id)
+			has, err := s.HasChildren(background, "c", id)
 			require.NoError(t, err)
 			require.Equal(t, expected, has, "children of %s", id)
 		}
@@ -119,7 +119,7 @@ func testKnownMessages(t *testing.T, s *store) {
 		changed := m
 		change(&changed)
 		s.requireError(s.AddMessage(background, changed), chat.ErrExists, chat.SubjectMessage, "m")
-		got, err := s.Message(background, "m")
+		got, err := s.Message(background, "c", "m")
 		require.NoError(t, err, name)
 		s.requireMessage(m, *got)
 	}
@@ -170,16 +170,16 @@ func testAnyJSON(t *testing.T, s *store) {
 		want := chat.Message{ID: fmt.Sprint("m", i), ChatID: "c", ParentID: parent, Name: "user", Type: chat.TypeMessage, Data: json.RawMessage(data), CreatedAt: 7}
 		require.NoError(t, s.AddMessage(background, want))
 		require.NoError(t, s.AddMessage(background, want))
-		got, err := s.Message(background, want.ID)
+		got, err := s.Message(background, "c", want.ID)
 		require.NoError(t, err)
 		s.requireMessage(want, *got)
 		got.Data[0] = 'X' // it is the caller's own
 		parent = chat.Ref(want.ID)
-		again, err := s.Message(background, want.ID)
+		again, err := s.Message(background, "c", want.ID)
 		require.NoError(t, err)
 		s.requireMessage(want, *again)
 	}
-	require.Len(t, collect(t, s.MessageChain(background, string(parent))), 13)
+	require.Len(t, collect(t, s.MessageChain(background, "c", string(parent))), 13)
 }
 
 // oddIDs are ids that trip what builds paths, queries or documents from them.
@@ -214,7 +214,7 @@ func testOddIDs(t *testing.T, s *store) {
 			require.NoError(t, err)
 			require.NotNil(t, c, "%q", id)
 			require.Equal(t, id, c.ID)
-			require.Equal(t, []string{id}, s.chain(id))
+			require.Equal(t, []string{id}, s.chain(id, id))
 			b, err := s.Branch(background, id, id)
 			require.NoError(t, err)
 			require.Equal(t, &chat.Branch{ID: id, ChatID: id, Name: id, HeadMessageID: chat.Ref(id), IsActive: true, CreatedAt: b.CreatedAt}, b)
@@ -287,14 +287,14 @@ func testNotText(t *testing.T, s *store) {
 		c, err := s.Chat(background, bad)
 		require.NoError(t, err, "%q", bad)
 		require.Nil(t, c, "%q", bad)
-		m, err := s.Message(background, bad)
+		m, err := s.Message(background, "c", bad)
 		require.NoError(t, err, "%q", bad)
 		require.Nil(t, m, "%q", bad)
-		require.Empty(t, s.chain(bad))
-		n, err := s.CountMessages(background, bad)
+		require.Empty(t, s.chain("c", bad))
+		n, err := s.CountMessages(background, "c", bad)
 		require.NoError(t, err, "%q", bad)
 		require.Zero(t, n)
-		has, err := s.HasChildren(background, bad)
+		has, err := s.HasChildren(background, "c", bad)
 		require.NoError(t, err, "%q", bad)
 		require.False(t, has)
 		for _, chatID := range []string{"c", bad} {
@@ -338,8 +338,8 @@ func testNotText(t *testing.T, s *store) {
 		for what, err := range map[string]error{
 			"activate":         s.SetActiveBranch(background, "c", bad),
 			"activate in":      s.SetActiveBranch(background, bad, main.ID),
-			"move":             s.UpdateBranchHead(background, bad, "m"),
-			"move to":          s.UpdateBranchHead(background, main.ID, chat.Ref(bad)),
+			"move":             s.UpdateBranchHead(background, "c", bad, "m"),
+			"move to":          s.UpdateBranchHead(background, "c", main.ID, chat.Ref(bad)),
 			"add to":           s.AddMessage(background, text(bad, "new", "", "user", "")),
 			"add after":        s.AddMessage(background, text("c", "new", chat.Ref(bad), "user", "")),
 			"branch in":        second(s.CreateBranch(background, chat.Branch{ChatID: bad, Name: "b"})),

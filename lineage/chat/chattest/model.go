@@ -64,7 +64,7 @@ func (m *model) deleteAny(r *rapid.T) {
 	require.NoError(r, err)
 	require.True(r, deleted)
 	for id := range m.messages {
-		gone, err := m.Message(background, id)
+		gone, err := m.Message(background, m.chatID, id)
 		require.NoError(r, err)
 		require.Nil(r, gone)
 	}
@@ -145,7 +145,7 @@ func (m *model) branchAny(r *rapid.T) {
 func (m *model) moveAny(r *rapid.T) {
 	b := m.anyBranch(r)
 	b.HeadMessageID = m.anyMessage(r)
-	require.NoError(r, m.UpdateBranchHead(background, b.ID, b.HeadMessageID))
+	require.NoError(r, m.UpdateBranchHead(background, m.chatID, b.ID, b.HeadMessageID))
 	m.put(b)
 }
 
@@ -185,11 +185,11 @@ func (m *model) checkMessages() {
 		parents[message.ParentID] = true
 	}
 	for id, want := range m.messages {
-		got, err := m.Message(background, id)
+		got, err := m.Message(background, m.chatID, id)
 		require.NoError(m.t, err)
 		require.NotNil(m.t, got, id)
 		m.requireMessage(want, *got)
-		has, err := m.HasChildren(background, id)
+		has, err := m.HasChildren(background, m.chatID, id)
 		require.NoError(m.t, err)
 		require.Equal(m.t, parents[chat.Ref(id)], has, "children of %s", id)
 	}
@@ -212,9 +212,9 @@ func (m *model) checkBranches() {
 	var active chat.Ref
 	for _, b := range m.store.branches(m.chatID) {
 		require.Equal(m.t, m.branches[b.Name], b.Branch)
-		require.Equal(m.t, m.chainOf(b.HeadMessageID), m.chain(string(b.HeadMessageID)))
+		require.Equal(m.t, m.chainOf(b.HeadMessageID), m.chain(m.chatID, string(b.HeadMessageID)))
 		require.Equal(m.t, len(m.chainOf(b.HeadMessageID)), b.MessageCount)
-		count, err := m.CountMessages(background, string(b.HeadMessageID))
+		count, err := m.CountMessages(background, m.chatID, string(b.HeadMessageID))
 		require.NoError(m.t, err)
 		require.Equal(m.t, b.MessageCount, count)
 		if b.IsActive {

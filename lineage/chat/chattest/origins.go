@@ -35,7 +35,7 @@ func testOrigins(t *testing.T, s *store) {
 
 	check := func() {
 		for id, want := range map[string]chat.Origin{"asked": {}, "answer": whole, "better": better.Origin, "quoted": quoted.Origin} {
-			m, err := s.Message(background, id)
+			m, err := s.Message(background, "c", id)
 			require.NoError(t, err)
 			got := m.Origin
 			if want.DerivedFrom == "answer" {
@@ -44,7 +44,7 @@ func testOrigins(t *testing.T, s *store) {
 			}
 			require.Equal(t, want, got, id)
 		}
-		last := collect(t, s.MessageChain(background, "answer"))[1]
+		last := collect(t, s.MessageChain(background, "c", "answer"))[1]
 		require.Equal(t, whole, last.Origin)
 	}
 	check()
@@ -71,7 +71,7 @@ func testOrigins(t *testing.T, s *store) {
 	require.NoError(t, err)
 	s.createChat("c")
 	s.add("c", "answer", "")
-	m, err := s.Message(background, "answer")
+	m, err := s.Message(background, "c", "answer")
 	require.NoError(t, err)
 	require.Zero(t, m.Origin)
 }

@@ -63,8 +63,8 @@ func (s *store) list(o chat.ListOptions) []string {
 }
 
 // chain returns the ids of a message's chain.
-func (s *store) chain(id string) []string {
-	return idsOf(collect(s.t, s.MessageChain(background, id)))
+func (s *store) chain(chatID, id string) []string {
+	return idsOf(collect(s.t, s.MessageChain(background, chatID, id)))
 }
 
 func (s *store) graph(chatID string) chat.Graph {

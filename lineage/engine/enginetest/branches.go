@@ -235,7 +235,7 @@ type chainless struct {
 	t require.TestingT
 }
 
-func (c *chainless) MessageChain(context.Context, string) iter.Seq2[chat.Message, error] {
+func (c *chainless) MessageChain(context.Context, string, string) iter.Seq2[chat.Message, error] {
 	require.FailNow(c.t, "a chain was read")
 	return nil
 }

@@ -149,7 +149,7 @@ func testRows(t *testing.T, s *store) {
 	anonymous := engine.Fragment{Name: "critic", Type: engine.TypeMessage, Codec: codec{encoded: `["my", "form"]`}}
 	head := c.save(user("q1"), tool, unnamed, anonymous)
 	var rows []chat.Message
-	for m, err := range s.MessageChain(background, string(head)) {
+	for m, err := range s.MessageChain(background, "c", string(head)) {
 		require.NoError(t, err)
 		rows = append(rows, m)
 	}
@@ -191,7 +191,7 @@ func testForeignRows(t *testing.T, s *store) {
 	}
 	main, err := s.Branch(background, "c", "main")
 	require.NoError(t, err)
-	require.NoError(t, s.UpdateBranchHead(background, main.ID, chat.Ref(rune('a'+len(rows)-1))))
+	require.NoError(t, s.UpdateBranchHead(background, "c", main.ID, chat.Ref(rune('a'+len(rows)-1))))
 	c.set(engine.Role("r"))
 	r, err := c.Resolve(background, engine.ResolveOptions{})
 	require.NoError(t, err)

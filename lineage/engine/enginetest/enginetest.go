@@ -49,6 +49,7 @@ func Run(t *testing.T, c Config) {
 		{"several new versions", testSeveralVersions},
 		{"versions before saving", testPendingVersions},
 		{"ids of other chats", testOtherChat},
+		{"neighbours", testNeighbours},
 		{"last assistant", testLastAssistant},
 		{"rewind", testRewind},
 		{"aside", testAside},
@@ -153,16 +154,16 @@ func (s *store) on(chatID, branch string) []string {
 	b, err := s.Branch(background, chatID, branch)
 	require.NoError(s.t, err)
 	require.NotNil(s.t, b, "branch %s", branch)
-	return s.chain(string(b.HeadMessageID))
+	return s.chain(chatID, string(b.HeadMessageID))
 }
 
 // chain returns the texts up to a message.
-func (s *store) chain(id string) []string {
+func (s *store) chain(chatID, id string) []string {
 	texts := []string{}
 	if id == "" {
 		return texts
 	}
-	for m, err := range s.MessageChain(background, id) {
+	for m, err := range s.MessageChain(background, chatID, id) {
 		require.NoError(s.t, err)
 		texts = append(texts, textOf(s.t, m))
 	}

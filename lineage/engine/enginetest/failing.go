@@ -94,18 +94,18 @@ func (f *faulty) ChangeChat(ctx context.Context, id string, change func(chat.Cha
 	return call(f, func() (chat.Chat, error) { return f.Store.ChangeChat(ctx, id, change) })
 }
 
-func (f *faulty) Message(ctx context.Context, id string) (*chat.Message, error) {
-	return call(f, func() (*chat.Message, error) { return f.Store.Message(ctx, id) })
+func (f *faulty) Message(ctx context.Context, chatID, id string) (*chat.Message, error) {
+	return call(f, func() (*chat.Message, error) { return f.Store.Message(ctx, chatID, id) })
 }
 
-func (f *faulty) MessageChain(ctx context.Context, id string) iter.Seq2[chat.Message, error] {
+func (f *faulty) MessageChain(ctx context.Context, chatID, id string) iter.Seq2[chat.Message, error] {
 	fails, done := f.fails()
 	return func(yield func(chat.Message, error) bool) {
 		if fails && !done {
 			yield(chat.Message{}, f.fail())
 			return
 		}
-		for m, err := range f.Store.MessageChain(ctx, id) {
+		for m, err := range f.Store.MessageChain(ctx, chatID, id) {
 			if !yield(m, err) {
 				return
 			}
@@ -116,8 +116,8 @@ func (f *faulty) MessageChain(ctx context.Context, id string) iter.Seq2[chat.Mes
 	}
 }
 
-func (f *faulty) CountMessages(ctx context.Context, id string) (int, error) {
-	return call(f, func() (int, error) { return f.Store.CountMessages(ctx, id) })
+func (f *faulty) CountMessages(ctx context.Context, chatID, id string) (int, error) {
+	return call(f, func() (int, error) { return f.Store.CountMessages(ctx, chatID, id) })
 }
 
 func (f *faulty) CreateBranch(ctx context.Context, b chat.Branch) (chat.Branch, error) {
@@ -140,8 +140,8 @@ func (f *faulty) ListBranches(ctx context.Context, chatID string) ([]chat.Branch
 	return call(f, func() ([]chat.BranchInfo, error) { return f.Store.ListBranches(ctx, chatID) })
 }
 
-func (f *faulty) Summaries(ctx context.Context, branchID string) ([]chat.Summary, error) {
-	return call(f, func() ([]chat.Summary, error) { return f.Store.Summaries(ctx, branchID) })
+func (f *faulty) Summaries(ctx context.Context, chatID, branchID string) ([]chat.Summary, error) {
+	return call(f, func() ([]chat.Summary, error) { return f.Store.Summaries(ctx, chatID, branchID) })
 }
 
 func (f *faulty) BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error) {

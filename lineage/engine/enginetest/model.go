@@ -302,7 +302,7 @@ func (m *model) saveAny(r *rapid.T) {
 	// The engine chooses the ids of new versions.
 	ids := make([]string, len(pending))
 	for i, u := range slices.Backward(pending) {
-		row, err := m.Message(background, string(head))
+		row, err := m.Message(background, m.chatID, string(head))
 		require.NoError(r, err)
 		require.NotNil(r, row)
 		require.Equal(r, u.text, textOf(r, *row))
@@ -407,7 +407,7 @@ func (m *model) checkMessages() {
 	require.NoError(m.t, err)
 	require.Len(m.t, g.Nodes, len(m.messages), "every message that was ever saved, and no other")
 	for id, message := range m.messages {
-		row, err := m.Message(background, id)
+		row, err := m.Message(background, m.chatID, id)
 		require.NoError(m.t, err)
 		require.Equal(m.t, message.text, textOf(m.t, *row))
 		require.Equal(m.t, message.parent, string(row.ParentID))

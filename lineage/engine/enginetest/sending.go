@@ -147,7 +147,7 @@ func testCalls(t *testing.T, s *store) {
 			}
 			main, err := s.Branch(background, name, "main")
 			require.NoError(t, err)
-			require.NoError(t, s.UpdateBranchHead(background, main.ID, parent))
+			require.NoError(t, s.UpdateBranchHead(background, name, main.ID, parent))
 			whole := c.resolve(engine.ResolveOptions{})
 			cuts := make(map[int]bool)
 			check := func(r *engine.Resolved) {
@@ -198,7 +198,7 @@ func testDecode(t *testing.T, s *store) {
 	c.set(user("q1"), own)
 	_, err = c.Save(background)
 	require.NoError(t, err)
-	m, err := s.Message(background, "a1")
+	m, err := s.Message(background, "c", "a1")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"own":"by my codec"}`, string(m.Data))
 	r := c.resolve(engine.ResolveOptions{})

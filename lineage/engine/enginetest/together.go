@@ -52,7 +52,7 @@ func testTwoEngines(t *testing.T, s *store) {
 	main, err := s.Branch(background, "c", "main")
 	require.NoError(t, err)
 	b.switchTo("main")
-	require.NoError(t, s.UpdateBranchHead(background, main.ID, "a1"))
+	require.NoError(t, s.UpdateBranchHead(background, "c", main.ID, "a1"))
 	b.save(user("q4"))
 	require.Equal(t, []string{"q1", "a1", "q4"}, s.on("c", "main"))
 }

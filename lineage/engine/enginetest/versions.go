@@ -21,7 +21,7 @@ func talk(s *store, chatID, prefix string) *conversation {
 // feature: state/original
 func testNewVersion(t *testing.T, s *store) {
 	c := talk(s, "c", "")
-	before, err := s.Message(background, "q2")
+	before, err := s.Message(background, "c", "q2")
 	require.NoError(t, err)
 	head := c.save(says("user", "q2", "better"), assistant("a3"))
 	require.Equal(t, chat.Ref("a3"), head, "an id that is new stays")
@@ -29,7 +29,7 @@ func testNewVersion(t *testing.T, s *store) {
 	require.Equal(t, []string{"main", "main-v2*"}, s.names("c"))
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, s.on("c", "main"), "the original is untouched")
 	require.Equal(t, []string{"q1", "a1", "better", "a3"}, s.on("c", "main-v2"))
-	after, err := s.Message(background, "q2")
+	after, err := s.Message(background, "c", "q2")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 
@@ -71,7 +71,7 @@ func testSameAgain(t *testing.T, s *store) {
 	c.set(assistant("a2"))
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, c.says())
 	c.save()
-	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, s.chain(string(c.Head())))
+	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, s.chain("c", string(c.Head())))
 	require.NotEqual(t, chat.Ref("a2"), c.Head())
 
 	// The model is part of a message.
@@ -87,7 +87,7 @@ func testNewRoot(t *testing.T, s *store) {
 	require.Equal(t, "main-v2", c.Branch())
 	require.Equal(t, []string{"from the start"}, c.says())
 	require.Equal(t, []string{"q1", "a1", "q2", "a2"}, s.on("c", "main"))
-	m, err := s.Message(background, string(c.Head()))
+	m, err := s.Message(background, "c", string(c.Head()))
 	require.NoError(t, err)
 	require.Empty(t, m.ParentID)
 }
@@ -117,7 +117,7 @@ func testSeveralVersions(t *testing.T, s *store) {
 func (s *store) firstOf(chatID, branch string) chat.Ref {
 	b, err := s.Branch(background, chatID, branch)
 	require.NoError(s.t, err)
-	for m, err := range s.MessageChain(background, string(b.HeadMessageID)) {
+	for m, err := range s.MessageChain(background, chatID, string(b.HeadMessageID)) {
 		require.NoError(s.t, err)
 		return chat.Ref(m.ID)
 	}
@@ -168,7 +168,7 @@ func testLastAssistant(t *testing.T, s *store) {
 		c.save(user("nq1"), fixed("first"))
 		require.Equal(t, []string{"nq1", "first"}, s.on("none", "main"))
 		require.Equal(t, []string{"main*"}, s.names("none"))
-		m, err := s.Message(background, string(c.Head()))
+		m, err := s.Message(background, "none", string(c.Head()))
 		require.NoError(t, err)
 		require.Equal(t, "assistant", m.Name)
 	})
@@ -190,7 +190,7 @@ func testLastAssistant(t *testing.T, s *store) {
 		c.save()
 		require.Equal(t, want, s.on("pending", "main"))
 		require.Equal(t, []string{"main*"}, s.names("pending"))
-		m, err := s.Message(background, "pa4")
+		m, err := s.Message(background, "pending", "pa4")
 		require.NoError(t, err)
 		require.Equal(t, "fixed", textOf(t, *m))
 	})
@@ -239,10 +239,20 @@ func testOrigins(t *testing.T, s *store) {
 	require.NoError(t, c.Set(engine.LastAssistantMessage("best").From("tiny")))
 	best, err := c.Save(background)
 	require.NoError(t, err)
+
+	// The text of a version may have been said before, here or in another chat.
+	other := s.open("other")
+	other.save(says("user", "o1", "known"))
+	other.save(says("assistant", "o2", "first"))
+	other.save(says("assistant", "o2", "known"))
+	m, err := s.Message(background, "other", string(other.Head()))
+	require.NoError(t, err)
+	require.NotEmpty(t, m.Origin.DerivedFrom)
+
 	for id, want := range map[string]chat.Origin{
 		"q1": {}, "a1": {UserID: "bob", ModelID: "large"}, string(better): {ModelID: "small"}, string(best): {ModelID: "tiny"},
 	} {
-		m, err := s.Message(background, id)
+		m, err := s.Message(background, "c", id)
 		require.NoError(t, err)
 		got := m.Origin
 		if id == string(better) || id == string(best) {

@@ -39,7 +39,7 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 	if c != nil || err != nil {
 		return c, err
 	}
-	var found []chat.Chat
+	var found, all []chat.Chat
 	var names []string
 	for c, err := range r.titles(ctx) {
 		if err != nil {
@@ -48,8 +48,16 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 		if strings.EqualFold(c.Title, text) || len(text) >= minShort && matchesAny(c.ID, text) {
 			found = append(found, c)
 		}
+		if len(found) == 0 {
+			all = append(all, c)
+		}
 		if len(names) < maxThreads {
 			names = append(names, c.ID, c.Title)
+		}
+	}
+	if len(found) == 0 {
+		if found, err = r.shown(ctx, text, all); err != nil {
+			return nil, err
 		}
 	}
 	one, err := one("thread", text, found, func(c chat.Chat) Match { return Match{ID: c.ID, Title: c.Title} })
@@ -63,6 +71,19 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 		err = &UnknownError{Kind: "thread", Text: text} // deleted meanwhile
 	}
 	return c, err
+}
+
+// shown returns those of some chats that are shown under a title: mostly by their first words.
+func (r *Chats) shown(ctx context.Context, text string, all []chat.Chat) (found []chat.Chat, err error) {
+	for _, c := range all {
+		if c.Title, err = chat.ShownTitle(ctx, r.store, &c); err != nil {
+			return nil, err
+		}
+		if isTitle(c.Title, text) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
 }
 
 // titled is a store that yields the ids and titles of threads at less cost than ListChats.
@@ -134,7 +155,7 @@ func (r *Chats) named(ctx context.Context, name string) (*ChatRef, error) {
 	if c != nil {
 		return &ChatRef{Checkpoint: name, Message: c.MessageID}, nil
 	}
-	m, err := r.store.Message(ctx, name)
+	m, err := r.store.Message(ctx, r.id, name)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +187,7 @@ func (r *Chats) walk(ctx context.Context, found *ChatRef, steps []step) error {
 		return nil
 	}
 	var chain []string
-	for m, err := range r.store.MessageChain(ctx, found.Message) {
+	for m, err := range r.store.MessageChain(ctx, r.id, found.Message) {
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -40,7 +41,7 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 	if id, err := structure.ParseID[lineage.ThreadID](text); err == nil {
 		return orNone(r.store.Thread(ctx, id))
 	}
-	for _, find := range []func(context.Context, string) ([]*structure.Thread, error){r.threadsEnding, r.threadsTitled, r.threadsLike} {
+	for _, find := range []func(context.Context, string) ([]*structure.Thread, error){r.threadsEnding, r.threadsTitled, r.threadsLike, r.threadsShown} {
 		found, err := find(ctx, text)
 		if err != nil {
 			return nil, err
@@ -91,6 +92,37 @@ func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.T
 		return nil, nil
 	}
 	return fitting(r.view.Threads(ctx, structure.ThreadID{}), func(t *structure.Thread) bool { return matches(t.ID, text) })
+}
+
+// threadsShown returns threads that are shown under a title: mostly by their first words. It looks at
+// all threads, and at the first messages of those that have no title.
+func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*structure.Thread, err error) {
+	for t, err := range r.view.Threads(ctx, structure.ThreadID{}) {
+		if err != nil {
+			return nil, err
+		}
+		title, err := r.store.ShownTitle(ctx, lineage.ThreadInfo{Title: t.Title, SourceID: t.SourceID, Active: t.Active})
+		if err != nil {
+			return nil, err
+		}
+		if !isTitle(title, text) {
+			continue
+		}
+		listed := *t
+		listed.Title = title
+		if found = append(found, &listed); len(found) > maxMatches {
+			break
+		}
+	}
+	return found, nil
+}
+
+// isTitle reports whether text is a title as it is shown, in upper or lower case, also where its end
+// is cut off.
+func isTitle(title, text string) bool {
+	title, text = backend.FoldCase(screen.Line(title)), backend.FoldCase(screen.Line(text))
+	start, cut := strings.CutSuffix(text, "…")
+	return text != "" && (title == text || cut && start != "" && strings.HasPrefix(title, start))
 }
 
 func (r *Resolver) threadNames(ctx context.Context) ([]string, error) {

@@ -20,6 +20,7 @@ type Progress struct {
 	started time.Time
 	shown   time.Time
 	wrote   bool
+	closed  bool
 }
 
 // NewProgress returns a progress line for a screen. format writes amounts.
@@ -34,6 +35,9 @@ func (p *Progress) Show(done, total int64) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
 	now := p.now()
 	// A short task shows nothing, and a long one changes ten times a second.
 	if now.Sub(p.started) < 300*time.Millisecond || now.Sub(p.shown) < 100*time.Millisecond {
@@ -59,10 +63,22 @@ func (p *Progress) line(done, total int64, took time.Duration) string {
 	return line
 }
 
-// Done removes the line.
+// Done removes the line. Show shows it again.
 func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.remove()
+}
+
+// Close removes the line for good: Show shows nothing any more.
+func (p *Progress) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.remove()
+}
+
+func (p *Progress) remove() {
 	if p.wrote {
 		fmt.Fprint(p.screen.W, clearLine)
 		p.wrote = false

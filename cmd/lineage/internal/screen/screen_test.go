@@ -65,4 +65,9 @@ func TestProgressIsForTerminals(t *testing.T) {
 	require.Equal(t, "\r\x1b[Kreading  30 B of 90 B  33%  0 B/s  2m0s left", out.String())
 	p.Done()
 	require.True(t, strings.HasSuffix(out.String(), "\r\x1b[K"))
+	p.shown = now
+	p.Close()
+	out.Reset()
+	p.Show(50, 90)
+	require.Empty(t, out.String(), "what comes later stands alone on its line")
 }

@@ -1,0 +1,149 @@
+package export_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/message/messagetest"
+)
+
+// lists are the formats of APIs: the dialect of each, and the member of a line with its messages.
+var lists = map[export.Format]struct {
+	dialect message.Dialect
+	member  string
+}{
+	export.OpenAI:    {message.Chat, "messages"},
+	export.Responses: {message.Responses, "input"},
+	export.Anthropic: {message.Anthropic, "messages"},
+}
+
+// requireAccepted checks that the API of each format accepts every line of an export.
+func requireAccepted(t require.TestingT, s *lineage.Store, written func(export.Format) string) {
+	for format, is := range lists {
+		for line := range strings.Lines(written(format)) {
+			var fields map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal([]byte(line), &fields), line)
+			var items []json.RawMessage
+			require.NoError(t, json.Unmarshal(fields[is.member], &items), line)
+			require.NoError(t, messagetest.Check(is.dialect, items), "%s: %s", format, line)
+		}
+	}
+}
+
+// samples returns the archives of the tests of imports, and those of the demonstration.
+func samples(t *testing.T) []string {
+	paths, err := filepath.Glob("../testdata/*")
+	require.NoError(t, err)
+	demo, err := filepath.Glob("../../../testdata/demo/*.gz")
+	require.NoError(t, err)
+	require.NotEmpty(t, demo)
+	return append(paths, demo...)
+}
+
+// The API of a format accepts the export of an archive of any format.
+func TestArchivesAreAccepted(t *testing.T) {
+	for _, path := range samples(t) {
+		if filepath.Base(path) == "golden" {
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			s := open(t)
+			_, err := archive.Import(bg, s, archive.Path(path), archive.Options{})
+			require.NoError(t, err)
+			requireAccepted(t, s, func(f export.Format) string { return written(t, s, f, export.Options{}) })
+		})
+	}
+}
+
+// The API of a format accepts the export of any messages.
+func TestAnyHistoryIsAccepted(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := open(t)
+		_, main := newThread(t, s, prompt(rapid.SampledFrom([]string{"", "Be brief.", " ", "\xff"}).Draw(rt, "prompt")))
+		var items []lineage.Item
+		for _, body := range messagetest.Wild(rt) {
+			item := lineage.Item{Role: body.Role, Type: body.Type, Body: []byte(body.Bytes), Name: rapid.SampledFrom([]string{"", "", "ada", "b \"c\""}).Draw(rt, "name")}
+			if item.Role == "" {
+				item.Role = "user"
+			}
+			items = append(items, item)
+		}
+		_, err := main.Extend(bg, items...)
+		require.NoError(rt, err)
+		requireAccepted(rt, s, func(f export.Format) string { return written(t, s, f, export.Options{}) })
+	})
+}
+
+// A turn of ShareGPT has one of its roles, and the results of calls follow the calls.
+func TestTurnsOfShareGPT(t *testing.T) {
+	for _, path := range samples(t) {
+		if filepath.Base(path) == "golden" {
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			s := open(t)
+			_, err := archive.Import(bg, s, archive.Path(path), archive.Options{})
+			require.NoError(t, err)
+			var all []struct {
+				Conversations []struct{ From, Value string }
+			}
+			require.NoError(t, json.Unmarshal([]byte(written(t, s, export.ShareGPT, export.Options{})), &all))
+			for _, c := range all {
+				open := 0
+				for i, turn := range c.Conversations {
+					require.Contains(t, []string{"system", "human", "gpt", "function_call", "observation"}, turn.From)
+					type call struct {
+						Name      string
+						Arguments json.RawMessage
+					}
+					switch turn.From {
+					case "function_call":
+						var calls []call
+						if json.Unmarshal([]byte(turn.Value), &calls) != nil {
+							calls = make([]call, 1)
+							require.NoError(t, json.Unmarshal([]byte(turn.Value), &calls[0]))
+						}
+						open = len(calls)
+						require.NotEmpty(t, calls[0].Name)
+						require.NotEmpty(t, calls[0].Arguments)
+					case "observation":
+						require.NotZero(t, open, i)
+						open--
+					default:
+						require.Zero(t, open, i)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What a format cannot express is reported with its place.
+func TestLossesAreReported(t *testing.T) {
+	s, thread := sample(t)
+	for format, want := range map[export.Format][]export.Loss{
+		export.OpenAI:    {{Position: 4, Reason: "a call without a result: written as text"}, {Position: 6, Reason: "no place for reasoning that is not its own: left out"}},
+		export.Anthropic: {{Position: 10, Reason: "no place for image/svg+xml there: written as text"}, {Reason: "the list of tools is in another format: left out"}},
+		export.Responses: {{Position: 6, Reason: "no place for reasoning that is not its own: left out"}},
+		export.ShareGPT:  {{Reason: "no place for image/png: written as text"}},
+	} {
+		var lost []export.Loss
+		written(t, s, format, export.Options{Lost: func(l export.Loss) { lost = append(lost, l) }})
+		for _, l := range want {
+			l.Thread = thread.ID()
+			require.Contains(t, lost, l, format)
+		}
+	}
+	for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {
+		written(t, s, format, export.Options{AsGiven: true, Lost: func(l export.Loss) { require.Fail(t, l.Reason) }})
+	}
+}

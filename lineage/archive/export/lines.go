@@ -1,0 +1,87 @@
+package export
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// lines writes each history as a line.
+func (x *exporter) lines(ctx context.Context, format Format) error {
+	for conv, err := range x.conversations(ctx) {
+		if err != nil {
+			return err
+		}
+		tools, err := x.field(ctx, conv, "tools")
+		if err != nil {
+			return err
+		}
+		if tools != nil && !x.o.AsGiven && (format != OpenAI || !isTools(tools)) {
+			x.o.Lost(Loss{Thread: conv.info.ID, Reason: "the list of tools is in another format: left out"})
+			tools = nil
+		}
+		err = x.histories(ctx, conv, func(history history) error {
+			if x.o.AsGiven {
+				return x.givenLine(ctx, history, tools)
+			}
+			line, err := x.request(ctx, conv, history, format)
+			if err != nil {
+				return err
+			}
+			x.put(onOneLine(withTools(line, tools)), "\n")
+			return x.failed()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isTools reports whether a value is a list of tools of chat completions.
+func isTools(list json.RawMessage) bool {
+	if !rawjson.IsArray(list) {
+		return false
+	}
+	for tool := range rawjson.Elements(list) {
+		kind := rawjson.Str(rawjson.Last(tool, "type"))
+		if kind != "function" && kind != "custom" || rawjson.Str(rawjson.Last(rawjson.Last(tool, kind), "name")) == "" {
+			return false
+		}
+	}
+	return true
+}
+
+func withTools(line, tools json.RawMessage) json.RawMessage {
+	if !rawjson.IsArray(tools) {
+		return line
+	}
+	return rawjson.Set(line, []byte(`"tools"`), []byte(compact(tools)))
+}
+
+// maxFields limits how far a log is searched for a field; fields come first.
+const maxFields = 64
+
+// field returns a field of a conversation that an import has kept, nil if there is none.
+func (x *exporter) field(ctx context.Context, conv *conversation, name string) (json.RawMessage, error) {
+	if v := member(conv.info.Metadata, name); v != nil {
+		return v, nil
+	}
+	for _, tip := range conv.beside {
+		for e, err := range x.store.History(ctx, tip, lineage.Window{To: maxFields}) {
+			if err != nil {
+				return nil, err
+			}
+			if e.Role == "field" && e.Name == name && e.Type == content.TypeJSON && !e.Erased {
+				body, ok, err := x.body(ctx, e)
+				if err != nil || ok && json.Valid(body) {
+					return body, err
+				}
+			}
+		}
+	}
+	return nil, nil
+}
