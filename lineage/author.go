@@ -150,26 +150,28 @@ func (a *authorship) agreed(home structure.Home) (model string, agreed bool, err
 // inForce returns the model in force in a context, empty if none is set, and whether the context
 // exists.
 func (a *authorship) inForce(id ContextID) (model string, there bool, err error) {
+	if known, ok := a.models[id]; ok {
+		return known, true, nil
+	}
 	var below []ContextID // contexts that inherit the model
-	seen := make(map[ContextID]bool)
-	for at := id; !at.IsZero() && !seen[at]; {
-		if known, ok := a.models[at]; ok {
-			model = known
-			break
-		}
-		c, err := a.from.Context(a.ctx, at)
+	for c, err := range backend.Ancestors(a.ctx, a.from, id) {
 		if isNotFound(err) {
-			break
+			return "", false, nil
 		}
 		if err != nil {
 			return "", false, err
 		}
-		seen[at], below = true, append(below, at)
+		if known, ok := a.models[c.ID]; ok {
+			model = known
+			break
+		}
+		if !c.Deleted {
+			below = append(below, c.ID)
+		}
 		if c.Overrides.Model != nil {
 			model = *c.Overrides.Model
 			break
 		}
-		at = c.Parent
 	}
 	for _, at := range below {
 		a.models[at] = model

@@ -1,9 +1,9 @@
 package lineage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -115,7 +115,7 @@ type BranchOptions struct {
 	// Metadata is JSON of the caller, kept byte for byte.
 	Metadata []byte
 	// SourceID is an id chosen by the caller, unique in the store. SourceBranch returns the id of
-	// the branch's context.
+	// the branch's context, unless a deleted branch with the same source id has forks.
 	SourceID string
 	// CreatedAt defaults to now.
 	CreatedAt time.Time
@@ -164,12 +164,11 @@ func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions)
 		fork := forked(&parent.Context, &ForkOptions{At: o.At, Empty: o.Empty, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
 		fork.CreatedAt = o.CreatedAt
 		if o.SourceID != "" {
-			fork.ID = write.SourceBranch(o.SourceID)
-			if _, err := t.store.engine.Context(ctx, fork.ID); err == nil {
-				return subjectError("branch", o.SourceID, ErrExists, "")
-			} else if !isNotFound(err) {
+			id, err := t.store.branchContext(ctx, o.SourceID)
+			if err != nil {
 				return err
 			}
+			fork.ID = id
 		}
 		is := b.NewContext(fork)
 		b.Branch(thread, name, o.SourceID, is.ID, is.CreatedAt)
@@ -182,6 +181,27 @@ func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions)
 		return nil, err
 	}
 	return &Context{store: t.store, id: created}, nil
+}
+
+// branchContext returns the id of the context of a new branch with a source id. It is that of
+// SourceBranch, unless a deleted context with that id has forks, which must not inherit from the new
+// one.
+func (s *Store) branchContext(ctx context.Context, sourceID string) (ContextID, error) {
+	taken := subjectError("branch", sourceID, ErrExists, "")
+	for _, err := range s.engine.BranchesBySource(ctx, sourceID, ThreadID{}) {
+		return ContextID{}, cmp.Or(err, taken)
+	}
+	for id := write.SourceBranch(sourceID); ; id = structure.DeriveID[ContextID]("branch", id.String()) {
+		if _, err := s.engine.Context(ctx, id); !isNotFound(err) {
+			return ContextID{}, cmp.Or(err, taken)
+		}
+		if _, err := s.engine.Remnant(ctx, id); err != nil {
+			if isNotFound(err) {
+				return id, nil
+			}
+			return ContextID{}, err
+		}
+	}
 }
 
 // NameBranch makes a context of the thread, such as the result of Fork or Edit, a branch with the
@@ -216,15 +236,6 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 		}
 		return nil
 	})
-}
-
-// requireUnnamed returns an error with the refusal if a context of a thread is a branch.
-func (s *Store) requireUnnamed(ctx context.Context, thread ThreadID, id ContextID, refusal error) error {
-	b, err := backend.BranchOf(ctx, s.engine, thread, id)
-	if err == nil && b != nil {
-		err = subjectError("context", id.String(), refusal, fmt.Sprintf("it is branch %q", b.Name))
-	}
-	return err
 }
 
 // nextName returns the automatic name for a new branch next to the active one: see
@@ -267,26 +278,18 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	if name == MainBranch {
 		return subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "the main branch cannot be deleted")
 	}
-	var its ContextID // of the branch as read last
-	contexts := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
-		return func(yield func(backend.Context, error) bool) {
-			b, err := from.Branch(ctx, t.id, name)
-			if isNotFound(err) {
-				return // deleteBranch reports it
-			}
-			if err != nil {
-				yield(backend.Context{}, err)
-				return
-			}
-			its = b.Context
-			yield(from.Context(ctx, its))
+	return t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
+		gone, other, err := t.deletable(ctx, name)
+		if err != nil {
+			return err
 		}
-	}
-	may := func() error {
-		_, _, err := t.deletable(ctx, name)
-		return err
-	}
-	return t.store.removeContexts(ctx, contexts, ThreadID{}, may, func() error { return t.deleteBranch(ctx, name, its) })
+		if gone.Context == thread.Active {
+			thread.Active = other.Context
+		}
+		b.DeleteBranch(t.id, name)
+		b.DeleteContext(gone.Context)
+		return nil
+	})
 }
 
 // deletable returns a branch, if it can be deleted, and the branch that becomes active after it:
@@ -308,23 +311,4 @@ func (t *Thread) deletable(ctx context.Context, name string) (gone, other *struc
 		}
 	}
 	return nil, nil, subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "it is the only branch")
-}
-
-// deleteBranch deletes a branch if it still has the given context.
-func (t *Thread) deleteBranch(ctx context.Context, name string, its ContextID) error {
-	return t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
-		gone, other, err := t.deletable(ctx, name)
-		if err != nil {
-			return err
-		}
-		if gone.Context != its {
-			return subjectError("branch", fmt.Sprintf("%q", name), ErrConflict, "it was just recreated")
-		}
-		if gone.Context == thread.Active {
-			thread.Active = other.Context
-		}
-		b.DeleteBranch(t.id, name)
-		b.DeleteContext(gone.Context)
-		return nil
-	})
 }

@@ -171,214 +171,66 @@ func (c *Context) Update(ctx context.Context, change func(*ContextInfo) error) e
 }
 
 // Delete deletes the context. The context of a branch is deleted with DeleteBranch; here it is
-// ErrConflict. Forks of the context remain, and overrides that they inherited become their own; its
-// summaries are deleted. The next Collect frees the disk space.
+// ErrConflict. Forks of the context remain, and go on inheriting its overrides, but not its values;
+// its summaries are deleted. The next Collect frees the disk space.
 func (c *Context) Delete(ctx context.Context) error {
-	one := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
-		return func(yield func(backend.Context, error) bool) { yield(from.Context(ctx, c.id)) }
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return err
 	}
-	var thread ThreadID
-	may := func() error {
-		state, err := c.store.engine.Context(ctx, c.id)
-		if thread = state.Thread; err != nil || thread.IsZero() {
-			return err
-		}
-		return c.store.requireUnnamed(ctx, state.Thread, c.id, ErrConflict)
-	}
-	return c.store.removeContexts(ctx, one, ThreadID{}, may, func() error {
-		if thread.IsZero() {
-			return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
-				b.DeleteContext(c.id)
-				return nil
-			})
-		}
-		// The thread changes too, so that its UpdatedAt does not depend on which context moved
-		// last.
-		return (&Thread{store: c.store, id: thread}).change(ctx, func(b *write.Batch, t *structure.Thread) error {
+	if state.Thread.IsZero() {
+		return c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 			b.DeleteContext(c.id)
-			if t.Active == c.id {
-				t.Active = ContextID{}
-			}
 			return nil
 		})
+	}
+	// The thread changes too, so that its UpdatedAt does not depend on which context moved last.
+	return (&Thread{store: c.store, id: state.Thread}).change(ctx, func(b *write.Batch, t *structure.Thread) error {
+		is, err := backend.BranchOf(ctx, c.store.engine, t.ID, c.id)
+		if err != nil {
+			return err
+		}
+		if is != nil {
+			return subjectError("context", c.id.String(), ErrConflict, fmt.Sprintf("it is branch %q", is.Name))
+		}
+		b.DeleteContext(c.id)
+		if t.Active == c.id {
+			t.Active = ContextID{}
+		}
+		return nil
 	})
 }
 
-// maxRemoveTries limits retries when others commit while contexts are being removed.
-const maxRemoveTries = 3
-
-// chosenContexts yields contexts of a state.
-type chosenContexts func(context.Context, backend.Reader) iter.Seq2[backend.Context, error]
-
-// removeContexts removes contexts, if may allows it. Overrides that forks inherit from them are
-// first copied to the forks, except to forks in the thread gone, which is deleted as well. They are
-// copied again after the removal if others committed in between and may have forked.
-func (s *Store) removeContexts(ctx context.Context, contexts chosenContexts, gone ThreadID, may, remove func() error) error {
-	if err := may(); err != nil {
-		return err
-	}
-	for try := 1; ; try++ {
-		var done bool
-		var failed error // after the removal, which is not repeated
-		err := backend.Repeat(func() (err error) {
-			if done, err = s.tryRemoveContexts(ctx, contexts, gone, remove, try == maxRemoveTries); done {
-				failed, err = err, nil
-			}
-			return err
-		})
-		if done || err != nil {
-			return cmp.Or(failed, err)
-		}
-	}
-}
-
-// tryRemoveContexts does nothing and returns false if others commit before the removal, unless it
-// is the last try.
-func (s *Store) tryRemoveContexts(ctx context.Context, contexts chosenContexts, gone ThreadID, remove func() error, last bool) (done bool, err error) {
-	before, err := s.engine.Snapshot(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer before.Close()
-	expected, err := s.copyInheritedAll(ctx, before, contexts, gone)
-	if err != nil {
-		return false, err
-	}
-	if head, err := s.engine.Head(ctx); err != nil || head.Number != expected && !last {
-		return false, err
-	}
-	if err := remove(); err != nil {
-		return false, err
-	}
-	ctx = context.WithoutCancel(ctx) // the removal is committed: finish
-	if head, err := s.engine.Head(ctx); err != nil || head.Number == expected+1 {
-		return true, err
-	}
-	_, err = s.copyInheritedAll(ctx, before, contexts, gone)
-	return true, err
-}
-
-// copyInheritedAll copies the overrides of contexts, as they were before, to their forks. It
-// returns the number that the last commit has if nobody else has committed since.
-func (s *Store) copyInheritedAll(ctx context.Context, before backend.Reader, contexts chosenContexts, gone ThreadID) (last uint64, err error) {
-	head, err := before.Head(ctx)
-	if err != nil {
-		return 0, err
-	}
-	last = head.Number
-	for c, err := range contexts(ctx, before) {
-		if err != nil {
-			return 0, err
-		}
-		changed, err := s.copyInherited(ctx, before, c.ID, gone)
-		if err != nil {
-			return 0, err
-		}
-		last += changed
-	}
-	return last, nil
-}
-
-// copyInherited copies the overrides in force for a context to its forks, except to those in the
-// thread gone. It returns how many forks it changed.
-func (s *Store) copyInherited(ctx context.Context, before backend.Reader, id ContextID, gone ThreadID) (changed uint64, err error) {
-	var inherited *Overrides // read once: the cost grows with the nesting depth
-	for child, err := range s.engine.Children(ctx, id, structure.ContextID{}) {
-		if err != nil {
-			return changed, err
-		}
-		if !gone.IsZero() && child.Thread == gone {
-			continue
-		}
-		if inherited == nil {
-			o, err := effective(ctx, before, id)
-			if err != nil {
-				return changed, err
-			}
-			if o.IsZero() {
-				return 0, nil // no child inherits anything
-			}
-			inherited = &o
-		}
-		is := child.Context
-		if is.Overrides = withInherited(is.Overrides, *inherited); structure.Equal(&is, &child.Context) {
-			continue
-		}
-		fork := &Context{store: s, id: child.ID}
-		err := fork.Update(ctx, func(is *ContextInfo) error {
-			is.Overrides = withInherited(is.Overrides, *inherited)
-			return nil
-		})
-		if isNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return changed, err
-		}
-		changed++
-	}
-	return changed, nil
-}
-
 // Effective returns the overrides in force: the context's own and, for those not set, those of the
-// nearest ancestor that sets them. Overrides.JSON is merged as a JSON merge patch (RFC 7386): null
-// removes an inherited key. The cost grows with the nesting depth.
+// nearest ancestor that sets them, deleted or not. Overrides.JSON is merged as a JSON merge patch (RFC
+// 7386): null removes an inherited key. The cost grows with the nesting depth.
 func (c *Context) Effective(ctx context.Context) (Overrides, error) {
-	return effective(ctx, c.store.engine, c.id)
+	return backend.AtOnce(ctx, c.store.engine, func(from backend.Snapshot) (Overrides, error) { return effective(ctx, from, c.id) })
 }
 
 func effective(ctx context.Context, from backend.Reader, of ContextID) (Overrides, error) {
 	var o Overrides
 	var settings [][]byte // own first, then the parents'
-	seen := make(map[ContextID]bool)
-	for id := of; !id.IsZero() && !seen[id]; {
-		seen[id] = true
-		state, err := from.Context(ctx, id)
-		if isNotFound(err) && id != of {
-			break // the parent was deleted
-		}
+	for a, err := range backend.Ancestors(ctx, from, of) {
 		if err != nil {
 			return Overrides{}, err
 		}
-		if o.SystemPrompt == nil {
-			o.SystemPrompt = state.Overrides.SystemPrompt
+		o.SystemPrompt, o.Model = cmp.Or(o.SystemPrompt, a.Overrides.SystemPrompt), cmp.Or(o.Model, a.Overrides.Model)
+		if a.Overrides.JSON != nil {
+			settings = append(settings, a.Overrides.JSON)
 		}
-		if o.Model == nil {
-			o.Model = state.Overrides.Model
-		}
-		if state.Overrides.JSON != nil {
-			settings = append(settings, state.Overrides.JSON)
-		}
-		id = state.Parent
 	}
 	for _, patch := range slices.Backward(settings) {
-		o.JSON = mergeSettings(rawjson.MergePatch, o.JSON, patch)
+		o.JSON = mergeSettings(o.JSON, patch)
 	}
 	return o.Clone(), nil
 }
 
-// withInherited returns own overrides completed with inherited ones.
-func withInherited(own, inherited Overrides) Overrides {
-	if own.SystemPrompt == nil {
-		own.SystemPrompt = inherited.SystemPrompt
-	}
-	if own.Model == nil {
-		own.Model = inherited.Model
-	}
-	switch {
-	case own.JSON == nil:
-		own.JSON = inherited.JSON
-	case inherited.JSON != nil:
-		own.JSON = mergeSettings(rawjson.JoinPatch, inherited.JSON, own.JSON)
-	}
-	return own
-}
-
 // mergeSettings merges JSON. Settings that are not JSON, which imports may contain, are not merged:
 // own wins.
-func mergeSettings(merge func(document, patch []byte) []byte, inherited, own []byte) []byte {
+func mergeSettings(inherited, own []byte) []byte {
 	if !json.Valid(own) || len(inherited) > 0 && !json.Valid(inherited) {
 		return own
 	}
-	return merge(inherited, own)
+	return rawjson.MergePatch(inherited, own)
 }

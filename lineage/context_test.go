@@ -342,7 +342,7 @@ func TestForkedWhileDeleted(t *testing.T) {
 // A fork of a fork, both made during the deletion of a thread, keeps the overrides in force.
 func TestForkedFromForkWhileDeleted(t *testing.T) {
 	below := open(t, t.TempDir())
-	engine := &interrupted{Engine: write.Of(below).Engine(), at: []structure.Kind{structure.KindContext}}
+	engine := &interrupted{Engine: write.Of(below).Engine(), at: []structure.Kind{structure.KindDeletion}}
 	s := lineage.New(engine)
 	thread, c := newThread(t, s)
 	require.NoError(t, setOverrides(c, lineage.Overrides{Model: pointer("large")}))
@@ -350,7 +350,7 @@ func TestForkedFromForkWhileDeleted(t *testing.T) {
 	first, err := c.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
 	require.NoError(t, err)
 	var second *lineage.Context
-	engine.do = func() { // when the first fork gets its inherited overrides
+	engine.do = func() {
 		inside, err := c.Fork(bg, lineage.ForkOptions{})
 		require.NoError(t, err)
 		second, err = inside.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})

@@ -204,37 +204,22 @@ func (s *Store) clearDeletedActive(ctx context.Context, t *structure.Thread) err
 
 // Delete deletes the thread with its branches, contexts and checkpoints. If one of the refuse
 // functions returns an error for the current state of the thread, nothing is deleted and the error
-// is returned. They may be called more than once. History shared with other threads remains there;
-// the next Collect frees the rest.
+// is returned. They may be called more than once. History shared with other threads remains there,
+// and forks of its contexts go on inheriting their overrides; the next Collect frees the rest.
 func (t *Thread) Delete(ctx context.Context, refuse ...func(*ThreadInfo) error) error {
-	may := func(is *structure.Thread) error {
-		for _, refused := range refuse {
-			if err := refused(threadInfo(is)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	all := func(ctx context.Context, from backend.Reader) iter.Seq2[backend.Context, error] {
-		return from.Contexts(ctx, t.id, structure.ContextID{})
-	}
-	mayNow := func() error {
-		is, err := t.store.engine.Thread(ctx, t.id)
+	return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+		was, err := t.store.engine.Thread(ctx, t.id)
 		if err != nil {
 			return err
 		}
-		return may(is)
-	}
-	return t.store.removeContexts(ctx, all, t.id, mayNow, func() error {
-		return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
-			was, err := t.store.engine.Thread(ctx, t.id)
-			if err != nil {
+		for _, refused := range refuse {
+			if err := refused(threadInfo(was)); err != nil {
 				return err
 			}
-			b.ExpectThread(t.id, was)
-			b.DeleteThread(t.id)
-			return may(was)
-		})
+		}
+		b.ExpectThread(t.id, was)
+		b.DeleteThread(t.id)
+		return nil
 	})
 }
 

@@ -31,8 +31,8 @@ type Tx struct{ *Store }
 // effects.
 //
 // The following are ErrInvalid inside a transaction: listings of the whole store, watching, nested
-// transactions, bodies from a Reader, erasing, and deleting threads, branches and contexts. More
-// than 10,000 records or 16 MiB are ErrTooLarge. After Update has returned nil, tx and its threads
+// transactions, bodies from a Reader, and erasing. More than 10,000 records or 16 MiB are
+// ErrTooLarge. After Update has returned nil, tx and its threads
 // and contexts are those of the store; after an error, they are ErrClosed.
 func (s *Store) Update(ctx context.Context, change func(ctx context.Context, tx *Tx) error) error {
 	if s.inTransaction() {

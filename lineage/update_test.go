@@ -291,9 +291,8 @@ func TestUpdateRefuses(t *testing.T) {
 		"transaction": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error {
 			return tx.Update(ctx, func(context.Context, *lineage.Tx) error { return nil })
 		},
-		"deleting": func(_ *lineage.Tx, th *lineage.Thread, _ *lineage.Context) error { return th.Delete(ctx) },
-		"syncing":  func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Sync(ctx) },
-		"closing":  func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Close() },
+		"syncing": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Sync(ctx) },
+		"closing": func(tx *lineage.Tx, _ *lineage.Thread, _ *lineage.Context) error { return tx.Close() },
 	}
 	for name, try := range tries {
 		t.Run(name, func(t *testing.T) {

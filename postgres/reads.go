@@ -105,6 +105,11 @@ func (r *readers) Context(ctx context.Context, id structure.ContextID) (backend.
 	return readState(ctx, r, func(v backend.Reader) (backend.Context, error) { return v.Context(ctx, id) })
 }
 
+// Remnant implements backend.Reader.
+func (r *readers) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return readState(ctx, r, func(v backend.Reader) (*structure.Remnant, error) { return v.Remnant(ctx, id) })
+}
+
 // Thread implements backend.Reader.
 func (r *readers) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
 	return readState(ctx, r, func(v backend.Reader) (*structure.Thread, error) { return v.Thread(ctx, id) })

@@ -192,7 +192,7 @@ func TestRefusedForms(t *testing.T) {
 		{"the next version alone", []byte{5}, structure.ErrUnknownVersion},
 		{"time in a longer form", []byte{4, 0x80, 0}, structure.ErrMalformed},
 		{"record kind 0", record(0, nil), structure.ErrUnknownVersion},
-		{"the next record kind", record(16, nil), structure.ErrUnknownVersion},
+		{"the next record kind", record(17, nil), structure.ErrUnknownVersion},
 		{"length in a longer form", []byte{4, 0, 2, 0x80, 0}, structure.ErrMalformed},
 		{"length beyond the payload", []byte{4, 0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, structure.ErrMalformed},
 		{"unknown span flags", record(structure.KindSpan, join([]byte{20}, usage(0)[1:])), structure.ErrMalformed},

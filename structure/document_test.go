@@ -63,10 +63,10 @@ func TestDocumentedCommit(t *testing.T) {
 func TestDocumentedKinds(t *testing.T) {
 	document, err := os.ReadFile("../docs/format.md")
 	require.NoError(t, err)
-	for k := structure.KindBlock; k <= structure.KindValue; k++ {
+	for k := structure.KindBlock; k <= structure.KindRemnant; k++ {
 		require.Contains(t, string(document), fmt.Sprintf("\n| %d | %s |", k, k))
 	}
-	next := structure.KindValue + 1
+	next := structure.KindRemnant + 1
 	require.NotContains(t, string(document), fmt.Sprintf("\n| %d | %s |", next, next))
 }
 

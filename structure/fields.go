@@ -87,6 +87,10 @@ func Walk(r Record, f Fields) bool {
 		walkID(f, "run id", KindRun, &r.Run)
 	case *Value:
 		walkValue(r, f)
+	case *Remnant:
+		walkID(f, "context id", KindContext, &r.ID)
+		walkID(f, "parent context", KindContext, &r.Parent)
+		walkOverrides(&r.Overrides, f)
 	default:
 		return false
 	}
@@ -116,11 +120,15 @@ func walkContext(r *Context, f Fields) {
 	f.Ref("base", &r.Base)
 	f.Ref("tip", &r.Tip)
 	walkID(f, "span set", KindSpanSet, &r.Set)
-	f.OptionalText("system prompt", &r.Overrides.SystemPrompt)
-	f.OptionalText("model", &r.Overrides.Model)
-	f.Optional("overrides", &r.Overrides.JSON)
+	walkOverrides(&r.Overrides, f)
 	f.Optional("metadata", &r.Metadata)
 	f.Time("created", &r.CreatedAt)
+}
+
+func walkOverrides(o *Overrides, f Fields) {
+	f.OptionalText("system prompt", &o.SystemPrompt)
+	f.OptionalText("model", &o.Model)
+	f.Optional("overrides", &o.JSON)
 }
 
 func walkSummary(r *Summary, f Fields) {
@@ -188,6 +196,8 @@ func NewPlain(kind Kind) Record {
 		return &Cut{}
 	case KindValue:
 		return &Value{}
+	case KindRemnant:
+		return &Remnant{}
 	}
 	return nil
 }

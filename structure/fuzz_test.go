@@ -1,6 +1,7 @@
 package structure_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func FuzzDecodeObject(f *testing.F) {
 }
 
 func FuzzUnmarshalRecord(f *testing.F) {
-	for _, r := range append(samplePlain(), sampleValues()...) {
+	for _, r := range slices.Concat(samplePlain(), sampleValues(), sampleRemnants()) {
 		b, err := structure.MarshalRecord(r)
 		require.NoError(f, err)
 		f.Add(byte(r.Kind()), b)

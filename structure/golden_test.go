@@ -47,7 +47,7 @@ func TestGoldenSampleHasEveryKind(t *testing.T) {
 	for _, r := range sampleCommit().Records {
 		kinds[r.Kind()] = true
 	}
-	for k := structure.KindBlock; k <= structure.KindValue; k++ {
+	for k := structure.KindBlock; k <= structure.KindRemnant; k++ {
 		require.True(t, kinds[k], "%v", k)
 	}
 }

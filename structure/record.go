@@ -29,13 +29,14 @@ const (
 	KindDeletion   Kind = 13
 	KindCut        Kind = 14
 	KindValue      Kind = 15
+	KindRemnant    Kind = 16
 )
 
 var kindNames = [...]string{
 	KindBlock: "block", KindChunk: "chunk", KindThread: "thread", KindContext: "context",
 	KindTip: "tip", KindRun: "run", KindSpan: "span", KindSpanSet: "span set", KindBranch: "branch",
 	KindCheckpoint: "checkpoint", KindSummary: "summary", KindReflog: "reflog entry", KindDeletion: "deletion", KindCut: "cut",
-	KindValue: "value",
+	KindValue: "value", KindRemnant: "remnant",
 }
 
 // String returns the name of the kind.
@@ -168,6 +169,14 @@ type Context struct {
 	CreatedAt time.Time
 }
 
+// Remnant is what is left of a deleted context from which others were forked: they still inherit
+// its overrides.
+type Remnant struct {
+	ID        ContextID
+	Parent    ContextID // context or remnant that it was forked from, or zero
+	Overrides Overrides
+}
+
 // Tip moves a context to a span.
 type Tip struct {
 	Context ContextID
@@ -288,6 +297,12 @@ type Deletion struct {
 	At      time.Time
 }
 
+// Remnant returns what is left of the context if it is deleted and has forks. It shares memory
+// with the context.
+func (c *Context) Remnant() *Remnant {
+	return &Remnant{ID: c.ID, Parent: c.Parent, Overrides: c.Overrides}
+}
+
 // Cut states that the last spans of a run were collected. The rest of the run stays. No
 // span may follow, so that the address of a span is never reused.
 type Cut struct{ Run RunID }
@@ -306,6 +321,7 @@ func (*Reflog) Kind() Kind     { return KindReflog }
 func (*Deletion) Kind() Kind   { return KindDeletion }
 func (*Cut) Kind() Kind        { return KindCut }
 func (*Value) Kind() Kind      { return KindValue }
+func (*Remnant) Kind() Kind    { return KindRemnant }
 
 // Commit is an atomic list of records. The engine assigns the number; numbers start at 1
 // and have no gaps.

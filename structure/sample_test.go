@@ -69,6 +69,7 @@ func sampleCommit() *structure.Commit {
 		&structure.Cut{Run: id[structure.RunID](1)},
 	)
 	c.Records = append(c.Records, sampleValues()...)
+	c.Records = append(c.Records, sampleRemnants()...)
 	return c
 }
 
@@ -102,8 +103,8 @@ func valueKey(owner structure.Owner, key string) structure.ValueKey {
 	return structure.ValueKey{Owner: owner, Key: key}
 }
 
-// sampleValues has a value of every scope and form. They come last in the sample,
-// because they were added to the format last.
+// sampleValues has a value of every scope and form. They come after the records that the format
+// had before, as remnants come after them.
 func sampleValues() []structure.Record {
 	user := structure.Owner{Scope: structure.UserScope, Name: "ada"}
 	context := structure.Owner{Scope: structure.ContextScope, Context: id[structure.ContextID](2)}
@@ -120,6 +121,17 @@ func sampleValues() []structure.Record {
 		},
 		&structure.Value{ValueKey: valueKey(context, "k"), JSON: []byte("[]"), Seen: at(1, 2), At: sampleTime},
 		&structure.Value{ValueKey: valueKey(context, "l"), Seen: structure.CollectedSpan, At: sampleTime},
+	}
+}
+
+func sampleRemnants() []structure.Record {
+	prompt, empty := "You count birds.", ""
+	return []structure.Record{
+		&structure.Remnant{
+			ID: id[structure.ContextID](5), Parent: id[structure.ContextID](2),
+			Overrides: structure.Overrides{SystemPrompt: &prompt, Model: &empty, JSON: []byte(`{"t":0}`)},
+		},
+		&structure.Remnant{ID: id[structure.ContextID](6)},
 	}
 }
 

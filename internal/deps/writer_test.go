@@ -17,7 +17,7 @@ import (
 // recordTypes are the types of package structure that a commit is made of.
 var recordTypes = []string{
 	"Commit", "Thread", "Context", "Run", "SpanSet", "Branch", "Checkpoint", "Summary", "Reflog", "Deletion",
-	"Cut", "Value", "Block", "Chunk", "Span", "Tip",
+	"Cut", "Value", "Remnant", "Block", "Chunk", "Span", "Tip",
 }
 
 // A maker is a part of the tree that may make records and apply commits by itself, though

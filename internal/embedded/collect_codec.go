@@ -17,7 +17,7 @@ import (
 
 const (
 	liveSetMagic   = "LINLIVES"
-	liveSetVersion = 1
+	liveSetVersion = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -94,7 +94,8 @@ func (c *liveSetCodec) set(l *liveSet) {
 	})
 	c.hashes(&l.contents)
 	codeIDs(c, l.threads, none)
-	codeIDs(c, l.contexts, none)
+	codeIDs(c, l.contexts, c.beginning)
+	codeIDs(c, l.remnants, c.beginning)
 	codeIDs(c, l.sets, none)
 	codeIDs(c, l.checkpoints, none)
 	codeIDs(c, l.summaries, none)
@@ -102,7 +103,6 @@ func (c *liveSetCodec) set(l *liveSet) {
 	codeIDs(c, l.reflog, c.number)
 	codeIDs(c, l.cutReflog, c.number)
 	codeIDs(c, l.deletedThreads, c.number)
-	codeIDs(c, l.deletedContexts, c.number)
 	codeMap(c, l.erased, func(id *content.ID, _ *struct{}) { c.bytes(id[:]) })
 	codeMap(c, l.stored, func(id *content.ID, commit *uint64) {
 		c.bytes(id[:])
@@ -147,6 +147,15 @@ func (c *liveSetCodec) number(n *uint64) {
 	if *n, err = binary.ReadUvarint(c.in); err != nil {
 		c.fail(err)
 	}
+}
+
+func (c *liveSetCodec) beginning(b *beginning) {
+	n := b.commit << 1
+	if b.shared {
+		n |= 1
+	}
+	c.number(&n)
+	b.commit, b.shared = n>>1, n&1 == 1
 }
 
 func (c *liveSetCodec) ref(r *structure.SpanRef) {

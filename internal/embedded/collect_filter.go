@@ -59,6 +59,8 @@ func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structu
 		lives = l.thread(r.ID, c, i)
 	case *structure.Context:
 		return l.contextRecord(c, i, r)
+	case *structure.Remnant:
+		lives = l.remnant(r.ID, c, i)
 	case *structure.Tip:
 		return l.tipRecord(c, i, r)
 	case *structure.Run:
@@ -122,32 +124,21 @@ func storedLater(c *structure.Commit, i int, id content.ID) bool {
 // thread reports whether record i is about a live thread, and not about an earlier
 // thread with the same id.
 func (l *liveSet) thread(id structure.ThreadID, c *structure.Commit, i int) bool {
-	return has(l.threads, id) && !pastLife(l.deletedThreads, id, c, i, func(d *structure.Deletion) bool {
-		return d.Subject == structure.KindThread && d.Thread == id
-	})
-}
-
-// context is thread for contexts.
-func (l *liveSet) context(id structure.ContextID, c *structure.Commit, i int) bool {
-	return has(l.contexts, id) && !pastLife(l.deletedContexts, id, c, i, func(d *structure.Deletion) bool {
-		return d.Subject == structure.KindContext && d.Context == id
-	})
-}
-
-// pastLife reports whether id is deleted after record i of a commit.
-func pastLife[K comparable](deleted map[K]uint64, id K, c *structure.Commit, i int, deletes func(*structure.Deletion) bool) bool {
-	commit, again := deleted[id]
-	if !again || commit != c.Number {
-		return again && commit > c.Number
+	commit, again := l.deletedThreads[id]
+	if !has(l.threads, id) || !again || commit != c.Number {
+		return has(l.threads, id) && !(again && commit > c.Number)
 	}
-	return slices.ContainsFunc(c.Records[i+1:], func(r structure.Record) bool {
+	return !slices.ContainsFunc(c.Records[i+1:], func(r structure.Record) bool {
 		d, ok := r.(*structure.Deletion)
-		return ok && deletes(d)
+		return ok && d.Subject == structure.KindThread && d.Thread == id
 	})
 }
 
 func (l *liveSet) contextRecord(c *structure.Commit, i int, r *structure.Context) structure.Record {
 	if !l.context(r.ID, c, i) || !r.Thread.IsZero() && !l.thread(r.Thread, c, i) {
+		if l.remnant(r.ID, c, i) {
+			return r.Remnant()
+		}
 		return nil
 	}
 	if l.span(r.Tip) {

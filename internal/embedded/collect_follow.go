@@ -49,7 +49,12 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 		m.live.threads[r.ID] = struct{}{}
 		return m.kept(r)
 	case *structure.Context:
-		m.live.contexts[r.ID] = struct{}{}
+		if !has(m.live.contexts, r.ID) {
+			m.live.contexts[r.ID] = beginning{commit: c.Number}
+		}
+		if err := m.remnants(r.Parent); err != nil {
+			return err
+		}
 		if err := m.inherit(r); err != nil {
 			return err
 		}
@@ -57,6 +62,10 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 			return err
 		}
 		return m.set(r.Set)
+	case *structure.Remnant:
+		if !has(m.live.remnants, r.ID) {
+			m.live.remnants[r.ID] = beginning{commit: c.Number}
+		}
 	case *structure.Tip:
 		return m.span(r.Span)
 	case *structure.Run:

@@ -18,7 +18,8 @@ type liveSet struct {
 	runs        map[structure.RunID]liveRun
 	contents    hashSet // blocks (including erased ones) and chunks
 	threads     map[structure.ThreadID]struct{}
-	contexts    map[structure.ContextID]struct{}
+	contexts    map[structure.ContextID]beginning
+	remnants    map[structure.ContextID]beginning // of deleted contexts
 	sets        map[structure.SpanSetID]struct{}
 	checkpoints map[structure.CheckpointID]struct{}
 	summaries   map[structure.SummaryID]struct{}
@@ -29,10 +30,9 @@ type liveSet struct {
 	// context loses.
 	reflog    map[structure.ContextID]uint64
 	cutReflog map[structure.ContextID]uint64
-	// deletedThreads and deletedContexts have the last commit that deleted an id that is in
-	// use again: records before it belong to the deleted thread or context.
-	deletedThreads  map[structure.ThreadID]uint64
-	deletedContexts map[structure.ContextID]uint64
+	// deletedThreads has the last commit that deleted an id that is in use again: records before
+	// it belong to the deleted thread.
+	deletedThreads map[structure.ThreadID]uint64
 	// erased has the blocks that are erased now. stored has the commit with the last
 	// record of each block that was ever erased.
 	erased map[content.ID]struct{}
@@ -49,18 +49,18 @@ func newLiveSet() *liveSet {
 	return &liveSet{
 		runs:        make(map[structure.RunID]liveRun),
 		threads:     make(map[structure.ThreadID]struct{}),
-		contexts:    make(map[structure.ContextID]struct{}),
+		contexts:    make(map[structure.ContextID]beginning),
+		remnants:    make(map[structure.ContextID]beginning),
 		sets:        make(map[structure.SpanSetID]struct{}),
 		checkpoints: make(map[structure.CheckpointID]struct{}),
 		summaries:   make(map[structure.SummaryID]struct{}),
 		reflog:      make(map[structure.ContextID]uint64),
 		cutReflog:   make(map[structure.ContextID]uint64),
 
-		deletedThreads:  make(map[structure.ThreadID]uint64),
-		deletedContexts: make(map[structure.ContextID]uint64),
-		erased:          make(map[content.ID]struct{}),
-		stored:          make(map[content.ID]uint64),
-		deadRuns:        make(map[structure.RunID]structure.SpanRef),
+		deletedThreads: make(map[structure.ThreadID]uint64),
+		erased:         make(map[content.ID]struct{}),
+		stored:         make(map[content.ID]uint64),
+		deadRuns:       make(map[structure.RunID]structure.SpanRef),
 	}
 }
 

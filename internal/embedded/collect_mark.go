@@ -29,6 +29,11 @@ type marker struct {
 	inherited map[inherited]struct{}
 	runs      map[structure.RunID]structure.RunInfo // cached
 
+	// lives has what the scan found of contexts that are live, also as remnants, and members has
+	// them by thread.
+	lives   map[structure.ContextID]life
+	members map[structure.ThreadID][]structure.ContextID
+
 	// trees has the roots of chunked bodies; after the scan, the trees of live ones are
 	// walked.
 	trees   map[content.ID]content.Root
@@ -49,6 +54,7 @@ type revival struct {
 func newMarker(ctx context.Context, v view, o backend.CollectOptions) *marker {
 	return &marker{
 		ctx: ctx, engine: v.at.engine, view: v, live: newLiveSet(), opt: o,
+		lives: make(map[structure.ContextID]life), members: make(map[structure.ThreadID][]structure.ContextID),
 		trees: make(map[content.ID]content.Root), inherited: make(map[inherited]struct{}), runs: make(map[structure.RunID]structure.RunInfo),
 	}
 }
@@ -156,7 +162,10 @@ func (m *marker) contextRoot(e index.Entry) error {
 	if err != nil {
 		return err
 	}
-	m.live.contexts[c.ID] = struct{}{}
+	m.live.contexts[c.ID] = beginning{} // the scan finds it
+	if err := m.remnants(c.Parent); err != nil {
+		return err
+	}
 	if err := m.inherit(&c.Context); err != nil {
 		return err
 	}

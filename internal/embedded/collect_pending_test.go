@@ -72,6 +72,9 @@ func numbered[K comparable, V any](of map[K]struct{}, value func() V) map[K]V {
 
 func drawLiveSet(t *rapid.T) *liveSet {
 	number := func() uint64 { return rapid.Uint64().Draw(t, "number") }
+	began := func() beginning {
+		return beginning{rapid.Uint64Max(1<<63-1).Draw(t, "began"), rapid.Bool().Draw(t, "shared")}
+	}
 	run := func(s string) structure.RunID { return structure.DeriveID[structure.RunID](s) }
 	context := func(s string) structure.ContextID { return structure.DeriveID[structure.ContextID](s) }
 	thread := func(s string) structure.ThreadID { return structure.DeriveID[structure.ThreadID](s) }
@@ -80,14 +83,15 @@ func drawLiveSet(t *rapid.T) *liveSet {
 		until:       number(),
 		runs:        numbered(ids(t, "runs", run), func() liveRun { return liveRun{number(), number()} }),
 		threads:     ids(t, "threads", thread),
-		contexts:    ids(t, "contexts", context),
+		contexts:    numbered(ids(t, "contexts", context), began),
+		remnants:    numbered(ids(t, "remnants", context), began),
 		sets:        ids(t, "sets", func(s string) structure.SpanSetID { return structure.DeriveID[structure.SpanSetID](s) }),
 		checkpoints: ids(t, "checkpoints", func(s string) structure.CheckpointID { return structure.DeriveID[structure.CheckpointID](s) }),
 		summaries:   ids(t, "summaries", func(s string) structure.SummaryID { return structure.DeriveID[structure.SummaryID](s) }),
 		reflog:      numbered(ids(t, "reflog", context), number), cutReflog: numbered(ids(t, "cut", context), number),
-		deletedThreads: numbered(ids(t, "deleted threads", thread), number), deletedContexts: numbered(ids(t, "deleted contexts", context), number),
-		erased: ids(t, "erased", block),
-		stored: numbered(ids(t, "stored", block), number),
+		deletedThreads: numbered(ids(t, "deleted threads", thread), number),
+		erased:         ids(t, "erased", block),
+		stored:         numbered(ids(t, "stored", block), number),
 		deadRuns: numbered(ids(t, "dead", run), func() structure.SpanRef {
 			if rapid.Bool().Draw(t, "root") {
 				return structure.SpanRef{}
@@ -145,7 +149,8 @@ func TestLiveSetGolden(t *testing.T) {
 	l.runs[structure.RunID{1}] = liveRun{2, 3}
 	l.contents.add(4)
 	l.threads[structure.ThreadID{5}] = struct{}{}
-	l.contexts[structure.ContextID{6}] = struct{}{}
+	l.contexts[structure.ContextID{6}] = beginning{commit: 25}
+	l.remnants[structure.ContextID{26}] = beginning{27, true}
 	l.sets[structure.SpanSetID{7}] = struct{}{}
 	l.checkpoints[structure.CheckpointID{8}] = struct{}{}
 	l.summaries[structure.SummaryID{9}] = struct{}{}
@@ -153,16 +158,15 @@ func TestLiveSetGolden(t *testing.T) {
 	l.reflog[structure.ContextID{11}] = 12
 	l.cutReflog[structure.ContextID{13}] = 14
 	l.deletedThreads[structure.ThreadID{15}] = 16
-	l.deletedContexts[structure.ContextID{17}] = 18
 	l.erased[content.ID{19}] = struct{}{}
 	l.stored[content.ID{20}] = 21
 	l.deadRuns[structure.RunID{22}] = structure.SpanRef{Run: structure.RunID{23}, Seq: 24}
 	id := func(first string) string { return first + strings.Repeat("00", 15) }
 	hash := func(first string) string { return first + strings.Repeat("00", 31) }
 	fields := []string{
-		hex.EncodeToString([]byte("LINLIVES")), "01", id("01"), "ac02",
-		"01", id("01"), "0203", "01", "0400000000000000", "01", id("05"), "01", id("06"), "01", id("07"), "01", id("08"), "01", id("09"),
-		"01", "0a00000000000000", "01", id("0b"), "0c", "01", id("0d"), "0e", "01", id("0f"), "10", "01", id("11"), "12",
+		hex.EncodeToString([]byte("LINLIVES")), "02", id("01"), "ac02",
+		"01", id("01"), "0203", "01", "0400000000000000", "01", id("05"), "01", id("06"), "32", "01", id("1a"), "37", "01", id("07"), "01", id("08"), "01", id("09"),
+		"01", "0a00000000000000", "01", id("0b"), "0c", "01", id("0d"), "0e", "01", id("0f"), "10",
 		"01", hash("13"), "01", hash("14"), "15", "01", id("16"), "18", id("17"),
 	}
 	b := encoded(t, l)

@@ -28,6 +28,7 @@ func (m *marker) scan(progress func(int64) error) error {
 	if err := m.unused(); err != nil {
 		return err
 	}
+	m.lives, m.members = nil, nil
 	m.scanned = true
 	for id := range m.trees {
 		if m.live.block(id) {
@@ -52,6 +53,10 @@ func (m *marker) scanRecord(c *structure.Commit, r structure.Record) error {
 		if m.isYoung(c) {
 			m.youngChunks.add(hash(r.Key[:]))
 		}
+	case *structure.Context:
+		m.stated(c.Number, r.ID, r.Thread, false)
+	case *structure.Remnant:
+		m.stated(c.Number, r.ID, structure.ThreadID{}, true)
 	case *structure.Run:
 		if !has(m.live.runs, r.ID) {
 			m.live.deadRuns[r.ID] = r.Parent
@@ -104,13 +109,12 @@ func (m *marker) noteDeadUse(id content.ID) {
 func (m *marker) deletion(c *structure.Commit, d *structure.Deletion) {
 	switch d.Subject {
 	case structure.KindThread:
+		m.endedAll(c.Number, d.Thread)
 		if has(m.live.threads, d.Thread) {
 			m.live.deletedThreads[d.Thread] = c.Number
 		}
 	case structure.KindContext:
-		if has(m.live.contexts, d.Context) {
-			m.live.deletedContexts[d.Context] = c.Number
-		}
+		m.ended(c.Number, d.Context)
 	case structure.KindBlock:
 		m.live.stored[d.Content] = 0 // see findStored
 	}

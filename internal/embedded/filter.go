@@ -151,7 +151,7 @@ func (e *Engine) growFilter() {
 
 // fillFilter adds the keys of a view.
 func (e *Engine) fillFilter(f *filter, s view) error {
-	for _, table := range []byte{keys.TableBlock, keys.TableChunk, keys.TableContext} {
+	for _, table := range []byte{keys.TableBlock, keys.TableChunk, keys.TableContext, keys.TableRemnant} {
 		for entry, err := range s.Index.Scan(keys.Of(table), keys.PrefixEnd(keys.Of(table))) {
 			if err == nil && e.closed.Load() {
 				err = backend.ErrClosed
@@ -160,7 +160,7 @@ func (e *Engine) fillFilter(f *filter, s view) error {
 				return err
 			}
 			k := [16]byte(entry.Key[1:])
-			if table != keys.TableContext {
+			if table == keys.TableBlock || table == keys.TableChunk {
 				k = contentKey(journal.Fingerprint(k[:]))
 			}
 			f.add(k[:])

@@ -38,13 +38,13 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 		}
 	}
 	for id, change := range b.Contexts.All() {
-		if !change.Created {
-			continue
+		if change.Created {
+			e.noteContext(id)
 		}
-		if made, ok := structure.Made(id); ok {
-			e.createdContexts.add(made)
-		} else {
-			e.filter.add(id[:])
+	}
+	for id, change := range b.Remnants.All() {
+		if change.Was == nil {
+			e.noteContext(id)
 		}
 	}
 	if barrier := e.barrier.Load(); barrier != nil && f.Number > barrier.live.until {
@@ -64,6 +64,15 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 		e.index.Settle()
 	}
 	e.arrivals.announce()
+}
+
+// noteContext notes that the id of a context is in use.
+func (e *Engine) noteContext(id structure.ContextID) {
+	if made, ok := structure.Made(id); ok {
+		e.createdContexts.add(made)
+	} else {
+		e.filter.add(id[:])
+	}
 }
 
 // source is the state of an engine as new commits see it. The write lock is held, or the store is

@@ -27,6 +27,11 @@ func (r *reads) Context(ctx context.Context, id structure.ContextID) (backend.Co
 	return answer(r, func(v view) (backend.Context, error) { return v.Context(ctx, id) })
 }
 
+// Remnant implements backend.Reader.
+func (r *reads) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return answer(r, func(v view) (*structure.Remnant, error) { return v.Remnant(ctx, id) })
+}
+
 // Thread implements backend.Reader.
 func (r *reads) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
 	return answer(r, func(v view) (*structure.Thread, error) { return v.Thread(ctx, id) })

@@ -344,3 +344,53 @@ func TestSalvageOddFiles(t *testing.T) {
 	_, err = Salvage(background, w.dir, w.dir+"-to", SalvageOptions{})
 	require.NoError(t, err)
 }
+
+// Forks of deleted contexts inherit what they did, after a collection and when a commit above them is
+// lost.
+func TestSalvageRemnants(t *testing.T) {
+	named := func(name string) structure.ContextID { return idOf[structure.ContextID](name) }
+	forked := func(name, of string) *structure.Context {
+		c := &structure.Context{ID: named(name), Overrides: structure.Overrides{Model: &name}}
+		if of != "" {
+			c.Parent = named(of)
+		}
+		return c
+	}
+	gone := func(name string) *structure.Deletion {
+		return &structure.Deletion{Subject: structure.KindContext, Context: named(name)}
+	}
+	commits := [][]structure.Record{
+		{forked("a", "")}, {forked("b", "a")}, {forked("c", "b")}, {forked("d", "c")}, {gone("b"), gone("c")}, {forked("e", "d")}, {gone("a")},
+	}
+	// line returns the overrides that a context inherits, and of which contexts.
+	line := func(e *Engine, name string) (all []string) {
+		for r, err := range backend.Ancestors(background, e, named(name)) {
+			require.NoError(t, err)
+			all = append(all, *r.Overrides.Model)
+		}
+		return all
+	}
+	for _, collected := range []bool{false, true} {
+		t.Run(fmt.Sprint("collected ", collected), func(t *testing.T) {
+			w := wreckOf(t, commits...)
+			if collected {
+				e, err := Open(background, w.dir, Options{})
+				require.NoError(t, err)
+				_, err = e.Collect(background, backend.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+				require.NoError(t, err)
+				require.NoError(t, e.Close())
+			}
+			e, report, _ := w.salvage(t)
+			require.Zero(t, report.Records)
+			require.Equal(t, []string{"d", "c", "b", "a"}, line(e, "d"))
+			require.Equal(t, []string{"e", "d", "c", "b", "a"}, line(e, "e"))
+			if collected {
+				return // in other files
+			}
+			e, _ = w.without(t, 1)
+			require.Equal(t, []string{"d", "c"}, line(e, "d"))
+			e, _ = w.without(t, 4)
+			require.Equal(t, []string{"d", "c", "b", "a"}, line(e, "d"), "without the deletion")
+		})
+	}
+}

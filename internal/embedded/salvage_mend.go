@@ -23,6 +23,8 @@ type mender struct {
 	note    *structure.Block
 	// placeholders are contexts of which only the id is known.
 	placeholders map[structure.ContextID]bool
+	// remnants are what is left of deleted contexts. The store gets them with their forks.
+	remnants map[structure.ContextID]*structure.Remnant
 	// lost has the threads of which only the id is known; homes has the incarnations that
 	// runs and values named last.
 	lost  map[structure.ThreadID]bool
@@ -37,7 +39,7 @@ func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
 	to.collected.Store(true)
 	m := &mender{
 		ctx: ctx, to: to, report: report, placeholders: make(map[structure.ContextID]bool),
-		lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64), homeless: make(map[structure.RunID]time.Time),
+		remnants: make(map[structure.ContextID]*structure.Remnant), lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64), homeless: make(map[structure.RunID]time.Time),
 	}
 	m.writer = write.New(to, func() time.Time { return m.at })
 	return m
@@ -127,6 +129,9 @@ func (m *mender) record(r structure.Record) error {
 		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needSpan(r.From), m.needSpan(r.To))
 	case *structure.Value:
 		return m.value(r)
+	case *structure.Remnant:
+		m.remnants[r.ID] = r
+		return nil
 	case *structure.Cut:
 		return nil // nothing was added after it, and spans of this store have new ids
 	case *structure.Deletion:

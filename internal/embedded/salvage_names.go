@@ -35,12 +35,7 @@ func (m *mender) needThread(id structure.ThreadID) error {
 }
 
 func (m *mender) context(c structure.Context) error {
-	var err error
-	if !c.Parent.IsZero() {
-		if _, err = m.to.Context(m.ctx, c.Parent); errors.Is(err, backend.ErrNotFound) {
-			c.Parent, err = structure.ContextID{}, nil
-		}
-	}
+	above, err := m.above(&c.Parent)
 	if err != nil {
 		return err
 	}
@@ -51,7 +46,7 @@ func (m *mender) context(c structure.Context) error {
 		return err
 	}
 	if !m.placeholders[c.ID] {
-		return m.apply(&c)
+		return m.apply(append(above, &c)...)
 	}
 	values, err := m.valuesOf(c.ID)
 	if err != nil {
@@ -59,7 +54,11 @@ func (m *mender) context(c structure.Context) error {
 	}
 	delete(m.placeholders, c.ID)
 	m.report.Names--
-	if err := m.instead(&c); err != nil {
+	if err := m.instead(above, &c); errors.Is(err, backend.ErrExists) { // it has forks, which keep it in its place
+		c.Parent = structure.ContextID{}
+		err = m.instead(nil, &c)
+	}
+	if err != nil {
 		return err
 	}
 	for i := range values {
@@ -68,6 +67,33 @@ func (m *mender) context(c structure.Context) error {
 		}
 	}
 	return nil
+}
+
+// above returns the remnants from which a context is forked, the highest first: a commit that forks a
+// remnant states it. A parent that is lost becomes zero.
+func (m *mender) above(parent *structure.ContextID) (above []structure.Record, err error) {
+	seen := make(map[structure.ContextID]bool)
+	for at := parent; !at.IsZero(); {
+		if _, err := m.to.Context(m.ctx, *at); !errors.Is(err, backend.ErrNotFound) {
+			return above, err
+		}
+		r, err := m.to.Remnant(m.ctx, *at)
+		if err == nil {
+			return slices.Insert(above, 0, structure.Record(r)), nil
+		}
+		if !errors.Is(err, backend.ErrNotFound) {
+			return nil, err
+		}
+		is, ok := m.remnants[*at]
+		if !ok || seen[*at] {
+			*at = structure.ContextID{}
+			return above, nil
+		}
+		seen[*at] = true
+		own := *is
+		above, at = slices.Insert(above, 0, structure.Record(&own)), &own.Parent
+	}
+	return above, nil
 }
 
 // setIfThere returns the id of a span set, or zero if it is lost.
@@ -84,7 +110,7 @@ func (m *mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error)
 
 // instead replaces a placeholder by the real context, and keeps the placeholder's branches,
 // summaries and reflog.
-func (m *mender) instead(c *structure.Context) error {
+func (m *mender) instead(above []structure.Record, c *structure.Context) error {
 	was, err := m.to.Context(m.ctx, c.ID)
 	if err != nil {
 		return err
@@ -114,6 +140,7 @@ func (m *mender) instead(c *structure.Context) error {
 			b.DeleteBranch(is.Thread, is.Name)
 		}
 		b.DeleteContext(c.ID)
+		b.Adopt(above...)
 		b.Adopt(c)
 		b.Adopt(about...)
 	})

@@ -30,7 +30,14 @@ func (j *Judge) context(c *structure.Context) error {
 	if was != nil && !j.Replay && (was.Thread != c.Thread || was.Parent != c.Parent || was.Base != c.Base) {
 		return refusal("context", c.ID, backend.ErrExists, "under the same id with another thread, parent or base")
 	}
-	if err := j.contextRefs(c, was != nil); err != nil {
+	known := was != nil
+	if !known && (!fresh || j.effects.Remnants.Len() > 0) {
+		var err error
+		if known, err = j.takePlace(c); err != nil {
+			return err
+		}
+	}
+	if err := j.contextRefs(c, known); err != nil {
 		return err
 	}
 	is := Tip{Span: c.Tip, Commit: j.Commit.Number, At: j.millis}
@@ -42,6 +49,9 @@ func (j *Judge) context(c *structure.Context) error {
 	} else {
 		j.effects.Counts.Contexts++
 		j.members.add(c.Thread, c.ID)
+		if !c.Parent.IsZero() {
+			j.children.add(c.Parent, c.ID)
+		}
 		change.Created = true
 	}
 	change.Stated = &backend.Context{Context: *c, Moved: is.Commit, MovedAt: is.At}
@@ -50,8 +60,8 @@ func (j *Judge) context(c *structure.Context) error {
 	return nil
 }
 
-// contextRefs requires everything that a context refers to. The parent of an existing
-// context may have been deleted.
+// contextRefs requires everything that a context refers to. The parent of a context that is known,
+// as a context or remnant, may have been deleted.
 func (j *Judge) contextRefs(c *structure.Context, known bool) error {
 	if j.Replay {
 		return nil
@@ -61,10 +71,17 @@ func (j *Judge) contextRefs(c *structure.Context, known bool) error {
 	var tip structure.SpanRef
 	if !c.Parent.IsZero() && !known {
 		parent, err := j.contextNow(c.Parent)
-		if err := required(parent != nil, err, "context", c.Parent); err != nil {
+		switch {
+		case err != nil:
 			return err
+		case parent != nil:
+			thread, tip = parent.Thread, j.tipOf(parent).Span
+		default:
+			stated, err := j.isStated(c.Parent)
+			if err := required(stated, err, "context", c.Parent); err != nil {
+				return err
+			}
 		}
-		thread, tip = parent.Thread, j.tipOf(parent).Span
 	}
 	if c.Thread != thread && !c.Thread.IsZero() {
 		if err := j.requireThread(c.Thread); err != nil {
@@ -89,11 +106,13 @@ func (j *Judge) contextRefs(c *structure.Context, known bool) error {
 
 func (k *keys) contextRecord(c *structure.Context) {
 	k.context(c.ID)
+	k.add(Key{Kind: KeyRemnant, ID: c.ID})
 	if !c.Parent.IsZero() {
 		k.context(c.Parent)
 	}
 	if !c.Thread.IsZero() {
 		k.add(Key{Kind: KeyThread, ID: c.Thread})
+		k.members.add(c.Thread, c.ID)
 	}
 	k.set(c.Set)
 	k.span(c.Base)
@@ -167,8 +186,9 @@ func (j *Judge) deleteContext(id structure.ContextID) error {
 			return err
 		}
 	}
+	was := change.Stated
 	j.dropContext(id, change)
-	return nil
+	return j.leave(was)
 }
 
 // requireUnnamed refuses a context that is a branch of its thread.
@@ -193,6 +213,7 @@ func (j *Judge) requireUnnamed(m membership) error {
 	return nil
 }
 
+// dropContext deletes a context and what belongs to it.
 func (j *Judge) dropContext(id structure.ContextID, change ContextChange) {
 	j.effects.Counts.Contexts--
 	change.Stated = nil
@@ -205,4 +226,5 @@ func (j *Judge) dropContext(id structure.ContextID, change ContextChange) {
 func (k *keys) deleteContext(id structure.ContextID) {
 	k.context(id)
 	k.add(Key{Kind: KeyNamesOf, ID: id})
+	k.add(Key{Kind: KeyLine, ID: id})
 }

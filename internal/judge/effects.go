@@ -17,6 +17,8 @@ type Effects struct {
 	CheckpointSources Table[Source, string]
 
 	Contexts Table[structure.ContextID, ContextChange]
+	// Remnants are what is left of deleted contexts.
+	Remnants Table[structure.ContextID, Change[*structure.Remnant]]
 	// Tips has the tips of contexts that were moved or stated again.
 	Tips Table[structure.ContextID, Tip]
 
@@ -117,6 +119,7 @@ func (e *Effects) reset() {
 	e.BranchSources.reset()
 	e.CheckpointSources.reset()
 	e.Contexts.reset()
+	e.Remnants.reset()
 	e.Tips.reset()
 	e.LastMessages.reset()
 	e.Runs.reset()

@@ -40,6 +40,10 @@ type Judge struct {
 	summaries   groups[structure.ContextID, int]
 	reflog      groups[structure.ContextID, int]
 	values      groups[structure.Owner, structure.ValueKey]
+	children    groups[structure.ContextID, structure.ContextID]
+
+	stated       []structure.ContextID // of remnants
+	lastChildren map[structure.ContextID]lastChild
 }
 
 // Judge returns the effects of a commit, or why it is refused. The effects are valid until
@@ -51,6 +55,11 @@ func (j *Judge) Judge(ctx context.Context, c Case) (*Effects, error) {
 			return nil, context.Cause(ctx)
 		}
 		if err := j.record(i, r); err != nil {
+			return nil, err
+		}
+	}
+	if !j.Replay {
+		if err := j.requireUsed(); err != nil {
 			return nil, err
 		}
 	}
@@ -68,6 +77,8 @@ func (j *Judge) Release() {
 	j.summaries.reset()
 	j.reflog.reset()
 	j.values.reset()
+	j.children.reset()
+	j.stated, j.lastChildren = emptied(j.stated), nil
 }
 
 func (j *Judge) record(i int, r structure.Record) error {
@@ -102,6 +113,8 @@ func (j *Judge) record(i int, r structure.Record) error {
 		return j.cut(r)
 	case *structure.Value:
 		return j.value(r)
+	case *structure.Remnant:
+		return j.remnant(r)
 	}
 	return fmt.Errorf("record %d: %w", i, backend.ErrInvalid)
 }

@@ -28,10 +28,12 @@ const (
 	KeyErased                            // Hash of a block
 	KeyChunk                             // Hash
 	KeyTree                              // Hash of a root: all chunks below it, with their bytes
-	KeyOfThread                          // ID: the members, branches and checkpoints of a thread
+	KeyOfThread                          // ID: the members, branches and checkpoints of a thread, and the lines of the members
 	KeyNamesOf                           // ID of a context: its names in its thread
 	KeySummaries                         // ID of a context: its summaries
 	KeyValue                             // Value
+	KeyRemnant                           // ID of a context
+	KeyLine                              // ID of a context: its children, and the remnants above it with theirs
 )
 
 // Key is one thing that judging a commit may read.
@@ -60,7 +62,8 @@ func Keys(c Case, o backend.Options) []Key {
 type keys struct {
 	all                []Key
 	seen               map[Key]struct{}
-	homes              map[structure.RunID]structure.Home // of runs created in the commit
+	homes              map[structure.RunID]structure.Home              // of runs created in the commit
+	members            groups[structure.ThreadID, structure.ContextID] // stated in the commit
 	replay, wholeTrees bool
 }
 
@@ -101,6 +104,8 @@ func (k *keys) record(r structure.Record) {
 		k.deletion(r)
 	case *structure.Value:
 		k.value(r)
+	case *structure.Remnant:
+		k.remnant(r)
 	}
 }
 

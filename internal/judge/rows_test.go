@@ -18,6 +18,7 @@ import (
 type rows struct {
 	threads     map[structure.ThreadID]*structure.Thread
 	contexts    map[structure.ContextID]backend.Context
+	remnants    map[structure.ContextID]*structure.Remnant
 	messages    map[structure.Home]int64
 	runs        map[structure.RunID]structure.RunInfo
 	ends        map[structure.RunID]judge.End
@@ -51,6 +52,7 @@ type reflogAt struct {
 func newRows() *rows {
 	return &rows{
 		threads: map[structure.ThreadID]*structure.Thread{}, contexts: map[structure.ContextID]backend.Context{},
+		remnants: map[structure.ContextID]*structure.Remnant{},
 		messages: map[structure.Home]int64{}, runs: map[structure.RunID]structure.RunInfo{},
 		ends: map[structure.RunID]judge.End{}, spans: map[structure.SpanRef]structure.Digest{},
 		sets: map[structure.SpanSetID]*structure.SpanSet{}, lookups: map[judge.Lookup]structure.SpanRef{},
@@ -72,7 +74,7 @@ func put[K comparable, V any](table map[K]V, k K, v V, there bool) {
 
 func (s *rows) clone() *rows {
 	return &rows{
-		threads: maps.Clone(s.threads), contexts: maps.Clone(s.contexts), messages: maps.Clone(s.messages),
+		threads: maps.Clone(s.threads), contexts: maps.Clone(s.contexts), remnants: maps.Clone(s.remnants), messages: maps.Clone(s.messages),
 		runs: maps.Clone(s.runs), ends: maps.Clone(s.ends), spans: maps.Clone(s.spans), sets: maps.Clone(s.sets),
 		lookups: maps.Clone(s.lookups), branchFrom: maps.Clone(s.branchFrom), pointFrom: maps.Clone(s.pointFrom), branches: maps.Clone(s.branches), checkpoints: maps.Clone(s.checkpoints),
 		summaries: slices.Clone(s.summaries), reflog: slices.Clone(s.reflog),
@@ -98,6 +100,9 @@ func (s *rows) take(number uint64, e *judge.Effects, first int) {
 		} else {
 			s.contexts[id] = *c.Stated
 		}
+	}
+	for id, r := range e.Remnants.All() {
+		put(s.remnants, id, r.Now, r.Now != nil)
 	}
 	for id, at := range e.Tips.All() {
 		c := s.contexts[id]
@@ -213,6 +218,26 @@ func (s *rows) requireCounted(t require.TestingT) {
 	}, is)
 }
 
+// requireLines requires that the parents of all contexts and remnants are there, and that
+// remnants have children and are no contexts.
+func (s *rows) requireLines(t require.TestingT) {
+	parents := make(map[structure.ContextID]bool)
+	for _, c := range s.contexts {
+		parents[c.Parent] = true
+	}
+	for id, r := range s.remnants {
+		require.NotContains(t, s.contexts, id)
+		parents[r.Parent] = true
+	}
+	for id := range s.remnants {
+		require.True(t, parents[id], "nothing was forked from remnant %v", id)
+	}
+	for id := range parents {
+		_, living := s.contexts[id]
+		require.True(t, id.IsZero() || living || s.remnants[id] != nil, "parent %v is missing", id)
+	}
+}
+
 // rows implements judge.View.
 
 func (s *rows) Thread(id structure.ThreadID) (*structure.Thread, error) { return s.threads[id], nil }
@@ -223,6 +248,25 @@ func (s *rows) Context(id structure.ContextID) (*backend.Context, error) {
 		return nil, nil
 	}
 	return &c, nil
+}
+
+func (s *rows) Remnant(id structure.ContextID) (*structure.Remnant, error) {
+	return s.remnants[id], nil
+}
+
+func (s *rows) NextChild(parent, after structure.ContextID) (next structure.ContextID, ok bool, _ error) {
+	consider := func(id, of structure.ContextID) {
+		if of == parent && id.Compare(after) > 0 && (!ok || id.Compare(next) < 0) {
+			next, ok = id, true
+		}
+	}
+	for id, c := range s.contexts {
+		consider(id, c.Parent)
+	}
+	for id, r := range s.remnants {
+		consider(id, r.Parent)
+	}
+	return next, ok, nil
 }
 
 func (s *rows) Fresh(structure.ContextID) bool { return false }

@@ -78,27 +78,37 @@ func (j *Judge) deleteThread(id structure.ThreadID) error {
 		return err
 	}
 	for _, c := range stored {
-		j.dropMember(id, c.ID, c)
+		if err := j.dropMember(id, c.ID, c); err != nil {
+			return err
+		}
 	}
 	for _, c := range j.members.get(id) {
-		j.dropMember(id, c, nil)
+		if err := j.dropMember(id, c, nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // dropMember deletes a context if it is in the thread.
-func (j *Judge) dropMember(id structure.ThreadID, context structure.ContextID, was *backend.Context) {
+func (j *Judge) dropMember(id structure.ThreadID, context structure.ContextID, was *backend.Context) error {
 	change, ok := j.effects.Contexts.Get(context)
 	if !ok {
 		change = ContextChange{Was: was, Stated: was}
 	}
-	if change.Stated != nil && change.Stated.Thread == id {
-		j.dropContext(context, change)
+	if change.Stated == nil || change.Stated.Thread != id {
+		return nil
 	}
+	is := change.Stated
+	j.dropContext(context, change)
+	return j.leave(is)
 }
 
 // deleteThread adds the keys of everything that belongs to the thread.
 func (k *keys) deleteThread(id structure.ThreadID) {
 	k.add(Key{Kind: KeyThread, ID: id})
 	k.add(Key{Kind: KeyOfThread, ID: id})
+	for _, c := range k.members.get(id) {
+		k.add(Key{Kind: KeyLine, ID: c})
+	}
 }

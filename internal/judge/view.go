@@ -23,6 +23,8 @@ type View interface {
 	Thread(structure.ThreadID) (*structure.Thread, error)
 	// Context returns a context with its current tip.
 	Context(structure.ContextID) (*backend.Context, error)
+	// Remnant returns what is left of a deleted context.
+	Remnant(structure.ContextID) (*structure.Remnant, error)
 	// Fresh reports whether there was certainly never a context with this id. It may
 	// return false to avoid a lookup.
 	Fresh(structure.ContextID) bool
@@ -100,6 +102,9 @@ type Deletions interface {
 	Checkpoints(structure.ThreadID) ([]*structure.Checkpoint, error)
 	// NamesOf returns the names of the branches that are a context of the thread.
 	NamesOf(structure.ThreadID, structure.ContextID) ([]string, error)
+	// NextChild returns the first child of a context, living or a remnant, whose id is greater
+	// than after.
+	NextChild(parent, after structure.ContextID) (child structure.ContextID, ok bool, err error)
 	// Summaries returns the summaries of a context, oldest first.
 	Summaries(structure.ContextID) ([]SummaryAt, error)
 }

@@ -51,6 +51,7 @@ var textsOf = map[structure.Kind]map[string]int{
 	structure.KindCheckpoint: {"name": textCheckpoint, "source id": textBranchSource},
 	structure.KindReflog:     {"reason": textReason},
 	structure.KindValue:      {"json": textThreadMetadata},
+	structure.KindRemnant:    {"system prompt": textPrompt, "model": textOverrideModel, "overrides": textOverrides},
 }
 
 func (c *plainFields) textOf(name string) int {

@@ -91,6 +91,7 @@ const (
 	codeLastMessage
 	codeListThreads
 	codeContext
+	codeRemnant
 	codeContexts
 	codeContextsAlone
 	codeChildren
@@ -143,7 +144,7 @@ const (
 // serving are the methods by their codes.
 var serving = byCode(
 	callHead, callThread, callThreads, callThreadsEnding, callLastMessage, callListThreads,
-	callContext, callContexts, callContextsAlone, callChildren,
+	callContext, callRemnant, callContexts, callContextsAlone, callChildren,
 	callBranch, callBranches, callBranchesOf, callBranchesBySource,
 	callCheckpoint, callCheckpoints, callCheckpointsBySource, callFind,
 	callRun, callAncestry, callRunsOf, callForks, callForksAt, callLast,
@@ -218,6 +219,7 @@ var (
 	callLastMessage   = call1(codeLastMessage, "LastMessage", home, anInstant, target.LastMessage)
 	callListThreads   = sequence1(codeListThreads, "ListThreads", threadQuery, threadListing, target.ListThreads)
 	callContext       = call1(codeContext, "Context", anID, contextState, target.Context)
+	callRemnant       = call1(codeRemnant, "Remnant", anID, record, target.Remnant)
 	callContexts      = sequence2(codeContexts, "Contexts", anID, anID, contextState, target.Contexts)
 	callContextsAlone = sequence1(codeContextsAlone, "ContextsAlone", anID, contextState, target.ContextsAlone)
 	callChildren      = sequence2(codeChildren, "Children", anID, anID, contextState, target.Children)

@@ -16,7 +16,7 @@ import (
 )
 
 // Version is the version of the protocol.
-const Version = 1
+const Version = 2
 
 const magic = "LINEAGER"
 

@@ -194,6 +194,10 @@ func (r *reader) Context(ctx context.Context, id structure.ContextID) (backend.C
 	return callContext.ask(ctx, r, id)
 }
 
+func (r *reader) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return callRemnant.ask(ctx, r, id)
+}
+
 func (r *reader) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return callContexts.all(ctx, r, pairOf(thread, after))
 }

@@ -27,6 +27,10 @@ func (e *Engine) Context(ctx context.Context, id structure.ContextID) (backend.C
 	return read(ctx, e, func(r backend.Reader) (backend.Context, error) { return r.Context(ctx, id) })
 }
 
+func (e *Engine) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return read(ctx, e, func(r backend.Reader) (*structure.Remnant, error) { return r.Remnant(ctx, id) })
+}
+
 func (e *Engine) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
 	return read(ctx, e, func(r backend.Reader) (*structure.Branch, error) { return r.Branch(ctx, thread, name) })
 }

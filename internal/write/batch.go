@@ -88,6 +88,14 @@ func (b *Batch) truncate(n int) {
 	b.commit.Records = b.commit.Records[:n]
 }
 
+func weightOf(o *structure.Overrides) int {
+	n := len(o.JSON)
+	if o.SystemPrompt != nil {
+		n += len(*o.SystemPrompt)
+	}
+	return n
+}
+
 // weight is how many bytes a record has of what has no bound of its own.
 func weight(r structure.Record) int {
 	switch r := r.(type) {
@@ -100,7 +108,9 @@ func weight(r structure.Record) int {
 	case *structure.Value:
 		return len(r.JSON)
 	case *structure.Context:
-		return len(r.Metadata) + len(r.Overrides.JSON)
+		return len(r.Metadata) + weightOf(&r.Overrides)
+	case *structure.Remnant:
+		return weightOf(&r.Overrides)
 	case *structure.Span:
 		n := 0
 		for i := range r.Usages {

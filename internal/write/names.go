@@ -121,6 +121,9 @@ func (b *Batch) NewContext(c Context) *structure.Context {
 // StateContext states a context as it is from now on.
 func (b *Batch) StateContext(c structure.Context) { b.add(&c) }
 
+// Remnant states a deleted context of which only the id is known.
+func (b *Batch) Remnant(id structure.ContextID) { b.add(&structure.Remnant{ID: id}) }
+
 // Branch names a context. It counts the branch in the thread, which the caller states.
 func (b *Batch) Branch(thread *structure.Thread, name, sourceID string, id structure.ContextID, created time.Time) *structure.Branch {
 	thread.Named++

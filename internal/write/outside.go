@@ -152,6 +152,10 @@ func (e Outside) Context(ctx context.Context, id structure.ContextID) (backend.C
 	return call1(ctx, e, e.Engine.Context, id)
 }
 
+func (e Outside) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return call1(ctx, e, e.Engine.Remnant, id)
+}
+
 func (e Outside) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return list(ctx, e, e.Engine.Contexts(ctx, thread, after))
 }

@@ -29,6 +29,7 @@ type Stage struct {
 
 	threads     map[structure.ThreadID]*structure.Thread // nil when deleted, as below
 	contexts    map[structure.ContextID]*backend.Context
+	remnants    map[structure.ContextID]*structure.Remnant // of contexts that the transaction has deleted
 	branches    map[branchName]*structure.Branch
 	checkpoints map[checkpointName]*structure.Checkpoint
 	sets        map[structure.SpanSetID]*structure.SpanSet
@@ -59,6 +60,7 @@ func NewStage(engine backend.Engine, from backend.Reader, b *Batch, fresh bool) 
 	return &Stage{
 		Reader: from, engine: engine, batch: b, fresh: fresh,
 		threads: make(map[structure.ThreadID]*structure.Thread), contexts: make(map[structure.ContextID]*backend.Context),
+		remnants: make(map[structure.ContextID]*structure.Remnant),
 		branches: make(map[branchName]*structure.Branch), checkpoints: make(map[checkpointName]*structure.Checkpoint),
 		sets: make(map[structure.SpanSetID]*structure.SpanSet), runs: make(map[structure.RunID]structure.RunInfo),
 		spans: make(map[structure.RunID][]*structure.Span), blocks: make(map[content.ID]*structure.Block),
@@ -252,7 +254,9 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, given map[content
 		s.batch.add(owned(*r))
 	case *structure.Deletion:
 		own := owned(*r)
-		s.deleted(own)
+		if err := s.deleted(ctx, own); err != nil {
+			return err
+		}
 		s.batch.add(own)
 	case *structure.Block:
 		own := *r
@@ -285,17 +289,59 @@ func owned[T any, P interface {
 }
 
 // deleted makes a deletion visible.
-func (s *Stage) deleted(d *structure.Deletion) {
+func (s *Stage) deleted(ctx context.Context, d *structure.Deletion) error {
 	switch d.Subject {
 	case structure.KindThread:
-		put(s, s.threads, d.Thread, nil)
+		return s.deletedThread(ctx, d.Thread)
 	case structure.KindContext:
-		put(s, s.contexts, d.Context, nil)
+		is, err := s.Context(ctx, d.Context)
+		if err == nil {
+			s.deletedContext(&is)
+		}
+		return err
 	case structure.KindBranch:
 		put(s, s.branches, branchName{d.Thread, d.Name}, nil)
 	case structure.KindCheckpoint:
 		put(s, s.checkpoints, checkpointName{d.Thread, d.Name}, nil)
 	}
+	return nil
+}
+
+func (s *Stage) deletedContext(is *backend.Context) {
+	put(s, s.contexts, is.ID, nil)
+	put(s, s.remnants, is.ID, owned(*is.Remnant()))
+}
+
+// deletedThread makes the deletion of a thread visible, with its names and contexts. Contexts that
+// others add until the commit are deleted too.
+func (s *Stage) deletedThread(ctx context.Context, id structure.ThreadID) error {
+	for b, err := range s.Branches(ctx, id, "", "") {
+		if err != nil {
+			return err
+		}
+		put(s, s.branches, branchName{id, b.Name}, nil)
+	}
+	for c, err := range s.Checkpoints(ctx, id, "") {
+		if err != nil {
+			return err
+		}
+		put(s, s.checkpoints, checkpointName{id, c.Name}, nil)
+	}
+	for c, err := range s.Reader.Contexts(ctx, id, structure.ContextID{}) {
+		if err != nil {
+			return err
+		}
+		if _, changed := s.contexts[c.ID]; !changed {
+			s.deletedContext(&c)
+		}
+	}
+	for _, own := range s.contexts {
+		if own != nil && own.Thread == id {
+			s.deletedContext(own)
+		}
+	}
+	put(s, s.threads, id, nil)
+	return nil
 }
 
 // span stages a span, which must be the next of its run.

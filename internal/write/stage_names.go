@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,10 +44,37 @@ func (s *Stage) BranchesOf(ctx context.Context, thread structure.ThreadID, id st
 // BranchesBySource implements backend.Reader.
 func (s *Stage) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
 	if thread.IsZero() {
-		return refused[*structure.Branch]("a search for a branch in all threads")
+		return s.branchesAnywhere(ctx, sourceID)
 	}
 	return listed(ctx, s, thread, s.Reader.BranchesBySource(ctx, sourceID, thread), s.branches, nameOfBranch,
 		func(b *structure.Branch) bool { return b.SourceID == sourceID })
+}
+
+// branchesAnywhere yields the branches with a source id in all threads. That there are no others is
+// not expected: the contexts of two branches with one source id have one id.
+func (s *Stage) branchesAnywhere(ctx context.Context, sourceID string) iter.Seq2[*structure.Branch, error] {
+	return func(yield func(*structure.Branch, error) bool) {
+		threads := make(map[structure.ThreadID]bool)
+		for key, b := range s.branches {
+			if b != nil && b.SourceID == sourceID {
+				threads[key.thread] = true
+			}
+		}
+		for b, err := range s.Reader.BranchesBySource(ctx, sourceID, structure.ThreadID{}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			threads[b.Thread] = true
+		}
+		for _, thread := range slices.SortedFunc(maps.Keys(threads), structure.ThreadID.Compare) {
+			for b, err := range s.BranchesBySource(ctx, sourceID, thread) {
+				if !yield(b, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Checkpoints implements backend.Reader.

@@ -70,7 +70,7 @@ func (s *Stage) Context(ctx context.Context, id structure.ContextID) (backend.Co
 		return backend.Context{}, err
 	}
 	if own, changed := s.contexts[id]; changed {
-		if own == nil || s.isGone(own.Thread) {
+		if own == nil {
 			return backend.Context{}, missing("context", id.String())
 		}
 		return *own, nil
@@ -86,16 +86,23 @@ func (s *Stage) Context(ctx context.Context, id structure.ContextID) (backend.Co
 		}
 		s.batch.ExpectContext(id, was)
 	}
-	if err == nil && s.isGone(is.Thread) {
-		return backend.Context{}, missing("context", id.String())
-	}
 	return is, err
 }
 
-// isGone reports whether the transaction has deleted a thread.
-func (s *Stage) isGone(id structure.ThreadID) bool {
-	is, changed := s.threads[id]
-	return changed && is == nil
+// Remnant implements backend.Reader. A context that the transaction has deleted is one, whether others
+// were forked from it or not.
+func (s *Stage) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	own, changed := s.contexts[id]
+	switch {
+	case !changed:
+		return s.Reader.Remnant(ctx, id)
+	case own == nil:
+		return owned(*s.remnants[id]), nil
+	}
+	return nil, missing("remnant", id.String())
 }
 
 // isOver reports whether the transaction has deleted a home, or made another in its place.

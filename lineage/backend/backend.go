@@ -136,6 +136,13 @@ type Engine interface {
 	// records the description of content erased in another store, and is ErrExists if the
 	// store has the content.
 	//
+	// A context that is deleted, by itself or with its thread, stays as a remnant as long as a
+	// context or another remnant has it as its parent. A context can be forked from a remnant
+	// only by a commit that states the remnant before it. A remnant is stated with a parent that
+	// exists, the one it has if it exists, and with a child (ErrNotFound, ErrExists, ErrInvalid).
+	// A context with the id of a remnant and the same parent takes its place: the forks inherit
+	// its overrides then, so a caller that creates such a context must mean the deleted one.
+	//
 	// A value of a thread or context is deleted with it. A value of a thread must state the
 	// thread's incarnation (ErrConflict).
 	//
@@ -224,6 +231,9 @@ type Reader interface {
 	// Context returns a context with its current tip. The memory of its overrides and metadata
 	// is shared with other callers and must not be changed.
 	Context(ctx context.Context, id structure.ContextID) (Context, error)
+	// Remnant returns what is left of a deleted context from which others were forked. To all
+	// other reads the context does not exist. Its memory is shared as that of a context.
+	Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error)
 	// Contexts yields the contexts of a thread in the order of their ids, or all contexts for
 	// the zero id.
 	Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[Context, error]

@@ -24,8 +24,10 @@ type checker struct {
 	in      *reader
 	here    backend.Reader
 	open    pieces
-	left    []content.ID             // blocks that were left out and not yet looked up
-	owners  map[structure.Owner]bool // threads and contexts
+	left    []content.ID                 // blocks that were left out and not yet looked up
+	owners  map[structure.Owner]bool     // threads and contexts
+	deleted map[structure.ContextID]bool // contexts of which there are remnants
+	parents map[structure.ContextID]bool // that did not come before what was forked from them
 	missing MissingError
 	references
 }
@@ -37,7 +39,8 @@ func check(ctx context.Context, r io.Reader, here backend.Reader) (bodies bool, 
 		return false, err
 	}
 	defer in.close()
-	c := checker{ctx: ctx, in: in, here: here, open: make(pieces), owners: make(map[structure.Owner]bool), references: newReferences()}
+	c := checker{ctx: ctx, in: in, here: here, open: make(pieces), owners: make(map[structure.Owner]bool),
+		deleted: make(map[structure.ContextID]bool), parents: make(map[structure.ContextID]bool), references: newReferences()}
 	if err := in.each(ctx, c.entry); err != nil {
 		return false, err
 	}
@@ -72,15 +75,8 @@ func (c *checker) entry(e *entry) error {
 		return c.leftKey(e.key)
 	case entryFacts:
 		for i := range e.facts {
-			owner := e.facts[i].owner
-			if c.owners[owner] {
-				return c.in.corrupt("%v is there twice", owner)
-			}
-			c.owners[owner] = true
-			if e.facts[i].thread == nil {
-				if err := c.context(&e.facts[i].theirs); err != nil {
-					return err
-				}
+			if err := c.fact(&e.facts[i]); err != nil {
+				return err
 			}
 		}
 	case entryNames:
@@ -89,6 +85,35 @@ func (c *checker) entry(e *entry) error {
 		return c.values(e.commit)
 	}
 	return nil
+}
+
+// fact checks that a thread, context or remnant is there once, and contexts and remnants after their
+// parents.
+func (c *checker) fact(f *fact) error {
+	owner := f.owner
+	if c.owners[owner] || c.deleted[owner.Context] {
+		return c.in.corrupt("%v is there twice", owner)
+	}
+	var parent structure.ContextID
+	switch {
+	case f.thread != nil:
+		c.owners[owner] = true
+		return nil
+	case f.remnant != nil:
+		c.deleted[owner.Context], parent = true, f.remnant.Parent
+	default:
+		c.owners[owner], parent = true, f.Parent
+	}
+	if c.parents[owner.Context] {
+		return c.in.corrupt("context %v comes after its child", owner.Context)
+	}
+	if !parent.IsZero() && !c.deleted[parent] && !c.owners[structure.Owner{Scope: structure.ContextScope, Context: parent}] {
+		c.parents[parent] = true
+	}
+	if f.remnant != nil {
+		return nil
+	}
+	return c.context(&f.theirs)
 }
 
 func (c *checker) piece(p *piece) error {

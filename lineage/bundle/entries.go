@@ -31,7 +31,7 @@ var kindsOf = map[byte][]structure.Kind{
 	entryChunks:  {structure.KindChunk},
 	entryLeft:    {structure.KindBlock},
 	entryErased:  {structure.KindBlock},
-	entryFacts:   {structure.KindThread, structure.KindContext, structure.KindReflog, structure.KindSummary},
+	entryFacts:   {structure.KindThread, structure.KindContext, structure.KindReflog, structure.KindSummary, structure.KindRemnant},
 	entryNames:   {structure.KindBranch, structure.KindCheckpoint, structure.KindThread},
 	entryValues:  {structure.KindValue},
 }
@@ -48,10 +48,11 @@ type entry struct {
 // block returns the only record of a commit of one block.
 func (e *entry) block() *structure.Block { return e.commit.Records[0].(*structure.Block) }
 
-// fact is a thread, or a context with its reflog and summaries.
+// fact is a thread, a context with its reflog and summaries, or a remnant.
 type fact struct {
-	owner  structure.Owner // of its values
-	thread *structure.Thread
+	owner   structure.Owner // of its values, or of none if it is a remnant
+	thread  *structure.Thread
+	remnant *structure.Remnant
 	theirs
 }
 
@@ -136,9 +137,16 @@ func (r *reader) facts(records []structure.Record) (facts []fact, err error) {
 			facts = append(facts, fact{owner: structure.Owner{Scope: structure.ThreadScope, Thread: record.ID}, thread: record})
 			last = nil
 			continue
+		case *structure.Remnant:
+			if record.ID.IsZero() || record.ID == record.Parent {
+				return nil, r.corrupt("a deleted context %v below %v", record.ID, record.Parent)
+			}
+			facts = append(facts, fact{owner: structure.Owner{Scope: structure.ContextScope, Context: record.ID}, remnant: record})
+			last = nil
+			continue
 		case *structure.Context:
-			if record.ID.IsZero() {
-				return nil, r.corrupt("a context without an id")
+			if record.ID.IsZero() || record.ID == record.Parent {
+				return nil, r.corrupt("a context %v below %v", record.ID, record.Parent)
 			}
 			facts = append(facts, fact{owner: structure.Owner{Scope: structure.ContextScope, Context: record.ID}, theirs: theirs{Context: record}})
 			last = &facts[len(facts)-1]

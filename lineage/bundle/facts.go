@@ -1,8 +1,8 @@
 package bundle
 
 import (
+	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -15,29 +15,29 @@ import (
 // change is a commit about threads and contexts that is being prepared.
 type change struct {
 	*write.Batch
-	placeholders map[structure.ContextID]bool // missing parents, created and deleted again
-	report       ImportReport
+	stated map[structure.ContextID]bool // remnants
+	report ImportReport
 }
 
 // facts adds new threads and contexts, and what is new in those that are here.
 func (im *importer) facts(e *entry) error {
-	to := change{Batch: im.batch(), placeholders: make(map[structure.ContextID]bool)}
+	to := change{Batch: im.batch(), stated: make(map[structure.ContextID]bool)}
 	defer im.writer.Release(to.Batch)
 	to.Reset(e.commit.Time)
 	for i := range e.facts {
 		f := &e.facts[i]
 		var err error
-		if f.thread != nil {
+		switch {
+		case f.thread != nil:
 			err = im.newThread(&to, f.thread)
-		} else {
+		case f.remnant != nil:
+			err = im.remnant(f.remnant)
+		default:
 			err = im.context(&to, e.commit.Time, &f.theirs)
 		}
 		if err != nil {
 			return err
 		}
-	}
-	for _, id := range slices.SortedFunc(maps.Keys(to.placeholders), structure.ContextID.Compare) {
-		to.DeleteContext(id)
 	}
 	if _, err := im.commit(to.Batch); err != nil {
 		return err
@@ -70,6 +70,7 @@ func (im *importer) newThread(to *change, t *structure.Thread) error {
 // theirs is a context of the bundle, with ids of the store.
 type theirs struct {
 	*structure.Context
+	parent    structure.ContextID // in the bundle
 	reflog    []*structure.Reflog
 	summaries []*structure.Summary
 }
@@ -95,7 +96,7 @@ func (im *importer) localContext(id structure.ContextID) structure.ContextID {
 
 // localize replaces the ids in a context by those here.
 func (t *theirs) localize(im *importer) {
-	t.Base, t.Tip, t.Parent = im.local(t.Base), im.local(t.Tip), im.localContext(t.Parent)
+	t.Base, t.Tip, t.Parent, t.parent = im.local(t.Base), im.local(t.Tip), im.localContext(t.Parent), t.Parent
 	for _, r := range t.reflog {
 		r.From, r.To = im.local(r.From), im.local(r.To)
 	}
@@ -116,15 +117,18 @@ func (im *importer) context(to *change, at time.Time, t *theirs) error {
 		// conflict, or one that this import created.
 		if !im.taken[t.ID] {
 			found, err := im.engine.Context(im.ctx, t.ID)
-			if errors.Is(err, backend.ErrNotFound) {
-				return im.newContext(to, t)
-			}
-			if err != nil {
+			switch {
+			case errors.Is(err, backend.ErrNotFound):
+				if free, err := im.isFree(t); err != nil || free {
+					return cmp.Or(err, im.newContext(to, t))
+				}
+			case err != nil:
 				return err
-			}
-			ours = &found
-			if verdict, reflog, err = im.compare(ours, t); err != nil {
-				return err
+			default:
+				ours = &found
+				if verdict, reflog, err = im.compare(ours, t); err != nil {
+					return err
+				}
 			}
 		}
 		if verdict == diverged {
@@ -150,23 +154,13 @@ func (im *importer) context(to *change, at time.Time, t *theirs) error {
 }
 
 func sameOrigin(ours *backend.Context, t *theirs) bool {
-	return ours.Thread == t.Thread && ours.Parent == t.Parent && ours.Base == t.Base
+	return ours.Thread == t.Thread && (ours.Parent == t.Parent || ours.Parent == t.parent) && ours.Base == t.Base
 }
 
-// newContext adds a context. It keeps a parent that was deleted, or that is not in the bundle.
+// newContext adds a context.
 func (im *importer) newContext(to *change, t *theirs) error {
-	if !t.Parent.IsZero() && !im.taken[t.Parent] && !to.placeholders[t.Parent] {
-		_, err := im.engine.Context(im.ctx, t.Parent)
-		if errors.Is(err, backend.ErrNotFound) {
-			to.placeholders[t.Parent] = true
-			to.ExpectContext(t.Parent, nil)
-			to.NewContext(write.Context{ID: t.Parent, CreatedAt: t.CreatedAt})
-		} else if err != nil {
-			return err
-		}
-	}
-	if to.placeholders[t.ID] {
-		return im.in.corrupt("context %v comes after its child", t.ID)
+	if err := im.stateParent(to, t); err != nil {
+		return err
 	}
 	im.taken[t.ID] = true
 	to.ExpectContext(t.ID, nil)

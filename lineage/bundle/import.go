@@ -175,7 +175,9 @@ type importer struct {
 	closed       map[structure.RunID]bool
 	relocated    map[structure.RunID][]relocation
 	contexts     map[structure.ContextID]structure.ContextID
-	taken        map[structure.ContextID]bool // contexts here that belong to a context of the bundle
+	taken        map[structure.ContextID]bool               // contexts here that belong to a context of the bundle
+	remnants     map[structure.ContextID]*structure.Remnant // with their ids here
+	unknown      map[structure.ContextID]bool               // parents that neither the bundle nor the store has
 	descriptions map[content.ID]content.Block
 	revive       map[content.ID]bool // erased here, and used by spans that were added
 	reviving     bool
@@ -199,6 +201,7 @@ func (im *importer) read(r io.Reader) error {
 	}
 	defer im.in.close()
 	im.taken = make(map[structure.ContextID]bool)
+	im.remnants = make(map[structure.ContextID]*structure.Remnant)
 	if err := im.in.each(im.ctx, im.entry); err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ type exporter struct {
 	runs     map[structure.RunID]uint64 // the last place of each
 	sets     map[structure.SpanSetID]bool
 	threads  map[structure.ThreadID]bool
-	contexts map[structure.ContextID]bool
+	contexts map[structure.ContextID]bool // and remnants
 
 	chosen map[structure.ContextID]bool // nil for all
 	busy   map[structure.RunID]bool     // of which a piece is being written
@@ -313,34 +313,42 @@ func (e *exporter) flushAfter(tag byte, b *write.Batch) error {
 	return e.flush(tag, b)
 }
 
-// contextAndParents writes a context, after those of its parents that are chosen.
+// contextAndParents writes a context, after those above it. Of those that are not chosen or were
+// deleted it writes remnants, which have the overrides that are inherited.
 func (e *exporter) contextAndParents(id structure.ContextID) error {
-	var line []backend.Context
-	for !id.IsZero() && e.isChosen(id) {
-		if e.contexts[id] {
-			break
-		}
-		c, err := e.from.Context(e.ctx, id)
-		if errors.Is(err, backend.ErrNotFound) && len(line) > 0 {
-			break // the parent was deleted
-		}
+	var line []backend.Ancestor
+	for a, err := range backend.Ancestors(e.ctx, e.from, id) {
 		if err != nil {
 			return err
 		}
-		e.contexts[id] = true
-		line, id = append(line, c), c.Parent
-	}
-	for _, c := range slices.Backward(line) {
-		if err := e.context(&c); err != nil {
-			return fmt.Errorf("context %v: %w", c.ID, err)
+		if e.contexts[a.ID] {
+			break
 		}
+		e.contexts[a.ID] = true
+		a.Deleted = a.Deleted || !e.isChosen(a.ID)
+		line = append(line, a)
+	}
+	var remnants []structure.Record
+	for _, a := range slices.Backward(line) {
+		if a.Deleted {
+			remnants = append(remnants, &a.Remnant)
+			continue
+		}
+		c, err := e.from.Context(e.ctx, a.ID)
+		if err == nil {
+			err = e.context(&c, remnants)
+		}
+		if err != nil {
+			return fmt.Errorf("context %v: %w", a.ID, err)
+		}
+		remnants = nil
 	}
 	return nil
 }
 
-// context writes the history that a context refers to, and then the context with its reflog and
-// summaries.
-func (e *exporter) context(c *backend.Context) error {
+// context writes the history that a context refers to, and then remnants and the context with its
+// reflog and summaries.
+func (e *exporter) context(c *backend.Context, remnants []structure.Record) error {
 	records := []structure.Record{&c.Context}
 	refs := []structure.SpanRef{c.Tip, c.Base}
 	for r, err := range e.from.Reflog(e.ctx, c.ID) {
@@ -372,7 +380,13 @@ func (e *exporter) context(c *backend.Context) error {
 		return err
 	}
 	e.report.Contexts++
-	return e.fact(time.UnixMilli(c.MovedAt).UTC(), records...)
+	at := time.UnixMilli(c.MovedAt).UTC()
+	for _, r := range remnants {
+		if err := e.fact(at, r); err != nil {
+			return err
+		}
+	}
+	return e.fact(at, records...)
 }
 
 // keptRuns writes the runs that a thread keeps. The thread is written before them, so that they are not

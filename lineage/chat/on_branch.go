@@ -17,6 +17,13 @@ func (s *state) branch(ctx context.Context, t *structure.Thread, id string) (*st
 	c, err := s.from.Context(ctx, lineage.SourceBranch(id))
 	if err == nil && !c.Thread.IsZero() {
 		b, err = backend.BranchOf(ctx, s.from, c.Thread, c.ID)
+	} else if isNotFound(err) { // a deleted branch with the id may have forks
+		for b, err = range s.from.BranchesBySource(ctx, id, structure.ThreadID{}) {
+			if err == nil {
+				c, err = s.from.Context(ctx, b.Context)
+			}
+			break
+		}
 	}
 	if isNotFound(err) || err == nil && (b == nil || branchID(b) != id) {
 		err = ErrNotFound

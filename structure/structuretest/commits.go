@@ -12,7 +12,7 @@ import (
 func PlainRecords() *rapid.Generator[structure.Record] {
 	return rapid.OneOf(
 		recordsOf(Threads()), recordsOf(Contexts()), recordsOf(Runs()), recordsOf(SpanSets()), recordsOf(Branches()),
-		recordsOf(Checkpoints()), recordsOf(Summaries()), recordsOf(Reflogs()), recordsOf(Deletions()), recordsOf(Cuts()), recordsOf(Values()),
+		recordsOf(Checkpoints()), recordsOf(Summaries()), recordsOf(Reflogs()), recordsOf(Deletions()), recordsOf(Cuts()), recordsOf(Values()), recordsOf(Remnants()),
 	)
 }
 

@@ -65,19 +65,34 @@ func Threads() *rapid.Generator[*structure.Thread] {
 func Contexts() *rapid.Generator[*structure.Context] {
 	return rapid.Custom(func(t *rapid.T) *structure.Context {
 		return &structure.Context{
-			ID:     OptionalIDs[structure.ContextID]().Draw(t, "id"),
-			Thread: OptionalIDs[structure.ThreadID]().Draw(t, "thread"),
-			Parent: OptionalIDs[structure.ContextID]().Draw(t, "parent"),
-			Base:   OptionalSpanRefs().Draw(t, "base"),
-			Tip:    OptionalSpanRefs().Draw(t, "tip"),
-			Set:    OptionalIDs[structure.SpanSetID]().Draw(t, "set"),
-			Overrides: structure.Overrides{
-				SystemPrompt: rapid.Ptr(Texts(), true).Draw(t, "system prompt"),
-				Model:        rapid.Ptr(Texts(), true).Draw(t, "model"),
-				JSON:         OptionalByteStrings().Draw(t, "overrides"),
-			},
+			ID:        OptionalIDs[structure.ContextID]().Draw(t, "id"),
+			Thread:    OptionalIDs[structure.ThreadID]().Draw(t, "thread"),
+			Parent:    OptionalIDs[structure.ContextID]().Draw(t, "parent"),
+			Base:      OptionalSpanRefs().Draw(t, "base"),
+			Tip:       OptionalSpanRefs().Draw(t, "tip"),
+			Set:       OptionalIDs[structure.SpanSetID]().Draw(t, "set"),
+			Overrides: overrides(t),
 			Metadata:  OptionalByteStrings().Draw(t, "metadata"),
 			CreatedAt: Times().Draw(t, "created"),
+		}
+	})
+}
+
+func overrides(t *rapid.T) structure.Overrides {
+	return structure.Overrides{
+		SystemPrompt: rapid.Ptr(Texts(), true).Draw(t, "system prompt"),
+		Model:        rapid.Ptr(Texts(), true).Draw(t, "model"),
+		JSON:         OptionalByteStrings().Draw(t, "overrides"),
+	}
+}
+
+// Remnants generates remnants of contexts.
+func Remnants() *rapid.Generator[*structure.Remnant] {
+	return rapid.Custom(func(t *rapid.T) *structure.Remnant {
+		return &structure.Remnant{
+			ID:        OptionalIDs[structure.ContextID]().Draw(t, "id"),
+			Parent:    OptionalIDs[structure.ContextID]().Draw(t, "parent"),
+			Overrides: overrides(t),
 		}
 	})
 }

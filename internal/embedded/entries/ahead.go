@@ -27,7 +27,47 @@ func (s *State) Prefetch(ctx context.Context, ahead read.Prefetcher, all []judge
 	if err := ahead.Prefetch(ctx, second); err != nil {
 		return err
 	}
+	for _, k := range all {
+		if err := s.prefetchLines(ctx, ahead, k); err != nil {
+			return err
+		}
+	}
 	return s.prefetchDigests(ctx, all)
+}
+
+// prefetchLines prefetches the children of contexts that may be deleted, and the remnants above
+// them with theirs.
+func (s *State) prefetchLines(ctx context.Context, ahead read.Prefetcher, k judge.Key) error {
+	switch k.Kind {
+	case judge.KeyLine:
+		return s.prefetchLine(ctx, ahead, structure.ContextID(k.ID))
+	case judge.KeyOfThread:
+		return s.list(keys.Of(keys.TableMember, k.ID[:]), func(id, _ []byte) error {
+			return s.prefetchLine(ctx, ahead, structure.ContextID(id))
+		})
+	}
+	return nil
+}
+
+func (s *State) prefetchLine(ctx context.Context, ahead read.Prefetcher, id structure.ContextID) error {
+	c, err := s.Context(id)
+	for !id.IsZero() && err == nil {
+		err = ahead.Prefetch(ctx, read.Need{
+			Keys: [][]byte{keys.Of(keys.TableRemnant, id[:])}, Ranges: []read.Range{read.Under(keys.Of(keys.TableChild, id[:]))},
+		})
+		if err != nil {
+			return err
+		}
+		var r *structure.Remnant
+		if c != nil {
+			id, c = c.Parent, nil
+		} else if r, err = s.Remnant(id); r != nil {
+			id = r.Parent
+		} else {
+			return err
+		}
+	}
+	return err
 }
 
 // need adds the entries of a key.
@@ -40,6 +80,8 @@ func (s *State) need(n *read.Need, k judge.Key) {
 	case judge.KeyContext, judge.KeyNamesOf:
 		get(keys.TableContext, id)
 		get(keys.TableTip, id)
+	case judge.KeyRemnant:
+		get(keys.TableRemnant, id)
 	case judge.KeyRun, judge.KeyLookupsOfRun:
 		get(keys.TableRun, id)
 	case judge.KeyEnd:

@@ -99,11 +99,13 @@ func (b *Builder) Entries(records int) error {
 		b.texts(t.Was, t.Now)
 		b.putRecord(k, t.Now)
 	}
+	b.remnantsGone()
 	for id, c := range b.Contexts.All() {
 		if err := b.context(id, &c, records); err != nil {
 			return err
 		}
 	}
+	b.remnants()
 	for id, at := range b.Tips.All() {
 		b.tip(id, at)
 	}
@@ -150,7 +152,7 @@ func (b *Builder) context(id structure.ContextID, c *judge.ContextChange, record
 		k, start := b.slab.key(keys.TableContext, id[:]), b.slab.begin()
 		b.slab.buf = stated.append(b.slab.buf)
 		b.Put(k, b.slab.end(start))
-	case records == 1 && c.Was == nil: // so nothing else in the commit reads them
+	case records == 1 && c.Was == nil && b.Remnants.Len() == 0: // so nothing else in the commit reads them
 		b.later = stated
 	default:
 		b.slab.begin()
@@ -170,6 +172,33 @@ func (b *Builder) contextGone(c *backend.Context) error {
 	gone, err := b.state.entriesOf(c.ID)
 	b.Batch = append(b.Batch, gone...)
 	return err
+}
+
+// remnantsGone deletes the entries of remnants from before the commit. Contexts take the place of
+// some.
+func (b *Builder) remnantsGone() {
+	for id, r := range b.Remnants.All() {
+		if r.Was == nil {
+			continue
+		}
+		b.Put(b.slab.key(keys.TableRemnant, id[:]), nil)
+		if !r.Was.Parent.IsZero() {
+			b.Put(b.slab.key(keys.TableChild, r.Was.Parent[:], id[:]), nil)
+		}
+	}
+}
+
+// remnants adds the entries of remnants.
+func (b *Builder) remnants() {
+	for id, r := range b.Remnants.All() {
+		if r.Now == nil {
+			continue
+		}
+		b.putRecord(b.slab.key(keys.TableRemnant, id[:]), r.Now)
+		if !r.Now.Parent.IsZero() {
+			b.Put(b.slab.key(keys.TableChild, r.Now.Parent[:], id[:]), keys.RemnantChild)
+		}
+	}
 }
 
 // statedContext produces the entries of a new context.

@@ -63,6 +63,23 @@ func (s *State) NamesOf(thread structure.ThreadID, id structure.ContextID) (name
 	return names, err
 }
 
+// NextChild implements judge.View.
+func (s *State) NextChild(parent, after structure.ContextID) (child structure.ContextID, ok bool, err error) {
+	prefix := keys.Of(keys.TableChild, parent[:])
+	from := prefix
+	if !after.IsZero() {
+		from = append(keys.Of(keys.TableChild, parent[:], after[:]), 0)
+	}
+	for e, err := range s.Source.Scan(from, keys.PrefixEnd(prefix)) {
+		if err != nil {
+			return child, false, err
+		}
+		s.Scanned++
+		return structure.ContextID(e.Key[len(prefix):]), true, nil
+	}
+	return child, false, nil
+}
+
 // Summaries implements judge.View.
 func (s *State) Summaries(id structure.ContextID) (all []judge.SummaryAt, err error) {
 	err = s.list(keys.Of(keys.TableSummary, id[:]), func(rest, value []byte) error {

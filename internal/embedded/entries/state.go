@@ -110,6 +110,11 @@ func (s *State) Context(id structure.ContextID) (*backend.Context, error) {
 	return &c, nil
 }
 
+// Remnant implements judge.View.
+func (s *State) Remnant(id structure.ContextID) (*structure.Remnant, error) {
+	return stored[*structure.Remnant](s, structure.KindRemnant, keys.TableRemnant, id[:])
+}
+
 // Fresh implements judge.View.
 func (s *State) Fresh(id structure.ContextID) bool { return !s.replay && s.Source.NewContext(id) }
 

@@ -18,7 +18,7 @@ const (
 	TableBranch      = 'b' // thread, name → branch record
 	TableBranchFrom  = 'B' // start of the hash of a source id, thread → name of the branch
 	TableContext     = 'c' // context → since which commit it has the tip in its record, the record
-	TableChild       = 'd' // parent context, context → nothing
+	TableChild       = 'd' // parent context, context or remnant → nothing, or RemnantChild
 	TableErased      = 'e' // content id → nothing
 	TableFork        = 'f' // parent run, place, run → nothing
 	TableID          = 'i' // number of a commit → id of the commits from there on
@@ -34,6 +34,7 @@ const (
 	TableHome        = 'O' // thread, run that belongs to it → nothing
 	TableTip         = 'p' // context that has moved → tip
 	TableCut         = 'q' // run that lost its last spans → nothing
+	TableRemnant     = 'R' // context that was deleted and has forks → remnant record
 	TableRun         = 'r' // run → parent, depth, digest
 	TableSpan        = 's' // run, place → position of the frame, sometimes digest
 	TableThread      = 't' // thread → thread record
@@ -125,6 +126,9 @@ func PrefixEnd(prefix []byte) []byte {
 
 // Present is the value of keys without a value.
 var Present = []byte{}
+
+// RemnantChild is the value in TableChild of a child that is a remnant.
+var RemnantChild = []byte{1}
 
 // ReadUint64 is the inverse of Uint64.
 func ReadUint64(b []byte) uint64 { return binary.BigEndian.Uint64(b) }

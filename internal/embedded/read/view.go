@@ -132,6 +132,11 @@ func (v *View) Context(_ context.Context, id structure.ContextID) (backend.Conte
 	return Context(v.Index, id)
 }
 
+// Remnant implements backend.Reader.
+func (v *View) Remnant(_ context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return Record[*structure.Remnant](v.Index, keys.Of(keys.TableRemnant, id[:]), structure.KindRemnant, id.String())
+}
+
 // Contexts implements backend.Reader.
 func (v *View) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	if thread.IsZero() {
@@ -150,11 +155,23 @@ func (v *View) Children(ctx context.Context, parent, after structure.ContextID) 
 	return v.contexts(ctx, keys.Of(keys.TableChild, parent[:]), after)
 }
 
-// contexts yields the contexts whose ids end the keys under a prefix, after the given id.
+// contexts yields the contexts whose ids end the keys under a prefix, after the given id. Remnants
+// are left out.
 func (v *View) contexts(ctx context.Context, prefix []byte, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	return Readings(v.entriesAfter(ctx, prefix, slices.Concat(prefix, after[:])), func(e index.Entry) (backend.Context, error) {
-		return Context(v.Index, structure.ContextID(e.Key[len(prefix):]))
-	})
+	return func(yield func(backend.Context, error) bool) {
+		for e, err := range v.entriesAfter(ctx, prefix, slices.Concat(prefix, after[:])) {
+			if err == nil && prefix[0] == keys.TableChild && len(e.Value) > 0 {
+				continue
+			}
+			var c backend.Context
+			if err == nil {
+				c, err = Context(v.Index, structure.ContextID(e.Key[len(prefix):]))
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Branch implements backend.Reader.

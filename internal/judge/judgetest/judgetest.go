@@ -51,6 +51,33 @@ func (n *Named) Context(id structure.ContextID) (*backend.Context, error) {
 	return n.View.Context(id)
 }
 
+// Remnant implements judge.View.
+func (n *Named) Remnant(id structure.ContextID) (*structure.Remnant, error) {
+	if !n.lines() {
+		n.needID(judge.KeyRemnant, id)
+	}
+	return n.View.Remnant(id)
+}
+
+// NextChild implements judge.View.
+func (n *Named) NextChild(parent, after structure.ContextID) (structure.ContextID, bool, error) {
+	if !n.lines() {
+		n.needID(judge.KeyLine, parent)
+	}
+	return n.View.NextChild(parent, after)
+}
+
+// lines reports whether lines of contexts are named. What is above a context is known only after
+// reading it.
+func (n *Named) lines() bool {
+	for _, k := range n.Keys {
+		if k.Kind == judge.KeyLine || k.Kind == judge.KeyOfThread {
+			return true
+		}
+	}
+	return false
+}
+
 // Fresh implements judge.View. It may always be false.
 func (n *Named) Fresh(id structure.ContextID) bool { return n.View.Fresh(id) }
 

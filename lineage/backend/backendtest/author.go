@@ -25,7 +25,7 @@ func (d Drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "choice
 
 // Author generates commits that are valid in a given state of the model. It
 // adds no content that is already stored, so that engines store commits
-// unchanged, and it never uses an id twice.
+// unchanged, and it never uses an id twice, except that of a remnant.
 type Author struct {
 	Chooser
 	things int // number of ids used
@@ -59,11 +59,10 @@ func (a *Author) records(m *Model) []structure.Record {
 	switch a.IntN(20) {
 	case 0:
 		return a.begin()
-	case 1:
-		return []structure.Record{&structure.Context{
-			ID: fresh[structure.ContextID](a), Thread: in.Thread, Parent: in.ID, Base: in.Tip, Tip: in.Tip,
-			Metadata: []byte(`{"forked":true}`), CreatedAt: a.Now(),
-		}}
+	case 1, 15:
+		return []structure.Record{a.fork(m, in.ID, in.Tip)}
+	case 16:
+		return a.below(m, in)
 	case 2:
 		return a.rewind(m, in)
 	case 3:
@@ -91,6 +90,40 @@ func (a *Author) records(m *Model) []structure.Record {
 		return a.value(m, in)
 	}
 	return a.extend(m, in)
+}
+
+// fork returns a new context below another, in any thread.
+func (a *Author) fork(m *Model, parent structure.ContextID, at structure.SpanRef) *structure.Context {
+	return &structure.Context{
+		ID: fresh[structure.ContextID](a), Thread: oneOf(a, slices.SortedFunc(maps.Keys(m.threads), structure.ThreadID.Compare)),
+		Parent: parent, Base: at, Tip: at, Overrides: a.overrides(), Metadata: []byte(`{"forked":true}`), CreatedAt: a.Now(),
+	}
+}
+
+func (a *Author) overrides() (o structure.Overrides) {
+	if a.IntN(2) == 0 {
+		o.SystemPrompt = new(a.name("prompt"))
+	}
+	return o
+}
+
+// below forks a remnant that it states, or replaces a remnant or the overrides of a context.
+func (a *Author) below(m *Model, in backend.Context) []structure.Record {
+	remnants := slices.SortedFunc(maps.Values(m.remnants), func(a, b structure.Remnant) int { return a.ID.Compare(b.ID) })
+	if len(remnants) == 0 || a.IntN(3) == 0 {
+		in.Overrides = a.overrides()
+		return []structure.Record{&in.Context}
+	}
+	r := oneOf(a, remnants)
+	if a.IntN(3) == 0 {
+		again := a.fork(m, r.Parent, structure.SpanRef{})
+		again.ID = r.ID
+		return []structure.Record{again}
+	}
+	if a.IntN(2) == 0 {
+		r = structure.Remnant{ID: fresh[structure.ContextID](a), Parent: r.ID, Overrides: a.overrides()}
+	}
+	return []structure.Record{&r, a.fork(m, r.ID, structure.SpanRef{})}
 }
 
 func (a *Author) name(of string) string {

@@ -81,6 +81,7 @@ var sequential = []test{
 	{"Where", testWhere},
 	{"Deletion", testDeletion},
 	{"ThreadDeletion", testThreadDeletion},
+	{"Remnants", testRemnants},
 	{"Recreation", testRecreation},
 	{"Erase", testErase},
 	{"EraseWithin", testEraseWithin},

@@ -51,6 +51,8 @@ func (s *Census) Add(c *structure.Commit) {
 			s.threads.add(r.ID)
 		case *structure.Context:
 			s.contexts.add(r.ID)
+		case *structure.Remnant:
+			s.contexts.add(r.ID)
 		case *structure.Run:
 			s.runs.add(r.ID)
 			s.threads.add(r.Home.Thread)

@@ -147,6 +147,10 @@ func (r countingReader) Context(ctx context.Context, id structure.ContextID) (ba
 	return r.asked().Context(ctx, id)
 }
 
+func (r countingReader) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return r.asked().Remnant(ctx, id)
+}
+
 func (r countingReader) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return counted(r.work, r.reader.Contexts(ctx, thread, after))
 }

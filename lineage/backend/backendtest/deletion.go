@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,6 +61,67 @@ func testDeletion(t *testing.T, c Config) {
 	child.Metadata = []byte("{}")
 	s.apply(child, move("child", at("r", 2)))
 	s.restart()
+	s.check()
+}
+
+// testRemnants deletes contexts from which others descend.
+func testRemnants(t *testing.T, c Config) {
+	s := newStore(t, c)
+	forked := func(name, of, thread string) *structure.Context {
+		v := view(name, thread, at("r", 1))
+		v.Parent = id[structure.ContextID](of)
+		return v
+	}
+	left := func(names ...string) {
+		t.Helper()
+		for _, name := range []string{"a", "b", "f", "d", "e"} {
+			_, err := s.Remnant(background, id[structure.ContextID](name))
+			if slices.Contains(names, name) {
+				require.NoError(t, err, name)
+				_, err = s.Context(background, id[structure.ContextID](name))
+			}
+			require.ErrorIs(t, err, backend.ErrNotFound, name)
+		}
+	}
+	s.apply(talk()...)
+	a := view("a", "t", at("r", 1))
+	a.Overrides = structure.Overrides{SystemPrompt: new("You count birds."), JSON: []byte(`{"t": 1}`)}
+	s.apply(a, forked("b", "a", "t"), thread("u"), forked("f", "b", "u"), summary("s", "b", "one", at("r", 1)), value(ofContext("b"), "k", "1"))
+	s.apply(deleteContext("b"))
+	left("b")
+	s.refuse(backend.ErrNotFound, deleteContext("b"))
+	s.refuse(backend.ErrNotFound, move("b", at("r", 2)))
+	s.refuse(backend.ErrNotFound, forked("d", "b", "u"))
+	s.refuse(backend.ErrNotFound, value(ofContext("b"), "k", "2"))
+	s.refuse(backend.ErrNotFound, branch("t", "of b", "b"))
+	s.apply(deleteThread("t"))
+	left("a", "b")
+	is, err := s.Remnant(background, a.ID)
+	require.NoError(t, err)
+	require.Equal(t, a.Remnant(), is)
+	require.Empty(t, list(t, s.Children(background, a.ID, structure.ContextID{})), "b is no context")
+	s.restart()
+	s.check()
+
+	// Only a commit that states a remnant forks it.
+	b := forked("b", "a", "t").Remnant()
+	s.refuse(backend.ErrNotFound, forked("d", "b", "u"), b)
+	s.refuse(backend.ErrExists, forked("b", "f", "u").Remnant(), forked("d", "b", "u"))
+	s.refuse(backend.ErrInvalid, view("e", "", structure.SpanRef{}).Remnant())
+	s.refuse(backend.ErrExists, forked("f", "b", "u").Remnant())
+	s.apply(b, forked("d", "b", "u"))
+	s.apply(deleteContext("f"))
+	left("a", "b")
+
+	// A context takes the place of a remnant with the same parent.
+	s.refuse(backend.ErrExists, forked("b", "d", "u"))
+	s.apply(forked("b", "a", "u"))
+	left("a")
+	require.Len(t, list(t, s.Children(background, b.ID, structure.ContextID{})), 1)
+	s.apply(deleteContext("d"))
+	s.restart()
+	s.apply(deleteContext("b"))
+	left()
 	s.check()
 }
 

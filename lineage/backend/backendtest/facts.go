@@ -190,6 +190,8 @@ func (f Facts) contexts(t tester, r backend.Reader, seen *Census) {
 	for _, id := range seen.contexts.list() {
 		c, err := r.Context(background, id)
 		f.put(t, fmt.Sprint("context ", id), answer(t, c, err))
+		left, err := r.Remnant(background, id)
+		f.put(t, fmt.Sprint("remnant ", id), answer(t, deref(left), err))
 		f.put(t, fmt.Sprint("children of ", id), list(t, r.Children(background, id, structure.ContextID{})))
 		f.put(t, fmt.Sprint("summaries of ", id), values(t, r.Summaries(background, id)))
 		f.put(t, fmt.Sprint("reflog of ", id), values(t, r.Reflog(background, id)))

@@ -21,6 +21,8 @@ type Model struct {
 	feed        []structure.Commit
 	threads     map[structure.ThreadID]structure.Thread
 	views       map[structure.ContextID]backend.Context
+	remnants    map[structure.ContextID]structure.Remnant
+	stated      []structure.ContextID // remnants, by the current commit
 	branches    map[named]structure.Branch
 	checkpoints map[named]structure.Checkpoint
 	runs        map[structure.RunID]structure.Run
@@ -55,7 +57,7 @@ type Placed struct {
 // NewModel returns a model of an empty store.
 func NewModel() *Model {
 	return &Model{
-		threads: map[structure.ThreadID]structure.Thread{}, views: map[structure.ContextID]backend.Context{},
+		threads: map[structure.ThreadID]structure.Thread{}, views: map[structure.ContextID]backend.Context{}, remnants: map[structure.ContextID]structure.Remnant{},
 		branches: map[named]structure.Branch{}, checkpoints: map[named]structure.Checkpoint{},
 		runs: map[structure.RunID]structure.Run{}, ends: map[structure.RunID]uint64{}, closed: map[structure.RunID]bool{},
 		spans: map[structure.SpanRef]Placed{}, sets: map[structure.SpanSetID]structure.SpanSet{},
@@ -68,7 +70,8 @@ func NewModel() *Model {
 func (m *Model) clone() *Model {
 	c := *m
 	c.feed = slices.Clip(m.feed)
-	c.threads, c.views = maps.Clone(m.threads), maps.Clone(m.views)
+	c.threads, c.views, c.remnants = maps.Clone(m.threads), maps.Clone(m.views), maps.Clone(m.remnants)
+	c.stated = slices.Clip(m.stated)
 	c.branches, c.checkpoints = maps.Clone(m.branches), maps.Clone(m.checkpoints)
 	c.runs, c.ends, c.closed, c.spans = maps.Clone(m.runs), maps.Clone(m.ends), maps.Clone(m.closed), maps.Clone(m.spans)
 	c.sets, c.lookups = maps.Clone(m.sets), maps.Clone(m.lookups)
@@ -108,6 +111,9 @@ func (m *Model) Block(id content.ID) (structure.Block, bool) { return m.blocks[i
 // HasContext reports whether a context exists.
 func (m *Model) HasContext(id structure.ContextID) bool { return needKey(m.views, id) == nil }
 
+// Remnants returns the number of remnants.
+func (m *Model) Remnants() int { return len(m.remnants) }
+
 // Spans yields the spans in insertion order.
 func (m *Model) Spans() iter.Seq2[structure.SpanRef, Placed] {
 	return func(yield func(structure.SpanRef, Placed) bool) {
@@ -138,6 +144,7 @@ func (o outcome) repeatedly() []content.ID { return append(slices.Clone(o.known)
 func (m *Model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 	next := m.clone()
 	next.number++
+	next.stated = nil
 	out := outcome{number: next.number}
 	if len(c.Records) == 0 {
 		return out, backend.ErrInvalid
@@ -185,6 +192,9 @@ func (m *Model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 		if err != nil {
 			return out, fmt.Errorf("%T: %w", r, err)
 		}
+	}
+	if err := next.requireUsed(); err != nil {
+		return out, err
 	}
 	if len(applied.Records) == 0 {
 		out.number = m.number
@@ -312,6 +322,8 @@ func (m *Model) record(c *structure.Commit, r structure.Record) error {
 		return m.deletion(r)
 	case *structure.Value:
 		return m.value(r)
+	case *structure.Remnant:
+		return m.remnant(r)
 	}
 	return nil
 }

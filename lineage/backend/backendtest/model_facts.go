@@ -108,6 +108,7 @@ func (m *Model) viewFacts(f Facts, seen *Census) {
 	f["contexts alone"] = m.viewsWhere(func(v backend.Context) bool { return v.Thread.IsZero() })
 	for _, id := range seen.contexts.list() {
 		f[fmt.Sprint("context ", id)] = look(m.views, id)
+		f[fmt.Sprint("remnant ", id)] = look(m.remnants, id)
 		f[fmt.Sprint("children of ", id)] = m.viewsWhere(func(v backend.Context) bool { return v.Parent == id })
 		f[fmt.Sprint("summaries of ", id)] = m.summariesOf(id)
 		f[fmt.Sprint("reflog of ", id)] = filter(m.reflog, func(r structure.Reflog) bool { return r.Context == id })

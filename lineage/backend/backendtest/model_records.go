@@ -40,10 +40,18 @@ func (m *Model) view(c *structure.Commit, r *structure.Context) error {
 	if err := first(optional(m.threads, r.Thread), optional(m.sets, r.Set), m.need(r.Base, r.Tip)); err != nil {
 		return err
 	}
-	if !ok { // the parent may have been deleted
-		if err := optional(m.views, r.Parent); err != nil {
-			return err
+	if !ok {
+		left, deleted := m.remnants[r.ID]
+		switch {
+		case deleted && left.Parent != r.Parent:
+			return backend.ErrExists
+		case deleted || slices.Contains(m.stated, r.Parent) && needKey(m.remnants, r.Parent) == nil:
+		default:
+			if err := optional(m.views, r.Parent); err != nil {
+				return err
+			}
 		}
+		delete(m.remnants, r.ID)
 	}
 	v := backend.Context{Context: *r, Moved: old.Moved, MovedAt: old.MovedAt}
 	if !ok || old.Tip != r.Tip {
@@ -236,8 +244,62 @@ func (m *Model) dropThread(id structure.ThreadID) {
 }
 
 func (m *Model) dropView(id structure.ContextID) {
+	v := m.views[id]
 	delete(m.views, id)
+	if m.hasChild(id) {
+		m.remnants[id] = *v.Remnant()
+	} else {
+		m.release(v.Parent)
+	}
 	m.dropValues(structure.Owner{Scope: structure.ContextScope, Context: id})
 	m.summaries = slices.DeleteFunc(m.summaries, func(s structure.Summary) bool { return s.Context == id })
 	m.reflog = slices.DeleteFunc(m.reflog, func(r structure.Reflog) bool { return r.Context == id })
+}
+
+func (m *Model) hasChild(id structure.ContextID) bool {
+	for _, v := range m.views {
+		if v.Parent == id {
+			return true
+		}
+	}
+	for _, r := range m.remnants {
+		if r.Parent == id {
+			return true
+		}
+	}
+	return false
+}
+
+// release deletes a remnant without children, and then its parent.
+func (m *Model) release(id structure.ContextID) {
+	if r, ok := m.remnants[id]; ok && !m.hasChild(id) {
+		delete(m.remnants, id)
+		m.release(r.Parent)
+	}
+}
+
+func (m *Model) remnant(r *structure.Remnant) error {
+	if r.ID.IsZero() {
+		return backend.ErrInvalid
+	}
+	was, known := m.remnants[r.ID]
+	switch {
+	case needKey(m.views, r.ID) == nil || known && was.Parent != r.Parent:
+		return backend.ErrExists
+	case !known && optional(m.views, r.Parent) != nil && optional(m.remnants, r.Parent) != nil:
+		return backend.ErrNotFound
+	}
+	m.remnants[r.ID] = *r
+	m.stated = append(m.stated, r.ID)
+	return nil
+}
+
+// requireUsed refuses remnants without children that the commit states.
+func (m *Model) requireUsed() error {
+	for _, id := range m.stated {
+		if needKey(m.remnants, id) == nil && !m.hasChild(id) {
+			return backend.ErrInvalid
+		}
+	}
+	return nil
 }

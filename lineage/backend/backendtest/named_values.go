@@ -301,9 +301,9 @@ func testValuesOfForks(t *testing.T, c Config) {
 			require.Equal(t, want["main"], inForce(t, s, "main"))
 			s.apply(deleteContext("two"))
 			require.Empty(t, inForce(t, s, "of two"))
-			again := forked("two", "of two", at("r", 2)) // a child of its child
-			s.apply(again, value(ofContext("of two"), "k", "5"), value(ofContext("two"), "l", "6"))
-			require.Equal(t, map[string]string{"k": "5", "l": "6"}, inForce(t, s, "of two"))
+			s.refuse(backend.ErrExists, forked("two", "of two", at("r", 2))) // a child of its child
+			s.apply(forked("two", "main", at("r", 2)), value(ofContext("of two"), "k", "5"), value(ofContext("two"), "l", "6"))
+			require.Equal(t, map[string]string{"k": "5", "l": "6", "late": "1"}, inForce(t, s, "of two"))
 		})
 	}
 }

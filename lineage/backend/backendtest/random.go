@@ -164,7 +164,7 @@ func (d *draft) next() []structure.Record {
 		return []structure.Record{text("behind the fault")}
 	}
 	one := func(r structure.Record) []structure.Record { return []structure.Record{r} }
-	switch rapid.IntRange(0, 21).Draw(d.t, "record") {
+	switch rapid.IntRange(0, 22).Draw(d.t, "record") {
 	case 0:
 		th := structuretest.Threads().Draw(d.t, "thread")
 		th.ID, th.Active = id[structure.ThreadID](d.name("thread")), structure.ContextID{}
@@ -207,9 +207,28 @@ func (d *draft) next() []structure.Record {
 		return []structure.Record{text(body), chunk(body)}
 	case 16, 17, 18:
 		return one(d.value())
+	case 19:
+		return d.remnant()
 	default:
 		return one(d.deletion())
 	}
+}
+
+// remnant returns a remnant, usually with a fork.
+func (d *draft) remnant() []structure.Record {
+	r := structuretest.Remnants().Draw(d.t, "remnant")
+	r.ID, r.Parent = d.context(), structure.ContextID{}
+	if is, ok := d.model.remnants[r.ID]; ok {
+		r.Parent = is.Parent
+	} else if rapid.Bool().Draw(d.t, "below") {
+		r.Parent = d.context()
+	}
+	if rapid.IntRange(0, 5).Draw(d.t, "alone") == 0 {
+		return []structure.Record{r}
+	}
+	v := d.view()
+	v.Parent = r.ID
+	return []structure.Record{r, v}
 }
 
 func (d *draft) valueKey() structure.ValueKey {
@@ -289,7 +308,9 @@ func (d *draft) view() *structure.Context {
 	v.Base, v.Tip = d.ref(), d.ref()
 	if old, ok := d.model.views[v.ID]; ok && rapid.IntRange(0, 9).Draw(d.t, "as it was") > 0 {
 		v.Thread, v.Parent, v.Base = old.Thread, old.Parent, old.Base
-	} else if rapid.IntRange(0, 3).Draw(d.t, "spawned") == 0 {
+	} else if is, ok := d.model.remnants[v.ID]; ok {
+		v.Parent = is.Parent
+	} else if rapid.Bool().Draw(d.t, "spawned") {
 		v.Parent = d.context()
 	}
 	return v
