@@ -131,10 +131,16 @@ func startsMark(text []byte) bool {
 	return !whole && bytes.HasPrefix(text, []byte(mark))
 }
 
+// Characters without width that writing needs: Persian and Indic words, and emoji of several parts.
+const (
+	nonJoiner = '\u200c'
+	joiner    = '\u200d'
+)
+
 // isControl reports whether a terminal obeys a character or does not show it: controls, formats such
 // as marks of direction and characters without width, and separators of lines and paragraphs.
 func isControl(r rune) bool {
-	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+	return r != '\n' && r != '\t' && r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 func picture(r rune) string {

@@ -76,7 +76,7 @@ func TestEveryCodePoint(t *testing.T) {
 			continue
 		}
 		text := string(r)
-		hidden := unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\n' && r != '\t'
+		hidden := unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && !strings.ContainsRune("\n\t\u200c\u200d", r)
 		clean := Clean(text)
 		require.Equal(t, hidden, clean != text, "%U", r)
 		require.Equal(t, 1, utf8.RuneCountInString(clean), "%U", r)
