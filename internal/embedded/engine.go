@@ -217,9 +217,11 @@ func (e *Engine) open(ctx context.Context) error {
 	e.createdContexts, e.createdRuns = newCreatedIDs(structure.LastMade()), newCreatedIDs(structure.LastMade())
 	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
-		if errors.Is(fault, errPending) { // a state that a collection passes through
+		switch {
+		case errors.Is(fault, errPending): // a state that a collection passes through
 			e.opt.Logger.Info("index follows an interrupted collection")
-		} else {
+		case errors.Is(fault, errAhead): // the journal is damaged, which is reported below
+		default:
 			e.opt.Logger.Warn("index is rebuilt from the journal", "err", fault)
 		}
 		if err := e.abandonIndex(); err != nil {
@@ -334,7 +336,10 @@ func (e *Engine) replay(ctx context.Context) error {
 	if err := e.loadSessions(state); err != nil {
 		return err
 	}
-	e.damage = e.journal.Damage()
+	e.damage = cmp.Or(e.damage, e.journal.Damage())
+	if e.journal.Cut() && state.Number > e.journal.Last() {
+		return errAhead
+	}
 	if err := e.openPending(); err != nil {
 		return err
 	}

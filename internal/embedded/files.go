@@ -70,11 +70,15 @@ func (e *Engine) openJournal() (err error) {
 // errForeignIndex is returned when the index belongs to another journal.
 var errForeignIndex = errors.New("the index belongs to another store")
 
+// errAhead is returned to a reader when the index has commits that the journal has lost. What the
+// index says of them cannot be read.
+var errAhead = errors.New("the journal ends before the index")
+
 // indexFault returns err if the index is the reason why the files could not be opened.
 func (e *Engine) indexFault(err error) error {
 	var damage *backend.CorruptError
 	switch {
-	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errPacks), errors.Is(err, errPending),
+	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errPacks), errors.Is(err, errPending), errors.Is(err, errAhead),
 		errors.Is(err, journal.ErrLookup):
 		return err
 	case errors.As(err, &damage) && damage.File == e.indexPath():

@@ -96,6 +96,42 @@ func TestDamagedBlockOfAPack(t *testing.T) {
 	}
 }
 
+// A pack whose second footer was cut off or short loses nothing, with and without an index.
+func TestCutPack(t *testing.T) {
+	for cut := 1; cut <= 40; cut++ {
+		dir := packedStore(t, backend.PackOptions{All: true, Dense: cut%2 == 0})
+		packs, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
+		require.NoError(t, err)
+		require.Len(t, packs, 1)
+		info, err := os.Stat(packs[0])
+		require.NoError(t, err)
+		require.NoError(t, os.Truncate(packs[0], info.Size()-int64(cut)))
+		if cut%3 == 0 {
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, indexFile)))
+		}
+		_, without := os.Stat(filepath.Join(dir, indexFile)) // a small dense store has none either
+		e, err := Open(background, dir, Options{ReadOnly: true})
+		require.NoError(t, err, cut)
+		requireMessages(t, e, 60)
+		found := findings(t, e, without == nil)
+		require.Len(t, found, 1, cut)
+		require.Equal(t, packs[0], found[0].File)
+		require.Contains(t, found[0].Problem, "bytes are missing")
+		require.NoError(t, e.Close())
+
+		to := filepath.Join(t.TempDir(), "salvaged")
+		_, err = Salvage(background, dir, to, SalvageOptions{})
+		require.NoError(t, err, cut)
+		requireMessages(t, reopen(t, to, Options{}), 60)
+
+		e = reopen(t, dir, Options{})
+		_, err = e.Pack(background, backend.PackOptions{All: true})
+		require.NoError(t, err)
+		require.Empty(t, findings(t, e, true), cut)
+		requireMessages(t, e, 60)
+	}
+}
+
 // If a pack cannot be opened, an index that refers to it stays in use.
 func TestDamagedHeaderOfAPackKeepsTheIndex(t *testing.T) {
 	dir := t.TempDir()

@@ -75,12 +75,13 @@ func (o *Options) setDefaults() {
 
 // Journal is an open journal. It is safe for concurrent use.
 type Journal struct {
-	dir    string
-	opt    Options
-	store  [16]byte
-	id     uint64 // of new commits
-	damage error  // set when opened read-only despite damage
-	marked uint64 // the last commit proved durable by a mark when opened
+	dir        string
+	opt        Options
+	store      [16]byte
+	id         uint64 // of new commits
+	damage     error  // set when opened read-only despite damage
+	unreadable bool   // the damage is a file that cannot be opened
+	marked     uint64 // the last commit proved durable by a mark when opened
 
 	// segments has all files in order; current is the same list as a view. The lock also
 	// guards the files of segments. tail serializes appends.
@@ -114,6 +115,10 @@ func (j *Journal) StoreID() [16]byte { return j.store }
 
 // Damage returns the damage of a journal that was opened read-only despite it, or nil.
 func (j *Journal) Damage() error { return j.damage }
+
+// Cut reports whether a read-only journal has lost its end: durable commits are missing, and no file
+// that might have them is there.
+func (j *Journal) Cut() bool { return j.damage != nil && !j.unreadable }
 
 // Last returns the number of the last commit, or 0.
 func (j *Journal) Last() uint64 {

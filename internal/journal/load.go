@@ -45,7 +45,7 @@ func (j *Journal) loadSegments() (empty *segment, err error) {
 			j.segments = j.segments[:i]
 			return s, nil
 		case errors.Is(err, backend.ErrCorrupt) && j.opt.ReadOnly && i > 0:
-			j.damage = err
+			j.damage, j.unreadable = err, true
 			for _, s := range j.segments[i:] {
 				s.close()
 			}
@@ -100,7 +100,7 @@ func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 			err = &backend.CorruptError{File: s.name, What: fmt.Sprintf("holds segments %d to %d", s.segment, s.last)}
 		}
 		if errors.Is(err, backend.ErrCorrupt) && j.opt.ReadOnly {
-			j.damage = err // everything before it can be read
+			j.damage, j.unreadable = err, true // everything before it can be read
 			break
 		}
 		if err != nil {

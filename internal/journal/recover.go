@@ -54,6 +54,8 @@ func (j *Journal) open() error {
 		switch {
 		case proven > 0:
 			return &backend.CorruptError{File: j.dir, What: fmt.Sprintf("commit %d was durable, but all files of the journal are missing: all commits are lost", proven)}
+		case empty != nil && (j.opt.ReadOnly || j.opt.MustExist):
+			return fmt.Errorf("journal %s: its only file, %s, has no commits: %w", j.dir, filepath.Base(empty.name), backend.ErrNotFound)
 		case j.opt.ReadOnly || j.opt.MustExist:
 			return fmt.Errorf("journal %s: %w", j.dir, backend.ErrNotFound)
 		}

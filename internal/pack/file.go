@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ type File struct {
 	Header
 	name  string
 	src   io.ReaderAt
-	size  int64
+	size  int64 // as written
+	cut   int64 // missing bytes at the end, of the second footer
 	foot  footer
 	cache *Cache
 	alone codec // for parts without a dictionary
@@ -41,7 +43,7 @@ type File struct {
 
 // Open opens a pack. It reads only the header and footer; the rest is read on demand.
 func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error) {
-	p := &File{name: name, src: src, size: size, cache: cache}
+	p := &File{name: name, src: src, cache: cache}
 	if size < headerSize+tailSize {
 		return nil, p.corrupt(0, "is too short for a pack")
 	}
@@ -55,11 +57,8 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 	if err := p.read(tail, size-tailSize); err != nil {
 		return nil, err
 	}
-	var err error
-	if p.foot, err = decodeFooter(tail[footerSize:]); err != nil {
-		p.foot, err = decodeFooter(tail[:footerSize])
-	}
-	if err == nil && !p.foot.fits(size) {
+	err := p.findFooter(tail, size)
+	if err == nil && !p.foot.fits(p.size) {
 		err = errTable
 	}
 	if err == nil && headerSum(head) != p.foot.header {
@@ -79,6 +78,37 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 	}
 	p.Header = header
 	return p, nil
+}
+
+// findFooter finds a footer in the last bytes of a file. If the second one is damaged or cut short, the
+// first one is used.
+func (p *File) findFooter(tail []byte, size int64) (err error) {
+	cutBy := func(n int, foot footer) {
+		p.foot, p.cut, p.size = foot, int64(n), size+int64(n)
+	}
+	foot, err := decodeFooter(tail[footerSize:])
+	if err == nil {
+		if cutBy(footerSize, foot); bytes.Equal(tail[:footerSize], tail[footerSize:]) || !p.parityMatches() {
+			cutBy(0, foot)
+		}
+		return nil
+	}
+	for n := range footerSize {
+		if foot, ok := decodeFooter(tail[n:][:footerSize]); ok == nil {
+			cutBy(n, foot)
+			return nil
+		}
+	}
+	return err
+}
+
+// parityMatches reports whether the parity is where the size of the file says.
+func (p *File) parityMatches() bool {
+	if !p.foot.fits(p.size) {
+		return false
+	}
+	_, err := p.checked(part{offset: p.foot.parityAt(p.size), size: int64(p.foot.parity) + 4})
+	return err == nil
 }
 
 // Name returns the file's path.

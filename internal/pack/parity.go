@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 )
 
 // A pack ends with the parity of all bytes before it: the exclusive or of its blocks, which are
@@ -108,6 +109,9 @@ func (p *File) restore(b []byte, at int64, right func([]byte) bool) bool {
 // file once.
 func (p *File) Damage() error {
 	const mends = "; nothing is lost as long as this is the only damage; 'lineage pack' rewrites the file"
+	if p.cut > 0 {
+		return p.corrupt(p.size-p.cut, fmt.Sprintf("the last %d bytes are missing", p.cut)+mends)
+	}
 	tail := make([]byte, tailSize)
 	if err := p.read(tail, p.size-tailSize); err != nil {
 		return err
