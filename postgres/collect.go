@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -270,25 +269,12 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 // It is errBehind while the collection of the epoch is pending.
 func (t *turn) publish(ctx context.Context, epoch, former uint64, live []byte) error {
 	var b pgx.Batch
-	var raised int64
-	b.Queue(`SELECT set_config('synchronous_commit', 'on', true)`)
-	b.Queue(`WITH noted AS (
-  INSERT INTO lineage_collection AS c (store, epoch, live) VALUES ($1, $2, $4)
-  ON CONFLICT (store) DO UPDATE SET epoch = excluded.epoch, live = excluded.live WHERE c.epoch <> $3 RETURNING store
-) UPDATE lineage_store s SET epoch = $2 FROM noted WHERE s.store = noted.store`, t.log.store, int64(epoch), int64(former), live).Exec(func(tag pgconn.CommandTag) error {
-		raised = tag.RowsAffected()
-		return nil
-	})
-	b.Queue(`COMMIT`)
-	err := t.conn.SendBatch(ctx, &b).Close()
-	if err == nil {
-		err = replicated(t.conn)
-	}
-	t.rollback()
-	if err == nil && raised == 0 {
-		err = errBehind
-	}
-	return err
+	queueDurability(&b, backend.Full)
+	b.Queue(`SELECT 1 / (1 - count(*)) FROM lineage_collection WHERE store = $1 AND epoch = $2`, t.log.store, int64(former))
+	b.Queue(`INSERT INTO lineage_collection AS c (store, epoch, live) VALUES ($1, $2, $3) ON CONFLICT (store) DO UPDATE SET epoch = excluded.epoch, live = excluded.live`,
+		t.log.store, int64(epoch), live)
+	b.Queue(`UPDATE lineage_store SET epoch = $2 WHERE store = $1`, t.log.store, int64(epoch))
+	return t.commit(ctx, &b)
 }
 
 // settledEpoch waits until nobody is changing the epoch, makes it durable and returns it.
@@ -401,10 +387,19 @@ func (l *log) rewrite(ctx context.Context, epoch uint64, rows []row) error {
 	for i := range rows {
 		n[i], id[i], data[i] = int64(rows[i].first), int64(rows[i].id), rows[i].data
 	}
-	tag, err := l.exec(ctx, `WITH held AS MATERIALIZED (SELECT FROM lineage_collection WHERE store = $1 AND epoch = $2 FOR UPDATE)
-UPDATE lineage_log l SET data = r.data FROM held, unnest($3::bigint[], $4::bigint[], $5::bytea[]) AS r (n, id, data)
-WHERE l.store = $1 AND l.n = r.n AND l.id = r.id`, l.store, int64(epoch), n, id, data)
-	if err == nil && tag.RowsAffected() != int64(len(rows)) {
+	rewritten := 0
+	err := l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
+		b.Queue(`SELECT epoch FROM lineage_collection WHERE store = $1 AND epoch = $2 FOR UPDATE`, l.store, int64(epoch))
+		b.Queue(`SELECT 1 / count(*) FROM lineage_collection WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+		b.Queue(`UPDATE lineage_log l SET data = r.data FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS r (n, id, data)
+WHERE l.store = $1 AND l.n = r.n AND l.id = r.id RETURNING l.n`, l.store, n, id, data).Query(func(found pgx.Rows) error {
+			for found.Next() {
+				rewritten++
+			}
+			return found.Err()
+		})
+	})
+	if errors.Is(err, errBehind) || err == nil && rewritten != len(rows) {
 		return errCollected
 	}
 	return err
@@ -413,7 +408,7 @@ WHERE l.store = $1 AND l.n = r.n AND l.id = r.id`, l.store, int64(epoch), n, id,
 // endCollection deletes the list of a collection. This write is synced, and with it the rewritten
 // rows.
 func (l *log) endCollection(ctx context.Context, epoch uint64) error {
-	_, err := l.exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
-DELETE FROM lineage_collection USING setting WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
-	return err
+	return l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
+		b.Queue(`DELETE FROM lineage_collection WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+	})
 }

@@ -140,6 +140,9 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		if err := e.log.migrate(ctx, !o.MustExist); err != nil {
 			return err
 		}
+		if err := e.log.requireKeys(ctx); err != nil {
+			return err
+		}
 		if err := e.log.register(ctx, o.Store, o.ID, !o.MustExist); err != nil || o.Unsafe {
 			return err
 		}

@@ -2,6 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -10,8 +13,19 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// turnTime is how long the server may take to write a row.
-const turnTime = time.Minute
+// turnTime is how long the server may take to write a row, readTime to read a part of the log.
+const (
+	turnTime = time.Minute
+	readTime = 5 * time.Minute
+)
+
+// idleTime is how long a client may leave a transaction idle that holds the store. Tests make it shorter.
+var idleTime = 30 * time.Second
+
+// lockTime is how long the server waits for a lock: longer than idleTime, so that a stopped client is waited for.
+const lockTime = 45 * time.Second
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // patience is how long an operation is retried when the server cannot be reached.
 const patience = 10 * time.Second
@@ -26,7 +40,11 @@ func uncertain(err error) bool {
 	if err == nil || pgconn.SafeToRetry(err) {
 		return false
 	}
-	switch sqlState(err) {
+	state := sqlState(err)
+	if errors.As(err, new(commitError)) {
+		return state != serializationFail && state != deadlock && !strings.HasPrefix(state, "23") // constraints
+	}
+	switch state {
 	case "", "57014", "40003": // no answer; cancelled, which may be while it waited for a standby; completion unknown
 		return true
 	}

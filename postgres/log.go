@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -16,9 +15,8 @@ import (
 
 // log has the statements on the log of one store. It does not interpret commits.
 //
-// Single statements are correct under every default isolation level: a statement that cannot be
-// serialised is repeated, or counts as one that wrote nothing. Everything else is an explicit READ
-// COMMITTED transaction.
+// What writes is an explicit READ COMMITTED transaction. Single statements only read: under another default
+// isolation level, one that cannot be serialised is repeated.
 type log struct {
 	pool     *pgxpool.Pool
 	store    []byte
@@ -80,6 +78,8 @@ type querier interface {
 // tail returns rows after the head, in order, and whether there may be more. It is errDiverged if
 // the log does not have the head.
 func (l *log) tail(ctx context.Context, q querier, h head, commits uint64) (rows []row, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	for range mostRetries {
 		var found pgx.Rows
 		found, err = q.Query(ctx, tailSQL, l.store, int64(h.first), int64(h.next()+commits), mostRead)
@@ -140,31 +140,35 @@ func readRows(found pgx.Rows) (rows []row, err error) {
 	return rows, err
 }
 
-// A lone writer shares the lock of the store with other lone writers. If two write after the same
-// head, the key of the row decides; the condition refuses a writer whose head is gone. The statement
-// waits for a turn that holds the store, and for a transaction that writes the same row. It sees the
-// log from before the wait, which the key makes harmless, but the epoch from after it.
-const appendSQL = `WITH held AS MATERIALIZED (SELECT set_config('synchronous_commit', $7, true) FROM lineage_store WHERE store = $1 AND epoch = $9::bigint FOR KEY SHARE)
-INSERT INTO lineage_log (store, n, count, id, data)
-SELECT $1, $2::bigint, $3::bigint, $4::bigint, $5 FROM held
-WHERE $6::bigint = 0 OR EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $6::bigint AND id = $8::bigint AND count = $10::bigint)
-ON CONFLICT DO NOTHING`
+// A writer that has not locked the store in an earlier round trip sends all its statements at once. The first one
+// locks the store and is an error, a division by zero, if the log has another epoch or not the head that the writer
+// knows. An error stops the statements after it: so nothing depends on a number of rows that a server reports, which
+// is wrong on some that distribute tables. The head is looked for before the wait for the lock, which the key of the
+// rows makes harmless; the epoch is that after it.
+const (
+	lockAtSQL  = `SELECT 1 / count(*) FROM (SELECT epoch FROM lineage_store WHERE store = $1 FOR UPDATE) s WHERE s.epoch = $2`
+	hasHeadSQL = ` AND EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $3 AND id = $4 AND count = $5)`
+)
 
-func synchronous(d backend.Durability) string {
-	if d == backend.Full {
-		return "on"
+func (l *log) queueLockAt(b *pgx.Batch, h head) {
+	if h.first == 0 {
+		b.Queue(lockAtSQL, l.store, int64(h.epoch))
+	} else {
+		b.Queue(lockAtSQL+hasHeadSQL, l.store, int64(h.epoch), int64(h.first), int64(h.ID), h.count())
 	}
-	return "off"
+}
+
+func (l *log) queueRow(b *pgx.Batch, r *row) {
+	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data) VALUES ($1, $2, $3, $4, $5)`, l.store, int64(r.first), int64(r.count), int64(r.id), r.data)
 }
 
 // append writes a row after the head. After errBehind no attempt can write the row any more, not even
 // an earlier one: the log continues differently.
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
-	tag, err := l.exec(ctx, appendSQL, l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int64(h.first), synchronous(d), int64(h.ID), int64(h.epoch), h.count())
-	if err == nil && tag.RowsAffected() == 0 {
-		return errBehind
-	}
-	return err
+	return l.transaction(ctx, d, func(b *pgx.Batch) {
+		l.queueLockAt(b, h)
+		l.queueRow(b, r)
+	})
 }
 
 // write repeats append until the outcome is known: nil if the row is in the log, errBehind if it is
@@ -172,17 +176,14 @@ func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) 
 // patience ends.
 func (l *log) write(ctx context.Context, h head, r *row, d backend.Durability) error {
 	err := l.append(ctx, h, r, d)
-	switch {
-	case sqlState(err) == serializationFail: // and there was no earlier attempt
-		return errBehind
-	case err == nil || !uncertain(err) && !lost(err):
+	if err == nil || !uncertain(err) && !lost(err) {
 		return explain(err)
 	}
 	return l.resolve(ctx, h, r, d, err)
 }
 
-// resolve is write after an attempt that failed, and that may still be running on the server. An
-// attempt that cannot be serialised does not show the outcome of that one, so it is repeated.
+// resolve is write after an attempt that failed, and that may still be running on the server: then the next
+// one waits for it.
 func (l *log) resolve(ctx context.Context, h head, r *row, d backend.Durability, failed error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -230,26 +231,22 @@ func (l *log) flush(ctx context.Context, h head) error {
 	if h.first == 0 {
 		return nil
 	}
-	for range mostRetries {
-		tag, err := l.exec(ctx, `WITH setting AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))
-INSERT INTO lineage_durable (store, n) SELECT $1, $2::bigint FROM setting
-WHERE EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2::bigint AND id = $3::bigint AND count = $4::bigint)
-ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first), int64(h.ID), h.count())
-		switch state := sqlState(err); {
-		case state == serializationFail, state == uniqueViolation:
-		case err == nil && tag.RowsAffected() == 0:
-			return errDiverged
-		default:
-			return err
-		}
+	err := l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
+		b.Queue(`SELECT 1 / count(*) FROM lineage_log WHERE store = $1 AND n = $2 AND id = $3 AND count = $4`, l.store, int64(h.first), int64(h.ID), h.count())
+		b.Queue(`INSERT INTO lineage_durable AS d (store, n) VALUES ($1, $2) ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first))
+	})
+	if errors.Is(err, errBehind) {
+		return errDiverged
 	}
-	return fmt.Errorf("synced write: %w", backend.ErrConflict)
+	return err
 }
 
 // newest returns the last row that begins at a number or before; without one, only the epoch.
 func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
 	var epoch int64
 	var first, count, id *int64
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	err := l.pool.QueryRow(ctx, `SELECT epoch, n, count, id FROM lineage_store LEFT JOIN LATERAL (
   SELECT n, count, id FROM lineage_log WHERE store = $1 AND n <= $2 ORDER BY n DESC LIMIT 1
 ) last ON true WHERE store = $1`, l.store, int64(upTo)).Scan(&epoch, &first, &count, &id)
@@ -294,13 +291,18 @@ func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool,
 	// Lock and tail are separate statements, so that the snapshot of the second is taken when the
 	// lock is held. They are sent together.
 	var b pgx.Batch
-	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
-	b.Queue(`SELECT FROM lineage_store WHERE store = $1 FOR UPDATE`, l.store)
+	begin(&b)
+	b.Queue(lockSQL, l.store)
 	b.Queue(tailSQL, l.store, int64(h.first), int64(h.next()+fewCommits), mostRead)
 	results := conn.SendBatch(ctx, &b)
-	if _, err = results.Exec(); err == nil {
-		var tag pgconn.CommandTag
-		if tag, err = results.Exec(); err == nil && tag.RowsAffected() != 1 {
+	for range b.Len() - 2 {
+		if err == nil {
+			_, err = results.Exec()
+		}
+	}
+	if err == nil {
+		var found bool
+		if found, err = some(results.Query()); err == nil && !found {
 			err = errRemoved
 		}
 	}
@@ -319,15 +321,9 @@ func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool,
 // append writes a row and ends the turn. After an error the row may have been written.
 func (t *turn) append(ctx context.Context, r *row, d backend.Durability) error {
 	var b pgx.Batch
-	b.Queue(`SELECT set_config('synchronous_commit', $1, true)`, synchronous(d))
-	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data) VALUES ($1, $2, $3, $4, $5)`, t.log.store, int64(r.first), int64(r.count), int64(r.id), r.data)
-	b.Queue(`COMMIT`)
-	err := t.conn.SendBatch(ctx, &b).Close()
-	if err == nil {
-		err = replicated(t.conn)
-	}
-	t.rollback()
-	return err
+	queueDurability(&b, d)
+	t.log.queueRow(&b, r)
+	return t.commit(ctx, &b)
 }
 
 // rollback ends the turn. After append it only releases the connection.

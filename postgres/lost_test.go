@@ -295,3 +295,36 @@ func TestCommitsThatComeDuringALock(t *testing.T) {
 	require.Equal(t, []int{4, 1}, counts)
 	requireSound(t, e)
 }
+
+// The server ends the connection of a turn that holds the store, and another process writes. The batch is judged
+// again: its outcome is known.
+func TestOvertakenBatchIsJudgedAgain(t *testing.T) {
+	dsn, after := pgtest.DSN(t), &afterBatch{afterQuery{func() {}}}
+	e := handle(t, newPool(t, dsn, func(c *pgxpool.Config) {
+		c.ConnConfig.Tracer, c.ConnConfig.RuntimeParams["application_name"] = after, "victim"
+	}), "s")
+	witnesses := newPool(t, dsn, nil)
+	other := handle(t, witnesses, "s")
+	require.NoError(t, e.Sync(background))
+	batch := make([]*pending, 3)
+	for i := range batch {
+		_, commit := threadCommit()
+		batch[i] = &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
+	}
+	after.do = func() {
+		after.do = func() {}
+		_, err := witnesses.Exec(background, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'victim' AND datname = current_database()`, exec)
+		require.NoError(t, err)
+		createThread(t, other, backend.Full)
+	}
+	rest := batch
+	for len(rest) > 0 {
+		rest = e.takeTurn(rest)
+	}
+	for _, p := range batch {
+		require.NoError(t, p.err)
+	}
+	require.Len(t, history(t, other), 4)
+	require.Equal(t, history(t, other), history(t, e))
+	requireSound(t, e)
+}

@@ -223,3 +223,10 @@ func TestMonitoring(t *testing.T) {
 	require.NoError(t, holder.Rollback(background))
 	require.NoError(t, <-done)
 }
+
+// A schema that does not exist is named as that.
+func TestMissingSchema(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = "nowhere" })
+	_, err := New(background, pool, Options{Store: "s", Unsafe: true})
+	require.ErrorIs(t, err, sqladapter.ErrNoSchema)
+}

@@ -29,8 +29,8 @@ var migrations = [][]string{{
   data bytea NOT NULL,
   PRIMARY KEY (store, n)
 )`,
-	// Data are compressed when they come.
-	`ALTER TABLE lineage_log ALTER COLUMN data SET STORAGE EXTERNAL`,
+	// Data are compressed when they come. Where a table is distributed this is not possible, nor necessary.
+	`DO $$ BEGIN ALTER TABLE lineage_log ALTER COLUMN data SET STORAGE EXTERNAL; EXCEPTION WHEN feature_not_supported THEN NULL; END $$`,
 	// A synced write makes all earlier writes durable. Its row has no other meaning.
 	`CREATE TABLE lineage_durable (
   store bytea PRIMARY KEY,
@@ -56,6 +56,8 @@ const (
 	serializationFail = "40001"
 	deadlock          = "40P01"
 	insufficient      = "42501"
+	divisionByZero    = "22012"
+	noSuchKey         = "42P10"
 )
 
 func sqlState(err error) string {
@@ -103,8 +105,11 @@ func (l *log) migrate(ctx context.Context, create bool) error {
 // version returns the version of the tables, 0 when there are none.
 func (l *log) version(ctx context.Context) (version int, err error) {
 	err = l.pool.QueryRow(ctx, `SELECT version FROM lineage_schema`).Scan(&version)
-	if sqlState(err) == undefinedTable {
+	switch {
+	case sqlState(err) == undefinedTable:
 		return 0, nil
+	case errors.Is(err, pgx.ErrNoRows): // a restore has not filled it yet
+		return 0, ErrRestoring
 	}
 	return version, err
 }
@@ -166,16 +171,40 @@ func (l *log) register(ctx context.Context, name string, id [16]byte, create boo
 	return err
 }
 
-// requireSafe refuses a server that can lose acknowledged commits.
+// requireSafe refuses a server that can lose acknowledged commits. Durability is set where a client is connected;
+// the servers to which tables are distributed commit as they are configured.
 func (l *log) requireSafe(ctx context.Context) error {
 	var setting string
-	if err := l.pool.QueryRow(ctx, `SELECT current_setting('fsync')`).Scan(&setting); err != nil {
-		return err
+	var distributes bool
+	err := l.pool.QueryRow(ctx, `SELECT current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`).Scan(&setting, &distributes)
+	if err == nil && distributes {
+		err = l.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = 'lineage_log'::regclass)`).Scan(&distributes)
 	}
-	if setting != "on" {
+	switch {
+	case err != nil:
+		return err
+	case distributes:
+		return errDistributed
+	case setting != "on":
 		return errUnsafe
 	}
 	return nil
+}
+
+var errDistributed = errors.New("the tables are distributed over servers, which has not been tested: commits may not be durable there")
+
+// ErrRestoring is returned for a database whose tables have no keys yet, as while it is restored from a dump.
+var ErrRestoring = errors.New("the tables of stores have no keys: the database is being restored, or they were removed")
+
+// requireKeys is ErrRestoring unless the tables have their keys, without which a row could be written twice.
+func (l *log) requireKeys(ctx context.Context) error {
+	var missing int
+	err := l.pool.QueryRow(ctx, `SELECT count(*) FROM unnest('{lineage_store, lineage_log, lineage_durable, lineage_collection}'::text[]) AS t (name)
+WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = to_regclass(t.name) AND indisprimary AND indisvalid)`).Scan(&missing)
+	if err == nil && missing > 0 {
+		err = ErrRestoring
+	}
+	return err
 }
 
 var errUnsafe = errors.New("the server runs with fsync=off: it loses commits, or all of the database, when its machine stops")

@@ -104,8 +104,8 @@ func TestCancelledTurnLeavesNoLock(t *testing.T) {
 	tell(t, b, "still writable")
 }
 
-// A row is not given up while an earlier attempt to write it may be under way, also when a later one
-// cannot be serialised.
+// A row is not given up while an earlier attempt to write it is under way: the later one waits for it, also when
+// another cannot be serialised.
 func TestAttemptUnderWay(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) { c.MaxConns = 10 })
 	e := handle(t, pool, "s")
@@ -140,9 +140,12 @@ END $$`)
 	first := make(chan error, 1)
 	go func() { first <- e.log.append(background, e.head, r, backend.Full) }()
 	eventually(t, pool, `SELECT count(*) = 1 FROM pg_locks WHERE NOT granted`)
-	require.NoError(t, e.log.resolve(background, e.head, r, backend.Full, errCut))
+	later := make(chan error, 1)
+	go func() { later <- e.log.resolve(background, e.head, r, backend.Full, errCut) }()
+	eventually(t, pool, `SELECT count(*) = 2 FROM pg_locks WHERE NOT granted`)
 	require.NoError(t, gate.Rollback(background))
-	require.ErrorIs(t, <-first, errBehind)
+	require.NoError(t, <-first)
+	require.NoError(t, <-later)
 	require.Len(t, history(t, e), 2)
 	requireSound(t, e)
 }
@@ -183,7 +186,7 @@ func TestRemovedReplicaIsNotOpen(t *testing.T) {
 
 // What is known to be durable of a replica is not said of the next one.
 func TestDurableOfADroppedReplica(t *testing.T) {
-	dsn, after := pgtest.DSN(t), &afterQuery{func() {}}
+	dsn, after := pgtest.DSN(t), &afterBatch{afterQuery{func() {}}}
 	e := handle(t, newPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.Tracer = after }), "s")
 	_, at := createThread(t, e, backend.Normal)
 	after.do = func() {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,15 +30,4 @@ func replicated(conn *pgxpool.Conn) error {
 	}
 	delete(data, cancelledWait)
 	return errNotReplicated
-}
-
-// exec executes a statement that writes, in a transaction of its own.
-func (l *log) exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
-	err = l.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		if tag, err = conn.Exec(ctx, sql, args...); err != nil {
-			return err
-		}
-		return replicated(conn)
-	})
-	return tag, err
 }

@@ -301,9 +301,6 @@ func (e *Engine) writeTurn(ctx context.Context, t *turn, r *row, d backend.Durab
 	limited, cancel := context.WithTimeout(ctx, turnTime)
 	err := t.append(limited, r, d)
 	cancel()
-	if sqlState(err) == uniqueViolation {
-		return errBehind // another program wrote without the lock
-	}
 	if err == nil || !uncertain(err) && !lost(err) {
 		return explain(err)
 	}
@@ -372,6 +369,12 @@ func (e *Engine) together(batch []*pending) (done, rest []*pending) {
 		if dropped := e.dropLocked(true); dropped != nil {
 			err = errors.Join(err, dropped)
 		}
+		if errors.Is(err, errBehind) { // nothing of it was applied: it is judged again
+			for _, p := range done[wrote:] {
+				p.receipt, p.err = backend.Receipt{}, nil
+			}
+			return done[:wrote], append(done[wrote:], rest...)
+		}
 		fail(done[wrote:], err) // these were judged in a state that never was
 		return done, rest
 	}
@@ -384,12 +387,8 @@ func (e *Engine) together(batch []*pending) (done, rest []*pending) {
 	return done, rest
 }
 
-// fail fails commits. errBehind is for this package only: their callers get ErrUncertain, although
-// nothing was applied.
+// fail fails commits.
 func fail(batch []*pending, err error) {
-	if errors.Is(err, errBehind) {
-		err = fmt.Errorf("%w: %w", backend.ErrUncertain, err)
-	}
 	for _, p := range batch {
 		p.receipt, p.err = backend.Receipt{}, err
 	}

@@ -81,6 +81,8 @@ const (
 	Unstorable
 	// Pooled means that a pooler gave the connection with a prepared statement to another client.
 	Pooled
+	// NoSchema means that the schema for the tables does not exist.
+	NoSchema
 )
 
 // Disconnected reports whether an error means that a network connection is lost or could not be
@@ -99,6 +101,8 @@ func Explain(d Dialect, err error) error {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	case Denied:
 		return fmt.Errorf("%w: %w", ErrDenied, err)
+	case NoSchema:
+		return fmt.Errorf("%w: %w", ErrNoSchema, err)
 	case Pooled:
 		return fmt.Errorf("%w (behind a pooler in transaction mode, put default_query_exec_mode=exec into the connection string)", err)
 	}

@@ -13,6 +13,9 @@ var (
 	// ErrNoTables is returned when tables are missing and Options.Schema does not let Open create
 	// them.
 	ErrNoTables = errors.New("tables of chats are missing")
+	// ErrNoSchema is returned when the schema for the tables does not exist: CREATE SCHEMA creates
+	// it.
+	ErrNoSchema = errors.New("schema of the search path does not exist")
 	// ErrNewer is returned for a database that a newer version has migrated.
 	ErrNewer = errors.New("database was made by a newer version")
 	// ErrBusy is returned when other transactions were in the way, or the database could not be

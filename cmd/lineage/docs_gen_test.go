@@ -57,7 +57,7 @@ nothing is cut. With --json every result is a record on a line of its own, descr
 [json.md](json.md), and so is an error, on standard error.
 
 Stored text cannot control a terminal. Results and errors show control characters (C0 but newline and tab, DEL, C1) and
-characters that reorder text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) as pictures or as U+FFFD,
+characters that are not shown or reorder text (Unicode's Cf, Zl, Zp, but for U+200C and U+200D) as pictures or as U+FFFD,
 and bytes that are not UTF-8 as U+FFFD, in pipes as on a terminal. JSON has \u escapes for them, so its values are
 what is stored. Only 'cat', 'export' and 'resolve --format' write content unchanged, and only to a pipe or a file:
 show such output with a program that escapes it.

@@ -112,7 +112,7 @@ func codeOf(err error) int {
 		return exitFailure
 	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected), is(lineage.ErrOtherUser):
 		return exitConflict
-	case is(lineage.ErrNotFound), is(refs.ErrAmbiguous), is(lineage.ErrErased), is(fs.ErrNotExist), is(sqladapter.ErrNoTables):
+	case is(lineage.ErrNotFound), is(refs.ErrAmbiguous), is(lineage.ErrErased), is(fs.ErrNotExist), is(sqladapter.ErrNoTables), is(sqladapter.ErrNoSchema):
 		return exitNotFound
 	case is(lineage.ErrInvalid):
 		return exitUsage
@@ -146,6 +146,7 @@ var hints = []hintError{
 	{lineage.ErrCorrupt, "'lineage verify --deep' lists the damage and how to repair it"},
 	{sqladapter.ErrBusy, "nothing was changed; repeat the command when the database is free and can be reached"},
 	{sqladapter.ErrUncertain, "look whether the change is there before you repeat the command"},
+	{sqladapter.ErrNoSchema, "CREATE SCHEMA creates it, or name another with search_path"},
 	{sqladapter.ErrDenied, "the user of the database needs SELECT, INSERT, UPDATE and DELETE on its tables; the owner has to open it first"},
 	{lineage.ErrConflict, "another writer was first: check with 'lineage log', and repeat the command"},
 	{lineage.ErrErased, "its bytes were removed on purpose and cannot be restored"},

@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/conversation"
 )
 
 type exportOptions struct {
@@ -23,6 +24,7 @@ type exportOptions struct {
 	to     string
 	all    bool
 	given  bool
+	prune  bool
 	title  string
 }
 
@@ -40,16 +42,20 @@ the current thread unless something is named. It goes to standard output, or to 
   responses           a line per history: input items for OpenAI's Responses API
   anthropic           a line per history: a system prompt and messages for Anthropic's Messages API
   sharegpt            a list of conversations for training
+  branch-files        a folder, in it a folder for each thread with a JSON file for each branch,
+                      as 'lineage import' reads them
 
 The formats for programs are what the API accepts, whatever agent or service the messages come from:
 every call of a tool is followed by its result, and what the API has no place for is written as text
 or left out. What is lost is listed on standard error. With --as-given, openai and sharegpt write
-messages byte for byte as they were given, whether an API accepts them or not.`,
+messages byte for byte as they were given, whether an API accepts them or not. Branch files that the
+thread has no branch for are reported, and deleted with --prune.`,
 		Example: `  lineage export > lisbon.md
   lineage export lisbon --output lisbon.html
   lineage export cheap --format openai
   lineage export --format anthropic --output lisbon.anthropic.jsonl
-  lineage export --all --output everything.jsonl --json`,
+  lineage export --all --output everything.jsonl --json
+  lineage export --all --format branch-files --output sessions`,
 		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
 			o.what = args
 			return runExport(ctx, s, o)
@@ -60,6 +66,7 @@ messages byte for byte as they were given, whether an API accepts them or not.`,
 	f.StringVarP(&o.to, "output", "o", stdoutName, "the file to write; - is standard output")
 	f.BoolVar(&o.all, "all", false, "write every thread")
 	f.BoolVar(&o.given, "as-given", false, "write messages as they were given: openai and sharegpt")
+	f.BoolVar(&o.prune, "prune", false, "delete branch files that no branch has")
 	f.StringVar(&o.title, "title", "", "the title of a page")
 	return c
 }
@@ -69,14 +76,20 @@ func exportFormats() []string {
 	for _, f := range export.Formats() {
 		names = append(names, string(f))
 	}
-	return names
+	return append(names, branchFilesFormat)
 }
+
+// branchFilesFormat is the format that package conversation writes: a folder and not a file.
+const branchFilesFormat = "branch-files"
 
 // exportedRecord is what export wrote to a file.
 type exportedRecord struct {
 	File   string `json:"file"`
 	Format string `json:"format"`
 	Bytes  int64  `json:"bytes"`
+	// Branches and Pruned are the numbers of branch files that were written and deleted.
+	Branches int `json:"branches,omitempty"`
+	Pruned   int `json:"pruned,omitempty"`
 }
 
 func (*exportedRecord) recordType() string { return "export" }
@@ -102,6 +115,9 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	if o.given && format != export.OpenAI && format != export.ShareGPT {
 		return usagef("--as-given is for the formats openai and sharegpt")
 	}
+	if o.prune && format != branchFilesFormat {
+		return usagef("--prune is for the format %s", branchFilesFormat)
+	}
 	var lost losses
 	options := export.Options{Title: o.title, AsGiven: o.given}
 	if !o.all || len(o.what) > 0 {
@@ -110,6 +126,9 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 			return err
 		}
 		options.Scope = scope
+	}
+	if format == branchFilesFormat {
+		return s.exportBranchFiles(ctx, o, options.Scope)
 	}
 	r := exportedRecord{File: o.to, Format: string(format)}
 	err := s.writeOutput(o.to, func(w io.Writer) error {
@@ -131,6 +150,37 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 		return nil
 	}
 	return s.print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
+}
+
+// exportBranchFiles writes the branches of threads as files.
+func (s *session) exportBranchFiles(ctx context.Context, o *exportOptions, scope export.Scope) error {
+	if o.to == stdoutName || scope.Context != nil {
+		return usagef("%s writes the branches of threads into a folder: name it with --output, and no context", branchFilesFormat)
+	}
+	options := conversation.ExportOptions{Prune: o.prune}
+	for _, t := range scope.Threads {
+		info, err := t.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if info.SourceID == "" {
+			return usagef("thread %s has no source id to name its folder", shortID(info.ID.String()))
+		}
+		options.Sessions = append(options.Sessions, info.SourceID)
+	}
+	report, err := conversation.Export(ctx, s.store, o.to, options)
+	if err != nil {
+		return err
+	}
+	for _, p := range report.Problems {
+		s.warn("%v", p)
+	}
+	r := exportedRecord{File: o.to, Format: branchFilesFormat, Branches: report.Branches, Pruned: report.Pruned}
+	err = s.print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Plural(r.Branches, "branch"))
+	if n := len(report.Problems); err == nil && n > 0 {
+		err = fmt.Errorf("%s reported: %w", screen.Plural(n, "problem"), errPartial)
+	}
+	return err
 }
 
 // losses counts what a format cannot express, by reason.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -195,10 +196,20 @@ func TestDamagedBackup(t *testing.T) {
 		require.Error(t, err)
 		require.NoError(t, os.WriteFile(path, whole, 0o600))
 	}
+	path := filepath.Join(from, manifestFile)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	otherStore := regexp.MustCompile(`"store":\s*"[0-9a-f]{32}"`).ReplaceAll(whole, []byte(`"store":"00000000000000000000000000000000"`))
+	require.NotEqual(t, whole, otherStore)
+	for _, bad := range []string{"{}", `{"format":1}`, `{"format":-1}`, "null", string(otherStore)} {
+		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
+		_, err = Restore(background, from, to, RestoreOptions{})
+		require.ErrorIs(t, err, backend.ErrCorrupt, bad)
+		require.ErrorContains(t, err, manifestFile)
+		require.NoFileExists(t, to)
+		require.NoError(t, os.WriteFile(path, whole, 0o600))
+	}
 	for _, bad := range []string{"", "{", `{"format":2}`, `{"format":1,"files":[{"name":"../../LOCK","size":0}]}`} {
-		path := filepath.Join(from, manifestFile)
-		whole, err := os.ReadFile(path)
-		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
 		_, err = Restore(background, from, to, RestoreOptions{})
 		require.Error(t, err)

@@ -217,7 +217,11 @@ func (e *Engine) open(ctx context.Context) error {
 	e.createdContexts, e.createdRuns = newCreatedIDs(structure.LastMade()), newCreatedIDs(structure.LastMade())
 	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
-		e.opt.Logger.Warn("index is rebuilt from the journal", "err", fault)
+		if errors.Is(fault, errPending) { // a state that a collection passes through
+			e.opt.Logger.Info("index follows an interrupted collection")
+		} else {
+			e.opt.Logger.Warn("index is rebuilt from the journal", "err", fault)
+		}
 		if err := e.abandonIndex(); err != nil {
 			return err
 		}

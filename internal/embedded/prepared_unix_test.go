@@ -38,6 +38,10 @@ var replacements = map[string]func(t *testing.T, path, outside string){
 	"directory": func(t *testing.T, path, _ string) { require.NoError(t, os.Mkdir(path, 0o700)) },
 }
 
+// hardLink is the replacement by a hard link to the same file of another store, which holds what an
+// operation expects.
+const hardLink = "hard link"
+
 // preparedNames are names of files that the store reads or creates.
 var preparedNames = []string{
 	"journal/COLLECTING", "journal/COLLECTING.tmp", "BACKUP.json", "search.db", "search.db-wal", "search.db-shm", "verify-1",
@@ -82,7 +86,11 @@ func TestPreparedStore(t *testing.T) {
 			}))
 			turn := 0
 			for _, name := range names {
-				for _, kind := range slices.Sorted(maps.Keys(replacements)) {
+				kinds := slices.Sorted(maps.Keys(replacements))
+				if _, err := os.Lstat(filepath.Join(store, name)); err == nil && name != journalDir {
+					kinds = append(kinds, hardLink)
+				}
+				for _, kind := range kinds {
 					turn += operationsEach
 					first := turn
 					t.Run(name+" "+kind, func(t *testing.T) {
@@ -180,7 +188,11 @@ func testPrepared(t *testing.T, store, name, kind string, first int) {
 		_, err := os.Lstat(path)
 		there := err == nil
 		require.NoError(t, os.RemoveAll(path))
-		replacements[kind](t, path, outside)
+		if kind == hardLink {
+			require.NoError(t, os.Link(filepath.Join(outside, filepath.FromSlash(name)), path))
+		} else {
+			replacements[kind](t, path, outside)
+		}
 
 		done := make(chan error, 1)
 		go func() { done <- operation.run(dir, filepath.Join(room, "other")) }()
@@ -194,7 +206,7 @@ func testPrepared(t *testing.T, store, name, kind string, first int) {
 			continue // files are missing, which other tests cover
 		}
 		if err == nil {
-			require.False(t, there && needed(name, operation.name), operation.name)
+			require.False(t, kind != hardLink && there && needed(name, operation.name), operation.name)
 			continue
 		}
 		require.ErrorIs(t, err, vfs.ErrNotRegular, operation.name)

@@ -3,6 +3,7 @@ package embedded
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func restore(ctx context.Context, from, dir string, o RestoreOptions) (report ba
 			}
 		}
 		var err error
-		report.Commit, err = c.prove(partial, known != nil)
+		report.Commit, err = c.prove(partial, known)
 		if err == nil && known != nil && report.Commit != known.Commit {
 			err = &backend.CorruptError{File: from, What: fmt.Sprintf("holds %d commits of %d", report.Commit, known.Commit)}
 		}
@@ -74,9 +75,9 @@ func restore(ctx context.Context, from, dir string, o RestoreOptions) (report ba
 	})
 }
 
-// prove opens a copy, which builds its index, and verifies it. If whole is set, an incomplete
-// end, as after a crash, is an error.
-func (c *copying) prove(dir string, whole bool) (commit uint64, err error) {
+// prove opens a copy, which builds its index, and verifies it. A copy of a backup must be of the
+// store in the manifest, and have no incomplete end, as after a crash.
+func (c *copying) prove(dir string, known *manifest) (commit uint64, err error) {
 	before := c.done
 	report := func(done, _ int64) {
 		if c.progress != nil && done > 0 {
@@ -98,8 +99,12 @@ func (c *copying) prove(dir string, whole bool) (commit uint64, err error) {
 	mu.Lock()
 	cut := strings.Join(repairs, "\n")
 	mu.Unlock()
-	if cut != "" && whole {
+	if cut != "" && known != nil {
 		return 0, &backend.CorruptError{File: dir, What: cut}
+	}
+	id := e.StoreID()
+	if is := hex.EncodeToString(id[:]); known != nil && is != known.Store {
+		return 0, &backend.CorruptError{File: manifestFile, What: fmt.Sprintf("it is of the store %.80q, and the journal of %s", known.Store, is)}
 	}
 	before += c.total / restorePasses
 	for finding, err := range e.Verify(c.ctx, backend.VerifyOptions{Deep: true, Progress: report}) {
@@ -132,6 +137,12 @@ func readManifest(dir string) (names []string, facts []manifestFact, m *manifest
 	}
 	if err := json.Unmarshal(b, m); err != nil {
 		return nil, nil, nil, fault(err.Error())
+	}
+	switch {
+	case m.Format < 1:
+		return nil, nil, nil, fault("it states no format")
+	case m.Format <= manifestFormat && len(m.Files) == 0:
+		return nil, nil, nil, fault("it lists no files")
 	}
 	if m.Format > manifestFormat {
 		return nil, nil, nil, fmt.Errorf("backup format %d, this program reads up to %d: %w", m.Format, manifestFormat, backend.ErrNewerFormat)

@@ -92,6 +92,9 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 		if connectErr == nil {
 			return h, nil
 		}
+		if errors.Is(connectErr, vfs.ErrNotRegular) {
+			return nil, fmt.Errorf("open store %s: %w", e.dir, connectErr)
+		}
 		if !noOwner(connectErr) {
 			return nil, fmt.Errorf("open store %s, which another process has open: %w", e.dir, connectErr)
 		}
@@ -208,7 +211,7 @@ func (e *Engine) become(ctx context.Context) (*handle, error) {
 			return h, nil
 		}
 	}
-	if e.o.ReadOnly && (vfs.IsUnwritable(err) || errors.Is(err, backend.ErrCorrupt)) {
+	if e.o.ReadOnly && (vfs.IsUnwritable(err) || errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, backend.ErrCorrupt)) {
 		return e.read(ctx)
 	}
 	return nil, err

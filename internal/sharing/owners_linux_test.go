@@ -210,6 +210,7 @@ func TestNames(t *testing.T) {
 			require.NoError(t, make(path), name)
 			_, err := Open(background, dir, normal)
 			require.ErrorIs(t, err, vfs.ErrNotRegular, "%s as %s", name, file)
+			require.NotContains(t, err.Error(), "another process")
 			_, err = os.Lstat(path)
 			require.NoError(t, err, "it is still there")
 			require.NoError(t, os.Remove(path))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -308,4 +309,29 @@ func copyFile(from, to string) error {
 		return err
 	}
 	return out.Close()
+}
+
+// TestReaderOfHardLinks reads a store of which a file is a hard link. It writes to no file, and a
+// writer is refused.
+func TestReaderOfHardLinks(t *testing.T) {
+	dir := t.TempDir()
+	writer := open(t, dir, normal)
+	apply(t, writer, "one")
+	require.NoError(t, writer.Close())
+	for _, name := range []string{embedded.LockFile, "index.bolt"} {
+		other := filepath.Join(t.TempDir(), "other")
+		require.NoError(t, os.Link(filepath.Join(dir, name), other))
+		before, err := os.ReadFile(other)
+		require.NoError(t, err)
+		_, err = Open(background, dir, normal)
+		require.ErrorIs(t, err, vfs.ErrNotRegular)
+		require.ErrorContains(t, err, filepath.Join(dir, name))
+		reader := open(t, dir, readOnly())
+		require.Equal(t, map[string]int{"one": 1}, threads(t, reader))
+		require.NoError(t, reader.Close())
+		after, err := os.ReadFile(other)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+		require.NoError(t, os.Remove(other))
+	}
 }

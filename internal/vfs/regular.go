@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNotRegular is returned if a name in a store is not the expected file or directory but a
-// symbolic link, a pipe, a socket or a device.
+// symbolic link, a pipe, a socket or a device, or a hard link where the file would be written.
 var ErrNotRegular = errors.New("not a regular file or directory")
 
 // NotRegularError describes an unexpected kind of file in a store. It matches
@@ -28,7 +28,8 @@ func (e *NotRegularError) Unwrap() error { return ErrNotRegular }
 
 // OpenFile opens a regular file with the flags of os.OpenFile. Anything else, including a
 // symbolic link, is a NotRegularError: a store may have been prepared by somebody else, and no
-// name in it may lead outside. A new file is readable only by its owner.
+// name in it may lead outside. So is a file that is opened for writing and has another name, which
+// may be outside. A new file is readable only by its owner.
 func OpenFile(name string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(name, flag|noFollow, fileMode)
 	if err != nil {
@@ -41,10 +42,37 @@ func OpenFile(name string, flag int) (*os.File, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		err = notRegular(name, info.Mode(), "a regular file")
 	}
+	if err == nil && flag&(os.O_WRONLY|os.O_RDWR) != 0 {
+		err = checkLinks(name, info)
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// CheckWritten returns an error for a file that another library will write, unless it is a regular
+// file without another name. A file that does not exist is allowed.
+func CheckWritten(name string) error {
+	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return notRegular(name, info.Mode(), "a regular file")
+	}
+	return checkLinks(name, info)
+}
+
+// checkLinks refuses a file with several names.
+func checkLinks(name string, info fs.FileInfo) error {
+	if links(info) > 1 {
+		return &NotRegularError{Path: name, Is: "a hard link to a file that has another name", Want: "a file of this store only; a copy can replace it"}
+	}
+	return nil
 }
 
 // ReadFile returns the content of a regular file. A file of more than limit bytes is an error.

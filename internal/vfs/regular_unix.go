@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -24,4 +25,12 @@ func Give(f *os.File) {
 			_ = f.Chown(int(is.Uid), int(is.Gid))
 		}
 	}
+}
+
+// links returns the number of names of a file.
+func links(info fs.FileInfo) uint64 {
+	if is, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(is.Nlink)
+	}
+	return 1
 }

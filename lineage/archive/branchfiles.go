@@ -173,6 +173,9 @@ func (s *branchSession) add(item Item) error {
 		n.ID = "" // each branch repeats the message
 		c.Nodes = append(c.Nodes, n)
 	}
+	if i == 0 {
+		c.Empty = append(c.Empty, EmptyBranch{Name: id, Of: parent, Metadata: more.bytes()})
+	}
 	if len(c.Nodes) > first {
 		c.Nodes[first].Root = true
 		last := &c.Nodes[len(c.Nodes)-1]

@@ -8,6 +8,10 @@ func (c *Conversation) clean() {
 	for _, s := range []*string{&c.SourceID, &c.Title, &c.UserID, &c.Model, &c.Current, &c.ForkedFrom} {
 		*s = strings.ToValidUTF8(*s, "\uFFFD")
 	}
+	for i := range c.Empty {
+		b := &c.Empty[i]
+		b.Name, b.Of = strings.ToValidUTF8(b.Name, "\uFFFD"), strings.ToValidUTF8(b.Of, "\uFFFD")
+	}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		for _, s := range [...]*string{&n.ID, &n.Parent, &n.Role, &n.Name, &n.Type, &n.Model, &n.UserID, &n.Branch, &n.Aside} {

@@ -1,7 +1,5 @@
 // Package archive imports archives of other programs into a store: exports of chat services,
-// sessions of coding agents, training data.
-//
-//	report, err := archive.Import(ctx, store, archive.Path("export.zip"), nil)
+// sessions of coding agents, training data. The example of [Import] shows how.
 //
 // A source is a file, a folder or a stream. gzip, zstd and zip are decompressed, and the format of
 // each file is detected from its content. Reading is streamed: an archive may be larger than

@@ -54,7 +54,7 @@ func (l *loader) finishOpen() error {
 	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum())
 	known := was.Format != ""
 	saysCurrent := st.header.Current != "" || len(heads) == 0 || heads[0].name != lineage.MainBranch
-	stays := known && (is.Current == was.Current || !saysCurrent)
+	stays := known && (is.Current == was.Current || !saysCurrent) || st.header.Current == "" && st.isEmpty(lineage.MainBranch)
 	st.match(heads, older || stays)
 	if is.sum() != was.sum() && !older {
 		if is.Title != was.Title {
@@ -179,6 +179,36 @@ func (l *loader) heads(st *loading) []head {
 	return heads
 }
 
+// isEmpty reports whether the archive has a branch without messages.
+func (st *loading) isEmpty(name string) bool {
+	return slices.ContainsFunc(st.header.Empty, func(b EmptyBranch) bool { return b.Name == name })
+}
+
+// addEmpty creates the branches without messages that the thread does not have.
+func (m *matching) addEmpty() {
+	for _, b := range m.header.Empty {
+		c := m.named[b.Name]
+		if c == nil {
+			from := m.thread.main
+			if of := m.named[b.Of]; of != nil {
+				from = of.ID
+			}
+			c = &contextState{
+				Context: write.Context{
+					ID: structure.NewID[structure.ContextID](), Thread: m.thread.record.ID, Parent: from, CreatedAt: m.thread.record.CreatedAt,
+				},
+				branch: b.Name,
+			}
+			m.named[b.Name] = c
+			m.thread.contexts = append(m.thread.contexts, c)
+		}
+		if !c.stored && c.Tip.IsZero() {
+			c.Metadata = b.Metadata
+		}
+		c.rename(b.Metadata)
+	}
+}
+
 // matching assigns a context to each head: one that points to its message, else one that points to
 // an earlier message and is advanced, else a new one. A leaf that a history of the thread continues
 // needs no context, nor does a current node that is not to become current.
@@ -218,11 +248,15 @@ func (st *loading) match(heads []head, stays bool) {
 	for i := range heads {
 		m.advance(&heads[i], stays)
 	}
+	m.addEmpty()
 }
 
 // claim assigns a head the context of its branch, or one that points to its message.
 func (m *matching) claim(h *head) {
 	at := m.pointOf(&m.nodes[h.node], h)
+	if is := m.named[h.name]; is != nil {
+		is.rename(h.metadata)
+	}
 	switch {
 	case h.name != "":
 		if h.context = m.named[h.name]; h.context != nil && !h.context.Tip.IsZero() && !m.follows(h.node, h.context.key) {
@@ -300,6 +334,24 @@ func (m *matching) free(at point) *contextState {
 		}
 	}
 	return nil
+}
+
+// renamedFrom is the key under which the metadata of a branch that was renamed in the store has the name that the
+// archive gave it.
+const renamedFrom = "renamedFrom"
+
+// rename gives a branch in the store the metadata of the archive, if that has a new name and was updated later.
+func (c *contextState) rename(metadata []byte) {
+	if c.was == nil || !rawjson.IsObject(metadata) || !rawjson.Valid(c.was.Metadata) || !rawjson.IsObject(c.was.Metadata) {
+		return
+	}
+	was := c.was.Metadata
+	name := rawjson.Str(rawjson.Get(metadata, "name"))
+	if name == "" || name == rawjson.Str(rawjson.Get(was, "name")) || name == rawjson.Str(rawjson.Get(was, renamedFrom)) ||
+		!parseTime(rawjson.Get(metadata, "updatedAt")).After(parseTime(rawjson.Get(was, "updatedAt"))) {
+		return
+	}
+	c.metadata = rawjson.MergePatch(rawjson.Remove(was, renamedFrom), metadata)
 }
 
 func (c *contextState) moveTo(n *loaded) {
@@ -402,6 +454,12 @@ func laterTime(a, b time.Time) time.Time {
 // new contexts.
 func (l *loader) writeContexts(t *threadState) (changed, added bool, err error) {
 	for _, c := range t.contexts {
+		if c.metadata != nil {
+			is := *c.was
+			is.Metadata, changed = c.metadata, true
+			l.next.ExpectContext(c.ID, c.was)
+			l.next.StateContext(is)
+		}
 		switch {
 		case !c.stored:
 			added = true

@@ -57,8 +57,10 @@ type Conversation struct {
 	Metadata []byte
 	// Nodes are its messages, each after its parent.
 	Nodes []Node
+	// Empty are branches without messages.
+	Empty []EmptyBranch
 	// Current is the id of the current node. Default: the node whose Branch is "main", else the
-	// last node.
+	// last node. If the branch "main" is empty, it is current.
 	Current string
 	// ForkedFrom is the source id of the conversation that this one was forked from.
 	ForkedFrom string
@@ -81,6 +83,12 @@ func (c *Conversation) skip(at Position, err error) {
 		return
 	}
 	c.Skipped = append(c.Skipped, damaged(at, err))
+}
+
+// EmptyBranch is a branch without messages, with what Node.Branch, BranchOf and BranchMetadata say of others.
+type EmptyBranch struct {
+	Name, Of string
+	Metadata []byte
 }
 
 // Node is a message of a conversation.
@@ -112,7 +120,8 @@ type Node struct {
 	Attachments []Attachment
 	// Branch, when not empty, names a branch that ends at this node. Leaves without one get an
 	// automatic name. BranchOf, when not empty, is the name of the branch that it was made from, and
-	// BranchMetadata becomes the metadata of its context when it is created.
+	// BranchMetadata becomes the metadata of its context when it is created, and again when its "name" has changed
+	// and its "updatedAt" is later.
 	Branch, BranchOf string
 	BranchMetadata   []byte
 	// Aside, when not empty, moves the node out of the conversation into a subagent or log. Nodes

@@ -223,7 +223,7 @@ func (r *reading) input(in *Input) error {
 			reported = true
 			err = r.send(event{damage: damage})
 		case err == nil:
-			said = said || slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Aside != asideLog })
+			said = said || len(c.Empty) > 0 || slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Aside != asideLog })
 			kept = kept || len(c.Nodes) > 0
 			reported = reported || len(c.Skipped) > 0
 			err = r.send(event{conversation: c})

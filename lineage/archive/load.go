@@ -307,6 +307,7 @@ func (c *Conversation) merge(part *Conversation) {
 	if part.Metadata != nil {
 		c.Metadata = part.Metadata
 	}
+	c.Empty = append(c.Empty, part.Empty...)
 }
 
 // derivedID returns the source id of a conversation without one. It is a hash of its whole content

@@ -60,6 +60,9 @@ type contextState struct {
 	old    structure.SpanRef // its tip in the store
 	taken  bool              // assigned to a head
 	dirty  bool
+	// was is the context of a branch in the store, if it has metadata. metadata is new metadata, nil if it stays.
+	was      *structure.Context
+	metadata []byte
 }
 
 // archiveState is stored in a thread's metadata. With it, an import distinguishes newer exports
@@ -194,9 +197,14 @@ func (l *loader) existing(t *threadState) error {
 			t.stale = append(t.stale, c.ID)
 			continue
 		}
-		t.contexts = append(t.contexts, &contextState{
+		is := &contextState{
 			Context: write.Context{ID: c.ID, Tip: c.Tip}, branch: names[c.ID], aside: meta.Aside, key: t.keys[c.Tip], stored: true, old: c.Tip,
-		})
+		}
+		if is.branch != "" && len(c.Metadata) > 0 {
+			own := c.Context
+			is.was = &own
+		}
+		t.contexts = append(t.contexts, is)
 	}
 	return nil
 }

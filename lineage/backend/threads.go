@@ -32,8 +32,7 @@ type ThreadReader interface {
 // of a listing depends on its length, not on the size of the store. An engine may need extra
 // time for recently updated threads. With SourcePrefix or TitlePrefix, each listing reads up
 // to [ManyMatches] matching threads; if there are more, it reads all threads that match the
-// other filters and skips those without the prefix. threads that pass the other filters and
-// leaves out those that do not match.
+// other filters and skips those without the prefix.
 type ThreadQuery struct {
 	// User, if not nil, is the user of the threads. Threads without a user have the empty
 	// one; to find them, all threads are read.

@@ -18,12 +18,14 @@ type references struct {
 	had      map[uint64]struct{}
 	runs     map[structure.RunID]uint64 // last place
 	contexts map[structure.ContextID]structure.ThreadID
-	bodies   bool // there are bodies in chunks
+	parents  map[structure.ContextID]bool // of contexts, that were not there before them
+	bodies   bool                         // there are bodies in chunks
 }
 
 func newReferences() references {
 	return references{
-		seed: maphash.MakeSeed(), had: make(map[uint64]struct{}), runs: make(map[structure.RunID]uint64), contexts: make(map[structure.ContextID]structure.ThreadID),
+		seed: maphash.MakeSeed(), had: make(map[uint64]struct{}), runs: make(map[structure.RunID]uint64),
+		contexts: make(map[structure.ContextID]structure.ThreadID), parents: make(map[structure.ContextID]bool),
 	}
 }
 
@@ -181,6 +183,12 @@ func (c *checker) spanSet(s *structure.SpanSet) error {
 
 // context checks a context with its reflog and summaries.
 func (c *checker) context(t *theirs) error {
+	if c.parents[t.ID] || t.Parent == t.ID {
+		return c.in.corrupt("context %v comes after its child", t.ID)
+	}
+	if _, before := c.contexts[t.Parent]; !before && !t.Parent.IsZero() {
+		c.parents[t.Parent] = true
+	}
 	c.contexts[t.ID] = t.Thread
 	err := c.requireThread(t.Thread)
 	if err == nil {

@@ -87,7 +87,10 @@ func (c *Conversation) create(ctx context.Context, id, name string, from *From) 
 	}
 	c.enqueue(created)
 	if id == "" {
-		c.enqueue(Event{Kind: BranchForked, From: created.ParentID, To: created.ID, Name: name, MessageIndex: from.MessageIndex})
+		c.enqueue(
+			Event{Kind: BranchForked, From: created.ParentID, To: created.ID, Name: name, MessageIndex: from.MessageIndex},
+			Event{Kind: BranchCheckout, From: created.ParentID, To: created.ID},
+		)
 	}
 	return c.Branch(ctx, created.ID)
 }
@@ -120,15 +123,21 @@ func (c *Conversation) unusedID(ctx context.Context, name string) (string, error
 // Checkout makes a branch the current one.
 func (c *Conversation) Checkout(ctx context.Context, id string) (Branch, error) {
 	defer c.change()()
-	from, err := c.CurrentBranchID(ctx)
-	if err != nil {
+	if err := c.checkout(ctx, id); err != nil {
 		return Branch{}, err
 	}
-	if err := c.thread.Switch(ctx, id); err != nil {
-		return Branch{}, err
-	}
-	c.enqueue(Event{Kind: BranchCheckout, From: from, To: id})
 	return c.Branch(ctx, id)
+}
+
+func (c *Conversation) checkout(ctx context.Context, id string) error {
+	from, err := c.CurrentBranchID(ctx)
+	if err == nil {
+		err = c.thread.Switch(ctx, id)
+	}
+	if err == nil {
+		c.enqueue(Event{Kind: BranchCheckout, From: from, To: id})
+	}
+	return err
 }
 
 // MergeStrategy says what a merge does: see Conversation.Merge.
@@ -183,8 +192,15 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeS
 // it was current, the main branch becomes so. The main branch is ErrProtected.
 func (c *Conversation) DeleteBranch(ctx context.Context, id string) error {
 	defer c.change()()
-	if err := c.thread.DeleteBranch(ctx, id); err != nil {
+	was, err := c.CurrentBranchID(ctx)
+	if err == nil {
+		err = c.thread.DeleteBranch(ctx, id)
+	}
+	if err != nil {
 		return err
+	}
+	if was == id {
+		c.enqueue(Event{Kind: BranchCheckout, From: id, To: Main})
 	}
 	c.enqueue(Event{Kind: BranchDeleted, ID: id})
 	return nil

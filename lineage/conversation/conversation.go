@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -34,10 +33,6 @@ type Options struct {
 type Conversation struct {
 	store  *lineage.Store
 	thread *lineage.Thread
-	// changing makes events come in the order of the changes they tell of, and keeps
-	// the current branch from changing under a message that is being added. No
-	// listener is called while it is held.
-	changing sync.RWMutex
 }
 
 // Open returns the conversation of a session, making it if there is none: the source
@@ -48,36 +43,43 @@ func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options
 		return nil, err
 	}
 	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: sessionID, Reuse: true, UserID: o.UserID, Title: o.Title})
+	c := &Conversation{store: store, thread: thread}
 	if err == nil {
-		err = ensureMain(ctx, thread, o.StartOnMain)
+		err = c.ensureMain(ctx, o.StartOnMain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open conversation: %w", err)
 	}
-	return &Conversation{store: store, thread: thread}, nil
+	return c, nil
 }
 
-// ensureMain gives a thread that was made by other means the main branch, and makes it
+// ensureMain creates the main branch of a thread that was made by other means, and makes it
 // current if it is to be or no other branch is.
-func ensureMain(ctx context.Context, thread *lineage.Thread, current bool) error {
-	_, err := thread.On(ctx, Main)
+func (c *Conversation) ensureMain(ctx context.Context, current bool) error {
+	defer c.change()()
+	_, err := c.thread.On(ctx, Main)
 	if errors.Is(err, lineage.ErrNotFound) {
-		_, err = thread.CreateBranch(ctx, Main, lineage.BranchOptions{Empty: true, Metadata: newMetadata(MainName, "", 0)})
+		_, err = c.thread.CreateBranch(ctx, Main, lineage.BranchOptions{Empty: true, Metadata: newMetadata(MainName, "", 0)})
+		if err == nil {
+			c.enqueue(Event{Kind: BranchCreated, ID: Main, Name: MainName})
+		}
 	}
-	if err != nil && !errors.Is(err, lineage.ErrExists) { // else another one has just made it
+	if err != nil && !errors.Is(err, lineage.ErrExists) { // else another process has just created it
 		return err
 	}
-	if _, none := thread.Active(ctx); none == nil && !current {
+	if _, none := c.thread.Active(ctx); none == nil && !current {
 		return nil
 	}
-	return thread.Switch(ctx, Main)
+	return c.checkout(ctx, Main)
 }
 
-// change begins a change of the branches. What it returns ends the change, and delivers its events.
+// change begins a change of the branches. No other Conversation of the thread and store changes them until end is
+// called, which delivers the events. So events are in the order of the changes.
 func (c *Conversation) change() (end func()) {
-	c.changing.Lock()
+	changing := c.changing()
+	changing.Lock()
 	return func() {
-		c.changing.Unlock()
+		changing.Unlock()
 		c.deliver()
 	}
 }

@@ -15,10 +15,11 @@ type EventKind string
 const (
 	// BranchCreated has ID, Name and ParentID.
 	BranchCreated EventKind = "branch:created"
-	// BranchForked follows BranchCreated. It has From, To and Name, and MessageIndex if
-	// one was given.
+	// BranchForked follows BranchCreated, and BranchCheckout follows it. It has From, To and Name, and
+	// MessageIndex if one was given.
 	BranchForked EventKind = "branch:forked"
-	// BranchCheckout has From and To.
+	// BranchCheckout has From and To. Each change of the current branch has one: also a fork, and the deletion of the
+	// current branch, before BranchDeleted.
 	BranchCheckout EventKind = "branch:checkout"
 	// BranchMerged has Source, Target, Strategy and Changed.
 	BranchMerged EventKind = "branch:merged"
@@ -50,9 +51,10 @@ type Event struct {
 //
 // A listener is called after the change was committed, one event at a time and in the
 // order of the changes, by a goroutine that made a change, and before that one's call
-// returns unless another goroutine is delivering already. Changes made through several
-// Conversations at the same time are told of in either order. No lock is held: a listener
-// may change the conversation, and hears of that after the event it is at.
+// returns unless another goroutine is delivering already. No lock is held: a listener
+// may change the conversation, and hears of that after the event it is at. So a listener that
+// applies the events to the branches as they were knows the branches and which one is current. Changes
+// made by other processes, or to the thread by other means, have no events.
 func (c *Conversation) On(listener func(Event)) (cancel func()) {
 	all := c.announcers()
 	all.mu.Lock()
@@ -78,6 +80,15 @@ func (c *Conversation) On(listener func(Event)) (cancel func()) {
 type announcers struct {
 	mu sync.Mutex // guards the announcers, too
 	of map[lineage.ThreadID]*announcer
+	// changing are locks of threads. Their holders put events in the order of the changes, and keep the current
+	// branch from changing under a message that is being added. Threads may share one.
+	changing [64]sync.RWMutex
+}
+
+// changing returns the lock for changes of the conversation. No listener is called while it is held.
+func (c *Conversation) changing() *sync.RWMutex {
+	id, all := c.thread.ID(), c.announcers()
+	return &all.changing[int(id[len(id)-1])%len(all.changing)]
 }
 
 // attachment is the key of a store's announcers.

@@ -37,8 +37,10 @@ func TestEvents(t *testing.T) {
 		{Kind: conversation.BranchCreated, ID: "child", Name: "Child", ParentID: "main"},
 		{Kind: conversation.BranchCreated, ID: "fork", Name: "Fork", ParentID: "main"},
 		{Kind: conversation.BranchForked, From: "main", To: "fork", Name: "Fork"},
+		{Kind: conversation.BranchCheckout, From: "main", To: "fork"},
 		{Kind: conversation.BranchCreated, ID: "first", Name: "First", ParentID: "fork"},
 		{Kind: conversation.BranchForked, From: "fork", To: "first", Name: "First", MessageIndex: pointer(1)},
+		{Kind: conversation.BranchCheckout, From: "fork", To: "first"},
 		{Kind: conversation.BranchCheckout, From: "first", To: "main"},
 		{Kind: conversation.BranchMerged, Source: "fork", Target: "main", Strategy: conversation.Append},
 		{Kind: conversation.BranchMerged, Source: "first", Target: "main", Strategy: conversation.Replace, Changed: true},
@@ -69,7 +71,7 @@ func TestListenerCallsBack(t *testing.T) {
 	fork(t, c, "Fork")
 	want := []conversation.EventKind{
 		conversation.BranchCreated, conversation.BranchCreated, conversation.BranchForked,
-		conversation.BranchCheckout, conversation.BranchDeleted,
+		conversation.BranchCheckout, conversation.BranchCheckout, conversation.BranchDeleted,
 	}
 	require.Equal(t, want, first)
 	require.Equal(t, want, last)
@@ -101,7 +103,7 @@ func TestListenerPanics(t *testing.T) {
 	cancel()
 	c.On(func(e conversation.Event) { heard = append(heard, e.Kind) })
 	checkout(t, c, "main")
-	require.Equal(t, []conversation.EventKind{conversation.BranchForked, conversation.BranchCheckout}, heard)
+	require.Equal(t, []conversation.EventKind{conversation.BranchForked, conversation.BranchCheckout, conversation.BranchCheckout}, heard)
 }
 
 // feature: branches/events-all

@@ -88,6 +88,7 @@ func ExampleConversation_On() {
 	}
 	// Output:
 	// "Try again" was forked from main
+	// now on try-again
 	// now on main
 }
 

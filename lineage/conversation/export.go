@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,14 +20,19 @@ import (
 
 // ExportOptions say what to export.
 type ExportOptions struct {
-	// Sessions are the ids of those wanted. Default all: every thread that has a source id.
+	// Sessions are the ids of those wanted. Default all.
 	Sessions []string
+	// Prune deletes branch files that no branch has, such as those of branches that were deleted. Otherwise they are
+	// reported, because an import brings their branches back.
+	Prune bool
 }
 
 // ExportReport tells what an export did.
 type ExportReport struct {
 	// Sessions and Branches were written.
 	Sessions, Branches int
+	// Pruned is the number of files that were deleted.
+	Pruned int
 	// Problems are what was left out.
 	Problems []*Problem
 }
@@ -51,11 +58,11 @@ func (p *Problem) Unwrap() error { return p.Err }
 
 // Export writes the branches of conversations as the files that package archive reads: below root a folder for each
 // session, in it a JSON file for each branch. The folders are made where they are missing. A file is
-// replaced as a whole or not at all, under its session lock (package lock), and no other file is touched.
-// What imported files had beside messages, and what is not known here, is written again.
+// replaced as a whole or not at all, under its session lock (package lock), and no other file is touched,
+// but see ExportOptions.Prune. What imported files had beside messages, and what is not known here, is written again.
 //
-// A branch or session whose id is no name of a file, and a branch whose file another process has locked
-// for longer than a second, is left out and reported. Nothing is written outside of
+// A branch or session whose id is no name of a file, a thread without a source id, and a branch whose file
+// another process has locked for longer than a second, is left out and reported. Nothing is written outside of
 // root, wherever links lead.
 func Export(ctx context.Context, store *lineage.Store, root string, o ExportOptions) (ExportReport, error) {
 	var report ExportReport
@@ -73,9 +80,13 @@ func Export(ctx context.Context, store *lineage.Store, root string, o ExportOpti
 			if err != nil {
 				return report, err
 			}
-			if t.Was.SourceID != "" {
-				sessions = append(sessions, t.Was.SourceID)
+			if t.Was.SourceID == "" {
+				report.Problems = append(report.Problems, &Problem{
+					Session: t.Was.ID.String(), Err: fmt.Errorf("it has no source id to name its folder: %w", lineage.ErrInvalid),
+				})
+				continue
 			}
+			sessions = append(sessions, t.Was.SourceID)
 		}
 	}
 	for _, id := range sessions {
@@ -89,7 +100,7 @@ func Export(ctx context.Context, store *lineage.Store, root string, o ExportOpti
 		}
 		if err == nil {
 			c := &Conversation{store: store, thread: t}
-			err = c.export(ctx, root, dir, id, &report)
+			err = c.export(ctx, root, dir, id, o.Prune, &report)
 		}
 		if err != nil {
 			return report, fmt.Errorf("export session %q: %w", id, err)
@@ -108,7 +119,7 @@ func isFileName(id string) bool {
 const patience = time.Second
 
 // export writes the files of one session below root, which dir is.
-func (c *Conversation) export(ctx context.Context, root string, dir *os.Root, session string, report *ExportReport) error {
+func (c *Conversation) export(ctx context.Context, root string, dir *os.Root, session string, prune bool, report *ExportReport) error {
 	branches, err := c.list(ctx)
 	if err != nil {
 		return err
@@ -135,7 +146,46 @@ func (c *Conversation) export(ctx context.Context, root string, dir *os.Root, se
 		}
 	}
 	report.Sessions++
+	return abandoned(ctx, root, dir, session, branches, prune, report)
+}
+
+// abandoned reports, or deletes, the branch files of a session that no branch has.
+func abandoned(ctx context.Context, root string, dir *os.Root, session string, branches []branch, prune bool, report *ExportReport) error {
+	entries, err := fs.ReadDir(dir.FS(), session)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, file := e.Name(), path.Join(session, e.Name())
+		id, isJSON := strings.CutSuffix(name, ".json")
+		// Some file systems ignore case.
+		if !isJSON || !e.Type().IsRegular() || slices.ContainsFunc(branches, func(b branch) bool { return strings.EqualFold(b.ID, id) }) {
+			continue
+		}
+		err := lock.With(ctx, filepath.Join(root, session, name), lock.Options{Wait: patience}, func(context.Context) error {
+			data, err := dir.ReadFile(file)
+			if err != nil || !isBranchFile(data, id) {
+				return err
+			}
+			if !prune {
+				return fmt.Errorf("no branch has it, and an import brings it back: %w", lineage.ErrConflict)
+			}
+			report.Pruned++
+			return dir.Remove(file)
+		})
+		switch {
+		case errors.Is(err, lineage.ErrConflict), errors.Is(err, lock.ErrHeld):
+			report.Problems = append(report.Problems, &Problem{Session: session, File: name, Err: err})
+		case err != nil:
+			return fmt.Errorf("file %q: %w", name, err)
+		}
+	}
 	return nil
+}
+
+// isBranchFile reports whether data is the file of a branch with an id.
+func isBranchFile(data []byte, id string) bool {
+	return rawjson.Valid(data) && rawjson.Str(rawjson.Get(data, "id")) == id && rawjson.IsArray(rawjson.Get(data, "messages"))
 }
 
 // replaceFile writes a file that takes the place of the one that has its name.

@@ -3,14 +3,19 @@ package conversation_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/conversation"
 	"github.com/lineage-store/lineage/lineage/lock"
 )
@@ -70,6 +75,107 @@ func TestExport(t *testing.T) {
 		require.Equal(t, []any{ours.Name, ours.ParentID, ours.ParentMessageIndex}, []any{its.Name, its.ParentID, its.ParentMessageIndex})
 		require.WithinDuration(t, ours.UpdatedAt, its.UpdatedAt, 0)
 	}
+}
+
+// Whatever branches a conversation has, also empty ones, another store gets them from its files, whether it has some
+// of them already or none.
+func TestExportAndImportAnyBranches(t *testing.T) {
+	dir, n := t.TempDir(), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		root := filepath.Join(dir, strconv.Itoa(n))
+		s, err := lineage.OpenMemory(bg, lineage.Options{})
+		require.NoError(t, err)
+		defer s.Close()
+		other, err := lineage.OpenMemory(bg, lineage.Options{})
+		require.NoError(t, err)
+		defer other.Close()
+		c := open(t, s)
+		for round := range 2 {
+			for i := range rapid.IntRange(0, 5).Draw(t, "changes") {
+				switch rapid.IntRange(0, 3).Draw(t, "change") {
+				case 0:
+					_, err := c.CreateBranch(bg, fmt.Sprint("empty", round, i), "Empty", nil)
+					require.NoError(t, err)
+				case 1:
+					_, err := c.ForkFromMessage(bg, "From the start", 0)
+					require.NoError(t, err)
+				case 2:
+					_, err := c.Fork(bg, "A fork")
+					require.NoError(t, err)
+				default:
+					say(t, c, fmt.Sprint("message ", round, i))
+				}
+			}
+			report, err := conversation.Export(bg, s, root, conversation.ExportOptions{})
+			require.NoError(t, err)
+			require.Empty(t, report.Problems)
+			imported, err := archive.Import(bg, other, archive.Path(root), archive.Options{})
+			require.NoError(t, err)
+			require.Empty(t, imported.Skipped)
+			theirs := open(t, other)
+			branches, err := c.Branches(bg)
+			require.NoError(t, err)
+			its, err := theirs.Branches(bg)
+			require.NoError(t, err)
+			require.Len(t, its, len(branches))
+			for _, want := range branches {
+				got, err := theirs.Branch(bg, want.ID)
+				require.NoError(t, err)
+				require.Equal(t, []any{want.Name, want.ParentID, want.ParentMessageIndex, want.MessageCount}, []any{got.Name, got.ParentID, got.ParentMessageIndex, got.MessageCount}, want.ID)
+				require.Equal(t, saidOn(t, c, want.ID), saidOn(t, theirs, want.ID))
+			}
+			require.Empty(t, gathered(t, other.Verify(bg, lineage.VerifyOptions{Deep: true})))
+		}
+	})
+}
+
+func gathered[T any](t require.TestingT, all iter.Seq2[T, error]) (list []T) {
+	for v, err := range all {
+		require.NoError(t, err)
+		list = append(list, v)
+	}
+	return list
+}
+
+// The file of a branch that was deleted is reported, and with Prune deleted. Other files stay.
+func TestExportOfDeletedBranch(t *testing.T) {
+	root := t.TempDir()
+	s := newStore(t)
+	c := open(t, s)
+	say(t, c, "a")
+	fork(t, c, "Idea")
+	fork(t, c, "Other")
+	exportTo(t, s, root, conversation.ExportOptions{})
+	writeSession(t, root, "session", map[string]string{"notes.json": `{"id":"x"}`, "list.json": `[]`, "text.txt": "", "bad.json": "{"})
+	require.NoError(t, c.DeleteBranch(bg, "idea"))
+	require.NoError(t, c.RenameBranch(bg, "other", "Renamed"))
+	report := exportTo(t, s, root, conversation.ExportOptions{})
+	require.Len(t, report.Problems, 1)
+	require.Equal(t, "idea.json", report.Problems[0].File)
+	require.ErrorIs(t, report.Problems[0], lineage.ErrConflict)
+	report = exportTo(t, s, root, conversation.ExportOptions{Prune: true})
+	require.Equal(t, conversation.ExportReport{Sessions: 1, Branches: 2, Pruned: 1}, report)
+	left, err := os.ReadDir(filepath.Join(root, "session"))
+	require.NoError(t, err)
+	var names []string
+	for _, e := range left {
+		names = append(names, e.Name())
+	}
+	require.Equal(t, []string{"bad.json", "list.json", "main.json", "notes.json", "other.json", "text.txt"}, names)
+	importFrom(t, s, root)
+	_, err = c.Branch(bg, "idea")
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+}
+
+// A thread without a source id has no name for its folder, which is reported.
+func TestExportWithoutSourceID(t *testing.T) {
+	s := newStore(t)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	report := exportTo(t, s, t.TempDir(), conversation.ExportOptions{})
+	require.Len(t, report.Problems, 1)
+	require.Equal(t, thread.ID().String(), report.Problems[0].Session)
 }
 
 func TestExportOdd(t *testing.T) {

@@ -48,8 +48,7 @@ func importFrom(t *testing.T, s *lineage.Store, root string) archive.Report {
 	return report
 }
 
-func saidOn(t *testing.T, c *conversation.Conversation, id string) []string {
-	t.Helper()
+func saidOn(t require.TestingT, c *conversation.Conversation, id string) []string {
 	messages, err := c.MessagesOf(bg, id)
 	require.NoError(t, err)
 	return contents(messages)
@@ -129,6 +128,67 @@ func TestImport(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, made.ParentID)
 	require.Greater(t, made.CreatedAt.Year(), 2025)
+}
+
+// The main branch is current also where it is empty, and a branch that was empty is continued by a later import.
+func TestImportEmptyBranches(t *testing.T) {
+	root, s := t.TempDir(), newStore(t)
+	writeSession(t, root, "one", map[string]string{
+		"main.json": branchJSON("main", "First", "", 0), "a.json": branchJSON("a", "A", "main", 0, "x"), "b.json": branchJSON("b", "B", "a", 0),
+	})
+	importFrom(t, s, root)
+	c, err := conversation.Open(bg, s, "one", conversation.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "main", currentID(t, c))
+	b, err := c.Branch(bg, "b")
+	require.NoError(t, err)
+	require.Equal(t, []any{"B", "a", 0}, []any{b.Name, b.ParentID, b.MessageCount})
+	require.Zero(t, importFrom(t, s, root).NewMessages)
+	writeSession(t, root, "one", map[string]string{"b.json": branchJSON("b", "B", "a", 0, "y"), "main.json": branchJSON("main", "First", "", 0, "z")})
+	importFrom(t, s, root)
+	require.Equal(t, []string{"y"}, saidOn(t, c, "b"))
+	require.Equal(t, []string{"z"}, saidOn(t, c, "main"))
+	branches, err := c.Branches(bg)
+	require.NoError(t, err)
+	require.Len(t, branches, 3)
+}
+
+// A name that was changed in a file arrives, unless the branch was renamed here later. One that was changed here stays
+// while its file has the name that it had.
+func TestImportNames(t *testing.T) {
+	root, s := t.TempDir(), newStore(t)
+	file := func(id, name, updated string, contents ...string) {
+		text := branchJSON(id, name, "", 0, contents...)
+		writeSession(t, root, "one", map[string]string{id + ".json": strings.Replace(text, fmt.Sprintf("2025-03-02T10:00:0%d", len(contents)), updated, 1)})
+	}
+	file("main", "First", "2025-03-02T10:00:00", "a")
+	file("b", "B", "2025-03-02T10:00:00", "a", "b")
+	file("empty", "Empty", "2025-03-02T10:00:00")
+	importFrom(t, s, root)
+	c, err := conversation.Open(bg, s, "one", conversation.Options{})
+	require.NoError(t, err)
+	require.NoError(t, c.RenameBranch(bg, "b", "Ours"))
+	later := "2999-01-01T10:00:0"
+	file("main", "Changed", later+"1", "a")
+	file("b", "B", later+"1", "a", "b", "c")
+	file("empty", "Filled", later+"1")
+	requireNames := func(want map[string]string) {
+		t.Helper()
+		for range 2 {
+			importFrom(t, s, root)
+			for id, name := range want {
+				b, err := c.Branch(bg, id)
+				require.NoError(t, err)
+				require.Equal(t, name, b.Name, id)
+			}
+		}
+	}
+	requireNames(map[string]string{"main": "Changed", "b": "Ours", "empty": "Filled"})
+	require.Equal(t, []string{"a", "b", "c"}, saidOn(t, c, "b"))
+	file("b", "Theirs", later+"2", "a", "b", "c", "d")
+	file("main", "Older", "2025-03-02T09:00:00", "a")
+	requireNames(map[string]string{"main": "Changed", "b": "Theirs", "empty": "Filled"})
+	require.Equal(t, []string{"a", "b", "c", "d"}, saidOn(t, c, "b"))
 }
 
 func TestImportKeepsMessages(t *testing.T) {

@@ -13,8 +13,9 @@ func (c *Conversation) AddMessage(ctx context.Context, m Message) error {
 	if err != nil {
 		return err
 	}
-	c.changing.RLock()
-	defer c.changing.RUnlock()
+	changing := c.changing()
+	changing.RLock()
+	defer changing.RUnlock()
 	var deleted lineage.ContextID // was current when it was tried
 	for {
 		current, err := c.thread.Active(ctx)

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -21,6 +22,9 @@ type metadata struct {
 	// which was last changed at UpdatedAt.
 	CreatedAt *time.Time `json:"createdAt,omitempty"`
 	Messages  int        `json:"messages,omitempty"`
+	// RenamedFrom is the name in its file of an imported branch that was renamed here. An import gives the branch
+	// another name only.
+	RenamedFrom string `json:"renamedFrom,omitempty"`
 }
 
 func newMetadata(name, parentID string, index int) []byte {
@@ -31,7 +35,7 @@ func newMetadata(name, parentID string, index int) []byte {
 // isOurs reports whether a key is one of metadata. Keys are taken as they are spelled, so that keys of
 // others are not mistaken for ours.
 func isOurs(key string) bool {
-	return slices.Contains([]string{"name", "parentId", "parentMessageIndex", "updatedAt", "createdAt", "messages"}, key)
+	return slices.Contains([]string{"name", "parentId", "parentMessageIndex", "updatedAt", "createdAt", "messages", "renamedFrom"}, key)
 }
 
 // readMetadata returns what the metadata says. Metadata that others wrote says nothing.
@@ -51,8 +55,12 @@ func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) 
 	if data = bytes.TrimSpace(data); len(data) > 0 && !(rawjson.IsObject(data) && rawjson.Valid(data)) {
 		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
 	}
+	was := readMetadata(data)
 	is := metadata{
-		Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at, CreatedAt: readMetadata(data).CreatedAt,
+		Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at, CreatedAt: was.CreatedAt,
+	}
+	if b.imported {
+		is.RenamedFrom = cmp.Or(was.RenamedFrom, was.Name)
 	}
 	ours, err := json.Marshal(is)
 	return rawjson.MergePatch(rawjson.RemoveFunc(data, isOurs), ours), err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,7 +55,7 @@ type lastAssistant struct{ content string }
 // ErrNoCodec is returned for a message fragment without a codec.
 var ErrNoCodec = errors.New("message fragment has no codec")
 
-// IsFragment reports whether data is a Fragment, or a map that represents one.
+// IsFragment reports whether data is a Fragment, or a map or JSON that represents one.
 func IsFragment(data any) bool {
 	switch d := data.(type) {
 	case Fragment:
@@ -62,17 +63,35 @@ func IsFragment(data any) bool {
 	case map[string]any:
 		_, ok := fragmentOf(d)
 		return ok
+	case Object, map[string]string:
+		return false
 	}
-	return false
+	_, ok := inJSON(data).(Fragment)
+	return ok
 }
 
-// IsObject reports whether data is an object with named fields that is not a Fragment.
+// IsObject reports whether data is rendered as an object with named fields and is not a Fragment. It may be a struct,
+// a map of any type, or JSON.
 func IsObject(data any) bool {
 	switch data.(type) {
 	case Object, map[string]any, map[string]string:
 		return !IsFragment(data)
 	}
-	return false
+	_, ok := inJSON(data).(Object)
+	return ok
+}
+
+// inJSON returns data of a type of the caller as its JSON says it, nil if it has none.
+func inJSON(data any) any {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil
+	}
+	value, err := fromJSON(raw)
+	if err != nil {
+		return nil
+	}
+	return value
 }
 
 // IsMessage reports whether f belongs to the conversation.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,6 +26,26 @@ func TestGuards(t *testing.T) {
 	require.False(t, engine.IsObject([]any{}))
 	require.False(t, engine.IsObject(engine.Hint("x")))
 	require.False(t, engine.IsObject(nil))
+
+	// What is rendered as an object is one, whatever its Go type.
+	type named struct{ A, B int }
+	for _, object := range []any{
+		struct{}{}, named{}, &named{}, map[string]int{"a": 1}, map[int]string{1: "a"}, map[string]named{}, json.RawMessage(`{"a":1}`),
+		struct{ Name, Data string }{"hint", "x"}, map[string]string{"name": "hint", "data": "x"},
+	} {
+		require.True(t, engine.IsObject(object), "%T", object)
+	}
+	type typed struct {
+		Name string `json:"name"`
+		Data any    `json:"data"`
+	}
+	for _, other := range []any{
+		"{}", 1, true, []int{1}, [2]string{}, []named{{}}, []engine.Fragment{}, time.Time{}, json.RawMessage(`[1]`), (*named)(nil), make(chan int),
+		typed{"hint", "x"}, json.RawMessage(`{"name":"hint","data":"x"}`), engine.Raw("{}"),
+	} {
+		require.False(t, engine.IsObject(other), "%T", other)
+	}
+	require.True(t, engine.IsFragment(typed{"hint", "x"}), "it is rendered as one")
 	require.True(t, engine.IsMessage(engine.User("x")))
 	require.False(t, engine.IsMessage(engine.Hint("x")))
 	require.True(t, engine.IsLazy(engine.LastAssistantMessage("x")))

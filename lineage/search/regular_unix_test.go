@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/search"
 )
 
-// TestNothingIsFollowed replaces the files of an index by links and pipes.
+// TestNothingIsFollowed replaces the files of an index by links, hard links and pipes.
 func TestNothingIsFollowed(t *testing.T) {
 	dir, outside := filepath.Join(t.TempDir(), "store"), t.TempDir()
 	store, err := lineage.Open(bg, dir, lineage.Options{})
@@ -25,6 +25,7 @@ func TestNothingIsFollowed(t *testing.T) {
 	for _, name := range []string{search.FileName, search.FileName + "-wal", search.FileName + "-shm", search.FileName + "-journal"} {
 		path := filepath.Join(dir, name)
 		for kind, put := range map[string]func() error{
+			"hard link":     func() error { return os.Link(precious, path) },
 			"link":          func() error { return os.Symlink(precious, path) },
 			"dangling link": func() error { return os.Symlink(filepath.Join(outside, "nothing"), path) },
 			"pipe":          func() error { return syscall.Mkfifo(path, 0o600) },

@@ -103,7 +103,7 @@ func openFile(ctx context.Context, path string) (*sql.DB, error) {
 	// SQLite opens the files by name after this check. A process that could replace one in between
 	// can write to the store's directory, and so change everything in it.
 	for _, suffix := range companions {
-		if _, err := vfs.Size(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := vfs.CheckWritten(path + suffix); err != nil {
 			return nil, fmt.Errorf("search index: %w", err)
 		}
 	}

@@ -135,6 +135,8 @@ func (Dialect) Classify(err error) sqladapter.Failure {
 		return sqladapter.Lost
 	case "42501", "25006", "28000", "28P01": // insufficient privilege, read-only, login refused (twice)
 		return sqladapter.Denied
+	case "3F000": // invalid schema name
+		return sqladapter.NoSchema
 	case "23505":
 		return sqladapter.Duplicate
 	case "23503":

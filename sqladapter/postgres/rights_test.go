@@ -129,3 +129,16 @@ INSERT INTO messages (id, "chatId", name, data, "createdAt") SELECT 'm' || n, 'c
 	require.Len(t, found, chats)
 	require.LessOrEqual(t, b.commits(), 5)
 }
+
+// A schema that does not exist is named as that.
+func TestMissingSchema(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	separator := "?"
+	if strings.Contains(dsn, "?") {
+		separator = "&"
+	}
+	_, err := postgres.Open(background, dsn+separator+"search_path=nowhere", sqladapter.Options{})
+	require.ErrorIs(t, err, sqladapter.ErrNoSchema)
+	_, err = postgres.Open(background, dsn+separator+"search_path=nowhere", sqladapter.Options{Schema: sqladapter.KeepTables})
+	require.ErrorIs(t, err, sqladapter.ErrNoTables)
+}

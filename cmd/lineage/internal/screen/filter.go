@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -53,8 +55,8 @@ func (f *Filter) Flush() error {
 	return err
 }
 
-// Clean returns text without control characters but newline and tab: they become their
-// pictures, or U+FFFD, which also replaces bytes that are not UTF-8.
+// Clean returns text without characters that a terminal obeys or does not show, but newline and
+// tab: controls become their pictures, others U+FFFD, which also replaces bytes that are not UTF-8.
 func Clean(text string) string {
 	clean, _ := filter([]byte(text), picture, true)
 	return string(clean)
@@ -129,18 +131,16 @@ func startsMark(text []byte) bool {
 	return !whole && bytes.HasPrefix(text, []byte(mark))
 }
 
-// isControl reports whether a character moves a cursor, changes a setting of a terminal
-// or reorders the characters around it.
+// Characters without width that writing needs: Persian and Indic words, and emoji of several parts.
+const (
+	nonJoiner = '\u200c'
+	joiner    = '\u200d'
+)
+
+// isControl reports whether a terminal obeys a character or does not show it: controls, formats such
+// as marks of direction and characters without width, and separators of lines and paragraphs.
 func isControl(r rune) bool {
-	switch {
-	case r == '\n' || r == '\t':
-		return false
-	case r < ' ', r >= 0x7f && r < 0xa0:
-		return true
-	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-		return true // bidirectional text
-	}
-	return false
+	return r != '\n' && r != '\t' && r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 func picture(r rune) string {
@@ -153,4 +153,10 @@ func picture(r rune) string {
 	return "\ufffd"
 }
 
-func escape(r rune) string { return fmt.Sprintf(`\u%04x`, r) }
+// escape returns a character as JSON escapes it.
+func escape(r rune) string {
+	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}

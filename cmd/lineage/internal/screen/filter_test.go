@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -65,4 +66,31 @@ func TestJSONKeepsItsValues(t *testing.T) {
 		require.NoError(t, json.Unmarshal(out.Bytes(), &got))
 		require.Equal(t, text, got)
 	})
+}
+
+// Of all code points, those that a terminal obeys or does not show never reach it: controls, formats,
+// and separators of lines and paragraphs. A program gets them in JSON, escaped.
+func TestEveryCodePoint(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		text := string(r)
+		hidden := unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && !strings.ContainsRune("\n\t\u200c\u200d", r)
+		clean := Clean(text)
+		require.Equal(t, hidden, clean != text, "%U", r)
+		require.Equal(t, 1, utf8.RuneCountInString(clean), "%U", r)
+		if !hidden {
+			continue
+		}
+		require.Equal(t, clean, Clean(clean), "%U", r)
+		var out bytes.Buffer
+		require.NoError(t, json.NewEncoder(NewJSONFilter(&out)).Encode(text))
+		for _, b := range out.Bytes() {
+			require.True(t, b == '\n' || b >= ' ' && b < 0x7f, "%U: %q", r, out.Bytes())
+		}
+		var got string
+		require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+		require.Equal(t, text, got, "%U", r)
+	}
 }

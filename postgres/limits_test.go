@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// A client stops while it holds the store. The server ends its transaction, and others go on.
+func TestStoppedClient(t *testing.T) {
+	former := idleTime
+	idleTime = 100 * time.Millisecond
+	defer func() { idleTime = former }()
+	dsn := pgtest.DSN(t)
+	a, b := handle(t, newPool(t, dsn, nil), "s"), handle(t, newPool(t, dsn, nil), "s")
+	createThread(t, a, backend.Full)
+	a.turn.Lock()
+	held, err := a.lock(background)
+	a.turn.Unlock()
+	require.NoError(t, err)
+	createThread(t, b, backend.Full)
+	held.rollback()
+	createThread(t, a, backend.Full)
+	require.Len(t, history(t, b), 3)
+	requireSound(t, a)
+}
+
+// Every transaction that writes waits for locks for a limited time.
+func TestTransactionsHaveLimits(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	_, err := pool.Exec(background, `CREATE FUNCTION limited() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF current_setting('lock_timeout') = '0' THEN
+    RAISE EXCEPTION 'no limit of %', TG_TABLE_NAME;
+  END IF;
+  RETURN COALESCE(NEW, OLD);
+END $$`, exec)
+	require.NoError(t, err)
+	for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable", "lineage_collection"} {
+		_, err := pool.Exec(background, `CREATE TRIGGER limited BEFORE INSERT OR UPDATE OR DELETE ON `+table+` FOR EACH ROW EXECUTE FUNCTION limited()`, exec)
+		require.NoError(t, err)
+	}
+	for _, contended := range []int{0, 2} {
+		e.turn.Lock()
+		e.contended = contended
+		e.turn.Unlock()
+		createThread(t, e, backend.Normal)
+		createThread(t, e, backend.Full)
+	}
+	require.NoError(t, e.Sync(background))
+	gone := tell(t, e, secret)
+	require.NoError(t, gone.Delete(background))
+	_, err = e.Collect(background, all)
+	require.NoError(t, err)
+	require.Empty(t, rowsWith(t, pool, secret))
+	requireSound(t, e)
+	var left string
+	require.NoError(t, pool.QueryRow(background, `SELECT current_setting('lock_timeout') || current_setting('idle_in_transaction_session_timeout')`, exec).Scan(&left))
+	require.Equal(t, "00", left, "a pooler gives the connection to others")
+}
+
+// While a dump is restored, the tables are there before their keys.
+func TestTablesWithoutKeys(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	createThread(t, e, backend.Normal)
+	drop := func(statement string) {
+		_, err := pool.Exec(background, statement, exec)
+		require.NoError(t, err)
+	}
+	drop(`ALTER TABLE lineage_durable DROP CONSTRAINT lineage_durable_pkey`)
+	require.ErrorIs(t, e.Sync(background), ErrRestoring)
+	_, err := New(background, pool, Options{Store: "s", Unsafe: true})
+	require.ErrorIs(t, err, ErrRestoring)
+	drop(`ALTER TABLE lineage_durable ADD PRIMARY KEY (store)`)
+	for _, key := range []string{"lineage_log", "lineage_store", "lineage_collection"} {
+		drop(`ALTER TABLE ` + key + ` RENAME CONSTRAINT ` + key + `_pkey TO was; ALTER TABLE ` + key + ` DROP CONSTRAINT was`)
+		_, err := New(background, pool, Options{Store: "s", Unsafe: true})
+		require.ErrorIs(t, err, ErrRestoring)
+		columns := map[string]string{"lineage_log": "store, n"}[key]
+		if columns == "" {
+			columns = "store"
+		}
+		drop(`ALTER TABLE ` + key + ` ADD PRIMARY KEY (` + columns + `)`)
+	}
+	drop(`DELETE FROM lineage_schema`)
+	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
+	require.ErrorIs(t, err, ErrRestoring)
+	drop(`INSERT INTO lineage_schema (version) VALUES (2)`)
+	createThread(t, e, backend.Full)
+	requireSound(t, handle(t, pool, "s"))
+}
+
+// Tables that are distributed over servers are refused.
+func TestDistributedTables(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	handle(t, pool, "s")
+	for _, statement := range []string{
+		`SET allow_system_table_mods = on; CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass)`, `INSERT INTO pg_dist_partition VALUES ('lineage_log')`,
+	} {
+		_, err := New(background, pool, Options{Store: "s"})
+		require.NotErrorIs(t, err, errDistributed)
+		_, err = pool.Exec(background, statement)
+		require.NoError(t, err, statement)
+	}
+	_, err := New(background, pool, Options{Store: "s"})
+	require.ErrorIs(t, err, errDistributed)
+	handle(t, pool, "s") // of a test
+}

@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// lockSQL locks the store until the end of a transaction: no other process writes meanwhile.
+const lockSQL = `SELECT epoch FROM lineage_store WHERE store = $1 FOR UPDATE`
+
+// limitsSQL has the limits of the server for a transaction whose client no longer answers: it would keep others
+// waiting. They are of the transaction, so that poolers do not give them to others.
+const limitsSQL = `SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $3, true)`
+
+// begin adds the first statements of a transaction that holds the store for more than one round trip.
+func begin(b *pgx.Batch) {
+	b.Queue(beginSQL)
+	b.Queue(limitsSQL, milliseconds(lockTime), milliseconds(turnTime), milliseconds(idleTime))
+}
+
+const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED`
+
+// queueDurability sets the durability of a transaction.
+func queueDurability(b *pgx.Batch, d backend.Durability) {
+	b.Queue(`SELECT set_config('synchronous_commit', $1, true)`, synchronous(d))
+}
+
+func synchronous(d backend.Durability) string {
+	if d == backend.Full {
+		return "on"
+	}
+	return "off"
+}
+
+// transaction executes statements in a transaction, in one round trip: it never waits for its client, only for
+// locks. It is errBehind if one of them finds that the log has changed.
+func (l *log) transaction(ctx context.Context, d backend.Durability, statements func(*pgx.Batch)) error {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	var b pgx.Batch
+	b.Queue(beginSQL)
+	b.Queue(`SELECT set_config('synchronous_commit', $1, true), set_config('lock_timeout', $2, true)`, synchronous(d), milliseconds(lockTime))
+	statements(&b)
+	return (&turn{l, conn}).commit(ctx, &b)
+}
+
+// commitError is the error of a commit. Unless the server says that it refused, it is not known whether the
+// transaction was applied.
+type commitError struct{ error }
+
+func (e commitError) Unwrap() error { return e.error }
+
+// commit executes statements and ends the turn. After an error they may have been applied.
+func (t *turn) commit(ctx context.Context, b *pgx.Batch) error {
+	committing := false
+	last := b.QueuedQueries[b.Len()-1]
+	read := last.Fn
+	last.Fn = func(results pgx.BatchResults) (err error) {
+		if read != nil {
+			err = read(results)
+		} else {
+			_, err = results.Exec()
+		}
+		committing = err == nil
+		return err
+	}
+	b.Queue(`COMMIT`)
+	err := t.conn.SendBatch(ctx, b).Close()
+	switch state := sqlState(err); {
+	case err == nil:
+		err = replicated(t.conn)
+	case !committing && (state == divisionByZero || state == uniqueViolation):
+		err = fmt.Errorf("%w: %w", errBehind, err)
+	case state == noSuchKey:
+		err = fmt.Errorf("%w: %w", ErrRestoring, err)
+	case committing && state != "":
+		err = commitError{err}
+	}
+	t.rollback()
+	return err
+}
+
+// some reports whether a query returned a row.
+func some(rows pgx.Rows, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	found := rows.Next()
+	rows.Close()
+	return found, rows.Err()
+}
