@@ -95,6 +95,56 @@ func (d *dying) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 
 func (d *dying) Recent() backend.Reader { return d }
 
+// leaving is an engine whose owner goes away with the commit of a deletion.
+type leaving struct {
+	backend.Engine
+	gone bool
+}
+
+func (l *leaving) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	receipt, err := l.Engine.Apply(ctx, c, o)
+	for _, r := range c.Records {
+		l.gone = l.gone || err == nil && r.Kind() == structure.KindDeletion
+	}
+	return receipt, err
+}
+
+func (l *leaving) Head(ctx context.Context) (backend.Cursor, error) {
+	if l.gone {
+		return backend.Cursor{}, backend.ErrExpired
+	}
+	return l.Engine.Head(ctx)
+}
+
+func (l *leaving) Snapshot(ctx context.Context) (backend.Snapshot, error) {
+	if l.gone {
+		return nil, backend.ErrExpired
+	}
+	return l.Engine.Snapshot(ctx)
+}
+
+func (l *leaving) Recent() backend.Reader { return l }
+
+// A deletion that was applied succeeds, whatever happens to the owner of the store after it.
+func TestOwnerLeavesAfterDeletion(t *testing.T) {
+	for how, remove := range deletions {
+		t.Run(how, func(t *testing.T) {
+			below := newStore(t)
+			elsewhere, _ := newThread(t, below)
+			thread, side := sideOf(t, below, how)
+			f, err := side.Fork(bg, lineage.ForkOptions{Thread: elsewhere.ID()})
+			require.NoError(t, err)
+			s := lineage.New(&leaving{Engine: write.Of(below).Engine()})
+			there, err := s.Thread(bg, thread.ID())
+			require.NoError(t, err)
+			of, err := s.Context(bg, side.ID())
+			require.NoError(t, err)
+			require.NoError(t, remove(there, of))
+			requireBoth(t, f)
+		})
+	}
+}
+
 // A fork made just before its parent is deleted keeps the overrides in force, whatever commit of the
 // deletion is the last one.
 func TestDeathDuringDeletion(t *testing.T) {

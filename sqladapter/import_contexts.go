@@ -59,7 +59,7 @@ func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, 
 		new, err := db.importContext(ctx, store, chatID, thread, row)
 		changed = changed || new
 		switch {
-		case errors.Is(err, chat.ErrNotFound), errors.Is(err, chat.ErrOtherChat), errors.Is(err, structure.ErrBadID), errors.Is(err, lineage.ErrConflict):
+		case errors.Is(err, chat.ErrNotFound), errors.Is(err, chat.ErrOtherChat), errors.Is(err, structure.ErrBadID), errors.Is(err, lineage.ErrConflict), errors.Is(err, lineage.ErrExists):
 			problem(fmt.Errorf("context %s: %w", row.id, err))
 		case err != nil:
 			return changed, err
@@ -129,6 +129,11 @@ func stateContext(ctx context.Context, tx *lineage.Store, is write.Context, tip 
 	writer := write.Of(tx)
 	known, err := writer.Engine().Context(ctx, is.ID)
 	if errors.Is(err, lineage.ErrNotFound) {
+		if _, err := writer.Engine().Remnant(ctx, is.ID); err == nil {
+			return fmt.Errorf("it was deleted in the store, where forks inherit its overrides: %w", lineage.ErrExists)
+		} else if !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
 		if !is.Parent.IsZero() {
 			if _, err := writer.Engine().Context(ctx, is.Parent); errors.Is(err, lineage.ErrNotFound) {
 				is.Parent = lineage.ContextID{}
