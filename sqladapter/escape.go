@@ -200,6 +200,14 @@ func (d *document) Scan(from any) error {
 // clean returns a text with U+FFFD for what is not UTF-8.
 func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
+// cleanOptional is clean for a text that may be absent; null for nil.
+func cleanOptional(s *string) any {
+	if s == nil {
+		return nil
+	}
+	return clean(*s)
+}
+
 // bytesText is clean for JSON in a text column, which preserves bytes; null for nil.
 func bytesText(b []byte) any {
 	if b == nil {

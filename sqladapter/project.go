@@ -302,7 +302,7 @@ func (w *projection) bring(ctx context.Context) error {
 		}
 	}
 	if !w.ChatsOnly && len(todo.gone) > 0 {
-		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error { return c.removeContexts(ctx, todo.gone) })
+		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error { return w.removeContexts(ctx, c, todo.gone) })
 	}
 	for _, s := range todo.scopes {
 		if s.full && !s.fresh {

@@ -148,6 +148,23 @@ func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (
 	return parent.String(), err
 }
 
+// overridesOf returns the overrides in the row of a context, and its parent there. Deleted parents
+// have no rows, so their overrides are in that of the context, up to the first parent that exists.
+func (w *projection) overridesOf(ctx context.Context, c *backend.Context) (o structure.Overrides, parent any, err error) {
+	parent, err = w.parentOf(ctx, c.Parent)
+	if err != nil || parent != nil || c.Parent.IsZero() {
+		return c.Overrides, parent, err
+	}
+	o, err = lineage.MergeOverrides(func(yield func(backend.Ancestor, error) bool) {
+		for a, err := range backend.Ancestors(ctx, w.state, c.ID) {
+			if err == nil && !a.Deleted && a.ID != c.ID || !yield(a, err) || err != nil {
+				return
+			}
+		}
+	})
+	return o, nil, err
+}
+
 // sweepStep is the number of blocks checked per transaction.
 const sweepStep = 200
 

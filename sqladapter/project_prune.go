@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -16,7 +17,8 @@ import (
 
 var pruneSQL = struct {
 	chatOf, removePins, removeReach, removeRun, removeScope                          Statement
-	clearHeads, clearTips, contextsOf, orphanContexts                                Statement
+	clearHeads, clearTips, contextsOf                                                Statement
+	forksOf, orphanContexts, setOverrides                                            Statement
 	lastOf, runsOf, setsOf, orphans, clearSets, removeSet, removeUsages, removeSpans Statement
 	textsByID, termsByID, otherTextsByID                                             Statement
 }{
@@ -29,6 +31,8 @@ var pruneSQL = struct {
 	clearHeads:     `UPDATE "branches" SET "headMessageId" = NULL WHERE "chatId" = ?`,
 	clearTips:      `UPDATE "contexts" SET "tip_span_id" = NULL WHERE "id" IN (SELECT "id" FROM "lineage_pins" WHERE "scope" = ?)`,
 	contextsOf:     `SELECT "id" FROM "lineage_pins" WHERE "scope" IN ({list})`,
+	forksOf:        `SELECT "id" FROM "contexts" WHERE "parent_context_id" IN ({list})`,
+	setOverrides:   `UPDATE "contexts" SET "system_prompt_override" = ?, "model_override" = ?, "overrides" = ? WHERE "id" = ?`,
 	orphanContexts: `UPDATE "contexts" SET "parent_context_id" = NULL WHERE "parent_context_id" IN ({list})`,
 
 	lastOf: `SELECT COALESCE(MAX("last_seq"), 0) AS "last" FROM "lineage_reach" WHERE "run_id" = ?`,
@@ -78,7 +82,7 @@ func (w *projection) removeScope(ctx context.Context, key string, again bool) er
 		if w.ChatsOnly {
 			_, err = c.Exec(ctx, pruneSQL.removeReach, key)
 		} else {
-			err = c.removeStructure(ctx, key)
+			err = w.removeStructure(ctx, c, key)
 		}
 		if err == nil {
 			_, err = c.Exec(ctx, pruneSQL.removeScope, key)
@@ -92,7 +96,7 @@ func (w *projection) removeScope(ctx context.Context, key string, again bool) er
 }
 
 // removeStructure deletes the rows of a scope outside of the chat tables.
-func (c *Conn) removeStructure(ctx context.Context, key string) error {
+func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) error {
 	contexts, err := collect(ctx, c, scanString, pruneSQL.contextsOf, key)
 	if err != nil {
 		return err
@@ -106,7 +110,7 @@ func (c *Conn) removeStructure(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	if err := c.removeContexts(ctx, contexts); err != nil {
+	if err := w.removeContexts(ctx, c, contexts); err != nil {
 		return err
 	}
 	for _, run := range runs {
@@ -117,8 +121,33 @@ func (c *Conn) removeStructure(ctx context.Context, key string) error {
 	return nil
 }
 
-// removeContexts deletes contexts with their values and summaries. Their pins remain.
-func (c *Conn) removeContexts(ctx context.Context, ids []string) error {
+// removeContexts deletes contexts with their values and summaries. Their pins remain. Overrides that
+// forks inherit from a deleted context become those of their rows.
+func (w *projection) removeContexts(ctx context.Context, c *Conn, ids []string) error {
+	forks, err := collectList(ctx, c, scanString, pruneSQL.forksOf, ids)
+	if err != nil {
+		return err
+	}
+	for _, fork := range forks {
+		id, err := structure.ParseID[structure.ContextID](fork)
+		if err != nil {
+			return fmt.Errorf("context %s of the projection: %w", fork, ErrCorrupt)
+		}
+		is, err := w.state.Context(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // deleted, too
+		}
+		if err != nil {
+			return err
+		}
+		o, _, err := w.overridesOf(ctx, &is)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Exec(ctx, pruneSQL.setOverrides, cleanOptional(o.SystemPrompt), cleanOptional(o.Model), bytesText(o.JSON), fork); err != nil {
+			return err
+		}
+	}
 	for _, s := range []Statement{pruneSQL.orphanContexts, valueSQL.removeOfContexts, sqlOf[tables.Contexts].remove} {
 		if err := c.execAll(ctx, s, ids); err != nil {
 			return err

@@ -138,7 +138,7 @@ func (w *projection) addSet(ctx context.Context, id structure.SpanSetID) error {
 func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error) {
 	var text, contentID any
 	var embedding []byte
-	parent, err := v.w.parentOf(ctx, c.Parent)
+	overrides, parent, err := v.w.overridesOf(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -154,16 +154,10 @@ func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error
 		}
 		text = bytesText(body)
 	}
-	override := func(s *string) any {
-		if s == nil {
-			return nil
-		}
-		return clean(*s)
-	}
 	return []any{
-		c.ID.String(), parent, refText(c.Tip), text, embedding, override(c.Overrides.SystemPrompt), override(c.Overrides.Model), c.CreatedAt.UnixMilli(),
+		c.ID.String(), parent, refText(c.Tip), text, embedding, cleanOptional(overrides.SystemPrompt), cleanOptional(overrides.Model), c.CreatedAt.UnixMilli(),
 		idText(c.Thread), v.chatID(), refText(c.Base), idText(c.Set), contentID,
-		bytesText(c.Overrides.JSON), bytesText(c.Metadata),
+		bytesText(overrides.JSON), bytesText(c.Metadata),
 	}, nil
 }
 

@@ -54,7 +54,8 @@ func (m *mender) context(c structure.Context) error {
 	}
 	delete(m.placeholders, c.ID)
 	m.report.Names--
-	if err := m.instead(above, &c); errors.Is(err, backend.ErrExists) { // it has forks, which keep it in its place
+	err = m.instead(above, &c)
+	if errors.Is(err, backend.ErrExists) { // it has forks, which keep it in its place
 		c.Parent = structure.ContextID{}
 		err = m.instead(nil, &c)
 	}

@@ -177,7 +177,6 @@ type importer struct {
 	contexts     map[structure.ContextID]structure.ContextID
 	taken        map[structure.ContextID]bool               // contexts here that belong to a context of the bundle
 	remnants     map[structure.ContextID]*structure.Remnant // with their ids here
-	unknown      map[structure.ContextID]bool               // parents that neither the bundle nor the store has
 	descriptions map[content.ID]content.Block
 	revive       map[content.ID]bool // erased here, and used by spans that were added
 	reviving     bool

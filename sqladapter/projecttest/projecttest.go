@@ -76,6 +76,7 @@ func Run(t *testing.T, config Config) {
 		{"CompareEmpty", s.testCompareEmpty},
 		{"Import", s.testImport},
 		{"ImportContexts", s.testImportContexts},
+		{"Remnants", s.testRemnants},
 		{"Values", s.testValues},
 		{"Summaries", s.testSummaries},
 		{"ImportUsers", s.testImportUsers},
