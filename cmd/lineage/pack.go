@@ -16,8 +16,7 @@ func packCommand(a *app) *cobra.Command {
 		Use:   "pack",
 		Short: "Compress a store",
 		Long: `Compresses everything up to the latest commit. Every message stays readable by itself. It can be
-interrupted: what was packed so far stays so. --dense is for commits that are not packed yet:
-packs that exist are not compressed again.`,
+interrupted: what was packed so far stays so. --dense also compresses packs again that are not dense.`,
 		Example: `  lineage pack
   lineage pack --dense --json`,
 		Args: cobra.NoArgs,
@@ -38,9 +37,6 @@ func runPack(ctx context.Context, s *session, dense bool) error {
 	line.Done()
 	if err != nil {
 		return err
-	}
-	if dense && report.Commits == 0 {
-		s.warn("nothing was compressed: packs that exist are not compressed again")
 	}
 	return s.print(&packedRecord{report}, "packed %s: journal and index take %s, %s before\n", screen.Plural(report.Commits, "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
 }

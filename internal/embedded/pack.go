@@ -47,7 +47,7 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 			return report, fmt.Errorf("pack: %w", err)
 		}
 	}
-	plan := packPlan(files, o.All)
+	plan := packPlan(files, o.All, o.Dense)
 	var done, total int64
 	for _, p := range plan {
 		total += p.bytes
@@ -97,7 +97,7 @@ type packJob struct {
 	first, last uint32
 	bytes       int64 // size as segments, estimated
 	files       int
-	packed      bool // it is one pack already
+	packed      bool // it is one pack already, dense if it is to be
 	damaged     bool // and is rewritten only for that reason
 }
 
@@ -117,8 +117,8 @@ func (e *Engine) markDamaged(files []journal.SegmentInfo) error {
 }
 
 // packPlan returns what to pack: sealed segments, merged up to a size; with all, also
-// small or damaged packs.
-func packPlan(files []journal.SegmentInfo, all bool) []packJob {
+// small or damaged packs; with dense, also packs that are not dense.
+func packPlan(files []journal.SegmentInfo, all, dense bool) []packJob {
 	var plan []packJob
 	var at packJob
 	flush := func() {
@@ -133,16 +133,18 @@ func packPlan(files []journal.SegmentInfo, all bool) []packJob {
 		if f.Packed {
 			bytes *= packedRatio
 		}
-		if !f.Sealed || f.Packed && !all || at.files > 0 && at.bytes+bytes > maxPackSource {
+		done := f.Packed && (f.Dense || !dense)
+		skip := !f.Sealed || done && !all
+		if skip || at.files > 0 && at.bytes+bytes > maxPackSource {
 			flush()
 		}
-		if !f.Sealed || f.Packed && !all {
+		if skip {
 			continue
 		}
 		if at.files == 0 {
 			at.first = f.First
 		}
-		at.last, at.packed, at.damaged = f.Last, f.Packed, f.Damaged
+		at.last, at.packed, at.damaged = f.Last, done, f.Damaged
 		at.bytes += bytes
 		at.files++
 	}

@@ -65,7 +65,7 @@ func (e *Engine) packWaiting() error {
 
 // waitingToPack returns the size of sealed segments that are not packed.
 func (e *Engine) waitingToPack() (bytes int64) {
-	for _, p := range packPlan(e.journal.Segments(), false) {
+	for _, p := range packPlan(e.journal.Segments(), false, false) {
 		bytes += p.bytes
 	}
 	return bytes

@@ -167,6 +167,47 @@ func TestPackedIndexIsRebuilt(t *testing.T) {
 	requireSound(t, e)
 }
 
+// TestDenseAfterFast makes packs dense that are not, one by one and several at once. Dense packs stay
+// as they are.
+func TestDenseAfterFast(t *testing.T) {
+	for _, packs := range []int{1, 3} {
+		dir := t.TempDir()
+		e := openPacked(t, dir, 100)
+		for i := range packs {
+			_, err := e.Apply(background, message(uint64(101+i)), backend.Options{})
+			require.NoError(t, err)
+			require.NoError(t, e.journal.Seal())
+			_, err = e.Pack(background, backend.PackOptions{}) // does not merge packs
+			require.NoError(t, err)
+		}
+		want := feedOf(t, e)
+		fast := 0
+		for _, f := range e.journal.Segments() {
+			if f.Packed {
+				fast++
+				require.False(t, f.Dense)
+			}
+		}
+		require.Equal(t, packs, fast)
+		for i, commits := range []int{len(want), 0} {
+			report, err := e.Pack(background, backend.PackOptions{All: true, Dense: true})
+			require.NoError(t, err)
+			require.EqualValues(t, commits, report.Commits, "time %d", i+1)
+		}
+		for _, f := range e.journal.Segments() {
+			require.True(t, f.Dense || !f.Packed, f.Name)
+		}
+		require.Equal(t, want, feedOf(t, e))
+		requireSound(t, e)
+		require.NoError(t, e.Close())
+		e, err := Open(background, dir, Options{})
+		require.NoError(t, err)
+		require.Equal(t, want, feedOf(t, e))
+		requireSound(t, e)
+		require.NoError(t, e.Close())
+	}
+}
+
 func feedOf(t *testing.T, e *Engine) (out [][]byte) {
 	t.Helper()
 	for c, err := range e.Feed(background, backend.Cursor{}) {

@@ -14,9 +14,9 @@ type PackOptions struct {
 	// All packs everything up to the latest commit, and merges small packs. Otherwise only
 	// whole unpacked files are packed.
 	All bool
-	// Dense compresses as much as possible, for archives. Writing takes about two seconds per
-	// megabyte of text, and reading a message decompresses its chapter: up to 2 MiB
-	// compressed, about 35 ms per MiB.
+	// Dense compresses as much as possible, for archives, and packs that are not dense once
+	// more. Writing takes about two seconds per megabyte of text, and reading a message
+	// decompresses its chapter: up to 2 MiB compressed, about 35 ms per MiB.
 	Dense bool
 	// Progress, if not nil, is called with the bytes of the journal that were read.
 	Progress func(done, total int64)
