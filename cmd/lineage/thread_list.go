@@ -124,9 +124,12 @@ func (o *threadListOptions) none() string {
 
 // titleOf implements threads.
 func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) {
-	active, err := structure.ParseID[lineage.ContextID](r.Context)
-	if err != nil {
-		return "", err
+	info := lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
+	if r.Context != "" {
+		var err error
+		if info.Active, err = structure.ParseID[lineage.ContextID](r.Context); err != nil {
+			return "", err
+		}
 	}
-	return s.shownTitle(ctx, lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title, Active: active})
+	return s.shownTitle(ctx, info)
 }
