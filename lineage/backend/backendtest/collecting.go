@@ -65,9 +65,8 @@ func (s *store) collect(o backend.CollectOptions) {
 	o.DryRun = false
 	did, err := collector.Collect(background, o)
 	require.NoError(s.t, err)
-	require.Positive(s.t, would.Before)
-	would.Before = did.Before // an engine may write its index between the two
-	would.After, would.Removed = did.After, did.Removed
+	// An engine may write its index between the two.
+	would.Before, would.After, would.Removed = did.Before, did.After, did.Removed
 	require.Equal(s.t, would, did)
 	s.model.Collect(o.Now, max(o.KeepReflog, 0))
 	s.check()
