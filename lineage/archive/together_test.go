@@ -134,8 +134,8 @@ func TestOrderOfExports(t *testing.T) {
 func TestThreadDeletedDuringItsImport(t *testing.T) {
 	ctx := context.Background()
 	long := &archive.Conversation{SourceID: "long"}
-	for k := range 1500 {
-		long.Nodes = append(long.Nodes, archive.Node{ID: fmt.Sprint(k), Role: "user", Body: []byte(fmt.Sprint("message ", k))})
+	for k := range 200 {
+		long.Nodes = append(long.Nodes, archive.Node{ID: fmt.Sprint(k), Role: "user", Body: []byte(fmt.Sprint("message ", k, strings.Repeat(" x", 1000)))})
 	}
 	all := []*archive.Conversation{{SourceID: "before", Nodes: []archive.Node{{Role: "user", Body: []byte("a")}}}, long, {SourceID: "after", Nodes: []archive.Node{{Role: "user", Body: []byte("b")}}}}
 	for left := 2; ; left++ {
