@@ -26,6 +26,7 @@ func TestConformance(t *testing.T) {
 	conform(t, backendtest.RunConcurrent)
 }
 
+//test:norace
 func TestConformanceOfReplicas(t *testing.T) { conform(t, backendtest.Run) }
 
 func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {

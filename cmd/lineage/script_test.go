@@ -83,6 +83,7 @@ func scriptParams(dir string) testscript.Params {
 	}
 }
 
+//test:norace
 func TestScripts(t *testing.T) { testscript.Run(t, scriptParams("testdata/script")) }
 
 // sqlite FILE SCRIPT runs a script on a SQLite file, as another program would.
@@ -215,6 +216,8 @@ func exampleStore(t *testing.T) string {
 
 // Every command's examples are run on the same small store, and only in full runs, because TestScripts runs
 // every command.
+//
+//test:norace
 func TestExamples(t *testing.T) {
 	campaign.Long(t)
 	store, dir := exampleStore(t), t.TempDir()
@@ -250,6 +253,8 @@ func TestExitCodesAreDocumentedOnce(t *testing.T) {
 }
 
 // The demonstration works, and leaves alone what is not its own.
+//
+//test:norace
 func TestDemo(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the demonstration is a shell script")
@@ -273,6 +278,8 @@ func TestDemo(t *testing.T) {
 }
 
 // The commands that the README shows work one after the other, and the search finds what was said before.
+//
+//test:norace
 func TestReadmeCommands(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

@@ -37,8 +37,6 @@ var makers = []maker{
 	{"lineage/backend/upload.go", "cuts bodies for Upload, and makes commits of chunks"},
 	{"postgres/", "passes commits on to its replica"},
 	{"lineage/backend/backendtest/", "tests engines"},
-	{"bench/system_least.go", "is the least program that the store is compared with"},
-	{"bench/workload_limits.go", "measures the encoding alone"},
 }
 
 // TestOneWriter requires that everything above an engine writes through internal/write.

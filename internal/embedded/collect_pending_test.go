@@ -197,6 +197,8 @@ func pendingStore(t *testing.T, seed uint64) (*collectStore, backendtest.Facts) 
 }
 
 // A store with a pending collection behaves as after the collection.
+//
+//test:norace
 func TestPendingCollection(t *testing.T) {
 	for seed := range uint64(campaign.Rounds(6)) {
 		s, want := pendingStore(t, seed)

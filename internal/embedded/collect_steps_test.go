@@ -32,6 +32,8 @@ func (s *collectStore) keep(l *liveSet) {
 
 // Commits between the steps of a collection may revive dead records until the barrier is
 // raised.
+//
+//test:norace
 func TestCollectStepByStep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newCollectStore(rt, t.TempDir(), backendtest.Drawn{T: rt})
@@ -239,6 +241,8 @@ func TestLastMessageDuringCollect(t *testing.T) {
 
 // A collection ends early although commits came after its barrier: dead records stay
 // dead, and the new commits exist.
+//
+//test:norace
 func TestCollectEndsAfterTheBarrier(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newCollectStore(rt, t.TempDir(), backendtest.Drawn{T: rt})

@@ -131,6 +131,7 @@ func (s *collectStore) rebuildIndex() {
 	s.open()
 }
 
+//test:norace
 func TestCollectModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "store")
@@ -167,6 +168,8 @@ func (s *collectStore) steps(t *rapid.T, n int) {
 }
 
 // TestCollectLongRandom is the same with longer and cheaper rounds.
+//
+//test:norace
 func TestCollectLongRandom(t *testing.T) {
 	campaign.Long(t)
 	for seed := range uint64(campaign.Rounds(2)) {

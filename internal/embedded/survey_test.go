@@ -16,6 +16,8 @@ import (
 // TestSurvey collects a log by a survey of its replica: what the filter leaves makes a sound replica, in
 // which everything is as in a model that was collected, or, with commits that came after the
 // survey, every context as it was.
+//
+//test:norace
 func TestSurvey(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var log []Sequenced

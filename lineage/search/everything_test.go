@@ -125,6 +125,8 @@ var vocabulary = []string{"ant", "bee", "cat"}
 // index returns the same results as a new one.
 //
 // feature: lineage/nearest
+//
+//test:norace
 func TestFindsWhatIsSeen(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir := t.TempDir()
