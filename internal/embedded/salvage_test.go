@@ -15,6 +15,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded/salvage"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -102,7 +103,7 @@ func (w *wreck) requireSaved(t *testing.T, e *Engine, lost map[uint64]bool) {
 		}
 		if lost[was.Commit] {
 			if err == nil {
-				require.Equal(t, SalvageNote, string(got.Blocks[0].Body), ref)
+				require.Equal(t, salvage.Note, string(got.Blocks[0].Body), ref)
 			} else {
 				require.ErrorIs(t, err, backend.ErrNotFound, ref)
 			}
