@@ -16,7 +16,7 @@ import (
 var background = context.Background()
 
 func TestMain(m *testing.M) {
-	campaign.Checks(10) // each opens a store
+	campaign.Checks(6) // each opens a store
 	os.Exit(m.Run())
 }
 
