@@ -76,6 +76,7 @@ var rooms = []room{
 	{path: "internal/sharing", ours: join(belowEngines, "internal/vfs", "internal/embedded", "internal/remote", "internal/resume"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/title", "internal/vector", "lineage/message", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
 	{path: "lineage/lineagetest", ours: belowStore},
+	{path: "lineage/derived", ours: belowStore},
 	{path: "lineage/summarize", ours: belowStore},
 	{path: "lineage/chat", ours: join(belowStore, "internal/title")},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
