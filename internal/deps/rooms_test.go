@@ -80,7 +80,7 @@ var rooms = []room{
 	{path: "lineage/summarize", ours: belowStore},
 	{path: "lineage/chat", ours: join(belowStore, "internal/title")},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
-	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/sqlitefile", "internal/vector", "internal/vfs", "lineage/chat"), libs: []string{sqlite}},
+	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/sqlitefile", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived"), libs: []string{sqlite}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},

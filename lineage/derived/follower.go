@@ -91,7 +91,7 @@ type Target[Tx any] interface {
 type Follower[Tx any] struct {
 	Store  *lineage.Store
 	Target Target[Tx]
-	// Commits hands the commits of a window over with it. Their blocks are limited to 8 MiB, or one commit.
+	// Commits hands the commits of a window over with it. A window ends when they have 8 MiB of content.
 	Commits bool
 	// Limit is the number of changed subjects, and with Commits of records, at which a window ends. Default
 	// 250,000, with Commits 20,000.

@@ -25,9 +25,10 @@ type Window[Tx any] struct {
 	// Commits are the commits, if Follower.Commits is set. They must not be changed.
 	Commits []*structure.Commit
 
-	pass           *pass[Tx]
-	records, bytes int
-	finished       bool
+	pass     *pass[Tx]
+	records  int
+	bytes    int64
+	finished bool
 }
 
 // window returns an empty window after the mark.
@@ -50,8 +51,11 @@ func (w *Window[Tx]) add(c *structure.Commit) {
 	w.Commits = append(w.Commits, c)
 	w.records += len(c.Records)
 	for _, r := range c.Records {
-		if b, ok := r.(*structure.Block); ok {
-			w.bytes += len(b.Body)
+		switch r := r.(type) {
+		case *structure.Block:
+			w.bytes += r.Size // of a chunked body, too: who applies the window may read it
+		case *structure.Chunk:
+			w.bytes += int64(len(r.Bytes))
 		}
 	}
 }
