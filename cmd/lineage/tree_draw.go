@@ -26,15 +26,50 @@ func (f *forest) draw(ctx context.Context, title, id string) error {
 	}
 	// The tree of the active branch comes last, where one looks first.
 	slices.SortStableFunc(f.roots, func(a, b *line) int { return cmp.Compare(min(a.main, 1), min(b.main, 1)) })
+	records := f.records()
 	for i, root := range f.roots {
 		if i > 0 {
 			f.printf("\n")
+		}
+		if is, ok := records[root]; ok && !f.full {
+			f.drawNote("┊ ", fmt.Sprintf("%s, %s messages", is, screen.Count(root.messages(1))))
+			continue
 		}
 		if err := f.drawLine(ctx, place{root, 1}, "", 0); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// records returns the trees that have only records of an import, and what they are called.
+func (f *forest) records() map[*line]string {
+	found := make(map[*line]string)
+	each := func(visit func(root *line, l label)) {
+		for at, names := range f.labels {
+			for root := at.line; root != nil; root = root.after.line {
+				if root.after.line != nil {
+					continue
+				}
+				for _, l := range names {
+					visit(root, l)
+				}
+			}
+		}
+	}
+	each(func(root *line, l label) {
+		if l.records {
+			found[root] = l.text
+		}
+	})
+	if len(found) > 0 {
+		each(func(root *line, l label) {
+			if !l.records {
+				delete(found, root)
+			}
+		})
+	}
+	return found
 }
 
 // drawLine draws a line from a message on, and all that forks off it there.

@@ -58,6 +58,9 @@ func (r *reader) wrapped(kind Kind, text string) {
 	}
 	reminders := slices.Clone(r.items[end:])
 	r.items = r.items[:end]
+	if rest != text {
+		rest = strings.Trim(rest, "\r\n")
+	}
 	r.own(kind, rest)
 	slices.Reverse(reminders)
 	r.items = append(r.items, reminders...)

@@ -219,6 +219,29 @@ func TestTextsOfPrograms(t *testing.T) {
 	require.Equal(t, "answer: <system-reminder>x</system-reminder>\n", shown(collect(t, Options{}, plain("assistant", "<system-reminder>x</system-reminder>"))))
 }
 
+func TestLine(t *testing.T) {
+	for _, test := range []struct {
+		m             *Message
+		speaker, says string
+	}{
+		{plain("user", "a\n b"), "user", "a b"},
+		{&Message{Role: "user", Name: "ada", Body: []byte("a")}, "user ada", "a"},
+		{object("user", `{"content":[{"type":"tool_result","tool_use_id":"a","content":"x\ny"},{"type":"tool_result","tool_use_id":"b","content":"z","is_error":true}]}`), "tool", "← x y ✗ z"},
+		{object("user", `{"content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"and now?"}]}`), "user", "← x and now?"},
+		{object("assistant", `{"content":[{"type":"thinking","thinking":"hm"},{"type":"tool_use","id":"a","name":"Bash","input":{"command":"ls"}}]}`), "assistant", "(thinking) hm → Bash ls"},
+		{object("assistant", `{"content":[{"type":"text","text":"x"},{"type":"unknown"}]}`), "assistant", "x"},
+		{object("progress", `{"type":"progress","data":1}`), "progress", `{"type":"progress","data":1}`},
+		{&Message{Role: "user", Document: "a.md", Body: []byte("# A")}, "document a.md", "# A"},
+		{&Message{Role: "user", Filename: "a.png", Type: "image/png", Size: 7}, "file a.png", "[image a.png, image/png, 7 bytes]"},
+		{&Message{Role: "user", Erased: true}, "user", "(erased)"},
+		{plain("user", strings.Repeat("é", 5000)), "user", strings.Repeat("é", 2048)},
+	} {
+		speaker, says := Line(test.m)
+		require.Equal(t, test.speaker, speaker)
+		require.Equal(t, test.says, says)
+	}
+}
+
 // A result in each of two branches finds the call of the history that they share.
 func TestFork(t *testing.T) {
 	call := object("assistant", `{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]}`)
@@ -390,7 +413,8 @@ func TestEveryPartOnce(t *testing.T) {
 		}
 		requireWhole(rt, messages, collect(rt, Options{}, messages...))
 		for _, m := range messages {
-			require.NotContains(rt, Line(m), "\n")
+			_, line := Line(m)
+			require.NotContains(rt, line, "\n")
 		}
 	})
 }
