@@ -25,7 +25,7 @@ import (
 var bg = context.Background()
 
 func TestMain(m *testing.M) {
-	campaign.Checks(25)
+	campaign.Checks(15)
 	os.Exit(m.Run())
 }
 
