@@ -26,14 +26,13 @@ func (f *forest) draw(ctx context.Context, title, id string) error {
 	}
 	// The tree of the active branch comes last, where one looks first.
 	slices.SortStableFunc(f.roots, func(a, b *line) int { return cmp.Compare(min(a.main, 1), min(b.main, 1)) })
-	records := f.records()
-	for i, root := range f.roots {
+	roots := f.roots
+	if !f.full {
+		roots = f.withoutRecords()
+	}
+	for i, root := range roots {
 		if i > 0 {
 			f.printf("\n")
-		}
-		if is, ok := records[root]; ok && !f.full {
-			f.drawNote("┊ ", fmt.Sprintf("%s, %s messages", is, screen.Count(root.messages(1))))
-			continue
 		}
 		if err := f.drawLine(ctx, place{root, 1}, "", 0); err != nil {
 			return err
@@ -42,34 +41,41 @@ func (f *forest) draw(ctx context.Context, title, id string) error {
 	return nil
 }
 
-// records returns the trees that have only records of an import, and what they are called.
-func (f *forest) records() map[*line]string {
-	found := make(map[*line]string)
+// withoutRecords draws a note in place of each tree that has only records of an import, and returns the
+// others.
+func (f *forest) withoutRecords() []*line {
+	records := make(map[*line]string)
 	each := func(visit func(root *line, l label)) {
 		for at, names := range f.labels {
-			for root := at.line; root != nil; root = root.after.line {
-				if root.after.line != nil {
-					continue
-				}
-				for _, l := range names {
-					visit(root, l)
-				}
+			root := at.line
+			for root != nil && root.after.line != nil {
+				root = root.after.line
+			}
+			for _, l := range names {
+				visit(root, l)
 			}
 		}
 	}
 	each(func(root *line, l label) {
-		if l.records {
-			found[root] = l.text
+		if name, met := records[root]; l.records && (!met || l.text < name) {
+			records[root] = l.text
 		}
 	})
-	if len(found) > 0 {
-		each(func(root *line, l label) {
-			if !l.records {
-				delete(found, root)
-			}
-		})
+	if len(records) == 0 {
+		return f.roots
 	}
-	return found
+	each(func(root *line, l label) {
+		if !l.records {
+			delete(records, root)
+		}
+	})
+	return slices.DeleteFunc(slices.Clone(f.roots), func(root *line) bool {
+		name, is := records[root]
+		if is {
+			f.drawNote("┊ ", screen.Count(root.messages(1))+" "+name)
+		}
+		return is
+	})
 }
 
 // drawLine draws a line from a message on, and all that forks off it there.
