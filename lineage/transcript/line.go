@@ -57,6 +57,8 @@ func (i *Item) Line() string {
 		return "[" + oneLine(i.File.String(), maxLine) + "]"
 	case Reminder:
 		return "(" + cmp.Or(i.Tag, "reminder") + ") " + oneLine(i.Text, maxLine)
+	case Data:
+		return oneLine(compact([]byte(i.Text)), maxLine)
 	case Note:
 		return "(" + i.Text + ")"
 	case Mark:
