@@ -71,8 +71,12 @@ func (r *reader) print(items []*transcript.Item) {
 			r.item(i, m)
 			continue
 		}
-		// A message of results has no head, unless a name points to it.
-		if !is.shown || len(is.names) > 0 {
+		// The results of a message are shown with their calls: it has a head if a name points to it.
+		switch {
+		case is.shown && len(is.names) > 0 && !is.headed:
+			r.head(is)
+			r.printf("    %s\n", r.dim("(shown with its call)"))
+		case !is.shown:
 			r.head(is)
 		}
 		delete(r.open, is.said)

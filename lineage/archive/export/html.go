@@ -418,7 +418,7 @@ h1, header, summary, figcaption, .note, .tip, .fork { unicode-bidi: isolate; }
 a { color: var(--accent); }
 article { border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .9rem; margin: .7rem 0; background: var(--assistant); }
 article.user { background: var(--user); }
-article.system, article.developer { background: var(--system); }
+article.system { background: var(--system); }
 article.tool { background: var(--tool); }
 header { font-size: .8rem; color: var(--soft); margin-bottom: .3rem; overflow-wrap: anywhere; }
 .text, pre { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; margin: .2rem 0; }
