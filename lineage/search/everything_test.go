@@ -125,6 +125,8 @@ var vocabulary = []string{"ant", "bee", "cat"}
 // index returns the same results as a new one.
 //
 // feature: lineage/nearest
+//
+//test:norace
 func TestFindsWhatIsSeen(t *testing.T) {
 	defer search.SetWindowLimit(search.SetWindowLimit(0))
 	rapid.Check(t, func(r *rapid.T) {
