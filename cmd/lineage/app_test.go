@@ -1,3 +1,5 @@
+//test:long
+
 package main
 
 import (
@@ -339,4 +341,10 @@ func TestFollowedMessagesOfOneStepHaveOneParent(t *testing.T) {
 	require.Equal(t, first.ID, *b.Parent)
 	stop()
 	require.Equal(t, exitInterrupted, <-done)
+}
+
+// The lines of an error are joined, and what a driver repeats is said once.
+func TestSaying(t *testing.T) {
+	err := errors.New("cannot connect to `x`:\n\tdial a: refused\n\tdial b: refused\n\tdial a: refused\n\nbusy")
+	require.Equal(t, "cannot connect to `x`: dial a: refused; dial b: refused; busy", saying(err))
 }

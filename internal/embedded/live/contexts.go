@@ -1,0 +1,130 @@
+package live
+
+import (
+	"errors"
+
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// An id can belong to several contexts, one after the other: one that was deleted, and one that was
+// created later. Only the records of the last one are live.
+//
+// A deleted context is live as a remnant while a context descends from it. All its records become
+// remnants, so what is left does not depend on how it was deleted. Until the file with its first
+// records is rewritten, replay meets a context that is stated again as a remnant.
+
+// beginning is the commit that created a context. shared is set if that commit also has records of
+// an earlier context with the same id.
+type beginning struct {
+	commit uint64
+	shared bool
+}
+
+// remnants marks the remnants above a context.
+func (m *Marker) remnants(id structure.ContextID) error {
+	for !id.IsZero() && !has(m.Live.remnants, id) {
+		r, err := read.Record[*structure.Remnant](m.view.Index, keys.Of(keys.TableRemnant, id[:]), structure.KindRemnant, id.String())
+		if errors.Is(err, backend.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m.Live.remnants[id] = beginning{} // the scan finds it
+		id = r.Parent
+	}
+	return nil
+}
+
+// life is the last context with an id, as far as the scan has read.
+type life struct {
+	thread structure.ThreadID
+	last   uint64 // commit with its last record or its deletion
+	over   bool   // it was deleted
+	left   bool   // its last record is a remnant
+}
+
+// stated notes a record of a context or, with left, of a remnant. One that comes after a deletion,
+// and a context after a remnant, is another one with the same id.
+func (m *Marker) stated(number uint64, id structure.ContextID, thread structure.ThreadID, left bool) {
+	of := m.Live.contexts
+	if !has(of, id) {
+		if of = m.Live.remnants; !has(of, id) {
+			return
+		}
+	}
+	l, known := m.lives[id]
+	if !known || l.over || l.left && !left {
+		of[id] = beginning{number, known && l.last == number}
+		l = life{}
+	}
+	if l.last, l.left = number, left; !left && l.thread != thread {
+		l.thread = thread
+		m.members[thread] = append(m.members[thread], id)
+	}
+	m.lives[id] = l
+}
+
+// ended notes that a context was deleted.
+func (m *Marker) ended(number uint64, id structure.ContextID) {
+	if l, ok := m.lives[id]; ok {
+		l.last, l.over = number, true
+		m.lives[id] = l
+	}
+}
+
+// endedAll notes that the contexts of a thread were deleted.
+func (m *Marker) endedAll(number uint64, thread structure.ThreadID) {
+	for _, id := range m.members[thread] {
+		if l := m.lives[id]; !l.left && l.thread == thread {
+			m.ended(number, id)
+		}
+	}
+	delete(m.members, thread)
+}
+
+// context reports whether record i is about a live context, and not about an earlier one with the
+// same id.
+func (l *Set) context(id structure.ContextID, c *structure.Commit, i int) bool {
+	return isOf(l.contexts, id, c, i)
+}
+
+// remnant is context for remnants.
+func (l *Set) remnant(id structure.ContextID, c *structure.Commit, i int) bool {
+	return isOf(l.remnants, id, c, i)
+}
+
+func isOf(live map[structure.ContextID]beginning, id structure.ContextID, c *structure.Commit, i int) bool {
+	since, ok := live[id]
+	if !ok || c.Number != since.commit || !since.shared {
+		return ok && c.Number >= since.commit
+	}
+	return i >= lastBeginning(c, id)
+}
+
+// lastBeginning returns the record of a commit that creates the last context with an id.
+func lastBeginning(c *structure.Commit, id structure.ContextID) (at int) {
+	var thread structure.ThreadID
+	over := true
+	for i, r := range c.Records {
+		switch r := r.(type) {
+		case *structure.Deletion:
+			over = over || r.Subject == structure.KindContext && r.Context == id || r.Subject == structure.KindThread && r.Thread == thread
+		case *structure.Context:
+			if r.ID == id && over {
+				at, over = i, false
+			}
+			if r.ID == id {
+				thread = r.Thread
+			}
+		case *structure.Remnant:
+			if r.ID == id && over {
+				at, over = i, false
+			}
+		}
+	}
+	return at
+}

@@ -1,0 +1,310 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// View is the state of a store.
+type View struct {
+	*read.View
+	// History yields the commits from one number up to another.
+	History func(from, until uint64) iter.Seq2[Commit, error]
+}
+
+// Commit is a commit with its size in bytes.
+type Commit struct {
+	*structure.Commit
+	Size int64
+}
+
+// Marker finds what is live: first the reachable histories from the index, then their
+// content in one pass over the journal. It then follows the commits that arrived
+// meanwhile, the last of them with writes blocked.
+type Marker struct {
+	// Live has what was found so far.
+	Live *Set
+
+	ctx  context.Context
+	view View // of the state that roots were read from
+	opt  backend.CollectOptions
+
+	// inherits reports whether contexts have values. inherited has the positions in
+	// contexts at which inherited values were marked.
+	inherits  bool
+	inherited map[inherited]struct{}
+	runs      map[structure.RunID]structure.RunInfo // cached
+
+	// lives has what the scan found of contexts that are live, also as remnants, and members has
+	// them by thread.
+	lives   map[structure.ContextID]life
+	members map[structure.ThreadID][]structure.ContextID
+
+	// trees has the roots of chunked bodies; after the scan, the trees of live ones are
+	// walked.
+	trees   map[content.ID]content.Root
+	scanned bool
+	// revived has spans that were found live after the scan.
+	revived []revival
+	// young and youngChunks were stored within KeepUnused. left has those that something
+	// dead uses.
+	young, youngChunks, usedByDead hashSet
+}
+
+// revival is the spans of a run after one place and up to another.
+type revival struct {
+	run         structure.RunID
+	after, last uint64
+}
+
+// NewMarker returns a marker that begins with a state.
+func NewMarker(ctx context.Context, v View, o backend.CollectOptions) *Marker {
+	return &Marker{
+		ctx: ctx, view: v, Live: newSet(), opt: o,
+		lives: make(map[structure.ContextID]life), members: make(map[structure.ThreadID][]structure.ContextID),
+		trees: make(map[content.ID]content.Root), inherited: make(map[inherited]struct{}), runs: make(map[structure.RunID]structure.RunInfo),
+	}
+}
+
+// span marks a span and its history.
+func (m *Marker) span(r structure.SpanRef) error {
+	for !r.IsZero() {
+		was, seen := m.Live.runs[r.Run]
+		if r.Seq <= was.Live {
+			return nil
+		}
+		if m.scanned {
+			m.revived = append(m.revived, revival{r.Run, was.Live, r.Seq})
+			if !seen {
+				last, err := m.view.LastSpan(r.Run)
+				if err != nil {
+					return err
+				}
+				was.End = last.Seq
+			}
+		}
+		m.Live.runs[r.Run] = Run{Live: r.Seq, End: max(was.End, r.Seq)}
+		if seen {
+			return nil
+		}
+		run, err := read.Run(m.view.Index, r.Run)
+		if err != nil {
+			return err
+		}
+		r = run.Parent
+	}
+	return nil
+}
+
+func (m *Marker) spans(refs ...structure.SpanRef) error {
+	for _, r := range refs {
+		if err := m.span(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Roots marks everything that can be reached by a name or an id.
+func (m *Marker) Roots() error {
+	m.Live.Until = m.view.Index.State().Number
+	if err := m.values(); err != nil {
+		return err
+	}
+	for _, table := range []struct {
+		letter byte
+		mark   func(index.Entry) error
+	}{
+		{keys.TableThread, m.threadRoot}, {keys.TableContext, m.contextRoot}, {keys.TableCheckpoint, m.checkpointRoot},
+		{keys.TableSummary, m.summaryRoot}, {keys.TableReflog, m.reflogRoot}, {keys.TableErased, m.erasedRoot},
+	} {
+		for e, err := range m.view.Entries(m.ctx, keys.Of(table.letter)) {
+			if err == nil {
+				err = table.mark(e)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return m.alternatives()
+}
+
+func (m *Marker) threadRoot(e index.Entry) error {
+	t, err := keys.Record[*structure.Thread](structure.KindThread, e.Value, "")
+	if err != nil {
+		return err
+	}
+	m.Live.threads[t.ID] = struct{}{}
+	return m.kept(t)
+}
+
+// kept marks all runs of a thread with Keeps set.
+func (m *Marker) kept(t *structure.Thread) error {
+	if !t.Keeps {
+		return nil
+	}
+	for run, err := range m.view.RunsOf(m.ctx, t.ID, structure.RunID{}) {
+		if err != nil {
+			return err
+		}
+		last, err := m.view.LastSpan(run.ID)
+		if err != nil {
+			return err
+		}
+		if last.IsZero() {
+			if last = run.Parent; !has(m.Live.runs, run.ID) {
+				m.Live.runs[run.ID] = Run{}
+			}
+		}
+		if err := m.span(last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Marker) contextRoot(e index.Entry) error {
+	c, err := read.Context(m.view.Index, structure.ContextID(e.Key[1:]))
+	if err != nil {
+		return err
+	}
+	m.Live.contexts[c.ID] = beginning{} // the scan finds it
+	if err := m.remnants(c.Parent); err != nil {
+		return err
+	}
+	if err := m.inherit(&c.Context); err != nil {
+		return err
+	}
+	if !c.Set.IsZero() {
+		if err := m.set(c.Set); err != nil {
+			return err
+		}
+	}
+	if err := m.span(c.Base); err != nil {
+		return err
+	}
+	return m.span(c.Tip)
+}
+
+func (m *Marker) checkpointRoot(e index.Entry) error {
+	c, err := keys.Record[*structure.Checkpoint](structure.KindCheckpoint, e.Value, "")
+	if err != nil {
+		return err
+	}
+	m.Live.checkpoints[c.ID] = struct{}{}
+	return m.span(c.Span)
+}
+
+// summaryRoot marks the content and range of a summary: readers can ask for the full
+// range.
+func (m *Marker) summaryRoot(e index.Entry) error {
+	s, err := keys.Record[*structure.Summary](structure.KindSummary, e.Value, "")
+	if err != nil {
+		return err
+	}
+	return m.summary(s)
+}
+
+func (m *Marker) summary(s *structure.Summary) error {
+	m.Live.summaries[s.ID] = struct{}{}
+	if err := m.content(s.Content); err != nil {
+		return err
+	}
+	return m.spans(s.From, s.To)
+}
+
+func (m *Marker) reflogRoot(e index.Entry) error {
+	r, err := keys.Record[*structure.Reflog](structure.KindReflog, e.Value, "")
+	if err == nil && !has(m.Live.reflog, r.Context) {
+		m.Live.reflog[r.Context] = keys.ReadUint64(e.Key[1+len(r.Context):])
+	}
+	if err != nil || r.At.Before(m.before(m.opt.KeepReflog)) {
+		return err
+	}
+	return m.spans(r.From, r.To)
+}
+
+func (m *Marker) before(keep time.Duration) time.Time { return m.opt.Now.Add(-max(keep, 0)) }
+
+func (m *Marker) erasedRoot(e index.Entry) error {
+	id := content.ID(e.Key[1:])
+	m.Live.erased[id] = struct{}{}
+	m.Live.contents.add(Hash(id[:]))
+	return nil
+}
+
+// set marks a span set and its position.
+func (m *Marker) set(id structure.SpanSetID) error {
+	if has(m.Live.sets, id) {
+		return nil
+	}
+	s, err := read.Record[*structure.SpanSet](m.view.Index, keys.Of(keys.TableSpanSet, id[:]), structure.KindSpanSet, id.String())
+	if err != nil {
+		return err
+	}
+	m.Live.sets[id] = struct{}{}
+	return m.span(s.Parent)
+}
+
+// alternatives marks the sets of live spans. Their positions may make more spans live.
+func (m *Marker) alternatives() error {
+	prefix := keys.Of(keys.TableAlternative)
+	for again := true; again; {
+		again = false
+		for e, err := range m.view.Entries(m.ctx, prefix) {
+			if err != nil {
+				return err
+			}
+			id := structure.SpanSetID(e.Key[len(prefix):][:16])
+			if has(m.Live.sets, id) {
+				continue
+			}
+			values := keys.Varints{Rest: e.Value}
+			ref := keys.ReadRef(&values)
+			if err := values.Err(); err != nil {
+				return err
+			}
+			if m.Live.Span(ref) {
+				again = true
+				if err := m.set(id); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// content marks a block and, once all trees are known, its chunks.
+func (m *Marker) content(id content.ID) error {
+	if m.Live.contents.add(Hash(id[:])) && m.scanned {
+		return m.tree(id)
+	}
+	return nil
+}
+
+// tree marks the chunks of a chunked block, as far as they exist.
+func (m *Marker) tree(id content.ID) error {
+	root, ok := m.trees[id]
+	if !ok || has(m.Live.erased, id) {
+		return nil
+	}
+	err := content.Walk(m.ctx, root, m.view.Chunks, func(k content.Key, _ bool) error {
+		m.Live.contents.add(Hash(k[:]))
+		return nil
+	})
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil
+	}
+	return err
+}
