@@ -110,6 +110,7 @@ type Placer struct {
 
 	runs    map[structure.RunID]*run                // of the store
 	read    int                                     // runs, and spans of them
+	roots   []*structure.Span                       // of Base, nil before they are read
 	forks   map[structure.SpanRef][]*structure.Span // the first spans of the runs after a span
 	cached  int                                     // spans in forks
 	message []byte                                  // what the message says that is looked for

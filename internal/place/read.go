@@ -2,6 +2,7 @@ package place
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -103,6 +104,17 @@ func (p *Placer) isNew(run structure.RunID) bool {
 
 // fork looks for the message at the beginning of a run.
 func (p *Placer) fork(s *search) (structure.SpanRef, error) {
+	if s.after.IsZero() {
+		roots, err := p.baseRoots()
+		if err != nil {
+			return structure.SpanRef{}, err
+		}
+		for _, span := range roots {
+			if e, err := p.compare(s, span); e == Equal || err != nil {
+				return span.Ref, err
+			}
+		}
+	}
 	if p.rules.Same == nil && !p.isNew(s.after.Run) {
 		for n := uint64(0); ; n++ {
 			first := structure.SpanRef{Run: p.derived(s.after, n), Seq: 1}
@@ -138,6 +150,27 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 		}
 	}
 	return structure.SpanRef{}, nil
+}
+
+// baseRoots returns the first spans of the histories in Base.
+func (p *Placer) baseRoots() ([]*structure.Span, error) {
+	if p.roots != nil || len(p.rules.Base) == 0 {
+		return p.roots, nil
+	}
+	roots := []*structure.Span{}
+	for id, e := range p.rules.Base {
+		if !e.Run.Parent.IsZero() {
+			continue
+		}
+		s, err := p.span(structure.SpanRef{Run: id, Seq: 1})
+		if err != nil {
+			return nil, err
+		}
+		roots = append(roots, s)
+	}
+	slices.SortFunc(roots, func(a, b *structure.Span) int { return a.Ref.Run.Compare(b.Ref.Run) })
+	p.roots = roots
+	return roots, nil
 }
 
 // derived returns the n-th id for a run that begins with the message that was looked for: where a run has the id, but not
@@ -181,20 +214,13 @@ func (p *Placer) forksAt(after structure.SpanRef) ([]*structure.Span, error) {
 	list := p.from.ForksAt(p.ctx, after)
 	if after.IsZero() {
 		list = p.from.RunsOf(p.ctx, p.thread.ID, structure.RunID{})
-		for id, e := range p.rules.Base {
-			if e.Run.Parent.IsZero() && e.Run.Home != p.thread.Home() {
-				if err := add(id); err != nil {
-					return nil, err
-				}
-			}
-		}
 	}
 	for next, err := range list {
 		if err != nil {
 			return nil, err
 		}
-		if next.Parent != after {
-			continue
+		if next.Parent != after || after.IsZero() && p.rules.Base[next.ID] != nil {
+			continue // it begins elsewhere, or was compared
 		}
 		if err := add(next.ID); err != nil {
 			return nil, err

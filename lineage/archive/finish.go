@@ -261,6 +261,9 @@ func (l *loader) match(st *loading, heads []head, stays bool) error {
 		loading: st, reach: make(backend.Reach), followed: make(map[structure.SpanRef]bool), pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
 		branches: make(map[string]*head), done: make(map[point]bool), visited: make(map[int32]bool),
 	}
+	if t := st.thread; t.existed && len(t.stale) == 0 {
+		m.reach = t.base // most of it is known
+	}
 	for _, c := range st.thread.contexts {
 		if at := (point{c.Tip, c.aside}); !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
 			m.pointing[at] = append(m.pointing[at], c)
