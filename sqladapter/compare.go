@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // ErrBehind is returned for a comparison with a database that has not been brought up to date with
@@ -133,7 +134,7 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	}
 	c.w = &projection{
 		Projector: p, state: snapshot, mark: mark, head: head, report: &ProjectReport{}, limit: 2000,
-		usages: make(map[string]uint64), check: c.compare, whole: true,
+		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed), check: c.compare, whole: true,
 	}
 	if err := p.checkMark(ctx, mark); err != nil {
 		return err

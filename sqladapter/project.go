@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Projectable is a Dialect whose databases can hold a projection.
@@ -41,7 +42,7 @@ var errOvertaken = errors.New("another projector was faster")
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 7
+const projectionFormat = 8
 
 // Projector copies the history of a store to a database: threads as chats, and content and
 // structure. The result depends only on the state of the store, so an incrementally updated
@@ -121,7 +122,7 @@ func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
 	}
 	w := &projection{
 		Projector: p, state: snapshot, mark: mark, head: head, report: report,
-		limit: p.BatchRows, usages: make(map[string]uint64), whole: !mark.Complete, empty: mark.Turn == 0,
+		limit: p.BatchRows, usages: make(map[string]uint64), places: make(map[structure.ContextID]placed), whole: !mark.Complete, empty: mark.Turn == 0,
 	}
 	if w.limit <= 0 {
 		w.limit = 10_000
@@ -285,6 +286,8 @@ type projection struct {
 	check func(context.Context, *batch) error
 	// usages is the last span of each run in the batch that is, or will be, in the database.
 	usages map[string]uint64
+	// places are the rows of contexts that are known to be in the database or the batch.
+	places map[structure.ContextID]placed
 	// whole is set if the database may lack anything, empty if it has nothing.
 	whole, empty bool
 }
@@ -303,6 +306,9 @@ func (w *projection) bring(ctx context.Context) error {
 	}
 	if !w.ChatsOnly && len(todo.gone) > 0 {
 		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error { return w.removeContexts(ctx, c, todo.gone) })
+		if err := w.flush(ctx); err != nil { // what is written next asks which contexts have rows
+			return err
+		}
 	}
 	for _, s := range todo.scopes {
 		if s.full && !s.fresh {
@@ -316,6 +322,9 @@ func (w *projection) bring(ctx context.Context) error {
 			return err
 		}
 		w.report.Threads++
+	}
+	if err := w.writeRemnants(ctx, todo.gone); err != nil {
+		return err
 	}
 	if err := w.writeValues(ctx, todo.owners, todo.forks); err != nil {
 		return err

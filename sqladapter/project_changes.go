@@ -9,7 +9,7 @@ import (
 type changes struct {
 	threads  map[structure.ThreadID]bool // true when one was deleted
 	full     map[structure.ThreadID]bool
-	contexts map[structure.ContextID]bool
+	contexts map[structure.ContextID]bool // true when one was deleted
 	runs     map[structure.RunID]bool // true when it has new versions of messages
 	erased   map[content.ID]bool
 	stored   map[content.ID]bool
@@ -34,7 +34,11 @@ func (c *changes) touchThread(id structure.ThreadID) {
 	}
 }
 
-func (c *changes) touchContext(id structure.ContextID) { c.contexts[id] = true }
+func (c *changes) touchContext(id structure.ContextID) {
+	if _, ok := c.contexts[id]; !ok {
+		c.contexts[id] = false
+	}
+}
 
 // add adds the subject of a record.
 func (c *changes) add(r structure.Record) {
@@ -49,6 +53,8 @@ func (c *changes) add(r structure.Record) {
 	case *structure.Context:
 		c.touchContext(r.ID)
 		c.stated[r.ID] = true
+	case *structure.Remnant:
+		c.touchContext(r.ID)
 	case *structure.Tip:
 		c.touchContext(r.Context)
 	case *structure.Span:
@@ -59,6 +65,7 @@ func (c *changes) add(r structure.Record) {
 		c.runs[r.Ref.Run] = renewed
 	case *structure.Branch:
 		c.touchThread(r.Thread)
+		c.touchContext(r.Context)
 	case *structure.Checkpoint:
 		c.touchThread(r.Thread)
 		c.full[r.Thread] = true // the checkpoint may have moved
@@ -77,7 +84,7 @@ func (c *changes) delete(d *structure.Deletion) {
 	case structure.KindThread:
 		c.threads[d.Thread] = true
 	case structure.KindContext:
-		c.touchContext(d.Context)
+		c.contexts[d.Context] = true
 		c.stated[d.Context] = true
 	case structure.KindBranch:
 		c.touchThread(d.Thread)

@@ -231,7 +231,7 @@ func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(
 }
 
 // resolveContexts adds changed contexts, and the scopes that they were in before. It returns those
-// that were deleted.
+// that were deleted, also where there is another with the id now.
 func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
 	var ids []string
 	for id := range c.contexts {
@@ -245,17 +245,18 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 	for _, p := range found {
 		pins[p.id] = p
 	}
-	for id := range c.contexts {
+	for id, dropped := range c.contexts {
 		before, was := pins[id.String()]
 		now, err := w.state.Context(ctx, id)
 		deleted := errors.Is(err, lineage.ErrNotFound)
 		if err != nil && !deleted {
 			return nil, err
 		}
+		if deleted || dropped { // even if there is another with its id
+			gone = append(gone, id.String())
+		}
 		var s *scope
 		switch {
-		case deleted && was:
-			gone = append(gone, id.String())
 		case deleted:
 		case !now.Thread.IsZero():
 			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})

@@ -77,6 +77,8 @@ func Run(t *testing.T, config Config) {
 		{"Import", s.testImport},
 		{"ImportContexts", s.testImportContexts},
 		{"Remnants", s.testRemnants},
+		{"RemnantsAgain", s.testRemnantsAgain},
+		{"RemnantsRandom", s.testRemnantsRandom},
 		{"Values", s.testValues},
 		{"Summaries", s.testSummaries},
 		{"ImportUsers", s.testImportUsers},
