@@ -256,8 +256,7 @@ func (w *projection) place(ctx context.Context, rows [][]any, id, parent structu
 		if err := w.learnPlaces(ctx, []structure.ContextID{at}); err != nil {
 			return nil, err
 		}
-		was, there := w.places[at]
-		if there && (!a.Deleted || was.parent.String == textOf(a.Parent)) {
+		if _, there := w.places[at]; there {
 			break
 		}
 		above, at = append(above, a), a.Parent
@@ -289,14 +288,6 @@ func (w *projection) placeRow(rows [][]any, id structure.ContextID, row []any, r
 		w.batch.after = append(w.batch.after, func(ctx context.Context, c *Conn) error { return w.pruneContexts(ctx, c, []string{was.parent.String}) })
 	}
 	return append(rows, row)
-}
-
-// textOf returns the text of an id, empty for the zero id.
-func textOf(id structure.ContextID) string {
-	if id.IsZero() {
-		return ""
-	}
-	return id.String()
 }
 
 func parseContext(text string) (structure.ContextID, error) {
