@@ -81,6 +81,7 @@ func Run(t *testing.T, config Config) {
 		{"RemnantsRandom", s.testRemnantsRandom},
 		{"Values", s.testValues},
 		{"Summaries", s.testSummaries},
+		{"SummariesOfBranches", s.testSummariesOfBranches},
 		{"ImportUsers", s.testImportUsers},
 		{"ImportProblems", s.testImportProblems},
 		{"ImportRandom", s.testImportRandom},

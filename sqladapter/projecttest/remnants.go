@@ -146,6 +146,7 @@ func (s *suite) testRemnantsRandom(t *testing.T) {
 			}
 		}
 		s.project(r, store, db)
+		requireSummaries(r, store, db)
 		requireSame(r, s.rebuilt(t, store, false), dump(r, place, false))
 		require.Empty(r, differences(r, store, db))
 
