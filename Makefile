@@ -9,39 +9,14 @@ COUNT ?= 6
 # More flags for make bench, as in BENCH='--archive FOLDER --postgres postgres://…'.
 BENCH ?=
 
-# The packages with the longest tests, which begin first.
-LONG := postgres sqladapter/postgres internal/embedded internal/remote sqladapter/sqlite lineage/search cmd/lineage
-
 # The packages that depend on the operating system or the processor, vetted for several.
 PORTABLE := $(wildcard lineage/lock internal/vfs internal/sharing internal/remote structure)
 
-# Packages that start no goroutines, in their tests neither, and import none of ours that does. The race detector has
-# nothing to find there, and they are tested without it. TestSequentialPackages holds the list to that.
-SEQUENTIAL := structure internal/deps internal/form internal/judge internal/pack internal/query lineage/message
-
-# Tests of packages in ONCE that run without the race detector, with which they take five times as long. They do one
-# thing after another over code that other tests use from many goroutines under the race detector.
-ONCE := internal/embedded internal/paths postgres cmd/lineage internal/index internal/journal internal/memtable \
-  internal/sharing lineage/archive lineage/bundle lineage/search lineage lineage/chat lineage/conversation lineage/engine
-ONCETESTS := \
-  TestScripts TestExamples TestDemo TestReadmeCommands TestSignalsEndCommands \
-  TestOneTextByEveryPath TestReadByEveryPath TestStructureOfEqualTexts TestStructureOfManyConversations \
-  TestEraseReaches TestEraseReachesPostgres \
-  TestConformanceOfOptions TestConformancePacked TestConformanceOfEnds \
-  TestConformanceOfReplicas TestPrefetch \
-  TestCollectModel TestCollectLongRandom TestCollectStepByStep TestCollectCrashAtEveryOperation TestCollectIsCanceled \
-  TestCollectEndsAfterTheBarrier TestPendingCollection \
-  TestCrashAtEveryByte TestCrashAtEveryOperation TestCrashBetweenTransactionsOfCheckpoint TestCrashFlippedByteOfIndex \
-  TestCrashFlippedByteOfSegment TestCrashWhileAsked TestCursorsAfterPowerLoss TestDamagedLookupTables \
-  TestSalvageAroundADamagedCommit TestSalvageFromAPackAndItsSegments TestSalvageOfAnUndamagedStore TestSalvageOfRandomDamage \
-  TestDamage TestFindsWhatIsSeen TestModelCollected TestFindAnywhereInTransaction TestAppendMany \
-  TestOperationsDoNotGrow TestSharedIDsDoNotGrow TestForeignMessagesDoNotGrow TestVersionsComeTogether \
-  TestBombs TestChainsOfEmptyEntries TestDeepTreesDoNotRecurse TestImportOfBranchesDoesNotGrow TestImportOfManyBranches \
-  TestInterruptedImportContinues TestManyItemsInLittle TestOddMessagesAreKept \
-  TestModelOfATable TestCompact TestCrashFlippedByte TestCrashFlippedByteThenWrite TestFoldRewritesTheFile \
-  TestCommitsDoNotGrow TestEntriesTwice TestListingFolds TestListingsDoNotGrow TestSurvey TestUnlistedUntilItGrows
-empty :=
-ONCEPATTERN := ^($(subst $(empty) ,|,$(strip $(ONCETESTS))))$$
+# Packages and tests that are marked in their test files.
+LONG = $(shell scripts/marked.sh packages long)
+SEQUENTIAL = $(shell scripts/marked.sh packages sequential)
+NORACE = $(shell scripts/marked.sh packages norace)
+NORACETESTS = $$(scripts/marked.sh tests norace)
 
 # Libraries that only compute are not watched by the race detector, with which SQLite takes ten times as long. Ours are,
 # and so is rapid: the linker may keep its copy of a generic function of the standard library for all packages, and
@@ -70,14 +45,17 @@ test: export GORACE := atexit_sleep_ms=0
 # Tests leave much garbage and keep little, so that collecting it less often saves more time than it takes memory.
 test: export GOGC := 300
 .PHONY: test
-test: tools ## Install what tests need, then run every test with the race detector
+test: ## Install what tests need, then run every test with the race detector
+	@echo 'Installed first, where missing: the Debian packages postgresql and pgbouncer (as root); npm packages, and Node, into $(BIN)/' >&2
 	@scripts/postgres.sh
 	@scripts/deepagents.sh
 	@scripts/aisdk.sh
+	@$(MAKE) --no-print-directory tools
+	@scripts/step.sh 'compiling with the race detector' go build -v $(RACE) ./...
 	@{ status=0; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip '$(ONCEPATTERN)' $$(go list $(LONG:%=./%) ./... | grep -vxFf <(go list $(SEQUENTIAL:%=./%))) || status=1; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) -run '$(ONCEPATTERN)' $(ONCE:%=./%) || status=1; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL:%=./%) >$(BIN)/sequential.json & \
+	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip "$(NORACETESTS)" $$(go list $(LONG) ./... | grep -vxFf <(go list $(SEQUENTIAL))) || status=1; \
+	  scripts/inmemory.sh go test $(TESTFLAGS) -run "$(NORACETESTS)" $(NORACE) || status=1; \
+	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL) >$(BIN)/sequential.json & \
 	  for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
 	  wait $$! || status=1; \
 	  cat $(BIN)/sequential.json; \

@@ -10,10 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/pgtest"
@@ -89,9 +87,6 @@ func TestServed(t *testing.T) {
 	for _, row := range report.Rows {
 		require.Positive(t, row.Value, row)
 		found[row.Workload+" "+row.System] = true
-		if row.Workload == workServedStep {
-			require.Positive(t, row.WrittenBytes, row)
-		}
 	}
 	for _, delay := range serverDelays {
 		require.True(t, found[workServed(servedLone, delay)+" "+nameServed])
@@ -129,7 +124,7 @@ func TestRunMeasuresWhatItSays(t *testing.T) {
 	for _, w := range []string{
 		workExtend, workFork, workExtend + afterOthers, workFork + afterOthers, workRead, workWindow, workEdit, workLength, "writers", "fanout", "read through 1,000 forks", workWide,
 		workForkBytes, workLargeStore, workOpen, workVerify, workVerifyDeep, workBeside, workBesideEach, workPacked, workPackedBeside, workLargeFork, workLargeWindow, workFill,
-		workExtendOn, workForkOn, workLimits, workLimitsRead, workLimitsPacked, workNames + "delete a branch", workNamesImport, workImport, workDedupe, workSearch, workIndex,
+		workExtendOn, workForkOn, workNames + "delete a branch", workNamesImport, workImport, workDedupe, workSearch, workIndex,
 		workCold + dedupeFast, workCold + dedupePacked, workColdMost + dedupePacked, workColdOpen + dedupeFast,
 		workGuestRead + nameGuest, workGuestExtend + nameOwner, workManyProcesses + nameSQLite, workTakeover,
 	} {
@@ -312,8 +307,8 @@ func TestFirstOfARound(t *testing.T) {
 	require.Len(t, r.report.Rows, 1)
 
 	r.report = Report{}
-	with.first = func(context.Context) error { return errLeastMoved }
-	require.ErrorIs(t, r.compare(context.Background(), subject{workload: "w"}, []contender{with}), errLeastMoved)
+	with.first = func(context.Context) error { return io.ErrClosedPipe }
+	require.ErrorIs(t, r.compare(context.Background(), subject{workload: "w"}, []contender{with}), io.ErrClosedPipe)
 }
 
 // Every operation is measured in each store, and its results are deleted again.
@@ -477,27 +472,18 @@ func TestGoalsAreJudged(t *testing.T) {
 	require.InDelta(t, 120, byName["opening the largest store, milliseconds"].Ratio, 1e-9)
 }
 
-// Goals have the sum of their parts, if these were measured.
-func TestGoalsAtBest(t *testing.T) {
-	part := func(workload, name string, ns float64) Row { return Row{Workload: workload, System: name, Value: ns} }
+func TestGoalsNotReached(t *testing.T) {
 	r := &Report{
 		Ratios: []Ratio{
 			{Workload: workExtend, Size: 1000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 5, Low: 2.5, High: 6},
 			{Workload: workExtendOn, Size: 200_000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 9, Low: 8, High: 10},
-			{Workload: workExtend, Size: 1000, System: nameLeast, Against: nameWrite, Durability: normal, Ratio: 1.8},
-			{Workload: workExtend, Size: 10, System: nameLeast, Against: nameWrite, Durability: normal, Ratio: 1.5}, // not at the store's worst size
 			{Workload: workFork, Size: 1000, System: nameLineage, Against: nameWrite, Durability: normal, Ratio: 5},
 			{Workload: workRead, Size: 100_000, System: nameSQLite, Against: nameLineage, Durability: normal, Ratio: 2},
 			{Workload: workWriters, Durability: full, System: nameLineage + oneWriter, Against: nameLineage + manyWriters, Ratio: 10},
-			{Workload: workWriters, Durability: full, System: nameGroupCommit + oneWriter, Against: nameGroupCommit + manyWriters, Ratio: 30},
 		},
 		Rows: []Row{
-			part(workLimits, partExtendWrite, 100), part(workLimits, partExtendHash, 50), part(workLimits, partExtendEncode, 30), part(workLimits, partExtendIndex, 200),
-			part(workLimits, partForkWrite, 100), // and no others
-			part(workLimitsRead, partRead, 10), part(workLimitsRead, partChecksum, 20), part(workLimitsRead, partHash, 40), part(workLimitsRead, partResult, 30),
-			part(workLimitsRead, partRecursive, 400),
 			{Workload: workExtendOn, System: nameLineage, Size: 200_000, CPUNanos: 7000}, {Workload: workExtendOn, System: nameWrite, Size: 200_000, CPUNanos: 700},
-			{Workload: workPackedBeside, System: nameLineage, Size: 10, Value: 54}, part(workLimitsPacked, partPackedHashes, 9),
+			{Workload: workPackedBeside, System: nameLineage, Size: 10, Value: 54},
 		},
 	}
 	var found []Goal
@@ -506,40 +492,10 @@ func TestGoalsAtBest(t *testing.T) {
 		found = append(found, g)
 	}
 	require.Len(t, found, 6)
-	for i, want := range []float64{1.8, 3.8, 30, 0, 4, 9} {
-		require.InDelta(t, want, found[i].AtBest, 1e-9, found[i])
-		require.Equal(t, want > 0, found[i].AtBestOf != "", found[i])
-	}
 	require.True(t, found[0].Unsure, "the limit is among the rounds")
 	require.False(t, found[1].Unsure)
 	require.Contains(t, found[1].Measured, "7.00 µs")
 	var out bytes.Buffer
 	require.NoError(t, (&Report{Goals: found}).WriteGoals(&out))
-	require.Contains(t, out.String(), "at best 3.80")
 	require.Contains(t, out.String(), "within the noise")
-}
-
-// Shared syncs lose nothing and answer every writer.
-func TestSharedSyncs(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	require.NoError(t, err)
-	defer f.Close()
-	g := &groupCommit{file: f}
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			done := make(chan error, 1)
-			for range 50 {
-				assert.NoError(t, g.write([]byte{byte('a' + w)}, done))
-			}
-		})
-	}
-	wg.Wait()
-	b, err := os.ReadFile(f.Name())
-	require.NoError(t, err)
-	for w := range 8 {
-		require.Equal(t, 50, bytes.Count(b, []byte{byte('a' + w)}))
-	}
-	require.NoError(t, f.Close())
-	require.Error(t, g.write([]byte("x"), make(chan error, 1)))
 }

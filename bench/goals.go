@@ -24,10 +24,6 @@ type Goal struct {
 	Low    float64 `json:"low,omitempty"`
 	High   float64 `json:"high,omitempty"`
 	Unsure bool    `json:"unsure,omitempty"`
-	// AtBest is the value of a program that does only the unavoidable work, or the sum of its
-	// parts, from the same run; AtBestOf names it. It is 0 if not measured.
-	AtBest   float64 `json:"at_best,omitempty"`
-	AtBestOf string  `json:"at_best_of,omitempty"`
 }
 
 func (g Goal) judged() Goal {
@@ -48,11 +44,11 @@ func goals(r *Report) []Goal {
 		}
 	}
 	add(r.worst("extend, normal durability, in bursts, against one bare write of the same bytes", 3, workExtend, normal))
-	add(r.best(workExtendOn, "the write, hashes, encoding and the entries of an index")(r.worst("extend, normal durability, sustained, against the same", 3, workExtendOn, normal)))
+	add(r.worst("extend, normal durability, sustained, against the same", 3, workExtendOn, normal))
 	add(r.worst("extend, full durability, one writer, against bare write and sync of the same bytes", 1.3, workExtend, full))
 	add(r.writersGoal())
 	add(r.worst("fork, normal durability, in bursts, against one bare write of the same bytes", 2, workFork, normal))
-	add(r.best(workForkOn, "the write, an id, encoding and the entries of an index")(r.worst("fork, normal durability, sustained, against the same", 2, workForkOn, normal)))
+	add(r.worst("fork, normal durability, sustained, against the same", 2, workForkOn, normal))
 	add(r.between("fork of a long history against one of ten messages", 1.2, workLength))
 	add(r.between("extend in the largest store against one of 10,000 messages", 1.5, workLargeStore))
 	add(r.namesGoal())
@@ -60,7 +56,7 @@ func goals(r *Report) []Goal {
 	add(r.importGoal())
 	add(r.value("bytes beside content for a message, fresh, a thousand in a commit", 128, workBeside, 1))
 	add(r.value("bytes beside content for a message, fresh, each in a commit of its own", 128, workBesideEach, 1))
-	add(r.packedGoal())
+	add(r.value("bytes beside content for a message, packed", 24, workPackedBeside, 1))
 	for _, g := range r.archiveGoals() {
 		add(g, true)
 	}
@@ -80,22 +76,15 @@ func goals(r *Report) []Goal {
 	return all
 }
 
-// worst is the largest ratio of the store to plain writes over all lengths. AtBest is that of the
-// minimal program at the same length.
+// worst is the largest ratio of the store to plain writes over all lengths.
 func (r *Report) worst(goal string, limit float64, workload, durability string) (Goal, bool) {
-	g, size := Goal{Goal: goal, Limit: limit}, 0
+	g := Goal{Goal: goal, Limit: limit}
 	for _, x := range r.Ratios {
 		if x.Workload == workload && x.System == nameLineage && x.Against == nameWrite && x.Durability == durability && x.Ratio > g.Ratio {
 			g.Ratio, g.Low, g.High, g.Measured = x.Ratio, x.Low, x.High, "history of "+count(x.Size)+" messages"
 			if workload == workExtendOn || workload == workForkOn {
 				g.Measured = r.sustainedAt(workload, x.Size)
 			}
-			size = x.Size
-		}
-	}
-	for _, x := range r.Ratios {
-		if x.Workload == workload && x.Size == size && x.System == nameLeast && x.Against == nameWrite && x.Durability == durability {
-			g.AtBest, g.AtBestOf = x.Ratio, "hashing, encoding and writing, and nothing looked up, checked or found again"
 		}
 	}
 	return g, g.Ratio > 0
@@ -131,22 +120,17 @@ func (r *Report) namesGoal() (g Goal, ok bool) {
 	return g, ok
 }
 
-// writersGoal is the throughput of 64 writers relative to one. AtBest is the throughput with shared
-// syncs alone.
-func (r *Report) writersGoal() (g Goal, ok bool) {
+// writersGoal is the throughput of 64 writers relative to one.
+func (r *Report) writersGoal() (Goal, bool) {
 	for _, x := range r.Ratios {
-		if x.Workload != workWriters || x.Durability != full {
-			continue
-		}
-		switch {
-		case x.System == nameLineage+oneWriter && x.Against == nameLineage+manyWriters:
-			g.Goal, g.Limit, g.AtLeast = "extend, full durability, 64 writers against the throughput of one", 20, true
-			g.Ratio, g.Low, g.High, g.Measured, ok = x.Ratio, x.Low, x.High, "64 histories in one store", true
-		case x.System == nameGroupCommit+oneWriter && x.Against == nameGroupCommit+manyWriters:
-			g.AtBest, g.AtBestOf = x.Ratio, "a shared write and sync, and nothing else"
+		if x.Workload == workWriters && x.Durability == full && x.System == nameLineage+oneWriter && x.Against == nameLineage+manyWriters {
+			return Goal{
+				Goal: "extend, full durability, 64 writers against the throughput of one", Limit: 20, AtLeast: true,
+				Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: "64 histories in one store",
+			}, true
 		}
 	}
-	return g, ok
+	return Goal{}, false
 }
 
 // sustainedAt describes a sustained measurement.
@@ -174,46 +158,16 @@ func (r *Report) parts(workload string, names ...string) (sum float64, ok bool) 
 	return sum, true
 }
 
-// best adds the sum of the parts, relative to the write among them, to a goal about extends or
-// forks.
-func (r *Report) best(workload, of string) func(Goal, bool) (Goal, bool) {
-	names := []string{partExtendWrite, partExtendHash, partExtendEncode, partExtendIndex}
-	if workload == workForkOn {
-		names = []string{partForkWrite, partForkID, partForkEncode, partForkIndex}
-	}
-	return func(g Goal, ok bool) (Goal, bool) {
-		sum, measured := r.parts(workLimits, names...)
-		if write, _ := r.parts(workLimits, names[0]); measured && write > 0 {
-			g.AtBest, g.AtBestOf = sum/write, of
-		}
-		return g, ok
-	}
-}
-
-// packedGoal is the size of a packed store without its content, which is incompressible.
-func (r *Report) packedGoal() (Goal, bool) {
-	g, ok := r.value("bytes beside content for a message, packed", 24, workPackedBeside, 1)
-	if sum, measured := r.parts(workLimitsPacked, partPackedHashes); measured {
-		g.AtBest, g.AtBestOf = sum, "shortened hashes of content and their places, nothing else"
-	}
-	return g, ok
-}
-
-func (r *Report) readGoal() (g Goal, ok bool) {
+func (r *Report) readGoal() (Goal, bool) {
 	for _, x := range r.Ratios {
-		if x.Workload == workRead && x.System == nameSQLite && x.Against == nameLineage && x.Durability == normal && x.Size >= 100_000 && !ok {
-			g, ok = Goal{
+		if x.Workload == workRead && x.System == nameSQLite && x.Against == nameLineage && x.Durability == normal && x.Size >= 100_000 {
+			return Goal{
 				Goal: "read a whole history against the recursive query on the documented SQLite schema", Limit: 20, AtLeast: true,
 				Ratio: x.Ratio, Low: x.Low, High: x.High, Measured: "history of " + count(x.Size) + " messages",
 			}, true
 		}
 	}
-	least, ok1 := r.parts(workLimitsRead, partRead, partChecksum, partHash, partResult)
-	query, ok2 := r.parts(workLimitsRead, partRecursive)
-	if ok1 && ok2 {
-		g.AtBest, g.AtBestOf = query/least, "reading, both checksums and memory for the result"
-	}
-	return g, ok
+	return Goal{}, false
 }
 
 func (r *Report) importGoal() (Goal, bool) {

@@ -24,11 +24,9 @@ func (c *Config) checkRoom() error {
 	return nil
 }
 
-// roomNeeded is the maximum size of the large store: its content and overhead; larger formats that
-// are measured up to a limited size; and a reserve, so that the disk does not become full.
+// roomNeeded is the maximum size of the large store, the content and the overhead of its messages,
+// and a reserve, so that the disk does not become full.
 func (c *Config) roomNeeded() uint64 {
-	const beside, several, reserve = 160, 3, 1 << 30
-	all, most := uint64(c.StoreMessages), uint64(min(c.StoreMessages, maxBoltMessages))
-	each := uint64(c.MessageBytes) + beside
-	return max(all*each, most*each*several) + reserve
+	const beside, reserve = 160, 1 << 30
+	return uint64(c.StoreMessages)*(uint64(c.MessageBytes)+beside) + reserve
 }

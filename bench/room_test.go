@@ -18,7 +18,7 @@ func TestFullDiskIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 
-	c.Workloads = []string{"limits"} // creates no store
+	c.Workloads = []string{"length"} // creates no large store
 	require.NoError(t, c.checkRoom())
 }
 

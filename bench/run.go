@@ -45,7 +45,6 @@ type workload struct {
 func workloads() []workload {
 	return []workload{
 		{"history", "extend, fork, read, window and edit at each length of history; the first extend and fork after the others worked by themselves", (*run).histories},
-		{"limits", "what an extend and a fork cannot do without, each by itself", (*run).limits},
 		{"sustained", "extends and forks without a pause, until the background has done its share", (*run).sustained},
 		{"length", "fork a history of a million messages against the shortest, in turn", (*run).lengths},
 		{"writers", "64 writers at once against one", (*run).writers},

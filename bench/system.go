@@ -16,8 +16,7 @@ const (
 type system struct {
 	name       string
 	durability string
-	// maxLength is the longest measured history, 0 for any, and tooLong the reason: systems that rewrite
-	// the whole history at each step would take hours.
+	// maxLength is the longest measured history, 0 for any, and tooLong the reason.
 	maxLength int
 	tooLong   string
 	// bare is set for systems that only write and do not store histories: they are measured where
@@ -71,22 +70,15 @@ func settling(s store) func(ctx context.Context) error {
 
 // Systems returns the names of the systems.
 func Systems() []string {
-	return []string{nameLineage, nameWrite, nameLeast, nameBolt, nameSQLite, namePostgres, nameFiles, nameSnapshots, nameDeepAgents}
+	return []string{nameLineage, nameWrite, nameSQLite, namePostgres, nameDeepAgents}
 }
-
-// rewrites is the reason why a system is not measured with long histories.
-const rewrites = "it writes or reads the whole history at each step: too slow at this length"
 
 // Names of systems.
 const (
 	nameLineage    = "lineage"
 	nameWrite      = "write"
-	nameLeast      = "least"
-	nameBolt       = "bbolt"
 	nameSQLite     = "sqlite"
 	namePostgres   = "postgres"
-	nameFiles      = "json-files"
-	nameSnapshots  = "snapshots"
 	nameDeepAgents = "deepagents"
 )
 
@@ -95,11 +87,7 @@ func (r *run) systems() []system {
 	all := []system{
 		lineageSystem(normal), lineageSystem(full),
 		r.writeSystem(normal), r.writeSystem(full),
-		r.leastSystem(),
-		boltSystem(normal), boltSystem(full),
 		sqliteSystem(normal), sqliteSystem(full),
-		filesSystem(normal), filesSystem(full),
-		snapshotSystem(normal), snapshotSystem(full),
 	}
 	if r.postgres != "" {
 		all = append(all, postgresSystem(r.postgres, normal), postgresSystem(r.postgres, full))

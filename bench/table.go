@@ -128,14 +128,11 @@ func (r *Report) WriteGoals(w io.Writer) error {
 		if g.Unsure {
 			verdict += ", within the noise"
 		}
-		spread, best := "", ""
+		spread := ""
 		if g.Low != g.High {
 			spread = fmt.Sprintf("%.2f – %.2f", g.Low, g.High)
 		}
-		if g.AtBest != 0 {
-			best = fmt.Sprintf("at best %.2f: %s", g.AtBest, g.AtBestOf)
-		}
-		fmt.Fprintf(t, "  %s\t%.2f\t%s\t%s %g\t%s\t%s\t%s\n", g.Goal, g.Ratio, spread, sign, g.Limit, verdict, g.Measured, best)
+		fmt.Fprintf(t, "  %s\t%.2f\t%s\t%s %g\t%s\t%s\n", g.Goal, g.Ratio, spread, sign, g.Limit, verdict, g.Measured)
 	}
 	return t.Flush()
 }

@@ -104,7 +104,7 @@ func (r *run) wide(ctx context.Context) error {
 	var bases []*base
 	defer func() { _ = closeAll(bases, nil) }()
 	for _, s := range r.systems() {
-		if s.bare || s.durability == full || s.name == nameFiles || s.name == nameSnapshots || s.name == nameDeepAgents {
+		if s.bare || s.durability == full || s.name == nameDeepAgents {
 			continue
 		}
 		o, err := r.open(ctx, s)

@@ -7,17 +7,14 @@ import (
 )
 
 const (
-	nameServed      = "lineage-postgres"
-	nameRows        = "one-row-inserts"
-	nameCheckpoints = "checkpoint-rows"
+	nameServed = "lineage-postgres"
+	nameRows   = "one-row-inserts"
 
-	workServedStep  = "a step of an agent on Postgres; growth is write-ahead log"
 	workServedRead  = "read on Postgres"
 	workServedCold  = "connect and read on Postgres"
 	workServedBytes = "bytes per message on Postgres, vacuumed"
 
-	servedHistory = 1_000
-	servedRead    = 10_000
+	servedRead = 10_000
 )
 
 // servedShape is a number of processes, each with so many writers, which add so many messages a round.
@@ -56,7 +53,7 @@ func (r *run) served(ctx context.Context) error {
 		r.skip(Skipped{Workload: "served", System: namePostgres, Why: r.noPostgres})
 		return nil
 	}
-	for _, measure := range []func(context.Context) error{r.servedCommits, r.servedSteps, r.servedReads} {
+	for _, measure := range []func(context.Context) error{r.servedCommits, r.servedReads} {
 		if err := measure(ctx); err != nil {
 			return err
 		}
@@ -130,35 +127,6 @@ func (r *run) servedBytes(ctx context.Context, in *schema, system string, messag
 	size, err := in.size()
 	r.fact(Row{Workload: workServedBytes, System: system, Size: messages, Unit: unitPerItem, Value: float64(size) / float64(messages)})
 	return err
-}
-
-// servedSteps compares adding a message to a history with writing the whole state.
-func (r *run) servedSteps(ctx context.Context) (err error) {
-	o, err := r.open(ctx, servedSystem(r.postgres, full))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, o.close()) }()
-	in := o.store.(*servedStore).schema
-	checkpoints, err := postgresSnapshots(ctx, in)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, checkpoints.close()) }()
-	var all []contender
-	for _, b := range []*base{{opened: o}, {opened: &opened{system: system{name: nameCheckpoints, durability: full, elsewhere: true}, store: checkpoints}}} {
-		b.length = servedHistory
-		if b.history, err = b.store.start(ctx); err != nil {
-			return err
-		}
-		if err := loadInParts(ctx, b.history, newMessages(&r.config, streamBase), b.length); err != nil {
-			return err
-		}
-		c := r.extends(b)
-		c.size = in.wal
-		all = append(all, c)
-	}
-	return r.compare(ctx, subject{workload: workServedStep, size: servedHistory}, all)
 }
 
 // servedReads compares reading a history with the recursive query, on open connections and on new ones:

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -39,7 +40,6 @@ const smallStore = 10_000
 // Maximum sizes for measurements that would otherwise take minutes.
 const (
 	maxSQLiteMessages = 100_000   // messages in a store, full text and all
-	maxBoltMessages   = 1_000_000 // the file grows to several times the content
 	maxReadMessages   = 1_000_000 // messages that are all hashed or packed
 )
 
@@ -54,8 +54,6 @@ func (r *run) stores(ctx context.Context) error {
 		case s.name == nameLineage:
 		case s.name == nameSQLite:
 			most = min(most, maxSQLiteMessages)
-		case s.name == nameBolt:
-			most = min(most, maxBoltMessages)
 		default:
 			continue
 		}
@@ -103,6 +101,26 @@ func (r *run) freshOverhead(ctx context.Context, workload string, together int) 
 			return err
 		}
 		return r.beside(ctx, workload, n, s.store)
+	})
+}
+
+// packedOverhead reports the size of a packed store without content, including the index. Messages
+// are random bytes, so that compression does not hide it.
+func (r *run) packedOverhead(ctx context.Context) error {
+	n := min(r.config.StoreMessages, 100_000)
+	random := func(n int) [][]byte {
+		all := make([][]byte, n)
+		for i := range all {
+			all[i] = make([]byte, r.config.MessageBytes)
+			_, _ = rand.Read(all[i]) // it does not fail
+		}
+		return all
+	}
+	return r.overhead(ctx, lineage.Options{Durability: lineage.Normal}, n, 1_000, random, func(s *lineageStore) error {
+		if _, err := s.store.Pack(ctx, lineage.PackOptions{All: true}); err != nil {
+			return err
+		}
+		return r.beside(ctx, workPackedBeside, n, s.store)
 	})
 }
 

@@ -50,6 +50,8 @@ func (m *machine) collect(t *rapid.T) {
 
 // TestModelCollected compares random operations, including collections, with a model that never
 // collects.
+//
+//test:norace
 func TestModelCollected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)

@@ -235,6 +235,8 @@ func TestSourceIDsOfNames(t *testing.T) {
 
 // Finding a message in all threads does not read all of them, and a negative result holds until the
 // commit.
+//
+//test:norace
 func TestFindAnywhereInTransaction(t *testing.T) {
 	s := newStore(t)
 	for i := range 2000 {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	campaign.Checks(25) // each opens stores
+	campaign.Checks(15) // each opens stores
 	goleak.VerifyTestMain(m)
 }
 

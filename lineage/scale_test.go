@@ -132,6 +132,8 @@ type operation struct {
 //
 // feature: lineage/extend
 // feature: lineage/fork
+//
+//test:norace
 func TestOperationsDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		c := newCrowd(t, n)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/sqladapter"
 )
@@ -25,7 +26,7 @@ var _ backend.Collector = (*Engine)(nil)
 type collected struct {
 	epoch uint64            // random; 0 before the first
 	made  int64             // when the store was created, in microseconds
-	live  *embedded.LiveSet // what is in use; nil when every row has been rewritten
+	live  *live.Set // what is in use; nil when every row has been rewritten
 }
 
 // replica returns the id of the replicas of the epoch. The time of creation is part of it, because a
@@ -39,26 +40,26 @@ func (c collected) replica(store [16]byte) [16]byte {
 // collected returns the last collection.
 func (l *log) collected(ctx context.Context) (c collected, err error) {
 	var epoch int64
-	var live []byte
+	var encoded []byte
 	err = again(ctx, func(ctx context.Context) error {
-		return l.pool.QueryRow(ctx, `SELECT s.epoch, (extract(epoch FROM s.created_at) * 1000000)::bigint, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`, l.store).Scan(&epoch, &c.made, &live)
+		return l.pool.QueryRow(ctx, `SELECT s.epoch, (extract(epoch FROM s.created_at) * 1000000)::bigint, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`, l.store).Scan(&epoch, &c.made, &encoded)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errRemoved
 	}
-	if c.epoch = uint64(epoch); err == nil && live != nil {
-		c.live, err = embedded.DecodeLiveSet(live, l.identity, "lineage_collection")
+	if c.epoch = uint64(epoch); err == nil && encoded != nil {
+		c.live, err = live.Decode(encoded, l.identity, "lineage_collection")
 	}
 	return c, err
 }
 
 // left returns the commits of a row without what is not in use, which is added to a report, and
 // whether there was any. A nil set keeps everything.
-func (r *row) left(live *embedded.LiveSet, gone *backend.CollectReport) (commits []embedded.Sequenced, changed bool, err error) {
+func (r *row) left(set *live.Set, gone *backend.CollectReport) (commits []embedded.Sequenced, changed bool, err error) {
 	commits, err = r.commits()
-	for i := 0; err == nil && live != nil && i < len(commits); i++ {
+	for i := 0; err == nil && set != nil && i < len(commits); i++ {
 		var less bool
-		if less, err = live.Filter(&commits[i], gone); less {
+		if less, err = embedded.FilterDead(&commits[i], set, gone); less {
 			changed = true
 		}
 	}
@@ -233,7 +234,7 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 	if err := s.Follow(); err != nil {
 		return err
 	}
-	c.report.Commit = s.LiveSet().Until()
+	c.report.Commit = s.LiveSet().Until
 	live, err := s.LiveSet().Encode(c.log.identity)
 	if err == nil && len(live) > maxLive {
 		err = fmt.Errorf("the list of what is in use takes %d bytes, at most %d: %w", len(live), maxLive, backend.ErrTooLarge)
@@ -333,7 +334,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 		}
 		return err
 	}
-	for more := true; more && at.Number < is.live.Until(); {
+	for more := true; more && at.Number < is.live.Until; {
 		var found []row
 		err := again(ctx, func(ctx context.Context) (err error) {
 			found, more, err = c.log.tail(ctx, c.log.pool, at, mostCommits)
@@ -367,7 +368,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 			}
 		}
 		if c.o.Progress != nil && c.total > 0 { // the survey is two thirds of the work
-			share := min(float64(at.Number)/float64(is.live.Until()), 1)
+			share := min(float64(at.Number)/float64(is.live.Until), 1)
 			c.o.Progress(int64((2+share)/3*float64(c.total)), c.total)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -65,7 +66,7 @@ type Engine struct {
 	head head // the last row that both the replica and the log have
 	// live filters rows while the collection of the epoch is pending; nil if none was pending when
 	// the replica was opened.
-	live *embedded.LiveSet
+	live *live.Set
 	// contended is the number of turns that lock the store first, because other processes write.
 	contended int
 	// careful is set after a batch failed that the replica already had. Until a commit succeeds,

@@ -16,7 +16,7 @@ import (
 var background = context.Background()
 
 func TestMain(m *testing.M) {
-	campaign.Checks(10) // each opens a store
+	campaign.Checks(6) // each opens a store
 	os.Exit(m.Run())
 }
 
@@ -26,6 +26,7 @@ func TestConformance(t *testing.T) {
 	conform(t, backendtest.RunConcurrent)
 }
 
+//test:norace
 func TestConformanceOfReplicas(t *testing.T) { conform(t, backendtest.Run) }
 
 func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {

@@ -213,7 +213,7 @@ func (e *Engine) follow(ctx context.Context, rows []row) error {
 			return context.Cause(ctx)
 		}
 	}
-	if e.live != nil && e.head.Number >= e.live.Until() {
+	if e.live != nil && e.head.Number >= e.live.Until {
 		e.live = nil
 	}
 	if len(rows) > 0 {

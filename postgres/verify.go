@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -89,8 +90,8 @@ func (e *Engine) verifyLog(ctx context.Context, o backend.VerifyOptions, replica
 	return nil
 }
 
-func verifyRow(ctx context.Context, r *row, live *embedded.LiveSet, replica *embedded.Engine) error {
-	commits, _, err := r.left(live, new(backend.CollectReport))
+func verifyRow(ctx context.Context, r *row, set *live.Set, replica *embedded.Engine) error {
+	commits, _, err := r.left(set, new(backend.CollectReport))
 	for i := 0; err == nil && replica != nil && i < len(commits); i++ {
 		if err = replica.Follow(ctx, commits[i]); err != nil && ctx.Err() == nil {
 			err = &backend.CorruptError{File: fmt.Sprintf("row %d of the log", r.first), What: err.Error()}

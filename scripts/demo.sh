@@ -74,8 +74,8 @@ run stats
 run verify --deep
 
 length=${DEMO_LENGTH:-1000}
-say "What a fork takes beside copying a file of the history, at $length messages of 500 bytes"
-compare=(--workloads history --sizes "$length" --rounds "${DEMO_ROUNDS:-5}" --systems lineage,json-files)
+say "What a fork takes beside the documented SQL schema on SQLite, at $length messages of 500 bytes"
+compare=(--workloads history --sizes "$length" --rounds "${DEMO_ROUNDS:-5}" --systems lineage,sqlite)
 show lineage-bench "${compare[@]}"
 "$bench" "${compare[@]}" > bench.txt
 awk '/^fork/ { on = 1 } on && /^$/ { exit } on' bench.txt

@@ -1,3 +1,5 @@
+//test:long
+
 package main
 
 import (

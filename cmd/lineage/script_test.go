@@ -83,6 +83,7 @@ func scriptParams(dir string) testscript.Params {
 	}
 }
 
+//test:norace
 func TestScripts(t *testing.T) { testscript.Run(t, scriptParams("testdata/script")) }
 
 // sqlite FILE SCRIPT runs a script on a SQLite file, as another program would.
@@ -215,6 +216,8 @@ func exampleStore(t *testing.T) string {
 
 // Every command's examples are run on the same small store, and only in full runs, because TestScripts runs
 // every command.
+//
+//test:norace
 func TestExamples(t *testing.T) {
 	campaign.Long(t)
 	store, dir := exampleStore(t), t.TempDir()
@@ -250,6 +253,8 @@ func TestExitCodesAreDocumentedOnce(t *testing.T) {
 }
 
 // The demonstration works, and leaves alone what is not its own.
+//
+//test:norace
 func TestDemo(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the demonstration is a shell script")
@@ -266,13 +271,15 @@ func TestDemo(t *testing.T) {
 	script := "env DEMO=$WORK/demo LINEAGE=lineage LINEAGE_BENCH=" + bench + " DEMO_ROUNDS=3 DEMO_LENGTH=10\n" +
 		"exec bash " + root + "/scripts/demo.sh\n" +
 		"stdout '1,167'\nstdout 'subagent [0-9a-f]{8}'\nstdout 'added 2 messages of clearer to mine'\nstdout '^    .*[Ss]ymbolic link'\n! stdout 'mark>'\n" +
-		"stdout 'every byte is what was written'\nstdout '10 +json-files'\n! stderr .\n" +
+		"stdout 'every byte is what was written'\nstdout '10 +sqlite'\n! stderr .\n" +
 		"env DEMO=$WORK\n! exec bash " + root + "/scripts/demo.sh\nstderr 'is no store of a demonstration'\nexists demo\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "demo.txtar"), []byte(script), 0o600))
 	testscript.Run(t, scriptParams(dir))
 }
 
 // The commands that the README shows work one after the other, and the search finds what was said before.
+//
+//test:norace
 func TestReadmeCommands(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

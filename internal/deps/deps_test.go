@@ -1,3 +1,5 @@
+//test:sequential
+
 package deps
 
 import (

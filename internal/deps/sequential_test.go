@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,14 +18,15 @@ import (
 // starters are functions that start goroutines, by their names.
 var starters = []string{"Go", "Parallel", "RunParallel", "AfterFunc"}
 
-// The packages that the Makefile tests without the race detector start no goroutines, in their tests neither, and import
-// none of ours that does.
+// The packages marked sequential, which are tested without the race detector, start no goroutines, in their tests neither,
+// and import none of ours that does.
 func TestSequentialPackages(t *testing.T) {
 	all := map[string]pkg{}
 	for _, p := range list(t, "linux") {
 		all[p.ImportPath] = p
 	}
-	for _, path := range makeList(t, "SEQUENTIAL") {
+	for _, path := range marked(t, "packages", "sequential") {
+		path = strings.TrimPrefix(path, "./")
 		p, ok := all[module+"/"+path]
 		require.True(t, ok, path)
 		requireSequential(t, path, true)
@@ -40,39 +42,44 @@ func TestSequentialPackages(t *testing.T) {
 	}
 }
 
-// makeList returns the words of a variable of the Makefile.
-func makeList(t *testing.T, name string) []string {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+// marked returns what scripts/marked.sh prints.
+func marked(t *testing.T, kind, word string) []string {
+	command := exec.Command("bash", filepath.Join(root, "scripts", "marked.sh"), kind, word)
+	command.Stderr = os.Stderr
+	out, err := command.Output()
 	require.NoError(t, err)
-	found := regexp.MustCompile(`(?m)^` + name + ` := ((?:.*\\\n)*.+)$`).FindSubmatch(makefile)
-	require.NotNil(t, found, name)
-	return strings.Fields(strings.ReplaceAll(string(found[1]), "\\\n", ""))
+	words := strings.Fields(string(out))
+	require.NotEmpty(t, words)
+	return words
 }
 
-// A test that the Makefile skips in the run of all packages is run in that of the packages in ONCE, which have all tests of
-// its name: one elsewhere would never run.
-func TestSkippedTestsRunElsewhere(t *testing.T) {
-	skipped := makeList(t, "ONCETESTS")
-	declared := make(map[string][]string)
+// The tests marked norace are skipped, by name, in the run with the race detector. So all tests of such a name are marked:
+// another would run in the wrong one of the two runs.
+func TestMarkedTests(t *testing.T) {
+	pattern := regexp.MustCompile(marked(t, "tests", "norace")[0])
+	packages, found := marked(t, "packages", "norace"), 0
 	for _, p := range list(t, "linux") {
 		dir := strings.TrimPrefix(p.ImportPath, module+"/")
 		names, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*_test.go"))
 		require.NoError(t, err)
 		for _, name := range names {
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
 			require.NoError(t, err)
 			for _, d := range file.Decls {
-				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && slices.Contains(skipped, f.Name.Name) {
-					declared[f.Name.Name] = append(declared[f.Name.Name], dir)
+				f, ok := d.(*ast.FuncDecl)
+				if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") {
+					continue
+				}
+				is := f.Doc != nil && slices.ContainsFunc(f.Doc.List, func(c *ast.Comment) bool { return c.Text == "//test:norace" })
+				require.Equal(t, is, pattern.MatchString(f.Name.Name), "%s in %s", f.Name.Name, name)
+				if is {
+					require.Contains(t, packages, "./"+dir)
+					found++
 				}
 			}
 		}
 	}
-	once := makeList(t, "ONCE")
-	for _, name := range skipped {
-		require.NotEmpty(t, declared[name], name)
-		require.Subset(t, once, declared[name], name)
-	}
+	require.Positive(t, found)
 }
 
 // requireSequential requires the files of a package to start no goroutines.

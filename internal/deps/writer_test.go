@@ -29,7 +29,8 @@ var makers = []maker{
 	{"internal/write/", "is the writer"},
 	{"internal/judge/", "works out the states that a commit leads to"},
 	{"internal/pack/", "reads and writes records of packs"},
-	{"internal/embedded/collect_", "rewrites commits without what was collected"},
+	{"internal/embedded/collect_index.go", "decodes commits to replay them"},
+	{"internal/embedded/live/", "takes out of commits what was collected"},
 	{"internal/embedded/follow.go", "reads commits of the journal, or of a log"},
 	{"internal/embedded/keys/codec.go", "reads records of the index"},
 	{"internal/remote/", "carries records and commits between processes"},
@@ -37,8 +38,6 @@ var makers = []maker{
 	{"lineage/backend/upload.go", "cuts bodies for Upload, and makes commits of chunks"},
 	{"postgres/", "passes commits on to its replica"},
 	{"lineage/backend/backendtest/", "tests engines"},
-	{"bench/system_least.go", "is the least program that the store is compared with"},
-	{"bench/workload_limits.go", "measures the encoding alone"},
 }
 
 // TestOneWriter requires that everything above an engine writes through internal/write.

@@ -244,6 +244,8 @@ func (n *prefetching) Path(ctx context.Context, at structure.SpanRef, w structur
 
 // The suite's commits name all keys that their judgment looks up. Everything that the commits and
 // reads of the suite look up is prefetched.
+//
+//test:norace
 func TestPrefetch(t *testing.T) {
 	backendtest.Run(t, backendtest.Config{New: func(t testing.TB) backendtest.OpenFunc {
 		open := newStore(Options{Durability: backend.Normal, NoPacking: true})(t)

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -279,4 +280,32 @@ func TestKillDuringBackup(t *testing.T) {
 		e := reopen(t, filepath.Join(room, "store"), Options{})
 		require.Empty(t, findings(t, e, true))
 	}
+}
+
+func FuzzReadManifest(f *testing.F) {
+	whole, err := json.Marshal(manifest{Format: 1, Store: "00", Commit: 3, Files: []manifestFact{{Name: "0000000001.seg", Size: 64, SHA256: "00"}}})
+	require.NoError(f, err)
+	f.Add(whole)
+	f.Add([]byte(`{"format":1,"files":[{"name":"../0000000001.seg","size":-1}]}`))
+	f.Add([]byte(`{"format":9}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		dir := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(dir, journalDir), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, journalDir, "0000000001.seg"), make([]byte, 64), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, manifestFile), b, 0o600))
+		names, facts, _, err := readManifest(dir)
+		if err != nil {
+			return
+		}
+		for i, name := range names {
+			require.Equal(t, filepath.Join(dir, journalDir), filepath.Dir(name))
+			require.Equal(t, facts[i].Name, filepath.Base(name))
+		}
+		_, err = Restore(background, dir, filepath.Join(t.TempDir(), "restored"), RestoreOptions{})
+		require.Error(t, err)
+		if len(names) > 0 {
+			require.ErrorIs(t, err, backend.ErrCorrupt)
+		}
+	})
 }

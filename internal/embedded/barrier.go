@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -13,19 +14,19 @@ import (
 // span sets are not found, and their aliases are free. Everything that commits add
 // after the barrier was raised is live. Readers do not see the barrier.
 type barrier struct {
-	live *liveSet
+	live *live.Set
 
 	mu       sync.RWMutex
-	contents map[uint64]struct{} // stored since
-	runs     map[structure.RunID]struct{}
-	sets     map[structure.SpanSetID]struct{}
+	contents map[uint64]bool // stored since
+	runs     map[structure.RunID]bool
+	sets     map[structure.SpanSetID]bool
 	messages map[structure.Home]int64 // times of the last messages since
 }
 
-func newBarrier(l *liveSet) *barrier {
+func newBarrier(l *live.Set) *barrier {
 	return &barrier{
-		live: l, contents: make(map[uint64]struct{}),
-		runs: make(map[structure.RunID]struct{}), sets: make(map[structure.SpanSetID]struct{}),
+		live: l, contents: make(map[uint64]bool),
+		runs: make(map[structure.RunID]bool), sets: make(map[structure.SpanSetID]bool),
 		messages: make(map[structure.Home]int64),
 	}
 }
@@ -33,7 +34,7 @@ func newBarrier(l *liveSet) *barrier {
 // filter removes dead records from a commit; a nil barrier removes nothing.
 func (b *barrier) filter(c *structure.Commit) {
 	if b != nil {
-		b.live.filter(c, new(collected))
+		b.live.Filter(c, new(live.Counts))
 	}
 }
 
@@ -56,51 +57,51 @@ func (b *barrier) noteLater(c *structure.Commit) {
 	for _, r := range c.Records {
 		switch r := r.(type) {
 		case *structure.Block:
-			b.contents[hash(r.ID[:])] = struct{}{}
+			b.contents[live.Hash(r.ID[:])] = true
 		case *structure.Chunk:
-			b.contents[hash(r.Key[:])] = struct{}{}
+			b.contents[live.Hash(r.Key[:])] = true
 		case *structure.Run:
-			b.runs[r.ID] = struct{}{}
+			b.runs[r.ID] = true
 		case *structure.SpanSet:
-			b.sets[r.ID] = struct{}{}
+			b.sets[r.ID] = true
 		}
 	}
 }
 
 // content reports whether the content whose id begins with start is dead.
 func (b *barrier) content(start []byte) bool {
-	h := hash(start)
-	if b.live.contents.has(h) {
+	h := live.Hash(start)
+	if b.live.HasContent(h) {
 		return false
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return !has(b.contents, h)
+	return !b.contents[h]
 }
 
 func (b *barrier) run(id structure.RunID) bool {
-	if has(b.live.runs, id) {
+	if _, ok := b.live.Run(id); ok {
 		return false
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return !has(b.runs, id)
+	return !b.runs[id]
 }
 
 func (b *barrier) span(r structure.SpanRef) bool {
-	if run, ok := b.live.runs[r.Run]; ok {
-		return run.cut() && r.Seq > run.live
+	if run, ok := b.live.Run(r.Run); ok {
+		return run.Cut() && r.Seq > run.Live
 	}
 	return b.run(r.Run)
 }
 
 func (b *barrier) set(id structure.SpanSetID) bool {
-	if has(b.live.sets, id) {
+	if b.live.SpanSet(id) {
 		return false
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return !has(b.sets, id)
+	return !b.sets[id]
 }
 
 // dead reports whether an index entry belongs to something dead.
@@ -135,4 +136,10 @@ func (e *Engine) known(key []byte) ([]byte, bool, error) {
 
 // refuses reports whether a run is closed to new spans because its last spans are
 // dead.
-func (b *barrier) refuses(run structure.RunID) bool { return b != nil && b.live.isCut(run) }
+func (b *barrier) refuses(run structure.RunID) bool {
+	if b == nil {
+		return false
+	}
+	r, _ := b.live.Run(run)
+	return r.Cut()
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -61,8 +62,8 @@ type collection struct {
 	opt    backend.CollectOptions
 	report backend.CollectReport
 
-	marker  *marker
-	live    *liveSet        // set while the write lock is held
+	marker  *live.Marker
+	live    *live.Set       // set while the write lock is held
 	files   map[uint32]bool // numbers of segments with dead records
 	done    int64           // bytes of work
 	total   int64
@@ -115,8 +116,8 @@ func (c *collection) run() error {
 		return err
 	}
 	if c.opt.DryRun {
-		c.live = c.marker.live
-		return c.filter(e.commitsAt(journal.Position{}, 1, c.live.until, e.barrier.Load()), nothing)
+		c.live = c.marker.Live
+		return c.filter(e.commitsAt(journal.Position{}, 1, c.live.Until, e.barrier.Load()), nothing)
 	}
 	is, err := c.raise()
 	if err != nil {
@@ -141,12 +142,12 @@ func (c *collection) size() uint64 {
 func (c *collection) mark() error {
 	s := c.engine.latest()
 	defer s.Close()
-	c.marker = newMarker(c.ctx, s.viewed(), c.opt)
-	if err := c.marker.roots(); err != nil {
+	c.marker = live.NewMarker(c.ctx, s.viewed().history(), c.opt)
+	if err := c.marker.Roots(); err != nil {
 		return err
 	}
-	c.report.Commit = c.marker.live.until
-	return c.marker.scan(c.progress)
+	c.report.Commit = c.marker.Live.Until
+	return c.marker.Scan(c.progress)
 }
 
 // nothing is the callback for commits that are only counted.
@@ -154,13 +155,13 @@ func nothing(commitFrame) error { return nil }
 
 // filter filters each commit, counts what is dead, and calls left with the rest.
 func (c *collection) filter(commits iter.Seq2[commitFrame, error], left func(commitFrame) error) error {
-	var gone collected
+	var gone live.Counts
 	c.files = make(map[uint32]bool)
 	for f, err := range commits {
 		if err != nil {
 			return err
 		}
-		if c.live.filter(f.Commit, &gone) {
+		if c.live.Filter(f.Commit, &gone) {
 			c.files[f.frame.Position.Segment] = true
 		}
 		if err := left(f); err != nil {
@@ -171,7 +172,7 @@ func (c *collection) filter(commits iter.Seq2[commitFrame, error], left func(com
 		}
 	}
 	r := &c.report
-	gone.addTo(r)
+	gone.AddTo(r)
 	r.Files += len(c.files)
 	if r.Records+r.Erased > 0 {
 		r.Elsewhere = elsewhere
@@ -197,7 +198,7 @@ const maxFollowedLocked = 64
 func (c *collection) raise() (*catalog, error) {
 	e := c.engine
 	for range 8 {
-		if e.index.Number()-c.marker.live.until <= maxFollowedLocked {
+		if e.index.Number()-c.marker.Live.Until <= maxFollowedLocked {
 			break
 		}
 		if err := c.follow(); err != nil {
@@ -211,8 +212,8 @@ func (c *collection) raise() (*catalog, error) {
 	if err := c.follow(); err != nil {
 		return nil, err
 	}
-	c.report.Commit = c.marker.live.until
-	c.live = c.marker.live
+	c.report.Commit = c.marker.Live.Until
+	c.live = c.marker.Live
 	c.barrier = newBarrier(c.live)
 	maybe, err := e.savePending(c.live)
 	if maybe {
@@ -230,7 +231,7 @@ func (c *collection) raise() (*catalog, error) {
 func (c *collection) follow() error {
 	s := c.engine.latest()
 	defer s.Close()
-	return c.marker.follow(s.viewed())
+	return c.marker.Follow(s.viewed().history())
 }
 
 // forgetRecent empties the cache. The write lock is held.
@@ -363,6 +364,6 @@ func (c *collection) holdsDead(s journal.SegmentInfo) bool {
 }
 
 func (c *collection) filterCommit(commit *structure.Commit) error {
-	c.live.filter(commit, new(collected))
+	c.live.Filter(commit, new(live.Counts))
 	return nil
 }

@@ -78,6 +78,8 @@ func (h notDamaged) Handle(_ context.Context, r slog.Record) error {
 
 // The power fails at every operation of a collection. The store is as it was before the collection
 // or as it is after it, and stays so. The next collection finishes the work, through more crashes.
+//
+//test:norace
 func TestCollectCrashAtEveryOperation(t *testing.T) {
 	for i := range campaign.Rounds(3) {
 		seed := campaign.Seed() + uint64(i)
@@ -181,6 +183,8 @@ func (s *collectStore) requireEither(o backend.CollectOptions) {
 
 // A collection can be canceled at any moment. The store can be used, and the next collection
 // succeeds.
+//
+//test:norace
 func TestCollectIsCanceled(t *testing.T) {
 	for n := range int64(campaign.Rounds(12)) {
 		s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(uint64(n), 3)))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/structure"
@@ -20,22 +21,25 @@ type commitFrame struct {
 	size    int64
 }
 
-// commits yields the commits of the journal up to a number, without those parts that are hidden
-// from the view.
-func (v view) commits(until uint64) iter.Seq2[commitFrame, error] {
-	return v.at.engine.commitsAt(journal.Position{}, 1, until, v.at.packs.hidden)
-}
-
-// commitsFrom yields the commits from one number up to another.
-func (v view) commitsFrom(from, until uint64) iter.Seq2[commitFrame, error] {
-	if from > until {
-		return func(func(commitFrame, error) bool) {}
-	}
-	start, err := v.at.engine.commitPosition(from)
-	if err != nil {
-		return func(yield func(commitFrame, error) bool) { yield(commitFrame{}, err) }
-	}
-	return v.at.engine.commitsAt(start, from, until, v.at.packs.hidden)
+// history returns the view with its commits, without those parts that are hidden from it.
+func (v view) history() live.View {
+	return live.View{View: v.View, History: func(from, until uint64) iter.Seq2[live.Commit, error] {
+		return func(yield func(live.Commit, error) bool) {
+			if from > until {
+				return
+			}
+			start, err := v.at.engine.commitPosition(from)
+			if err != nil {
+				yield(live.Commit{}, err)
+				return
+			}
+			for f, err := range v.at.engine.commitsAt(start, from, until, v.at.packs.hidden) {
+				if !yield(live.Commit{Commit: f.Commit, Size: f.size}, err) {
+					return
+				}
+			}
+		}
+	}}
 }
 
 func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *barrier) iter.Seq2[commitFrame, error] {

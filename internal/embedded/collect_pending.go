@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/vfs"
@@ -45,14 +46,14 @@ var errPending = errors.New("a collection was interrupted")
 func (e *Engine) pendingPath() string { return filepath.Join(e.dir, journalDir, pendingFile) }
 
 // pendingEntry identifies the collection that the index accounts for, by its last commit.
-func pendingEntry(l *liveSet) index.Entry {
-	return index.Entry{Key: keys.Of(keys.TablePending), Value: binary.AppendUvarint(nil, l.until)}
+func pendingEntry(l *live.Set) index.Entry {
+	return index.Entry{Key: keys.Of(keys.TablePending), Value: binary.AppendUvarint(nil, l.Until)}
 }
 
 // savePending makes a collection pending. After an error it may be pending too, if maybe is
 // true.
-func (e *Engine) savePending(l *liveSet) (maybe bool, err error) {
-	if err := e.journal.Sync(l.until); err != nil { // a commit that replaces a lost one must not be filtered
+func (e *Engine) savePending(l *live.Set) (maybe bool, err error) {
+	if err := e.journal.Sync(l.Until); err != nil { // a commit that replaces a lost one must not be filtered
 		return false, err
 	}
 	tmp := e.pendingPath() + unfinished
@@ -63,7 +64,7 @@ func (e *Engine) savePending(l *liveSet) (maybe bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err = writeLiveSet(io.NewOffsetWriter(f, 0), e.journal.StoreID(), l); err == nil {
+	if err = live.Write(io.NewOffsetWriter(f, 0), e.journal.StoreID(), l); err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -104,39 +105,20 @@ func (e *Engine) endPending() error {
 	return e.opt.FS.SyncDir(filepath.Join(e.dir, journalDir))
 }
 
-// readPending returns the live set of the pending collection of the store in a directory,
-// and the store's id. Without a pending collection the set is nil.
-func readPending(fsys vfs.FS, dir string) (l *liveSet, store [16]byte, err error) {
-	name := filepath.Join(dir, journalDir, pendingFile)
-	f, err := fsys.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, store, nil
-	}
-	if err != nil {
-		return nil, store, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, store, err
-	}
-	return readLiveSet(f, size, name)
-}
-
 // openPending raises the barrier of the pending collection of a store that is being opened.
 // The index must account for the collection, or be empty.
 func (e *Engine) openPending() error {
-	live, of, err := readPending(e.opt.FS, e.dir)
+	set, of, err := live.ReadFile(e.opt.FS, e.pendingPath())
 	var damage *backend.CorruptError
 	if errors.As(err, &damage) {
 		damage.What += "; without the file, records that the collection has not yet deleted reappear"
-	} else if live != nil && of != e.journal.StoreID() {
+	} else if set != nil && of != e.journal.StoreID() {
 		err = &backend.CorruptError{File: e.pendingPath(), What: "belongs to another store"}
-	} else if live != nil && live.until > e.journal.Last() && e.damage == nil {
-		err = &backend.CorruptError{File: e.pendingPath(), What: fmt.Sprintf("knows commit %d, but the journal ends with commit %d", live.until, e.journal.Last())}
+	} else if set != nil && set.Until > e.journal.Last() && e.damage == nil {
+		err = &backend.CorruptError{File: e.pendingPath(), What: fmt.Sprintf("knows commit %d, but the journal ends with commit %d", set.Until, e.journal.Last())}
 	}
 	if errors.Is(err, backend.ErrCorrupt) && e.opt.ReadOnly {
-		live = nil
+		set = nil
 		e.damage, err = cmp.Or(e.damage, err), nil
 	}
 	if err != nil {
@@ -151,13 +133,13 @@ func (e *Engine) openPending() error {
 			return err
 		}
 	}
-	if live == nil {
+	if set == nil {
 		if counts {
 			return errPending
 		}
 		return nil
 	}
-	entry := pendingEntry(live)
+	entry := pendingEntry(set)
 	state := e.index.State()
 	if state.Number > 0 && string(value) != string(entry.Value) {
 		return errPending
@@ -171,7 +153,7 @@ func (e *Engine) openPending() error {
 		state.Store = e.journal.StoreID()
 		e.index.Apply(state, []index.Entry{entry})
 	}
-	b := newBarrier(live)
+	b := newBarrier(set)
 	e.setBarrier(b)
 	e.collected.Store(true)
 	e.collecting.done = true
@@ -180,14 +162,14 @@ func (e *Engine) openPending() error {
 
 // passBefore adds to the barrier the commits after it that are in the index.
 func (e *Engine) passBefore(b *barrier, last uint64) error {
-	for f, err := range e.journal.Frames(e.journal.Find(b.live.until + 1)) {
+	for f, err := range e.journal.Frames(e.journal.Find(b.live.Until + 1)) {
 		if err != nil {
 			return err
 		}
 		if f.Number > last {
 			return nil
 		}
-		if f.Mark || f.Number <= b.live.until {
+		if f.Mark || f.Number <= b.live.Until {
 			continue
 		}
 		c, err := e.decodeFrame(f)
@@ -217,7 +199,7 @@ func (c *collection) finishPending() error {
 		}
 		return c.sweep()
 	}
-	if err := c.filter(e.commitsAt(journal.Position{}, 1, c.live.until, nil), nothing); err != nil {
+	if err := c.filter(e.commitsAt(journal.Position{}, 1, c.live.Until, nil), nothing); err != nil {
 		return err
 	}
 	return c.sweep()

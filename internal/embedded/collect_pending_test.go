@@ -2,177 +2,25 @@ package embedded
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
-	"hash/crc32"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// encoded returns the bytes of a live set.
-func encoded(t tester, l *liveSet) []byte { return encodedOf(t, [16]byte{1}, l) }
-
-func encodedOf(t tester, store [16]byte, l *liveSet) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	require.NoError(t, writeLiveSet(&b, store, l))
-	return b.Bytes()
-}
-
-func decoded(t tester, b []byte) (*liveSet, [16]byte, error) {
-	t.Helper()
-	return readLiveSet(bytes.NewReader(b), int64(len(b)), "set")
-}
-
-// requireEqualSets compares live sets; the order in their hash tables may differ.
-func requireEqualSets(t tester, want, is *liveSet) {
-	t.Helper()
-	want, is = new(*want), new(*is)
-	for _, s := range [][2]*hashSet{{&want.contents, &is.contents}, {&want.values, &is.values}} {
-		require.Equal(t, slices.Sorted(s[0].all()), slices.Sorted(s[1].all()))
-	}
-	want.contents, want.values, is.contents, is.values = hashSet{}, hashSet{}, hashSet{}, hashSet{}
-	require.Equal(t, want, is)
-}
-
-func ids[K comparable](t *rapid.T, label string, derive func(string) K) map[K]struct{} {
-	m := map[K]struct{}{}
-	for _, n := range rapid.SliceOfN(rapid.IntRange(0, 300), 0, 5).Draw(t, label) {
-		m[derive(strconv.Itoa(n))] = struct{}{}
-	}
-	return m
-}
-
-func numbered[K comparable, V any](of map[K]struct{}, value func() V) map[K]V {
-	m := map[K]V{}
-	for k := range of {
-		m[k] = value()
-	}
-	return m
-}
-
-func drawLiveSet(t *rapid.T) *liveSet {
-	number := func() uint64 { return rapid.Uint64().Draw(t, "number") }
-	began := func() beginning {
-		return beginning{rapid.Uint64Max(1<<63-1).Draw(t, "began"), rapid.Bool().Draw(t, "shared")}
-	}
-	run := func(s string) structure.RunID { return structure.DeriveID[structure.RunID](s) }
-	context := func(s string) structure.ContextID { return structure.DeriveID[structure.ContextID](s) }
-	thread := func(s string) structure.ThreadID { return structure.DeriveID[structure.ThreadID](s) }
-	block := func(s string) content.ID { return content.Sum([]byte(s)) }
-	l := &liveSet{
-		until:       number(),
-		runs:        numbered(ids(t, "runs", run), func() liveRun { return liveRun{number(), number()} }),
-		threads:     ids(t, "threads", thread),
-		contexts:    numbered(ids(t, "contexts", context), began),
-		remnants:    numbered(ids(t, "remnants", context), began),
-		sets:        ids(t, "sets", func(s string) structure.SpanSetID { return structure.DeriveID[structure.SpanSetID](s) }),
-		checkpoints: ids(t, "checkpoints", func(s string) structure.CheckpointID { return structure.DeriveID[structure.CheckpointID](s) }),
-		summaries:   ids(t, "summaries", func(s string) structure.SummaryID { return structure.DeriveID[structure.SummaryID](s) }),
-		reflog:      numbered(ids(t, "reflog", context), number), cutReflog: numbered(ids(t, "cut", context), number),
-		deletedThreads: numbered(ids(t, "deleted threads", thread), number),
-		erased:         ids(t, "erased", block),
-		stored:         numbered(ids(t, "stored", block), number),
-		deadRuns: numbered(ids(t, "dead", run), func() structure.SpanRef {
-			if rapid.Bool().Draw(t, "root") {
-				return structure.SpanRef{}
-			}
-			return structure.SpanRef{Run: run("parent"), Seq: rapid.Uint64Min(1).Draw(t, "place")}
-		}),
-	}
-	for _, s := range []*hashSet{&l.contents, &l.values} {
-		for _, h := range rapid.SliceOf(rapid.Uint64()).Draw(t, "hashes") {
-			s.add(h)
-		}
-	}
-	return l
-}
-
-func TestLiveSetReadsBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := drawLiveSet(t)
-		is, store, err := decoded(t, encoded(t, l))
-		require.NoError(t, err)
-		require.Equal(t, [16]byte{1}, store)
-		requireEqualSets(t, l, is)
-	})
-}
-
-// Any bytes, with a right checksum or not, are read as a live set or refused.
-func FuzzReadLiveSet(f *testing.F) {
-	l := newLiveSet()
-	l.runs[structure.RunID{1}] = liveRun{1, 2}
-	l.contents.add(0)
-	l.deadRuns[structure.RunID{2}] = structure.SpanRef{}
-	f.Add(encoded(f, l))
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		for range 2 {
-			is, _, err := decoded(t, b)
-			switch {
-			case err == nil:
-				again, _, err := decoded(t, encoded(t, is))
-				require.NoError(t, err)
-				requireEqualSets(t, is, again)
-			default:
-				require.True(t, errors.Is(err, backend.ErrCorrupt) || errors.Is(err, backend.ErrNewerFormat), "%v", err)
-			}
-			if len(b) >= 4 {
-				b = binary.LittleEndian.AppendUint32(b[:len(b)-4:len(b)-4], crc32.Checksum(b[:len(b)-4], castagnoli))
-			}
-		}
-	})
-}
-
-func TestLiveSetGolden(t *testing.T) {
-	l := newLiveSet()
-	l.until = 300
-	l.runs[structure.RunID{1}] = liveRun{2, 3}
-	l.contents.add(4)
-	l.threads[structure.ThreadID{5}] = struct{}{}
-	l.contexts[structure.ContextID{6}] = beginning{commit: 25}
-	l.remnants[structure.ContextID{26}] = beginning{27, true}
-	l.sets[structure.SpanSetID{7}] = struct{}{}
-	l.checkpoints[structure.CheckpointID{8}] = struct{}{}
-	l.summaries[structure.SummaryID{9}] = struct{}{}
-	l.values.add(10)
-	l.reflog[structure.ContextID{11}] = 12
-	l.cutReflog[structure.ContextID{13}] = 14
-	l.deletedThreads[structure.ThreadID{15}] = 16
-	l.erased[content.ID{19}] = struct{}{}
-	l.stored[content.ID{20}] = 21
-	l.deadRuns[structure.RunID{22}] = structure.SpanRef{Run: structure.RunID{23}, Seq: 24}
-	id := func(first string) string { return first + strings.Repeat("00", 15) }
-	hash := func(first string) string { return first + strings.Repeat("00", 31) }
-	fields := []string{
-		hex.EncodeToString([]byte("LINLIVES")), "02", id("01"), "ac02",
-		"01", id("01"), "0203", "01", "0400000000000000", "01", id("05"), "01", id("06"), "32", "01", id("1a"), "37", "01", id("07"), "01", id("08"), "01", id("09"),
-		"01", "0a00000000000000", "01", id("0b"), "0c", "01", id("0d"), "0e", "01", id("0f"), "10",
-		"01", hash("13"), "01", hash("14"), "15", "01", id("16"), "18", id("17"),
-	}
-	b := encoded(t, l)
-	require.Equal(t, strings.Join(fields, ""), hex.EncodeToString(b[:len(b)-4]))
-	require.Equal(t, crc32.Checksum(b[:len(b)-4], castagnoli), binary.LittleEndian.Uint32(b[len(b)-4:]))
-}
 
 // pendingStore returns a closed store, packed or not, with a pending collection that has
 // swept nothing, and the answers of the store.
@@ -197,6 +45,8 @@ func pendingStore(t *testing.T, seed uint64) (*collectStore, backendtest.Facts) 
 }
 
 // A store with a pending collection behaves as after the collection.
+//
+//test:norace
 func TestPendingCollection(t *testing.T) {
 	for seed := range uint64(campaign.Rounds(6)) {
 		s, want := pendingStore(t, seed)
@@ -338,10 +188,12 @@ func TestDamagedPendingCollection(t *testing.T) {
 	requireDamaged(foreign, "of another store")
 	_, _, losses := (&wreck{dir: s.dir}).salvage(t)
 	require.Empty(t, losses)
-	later, store, err := decoded(t, good)
+	later, store, err := live.Read(bytes.NewReader(good), int64(len(good)), pendingFile)
 	require.NoError(t, err)
-	later.until++
-	requireDamaged(encodedOf(t, store, later), "of a journal with more commits")
+	later.Until++
+	more, err := later.Encode(store)
+	require.NoError(t, err)
+	requireDamaged(more, "of a journal with more commits")
 	require.NoError(t, os.WriteFile(path, good[:9], 0o600))
 	_, _, losses = (&wreck{dir: s.dir}).salvage(t)
 	require.Len(t, losses, 1)
@@ -387,15 +239,4 @@ func TestCollectAfterFailedPrune(t *testing.T) {
 		s.check()
 		s.close()
 	}
-}
-
-// Reading many hashes in the order of another table takes linear time.
-func TestLargeLiveSetReadsBack(t *testing.T) {
-	l, random := newLiveSet(), rand.New(rand.NewPCG(4, 9))
-	for range 300_000 {
-		l.contents.add(random.Uint64())
-	}
-	is, _, err := decoded(t, encoded(t, l))
-	require.NoError(t, err)
-	requireEqualSets(t, l, is)
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
@@ -24,14 +25,16 @@ func (s *collectStore) begin() *collection {
 }
 
 // keep removes from the model everything that is not in a live set.
-func (s *collectStore) keep(l *liveSet) {
+func (s *collectStore) keep(l *live.Set) {
 	s.state.Keep(backendtest.Kept{
-		Span: l.span, Set: func(id structure.SpanSetID) bool { return has(l.sets, id) }, Block: l.block, Chunk: l.chunk, Value: l.value,
+		Span: l.Span, Set: l.SpanSet, Block: l.Block, Chunk: l.Chunk, Value: l.Value,
 	})
 }
 
 // Commits between the steps of a collection may revive dead records until the barrier is
 // raised.
+//
+//test:norace
 func TestCollectStepByStep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newCollectStore(rt, t.TempDir(), backendtest.Drawn{T: rt})
@@ -52,7 +55,7 @@ func TestCollectStepByStep(t *testing.T) {
 			is, err := c.raise()
 			require.NoError(rt, err)
 			s.pinned = is
-			s.keep(c.marker.live)
+			s.keep(c.marker.Live)
 			commits("raised")
 			require.NoError(rt, c.prune(is))
 			is.Close()
@@ -239,6 +242,8 @@ func TestLastMessageDuringCollect(t *testing.T) {
 
 // A collection ends early although commits came after its barrier: dead records stay
 // dead, and the new commits exist.
+//
+//test:norace
 func TestCollectEndsAfterTheBarrier(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newCollectStore(rt, t.TempDir(), backendtest.Drawn{T: rt})

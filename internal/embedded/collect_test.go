@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
@@ -131,6 +133,7 @@ func (s *collectStore) rebuildIndex() {
 	s.open()
 }
 
+//test:norace
 func TestCollectModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "store")
@@ -167,6 +170,8 @@ func (s *collectStore) steps(t *rapid.T, n int) {
 }
 
 // TestCollectLongRandom is the same with longer and cheaper rounds.
+//
+//test:norace
 func TestCollectLongRandom(t *testing.T) {
 	campaign.Long(t)
 	for seed := range uint64(campaign.Rounds(2)) {
@@ -206,4 +211,43 @@ func TestErasedStaysKnown(t *testing.T) {
 		_, err = e.Blocks(background, []content.ID{b.ID})
 		require.ErrorIs(t, err, backend.ErrErased)
 	}
+}
+
+// Filtering is idempotent, and the result can be encoded.
+func TestFilterTwice(t *testing.T) {
+	s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(3, 3)))
+	defer s.close()
+	for range 200 {
+		s.commit()
+	}
+	c := s.begin()
+	require.NoError(t, c.mark())
+	is := s.engine.latest()
+	defer is.Close()
+	var first, again backend.CollectReport
+	for f, err := range is.viewed().history().History(1, 200) {
+		require.NoError(t, err)
+		var gone live.Counts
+		c.marker.Live.Filter(f.Commit, &gone)
+		gone.AddTo(&first)
+		var left []structure.Record
+		for _, r := range f.Records {
+			if r != nil {
+				left = append(left, r)
+			}
+		}
+		f.Records = slices.Clone(left)
+		gone = live.Counts{}
+		require.False(t, c.marker.Live.Filter(f.Commit, &gone))
+		gone.AddTo(&again)
+		require.Equal(t, left, f.Records)
+		payload, _, err := new(structure.Encoder).Encode(f.Commit)
+		require.NoError(t, err)
+		back, err := structure.DecodeCommit(payload)
+		require.NoError(t, err)
+		require.Len(t, back.Records, len(left))
+	}
+	require.NotZero(t, first.Records)
+	require.NotZero(t, first.Erased)
+	require.Zero(t, again)
 }

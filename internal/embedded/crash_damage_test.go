@@ -85,6 +85,7 @@ func flipped(choose *rand.Rand, b []byte, at int) []byte {
 	return b
 }
 
+//test:norace
 func TestCrashFlippedByteOfSegment(t *testing.T) {
 	d := newDamaged(t)
 	names := slices.DeleteFunc(d.disk.Names(), func(name string) bool { return !strings.HasSuffix(name, ".seg") })
@@ -101,6 +102,7 @@ func TestCrashFlippedByteOfSegment(t *testing.T) {
 	}
 }
 
+//test:norace
 func TestCrashFlippedByteOfIndex(t *testing.T) {
 	d := newDamaged(t)
 	choose := rand.New(rand.NewPCG(12, 2))

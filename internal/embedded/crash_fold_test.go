@@ -19,6 +19,8 @@ import (
 
 // A large checkpoint takes several transactions. A crash between them leaves an
 // index with entries that its state does not account for.
+//
+//test:norace
 func TestCrashBetweenTransactionsOfCheckpoint(t *testing.T) {
 	for seed := range uint64(campaign.Rounds(3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

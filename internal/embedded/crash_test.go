@@ -46,6 +46,7 @@ func workOn(t *testing.T, disk *crashfs.FS) *crashStore {
 	return s
 }
 
+//test:norace
 func TestCrashAtEveryOperation(t *testing.T) {
 	disk := crashfs.New()
 	s := workOn(t, disk)
@@ -85,6 +86,8 @@ func keepIndex(t *testing.T, s *crashStore) func() {
 }
 
 // The disk has everything that was written up to any byte.
+//
+//test:norace
 func TestCrashAtEveryByte(t *testing.T) {
 	disk := crashfs.New()
 	s := newCrashStore(t, t.TempDir(), rand.New(rand.NewPCG(3, 3)), disk, Options{})
@@ -128,6 +131,8 @@ func TestCrashAtEveryByte(t *testing.T) {
 
 // The power fails in the sync of a fold that started in the background during
 // queries. All further answers are right.
+//
+//test:norace
 func TestCrashWhileAsked(t *testing.T) {
 	choose := rand.New(rand.NewPCG(8, 8))
 	s := newCrashStore(t, t.TempDir(), choose, crashfs.New(), Options{OverlayBytes: 1})

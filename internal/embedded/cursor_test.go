@@ -84,6 +84,8 @@ func (s seen) check(t require.TestingT, e *Engine) {
 // Power loss at normal durability loses commits that a follower saw, and other commits get
 // their numbers; indexes are lost, segments are sealed and packed. A cursor never
 // identifies two commits.
+//
+//test:norace
 func TestCursorsAfterPowerLoss(t *testing.T) {
 	room := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {

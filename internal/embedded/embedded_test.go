@@ -1,3 +1,5 @@
+//test:long
+
 package embedded
 
 import (
@@ -33,6 +35,8 @@ func TestConformance(t *testing.T) {
 }
 
 // In short runs TestPrefetch alone runs the suite.
+//
+//test:norace
 func TestConformanceOfOptions(t *testing.T) {
 	campaign.Long(t)
 	variant{"default", Options{}, false}.conform(t, backendtest.Run)

@@ -379,7 +379,7 @@ func (e *Engine) replay(ctx context.Context) error {
 }
 
 func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
-	if b := e.barrier.Load(); b != nil && f.Number <= b.live.until {
+	if b := e.barrier.Load(); b != nil && f.Number <= b.live.Until {
 		c, err := e.decodeFrame(f)
 		if err != nil {
 			return offsets, err

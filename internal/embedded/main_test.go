@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(backupVariable); dir != "" {
 		os.Exit(backUpForEver(dir))
 	}
-	campaign.Checks(15) // each opens stores
+	campaign.Checks(8) // each opens stores
 	goleak.VerifyTestMain(m)
 }
 

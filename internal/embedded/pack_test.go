@@ -59,6 +59,7 @@ func (p *packing) Apply(ctx context.Context, c *structure.Commit, o backend.Opti
 	return r, nil
 }
 
+//test:norace
 func TestConformancePacked(t *testing.T) {
 	campaign.Long(t)
 	for _, variant := range []struct {

@@ -430,9 +430,9 @@ func (e *Engine) hide(dead *barrier) {
 
 // clip returns last or, if smaller, the last live place of a run.
 func (b *barrier) clip(run structure.RunID, last uint64) uint64 {
-	if r, ok := b.live.runs[run]; ok {
-		if r.cut() {
-			return min(r.live, last)
+	if r, ok := b.live.Run(run); ok {
+		if r.Cut() {
+			return min(r.Live, last)
 		}
 		return last
 	}

@@ -119,6 +119,8 @@ func TestEntriesLeaveTheIndex(t *testing.T) {
 }
 
 // An interruption between packing and dropping entries leaves at most duplicates.
+//
+//test:norace
 func TestEntriesTwice(t *testing.T) {
 	for _, name := range []string{"before it is said", "before they go", "half way"} {
 		t.Run(name, func(t *testing.T) {
@@ -193,6 +195,8 @@ func TestWrongEntryAbovePacks(t *testing.T) {
 
 // Damage to the lookup tables of a pack is reported with its file, found by
 // verification, and bypassed by rebuilding the index; packing repairs the pack.
+//
+//test:norace
 func TestDamagedLookupTables(t *testing.T) {
 	dir := t.TempDir()
 	name, whole := onePack(t, dir, 300)
@@ -313,6 +317,8 @@ func TestStoredAgainInPacks(t *testing.T) {
 }
 
 // A small dense archive needs no lookup tables until it grows.
+//
+//test:norace
 func TestUnlistedUntilItGrows(t *testing.T) {
 	campaign.Long(t)
 	dir := t.TempDir()

@@ -47,7 +47,7 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 			e.noteContext(id)
 		}
 	}
-	if barrier := e.barrier.Load(); barrier != nil && f.Number > barrier.live.until {
+	if barrier := e.barrier.Load(); barrier != nil && f.Number > barrier.live.Until {
 		barrier.noteLater(c)
 		barrier.noteMessages(b.Effects)
 	}
@@ -113,7 +113,7 @@ func (s *source) Deleting(key []byte) (bool, error) {
 
 func (s *source) OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error) {
 	var hidden func(structure.SpanRef) bool
-	if b := s.barrier.Load(); b != nil && (number > b.live.until || s.packs.Load().hidden != nil) {
+	if b := s.barrier.Load(); b != nil && (number > b.live.Until || s.packs.Load().hidden != nil) {
 		hidden = b.span // otherwise the dead spans are still in the index, as before the barrier
 	}
 	latest := (*Engine)(s).latest()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/lineage-store/lineage/internal/embedded/live"
+	"github.com/lineage-store/lineage/internal/embedded/salvage"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -23,29 +25,7 @@ type SalvageOptions struct {
 }
 
 // SalvageReport is the result of a salvage.
-type SalvageReport struct {
-	// Commits is the number of commits that were read, and Missing the number known to be
-	// lost. More may be lost at the end.
-	Commits uint64 `json:"commits"`
-	Missing uint64 `json:"missing"`
-	// Losses is the number of unreadable parts of the journal.
-	Losses uint64 `json:"losses"`
-	// Messages is the number of lost messages whose places are known. Each is replaced by a
-	// note.
-	Messages uint64 `json:"messages"`
-	// Contents is the number of lost contents that messages refer to. They read as erased.
-	Contents uint64 `json:"contents"`
-	// Names is the number of threads, contexts and runs that were recreated from nothing but
-	// their id. A context whose thread is lost gets a new thread, and so does a run that is
-	// in no context.
-	Names uint64 `json:"names"`
-	// Records is the number of other records that were dropped because their subject is
-	// lost.
-	Records uint64 `json:"records"`
-}
-
-// Whole reports whether no loss is known.
-func (r *SalvageReport) Whole() bool { return r.Missing == 0 && r.Losses == 0 }
+type SalvageReport = salvage.Report
 
 // Salvage creates a new store from everything that can be read in the journal of a damaged
 // one. The damaged store is not changed, and its index is not needed. Messages after damage
@@ -54,14 +34,14 @@ func (r *SalvageReport) Whole() bool { return r.Missing == 0 && r.Losses == 0 }
 //
 // Data that was deleted or erased by a lost commit may reappear.
 func Salvage(ctx context.Context, from, dir string, o SalvageOptions) (SalvageReport, error) {
-	report, err := salvage(ctx, from, dir, o)
+	report, err := salvageInto(ctx, from, dir, o)
 	if err != nil {
 		return report, fmt.Errorf("salvage %s to %s: %w", from, dir, err)
 	}
 	return report, nil
 }
 
-func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report SalvageReport, err error) {
+func salvageInto(ctx context.Context, from, dir string, o SalvageOptions) (report SalvageReport, err error) {
 	_, facts, _, err := listJournal(from)
 	if err != nil {
 		return report, err
@@ -84,13 +64,15 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 			return err
 		}
 		defer func() { err = errors.Join(err, to.Close()) }()
-		m := newMender(ctx, to, &report)
+		// The record after the chunks of a body no longer proves that all of them are stored.
+		to.collected.Store(true)
+		m := salvage.New(ctx, to, &report)
 		lost := func(l Loss) {
 			if report.Losses++; o.Lost != nil {
 				o.Lost(l)
 			}
 		}
-		pending, of, err := readPending(vfs.OS(), from)
+		pending, of, err := live.ReadFile(vfs.OS(), filepath.Join(from, journalDir, pendingFile))
 		if damage := new(backend.CorruptError); errors.As(err, &damage) {
 			lost(Loss{File: damage.File, What: damage.What})
 		} else if err != nil {
@@ -105,16 +87,16 @@ func salvage(ctx context.Context, from, dir string, o SalvageOptions) (report Sa
 				o.Progress(min(done, total), total)
 			}
 			if of == store {
-				m.pending = pending
+				m.Pending = pending
 			}
-			return m.commit(f)
+			return m.Commit(f)
 		}
 		last, err := journal.Salvage(vfs.OS(), filepath.Join(from, journalDir), visit, lost)
 		if err != nil {
 			return err
 		}
 		report.Missing = last - report.Commits
-		if err := m.finish(); err != nil {
+		if err := m.Finish(); err != nil {
 			return err
 		}
 		if err := to.Sync(ctx); err != nil {

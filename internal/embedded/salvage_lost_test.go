@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/salvage"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -147,7 +148,7 @@ func TestSalvageWithoutTheRun(t *testing.T) {
 	require.EqualValues(t, 1, report.Messages)
 	side, err := e.Context(background, idOf[structure.ContextID]("side"))
 	require.NoError(t, err)
-	require.Equal(t, []string{"m1", SalvageNote, "s2", "s3"}, said(t, e, side.Tip))
+	require.Equal(t, []string{"m1", salvage.Note, "s2", "s3"}, said(t, e, side.Tip))
 }
 
 // A message in no context is found if the commit that created its run is lost. The thread
@@ -176,7 +177,7 @@ func TestSalvageWithoutAKeptRun(t *testing.T) {
 		require.NoError(t, err)
 		if c, err := e.Context(background, thread.Active); err == nil && c.Tip.Run == hung {
 			found = true
-			require.Equal(t, []string{SalvageNote, "k2"}, said(t, e, c.Tip))
+			require.Equal(t, []string{salvage.Note, "k2"}, said(t, e, c.Tip))
 		}
 	}
 	require.True(t, found)

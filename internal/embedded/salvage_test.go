@@ -15,6 +15,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded/salvage"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -102,7 +103,7 @@ func (w *wreck) requireSaved(t *testing.T, e *Engine, lost map[uint64]bool) {
 		}
 		if lost[was.Commit] {
 			if err == nil {
-				require.Equal(t, SalvageNote, string(got.Blocks[0].Body), ref)
+				require.Equal(t, salvage.Note, string(got.Blocks[0].Body), ref)
 			} else {
 				require.ErrorIs(t, err, backend.ErrNotFound, ref)
 			}
@@ -129,6 +130,8 @@ func (w *wreck) requireSaved(t *testing.T, e *Engine, lost map[uint64]bool) {
 }
 
 // A salvage of an undamaged store is complete.
+//
+//test:norace
 func TestSalvageOfAnUndamagedStore(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		w := newWreck(t, rand.New(rand.NewPCG(1, 2)), 150, packed)
@@ -143,6 +146,8 @@ func TestSalvageOfAnUndamagedStore(t *testing.T) {
 }
 
 // One damaged commit loses its own contents and nothing after it.
+//
+//test:norace
 func TestSalvageAroundADamagedCommit(t *testing.T) {
 	for seed := range uint64(3) {
 		choose := rand.New(rand.NewPCG(seed, 3))
@@ -171,6 +176,8 @@ func TestSalvageAroundADamagedCommit(t *testing.T) {
 }
 
 // After any damage, the salvaged store is sound.
+//
+//test:norace
 func TestSalvageOfRandomDamage(t *testing.T) {
 	saved, rounds := 0, campaign.Rounds(30)
 	for seed := range uint64(rounds) {
@@ -226,6 +233,8 @@ func TestSalvageOfRandomDamage(t *testing.T) {
 
 // If a crash left a pack and its source segments, data lost in one is read from the
 // other.
+//
+//test:norace
 func TestSalvageFromAPackAndItsSegments(t *testing.T) {
 	for seed := range uint64(5) {
 		choose := rand.New(rand.NewPCG(seed, 5))

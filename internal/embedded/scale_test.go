@@ -56,6 +56,8 @@ func (s *scaled) deleteBranch(i int) []structure.Record {
 
 // The index accesses of a commit do not grow with the store, and those of a large commit
 // grow linearly with the commit.
+//
+//test:norace
 func TestCommitsDoNotGrow(t *testing.T) {
 	costs := func(n int) map[string]int {
 		s := newScaled(t, n)

@@ -1,11 +1,11 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -45,37 +45,12 @@ func (s *Survey) Follow() error {
 }
 
 // LiveSet returns what lives, as of the last commit that was followed.
-func (s *Survey) LiveSet() *LiveSet { return &LiveSet{s.c.live} }
+func (s *Survey) LiveSet() *live.Set { return s.c.live }
 
-// LiveSet is what a collection leaves of the commits of a log.
-type LiveSet struct{ l *liveSet }
-
-// Until returns the last commit of which the collection takes anything.
-func (l *LiveSet) Until() uint64 { return l.l.until }
-
-// Encode returns the set as bytes, with the store that it belongs to.
-func (l *LiveSet) Encode(store [16]byte) ([]byte, error) {
-	var b bytes.Buffer
-	err := writeLiveSet(&b, store, l.l)
-	return b.Bytes(), err
-}
-
-// DecodeLiveSet returns the set that belongs to a store. Errors call the bytes by a name.
-func DecodeLiveSet(b []byte, store [16]byte, name string) (*LiveSet, error) {
-	l, of, err := readLiveSet(bytes.NewReader(b), int64(len(b)), name)
-	if err == nil && of != store {
-		err = &backend.CorruptError{File: name, What: "belongs to another store"}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &LiveSet{l}, nil
-}
-
-// Filter takes out of a commit what is dead, and adds that to a report. Of a commit that was
-// filtered it takes nothing.
-func (l *LiveSet) Filter(s *Sequenced, r *backend.CollectReport) (changed bool, err error) {
-	if s.Number > l.l.until {
+// FilterDead takes out of a commit what is not in a set, and adds that to a report. Of a commit that
+// was filtered it takes nothing.
+func FilterDead(s *Sequenced, set *live.Set, r *backend.CollectReport) (changed bool, err error) {
+	if s.Number > set.Until {
 		return false, nil
 	}
 	c, err := structure.DecodeCommit(s.Payload)
@@ -83,8 +58,8 @@ func (l *LiveSet) Filter(s *Sequenced, r *backend.CollectReport) (changed bool, 
 		return false, fmt.Errorf("commit %d: %w", s.Number, err)
 	}
 	c.Number = s.Number
-	var gone collected
-	if !l.l.filter(c, &gone) {
+	var gone live.Counts
+	if !set.Filter(c, &gone) {
 		return false, nil
 	}
 	c.Records = slices.DeleteFunc(c.Records, func(r structure.Record) bool { return r == nil })
@@ -94,6 +69,6 @@ func (l *LiveSet) Filter(s *Sequenced, r *backend.CollectReport) (changed bool, 
 		return false, fmt.Errorf("commit %d: %w", s.Number, err)
 	}
 	s.Payload = payload
-	gone.addTo(r)
+	gone.AddTo(r)
 	return true, nil
 }

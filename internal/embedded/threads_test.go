@@ -79,6 +79,8 @@ func (c *countingIndex) LastDerived(from, to []byte) (index.Entry, bool, error) 
 }
 
 // After a fold, the cost of a page depends only on its length.
+//
+//test:norace
 func TestListingsDoNotGrow(t *testing.T) {
 	few, talk := "few", []backend.MetadataIs{{Key: "kind", Value: []byte(`"chat"`)}}
 	project := []backend.MetadataIs{{Key: "project", Value: []byte(`"x"`)}}
@@ -108,6 +110,8 @@ func TestListingsDoNotGrow(t *testing.T) {
 }
 
 // A listing that finds so many changed threads starts a fold.
+//
+//test:norace
 func TestListingFolds(t *testing.T) {
 	e := listingStore(t, read.ManyChanged+1000)
 	require.Greater(t, listingWork(t, e, backend.ThreadQuery{}), read.ManyChanged)

@@ -1,3 +1,5 @@
+//test:sequential
+
 package form_test
 
 import (

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -261,4 +262,40 @@ func (r *Reader) Body(ctx context.Context, p *Stored) ([]byte, error) {
 		return b.Body, nil
 	}
 	return io.ReadAll(content.VerifyReader(content.OpenTree(ctx, blocks[0].Tree, r.from.Chunks), p.Content))
+}
+
+// Excerpt returns the message with a note in brackets in place of each piece that was not read with
+// the history, or was erased. start, when not nil, returns the start of a large text, which takes the
+// place of its note. It is nil if the form was erased or does not match.
+func (m *Message) Excerpt(start func(*Stored) []byte) []byte {
+	bodies := make([][]byte, len(m.Pieces))
+	for i := range m.Pieces {
+		p := &m.Pieces[i]
+		switch {
+		case p.Erased && p.JSON:
+			bodies[i] = rawjson.Quote(Erased)
+		case p.Erased:
+			bodies[i] = []byte(Erased)
+		case p.Body != nil || p.Size == 0:
+			bodies[i] = p.Body
+		case p.JSON:
+			bodies[i] = rawjson.Quote(p.note())
+		case start == nil || p.Kind == structure.FilePiece:
+			bodies[i] = []byte(p.note())
+		default:
+			bodies[i] = append(start(p), "…"...)
+		}
+	}
+	if !m.formed {
+		return bodies[0]
+	}
+	if m.form == nil {
+		return nil
+	}
+	firstFirst(bodies, m.first)
+	excerpt, err := Join(m.form, m.extras, bodies)
+	if err != nil {
+		return nil
+	}
+	return excerpt
 }

@@ -49,7 +49,7 @@ func (p *Stored) tell(b *strings.Builder) {
 	case p.Erased:
 		body = Erased
 	case p.Kind == structure.FilePiece && !isAddress(body), p.Body == nil && p.Size > 0:
-		body = fmt.Sprintf("[%v, %d bytes]", p.Kind, p.Size)
+		body = p.note()
 	case p.JSON && rawjson.IsString(p.Body):
 		body = rawjson.Str(p.Body)
 	}
@@ -63,6 +63,9 @@ func (p *Stored) tell(b *strings.Builder) {
 	}
 	b.WriteString(body)
 }
+
+// note is the text for a piece that is not shown.
+func (p *Stored) note() string { return fmt.Sprintf("[%v, %d bytes]", p.Kind, p.Size) }
 
 // isAddress reports whether the text of a file is its address, not its content.
 func isAddress(text string) bool {

@@ -13,6 +13,8 @@ import (
 
 // Deleted data is in no byte of a compacted file. Current entries read the same
 // as before, and so do snapshots.
+//
+//test:norace
 func TestCompact(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "index")
 	db, err := Open(path, Options{OverlayBytes: 1 << 20})

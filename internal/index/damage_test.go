@@ -177,6 +177,8 @@ func eachFlip(t *testing.T, v *victim, n int, rng *rand.Rand, fn func(offset int
 
 // With one changed byte, the index is refused when it is opened, or every read returns
 // the right answer or an error. The process does not crash.
+//
+//test:norace
 func TestCrashFlippedByte(t *testing.T) {
 	v := newVictim(t)
 	seed := campaign.Seed()
@@ -209,6 +211,8 @@ func TestCrashFlippedByte(t *testing.T) {
 }
 
 // The same, followed by writes, for which bbolt copies and moves damaged data.
+//
+//test:norace
 func TestCrashFlippedByteThenWrite(t *testing.T) {
 	v := newVictim(t)
 	whole, err := os.ReadFile(v.path)

@@ -39,6 +39,8 @@ func scattered(choose *rand.Rand, n int) []Entry {
 
 // A fold that changes most leaves rewrites the file: it has no free pages, and its
 // pages are nearly full. Every state reads the same before and after.
+//
+//test:norace
 func TestFoldRewritesTheFile(t *testing.T) {
 	path := newPath(t)
 	yields := 0

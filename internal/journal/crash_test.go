@@ -54,6 +54,7 @@ func outlive(m *model, c crashfs.Crash, killed bool, rng *rand.Rand) {
 	after.crash(crashfs.KeepNone(), false, 0)
 }
 
+//test:norace
 func TestCrashAtEveryOperation(t *testing.T) {
 	for _, how := range []through{calls, memory, both} {
 		crashAtEveryOperation(t, how)
@@ -87,6 +88,8 @@ func crashAtEveryOperation(t *testing.T, how through) {
 }
 
 // The disk has everything that was written up to any byte.
+//
+//test:norace
 func TestCrashAtEveryByte(t *testing.T) {
 	disk := crashfs.New()
 	m := newModel(t, disk, calls)

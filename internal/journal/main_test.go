@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	campaign.Checks(50)
+	campaign.Checks(25)
 	goleak.VerifyTestMain(m)
 }
 

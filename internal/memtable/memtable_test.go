@@ -81,6 +81,7 @@ func (m model) check(t *rapid.T, is Moment) {
 	}
 }
 
+//test:norace
 func TestModelOfATable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type sealed struct {

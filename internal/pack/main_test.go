@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	campaign.Checks(20) // each writes packs
+	campaign.Checks(12) // each writes packs
 	os.Exit(m.Run())
 }

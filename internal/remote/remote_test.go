@@ -1,3 +1,5 @@
+//test:long
+
 package remote
 
 import (
@@ -21,7 +23,7 @@ import (
 var background = context.Background()
 
 func TestMain(m *testing.M) {
-	campaign.Checks(3) // each opens stores, and is a conversation
+	campaign.Checks(2) // each opens stores, and is a conversation
 	goleak.VerifyTestMain(m)
 }
 

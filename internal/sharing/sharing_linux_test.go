@@ -46,6 +46,8 @@ func TestConformance(t *testing.T) { conform(t, backendtest.RunConcurrent) }
 
 // TestConformanceOfEnds runs the suite on an owner, on a guest, and on what was a guest and became the
 // owner. That of internal/remote runs it over a connection in every run.
+//
+//test:norace
 func TestConformanceOfEnds(t *testing.T) { conform(t, backendtest.Run) }
 
 func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {

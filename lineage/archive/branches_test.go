@@ -70,6 +70,8 @@ func (d *watched) Apply(ctx context.Context, c *structure.Commit, o backend.Opti
 
 // A branch costs the same in large and small conversations: the context that protects it becomes
 // its context. No commit grows with the conversation.
+//
+//test:norace
 func TestImportOfManyBranches(t *testing.T) {
 	const few, many = 60, 1_500
 	costs := make(map[string]float64)

@@ -71,6 +71,10 @@ func (s *session) readLines(ctx context.Context) {
 		if err == nil {
 			if bad := item.Valid(); bad != nil {
 				err = damaged(item.At, bad)
+				if repair := item.beingWritten(bad); repair != nil && s.begun() {
+					s.part.Repairs = append(s.part.Repairs, repair)
+					continue
+				}
 			} else if !rawjson.IsObject(item.Raw) {
 				err = damaged(item.At, malformed("not an object"))
 			}
@@ -112,10 +116,13 @@ func (s *session) readWhole(ctx context.Context) {
 }
 
 func (s *session) end() {
-	if s.first || len(s.part.Nodes) > 0 {
+	if s.begun() {
 		s.send(false)
 	}
 }
+
+// begun reports whether the session has a node.
+func (s *session) begun() bool { return s.first || len(s.part.Nodes) > 0 }
 
 // send yields the nodes read since the last part.
 func (s *session) send(more bool) bool {
@@ -210,7 +217,7 @@ func (s *session) line(raw []byte, at Position) {
 	}
 	switch {
 	case (kind == "user" || kind == "assistant") && rawjson.IsObject(message):
-		s.message(&n, kind, message)
+		s.message(&n, kind, message, hasParent)
 	case kind == "system" && rawjson.IsString(contents):
 		n.Role = "system"
 		n.Body, n.Type = textBody(contents)
@@ -262,7 +269,8 @@ func (s *session) resolve(id string) string {
 	return id
 }
 
-// link sets the parent of a node as its line states, or makes it the root of a history.
+// link sets the parent of a node as its line states, or makes it the root of a history. A line that
+// states no parent follows the one before it.
 func (s *session) link(n *Node, hasParent bool) {
 	n.Parent = s.resolve(n.Parent)
 	begins := s.begin("history " + n.Aside)
@@ -272,7 +280,7 @@ func (s *session) link(n *Node, hasParent bool) {
 }
 
 // message reads the message in a line.
-func (s *session) message(n *Node, kind string, raw []byte) {
+func (s *session) message(n *Node, kind string, raw []byte, hasParent bool) {
 	var id string
 	result := false
 	n.Role = kind
@@ -293,7 +301,7 @@ func (s *session) message(n *Node, kind string, raw []byte) {
 			id = rawjson.Str(m.Value)
 		}
 	}
-	s.link(n, true)
+	s.link(n, hasParent)
 	s.follow(n, id, result)
 }
 

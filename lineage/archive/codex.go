@@ -52,6 +52,10 @@ func (r *rollout) read(ctx context.Context) {
 		if err == nil {
 			if bad := item.Valid(); bad != nil {
 				err = damaged(item.At, bad)
+				if repair := item.beingWritten(bad); repair != nil && r.begun() {
+					r.part.Repairs = append(r.part.Repairs, repair)
+					continue
+				}
 			} else if !has(item.Raw, "type", "payload") {
 				err = damaged(item.At, malformed("not a line of a rollout"))
 			}
@@ -67,10 +71,13 @@ func (r *rollout) read(ctx context.Context) {
 			return
 		}
 	}
-	if r.first || len(r.part.Nodes) > 0 {
+	if r.begun() {
 		r.send(false)
 	}
 }
+
+// begun reports whether the session has a node.
+func (r *rollout) begun() bool { return r.first || len(r.part.Nodes) > 0 }
 
 func (r *rollout) send(more bool) bool {
 	c := r.part

@@ -361,6 +361,8 @@ func (f *failing) Apply(ctx context.Context, c *structure.Commit, o backend.Opti
 var base = regexp.MustCompile(`base=\d+ `)
 
 // Importing again continues an import that was interrupted at any commit.
+//
+//test:norace
 func TestInterruptedImportContinues(t *testing.T) {
 	dir := t.TempDir()
 	var all []*archive.Conversation

@@ -40,6 +40,7 @@ type Item struct {
 	At  Position
 
 	objects int64 // limit of objects
+	open    bool  // a last line without an end
 }
 
 // Valid returns an error unless the item is valid JSON within the limits.
@@ -48,6 +49,15 @@ func (i Item) Valid() error {
 		return err
 	}
 	return checkJSON(i.Raw)
+}
+
+// beingWritten returns a repair for a line that ends in the middle of its JSON because its program is
+// still writing it, nil for other damage.
+func (i Item) beingWritten(bad error) *Damage {
+	if !i.open || !errors.Is(bad, ErrMalformed) {
+		return nil
+	}
+	return damaged(i.At, malformed("the last line is not complete; an import reads it once it is"))
 }
 
 // NewInput returns an input that reads from r, for tests of formats.
@@ -179,7 +189,7 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 						yield(Item{}, in.unreadable(at, err))
 						return
 					}
-					if !yield(Item{Raw: trimmed, At: at, objects: in.limits.Objects}, nil) {
+					if !yield(Item{Raw: trimmed, At: at, objects: in.limits.Objects, open: err == io.EOF}, nil) {
 						return
 					}
 				}

@@ -211,6 +211,7 @@ func TestOrderOfTrees(t *testing.T) {
 	})
 }
 
+//test:norace
 func TestDeepTreesDoNotRecurse(t *testing.T) {
 	const n = 200_000
 	var tr tree

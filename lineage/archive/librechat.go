@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
@@ -87,6 +88,9 @@ func libreChatConversation(raw []byte, at Position) (*Conversation, error) {
 			}
 		}
 	}
+	if c.Created.IsZero() {
+		c.Created = t.oldestTime()
+	}
 	c.Nodes = t.ordered(t.newest())
 	c.Current = t.newest()
 	c.Metadata = rest.bytes()
@@ -108,6 +112,16 @@ func (t *tree) newest() string {
 		return ""
 	}
 	return t.nodes[at].ID
+}
+
+// oldestTime returns the earliest time of a message, zero if none has a time.
+func (t *tree) oldestTime() (oldest time.Time) {
+	for i := range t.nodes {
+		if at := t.nodes[i].Created; !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
+			oldest = at
+		}
+	}
+	return oldest
 }
 
 func libreChatMessage(raw []byte, at Position) (n Node, children []byte) {

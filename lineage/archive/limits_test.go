@@ -36,6 +36,8 @@ func limited(t *testing.T, source []byte, o archive.Options, name string) archiv
 }
 
 // A small archive with millions of conversations is stopped with an error.
+//
+//test:norace
 func TestManyItemsInLittle(t *testing.T) {
 	campaign.Long(t)
 	text := []byte(strings.Repeat(oneConversation, 60_000))
@@ -94,6 +96,8 @@ func TestNumberOfObjects(t *testing.T) {
 }
 
 // Entries of a mapping that are not messages, in chains and circles, take linear time.
+//
+//test:norace
 func TestChainsOfEmptyEntries(t *testing.T) {
 	campaign.Long(t)
 	const n = 60_000

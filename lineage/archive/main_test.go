@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	campaign.Checks(30)
+	campaign.Checks(15)
 	os.Exit(m.Run())
 }

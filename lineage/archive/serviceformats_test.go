@@ -285,3 +285,27 @@ func TestClaudeCodeSession(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, main.ID(), forkedInfo.Parent)
 }
+
+// A LibreChat conversation has the times of its messages where the export states none.
+func TestTimesOfLibreChat(t *testing.T) {
+	ctx := context.Background()
+	s := storeIn(t)
+	export := `{"conversationId":"c","endpoint":"e","messages":[` +
+		`{"messageId":"2","parentMessageId":"1","text":"b","createdAt":"2024-05-29T00:35:00.000Z"},` +
+		`{"messageId":"1","text":"a","isCreatedByUser":true,"createdAt":"2024-05-29T00:33:00.000Z"},` +
+		`{"messageId":"3","parentMessageId":"2","text":"no time"}]}`
+	_, err := archive.Import(ctx, s, archive.Stream("c.json", strings.NewReader(export)), archive.Options{})
+	require.NoError(t, err)
+	thread, err := s.FindThread(ctx, "c")
+	require.NoError(t, err)
+	info, err := thread.Info(ctx)
+	require.NoError(t, err)
+	at := func(minute int) time.Time { return time.Date(2024, 5, 29, 0, minute, 0, 0, time.UTC) }
+	require.True(t, info.CreatedAt.Equal(at(33)), info.CreatedAt)
+	for found, err := range s.Threads(ctx, lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		info, err := found.Thread.Info(ctx)
+		require.NoError(t, err)
+		require.True(t, info.UpdatedAt.Equal(at(35)), info.UpdatedAt)
+	}
+}

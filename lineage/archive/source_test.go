@@ -213,6 +213,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+//test:norace
 func TestBombs(t *testing.T) {
 	ctx := context.Background()
 	limits := archive.Limits{Item: 1 << 20, Total: 64 << 20, Ratio: 100, RatioFrom: 4 << 20}

@@ -62,6 +62,8 @@ func goldenBundle(t testing.TB) []byte {
 
 // TestDamage imports bundles that are cut short anywhere, or have any bit flipped. Nothing of them
 // is applied.
+//
+//test:norace
 func TestDamage(t *testing.T) {
 	whole, s := goldenBundle(t), emptyStore(t)
 	try := func(b []byte, what string, at int) {

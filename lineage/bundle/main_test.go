@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(importerDir); dir != "" {
 		os.Exit(importUntilKilled(dir))
 	}
-	campaign.Checks(15) // each opens stores
+	campaign.Checks(8) // each opens stores
 	goleak.VerifyTestMain(m)
 }
 

@@ -208,20 +208,17 @@ func (s *loading) add(ctx context.Context, m Message) error {
 			return err
 		}
 	}
-	found, known, err := s.find(ctx, m.ID, s.home.Thread)
+	at, known, err := s.find(ctx, m.ID, s.home.Thread)
 	if err != nil {
 		return err
 	}
-	if known && found.Home.Thread != s.home.Thread {
-		return s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrOtherChat})
-	}
 	same := false
 	if known {
-		if same, err = s.same(ctx, &s.state, found.Span, &m); err != nil {
+		if same, err = s.same(ctx, &s.state, at, &m); err != nil {
 			return err
 		}
 	}
-	if known && m.ID == foreignID(s.home.Thread, found.Span) {
+	if known && m.ID == foreignID(s.home.Thread, at) {
 		if !same {
 			s.from.Problem(&Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
 		}
@@ -237,7 +234,7 @@ func (s *loading) add(ctx context.Context, m Message) error {
 			return s.skip(m.ID, &Error{Subject: SubjectMessage, ID: parent, ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
 		}
 		if known {
-			was, err := before(ctx, s.state.from, found.Span)
+			was, err := before(ctx, s.state.from, at)
 			if err != nil {
 				return err
 			}
@@ -251,7 +248,7 @@ func (s *loading) add(ctx context.Context, m Message) error {
 			return s.flush(ctx)
 		}
 	case same && !moved:
-		s.listed[m.ID] = found.Span
+		s.listed[m.ID] = at
 	case !s.waiting[m.ID]:
 		if same {
 			m.Data = nil
@@ -266,8 +263,7 @@ func (s *loading) spanOf(ctx context.Context, id string) (structure.SpanRef, boo
 	if at := s.listed[id]; id == "" || !at.IsZero() {
 		return at, true, nil
 	}
-	found, known, err := s.find(ctx, id, s.home.Thread)
-	return found.Span, known && found.Home.Thread == s.home.Thread, err
+	return s.find(ctx, id, s.home.Thread)
 }
 
 // same reports whether the message at a span says what another one does. What was erased

@@ -174,6 +174,8 @@ func TestAppendedWhileReplaced(t *testing.T) {
 
 // New versions come into force together: a loading that is stopped anywhere leaves the earlier
 // ones or has all new ones, and nobody sees some of each.
+//
+//test:norace
 func TestVersionsComeTogether(t *testing.T) {
 	ctx := context.Background()
 	for left := 0; ; left++ {
@@ -388,6 +390,38 @@ func TestLoadCircular(t *testing.T) {
 		require.Len(t, problems, 1)
 		require.ErrorIs(t, problems[0], ErrInvalid)
 		require.Equal(t, []string{"m2", "m1", "m3", "own"}, chainOf(t, store, "own"))
+	}
+}
+
+// Chats of several databases that have the same message ids are all loaded, whatever the order and the users.
+func TestLoadIDsOfOtherChats(t *testing.T) {
+	ctx := context.Background()
+	store, _, s := besideOthers(t)
+	for round := range 2 {
+		for _, user := range []string{"alice", "bob"} {
+			l := Loading{Chat: Chat{ID: "chat of " + user, UserID: user, CreatedAt: 1, UpdatedAt: 2}}
+			var messages []Message
+			for i, id := range []string{"1", "2", "3"} {
+				l.Branches = []Branch{{Name: "main", HeadMessageID: Ref(id), CreatedAt: 1}}
+				m := Message{ID: id, Name: "user", Data: json.RawMessage(fmt.Sprintf("%q", user+" says "+id)), CreatedAt: 1}
+				if i > 0 {
+					m.ParentID = Ref(fmt.Sprint(i))
+				}
+				messages = append(messages, m)
+			}
+			l.Messages, l.Problem = pairs(messages), func(err error) { require.NoError(t, err) }
+			done, err := Load(ctx, s.store, l)
+			require.NoError(t, err)
+			require.Equal(t, 3*(1-round), done.New)
+		}
+	}
+	for _, user := range []string{"alice", "bob"} {
+		var said []string
+		for m, err := range store.Messages(ctx, "chat of "+user) {
+			require.NoError(t, err)
+			said = append(said, string(m.Data))
+		}
+		require.Equal(t, []string{`"` + user + ` says 1"`, `"` + user + ` says 2"`, `"` + user + ` says 3"`}, said)
 	}
 }
 

@@ -19,9 +19,8 @@ import (
 // checkpoint are what they are there. So threads and messages that come from elsewhere,
 // such as an agent that uses the library, show too. Those without an id of their own, and
 // those that a thread shares with another, have ids that follow from the thread and the
-// span. Message ids are unique in a thread, not in the store: messages of several chats may have
-// one id, although no chat adds a message with an id that another one has. What was erased reads
-// as Message.Data says. It cannot search: see OnSearchable.
+// span. Message ids are unique in a chat, not in the store: several chats may have messages with the
+// same id. What was erased reads as Message.Data says. It cannot search: see OnSearchable.
 func On(store *lineage.Store) Store { return OnSearchable(store, nil) }
 
 // OnSearchable is On with something to search the chats with. Package

@@ -8,34 +8,38 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// find returns where a message with an id is, and whether there is one. A message of another
-// thread is only returned if the given thread has none.
-func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (backend.Found, bool, error) {
+// find returns the span of the message that has an id in a thread, and whether there is one.
+func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (structure.SpanRef, bool, error) {
+	if in.IsZero() {
+		return structure.SpanRef{}, false, nil
+	}
 	found, err := backend.FindFirst(ctx, s.from, id, in)
-	if !isNotFound(err) {
-		return found, err == nil, err
+	if isNotFound(err) {
+		var known bool
+		found, known, err = s.findForeign(ctx, id)
+		if !known || found.Home.Thread != in {
+			return structure.SpanRef{}, false, err
+		}
 	}
-	found, known, err := s.findForeign(ctx, id)
-	if known || err != nil {
-		return found, known, err
-	}
-	found, err = backend.FindFirst(ctx, s.from, id, structure.ThreadID{})
-	return found, err == nil, ignoreNotFound(err)
+	return found.Span, err == nil, err
 }
 
-// messageIn returns the span of a message of a chat, whose thread may not exist, and whether there is one. A
-// message of another chat is ErrOtherChat.
+// messageIn returns the span of a message that is looked up in a chat, whose thread may not exist, and whether
+// there is one. An id that only another chat has is ErrOtherChat.
 func (s *state) messageIn(ctx context.Context, chatID string, thread structure.ThreadID, id string) (structure.SpanRef, bool, error) {
-	found, known, err := s.find(ctx, id, thread)
-	if known && found.Home.Thread != thread {
-		return structure.SpanRef{}, false, &Error{Subject: SubjectMessage, ID: id, ChatID: chatID, Err: ErrOtherChat}
+	at, known, err := s.find(ctx, id, thread)
+	if known || err != nil {
+		return at, known, err
 	}
-	return found.Span, known, err
-}
-
-// known returns the span of a message of the chat, and whether there is one.
-func (c *change) known(ctx context.Context, id string) (structure.SpanRef, bool, error) {
-	return c.messageIn(ctx, IDOfThread(c.t), c.t.ID, id)
+	_, elsewhere, err := s.findForeign(ctx, id)
+	if !elsewhere && err == nil {
+		_, err = backend.FindFirst(ctx, s.from, id, structure.ThreadID{})
+		elsewhere, err = err == nil, ignoreNotFound(err)
+	}
+	if elsewhere {
+		err = &Error{Subject: SubjectMessage, ID: id, ChatID: chatID, Err: ErrOtherChat}
+	}
+	return structure.SpanRef{}, false, err
 }
 
 // position returns the span of a message that a change to the chat refers to.
@@ -43,7 +47,7 @@ func (c *change) position(ctx context.Context, id Ref) (structure.SpanRef, error
 	if id == "" {
 		return structure.SpanRef{}, nil
 	}
-	at, known, err := c.known(ctx, string(id))
+	at, known, err := c.messageIn(ctx, IDOfThread(c.t), c.t.ID, string(id))
 	if err == nil && !known {
 		err = c.refuse(string(id), ErrNotFound)
 	}

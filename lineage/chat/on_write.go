@@ -44,7 +44,7 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		return err
 	}
 	return s.change(ctx, m.ChatID, func(c *change) error {
-		at, known, err := c.known(ctx, m.ID)
+		at, known, err := c.find(ctx, m.ID, c.t.ID)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 		items := make([]lineage.Item, len(r.Messages))
 		for i := range items {
 			m := &r.Messages[i]
-			_, known, err := c.known(ctx, m.ID)
+			_, known, err := c.find(ctx, m.ID, c.t.ID)
 			if err == nil && known {
 				err = c.refuse(m.ID, ErrExists)
 			}

@@ -54,6 +54,8 @@ func manyBranches(t testing.TB, n int) (chat.Store, *backendtest.Counting) {
 func says(id string) chat.Message { return chat.Message{ID: id, Name: "user", Data: []byte(`{}`)} }
 
 // No operation on one thing looks at all branches, checkpoints, messages or chats.
+//
+//test:norace
 func TestOperationsDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		chats, counting := manyBranches(t, n)
@@ -133,6 +135,8 @@ func TestOperationsDoNotGrow(t *testing.T) {
 
 // In a thread that the library or an import made, messages of the active branch are
 // found without a look at the others.
+//
+//test:norace
 func TestForeignMessagesDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		store, err := lineage.Open(background, t.TempDir(), lineage.Options{Durability: lineage.Normal})

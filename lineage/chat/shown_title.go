@@ -3,22 +3,23 @@ package chat
 import (
 	"context"
 	"iter"
+	"time"
 
-	"github.com/lineage-store/lineage/internal/form"
-	"github.com/lineage-store/lineage/internal/title"
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // ShownTitle is lineage.Store.ShownTitle for a chat of any store.
 func ShownTitle(ctx context.Context, s Store, c *Chat) (string, error) {
-	return title.Shown(c.Title, c.ID, opening(ctx, s, c.ID))
+	return transcript.Title(c.Title, c.ID, opening(ctx, s, c.ID))
 }
 
 // opening yields the messages of the active branch from the first one on.
-func opening(ctx context.Context, s Store, chatID string) iter.Seq2[title.Message, error] {
-	return func(yield func(title.Message, error) bool) {
+func opening(ctx context.Context, s Store, chatID string) iter.Seq2[*transcript.Message, error] {
+	return func(yield func(*transcript.Message, error) bool) {
 		b, err := s.ActiveBranch(ctx, chatID)
 		if err != nil {
-			yield(title.Message{}, err)
+			yield(nil, err)
 			return
 		}
 		if b == nil || b.HeadMessageID == "" {
@@ -26,15 +27,23 @@ func opening(ctx context.Context, s Store, chatID string) iter.Seq2[title.Messag
 		}
 		for m, err := range s.MessageChain(ctx, chatID, string(b.HeadMessageID)) {
 			if err != nil {
-				yield(title.Message{}, err)
+				yield(nil, err)
 				return
 			}
-			if string(m.Data) == "null" { // erased
-				continue
-			}
-			if !yield(title.Message{Role: m.Name, Text: form.Text(m.Data, m.Name)}, nil) {
+			if !yield(m.Transcribe(), nil) {
 				return
 			}
 		}
 	}
+}
+
+// Transcribe returns the message as one of a transcript. Its position is not known.
+func (m Message) Transcribe() *transcript.Message {
+	t := &transcript.Message{
+		ID: m.ID, Role: m.Name, Model: m.Origin.ModelID, Created: time.UnixMilli(m.CreatedAt).UTC(), Type: content.TypeJSON, Body: m.Data,
+	}
+	if t.Erased = string(m.Data) == "null"; t.Erased {
+		t.Body = nil
+	}
+	return t
 }

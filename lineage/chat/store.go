@@ -10,7 +10,8 @@ import (
 // implementation does what is said here.
 //
 // Messages, branches and checkpoints are looked up in one chat. An id that only another
-// chat has is ErrOtherChat, and nothing else of that chat is returned.
+// chat has is ErrOtherChat, and nothing else of that chat is returned. Whether several chats may
+// have messages with the same id depends on the store: see On.
 type Store interface {
 	// CreateChat makes a chat with an empty, active branch named MainBranch. An id
 	// that is taken is ErrExists.
@@ -38,7 +39,7 @@ type Store interface {
 
 	// AddMessage adds a message after its parent, or as a root. It moves no branch.
 	// A known id is no error if the message is the same: see Message.Same.
-	// Otherwise it is ErrExists, or ErrOtherChat.
+	// Otherwise it is ErrExists, or ErrOtherChat if another chat has it and ids are unique in the store.
 	AddMessage(ctx context.Context, m Message) error
 	// Message returns a message of a chat, nil if there is none.
 	Message(ctx context.Context, chatID, id string) (*Message, error)
@@ -106,6 +107,6 @@ type Store interface {
 	// call for each of its steps and so can fail halfway. It returns the new head.
 	//
 	// A branch with another head than the request expects is a *HeadError. An id that is known
-	// is ErrExists or ErrOtherChat, even for the same message.
+	// is ErrExists, or ErrOtherChat as in AddMessage, even for the same message.
 	Append(ctx context.Context, r AppendRequest) (Ref, error)
 }

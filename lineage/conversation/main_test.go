@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	campaign.Checks(20) // each opens stores
+	campaign.Checks(12) // each opens stores
 	goleak.VerifyTestMain(m)
 }
 

@@ -16,6 +16,8 @@ import (
 )
 
 // No operation on one branch looks at all of them.
+//
+//test:norace
 func TestOperationsDoNotGrow(t *testing.T) {
 	ctx := context.Background()
 	backendtest.RequireScale(t, func(n int) map[string]int64 {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 )
@@ -102,7 +103,7 @@ func (e *Engine) addVersions(ctx context.Context, l *line, same []string) (more 
 func (e *Engine) savedAmong(ctx context.Context, pending []Fragment) (map[string]chat.Message, error) {
 	saved := make(map[string]chat.Message)
 	for _, f := range pending {
-		m, err := e.store.Message(ctx, e.chatID, f.ID)
+		m, err := e.own(ctx, f.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -111,6 +112,16 @@ func (e *Engine) savedAmong(ctx context.Context, pending []Fragment) (map[string
 		}
 	}
 	return saved, nil
+}
+
+// own returns the message of the chat that has an id, nil if there is none. That another chat has the id
+// matters only when it is added: the store decides whether it may be.
+func (e *Engine) own(ctx context.Context, id string) (*chat.Message, error) {
+	m, err := e.store.Message(ctx, e.chatID, id)
+	if errors.Is(err, chat.ErrOtherChat) {
+		return nil, nil
+	}
+	return m, err
 }
 
 // isUnchanged reports whether a pending message equals the saved one with its id, including the

@@ -301,7 +301,7 @@ func (e *Engine) settle(ctx context.Context) (chat.Ref, error) {
 		return "", nil
 	}
 	wanted := a.last()
-	m, err := e.store.Message(ctx, e.chatID, wanted.ID)
+	m, err := e.own(ctx, wanted.ID)
 	if err != nil || m == nil || !m.Same(*wanted) {
 		return "", err
 	}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("failed", talkForEver(dir, os.Stdout))
 		os.Exit(1)
 	}
-	campaign.Checks(30)
+	campaign.Checks(15)
 	goleak.VerifyTestMain(m)
 }
 

@@ -15,6 +15,8 @@ import (
 )
 
 // No operation reads all branches of the chat.
+//
+//test:norace
 func TestOperationsDoNotGrow(t *testing.T) {
 	ctx := context.Background()
 	backendtest.RequireScale(t, func(n int) map[string]int64 {

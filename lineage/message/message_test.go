@@ -1,3 +1,5 @@
+//test:sequential
+
 package message_test
 
 import (

@@ -155,8 +155,9 @@ func (x *Index) embedPending(ctx context.Context) error {
 // useModel makes all texts pending if their vectors are of another model. It returns the highest
 // number of a pending text.
 func (x *Index) useModel(ctx context.Context, db *sql.DB) (upto int64, err error) {
-	m, err := x.mark(ctx, db)
-	if err == nil && m.model != x.options.Embedder.Model {
+	var model string
+	err = db.QueryRowContext(ctx, `SELECT model FROM meta`).Scan(&model)
+	if err == nil && model != x.options.Embedder.Model {
 		err = changeModel(ctx, db, x.options.Embedder.Model)
 	}
 	if err != nil {
@@ -321,7 +322,7 @@ func (x *Index) keep(ctx context.Context, db *sql.DB, batch []unembedded, vector
 }
 
 // pend makes a text pending if the index has embeddings. Names are not embedded.
-func (f *follower) pend(ctx context.Context, id textID, text int64) error {
+func (f *writer) pend(ctx context.Context, id textID, text int64) error {
 	if f.model == "" || id.reading() == name {
 		return nil
 	}
@@ -329,7 +330,7 @@ func (f *follower) pend(ctx context.Context, id textID, text int64) error {
 }
 
 // forget removes the embedding of a text.
-func (f *follower) forget(ctx context.Context, text int64) error {
+func (f *writer) forget(ctx context.Context, text int64) error {
 	if err := f.exec(ctx, `DELETE FROM vectors WHERE text = ?`, text); err != nil {
 		return err
 	}

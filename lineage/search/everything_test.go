@@ -125,8 +125,12 @@ var vocabulary = []string{"ant", "bee", "cat"}
 // index returns the same results as a new one.
 //
 // feature: lineage/nearest
+//
+//test:norace
 func TestFindsWhatIsSeen(t *testing.T) {
+	defer search.SetWindowLimit(search.SetWindowLimit(0))
 	rapid.Check(t, func(r *rapid.T) {
+		search.SetWindowLimit(rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "window"))
 		dir := t.TempDir()
 		store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)

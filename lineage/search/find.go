@@ -62,14 +62,20 @@ func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, err error) {
 		f.matcher = query.NewMatcher(parsed)
 	}
 	err = x.repaired(ctx, func() error { // of damage that the update does not find
-		if err := update(ctx); err != nil {
-			return err
+		for {
+			if err := update(ctx); err != nil {
+				return err
+			}
+			if hits, err = x.find(ctx, f); !errors.Is(err, errUnsettled) {
+				return err
+			}
 		}
-		hits, err = x.find(ctx, f)
-		return err
 	})
 	return hits, err
 }
+
+// errUnsettled is returned for an index that another process is updating: it is not of one state of the store.
+var errUnsettled = errors.New("the search index is being updated")
 
 // find runs a search on one state of the index.
 func (x *Index) find(ctx context.Context, f *finding) (hits []Hit, err error) {
@@ -82,6 +88,13 @@ func (x *Index) find(ctx context.Context, f *finding) (hits []Hit, err error) {
 			return err
 		}
 		defer f.conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+		var settled bool
+		if err := f.conn.QueryRowContext(ctx, `SELECT number = seen_number AND id = seen_id FROM meta`).Scan(&settled); err != nil {
+			return err
+		}
+		if !settled {
+			return errUnsettled
+		}
 		if err := f.enter(ctx); err != nil {
 			return err
 		}

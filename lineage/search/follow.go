@@ -9,189 +9,120 @@ import (
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Size of a transaction at which the next one begins.
-const (
-	batchBytes   = 8 << 20
-	batchRecords = 20_000
-)
-
-// errOvertaken is returned when another process has updated the index meanwhile. A pass with a newer snapshot
-// continues.
-var errOvertaken = errors.New("another process has updated the index")
+// windowLimit is the number of changed subjects and records at which a transaction ends. 0 is the default of the
+// follower.
+var windowLimit = 0
 
 // follow brings the index to the current state of the store.
 func (x *Index) follow(ctx context.Context, db *sql.DB) error {
-	for {
-		err := x.pass(ctx, db)
-		if !errors.Is(err, errOvertaken) && !errors.Is(err, lineage.ErrExpired) {
-			return err
-		}
-	}
+	f := derived.Follower[*sql.Tx]{Store: x.store, Target: &target{x, db}, Commits: true, Limit: windowLimit, Progress: x.options.Progress}
+	_, err := f.Run(ctx)
+	return err
 }
 
-// pass indexes the commits after the last indexed one up to those of a snapshot, in transactions, and finally
-// the state of the subjects that they changed. The position never goes back: each transaction reads it first,
-// and does nothing if it is not as expected.
-func (x *Index) pass(ctx context.Context, db *sql.DB) error {
-	snapshot, err := x.store.View().Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer snapshot.Close()
-	head, err := snapshot.Head(ctx)
-	if err != nil {
-		return err
-	}
-	m, err := x.mark(ctx, db)
-	if err != nil {
-		return err
-	}
-	if done, err := x.has(ctx, m, head); done || err != nil {
-		return err
-	}
-	f := &follower{snapshot: snapshot, words: make(query.Terms)}
-	defer func() { f.rollback() }()
-	if err := f.begin(ctx, x, db, m.at); err != nil {
-		return err
-	}
-	first := f.at.Number
-	for c, err := range x.store.View().Feed(ctx, f.at) {
-		if err != nil {
-			return err
-		}
-		if c.Number > head.Number {
-			break
-		}
-		if f.bytes > batchBytes || f.records > batchRecords {
-			if err := f.commit(ctx); err != nil {
-				return err
-			}
-			if x.options.Progress != nil {
-				x.options.Progress(f.at.Number-first, head.Number-first)
-			}
-			if err := f.begin(ctx, x, db, f.at); err != nil {
-				return err
-			}
-		}
-		if err := f.add(ctx, c); err != nil {
-			return fmt.Errorf("commit %d: %w", c.Number, err)
-		}
-		f.at = lineage.Cursor{Number: c.Number, ID: c.ID}
-	}
-	f.at = head
-	if err := f.settle(ctx); err != nil {
-		return err
-	}
-	return f.commit(ctx)
+// target is the index as derived data. A window is one transaction.
+type target struct {
+	*Index
+	db *sql.DB
 }
 
-// has reports whether the index has everything of a snapshot. If it has a part of what followed, the error is
-// errOvertaken.
-func (x *Index) has(ctx context.Context, m mark, head lineage.Cursor) (bool, error) {
-	if m.at.Number < head.Number {
-		return false, nil
-	}
-	for _, err := range x.store.View().Feed(ctx, m.at) { // another history may have a commit with that number
-		if err != nil {
-			return false, err
-		}
-		break
-	}
-	if !m.settled && m.at != head {
-		return false, errOvertaken
-	}
-	return m.settled, nil
-}
-
-// mark is the state of the index: the last indexed commit, the number of steps, the highest number of
-// a text, the model of the embeddings, and whether no subject is to be settled.
-type mark struct {
-	at          lineage.Cursor
-	spans, text int64
-	model       string
-	settled     bool
-}
-
-// mark returns an error if the index belongs to another store.
-func (x *Index) mark(ctx context.Context, q querier) (m mark, err error) {
+// Mark implements derived.Target.
+func (t *target) Mark(ctx context.Context) (m derived.Mark, err error) {
 	var of []byte
-	var number, id int64
-	err = q.QueryRowContext(ctx, `SELECT store, number, id, spans, texts, model, NOT EXISTS (SELECT 1 FROM changed) FROM meta`).
-		Scan(&of, &number, &id, &m.spans, &m.text, &m.model, &m.settled)
-	if errors.Is(err, sql.ErrNoRows) {
-		return mark{settled: true}, nil
+	var at, id, seen, seenID int64
+	err = t.db.QueryRowContext(ctx, `SELECT store, number, id, seen_number, seen_id, turn FROM meta`).Scan(&of, &at, &id, &seen, &seenID, &m.Turn)
+	if err == nil && len(of) != len(m.Store) {
+		err = fmt.Errorf("store %x: %w", of, errUseless)
 	}
-	if is := x.store.ID(); err == nil && string(of) != string(is[:]) {
-		err = fmt.Errorf("of store %x: %w", of, errUseless)
+	if err != nil {
+		return m, err
 	}
-	m.at = lineage.Cursor{Number: uint64(number), ID: uint64(id)}
-	return m, err
+	m.Store = structure.StoreID(of)
+	m.At = lineage.Cursor{Number: uint64(at), ID: uint64(id)}
+	m.Seen = lineage.Cursor{Number: uint64(seen), ID: uint64(seenID)}
+	return m, nil
 }
 
-// follower adds commits to the index.
-type follower struct {
+// Write implements derived.Target.
+func (t *target) Write(ctx context.Context, do func(*sql.Tx) error) error {
+	return patiently(ctx, func() error {
+		tx, err := t.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if err := do(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+// Swap implements derived.Target.
+func (t *target) Swap(ctx context.Context, tx *sql.Tx, was, is derived.Mark) (bool, error) {
+	changed, err := tx.ExecContext(ctx, `UPDATE meta SET store = ?, number = ?, id = ?, seen_number = ?, seen_id = ?, turn = ? WHERE turn = ?`,
+		is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Turn, was.Turn)
+	if err != nil {
+		return false, err
+	}
+	n, err := changed.RowsAffected()
+	return n == 1, err
+}
+
+// Apply implements derived.Target: it adds the steps of the commits, and then the state of the subjects that they
+// changed.
+func (t *target) Apply(ctx context.Context, w *derived.Window[*sql.Tx]) error {
+	words := make(query.Terms)
+	return w.Finish(ctx, func(tx *sql.Tx) error {
+		f := &writer{
+			snapshot: w.State, changes: w.Changes, last: w.To == w.Head, words: words, tx: tx, prepared: make(map[string]*sql.Stmt),
+			runs: make(map[structure.RunID]int64), roles: make(map[role]int64), contents: make(map[textID]known),
+			homes: make(map[structure.ThreadID]int64), moved: make(map[int64]bool),
+		}
+		_, err := f.get(ctx, `SELECT spans, texts, model, (SELECT IFNULL(MAX(number), 0) FROM runs),
+			(SELECT IFNULL(MAX(number), 0) FROM threads), EXISTS (SELECT 1 FROM erased) FROM meta`, nil, &f.spans, &f.text, &f.model, &f.run, &f.thread, &f.erased)
+		if err != nil {
+			return err
+		}
+		for _, c := range w.Commits {
+			if err := f.add(ctx, c); err != nil {
+				return fmt.Errorf("commit %d: %w", c.Number, err)
+			}
+		}
+		if err := f.settle(ctx); err != nil {
+			return err
+		}
+		return f.exec(ctx, `UPDATE meta SET spans = ?, texts = ?`, f.spans, f.text)
+	})
+}
+
+// writer applies a window in a transaction.
+type writer struct {
 	snapshot backend.Snapshot
+	changes  *derived.Changes
+	last     bool // no commits follow up to the snapshot
 	words    query.Terms
 	tx       *sql.Tx
 	prepared map[string]*sql.Stmt
-	store    structure.StoreID
 
-	mark
-	bytes    int
-	records  int
-	run      int64 // the highest numbers of a run and a thread
-	thread   int64
-	erased   bool // table erased is not empty
-	changed  map[string]bool
+	spans, text int64 // the number of steps, and the highest number of a text
+	model       string
+	run, thread int64 // the highest numbers
+	erased      bool  // table erased is not empty
+
 	runs     map[structure.RunID]int64
 	roles    map[role]int64
 	contents map[textID]known
-}
-
-// begin begins a transaction, in which the index must be at a position.
-func (f *follower) begin(ctx context.Context, x *Index, db *sql.DB, at lineage.Cursor) (err error) {
-	if f.tx, err = db.BeginTx(ctx, nil); err != nil {
-		return err
-	}
-	f.prepared, f.bytes, f.records, f.store = make(map[string]*sql.Stmt), 0, 0, x.store.ID()
-	f.changed, f.runs, f.roles, f.contents = make(map[string]bool), make(map[structure.RunID]int64), make(map[role]int64), make(map[textID]known)
-	if f.mark, err = x.mark(ctx, f.tx); err != nil {
-		return err
-	}
-	if f.at != at {
-		return errOvertaken
-	}
-	return f.tx.QueryRowContext(ctx, `SELECT (SELECT IFNULL(MAX(number), 0) FROM runs),
-		(SELECT IFNULL(MAX(number), 0) FROM threads), EXISTS (SELECT 1 FROM erased)`).Scan(&f.run, &f.thread, &f.erased)
-}
-
-// commit commits the transaction.
-func (f *follower) commit(ctx context.Context) error {
-	for subject := range f.changed {
-		if err := f.exec(ctx, `INSERT OR IGNORE INTO changed VALUES (?)`, []byte(subject)); err != nil {
-			return err
-		}
-	}
-	err := f.exec(ctx, `INSERT OR REPLACE INTO meta VALUES (1, ?, ?, ?, ?, ?, ?)`, f.store[:], int64(f.at.Number), int64(f.at.ID), f.spans, f.text, f.model)
-	if err != nil {
-		return err
-	}
-	tx := f.tx
-	f.tx = nil
-	return tx.Commit()
-}
-
-func (f *follower) rollback() {
-	if f.tx != nil {
-		_ = f.tx.Rollback()
-	}
+	homes    map[structure.ThreadID]int64 // of threads that exist
+	moved    map[int64]bool               // runs whose reached may change
 }
 
 // prepare returns a prepared statement, cached for the transaction.
-func (f *follower) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
+func (f *writer) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
 	if s := f.prepared[statement]; s != nil {
 		return s, nil
 	}
@@ -202,7 +133,7 @@ func (f *follower) prepare(ctx context.Context, statement string) (*sql.Stmt, er
 	return s, err
 }
 
-func (f *follower) exec(ctx context.Context, statement string, args ...any) error {
+func (f *writer) exec(ctx context.Context, statement string, args ...any) error {
 	s, err := f.prepare(ctx, statement)
 	if err == nil {
 		_, err = s.ExecContext(ctx, args...)
@@ -211,7 +142,7 @@ func (f *follower) exec(ctx context.Context, statement string, args ...any) erro
 }
 
 // get reads one row. It returns false if there is none.
-func (f *follower) get(ctx context.Context, statement string, args []any, into ...any) (bool, error) {
+func (f *writer) get(ctx context.Context, statement string, args []any, into ...any) (bool, error) {
 	s, err := f.prepare(ctx, statement)
 	if err == nil {
 		err = s.QueryRowContext(ctx, args...).Scan(into...)
@@ -222,49 +153,18 @@ func (f *follower) get(ctx context.Context, statement string, args []any, into .
 	return err == nil, err
 }
 
-// Kinds of changed subjects.
-const (
-	changedThread     = 't'
-	changedContext    = 'c'
-	changedCheckpoint = 'k'
-	changedSummaries  = 's'
-	changedContent    = 'x'
-)
-
-func (f *follower) note(kind byte, parts ...[]byte) {
-	subject := string(kind)
-	for _, p := range parts {
-		subject += string(p)
-	}
-	f.changed[subject] = true
-}
-
-// add indexes a commit.
-func (f *follower) add(ctx context.Context, c *structure.Commit) error {
+// add indexes the runs and steps of a commit.
+func (f *writer) add(ctx context.Context, c *structure.Commit) error {
 	blocks := make(map[[32]byte]*structure.Block)
 	for _, r := range c.Records {
-		f.records++
 		var err error
 		switch r := r.(type) {
 		case *structure.Block:
 			blocks[r.ID] = r
-			err = f.stored(ctx, r)
 		case *structure.Run:
 			err = f.addRun(ctx, r)
 		case *structure.Span:
 			err = f.addSpan(ctx, r, blocks)
-		case *structure.Thread:
-			f.note(changedThread, r.ID[:])
-		case *structure.Context:
-			f.note(changedContext, r.ID[:])
-		case *structure.Tip:
-			f.note(changedContext, r.Context[:])
-		case *structure.Checkpoint:
-			f.note(changedCheckpoint, r.Thread[:], []byte(r.Name))
-		case *structure.Summary:
-			f.note(changedSummaries, r.Context[:])
-		case *structure.Deletion:
-			f.noteDeletion(r)
 		}
 		if err != nil {
 			return err
@@ -273,37 +173,8 @@ func (f *follower) add(ctx context.Context, c *structure.Commit) error {
 	return nil
 }
 
-func (f *follower) noteDeletion(r *structure.Deletion) {
-	switch r.Subject {
-	case structure.KindThread:
-		f.note(changedThread, r.Thread[:])
-	case structure.KindContext:
-		f.note(changedContext, r.Context[:])
-		f.note(changedSummaries, r.Context[:])
-	case structure.KindCheckpoint:
-		f.note(changedCheckpoint, r.Thread[:], []byte(r.Name))
-	case structure.KindSummary:
-		f.note(changedSummaries, r.Context[:])
-	case structure.KindBlock:
-		f.note(changedContent, r.Content[:])
-	}
-}
-
-// stored records that erased content was stored again.
-func (f *follower) stored(ctx context.Context, b *structure.Block) error {
-	if !f.erased {
-		return nil
-	}
-	var one int
-	was, err := f.get(ctx, `SELECT 1 FROM erased WHERE id = ?`, []any{b.ID[:]}, &one)
-	if was {
-		f.note(changedContent, b.ID[:])
-	}
-	return err
-}
-
 // addRun adds a run. Its parent run is already indexed.
-func (f *follower) addRun(ctx context.Context, r *structure.Run) error {
+func (f *writer) addRun(ctx context.Context, r *structure.Run) error {
 	var parent, thread int64
 	var err error
 	if !r.Parent.IsZero() {
@@ -315,20 +186,29 @@ func (f *follower) addRun(ctx context.Context, r *structure.Run) error {
 		if thread, err = f.threadNumber(ctx, r.Home); err != nil {
 			return err
 		}
-		f.note(changedThread, r.Home.Thread[:]) // the thread may keep its runs
 	}
 	_, err = f.newRun(ctx, r.ID, parent, r.Parent.Seq, thread)
 	return err
 }
 
-func (f *follower) newRun(ctx context.Context, id [16]byte, parent int64, after uint64, thread int64) (int64, error) {
+func (f *writer) newRun(ctx context.Context, id [16]byte, parent int64, after uint64, thread int64) (int64, error) {
 	f.run++
 	f.runs[structure.RunID(id)] = f.run
+	f.moved[f.run] = true // the thread may keep its runs
 	return f.run, f.exec(ctx, `INSERT INTO runs VALUES (?, ?, ?, ?, ?, 0, 0)`, f.run, id[:], parent, int64(after), thread)
 }
 
+// indexed returns the number of a run. It is 0 for a run of a later window.
+func (f *writer) indexed(ctx context.Context, id structure.RunID) (int64, error) {
+	n, err := f.runNumber(ctx, id)
+	if errors.Is(err, errUseless) && !f.last {
+		return 0, nil
+	}
+	return n, err
+}
+
 // runNumber returns the number of an indexed run.
-func (f *follower) runNumber(ctx context.Context, id structure.RunID) (n int64, err error) {
+func (f *writer) runNumber(ctx context.Context, id structure.RunID) (n int64, err error) {
 	if n, known := f.runs[id]; known {
 		return n, nil
 	}
@@ -336,12 +216,14 @@ func (f *follower) runNumber(ctx context.Context, id structure.RunID) (n int64, 
 	if err == nil && !found {
 		err = fmt.Errorf("run %v is missing: %w", id, errUseless)
 	}
-	f.runs[id] = n
+	if err == nil {
+		f.runs[id] = n
+	}
 	return n, err
 }
 
 // threadNumber returns the number of a home, adding it if necessary.
-func (f *follower) threadNumber(ctx context.Context, h structure.Home) (n int64, err error) {
+func (f *writer) threadNumber(ctx context.Context, h structure.Home) (n int64, err error) {
 	found, err := f.get(ctx, `SELECT number FROM threads WHERE id = ? AND incarnation = ?`, []any{h.Thread[:], int64(h.Incarnation)}, &n)
 	if found || err != nil {
 		return n, err

@@ -12,7 +12,7 @@ import (
 )
 
 // format is the version of the tables and their content. An index with another version is rebuilt.
-const format = 2
+const format = 3
 
 // forever is a sequence number after the last step of any run.
 const forever = math.MaxInt64
@@ -23,11 +23,14 @@ const forever = math.MaxInt64
 // "usages" are the steps that use a text; a step is run and seq, and head is the first usage of the
 // message in its step. "tips" are the steps that contexts, checkpoints and summaries see, with
 // everything before them. Runs of threads that keep their messages are seen as a whole. "reached"
-// is the last step of a run that anything sees. A summary is a run with one step. "changed" are
-// subjects whose state must be read from the store before the next search. "vectors" are embeddings
-// of texts by the model in "meta", and "pending" are texts that it has not embedded.
+// is the last step of a run that anything sees. A summary is a run with one step. "vectors" are
+// embeddings of texts by the model in "meta", and "pending" are texts that it has not embedded.
 const schema = `
-CREATE TABLE meta (one INTEGER PRIMARY KEY, store BLOB NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, spans INTEGER NOT NULL, texts INTEGER NOT NULL, model TEXT NOT NULL);
+CREATE TABLE meta (
+	one INTEGER PRIMARY KEY, store BLOB NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, seen_number INTEGER NOT NULL, seen_id INTEGER NOT NULL,
+	turn INTEGER NOT NULL, spans INTEGER NOT NULL, texts INTEGER NOT NULL, model TEXT NOT NULL
+);
+INSERT INTO meta VALUES (1, zeroblob(16), 0, 0, 0, 0, 0, 0, 0, '');
 CREATE TABLE texts (id BLOB PRIMARY KEY, number INTEGER NOT NULL, words INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE erased (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE VIRTUAL TABLE terms USING fts5(words, content='', contentless_delete=1, tokenize='ascii');
@@ -54,7 +57,6 @@ CREATE INDEX tips_in ON tips (run);
 CREATE INDEX tips_thread ON tips (thread);
 CREATE TABLE vectors (text INTEGER PRIMARY KEY, id BLOB NOT NULL, vector BLOB NOT NULL);
 CREATE TABLE pending (text INTEGER PRIMARY KEY, id BLOB NOT NULL);
-CREATE TABLE changed (subject BLOB PRIMARY KEY) WITHOUT ROWID;
 `
 
 // connect opens an existing file, and creates the tables if it is empty.

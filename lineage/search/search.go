@@ -23,6 +23,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/derived"
 )
 
 // FileName is the name of the index in a store's directory.
@@ -254,7 +255,7 @@ func isUseless(err error) bool {
 		}
 		return true
 	}
-	return errors.Is(err, errUseless) || errors.Is(err, lineage.ErrDiverged)
+	return errors.Is(err, errUseless) || errors.Is(err, lineage.ErrDiverged) || errors.Is(err, derived.ErrOtherStore)
 }
 
 // renew replaces the index by an empty one, unless another process already did.

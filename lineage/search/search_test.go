@@ -1,3 +1,5 @@
+//test:long
+
 package search_test
 
 import (

@@ -51,7 +51,7 @@ type role struct {
 const summary structure.UsageKind = 0
 
 // addSpan indexes a step. blocks are those of its commit.
-func (f *follower) addSpan(ctx context.Context, s *structure.Span, blocks map[[32]byte]*structure.Block) error {
+func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[[32]byte]*structure.Block) error {
 	run, err := f.runNumber(ctx, s.Ref.Run)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (f *follower) addSpan(ctx context.Context, s *structure.Span, blocks map[[3
 }
 
 // addUsages indexes the usages of a step that are not indexed yet.
-func (f *follower) addUsages(ctx context.Context, run int64, s *structure.Span, blocks map[[32]byte]*structure.Block) (err error) {
+func (f *writer) addUsages(ctx context.Context, run int64, s *structure.Span, blocks map[[32]byte]*structure.Block) (err error) {
 	at := usage{run: run, seq: s.Ref.Seq}
 	for i := range s.Usages {
 		u := &s.Usages[i]
@@ -107,7 +107,7 @@ type usage struct {
 	role int64
 }
 
-func (f *follower) addContent(ctx context.Context, at usage, u *structure.Usage, blocks map[[32]byte]*structure.Block) error {
+func (f *writer) addContent(ctx context.Context, at usage, u *structure.Usage, blocks map[[32]byte]*structure.Block) error {
 	b := blocks[u.Content]
 	if b == nil || b.Body == nil && b.Tree.Size == 0 {
 		var err error
@@ -181,7 +181,7 @@ func readText(ctx context.Context, from form.Blocks, kind structure.UsageKind, b
 }
 
 // known returns a text, and adds it with load if it is not indexed.
-func (f *follower) known(ctx context.Context, id textID, load func() (string, error)) (known, error) {
+func (f *writer) known(ctx context.Context, id textID, load func() (string, error)) (known, error) {
 	if k, ok := f.contents[id]; ok {
 		return k, nil
 	}
@@ -199,7 +199,7 @@ func (f *follower) known(ctx context.Context, id textID, load func() (string, er
 	return k, err
 }
 
-func (f *follower) addText(ctx context.Context, id textID, text string) (known, error) {
+func (f *writer) addText(ctx context.Context, id textID, text string) (known, error) {
 	terms, words := f.terms(text)
 	if words == 0 {
 		return known{}, nil
@@ -218,8 +218,7 @@ func (f *follower) addText(ctx context.Context, id textID, text string) (known, 
 const noTerm = "\ufffd"
 
 // terms returns the terms of a text, separated by spaces, and their number.
-func (f *follower) terms(text string) (string, int64) {
-	f.bytes += len(text)
+func (f *writer) terms(text string) (string, int64) {
 	var b strings.Builder
 	b.Grow(len(text))
 	words := int64(0)
@@ -239,14 +238,14 @@ func (f *follower) terms(text string) (string, int64) {
 }
 
 // use records a usage of a text.
-func (f *follower) use(ctx context.Context, at usage, text known) error {
+func (f *writer) use(ctx context.Context, at usage, text known) error {
 	if text.number == 0 {
 		return nil
 	}
 	return f.exec(ctx, `INSERT OR IGNORE INTO usages VALUES (?, ?, ?, ?, ?, ?)`, text.number, at.run, int64(at.seq), at.head, at.role, text.words)
 }
 
-func (f *follower) roleNumber(ctx context.Context, r role) (n int64, err error) {
+func (f *writer) roleNumber(ctx context.Context, r role) (n int64, err error) {
 	if n, known := f.roles[r]; known {
 		return n, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,12 +19,21 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/structure"
 )
 
-// late is an engine that calls a function once, after it has made a snapshot.
+// late is an engine that calls functions once: after it has made a snapshot, and after it was asked for the feed.
 type late struct {
 	backend.Engine
-	after func()
+	after, checked func()
+}
+
+func (l *late) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
+	if checked := l.checked; checked != nil {
+		l.checked = nil
+		checked()
+	}
+	return l.Engine.Feed(ctx, after)
 }
 
 func (l *late) StoreID() [16]byte { return l.Engine.(backend.Identified).StoreID() }
@@ -65,8 +75,7 @@ func indexedIn(t testing.TB, dir string) []string {
 			FROM runs r WHERE r.reached > 0
 		UNION ALL SELECT 'tip ' || hex(p.id) || ' ' || IFNULL((SELECT hex(t.id) || t.user || t.keeps FROM threads t WHERE t.number = p.thread), '') || ' ' || hex(r.id) || ' ' || p.seq
 			FROM tips p JOIN runs r ON r.number = p.run
-		UNION ALL SELECT 'changed ' || hex(subject) FROM changed
-		UNION ALL SELECT 'at ' || number || ' ' || id || ' ' || spans FROM meta`)
+		UNION ALL SELECT 'at ' || number || ' ' || id || ' ' || seen_number || ' ' || seen_id || ' ' || spans FROM meta`)
 	require.NoError(t, err)
 	defer rows.Close()
 	var all []string
@@ -161,6 +170,38 @@ func TestSnapshotOlderThanPartOfTheIndex(t *testing.T) {
 	require.NoError(t, <-updated)
 	requireRebuilt(t, store, dir)
 	require.True(t, os.SameFile(file, fileOf(t, dir)), "the index was rebuilt")
+}
+
+// A search does not use an index that another handle has updated in part since. It completes the update first.
+func TestSearchOfPartOfAnUpdate(t *testing.T) {
+	defer search.SetWindowLimit(search.SetWindowLimit(1))
+	dir := t.TempDir()
+	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	_, main := newMain(t, store, lineage.User("ant"))
+	l, y := openLate(t, store, dir, search.Options{})
+	require.NoError(t, y.Update(bg))
+	inPart, goOn, updated := make(chan struct{}), make(chan struct{}), make(chan error)
+	var once sync.Once
+	x, err := search.Open(bg, store, dir, search.Options{Progress: func(done, total uint64) {
+		once.Do(func() { close(inPart); <-goOn })
+	}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	resume := sync.OnceFunc(func() { close(goOn) })
+	defer resume()
+	l.checked = func() {
+		require.NoError(t, main.MoveTo(bg, lineage.SpanRef{}, "rewind"))
+		_, err := main.Extend(bg, lineage.User("another ant"))
+		require.NoError(t, err)
+		go func() { updated <- x.Update(bg) }()
+		<-inPart
+	}
+	require.Equal(t, []string{"another <mark>ant</mark>"}, found(t, y, "ant"))
+	resume()
+	require.NoError(t, <-updated)
+	requireRebuilt(t, store, dir)
 }
 
 // change extends, forks, deletes and erases.

@@ -82,11 +82,15 @@ func (m *machine) newChat(t *rapid.T) error {
 	return err
 }
 
-func (m *machine) message(t *rapid.T) chat.Message {
+// message returns a message for a chat.
+func (m *machine) message(t *rapid.T, chatID string) chat.Message {
 	m.n++
 	id := fmt.Sprintf("m%d", m.n)
 	if rapid.IntRange(0, 5).Draw(t, "old id") == 0 {
-		id = fmt.Sprintf("m%d", rapid.IntRange(1, m.n).Draw(t, "id"))
+		old := fmt.Sprintf("m%d", rapid.IntRange(1, m.n).Draw(t, "id"))
+		if _, err := m.chats.Message(bg, chatID, old); m.shared || !errors.Is(err, chat.ErrOtherChat) {
+			id = old
+		}
 	}
 	data, err := json.Marshal(map[string]any{"id": id, "role": "user", "parts": []map[string]string{{"type": "text", "text": m.text(t)}}})
 	require.NoError(t, err)
@@ -107,7 +111,7 @@ func (m *machine) say(t *rapid.T) error {
 	}
 	var messages []chat.Message
 	for range rapid.IntRange(1, 3).Draw(t, "messages") {
-		messages = append(messages, m.message(t))
+		messages = append(messages, m.message(t, id))
 	}
 	_, err = m.chats.Append(bg, chat.AppendRequest{ChatID: id, BranchID: b.ID, ExpectedHead: b.HeadMessageID, Messages: messages})
 	return err
@@ -119,7 +123,7 @@ func (m *machine) sayNowhere(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	said := m.message(t)
+	said := m.message(t, id)
 	said.ChatID = id
 	if said.ParentID, err = m.anyMessage(t, id); err != nil {
 		return err
@@ -145,7 +149,7 @@ func (m *machine) load(t *rapid.T) error {
 	if err != nil || was == nil || was.ChatID != id {
 		return err
 	}
-	changed, next := m.message(t), m.message(t)
+	changed, next := m.message(t, id), m.message(t, id)
 	was.Data, next.ParentID = changed.Data, at
 	l := chat.Loading{Chat: *is, Messages: func(yield func(chat.Message, error) bool) { _ = yield(*was, nil) && yield(next, nil) }}
 	l.Chat.UpdatedAt += int64(rapid.IntRange(-1, 1).Draw(t, "later"))
@@ -176,7 +180,7 @@ func (m *machine) sayElsewhere(t *rapid.T) error {
 	_, err = m.chats.Append(bg, chat.AppendRequest{
 		ChatID:    id,
 		NewBranch: &chat.Branch{ChatID: id, Name: fmt.Sprintf("b%d", m.n), HeadMessageID: at, IsActive: rapid.Bool().Draw(t, "active")},
-		Messages:  []chat.Message{m.message(t)},
+		Messages:  []chat.Message{m.message(t, id)},
 	})
 	return err
 }

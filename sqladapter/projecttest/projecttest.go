@@ -32,7 +32,7 @@ type Place struct {
 type Config struct {
 	// New creates a place for an empty database.
 	New func(t testing.TB) Place
-	// Checks is the number of random histories, unless -rapid.checks is set. Default 20.
+	// Checks is the number of random histories, unless -rapid.checks is set. Default 10.
 	Checks int
 	// Large is the number of messages of a large chat. Default 3000.
 	Large int
@@ -41,7 +41,7 @@ type Config struct {
 // check is rapid.Check with as many checks as the database can handle: each creates several
 // databases.
 func (s *suite) check(t *testing.T, property func(*rapid.T)) {
-	defer campaign.Checks(cmp.Or(s.Checks, 20))()
+	defer campaign.Checks(cmp.Or(s.Checks, 10))()
 	rapid.Check(t, property)
 }
 

@@ -1,3 +1,5 @@
+//test:long
+
 package sqlite_test
 
 import (

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,12 @@ type failure struct {
 	output []string
 }
 
+// slow is a test that took long, with its subtests.
+type slow struct {
+	testKey
+	seconds float64
+}
+
 // run is a running package.
 type run struct {
 	since   time.Time
@@ -57,6 +64,7 @@ type summary struct {
 	runs    map[string]*run
 	failed  []failure
 	skipped []skip
+	slow    []slow
 	passed  int
 }
 
@@ -159,6 +167,9 @@ func (s *summary) add(e event) {
 	default:
 		return
 	}
+	if e.Elapsed >= slowFrom && !strings.Contains(e.Test, "/") {
+		s.slow = append(s.slow, slow{testKey{e.Package, e.Test}, e.Elapsed})
+	}
 	r.tests++
 	delete(r.running, e.Test)
 }
@@ -211,13 +222,26 @@ func (s *summary) failUnfinished(pkg string) {
 	clear(r.running)
 }
 
+// The slowest tests are listed at the end: at most maxSlow that took slowFrom seconds.
+const (
+	maxSlow  = 20
+	slowFrom = 5
+)
+
 // maxRepeated limits the lines of a failed test that are repeated at the end.
 const maxRepeated = 30
 
-// print prints failures, skips and totals.
+// print prints slow tests, skips, failures and totals.
 func (s *summary) print() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.slow) > 0 {
+		slices.SortStableFunc(s.slow, func(a, b slow) int { return cmp.Compare(b.seconds, a.seconds) })
+		s.printf("\n==== SLOWEST ====\n")
+		for _, sl := range s.slow[:min(len(s.slow), maxSlow)] {
+			s.printf("  %6.1f s  %s\n", sl.seconds, sl.testKey)
+		}
+	}
 	if len(s.skipped) > 0 {
 		s.printf("\n==== SKIPPED: %d ====\n", len(s.skipped))
 		for _, sk := range s.skipped {

@@ -32,6 +32,21 @@ func TestSummary(t *testing.T) {
 			ok:   true,
 		},
 		{
+			name: "slow tests are listed, slowest first, without subtests",
+			events: `{"Action":"run","Package":"x/a","Test":"TestA"}
+{"Action":"pass","Package":"x/a","Test":"TestA","Elapsed":5}
+{"Action":"run","Package":"x/a","Test":"TestB"}
+{"Action":"run","Package":"x/a","Test":"TestB/one"}
+{"Action":"pass","Package":"x/a","Test":"TestB/one","Elapsed":11}
+{"Action":"pass","Package":"x/a","Test":"TestB","Elapsed":12.34}
+{"Action":"run","Package":"x/a","Test":"TestC"}
+{"Action":"pass","Package":"x/a","Test":"TestC","Elapsed":4.9}
+{"Action":"pass","Package":"x/a","Elapsed":18}
+`,
+			want: "ok    x/a  4 tests  18.0 s\n\n==== SLOWEST ====\n    12.3 s  x/a TestB\n     5.0 s  x/a TestA\n\n4 passed, 0 failed, 0 skipped in 0 s\n",
+			ok:   true,
+		},
+		{
 			name: "a failed test is printed in place and again at the end",
 			events: `{"Action":"run","Package":"x/a","Test":"TestA"}
 {"Action":"output","Package":"x/a","Test":"TestA","Output":"=== RUN   TestA\n"}

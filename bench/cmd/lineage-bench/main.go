@@ -19,11 +19,9 @@ import (
 	"github.com/lineage-store/lineage/bench"
 )
 
-const usage = `Measures the store compared with other systems that keep histories: bare writes as the limit, a plain key-value
-design, the documented SQL schema on SQLite and Postgres, a JSON file for each branch, a snapshot of everything
-at each step, and the TypeScript package @deepagents/context. All are measured in one run, interleaved, and each
-states the durability of what it acknowledged. Next to each goal stands the measured cost of the parts that no
-such store can leave out. It creates its own stores and reads none of yours.
+const usage = `Measures the store compared with other systems that keep histories: bare writes as the limit, the documented
+SQL schema on SQLite and Postgres, and the TypeScript package @deepagents/context. All are measured in one run,
+interleaved, and each states the durability of what it acknowledged. It creates its own stores and reads none of yours.
 
 The default takes about ten minutes, Postgres and archives included. --sizes 10,1k --store-messages 100k takes a
 few. A store of ten million messages (--workloads store --store-messages 10M --systems lineage) takes 15 minutes

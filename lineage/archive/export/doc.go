@@ -11,8 +11,11 @@
 //   - anthropic: a line per history with the system prompt and messages of Anthropic's Messages API.
 //   - sharegpt: a list of conversations with from and value. Calls of tools are turns of their own.
 //   - markdown: for reading, with branches after the line they fork from.
-//   - html: a self-contained page with collapsible branches. The Markdown of assistants
-//     is rendered; links, images and HTML in it are shown as text.
+//   - html: a self-contained page with collapsible branches and an index of prompts. The Markdown of
+//     assistants is rendered; links, images and HTML in it are shown as text.
+//
+// Those for people write a transcript (package transcript): a call of a tool says what was run, with
+// its results in it.
 //
 // Package message translates messages to the formats for programs, so that an API accepts the
 // result: each call of a tool has its result, and roles are those of the API. What a format cannot

@@ -51,7 +51,7 @@ type Options struct {
 	// Title is the heading of a page. Default: the title of the thread if there is one thread.
 	Title string
 	// MaxBody is the maximum size of a message. Default 64 MiB. A larger one is an error in the
-	// formats for programs, and a note in those for people.
+	// formats for programs. Those for people have the start of its texts, and a note.
 	MaxBody int64
 	// MaxImage is the maximum size of an image on a page. Default 4 MiB. Larger ones are only
 	// named.

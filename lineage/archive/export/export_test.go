@@ -25,7 +25,7 @@ import (
 var bg = context.Background()
 
 func TestMain(m *testing.M) {
-	campaign.Checks(25)
+	campaign.Checks(15)
 	os.Exit(m.Run())
 }
 
@@ -281,7 +281,7 @@ func TestLargeBodies(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.Contains(t, b.String(), "163840 bytes, is too large to show")
+		require.Contains(t, b.String(), "159744 more bytes are too large to show")
 	}
 }
 
@@ -310,6 +310,9 @@ func TestDeepBranches(t *testing.T) {
 	require.Equal(t, depth, strings.Count(written(t, s, export.OpenAI, export.Options{}), "\n"))
 }
 
+// index matches the index of a page, which repeats the beginnings of prompts.
+var index = regexp.MustCompile(`(?s)<section class="index">.*?</section>`)
+
 // Formats with branches write each span of a thread once.
 func TestEverySpanIsWrittenOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -335,7 +338,7 @@ func TestEverySpanIsWrittenOnce(t *testing.T) {
 			spans = append(spans, refs...)
 		}
 		for _, format := range []export.Format{export.HTML, export.Markdown} {
-			got := written(t, s, format, export.Options{})
+			got := index.ReplaceAllString(written(t, s, format, export.Options{}), "")
 			for i := 1; i <= said; i++ {
 				require.Equal(rt, 1, strings.Count(got, fmt.Sprintf("«%d»", i)), "%s %d\n%s", format, i, got)
 			}
@@ -359,4 +362,44 @@ func TestWriterFails(t *testing.T) {
 	for _, format := range export.Formats() {
 		require.ErrorIs(t, export.Write(bg, s, &failing{left: 100}, format, export.Options{}), errFull)
 	}
+}
+
+// People read what a call ran and what came out, in one place, and texts of programs as such.
+func TestCallsArePutWithTheirResults(t *testing.T) {
+	s := open(t)
+	_, main := newThread(t, s, lineage.Overrides{})
+	extend(t, main,
+		lineage.User("<system-reminder>remember</system-reminder>\nfix it"),
+		structured("assistant", `{"content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"git log\ngit diff"}},{"type":"tool_use","id":"toolu_2","name":"Edit","input":{"file_path":"a.go","old_string":"x","new_string":"y"}}]}`),
+		structured("user", `{"content":[{"type":"tool_result","tool_use_id":"toolu_2","content":"edited"}]}`),
+		structured("user", `{"content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"Exit code 2\nno","is_error":true}]}`),
+		lineage.Assistant("done"))
+	page := written(t, s, export.HTML, export.Options{})
+	require.Contains(t, page, `<strong>Bash</strong> <code>git log git diff</code> <span class="failed">exit 2</span>`)
+	require.Contains(t, page, "<pre dir=\"auto\">git log\ngit diff</pre>")
+	require.Contains(t, page, "<p class=\"note\">Result · 4 · exit 2</p>\n<pre class=\"failed\" dir=\"auto\">Exit code 2\nno</pre>\n</details>")
+	require.Contains(t, page, "<span class=\"removed\">-x\n</span><span class=\"added\">+y\n</span>")
+	require.Contains(t, page, "Reminder: system-reminder · remember")
+	require.NotContains(t, page, "toolu_")
+	require.Equal(t, 4, strings.Count(page, "<article"), "reminder, prompt, calls, answer")
+	text := written(t, s, export.Markdown, export.Options{})
+	require.Contains(t, text, "**Edit** a.go\n\n```diff\n-x\n+y\n```\n\n*Result · 3*\n\n```\nedited\n```\n")
+	require.NotContains(t, text, "toolu_")
+}
+
+// A result in a branch names the call before the fork.
+func TestResultsInBranches(t *testing.T) {
+	s := open(t)
+	thread, main := newThread(t, s, lineage.Overrides{})
+	refs := extend(t, main, structured("assistant", `{"content":[{"type":"tool_use","id":"1","name":"Bash","input":{"command":"ls"}}]}`),
+		structured("user", `{"content":[{"type":"tool_result","tool_use_id":"1","content":"of main"}]}`))
+	fork, err := thread.CreateBranch(bg, "other", lineage.BranchOptions{From: main, At: refs[0]})
+	require.NoError(t, err)
+	extend(t, fork, structured("user", `{"content":[{"type":"tool_result","tool_use_id":"1","content":"of other"}]}`))
+	page := written(t, s, export.HTML, export.Options{})
+	require.Contains(t, page, "<strong>Bash</strong> <code>ls</code></summary>\n<p class=\"note\">Result · 2</p>\n<pre dir=\"auto\">of main</pre>")
+	require.Contains(t, page, "<summary>Result of Bash ls</summary>\n<pre dir=\"auto\">of other</pre>")
+	text := written(t, s, export.Markdown, export.Options{})
+	require.Contains(t, text, "**Bash** ls\n\n*Result · 2*\n\n```\nof main\n```\n")
+	require.Contains(t, text, "*Result of Bash ls*\n\n```\nof other\n```\n")
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -8,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // maxFolds limits the nesting of branches on a page, because browsers limit nesting. Deeper
@@ -24,10 +24,19 @@ type page struct {
 	later []numbered
 	count int
 	base  string // prefix of the conversation's anchors
+	depth int    // of the line being written
+	class string // of the open article, empty for none
+	// prompts are the prompts of the active history, for the index, and prompt is the anchor of the
+	// next one, empty if it has none.
+	prompts []indexed
+	prompt  string
 }
 
+// indexed is a prompt in the index of a page.
+type indexed struct{ anchor, start string }
+
 type numbered struct {
-	line
+	*fork
 	anchor string
 }
 
@@ -95,7 +104,8 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 	if about := about(conv); about != "" {
 		x.put("<p class=\"note\">", escape(about), "</p>\n")
 	}
-	for i, l := range t.lines() {
+	x.put("<div class=\"history\">\n")
+	for i, l := range t.forks() {
 		if err := p.branch(ctx, l, 0, i == 0); err != nil {
 			return err
 		}
@@ -104,11 +114,13 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 		l := p.later[0]
 		p.later = p.later[1:]
 		x.put("<section id=\"", l.anchor, "\">\n")
-		if err := p.branch(ctx, l.line, 1, false); err != nil {
+		if err := p.branch(ctx, l.fork, 1, false); err != nil {
 			return err
 		}
 		x.put("</section>\n")
 	}
+	p.index()
+	x.put("</div>\n")
 	if single {
 		x.put("</section>\n")
 	} else {
@@ -117,110 +129,233 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 	return nil
 }
 
+// Limits of the index of a conversation.
+const (
+	minIndex = 3
+	maxIndex = 1000
+)
+
+// index writes the prompts of the active history, if they are several. A page shows it first.
+func (p *page) index() {
+	if len(p.prompts) < minIndex {
+		return
+	}
+	p.put("<section class=\"index\">\n<ol>\n")
+	for _, of := range p.prompts[:min(len(p.prompts), maxIndex)] {
+		p.put("<li><a href=\"#", of.anchor, "\">", escape(of.start), "</a></li>\n")
+	}
+	p.put("</ol>\n")
+	if more := len(p.prompts) - maxIndex; more > 0 {
+		p.put("<p class=\"note\">", fmt.Sprintf("%d more prompts", more), "</p>\n")
+	}
+	p.put("</section>\n")
+}
+
+// lineStart returns the start of a line.
+func lineStart(line string) string {
+	const longest = 120
+	if runes := []rune(line); len(runes) > longest {
+		return string(runes[:longest-1]) + "…"
+	}
+	return line
+}
+
 // branch writes a line, with the lines that fork from it collapsed at that place. The main line is
 // not collapsed.
-func (p *page) branch(ctx context.Context, l line, depth int, open bool) error {
+func (p *page) branch(ctx context.Context, l *fork, depth int, open bool) error {
 	if depth >= maxFolds {
 		p.count++
 		anchor := fmt.Sprintf("%s-b%d", p.base, p.count)
 		p.later = append(p.later, numbered{l, anchor})
-		p.put("<p class=\"fork\"><a href=\"#", anchor, "\">", escape(lineTitle(l)), "</a></p>\n")
+		p.put("<p class=\"fork\"><a href=\"#", anchor, "\">", escape(lineTitle(l.line)), "</a></p>\n")
 		return nil
 	}
 	if !open {
-		p.put("<details class=\"branch\">\n<summary>", escape(lineTitle(l)), "</summary>\n")
+		p.put("<details class=\"branch\">\n<summary>", escape(lineTitle(l.line)), "</summary>\n")
 	}
-	for at, err := range p.tree.walk(ctx, l) {
-		if err != nil {
-			return err
-		}
-		for _, e := range at.entries {
-			if err := p.entry(ctx, e); err != nil {
-				return err
-			}
-		}
-		if len(at.names) > 0 {
-			p.put("<p class=\"tip\">", escape(strings.Join(at.names, ", ")), "</p>\n")
-		}
-		for _, off := range at.off {
-			if err := p.branch(ctx, off, depth+1, false); err != nil {
-				return err
-			}
-		}
-		if err := p.failed(); err != nil {
-			return err
-		}
+	above := p.depth
+	p.depth = depth + 1
+	if open {
+		p.depth = 0
 	}
+	err := p.write(ctx, p.tree, l, p)
+	p.depth = above
+	if err != nil {
+		return err
+	}
+	p.close()
 	if !open {
 		p.put("</details>\n")
 	}
 	return nil
 }
 
-// styledRoles are the roles with a style of their own.
-var styledRoles = []string{"system", "developer", "user", "assistant", "tool"}
-
-func (p *page) entry(ctx context.Context, e *lineage.Entry) error {
-	class := "other"
-	if e.Kind == lineage.Message && slices.Contains(styledRoles, e.Role) {
-		class = e.Role
+func (p *page) passing(ctx context.Context, at *passing) error {
+	p.close()
+	if len(at.names) > 0 {
+		p.put("<p class=\"tip\">", escape(strings.Join(at.names, ", ")), "</p>\n")
 	}
-	p.put("<article class=\"", class, "\">\n<header>", escape(entryTitle(e)), "</header>\n")
-	body, ok, err := p.body(ctx, e)
-	if err != nil {
-		return err
-	}
-	switch {
-	case !ok:
-		p.put("<p class=\"gone\">", escape(tooLarge(e)), "</p>\n")
-	case e.Erased:
-		p.put("<p class=\"gone\">", erased, "</p>\n")
-	case e.Kind == lineage.Asset:
-		p.asset(e, body)
-	default:
-		for _, m := range said(e, body) {
-			for i := range m.Parts {
-				p.part(&m.Parts[i], isMarkdown(e))
-			}
+	for _, off := range at.off {
+		if err := p.branch(ctx, off, max(p.depth, 1), false); err != nil {
+			return err
 		}
 	}
-	p.put("</article>\n")
 	return nil
 }
 
-// shown are the image types that a page shows: those that can contain only an image.
-var shown = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"}
-
-func (p *page) asset(e *lineage.Entry, body []byte) {
-	if !slices.Contains(shown, e.Type) || e.Size > p.o.MaxImage {
-		p.put("<p class=\"note\">", escape(assetLabel(e)), "</p>\n")
-		return
+// close ends the open article.
+func (p *page) close() {
+	if p.class != "" {
+		p.put("</article>\n")
 	}
-	p.put("<figure><img alt=\"", escape(e.Filename), "\" src=\"data:", e.Type, ";base64,", base64.StdEncoding.EncodeToString(body), "\"><figcaption>",
-		escape(assetLabel(e)), "</figcaption></figure>\n")
+	p.class = ""
 }
 
-func (p *page) part(x *message.Part, isMarkdown bool) {
-	switch x.Kind {
-	case message.TextKind:
-		p.text(x.Text, isMarkdown)
-	case message.ReasoningKind:
-		p.fold("reasoning", x.Text)
-	case message.CallKind:
-		p.fold("calls "+x.Tool+label(x.CallID), x.Arguments())
-	case message.ResultKind:
-		if x.CallID == "" {
-			p.text(x.OutputText(), false)
-			return
-		}
-		p.fold("result"+label(x.CallID), x.OutputText())
-	case message.FileKind:
-		p.media(x)
-	case message.DataKind:
-		if x.Name != "step-start" {
-			p.text(x.String(), false)
+// classes are the styles of articles by the kind of their items, and roleClasses those of files, data
+// and other texts by the role.
+var (
+	classes = map[transcript.Kind]string{
+		transcript.Prompt: "user", transcript.Answer: "assistant", transcript.Thinking: "assistant", transcript.Call: "assistant", transcript.Result: "tool",
+		transcript.Instruction: "system", transcript.Command: "system", transcript.Reminder: "system",
+	}
+	roleClasses = map[string]string{"user": "user", "assistant": "assistant", "system": "system", "developer": "system", "tool": "tool"}
+)
+
+func (p *page) item(i *transcript.Item, first bool) {
+	class := classes[i.Kind]
+	if first || p.class == "" || class != "" && p.class != class {
+		p.open(i, class)
+	}
+	if i.Kind == transcript.Prompt && p.prompt != "" {
+		p.prompts = append(p.prompts, indexed{p.prompt, lineStart(i.Line())})
+		p.prompt = ""
+	}
+	switch i.Kind {
+	case transcript.Call:
+		p.call(i)
+	case transcript.Result:
+		p.result(i.Result, nil)
+	case transcript.File:
+		p.file(i.File, i.From)
+	case transcript.Note:
+		p.put("<p class=\"gone\">", escape("["+i.Text+"]"), "</p>\n")
+	case transcript.Thinking, transcript.Instruction, transcript.Reminder:
+		p.fold(reminderTitle(i)+" · "+lineStart(transcript.Start(i.Text)), i.Text)
+	default:
+		p.text(i.Text, isMarkdown(i))
+	}
+	p.left(i.Left)
+}
+
+// open begins an article with an item.
+func (p *page) open(i *transcript.Item, class string) {
+	p.close()
+	if class == "" && i.From.Filename == "" && i.From.Document == "" {
+		class = roleClasses[i.From.Role]
+	}
+	p.class = cmp.Or(class, "other")
+	p.put("<article class=\"", p.class, "\"")
+	p.prompt = ""
+	if p.depth == 0 && p.class == "user" {
+		p.count++
+		p.prompt = fmt.Sprintf("%s-b%d", p.base, p.count)
+		p.put(" id=\"", p.prompt, "\"")
+	}
+	p.put(">\n<header>", escape(messageTitle(i.From)), "</header>\n")
+}
+
+// left notes that bytes are left out.
+func (p *page) left(n int) {
+	if n > 0 {
+		p.put("<p class=\"gone\">", escape(leftOut(n)), "</p>\n")
+	}
+}
+
+// call writes a call with its results.
+func (p *page) call(i *transcript.Item) {
+	tool, what := callTitle(i.Call)
+	p.put("<details class=\"part\"><summary><strong>", escape(tool), "</strong> <code>", escape(what), "</code>")
+	for _, r := range i.Call.Results {
+		if r.Failed {
+			p.put(" <span class=\"failed\">", escape(strings.TrimPrefix(resultTitle(r, r.From), "Result · ")), "</span>")
 		}
 	}
+	p.put("</summary>\n")
+	if i.Call.About != "" {
+		p.put("<p class=\"note\">", escape(i.Call.About), "</p>\n")
+	}
+	if i.Call.Text != i.Call.Title {
+		p.pre("", i.Call.Text)
+		p.left(i.Call.Left)
+	}
+	if i.Call.Diff != "" {
+		p.diff(i.Call.Diff)
+		p.left(i.Call.DiffLeft)
+	}
+	if i.Call.Rest != nil {
+		p.pre("", string(i.Call.Rest))
+	}
+	for _, r := range i.Call.Results {
+		p.output(r, i.From)
+	}
+	p.put("</details>\n")
+}
+
+// result writes a result that is not in its call.
+func (p *page) result(r *transcript.ToolResult, within *transcript.Message) {
+	if r.ID == "" && r.Call == nil {
+		p.text(r.Text, false)
+		p.files(r)
+		return
+	}
+	p.put("<details class=\"part\"><summary>", escape(resultTitle(r, within)), "</summary>\n")
+	p.output(r, r.From)
+	p.put("</details>\n")
+}
+
+// output writes what a call returned.
+func (p *page) output(r *transcript.ToolResult, within *transcript.Message) {
+	if within != r.From {
+		p.put("<p class=\"note\">", escape(resultTitle(r, within)), "</p>\n")
+	}
+	class := ""
+	if r.Failed {
+		class = "failed"
+	}
+	if r.Text != "" {
+		p.pre(class, r.Text)
+	}
+	p.files(r)
+}
+
+func (p *page) files(r *transcript.ToolResult) {
+	for _, f := range r.Files {
+		p.file(f, nil)
+	}
+	p.left(r.Left)
+}
+
+// diff writes the lines of a change.
+func (p *page) diff(diff string) {
+	p.put("<pre class=\"diff\" dir=\"auto\">")
+	for line := range strings.Lines(diff) {
+		switch line[0] {
+		case '+':
+			p.put("<span class=\"added\">", escape(line), "</span>")
+		case '-':
+			p.put("<span class=\"removed\">", escape(line), "</span>")
+		default:
+			p.put(escape(line))
+		}
+	}
+	p.put("</pre>\n")
+}
+
+func (p *page) pre(class, text string) {
+	if class != "" {
+		class = "class=\"" + class + "\" "
+	}
+	p.put("<pre ", class, "dir=\"auto\">", escape(text), "</pre>\n")
 }
 
 func (p *page) text(text string, isMarkdown bool) {
@@ -233,40 +368,43 @@ func (p *page) text(text string, isMarkdown bool) {
 	p.put("<div class=\"text\" dir=\"auto\">", escape(text), "</div>\n")
 }
 
-func label(id string) string {
-	if id == "" {
-		return ""
-	}
-	return " (" + id + ")"
-}
-
 func (p *page) fold(summary, text string) {
 	p.put("<details class=\"part\"><summary>", escape(summary), "</summary><pre dir=\"auto\">", escape(text), "</pre></details>\n")
 }
 
-// media shows an image in the message and names anything else. A page never refers to external
-// content.
-func (p *page) media(x *message.Part) {
+// file shows an image and names anything else. from is the message that is the file, nil for a file
+// in a message. A page never refers to external content.
+func (p *page) file(f *transcript.FileInfo, from *transcript.Message) {
+	image := p.image(f)
+	if from != nil && from.Filename != "" && from.Body != nil && slices.Contains(shown, from.Type) && int64(len(from.Body)) <= p.o.MaxImage {
+		image = "data:" + from.Type + ";base64," + base64.StdEncoding.EncodeToString(from.Body)
+	}
+	if image == "" {
+		p.put("<p class=\"note\">", escape(f.String()), "</p>\n")
+		return
+	}
+	p.put("<figure><img alt=\"", escape(f.Name), "\" src=\"", image, "\"><figcaption>", escape(f.String()), "</figcaption></figure>\n")
+}
+
+// image returns the address of an image in a message that a page shows, empty for any other file.
+func (p *page) image(f *transcript.FileInfo) string {
 	for _, kind := range shown {
-		data, ok := strings.CutPrefix(x.URL, "data:"+kind+";base64,")
+		data, ok := strings.CutPrefix(f.URL, "data:"+kind+";base64,")
 		if !ok || int64(len(data)) > p.o.MaxImage/3*4 {
 			continue
 		}
-		raw, err := base64.StdEncoding.DecodeString(data)
-		if err != nil {
-			break
+		if raw, err := base64.StdEncoding.DecodeString(data); err == nil {
+			return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(raw)
 		}
-		p.put("<figure><img alt=\"", escape(x.Filename), "\" src=\"data:", kind, ";base64,", base64.StdEncoding.EncodeToString(raw), "\"></figure>\n")
-		return
 	}
-	p.put("<p class=\"note\">", escape(x.Label()), "</p>\n")
+	return ""
 }
 
 // escape makes text safe between tags and in quoted attributes.
 func escape(text string) string { return html.EscapeString(clean(text)) }
 
-const pageStyle = `:root { color-scheme: light dark; --back: #fff; --text: #1c1c1e; --soft: #6b6b70; --line: #dcdce0; --user: #eef4ff; --assistant: #f7f7f8; --system: #fff8e6; --tool: #eefaf0; --accent: #2f5fd0; }
-@media (prefers-color-scheme: dark) { :root { --back: #16161a; --text: #e6e6ea; --soft: #9a9aa2; --line: #34343a; --user: #1d2740; --assistant: #1e1e23; --system: #302a18; --tool: #182a1e; --accent: #8fb0ff; } }
+const pageStyle = `:root { color-scheme: light dark; --back: #fff; --text: #1c1c1e; --soft: #6b6b70; --line: #dcdce0; --user: #eef4ff; --assistant: #f7f7f8; --system: #fff8e6; --tool: #eefaf0; --accent: #2f5fd0; --failed: #b3261e; --added: #e3f6e5; --removed: #fde7e5; }
+@media (prefers-color-scheme: dark) { :root { --back: #16161a; --text: #e6e6ea; --soft: #9a9aa2; --line: #34343a; --user: #1d2740; --assistant: #1e1e23; --system: #302a18; --tool: #182a1e; --accent: #8fb0ff; --failed: #ff8a80; --added: #16301b; --removed: #3a1c1a; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--text); font: 16px/1.55 system-ui, sans-serif; }
 main { max-width: 56rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
@@ -291,6 +429,14 @@ pre { font: .85rem/1.45 ui-monospace, monospace; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 .part > summary, .note, .gone, .tip, figcaption { color: var(--soft); font-size: .85rem; }
 .gone { font-style: italic; }
+.failed { color: var(--failed); }
+.part > summary > code { overflow-wrap: anywhere; color: var(--text); }
+.part > summary > strong { color: var(--text); }
+.added, .removed { display: block; }
+.added { background: var(--added); }
+.removed { background: var(--removed); }
+.history { display: flex; flex-direction: column; }
+.index { order: -1; font-size: .9rem; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 .tip::before { content: "\25CF  "; color: var(--accent); }
 .branch { border-left: 3px solid var(--accent); padding-left: .8rem; margin: .7rem 0; }
 .branch > summary, .fork { color: var(--accent); }

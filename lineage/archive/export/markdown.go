@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // markdown writes each conversation as a chapter: the active history, then the lines that fork from
@@ -39,27 +38,28 @@ func (x *exporter) markdown(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		queue := t.lines()
-		for n := 0; len(queue) > 0; n++ {
-			l := queue[0]
-			queue = queue[1:]
+		w := &markdownWriter{exporter: x, queue: t.forks()}
+		for n := 0; len(w.queue) > 0; n++ {
+			l := w.queue[0]
+			w.queue = w.queue[1:]
 			if n > 0 {
-				x.put("\n## ", heading(lineTitle(l)), "\n")
+				x.put("\n## ", heading(lineTitle(l.line)), "\n")
 			}
-			var off []line
-			for p, err := range t.walk(ctx, l) {
-				if err != nil {
-					return err
-				}
-				if err := x.markdownPlace(ctx, p); err != nil {
-					return err
-				}
-				off = append(off, p.off...)
+			w.off = nil
+			if err := x.write(ctx, t, l, w); err != nil {
+				return err
 			}
-			queue = append(off, queue...)
+			w.queue = append(w.off, w.queue...)
 		}
 	}
 	return nil
+}
+
+// markdownWriter writes the lines of a conversation.
+type markdownWriter struct {
+	*exporter
+	queue []*fork
+	off   []*fork // of the line being written
 }
 
 // about returns the user of a conversation and when it began.
@@ -94,91 +94,73 @@ func lineTitle(l line) string {
 	return fmt.Sprintf("%s, after message %d", title, l.after)
 }
 
-func (x *exporter) markdownPlace(ctx context.Context, p *place) error {
-	for _, e := range p.entries {
-		x.put("\n### ", heading(entryTitle(e)), "\n")
-		body, ok, err := x.body(ctx, e)
-		if err != nil {
-			return err
-		}
-		switch {
-		case !ok:
-			x.quoteBlock(tooLarge(e))
-		case e.Erased:
-			x.quoteBlock(erased)
-		case e.Kind == lineage.Asset:
-			x.quoteBlock("[" + assetLabel(e) + "]")
-		default:
-			for _, m := range said(e, body) {
-				for i := range m.Parts {
-					x.markdownPart(&m.Parts[i])
-				}
-			}
-		}
-	}
+func (w *markdownWriter) passing(_ context.Context, p *passing) error {
 	if len(p.names) > 0 {
-		x.put("\n*Here ends: ", heading(strings.Join(p.names, ", ")), "*\n")
+		w.put("\n*Here ends: ", heading(strings.Join(p.names, ", ")), "*\n")
 	}
 	for _, l := range p.off {
-		x.put("\n*Goes on otherwise below: ", heading(lineTitle(l)), "*\n")
+		w.put("\n*Goes on otherwise below: ", heading(lineTitle(l.line)), "*\n")
 	}
-	return x.failed()
+	w.off = append(w.off, p.off...)
+	return nil
 }
 
-func tooLarge(e *lineage.Entry) string {
-	return fmt.Sprintf("[content %v, %d bytes, is too large to show]", e.Content, e.Size)
-}
-
-// entryTitle returns the position of an entry and who it is from.
-func entryTitle(e *lineage.Entry) string {
-	who := e.Role
-	switch {
-	case e.Kind == lineage.Asset:
-		who = "file " + e.Filename
-	case e.Kind == lineage.Document:
-		who = fmt.Sprintf("document %s, revision %d", e.Document, e.Revision)
-	case e.Name != e.Role && e.Name != "":
-		who += " " + e.Name
+func (w *markdownWriter) item(i *transcript.Item, first bool) {
+	if first {
+		w.put("\n### ", heading(messageTitle(i.From)), "\n")
 	}
-	title := fmt.Sprintf("%d · %s", e.Position, who)
-	if e.Origin.ModelID != "" {
-		title += " · " + e.Origin.ModelID
-	}
-	if !e.CreatedAt.IsZero() {
-		title += " · " + stamp(e.CreatedAt)
-	}
-	return title
-}
-
-func (x *exporter) markdownPart(p *message.Part) {
-	switch p.Kind {
-	case message.ReasoningKind:
-		x.put("\n*Reasoning*\n")
-		x.quoteBlock(p.Text)
-	case message.CallKind:
-		x.put("\n*Calls ", heading(p.Tool), "*", idNote(p.CallID), "\n")
-		x.fence("json", p.Arguments())
-	case message.ResultKind:
-		if p.CallID == "" {
-			x.quoteBlock(p.OutputText())
-			return
+	switch i.Kind {
+	case transcript.Call:
+		tool, what := callTitle(i.Call)
+		w.put("\n**", heading(tool), "**")
+		if what != "" {
+			w.put(" ", heading(what))
 		}
-		x.put("\n*Result*", idNote(p.CallID), "\n")
-		x.fence("", p.OutputText())
-	case message.DataKind:
-		if p.Name != "step-start" {
-			x.quoteBlock(p.String())
+		w.put("\n")
+		w.call(i.Call)
+		for _, r := range i.Call.Results {
+			w.result(r, i.From)
 		}
+	case transcript.Result:
+		w.result(i.Result, nil)
+	case transcript.File:
+		w.quoteBlock("[" + i.File.String() + "]")
+	case transcript.Note:
+		w.quoteBlock("[" + i.Text + "]")
+	case transcript.Thinking, transcript.Instruction, transcript.Command, transcript.Reminder:
+		w.put("\n*", heading(reminderTitle(i)), "*\n")
+		w.quoteBlock(i.Text)
 	default:
-		x.quoteBlock(p.String())
+		w.quoteBlock(i.Text)
+	}
+	w.quoteBlock(leftOut(i.Left))
+}
+
+// call writes the input of a call, as far as its title does not show it.
+func (w *markdownWriter) call(c *transcript.ToolCall) {
+	w.quoteBlock(c.About)
+	if c.Text != c.Title {
+		w.fence("", c.Text)
+		w.quoteBlock(leftOut(c.Left))
+	}
+	if c.Diff != "" {
+		w.fence("diff", c.Diff)
+		w.quoteBlock(leftOut(c.DiffLeft))
+	}
+	if c.Rest != nil {
+		w.fence("json", string(c.Rest))
 	}
 }
 
-func idNote(id string) string {
-	if id == "" {
-		return ""
+func (w *markdownWriter) result(r *transcript.ToolResult, within *transcript.Message) {
+	w.put("\n*", heading(resultTitle(r, within)), "*\n")
+	if r.Text != "" {
+		w.fence("", r.Text)
 	}
-	return " (" + heading(id) + ")"
+	for _, f := range r.Files {
+		w.quoteBlock("[" + f.String() + "]")
+	}
+	w.quoteBlock(leftOut(r.Left))
 }
 
 // quoteBlock writes text as a block quote, which also ends open markup in it.

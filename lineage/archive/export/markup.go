@@ -13,7 +13,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
-	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // markup renders Markdown for a page. Its parser has no HTML, links and images: they stay in the
@@ -52,10 +52,10 @@ const (
 // markers matches lines with too many beginnings of quotes and list items.
 var markers = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*][ \t]|\d{1,9}[.)][ \t])){` + strconv.Itoa(maxMarkersInLine+1) + `}`)
 
-// isMarkdown reports whether the text of an entry is treated as Markdown: models write it, people
+// isMarkdown reports whether the text of an item is treated as Markdown: models write it, people
 // mostly do not.
-func isMarkdown(e *lineage.Entry) bool {
-	return e.Kind == lineage.Message && e.Role == "assistant" || strings.HasPrefix(e.Type, "text/markdown")
+func isMarkdown(i *transcript.Item) bool {
+	return i.Kind == transcript.Answer || strings.HasPrefix(i.From.Type, "text/markdown")
 }
 
 // markdown returns the HTML of a Markdown text. ok is false if the text is too large or nested too

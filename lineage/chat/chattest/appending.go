@@ -79,6 +79,15 @@ func testAppendAtomic(t *testing.T, s *store) {
 	main, theirs := s.active("c"), s.active("other")
 	_, err := s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: main.ID, Messages: says("a", "b")})
 	require.NoError(t, err)
+	if theirs := (chat.AppendRequest{ChatID: "other", BranchID: theirs.ID, Messages: says("n0", "b")}); Repeats(s.Store) {
+		_, err = s.Append(background, theirs)
+		require.NoError(t, err)
+		require.Len(t, s.graph("other").Nodes, 3)
+	} else {
+		_, err = s.Append(background, theirs)
+		s.requireError(err, chat.ErrOtherChat, chat.SubjectMessage, "b")
+		require.Len(t, s.graph("other").Nodes, 1)
+	}
 	before, branches := s.graph("c"), s.branches("c")
 
 	broken := append(says("n1", "n2"), chat.Message{ID: "n3", Name: "user", Data: json.RawMessage(`{`)})
@@ -91,7 +100,6 @@ func testAppendAtomic(t *testing.T, s *store) {
 		{"a head that is there", chat.AppendRequest{BranchID: main.ID, Messages: says("n1")}, chat.ErrHeadMoved},
 		{"a head that never was", chat.AppendRequest{BranchID: main.ID, ExpectedHead: "n", Messages: says("n1")}, chat.ErrNotFound},
 		{"a known message last", chat.AppendRequest{BranchID: main.ID, ExpectedHead: "b", Messages: says("n1", "n2", "a")}, chat.ErrExists},
-		{"another chat's message", chat.AppendRequest{BranchID: main.ID, ExpectedHead: "b", Messages: says("n1", "theirs")}, chat.ErrOtherChat},
 		{"a message twice", chat.AppendRequest{BranchID: main.ID, ExpectedHead: "b", Messages: says("n1", "n2", "n1")}, chat.ErrInvalid},
 		{"its own parent", chat.AppendRequest{BranchID: main.ID, ExpectedHead: "b", Messages: says("b")}, chat.ErrOwnParent},
 		{"a broken message last", chat.AppendRequest{BranchID: main.ID, ExpectedHead: "b", Messages: broken}, chat.ErrInvalid},

@@ -12,18 +12,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// Repeating returns the chats of a store for tests in which messages and checkpoints of several chats
-// have the same ids. Chats refuse to add these; the library and imports of archives do not.
+// Repeating returns the chats of a lineage store, in which message ids are unique in a chat only: several chats may
+// have messages with the same id. In other stores, an id that another chat has is refused.
 func Repeating(chats chat.Store, in *lineage.Store) chat.Store { return repeating{chats, in} }
 
 type repeating struct {
 	chat.Store
 	in *lineage.Store
+}
+
+// Repeats reports whether a store was made by Repeating.
+func Repeats(s chat.Store) bool {
+	_, is := s.(repeating)
+	return is
 }
 
 // Neighbour is a chat beside another one of another user.
@@ -56,11 +61,7 @@ func Neighbours(t require.TestingT, s chat.Store) (both [2]Neighbour) {
 		parent := chat.Ref("")
 		for _, id := range append(slices.Clone(n.IDs), n.Only) {
 			m := text(n.ChatID, id, parent, "user", n.Word+" says "+id)
-			if repeats {
-				require.NoError(t, over.add(m))
-			} else {
-				require.NoError(t, s.AddMessage(background, m))
-			}
+			require.NoError(t, s.AddMessage(background, m))
 			parent = chat.Ref(id)
 		}
 		main, err := s.ActiveBranch(background, n.ChatID)
@@ -77,24 +78,6 @@ func Neighbours(t require.TestingT, s chat.Store) (both [2]Neighbour) {
 		both[i] = n
 	}
 	return both
-}
-
-// add adds a message whose id a message of another chat may have.
-func (s repeating) add(m chat.Message) error {
-	t, err := s.in.FindThread(background, m.ChatID)
-	if err != nil {
-		return err
-	}
-	var after lineage.SpanRef
-	if m.ParentID != "" {
-		parent, err := t.Find(background, string(m.ParentID))
-		if err != nil {
-			return err
-		}
-		after = parent.Span
-	}
-	_, err = t.Hang(background, after, lineage.Item{Role: m.Name, Body: m.Data, Type: content.TypeJSON, SourceID: m.ID})
-	return err
 }
 
 // setCheckpoint sets the checkpoint "here", whose id is the same in every chat.

@@ -264,15 +264,14 @@ func testBranch(t *testing.T, s *store) {
 // feature: engine/pending
 // feature: state/save-clears
 func testPending(t *testing.T, s *store) {
-	talk(s, "other", "o")
 	c := talk(s, "c", "")
-	c.set(user("x"), says("user", "oq1", "stolen"), user("y"))
+	c.set(user("x"), says("user", "refused \x00", "text"), user("y"))
 	_, err := c.Save(background)
-	require.ErrorIs(t, err, chat.ErrOtherChat)
+	require.ErrorIs(t, err, chat.ErrInvalid)
 	with := func(id string) func(engine.Fragment) bool { return func(f engine.Fragment) bool { return f.ID == id } }
-	require.Equal(t, 1, c.Remove(with("oq1")))
+	require.Equal(t, 1, c.Remove(with("refused \x00")))
 	require.Equal(t, []string{"x", "y"}, c.pendingTexts())
-	require.Zero(t, c.Remove(with("oq1")))
+	require.Zero(t, c.Remove(with("refused \x00")))
 
 	n, err := c.Replace(with("x"), says("user", "x2", "X"), user("z"))
 	require.NoError(t, err)

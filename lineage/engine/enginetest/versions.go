@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
@@ -139,6 +140,14 @@ func testPendingVersions(t *testing.T, s *store) {
 func testOtherChat(t *testing.T, s *store) {
 	talk(s, "other", "o")
 	c := talk(s, "c", "")
+	if chattest.Repeats(s.Store) {
+		c.save(user("q3"), says("user", "oq1", "ours"))
+		c.rewind("a2")
+		c.save(says("user", "q2", "Q2"), says("user", "oa1", "ours"))
+		require.Equal(t, []string{"q1", "a1", "q2", "a2", "q3", "ours"}, s.on("c", "main"))
+		require.Equal(t, []string{"oq1", "oa1", "oq2", "oa2"}, s.on("other", "main"))
+		return
+	}
 	c.set(user("q3"), says("user", "oq1", "stolen"))
 	_, err := c.Save(background)
 	requireError(t, err, chat.ErrOtherChat, chat.SubjectMessage, "oq1")

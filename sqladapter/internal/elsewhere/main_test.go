@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	campaign.Checks(15) // each opens databases
+	campaign.Checks(6) // each opens databases
 	os.Exit(m.Run())
 }

@@ -1,4 +1,4 @@
-package embedded
+package salvage
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ const maxHole = 1 << 20
 // maxNotes is the largest number of notes in a commit.
 const maxNotes = 1_000
 
-func (m *mender) span(s structure.Span) error {
+func (m *Mender) span(s structure.Span) error {
 	if err := m.needSpansBefore(s.Ref); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (m *mender) span(s structure.Span) error {
 }
 
 // needSpan makes sure that a place exists: lost messages up to it become notes.
-func (m *mender) needSpan(r structure.SpanRef) error {
+func (m *Mender) needSpan(r structure.SpanRef) error {
 	if r.IsZero() {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (m *mender) needSpan(r structure.SpanRef) error {
 }
 
 // needSpansBefore makes sure that all places of a run before r exist.
-func (m *mender) needSpansBefore(r structure.SpanRef) error {
+func (m *Mender) needSpansBefore(r structure.SpanRef) error {
 	last, err := m.to.Last(m.ctx, r.Run)
 	if errors.Is(err, backend.ErrNotFound) {
 		m.report.Names++
@@ -67,7 +67,7 @@ func (m *mender) needSpansBefore(r structure.SpanRef) error {
 		return fmt.Errorf("%d messages before %v are gone: %w", r.Seq-last.Seq-1, r, backend.ErrInvalid)
 	}
 	if m.note == nil {
-		m.note = structure.NewBlock("text/plain", lostOrigin, m.at, []byte(SalvageNote))
+		m.note = structure.NewBlock("text/plain", lostOrigin, m.at, []byte(Note))
 	}
 	for seq := last.Seq + 1; seq < r.Seq; {
 		end := min(r.Seq, seq+maxNotes)
@@ -90,7 +90,7 @@ func (m *mender) needSpansBefore(r structure.SpanRef) error {
 
 // run recreates a lost run. If the current commit moves a context into it, the run's
 // parent is the tip of that context.
-func (m *mender) run(id structure.RunID) error {
+func (m *Mender) run(id structure.RunID) error {
 	var parent structure.SpanRef
 	var home structure.Home
 	for _, record := range m.records {
@@ -115,8 +115,8 @@ func (m *mender) run(id structure.RunID) error {
 	return m.put(func(b *write.Batch) { b.NewRun(id, parent, home) })
 }
 
-// SalvageNote is the text that replaces a lost message.
-const SalvageNote = "[A message that was here is lost: the store was damaged.]"
+// Note is the text that replaces a lost message.
+const Note = "[A message that was here is lost: the store was damaged.]"
 
 // The origin of everything that a salvage adds.
 var (
@@ -124,7 +124,7 @@ var (
 	salvaged   = content.Attribution{SourceID: "lineage salvage"}
 )
 
-func (m *mender) block(b *structure.Block) error {
+func (m *Mender) block(b *structure.Block) error {
 	err := m.apply(b)
 	if !refused(err) {
 		return err
@@ -136,7 +136,7 @@ func (m *mender) block(b *structure.Block) error {
 }
 
 // erased adds content as erased: only its description is left.
-func (m *mender) erased(b *structure.Block) error {
+func (m *Mender) erased(b *structure.Block) error {
 	if known, err := m.known(b.ID); err != nil || known {
 		return err
 	}
@@ -147,7 +147,7 @@ func (m *mender) erased(b *structure.Block) error {
 }
 
 // known reports whether content exists, erased or not.
-func (m *mender) known(id content.ID) (bool, error) {
+func (m *Mender) known(id content.ID) (bool, error) {
 	_, err := m.to.Blocks(m.ctx, []content.ID{id})
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
@@ -159,7 +159,7 @@ func (m *mender) known(id content.ID) (bool, error) {
 }
 
 // needContent makes sure that content exists: lost content is added as erased.
-func (m *mender) needContent(id content.ID) error {
+func (m *Mender) needContent(id content.ID) error {
 	known, err := m.known(id)
 	if err != nil || known {
 		return err

@@ -1,4 +1,4 @@
-package embedded
+package live
 
 import (
 	"github.com/lineage-store/lineage/content"
@@ -6,13 +6,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// follow marks everything that the commits up to a later state add or refer to. What
+// Follow marks everything that the commits up to a later state add or refer to. What
 // they add is live, and what they delete stays live until the next collection, except
 // for erased bytes.
-func (m *marker) follow(v view) error {
-	from := m.live.until
-	m.view, m.live.until = v, v.Index.State().Number
-	for f, err := range v.commitsFrom(from+1, m.live.until) {
+func (m *Marker) Follow(v View) error {
+	from := m.Live.Until
+	m.view, m.Live.Until = v, v.Index.State().Number
+	for f, err := range v.History(from+1, m.Live.Until) {
 		if err != nil {
 			return err
 		}
@@ -32,25 +32,25 @@ func (m *marker) follow(v view) error {
 	return m.findStored()
 }
 
-func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
+func (m *Marker) followRecord(c *structure.Commit, r structure.Record) error {
 	switch r := r.(type) {
 	case *structure.Block:
 		if r.Tree.Size > 0 {
 			m.trees[r.ID] = r.Tree
 		}
-		if err := m.content(r.ID); err != nil || !has(m.live.erased, r.ID) {
+		if err := m.content(r.ID); err != nil || !has(m.Live.erased, r.ID) {
 			return err
 		}
-		delete(m.live.erased, r.ID)
+		delete(m.Live.erased, r.ID)
 		return m.tree(r.ID)
 	case *structure.Chunk:
-		m.live.contents.add(hash(r.Key[:]))
+		m.Live.contents.add(Hash(r.Key[:]))
 	case *structure.Thread:
-		m.live.threads[r.ID] = struct{}{}
+		m.Live.threads[r.ID] = struct{}{}
 		return m.kept(r)
 	case *structure.Context:
-		if !has(m.live.contexts, r.ID) {
-			m.live.contexts[r.ID] = beginning{commit: c.Number}
+		if !has(m.Live.contexts, r.ID) {
+			m.Live.contexts[r.ID] = beginning{commit: c.Number}
 		}
 		if err := m.remnants(r.Parent); err != nil {
 			return err
@@ -63,44 +63,44 @@ func (m *marker) followRecord(c *structure.Commit, r structure.Record) error {
 		}
 		return m.set(r.Set)
 	case *structure.Remnant:
-		if !has(m.live.remnants, r.ID) {
-			m.live.remnants[r.ID] = beginning{commit: c.Number}
+		if !has(m.Live.remnants, r.ID) {
+			m.Live.remnants[r.ID] = beginning{commit: c.Number}
 		}
 	case *structure.Tip:
 		return m.span(r.Span)
 	case *structure.Run:
-		if _, ok := m.live.runs[r.ID]; !ok {
-			m.live.runs[r.ID] = liveRun{}
+		if _, ok := m.Live.runs[r.ID]; !ok {
+			m.Live.runs[r.ID] = Run{}
 		}
 		return m.span(r.Parent)
 	case *structure.Span:
 		return m.followSpan(r)
 	case *structure.SpanSet:
-		m.live.sets[r.ID] = struct{}{}
+		m.Live.sets[r.ID] = struct{}{}
 		return m.span(r.Parent)
 	case *structure.Checkpoint:
-		m.live.checkpoints[r.ID] = struct{}{}
+		m.Live.checkpoints[r.ID] = struct{}{}
 		return m.span(r.Span)
 	case *structure.Summary:
 		return m.summary(r)
 	case *structure.Reflog:
-		if !has(m.live.reflog, r.Context) {
-			m.live.reflog[r.Context] = c.Number
+		if !has(m.Live.reflog, r.Context) {
+			m.Live.reflog[r.Context] = c.Number
 		}
 		return m.spans(r.From, r.To)
 	case *structure.Value:
 		return m.keepValue(keys.Value(r.ValueKey, c.Number), r)
 	case *structure.Deletion:
 		if r.Subject == structure.KindBlock {
-			m.live.erased[r.Content] = struct{}{}
-			m.live.stored[r.Content] = 0
-			m.live.contents.add(hash(r.Content[:]))
+			m.Live.erased[r.Content] = struct{}{}
+			m.Live.stored[r.Content] = 0
+			m.Live.contents.add(Hash(r.Content[:]))
 		}
 	}
 	return nil
 }
 
-func (m *marker) followSpan(s *structure.Span) error {
+func (m *Marker) followSpan(s *structure.Span) error {
 	if err := m.span(s.Ref); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (m *marker) followSpan(s *structure.Span) error {
 }
 
 // revive marks what spans use that were dead when the journal was scanned.
-func (m *marker) revive(s revival) error {
+func (m *Marker) revive(s revival) error {
 	spans, reading := m.view.NewSpanReader(), structure.Reading{}
 	for seq := s.after + 1; seq <= s.last; seq++ {
 		if err := spans.Read(structure.SpanRef{Run: s.run, Seq: seq}, s.last, &reading); err != nil {

@@ -1,4 +1,4 @@
-package embedded
+package live
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// scan reads the journal up to the state. It marks the content of live spans, and notes
+// Scan reads the journal up to the state. It marks the content of live spans, and notes
 // all deletions.
-func (m *marker) scan(progress func(int64) error) error {
-	for f, err := range m.view.commits(m.live.until) {
+func (m *Marker) Scan(progress func(int64) error) error {
+	for f, err := range m.view.History(1, m.Live.Until) {
 		if err != nil {
 			return err
 		}
-		if err := progress(f.size); err != nil {
+		if err := progress(f.Size); err != nil {
 			return err
 		}
 		for _, r := range f.Records {
@@ -31,7 +31,7 @@ func (m *marker) scan(progress func(int64) error) error {
 	m.lives, m.members = nil, nil
 	m.scanned = true
 	for id := range m.trees {
-		if m.live.block(id) {
+		if m.Live.Block(id) {
 			if err := m.tree(id); err != nil {
 				return err
 			}
@@ -40,26 +40,26 @@ func (m *marker) scan(progress func(int64) error) error {
 	return m.findStored()
 }
 
-func (m *marker) scanRecord(c *structure.Commit, r structure.Record) error {
+func (m *Marker) scanRecord(c *structure.Commit, r structure.Record) error {
 	switch r := r.(type) {
 	case *structure.Block:
 		if r.Tree.Size > 0 {
 			m.trees[r.ID] = r.Tree
 		}
 		if m.isYoung(c) {
-			m.young.add(hash(r.ID[:]))
+			m.young.add(Hash(r.ID[:]))
 		}
 	case *structure.Chunk:
 		if m.isYoung(c) {
-			m.youngChunks.add(hash(r.Key[:]))
+			m.youngChunks.add(Hash(r.Key[:]))
 		}
 	case *structure.Context:
 		m.stated(c.Number, r.ID, r.Thread, false)
 	case *structure.Remnant:
 		m.stated(c.Number, r.ID, structure.ThreadID{}, true)
 	case *structure.Run:
-		if !has(m.live.runs, r.ID) {
-			m.live.deadRuns[r.ID] = r.Parent
+		if !has(m.Live.runs, r.ID) {
+			m.Live.deadRuns[r.ID] = r.Parent
 		}
 	case *structure.Span:
 		return m.scanSpan(r)
@@ -70,8 +70,8 @@ func (m *marker) scanRecord(c *structure.Commit, r structure.Record) error {
 	case *structure.Reflog:
 		// An undo must not skip a missing entry, so the entries before it are removed
 		// too.
-		if has(m.live.contexts, r.Context) && !(m.live.span(r.From) && m.live.span(r.To)) {
-			m.live.cutReflog[r.Context] = c.Number
+		if has(m.Live.contexts, r.Context) && !(m.Live.Span(r.From) && m.Live.Span(r.To)) {
+			m.Live.cutReflog[r.Context] = c.Number
 		}
 	case *structure.Deletion:
 		m.deletion(c, r)
@@ -79,13 +79,13 @@ func (m *marker) scanRecord(c *structure.Commit, r structure.Record) error {
 	return nil
 }
 
-func (m *marker) scanSpan(s *structure.Span) error {
-	run, ok := m.live.runs[s.Ref.Run]
-	if ok && s.Ref.Seq > run.end {
-		run.end = s.Ref.Seq
-		m.live.runs[s.Ref.Run] = run
+func (m *Marker) scanSpan(s *structure.Span) error {
+	run, ok := m.Live.runs[s.Ref.Run]
+	if ok && s.Ref.Seq > run.End {
+		run.End = s.Ref.Seq
+		m.Live.runs[s.Ref.Run] = run
 	}
-	lives := ok && s.Ref.Seq <= run.live
+	lives := ok && s.Ref.Seq <= run.Live
 	var named [3]*content.ID
 	for i := range s.Usages {
 		for _, id := range s.Usages[i].Named(named[:0]) {
@@ -100,65 +100,65 @@ func (m *marker) scanSpan(s *structure.Span) error {
 }
 
 // noteDeadUse records that something that is dead, or may be dead, uses content.
-func (m *marker) noteDeadUse(id content.ID) {
-	if h := hash(id[:]); m.young.has(h) {
+func (m *Marker) noteDeadUse(id content.ID) {
+	if h := Hash(id[:]); m.young.has(h) {
 		m.usedByDead.add(h)
 	}
 }
 
-func (m *marker) deletion(c *structure.Commit, d *structure.Deletion) {
+func (m *Marker) deletion(c *structure.Commit, d *structure.Deletion) {
 	switch d.Subject {
 	case structure.KindThread:
 		m.endedAll(c.Number, d.Thread)
-		if has(m.live.threads, d.Thread) {
-			m.live.deletedThreads[d.Thread] = c.Number
+		if has(m.Live.threads, d.Thread) {
+			m.Live.deletedThreads[d.Thread] = c.Number
 		}
 	case structure.KindContext:
 		m.ended(c.Number, d.Context)
 	case structure.KindBlock:
-		m.live.stored[d.Content] = 0 // see findStored
+		m.Live.stored[d.Content] = 0 // see findStored
 	}
 }
 
-func (m *marker) isYoung(c *structure.Commit) bool {
+func (m *Marker) isYoung(c *structure.Commit) bool {
 	return m.opt.KeepUnused > 0 && c.Time.After(m.before(m.opt.KeepUnused))
 }
 
 // unused marks recently stored content that nothing used yet: a caller may be about to
 // use it. This includes chunks without a block, but not the chunks of blocks that are
 // erased, or that were used and are now dead.
-func (m *marker) unused() error {
+func (m *Marker) unused() error {
 	var used hashSet
 	for id, root := range m.trees {
-		h := hash(id[:])
-		if m.youngChunks.n == 0 || !has(m.live.erased, id) && (!m.usedByDead.has(h) || m.live.contents.has(h)) {
+		h := Hash(id[:])
+		if m.youngChunks.n == 0 || !has(m.Live.erased, id) && (!m.usedByDead.has(h) || m.Live.contents.has(h)) {
 			continue
 		}
 		err := content.Walk(m.ctx, root, m.view.Chunks, func(k content.Key, _ bool) error {
-			used.add(hash(k[:]))
+			used.add(Hash(k[:]))
 			return nil
 		})
 		if err != nil && !errors.Is(err, backend.ErrNotFound) {
 			return err
 		}
 	}
-	m.live.contents.addAll(&m.young, &m.usedByDead)
-	m.live.contents.addAll(&m.youngChunks, &used)
+	m.Live.contents.addAll(&m.young, &m.usedByDead)
+	m.Live.contents.addAll(&m.youngChunks, &used)
 	m.young, m.youngChunks, m.usedByDead = hashSet{}, hashSet{}, hashSet{}
 	return nil
 }
 
 // findStored finds the commits that have the last records of the blocks that were ever
 // erased.
-func (m *marker) findStored() error {
+func (m *Marker) findStored() error {
 	r := m.view.Commits.NewReader()
-	for id := range m.live.stored {
+	for id := range m.Live.stored {
 		value, ok, err := m.view.Index.Get(keys.Block(id))
 		if err != nil {
 			return err
 		}
 		if !ok {
-			delete(m.live.stored, id)
+			delete(m.Live.stored, id)
 			continue
 		}
 		p, err := keys.ReadPlace(value)
@@ -169,7 +169,7 @@ func (m *marker) findStored() error {
 		if err != nil {
 			return err
 		}
-		m.live.stored[id] = frame.Number
+		m.Live.stored[id] = frame.Number
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package embedded
+package live
 
 import (
 	"crypto/sha256"
@@ -24,16 +24,16 @@ type inherited struct {
 // hashValue returns the hash under which the live set stores a value record.
 func hashValue(key []byte) uint64 {
 	sum := sha256.Sum256(key)
-	return hash(sum[:])
+	return Hash(sum[:])
 }
 
-func (l *liveSet) value(key structure.ValueKey, commit uint64) bool {
+func (l *Set) Value(key structure.ValueKey, commit uint64) bool {
 	return l.values.has(hashValue(keys.Value(key, commit)))
 }
 
 // keepValue marks the value record under an index key.
-func (m *marker) keepValue(key []byte, v *structure.Value) error {
-	m.live.values.add(hashValue(key))
+func (m *Marker) keepValue(key []byte, v *structure.Value) error {
+	m.Live.values.add(hashValue(key))
 	if v.Content.IsZero() {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (m *marker) keepValue(key []byte, v *structure.Value) error {
 }
 
 // values marks value records, the latest of each value first.
-func (m *marker) values() error {
+func (m *Marker) values() error {
 	var history []byte // key prefix of the current value
 	settled := false   // the remaining records of the value are old and were replaced earlier
 	for e, err := range m.view.Entries(m.ctx, keys.Of(keys.TableValue)) {
@@ -68,7 +68,7 @@ func (m *marker) values() error {
 }
 
 // inherit marks the values that a context inherits from its ancestors.
-func (m *marker) inherit(c *structure.Context) error {
+func (m *Marker) inherit(c *structure.Context) error {
 	if !m.inherits {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (m *marker) inherit(c *structure.Context) error {
 }
 
 // inForce marks the values that are in force in a context as of a position.
-func (m *marker) inForce(from inherited) error {
+func (m *Marker) inForce(from inherited) error {
 	var history []byte
 	found := false
 	for e, err := range m.view.Entries(m.ctx, keys.Owner(structure.Owner{Scope: structure.ContextScope, Context: from.context})) {
@@ -113,7 +113,7 @@ func (m *marker) inForce(from inherited) error {
 	return nil
 }
 
-func (m *marker) keepInForce(e index.Entry, at structure.SpanRef) (bool, error) {
+func (m *Marker) keepInForce(e index.Entry, at structure.SpanRef) (bool, error) {
 	v, err := read.ReadValue(e)
 	if err != nil {
 		return false, err
@@ -126,7 +126,7 @@ func (m *marker) keepInForce(e index.Entry, at structure.SpanRef) (bool, error) 
 }
 
 // run looks up a run, with a cache.
-func (m *marker) run(id structure.RunID) (structure.RunInfo, error) {
+func (m *Marker) run(id structure.RunID) (structure.RunInfo, error) {
 	if run, ok := m.runs[id]; ok {
 		return run, nil
 	}
@@ -139,8 +139,8 @@ func (m *marker) run(id structure.RunID) (structure.RunInfo, error) {
 
 // valueRecord keeps a value record of a live owner unless it was replaced and is no longer
 // needed. If its Seen span is dead, it is replaced by CollectedSpan.
-func (l *liveSet) valueRecord(c *structure.Commit, i int, v *structure.Value) structure.Record {
-	lives := l.value(v.ValueKey, c.Number)
+func (l *Set) valueRecord(c *structure.Commit, i int, v *structure.Value) structure.Record {
+	lives := l.Value(v.ValueKey, c.Number)
 	switch v.Owner.Scope {
 	case structure.ThreadScope:
 		lives = lives && l.thread(v.Owner.Thread, c, i)
@@ -150,7 +150,7 @@ func (l *liveSet) valueRecord(c *structure.Commit, i int, v *structure.Value) st
 	switch {
 	case !lives:
 		return nil
-	case l.span(v.Seen) || v.Seen == structure.CollectedSpan:
+	case l.Span(v.Seen) || v.Seen == structure.CollectedSpan:
 		return v
 	}
 	own := *v

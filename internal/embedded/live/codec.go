@@ -1,44 +1,47 @@
-package embedded
+package live
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 const (
-	liveSetMagic   = "LINLIVES"
-	liveSetVersion = 2
+	fileMagic   = "LINLIVES"
+	fileVersion = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errLiveSet is returned for a file that is shorter or longer than its fields require.
-var errLiveSet = errors.New("the live set is malformed")
+// errMalformed is returned for a file that is shorter or longer than its fields require.
+var errMalformed = errors.New("the live set is malformed")
 
-// liveSetCodec writes the fields of a live set, or reads them. After an error it does nothing.
-type liveSetCodec struct {
+// codec writes the fields of a set, or reads them. After an error it does nothing.
+type codec struct {
 	out *bufio.Writer
 	in  *bufio.Reader // nil when writing
 	buf []byte
 	err error
 }
 
-// writeLiveSet writes the live set of a store.
-func writeLiveSet(w io.Writer, store [16]byte, l *liveSet) error {
+// Write writes the set of a store.
+func Write(w io.Writer, store [16]byte, l *Set) error {
 	sum := crc32.New(castagnoli)
-	c := liveSetCodec{out: bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<20)}
-	version := uint64(liveSetVersion)
-	c.bytes([]byte(liveSetMagic))
+	c := codec{out: bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<20)}
+	version := uint64(fileVersion)
+	c.bytes([]byte(fileMagic))
 	c.number(&version)
 	c.bytes(store[:])
 	c.set(l)
@@ -49,9 +52,45 @@ func writeLiveSet(w io.Writer, store [16]byte, l *liveSet) error {
 	return err
 }
 
-// readLiveSet returns the live set in the first size bytes of a file, and the id of its store. It
+// Encode returns the set as bytes, with the store that it belongs to.
+func (l *Set) Encode(store [16]byte) ([]byte, error) {
+	var b bytes.Buffer
+	err := Write(&b, store, l)
+	return b.Bytes(), err
+}
+
+// Decode returns the set that belongs to a store. Errors call the bytes by a name.
+func Decode(b []byte, store [16]byte, name string) (*Set, error) {
+	l, of, err := Read(bytes.NewReader(b), int64(len(b)), name)
+	if err == nil && of != store {
+		err = &backend.CorruptError{File: name, What: "belongs to another store"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// ReadFile returns the set in a file and the id of its store. Without a file the set is nil.
+func ReadFile(fsys vfs.FS, name string) (l *Set, store [16]byte, err error) {
+	f, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, store, nil
+	}
+	if err != nil {
+		return nil, store, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, store, err
+	}
+	return Read(f, size, name)
+}
+
+// Read returns the set in the first size bytes of a file, and the id of its store. It
 // uses at most a small multiple of that size in memory.
-func readLiveSet(f io.ReaderAt, size int64, name string) (l *liveSet, store [16]byte, err error) {
+func Read(f io.ReaderAt, size int64, name string) (l *Set, store [16]byte, err error) {
 	fault := func(what string) error { return &backend.CorruptError{File: name, What: what} }
 	body := io.NewSectionReader(f, 0, max(size-crc32.Size, 0))
 	sum, stored := crc32.New(castagnoli), make([]byte, crc32.Size)
@@ -64,19 +103,19 @@ func readLiveSet(f io.ReaderAt, size int64, name string) (l *liveSet, store [16]
 	if sum.Sum32() != binary.LittleEndian.Uint32(stored) {
 		return nil, store, fault("the checksum is wrong")
 	}
-	c := liveSetCodec{in: bufio.NewReaderSize(io.NewSectionReader(f, 0, body.Size()), 1<<20)}
-	magic, version := make([]byte, len(liveSetMagic)), uint64(0)
-	if c.bytes(magic); string(magic) != liveSetMagic {
+	c := codec{in: bufio.NewReaderSize(io.NewSectionReader(f, 0, body.Size()), 1<<20)}
+	magic, version := make([]byte, len(fileMagic)), uint64(0)
+	if c.bytes(magic); string(magic) != fileMagic {
 		return nil, store, fault("not a live set")
 	}
-	if c.number(&version); version > liveSetVersion {
-		return nil, store, fmt.Errorf("%s has version %d, this program reads %d: %w", name, version, liveSetVersion, backend.ErrNewerFormat)
+	if c.number(&version); version > fileVersion {
+		return nil, store, fmt.Errorf("%s has version %d, this program reads %d: %w", name, version, fileVersion, backend.ErrNewerFormat)
 	}
 	c.bytes(store[:])
-	l = newLiveSet()
+	l = newSet()
 	c.set(l)
 	if _, err := c.in.ReadByte(); err == nil {
-		c.fail(errLiveSet)
+		c.fail(errMalformed)
 	}
 	if c.err != nil {
 		return nil, store, fault(c.err.Error())
@@ -85,12 +124,12 @@ func readLiveSet(f io.ReaderAt, size int64, name string) (l *liveSet, store [16]
 }
 
 // set writes or reads the fields in file order.
-func (c *liveSetCodec) set(l *liveSet) {
+func (c *codec) set(l *Set) {
 	none := func(*struct{}) {}
-	c.number(&l.until)
-	codeIDs(c, l.runs, func(r *liveRun) {
-		c.number(&r.live)
-		c.number(&r.end)
+	c.number(&l.Until)
+	codeIDs(c, l.runs, func(r *Run) {
+		c.number(&r.Live)
+		c.number(&r.End)
 	})
 	c.hashes(&l.contents)
 	codeIDs(c, l.threads, none)
@@ -111,16 +150,16 @@ func (c *liveSetCodec) set(l *liveSet) {
 	codeIDs(c, l.deadRuns, c.ref)
 }
 
-func (c *liveSetCodec) fail(err error) {
+func (c *codec) fail(err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errLiveSet
+		err = errMalformed
 	}
 	if c.err == nil {
 		c.err = err
 	}
 }
 
-func (c *liveSetCodec) bytes(b []byte) {
+func (c *codec) bytes(b []byte) {
 	var err error
 	switch {
 	case c.err != nil:
@@ -134,7 +173,7 @@ func (c *liveSetCodec) bytes(b []byte) {
 	}
 }
 
-func (c *liveSetCodec) number(n *uint64) {
+func (c *codec) number(n *uint64) {
 	if c.in == nil {
 		c.buf = binary.AppendUvarint(c.buf[:0], *n)
 		c.bytes(c.buf)
@@ -149,7 +188,7 @@ func (c *liveSetCodec) number(n *uint64) {
 	}
 }
 
-func (c *liveSetCodec) beginning(b *beginning) {
+func (c *codec) beginning(b *beginning) {
 	n := b.commit << 1
 	if b.shared {
 		n |= 1
@@ -158,13 +197,13 @@ func (c *liveSetCodec) beginning(b *beginning) {
 	b.commit, b.shared = n>>1, n&1 == 1
 }
 
-func (c *liveSetCodec) ref(r *structure.SpanRef) {
+func (c *codec) ref(r *structure.SpanRef) {
 	if c.number(&r.Seq); r.Seq != 0 {
 		c.bytes(r.Run[:])
 	}
 }
 
-func (c *liveSetCodec) hashes(s *hashSet) {
+func (c *codec) hashes(s *hashSet) {
 	var b [8]byte
 	n := s.len()
 	if c.number(&n); c.in == nil {
@@ -182,7 +221,7 @@ func (c *liveSetCodec) hashes(s *hashSet) {
 }
 
 // codeIDs is codeMap for keys that are ids.
-func codeIDs[K, V any](c *liveSetCodec, m map[structure.ID[K]]V, value func(*V)) {
+func codeIDs[K, V any](c *codec, m map[structure.ID[K]]V, value func(*V)) {
 	codeMap(c, m, func(id *structure.ID[K], v *V) {
 		c.bytes(id[:])
 		value(v)
@@ -193,7 +232,7 @@ func codeIDs[K, V any](c *liveSetCodec, m map[structure.ID[K]]V, value func(*V))
 func codeMap[K interface {
 	comparable
 	Compare(K) int
-}, V any](c *liveSetCodec, m map[K]V, entry func(*K, *V)) {
+}, V any](c *codec, m map[K]V, entry func(*K, *V)) {
 	n := uint64(len(m))
 	if c.number(&n); c.in == nil {
 		for _, k := range slices.SortedFunc(maps.Keys(m), K.Compare) {

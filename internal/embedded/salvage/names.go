@@ -1,4 +1,4 @@
-package embedded
+package salvage
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func (m *mender) thread(t structure.Thread) error {
+func (m *Mender) thread(t structure.Thread) error {
 	active := t.Active
 	t.Active = structure.ContextID{}
 	if err := m.apply(&t); err != nil || active.IsZero() {
@@ -21,7 +21,7 @@ func (m *mender) thread(t structure.Thread) error {
 	return m.needing(&t, m.needContext(active, t.ID))
 }
 
-func (m *mender) needThread(id structure.ThreadID) error {
+func (m *Mender) needThread(id structure.ThreadID) error {
 	if id.IsZero() {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (m *mender) needThread(id structure.ThreadID) error {
 	return err
 }
 
-func (m *mender) context(c structure.Context) error {
+func (m *Mender) context(c structure.Context) error {
 	above, err := m.above(&c.Parent)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (m *mender) context(c structure.Context) error {
 
 // above returns the remnants from which a context is forked, the highest first: a commit that forks a
 // remnant states it. A parent that is lost becomes zero.
-func (m *mender) above(parent *structure.ContextID) (above []structure.Record, err error) {
+func (m *Mender) above(parent *structure.ContextID) (above []structure.Record, err error) {
 	seen := make(map[structure.ContextID]bool)
 	for at := parent; !at.IsZero(); {
 		if _, err := m.to.Context(m.ctx, *at); !errors.Is(err, backend.ErrNotFound) {
@@ -98,7 +98,7 @@ func (m *mender) above(parent *structure.ContextID) (above []structure.Record, e
 }
 
 // setIfThere returns the id of a span set, or zero if it is lost.
-func (m *mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error) {
+func (m *Mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error) {
 	if id.IsZero() {
 		return id, nil
 	}
@@ -111,7 +111,7 @@ func (m *mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error)
 
 // instead replaces a placeholder by the real context, and keeps the placeholder's branches,
 // summaries and reflog.
-func (m *mender) instead(above []structure.Record, c *structure.Context) error {
+func (m *Mender) instead(above []structure.Record, c *structure.Context) error {
 	was, err := m.to.Context(m.ctx, c.ID)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (m *mender) instead(above []structure.Record, c *structure.Context) error {
 	})
 }
 
-func (m *mender) needContext(id structure.ContextID, thread structure.ThreadID) error {
+func (m *Mender) needContext(id structure.ContextID, thread structure.ThreadID) error {
 	_, err := m.to.Context(m.ctx, id)
 	if !errors.Is(err, backend.ErrNotFound) {
 		return err
@@ -160,9 +160,9 @@ func (m *mender) needContext(id structure.ContextID, thread structure.ThreadID) 
 	return m.put(func(b *write.Batch) { b.NewContext(write.Context{ID: id, Thread: thread}) })
 }
 
-// finish creates threads for contexts whose thread is lost, and for runs that are in no
+// Finish creates threads for contexts whose thread is lost, and for runs that are in no
 // context.
-func (m *mender) finish() error {
+func (m *Mender) Finish() error {
 	for _, id := range slices.SortedFunc(maps.Keys(m.placeholders), structure.ContextID.Compare) {
 		c, err := m.to.Context(m.ctx, id)
 		if errors.Is(err, backend.ErrNotFound) || err == nil && !c.Thread.IsZero() {
@@ -197,7 +197,7 @@ func (m *mender) finish() error {
 }
 
 // reached returns the runs in the histories of contexts, if there are homeless runs.
-func (m *mender) reached() (map[structure.RunID]bool, error) {
+func (m *Mender) reached() (map[structure.RunID]bool, error) {
 	if len(m.homeless) == 0 {
 		return nil, nil
 	}
@@ -220,7 +220,7 @@ func (m *mender) reached() (map[structure.RunID]bool, error) {
 }
 
 // salvaged creates a thread with a main branch at a span.
-func (m *mender) salvaged(name string, parent structure.ContextID, at structure.SpanRef) error {
+func (m *Mender) salvaged(name string, parent structure.ContextID, at structure.SpanRef) error {
 	return m.put(func(b *write.Batch) {
 		t := b.NewThread(write.Thread{ID: structure.DeriveID[structure.ThreadID]("salvaged", name), Title: "salvaged " + name})
 		in := b.NewContext(write.Context{ID: structure.DeriveID[structure.ContextID]("salvaged", name), Thread: t.ID, Parent: parent, At: at})
@@ -233,7 +233,7 @@ func (m *mender) salvaged(name string, parent structure.ContextID, at structure.
 
 // branch applies a branch. Another branch may have its name or source id if its deletion is
 // lost.
-func (m *mender) branch(r *structure.Branch) error {
+func (m *Mender) branch(r *structure.Branch) error {
 	err := m.needing(r, m.needThread(r.Thread), m.needContext(r.Context, r.Thread))
 	if !errors.Is(err, backend.ErrExists) {
 		return err
@@ -252,7 +252,7 @@ func (m *mender) branch(r *structure.Branch) error {
 }
 
 // checkpoint is branch for checkpoints.
-func (m *mender) checkpoint(r *structure.Checkpoint) error {
+func (m *Mender) checkpoint(r *structure.Checkpoint) error {
 	err := m.needing(r, m.needThread(r.Thread), m.needSpan(r.Span))
 	if !errors.Is(err, backend.ErrExists) {
 		return err
@@ -271,7 +271,7 @@ func (m *mender) checkpoint(r *structure.Checkpoint) error {
 }
 
 // insteadOf applies a named record after deleting the others that conflict with it.
-func (m *mender) insteadOf(others map[string]bool, r structure.Record, remove func(b *write.Batch, name string)) error {
+func (m *Mender) insteadOf(others map[string]bool, r structure.Record, remove func(b *write.Batch, name string)) error {
 	return m.put(func(b *write.Batch) {
 		for name := range others {
 			remove(b, name)

@@ -1,23 +1,53 @@
-package embedded
+// Package salvage adds the commits of a damaged store, of which some are lost, to a new one. What
+// a commit refers to and is lost is replaced.
+package salvage
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// mender adds commits to a store that may lack some of the earlier ones.
-type mender struct {
+// Report is the result of a salvage.
+type Report struct {
+	// Commits is the number of commits that were read, and Missing the number known to be
+	// lost. More may be lost at the end.
+	Commits uint64 `json:"commits"`
+	Missing uint64 `json:"missing"`
+	// Losses is the number of unreadable parts of the journal.
+	Losses uint64 `json:"losses"`
+	// Messages is the number of lost messages whose places are known. Each is replaced by a
+	// note.
+	Messages uint64 `json:"messages"`
+	// Contents is the number of lost contents that messages refer to. They read as erased.
+	Contents uint64 `json:"contents"`
+	// Names is the number of threads, contexts and runs that were recreated from nothing but
+	// their id. A context whose thread is lost gets a new thread, and so does a run that is
+	// in no context.
+	Names uint64 `json:"names"`
+	// Records is the number of other records that were dropped because their subject is
+	// lost.
+	Records uint64 `json:"records"`
+}
+
+// Whole reports whether no loss is known.
+func (r *Report) Whole() bool { return r.Missing == 0 && r.Losses == 0 }
+
+// Mender adds commits to a store that may lack some of the earlier ones.
+type Mender struct {
+	// Pending is the set of the pending collection of the damaged store; nil for none.
+	Pending *live.Set
+
 	ctx     context.Context
-	to      *Engine
+	to      backend.Engine
 	writer  *write.Writer
-	report  *SalvageReport
-	pending *liveSet           // of the pending collection; nil for none
+	report  *Report
 	at      time.Time          // of the current commit
 	records []structure.Record // of the current commit
 	note    *structure.Block
@@ -34,10 +64,9 @@ type mender struct {
 	homeless map[structure.RunID]time.Time
 }
 
-func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
-	// The record after the chunks of a body no longer proves that all of them are stored.
-	to.collected.Store(true)
-	m := &mender{
+// New returns a mender that writes to a new store and counts in a report.
+func New(ctx context.Context, to backend.Engine, report *Report) *Mender {
+	m := &Mender{
 		ctx: ctx, to: to, report: report, placeholders: make(map[structure.ContextID]bool),
 		remnants: make(map[structure.ContextID]*structure.Remnant), lost: make(map[structure.ThreadID]bool), homes: make(map[structure.ThreadID]uint64), homeless: make(map[structure.RunID]time.Time),
 	}
@@ -45,15 +74,15 @@ func newMender(ctx context.Context, to *Engine, report *SalvageReport) *mender {
 	return m
 }
 
-// commit adds a commit: unchanged if its references exist, otherwise record by record.
-func (m *mender) commit(f journal.Frame) error {
+// Commit adds a commit: unchanged if its references exist, otherwise record by record.
+func (m *Mender) Commit(f journal.Frame) error {
 	c, err := structure.DecodeCommit(f.Payload)
 	if err != nil {
 		return nil // the checksum is right but the content is not: a faulty program wrote it. It counts as missing.
 	}
 	m.report.Commits++
 	c.Number = f.Number
-	if m.pending.strip(c); len(c.Records) == 0 {
+	if m.Pending.Strip(c); len(c.Records) == 0 {
 		return nil
 	}
 	m.at, m.records = c.Time, c.Records
@@ -79,7 +108,7 @@ func (m *mender) commit(f journal.Frame) error {
 }
 
 // put commits a batch that fill fills.
-func (m *mender) put(fill func(b *write.Batch)) error {
+func (m *Mender) put(fill func(b *write.Batch)) error {
 	b := m.writer.Batch()
 	defer m.writer.Release(b)
 	fill(b)
@@ -88,7 +117,7 @@ func (m *mender) put(fill func(b *write.Batch)) error {
 }
 
 // apply commits records unchanged.
-func (m *mender) apply(records ...structure.Record) error {
+func (m *Mender) apply(records ...structure.Record) error {
 	return m.put(func(b *write.Batch) { b.Adopt(records...) })
 }
 
@@ -103,7 +132,7 @@ func refused(err error) bool {
 }
 
 // record adds one record, after replacements for what it refers to and is lost.
-func (m *mender) record(r structure.Record) error {
+func (m *Mender) record(r structure.Record) error {
 	switch r := r.(type) {
 	case *structure.Block:
 		return m.block(r)
@@ -145,7 +174,7 @@ func (m *mender) record(r structure.Record) error {
 }
 
 // needing applies a record unless one of its needs failed.
-func (m *mender) needing(r structure.Record, needs ...error) error {
+func (m *Mender) needing(r structure.Record, needs ...error) error {
 	if err := errors.Join(needs...); err != nil {
 		return err
 	}

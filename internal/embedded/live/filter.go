@@ -1,4 +1,4 @@
-package embedded
+package live
 
 import (
 	"slices"
@@ -8,15 +8,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// filter removes dead records from a commit: dropped records become nil, some are
+// Filter removes dead records from a commit: dropped records become nil, some are
 // replaced. The records themselves are not changed. It depends only on the commit and
 // the set, and is idempotent. It reports whether it changed anything.
 //
 // The result can be replayed whether or not earlier commits were filtered: live records
 // refer only to live ones, and deletions are kept for followers of the feed that have
 // seen the deleted records.
-func (l *liveSet) filter(c *structure.Commit, t *collected) (changed bool) {
-	if c.Number > l.until {
+func (l *Set) Filter(c *structure.Commit, t *Counts) (changed bool) {
+	if c.Number > l.Until {
 		return false
 	}
 	var later replaced
@@ -36,9 +36,9 @@ func (l *liveSet) filter(c *structure.Commit, t *collected) (changed bool) {
 	return changed
 }
 
-// strip filters a commit and removes the nil records; a nil set removes nothing.
-func (l *liveSet) strip(c *structure.Commit) {
-	if l == nil || !l.filter(c, new(collected)) {
+// Strip filters a commit and removes the nil records; a nil set removes nothing.
+func (l *Set) Strip(c *structure.Commit) {
+	if l == nil || !l.Filter(c, new(Counts)) {
 		return
 	}
 	c.Records = slices.DeleteFunc(c.Records, func(r structure.Record) bool { return r == nil })
@@ -48,13 +48,13 @@ func (l *liveSet) strip(c *structure.Commit) {
 }
 
 // record returns the filtered record: the same, a replacement, or nil.
-func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structure.Record {
+func (l *Set) record(c *structure.Commit, i int, r structure.Record) structure.Record {
 	lives := true
 	switch r := r.(type) {
 	case *structure.Block:
 		return l.blockRecord(c, i, r)
 	case *structure.Chunk:
-		lives = l.chunk(r.Key)
+		lives = l.Chunk(r.Key)
 	case *structure.Thread:
 		lives = l.thread(r.ID, c, i)
 	case *structure.Context:
@@ -68,16 +68,16 @@ func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structu
 	case *structure.Cut:
 		lives = has(l.runs, r.Run)
 	case *structure.Span:
-		if run := l.runs[r.Ref.Run]; run.cut() && r.Ref.Seq == run.end {
+		if run := l.runs[r.Ref.Run]; run.Cut() && r.Ref.Seq == run.End {
 			return &structure.Cut{Run: r.Ref.Run}
 		}
-		lives = l.span(r.Ref)
+		lives = l.Span(r.Ref)
 	case *structure.SpanSet:
 		lives = has(l.sets, r.ID)
 	case *structure.Branch:
 		lives = l.thread(r.Thread, c, i) && l.context(r.Context, c, i)
 	case *structure.Checkpoint:
-		lives = has(l.checkpoints, r.ID) && l.span(r.Span)
+		lives = has(l.checkpoints, r.ID) && l.Span(r.Span)
 	case *structure.Summary:
 		if has(l.summaries, r.ID) && has(l.erased, r.Content) {
 			return r.WithoutEmbedding()
@@ -99,8 +99,8 @@ func (l *liveSet) record(c *structure.Commit, i int, r structure.Record) structu
 
 // blockRecord keeps the description of a block that was erased, even if it was stored
 // again later: histories refer to it.
-func (l *liveSet) blockRecord(c *structure.Commit, i int, b *structure.Block) structure.Record {
-	if !l.block(b.ID) {
+func (l *Set) blockRecord(c *structure.Commit, i int, b *structure.Block) structure.Record {
+	if !l.Block(b.ID) {
 		return nil
 	}
 	if b.Gone() {
@@ -123,7 +123,7 @@ func storedLater(c *structure.Commit, i int, id content.ID) bool {
 
 // thread reports whether record i is about a live thread, and not about an earlier
 // thread with the same id.
-func (l *liveSet) thread(id structure.ThreadID, c *structure.Commit, i int) bool {
+func (l *Set) thread(id structure.ThreadID, c *structure.Commit, i int) bool {
 	commit, again := l.deletedThreads[id]
 	if !has(l.threads, id) || !again || commit != c.Number {
 		return has(l.threads, id) && !(again && commit > c.Number)
@@ -134,14 +134,14 @@ func (l *liveSet) thread(id structure.ThreadID, c *structure.Commit, i int) bool
 	})
 }
 
-func (l *liveSet) contextRecord(c *structure.Commit, i int, r *structure.Context) structure.Record {
+func (l *Set) contextRecord(c *structure.Commit, i int, r *structure.Context) structure.Record {
 	if !l.context(r.ID, c, i) || !r.Thread.IsZero() && !l.thread(r.Thread, c, i) {
 		if l.remnant(r.ID, c, i) {
 			return r.Remnant()
 		}
 		return nil
 	}
-	if l.span(r.Tip) {
+	if l.Span(r.Tip) {
 		return r
 	}
 	own := *r
@@ -150,11 +150,11 @@ func (l *liveSet) contextRecord(c *structure.Commit, i int, r *structure.Context
 }
 
 // tipRecord moves a tip on a dead span back to the last live span before it.
-func (l *liveSet) tipRecord(c *structure.Commit, i int, r *structure.Tip) structure.Record {
+func (l *Set) tipRecord(c *structure.Commit, i int, r *structure.Tip) structure.Record {
 	if !l.context(r.Context, c, i) {
 		return nil
 	}
-	if l.span(r.Span) {
+	if l.Span(r.Span) {
 		return r
 	}
 	return &structure.Tip{Context: r.Context, Span: l.clamp(r.Span)}
@@ -162,7 +162,7 @@ func (l *liveSet) tipRecord(c *structure.Commit, i int, r *structure.Tip) struct
 
 // deletion reports whether a deletion is kept for followers of the feed. Those of names
 // in deleted threads are not.
-func (l *liveSet) deletion(d *structure.Deletion, c *structure.Commit, i int) bool {
+func (l *Set) deletion(d *structure.Deletion, c *structure.Commit, i int) bool {
 	switch d.Subject {
 	case structure.KindBranch, structure.KindCheckpoint:
 		return l.thread(d.Thread, c, i)
@@ -172,12 +172,12 @@ func (l *liveSet) deletion(d *structure.Deletion, c *structure.Commit, i int) bo
 	return true
 }
 
-// collected counts what a filter removes.
-type collected struct {
+// Counts counts what a filter removes.
+type Counts struct {
 	records, spans, blocks, chunks, erased, bytes uint64
 }
 
-func (t *collected) addTo(r *backend.CollectReport) {
+func (t *Counts) AddTo(r *backend.CollectReport) {
 	r.Records += t.records
 	r.Spans += t.spans
 	r.Blocks += t.blocks
@@ -186,7 +186,7 @@ func (t *collected) addTo(r *backend.CollectReport) {
 	r.Bytes += t.bytes
 }
 
-func (t *collected) count(was, is structure.Record) {
+func (t *Counts) count(was, is structure.Record) {
 	if is == nil {
 		t.records++
 	}

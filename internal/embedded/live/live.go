@@ -1,4 +1,6 @@
-package embedded
+// Package live finds out what of a store can be reached, and takes the rest out of commits. It changes nothing: an
+// engine deletes by it.
+package live
 
 import (
 	"encoding/binary"
@@ -9,13 +11,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// liveSet is everything that can be reached as of a commit. For a run it stores the last live
+// Set is everything that can be reached as of a commit. For a run it stores the last live
 // place: all places before it are live. For content it stores eight bytes of the hash: dead
 // content that shares them with live content is kept, which is harmless.
-type liveSet struct {
-	until uint64 // everything in later commits is live
+type Set struct {
+	Until uint64 // everything in later commits is live
 
-	runs        map[structure.RunID]liveRun
+	runs        map[structure.RunID]Run
 	contents    hashSet // blocks (including erased ones) and chunks
 	threads     map[structure.ThreadID]struct{}
 	contexts    map[structure.ContextID]beginning
@@ -42,12 +44,12 @@ type liveSet struct {
 	deadRuns map[structure.RunID]structure.SpanRef
 }
 
-// liveRun has the last live place of a run, and its last place if that is later.
-type liveRun struct{ live, end uint64 }
+// Run has the last live place of a run, and its last place if that is later.
+type Run struct{ Live, End uint64 }
 
-func newLiveSet() *liveSet {
-	return &liveSet{
-		runs:        make(map[structure.RunID]liveRun),
+func newSet() *Set {
+	return &Set{
+		runs:        make(map[structure.RunID]Run),
 		threads:     make(map[structure.ThreadID]struct{}),
 		contexts:    make(map[structure.ContextID]beginning),
 		remnants:    make(map[structure.ContextID]beginning),
@@ -69,21 +71,37 @@ func has[K comparable, V any](m map[K]V, k K) bool {
 	return ok
 }
 
-// span reports whether a span is live; the empty position is.
-func (l *liveSet) span(r structure.SpanRef) bool { return r.IsZero() || r.Seq <= l.runs[r.Run].live }
+// Span reports whether a span is live; the empty position is.
+func (l *Set) Span(r structure.SpanRef) bool { return r.IsZero() || r.Seq <= l.runs[r.Run].Live }
 
-// hash returns the part of an id that the set stores.
-func hash(id []byte) uint64 { return binary.LittleEndian.Uint64(id) }
+// Hash returns the part of an id that the set stores.
+func Hash(id []byte) uint64 { return binary.LittleEndian.Uint64(id) }
 
-func (l *liveSet) block(id content.ID) bool     { return l.contents.has(hash(id[:])) }
-func (l *liveSet) chunk(k content.Key) bool     { return l.contents.has(hash(k[:])) }
-func (r liveRun) cut() bool                     { return r.live > 0 && r.end > r.live }
-func (l *liveSet) isCut(r structure.RunID) bool { return l.runs[r].cut() }
+// Block reports whether a block is live.
+func (l *Set) Block(id content.ID) bool { return l.HasContent(Hash(id[:])) }
+
+// Chunk reports whether a chunk is live.
+func (l *Set) Chunk(k content.Key) bool { return l.HasContent(Hash(k[:])) }
+
+// HasContent reports whether content whose id has a hash is live.
+func (l *Set) HasContent(hash uint64) bool { return l.contents.has(hash) }
+
+// SpanSet reports whether a span set is live.
+func (l *Set) SpanSet(id structure.SpanSetID) bool { return has(l.sets, id) }
+
+// Run returns the live part of a run, and false if nothing of the run is live.
+func (l *Set) Run(id structure.RunID) (r Run, ok bool) {
+	r, ok = l.runs[id]
+	return r, ok
+}
+
+// Cut reports whether the end of the run is dead.
+func (r Run) Cut() bool { return r.Live > 0 && r.End > r.Live }
 
 // clamp returns the last live span of the history that ends at a span.
-func (l *liveSet) clamp(r structure.SpanRef) structure.SpanRef {
-	for !l.span(r) {
-		if live := l.runs[r.Run].live; live > 0 {
+func (l *Set) clamp(r structure.SpanRef) structure.SpanRef {
+	for !l.Span(r) {
+		if live := l.runs[r.Run].Live; live > 0 {
 			return structure.SpanRef{Run: r.Run, Seq: live}
 		}
 		r = l.deadRuns[r.Run]

@@ -1,8 +1,9 @@
-package embedded
+package live
 
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -13,15 +14,29 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// marker finds what is live: first the reachable histories from the index, then their
+// View is the state of a store.
+type View struct {
+	*read.View
+	// History yields the commits from one number up to another.
+	History func(from, until uint64) iter.Seq2[Commit, error]
+}
+
+// Commit is a commit with its size in bytes.
+type Commit struct {
+	*structure.Commit
+	Size int64
+}
+
+// Marker finds what is live: first the reachable histories from the index, then their
 // content in one pass over the journal. It then follows the commits that arrived
 // meanwhile, the last of them with writes blocked.
-type marker struct {
-	ctx    context.Context
-	engine *Engine
-	view   view // of the state that roots were read from
-	live   *liveSet
-	opt    backend.CollectOptions
+type Marker struct {
+	// Live has what was found so far.
+	Live *Set
+
+	ctx  context.Context
+	view View // of the state that roots were read from
+	opt  backend.CollectOptions
 
 	// inherits reports whether contexts have values. inherited has the positions in
 	// contexts at which inherited values were marked.
@@ -51,32 +66,33 @@ type revival struct {
 	after, last uint64
 }
 
-func newMarker(ctx context.Context, v view, o backend.CollectOptions) *marker {
-	return &marker{
-		ctx: ctx, engine: v.at.engine, view: v, live: newLiveSet(), opt: o,
+// NewMarker returns a marker that begins with a state.
+func NewMarker(ctx context.Context, v View, o backend.CollectOptions) *Marker {
+	return &Marker{
+		ctx: ctx, view: v, Live: newSet(), opt: o,
 		lives: make(map[structure.ContextID]life), members: make(map[structure.ThreadID][]structure.ContextID),
 		trees: make(map[content.ID]content.Root), inherited: make(map[inherited]struct{}), runs: make(map[structure.RunID]structure.RunInfo),
 	}
 }
 
 // span marks a span and its history.
-func (m *marker) span(r structure.SpanRef) error {
+func (m *Marker) span(r structure.SpanRef) error {
 	for !r.IsZero() {
-		was, seen := m.live.runs[r.Run]
-		if r.Seq <= was.live {
+		was, seen := m.Live.runs[r.Run]
+		if r.Seq <= was.Live {
 			return nil
 		}
 		if m.scanned {
-			m.revived = append(m.revived, revival{r.Run, was.live, r.Seq})
+			m.revived = append(m.revived, revival{r.Run, was.Live, r.Seq})
 			if !seen {
 				last, err := m.view.LastSpan(r.Run)
 				if err != nil {
 					return err
 				}
-				was.end = last.Seq
+				was.End = last.Seq
 			}
 		}
-		m.live.runs[r.Run] = liveRun{live: r.Seq, end: max(was.end, r.Seq)}
+		m.Live.runs[r.Run] = Run{Live: r.Seq, End: max(was.End, r.Seq)}
 		if seen {
 			return nil
 		}
@@ -89,7 +105,7 @@ func (m *marker) span(r structure.SpanRef) error {
 	return nil
 }
 
-func (m *marker) spans(refs ...structure.SpanRef) error {
+func (m *Marker) spans(refs ...structure.SpanRef) error {
 	for _, r := range refs {
 		if err := m.span(r); err != nil {
 			return err
@@ -98,9 +114,9 @@ func (m *marker) spans(refs ...structure.SpanRef) error {
 	return nil
 }
 
-// roots marks everything that can be reached by a name or an id.
-func (m *marker) roots() error {
-	m.live.until = m.view.Index.State().Number
+// Roots marks everything that can be reached by a name or an id.
+func (m *Marker) Roots() error {
+	m.Live.Until = m.view.Index.State().Number
 	if err := m.values(); err != nil {
 		return err
 	}
@@ -123,17 +139,17 @@ func (m *marker) roots() error {
 	return m.alternatives()
 }
 
-func (m *marker) threadRoot(e index.Entry) error {
+func (m *Marker) threadRoot(e index.Entry) error {
 	t, err := keys.Record[*structure.Thread](structure.KindThread, e.Value, "")
 	if err != nil {
 		return err
 	}
-	m.live.threads[t.ID] = struct{}{}
+	m.Live.threads[t.ID] = struct{}{}
 	return m.kept(t)
 }
 
 // kept marks all runs of a thread with Keeps set.
-func (m *marker) kept(t *structure.Thread) error {
+func (m *Marker) kept(t *structure.Thread) error {
 	if !t.Keeps {
 		return nil
 	}
@@ -146,8 +162,8 @@ func (m *marker) kept(t *structure.Thread) error {
 			return err
 		}
 		if last.IsZero() {
-			if last = run.Parent; !has(m.live.runs, run.ID) {
-				m.live.runs[run.ID] = liveRun{}
+			if last = run.Parent; !has(m.Live.runs, run.ID) {
+				m.Live.runs[run.ID] = Run{}
 			}
 		}
 		if err := m.span(last); err != nil {
@@ -157,12 +173,12 @@ func (m *marker) kept(t *structure.Thread) error {
 	return nil
 }
 
-func (m *marker) contextRoot(e index.Entry) error {
+func (m *Marker) contextRoot(e index.Entry) error {
 	c, err := read.Context(m.view.Index, structure.ContextID(e.Key[1:]))
 	if err != nil {
 		return err
 	}
-	m.live.contexts[c.ID] = beginning{} // the scan finds it
+	m.Live.contexts[c.ID] = beginning{} // the scan finds it
 	if err := m.remnants(c.Parent); err != nil {
 		return err
 	}
@@ -180,18 +196,18 @@ func (m *marker) contextRoot(e index.Entry) error {
 	return m.span(c.Tip)
 }
 
-func (m *marker) checkpointRoot(e index.Entry) error {
+func (m *Marker) checkpointRoot(e index.Entry) error {
 	c, err := keys.Record[*structure.Checkpoint](structure.KindCheckpoint, e.Value, "")
 	if err != nil {
 		return err
 	}
-	m.live.checkpoints[c.ID] = struct{}{}
+	m.Live.checkpoints[c.ID] = struct{}{}
 	return m.span(c.Span)
 }
 
 // summaryRoot marks the content and range of a summary: readers can ask for the full
 // range.
-func (m *marker) summaryRoot(e index.Entry) error {
+func (m *Marker) summaryRoot(e index.Entry) error {
 	s, err := keys.Record[*structure.Summary](structure.KindSummary, e.Value, "")
 	if err != nil {
 		return err
@@ -199,18 +215,18 @@ func (m *marker) summaryRoot(e index.Entry) error {
 	return m.summary(s)
 }
 
-func (m *marker) summary(s *structure.Summary) error {
-	m.live.summaries[s.ID] = struct{}{}
+func (m *Marker) summary(s *structure.Summary) error {
+	m.Live.summaries[s.ID] = struct{}{}
 	if err := m.content(s.Content); err != nil {
 		return err
 	}
 	return m.spans(s.From, s.To)
 }
 
-func (m *marker) reflogRoot(e index.Entry) error {
+func (m *Marker) reflogRoot(e index.Entry) error {
 	r, err := keys.Record[*structure.Reflog](structure.KindReflog, e.Value, "")
-	if err == nil && !has(m.live.reflog, r.Context) {
-		m.live.reflog[r.Context] = keys.ReadUint64(e.Key[1+len(r.Context):])
+	if err == nil && !has(m.Live.reflog, r.Context) {
+		m.Live.reflog[r.Context] = keys.ReadUint64(e.Key[1+len(r.Context):])
 	}
 	if err != nil || r.At.Before(m.before(m.opt.KeepReflog)) {
 		return err
@@ -218,30 +234,30 @@ func (m *marker) reflogRoot(e index.Entry) error {
 	return m.spans(r.From, r.To)
 }
 
-func (m *marker) before(keep time.Duration) time.Time { return m.opt.Now.Add(-max(keep, 0)) }
+func (m *Marker) before(keep time.Duration) time.Time { return m.opt.Now.Add(-max(keep, 0)) }
 
-func (m *marker) erasedRoot(e index.Entry) error {
+func (m *Marker) erasedRoot(e index.Entry) error {
 	id := content.ID(e.Key[1:])
-	m.live.erased[id] = struct{}{}
-	m.live.contents.add(hash(id[:]))
+	m.Live.erased[id] = struct{}{}
+	m.Live.contents.add(Hash(id[:]))
 	return nil
 }
 
 // set marks a span set and its position.
-func (m *marker) set(id structure.SpanSetID) error {
-	if has(m.live.sets, id) {
+func (m *Marker) set(id structure.SpanSetID) error {
+	if has(m.Live.sets, id) {
 		return nil
 	}
 	s, err := read.Record[*structure.SpanSet](m.view.Index, keys.Of(keys.TableSpanSet, id[:]), structure.KindSpanSet, id.String())
 	if err != nil {
 		return err
 	}
-	m.live.sets[id] = struct{}{}
+	m.Live.sets[id] = struct{}{}
 	return m.span(s.Parent)
 }
 
 // alternatives marks the sets of live spans. Their positions may make more spans live.
-func (m *marker) alternatives() error {
+func (m *Marker) alternatives() error {
 	prefix := keys.Of(keys.TableAlternative)
 	for again := true; again; {
 		again = false
@@ -250,7 +266,7 @@ func (m *marker) alternatives() error {
 				return err
 			}
 			id := structure.SpanSetID(e.Key[len(prefix):][:16])
-			if has(m.live.sets, id) {
+			if has(m.Live.sets, id) {
 				continue
 			}
 			values := keys.Varints{Rest: e.Value}
@@ -258,7 +274,7 @@ func (m *marker) alternatives() error {
 			if err := values.Err(); err != nil {
 				return err
 			}
-			if m.live.span(ref) {
+			if m.Live.Span(ref) {
 				again = true
 				if err := m.set(id); err != nil {
 					return err
@@ -270,21 +286,21 @@ func (m *marker) alternatives() error {
 }
 
 // content marks a block and, once all trees are known, its chunks.
-func (m *marker) content(id content.ID) error {
-	if m.live.contents.add(hash(id[:])) && m.scanned {
+func (m *Marker) content(id content.ID) error {
+	if m.Live.contents.add(Hash(id[:])) && m.scanned {
 		return m.tree(id)
 	}
 	return nil
 }
 
 // tree marks the chunks of a chunked block, as far as they exist.
-func (m *marker) tree(id content.ID) error {
+func (m *Marker) tree(id content.ID) error {
 	root, ok := m.trees[id]
-	if !ok || has(m.live.erased, id) {
+	if !ok || has(m.Live.erased, id) {
 		return nil
 	}
 	err := content.Walk(m.ctx, root, m.view.Chunks, func(k content.Key, _ bool) error {
-		m.live.contents.add(hash(k[:]))
+		m.Live.contents.add(Hash(k[:]))
 		return nil
 	})
 	if errors.Is(err, backend.ErrNotFound) {

@@ -1,4 +1,4 @@
-package embedded
+package live
 
 import (
 	"errors"
@@ -24,8 +24,8 @@ type beginning struct {
 }
 
 // remnants marks the remnants above a context.
-func (m *marker) remnants(id structure.ContextID) error {
-	for !id.IsZero() && !has(m.live.remnants, id) {
+func (m *Marker) remnants(id structure.ContextID) error {
+	for !id.IsZero() && !has(m.Live.remnants, id) {
 		r, err := read.Record[*structure.Remnant](m.view.Index, keys.Of(keys.TableRemnant, id[:]), structure.KindRemnant, id.String())
 		if errors.Is(err, backend.ErrNotFound) {
 			return nil
@@ -33,7 +33,7 @@ func (m *marker) remnants(id structure.ContextID) error {
 		if err != nil {
 			return err
 		}
-		m.live.remnants[id] = beginning{} // the scan finds it
+		m.Live.remnants[id] = beginning{} // the scan finds it
 		id = r.Parent
 	}
 	return nil
@@ -49,10 +49,10 @@ type life struct {
 
 // stated notes a record of a context or, with left, of a remnant. One that comes after a deletion,
 // and a context after a remnant, is another one with the same id.
-func (m *marker) stated(number uint64, id structure.ContextID, thread structure.ThreadID, left bool) {
-	of := m.live.contexts
+func (m *Marker) stated(number uint64, id structure.ContextID, thread structure.ThreadID, left bool) {
+	of := m.Live.contexts
 	if !has(of, id) {
-		if of = m.live.remnants; !has(of, id) {
+		if of = m.Live.remnants; !has(of, id) {
 			return
 		}
 	}
@@ -69,7 +69,7 @@ func (m *marker) stated(number uint64, id structure.ContextID, thread structure.
 }
 
 // ended notes that a context was deleted.
-func (m *marker) ended(number uint64, id structure.ContextID) {
+func (m *Marker) ended(number uint64, id structure.ContextID) {
 	if l, ok := m.lives[id]; ok {
 		l.last, l.over = number, true
 		m.lives[id] = l
@@ -77,7 +77,7 @@ func (m *marker) ended(number uint64, id structure.ContextID) {
 }
 
 // endedAll notes that the contexts of a thread were deleted.
-func (m *marker) endedAll(number uint64, thread structure.ThreadID) {
+func (m *Marker) endedAll(number uint64, thread structure.ThreadID) {
 	for _, id := range m.members[thread] {
 		if l := m.lives[id]; !l.left && l.thread == thread {
 			m.ended(number, id)
@@ -88,12 +88,12 @@ func (m *marker) endedAll(number uint64, thread structure.ThreadID) {
 
 // context reports whether record i is about a live context, and not about an earlier one with the
 // same id.
-func (l *liveSet) context(id structure.ContextID, c *structure.Commit, i int) bool {
+func (l *Set) context(id structure.ContextID, c *structure.Commit, i int) bool {
 	return isOf(l.contexts, id, c, i)
 }
 
 // remnant is context for remnants.
-func (l *liveSet) remnant(id structure.ContextID, c *structure.Commit, i int) bool {
+func (l *Set) remnant(id structure.ContextID, c *structure.Commit, i int) bool {
 	return isOf(l.remnants, id, c, i)
 }
 

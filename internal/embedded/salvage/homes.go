@@ -1,4 +1,4 @@
-package embedded
+package salvage
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ func homeNamed(r structure.Record) structure.Home {
 
 // meet records the homes in the current commit. A recreated thread gets the incarnation
 // that was named last.
-func (m *mender) meet() error {
+func (m *Mender) meet() error {
 	for _, r := range m.records {
 		home := homeNamed(r)
 		if home.Thread.IsZero() {
@@ -50,7 +50,7 @@ func (m *mender) meet() error {
 
 // forgetEarlier deletes a thread whose id is created again in this commit, if the commit
 // that deleted it is lost: the new thread must not inherit its contents.
-func (m *mender) forgetEarlier() error {
+func (m *Mender) forgetEarlier() error {
 	for _, r := range m.records {
 		t, ok := r.(*structure.Thread)
 		if !ok {

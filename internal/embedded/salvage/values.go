@@ -1,4 +1,4 @@
-package embedded
+package salvage
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 )
 
 // value applies a value. A value of another incarnation of its thread is refused.
-func (m *mender) value(v *structure.Value) error {
+func (m *Mender) value(v *structure.Value) error {
 	if !v.Content.IsZero() {
 		if err := m.needContent(v.Content); err != nil {
 			return err
@@ -30,7 +30,7 @@ func (m *mender) value(v *structure.Value) error {
 }
 
 // valuesOf returns all versions of all values of a context, oldest first.
-func (m *mender) valuesOf(id structure.ContextID) (all []backend.Value, err error) {
+func (m *Mender) valuesOf(id structure.ContextID) (all []backend.Value, err error) {
 	for latest, err := range m.to.Values(m.ctx, structure.Owner{Scope: structure.ContextScope, Context: id}, "", "") {
 		if err != nil {
 			return nil, err

@@ -1,0 +1,166 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/transcript"
+)
+
+// writer writes what people read of a line.
+type writer interface {
+	// item writes an item. first is set if it begins a message.
+	item(i *transcript.Item, first bool)
+	// passing writes what there is after a message.
+	passing(ctx context.Context, p *passing) error
+}
+
+// passing is a place of a line at which branches end or lines fork.
+type passing struct {
+	names []string
+	off   []*fork
+}
+
+// fork is a line that forks from another one, and the calls before it.
+type fork struct {
+	line
+	calls *transcript.Pairer
+}
+
+// write writes a line with a writer.
+func (x *exporter) write(ctx context.Context, t *tree, l *fork, w writer) error {
+	var last *transcript.Message
+	put := func(items []*transcript.Item) error {
+		for _, i := range items {
+			if p, ok := i.Value.(*passing); ok {
+				if err := w.passing(ctx, p); err != nil {
+					return err
+				}
+				continue
+			}
+			w.item(i, i.From != last)
+			last = i.From
+		}
+		return x.failed()
+	}
+	for at, err := range t.walk(ctx, l.line) {
+		if err != nil {
+			return err
+		}
+		for _, e := range at.entries {
+			m, err := x.transcribe(ctx, e)
+			if err != nil {
+				return err
+			}
+			l.calls.Add(m)
+		}
+		if len(at.names)+len(at.off) > 0 {
+			p := &passing{names: at.names}
+			for _, off := range at.off {
+				p.off = append(p.off, &fork{off, l.calls.Fork()})
+			}
+			l.calls.Mark(p)
+		}
+		if err := put(l.calls.Ready()); err != nil {
+			return err
+		}
+	}
+	return put(l.calls.Flush())
+}
+
+// forks returns the beginnings of histories as forks of nothing.
+func (t *tree) forks() []*fork {
+	var forks []*fork
+	for _, l := range t.lines() {
+		forks = append(forks, &fork{l, transcript.NewPairer(transcript.Options{})})
+	}
+	return forks
+}
+
+// shown are the image types that a page shows: those that can contain only an image.
+var shown = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"}
+
+// transcribe returns an entry as a message of a transcript. An image that a page shows is read.
+func (x *exporter) transcribe(ctx context.Context, e *lineage.Entry) (*transcript.Message, error) {
+	m, err := x.store.Transcribe(ctx, e, x.o.MaxBody)
+	if err == nil && e.Kind == lineage.Asset && !e.Erased && slices.Contains(shown, e.Type) && e.Size <= x.o.MaxImage {
+		m.Body, err = x.store.Original(ctx, e)
+	}
+	return m, err
+}
+
+// messageTitle returns the position of a message and who it is from.
+func messageTitle(m *transcript.Message) string {
+	who := m.Role
+	switch {
+	case m.Filename != "":
+		who = "file " + m.Filename
+	case m.Document != "":
+		who = fmt.Sprintf("document %s, revision %d", m.Document, m.Revision)
+	case m.Name != "":
+		who += " " + m.Name
+	}
+	title := fmt.Sprintf("%d · %s", m.Position, who)
+	if m.Model != "" {
+		title += " · " + m.Model
+	}
+	if !m.Created.IsZero() {
+		title += " · " + stamp(m.Created)
+	}
+	return title
+}
+
+// callTitle returns a tool and what it is called for.
+func callTitle(c *transcript.ToolCall) (tool, what string) {
+	return strings.Join(strings.Fields(c.Tool), " "), c.Title
+}
+
+// resultTitle returns what a result is of and how the call ended. within is the message of the call
+// that it is shown in, nil if it is shown by itself.
+func resultTitle(r *transcript.ToolResult, within *transcript.Message) string {
+	title := "Result"
+	if within == nil {
+		tool := r.Tool
+		if r.Call != nil {
+			tool = strings.TrimSpace(r.Call.Tool + " " + r.Call.Title)
+		}
+		if tool != "" {
+			title += " of " + tool
+		}
+	} else if r.From != within {
+		title += fmt.Sprintf(" · %d", r.From.Position)
+	}
+	switch {
+	case r.Exit != nil:
+		title += fmt.Sprintf(" · exit %d", *r.Exit)
+	case r.Failed:
+		title += " · failed"
+	}
+	return title
+}
+
+// reminderTitle returns the heading of a text that is not of a person or model.
+func reminderTitle(i *transcript.Item) string {
+	switch {
+	case i.Kind == transcript.Thinking:
+		return "Reasoning"
+	case i.Kind == transcript.Instruction:
+		return "Instructions"
+	case i.Kind == transcript.Command:
+		return "Command"
+	case i.Tag != "":
+		return "Reminder: " + i.Tag
+	}
+	return "Reminder"
+}
+
+// leftOut returns a note about bytes that are left out, empty for none.
+func leftOut(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("[%d more bytes are too large to show]", n)
+}

@@ -1,0 +1,110 @@
+package archive_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// A session whose lines state no parents is one history.
+func TestSessionWithoutParents(t *testing.T) {
+	ctx := context.Background()
+	line := func(kind, content, more string) string {
+		return fmt.Sprintf(`{"type":%q,"timestamp":"2026-01-01T00:00:00Z","sessionId":"s",%s"message":{"role":%q,"content":%q}}`, kind, more, kind, content)
+	}
+	for name, file := range map[string][]string{
+		"plain":       {line("user", "a", ""), line("assistant", "b", ""), line("user", "c", ""), line("assistant", "d", "")},
+		"with ids":    {line("user", "a", `"uuid":"1",`), line("assistant", "b", `"uuid":"2",`), line("user", "c", `"uuid":"3",`), line("assistant", "d", `"uuid":"4",`)},
+		"some":        {line("user", "a", `"uuid":"1","parentUuid":null,`), line("assistant", "b", ""), line("user", "c", `"uuid":"3",`), line("assistant", "d", `"uuid":"4","parentUuid":"3",`)},
+		"with events": {`{"type":"summary","summary":"t","leafUuid":"x"}`, line("user", "a", ""), `{"type":"progress","sessionId":"s"}`, line("assistant", "b", ""), line("user", "c", ""), line("assistant", "d", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storeIn(t)
+			_, err := archive.Import(ctx, s, archive.Stream("s.jsonl", strings.NewReader(strings.Join(file, "\n")+"\n")), archive.Options{})
+			require.NoError(t, err)
+			thread, err := s.FindThread(ctx, "s")
+			require.NoError(t, err)
+			branches, err := thread.Branches(ctx)
+			require.NoError(t, err)
+			require.Len(t, branches, 1)
+			main, err := thread.Active(ctx)
+			require.NoError(t, err)
+			length, err := main.Len(ctx)
+			require.NoError(t, err)
+			require.EqualValues(t, 4, length)
+		})
+	}
+}
+
+// Lines without a parent of a subagent follow the lines of that subagent, not those of the session.
+func TestSubagentWithoutParents(t *testing.T) {
+	ctx := context.Background()
+	line := func(text string, side bool) string {
+		return fmt.Sprintf(`{"type":"user","sessionId":"s","cwd":"/p","isSidechain":%v,"message":{"role":"user","content":%q}}`, side, text)
+	}
+	s := storeIn(t)
+	file := strings.Join([]string{line("a", false), line("x", true), line("b", false), line("y", true)}, "\n")
+	_, err := archive.Import(ctx, s, archive.Stream("s.jsonl", strings.NewReader(file+"\n")), archive.Options{})
+	require.NoError(t, err)
+	thread, err := s.FindThread(ctx, "s")
+	require.NoError(t, err)
+	var histories []string
+	for c, err := range thread.Contexts(ctx) {
+		require.NoError(t, err)
+		all, err := c.All(ctx)
+		require.NoError(t, err)
+		history := ""
+		for _, e := range all {
+			history += e.Text()
+		}
+		histories = append(histories, history)
+	}
+	require.ElementsMatch(t, []string{"ab", "xy"}, histories)
+}
+
+// The last line of a session that is being written is not damage: the next import reads it.
+func TestLastLineIsBeingWritten(t *testing.T) {
+	ctx := context.Background()
+	for format, file := range map[string][2]string{
+		"claude-code": {
+			`{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"a"}}`,
+			`{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"s","message":{"role":"assistant","content":"b"}}`,
+		},
+		"codex": {
+			`{"type":"session_meta","payload":{"id":"s"}}` + "\n" + `{"type":"response_item","payload":{"type":"message","role":"user","content":"a"}}`,
+			`{"type":"response_item","payload":{"type":"message","role":"assistant","content":"b"}}`,
+		},
+	} {
+		t.Run(format, func(t *testing.T) {
+			s := storeIn(t)
+			path := filepath.Join(t.TempDir(), "s.jsonl")
+			write := func(text string) archive.Report {
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+				report, err := archive.Import(ctx, s, archive.Path(path), archive.Options{})
+				require.NoError(t, err)
+				return report
+			}
+			for _, cut := range []int{1, 20, len(file[1]) - 1} {
+				report := write(file[0] + "\n" + file[1][:cut])
+				require.Empty(t, report.Skipped, cut)
+				require.EqualValues(t, 1, report.RepairedCount, cut)
+				require.EqualValues(t, 1, report.Messages, cut)
+			}
+			report := write(file[0] + "\n" + file[1])
+			require.Zero(t, report.RepairedCount)
+			require.EqualValues(t, 1, report.NewMessages)
+
+			// A line with an end is complete: what is wrong with it is damage.
+			report = write(file[0] + "\n" + file[1][:20] + "\n")
+			require.Len(t, report.Skipped, 1)
+			require.Zero(t, report.RepairedCount)
+		})
+	}
+}

@@ -1,0 +1,228 @@
+// Package derived keeps data that is computed from a store up to date with it: a search index, a projection, a list.
+//
+// Derived data can be deleted and rebuilt at any time, and several processes may update it at once. Its author
+// implements Target, and a Follower does the rest:
+//
+//	feed:     … ─── At ─────────── To ──────────── Head ─── …
+//	                 └── window ────┘                 └ State
+//
+// A pass takes a snapshot of the store, reads the feed from the position of the derived data to the snapshot, and
+// calls Apply for one window of commits after the other. A window names the subjects that its commits changed. Apply
+// reads them from the snapshot and writes what follows from that. The first pass reads the feed from its start.
+//
+// The position is a Mark, which the derived data keeps. Each transaction replaces the mark by compare-and-set, so
+// of two processes one writes and the other starts over with a newer snapshot. The position never goes back.
+//
+// Rules for Apply:
+//
+//   - What it writes for a subject depends on the state of the subject in the snapshot, and not on the window. The
+//     same window may be applied again, from a newer state.
+//   - What the snapshot does not have is gone: deleted, erased, or removed by a collection, which the feed does not
+//     report. What a subject refers to may be in a later window: its state is in the snapshot.
+//   - Slow work is done before a transaction. What was read from the derived data before is still true in it, because
+//     a transaction does nothing after another process has written.
+package derived
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// ErrOtherStore is returned for derived data of another store.
+var ErrOtherStore = errors.New("derived from another store")
+
+// errOvertaken means that another process has written meanwhile. A pass with a newer snapshot continues.
+var errOvertaken = errors.New("another process has updated the derived data")
+
+// Mark is the position of derived data. The zero mark is that of empty data.
+type Mark struct {
+	Store structure.StoreID
+	// At is the last commit whose changes, and all before it, are applied.
+	At backend.Cursor
+	// Seen is the newest commit whose state was read by what is applied. Until it is At, some subjects are
+	// newer than others.
+	Seen backend.Cursor
+	// Turn counts transactions.
+	Turn int64
+}
+
+// Settled reports whether all data is of one state of the store.
+func (m Mark) Settled() bool { return m.At == m.Seen }
+
+// Check returns ErrOtherStore or lineage.ErrDiverged if the derived data is not of this store, or of commits that the
+// store does not have: it lost them, or is a copy that was continued elsewhere.
+func (m Mark) Check(ctx context.Context, s *lineage.Store) error {
+	if err := m.checkStore(s); err != nil {
+		return err
+	}
+	for _, err := range s.View().Feed(ctx, m.Seen) {
+		return err
+	}
+	return nil
+}
+
+func (m Mark) checkStore(s *lineage.Store) error {
+	if is := s.ID(); !m.Store.IsZero() && m.Store != is {
+		return fmt.Errorf("store %v, derived data of store %v: %w", is, m.Store, ErrOtherStore)
+	}
+	return nil
+}
+
+// Target is where derived data is kept. Tx is its transaction.
+type Target[Tx any] interface {
+	// Mark returns the mark as of the last transaction.
+	Mark(ctx context.Context) (Mark, error)
+	// Write runs a function in a transaction, which is committed completely or not at all. It may run the
+	// function again.
+	Write(ctx context.Context, do func(tx Tx) error) error
+	// Swap replaces the mark in a transaction if it is as it was, and reports whether it did. It is the first
+	// statement of a transaction: of two transactions at once, the second waits or fails.
+	Swap(ctx context.Context, tx Tx, was, is Mark) (bool, error)
+	// Apply applies a window. It writes with Window.Write and Window.Finish only.
+	Apply(ctx context.Context, w *Window[Tx]) error
+}
+
+// Follower brings derived data up to date with a store.
+type Follower[Tx any] struct {
+	Store  *lineage.Store
+	Target Target[Tx]
+	// Commits hands the commits of a window over with it. A window ends when they have 8 MiB of content.
+	Commits bool
+	// Limit is the number of changed subjects, and with Commits of records, at which a window ends. Default
+	// 250,000, with Commits 20,000.
+	Limit int
+	// Progress, when not nil, is called with the number of applied commits when a window was applied and more
+	// follow.
+	Progress func(done, total uint64)
+}
+
+// Report is the result of a run.
+type Report struct {
+	// From and To are the positions before and after.
+	From, To backend.Cursor
+	// Transactions is the number of transactions of this run.
+	Transactions int
+}
+
+// Run brings the data up to date. It can be interrupted at any point, even killed: completed transactions are kept,
+// and the next run continues. So does Run itself when another process is faster, or the state that it reads expires.
+// Data that is newer than the store was when Run began is left as it is.
+func (f *Follower[Tx]) Run(ctx context.Context) (Report, error) {
+	var r Report
+	for {
+		err := f.pass(ctx, &r)
+		if !errors.Is(err, errOvertaken) && !errors.Is(err, lineage.ErrExpired) {
+			return r, err
+		}
+	}
+}
+
+// Follow calls run whenever the store has changed after the commit that run returned, until the context ends, the
+// store is closed, or run fails.
+func Follow(ctx context.Context, s *lineage.Store, run func(context.Context) (backend.Cursor, error)) error {
+	for {
+		at, err := run(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := s.View().Wait(ctx, at); err != nil {
+			return err
+		}
+	}
+}
+
+// pass brings the data to the current state of the store.
+func (f *Follower[Tx]) pass(ctx context.Context, r *Report) error {
+	state, err := f.Store.View().Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	head, err := state.Head(ctx)
+	if err != nil {
+		return err
+	}
+	mark, err := f.Target.Mark(ctx)
+	if err != nil {
+		return err
+	}
+	done := mark.Settled() && mark.At.Number >= head.Number
+	if err := mark.checkStore(f.Store); err != nil {
+		return err
+	}
+	if done || !mark.Settled() { // else the feed below begins with the same cursor
+		if err := mark.Check(ctx, f.Store); err != nil {
+			return err
+		}
+	}
+	if r.Transactions == 0 {
+		r.From = mark.At
+	}
+	if r.To = mark.At; done {
+		return nil
+	}
+	if mark.Seen.Number > head.Number {
+		return errOvertaken
+	}
+	p := &pass[Tx]{Follower: f, state: state, head: head, mark: mark, fresh: mark.Turn == 0, report: r}
+	if !mark.Settled() {
+		p.seen = mark.Seen.Number
+	}
+	return p.run(ctx)
+}
+
+// Of a window.
+const (
+	maxBytes       = 8 << 20
+	defaultLimit   = 250_000
+	defaultRecords = 20_000
+)
+
+// pass is a pass in progress.
+type pass[Tx any] struct {
+	*Follower[Tx]
+	state  backend.Snapshot
+	head   backend.Cursor
+	mark   Mark   // as of the last transaction
+	next   Mark   // of the last transaction that was tried
+	seen   uint64 // the newest state of an earlier pass that was interrupted
+	fresh  bool   // the data was empty
+	report *Report
+}
+
+// run applies the commits between the mark and the head.
+func (p *pass[Tx]) run(ctx context.Context) error {
+	limit := p.Limit
+	if limit <= 0 {
+		if limit = defaultLimit; p.Commits {
+			limit = defaultRecords
+		}
+	}
+	first, w := p.mark.At.Number, p.window()
+	for c, err := range p.Store.View().Feed(ctx, p.mark.At) {
+		if err != nil {
+			return err
+		}
+		if c.Number > p.head.Number {
+			break
+		}
+		w.add(c)
+		if c.Number == p.head.Number || w.Changes.len()+w.records < limit && w.bytes <= maxBytes {
+			continue
+		}
+		if err := w.apply(ctx); err != nil {
+			return err
+		}
+		if p.Progress != nil {
+			p.Progress(c.Number-first, p.head.Number-first)
+		}
+		w = p.window()
+	}
+	w.To = p.head
+	return w.apply(ctx)
+}

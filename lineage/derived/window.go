@@ -1,0 +1,115 @@
+package derived
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Window is a range of commits to apply.
+type Window[Tx any] struct {
+	// State is the state of the store after commit Head. It is valid until Apply returns.
+	State backend.Snapshot
+	Head  backend.Cursor
+	// The commits are those after From up to To.
+	From, To backend.Cursor
+	// Fresh is set if all that the data has is of State. It is empty at the first window of such a pass.
+	Fresh bool
+	// Again is set if an earlier pass may have applied changes of this window from an older state, and was
+	// interrupted.
+	Again   bool
+	Changes *Changes
+	// Commits are the commits, if Follower.Commits is set. They must not be changed.
+	Commits []*structure.Commit
+
+	pass     *pass[Tx]
+	records  int
+	bytes    int64
+	finished bool
+}
+
+// window returns an empty window after the mark.
+func (p *pass[Tx]) window() *Window[Tx] {
+	at := p.mark.At
+	return &Window[Tx]{
+		State: p.state, Head: p.head, From: at, To: at, Fresh: p.fresh, Again: at.Number < p.seen, Changes: NewChanges(), pass: p,
+	}
+}
+
+// add adds a commit.
+func (w *Window[Tx]) add(c *structure.Commit) {
+	w.To = backend.Cursor{Number: c.Number, ID: c.ID}
+	for _, r := range c.Records {
+		w.Changes.add(r)
+	}
+	if !w.pass.Commits {
+		return
+	}
+	w.Commits = append(w.Commits, c)
+	w.records += len(c.Records)
+	for _, r := range c.Records {
+		switch r := r.(type) {
+		case *structure.Block:
+			w.bytes += r.Size // of a chunked body, too: who applies the window may read it
+		case *structure.Chunk:
+			w.bytes += int64(len(r.Bytes))
+		}
+	}
+}
+
+// apply applies the window. An error while another process writes is not reported: Apply may have read a part of
+// what the other one wrote.
+func (w *Window[Tx]) apply(ctx context.Context) error {
+	target := w.pass.Target
+	err := target.Apply(ctx, w)
+	if err == nil && !w.finished {
+		err = w.Finish(ctx, nil)
+	}
+	if err == nil || errors.Is(err, errOvertaken) || errors.Is(err, lineage.ErrExpired) || ctx.Err() != nil {
+		return err
+	}
+	if now, markErr := target.Mark(ctx); markErr == nil && now != w.pass.mark && now != w.pass.next {
+		return errOvertaken
+	}
+	return err
+}
+
+// Write runs a function in a transaction that leaves the position where it is. Everything of the window is written
+// again if the pass ends before Finish. The function may run again.
+func (w *Window[Tx]) Write(ctx context.Context, do func(tx Tx) error) error {
+	return w.write(ctx, w.From, do)
+}
+
+// Finish runs a function in the last transaction of the window, which moves the position behind it. The function may
+// run again, and may be nil. Without a call of Finish, the follower calls it after Apply.
+func (w *Window[Tx]) Finish(ctx context.Context, do func(tx Tx) error) error {
+	err := w.write(ctx, w.To, do)
+	w.finished = w.finished || err == nil
+	return err
+}
+
+func (w *Window[Tx]) write(ctx context.Context, at backend.Cursor, do func(tx Tx) error) error {
+	p := w.pass
+	is := Mark{Store: p.Store.ID(), At: at, Seen: w.Head, Turn: p.mark.Turn + 1}
+	p.next = is
+	err := p.Target.Write(ctx, func(tx Tx) error {
+		swapped, err := p.Target.Swap(ctx, tx, p.mark, is)
+		if err == nil && !swapped {
+			err = errOvertaken
+		}
+		if err != nil || do == nil {
+			return err
+		}
+		return do(tx)
+	})
+	if err != nil {
+		return err
+	}
+	p.mark = is
+	p.report.To = at
+	p.report.Transactions++
+	return nil
+}

@@ -1,0 +1,102 @@
+package lineage
+
+import (
+	"context"
+	"io"
+	"iter"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/lineage/transcript"
+)
+
+// Transcript yields a window of the history that ends at a span as people read it: prompts, answers,
+// calls with their results, files. Bodies up to MostText are read.
+func (s *Store) Transcript(ctx context.Context, tip SpanRef, w Window, o transcript.Options) iter.Seq2[*transcript.Item, error] {
+	return transcript.All(s.transcribed(ctx, tip, w, MostText), o)
+}
+
+// transcribed yields a history as messages of a transcript.
+func (s *Store) transcribed(ctx context.Context, tip SpanRef, w Window, most int64) iter.Seq2[*transcript.Message, error] {
+	return func(yield func(*transcript.Message, error) bool) {
+		for e, err := range s.History(ctx, tip, w) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if m, err := s.Transcribe(ctx, e, most); !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// excerptBytes is how much is read of a text that is too large to be read whole.
+const excerptBytes = 4 << 10
+
+// Transcribe returns an entry as a message of a transcript. A body of more than most bytes has only
+// the starts of its large texts, and notes in place of its files and other large values. What was
+// erased is a note, too.
+func (s *Store) Transcribe(ctx context.Context, e *Entry, most int64) (*transcript.Message, error) {
+	m := &transcript.Message{
+		Position: e.Position, ID: e.Span.String(), Role: e.Role, Model: e.Origin.ModelID, Created: e.CreatedAt,
+		Type: e.Type, Body: e.Body, Size: e.Size, Metadata: e.Metadata, Document: e.Document, Revision: e.Revision, Filename: e.Filename,
+	}
+	if e.Name != e.Role {
+		m.Name = e.Name
+	}
+	var failed error
+	start := func(p *form.Stored) []byte {
+		text, err := s.start(ctx, p.Content)
+		if err != nil {
+			failed = err
+		}
+		return text
+	}
+	switch {
+	case e.Kind == Asset || e.Body != nil:
+	case e.message != nil && (e.Erased || e.Size > most):
+		m.Body = e.message.Excerpt(start)
+		m.Size = int64(len(m.Body))
+		m.Erased = m.Body == nil
+	case e.Erased:
+		m.Erased = true
+	case e.Size <= most:
+		m.Body, failed = s.Original(ctx, e)
+	case e.Type != content.TypeJSON:
+		m.Body, failed = s.start(ctx, e.Content)
+	}
+	return m, failed
+}
+
+// start returns the start of a large text, up to the end of a character.
+func (s *Store) start(ctx context.Context, id ContentID) ([]byte, error) {
+	r, err := s.Body(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(r, excerptBytes))
+	for n := len(text) - 1; n >= 0 && n > len(text)-utf8.UTFMax; n-- {
+		if utf8.RuneStart(text[n]) && !utf8.FullRune(text[n:]) {
+			return text[:n], err
+		}
+	}
+	return text, err
+}
+
+// ShownTitle returns the title under which a thread is listed and exported, in one line: its title,
+// else the start of its first prompt, if one of the first messages is one, else its first command or
+// text, else its source id. It is empty if the thread has none of these.
+func (s *Store) ShownTitle(ctx context.Context, thread ThreadInfo) (string, error) {
+	return transcript.Title(thread.Title, thread.SourceID, func(yield func(*transcript.Message, error) bool) {
+		active, err := s.engine.Context(ctx, thread.Active)
+		switch {
+		case isNotFound(err):
+		case err != nil:
+			yield(nil, err)
+		default:
+			s.transcribed(ctx, active.Tip, Window{}, content.InlineLimit)(yield)
+		}
+	})
+}

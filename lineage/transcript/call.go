@@ -1,0 +1,258 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+// Members of inputs that say what a call does, the most telling first. Those of the first list are
+// run or written as a whole; those of the second name something.
+var (
+	runKeys  = []string{"command", "cmd", "script", "code", "patch"}
+	nameKeys = []string{
+		"pattern", "query", "queries", "search_query", "q", "url", "urls", "file_path", "filePath", "path", "notebook_path", "absolute_path", "filename",
+		"description", "prompt", "question", "message", "expression", "name", "id",
+	}
+)
+
+// Members of inputs that are a change of a file: what is replaced, what replaces it, and what is written.
+var (
+	oldKeys   = []string{"old_string", "oldString", "old_str", "old_text"}
+	newKeys   = []string{"new_string", "newString", "new_str", "new_text"}
+	writeKeys = []string{"content", "contents", "file_text"}
+)
+
+// maxTitle limits the title of a call, in bytes.
+const maxTitle = 400
+
+// newCall describes a call.
+func newCall(p *message.Part, o Options) *ToolCall {
+	c := &ToolCall{ID: p.CallID, Tool: p.Tool}
+	if p.Input == nil {
+		c.Title = oneLine(p.Text, maxTitle)
+		if isPatch(p.Text) {
+			c.Title = oneLine(patched(p.Text), maxTitle)
+			c.Diff, c.DiffLeft = o.cut(p.Text)
+		} else {
+			c.Text, c.Left = o.cut(p.Text)
+		}
+		return c
+	}
+	text, diff, rest := c.read(p.Input)
+	c.Text, c.Left = o.cut(text)
+	c.Diff, c.DiffLeft = o.cut(diff)
+	c.Rest = rest
+	return c
+}
+
+// read divides an input that is JSON into a text, a change, and the rest, and sets the title.
+func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
+	input = bytes.TrimSpace(input)
+	if rawjson.IsString(input) {
+		text = rawjson.Str(input)
+		c.Title = oneLine(text, maxTitle)
+		return text, "", nil
+	}
+	if !rawjson.IsObject(input) || rawjson.Check(input) != nil {
+		if !rawjson.IsNull(input) {
+			rest, c.Title = input, oneLine(compact(input), maxTitle)
+		}
+		return "", "", rest
+	}
+	members, unique := membersOf(input)
+	if len(members) == 0 {
+		return "", "", nil
+	}
+	if !unique {
+		c.Title = oneLine(compact(input), maxTitle)
+		return "", "", input
+	}
+	used := make(map[string]bool)
+	take := func(keys []string) (string, bool) {
+		for _, key := range keys {
+			if said, ok := spoken(members[key]); ok && said != "" {
+				used[key] = true
+				return said, true
+			}
+		}
+		return "", false
+	}
+	switch run, ok := take(runKeys); {
+	case ok && isPatch(run):
+		diff, c.Title = run, oneLine(patched(run), maxTitle)
+	case ok:
+		text, c.Title = run, oneLine(run, maxTitle)
+	default:
+		if text, ok = take(nameKeys); !ok && len(members) == 1 {
+			for key, value := range members {
+				if text, ok = spoken(value); ok {
+					used[key] = true
+				}
+			}
+		}
+		c.Title = oneLine(text, maxTitle)
+		diff = change(members, used)
+	}
+	if about := members["description"]; rawjson.IsString(about) && !used["description"] {
+		c.About, used["description"] = rawjson.Str(about), true
+	}
+	rest = rawjson.RemoveFunc(input, func(key string) bool { return used[key] })
+	if left, _ := membersOf(rest); len(left) == 0 {
+		rest = nil
+	}
+	if c.Title == "" {
+		c.Title = oneLine(compact(input), maxTitle)
+	}
+	return text, diff, rest
+}
+
+// membersOf returns the members of an object by key, and whether no key is there twice.
+func membersOf(object []byte) (members map[string][]byte, unique bool) {
+	members, unique = make(map[string][]byte), true
+	for m := range rawjson.Members(object) {
+		unique = unique && members[m.Key] == nil
+		members[m.Key] = m.Value
+	}
+	return members, unique
+}
+
+// spoken returns a value as people write it: a text, a number, or a list of texts, such as the words
+// of a command.
+func spoken(value []byte) (string, bool) {
+	switch {
+	case len(value) == 0 || rawjson.IsNull(value) || rawjson.IsObject(value):
+		return "", false
+	case rawjson.IsString(value):
+		return rawjson.Str(value), true
+	case !rawjson.IsArray(value):
+		return string(value), true
+	}
+	var words []string
+	for e := range rawjson.Elements(value) {
+		if !rawjson.IsString(e) {
+			return "", false
+		}
+		words = append(words, rawjson.Str(e))
+	}
+	if len(words) == 3 && (words[1] == "-c" || words[1] == "-lc") { // of a shell
+		return words[2], true
+	}
+	return strings.Join(words, " "), len(words) > 0
+}
+
+// change returns the change that the members of an input make, and marks them as used.
+func change(members map[string][]byte, used map[string]bool) string {
+	text := func(in map[string][]byte, keys []string) (string, string) {
+		for _, key := range keys {
+			if rawjson.IsString(in[key]) {
+				return rawjson.Str(in[key]), key
+			}
+		}
+		return "", ""
+	}
+	was, oldKey := text(members, oldKeys)
+	is, newKey := text(members, newKeys)
+	if oldKey != "" && newKey != "" {
+		used[oldKey], used[newKey] = true, true
+		return replaced(was, is)
+	}
+	if written, key := text(members, writeKeys); key != "" && !used[key] {
+		used[key] = true
+		return replaced("", written)
+	}
+	if !rawjson.IsArray(members["edits"]) {
+		return ""
+	}
+	var diff strings.Builder
+	for e := range rawjson.Elements(members["edits"]) {
+		edit, unique := membersOf(e)
+		was, oldKey := text(edit, oldKeys)
+		is, newKey := text(edit, newKeys)
+		if oldKey == "" || newKey == "" || !unique || len(edit) != 2 {
+			return "" // it says more than a change
+		}
+		diff.WriteString("@@\n" + replaced(was, is))
+	}
+	used["edits"] = true
+	return diff.String()
+}
+
+// replaced returns the lines of a text that replaces another one, without those that both begin and
+// end with except for the nearest three.
+func replaced(was, is string) string {
+	const context = 3
+	old, current := lines(was), lines(is)
+	same := min(len(old), len(current))
+	head := 0
+	for head < same && old[head] == current[head] {
+		head++
+	}
+	tail := 0
+	for tail < same-head && old[len(old)-1-tail] == current[len(current)-1-tail] {
+		tail++
+	}
+	var diff strings.Builder
+	add := func(mark string, lines []string) {
+		for _, line := range lines {
+			diff.WriteString(mark + line + "\n")
+		}
+	}
+	add(" ", old[max(0, head-context):head])
+	add("-", old[head:len(old)-tail])
+	add("+", current[head:len(current)-tail])
+	add(" ", old[len(old)-tail:len(old)-tail+min(tail, context)])
+	return diff.String()
+}
+
+// lines returns the lines of a text without their ends.
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// isPatch reports whether a text is a patch in the form of Codex.
+func isPatch(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") }
+
+// patched returns the files that a patch changes.
+func patched(patch string) string {
+	var files []string
+	for line := range strings.SplitSeq(patch, "\n") {
+		for _, what := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: "} {
+			if file, ok := strings.CutPrefix(line, what); ok {
+				files = append(files, file)
+			}
+		}
+	}
+	return strings.Join(files, " ")
+}
+
+// hunks returns the change of an edit as Claude Code records it, empty if there is none.
+func hunks(record []byte) string {
+	var diff strings.Builder
+	for h := range rawjson.Elements(rawjson.Last(record, "structuredPatch")) {
+		if !rawjson.IsObject(h) {
+			continue
+		}
+		number := func(key string) string { return string(rawjson.Last(h, key)) }
+		diff.WriteString("@@ -" + number("oldStart") + "," + number("oldLines") + " +" + number("newStart") + "," + number("newLines") + " @@\n")
+		for line := range rawjson.Elements(rawjson.Last(h, "lines")) {
+			diff.WriteString(rawjson.Str(line) + "\n")
+		}
+	}
+	return diff.String()
+}
+
+// compact returns JSON in one line.
+func compact(raw []byte) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
+}

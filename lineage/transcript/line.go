@@ -1,0 +1,122 @@
+package transcript
+
+import (
+	"cmp"
+	"iter"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxLine limits a line, in bytes.
+const maxLine = 4096
+
+// Line returns what a message says in one line, without the data if it says anything else. Calls
+// begin with an arrow to the right, results with one to the left or, if they failed, with a cross.
+func Line(m *Message) string {
+	items := Items(m, Options{MaxText: maxLine})
+	var said, data []string
+	for _, i := range items {
+		if i.Kind == Data {
+			data = append(data, i.Line())
+		} else {
+			said = append(said, i.Line())
+		}
+	}
+	if len(said) == 0 {
+		said = data
+	}
+	return oneLine(strings.Join(said, " "), maxLine)
+}
+
+// Line returns an item in one line. It is empty for a mark.
+func (i *Item) Line() string {
+	switch i.Kind {
+	case Thinking:
+		return "(thinking) " + oneLine(i.Text, maxLine)
+	case Call:
+		return strings.TrimRight("→ "+i.Call.Tool+" "+i.Call.Title, " ")
+	case Result:
+		return i.Result.Line()
+	case File:
+		return "[" + oneLine(i.File.String(), maxLine) + "]"
+	case Reminder:
+		return "(" + cmp.Or(i.Tag, "reminder") + ") " + oneLine(i.Text, maxLine)
+	case Note:
+		return "(" + i.Text + ")"
+	case Mark:
+		return ""
+	}
+	return oneLine(i.Text, maxLine)
+}
+
+// Line returns a result in one line.
+func (r *ToolResult) Line() string {
+	said := "← "
+	if r.Failed {
+		said = "✗ "
+	}
+	said += oneLine(r.Text, maxLine)
+	for _, f := range r.Files {
+		said = strings.TrimRight(said, " ") + " [" + oneLine(f.String(), maxLine) + "]"
+	}
+	return strings.TrimRight(said, " ")
+}
+
+// few is the number of messages that are searched for a prompt, and longest the length of a title
+// that is the start of a text, in characters.
+const (
+	few     = 16
+	longest = 80
+)
+
+// Title returns the title under which a conversation is shown, in one line: its own, else the start
+// of its first prompt, if that is among the first messages, else its first command, else the start
+// of the first text, else its source id. It is empty if there is none of these. The history is read only for a
+// conversation without a title.
+func Title(title, sourceID string, history iter.Seq2[*Message, error]) (string, error) {
+	if title = strings.Join(strings.Fields(title), " "); title != "" {
+		return title, nil
+	}
+	command, text, n := "", "", 0
+	for m, err := range history {
+		if err != nil {
+			return "", err
+		}
+		for _, i := range Items(m, Options{MaxText: maxLine}) {
+			switch line := shorten(i.Line()); {
+			case i.Kind == Prompt:
+				return line, nil
+			case i.Kind == Command && command == "":
+				command = line
+			case (i.Kind == Answer || i.Kind == Text || i.Kind == Instruction || i.Kind == Data) && text == "":
+				text = line
+			}
+		}
+		if n++; n == few {
+			break
+		}
+	}
+	return cmp.Or(command, text, strings.Join(strings.Fields(sourceID), " ")), nil
+}
+
+// shorten cuts a line to the length of a title.
+func shorten(line string) string {
+	if utf8.RuneCountInString(line) <= longest {
+		return line
+	}
+	return strings.TrimRight(string([]rune(line)[:longest-1]), " ") + "…"
+}
+
+// Start returns the start of a text in one line.
+func Start(text string) string { return oneLine(text, maxLine) }
+
+// oneLine returns the start of a text with its white space reduced to single spaces.
+func oneLine(text string, longest int) string {
+	cut := Options{MaxText: longest}
+	start, left := cut.cut(text)
+	line := strings.Join(strings.Fields(strings.ToValidUTF8(start, "\ufffd")), " ")
+	if left > 0 {
+		line += "…"
+	}
+	return line
+}

@@ -1,0 +1,78 @@
+package transcript
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+// result describes a result.
+func (r *reader) result(p *message.Part) *ToolResult {
+	is := &ToolResult{From: r.m, ID: p.CallID, Tool: p.Tool, Failed: p.Failed}
+	var said []string
+	for i := range p.Output {
+		switch out := &p.Output[i]; {
+		case out.Kind == message.FileKind:
+			is.Files = append(is.Files, fileOf(out))
+		default:
+			if text := out.String(); text != "" {
+				said = append(said, text)
+			}
+		}
+	}
+	text := is.status(strings.Join(said, "\n\n"))
+	if r.meta.result != nil {
+		is.recorded(r.meta.result)
+		r.meta.result = nil // it is about the first result of the message
+	}
+	is.Failed = is.Failed || is.Exit != nil && *is.Exit != 0
+	is.Text, is.Left = r.o.cut(text)
+	return is
+}
+
+// statusLines are the first lines of results with an exit status.
+var statusLines = []string{"Exit code ", "Exit code: ", "Process exited with code "}
+
+// status sets what the text of a result says of its success, and returns the text.
+func (is *ToolResult) status(text string) string {
+	if inside, ok := strings.CutPrefix(text, "<tool_use_error>"); ok {
+		is.Failed = true
+		return strings.TrimSuffix(strings.TrimRight(inside, "\n"), "</tool_use_error>")
+	}
+	if raw := bytes.TrimSpace([]byte(text)); rawjson.IsObject(raw) && rawjson.Check(raw) == nil {
+		exit, output := rawjson.Get(rawjson.Get(raw, "metadata"), "exit_code"), rawjson.Get(raw, "output")
+		members, _ := membersOf(raw)
+		if exit != nil && rawjson.IsString(output) && len(members) == 2 {
+			is.exited(string(exit))
+			return rawjson.Str(output)
+		}
+		return text
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	for _, start := range statusLines {
+		if code, ok := strings.CutPrefix(first, start); ok {
+			is.exited(code)
+		}
+	}
+	return text
+}
+
+func (is *ToolResult) exited(code string) {
+	if n, err := strconv.Atoi(strings.TrimSpace(code)); err == nil {
+		is.Exit = &n
+	}
+}
+
+// recorded sets what the metadata of a message says about its result.
+func (is *ToolResult) recorded(record []byte) {
+	if !rawjson.IsObject(record) {
+		return
+	}
+	is.diff = hunks(record)
+	if code := rawjson.Get(record, "exitCode"); code != nil {
+		is.exited(string(code))
+	}
+}
