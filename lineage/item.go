@@ -169,7 +169,7 @@ const (
 // Text returns the entry as text for people and models. For a message given as JSON it is its
 // texts, a line for each tool call and tool result, and a note for each file. A body that is not
 // loaded is a note in brackets, such as "[text/plain, 70000 bytes]" or "[erased]". Store.Text loads
-// bodies of any size.
+// bodies of any size, and Store.Transcript yields what people read.
 func (e *Entry) Text() string {
 	switch {
 	case e.message != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage/transcript"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Transcript yields a window of the history that ends at a span as people read it: prompts, answers,
@@ -45,6 +46,9 @@ func (s *Store) Transcribe(ctx context.Context, e *Entry, most int64) (*transcri
 	}
 	if e.Name != e.Role {
 		m.Name = e.Name
+	}
+	if e.Index > 0 {
+		m.ID = structure.UsageID{Span: e.Span, Index: e.Index}.String()
 	}
 	var failed error
 	start := func(p *form.Stored) []byte {

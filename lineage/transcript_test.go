@@ -43,7 +43,8 @@ func TestTranscriptOfLargeTexts(t *testing.T) {
 			require.Equal(t, len(long), len(start.Text)+start.Left)
 		}
 		require.Less(t, len(m.Body), 5000)
-		lines = append(lines, transcript.Line(m))
+		_, line := transcript.Line(m)
+		lines = append(lines, line)
 	}
 	require.True(t, strings.HasPrefix(lines[0], "ééé"))
 	require.Equal(t, "→ Bash cat x", lines[1])

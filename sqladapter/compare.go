@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -133,19 +134,19 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 		return err
 	}
 	c.w = &projection{
-		Projector: p, state: snapshot, mark: mark, head: head, report: &ProjectReport{}, limit: 2000,
-		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed), check: c.compare, whole: true,
+		Projector: p, state: snapshot, report: &ProjectReport{}, limit: 2000,
+		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed), check: c.compare,
 	}
-	if err := p.checkMark(ctx, mark); err != nil {
-		return err
+	if err := mark.Check(ctx, store); err != nil {
+		return ahead(err)
 	}
-	if mark.At != head || !mark.settled() {
+	if mark.At != head || !mark.Settled() {
 		return fmt.Errorf("database has commit %d of %d: %w", mark.At.Number, head.Number, ErrBehind)
 	}
 	if err := c.checkIntegrity(ctx, db); err != nil {
 		return err
 	}
-	todo, err := c.w.window(ctx)
+	todo, err := c.w.resolve(ctx, derived.NewChanges())
 	if err != nil {
 		return err
 	}

@@ -94,8 +94,14 @@ func Disconnected(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// Explain wraps a driver's error with its meaning: ErrBusy or ErrDenied.
+// Explain wraps a driver's error with its meaning, such as ErrBusy or ErrDenied. An error that has one
+// is returned as it is.
 func Explain(d Dialect, err error) error {
+	for _, known := range []error{ErrBusy, ErrDenied, ErrNoSchema} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
 	switch d.Classify(err) {
 	case Busy, Lost:
 		return fmt.Errorf("%w: %w", ErrBusy, err)

@@ -20,7 +20,7 @@ var (
 	ErrNewer = errors.New("database was made by a newer version")
 	// ErrBusy is returned when other transactions were in the way, or the database could not be
 	// reached, for too long. Nothing was changed. It matches lineage.ErrConflict.
-	ErrBusy = fmt.Errorf("database is busy or cannot be reached: %w", lineage.ErrConflict)
+	ErrBusy error = busyError{}
 	// ErrUncertain is returned when the connection was lost, or the context ended, during a commit.
 	// The change was made completely or not at all: check before repeating it.
 	ErrUncertain = errors.New("not known whether the change was committed")
@@ -43,3 +43,8 @@ func (e *TableError) Error() string {
 }
 
 func (e *TableError) Unwrap() error { return e.Err }
+
+type busyError struct{}
+
+func (busyError) Error() string        { return "database is busy or cannot be reached" }
+func (busyError) Is(target error) bool { return target == lineage.ErrConflict }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -23,7 +24,7 @@ type Projectable interface {
 
 var (
 	// ErrOtherStore is returned for a database with the projection of another store.
-	ErrOtherStore = errors.New("database belongs to another store")
+	ErrOtherStore = derived.ErrOtherStore
 	// ErrNotEmpty is returned for a database with chats that are not from a projector.
 	ErrNotEmpty = errors.New("database has chats of its own")
 	// ErrAhead is returned for a database with commits that the store does not have: the store lost
@@ -36,13 +37,9 @@ var (
 	ErrNotProjected = errors.New("database has no projection")
 )
 
-// errOvertaken means that another process has projected into the database meanwhile. A pass with a newer snapshot
-// continues.
-var errOvertaken = errors.New("another projector was faster")
-
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 8
+const projectionFormat = 9
 
 // Projector copies the history of a store to a database: threads as chats, and content and
 // structure. The result depends only on the state of the store, so an incrementally updated
@@ -72,109 +69,89 @@ type ProjectReport struct {
 }
 
 // Run brings the database up to date with the store. It can be interrupted at any point, even
-// killed: completed transactions are kept, and the next run continues. So does Run itself when the
-// state that it projects expires.
+// killed: completed transactions are kept, and the next run continues. So does Run itself when
+// another projector is faster, or the state that it projects expires.
 func (p *Projector) Run(ctx context.Context) (ProjectReport, error) {
 	var report ProjectReport
-	for {
-		err := p.pass(ctx, &report)
-		if !errors.Is(err, errOvertaken) && !errors.Is(err, lineage.ErrExpired) {
-			return report, err
-		}
+	limit := p.BatchRows
+	if limit <= 0 {
+		limit = 10_000
 	}
+	f := derived.Follower[*Conn]{Store: p.Store, Target: &target{p, limit, &report}, Limit: 25 * limit}
+	r, err := f.Run(ctx)
+	report.From, report.To = r.From, r.To
+	return report, ahead(err)
+}
+
+// ahead returns ErrAhead for a database with commits that the store does not have.
+func ahead(err error) error {
+	if errors.Is(err, lineage.ErrDiverged) {
+		return fmt.Errorf("%w: %w", ErrAhead, err)
+	}
+	return err
 }
 
 // Follow runs a projection whenever the store has changed, until the context ends or the store is
 // closed. done, when not nil, is called after each run.
 func (p *Projector) Follow(ctx context.Context, done func(ProjectReport)) error {
-	for {
+	return derived.Follow(ctx, p.Store, func(ctx context.Context) (lineage.Cursor, error) {
 		report, err := p.Run(ctx)
-		if err != nil {
-			return err
-		}
-		if done != nil {
+		if err == nil && done != nil {
 			done(report)
 		}
-		if _, err := p.Store.View().Wait(ctx, report.To); err != nil {
-			return err
-		}
-	}
+		return report.To, err
+	})
 }
 
-// pass brings the database to the current state of the store. The position never goes back: each transaction
-// does nothing if another process has written since the position was read.
-func (p *Projector) pass(ctx context.Context, report *ProjectReport) error {
-	snapshot, err := p.Store.View().Snapshot(ctx)
+// target is the database as derived data.
+type target struct {
+	*Projector
+	limit  int
+	report *ProjectReport
+}
+
+// Mark implements derived.Target.
+func (t *target) Mark(ctx context.Context) (derived.Mark, error) {
+	m, err := t.begin(ctx)
 	if err != nil {
-		return err
+		return derived.Mark{}, err
 	}
-	defer snapshot.Close()
-	head, err := snapshot.Head(ctx)
-	if err != nil {
-		return err
-	}
-	mark, err := p.begin(ctx, head)
-	if err != nil {
-		return err
-	}
-	if err := p.checkMark(ctx, mark); err != nil {
-		return err
-	}
+	return m.Mark, nil
+}
+
+// Write implements derived.Target.
+func (t *target) Write(ctx context.Context, do func(*Conn) error) error { return t.DB.Write(ctx, do) }
+
+// Swap implements derived.Target.
+func (t *target) Swap(ctx context.Context, c *Conn, was, is derived.Mark) (bool, error) {
+	n, err := c.Exec(ctx, markSQL.swap, is.At.Number, int64(is.At.ID), is.Seen.Number, int64(is.Seen.ID), is.Turn, was.Turn)
+	return n == 1, err
+}
+
+// Apply implements derived.Target.
+func (t *target) Apply(ctx context.Context, window *derived.Window[*Conn]) error {
 	w := &projection{
-		Projector: p, state: snapshot, mark: mark, head: head, report: report,
-		limit: p.BatchRows, usages: make(map[string]uint64), places: make(map[structure.ContextID]placed), whole: !mark.Complete, empty: mark.Turn == 0,
+		Projector: t.Projector, state: window.State, window: window, report: t.report, limit: t.limit,
+		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed),
+		first: window.Fresh, empty: window.Fresh && window.From.Number == 0,
 	}
-	if w.limit <= 0 {
-		w.limit = 10_000
-	}
-	if report.Transactions == 0 && mark.Complete {
-		report.From = mark.At
-	}
-	if done, err := mark.has(head); done || err != nil {
-		report.To = mark.At
-		return err
-	}
-	if err := w.bring(ctx); err != nil {
-		return err
-	}
-	report.To = head
-	return nil
+	return w.bring(ctx)
 }
 
-// watermark is the state of a projection.
+// watermark is the state of a projection. Lineage is set if it has content and structure.
 type watermark struct {
-	Store   string
+	derived.Mark
 	Lineage bool
-	// At is the last commit that is projected. Until Complete is set, not all of what it found is, but
-	// all projected data is at least as new.
-	At       lineage.Cursor
-	Complete bool
-	// Begun is At or, while a pass is incomplete, the newest commit whose state a transaction has written.
-	Begun lineage.Cursor
-	// Turn counts transactions.
-	Turn int64
 }
-
-// has reports whether the database has everything of a snapshot. If it has a part of what followed, the error is
-// errOvertaken.
-func (m *watermark) has(head lineage.Cursor) (bool, error) {
-	if !m.settled() && m.Begun.Number > head.Number {
-		return false, errOvertaken
-	}
-	return m.settled() && m.At.Number >= head.Number, nil
-}
-
-// settled reports whether the database is as the store was after a commit.
-func (m *watermark) settled() bool { return m.Complete && m.Begun == m.At }
 
 var markSQL = struct {
-	read, create, turn, finish, anyChat Statement
+	read, create, swap, anyChat Statement
 }{
-	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "complete", "begun_number", "begun_id", "turn" FROM "lineage_projection" WHERE "id" = 1`,
-	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_id", "complete", "begun_number", "begun_id", "turn") ` +
-		`VALUES (1, ?, ?, ?, ?, ?, 0, ?, ?, 0)`,
-	turn:    `UPDATE "lineage_projection" SET "turn" = "turn" + 1, "begun_number" = ?, "begun_id" = ? WHERE "id" = 1 AND "turn" = ?`,
-	finish:  `UPDATE "lineage_projection" SET "commit_number" = ?, "commit_id" = ?, "complete" = 1 WHERE "id" = 1`,
+	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "seen_number", "seen_id", "turn" FROM "lineage_projection" WHERE "id" = 1`,
+	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_id", "seen_number", "seen_id", "turn") ` +
+		`VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0)`,
+	swap: `UPDATE "lineage_projection" SET "commit_number" = ?, "commit_id" = ?, "seen_number" = ?, "seen_id" = ?, "turn" = ? ` +
+		`WHERE "id" = 1 AND "turn" = ?`,
 	anyChat: `SELECT COUNT(*) AS "count" FROM "chats"`,
 }
 
@@ -184,9 +161,10 @@ func (c *Conn) mark(ctx context.Context) (*watermark, error) {
 		return nil, err
 	}
 	m := &watermark{}
-	var format, id, begun int64
-	if slices.Contains(columns, "begun_id") {
-		found, err := c.Get(ctx, markSQL.read, nil, &m.Store, &format, &m.Lineage, &m.At.Number, &id, &m.Complete, &m.Begun.Number, &begun, &m.Turn)
+	var store string
+	var format, id, seen int64
+	if slices.Contains(columns, "seen_id") {
+		found, err := c.Get(ctx, markSQL.read, nil, &store, &format, &m.Lineage, &m.At.Number, &id, &m.Seen.Number, &seen, &m.Turn)
 		if err != nil || !found {
 			return nil, err
 		}
@@ -194,12 +172,15 @@ func (c *Conn) mark(ctx context.Context) (*watermark, error) {
 	if format != projectionFormat {
 		return nil, fmt.Errorf("projection of another format than %d, which this program makes: %w", projectionFormat, ErrOtherTables)
 	}
-	m.At.ID, m.Begun.ID = uint64(id), uint64(begun)
+	m.At.ID, m.Seen.ID = uint64(id), uint64(seen)
+	if m.Store, err = structure.ParseID[structure.StoreID](store); err != nil {
+		return nil, fmt.Errorf("table lineage_projection: %w: %w", ErrCorrupt, err)
+	}
 	return m, nil
 }
 
 // begin returns the state of the projection, after creating its tables if necessary.
-func (p *Projector) begin(ctx context.Context, head lineage.Cursor) (m *watermark, err error) {
+func (p *Projector) begin(ctx context.Context) (m *watermark, err error) {
 	dialect, ok := p.DB.dialect.(Projectable)
 	if !ok {
 		return nil, fmt.Errorf("project into %s: %w", p.DB.dialect.Name(), errors.ErrUnsupported)
@@ -214,7 +195,7 @@ func (p *Projector) begin(ctx context.Context, head lineage.Cursor) (m *watermar
 			if m, err := c.mark(ctx); err != nil || m != nil {
 				return err
 			}
-			return p.create(ctx, c, dialect, head)
+			return p.create(ctx, c, dialect)
 		})
 		if err == nil {
 			m, err = read(ctx, p.DB, mark)
@@ -230,8 +211,6 @@ func (p *Projector) check(m *watermark) error {
 	switch {
 	case m == nil:
 		return ErrNotProjected
-	case m.Store != p.Store.ID().String():
-		return fmt.Errorf("store %s, database of store %s: %w", p.Store.ID(), m.Store, ErrOtherStore)
 	case m.Lineage == p.ChatsOnly:
 		return ErrOtherTables
 	}
@@ -242,7 +221,7 @@ func (p *Projector) check(m *watermark) error {
 var structureTables = []*tables.Table{tables.Users, tables.Blocks, tables.Sets, tables.Spans, tables.Contexts, tables.Usages}
 
 // create creates the tables of a projection.
-func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, head lineage.Cursor) error {
+func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable) error {
 	var chats int64
 	if _, err := c.Get(ctx, markSQL.anyChat, nil, &chats); err != nil {
 		return err
@@ -268,37 +247,38 @@ func (p *Projector) create(ctx context.Context, c *Conn, dialect Projectable, he
 			return err
 		}
 	}
-	_, err := c.Exec(ctx, markSQL.create, p.Store.ID().String(), projectionFormat, boolean(!p.ChatsOnly), head.Number, int64(head.ID), head.Number, int64(head.ID))
+	_, err := c.Exec(ctx, markSQL.create, p.Store.ID().String(), projectionFormat, boolean(!p.ChatsOnly))
 	return err
 }
 
-// projection is one pass of a projector.
+// projection applies one window of commits.
 type projection struct {
 	*Projector
 	state  backend.Snapshot
-	mark   *watermark
-	head   lineage.Cursor
+	window *derived.Window[*Conn]
 	report *ProjectReport
 
 	batch batch
 	limit int
-	// check, when not nil, gets each batch as for an empty database. Nothing is written then.
+	// check, when not nil, gets each batch as for an empty database. Nothing is written then, and
+	// there is no window.
 	check func(context.Context, *batch) error
 	// usages is the last span of each run in the batch that is, or will be, in the database.
 	usages map[string]uint64
 	// places are the rows of contexts that are known to be in the database or the batch.
 	places map[structure.ContextID]placed
-	// whole is set if the database may lack anything, empty if it has nothing.
-	whole, empty bool
+	// first is set in the first pass: all that the database has is of this state. empty is set if it
+	// has nothing.
+	first, empty bool
 }
 
-// bring performs a pass.
+// bring applies the window.
 func (w *projection) bring(ctx context.Context) error {
-	todo, err := w.window(ctx)
+	todo, err := w.resolve(ctx, w.window.Changes)
 	if err != nil {
 		return err
 	}
-	w.report.Total = len(todo.scopes)
+	w.report.Total += len(todo.scopes)
 	for _, scope := range todo.removed {
 		if err := w.removeScope(ctx, scope, false); err != nil {
 			return err
@@ -358,16 +338,4 @@ func (w *projection) bring(ctx context.Context) error {
 	}
 	w.batch.finish = true
 	return w.flush(ctx)
-}
-
-// checkMark returns an error if the database has commits that the store does not have: the store
-// lost them, or is a copy with a different continuation.
-func (p *Projector) checkMark(ctx context.Context, m *watermark) error {
-	for _, err := range p.Store.View().Feed(ctx, m.Begun) {
-		if errors.Is(err, lineage.ErrDiverged) {
-			err = fmt.Errorf("%w: %w", ErrAhead, err)
-		}
-		return err
-	}
-	return nil
 }

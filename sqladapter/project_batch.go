@@ -103,11 +103,13 @@ func (w *projection) flush(ctx context.Context) error {
 		w.batch = batch{}
 		return err
 	}
-	err := w.DB.Write(ctx, func(c *Conn) error { return w.write(ctx, c, b) })
-	if err != nil {
+	write := w.window.Write
+	if b.finish {
+		write = w.window.Finish
+	}
+	if err := write(ctx, func(c *Conn) error { return w.write(ctx, c, b) }); err != nil {
 		return err
 	}
-	w.mark.Turn++
 	w.report.Transactions++
 	w.report.Added += b.added
 	w.report.Changed += b.changed
@@ -120,13 +122,6 @@ func (w *projection) flush(ctx context.Context) error {
 }
 
 func (w *projection) write(ctx context.Context, c *Conn, b *batch) error {
-	n, err := c.Exec(ctx, markSQL.turn, w.head.Number, int64(w.head.ID), w.mark.Turn)
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		return errOvertaken
-	}
 	for _, take := range b.before {
 		if err := take(ctx, c); err != nil {
 			return err
@@ -137,11 +132,6 @@ func (w *projection) write(ctx context.Context, c *Conn, b *batch) error {
 	}
 	for _, take := range b.after {
 		if err := take(ctx, c); err != nil {
-			return err
-		}
-	}
-	if b.finish {
-		if _, err := c.Exec(ctx, markSQL.finish, w.head.Number, int64(w.head.ID)); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -261,24 +262,27 @@ func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner
 
 // owners returns the owners whose values may have changed: those with new values, and contexts
 // whose forks were deleted. forks are contexts that may be new. removed are scopes to be deleted.
-func (w *projection) owners(ctx context.Context, c *changes, removed []string) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
+func (w *projection) owners(ctx context.Context, c *derived.Changes, removed []string) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
 	owners = make(map[structure.Owner]bool)
 	if w.ChatsOnly {
 		return owners, nil, nil
 	}
-	maps.Copy(owners, c.values)
+	maps.Copy(owners, c.Values)
 	gone, err := readList(ctx, w.DB, scanString, pruneSQL.contextsOf, removed)
 	if err != nil {
 		return nil, nil, err
 	}
-	for id := range c.stated {
+	for id, change := range c.Contexts {
+		if !change.Stated {
+			continue
+		}
 		there, err := exists(w.state.Context(ctx, id))
 		if err != nil {
 			return nil, nil, err
 		}
-		if there {
+		if there && !w.first { // else the values of its ancestors were written for it, too
 			forks = append(forks, id)
-		} else {
+		} else if !there {
 			gone = append(gone, id.String())
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -51,26 +52,8 @@ func keyOfThread(id structure.ThreadID) string { return id.String() }
 
 func keyOfContext(id structure.ContextID) string { return contextKey + id.String() }
 
-// window returns the work for the commits between the database and the state. The commits only
-// provide the subjects; the content is read from the state.
-func (w *projection) window(ctx context.Context) (*work, error) {
-	c := newChanges()
-	for commit, err := range w.Store.View().Feed(ctx, w.mark.At) {
-		if err != nil {
-			return nil, err
-		}
-		if commit.Number > w.head.Number {
-			break
-		}
-		for _, r := range commit.Records {
-			c.add(r)
-		}
-	}
-	return w.resolve(ctx, c)
-}
-
 // touchAll touches all scopes, and the owners that are neither threads nor contexts.
-func (w *projection) touchAll(ctx context.Context, c *changes, touch func(scope) *scope) error {
+func (w *projection) touchAll(ctx context.Context, c *derived.Changes, touch func(scope) *scope) error {
 	for t, err := range w.state.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
 			return err
@@ -88,13 +71,13 @@ func (w *projection) touchAll(ctx context.Context, c *changes, touch func(scope)
 			touch(scope{key: keyOfContext(is.ID), context: is.ID}).full = true
 		}
 	}
-	c.values[structure.Owner{Scope: structure.StoreScope}] = true
+	c.Values[structure.Owner{Scope: structure.StoreScope}] = true
 	for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
 		for name, err := range w.state.ValueOwners(ctx, scope, "") {
 			if err != nil {
 				return err
 			}
-			c.values[structure.Owner{Scope: scope, Name: name}] = true
+			c.Values[structure.Owner{Scope: scope, Name: name}] = true
 		}
 	}
 	return nil
@@ -121,8 +104,8 @@ func scanPin(rows *Rows) (pin, error) {
 	return p, nil
 }
 
-// resolve converts subjects of commits to scopes to process.
-func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err error) {
+// resolve returns the work for changes. They only provide the subjects; the content is read from the state.
+func (w *projection) resolve(ctx context.Context, c *derived.Changes) (todo *work, err error) {
 	scopes := make(map[string]*scope)
 	touch := func(s scope) *scope {
 		if scopes[s.key] == nil {
@@ -131,11 +114,16 @@ func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err e
 		return scopes[s.key]
 	}
 	removed := make(map[string]bool)
-	todo = &work{summarized: c.summarized}
+	todo = &work{summarized: make(map[structure.ContextID]bool)}
 	if todo.rewritten, err = w.resolveContent(ctx, c); err != nil {
 		return nil, err
 	}
-	if w.whole {
+	for id, change := range c.Contexts {
+		if change.Summarized {
+			todo.summarized[id] = true
+		}
+	}
+	if w.check != nil {
 		if err := w.touchAll(ctx, c, touch); err != nil {
 			return nil, err
 		}
@@ -143,13 +131,15 @@ func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err e
 	if err := w.resolveThreads(ctx, c, touch, removed); err != nil {
 		return nil, err
 	}
-	if err := w.resolveRuns(ctx, c.runs, touch); err != nil {
+	if err := w.resolveRuns(ctx, c.Runs, touch); err != nil {
 		return nil, err
 	}
 	if todo.gone, err = w.resolveContexts(ctx, c, touch, removed); err != nil {
 		return nil, err
 	}
-	todo.removed = slices.Sorted(maps.Keys(removed))
+	if todo.removed, err = readList(ctx, w.DB, scanString, sqlOf[tables.Scopes].known, slices.Sorted(maps.Keys(removed))); err != nil {
+		return nil, err
+	}
 	if todo.owners, todo.forks, err = w.owners(ctx, c, todo.removed); err != nil {
 		return nil, err
 	}
@@ -165,7 +155,7 @@ func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err e
 	for _, key := range keys {
 		s := scopes[key]
 		s.fresh = w.check != nil || !has[key]
-		s.full = s.full || s.fresh
+		s.full = s.full || s.fresh || w.window != nil && w.window.Again // an older state may have had more
 		todo.scopes = append(todo.scopes, s)
 	}
 	return todo, nil
@@ -173,17 +163,20 @@ func (w *projection) resolve(ctx context.Context, c *changes) (todo *work, err e
 
 // resolveContent returns content that was erased, or stored again afterwards, and adds contexts with
 // summaries that are such content.
-func (w *projection) resolveContent(ctx context.Context, c *changes) (ids []content.ID, err error) {
+func (w *projection) resolveContent(ctx context.Context, c *derived.Changes) (ids []content.ID, err error) {
+	if w.first {
+		return nil, w.noteErased(ctx, c)
+	}
 	var stored, changed []string
-	for id := range c.stored {
-		if !c.erased[id] {
+	for id := range c.Stored {
+		if !c.Erased[id] {
 			stored = append(stored, id.String())
 		}
 	}
 	if changed, err = readList(ctx, w.DB, scanString, sqlOf[tables.Erased].known, stored); err != nil {
 		return nil, err
 	}
-	for id := range c.erased {
+	for id := range c.Erased {
 		changed = append(changed, id.String())
 	}
 	slices.Sort(changed)
@@ -203,28 +196,56 @@ func (w *projection) resolveContent(ctx context.Context, c *changes) (ids []cont
 		if bad != nil {
 			return nil, fmt.Errorf("table lineage_summaries: %w: %w", ErrCorrupt, bad)
 		}
-		c.touchContext(id)
-		c.summarized[id] = true
+		c.Context(id, derived.ContextChange{Summarized: true})
 	}
 	return ids, err
 }
 
-// resolveThreads adds changed threads to the scopes, and deleted ones to removed.
-func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) error {
-	for id, deleted := range c.threads {
-		key := keyOfThread(id)
-		if deleted {
-			removed[key] = true
+// noteErased adds erased content to that which the database remembers, without looking for rows that have it.
+func (w *projection) noteErased(ctx context.Context, c *derived.Changes) error {
+	ids := slices.Collect(maps.Keys(c.Erased))
+	has, err := w.state.Has(ctx, ids)
+	for i, has := range has {
+		if !has {
+			w.batch.need(tables.Erased, ids[i].String())
 		}
+	}
+	return err
+}
+
+// resolveThreads adds changed threads to the scopes, and deleted ones to removed.
+func (w *projection) resolveThreads(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) error {
+	touched := make(map[structure.ThreadID]bool) // true if parts of it may be gone, or messages that no context leads to may be new
+	for id, change := range c.Threads {
+		touched[id] = change.Keeps
+		if change.Deleted {
+			removed[keyOfThread(id)] = true
+		}
+	}
+	for name := range c.Branches {
+		if _, known := touched[name.Thread]; !known {
+			touched[name.Thread] = false
+		}
+		b, err := w.state.Branch(ctx, name.Thread, name.Name)
+		if err == nil {
+			c.Context(b.Context, derived.ContextChange{}) // whose row has the branch
+		} else if !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+	}
+	for name := range c.Checkpoints {
+		touched[name.Thread] = true
+	}
+	for id, full := range touched {
 		there, err := exists(w.state.Thread(ctx, id))
 		switch {
 		case err != nil:
 			return err
 		case !there:
-			removed[key] = true
+			removed[keyOfThread(id)] = true
 		default:
-			s := touch(scope{key: key, thread: id})
-			s.full = s.full || c.full[id]
+			s := touch(scope{key: keyOfThread(id), thread: id})
+			s.full = s.full || full
 		}
 	}
 	return nil
@@ -232,9 +253,9 @@ func (w *projection) resolveThreads(ctx context.Context, c *changes, touch func(
 
 // resolveContexts adds changed contexts, and the scopes that they were in before. It returns those
 // that were deleted, also where there is another with the id now.
-func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
+func (w *projection) resolveContexts(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
 	var ids []string
-	for id := range c.contexts {
+	for id := range c.Contexts {
 		ids = append(ids, id.String())
 	}
 	found, err := readList(ctx, w.DB, scanPin, sqlOf[tables.Pins].rows, ids)
@@ -245,14 +266,14 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 	for _, p := range found {
 		pins[p.id] = p
 	}
-	for id, dropped := range c.contexts {
+	for id, change := range c.Contexts {
 		before, was := pins[id.String()]
 		now, err := w.state.Context(ctx, id)
 		deleted := errors.Is(err, lineage.ErrNotFound)
 		if err != nil && !deleted {
 			return nil, err
 		}
-		if deleted || dropped { // even if there is another with its id
+		if (deleted || change.Deleted) && !w.first { // even if there is another with its id
 			gone = append(gone, id.String())
 		}
 		var s *scope
@@ -284,8 +305,9 @@ func (w *projection) resolveContexts(ctx context.Context, c *changes, touch func
 
 // resolveRuns adds the runs that have grown, of threads that keep their messages, and those with new
 // versions of messages. Other runs are found through their contexts.
-func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]bool, touch func(scope) *scope) error {
-	for id, renewed := range runs {
+func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]derived.RunChange, touch func(scope) *scope) error {
+	for id, change := range runs {
+		renewed := change.Renewed
 		run, err := w.state.Run(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) || err == nil && run.Home.Thread.IsZero() {
 			continue

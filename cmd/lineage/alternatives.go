@@ -161,7 +161,7 @@ func alternativesTo(ctx context.Context, s *session, message string) error {
 			SpanSet: idText(a.Entry.Set), Filled: true, Chosen: a.Current, Model: a.Model, Number: i + 1, Of: len(alternatives), ID: a.Entry.Span.String(), Tip: a.Tip.String(),
 			InputTokens: a.Input, OutputTokens: a.Output, Reported: a.Reported, TookMS: a.Took.Milliseconds(),
 		}
-		if r.Text, err = s.preview(ctx, a.Entry); err != nil {
+		if r.Text, err = s.line(ctx, a.Entry); err != nil {
 			return err
 		}
 		tokens := strconv.Itoa(r.OutputTokens)
@@ -197,7 +197,7 @@ func listAlternatives(ctx context.Context, s *session, found *refs.Ref) error {
 				return err
 			}
 			for _, e := range last {
-				if r.Text, err = s.preview(ctx, e); err != nil {
+				if r.Text, err = s.line(ctx, e); err != nil {
 					return err
 				}
 			}

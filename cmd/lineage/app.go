@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -151,9 +152,35 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 	if err := root.RegisterFlagCompletionFunc("thread", a.completion((*session).threadNames)); err != nil {
 		panic(err) // the flag is bound above
 	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
+	each(root, func(c *cobra.Command) { c.Long = wrapHelp(c.Long) })
 	each(root, a.completeArguments)
 	each(root, checkArguments)
 	return root
+}
+
+// helpWidth is the width of help in columns.
+const helpWidth = 80
+
+// wrapHelp wraps the paragraphs of a text. Indented lines stay as they are.
+func wrapHelp(text string) string {
+	var lines, paragraph []string
+	end := func() {
+		if len(paragraph) > 0 {
+			lines = append(lines, screen.Wrap(strings.Join(paragraph, " "), helpWidth)...)
+			paragraph = nil
+		}
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || strings.HasPrefix(line, " ") {
+			end()
+			lines = append(lines, line)
+			continue
+		}
+		paragraph = append(paragraph, line)
+	}
+	end()
+	return strings.Join(lines, "\n")
 }
 
 // each does something to a command and those below it.
@@ -176,10 +203,21 @@ func knownCommand(c *cobra.Command, args []string) error {
 			names = append(append(names, below.Name()), below.Aliases...)
 		}
 	}
+	if c.Parent() == nil && elsewhere[args[0]] != "" {
+		return hint(err, "did you mean '%s %s'?", c.CommandPath(), elsewhere[args[0]])
+	}
 	if near := refs.Nearest(args[0], names); len(near) > 0 {
 		return hint(err, "did you mean '%s %s'?", c.CommandPath(), near[0])
 	}
 	return hint(err, "'%s --help' lists the commands", c.CommandPath())
+}
+
+// elsewhere has what commands of other programs are called here.
+var elsewhere = map[string]string{
+	"add": "append", "branches": "branch", "checkout": "switch", "clone": "copy", "co": "switch", "commit": "append", "create": "init", "du": "stats",
+	"find": "search", "get": "show", "grep": "search", "history": "log", "list": "thread list", "ls": "thread list", "mv": "rename", "new": "append",
+	"print": "cat", "purge": "gc", "query": "search", "remove": "delete", "reset": "rewind", "revert": "rewind", "rm": "delete", "sessions": "thread list",
+	"status": "info", "tag": "checkpoint", "threads": "thread list", "vacuum": "pack", "view": "show",
 }
 
 // group is a group of commands in the help.
@@ -201,6 +239,20 @@ func (a *app) note(format string, args ...any) {
 	if a.err.Terminal && !a.json {
 		a.flush() // results that were printed before come first
 		fmt.Fprintln(a.err.W, a.err.Paint(screen.Dim, fmt.Sprintf(format, args...)))
+	}
+}
+
+// noteAfter prints a remark for a person if done is not called within a time.
+func (a *app) noteAfter(wait time.Duration, format string, args ...any) (done func()) {
+	noted := make(chan struct{})
+	timer := time.AfterFunc(wait, func() {
+		defer close(noted)
+		a.note(format, args...)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-noted
+		}
 	}
 }
 

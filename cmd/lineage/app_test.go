@@ -342,3 +342,9 @@ func TestFollowedMessagesOfOneStepHaveOneParent(t *testing.T) {
 	stop()
 	require.Equal(t, exitInterrupted, <-done)
 }
+
+// The lines of an error are joined, and what a driver repeats is said once.
+func TestSaying(t *testing.T) {
+	err := errors.New("cannot connect to `x`:\n\tdial a: refused\n\tdial b: refused\n\tdial a: refused\n\nbusy")
+	require.Equal(t, "cannot connect to `x`: dial a: refused; dial b: refused; busy", saying(err))
+}

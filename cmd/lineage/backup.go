@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +37,9 @@ func runBackup(ctx context.Context, s *session, dir string) error {
 	line := s.progress("copying", screen.Bytes)
 	report, err := s.store.Backup(ctx, dir, lineage.BackupOptions{Progress: line.Show})
 	line.Done()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return hint(fmt.Errorf("backup: the store is on a server: %w", err), "back up its database, or 'lineage copy' it into a directory")
+	}
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ func bundleInventoryCommand(a *app) *cobra.Command {
 		Short: "List the contents of a store, to leave them out of a bundle",
 		Long:  `Writes a list of the contents of the store, for 'lineage bundle create --against' in another store. FILE - is standard output.`,
 		Example: `  lineage bundle inventory here.inventory
-  lineage bundle inventory here.inventory && lineage bundle create new.bundle --against here.inventory --all`,
+  lineage bundle inventory here.inventory
+  lineage bundle create new.bundle --against here.inventory --all`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.on(reading|noThread, func(ctx context.Context, s *session, args []string) error { return runBundleInventory(ctx, s, args[0]) }),
 	}

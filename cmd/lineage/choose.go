@@ -15,7 +15,7 @@ func chooseCommand(a *app) *cobra.Command {
 		Short: "Choose one of the alternatives of a context",
 		Long: `Continues the context that alternatives were created for with one of them. The others stay
 and can be chosen instead later.`,
-		Example: `  id=$(lineage alternatives --count 1) && lineage append $id "By tram." --role assistant && lineage choose $id`,
+		Example: `  id=$(lineage alternatives --count 1) && lineage append $id "By tram." && lineage choose $id`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.on(changing, func(ctx context.Context, s *session, args []string) error {
 			o.alternative = args[0]

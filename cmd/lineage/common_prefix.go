@@ -11,7 +11,7 @@ import (
 func commonPrefixCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "common-prefix A [B]",
-		Short: "Show how many messages two histories share at the start",
+		Short: "Count the messages that two histories share at the start",
 		Long: `Counts the messages that two histories have in common at the start, shared or not: it compares digests
 and reads a few messages only. B is the active branch unless another is named.`,
 		Example: `  lineage common-prefix main cheap`,

@@ -18,7 +18,7 @@ func compareCommand(a *app) *cobra.Command {
 	o := &compareOptions{}
 	c := &cobra.Command{
 		Use:   "compare DATABASE",
-		Short: "Compare a SQL database with the store that was written to it",
+		Short: "Compare a SQL database with the store projected to it",
 		Long: `Compares every row that 'lineage project' wrote to a database with the store, and prints
 the differences: rows that are missing, extra or different. Exits with 8 if any do. SQLite checks its file first.`,
 		Example: `  lineage project sqlite:chats.db && lineage compare sqlite:chats.db`,

@@ -14,6 +14,9 @@ type contextRecord struct {
 	ID string `json:"id"`
 	// Thread is the id of the thread that it belongs to.
 	Thread string `json:"thread,omitempty"`
+	// Kind is branch, fork, subagent, edit, alternative, or records for what an import keeps beside
+	// the messages.
+	Kind string `json:"kind"`
 	// Branch is its name, for a branch.
 	Branch string `json:"branch,omitempty"`
 	// Active is set for the active branch of its thread.
@@ -56,6 +59,7 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 		ID: info.ID.String(), Thread: idText(info.Thread), Branch: info.Branch, SpanSet: idText(info.Set), Parent: idText(info.Parent), Base: spanID(info.Base), Tip: spanID(info.Tip),
 		SystemPrompt: info.Overrides.SystemPrompt, Model: info.Overrides.Model, Overrides: rawJSON(info.Overrides.JSON),
 		Metadata: rawJSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
+		Kind: kindOf(&info),
 	}
 	if r.Length, err = s.store.Position(ctx, info.Tip); err != nil {
 		return nil, err

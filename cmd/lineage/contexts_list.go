@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +17,8 @@ func contextsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "contexts [THREAD]",
 		Short: "List the contexts of a thread, or those without a thread",
-		Long: `Lists the contexts of a thread, oldest first: its branches, and forks and subagents
-without a name. With --alone it lists the contexts that belong to no thread, which programs make.`,
+		Long: `Lists the contexts of a thread, oldest first: its branches, forks, subagents and alternatives,
+and the records that an import keeps beside the messages. With --alone it lists the contexts that belong to no thread, which programs make.`,
 		Example: `  lineage contexts
   lineage contexts lisbon --json
   lineage contexts --alone`,
@@ -43,7 +45,7 @@ without a name. With --alone it lists the contexts that belong to no thread, whi
 
 // listContexts prints contexts.
 func (s *session) listContexts(ctx context.Context, all iter.Seq2[*lineage.Context, error]) error {
-	list := s.list("", "ID", "BRANCH", "MESSAGES", "CREATED")
+	list := s.list("", "ID", "KIND", "NAME", "MESSAGES", "CREATED")
 	for c, err := range all {
 		if err != nil {
 			return err
@@ -52,7 +54,18 @@ func (s *session) listContexts(ctx context.Context, all iter.Seq2[*lineage.Conte
 		if err != nil {
 			return err
 		}
-		list.add(r, markCell(r.Active), idCell(refs.Short(c.ID())), plainCell(r.Branch), countCell(r.Length), timeCell(r.CreatedAt))
+		list.add(r, markCell(r.Active), idCell(refs.Short(c.ID())), plainCell(r.Kind), plainCell(r.name()), countCell(r.Length), timeCell(r.CreatedAt))
 	}
 	return list.end("no contexts")
+}
+
+// name returns the name of a branch, or the one that an import has for a subagent.
+func (r *contextRecord) name() string {
+	var mark struct {
+		Aside string `json:"aside"`
+	}
+	if r.Kind == kindSubagent && json.Unmarshal(r.Metadata, &mark) == nil {
+		return strings.TrimPrefix(mark.Aside, "agent ")
+	}
+	return r.Branch
 }

@@ -29,5 +29,5 @@ func TestListContexts(t *testing.T) {
 	s.json = false
 	require.NoError(t, s.listContexts(t.Context(), thread.Contexts(t.Context())))
 	require.NoError(t, s.flush())
-	require.Regexp(t, `\* +[0-9a-f]{8} +main +0 `, out.String())
+	require.Regexp(t, `\* +[0-9a-f]{8} +branch +main +0 `, out.String())
 }

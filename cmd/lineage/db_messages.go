@@ -10,11 +10,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 func millis(t int64) time.Time { return time.UnixMilli(t).UTC() }
@@ -29,12 +31,12 @@ func refID(r chat.Ref) *string {
 }
 
 // newChatMessageRecord returns the record of a message that a database keeps.
-func newChatMessageRecord(m *chat.Message, position uint64) *messageRecord {
-	r := &messageRecord{
+func newChatMessageRecord(m *chat.Message, position uint64) *readMessage {
+	r := &readMessage{said: m.Transcribe(), messageRecord: messageRecord{
 		ID: m.ID, Position: position, Kind: "message", Role: m.Name, ContentID: content.Sum(m.Data).String(),
 		MediaType: content.TypeJSON, Size: int64(len(m.Data)), Parent: refID(m.ParentID), Text: form.Text(m.Data, m.Name),
 		Data: rawJSON(m.Data), SourceID: m.ID, CreatedAt: millis(m.CreatedAt),
-	}
+	}}
 	if o := m.Origin; o != (chat.Origin{}) {
 		r.Origin = &originRecord{
 			Kind: content.OriginOfRole(m.Name).String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID, DerivedFrom: o.DerivedFrom,
@@ -43,16 +45,17 @@ func newChatMessageRecord(m *chat.Message, position uint64) *messageRecord {
 	if string(m.Data) == "null" {
 		r.Text, r.Data, r.Erased = "", nil, true
 	}
+	r.said.Position = position
 	return r
 }
 
 // history implements threads.
-func (d *database) history(ctx context.Context, o *logOptions, visit func(*messageRecord, []label) error) error {
+func (d *database) history(ctx context.Context, o *logOptions, visit func(*readMessage, []label) error) error {
 	found, err := d.refs.Find(ctx, o.at)
 	if err != nil || found.Message == "" {
 		return err
 	}
-	var chain []*messageRecord
+	var chain []*readMessage
 	position := uint64(0)
 	for m, err := range d.chats.MessageChain(ctx, d.current, found.Message) {
 		if err != nil {
@@ -84,7 +87,8 @@ func (d *database) says(ctx context.Context, thread, id string) (string, error) 
 	if m == nil || err != nil {
 		return "", err
 	}
-	return newChatMessageRecord(m, 0).preview(), nil
+	_, line := transcript.Line(m.Transcribe())
+	return screen.Line(line), nil
 }
 
 // show implements threads.

@@ -19,7 +19,7 @@ import (
 
 // destruction is a change that cannot be undone and has not been made.
 type destruction struct {
-	// what describes the change: "delete thread …".
+	// what describes the change: "delete thread …". It is empty if there is nothing to delete.
 	what string
 	do   func(context.Context) error
 }
@@ -55,8 +55,10 @@ func destroy[T any](
 		if err != nil {
 			return err
 		}
-		if err := a.agree(ctx, asked); err != nil {
-			return err
+		if asked != "" {
+			if err := a.agree(ctx, asked); err != nil {
+				return err
+			}
 		}
 	}
 	return look(mode|changing, func(ctx context.Context, found *destruction) error {

@@ -108,9 +108,9 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 			if err != nil {
 				return err
 			}
-			list.add(&diffRecord{Side: side.name, Message: m}, screen.Cell{Text: side.mark, Style: side.style},
-				screen.Cell{Text: screen.Count(m.Position), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), roleCell(m.speaker(), m.Role),
-				screen.Cell{Text: m.preview(), Style: side.style})
+			speaker, text := m.line()
+			list.add(&diffRecord{Side: side.name, Message: &m.messageRecord}, screen.Cell{Text: side.mark, Style: side.style},
+				screen.Cell{Text: screen.Count(m.Position), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), speaker, screen.Cell{Text: text, Style: side.style})
 		}
 		if err := list.end(""); err != nil {
 			return err

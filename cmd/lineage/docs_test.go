@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -57,5 +60,31 @@ func TestRecordsAreDocumented(t *testing.T) {
 	}
 	for _, c := range exitCodes() {
 		require.Contains(t, string(doc), "| "+strconv.Itoa(c.Code)+" |")
+	}
+}
+
+// Help fits a terminal of 80 columns, its examples one of 100, and another program's word is not one of ours.
+func TestHelpFits(t *testing.T) {
+	var out bytes.Buffer
+	a := newApp(nil, &out, &bytes.Buffer{}, func(string) string { return "" })
+	root := a.root()
+	each(root, func(c *cobra.Command) {
+		out.Reset()
+		c.SetOut(&out)
+		require.NoError(t, c.Help())
+		for line := range strings.Lines(out.String()) {
+			line = strings.TrimSuffix(line, "\n")
+			width := helpWidth
+			if strings.Contains(c.Example, line) {
+				width = 100
+			}
+			assert.LessOrEqual(t, screen.Width(line), width, "%s: %s", c.CommandPath(), line)
+		}
+		require.False(t, c.Parent() == root && elsewhere[c.Name()] != "", c.Name())
+	})
+	for word, ours := range elsewhere {
+		found, _, err := root.Find(strings.Fields(ours))
+		require.NoError(t, err, word)
+		require.Equal(t, root.Name()+" "+ours, found.CommandPath())
 	}
 }

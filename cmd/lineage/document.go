@@ -95,7 +95,8 @@ func runDocumentList(ctx context.Context, s *session, c *lineage.Context, args [
 		if err != nil {
 			return err
 		}
-		list.add(m, plainCell(m.Document), countCell(m.Revision), idCell(shortID(m.ID)), timeCell(m.CreatedAt), plainCell(m.preview()))
+		_, text := m.line()
+		list.add(m, plainCell(m.Document), countCell(m.Revision), idCell(shortID(m.ID)), timeCell(m.CreatedAt), plainCell(text))
 	}
 	return list.end("no revisions; 'lineage append --document NAME TEXT' adds one")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
@@ -212,11 +213,20 @@ func (a *app) fail(err error) int {
 
 // saying returns the text of an error on one line. Joined errors have a semicolon between them.
 func saying(err error) string {
+	var said strings.Builder
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
+		line = strings.TrimSpace(line)
+		if line == "" || slices.Contains(lines, line) { // a driver repeats what each attempt failed with
+			continue
 		}
+		if n := len(lines); n > 0 && strings.HasSuffix(lines[n-1], ":") {
+			said.WriteByte(' ')
+		} else if n > 0 {
+			said.WriteString("; ")
+		}
+		lines = append(lines, line)
+		said.WriteString(line)
 	}
-	return strings.Join(lines, "; ")
+	return said.String()
 }

@@ -38,12 +38,15 @@ the current thread unless something is named. It goes to standard output, or to 
 --output, whose extension can determine the format:
 
   markdown, html      for people
-  openai              a line per history: messages for OpenAI's chat completions and fine-tuning
-  responses           a line per history: input items for OpenAI's Responses API
-  anthropic           a line per history: a system prompt and messages for Anthropic's Messages API
+  openai              a line per history: messages for OpenAI's chat
+                      completions and fine-tuning
+  responses           a line per history: input items for OpenAI's Responses
+                      API
+  anthropic           a line per history: a system prompt and messages for
+                      Anthropic's Messages API
   sharegpt            a list of conversations for training
-  branch-files        a folder, in it a folder for each thread with a JSON file for each branch,
-                      as 'lineage import' reads them
+  branch-files        a folder, in it a folder for each thread with a JSON file
+                      for each branch, as 'lineage import' reads them
 
 The formats for programs are what the API accepts, whatever agent or service the messages come from:
 every call of a tool is followed by its result, and what the API has no place for is written as text
@@ -95,23 +98,29 @@ type exportedRecord struct {
 func (*exportedRecord) recordType() string { return "export" }
 
 // exportFormat returns the format that is asked for, or that of the file by its name.
-func (o *exportOptions) exportFormat() export.Format {
+func (o *exportOptions) exportFormat() (export.Format, error) {
 	if o.format != "" {
-		return export.Format(o.format)
+		return export.Format(o.format), nil
 	}
-	switch strings.ToLower(filepath.Ext(o.to)) {
+	switch end := strings.ToLower(filepath.Ext(o.to)); end {
 	case ".html", ".htm":
-		return export.HTML
+		return export.HTML, nil
 	case ".jsonl":
-		return export.OpenAI
+		return export.OpenAI, nil
 	case ".json":
-		return export.ShareGPT
+		return export.ShareGPT, nil
+	case "", ".md", ".markdown", ".txt":
+		return export.Markdown, nil
+	default:
+		return "", hint(usagef("--output %s: the ending %s names no format", o.to, end), "name one with --format, or end the file in .md, .html, .jsonl or .json")
 	}
-	return export.Markdown
 }
 
 func runExport(ctx context.Context, s *session, o *exportOptions) error {
-	format := o.exportFormat()
+	format, err := o.exportFormat()
+	if err != nil {
+		return err
+	}
 	if o.given && format != export.OpenAI && format != export.ShareGPT {
 		return usagef("--as-given is for the formats openai and sharegpt")
 	}
@@ -131,7 +140,7 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 		return s.exportBranchFiles(ctx, o, options.Scope)
 	}
 	r := exportedRecord{File: o.to, Format: string(format)}
-	err := s.writeOutput(o.to, func(w io.Writer) error {
+	err = s.writeOutput(o.to, func(w io.Writer) error {
 		lost = losses{}
 		options.Lost = lost.add
 		counted := &countingWriter{w: w}

@@ -79,7 +79,9 @@ func (s *session) collection(ctx context.Context, o *gcOptions) (*destruction, e
 		return d, nil
 	}
 	report, err := s.collect(ctx, o, true)
-	d.what = "remove " + collectedText(&report)
+	if report.Records+report.Erased > 0 {
+		d.what = "remove " + collectedText(&report)
+	}
 	return d, err
 }
 
@@ -108,7 +110,11 @@ func runGC(ctx context.Context, s *session, o *gcOptions) error {
 	if o.dryRun {
 		did = "would remove"
 	}
-	s.printf("%s %s\n", did, collectedText(&report))
+	if report.Records+report.Erased == 0 {
+		s.printf("nothing to remove\n")
+	} else {
+		s.printf("%s %s\n", did, collectedText(&report))
+	}
 	if !o.dryRun {
 		s.printf("%s on disk, %s before\n", screen.Bytes(report.After), screen.Bytes(report.Before))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/lineage/archive"
 )
 
 type logOptions struct {
@@ -65,7 +65,7 @@ func runLog(ctx context.Context, a *app, o *logOptions) error {
 		return a.open(ctx, reading, func(ctx context.Context, s *session) error { return followLog(ctx, s, o) })
 	}
 	return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error {
-		return a.printLog(o, func(visit func(*messageRecord, []label) error) error { return in.history(ctx, o, visit) })
+		return a.printLog(o, a.read(), func(visit func(*readMessage, []label) error) error { return in.history(ctx, o, visit) })
 	})
 }
 
@@ -78,12 +78,13 @@ func followLog(ctx context.Context, s *session, o *logOptions) error {
 	if found.Context == nil || found.Moved {
 		return usagef("--follow: %s is a fixed position, to which nothing is added", found.Text)
 	}
-	err = s.printLog(o, func(visit func(*messageRecord, []label) error) error { return s.historyAt(ctx, found, o, visit) })
+	r := s.read()
+	err = s.printLog(o, r, func(visit func(*readMessage, []label) error) error { return s.historyAt(ctx, found, o, visit) })
 	if err := errors.Join(err, s.flush()); err != nil {
 		return err
 	}
 	for {
-		err := s.followFrom(ctx, found.Context, found.Span, o)
+		err := s.followFrom(ctx, found.Context, found.Span, o, r)
 		var moved *lineage.TipError
 		if !errors.As(err, &moved) {
 			return err
@@ -102,7 +103,7 @@ func followLog(ctx context.Context, s *session, o *logOptions) error {
 }
 
 // followFrom prints messages that are added to a context after a span.
-func (s *session) followFrom(ctx context.Context, c *lineage.Context, after lineage.SpanRef, o *logOptions) error {
+func (s *session) followFrom(ctx context.Context, c *lineage.Context, after lineage.SpanRef, o *logOptions, r *reader) error {
 	for e, err := range c.Watch(ctx, after) {
 		if err != nil {
 			return err
@@ -112,7 +113,13 @@ func (s *session) followFrom(ctx context.Context, c *lineage.Context, after line
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(s.printMessage(m, nil), s.flush()); err != nil {
+			if s.json {
+				err = s.emit(m)
+			} else {
+				r.add(m, nil)
+				r.flush()
+			}
+			if err := errors.Join(err, s.flush()); err != nil {
 				return err
 			}
 		}
@@ -126,22 +133,30 @@ func (o *logOptions) wants(kind, role string) bool {
 }
 
 // printLog prints the messages that read visits.
-func (a *app) printLog(o *logOptions, read func(visit func(*messageRecord, []label) error) error) error {
+func (a *app) printLog(o *logOptions, r *reader, read func(visit func(*readMessage, []label) error) error) error {
 	lines, printed := a.list("", "", "", ""), 0
-	err := read(func(m *messageRecord, names []label) error {
+	err := read(func(m *readMessage, names []label) error {
 		printed++
-		if a.json || !o.oneline {
-			return a.printMessage(m, names)
+		switch {
+		case a.json:
+			return a.emit(m)
+		case !o.oneline:
+			r.add(m, names)
+			return nil
 		}
-		text := m.preview()
+		speaker, text := m.line()
 		if len(names) > 0 {
 			text = "(" + screen.Unpaint(a.labelText(names)) + ") " + text
 		}
-		lines.row(screen.Cell{Text: fmt.Sprint(m.Position), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), roleCell(m.speaker(), m.Role), plainCell(text))
+		lines.row(screen.Cell{Text: fmt.Sprint(m.Position), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), speaker, plainCell(text))
 		return nil
 	})
+	r.flush()
 	if err != nil {
 		return err
+	}
+	if printed > 0 && !a.json && !o.oneline && !o.follow {
+		r.end()
 	}
 	if printed == 0 && !o.follow {
 		a.note("no messages; 'lineage append TEXT' adds one")
@@ -150,7 +165,7 @@ func (a *app) printLog(o *logOptions, read func(visit func(*messageRecord, []lab
 }
 
 // history implements threads.
-func (s *session) history(ctx context.Context, o *logOptions, visit func(*messageRecord, []label) error) error {
+func (s *session) history(ctx context.Context, o *logOptions, visit func(*readMessage, []label) error) error {
 	found, err := s.refs.Find(ctx, o.at)
 	if err != nil {
 		return err
@@ -159,7 +174,7 @@ func (s *session) history(ctx context.Context, o *logOptions, visit func(*messag
 }
 
 // historyAt is history at a position that was found.
-func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions, visit func(*messageRecord, []label) error) (err error) {
+func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions, visit func(*readMessage, []label) error) (err error) {
 	var names labels
 	if !s.json && found.Thread != nil {
 		if names, err = s.labels(ctx, found.Thread); err != nil {
@@ -195,16 +210,18 @@ type labels map[lineage.SpanRef][]label
 type label struct {
 	text  string
 	style screen.Style
+	// records is set for what an import keeps beside the messages.
+	records bool
 }
 
 func branchLabel(name string, active bool) label {
 	if active {
-		return label{name + " *", screen.Green + ";" + screen.Bold}
+		return label{text: name + " *", style: screen.Green + ";" + screen.Bold}
 	}
-	return label{name, screen.Green}
+	return label{text: name, style: screen.Green}
 }
 
-func checkpointLabel(name string) label { return label{"◆ " + name, screen.Yellow} }
+func checkpointLabel(name string) label { return label{text: "◆ " + name, style: screen.Yellow} }
 
 // labels returns the names in a thread: branches, checkpoints, and contexts without
 // a name.
@@ -231,29 +248,44 @@ func (s *session) labels(ctx context.Context, t *lineage.Thread) (labels, error)
 			return nil, err
 		}
 		if !named[c.ID] {
-			all[c.Tip] = append(all[c.Tip], label{text: kindOf(&c.Context) + " " + refs.Short(c.ID), style: screen.Blue})
+			kind := kindOf(&lineage.ContextInfo{Set: c.Set, Base: c.Base, Parent: c.Parent, Metadata: c.Metadata})
+			all[c.Tip] = append(all[c.Tip], label{text: kind + " " + refs.Short(c.ID), style: screen.Blue, records: kind == kindRecords})
 		}
 	}
 	return all, nil
 }
 
-// kindOf returns what a context without a name is. Subagents that see everything differ from
-// other forks by their metadata only.
-func kindOf(c *structure.Context) string {
+// The kinds of contexts.
+const (
+	kindBranch      = "branch"
+	kindAlternative = "alternative"
+	kindSubagent    = "subagent"
+	kindFork        = "fork"
+	// kindRecords is for records that an import keeps beside the messages.
+	kindRecords = "records"
+)
+
+// kindOf returns what a context is. Subagents that see everything differ from other forks by their
+// metadata only.
+func kindOf(c *lineage.ContextInfo) string {
 	var mark struct {
 		MadeBy string `json:"made_by"`
 		Aside  any    `json:"aside"`
 	}
 	_ = json.Unmarshal(c.Metadata, &mark) // metadata of another form marks nothing
 	switch {
+	case c.Branch != "":
+		return kindBranch
 	case !c.Set.IsZero():
-		return "alternative"
-	case mark.MadeBy == "edit" || mark.MadeBy == "subagent":
+		return kindAlternative
+	case archive.BesideMessages(c.Metadata):
+		return kindRecords
+	case mark.MadeBy == "edit" || mark.MadeBy == kindSubagent:
 		return mark.MadeBy
 	case mark.Aside != nil, c.Base.IsZero() && !c.Parent.IsZero():
-		return "subagent"
+		return kindSubagent
 	}
-	return "fork"
+	return kindFork
 }
 
 // maxLabels bounds how many names are shown at one message.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -59,6 +59,13 @@ type messageRecord struct {
 
 func (*messageRecord) recordType() string { return "message" }
 
+// A readMessage is a message that a command read. The text and data of its record are for programs.
+type readMessage struct {
+	messageRecord
+	// said is what people read of it.
+	said *transcript.Message
+}
+
 // originRecord is where content comes from; it is part of other records.
 type originRecord struct {
 	Kind   string `json:"kind"`
@@ -102,20 +109,24 @@ func shortID(id string) string {
 }
 
 // message returns the record of an entry, with at most limit bytes of a body.
-func (s *session) message(ctx context.Context, e *lineage.Entry, limit int64) (*messageRecord, error) {
+func (s *session) message(ctx context.Context, e *lineage.Entry, limit int64) (*readMessage, error) {
 	parent, err := s.parentOf(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	m := &messageRecord{
+	m := &readMessage{messageRecord: messageRecord{
 		ID: entryID(e), Position: e.Position, Kind: e.Kind.String(), Role: e.Role,
 		Document: e.Document, Revision: e.Revision, Filename: e.Filename,
 		ContentID: e.Content.String(), MediaType: e.Type, Size: e.Size, Erased: e.Erased,
 		Origin: newOrigin(e.Origin), SourceID: e.SourceID, CreatedAt: e.CreatedAt.UTC(),
 		Parent: spanID(parent), SpanSet: idText(e.Set), Metadata: rawJSON(e.Metadata),
-	}
+	}}
 	if e.Name != e.Role {
 		m.Name = e.Name
+	}
+	if !s.json {
+		m.said, err = s.store.Transcribe(ctx, e, limit)
+		return m, err
 	}
 	if isGone(e) || !isText(e.Type) {
 		return m, nil
@@ -202,7 +213,7 @@ func (s *session) emitEntry(ctx context.Context, e *lineage.Entry) error {
 }
 
 // listed returns the record of an entry for a list, which shows people a line of its text.
-func (s *session) listed(ctx context.Context, e *lineage.Entry) (*messageRecord, error) {
+func (s *session) listed(ctx context.Context, e *lineage.Entry) (*readMessage, error) {
 	if s.json {
 		return s.message(ctx, e, maxText)
 	}
@@ -219,13 +230,14 @@ func isGone(e *lineage.Entry) bool {
 	return e.Erased
 }
 
-// preview returns the text of an entry as one line.
-func (s *session) preview(ctx context.Context, e *lineage.Entry) (string, error) {
-	m, err := s.message(ctx, e, maxPreview)
+// line returns what an entry says as one line.
+func (s *session) line(ctx context.Context, e *lineage.Entry) (string, error) {
+	m, err := s.store.Transcribe(ctx, e, maxPreview)
 	if err != nil {
 		return "", err
 	}
-	return m.preview(), nil
+	_, line := transcript.Line(m)
+	return screen.Line(line), nil
 }
 
 // says implements threads.
@@ -238,62 +250,27 @@ func (s *session) says(ctx context.Context, _, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.preview(ctx, entries[len(entries)-1])
+	return s.line(ctx, entries[len(entries)-1])
 }
 
-// preview returns the text of a message as one line.
-func (m *messageRecord) preview() string {
-	switch {
-	case m.Erased && m.Text == "":
-		return "(erased)"
-	case !isText(m.MediaType):
-		return fmt.Sprintf("(%s, %s)", m.MediaType, screen.Bytes(m.Size))
+// line returns the cell of the speaker of a message and what it says. They are empty for programs.
+func (m *readMessage) line() (screen.Cell, string) {
+	if m.said == nil {
+		return screen.Cell{}, ""
 	}
-	return screen.Line(m.Text)
+	speaker, line := transcript.Line(m.said)
+	return roleCell(speaker, m.Role), screen.Line(line)
 }
 
 // speaker returns the speaker of an entry, or its name if it is a document or file.
 func speaker(e *lineage.Entry) string {
-	m := messageRecord{Kind: e.Kind.String(), Role: e.Role, Name: e.Name, Document: e.Document, Filename: e.Filename}
-	return m.speaker()
-}
-
-// speaker returns the speaker of a message, or its name if it is a document or file.
-func (m *messageRecord) speaker() string {
 	switch {
-	case m.Kind == lineage.Document.String():
-		return "document " + m.Document
-	case m.Kind == lineage.Asset.String():
-		return "file " + m.Filename
-	case m.Name != "" && m.Name != m.Role:
-		return m.Role + " " + m.Name
+	case e.Kind == lineage.Document:
+		return "document " + e.Document
+	case e.Kind == lineage.Asset:
+		return "file " + e.Filename
+	case e.Name != "" && e.Name != e.Role:
+		return e.Role + " " + e.Name
 	}
-	return m.Role
-}
-
-// printMessage prints a message. For people it prints the speaker and the names that point to the message, and below them
-// the text.
-func (a *app) printMessage(m *messageRecord, names []label) error {
-	if a.json {
-		return a.emit(m)
-	}
-	dim := func(text string) string { return a.out.Paint(screen.Dim, text) }
-	who := a.out.Paint(screen.OfRole(m.Role)+";1", screen.Line(m.speaker()))
-	if m.Origin != nil && m.Origin.Model != "" {
-		who += dim(" (" + screen.Line(m.Origin.Model) + ")")
-	}
-	a.printf("%s  %s  %s", dim(fmt.Sprint(m.Position)), who, dim(screen.Line(shortID(m.ID))+"  "+screen.Time(m.CreatedAt)))
-	if len(names) > 0 {
-		a.printf("  %s", a.labelText(names))
-	}
-	text := a.indented(m.Text)
-	if m.Erased && m.Text == "" || !isText(m.MediaType) {
-		text = "    " + dim(m.preview()) + "\n"
-	}
-	a.printf("\n%s", text)
-	if m.Truncated {
-		a.printf("    %s\n", dim(fmt.Sprintf("… %s in all: lineage cat %s", screen.Bytes(m.Size), m.ContentID)))
-	}
-	a.printf("\n")
-	return nil
+	return e.Role
 }

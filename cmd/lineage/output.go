@@ -110,15 +110,15 @@ func markCell(marked bool) screen.Cell {
 }
 
 // indented returns a stored text for a person: wrapped to the terminal, its lines indented.
-func (a *app) indented(text string) string {
+func (a *app) indented(indent, text string) string {
 	width := 0
 	if a.out.Width > 0 {
-		width = max(a.out.Width-4, 20)
+		width = max(a.out.Width-len(indent), 20)
 	}
 	var b strings.Builder
 	for _, line := range screen.Wrap(screen.Clean(text), width) {
 		if line != "" {
-			b.WriteString("    " + line)
+			b.WriteString(indent + line)
 		}
 		b.WriteByte('\n')
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +37,9 @@ func runPack(ctx context.Context, s *session, dense bool) error {
 	line := s.progress("packing", screen.Bytes)
 	report, err := s.store.Pack(ctx, lineage.PackOptions{All: true, Dense: dense, Progress: line.Show})
 	line.Done()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return hint(fmt.Errorf("pack: the store is on a server: %w", err), "it is compressed as it is written; VACUUM gives room back to the system")
+	}
 	if err != nil {
 		return err
 	}

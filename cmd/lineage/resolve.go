@@ -119,21 +119,19 @@ func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOpti
 }
 
 // printPart prints a message to send, or a summary instead of several.
-func (s *session) printPart(ctx context.Context, p *lineage.Part) (err error) {
-	r := partRecord{Tokens: p.Tokens}
+func (s *session) printPart(ctx context.Context, p *lineage.Part) error {
 	if p.Entry == nil {
-		r.Summary = newSummaryRecord(p.Summary)
-	} else if r.Message, err = s.message(ctx, p.Entry, maxText); err != nil {
+		r := partRecord{Tokens: p.Tokens, Summary: newSummaryRecord(p.Summary)}
+		return s.print(&r, "%s\n%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", r.Summary.First, r.Summary.Last)), s.indented("    ", r.Summary.Text))
+	}
+	m, err := s.message(ctx, p.Entry, maxText)
+	if err != nil {
 		return err
 	}
-	switch {
-	case s.json:
-		return s.emit(&r)
-	case r.Message != nil:
-		return s.printMessage(r.Message, nil)
+	if s.json {
+		return s.emit(&partRecord{Tokens: p.Tokens, Message: &m.messageRecord})
 	}
-	s.printf("%s\n%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", r.Summary.First, r.Summary.Last)), s.indented(r.Summary.Text))
-	return nil
+	return s.printMessage(m, nil)
 }
 
 // requestResolved writes everything as the request of an API.

@@ -26,7 +26,7 @@ func searchCommand(a *app) *cobra.Command {
 	o := &searchOptions{}
 	c := &cobra.Command{
 		Use:   "search QUERY",
-		Short: "Find messages, documents, assets and summaries by their text",
+		Short: "Find messages, documents, assets and summaries by text",
 		Long: `Finds messages by their words, the best first: in all threads, or in the one that --thread names. A store is also
 searched for documents and text assets, by their names too, and for summaries; and, without --thread and --user, in contexts outside
 threads. A message that several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes

@@ -65,6 +65,8 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	require.Contains(t, run(0, "a", "info", "--json").out, `"messages":3`)
 	run(0, "a", "stats")
 	run(0, "b", "verify", "--deep")
+	require.Contains(t, run(exitFailure, "a", "pack").err, "hint: it is compressed as it is written")
+	require.Contains(t, run(exitFailure, "a", "backup", filepath.Join(t.TempDir(), "copy")).err, "hint: back up its database, or 'lineage copy' it into a directory")
 
 	// What is deleted and erased leaves the machine that collects at once, and others with their next command.
 	run(0, "a", "append", "Nobody shall read this.")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -230,6 +231,7 @@ func (a *app) openStore(ctx context.Context, dir string, mode openMode, id struc
 	open := lineage.Open
 	if isServed(dir) {
 		open = openServed
+		defer a.noteAfter(2*time.Second, "waiting for the database")()
 	}
 	store, err := open(ctx, dir, o)
 	a.keeps = a.keeps || err == nil && !mode.has(reading)

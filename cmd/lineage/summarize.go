@@ -155,7 +155,7 @@ func (s *session) printSummary(r *summaryRecord, note string) error {
 	if note != "" {
 		head += ", " + note
 	}
-	return s.print(r, "%s  %s\n%s", s.out.Paint(screen.Purple+";1", head), s.out.Paint(screen.Dim, screen.Line(r.Model)+"  "+screen.Time(r.CreatedAt)), s.indented(r.Text))
+	return s.print(r, "%s  %s\n%s", s.out.Paint(screen.Purple+";1", head), s.out.Paint(screen.Dim, screen.Line(r.Model)+"  "+screen.Time(r.CreatedAt)), s.indented("    ", r.Text))
 }
 
 func listSummaries(ctx context.Context, s *session, found *refs.Ref) error {

@@ -24,7 +24,8 @@ func treeCommand(a *app) *cobra.Command {
 		Long: `Draws the histories of a thread as a tree: messages from top to bottom, the line of the active
 branch straight down, and forks to its right. The names of branches (* is the active one),
 checkpoints (◆), forks, subagents and alternatives are shown at their message. Long parts
-without a name are folded unless --full is given.`,
+without a name, and the records that an import keeps beside the messages, are folded unless
+--full is given.`,
 		Example: `  lineage tree
   lineage tree lisbon --full
   lineage tree --json`,

@@ -26,7 +26,11 @@ func (f *forest) draw(ctx context.Context, title, id string) error {
 	}
 	// The tree of the active branch comes last, where one looks first.
 	slices.SortStableFunc(f.roots, func(a, b *line) int { return cmp.Compare(min(a.main, 1), min(b.main, 1)) })
-	for i, root := range f.roots {
+	roots := f.roots
+	if !f.full {
+		roots = f.withoutRecords()
+	}
+	for i, root := range roots {
 		if i > 0 {
 			f.printf("\n")
 		}
@@ -35,6 +39,43 @@ func (f *forest) draw(ctx context.Context, title, id string) error {
 		}
 	}
 	return nil
+}
+
+// withoutRecords draws a note in place of each tree that has only records of an import, and returns the
+// others.
+func (f *forest) withoutRecords() []*line {
+	records := make(map[*line]string)
+	each := func(visit func(root *line, l label)) {
+		for at, names := range f.labels {
+			root := at.line
+			for root != nil && root.after.line != nil {
+				root = root.after.line
+			}
+			for _, l := range names {
+				visit(root, l)
+			}
+		}
+	}
+	each(func(root *line, l label) {
+		if name, met := records[root]; l.records && (!met || l.text < name) {
+			records[root] = l.text
+		}
+	})
+	if len(records) == 0 {
+		return f.roots
+	}
+	each(func(root *line, l label) {
+		if !l.records {
+			delete(records, root)
+		}
+	})
+	return slices.DeleteFunc(slices.Clone(f.roots), func(root *line) bool {
+		name, is := records[root]
+		if is {
+			f.drawNote("┊ ", screen.Count(root.messages(1))+" "+name)
+		}
+		return is
+	})
 }
 
 // drawLine draws a line from a message on, and all that forks off it there.

@@ -8,6 +8,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -102,13 +103,17 @@ func (s *session) emitNodes(ctx context.Context, tip lineage.SpanRef, last uint6
 		if err != nil {
 			return err
 		}
-		m, err := s.message(ctx, e, maxPreview)
+		parent, err := s.parentOf(ctx, e)
+		if err != nil {
+			return err
+		}
+		text, err := s.line(ctx, e)
 		if err != nil {
 			return err
 		}
 		if err := s.emit(&nodeRecord{
-			ID: m.ID, Parent: m.Parent, Position: m.Position, Role: m.Role, ContentID: m.ContentID,
-			Preview: screen.Cut(m.preview(), 120), SpanSet: m.SpanSet, CreatedAt: m.CreatedAt,
+			ID: entryID(e), Parent: spanID(parent), Position: e.Position, Role: e.Role, ContentID: e.Content.String(),
+			Preview: screen.Cut(text, 120), SpanSet: idText(e.Set), CreatedAt: e.CreatedAt.UTC(),
 		}); err != nil {
 			return err
 		}
@@ -122,13 +127,13 @@ func (s *session) treePoint(ctx context.Context, ref lineage.SpanRef) (*treePoin
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.message(ctx, entries[0], maxPreview)
+	m, err := s.store.Transcribe(ctx, entries[0], maxPreview)
 	if err != nil {
 		return nil, err
 	}
-	text := m.preview()
+	speaker, text := transcript.Line(m)
 	if len(entries) > 1 {
 		text = fmt.Sprintf("(and %d more) %s", len(entries)-1, text)
 	}
-	return &treePoint{m.speaker(), m.Role, text}, nil
+	return &treePoint{speaker, m.Role, text}, nil
 }

@@ -20,9 +20,9 @@ func undoCommand(a *app) *cobra.Command {
 		Long: `Undoes the last move of a context: a rewind in place, a replacing merge, another choice. Undoing twice
 leads back to where it was. 'lineage reflog' lists the moves. Adding messages is not a move:
 
-  after append or merge     lineage rewind main~1 --in-place    (one message back)
-  after rewind or aside     lineage switch main                 (the branch it was created from)
-  after edit or fork        lineage delete ID                   (the original was not changed)`,
+  after append or merge  lineage rewind main~1 --in-place  (one message back)
+  after rewind or aside  lineage switch main  (the branch it was created from)
+  after edit or fork     lineage delete ID  (the original was not changed)`,
 		Example: `  lineage rewind @{1} --in-place && lineage undo`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    a.onContext(changing, runUndo),

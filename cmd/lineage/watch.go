@@ -227,7 +227,7 @@ func (s *session) printAdded(ctx context.Context, e *lineage.Event) error {
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		begins, err := s.preview(ctx, entry)
+		begins, err := s.line(ctx, entry)
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ var rooms = []room{
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
 	{path: "sqladapter/internal/tables"},
-	{path: "sqladapter", ours: join(belowStore, "internal/query", "lineage/chat", "sqladapter/internal/tables"), libs: []string{uuid}},
+	{path: "sqladapter", ours: join(belowStore, "internal/query", "lineage/chat", "lineage/derived", "sqladapter/internal/tables"), libs: []string{uuid}},
 	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "lineage/chat/chattest", "sqladapter"), libs: []string{testify, uuid, rapid}},
 	{path: "sqladapter/internal/deepagents", libs: []string{testify}},
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/internal/tables")},

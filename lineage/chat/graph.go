@@ -1,13 +1,13 @@
 package chat
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // Graph is everything in a chat, for drawing.
@@ -91,12 +91,9 @@ func previewText(data json.RawMessage) string {
 	if json.Unmarshal(data, &text) == nil {
 		return text
 	}
-	var compact bytes.Buffer
-	if json.Compact(&compact, data) != nil {
+	if !json.Valid(data) {
 		return ""
 	}
-	if said := form.Text(data, ""); said != string(bytes.TrimSpace(data)) {
-		return said
-	}
-	return compact.String()
+	_, line := transcript.Line(&transcript.Message{Type: content.TypeJSON, Body: data})
+	return line
 }

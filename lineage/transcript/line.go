@@ -10,22 +10,38 @@ import (
 // maxLine limits a line, in bytes.
 const maxLine = 4096
 
-// Line returns what a message says in one line, without the data if it says anything else. Calls
-// begin with an arrow to the right, results with one to the left or, if they failed, with a cross.
-func Line(m *Message) string {
-	items := Items(m, Options{MaxText: maxLine})
+// Line returns who wrote a message and what it says in one line, without the data if it says anything
+// else. Calls begin with an arrow to the right, results with one to the left or, if they failed, with a
+// cross. A message that only has results is of a tool, whatever role its format gives it.
+func Line(m *Message) (speaker, line string) {
 	var said, data []string
-	for _, i := range items {
-		if i.Kind == Data {
+	results := 0
+	for _, i := range Items(m, Options{MaxText: maxLine}) {
+		switch i.Kind {
+		case Data:
 			data = append(data, i.Line())
-		} else {
-			said = append(said, i.Line())
+			continue
+		case Result:
+			results++
 		}
+		said = append(said, i.Line())
 	}
 	if len(said) == 0 {
 		said = data
 	}
-	return oneLine(strings.Join(said, " "), maxLine)
+	speaker = m.Role
+	switch {
+	case m.Document != "":
+		speaker = "document " + m.Document
+	case m.Filename != "":
+		speaker = "file " + m.Filename
+	case results > 0 && results == len(said) && kinds[m.Role] == Prompt:
+		speaker = "tool"
+	}
+	if m.Name != "" && m.Document == "" && m.Filename == "" {
+		speaker += " " + m.Name
+	}
+	return speaker, oneLine(strings.Join(said, " "), maxLine)
 }
 
 // Line returns an item in one line. It is empty for a mark.
@@ -41,6 +57,8 @@ func (i *Item) Line() string {
 		return "[" + oneLine(i.File.String(), maxLine) + "]"
 	case Reminder:
 		return "(" + cmp.Or(i.Tag, "reminder") + ") " + oneLine(i.Text, maxLine)
+	case Data:
+		return oneLine(compact([]byte(i.Text)), maxLine)
 	case Note:
 		return "(" + i.Text + ")"
 	case Mark:

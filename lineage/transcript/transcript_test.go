@@ -1,3 +1,5 @@
+//test:sequential
+
 package transcript
 
 import (
@@ -185,6 +187,43 @@ func TestInputsOfCalls(t *testing.T) {
 	}
 }
 
+// Messages of archives and other formats say the same as those of providers.
+func TestOtherFormats(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"type":"user","message":{"role":"user","content":"hi"}}`:                                                                                                                             "prompt: hi\n",
+		`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}}`:                                                                    "prompt: hi\n",
+		`{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]},"id":"m"}`:                                                                                                 "prompt: hi\n",
+		`{"author":{"role":"user"},"content":{"content_type":"multimodal_text","parts":[{"content_type":"image_asset_pointer","asset_pointer":"sediment://1"},"what is it?"]}}`:                "file: [file sediment://1]\nprompt: what is it?\n",
+		`{"author":{"role":"assistant"},"content":{"content_type":"thoughts","thoughts":[{"summary":"s","content":"hm"}]}}`:                                                                    "thinking: (thinking) hm\n",
+		`{"author":{"role":"assistant"},"content":{"content_type":"code","language":"python","text":"print(1)"}}`:                                                                              "answer: print(1)\n",
+		`{"uuid":"1","sender":"human","text":"hi","content":[]}`:                                                                                                                               "prompt: hi\n",
+		`{"uuid":"1","sender":"assistant","content":[{"type":"tool_use","name":"web_search","input":{"query":"x"}},{"type":"tool_result","name":"web_search","content":"found"}]}`:             "→ web_search x\n  ← found @1\n",
+		`{"messageId":"1","isCreatedByUser":true,"text":"hi"}`:                                                                                                                                 "prompt: hi\n",
+		`{"messageId":"1","isCreatedByUser":false,"content":[{"type":"tool_call","tool_call":{"id":"t","name":"f","args":"{\"x\":1}","output":"1"}},{"type":"text","text":{"value":"done"}}]}`: "→ f 1\n  ← 1 @1\nanswer: done\n",
+		`{"from":"human","value":"hi"}`:                                                                                                            "prompt: hi\n",
+		`{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{\"x\":1}}"}`:                                                              "→ f 1\n",
+		`{"message_id":"m","text":"hi","role":"prompter"}`:                                                                                         "prompt: hi\n",
+		`{"id":["langchain","schema","HumanMessage"],"kwargs":{"content":"hi","type":"human"}}`:                                                    "prompt: hi\n",
+		`{"id":["langchain","schema","AIMessage"],"kwargs":{"content":"","tool_calls":[{"name":"f","args":{"x":1},"id":"c","type":"tool_call"}]}}`: "→ f 1\n",
+		`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"x\":1}"}}`:                                                 "→ f 1\n",
+		`{"role":"function","name":"f","content":"1"}`:                                                                                             "← 1 @1\n",
+		`{"role":"tool","tool_call_ids":["c"],"content":"seen"}`:                                                                                   "← seen @1\n",
+		`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"a","toolName":"f","input":{"x":1}}]}`:                                    "→ f 1\n",
+		`{"role":"tool","content":[{"type":"tool-result","toolCallId":"a","toolName":"f","output":{"type":"json","value":{"x":1}}}]}`:              "← {\"x\":1} @1\n",
+		`{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"x"}},{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","title":"T","url":"u"}]}]}`: "→ web_search x\n  ← [{\"type\":\"web_search_result\",\"title\":\"T\",\"url\":\"u\"}] @1\n",
+		`{"type":"local_shell_call","call_id":"c","action":{"type":"exec","command":["ls","-l"]}}`:        "→ local_shell ls -l\n  rest {\"type\":\"exec\"}\n",
+		`{"type":"web_search_call","id":"w","status":"completed","action":{"type":"search","query":"x"}}`: "data: {\"type\":\"web_search_call\",\"id\":\"w\",\"status\":\"completed\",\"action\":{\"type\":\"search\",\"query\":\"x\"}}\n",
+		`{"role":"assistant","content":"","refusal":"no"}`:                                                "answer: no\n",
+		`[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`:                              "prompt: a\nanswer: b\n",
+		`"hi"`:    "text: hi\n",
+		`7`:       "text: 7\n",
+		`null`:    "",
+		`{broken`: "text: {broken\n",
+	} {
+		require.Equal(t, want, shown(collect(t, Options{}, object("", body))), body)
+	}
+}
+
 // What Claude Code records about an edit is its change, with the lines around it.
 func TestRecordedChange(t *testing.T) {
 	items := collect(t, Options{},
@@ -217,6 +256,29 @@ func TestTextsOfPrograms(t *testing.T) {
 	require.Equal(t, "instruction: be brief\n", shown(collect(t, Options{}, plain("developer", "be brief"))))
 	require.Equal(t, "reminder: (reminder) Conversation compacted\n", shown(collect(t, Options{}, with(plain("system", "Conversation compacted"), `{"subtype":"compact_boundary"}`))))
 	require.Equal(t, "answer: <system-reminder>x</system-reminder>\n", shown(collect(t, Options{}, plain("assistant", "<system-reminder>x</system-reminder>"))))
+}
+
+func TestLine(t *testing.T) {
+	for _, test := range []struct {
+		m             *Message
+		speaker, says string
+	}{
+		{plain("user", "a\n b"), "user", "a b"},
+		{&Message{Role: "user", Name: "ada", Body: []byte("a")}, "user ada", "a"},
+		{object("user", `{"content":[{"type":"tool_result","tool_use_id":"a","content":"x\ny"},{"type":"tool_result","tool_use_id":"b","content":"z","is_error":true}]}`), "tool", "← x y ✗ z"},
+		{object("user", `{"content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"and now?"}]}`), "user", "← x and now?"},
+		{object("assistant", `{"content":[{"type":"thinking","thinking":"hm"},{"type":"tool_use","id":"a","name":"Bash","input":{"command":"ls"}}]}`), "assistant", "(thinking) hm → Bash ls"},
+		{object("assistant", `{"content":[{"type":"text","text":"x"},{"type":"unknown"}]}`), "assistant", "x"},
+		{object("progress", `{"type":"progress","data":1}`), "progress", `{"type":"progress","data":1}`},
+		{&Message{Role: "user", Document: "a.md", Body: []byte("# A")}, "document a.md", "# A"},
+		{&Message{Role: "user", Filename: "a.png", Type: "image/png", Size: 7}, "file a.png", "[image a.png, image/png, 7 bytes]"},
+		{&Message{Role: "user", Erased: true}, "user", "(erased)"},
+		{plain("user", strings.Repeat("é", 5000)), "user", strings.Repeat("é", 2048)},
+	} {
+		speaker, says := Line(test.m)
+		require.Equal(t, test.speaker, speaker)
+		require.Equal(t, test.says, says)
+	}
 }
 
 // A result in each of two branches finds the call of the history that they share.
@@ -390,7 +452,8 @@ func TestEveryPartOnce(t *testing.T) {
 		}
 		requireWhole(rt, messages, collect(rt, Options{}, messages...))
 		for _, m := range messages {
-			require.NotContains(rt, Line(m), "\n")
+			_, line := Line(m)
+			require.NotContains(rt, line, "\n")
 		}
 	})
 }

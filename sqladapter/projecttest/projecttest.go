@@ -59,6 +59,8 @@ func Run(t *testing.T, config Config) {
 		{"RandomSharedIDs", s.testRandomSharedIDs},
 		{"Interrupted", s.testInterrupted},
 		{"InterruptedAgain", s.testInterruptedAgain},
+		{"RewoundAfterInterruption", s.testRewoundAfterInterruption},
+		{"ErasedBefore", s.testErasedBefore},
 		{"Concurrent", s.testConcurrent},
 		{"Together", s.testTogether},
 		{"OlderSnapshot", s.testOlderSnapshot},

@@ -1,6 +1,7 @@
 package projecttest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -66,6 +67,7 @@ func (s *suite) testRemnants(t *testing.T) {
 		_, err := sqladapter.Import(bg, db, other, sqladapter.ImportOptions{UserID: chats, Problem: func(id string, err error) { require.NoError(t, err, id) }})
 		require.NoError(t, err)
 		requireInherited(t, store, other, leaf, direct, top)
+		requireSameValues(t, store, other, leaf, direct, top)
 		for _, c := range []*lineage.Context{between, main} {
 			_, err := other.Context(bg, c.ID())
 			require.ErrorIs(t, err, lineage.ErrNotFound)
@@ -109,12 +111,37 @@ func requireInherited(t require.TestingT, store, imported *lineage.Store, contex
 		got, err := again.Effective(bg)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
+	}
+}
+
+// requireSameValues compares the values of contexts of a store with those of a store that imported them.
+func requireSameValues(t require.TestingT, store, imported *lineage.Store, contexts ...*lineage.Context) {
+	for _, c := range contexts {
 		for _, key := range []string{"k", "l"} {
 			want, missing := store.Values(lineage.Owner{Context: c.ID()}).Get(bg, key)
 			got, err := imported.Values(lineage.Owner{Context: c.ID()}).Get(bg, key)
 			require.Equal(t, missing == nil, err == nil, "%v %v", missing, err)
 			require.Equal(t, string(want.JSON), string(got.JSON))
 		}
+	}
+}
+
+// belowAlone reports whether a context descends from one outside of threads, which an import does not bring.
+func belowAlone(t require.TestingT, store *lineage.Store, c *lineage.Context) bool {
+	for {
+		is, err := c.Info(bg)
+		if errors.Is(err, lineage.ErrNotFound) {
+			return false
+		}
+		require.NoError(t, err)
+		if is.Thread.IsZero() || is.Parent.IsZero() {
+			return is.Thread.IsZero()
+		}
+		c, err = store.Context(bg, is.Parent)
+		if errors.Is(err, lineage.ErrNotFound) {
+			return false
+		}
+		require.NoError(t, err)
 	}
 }
 
@@ -157,6 +184,9 @@ func (s *suite) testRemnantsRandom(t *testing.T) {
 			for c, err := range thread.Contexts(bg) {
 				require.NoError(r, err)
 				requireInherited(r, store, imported, c)
+				if !belowAlone(r, store, c) {
+					requireSameValues(r, store, imported, c)
+				}
 			}
 		}
 	})
@@ -240,7 +270,10 @@ func (s *suite) testRemnantsAgain(t *testing.T) {
 	require.NoError(t, below.Delete(bg))
 	k := branch(main, "k", "five")
 	below = fork(k)
-	require.NoError(t, k.Update(bg, func(is *lineage.ContextInfo) error { is.Overrides = lineage.Overrides{JSON: []byte(`{"t":1}`)}; return nil }))
+	require.NoError(t, k.Update(bg, func(is *lineage.ContextInfo) error {
+		is.Overrides = lineage.Overrides{JSON: []byte(`{"t":1}`)}
+		return nil
+	}))
 	remnants(0)
 	model := "six"
 	require.NoError(t, k.Update(bg, func(is *lineage.ContextInfo) error { is.Overrides = lineage.Overrides{Model: &model}; return nil }))

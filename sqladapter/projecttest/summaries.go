@@ -179,7 +179,7 @@ func (s *suite) testSummariesOfBranches(t *testing.T) {
 	check("summary 3")
 	require.NoError(t, below.MoveTo(bg, entries[1].Span, "rewind"))
 	check()
-	exec(t, place, `UPDATE "lineage_projection" SET "format" = 7`)
+	exec(t, place, `UPDATE "lineage_projection" SET "format" = 8`)
 	other, err := db.Chats().Branch(bg, "a", "main")
 	require.NoError(t, err)
 	none, err := db.Chats().Summaries(bg, "a", other.ID)

@@ -7,9 +7,8 @@ CREATE TABLE "lineage_projection" (
   "lineage" INTEGER NOT NULL, -- whether content and structure are here, beside chats
   "commit_number" INTEGER NOT NULL,
   "commit_id" INTEGER NOT NULL, -- tells it from another commit with that number
-  "complete" INTEGER NOT NULL, -- 0 until all that was there up to the commit is here
-  "begun_number" INTEGER NOT NULL, -- the commit or, while a newer state is written, the commit of that
-  "begun_id" INTEGER NOT NULL,
+  "seen_number" INTEGER NOT NULL, -- the commit or, while a newer state is written, the commit of that
+  "seen_id" INTEGER NOT NULL,
   "turn" INTEGER NOT NULL
 );
 

@@ -7,9 +7,8 @@ CREATE TABLE [lineage_projection] (
   [lineage] BIGINT NOT NULL, -- whether content and structure are here, beside chats
   [commit_number] BIGINT NOT NULL,
   [commit_id] BIGINT NOT NULL, -- tells it from another commit with that number
-  [complete] BIGINT NOT NULL, -- 0 until all that was there up to the commit is here
-  [begun_number] BIGINT NOT NULL, -- the commit or, while a newer state is written, the commit of that
-  [begun_id] BIGINT NOT NULL,
+  [seen_number] BIGINT NOT NULL, -- the commit or, while a newer state is written, the commit of that
+  [seen_id] BIGINT NOT NULL,
   [turn] BIGINT NOT NULL
 );
 

@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/message/messagetest"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // lists are the formats of APIs: the dialect of each, and the member of a line with its messages.
@@ -146,4 +147,68 @@ func TestLossesAreReported(t *testing.T) {
 	for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {
 		written(t, s, format, export.Options{AsGiven: true, Lost: func(l export.Loss) { require.Fail(t, l.Reason) }})
 	}
+}
+
+// Every part of every message of an archive is in a transcript once, with results in calls or by themselves.
+func TestTranscriptsOfArchives(t *testing.T) {
+	for _, path := range samples(t) {
+		if filepath.Base(path) == "golden" {
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			s := open(t)
+			_, err := archive.Import(bg, s, archive.Path(path), archive.Options{})
+			require.NoError(t, err)
+			for c, err := range s.View().Contexts(bg, lineage.ThreadID{}, lineage.ContextID{}) {
+				require.NoError(t, err)
+				requireTranscribed(t, s, c.Tip)
+			}
+			for thread, err := range s.Threads(bg, lineage.ThreadQuery{}) {
+				require.NoError(t, err)
+				for c, err := range thread.Thread.Contexts(bg) {
+					require.NoError(t, err)
+					tip, err := c.Tip(bg)
+					require.NoError(t, err)
+					requireTranscribed(t, s, tip)
+				}
+			}
+		})
+	}
+}
+
+func requireTranscribed(t *testing.T, s *lineage.Store, tip lineage.SpanRef) {
+	t.Helper()
+	want, got := make(map[string]int), make(map[string]int)
+	for e, err := range s.History(bg, tip, lineage.Window{}) {
+		require.NoError(t, err)
+		body, err := s.Original(bg, e)
+		require.NoError(t, err)
+		if e.Kind != lineage.Message {
+			want["file"]++
+			continue
+		}
+		for _, m := range message.Decode(body, e.Type, e.Role) {
+			for i := range m.Parts {
+				p := &m.Parts[i]
+				if p.Kind != message.TextKind && p.Kind != message.ReasoningKind && p.Name != "step-start" {
+					want[p.Kind.String()]++
+				} else if p.Kind == message.ReasoningKind && strings.TrimSpace(p.Text) != "" {
+					want["thinking"]++
+				}
+			}
+		}
+	}
+	for i, err := range s.Transcript(bg, tip, lineage.Window{}, transcript.Options{}) {
+		require.NoError(t, err)
+		switch i.Kind {
+		case transcript.Call:
+			got["call"]++
+			if len(i.Call.Results) > 0 {
+				got["result"] += len(i.Call.Results)
+			}
+		case transcript.Result, transcript.File, transcript.Data, transcript.Thinking:
+			got[i.Kind.String()]++
+		}
+	}
+	require.Equal(t, want, got)
 }

@@ -26,9 +26,10 @@ type page struct {
 	base  string // prefix of the conversation's anchors
 	depth int    // of the line being written
 	class string // of the open article, empty for none
-	// prompts are the prompts of the active history, for the index, and prompt is the anchor of the
-	// next one, empty if it has none.
+	// prompts are the first prompts of the active history, for the index, and more counts the others.
+	// prompt is the anchor of the next one, empty if it has none.
 	prompts []indexed
+	more    int
 	prompt  string
 }
 
@@ -141,12 +142,12 @@ func (p *page) index() {
 		return
 	}
 	p.put("<section class=\"index\">\n<ol>\n")
-	for _, of := range p.prompts[:min(len(p.prompts), maxIndex)] {
+	for _, of := range p.prompts {
 		p.put("<li><a href=\"#", of.anchor, "\">", escape(of.start), "</a></li>\n")
 	}
 	p.put("</ol>\n")
-	if more := len(p.prompts) - maxIndex; more > 0 {
-		p.put("<p class=\"note\">", fmt.Sprintf("%d more prompts", more), "</p>\n")
+	if p.more > 0 {
+		p.put("<p class=\"note\">", fmt.Sprintf("%d more prompts", p.more), "</p>\n")
 	}
 	p.put("</section>\n")
 }
@@ -227,7 +228,11 @@ func (p *page) item(i *transcript.Item, first bool) {
 		p.open(i, class)
 	}
 	if i.Kind == transcript.Prompt && p.prompt != "" {
-		p.prompts = append(p.prompts, indexed{p.prompt, lineStart(i.Line())})
+		if len(p.prompts) < maxIndex {
+			p.prompts = append(p.prompts, indexed{p.prompt, lineStart(i.Line())})
+		} else {
+			p.more++
+		}
 		p.prompt = ""
 	}
 	switch i.Kind {
@@ -413,7 +418,7 @@ h1, header, summary, figcaption, .note, .tip, .fork { unicode-bidi: isolate; }
 a { color: var(--accent); }
 article { border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .9rem; margin: .7rem 0; background: var(--assistant); }
 article.user { background: var(--user); }
-article.system, article.developer { background: var(--system); }
+article.system { background: var(--system); }
 article.tool { background: var(--tool); }
 header { font-size: .8rem; color: var(--soft); margin-bottom: .3rem; overflow-wrap: anywhere; }
 .text, pre { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; margin: .2rem 0; }
