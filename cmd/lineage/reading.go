@@ -59,6 +59,7 @@ func (r *reader) end() {
 	if r.last != nil {
 		r.printf("\n")
 	}
+	r.last = nil
 }
 
 func (r *reader) print(items []*transcript.Item) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -64,6 +65,10 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 	if err != nil {
 		return err
 	}
+	r, err := s.readAfter(ctx, entries[0])
+	if err != nil {
+		return err
+	}
 	for _, e := range entries {
 		m, err := s.message(ctx, e, maxText)
 		if err != nil {
@@ -97,11 +102,37 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		}
 		s.printf("\n")
 		m.Origin = added
-		if err := s.printMessage(m, nil); err != nil {
-			return err
-		}
+		r.add(m, nil)
+		r.end()
 	}
 	return nil
+}
+
+// callsBefore is how many messages before a result are searched for its call.
+const callsBefore = 64
+
+// readAfter returns a reader that knows the calls before an entry, so that a result names its call.
+func (s *session) readAfter(ctx context.Context, e *lineage.Entry) (*reader, error) {
+	r := s.read()
+	if s.json || e.Position == 1 {
+		return r, nil
+	}
+	before, err := s.parentOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range s.store.History(ctx, before, lineage.Window{Last: callsBefore}) {
+		if err != nil {
+			return nil, err
+		}
+		m, err := s.store.Transcribe(ctx, e, maxPreview)
+		if err != nil {
+			return nil, err
+		}
+		r.pairer.Add(m)
+		r.pairer.Flush()
+	}
+	return r, nil
 }
 
 func text(s *string) string {

@@ -61,6 +61,8 @@ func Run(t *testing.T, config Config) {
 		{"InterruptedAgain", s.testInterruptedAgain},
 		{"RewoundAfterInterruption", s.testRewoundAfterInterruption},
 		{"ErasedBefore", s.testErasedBefore},
+		{"Derived", s.testDerived},
+		{"DerivedChatsOnly", s.testDerivedChatsOnly},
 		{"Concurrent", s.testConcurrent},
 		{"Together", s.testTogether},
 		{"OlderSnapshot", s.testOlderSnapshot},
