@@ -65,8 +65,8 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.readAfter(ctx, entries[0])
-	if err != nil {
+	r := s.read()
+	if err := s.learnBefore(ctx, r, entries[0]); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -111,28 +111,26 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 // callsBefore is how many messages before a result are searched for its call.
 const callsBefore = 64
 
-// readAfter returns a reader that knows the calls before an entry, so that a result names its call.
-func (s *session) readAfter(ctx context.Context, e *lineage.Entry) (*reader, error) {
-	r := s.read()
+// learnBefore lets a reader know the calls before an entry, so that results name them.
+func (s *session) learnBefore(ctx context.Context, r *reader, e *lineage.Entry) error {
 	if s.json || e.Position == 1 {
-		return r, nil
+		return nil
 	}
 	before, err := s.parentOf(ctx, e)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for e, err := range s.store.History(ctx, before, lineage.Window{Last: callsBefore}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		m, err := s.store.Transcribe(ctx, e, maxPreview)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		r.pairer.Add(m)
-		r.pairer.Flush()
+		r.learn(m)
 	}
-	return r, nil
+	return nil
 }
 
 func text(s *string) string {

@@ -17,6 +17,7 @@ type Batch struct {
 
 	commit structure.Commit
 	bytes  int
+	places bool // see Places
 
 	// Memory of the records that most batches have.
 	spans   []structure.Span
@@ -36,7 +37,7 @@ func (b *Batch) Reset(at time.Time) {
 	clear(b.commit.Records)
 	clear(b.spans)
 	b.commit = structure.Commit{Time: at, Records: b.commit.Records[:0]}
-	b.spans, b.bytes = b.spans[:0], 0
+	b.spans, b.bytes, b.places = b.spans[:0], 0, false
 	b.run, b.tip, b.context = structure.Run{}, structure.Tip{}, structure.Context{}
 	o := &b.Options
 	clear(o.Threads)
@@ -141,9 +142,19 @@ func (b *Batch) ExpectContext(id structure.ContextID, was *structure.Context) {
 	b.Contexts = append(b.Contexts, backend.ExpectContext{ID: id, Was: was})
 }
 
+// Places states that the batch was made for a state in which nothing of what it adds was there: ids of messages, runs
+// and names of branches; and in which the spans are that it continues.
+func (b *Batch) Places() { b.places = true }
+
 // expectsNone reports whether the commit is made for a state in which something of a kind is
 // not there.
 func (b *Batch) expectsNone(subject string) bool {
+	switch subject {
+	case "source id", "run", "branch", "context":
+		if b.places {
+			return true
+		}
+	}
 	switch subject {
 	case "thread":
 		return slices.ContainsFunc(b.Threads, func(e backend.ExpectThread) bool { return e.Was == nil })

@@ -194,7 +194,9 @@ func passed(err error, b *Batch, t Try) bool {
 		return false
 	}
 	switch is.Subject {
-	case "thread", "context", "branch", "checkpoint", "source id", "value":
+	case "span":
+		return b.places
+	case "thread", "context", "branch", "checkpoint", "source id", "value", "run":
 		return true
 	}
 	return false

@@ -60,9 +60,7 @@ func (b *Begun) Into(store *lineage.Store) (Report, error) {
 	if err != nil {
 		b.stop(err)
 	}
-	if applied := l.close(); err == nil {
-		err = applied
-	}
+	l.close()
 	if err == nil {
 		err = b.outcome(&l.report)
 	}

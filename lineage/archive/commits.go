@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -18,11 +18,35 @@ const (
 	recordBytes   = 64 // what a record takes besides its bodies and metadata
 )
 
-// pending is a commit being filled.
-type pending struct {
+// maxRetained limits the memory of what a commit may have to be filled with again.
+const maxRetained = 16 << 20
+
+// filling is a commit being filled. It keeps what it was filled with, so that it can be filled again if others changed
+// the store first.
+type filling struct {
 	*write.Batch
-	added  added
-	blocks map[content.ID]int64 // the sizes of the blocks in the batch
+	loader   *loader
+	added    added
+	contents place.Contents
+	placers  map[*threadState]*place.Placer
+	fresh    bool // see write.Try
+	// state is what placers read, nil before the first one. known counts what they placed in it.
+	state    backend.Snapshot
+	known    int
+	items    []item
+	retained int64 // bytes that items hold on to
+	refilled bool  // others changed the store first
+	// held is the conversation that continues in the next commit.
+	held *loading
+	// threads are those that the commit changes, firsts the ids of first messages in it.
+	threads map[structure.ThreadID]bool
+	firsts  map[string]bool
+}
+
+// item is a node that was added, or the end of a conversation if node is nil.
+type item struct {
+	*loading
+	node *prepared
 }
 
 // added counts what a commit adds to a store, and the messages it shares.
@@ -38,120 +62,149 @@ func (a *added) add(more added) {
 	a.bytes += more.bytes
 }
 
-// newPending returns an empty commit. It need not be durable by itself: the import is synced at its
+// newFilling returns an empty commit. It need not be durable by itself: the import is synced at its
 // end.
-func newPending(w *write.Writer) *pending {
-	p := &pending{Batch: w.Batch(), blocks: make(map[content.ID]int64)}
-	p.Durability = backend.Normal
-	return p
+func (l *loader) newFilling() *filling {
+	f := &filling{
+		Batch: l.writer.Batch(), loader: l, contents: make(place.Contents), placers: make(map[*threadState]*place.Placer),
+		threads: make(map[structure.ThreadID]bool), firsts: make(map[string]bool),
+	}
+	f.Durability = backend.Normal
+	f.Places()
+	return f
 }
 
-// addBlock adds a block, created at the time of the commit.
-func (p *pending) addBlock(b *structure.Block) {
-	b.CreatedAt = p.Time()
-	p.blocks[b.ID] = b.Size
-	p.Adopt(b)
+// retain keeps a node, or the end of a conversation, until the commit was made.
+func (f *filling) retain(i item, bytes int64) {
+	f.items, f.retained = append(f.items, i), f.retained+bytes
 }
 
-func (p *pending) empty() bool {
-	records, _ := p.Size()
+// release drops what an empty commit retains: all of it is in the store.
+func (f *filling) release() { f.items, f.retained = nil, 0 }
+
+func (f *filling) empty() bool {
+	records, _ := f.Size()
 	return records == 0
 }
 
-func (p *pending) full() bool {
-	records, bytes := p.Size()
-	return bytes+recordBytes*records >= commitBytes || records >= commitRecords
+func (f *filling) full() bool {
+	records, bytes := f.Size()
+	return bytes+recordBytes*records >= commitBytes || records >= commitRecords || f.retained >= maxRetained
 }
 
-// committer applies commits in order, in the background. It stops at the first that fails, because
-// later ones depend on it.
-type committer struct {
-	ctx    context.Context
-	writer *write.Writer
-	queue  chan work
-	done   chan struct{}
-	failed chan struct{}
-	// err and added belong to the goroutine until a barrier is reached. added counts only commits
-	// that are in the store.
-	err     error
-	added   added
-	applied bool // a commit was applied
-}
-
-// work is a commit, or a barrier that is closed when all commits before it are applied.
-type work struct {
-	commit  *pending
-	barrier chan struct{}
-}
-
-func newCommitter(ctx context.Context, writer *write.Writer) *committer {
-	c := &committer{ctx: ctx, writer: writer, queue: make(chan work, 4), done: make(chan struct{}), failed: make(chan struct{})}
-	go c.run()
-	return c
-}
-
-func (c *committer) run() {
-	defer close(c.done)
-	for w := range c.queue {
-		if w.barrier != nil {
-			close(w.barrier)
-			continue
-		}
-		if c.err != nil {
-			continue
-		}
-		if c.err = c.apply(w.commit); c.err != nil {
-			close(c.failed)
+// placerOf returns the placer for a thread.
+func (f *filling) placerOf(t *threadState) (*place.Placer, error) {
+	if p := f.placers[t]; p != nil {
+		return p, nil
+	}
+	l := f.loader
+	if f.state == nil {
+		var err error
+		if f.state, err = l.engine.Snapshot(l.ctx); err != nil {
+			return nil, err
 		}
 	}
+	p := place.New(l.ctx, l.writer, f.state, f.Batch, f.contents, &t.record, place.Rules{Base: t.base, Exact: !t.existed, Ends: t.ends, Own: t.ours, NewThread: !t.committed, Fresh: f.fresh})
+	f.placers[t] = p
+	return p, nil
 }
 
-func (c *committer) apply(p *pending) error {
-	defer c.writer.Release(p.Batch)
-	receipt, err := c.writer.Commit(c.ctx, p.Batch)
+// forget lets placers read the store as it is now.
+func (f *filling) forget() {
+	clear(f.placers)
+	if f.state != nil {
+		f.state.Close()
+	}
+	f.state, f.known = nil, 0
+}
+
+// maxKnown is the number of messages that are looked up in one state of the store.
+const maxKnown = 4096
+
+// Fill implements write.Change. The commit is filled already when it is tried the first time.
+func (f *filling) Fill(_ context.Context, _ *write.Batch, try write.Try) error {
+	if try.Number == 0 {
+		return nil
+	}
+	l := f.loader
+	f.refilled = true
+	f.Places()
+	l.replaying = true
+	defer func() { l.replaying = false }()
+	shared := f.added.shared // they are known, and were not kept
+	f.added, f.fresh = added{shared: shared}, try.Fresh
+	clear(f.contents)
+	f.forget()
+	begun := make(map[*loading]bool)
+	begin := func(st *loading) error {
+		if begun[st] {
+			return nil
+		}
+		begun[st] = true
+		return l.resume(st)
+	}
+	for _, i := range f.items {
+		err := begin(i.loading)
+		switch {
+		case err != nil:
+		case i.lost:
+		case i.node != nil:
+			_, err = l.placeOne(i.loading, i.node)
+		default:
+			err = l.finish(i.loading)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if f.held == nil {
+		return nil
+	}
+	if err := begin(f.held); err != nil || f.held.lost {
+		return err
+	}
+	return l.hold(f.held.thread)
+}
+
+// flush commits the current commit and begins the next one.
+func (l *loader) flush() error {
+	f := l.next
+	if f.empty() {
+		f.forget()
+		f.release()
+		return context.Cause(l.ctx)
+	}
+	if l.open != nil && l.open.thread != nil && !l.open.lost {
+		f.held = l.open
+		if err := l.hold(l.open.thread); err != nil {
+			return err
+		}
+	}
+	receipt, err := l.writer.Do(l.ctx, f.Batch, f)
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	c.applied = true
-	c.added.add(p.added)
+	if f.held != nil {
+		f.held.thread.commit(f.placers[f.held.thread])
+	}
+	f.forget()
+	l.applied = true
 	for _, id := range receipt.Known {
-		delete(p.blocks, id)
+		delete(f.contents, id)
 	}
-	for _, size := range p.blocks {
-		c.added.bytes += size
+	for _, size := range f.contents {
+		f.added.bytes += size
 	}
+	l.total.add(f.added)
+	l.writer.Release(f.Batch)
+	l.next = l.newFilling()
 	return nil
 }
 
-// send hands over a commit; the caller must not use it afterwards.
-func (c *committer) send(p *pending) error {
-	select {
-	case <-c.failed:
-		return c.err
-	case c.queue <- work{commit: p}:
+// sync makes everything durable that was applied.
+func (l *loader) sync() error {
+	if !l.applied {
 		return nil
 	}
-}
-
-// sync waits like wait and makes the store durable.
-func (c *committer) sync() error {
-	if err := c.wait(); err != nil || !c.applied {
-		return err
-	}
-	return c.writer.Engine().Sync(c.ctx)
-}
-
-// wait waits until all commits sent are in the store.
-func (c *committer) wait() error {
-	reached := make(chan struct{})
-	c.queue <- work{barrier: reached}
-	<-reached
-	return c.err
-}
-
-// close waits like wait and ends the goroutine.
-func (c *committer) close() error {
-	close(c.queue)
-	<-c.done
-	return c.err
+	return l.engine.Sync(l.ctx)
 }

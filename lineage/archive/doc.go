@@ -30,8 +30,9 @@
 //
 // Stored messages are recognised: importing an archive twice makes no commit. A newer export adds
 // new messages, advances grown branches, and updates changed titles, metadata and the current
-// branch; an older one changes none of these. A message with changed metadata or time is a
-// different message and begins a branch. Changes that others made to the thread are kept.
+// branch; an older one changes none of these. A message with changed content, metadata or time is a
+// new version and begins a branch; its id finds the version of the later export. Changes that others
+// made to the thread are kept, also those made during the import.
 //
 // A conversation without an id gets one derived from its whole content, including times and
 // metadata, and from the number of equal ones before it in the file.

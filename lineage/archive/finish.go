@@ -3,6 +3,8 @@ package archive
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -10,11 +12,9 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// maxTouched limits the threads in commits in progress; beyond it, the loader waits for them.
-const maxTouched = 100_000
 
 // head is a node that a context should point to. Its name is empty for a branch with an automatic one.
 type head struct {
@@ -24,24 +24,53 @@ type head struct {
 	done    bool
 }
 
-// finishOpen completes the conversation being loaded: it points contexts to the ends of its
-// branches, and restates its thread if it has changed.
+// finishOpen completes the conversation being loaded.
 func (l *loader) finishOpen() error {
 	st := l.open
-	if st == nil {
+	l.open = nil
+	if st == nil || st.lost {
 		return nil
 	}
-	l.open = nil
+	if st.derived && l.inFile == 1 {
+		st.runOf = l.title
+	}
+	l.next.retain(item{st, nil}, int64(len(st.nodes))<<8)
+	if err := l.finish(st); err != nil {
+		return err
+	}
+	if l.next.empty() {
+		l.next.release()
+		return nil
+	}
+	if l.next.full() {
+		return l.flush()
+	}
+	return nil
+}
+
+// finish points contexts to the ends of the branches of a conversation, and restates its thread if it has changed.
+func (l *loader) finish(st *loading) error {
 	t := st.thread
+	if t.committed {
+		was, err := l.engine.Thread(l.ctx, t.record.ID)
+		if err == nil && was.Incarnation == t.record.Incarnation {
+			err = l.know(st, t, was)
+		} else if err == nil || errors.Is(err, lineage.ErrNotFound) {
+			return l.resume(st)
+		}
+		if err == nil {
+			err = l.existing(t)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	t.record.UserID = firstOf(t.record.UserID, l.userOf(st))
 	heads := l.heads(st)
-	was := st.archived()
-	is := l.archiveState(st, heads)
+	was := t.archived
+	is := st.archiveState(heads)
 	// Fields that the archive does not have stay unchanged.
-	is.Title = firstOf(is.Title, was.Title)
-	if is.Title == "" && st.derived && l.inFile == 1 {
-		is.Title = l.title // identifies an agent's run
-	}
+	is.Title = firstOf(is.Title, was.Title, st.runOf)
 	is.Model = firstOf(is.Model, was.Model)
 	is.Current = firstOf(is.Current, was.Current)
 	is.ForkedFrom = firstOf(is.ForkedFrom, was.ForkedFrom)
@@ -55,9 +84,11 @@ func (l *loader) finishOpen() error {
 	known := was.Format != ""
 	saysCurrent := st.header.Current != "" || len(heads) == 0 || heads[0].name != lineage.MainBranch
 	stays := known && (is.Current == was.Current || !saysCurrent) || st.header.Current == "" && st.isEmpty(lineage.MainBranch)
-	st.match(heads, older || stays)
+	if err := l.match(st, heads, older || stays); err != nil {
+		return err
+	}
 	if is.sum() != was.sum() && !older {
-		if is.Title != was.Title {
+		if is.Title != was.Title && (known || t.record.Title == "") {
 			t.record.Title = is.Title
 		}
 		if len(heads) > 0 && heads[0].current && !stays {
@@ -68,17 +99,13 @@ func (l *loader) finishOpen() error {
 		}
 		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
-	if err := l.write(t, st.header.Updated); err != nil {
-		return err
-	}
-	l.nodes = st.nodes
-	switch {
-	case len(l.touched) >= maxTouched:
-		return l.settle()
-	case l.next.full():
-		return l.flush()
-	}
-	return nil
+	return l.write(st)
+}
+
+// older reports whether the archive has the conversation as of an earlier time than the store.
+func (st *loading) older() bool {
+	t := st.thread
+	return t.existed && !st.header.Updated.IsZero() && st.header.Updated.UnixMilli() < t.archived.Updated
 }
 
 func firstOf(texts ...string) string {
@@ -92,9 +119,9 @@ func firstOf(texts ...string) string {
 
 // archiveState returns the archive's state of the conversation, except for what is part of a
 // derived source id.
-func (l *loader) archiveState(st *loading, heads []head) archiveState {
+func (st *loading) archiveState(heads []head) archiveState {
 	s := archiveState{
-		Format: l.format, Title: st.header.Title, Model: st.header.Model, ForkedFrom: st.header.ForkedFrom,
+		Format: st.format, Title: st.header.Title, Model: st.header.Model, ForkedFrom: st.header.ForkedFrom,
 	}
 	if !st.derived {
 		s.Metadata = checksum(st.header.Metadata)
@@ -103,16 +130,16 @@ func (l *loader) archiveState(st *loading, heads []head) archiveState {
 		s.Updated = st.header.Updated.UnixMilli()
 	}
 	if len(heads) > 0 && heads[0].current && (!st.derived && !st.again || st.header.Current != "") {
-		s.Current = st.nodes[heads[0].node].key.String()[:8]
+		s.Current = fmt.Sprintf("%08x", st.nodes[heads[0].node].mark)
 	}
 	return s
 }
 
-// archived returns the state that the last import stored in the thread's metadata.
-func (st *loading) archived() archiveState {
+// archivedIn returns the state that the last import stored in a thread's metadata.
+func archivedIn(t *structure.Thread) archiveState {
 	var s archiveState
-	if raw := st.thread.record.Metadata; json.Valid(raw) {
-		_ = json.Unmarshal(rawjson.Get(raw, archiveKey), &s) // others may have set it
+	if json.Valid(t.Metadata) {
+		_ = json.Unmarshal(rawjson.Get(t.Metadata, archiveKey), &s) // others may have set it
 	}
 	return s
 }
@@ -145,7 +172,7 @@ func (l *loader) heads(st *loading) []head {
 		if i, ok := st.byID[c]; ok {
 			current = i
 		} else {
-			l.report.repair(damaged(Position{File: l.file, Inside: "conversation " + st.header.SourceID},
+			l.repair(damaged(Position{File: l.file, Inside: "conversation " + st.header.SourceID},
 				malformed("its current message %q is missing; the last one is current", c)))
 		}
 	}
@@ -219,26 +246,35 @@ type matching struct {
 	branches map[string]*head
 	done     map[point]bool // points with a context: equal histories share one
 	visited  map[int32]bool
+	// reach is what contexts of the store lead to, followed the spans after which some of its runs begin.
+	reach    backend.Reach
+	followed map[structure.SpanRef]bool
 }
 
 // point is a message in an aside.
 type point struct {
-	message messageKey
-	aside   string
+	at    structure.SpanRef
+	aside string
 }
 
-func (st *loading) match(heads []head, stays bool) {
+func (l *loader) match(st *loading, heads []head, stays bool) error {
 	m := matching{
-		loading: st, pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
+		loading: st, reach: make(backend.Reach), followed: make(map[structure.SpanRef]bool), pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
 		branches: make(map[string]*head), done: make(map[point]bool), visited: make(map[int32]bool),
 	}
 	for _, c := range st.thread.contexts {
-		if at := (point{c.key, c.aside}); !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
+		if at := (point{c.Tip, c.aside}); !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
 			m.pointing[at] = append(m.pointing[at], c)
 		}
 		if c.branch != "" {
 			m.named[c.branch] = c
 		}
+		if err := m.reach.Follow(l.ctx, l.engine, c.old); err != nil {
+			return err
+		}
+	}
+	for _, e := range m.reach {
+		m.followed[e.Run.Parent] = true
 	}
 	for i := range heads {
 		if m.claim(&heads[i]); heads[i].name != "" {
@@ -249,6 +285,12 @@ func (st *loading) match(heads []head, stays bool) {
 		m.advance(&heads[i], stays)
 	}
 	m.addEmpty()
+	return nil
+}
+
+// inner reports whether a context of the store leads beyond a message.
+func (m *matching) inner(n *loaded) bool {
+	return m.followed[n.ref] || m.reach.Has(structure.SpanRef{Run: n.ref.Run, Seq: n.ref.Seq + 1})
 }
 
 // claim assigns a head the context of its branch, or one that points to its message.
@@ -259,7 +301,7 @@ func (m *matching) claim(h *head) {
 	}
 	switch {
 	case h.name != "":
-		if h.context = m.named[h.name]; h.context != nil && !h.context.Tip.IsZero() && !m.follows(h.node, h.context.key) {
+		if h.context = m.named[h.name]; h.context != nil && !h.context.Tip.IsZero() && !m.follows(h.node, h.context.Tip) {
 			h.name, h.context = "", nil // the branch was continued in the store and stays
 		}
 	case !m.done[at]:
@@ -271,9 +313,9 @@ func (m *matching) claim(h *head) {
 }
 
 // follows reports whether a node is a message or comes after it.
-func (st *loading) follows(node int32, message messageKey) bool {
+func (st *loading) follows(node int32, message structure.SpanRef) bool {
 	for ; node >= 0; node = st.nodes[node].parent {
-		if st.nodes[node].key == message {
+		if st.nodes[node].ref == message {
 			return true
 		}
 	}
@@ -299,7 +341,7 @@ func (m *matching) advance(h *head, stays bool) {
 		return
 	}
 	at := m.pointOf(n, h)
-	if h.name == "" && (m.done[at] && !h.current || n.inner && (!h.current || stays)) {
+	if h.name == "" && (m.done[at] && !h.current || m.inner(n) && (!h.current || stays)) {
 		return
 	}
 	m.done[at] = true
@@ -323,7 +365,7 @@ func (m *matching) advance(h *head, stays bool) {
 
 // pointOf returns a message in the aside of a head.
 func (m *matching) pointOf(n *loaded, h *head) point {
-	return point{n.key, m.asides[m.nodes[h.node].aside]}
+	return point{n.ref, m.asides[m.nodes[h.node].aside]}
 }
 
 // free returns a context that points to a message and is not assigned to a head.
@@ -355,8 +397,8 @@ func (c *contextState) rename(metadata []byte) {
 }
 
 func (c *contextState) moveTo(n *loaded) {
-	if c.Tip.IsZero() || c.key != n.key {
-		c.Tip, c.key, c.dirty = n.ref, n.key, true
+	if c.Tip != n.ref {
+		c.Tip, c.dirty = n.ref, true
 	}
 }
 
@@ -391,8 +433,8 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 	if from := m.named[h.of]; from != nil {
 		c.Parent = from.ID
 	}
-	if held, ok := t.held[n.ref.Run]; ok && held.Parent == c.Parent && held.At == c.At {
-		c.ID = held.ID
+	if held, ok := t.held[n.ref.Run]; ok && held.Parent == c.Parent && held.Base == c.At {
+		c.ID, t.reused[held.ID] = held.ID, true
 		delete(t.held, n.ref.Run)
 	}
 	if aside != "" {
@@ -416,14 +458,15 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 // write adds the changes of the thread and its contexts to the current commit. The thread's
 // UpdatedAt is the archive's, if known. Many contexts of an existing thread are split into several
 // commits.
-func (l *loader) write(t *threadState, updated time.Time) error {
+func (l *loader) write(st *loading) error {
+	t, updated := st.thread, st.header.Updated
 	l.addThread(t)
-	changed, added, err := l.writeContexts(t)
-	if err != nil {
+	changed, added, whole, err := l.writeContexts(st)
+	if whole || err != nil {
 		return err
 	}
 	if t.was == nil {
-		l.touched[t.record.ID] = true
+		l.next.threads[t.record.ID] = true
 		t.record.UpdatedAt = laterTime(t.record.CreatedAt, updated)
 		l.next.StateThread(t.record)
 		return nil
@@ -433,7 +476,7 @@ func (l *loader) write(t *threadState, updated time.Time) error {
 	if same && !changed {
 		return nil
 	}
-	l.touched[t.record.ID] = true
+	l.next.threads[t.record.ID] = true
 	if !same || added { // a moved context has its own record
 		l.next.ExpectThread(t.was.ID, t.was)
 		t.record.UpdatedAt = laterTime(t.was.UpdatedAt.Add(time.Millisecond), updated)
@@ -451,8 +494,9 @@ func laterTime(a, b time.Time) time.Time {
 }
 
 // writeContexts adds the changes of a thread's contexts, and reports whether there were changes and
-// new contexts.
-func (l *loader) writeContexts(t *threadState) (changed, added bool, err error) {
+// new contexts, or whether the whole end of the conversation was written already.
+func (l *loader) writeContexts(st *loading) (changed, added, whole bool, err error) {
+	t := st.thread
 	for _, c := range t.contexts {
 		if c.metadata != nil {
 			is := *c.was
@@ -473,26 +517,34 @@ func (l *loader) writeContexts(t *threadState) (changed, added bool, err error) 
 		default:
 			continue
 		}
-		if changed, err = true, l.flushFull(t); err != nil {
-			return changed, added, err
+		changed = true
+		if whole, err := l.flushFull(st); whole || err != nil {
+			return changed, added, whole, err
 		}
-	}
-	for _, c := range t.held {
-		t.stale = append(t.stale, c.ID)
 	}
 	for _, id := range t.stale {
+		if t.reused[id] {
+			continue
+		}
 		l.next.DeleteContext(id)
-		if changed, err = true, l.flushFull(t); err != nil {
-			return changed, added, err
+		changed = true
+		if whole, err := l.flushFull(st); whole || err != nil {
+			return changed, added, whole, err
 		}
 	}
-	return changed, added, nil
+	return changed, added, false, nil
 }
 
-// flushFull flushes the current commit if it is full and the thread is in the store.
-func (l *loader) flushFull(t *threadState) error {
-	if t.was == nil || !l.next.full() {
-		return nil
+// flushFull flushes the current commit in the middle of the end of a conversation, if it is full and the thread is in
+// the store. If the commit was filled again, it has the whole end.
+func (l *loader) flushFull(st *loading) (whole bool, err error) {
+	f := l.next
+	if !st.thread.committed || !f.full() || l.replaying {
+		return false, nil
 	}
-	return l.flush()
+	if err := l.flush(); err != nil || f.refilled {
+		return true, err
+	}
+	l.next.retain(item{st, nil}, 0)
+	return false, nil
 }

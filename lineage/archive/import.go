@@ -88,8 +88,9 @@ func (r *Report) repair(d *Damage) {
 // nothing, and importing a newer export adds what is new. Damaged items are skipped and reported.
 //
 // An import makes many commits. All are durable when it returns. After a failure, earlier commits
-// remain, and importing again continues. If others change a thread during its import, the import
-// ends with an error that matches lineage.ErrConflict or lineage.ErrExists.
+// remain, and importing again continues. Others may change threads during their import, and several
+// imports of one archive may run at once: what they add is in the store once. A thread that is
+// deleted during its import is left out and reported.
 func Import(ctx context.Context, store *lineage.Store, src Source, o Options) (Report, error) {
 	b, err := Begin(ctx, src, o)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -23,40 +24,36 @@ type loader struct {
 	writer  *write.Writer
 	engine  backend.Engine
 	options Options
-	commits *committer
-	next    *pending
-	hash    keyHash
-	// touched are the threads in commits in progress.
-	touched map[structure.ThreadID]bool
-	// grown are runs of the store that this import continues, each for one thread: several threads
-	// may share the end of a run, and commits in progress are not visible in the store.
-	grown map[structure.RunID]bool
+	next    *filling
+	applied bool  // a commit was applied
+	total   added // by the commits that were applied
+	hash    fieldHash
 	// met maps the hash of a source id to the file in which the conversation was last met. copies
 	// counts equal conversations without an id in the current file.
 	met    map[uint64]uint32
 	copies map[uint64]uint64
 	number uint32 // of the file
 	inFile int    // conversations in the file so far
-	// sessions maps the id of a first message to its conversation, for archives that use the same
-	// message ids in several conversations.
-	sessions map[string]string
 	seen
 	tick    int
 	created int64 // new messages
 
-	open *loading // the current conversation, which may continue
-	// Memory reused for the next conversation.
-	prepared []prepared
-	nodes    []loaded
+	// part is the size of the part of a conversation that is being loaded, partIn the commit that keeps it.
+	part   int64
+	partIn *filling
+	open   *loading // the current conversation, which may continue
+	// replaying is set while a commit is filled again: reports were made before.
+	replaying bool
 }
 
 func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
 	writer := write.Of(store)
-	return &loader{
-		ctx: ctx, writer: writer, engine: writer.Engine(), options: o, commits: newCommitter(ctx, writer), next: newPending(writer),
-		touched: make(map[structure.ThreadID]bool), grown: make(map[structure.RunID]bool),
-		number: 1, met: make(map[uint64]uint32), copies: make(map[uint64]uint64), sessions: make(map[string]string),
+	l := &loader{
+		ctx: ctx, writer: writer, engine: writer.Engine(), options: o,
+		number: 1, met: make(map[uint64]uint32), copies: make(map[uint64]uint64),
 	}
+	l.next = l.newFilling()
+	return l
 }
 
 // all loads all events.
@@ -64,11 +61,11 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 	for e := range events {
 		switch {
 		case e.conversation != nil:
-			l.read = e.read
+			l.read, l.part, l.partIn = e.read, e.size, nil
 			err := l.conversation(e.conversation)
 			b.give(e.size)
 			if limit := (*LimitError)(nil); errors.As(err, &limit) {
-				return errors.Join(err, l.settle(), l.commits.sync()) // keep what was read before
+				return errors.Join(err, l.flush(), l.sync()) // keep what was read before
 			}
 			if err != nil {
 				return err
@@ -92,22 +89,27 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 	if err := l.flush(); err != nil {
 		return err
 	}
-	if err := l.commits.sync(); err != nil {
+	if err := l.sync(); err != nil {
 		return err
 	}
 	// Conversations with only shared messages may have added nothing else.
-	l.commits.added.shared += l.next.added.shared
+	l.total.shared += l.next.added.shared
 	l.progress(true)
 	return nil
 }
 
-// close waits for commits in progress. After that, the report counts only what is in the store.
-func (l *loader) close() error {
-	err := l.commits.close()
-	is := l.commits.added
-	l.report.NewConversations, l.report.NewMessages = is.conversations, is.messages
-	l.report.SharedMessages, l.report.NewBytes = is.shared, is.bytes
-	return err
+// close completes the report, which counts only what is in the store.
+func (l *loader) close() {
+	l.next.forget()
+	l.report.NewConversations, l.report.NewMessages = l.total.conversations, l.total.messages
+	l.report.SharedMessages, l.report.NewBytes = l.total.shared, l.total.bytes
+}
+
+// repair reports a repair.
+func (l *loader) repair(d *Damage) {
+	if !l.replaying {
+		l.report.repair(d)
+	}
 }
 
 func (l *loader) progress(last bool) {
@@ -121,28 +123,6 @@ func (l *loader) progress(last bool) {
 	}
 }
 
-// flush hands the current commit to the committer.
-func (l *loader) flush() error {
-	if l.next.empty() {
-		return context.Cause(l.ctx)
-	}
-	if l.open != nil && l.open.thread != nil {
-		l.hold(l.open.thread)
-	}
-	p := l.next
-	l.next = newPending(l.writer)
-	return l.commits.send(p)
-}
-
-// settle waits until everything loaded is in the store, so that it can be read.
-func (l *loader) settle() error {
-	if err := l.flush(); err != nil {
-		return err
-	}
-	clear(l.touched)
-	return l.commits.wait()
-}
-
 // loading is a conversation being loaded.
 type loading struct {
 	header Conversation // without nodes
@@ -151,7 +131,12 @@ type loading struct {
 	derived bool
 	// again is set if the archive had an earlier part of the conversation. Without a Current, that
 	// part determines the current node.
-	again   bool
+	again bool
+	// lost is set if the thread was deleted during the import: the rest is left out.
+	lost   bool
+	format string
+	// runOf is the title of the only run of an agent in a file.
+	runOf   string
 	thread  *threadState
 	nodes   []loaded
 	byID    map[string]int32
@@ -171,11 +156,10 @@ type namedHead struct {
 // loaded is the part of a node that is retained.
 type loaded struct {
 	ref    structure.SpanRef
-	key    messageKey
 	parent int32
 	aside  int32
-	kids   bool // has children in this archive
-	inner  bool // a history of the thread continues it
+	mark   uint32 // distinguishes it from the other nodes, in threads' metadata
+	kids   bool   // has children in this archive
 	// stored is set if the span was already in the store, foreign if it belongs to another thread.
 	stored, foreign bool
 	adopted         bool // from the store, not from this archive
@@ -185,19 +169,9 @@ type loaded struct {
 // prepared is a node ready to be stored.
 type prepared struct {
 	*Node
-	usages   []structure.Usage
-	contents []stored // in the order of the usages
-	index    int32    // in loading.nodes
-	parent   int32
-}
-
-// stored is content that a usage refers to.
-type stored struct {
-	id        content.ID
-	block     *structure.Block // nil for a large body
-	mediaType string
-	kind      content.OriginKind
-	body      []byte
+	place.Message
+	index  int32 // in loading.nodes
+	parent int32
 }
 
 // conversation loads a conversation, or a part of one.
@@ -220,10 +194,13 @@ func (l *loader) conversation(c *Conversation) error {
 		st = nil
 	}
 	if st == nil {
-		st = &loading{nodes: l.nodes[:0], asides: []string{""}, asideOf: map[string]int32{"": 0}, last: []int32{-1}}
+		st = &loading{asides: []string{""}, asideOf: map[string]int32{"": 0}, last: []int32{-1}}
 		l.open = st
 	}
 	st.header.merge(c)
+	if st.lost {
+		return nil
+	}
 	if st.thread == nil {
 		if l.next.empty() {
 			l.next.Reset(l.writer.Now()) // the source may have been slow
@@ -237,7 +214,7 @@ func (l *loader) conversation(c *Conversation) error {
 		if st.again, err = l.count(id); err != nil {
 			return err
 		}
-		if st.thread, err = l.begin(st); err != nil {
+		if err := l.beginAfresh(st); err != nil {
 			return err
 		}
 	}
@@ -253,6 +230,9 @@ func (l *loader) conversation(c *Conversation) error {
 		for i := range prepared {
 			if err := l.place(st, &prepared[i]); err != nil {
 				return err
+			}
+			if st.lost {
+				return nil
 			}
 		}
 	}
@@ -363,24 +343,22 @@ const derivedPrefix = "sha256:"
 // prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes, not
 // yet placed.
 func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
-	l.prepared = slices.Grow(l.prepared[:0], len(nodes))[:len(nodes)]
-	out := l.prepared
-	clear(out)
 	// A few large allocations are cheaper than many small ones.
+	out := make([]prepared, len(nodes))
 	most := len(nodes)
 	for i := range nodes {
 		most += len(nodes[i].Attachments)
 	}
-	usages, contents, origins := make([]structure.Usage, most), make([]stored, most), make([]content.BlockOrigin, most)
+	usages, contents, origins := make([]structure.Usage, most), make([]place.Content, most), make([]content.BlockOrigin, most)
 	st.nodes = slices.Grow(st.nodes, len(nodes))
 	for i := range nodes {
 		n, p := &nodes[i], &out[i]
 		p.Node = n
 		parts := 1 + len(n.Attachments)
-		p.usages, usages = usages[:parts:parts], usages[parts:]
-		p.contents, contents = contents[:0:parts], contents[parts:]
-		for k := range p.usages {
-			p.usages[k].Origin = &origins[k]
+		p.Usages, usages = usages[:parts:parts], usages[parts:]
+		p.Contents, contents = contents[:0:parts], contents[parts:]
+		for k := range p.Usages {
+			p.Usages[k].Origin = &origins[k]
 		}
 		origins = origins[parts:]
 		aside := st.aside(n.Aside)
@@ -388,13 +366,18 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		if p.parent, err = l.parentOf(st, n, aside); err != nil {
 			return nil, err
 		}
-		p.index = int32(len(st.nodes))
+		p.index, p.Apart = int32(len(st.nodes)), n.leavesWay
 		if n.Role == "" {
 			n.Role = "unknown"
 		}
 		if err := l.usages(st.thread, p); err != nil {
 			return nil, err
 		}
+		mark := uint32(0)
+		if n.ID == "" && p.parent >= 0 {
+			mark = st.nodes[p.parent].mark
+		}
+		mark = l.hash.mark(mark, p.Usages)
 		if p.parent >= 0 {
 			parent := &st.nodes[p.parent]
 			parent.kids = parent.kids || parent.aside == aside
@@ -404,13 +387,13 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 				st.byID = make(map[string]int32, len(nodes))
 			}
 			if _, taken := st.byID[n.ID]; !taken {
-				st.byID[n.ID] = p.index
+				st.byID[n.ID], p.Message.ID = p.index, n.ID
 			}
 		}
 		if n.Branch != "" {
 			st.named = append(st.named, namedHead{p.index, n.Branch, n.BranchOf, n.BranchMetadata})
 		}
-		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, created: n.Created})
+		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
 		st.last[aside] = p.index
 		if n.Aside != asideLog {
 			l.report.Messages++
@@ -469,16 +452,8 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 	if err != nil {
 		return -1, err
 	}
-	ref := found.Span
-	key, known := st.thread.keys[ref]
-	if !known {
-		if key, err = l.keyAt(ref, &st.thread.record); err != nil {
-			return -1, err
-		}
-	}
 	index := int32(len(st.nodes))
-	at := st.thread.own[key]
-	st.nodes = append(st.nodes, loaded{ref: ref, key: key, parent: -1, stored: true, kids: true, adopted: true, inner: at.inner})
+	st.nodes = append(st.nodes, loaded{ref: found.Span, parent: -1, stored: true, kids: true, adopted: true})
 	if st.byID == nil {
 		st.byID = make(map[string]int32)
 	}
@@ -498,7 +473,7 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 		created = t.record.CreatedAt
 	}
 	origin := content.Origin{Kind: content.OriginOfRole(n.Role), UserID: n.UserID, ModelID: n.Model}
-	own := p.usages
+	own := p.Usages
 	head := structure.Usage{
 		Kind: structure.MessageUsage, Role: n.Role, Type: n.Type, By: origin.Attribution(), Origin: own[0].Origin,
 		SourceID: n.ID, Metadata: n.Metadata, CreatedAt: created,
@@ -507,7 +482,7 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 	if n.Name != n.Role {
 		head.Name = n.Name
 	}
-	said, err := write.Message(own[:0:1], head, n.Type, n.Body, p.store)
+	said, err := write.Message(own[:0:1], head, n.Type, n.Body, p.Store)
 	if err != nil {
 		return err
 	}
@@ -522,7 +497,7 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 		}
 		*u = structure.Usage{Kind: structure.AssetUsage, Filename: a.Filename, Type: a.Type, By: origin.Attribution(), Origin: u.Origin, CreatedAt: created}
 		*u.Origin = origin.OfBlock()
-		if u.Content, err = p.store(a.Type, origin.Kind, a.Body); err != nil {
+		if u.Content, err = p.Store(a.Type, origin.Kind, a.Body); err != nil {
 			return err
 		}
 	}
@@ -533,21 +508,7 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 		l.report.Converted++
 	}
 	if len(said) > 1 {
-		p.usages = append(said, own[1:]...)
+		p.Usages = append(said, own[1:]...)
 	}
 	return nil
-}
-
-// store adds content. A body that is too large for a block is only hashed; it is uploaded if it
-// turns out to be new.
-func (p *prepared) store(mediaType string, kind content.OriginKind, body []byte) (content.ID, error) {
-	c := stored{mediaType: mediaType, kind: kind, body: body}
-	if len(body) > content.InlineLimit {
-		c.id = content.Sum(body)
-	} else {
-		c.block = structure.NewBlock(mediaType, content.BlockOrigin{Kind: kind}, time.Time{}, body)
-		c.id = c.block.ID
-	}
-	p.contents = append(p.contents, c)
-	return c.id, nil
 }

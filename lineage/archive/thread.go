@@ -3,11 +3,14 @@ package archive
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"strconv"
 
+	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -23,31 +26,27 @@ const (
 // threadState is a thread while a conversation is loaded into it.
 type threadState struct {
 	record structure.Thread
-	// was is the thread in the store, nil if it is new.
-	was     *structure.Thread
-	existed bool // before this import
-	added   bool // in the store, or in a commit in progress
-	// own are the thread's messages, in the store and in commits in progress. keys are the keys of
-	// those in the store by span, for a thread that existed.
-	own  map[messageKey]place
-	keys map[structure.SpanRef]messageKey
-	// says maps the saidKey of messages in the store to their keys.
-	says map[messageKey]messageKey
-	// base are the messages of the thread that this one was forked from.
-	base     map[messageKey]place
+	// was is the thread in the store, nil if it is new, and archived what the last import stored in its metadata.
+	was       *structure.Thread
+	archived  archiveState
+	existed   bool // before this import
+	committed bool // in the store
+	// ours is set if the thread has only what this import added, as far as it knows.
+	ours  bool
+	added bool // in the store, or in the current commit
+	// base is what the contexts lead to of a thread that existed, or of the one that a new one was forked from.
+	base     backend.Reach
 	contexts []*contextState
 	// main is the context of the main branch, zero if it was deleted.
 	main structure.ContextID
-	// ends are the last places of runs that may be continued.
-	ends map[structure.RunID]uint64
-	// begun are the parents of the runs that this import began in the thread.
-	begun map[structure.RunID]structure.SpanRef
 	// grown are the runs with new spans since the last commit. held are contexts that protect runs
 	// until the conversation is complete: then they become branches or are deleted.
 	grown map[structure.RunID]bool
-	held  map[structure.RunID]write.Context
-	// stale are such contexts left by an interrupted import.
-	stale []structure.ContextID
+	ends  map[structure.RunID]uint64 // the last places of runs that this import continued
+	held  map[structure.RunID]structure.Context
+	// stale are such contexts in the store, reused those that became branches.
+	stale  []structure.ContextID
+	reused map[structure.ContextID]bool
 }
 
 // contextState is a context of the thread being loaded.
@@ -55,7 +54,6 @@ type contextState struct {
 	write.Context
 	branch string // empty for none
 	aside  string
-	key    messageKey // of the message at its tip
 	stored bool
 	old    structure.SpanRef // its tip in the store
 	taken  bool              // assigned to a head
@@ -73,7 +71,7 @@ type archiveState struct {
 	Title    string `json:"title,omitempty"`
 	Model    string `json:"model,omitempty"`
 	Metadata string `json:"metadata,omitempty"`
-	// Updated is in Unix milliseconds; Current is a prefix of a messageKey.
+	// Updated is in Unix milliseconds; Current marks the current message.
 	Updated    int64  `json:"updated,omitempty"`
 	Current    string `json:"current,omitempty"`
 	ForkedFrom string `json:"forkedFrom,omitempty"`
@@ -95,35 +93,95 @@ func (s archiveState) sum() string {
 // archiveKey is the key of the archiveState in a thread's metadata.
 const archiveKey = "_archive"
 
-// begin looks up the thread of a conversation.
-func (l *loader) begin(st *loading) (*threadState, error) {
-	id := write.SourceThread(st.header.SourceID)
-	if l.touched[id] {
-		if err := l.settle(); err != nil {
-			return nil, err
+// beginAfresh looks up the thread of a conversation when all that may concern it is in the store.
+func (l *loader) beginAfresh(st *loading) error {
+	if l.next.threads[write.SourceThread(st.header.SourceID)] || st.header.ForkedFrom != "" && l.next.threads[l.threadOf(st.header.ForkedFrom)] {
+		if err := l.flush(); err != nil {
+			return err
 		}
 	}
-	t := &threadState{
-		ends: make(map[structure.RunID]uint64, 2), begun: make(map[structure.RunID]structure.SpanRef, 2),
-		grown: make(map[structure.RunID]bool, 2), held: make(map[structure.RunID]write.Context),
-		own: make(map[messageKey]place),
-	}
-	was, err := l.engine.Thread(l.ctx, id)
+	st.format = l.format
+	return l.begin(st)
+}
+
+// begin looks up the thread of a conversation.
+func (l *loader) begin(st *loading) error {
+	t := &threadState{grown: make(map[structure.RunID]bool, 2), ends: make(map[structure.RunID]uint64, 2), held: make(map[structure.RunID]structure.Context)}
+	was, err := l.engine.Thread(l.ctx, write.SourceThread(st.header.SourceID))
 	switch {
 	case errors.Is(err, lineage.ErrNotFound):
-		if err := l.newThread(st, t); err != nil {
-			return nil, err
-		}
-	case err != nil:
-		return nil, err
-	default:
-		t.record, t.was, t.existed, t.added = *was, was, true, true
-		t.record.UserID = firstOf(was.UserID, l.userOf(st))
-		if err := l.existing(t); err != nil {
-			return nil, err
+		t.ours = true
+		err = l.newThread(st, t)
+	case err == nil:
+		t.existed, t.added, t.committed = true, true, true
+		err = l.know(st, t, was)
+	}
+	st.thread = t
+	return err
+}
+
+// know sets the state of a thread in the store.
+func (l *loader) know(st *loading, t *threadState, was *structure.Thread) error {
+	t.record, t.was, t.archived = *was, was, archivedIn(was)
+	t.record.UserID = firstOf(was.UserID, l.userOf(st))
+	if t.existed {
+		if err := l.shareWith(t, was); err != nil {
+			return err
 		}
 	}
-	return t, nil
+	main, err := l.engine.Branch(l.ctx, was.ID, lineage.MainBranch)
+	if errors.Is(err, lineage.ErrNotFound) {
+		t.main = structure.ContextID{}
+		return nil
+	}
+	if err == nil {
+		t.main = main.Context
+	}
+	return err
+}
+
+// resume reads the state of the thread of a conversation again. If the thread was deleted, the conversation is lost.
+func (l *loader) resume(st *loading) error {
+	t := st.thread
+	if !t.committed {
+		return l.begin(st)
+	}
+	t.ours = false
+	clear(t.grown)
+	clear(t.ends)
+	was, err := l.engine.Thread(l.ctx, t.record.ID)
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
+		if st.lost {
+			return nil
+		}
+		st.lost = true
+		l.report.skip(damaged(Position{File: l.file, Inside: "conversation " + st.header.SourceID}, errDeleted))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for run, c := range t.held {
+		is, err := l.engine.Context(l.ctx, c.ID)
+		switch {
+		case errors.Is(err, lineage.ErrNotFound) || err == nil && !structure.Equal(&is.Context, &c):
+			delete(t.held, run) // another import has completed the conversation
+		case err != nil:
+			return err
+		}
+	}
+	return l.know(st, t, was)
+}
+
+var errDeleted = fmt.Errorf("it was deleted while it was imported: %w", lineage.ErrConflict)
+
+// commit states that everything of the thread so far is in the store.
+func (t *threadState) commit(p *place.Placer) {
+	t.committed = t.committed || t.added
+	for run := range t.grown {
+		t.ends[run] = p.End(run)
+	}
+	clear(t.grown)
 }
 
 // newThread prepares a thread for a conversation. Nothing is in the batch yet.
@@ -142,16 +200,29 @@ func (l *loader) newThread(st *loading, t *threadState) error {
 	t.contexts, t.main = []*contextState{main}, main.ID
 	is := &t.record
 	is.ID, is.SourceID, is.UserID, is.CreatedAt, is.Active = main.Thread, st.header.SourceID, l.userOf(st), created, main.ID
-	if st.header.ForkedFrom != "" {
-		from, err := l.base(t, st.header.ForkedFrom)
-		if err != nil {
-			return err
-		}
-		if from != nil {
-			main.Parent = from.Active
-		}
+	if st.header.ForkedFrom == "" || l.threadOf(st.header.ForkedFrom) == is.ID {
+		return nil
 	}
-	return nil
+	from, err := l.engine.Thread(l.ctx, l.threadOf(st.header.ForkedFrom))
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && from.UserID != is.UserID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	main.Parent = from.Active
+	return l.shareWith(t, from)
+}
+
+// threadOf returns the id of the thread of another conversation.
+func (l *loader) threadOf(sourceID string) structure.ThreadID {
+	return write.SourceThread(l.options.Prefix + sourceID)
+}
+
+// shareWith lets a thread share the messages that contexts of one of the same user lead to.
+func (l *loader) shareWith(t *threadState, from *structure.Thread) error {
+	t.base = make(backend.Reach)
+	return t.base.FollowContexts(l.ctx, l.engine, from.ID)
 }
 
 // addThread adds a new thread to the current commit, without contexts: the start of its main branch
@@ -169,7 +240,7 @@ func (l *loader) addThread(t *threadState) {
 // userOf returns the user of a conversation.
 func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l.options.UserID) }
 
-// existing reads the contexts and histories of a thread.
+// existing reads the contexts of a thread in the store.
 func (l *loader) existing(t *threadState) error {
 	names := make(map[structure.ContextID]string)
 	for b, err := range l.engine.Branches(l.ctx, t.record.ID, "", "") {
@@ -177,11 +248,9 @@ func (l *loader) existing(t *threadState) error {
 			return err
 		}
 		names[b.Context] = b.Name
-		if b.Name == lineage.MainBranch {
-			t.main = b.Context
-		}
 	}
-	t.keys, t.says = make(map[structure.SpanRef]messageKey), make(map[messageKey]messageKey)
+	t.contexts, t.stale, t.reused = nil, nil, make(map[structure.ContextID]bool)
+	clear(t.held)
 	for c, err := range l.engine.Contexts(l.ctx, t.record.ID, structure.ContextID{}) {
 		if err != nil {
 			return err
@@ -190,16 +259,12 @@ func (l *loader) existing(t *threadState) error {
 			Aside string `json:"aside"`
 		}
 		_ = json.Unmarshal(c.Metadata, &meta) // others may have set it
-		if err := l.histories(t.own, t.says, t.keys, &t.record, c.Tip); err != nil {
-			return err
-		}
 		if meta.Aside == asideImporting {
+			t.held[c.Tip.Run] = c.Context
 			t.stale = append(t.stale, c.ID)
 			continue
 		}
-		is := &contextState{
-			Context: write.Context{ID: c.ID, Tip: c.Tip}, branch: names[c.ID], aside: meta.Aside, key: t.keys[c.Tip], stored: true, old: c.Tip,
-		}
+		is := &contextState{Context: write.Context{ID: c.ID, Tip: c.Tip}, branch: names[c.ID], aside: meta.Aside, stored: true, old: c.Tip}
 		if is.branch != "" && len(c.Metadata) > 0 {
 			own := c.Context
 			is.was = &own
@@ -211,29 +276,36 @@ func (l *loader) existing(t *threadState) error {
 
 // hold completes a commit with a part of a conversation: the thread gets its main branch, and
 // contexts protect the stored part from collection.
-func (l *loader) hold(t *threadState) {
+func (l *loader) hold(t *threadState) error {
 	if !t.added {
-		return
+		return nil
 	}
+	l.next.threads[t.record.ID] = true
 	if t.was == nil {
 		main := t.contexts[0]
 		l.next.NewContext(main.Context)
 		l.next.Branch(&t.record, main.branch, "", main.ID, main.CreatedAt)
 		t.was = l.next.StateThread(t.record)
-		main.stored = true
 	}
-	l.touched[t.record.ID] = true
+	placer, err := l.next.placerOf(t)
+	if err != nil {
+		return err
+	}
 	for run := range t.grown {
-		tip := structure.SpanRef{Run: run, Seq: t.ends[run]}
+		tip := structure.SpanRef{Run: run, Seq: placer.End(run)}
 		if c, held := t.held[run]; held {
+			was := c
+			l.next.ExpectContext(c.ID, &was)
 			l.next.Point(c.ID, tip)
+			c.Tip = tip
+			t.held[run] = c
 			continue
 		}
-		c := write.Context{Thread: t.record.ID, Parent: t.main, At: t.begun[run], Tip: tip, Metadata: asideMetadata(asideImporting)}
-		c.ID = l.next.NewContext(c).ID
-		t.held[run] = c
+		t.held[run] = *l.next.NewContext(write.Context{
+			Thread: t.record.ID, Parent: t.main, At: placer.Begun(run), Tip: tip, Metadata: asideMetadata(asideImporting),
+		})
 	}
-	clear(t.grown)
+	return nil
 }
 
 func asideMetadata(aside string) []byte {

@@ -1,0 +1,151 @@
+package place
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Content is content that a message names.
+type Content struct {
+	ID content.ID
+	// Block has the content, or is nil for a body that is too large for a block. Such a body is uploaded if it is new.
+	Block *structure.Block
+	// Type and Kind describe Body.
+	Type string
+	Kind content.OriginKind
+	Body []byte
+}
+
+// Contents are the contents in a batch, with their sizes.
+type Contents map[content.ID]int64
+
+// Store adds content to a message: see write.StoreFunc.
+func (m *Message) Store(mediaType string, kind content.OriginKind, body []byte) (content.ID, error) {
+	c := Content{Type: mediaType, Kind: kind}
+	if len(body) > content.InlineLimit {
+		c.ID, c.Body = content.Sum(body), body
+	} else {
+		c.Block = structure.NewBlock(mediaType, content.BlockOrigin{Kind: kind}, time.Time{}, body)
+		c.ID = c.Block.ID
+	}
+	m.Contents = append(m.Contents, c)
+	return c.ID, nil
+}
+
+// Add adds a message after a span, as Find found it. A message that the store has elsewhere or with other content becomes
+// the latest version of its id.
+func (p *Placer) Add(after structure.SpanRef, m *Message, f Found) (structure.SpanRef, error) {
+	usages := slices.Clone(m.Usages)
+	if err := p.addContents(m, usages); err != nil {
+		return structure.SpanRef{}, err
+	}
+	lookup := uint64(0)
+	if m.ID != "" && (f.last == 0 || !m.Behind) {
+		lookup = f.last + 1
+	}
+	at, err := p.placeAfter(after, m.Apart, lookup)
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	if usages[0].Lookup = lookup; lookup > 0 {
+		p.versions[m.ID] = version{after, at, lookup}
+	}
+	p.batch.Span(at, structure.SpanSetID{}, usages)
+	if p.rules.Same == nil {
+		p.added[child{after, sha256.Sum256(p.message)}] = at
+	}
+	return at, nil
+}
+
+// placeAfter returns the place for a span after another one: in its run if that ends there, else in a new run. The run of
+// a message that no lookup number makes unique has an id that follows from what it says, so that two writers cannot add
+// it both.
+func (p *Placer) placeAfter(after structure.SpanRef, apart bool, lookup uint64) (structure.SpanRef, error) {
+	if !after.IsZero() && !apart {
+		end, known := p.ends[after.Run]
+		if !known && !p.rules.Fresh {
+			r, err := p.run(after.Run)
+			if err != nil {
+				return structure.SpanRef{}, err
+			}
+			end, known = r.last, r.own
+		}
+		if known && end == after.Seq {
+			p.ends[after.Run] = end + 1
+			return structure.SpanRef{Run: after.Run, Seq: end + 1}, nil
+		}
+	}
+	var id structure.RunID
+	for n := uint64(0); lookup == 0 && p.rules.Same == nil && !p.rules.NewThread; n++ {
+		id = p.derived(after, n)
+		if taken, err := p.taken(id); err != nil {
+			return structure.SpanRef{}, err
+		} else if !taken {
+			break
+		}
+	}
+	run := p.batch.NewRun(id, after, p.thread.Home())
+	p.ends[run], p.begun[run] = 1, after
+	return structure.SpanRef{Run: run, Seq: 1}, nil
+}
+
+// addContents adds the contents of a message to the batch. A usage of content that the batch does not have omits what
+// its block states, as far as Looks does not depend on it.
+func (p *Placer) addContents(m *Message, usages []structure.Usage) error {
+	contents := m.Contents
+	for i := range usages {
+		u := &usages[i]
+		_, there := p.contents[u.Content]
+		if !there && len(contents) > 0 && contents[0].ID == u.Content && contents[0].Block != nil {
+			switch {
+			case u.Origin == nil || !u.Form.IsZero():
+				if u.Type == contents[0].Type {
+					u.Type = ""
+				}
+			case u.Type == content.TypeText && *u.Origin == content.BlockOrigin{Kind: kindOf(usages)}:
+				u.Type, u.Origin = "", nil
+			}
+		}
+		for len(contents) > 0 && u.Names(contents[0].ID) {
+			if err := p.addContent(&contents[0]); err != nil {
+				return err
+			}
+			contents = contents[1:]
+		}
+	}
+	return nil
+}
+
+// addContent adds content to the batch, unless the batch has it. A large body is uploaded first, unless the store has it.
+func (p *Placer) addContent(c *Content) error {
+	if _, there := p.contents[c.ID]; there {
+		return nil
+	}
+	block := c.Block
+	if block == nil {
+		has, err := p.from.Has(p.ctx, []content.ID{c.ID})
+		if err != nil || has[0] {
+			return err
+		}
+		block, err = p.writer.Upload(p.ctx, content.Block{Type: c.Type, Origin: content.BlockOrigin{Kind: c.Kind}}, bytes.NewReader(c.Body))
+		if err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	block.CreatedAt = p.batch.Time()
+	p.contents[block.ID] = block.Size
+	p.batch.Adopt(block)
+	return nil
+}
+
+// End returns the last place of a run that the batch continues or begins, 0 for other runs.
+func (p *Placer) End(run structure.RunID) uint64 { return p.ends[run] }
+
+// Begun returns the span after which a run begins that the batch began, the zero span for other runs.
+func (p *Placer) Begun(run structure.RunID) structure.SpanRef { return p.begun[run] }

@@ -1,0 +1,290 @@
+// Package place finds or adds the messages that a source states: an archive, a chat database, the session of an
+// agent. What the store has is not added again, what is new becomes a span, and what changed at the source becomes a
+// new version.
+//
+// A [Placer] reads one state of a store and fills one batch. What it read is tested by the commit of the batch: an
+// id is free in its thread, a span is the next of its run, and the runs of messages without ids have ids that follow
+// from what they say. So of two importers that add the same, the engine refuses the second, whose batch is then
+// filled again by a new Placer and finds what the first one added.
+package place
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Message is a message as its source states it.
+type Message struct {
+	// ID finds the message in its thread. It is the source id of its first usage, or empty: then the message is known
+	// by what it says.
+	ID string
+	// Usages are what it says. They state their types and origins.
+	Usages []structure.Usage
+	// Contents are the contents that the usages name, in their order; see [Message.Store].
+	Contents []Content
+	// Behind is set if the source is older than what the store has: the id does not find the message if another version
+	// is there.
+	Behind bool
+	// Apart begins a run, although the run of the span before it could be continued.
+	Apart bool
+}
+
+// How is what the store has of a message.
+type How uint8
+
+const (
+	// Absent is a message that the store does not have.
+	Absent How = iota
+	// Known is a message that the store has.
+	Known
+	// Kept is a message that the store has in another serialization.
+	Kept
+	// Version is a message that the store has after the same span with other content.
+	Version
+	// Moved is a message that the store has after another span.
+	Moved
+)
+
+// Has reports whether the store has the message where the source states it.
+func (h How) Has() bool { return h == Known || h == Kept }
+
+// Found is the result of a search for a message.
+type Found struct {
+	How How
+	// Span has the message if the store has it, or its latest version, or is zero.
+	Span structure.SpanRef
+	// Batch is set if it is the batch that has the message, not yet the store.
+	Batch bool
+	last  uint64 // the lookup number of the latest version
+}
+
+// Rules are what distinguishes sources.
+type Rules struct {
+	// Latest is set if the source states how things are now: an earlier version of a message is not known then.
+	Latest bool
+	// Same compares a message with a span. By default it compares what both say: see Looks.
+	Same func(m *Message, s *structure.Span) (Equality, error)
+	// Ends are the last places of runs of the thread, as far as the caller knows them from its earlier batches.
+	Ends map[structure.RunID]uint64
+	// Own is set if the thread has only what the caller added, each id once: an id is looked up in the batch only.
+	Own bool
+	// NewThread is set if the batch makes the thread: then nobody else can add to it.
+	NewThread bool
+	// Fresh is set if no run of the store may be continued: see write.Try.
+	Fresh bool
+	// Base is a part of other threads whose spans are compared as well: what a fork of a thread shares with it.
+	Base backend.Reach
+	// Exact is set if a message in another serialization is none of Base.
+	Exact bool
+}
+
+// Equality is the result of a comparison.
+type Equality uint8
+
+const (
+	Different Equality = iota
+	// Similar is for messages that say the same in other forms.
+	Similar
+	Equal
+)
+
+// Placer places messages in one thread. It is for one goroutine and one batch.
+type Placer struct {
+	ctx    context.Context
+	writer *write.Writer
+	from   backend.Reader
+	thread *structure.Thread
+	rules  Rules
+
+	batch    *write.Batch
+	contents Contents
+	ends     map[structure.RunID]uint64 // the last places of runs that the batch continues or begins
+	begun    map[structure.RunID]structure.SpanRef
+	added    map[child]structure.SpanRef
+	versions map[string]version // the latest in the batch, by ids
+
+	runs    map[structure.RunID]*run                // of the store
+	read    int                                     // runs, and spans of them
+	forks   map[structure.SpanRef][]*structure.Span // the first spans of the runs after a span
+	cached  int                                     // spans in forks
+	message []byte                                  // what the message says that is looked for
+	other   []byte
+}
+
+// child is a message after a span, by what it says.
+type child struct {
+	after structure.SpanRef
+	looks [32]byte
+}
+
+// version is a version of a message in the batch.
+type version struct {
+	after, span structure.SpanRef
+	lookup      uint64
+}
+
+// New returns a placer for a thread in a state of the store of w, which does not change: a snapshot, or the stage of a
+// transaction. It fills b, which has the given contents.
+func New(ctx context.Context, w *write.Writer, from backend.Reader, b *write.Batch, in Contents, t *structure.Thread, rules Rules) *Placer {
+	return &Placer{
+		ctx: ctx, writer: w, from: from, thread: t, rules: rules, batch: b, contents: in,
+		ends: make(map[structure.RunID]uint64), begun: make(map[structure.RunID]structure.SpanRef),
+		added: make(map[child]structure.SpanRef), versions: make(map[string]version),
+	}
+}
+
+// Place finds a message after a span, the zero span for the beginning of a history, or adds it.
+func (p *Placer) Place(after structure.SpanRef, m *Message) (Found, error) {
+	f, err := p.Find(after, m)
+	if err == nil && !f.How.Has() {
+		f.Span, err = p.Add(after, m, f)
+		f.Batch = true
+	}
+	return f, err
+}
+
+// search is a search for a message after a span.
+type search struct {
+	after structure.SpanRef
+	*Message
+	kept structure.SpanRef
+}
+
+// Find looks for a message after a span: among those that the batch has, the next one of the run, the versions of
+// its id, and the runs that begin there.
+func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
+	if p.rules.Same == nil {
+		p.message = appendLooks(p.message[:0], m.Usages, p.thread)
+		if len(p.added) > 0 {
+			if at, ok := p.added[child{after, sha256.Sum256(p.message)}]; ok {
+				return Found{How: Known, Span: at, Batch: true}, nil
+			}
+		}
+	}
+	if p.rules.Base == nil && (p.rules.NewThread || p.rules.Own && m.ID != "") {
+		return p.inBatch(m), nil
+	}
+	s := search{after: after, Message: m}
+	if !p.rules.Latest {
+		next, err := p.next(after)
+		if err != nil {
+			return Found{}, err
+		}
+		if next != nil {
+			if e, err := p.compare(&s, next); e == Equal || err != nil {
+				return Found{How: Known, Span: next.Ref}, err
+			}
+		}
+	}
+	f := Found{How: Absent}
+	if m.ID != "" {
+		var err error
+		if f, err = p.versionsOf(&s); f.How == Known || err != nil {
+			return f, err
+		}
+	}
+	// With an id, only an earlier version that an older source brought, or a span of another thread, is not among them.
+	if m.ID == "" || len(p.rules.Base) > 0 && (after.IsZero() || p.rules.Base.Has(after)) || f.How != Absent && !p.rules.Latest {
+		at, err := p.fork(&s)
+		if err != nil {
+			return f, err
+		}
+		if !at.IsZero() {
+			return Found{How: Known, Span: at}, nil
+		}
+	}
+	if !s.kept.IsZero() {
+		return Found{How: Kept, Span: s.kept}, nil
+	}
+	return f, nil
+}
+
+// inBatch returns the version of the id of a message that the batch has.
+func (p *Placer) inBatch(m *Message) Found {
+	if v, ok := p.versions[m.ID]; ok && m.ID != "" {
+		return Found{How: Version, Span: v.span, last: v.lookup}
+	}
+	return Found{}
+}
+
+// compare compares the message with a span that follows the same span.
+func (p *Placer) compare(s *search, span *structure.Span) (Equality, error) {
+	e, err := p.same(s.Message, span)
+	if e == Similar && s.kept.IsZero() && !(p.rules.Exact && p.rules.Base.Has(span.Ref)) {
+		s.kept = span.Ref
+	}
+	return e, err
+}
+
+func (p *Placer) same(m *Message, span *structure.Span) (Equality, error) {
+	if p.rules.Same != nil {
+		return p.rules.Same(m, span)
+	}
+	p.other = appendLooks(p.other[:0], span.Usages, p.thread)
+	if bytes.Equal(p.message, p.other) {
+		return Equal, nil
+	}
+	if similar(m.Usages, span.Usages) {
+		return Similar, nil
+	}
+	return Different, nil
+}
+
+// versionsOf looks for the message among the versions of its id.
+func (p *Placer) versionsOf(s *search) (Found, error) {
+	f := p.inBatch(s.Message)
+	if f.How != Absent && p.rules.Latest {
+		return f, nil
+	}
+	for v, err := range p.from.Find(p.ctx, s.ID, p.thread.ID, backend.Found{}) {
+		if err != nil {
+			return f, err
+		}
+		latest := f.How == Absent
+		if latest {
+			f = Found{How: Version, Span: v.Span, last: v.Lookup}
+		}
+		above, err := Before(p.ctx, p.from, v.Span)
+		if err != nil {
+			return f, err
+		}
+		if above == s.after || latest {
+			span, err := p.span(v.Span)
+			if err != nil {
+				return f, err
+			}
+			var e Equality
+			if above == s.after {
+				e, err = p.compare(s, span)
+			} else {
+				e, err = p.same(s.Message, span)
+			}
+			switch {
+			case err != nil:
+				return f, err
+			case e == Equal && above == s.after:
+				return Found{How: Known, Span: v.Span, last: f.last}, nil
+			case e != Different && latest:
+				f.How = Moved
+			}
+		}
+		if p.rules.Latest {
+			break
+		}
+	}
+	return f, nil
+}
+
+// Before returns the span that another one follows, zero for none.
+func Before(ctx context.Context, from backend.Reader, at structure.SpanRef) (structure.SpanRef, error) {
+	if at.Seq > 1 {
+		return structure.SpanRef{Run: at.Run, Seq: at.Seq - 1}, nil
+	}
+	run, err := from.Run(ctx, at.Run)
+	return run.Parent, err
+}
