@@ -99,7 +99,7 @@ var rooms = []room{
 	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "lineage/chat/chattest", "sqladapter"), libs: []string{testify, uuid, rapid}},
 	{path: "sqladapter/internal/deepagents", libs: []string{testify}},
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/internal/tables")},
-	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/derived/derivedtest", "lineage/message", "lineage/message/messagetest", "lineage/chat", "sqladapter"), libs: []string{testify, rapid}},
+	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/derived/derivedtest", "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine", "sqladapter"), libs: []string{testify, rapid}},
 	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter"), libs: []string{sqlite}},
 	{path: "sqladapter/archives", ours: join(belowStore, "lineage/archive"), libs: []string{sqlite}},
 	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{postgres}},
