@@ -53,15 +53,14 @@ func (l *loader) finish(st *loading) error {
 	t := st.thread
 	if t.committed {
 		was, err := l.engine.Thread(l.ctx, t.record.ID)
-		if err == nil && was.Incarnation == t.record.Incarnation {
-			err = l.know(st, t, was)
-		} else if err == nil || errors.Is(err, lineage.ErrNotFound) {
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
 			return l.resume(st)
 		}
-		if err == nil {
-			err = l.existing(t)
-		}
 		if err != nil {
+			return err
+		}
+		l.know(st, t, was)
+		if err := l.existing(t); err != nil {
 			return err
 		}
 	}

@@ -114,30 +114,17 @@ func (l *loader) begin(st *loading) error {
 		err = l.newThread(st, t)
 	case err == nil:
 		t.existed, t.added, t.committed = true, true, true
-		err = l.know(st, t, was)
+		l.know(st, t, was)
+		err = l.shareWith(t, was)
 	}
 	st.thread = t
 	return err
 }
 
 // know sets the state of a thread in the store.
-func (l *loader) know(st *loading, t *threadState, was *structure.Thread) error {
+func (l *loader) know(st *loading, t *threadState, was *structure.Thread) {
 	t.record, t.was, t.archived = *was, was, archivedIn(was)
 	t.record.UserID = firstOf(was.UserID, l.userOf(st))
-	if t.existed {
-		if err := l.shareWith(t, was); err != nil {
-			return err
-		}
-	}
-	main, err := l.engine.Branch(l.ctx, was.ID, lineage.MainBranch)
-	if errors.Is(err, lineage.ErrNotFound) {
-		t.main = structure.ContextID{}
-		return nil
-	}
-	if err == nil {
-		t.main = main.Context
-	}
-	return err
 }
 
 // resume reads the state of the thread of a conversation again. If the thread was deleted, the conversation is lost.
@@ -170,7 +157,11 @@ func (l *loader) resume(st *loading) error {
 			return err
 		}
 	}
-	return l.know(st, t, was)
+	l.know(st, t, was)
+	if !t.existed {
+		return nil
+	}
+	return l.shareWith(t, was)
 }
 
 var errDeleted = fmt.Errorf("it was deleted while it was imported: %w", lineage.ErrConflict)
@@ -243,11 +234,15 @@ func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l
 // existing reads the contexts of a thread in the store.
 func (l *loader) existing(t *threadState) error {
 	names := make(map[structure.ContextID]string)
+	t.main = structure.ContextID{}
 	for b, err := range l.engine.Branches(l.ctx, t.record.ID, "", "") {
 		if err != nil {
 			return err
 		}
 		names[b.Context] = b.Name
+		if b.Name == lineage.MainBranch {
+			t.main = b.Context
+		}
 	}
 	t.contexts, t.stale, t.reused = nil, nil, make(map[structure.ContextID]bool)
 	clear(t.held)
@@ -286,6 +281,17 @@ func (l *loader) hold(t *threadState) error {
 		l.next.NewContext(main.Context)
 		l.next.Branch(&t.record, main.branch, "", main.ID, main.CreatedAt)
 		t.was = l.next.StateThread(t.record)
+	}
+	if t.committed {
+		main, err := l.engine.Branch(l.ctx, t.record.ID, lineage.MainBranch)
+		switch {
+		case err == nil:
+			t.main = main.Context
+		case errors.Is(err, lineage.ErrNotFound):
+			t.main = structure.ContextID{}
+		default:
+			return err
+		}
 	}
 	placer, err := l.next.placerOf(t)
 	if err != nil {
