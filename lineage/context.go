@@ -205,17 +205,13 @@ func (c *Context) Delete(ctx context.Context) error {
 // nearest ancestor that sets them, deleted or not. Overrides.JSON is merged as a JSON merge patch (RFC
 // 7386): null removes an inherited key. The cost grows with the nesting depth.
 func (c *Context) Effective(ctx context.Context) (Overrides, error) {
-	return backend.AtOnce(ctx, c.store.engine, func(from backend.Snapshot) (Overrides, error) {
-		return MergeOverrides(backend.Ancestors(ctx, from, c.id))
-	})
+	return backend.AtOnce(ctx, c.store.engine, func(from backend.Snapshot) (Overrides, error) { return effective(ctx, from, c.id) })
 }
 
-// MergeOverrides returns the settings in force in the first of some contexts, each of which inherits
-// those of the next: see backend.Ancestors.
-func MergeOverrides(ancestors iter.Seq2[backend.Ancestor, error]) (Overrides, error) {
+func effective(ctx context.Context, from backend.Reader, of ContextID) (Overrides, error) {
 	var o Overrides
 	var settings [][]byte // own first, then the parents'
-	for a, err := range ancestors {
+	for a, err := range backend.Ancestors(ctx, from, of) {
 		if err != nil {
 			return Overrides{}, err
 		}

@@ -199,11 +199,6 @@ func (c *Conn) branches(ctx context.Context, chatID string) ([]chat.Branch, erro
 	return collect(ctx, c, scanBranch, branchSQL.ofChat, chatID)
 }
 
-// Summaries implements chat.Store. The documented tables have no summaries.
-func (s *chatStore) Summaries(context.Context, string, string) ([]chat.Summary, error) {
-	return nil, nil
-}
-
 // BranchNames implements chat.Store. Prefixes are compared here, because comparisons in the
 // database depend on its collation.
 func (s *chatStore) BranchNames(ctx context.Context, chatID, prefix string, limit int) (names []string, err error) {

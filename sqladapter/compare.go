@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // ErrBehind is returned for a comparison with a database that has not been brought up to date with
@@ -132,7 +133,10 @@ func (c *comparer) run(ctx context.Context, db *DB, store *lineage.Store, o Comp
 	if err != nil {
 		return err
 	}
-	c.w = &projection{Projector: p, state: snapshot, report: &ProjectReport{}, limit: 2000, usages: make(map[string]uint64), check: c.compare}
+	c.w = &projection{
+		Projector: p, state: snapshot, report: &ProjectReport{}, limit: 2000,
+		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed), check: c.compare,
+	}
 	if err := mark.Check(ctx, store); err != nil {
 		return ahead(err)
 	}

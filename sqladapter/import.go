@@ -103,9 +103,13 @@ func Import(ctx context.Context, db *DB, store *lineage.Store, o ImportOptions) 
 func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat, contexts bool, o ImportOptions, report *ImportReport) error {
 	problem := func(err error) { report.problem(o, c.ID, err) }
 	var said *saidReader
+	var stored []storedContext
 	var err error
 	if contexts {
 		if said, err = db.saidReader(ctx, &c); err != nil {
+			return err
+		}
+		if stored, err = readAll(ctx, db, scanContext, importContextSQL.ofThread, said.thread); err != nil {
 			return err
 		}
 	}
@@ -125,7 +129,7 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 		return err
 	}
 	if said != nil {
-		l.Said = said.read
+		l.Said, l.Context = said.read, db.branchContext(c.ID, said.thread, stored)
 	}
 	if nodes, err = db.withoutReserved(ctx, nodes, said, &l); err != nil {
 		return err
@@ -157,7 +161,7 @@ func (db *DB) importChat(ctx context.Context, store *lineage.Store, c chat.Chat,
 	changed := done.Changed
 	if contexts && err == nil {
 		var more bool
-		more, err = db.importContexts(ctx, store, c.ID, said.thread, problem)
+		more, err = db.importContexts(ctx, store, c.ID, said.thread, stored, problem)
 		changed = changed || more
 		if err == nil {
 			more, err = db.importValues(ctx, store, c.ID, said.thread, o, problem)

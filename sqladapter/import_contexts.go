@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -15,10 +16,12 @@ import (
 )
 
 var importContextSQL = struct {
-	ofThread, messageAt Statement
+	ofThread, inherited, messageAt Statement
 }{
 	ofThread: `SELECT "id", "parent_context_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
-		`"overrides", "metadata", "created_at" FROM "contexts" WHERE "thread_id" = ? ORDER BY "created_at", "id"`,
+		`"overrides", "metadata", "branch_id", "created_at" FROM "contexts" WHERE "thread_id" = ? AND "remnant" = 0 ORDER BY "created_at", "id"`,
+	inherited: `SELECT "id", "parent_context_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
+		`"overrides", "metadata", "branch_id", "created_at" FROM "contexts" WHERE "id" = ?`,
 	messageAt: `SELECT m."id" FROM "message_usages" u JOIN "messages" m ON m."id" = u."source_id" ` +
 		`WHERE u."span_id" = ? AND u."lookup" > 0 AND m."chatId" = ?`,
 }
@@ -28,55 +31,25 @@ type storedContext struct {
 	id                  string
 	parent, base, tip   sql.NullString
 	prompt, model, json sql.NullString
-	metadata            sql.NullString
+	metadata, branch    sql.NullString
 	createdAt           int64
 }
 
 func scanContext(rows *Rows) (storedContext, error) {
 	var c storedContext
-	err := rows.Scan(&c.id, &c.parent, &c.base, &c.tip, &c.prompt, &c.model, &c.json, &c.metadata, &c.createdAt)
+	err := rows.Scan(&c.id, &c.parent, &c.base, &c.tip, &c.prompt, &c.model, &c.json, &c.metadata, &c.branch, &c.createdAt)
 	return c, err
 }
 
-// hasContexts reports whether a projector has written contexts to the database.
-func (db *DB) hasContexts(ctx context.Context) (has bool, err error) {
-	err = db.Read(ctx, func(c *Conn) error {
-		m, err := c.mark(ctx)
-		has = m != nil && m.Lineage
-		return err
-	})
-	return has, err
-}
-
-// importContexts imports the contexts of an imported chat, and reports whether there were changes.
-func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, thread string, problem func(error)) (changed bool, err error) {
-	var rows []storedContext
-	rows, err = readAll(ctx, db, scanContext, importContextSQL.ofThread, thread)
-	if err != nil {
-		return false, err
-	}
-	for _, row := range rows {
-		new, err := db.importContext(ctx, store, chatID, thread, row)
-		changed = changed || new
-		switch {
-		case errors.Is(err, chat.ErrNotFound), errors.Is(err, chat.ErrOtherChat), errors.Is(err, structure.ErrBadID), errors.Is(err, lineage.ErrConflict), errors.Is(err, lineage.ErrExists):
-			problem(fmt.Errorf("context %s: %w", row.id, err))
-		case err != nil:
-			return changed, err
-		}
-	}
-	return changed, nil
-}
-
-// importContext brings a context, and reports whether anything changed.
-func (db *DB) importContext(ctx context.Context, store *lineage.Store, chatID, thread string, row storedContext) (changed bool, err error) {
-	is := write.Context{CreatedAt: time.UnixMilli(row.createdAt).UTC()}
+// context returns the context, without its thread and where it begins.
+func (row *storedContext) context() (is write.Context, err error) {
+	is.CreatedAt = time.UnixMilli(row.createdAt).UTC()
 	if is.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
-		return false, err
+		return is, err
 	}
 	if row.parent.Valid {
 		if is.Parent, err = structure.ParseID[lineage.ContextID](row.parent.String); err != nil {
-			return false, err
+			return is, err
 		}
 	}
 	if row.prompt.Valid {
@@ -91,57 +64,134 @@ func (db *DB) importContext(ctx context.Context, store *lineage.Store, chatID, t
 	if row.metadata.Valid {
 		is.Metadata = []byte(row.metadata.String)
 	}
-	tip, err := db.messageAt(ctx, chatID, thread, row.tip)
-	if err != nil {
-		return false, err
-	}
-	base, err := db.messageAt(ctx, chatID, thread, row.base)
-	if errors.Is(err, chat.ErrNotFound) {
-		base, err = tip, nil // it moved away from there, and no history of the chat has that any more
-	}
-	if err != nil {
-		return false, err
-	}
-	return loadContext(ctx, store, chatID, is, base, tip)
+	return is, nil
 }
 
-// loadContext brings a context, which began at one message of a chat and stands at another, into a store,
-// and reports whether anything changed. One that is there only gets overrides that it has none of, and moves
-// on along its history. A parent that is not there is left out.
-func loadContext(ctx context.Context, store *lineage.Store, chatID string, is write.Context, base, tip chat.Ref) (changed bool, err error) {
-	t, _, err := chat.Spans(ctx, store, chatID)
-	if err != nil {
-		return false, err
+// inherited returns what forks inherit from a context or remnant of the database, nil if there is neither.
+func (db *DB) inherited(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	rows, err := readAll(ctx, db, scanContext, importContextSQL.inherited, id.String())
+	if err != nil || len(rows) == 0 {
+		return nil, err
 	}
-	return loadAt(ctx, store, t.UpdatedAt, func(tx *lineage.Store) error { // nobody changes the chat now
-		t, at, err := chat.Spans(ctx, tx, chatID, base, tip)
-		if err != nil {
-			return err
-		}
-		is := is
-		is.Thread, is.At = t.ID, at[0]
-		return stateContext(ctx, tx, is, at[1])
+	is, err := rows[0].context()
+	return is.Remnant(), err
+}
+
+// hasContexts reports whether a projector has written contexts to the database.
+func (db *DB) hasContexts(ctx context.Context) (has bool, err error) {
+	err = db.Read(ctx, func(c *Conn) error {
+		m, err := c.mark(ctx)
+		has = m != nil && m.Lineage
+		return err
 	})
+	return has, err
 }
 
-// stateContext is loadContext inside a transaction.
-func stateContext(ctx context.Context, tx *lineage.Store, is write.Context, tip structure.SpanRef) error {
+// importContexts imports the contexts of an imported chat, and reports whether there were changes.
+func (db *DB) importContexts(ctx context.Context, store *lineage.Store, chatID, thread string, rows []storedContext, problem func(error)) (changed bool, err error) {
+	for i := range rows {
+		new, err := db.importContext(ctx, store, chatID, thread, &rows[i])
+		changed = changed || new
+		switch {
+		case isContextProblem(err):
+			problem(fmt.Errorf("context %s: %w", rows[i].id, err))
+		case err != nil:
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// isContextProblem reports whether an error is about one context, so that others can be imported.
+func isContextProblem(err error) bool {
+	return errors.Is(err, chat.ErrNotFound) || errors.Is(err, chat.ErrOtherChat) || errors.Is(err, structure.ErrBadID) ||
+		errors.Is(err, lineage.ErrConflict) || errors.Is(err, lineage.ErrExists)
+}
+
+// branchContext returns a function that makes the contexts of new branches of a chat. A branch that another
+// program added has none.
+func (db *DB) branchContext(chatID, thread string, rows []storedContext) func(context.Context, *lineage.Store, chat.Branch) (structure.ContextID, error) {
+	of := make(map[string]*storedContext)
+	for i := range rows {
+		if rows[i].branch.Valid {
+			of[rows[i].branch.String] = &rows[i]
+		}
+	}
+	return func(ctx context.Context, tx *lineage.Store, b chat.Branch) (structure.ContextID, error) {
+		row := of[b.ID]
+		if row == nil {
+			return structure.ContextID{}, nil
+		}
+		l, err := db.loadingContext(ctx, chatID, thread, row)
+		if err == nil {
+			err = l.load(ctx, tx)
+		}
+		if isContextProblem(err) { // importContexts reports it
+			return structure.ContextID{}, nil
+		}
+		return l.is.ID, err
+	}
+}
+
+// contextLoading is a context to bring, which began at one message of a chat and points to another.
+type contextLoading struct {
+	chatID    string
+	is        write.Context
+	base, tip chat.Ref
+	// inherited returns what forks inherit from a context of the database, nil if there is none.
+	inherited func(context.Context, structure.ContextID) (*structure.Remnant, error)
+}
+
+// importContext brings a context, and reports whether anything changed.
+func (db *DB) importContext(ctx context.Context, store *lineage.Store, chatID, thread string, row *storedContext) (changed bool, err error) {
+	l, err := db.loadingContext(ctx, chatID, thread, row)
+	if err != nil {
+		return false, err
+	}
+	return l.into(ctx, store)
+}
+
+// into brings the context into a store, and reports whether anything changed.
+func (l *contextLoading) into(ctx context.Context, store *lineage.Store) (changed bool, err error) {
+	t, _, err := chat.Spans(ctx, store, l.chatID)
+	if err != nil {
+		return false, err
+	}
+	return loadAt(ctx, store, t.UpdatedAt, func(tx *lineage.Store) error { return l.load(ctx, tx) }) // nobody changes the chat now
+}
+
+func (db *DB) loadingContext(ctx context.Context, chatID, thread string, row *storedContext) (*contextLoading, error) {
+	is, err := row.context()
+	l := &contextLoading{chatID: chatID, is: is, inherited: db.inherited}
+	if err != nil {
+		return l, err
+	}
+	if l.tip, err = db.messageAt(ctx, chatID, thread, row.tip); err != nil {
+		return l, err
+	}
+	l.base, err = db.messageAt(ctx, chatID, thread, row.base)
+	if errors.Is(err, chat.ErrNotFound) {
+		l.base, err = l.tip, nil // it moved away from there, and no history of the chat has that any more
+	}
+	return l, err
+}
+
+// load brings the context in a transaction. One that the store has only gets overrides if it has none, and
+// moves forward along its history.
+func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
+	t, at, err := chat.Spans(ctx, tx, l.chatID, l.base, l.tip)
+	if err != nil {
+		return err
+	}
+	is, tip := l.is, at[1]
+	is.Thread, is.At = t.ID, at[0]
 	writer := write.Of(tx)
 	known, err := writer.Engine().Context(ctx, is.ID)
 	if errors.Is(err, lineage.ErrNotFound) {
-		if _, err := writer.Engine().Remnant(ctx, is.ID); err == nil {
-			return fmt.Errorf("it was deleted in the store, where forks inherit its overrides: %w", lineage.ErrExists)
-		} else if !errors.Is(err, lineage.ErrNotFound) {
-			return err
-		}
-		if !is.Parent.IsZero() {
-			if _, err := writer.Engine().Context(ctx, is.Parent); errors.Is(err, lineage.ErrNotFound) {
-				is.Parent = lineage.ContextID{}
-			} else if err != nil {
+		_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
+			if err := l.stateParents(ctx, writer.Engine(), b, &is); err != nil {
 				return err
 			}
-		}
-		_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
 			if b.NewContext(is); tip != is.At {
 				b.Point(is.ID, tip)
 			}
@@ -172,6 +222,52 @@ func stateContext(ctx context.Context, tx *lineage.Store, is write.Context, tip 
 		return nil
 	})
 	return err
+}
+
+// stateParents states the remnants above a new context, the highest first. A parent that the store does not have
+// was deleted, is not imported, or is imported later and then takes the place of its remnant.
+func (l *contextLoading) stateParents(ctx context.Context, from backend.Reader, b *write.Batch, is *write.Context) error {
+	own, err := from.Remnant(ctx, is.ID)
+	switch {
+	case err == nil && structure.Equal(own, is.Remnant()):
+		return nil
+	case err == nil:
+		return fmt.Errorf("it was deleted in the store, where forks inherit other overrides: %w", lineage.ErrExists)
+	case !errors.Is(err, lineage.ErrNotFound):
+		return err
+	}
+	var line []*structure.Remnant
+	seen := map[structure.ContextID]bool{is.ID: true} // the database may be damaged
+	for parent := &is.Parent; !parent.IsZero(); {
+		_, err := from.Context(ctx, *parent)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+		r, err := from.Remnant(ctx, *parent)
+		if err == nil {
+			line = append(line, r) // a fork of it is only accepted together with it
+			break
+		}
+		if !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+		if r, err = l.inherited(ctx, *parent); err != nil {
+			return err
+		}
+		if r == nil || seen[r.ID] {
+			*parent = structure.ContextID{}
+			break
+		}
+		seen[r.ID] = true
+		line, parent = append(line, r), &r.Parent
+	}
+	for _, r := range slices.Backward(line) {
+		b.Adopt(r)
+	}
+	return nil
 }
 
 // messageAt returns the message of a chat for a span.

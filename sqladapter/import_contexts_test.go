@@ -44,13 +44,30 @@ func withBeforeContext(t *testing.T) (*lineage.Store, *beforeContext) {
 	return store, engine
 }
 
+// loadContext brings a context of the chat, which began at one message of it and points to another.
+func loadContext(ctx context.Context, store *lineage.Store, is write.Context, base, tip chat.Ref) (bool, error) {
+	return loadBelow(ctx, store, is, base, tip, nil)
+}
+
+// loadBelow is loadContext with the contexts of the database from which others inherit.
+func loadBelow(ctx context.Context, store *lineage.Store, is write.Context, base, tip chat.Ref, from map[structure.ContextID]*structure.Remnant) (bool, error) {
+	l := &contextLoading{chatID: "c", is: is, base: base, tip: tip}
+	l.inherited = func(_ context.Context, id structure.ContextID) (*structure.Remnant, error) {
+		if r := from[id]; r != nil {
+			return new(*r), nil
+		}
+		return nil, nil
+	}
+	return l.into(ctx, store)
+}
+
 // Overrides that a context is loaded with, and metadata that it gets at the same time, do
 // not lose each other.
 func TestContextLoadedAndChanged(t *testing.T) {
 	ctx := context.Background()
 	store, engine := withBeforeContext(t)
 	id := structure.NewID[lineage.ContextID]()
-	changed, err := loadContext(ctx, store, "c", write.Context{ID: id, CreatedAt: time.UnixMilli(1)}, "", "")
+	changed, err := loadContext(ctx, store, write.Context{ID: id, CreatedAt: time.UnixMilli(1)}, "", "")
 	require.NoError(t, err)
 	require.True(t, changed)
 	c, err := store.Context(ctx, id)
@@ -69,7 +86,7 @@ func TestContextLoadedAndChanged(t *testing.T) {
 		}
 	}
 	model := "small"
-	changed, err = loadContext(ctx, store, "c", write.Context{ID: id, CreatedAt: time.UnixMilli(1), Overrides: lineage.Overrides{Model: &model}}, "", "")
+	changed, err = loadContext(ctx, store, write.Context{ID: id, CreatedAt: time.UnixMilli(1), Overrides: lineage.Overrides{Model: &model}}, "", "")
 	require.NoError(t, err)
 	require.True(t, changed)
 	require.Nil(t, engine.meant)
@@ -79,7 +96,7 @@ func TestContextLoadedAndChanged(t *testing.T) {
 	require.Equal(t, `{"theirs":1}`, string(info.Metadata))
 	require.Equal(t, &model, info.Overrides.Model)
 
-	changed, err = loadContext(ctx, store, "c", write.Context{ID: id, CreatedAt: time.UnixMilli(1), Overrides: lineage.Overrides{SystemPrompt: &model}}, "", "")
+	changed, err = loadContext(ctx, store, write.Context{ID: id, CreatedAt: time.UnixMilli(1), Overrides: lineage.Overrides{SystemPrompt: &model}}, "", "")
 	require.NoError(t, err)
 	require.False(t, changed, "it has overrides of its own")
 }
@@ -90,10 +107,10 @@ func TestContextLoadedWithWhatIsNotJSON(t *testing.T) {
 	store, _ := withBeforeContext(t)
 	id := structure.NewID[lineage.ContextID]()
 	l := write.Context{ID: id, CreatedAt: time.UnixMilli(1), Metadata: []byte("mine")}
-	_, err := loadContext(ctx, store, "c", l, "", "")
+	_, err := loadContext(ctx, store, l, "", "")
 	require.NoError(t, err)
 	l.Overrides.JSON = []byte("t=1")
-	changed, err := loadContext(ctx, store, "c", l, "", "")
+	changed, err := loadContext(ctx, store, l, "", "")
 	require.NoError(t, err)
 	require.True(t, changed)
 	c, err := store.Context(ctx, id)
@@ -112,7 +129,7 @@ func TestContextLoadedTwiceAtOnceKeepsWhatItGot(t *testing.T) {
 	model := "theirs"
 	var tip lineage.SpanRef
 	engine.meant = func() {
-		changed, err := loadContext(ctx, store, "c", write.Context{ID: id, CreatedAt: time.UnixMilli(1)}, "", "")
+		changed, err := loadContext(ctx, store, write.Context{ID: id, CreatedAt: time.UnixMilli(1)}, "", "")
 		require.NoError(t, err)
 		require.True(t, changed)
 		c, err := store.Context(ctx, id)
@@ -123,7 +140,7 @@ func TestContextLoadedTwiceAtOnceKeepsWhatItGot(t *testing.T) {
 		require.NoError(t, err)
 		tip = x[0]
 	}
-	_, err := loadContext(ctx, store, "c", write.Context{ID: id, CreatedAt: time.UnixMilli(1)}, "", "")
+	_, err := loadContext(ctx, store, write.Context{ID: id, CreatedAt: time.UnixMilli(1)}, "", "")
 	require.NoError(t, err)
 	c, err := store.Context(ctx, id)
 	require.NoError(t, err)
@@ -148,7 +165,7 @@ func TestContextOfChatMadeAnewMeanwhile(t *testing.T) {
 		_, err = chats.CreateChat(ctx, chat.Chat{ID: "c", UserID: "ada"})
 		require.NoError(t, err)
 	}
-	_, err := loadContext(ctx, store, "c", write.Context{ID: structure.NewID[structure.ContextID]()}, "m1", "m1")
+	_, err := loadContext(ctx, store, write.Context{ID: structure.NewID[structure.ContextID]()}, "m1", "m1")
 	require.ErrorIs(t, err, chat.ErrNotFound)
 	require.Nil(t, engine.meant)
 	graph, err := chats.Graph(ctx, "c")
@@ -162,4 +179,76 @@ func setOverrides(ctx context.Context, c *lineage.Context, o lineage.Overrides) 
 
 func setMetadata(ctx context.Context, c *lineage.Context, metadata []byte) error {
 	return c.Update(ctx, func(is *lineage.ContextInfo) error { is.Metadata = metadata; return nil })
+}
+
+// A context that was deleted in the store comes back if its forks inherit the same from it.
+func TestContextDeletedInTheStore(t *testing.T) {
+	ctx := context.Background()
+	store, _ := withBeforeContext(t)
+	model, other := "small", "large"
+	l := write.Context{ID: structure.NewID[lineage.ContextID](), CreatedAt: time.UnixMilli(1), Overrides: lineage.Overrides{Model: &model}}
+	_, err := loadContext(ctx, store, l, "", "")
+	require.NoError(t, err)
+	c, err := store.Context(ctx, l.ID)
+	require.NoError(t, err)
+	fork, err := c.Fork(ctx, lineage.ForkOptions{})
+	require.NoError(t, err)
+	require.NoError(t, c.Delete(ctx))
+
+	changed := l
+	changed.Overrides.Model = &other
+	_, err = loadContext(ctx, store, changed, "", "")
+	require.ErrorIs(t, err, lineage.ErrExists)
+	below := write.Context{ID: structure.NewID[lineage.ContextID](), Parent: l.ID, CreatedAt: time.UnixMilli(2)}
+	_, err = loadBelow(ctx, store, below, "", "", map[structure.ContextID]*structure.Remnant{l.ID: {ID: l.ID, Overrides: changed.Overrides}})
+	require.NoError(t, err)
+	effective := func(id structure.ContextID) string {
+		t.Helper()
+		c, err := store.Context(ctx, id)
+		require.NoError(t, err)
+		o, err := c.Effective(ctx)
+		require.NoError(t, err)
+		return *o.Model
+	}
+	require.Equal(t, model, effective(below.ID), "what is left in the store counts")
+
+	_, err = loadContext(ctx, store, l, "", "")
+	require.NoError(t, err)
+	for _, id := range []structure.ContextID{l.ID, fork.ID(), below.ID} {
+		require.Equal(t, model, effective(id))
+	}
+}
+
+// A context whose parents in the database are missing, or go round in a circle, comes without those.
+func TestContextsOfADamagedDatabase(t *testing.T) {
+	ctx := context.Background()
+	store, _ := withBeforeContext(t)
+	var ids [4]structure.ContextID
+	for i := range ids {
+		ids[i] = structure.NewID[lineage.ContextID]()
+	}
+	model := "small"
+	from := map[structure.ContextID]*structure.Remnant{
+		ids[0]: {ID: ids[0], Parent: ids[1]},
+		ids[1]: {ID: ids[1], Parent: ids[0], Overrides: lineage.Overrides{Model: &model}},
+		ids[2]: {ID: ids[2], Parent: ids[3]},
+	}
+	for _, parent := range []structure.ContextID{ids[0], ids[2], ids[3]} {
+		is := write.Context{ID: structure.NewID[lineage.ContextID](), Parent: parent, CreatedAt: time.UnixMilli(1)}
+		_, err := loadBelow(ctx, store, is, "", "", from)
+		require.NoError(t, err)
+		c, err := store.Context(ctx, is.ID)
+		require.NoError(t, err)
+		o, err := c.Effective(ctx)
+		require.NoError(t, err)
+		require.Equal(t, parent == ids[0], o.Model != nil)
+	}
+	self := write.Context{ID: structure.NewID[lineage.ContextID](), CreatedAt: time.UnixMilli(1)}
+	self.Parent = self.ID
+	_, err := loadBelow(ctx, store, self, "", "", map[structure.ContextID]*structure.Remnant{self.ID: {ID: self.ID, Parent: self.ID}})
+	require.NoError(t, err)
+	c, err := store.Context(ctx, self.ID)
+	require.NoError(t, err)
+	_, err = c.Effective(ctx)
+	require.NoError(t, err)
 }

@@ -39,7 +39,7 @@ var (
 
 // projectionFormat is the version of what is projected. A database with another has
 // to be made anew.
-const projectionFormat = 8
+const projectionFormat = 9
 
 // Projector copies the history of a store to a database: threads as chats, and content and
 // structure. The result depends only on the state of the store, so an incrementally updated
@@ -131,7 +131,8 @@ func (t *target) Swap(ctx context.Context, c *Conn, was, is derived.Mark) (bool,
 // Apply implements derived.Target.
 func (t *target) Apply(ctx context.Context, window *derived.Window[*Conn]) error {
 	w := &projection{
-		Projector: t.Projector, state: window.State, window: window, report: t.report, limit: t.limit, usages: make(map[string]uint64),
+		Projector: t.Projector, state: window.State, window: window, report: t.report, limit: t.limit,
+		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed),
 		first: window.Fresh, empty: window.Fresh && window.From.Number == 0,
 	}
 	return w.bring(ctx)
@@ -264,6 +265,8 @@ type projection struct {
 	check func(context.Context, *batch) error
 	// usages is the last span of each run in the batch that is, or will be, in the database.
 	usages map[string]uint64
+	// places are the rows of contexts that are known to be in the database or the batch.
+	places map[structure.ContextID]placed
 	// first is set in the first pass: all that the database has is of this state. empty is set if it
 	// has nothing.
 	first, empty bool
@@ -283,6 +286,9 @@ func (w *projection) bring(ctx context.Context) error {
 	}
 	if !w.ChatsOnly && len(todo.gone) > 0 {
 		w.batch.before = append(w.batch.before, func(ctx context.Context, c *Conn) error { return w.removeContexts(ctx, c, todo.gone) })
+		if err := w.flush(ctx); err != nil { // what is written next asks which contexts have rows
+			return err
+		}
 	}
 	for _, s := range todo.scopes {
 		if s.full && !s.fresh {
@@ -296,6 +302,9 @@ func (w *projection) bring(ctx context.Context) error {
 			return err
 		}
 		w.report.Threads++
+	}
+	if err := w.writeRemnants(ctx, todo.gone); err != nil {
+		return err
 	}
 	if err := w.writeValues(ctx, todo.owners, todo.forks); err != nil {
 		return err

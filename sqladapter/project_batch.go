@@ -20,8 +20,6 @@ type batch struct {
 	blocks     map[string][]any
 	blockOrder []string
 	messages   []chat.Message
-	// links are contexts that may be there, each after its parent, to which it is linked.
-	links [][2]string
 
 	before, after []step
 	// n and bytes are the approximate number and size of rows.
@@ -81,9 +79,8 @@ type step func(ctx context.Context, c *Conn) error
 // most is the approximate size of a transaction in bytes.
 const most = 8 << 20
 
-var batchSQL = struct{ setParent, linkContext Statement }{
-	setParent:   `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
-	linkContext: `UPDATE "contexts" SET "parent_context_id" = ? WHERE "id" = ?`,
+var batchSQL = struct{ setParent Statement }{
+	setParent: `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
 }
 
 // room writes the batch if it is full. It must be called when the batch is consistent with the
@@ -166,15 +163,7 @@ func (w *projection) insert(ctx context.Context, c *Conn, b *batch) error {
 		}
 	}
 	if err == nil {
-		err = c.dropParents(ctx, b)
-	}
-	if err == nil {
 		err = c.insertAll(ctx, b, tables.Usages, tables.Contexts, tables.Values, tables.Summaries)
-	}
-	for _, of := range b.links {
-		if err == nil {
-			_, err = c.Exec(ctx, batchSQL.linkContext, of[0], of[1])
-		}
 	}
 	if err != nil {
 		return err
@@ -185,33 +174,6 @@ func (w *projection) insert(ctx context.Context, c *Conn, b *batch) error {
 		}
 	}
 	return c.insertAll(ctx, b, tables.Branches, tables.Checkpoints)
-}
-
-// dropParents removes the parents of contexts that do not exist when these are inserted. They are
-// linked when their parents come.
-func (c *Conn) dropParents(ctx context.Context, b *batch) error {
-	const id, parent = 0, 1
-	rows := b.rows[tables.Contexts]
-	for _, w := range b.wanted[tables.Contexts] {
-		rows = append(rows[:len(rows):len(rows)], w.rows...)
-	}
-	var parents []string
-	for _, row := range rows {
-		if row[parent] != nil {
-			parents = append(parents, row[parent].(string))
-		}
-	}
-	there, err := c.has(ctx, sqlOf[tables.Contexts].known, parents)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if row[parent] != nil && !there[row[parent].(string)] {
-			row[parent] = nil
-		}
-		there[row[id].(string)] = true
-	}
-	return nil
 }
 
 // insertAll writes the rows of tables.

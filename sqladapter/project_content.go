@@ -2,12 +2,9 @@ package sqladapter
 
 import (
 	"context"
-
-	"errors"
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
@@ -134,35 +131,6 @@ func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
 
 func (c *Conn) addOrphans(ctx context.Context, ids []string) error {
 	return c.insertMissing(ctx, tables.Orphans, ids, func(id string) []any { return []any{id} })
-}
-
-// parentOf returns the id of a context's parent, null if there is none or it was deleted.
-func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (any, error) {
-	if parent.IsZero() {
-		return nil, nil
-	}
-	_, err := w.state.Context(ctx, parent)
-	if errors.Is(err, lineage.ErrNotFound) {
-		return nil, nil
-	}
-	return parent.String(), err
-}
-
-// overridesOf returns the overrides in the row of a context, and its parent there. Deleted parents
-// have no rows, so their overrides are in that of the context, up to the first parent that exists.
-func (w *projection) overridesOf(ctx context.Context, c *backend.Context) (o structure.Overrides, parent any, err error) {
-	parent, err = w.parentOf(ctx, c.Parent)
-	if err != nil || parent != nil || c.Parent.IsZero() {
-		return c.Overrides, parent, err
-	}
-	o, err = lineage.MergeOverrides(func(yield func(backend.Ancestor, error) bool) {
-		for a, err := range backend.Ancestors(ctx, w.state, c.ID) {
-			if err == nil && !a.Deleted && a.ID != c.ID || !yield(a, err) || err != nil {
-				return
-			}
-		}
-	})
-	return o, nil, err
 }
 
 // sweepStep is the number of blocks checked per transaction.

@@ -5,20 +5,17 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
 
 var pruneSQL = struct {
 	chatOf, removePins, removeReach, removeRun, removeScope                          Statement
 	clearHeads, clearTips, contextsOf                                                Statement
-	forksOf, orphanContexts, setOverrides                                            Statement
 	lastOf, runsOf, setsOf, orphans, clearSets, removeSet, removeUsages, removeSpans Statement
 	textsByID, termsByID, otherTextsByID                                             Statement
 }{
@@ -28,12 +25,9 @@ var pruneSQL = struct {
 	removeRun:   `DELETE FROM "lineage_reach" WHERE "scope" = ? AND "run_id" = ?`,
 	removeScope: `DELETE FROM "lineage_scopes" WHERE "scope" = ?`,
 
-	clearHeads:     `UPDATE "branches" SET "headMessageId" = NULL WHERE "chatId" = ?`,
-	clearTips:      `UPDATE "contexts" SET "tip_span_id" = NULL WHERE "id" IN (SELECT "id" FROM "lineage_pins" WHERE "scope" = ?)`,
-	contextsOf:     `SELECT "id" FROM "lineage_pins" WHERE "scope" IN ({list})`,
-	forksOf:        `SELECT "id" FROM "contexts" WHERE "parent_context_id" IN ({list})`,
-	setOverrides:   `UPDATE "contexts" SET "system_prompt_override" = ?, "model_override" = ?, "overrides" = ? WHERE "id" = ?`,
-	orphanContexts: `UPDATE "contexts" SET "parent_context_id" = NULL WHERE "parent_context_id" IN ({list})`,
+	clearHeads: `UPDATE "branches" SET "headMessageId" = NULL WHERE "chatId" = ?`,
+	clearTips:  `UPDATE "contexts" SET "tip_span_id" = NULL WHERE "id" IN (SELECT "id" FROM "lineage_pins" WHERE "scope" = ?)`,
+	contextsOf: `SELECT "id" FROM "lineage_pins" WHERE "scope" IN ({list})`,
 
 	lastOf: `SELECT COALESCE(MAX("last_seq"), 0) AS "last" FROM "lineage_reach" WHERE "run_id" = ?`,
 	runsOf: `SELECT r."run_id" FROM "lineage_reach" r JOIN "spans" s ON s."run_id" = r."run_id" AND s."seq" = 1 ` +
@@ -115,41 +109,6 @@ func (w *projection) removeStructure(ctx context.Context, c *Conn, key string) e
 	}
 	for _, run := range runs {
 		if err := c.removeSpans(ctx, run); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeContexts deletes contexts with their values and summaries. Their pins remain. Overrides that
-// forks inherit from a deleted context become those of their rows.
-func (w *projection) removeContexts(ctx context.Context, c *Conn, ids []string) error {
-	forks, err := collectList(ctx, c, scanString, pruneSQL.forksOf, ids)
-	if err != nil {
-		return err
-	}
-	for _, fork := range forks {
-		id, err := structure.ParseID[structure.ContextID](fork)
-		if err != nil {
-			return fmt.Errorf("context %s of the projection: %w", fork, ErrCorrupt)
-		}
-		is, err := w.state.Context(ctx, id)
-		if errors.Is(err, lineage.ErrNotFound) {
-			continue // deleted, too
-		}
-		if err != nil {
-			return err
-		}
-		o, _, err := w.overridesOf(ctx, &is)
-		if err != nil {
-			return err
-		}
-		if _, err := c.Exec(ctx, pruneSQL.setOverrides, cleanOptional(o.SystemPrompt), cleanOptional(o.Model), bytesText(o.JSON), fork); err != nil {
-			return err
-		}
-	}
-	for _, s := range []Statement{pruneSQL.orphanContexts, valueSQL.removeOfContexts, sqlOf[tables.Contexts].remove} {
-		if err := c.execAll(ctx, s, ids); err != nil {
 			return err
 		}
 	}

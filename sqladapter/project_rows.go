@@ -1,7 +1,6 @@
 package sqladapter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -134,33 +133,6 @@ func (w *projection) addSet(ctx context.Context, id structure.SpanSetID) error {
 	return nil
 }
 
-// contextRow returns the row of a context.
-func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error) {
-	var text, contentID any
-	var embedding []byte
-	overrides, parent, err := v.w.overridesOf(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	last, err := v.w.latestSummary(ctx, c.ID)
-	if err != nil {
-		return nil, err
-	}
-	if last != nil {
-		contentID, embedding = last.Content.String(), last.Embedding
-		body, err := v.w.stored(ctx, last.Content)
-		if err != nil {
-			return nil, err
-		}
-		text = bytesText(body)
-	}
-	return []any{
-		c.ID.String(), parent, refText(c.Tip), text, embedding, cleanOptional(overrides.SystemPrompt), cleanOptional(overrides.Model), c.CreatedAt.UnixMilli(),
-		idText(c.Thread), v.chatID(), refText(c.Base), idText(c.Set), contentID,
-		bytesText(overrides.JSON), bytesText(c.Metadata),
-	}, nil
-}
-
 // put adds rows that the scope should have. With an owner, see batch.want, they are all rows of it.
 func (v *view) put(t *tables.Table, owner []any, rows ...[]any) {
 	v.w.put(v.fresh, t, owner, rows...)
@@ -175,77 +147,6 @@ func (w *projection) put(fresh bool, t *tables.Table, owner []any, rows ...[]any
 	for _, row := range rows {
 		w.batch.add(t, row...)
 	}
-}
-
-// writeContexts writes the contexts that changed, and notes where they stand.
-func (v *view) writeContexts(ctx context.Context) error {
-	var pins, rows [][]any
-	known, err := v.knownContexts(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range v.written {
-		pins = append(pins, []any{c.ID.String(), v.key, idText(c.Tip.Run), int64(c.Tip.Seq)})
-		if v.w.ChatsOnly {
-			continue
-		}
-		row, err := v.contextRow(ctx, &c)
-		if err != nil {
-			return err
-		}
-		rows = append(rows, row)
-		v.w.batch.bytes += 500
-		if known[c.ID.String()] {
-			continue
-		}
-		if err := v.w.addValues(ctx, contextOwner(c.ID), true); err != nil {
-			return err
-		}
-		if err := v.w.addSummaries(ctx, c.ID, true); err != nil {
-			return err
-		}
-		if err := v.linkChildren(ctx, &c); err != nil {
-			return err
-		}
-	}
-	v.put(tables.Contexts, nil, rows...)
-	var owner []any
-	if v.full { // the others are gone
-		owner = []any{v.key}
-	}
-	v.w.put(v.w.empty, tables.Pins, owner, pins...) // even a new scope may have had some: see removeScope
-	return nil
-}
-
-// knownContexts returns the contexts that the database has, of those to write.
-func (v *view) knownContexts(ctx context.Context) (known map[string]bool, err error) {
-	if v.fresh || v.w.ChatsOnly {
-		return nil, nil
-	}
-	ids := make([]string, len(v.written))
-	for i := range v.written {
-		ids[i] = v.written[i].ID.String()
-	}
-	return read(ctx, v.w.DB, func(c *Conn) (map[string]bool, error) { return c.has(ctx, sqlOf[tables.Contexts].known, ids) })
-}
-
-// byAge is the order in which the contexts of a scope are written.
-func byAge(a, b backend.Context) int {
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ID.Compare(b.ID))
-}
-
-// linkChildren links the children of a new context to it, except those that are written after it
-// together with it.
-func (v *view) linkChildren(ctx context.Context, c *backend.Context) error {
-	for child, err := range v.w.state.Children(ctx, c.ID, structure.ContextID{}) {
-		if err != nil {
-			return err
-		}
-		if !v.fresh || child.Thread != c.Thread || c.Thread.IsZero() || byAge(child, *c) < 0 {
-			v.w.batch.links = append(v.w.batch.links, [2]string{c.ID.String(), child.ID.String()})
-		}
-	}
-	return nil
 }
 
 // writeNames writes the branches and checkpoints of a chat.

@@ -11,8 +11,9 @@ import (
 // Summaries are in lineage_summaries, and go with their context. All of one context are compared
 // with the store in one transaction.
 
-var summarySQL = struct{ contextsOf Statement }{
-	contextsOf: `SELECT DISTINCT "context_id" FROM "lineage_summaries" WHERE "content_id" IN ({list})`,
+var summarySQL = struct{ contextsOf, removeOfContexts Statement }{
+	contextsOf:       `SELECT DISTINCT "context_id" FROM "lineage_summaries" WHERE "content_id" IN ({list})`,
+	removeOfContexts: `DELETE FROM "lineage_summaries" WHERE "context_id" IN ({list})`,
 }
 
 // latestSummary returns the summary of a context that was made last, nil if there is none.

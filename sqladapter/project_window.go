@@ -226,6 +226,12 @@ func (w *projection) resolveThreads(ctx context.Context, c *derived.Changes, tou
 		if _, known := touched[name.Thread]; !known {
 			touched[name.Thread] = false
 		}
+		b, err := w.state.Branch(ctx, name.Thread, name.Name)
+		if err == nil {
+			c.Context(b.Context, derived.ContextChange{}) // whose row has the branch
+		} else if !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
 	}
 	for name := range c.Checkpoints {
 		touched[name.Thread] = true
@@ -246,7 +252,7 @@ func (w *projection) resolveThreads(ctx context.Context, c *derived.Changes, tou
 }
 
 // resolveContexts adds changed contexts, and the scopes that they were in before. It returns those
-// that were deleted.
+// that were deleted, also where there is another with the id now.
 func (w *projection) resolveContexts(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
 	var ids []string
 	for id := range c.Contexts {
@@ -260,17 +266,18 @@ func (w *projection) resolveContexts(ctx context.Context, c *derived.Changes, to
 	for _, p := range found {
 		pins[p.id] = p
 	}
-	for id := range c.Contexts {
+	for id, change := range c.Contexts {
 		before, was := pins[id.String()]
 		now, err := w.state.Context(ctx, id)
 		deleted := errors.Is(err, lineage.ErrNotFound)
 		if err != nil && !deleted {
 			return nil, err
 		}
+		if (deleted || change.Deleted) && !w.first { // even if there is another with its id
+			gone = append(gone, id.String())
+		}
 		var s *scope
 		switch {
-		case deleted && was:
-			gone = append(gone, id.String())
 		case deleted:
 		case !now.Thread.IsZero():
 			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})

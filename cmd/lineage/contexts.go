@@ -74,9 +74,8 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*conte
 	return r, err
 }
 
-// created prints a context that a command created: its id for scripts, on a line of
-// its own, and a note about it.
-func (s *session) created(ctx context.Context, c *lineage.Context, format string, args ...any) error {
+// created prints a context that a command created: its id for scripts, on a line of its own.
+func (s *session) created(ctx context.Context, c *lineage.Context) error {
 	if s.json {
 		r, err := s.contextRecord(ctx, c)
 		if err != nil {
@@ -85,7 +84,6 @@ func (s *session) created(ctx context.Context, c *lineage.Context, format string
 		return s.emit(r)
 	}
 	s.printf("%s\n", c.ID())
-	s.note(format, args...)
 	return nil
 }
 

@@ -50,23 +50,34 @@ func newChatMessageRecord(m *chat.Message, position uint64) *readMessage {
 }
 
 // history implements threads.
-func (d *database) history(ctx context.Context, o *logOptions, visit func(*readMessage, []label) error) error {
+func (d *database) history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []label) error) error {
 	found, err := d.refs.Find(ctx, o.at)
 	if err != nil || found.Message == "" {
 		return err
 	}
 	var chain []*readMessage
 	position := uint64(0)
+	learn := func(m *readMessage) {
+		if !d.json && !o.oneline {
+			r.learn(m.said)
+		}
+	}
 	for m, err := range d.chats.MessageChain(ctx, d.current, found.Message) {
 		if err != nil {
 			return err
 		}
 		position++
-		if position < o.from || o.to > 0 && position > o.to {
+		if o.to > 0 && position > o.to {
 			continue
 		}
-		chain = append(chain, newChatMessageRecord(&m, position))
+		record := newChatMessageRecord(&m, position)
+		if position < o.from {
+			learn(record)
+			continue
+		}
+		chain = append(chain, record)
 		if o.last > 0 && uint64(len(chain)) > o.last {
+			learn(chain[0])
 			chain = chain[1:]
 		}
 	}

@@ -40,6 +40,9 @@ func TestDestructionIsAskedFor(t *testing.T) {
 		got := runLine(t.Context(), append(strings.Fields(line), "--store", dir)...)
 		require.Equal(t, 0, got.code, "%s: %s", line, got.err)
 	}
+	run("thread create --id gone")
+	run("append something --thread gone")
+	run("thread delete gone --yes") // gc asks if there is something to remove
 	run("thread create --id doomed --title Doomed")
 	run("append one")
 	run("append two")

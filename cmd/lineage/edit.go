@@ -97,7 +97,8 @@ func runEdit(ctx context.Context, a *app, o *editOptions) error {
 				return errors.Join(err, fork.Delete(ctx))
 			}
 		}
-		return s.created(ctx, fork, "a fork in which message %d reads differently", old.Position)
+		s.note("a fork in which message %d reads differently", old.Position)
+		return s.created(ctx, fork)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -81,10 +82,11 @@ func runFork(ctx context.Context, s *session, o *forkOptions) error {
 		if err != nil {
 			return err
 		}
-		if err := s.created(ctx, fork, "a fork of %s", nameOf(found)); err != nil {
+		if err := s.created(ctx, fork); err != nil {
 			return err
 		}
 	}
+	s.note("%s of %s", screen.Plural(o.count, "fork"), nameOf(found))
 	return nil
 }
 

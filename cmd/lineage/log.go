@@ -65,7 +65,8 @@ func runLog(ctx context.Context, a *app, o *logOptions) error {
 		return a.open(ctx, reading, func(ctx context.Context, s *session) error { return followLog(ctx, s, o) })
 	}
 	return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error {
-		return a.printLog(o, a.read(), func(visit func(*readMessage, []label) error) error { return in.history(ctx, o, visit) })
+		r := a.read()
+		return a.printLog(o, r, func(visit func(*readMessage, []label) error) error { return in.history(ctx, o, r, visit) })
 	})
 }
 
@@ -79,7 +80,7 @@ func followLog(ctx context.Context, s *session, o *logOptions) error {
 		return usagef("--follow: %s is a fixed position, to which nothing is added", found.Text)
 	}
 	r := s.read()
-	err = s.printLog(o, r, func(visit func(*readMessage, []label) error) error { return s.historyAt(ctx, found, o, visit) })
+	err = s.printLog(o, r, func(visit func(*readMessage, []label) error) error { return s.historyAt(ctx, found, o, r, visit) })
 	if err := errors.Join(err, s.flush()); err != nil {
 		return err
 	}
@@ -165,16 +166,16 @@ func (a *app) printLog(o *logOptions, r *reader, read func(visit func(*readMessa
 }
 
 // history implements threads.
-func (s *session) history(ctx context.Context, o *logOptions, visit func(*readMessage, []label) error) error {
+func (s *session) history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []label) error) error {
 	found, err := s.refs.Find(ctx, o.at)
 	if err != nil {
 		return err
 	}
-	return s.historyAt(ctx, found, o, visit)
+	return s.historyAt(ctx, found, o, r, visit)
 }
 
 // historyAt is history at a position that was found.
-func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions, visit func(*readMessage, []label) error) (err error) {
+func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions, r *reader, visit func(*readMessage, []label) error) (err error) {
 	var names labels
 	if !s.json && found.Thread != nil {
 		if names, err = s.labels(ctx, found.Thread); err != nil {
@@ -185,10 +186,17 @@ func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions,
 	if o.oneline && !s.json {
 		limit = maxPreview
 	}
+	first := true
 	for e, err := range s.store.History(ctx, found.Span, lineage.Window{From: o.from, To: o.to, Last: o.last}) {
 		if err != nil {
 			return err
 		}
+		if first && !o.oneline {
+			if err := s.learnBefore(ctx, r, e); err != nil {
+				return err
+			}
+		}
+		first = false
 		if !o.wants(e.Kind.String(), e.Role) {
 			continue
 		}

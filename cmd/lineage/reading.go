@@ -41,6 +41,12 @@ func (a *app) printMessage(m *readMessage, names []label) error {
 	return nil
 }
 
+// learn lets results that are printed name the calls of a message that is not printed.
+func (r *reader) learn(m *transcript.Message) {
+	r.pairer.Add(m)
+	r.pairer.Flush()
+}
+
 // add adds a message, and prints what is complete.
 func (r *reader) add(m *readMessage, names []label) {
 	is := &loggedMessage{readMessage: m, names: names}
@@ -59,6 +65,7 @@ func (r *reader) end() {
 	if r.last != nil {
 		r.printf("\n")
 	}
+	r.last = nil
 }
 
 func (r *reader) print(items []*transcript.Item) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -64,6 +65,10 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 	if err != nil {
 		return err
 	}
+	r := s.read()
+	if err := s.learnBefore(ctx, r, entries[0]); err != nil {
+		return err
+	}
 	for _, e := range entries {
 		m, err := s.message(ctx, e, maxText)
 		if err != nil {
@@ -97,9 +102,33 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		}
 		s.printf("\n")
 		m.Origin = added
-		if err := s.printMessage(m, nil); err != nil {
+		r.add(m, nil)
+		r.end()
+	}
+	return nil
+}
+
+// callsBefore is how many messages before a result are searched for its call.
+const callsBefore = 64
+
+// learnBefore lets a reader know the calls before an entry, so that results name them.
+func (s *session) learnBefore(ctx context.Context, r *reader, e *lineage.Entry) error {
+	if s.json || e.Position == 1 {
+		return nil
+	}
+	before, err := s.parentOf(ctx, e)
+	if err != nil {
+		return err
+	}
+	for e, err := range s.store.History(ctx, before, lineage.Window{Last: callsBefore}) {
+		if err != nil {
 			return err
 		}
+		m, err := s.store.Transcribe(ctx, e, maxPreview)
+		if err != nil {
+			return err
+		}
+		r.learn(m)
 	}
 	return nil
 }

@@ -66,5 +66,6 @@ func runSubagent(ctx context.Context, s *session, found *refs.Ref, o *subagentOp
 			return err
 		}
 	}
-	return s.created(ctx, child, "a subagent of %s; it reports with 'lineage return %s TEXT'", nameOf(found), child.ID())
+	s.note("a subagent of %s; it reports with 'lineage return %s TEXT'", nameOf(found), child.ID())
+	return s.created(ctx, child)
 }

@@ -32,8 +32,9 @@ type threads interface {
 
 	// append adds messages to a branch, and creates the first thread.
 	append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error)
-	// history visits the messages that log prints, with the names that point to them.
-	history(ctx context.Context, o *logOptions, visit func(*readMessage, []label) error) error
+	// history visits the messages that log prints, with the names that point to them. The reader learns
+	// the calls before them.
+	history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []label) error) error
 	// says returns the start of the message of a thread with an id.
 	says(ctx context.Context, thread, id string) (string, error)
 	show(ctx context.Context, name string) error

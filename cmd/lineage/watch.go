@@ -12,6 +12,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
 )
 
 type watchOptions struct {
@@ -105,18 +106,13 @@ func (a *app) follow(ctx context.Context, interval time.Duration, do func(contex
 	began := false
 	err := a.open(ctx, reading|noThread, func(ctx context.Context, s *session) error {
 		began = true
-		for {
+		return derived.Follow(ctx, s.store, func(ctx context.Context) (lineage.Cursor, error) {
 			head, err := s.store.View().Head(ctx) // what changes from here on is seen the next time
 			if err == nil {
 				err = do(ctx, s)
 			}
-			if err := errors.Join(err, a.flush()); err != nil {
-				return err
-			}
-			if _, err := s.store.View().Wait(ctx, head); err != nil {
-				return err
-			}
-		}
+			return head, errors.Join(err, a.flush())
+		})
 	})
 	if began || !errors.Is(err, lineage.ErrLocked) {
 		return err

@@ -58,6 +58,64 @@ func TestManyProcessesOnAServer(t *testing.T) {
 	manyProcesses(t, campaign.Rounds(8), func() string { return pgtest.DSN(t) })
 }
 
+// TestDeletionWhoseOwnerDies kills the owner of a store right before and right after the commit of a deletion by
+// a guest. The deletion succeeds, and is applied once.
+func TestDeletionWhoseOwnerDies(t *testing.T) {
+	ctx := t.Context()
+	for _, point := range []string{beforeAppend, afterAppend} {
+		for _, way := range ways {
+			t.Run(point+", "+way, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "store")
+				work, err := json.Marshal(task{Dir: dir, Name: "owner", Point: point, Nth: 1, Idle: true})
+				require.NoError(t, err)
+				owner := exec.Command(os.Args[0])
+				owner.Env, owner.Stderr = append(os.Environ(), workVariable+"="+string(work)), os.Stderr
+				in, err := owner.StdinPipe()
+				require.NoError(t, err)
+				out, err := owner.StdoutPipe()
+				require.NoError(t, err)
+				require.NoError(t, owner.Start())
+				t.Cleanup(func() { _ = owner.Process.Kill(); _ = owner.Wait() })
+				lines := bufio.NewReader(out)
+				await := func(op string) {
+					t.Helper()
+					var r report
+					line, err := lines.ReadBytes('\n')
+					require.NoError(t, err)
+					require.NoError(t, json.Unmarshal(line, &r))
+					require.Equal(t, op, r.Op, "%+v", r)
+				}
+				await("open")
+				s, err := lineage.Open(ctx, dir, lineage.Options{Wait: time.Minute})
+				require.NoError(t, err)
+				defer s.Close()
+				heirs, err := s.CreateThread(ctx, lineage.ThreadOptions{Title: ofHeirs})
+				require.NoError(t, err)
+				d, err := newDoomed(ctx, s, heirs, way)
+				require.NoError(t, err)
+				before, err := s.View().Head(ctx)
+				require.NoError(t, err)
+				_, err = io.WriteString(in, "\n")
+				require.NoError(t, err)
+				await("ready")
+
+				require.NoError(t, d.remove(ctx))
+				_ = in.Close()
+				_ = owner.Wait()
+				require.Equal(t, syscall.SIGKILL, owner.ProcessState.Sys().(syscall.WaitStatus).Signal())
+				after, err := s.View().Head(ctx)
+				require.NoError(t, err)
+				require.Equal(t, before.Number+1, after.Number)
+				_, err = d.side.Info(ctx)
+				require.ErrorIs(t, err, lineage.ErrNotFound)
+				o, err := d.heir.Effective(ctx)
+				require.NoError(t, err)
+				require.Equal(t, lineage.Overrides{SystemPrompt: &inheritedPrompt, Model: &inheritedModel}, o)
+			})
+		}
+	}
+}
+
 func manyProcesses(t *testing.T, kills int, dsn func() string) {
 	random := rand.New(rand.NewPCG(campaign.Seed(), 1))
 	total := make(map[string]int)
@@ -301,8 +359,11 @@ func (f *field) check() {
 		require.NoError(t, err)
 		info, err := thread.Info(ctx)
 		require.NoError(t, err)
-		found[info.Title]++
+		if info.Title != ofDeleted && info.Title != ofHeirs {
+			found[info.Title]++
+		}
 	}
+	f.deletions(s)
 	updates := 0
 	if v, err := s.Values(lineage.Owner{Scope: lineage.StoreScope}).Get(ctx, counted); err == nil {
 		updates, err = strconv.Atoi(string(v.JSON))
@@ -315,6 +376,30 @@ func (f *field) check() {
 	}
 	f.compare(found, updates)
 	f.linearize(found, last)
+}
+
+// deletions compares what was deleted with the results. Forks have inherited overrides in any case.
+func (f *field) deletions(s *lineage.Store) {
+	for _, r := range f.reports {
+		if r.Op != "delete" {
+			continue
+		}
+		c, err := s.Context(f.t.Context(), *r.Deleted)
+		if err == nil {
+			_, err = c.Info(f.t.Context())
+		}
+		switch r.Outcome {
+		case done:
+			require.ErrorIs(f.t, err, lineage.ErrNotFound, "%+v", r)
+		case refused, noSpace:
+			require.NoError(f.t, err, "%+v", r)
+		}
+		heir, err := s.Context(f.t.Context(), *r.Heir)
+		require.NoError(f.t, err, "%+v", r)
+		o, err := heir.Effective(f.t.Context())
+		require.NoError(f.t, err)
+		require.Equal(f.t, lineage.Overrides{SystemPrompt: &inheritedPrompt, Model: &inheritedModel}, o, "%+v", r)
+	}
 }
 
 // compare compares the effects of operations with their results. found counts the messages and threads

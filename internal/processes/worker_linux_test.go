@@ -42,6 +42,8 @@ type task struct {
 	// Point is where the worker kills itself, the Nth time that it gets there.
 	Point string
 	Nth   int64
+	// Idle makes it do nothing but own the store. Its point counts once it has read a line.
+	Idle bool
 }
 
 // Points at which a worker kills itself.
@@ -64,8 +66,10 @@ type report struct {
 	Limit   int64 `json:",omitempty"` // the time until its deadline
 	// Expected is the message of the shared context after which the operation extends it.
 	Expected string `json:",omitempty"`
-	Outcome  string `json:",omitempty"`
-	Error    string `json:",omitempty"`
+	// Deleted is the context that the operation deletes, and Heir a fork of it.
+	Deleted, Heir *lineage.ContextID `json:",omitempty"`
+	Outcome       string             `json:",omitempty"`
+	Error         string             `json:",omitempty"`
 }
 
 // Outcomes of operations.
@@ -93,6 +97,7 @@ type worker struct {
 	rand  *rand.Rand
 	out   *bufio.Writer
 	own   *lineage.Context // into which it merges
+	heirs *lineage.Thread  // of forks of what it deletes
 	n     int
 }
 
@@ -134,6 +139,9 @@ func (w *worker) reach(point string) {
 }
 
 func (w *worker) run() error {
+	if w.Idle {
+		return w.idle()
+	}
 	w.rand = rand.New(rand.NewPCG(w.Seed, 0))
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -157,6 +165,24 @@ func (w *worker) run() error {
 		return err
 	}
 	return nil
+}
+
+// idle has the store open until the input ends.
+func (w *worker) idle() error {
+	nth := w.Nth
+	w.Nth = 0
+	engine, err := w.open()
+	if err != nil {
+		return err
+	}
+	w.report(&report{Op: "open", Context: -1})
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return engine.Close()
+	}
+	atomic.StoreInt64(&w.Nth, nth)
+	w.report(&report{Op: "ready", Context: -1})
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return engine.Close()
 }
 
 // isFull reports whether the disk was full, for this process or another one.
@@ -199,6 +225,8 @@ func (w *worker) step() {
 			_, err := w.store.CreateThread(ctx, lineage.ThreadOptions{Title: r.ID})
 			return err
 		})
+	case p < 76:
+		err = w.delete(ctx, r)
 	case p < 82:
 		err = w.measured(r, "merge", func() error { return w.merge(ctx, r.ID) })
 	case p < 88:
@@ -239,7 +267,7 @@ func outcomeOf(ctx context.Context, op string, err error) string {
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded): // the owner's clock may be a little ahead
 		return unknown // an operation of several commits may have done some of them
 	case isFull(err), errors.Is(err, lineage.ErrReadOnly): // the disk of the owner is full
-		if op == "merge" || op == "import" || op == "collect" {
+		if op == "merge" || op == "import" || op == "collect" || op == "prepare" {
 			return unknown
 		}
 		return noSpace
@@ -249,7 +277,7 @@ func outcomeOf(ctx context.Context, op string, err error) string {
 		if errors.Is(err, lineage.ErrExpired) || errors.Is(err, lineage.ErrNotFound) {
 			return refused
 		}
-	case op == "merge" || op == "import" || op == "collect":
+	case op == "merge" || op == "import" || op == "collect" || op == "prepare":
 		if errors.Is(err, lineage.ErrExpired) || errors.Is(err, lineage.ErrNotFound) || errors.Is(err, lineage.ErrConflict) {
 			return unknown
 		}
@@ -328,6 +356,79 @@ func (w *worker) merge(ctx context.Context, id string) error {
 		return err
 	}
 	return fork.Delete(ctx)
+}
+
+// Titles of threads that are deleted, and of those with their forks.
+const (
+	ofDeleted = "deleted"
+	ofHeirs   = "heirs"
+)
+
+var (
+	inheritedPrompt = "You count birds."
+	inheritedModel  = "large"
+)
+
+// doomed is a context that has a fork in another thread, and a way to delete it.
+type doomed struct {
+	thread *lineage.Thread
+	side   *lineage.Context
+	heir   *lineage.Context
+	remove func(ctx context.Context) error
+}
+
+// ways are the ways to delete a context: by itself, as a branch, with its thread.
+var ways = []string{"context", "branch", "thread"}
+
+// newDoomed creates a context to delete, with a fork in the thread of heirs.
+func newDoomed(ctx context.Context, s *lineage.Store, heirs *lineage.Thread, way string) (d *doomed, err error) {
+	d = new(doomed)
+	d.thread, err = s.CreateThread(ctx, lineage.ThreadOptions{Title: ofDeleted, Overrides: lineage.Overrides{SystemPrompt: &inheritedPrompt}})
+	if err != nil {
+		return nil, err
+	}
+	main, err := d.thread.Active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	model := lineage.Overrides{Model: &inheritedModel}
+	if way == "branch" {
+		d.side, err = d.thread.CreateBranch(ctx, "side", lineage.BranchOptions{Overrides: model})
+	} else {
+		d.side, err = main.Fork(ctx, lineage.ForkOptions{Overrides: model})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.heir, err = d.side.Fork(ctx, lineage.ForkOptions{Thread: heirs.ID()}); err != nil {
+		return nil, err
+	}
+	d.remove = map[string]func(context.Context) error{
+		"context": d.side.Delete,
+		"branch":  func(ctx context.Context) error { return d.thread.DeleteBranch(ctx, "side") },
+		"thread":  func(ctx context.Context) error { return d.thread.Delete(ctx) },
+	}[way]
+	return d, nil
+}
+
+// delete deletes a context that has a fork in another thread.
+func (w *worker) delete(ctx context.Context, r *report) error {
+	var d *doomed
+	err := w.measured(r, "prepare", func() (err error) {
+		if w.heirs == nil {
+			if w.heirs, err = w.store.CreateThread(ctx, lineage.ThreadOptions{Title: ofHeirs}); err != nil {
+				return err
+			}
+		}
+		if d, err = newDoomed(ctx, w.store, w.heirs, ways[w.rand.IntN(len(ways))]); err == nil {
+			r.Deleted, r.Heir = new(d.side.ID()), new(d.heir.ID())
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.measured(r, "delete", func() error { return d.remove(ctx) })
 }
 
 // reimport writes a bundle of the worker's own context and imports it into the same store.

@@ -95,6 +95,12 @@ type Context struct {
 	CreatedAt time.Time
 }
 
+// Remnant returns what is left of the context if it is deleted and has forks. It shares memory with
+// the context.
+func (c *Context) Remnant() *structure.Remnant {
+	return &structure.Remnant{ID: c.ID, Parent: c.Parent, Overrides: c.Overrides}
+}
+
 // NewContext adds a context and returns its record.
 func (b *Batch) NewContext(c Context) *structure.Context {
 	if c.ID.IsZero() {

@@ -29,7 +29,7 @@ type Stage struct {
 
 	threads     map[structure.ThreadID]*structure.Thread // nil when deleted, as below
 	contexts    map[structure.ContextID]*backend.Context
-	remnants    map[structure.ContextID]*structure.Remnant // of contexts that the transaction has deleted
+	remnants    map[structure.ContextID]*structure.Remnant // of contexts that the transaction has deleted, or states
 	branches    map[branchName]*structure.Branch
 	checkpoints map[checkpointName]*structure.Checkpoint
 	sets        map[structure.SpanSetID]*structure.SpanSet
@@ -217,6 +217,8 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, given map[content
 		}
 		put(s, s.contexts, r.ID, &is)
 		s.batch.add(own)
+	case *structure.Remnant:
+		keep(s, s.remnants, r.ID, r)
 	case *structure.Run:
 		depth, err := structure.Position(r.Parent, backend.Runs(ctx, s))
 		if err != nil {

@@ -96,13 +96,13 @@ func (s *Stage) Remnant(ctx context.Context, id structure.ContextID) (*structure
 		return nil, err
 	}
 	own, changed := s.contexts[id]
-	switch {
-	case !changed:
-		return s.Reader.Remnant(ctx, id)
-	case own == nil:
-		return owned(*s.remnants[id]), nil
+	if changed && own != nil {
+		return nil, missing("remnant", id.String())
 	}
-	return nil, missing("remnant", id.String())
+	if is := s.remnants[id]; is != nil {
+		return owned(*is), nil
+	}
+	return s.Reader.Remnant(ctx, id)
 }
 
 // isOver reports whether the transaction has deleted a home, or made another in its place.

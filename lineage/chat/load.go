@@ -26,6 +26,9 @@ type Loading struct {
 	// Said, when not nil, returns what messages are made of where they come from, which is then
 	// what is added. It returns nil for a message that is as its data say.
 	Said func(ctx context.Context, messages []Message) ([]*Said, error)
+	// Context, when not nil, makes the context of a branch that the store does not have, in the
+	// transaction tx, and returns its id. For the zero id, the branch gets a new context.
+	Context func(ctx context.Context, tx *lineage.Store, b Branch) (structure.ContextID, error)
 	// Problem, when not nil, is called with everything that cannot be loaded, and the reason.
 	// Everything else is.
 	Problem func(err error)

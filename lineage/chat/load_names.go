@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -145,8 +146,11 @@ func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 	}
 	known, err := c.from.Branch(ctx, c.t.ID, b.Name)
 	if isNotFound(err) {
-		_, err := c.newBranch(ctx, &b)
-		return err
+		known, err = s.nameContext(ctx, c, &b)
+		if err == nil && known == nil {
+			_, err := c.newBranch(ctx, &b)
+			return err
+		}
 	}
 	if err != nil {
 		return err
@@ -173,6 +177,36 @@ func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 		}
 	}
 	return c.move(ctx, &is, head, "load")
+}
+
+// nameContext makes a branch of the context that the loading brings for it, nil if there is none.
+func (s *loading) nameContext(ctx context.Context, c *change, b *Branch) (*structure.Branch, error) {
+	if s.from.Context == nil {
+		return nil, nil
+	}
+	id, err := s.from.Context(ctx, c.store, *b)
+	if err != nil || id.IsZero() {
+		return nil, err
+	}
+	if named, err := backend.BranchOf(ctx, c.from, c.t.ID, id); named != nil || err != nil {
+		return nil, err
+	}
+	for _, err := range c.from.BranchesBySource(ctx, b.ID, structure.ThreadID{}) {
+		return nil, err
+	}
+	var named *structure.Branch
+	_, err = write.Of(c.store).Make(ctx, func(w *write.Batch, _ write.Try) error {
+		was, err := c.from.Thread(ctx, c.t.ID)
+		if err != nil {
+			return err
+		}
+		is := *was
+		named = w.Branch(&is, b.Name, b.ID, id, moment(b.CreatedAt))
+		is.Active = cmp.Or(is.Active, id)
+		w.StateThread(is)
+		return nil
+	})
+	return named, err
 }
 
 // loadCheckpoint brings a checkpoint to where it is, unless it was set later.

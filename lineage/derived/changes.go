@@ -30,9 +30,11 @@ type ThreadChange struct {
 
 // ContextChange is how a context changed.
 type ContextChange struct {
-	// Stated is set if the context was created, changed, or deleted with its summaries and values, Moved if its
-	// tip was, and Summarized if a summary of it was made or deleted.
+	// Stated is set if the context was created, changed, or deleted with its summaries and values, or what is left
+	// of it was stated. Moved is set if its tip was moved, and Summarized if a summary of it was made or deleted.
 	Stated, Moved, Summarized bool
+	// Deleted is set if the context was deleted. If it exists, it was created again.
+	Deleted bool
 }
 
 // RunChange is what was added to a run.
@@ -74,6 +76,7 @@ func (c *Changes) Context(id structure.ContextID, more ContextChange) {
 	is := c.Contexts[id]
 	c.Contexts[id] = ContextChange{
 		Stated: is.Stated || more.Stated, Moved: is.Moved || more.Moved, Summarized: is.Summarized || more.Summarized,
+		Deleted: is.Deleted || more.Deleted,
 	}
 }
 
@@ -85,6 +88,8 @@ func (c *Changes) add(r structure.Record) {
 	case *structure.Thread:
 		c.Thread(r.ID, ThreadChange{Keeps: r.Keeps})
 	case *structure.Context:
+		c.Context(r.ID, ContextChange{Stated: true})
+	case *structure.Remnant:
 		c.Context(r.ID, ContextChange{Stated: true})
 	case *structure.Tip:
 		c.Context(r.Context, ContextChange{Moved: true})
@@ -120,7 +125,7 @@ func (c *Changes) deletion(d *structure.Deletion) {
 	case structure.KindThread:
 		c.Thread(d.Thread, ThreadChange{Deleted: true})
 	case structure.KindContext:
-		c.Context(d.Context, ContextChange{Stated: true})
+		c.Context(d.Context, ContextChange{Stated: true, Deleted: true})
 	case structure.KindBranch:
 		c.Branches[Name{d.Thread, d.Name}] = true
 	case structure.KindCheckpoint:

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
-	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
 )
 
 var bg = context.Background()
@@ -28,94 +27,42 @@ func (h *handle) run(store *lineage.Store) (derived.Report, error) { return h.fo
 // errKilled ends a process at a step.
 var errKilled = errors.New("killed")
 
-// machine changes a store at random.
-type machine struct {
-	t     *rapid.T
+// place is a memory for the suite.
+type place struct{ *memory }
+
+func (p place) Open(t require.TestingT, store *lineage.Store, written func()) derivedtest.Handle {
+	h := &handle{memory: p.memory, t: t, limit: 1, at: func(step string) error {
+		if step == "committed" {
+			written()
+		}
+		return nil
+	}}
+	return updater{h, store}
+}
+
+func (p place) Rows(require.TestingT) []string {
+	rows := maps.Clone(p.rows)
+	maps.DeleteFunc(rows, func(key, row string) bool { return unused(key, row) })
+	return lines(rows)
+}
+
+func (p place) Number(require.TestingT) int { return int(p.mark.At.Number) }
+
+// updater is a handle that follows a store.
+type updater struct {
+	*handle
 	store *lineage.Store
 }
 
-func (m *machine) must(err error) { require.NoError(m.t, err) }
-
-// change makes a random change, if possible.
-func (m *machine) change() {
-	var contexts []backend.Context
-	for c, err := range m.store.View().Contexts(bg, lineage.ThreadID{}, lineage.ContextID{}) {
-		m.must(err)
-		contexts = append(contexts, c)
-	}
-	what := rapid.SampledFrom([]string{
-		"thread", "alone", "extend", "extend", "extend", "fork", "rewind", "delete", "delete thread", "checkpoint", "erase", "summarize", "value", "collect",
-	}).Draw(m.t, "change")
-	switch what {
-	case "thread":
-		source := fmt.Sprint("t", rapid.IntRange(0, 2).Draw(m.t, "source"))
-		_, err := m.store.CreateThread(bg, lineage.ThreadOptions{SourceID: source, Keep: rapid.Bool().Draw(m.t, "keep")})
-		if err != nil {
-			require.ErrorIs(m.t, err, lineage.ErrExists)
-		}
-	case "alone":
-		_, err := m.store.NewContext(bg, lineage.ContextOptions{})
-		m.must(err)
-	case "value":
-		m.must(m.store.Values(lineage.Owner{Scope: structure.StoreScope}).Set(bg, rapid.SampledFrom([]string{"a", "b"}).Draw(m.t, "key"), []byte("1")))
-	case "erase":
-		if err := m.store.Erase(bg, content.Sum([]byte(m.text()))); err != nil {
-			require.ErrorIs(m.t, err, lineage.ErrNotFound)
-		}
-	case "collect":
-		_, err := m.store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
-		m.must(err)
-	default:
-		if len(contexts) > 0 {
-			m.changeContext(what, contexts[rapid.IntRange(0, len(contexts)-1).Draw(m.t, "context")])
-		}
-	}
+func (u updater) Update(ctx context.Context) error {
+	_, err := u.follower(u.store).Run(ctx)
+	return err
 }
 
-func (m *machine) text() string {
-	return rapid.SampledFrom([]string{"ant", "bee", "cat"}).Draw(m.t, "text")
-}
+func (u updater) Close() error { return nil }
 
-func (m *machine) changeContext(what string, of backend.Context) {
-	c, err := m.store.Context(bg, of.ID)
-	m.must(err)
-	var th *lineage.Thread
-	if !of.Thread.IsZero() {
-		th, err = m.store.Thread(bg, of.Thread)
-		m.must(err)
-	}
-	switch what {
-	case "extend":
-		_, err = c.Extend(bg, lineage.User(m.text()))
-	case "fork":
-		o := lineage.ForkOptions{}
-		if th != nil && rapid.Bool().Draw(m.t, "in the thread") {
-			o.Thread = th.ID()
-		}
-		_, err = c.Fork(bg, o)
-	case "rewind":
-		err = c.MoveTo(bg, of.Base, "rewind")
-	case "summarize":
-		_, err = c.Summarize(bg, saying("sum"), lineage.SummarizeOptions{Whole: true})
-	case "delete":
-		err = c.Delete(bg)
-	case "delete thread":
-		if th != nil {
-			err = th.Delete(bg)
-		}
-	case "checkpoint":
-		if th != nil {
-			_, err = th.SetCheckpoint(bg, "here", lineage.CheckpointOptions{})
-		}
-	}
-	_ = err // impossible changes are skipped
-}
-
-// saying is a summarizer that always returns the same text.
-type saying string
-
-func (s saying) Summarize(context.Context, []lineage.Passage) (lineage.SummaryText, error) {
-	return lineage.SummaryText{Text: string(s)}, nil
+func TestConformance(t *testing.T) {
+	derivedtest.Run(t, derivedtest.Config{New: func(testing.TB) derivedtest.Data { return place{&memory{}} }, Checks: 30})
 }
 
 // TestInterleaved runs followers that change places at every step, while the store changes, and that are killed
@@ -125,7 +72,7 @@ func TestInterleaved(t *testing.T) {
 		store, err := lineage.OpenMemory(bg, lineage.Options{})
 		require.NoError(r, err)
 		defer store.Close()
-		m := &machine{r, store}
+		m := &derivedtest.Machine{T: r, Store: store}
 		data := &memory{}
 		limit := rapid.SampledFrom([]int{0, 1, 3, 10}).Draw(r, "limit")
 		left := 200 // steps at which something happens
@@ -138,7 +85,7 @@ func TestInterleaved(t *testing.T) {
 				}
 				switch rapid.IntRange(0, 9).Draw(r, step) {
 				case 0:
-					m.change()
+					m.Change()
 				case 1:
 					if depth < 3 {
 						run(depth + 1)
@@ -154,7 +101,7 @@ func TestInterleaved(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 8).Draw(r, "rounds") {
 			for range rapid.IntRange(0, 8).Draw(r, "changes") {
-				m.change()
+				m.Change()
 			}
 			run(0)
 		}
@@ -223,60 +170,6 @@ func TestLargeCommits(t *testing.T) {
 	_, err := f.Run(bg)
 	require.NoError(t, err)
 	requireDerived(t, store, h.rows)
-}
-
-// Data of another store, and of commits that the store does not have, is refused and left as it is: also when only
-// a part of a pass was of the other history.
-func TestOtherHistories(t *testing.T) {
-	dir := t.TempDir()
-	open := func(name string) *lineage.Store {
-		store, err := lineage.Open(bg, filepath.Join(dir, name), lineage.Options{Durability: lineage.Normal})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, store.Close()) })
-		return store
-	}
-	store := open("store")
-	c := talk(t, store, "both have it")
-	half, whole := &handle{memory: &memory{}, t: t}, &handle{memory: &memory{}, t: t}
-	_, err := half.run(store)
-	require.NoError(t, err)
-	_, err = store.Backup(bg, filepath.Join(dir, "backup"), lineage.BackupOptions{})
-	require.NoError(t, err)
-	_, err = c.Extend(bg, lineage.User("only the original has it"))
-	require.NoError(t, err)
-	_, err = whole.run(store)
-	require.NoError(t, err)
-	half.at = func(step string) error {
-		if step == "committed" {
-			return errKilled
-		}
-		return nil
-	}
-	_, err = half.run(store)
-	require.ErrorIs(t, err, errKilled)
-	half.at = nil
-	require.False(t, half.mark.Settled())
-
-	_, err = lineage.Restore(bg, filepath.Join(dir, "backup"), filepath.Join(dir, "restored"), lineage.RestoreOptions{})
-	require.NoError(t, err)
-	restored, other := open("restored"), open("other")
-	for range 4 {
-		for _, h := range []*handle{half, whole} {
-			was, mark := lines(h.rows), h.mark
-			_, err = h.run(restored)
-			require.ErrorIs(t, err, lineage.ErrDiverged)
-			_, err = h.run(other)
-			require.ErrorIs(t, err, derived.ErrOtherStore)
-			require.Equal(t, was, lines(h.rows))
-			require.Equal(t, mark, h.mark)
-		}
-		talk(t, restored, "only the copy has it")
-	}
-	for _, h := range []*handle{half, whole} {
-		_, err = h.run(store)
-		require.NoError(t, err)
-		requireDerived(t, store, h.rows)
-	}
 }
 
 // torn fails in Apply after another follower has written, as a reader of half of its rows might.

@@ -1,10 +1,8 @@
 package search_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
-	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,42 +13,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
 	"github.com/lineage-store/lineage/lineage/search"
-	"github.com/lineage-store/lineage/structure"
 )
 
-// late is an engine that calls functions once: after it has made a snapshot, and after it was asked for the feed.
-type late struct {
-	backend.Engine
-	after, checked func()
-}
-
-func (l *late) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
-	if checked := l.checked; checked != nil {
-		l.checked = nil
-		checked()
-	}
-	return l.Engine.Feed(ctx, after)
-}
-
-func (l *late) StoreID() [16]byte { return l.Engine.(backend.Identified).StoreID() }
-
-func (l *late) Snapshot(ctx context.Context) (backend.Snapshot, error) {
-	s, err := l.Engine.Snapshot(ctx)
-	if after := l.after; after != nil {
-		l.after = nil
-		after()
-	}
-	return s, err
-}
-
 // openLate opens a second index on the file of another, whose snapshots are late.
-func openLate(t testing.TB, store *lineage.Store, dir string, o search.Options) (*late, *search.Index) {
-	l := &late{Engine: write.Of(store).Engine()}
-	x, err := search.Open(bg, lineage.New(l), dir, o)
+func openLate(t testing.TB, store *lineage.Store, dir string, o search.Options) (*derivedtest.Late, *search.Index) {
+	l, late := derivedtest.NewLate(store)
+	x, err := search.Open(bg, late, dir, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, x.Close()) })
 	return l, x
@@ -64,14 +35,17 @@ func fileOf(t testing.TB, dir string) os.FileInfo {
 }
 
 // indexedIn returns what an index has of everything that is seen, without its internal numbers.
-func indexedIn(t testing.TB, dir string) []string {
+func indexedIn(t testing.TB, dir string) []string { return rowsIn(t, dir, "r.last") }
+
+// rowsIn is indexedIn with another last step of a run.
+func rowsIn(t require.TestingT, dir, last string) []string {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, search.FileName))
 	require.NoError(t, err)
 	defer db.Close()
 	rows, err := db.Query(`SELECT 'usage ' || hex(x.id) || ' ' || hex(r.id) || ' ' || u.seq || ' ' || u.head || ' ' || o.kind || o.name || ' ' || u.words
 			FROM usages u JOIN texts x ON x.number = u.text JOIN runs r ON r.number = u.run AND u.seq <= r.reached JOIN roles o ON o.number = u.role
 			WHERE x.number IN (SELECT rowid FROM terms)
-		UNION ALL SELECT 'run ' || hex(r.id) || ' ' || IFNULL((SELECT hex(p.id) FROM runs p WHERE p.number = r.parent), '') || ' ' || r.after || ' ' || r.last || ' ' || r.reached
+		UNION ALL SELECT 'run ' || hex(r.id) || ' ' || IFNULL((SELECT hex(p.id) FROM runs p WHERE p.number = r.parent), '') || ' ' || r.after || ' ' || ` + last + ` || ' ' || r.reached
 			FROM runs r WHERE r.reached > 0
 		UNION ALL SELECT 'tip ' || hex(p.id) || ' ' || IFNULL((SELECT hex(t.id) || t.user || t.keeps FROM threads t WHERE t.number = p.thread), '') || ' ' || hex(r.id) || ' ' || p.seq
 			FROM tips p JOIN runs r ON r.number = p.run
@@ -122,7 +96,7 @@ func TestSnapshotOlderThanTheIndex(t *testing.T) {
 	} {
 		_, err := main.Extend(bg, lineage.User("ant ant"))
 		require.NoError(t, err)
-		l.after = func() {
+		l.Snapshotted = func() {
 			change()
 			nearest(t, x, 1, 0, 0, 0)
 		}
@@ -158,7 +132,7 @@ func TestSnapshotOlderThanPartOfTheIndex(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, x.Close()) }()
 	file := fileOf(t, dir)
-	l.after = func() {
+	l.Snapshotted = func() {
 		forkAndGoOn(t, main, strings.Repeat("cat ", 3<<20), "bee", "dog")
 		go func() { updated <- x.Update(bg) }()
 		<-inPart
@@ -191,7 +165,7 @@ func TestSearchOfPartOfAnUpdate(t *testing.T) {
 	defer func() { require.NoError(t, x.Close()) }()
 	resume := sync.OnceFunc(func() { close(goOn) })
 	defer resume()
-	l.checked = func() {
+	l.Asked = func() {
 		require.NoError(t, main.MoveTo(bg, lineage.SpanRef{}, "rewind"))
 		_, err := main.Extend(bg, lineage.User("another ant"))
 		require.NoError(t, err)

@@ -474,3 +474,36 @@ func FuzzItems(f *testing.F) {
 		}
 	})
 }
+
+// Whatever the order of calls, results and prompts, each is there once and in the order of the history,
+// and a result is only in a call with its id that came before it.
+func TestAnyOrderOfResults(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var messages []*Message
+		for range rapid.IntRange(0, 40).Draw(rt, "messages") {
+			id := rapid.SampledFrom([]string{"1", "2", "3", ""}).Draw(rt, "id")
+			switch rapid.IntRange(0, 4).Draw(rt, "kind") {
+			case 0:
+				messages = append(messages, plain("user", "prompt"))
+			case 1, 2:
+				messages = append(messages, object("assistant", `{"role":"assistant","tool_calls":[{"id":"`+id+`","type":"function","function":{"name":"f","arguments":"{}"}}]}`))
+			default:
+				messages = append(messages, object("tool", `{"role":"tool","tool_call_id":"`+id+`","content":"x"}`))
+			}
+		}
+		items := collect(rt, Options{}, messages...)
+		requireWhole(rt, messages, items)
+		last := uint64(0)
+		for _, i := range items {
+			require.GreaterOrEqual(rt, i.From.Position, last)
+			last = i.From.Position
+			if i.Kind != Call {
+				continue
+			}
+			for _, r := range i.Call.Results {
+				require.True(rt, r.ID == "" || r.ID == i.Call.ID)
+				require.Greater(rt, r.From.Position, i.From.Position)
+			}
+		}
+	})
+}

@@ -419,7 +419,7 @@ func (s *suite) testRefuses(t *testing.T) {
 	require.ErrorIs(t, err, sqladapter.ErrOtherStore)
 	_, err = (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: true}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrOtherTables)
-	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 7`, `ALTER TABLE "lineage_projection" DROP COLUMN "seen_id"`} {
+	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 8`, `ALTER TABLE "lineage_projection" DROP COLUMN "seen_id"`} {
 		exec(t, place, "%s", earlier)
 		_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
 		require.ErrorIs(t, err, sqladapter.ErrOtherTables)

@@ -45,6 +45,9 @@ func (s *suite) random(t *testing.T, chatsOnly bool) {
 		require.NoError(r, err)
 		requireSame(r, s.rebuilt(t, store, chatsOnly), dump(r, place, chatsOnly))
 		requireChats(r, store, db)
+		if !chatsOnly {
+			requireSummaries(r, store, db)
+		}
 		require.Empty(r, differences(r, store, db))
 	})
 }

@@ -3,11 +3,14 @@ package projecttest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -96,4 +99,90 @@ func (s *suite) testSummaries(t *testing.T) {
 	follow(2)
 	require.NoError(t, thread.Delete(bg))
 	follow(0)
+}
+
+// requireSummaries compares the summaries of branches in the database with those in the store.
+func requireSummaries(t require.TestingT, store *lineage.Store, db *sqladapter.DB) {
+	want, got := chat.On(store), db.Chats()
+	for info, err := range want.ListChats(bg, chat.ListOptions{}) {
+		require.NoError(t, err)
+		branches, err := want.ListBranches(bg, info.ID)
+		require.NoError(t, err)
+		for _, b := range branches {
+			is, err := want.Summaries(bg, info.ID, b.ID)
+			require.NoError(t, err)
+			found, err := got.Summaries(bg, info.ID, b.ID)
+			require.NoError(t, err)
+			require.Equal(t, is, found, "branch %q of %s", b.Name, info.ID)
+		}
+	}
+}
+
+// testSummariesOfBranches opens an engine on a projection. It sends the summaries that one on the store sends:
+// those of the branch and of the contexts that it was forked from, but not through a remnant, and none of a history that
+// the branch has left.
+func (s *suite) testSummariesOfBranches(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	chats := chat.On(store)
+	var said []chat.Message
+	for i := range 6 {
+		said = append(said, say(fmt.Sprint("m", i), fmt.Sprint("message ", i)))
+	}
+	converse(t, chats, "a", said...)
+	a, err := store.FindThread(bg, "a")
+	require.NoError(t, err)
+	main, err := a.Active(bg)
+	require.NoError(t, err)
+	by := &numbered{}
+	summarize := func(c *lineage.Context, o lineage.SummarizeOptions) {
+		t.Helper()
+		_, err := c.Summarize(bg, by, o)
+		require.NoError(t, err)
+	}
+	summarize(main, lineage.SummarizeOptions{Range: lineage.Window{To: 2}})
+	b, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "b", UserID: "ada"})
+	require.NoError(t, err)
+	fork, err := main.Fork(bg, lineage.ForkOptions{Thread: b.ID()})
+	require.NoError(t, err)
+	summarize(fork, lineage.SummarizeOptions{Range: lineage.Window{From: 3, To: 4}})
+	below, err := fork.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	require.NoError(t, b.NameBranch(bg, "below", below))
+	check := func(want ...string) {
+		t.Helper()
+		s.same(t, store, place, db)
+		requireSummaries(t, store, db)
+		var prompts [2]string
+		for i, on := range []chat.Store{chats, db.Chats()} {
+			e, err := engine.Open(bg, on, engine.Options{ChatID: "b", UserID: "ada", Branch: "below"})
+			require.NoError(t, err)
+			resolved, err := e.Resolve(bg, engine.ResolveOptions{Last: 2})
+			require.NoError(t, err)
+			prompts[i] = resolved.SystemPrompt
+		}
+		require.Equal(t, prompts[0], prompts[1])
+		for _, text := range want {
+			require.Contains(t, prompts[1], text)
+		}
+		require.Equal(t, len(want), strings.Count(prompts[1], "summary "))
+	}
+	check("summary 1", "summary 2")
+	require.NoError(t, fork.Delete(bg))
+	check()
+	summarize(below, lineage.SummarizeOptions{Range: lineage.Window{To: 3}})
+	check("summary 3")
+	entries, err := below.All(bg)
+	require.NoError(t, err)
+	require.NoError(t, below.MoveTo(bg, entries[4].Span, "rewind"))
+	check("summary 3")
+	require.NoError(t, below.MoveTo(bg, entries[1].Span, "rewind"))
+	check()
+	exec(t, place, `UPDATE "lineage_projection" SET "format" = 8`)
+	other, err := db.Chats().Branch(bg, "a", "main")
+	require.NoError(t, err)
+	none, err := db.Chats().Summaries(bg, "a", other.ID)
+	require.NoError(t, err)
+	require.Empty(t, none, "the database was made by another version")
 }

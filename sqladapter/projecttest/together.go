@@ -1,38 +1,72 @@
 package projecttest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// late is an engine that calls a function once, after it has made a snapshot.
-type late struct {
-	backend.Engine
-	after func()
+// projected is a database for the suite of derived data.
+type projected struct {
+	*suite
+	place     Place
+	chatsOnly bool
 }
 
-func (l *late) StoreID() [16]byte { return l.Engine.(backend.Identified).StoreID() }
+// handle is a projector with small transactions.
+type handle struct {
+	*sqladapter.Projector
+}
 
-func (l *late) Snapshot(ctx context.Context) (backend.Snapshot, error) {
-	s, err := l.Engine.Snapshot(ctx)
-	if after := l.after; after != nil {
-		l.after = nil
-		after()
+func (h handle) Update(ctx context.Context) error {
+	_, err := h.Run(ctx)
+	return err
+}
+
+func (h handle) Close() error { return h.DB.Close() }
+
+func (p *projected) Open(t require.TestingT, store *lineage.Store, written func()) derivedtest.Handle {
+	return handle{&sqladapter.Projector{
+		Store: store, DB: p.suite.open(t, p.place), ChatsOnly: p.chatsOnly, BatchRows: 1, Progress: func(sqladapter.ProjectReport) { written() },
+	}}
+}
+
+func (p *projected) Rows(t require.TestingT) (all []string) {
+	rows := dump(t, p.place, p.chatsOnly)
+	for _, table := range slices.Sorted(maps.Keys(rows)) {
+		for _, row := range rows[table] {
+			all = append(all, table+" "+row)
+		}
 	}
-	return s, err
+	return all
 }
 
-func newLate(store *lineage.Store) *late { return &late{Engine: write.Of(store).Engine()} }
+func (p *projected) Number(t require.TestingT) (n int) {
+	_ = p.place.SQL.QueryRowContext(bg, `SELECT commit_number FROM "lineage_projection"`).Scan(&n) // there may be no table yet
+	return n
+}
+
+func (s *suite) testDerived(t *testing.T) { s.derived(t, false) }
+
+func (s *suite) testDerivedChatsOnly(t *testing.T) { s.derived(t, true) }
+
+// derived runs the suite of derived data.
+func (s *suite) derived(t *testing.T, chatsOnly bool) {
+	derivedtest.Run(t, derivedtest.Config{Checks: cmp.Or(s.Checks, 20), New: func(t testing.TB) derivedtest.Data {
+		return &projected{s, s.New(t), chatsOnly}
+	}})
+}
 
 // testOlderSnapshot projects a snapshot that is older than what another projector has brought meanwhile.
 func (s *suite) testOlderSnapshot(t *testing.T) {
@@ -45,15 +79,15 @@ func (s *suite) testOlderSnapshot(t *testing.T) {
 	converse(t, chats, "stays", say("s1", "two"))
 	s.project(t, store, db)
 	converse(t, chats, "gone", say("g2", "three"))
-	l := newLate(store)
-	l.after = func() {
+	l, late := derivedtest.NewLate(store)
+	l.Snapshotted = func() {
 		_, err := chats.DeleteChat(bg, "gone", chat.DeleteOptions{})
 		require.NoError(t, err)
 		converse(t, chats, "stays", say("s2", "four"))
 		s.project(t, store, db)
 	}
 	head := func() int { return count(t, place, `SELECT commit_number FROM "lineage_projection"`) }
-	report, err := (&sqladapter.Projector{Store: lineage.New(l), DB: other}).Run(bg)
+	report, err := (&sqladapter.Projector{Store: late, DB: other}).Run(bg)
 	require.NoError(t, err)
 	now, err := store.View().Head(bg)
 	require.NoError(t, err)
@@ -74,9 +108,9 @@ func (s *suite) testOlderThanPart(t *testing.T) {
 	converse(t, chats, "gone", say("g1", "one"))
 	s.project(t, store, db)
 	converse(t, chats, "gone", say("g2", "two"))
-	l := newLate(store)
+	l, late := derivedtest.NewLate(store)
 	inPart, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan error)
-	l.after = func() {
+	l.Snapshotted = func() {
 		_, err := chats.DeleteChat(bg, "gone", chat.DeleteOptions{})
 		require.NoError(t, err)
 		for i := range 5 {
@@ -90,7 +124,7 @@ func (s *suite) testOlderThanPart(t *testing.T) {
 		<-inPart
 		require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "chats" WHERE "id" = 'gone'`))
 	}
-	_, err := (&sqladapter.Projector{Store: lineage.New(l), DB: other, BatchRows: 1, Progress: func(sqladapter.ProjectReport) {
+	_, err := (&sqladapter.Projector{Store: late, DB: other, BatchRows: 1, Progress: func(sqladapter.ProjectReport) {
 		require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "chats" WHERE "id" = 'gone'`), "a deleted chat came back")
 	}}).Run(bg)
 	require.NoError(t, err)

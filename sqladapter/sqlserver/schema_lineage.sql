@@ -53,6 +53,9 @@ CREATE INDEX [lineage_spans_parent] ON [spans] ([parent_span_id]);
 CREATE INDEX [lineage_spans_set] ON [spans] ([span_set_id]);
 CREATE INDEX [lineage_span_sets_parent] ON [span_sets] ([parent_span_id]);
 
+-- A row with remnant 1 is not a context. It is what others inherit from a context that was deleted:
+-- its id, parent and overrides, with 0 in created_at. While a projector is running, it can also be a
+-- context whose other columns come later.
 CREATE TABLE [contexts] (
   [id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
   [parent_context_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 REFERENCES [contexts] ([id]),
@@ -68,11 +71,14 @@ CREATE TABLE [contexts] (
   [span_set_id] NVARCHAR(MAX),
   [summary_content_id] NVARCHAR(64) COLLATE Latin1_General_BIN2,
   [overrides] NVARCHAR(MAX),
-  [metadata] NVARCHAR(MAX)
+  [metadata] NVARCHAR(MAX),
+  [branch_id] NVARCHAR(255) COLLATE Latin1_General_BIN2,
+  [remnant] BIGINT NOT NULL
 );
 CREATE INDEX [lineage_contexts_parent] ON [contexts] ([parent_context_id]);
 CREATE INDEX [lineage_contexts_tip] ON [contexts] ([tip_span_id]);
 CREATE INDEX [lineage_contexts_thread] ON [contexts] ([thread_id]);
+CREATE INDEX [lineage_contexts_branch] ON [contexts] ([branch_id]);
 CREATE INDEX [lineage_contexts_summary] ON [contexts] ([summary_content_id]);
 
 -- An appearance of content: as a message, a part of the message before it ("name" is the

@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/message/messagetest"
 )
 
 var bg = context.Background()
@@ -195,6 +198,31 @@ func TestUnknownFormat(t *testing.T) {
 func TestPageHoldsNoForeignMarkup(t *testing.T) {
 	s, _ := sample(t)
 	page := written(t, s, export.HTML, export.Options{})
+	requireOwnMarkup(t, page)
+	require.NotContains(t, page, "http:")
+	require.NotContains(t, page, "https:")
+}
+
+// Nothing of any message, whatever its shape, is markup of a page.
+func TestPageOfAnyHistory(t *testing.T) {
+	name := rapid.SampledFrom([]string{"x", hostile, "</summary><script>", "\"onload=\"x", "a\nb", ""})
+	rapid.Check(t, func(rt *rapid.T) {
+		s := open(t)
+		_, main := newThread(t, s, lineage.Overrides{})
+		for _, body := range messagetest.Wild(rt) {
+			extend(t, main, lineage.Item{Role: cmp.Or(body.Role, "user"), Type: body.Type, Body: []byte(body.Bytes)})
+		}
+		q := func() string { return string(rawjson.Quote(strings.ToValidUTF8(name.Draw(rt, "text"), "?"))) }
+		extend(t, main,
+			structured("assistant", `{"content":[{"type":"tool_use","id":"1","name":`+q()+`,"input":{"file_path":`+q()+`,"old_string":`+q()+`,"new_string":`+q()+`,`+q()+`:`+q()+`}},{"type":"tool_use","id":"2","name":"Bash","input":{"command":`+q()+`,"description":`+q()+`}}]}`),
+			structured("user", `{"content":[{"type":"tool_result","tool_use_id":"1","content":`+q()+`,"is_error":true},{"type":"tool_result","tool_use_id":"3","content":[{"type":"text","text":`+q()+`},{"type":"document","title":`+q()+`,"source":{"type":"url","url":`+q()+`}}]}]}`),
+			lineage.User("<system-reminder>"+name.Draw(rt, "text")+"</system-reminder>"))
+		requireOwnMarkup(rt, written(t, s, export.HTML, export.Options{}))
+	})
+}
+
+// requireOwnMarkup requires that a page has only tags of its own and refers to nothing.
+func requireOwnMarkup(t require.TestingT, page string) {
 	require.True(t, strings.HasPrefix(page, "<!DOCTYPE html>"))
 	allowed := regexp.MustCompile(`^<(/?(html|head|style|title|body|main|h1|p|div|pre|section|details|summary|article|header|figure|figcaption|a|span)|meta|img)[ >]|^</?(h[1-6]|code|em|strong|del|ul|ol|li|blockquote|hr|br|table|thead|tbody|tr|th|td)[ >]`)
 	for i := range len(page) {
@@ -203,8 +231,6 @@ func TestPageHoldsNoForeignMarkup(t *testing.T) {
 		}
 	}
 	require.NotContains(t, page, "<script")
-	require.NotContains(t, page, "http:")
-	require.NotContains(t, page, "https:")
 	require.NotContains(t, page, "\x00")
 	for _, address := range regexp.MustCompile(`(?:src|href)="([^"]*)`).FindAllStringSubmatch(page, -1) {
 		require.Regexp(t, `^(data:image/(png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/=]*|#c\d+-b\d+)$`, address[1])

@@ -241,7 +241,7 @@ func testNeighbours(t *testing.T, s *store) {
 			}
 			if call.branch {
 				_, err := call.do(background, s, n, n.Only, other.Side)
-				s.requireBranchOfOther(err, other.Side, name)
+				s.requireError(err, chat.ErrOtherChat, chat.SubjectBranch, other.Side)
 			}
 		}
 		require.Equal(t, before, s.everything(other), "the other chat has not changed")
@@ -256,15 +256,6 @@ func testNeighbours(t *testing.T, s *store) {
 		require.NoError(t, err)
 		require.Contains(t, string(m.Data), both[1].Word+" says "+id)
 	}
-}
-
-// requireBranchOfOther requires that a branch of another chat was refused. A store without summaries does not look
-// for the branch.
-func (s *store) requireBranchOfOther(err error, id, method string) {
-	if method == "Summaries" && err == nil {
-		return
-	}
-	s.requireError(err, chat.ErrOtherChat, chat.SubjectBranch, id)
 }
 
 // everything returns what can be read of a chat.

@@ -36,7 +36,7 @@ var (
 	Usages = New("message_usages", 1, "id content_id role created_at span_id place kind name revision content_type source_id metadata "+
 		"origin_kind origin_user_id origin_model_id origin_source_id origin_parent_id piece opaque form_id extras lookup metadata_id").of("span_id")
 	Contexts = New("contexts", 1, "id parent_context_id tip_span_id summary_text summary_embedding system_prompt_override model_override created_at "+
-		"thread_id chat_id base_span_id span_set_id summary_content_id overrides metadata")
+		"thread_id chat_id base_span_id span_set_id summary_content_id overrides metadata branch_id remnant")
 	Values    = New("lineage_values", 1, "id scope owner key value content_id latest set_at commit_number seen_span_id").of("scope", "owner")
 	Summaries = New("lineage_summaries", 1, "id context_id level after_span_id to_span_id parts content_id summary_text model embedding created_at").of("context_id")
 )
