@@ -24,8 +24,8 @@ var _ backend.Collector = (*Engine)(nil)
 
 // collected describes the last collection of a store.
 type collected struct {
-	epoch uint64            // random; 0 before the first
-	made  int64             // when the store was created, in microseconds
+	epoch uint64    // random; 0 before the first
+	made  int64     // when the store was created, in microseconds
 	live  *live.Set // what is in use; nil when every row has been rewritten
 }
 

@@ -57,9 +57,7 @@ func (p *Placer) Add(after structure.SpanRef, m *Message, f Found) (structure.Sp
 		p.versions[m.ID] = version{after, at, lookup}
 	}
 	p.batch.Span(at, structure.SpanSetID{}, usages)
-	if p.rules.Same == nil {
-		p.added[child{after, sha256.Sum256(p.message)}] = at
-	}
+	p.added[child{after, sha256.Sum256(p.message)}] = at
 	return at, nil
 }
 
@@ -82,7 +80,7 @@ func (p *Placer) placeAfter(after structure.SpanRef, apart bool, lookup uint64) 
 		}
 	}
 	var id structure.RunID
-	for n := uint64(0); lookup == 0 && p.rules.Same == nil && !p.rules.NewThread; n++ {
+	for n := uint64(0); lookup == 0 && !p.rules.NewThread; n++ {
 		id = p.derived(after, n)
 		if taken, err := p.taken(id); err != nil {
 			return structure.SpanRef{}, err

@@ -62,9 +62,9 @@ func kindOf(usages []structure.Usage) content.OriginKind {
 	return content.OriginOfRole(usages[0].Role)
 }
 
-// similar reports whether two messages have the same id, and equal contents and metadata. Another export may serialize the
+// saySame reports whether two messages have the same id, and equal contents and metadata. Another export may serialize the
 // object of the same message differently or with further members.
-func similar(a, b []structure.Usage) bool {
+func saySame(a, b []structure.Usage) bool {
 	if a[0].SourceID == "" {
 		return false
 	}

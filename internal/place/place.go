@@ -65,10 +65,6 @@ type Found struct {
 
 // Rules are what distinguishes sources.
 type Rules struct {
-	// Latest is set if the source states how things are now: an earlier version of a message is not known then.
-	Latest bool
-	// Same compares a message with a span. By default it compares what both say: see Looks.
-	Same func(m *Message, s *structure.Span) (Equality, error)
 	// Ends are the last places of runs of the thread, as far as the caller knows them from its earlier batches.
 	Ends map[structure.RunID]uint64
 	// Own is set if the thread has only what the caller added, each id once: an id is looked up in the batch only.
@@ -83,14 +79,13 @@ type Rules struct {
 	Exact bool
 }
 
-// Equality is the result of a comparison.
-type Equality uint8
+// equality is the result of a comparison. Messages that say the same in other forms are similar.
+type equality uint8
 
 const (
-	Different Equality = iota
-	// Similar is for messages that say the same in other forms.
-	Similar
-	Equal
+	different equality = iota
+	similar
+	equal
 )
 
 // Placer places messages in one thread. It is for one goroutine and one batch.
@@ -159,38 +154,31 @@ type search struct {
 // Find looks for a message after a span: among those that the batch has, the next one of the run, the versions of
 // its id, and the runs that begin there.
 func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
-	if p.rules.Same == nil {
-		p.message = appendLooks(p.message[:0], m.Usages, p.thread)
-		if len(p.added) > 0 {
-			if at, ok := p.added[child{after, sha256.Sum256(p.message)}]; ok {
-				return Found{How: Known, Span: at, Batch: true}, nil
-			}
+	p.message = appendLooks(p.message[:0], m.Usages, p.thread)
+	if len(p.added) > 0 {
+		if at, ok := p.added[child{after, sha256.Sum256(p.message)}]; ok {
+			return Found{How: Known, Span: at, Batch: true}, nil
 		}
 	}
 	if p.rules.Base == nil && (p.rules.NewThread || p.rules.Own && m.ID != "") {
 		return p.inBatch(m), nil
 	}
 	s := search{after: after, Message: m}
-	if !p.rules.Latest {
-		next, err := p.next(after)
-		if err != nil {
-			return Found{}, err
-		}
-		if next != nil {
-			if e, err := p.compare(&s, next); e == Equal || err != nil {
-				return Found{How: Known, Span: next.Ref}, err
-			}
-		}
+	next, err := p.next(after)
+	if err != nil {
+		return Found{}, err
+	}
+	if next != nil && p.compare(&s, next) == equal {
+		return Found{How: Known, Span: next.Ref}, nil
 	}
 	f := Found{How: Absent}
 	if m.ID != "" {
-		var err error
 		if f, err = p.versionsOf(&s); f.How == Known || err != nil {
 			return f, err
 		}
 	}
 	// With an id, only an earlier version that an older source brought, or a span of another thread, is not among them.
-	if m.ID == "" || len(p.rules.Base) > 0 && (after.IsZero() || p.rules.Base.Has(after)) || f.How != Absent && !p.rules.Latest {
+	if m.ID == "" || len(p.rules.Base) > 0 && (after.IsZero() || p.rules.Base.Has(after)) || f.How != Absent {
 		at, err := p.fork(&s)
 		if err != nil {
 			return f, err
@@ -214,34 +202,28 @@ func (p *Placer) inBatch(m *Message) Found {
 }
 
 // compare compares the message with a span that follows the same span.
-func (p *Placer) compare(s *search, span *structure.Span) (Equality, error) {
-	e, err := p.same(s.Message, span)
-	if e == Similar && s.kept.IsZero() && !(p.rules.Exact && p.rules.Base.Has(span.Ref)) {
+func (p *Placer) compare(s *search, span *structure.Span) equality {
+	e := p.same(s.Message, span)
+	if e == similar && s.kept.IsZero() && !(p.rules.Exact && p.rules.Base.Has(span.Ref)) {
 		s.kept = span.Ref
 	}
-	return e, err
+	return e
 }
 
-func (p *Placer) same(m *Message, span *structure.Span) (Equality, error) {
-	if p.rules.Same != nil {
-		return p.rules.Same(m, span)
-	}
+func (p *Placer) same(m *Message, span *structure.Span) equality {
 	p.other = appendLooks(p.other[:0], span.Usages, p.thread)
 	if bytes.Equal(p.message, p.other) {
-		return Equal, nil
+		return equal
 	}
-	if similar(m.Usages, span.Usages) {
-		return Similar, nil
+	if saySame(m.Usages, span.Usages) {
+		return similar
 	}
-	return Different, nil
+	return different
 }
 
 // versionsOf looks for the message among the versions of its id.
 func (p *Placer) versionsOf(s *search) (Found, error) {
 	f := p.inBatch(s.Message)
-	if f.How != Absent && p.rules.Latest {
-		return f, nil
-	}
 	for v, err := range p.from.Find(p.ctx, s.ID, p.thread.ID, backend.Found{}) {
 		if err != nil {
 			return f, err
@@ -259,23 +241,18 @@ func (p *Placer) versionsOf(s *search) (Found, error) {
 			if err != nil {
 				return f, err
 			}
-			var e Equality
+			var e equality
 			if above == s.after {
-				e, err = p.compare(s, span)
+				e = p.compare(s, span)
 			} else {
-				e, err = p.same(s.Message, span)
+				e = p.same(s.Message, span)
 			}
 			switch {
-			case err != nil:
-				return f, err
-			case e == Equal && above == s.after:
+			case e == equal && above == s.after:
 				return Found{How: Known, Span: v.Span, last: f.last}, nil
-			case e != Different && latest:
+			case e != different && latest:
 				f.How = Moved
 			}
-		}
-		if p.rules.Latest {
-			break
 		}
 	}
 	return f, nil

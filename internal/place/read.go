@@ -110,12 +110,12 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 			return structure.SpanRef{}, err
 		}
 		for _, span := range roots {
-			if e, err := p.compare(s, span); e == Equal || err != nil {
-				return span.Ref, err
+			if p.compare(s, span) == equal {
+				return span.Ref, nil
 			}
 		}
 	}
-	if p.rules.Same == nil && !p.isNew(s.after.Run) {
+	if !p.isNew(s.after.Run) {
 		for n := uint64(0); ; n++ {
 			first := structure.SpanRef{Run: p.derived(s.after, n), Seq: 1}
 			if taken, err := p.taken(first.Run); !taken {
@@ -135,8 +135,8 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 			if err != nil {
 				return structure.SpanRef{}, err
 			}
-			if e, err := p.compare(s, span); e == Equal || err != nil {
-				return first, err
+			if p.compare(s, span) == equal {
+				return first, nil
 			}
 		}
 	}
@@ -145,8 +145,8 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 		return structure.SpanRef{}, err
 	}
 	for _, span := range forks {
-		if e, err := p.compare(s, span); e == Equal || err != nil {
-			return span.Ref, err
+		if p.compare(s, span) == equal {
+			return span.Ref, nil
 		}
 	}
 	return structure.SpanRef{}, nil
