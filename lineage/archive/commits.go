@@ -29,8 +29,9 @@ type filling struct {
 	added    added
 	contents place.Contents
 	placers  map[*threadState]*place.Placer
-	fresh    bool // see write.Try
-	// state is what placers read, nil before the first one. known counts what they placed in it.
+	fresh    bool  // see write.Try
+	refused  error // why the last try was refused
+	// state is what is read, nil before the first read. known counts what they placed in it.
 	state    backend.Snapshot
 	known    int
 	items    []item
@@ -92,17 +93,27 @@ func (f *filling) full() bool {
 	return bytes+recordBytes*records >= commitBytes || records >= commitRecords || f.retained >= maxRetained
 }
 
+// state returns the state of the store that the current commit is made for. Everything that decides what it adds is read
+// there: a newer state has spans that placers do not find.
+func (l *loader) state() (backend.Snapshot, error) {
+	f := l.next
+	if f.state == nil {
+		var err error
+		if f.state, err = l.engine.Snapshot(l.ctx); err != nil {
+			return nil, err
+		}
+	}
+	return f.state, nil
+}
+
 // placerOf returns the placer for a thread.
 func (f *filling) placerOf(t *threadState) (*place.Placer, error) {
 	if p := f.placers[t]; p != nil {
 		return p, nil
 	}
 	l := f.loader
-	if f.state == nil {
-		var err error
-		if f.state, err = l.engine.Snapshot(l.ctx); err != nil {
-			return nil, err
-		}
+	if _, err := l.state(); err != nil {
+		return nil, err
 	}
 	p := place.New(l.ctx, l.writer, f.state, f.Batch, f.contents, &t.record, place.Rules{Base: t.base, Exact: !t.existed, Ends: t.ends, Own: t.ours, NewThread: !t.committed, Fresh: f.fresh})
 	f.placers[t] = p
@@ -132,7 +143,9 @@ func (f *filling) Fill(_ context.Context, _ *write.Batch, try write.Try) error {
 	l.replaying = true
 	defer func() { l.replaying = false }()
 	shared := f.added.shared // they are known, and were not kept
-	f.added, f.fresh = added{shared: shared}, try.Fresh
+	// Where the same span is refused again in a newer state, its run cannot be continued.
+	f.fresh = try.Fresh && f.refused != nil && f.refused.Error() == try.Err.Error()
+	f.added, f.refused = added{shared: shared}, try.Err
 	clear(f.contents)
 	f.forget()
 	begun := make(map[*loading]bool)

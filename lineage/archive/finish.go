@@ -52,7 +52,11 @@ func (l *loader) finishOpen() error {
 func (l *loader) finish(st *loading) error {
 	t := st.thread
 	if t.committed {
-		was, err := l.engine.Thread(l.ctx, t.record.ID)
+		state, err := l.state()
+		if err != nil {
+			return err
+		}
+		was, err := state.Thread(l.ctx, t.record.ID)
 		if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
 			return l.resume(st)
 		}
@@ -264,6 +268,10 @@ func (l *loader) match(st *loading, heads []head, stays bool) error {
 	if t := st.thread; t.existed && len(t.stale) == 0 {
 		m.reach = t.base // most of it is known
 	}
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
 	for _, c := range st.thread.contexts {
 		if at := (point{c.Tip, c.aside}); !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
 			m.pointing[at] = append(m.pointing[at], c)
@@ -271,7 +279,7 @@ func (l *loader) match(st *loading, heads []head, stays bool) error {
 		if c.branch != "" {
 			m.named[c.branch] = c
 		}
-		if err := m.reach.Follow(l.ctx, l.engine, c.old); err != nil {
+		if err := m.reach.Follow(l.ctx, state, c.old); err != nil {
 			return err
 		}
 	}

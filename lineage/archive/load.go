@@ -445,7 +445,11 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 	if st.thread == nil || !st.thread.existed {
 		return -1, nil
 	}
-	found, err := backend.FindFirst(l.ctx, l.engine, id, st.thread.record.ID)
+	state, err := l.state()
+	if err != nil {
+		return -1, err
+	}
+	found, err := backend.FindFirst(l.ctx, state, id, st.thread.record.ID)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return -1, nil
 	}

@@ -96,7 +96,11 @@ func (l *loader) resumed(st *loading, id string) error {
 		}
 	}
 	l.next.firsts[id] = true
-	thread, err := place.FindCopy(l.ctx, l.engine, st.thread.record.UserID, id, func(t *structure.Thread) bool {
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
+	thread, err := place.FindCopy(l.ctx, state, st.thread.record.UserID, id, func(t *structure.Thread) bool {
 		return t.ID != st.thread.record.ID && archivedIn(t).Format == l.format
 	})
 	if thread == nil || err != nil {

@@ -107,7 +107,11 @@ func (l *loader) beginAfresh(st *loading) error {
 // begin looks up the thread of a conversation.
 func (l *loader) begin(st *loading) error {
 	t := &threadState{grown: make(map[structure.RunID]bool, 2), ends: make(map[structure.RunID]uint64, 2), held: make(map[structure.RunID]structure.Context)}
-	was, err := l.engine.Thread(l.ctx, write.SourceThread(st.header.SourceID))
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
+	was, err := state.Thread(l.ctx, write.SourceThread(st.header.SourceID))
 	switch {
 	case errors.Is(err, lineage.ErrNotFound):
 		t.ours = true
@@ -136,7 +140,11 @@ func (l *loader) resume(st *loading) error {
 	t.ours = false
 	clear(t.grown)
 	clear(t.ends)
-	was, err := l.engine.Thread(l.ctx, t.record.ID)
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
+	was, err := state.Thread(l.ctx, t.record.ID)
 	if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
 		if st.lost {
 			return nil
@@ -149,7 +157,7 @@ func (l *loader) resume(st *loading) error {
 		return err
 	}
 	for run, c := range t.held {
-		is, err := l.engine.Context(l.ctx, c.ID)
+		is, err := state.Context(l.ctx, c.ID)
 		switch {
 		case errors.Is(err, lineage.ErrNotFound) || err == nil && !structure.Equal(&is.Context, &c):
 			delete(t.held, run) // another import has completed the conversation
@@ -194,7 +202,11 @@ func (l *loader) newThread(st *loading, t *threadState) error {
 	if st.header.ForkedFrom == "" || l.threadOf(st.header.ForkedFrom) == is.ID {
 		return nil
 	}
-	from, err := l.engine.Thread(l.ctx, l.threadOf(st.header.ForkedFrom))
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
+	from, err := state.Thread(l.ctx, l.threadOf(st.header.ForkedFrom))
 	if errors.Is(err, lineage.ErrNotFound) || err == nil && from.UserID != is.UserID {
 		return nil
 	}
@@ -212,8 +224,12 @@ func (l *loader) threadOf(sourceID string) structure.ThreadID {
 
 // shareWith lets a thread share the messages that contexts of one of the same user lead to.
 func (l *loader) shareWith(t *threadState, from *structure.Thread) error {
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
 	t.base = make(backend.Reach)
-	return t.base.FollowContexts(l.ctx, l.engine, from.ID)
+	return t.base.FollowContexts(l.ctx, state, from.ID)
 }
 
 // addThread adds a new thread to the current commit, without contexts: the start of its main branch
@@ -233,9 +249,13 @@ func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l
 
 // existing reads the contexts of a thread in the store.
 func (l *loader) existing(t *threadState) error {
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
 	names := make(map[structure.ContextID]string)
 	t.main = structure.ContextID{}
-	for b, err := range l.engine.Branches(l.ctx, t.record.ID, "", "") {
+	for b, err := range state.Branches(l.ctx, t.record.ID, "", "") {
 		if err != nil {
 			return err
 		}
@@ -246,7 +266,7 @@ func (l *loader) existing(t *threadState) error {
 	}
 	t.contexts, t.stale, t.reused = nil, nil, make(map[structure.ContextID]bool)
 	clear(t.held)
-	for c, err := range l.engine.Contexts(l.ctx, t.record.ID, structure.ContextID{}) {
+	for c, err := range state.Contexts(l.ctx, t.record.ID, structure.ContextID{}) {
 		if err != nil {
 			return err
 		}
@@ -283,7 +303,11 @@ func (l *loader) hold(t *threadState) error {
 		t.was = l.next.StateThread(t.record)
 	}
 	if t.committed {
-		main, err := l.engine.Branch(l.ctx, t.record.ID, lineage.MainBranch)
+		state, err := l.state()
+		if err != nil {
+			return err
+		}
+		main, err := state.Branch(l.ctx, t.record.ID, lineage.MainBranch)
 		switch {
 		case err == nil:
 			t.main = main.Context
