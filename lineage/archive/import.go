@@ -25,6 +25,11 @@ type Options struct {
 	Limits Limits
 	// Progress, when not nil, is called from time to time, by one goroutine at a time.
 	Progress func(Progress)
+	// Metadata is a JSON object whose members are added to the metadata of each conversation.
+	Metadata []byte
+	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes, each line once
+	// and in order, after the commits that have them.
+	Placed func([]Line)
 }
 
 // Progress is the progress of an import.
