@@ -35,6 +35,8 @@ type Line struct {
 type PlacedNode struct {
 	*Node
 	Span structure.SpanRef
+	// Kept is set if the store has the message in another serialization.
+	Kept bool
 }
 
 // Growing imports an input that grows, such as the session file of an agent that is running. After each Read
