@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -137,8 +138,11 @@ func Read(ctx context.Context, src Source, o Options) iter.Seq2[*Conversation, e
 	}
 }
 
-// formats returns the formats to detect.
+// formats returns the formats to detect. It is an error if options are invalid.
 func (o Options) formats() ([]Format, error) {
+	if o.Metadata != nil && (!rawjson.Valid(o.Metadata) || !rawjson.IsObject(o.Metadata)) {
+		return nil, fmt.Errorf("metadata of conversations: %w", malformed("not a JSON object"))
+	}
 	formats := o.Formats
 	if formats == nil {
 		formats = Formats()
