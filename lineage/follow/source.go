@@ -83,7 +83,7 @@ func Sources(ctx context.Context, store *lineage.Store) iter.Seq2[*Source, error
 }
 
 // FindSource returns the source of a file, ErrNotFound if nothing of it is recorded.
-func FindSource(ctx context.Context, store *lineage.Store, machine Machine, path string) (*Source, error) {
+func FindSource(ctx context.Context, store *lineage.Store, machine string, path string) (*Source, error) {
 	c, err := store.Context(ctx, lineage.SourceBranch(sourceID(machine, path)))
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func FindSource(ctx context.Context, store *lineage.Store, machine Machine, path
 }
 
 // sourceID returns the id that a machine gives to the source of a file.
-func sourceID(machine Machine, path string) string { return "source " + machine.ID + " " + path }
+func sourceID(machine string, path string) string { return "source " + machine + " " + path }
 
 // sourceIn returns the source that a context is, nil if it is none.
 func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*Source, error) {
@@ -256,7 +256,7 @@ func (s *Source) message(ctx context.Context, at lineage.SpanRef) (*manifest.Mes
 // recorder records the lines of a file.
 type recorder struct {
 	store   *lineage.Store
-	machine Machine
+	machine string
 	about   SourceOf
 	is      Recorded // with what is pending
 	context *lineage.Context
@@ -274,7 +274,7 @@ const flushSize = 4 << 20
 
 // record returns a recorder for a file. If known is not nil, it goes on after that; hash then has its bytes.
 // Otherwise what was recorded before is replaced.
-func record(store *lineage.Store, machine Machine, about SourceOf, known *Source, sum hash.Hash) *recorder {
+func record(store *lineage.Store, machine string, about SourceOf, known *Source, sum hash.Hash) *recorder {
 	r := &recorder{store: store, machine: machine, about: about, hash: sum}
 	if known != nil {
 		r.is, r.tip = known.Is, known.tip

@@ -60,7 +60,7 @@ func (f *sessionFile) line(raw string, nodes ...archive.PlacedNode) {
 	f.raw = append(f.raw, raw...)
 }
 
-var machine = Machine{ID: "0123", Name: "here"}
+const machine = "0123"
 
 // recorded records the lines from one on.
 func (f *sessionFile) recorded(known *Source) (*recorder, []archive.Line) {
@@ -70,7 +70,7 @@ func (f *sessionFile) recorded(known *Source) (*recorder, []archive.Line) {
 		sum.Write(f.raw[:known.Is.Bytes])
 		lines = lines[known.Is.Lines:]
 	}
-	return record(f.store, machine, SourceOf{Machine: machine.ID, Agent: "claude-code", Path: "/home/" + f.id}, known, sum), lines
+	return record(f.store, machine, SourceOf{Machine: machine, Agent: "claude-code", Path: "/home/" + f.id}, known, sum), lines
 }
 
 func (f *sessionFile) record(known *Source) error {
