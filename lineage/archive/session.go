@@ -26,6 +26,8 @@ type session struct {
 	// sharedIDs is Conversation.SharedIDs.
 	sharedIDs bool
 
+	// known are the ids of messages read, if all parents are in the input: nil otherwise.
+	known map[string]bool
 	// standIn maps a record that is not a message to the message that records after it follow.
 	standIn map[string]string
 	asides  map[string]bool // those that have begun
@@ -85,6 +87,9 @@ func (s *session) send(more bool) bool {
 
 // add adds a node of the conversation or of a subagent.
 func (s *session) add(n Node) {
+	if s.known != nil && n.ID != "" {
+		s.known[n.ID] = true
+	}
 	s.part.Nodes = append(s.part.Nodes, n)
 	s.at(n.Created)
 }
@@ -141,9 +146,15 @@ func (s *session) resolve(id string) string {
 }
 
 // link makes the message that its record states the parent of a node, or makes the node the root of a
-// history. A record that states no parent follows the one before it.
+// history. A record that states no parent, or one that was not read before, follows the one before it.
 func (s *session) link(n *Node, hasParent bool) {
 	n.Parent = s.resolve(n.Parent)
+	if n.Parent != "" && (n.Parent == n.ID || s.known != nil && !s.known[n.Parent]) {
+		at := n.At
+		at.Inside = "message " + n.ID
+		s.part.Repairs = append(s.part.Repairs, damaged(at, malformed("its parent %q is missing; it is put after the message before it", n.Parent)))
+		hasParent, n.Parent = false, ""
+	}
 	begins := s.begin("history " + n.Aside)
 	if n.Parent == "" && (hasParent || begins) {
 		n.Root = true
