@@ -126,6 +126,18 @@ func (o *object) textKind(around structure.Piece) structure.Piece {
 	return around
 }
 
+// tells reports whether a member is a text of the object, for keys that are not those of texts in
+// other objects: summaries of pi, and commands that its user runs.
+func (o *object) tells(key string) bool {
+	switch key {
+	case "summary":
+		return o.kind == "compaction" || o.kind == "branch_summary"
+	case "command", "output":
+		return o.role == "bashExecution"
+	}
+	return false
+}
+
 // isEmpty reports whether a value is null, an empty text or an empty list.
 func isEmpty(raw []byte) bool {
 	switch raw[0] {

@@ -146,8 +146,16 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 			s.whole(v, structure.InputPiece, tool)
 			return true
 		}
+	case "summary", "command":
+		if simple && of.tells(v.key) {
+			s.text(v, structure.TextPiece, "")
+			return true
+		}
 	case "output", "result", "response", "errorText", "error":
 		switch {
+		case simple && of.tells(v.key):
+			s.text(v, structure.TextPiece, "")
+			return true
 		case tool == "" && !of.calls():
 		case hasParts(v.raw):
 			v.key = "content"

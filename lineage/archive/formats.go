@@ -9,6 +9,7 @@ func Formats() []Format {
 		libreChat(),
 		codex(),
 		claudeCode(),
+		pi(),
 		promptLogs(),
 		branchFiles(),
 		oasst(),

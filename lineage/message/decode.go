@@ -115,6 +115,9 @@ func decodeObject(raw []byte, role string, depth int) []Message {
 	if inner, as := archived(f, role); inner != nil && depth < maxDepth {
 		return decodeValue(inner, as, depth+1)
 	}
+	if m, ok := agentMessage(f, role, depth); ok {
+		return one(m)
+	}
 	m := Message{ID: f.text("id"), Role: f.text("role"), Name: f.text("name"), Given: raw}
 	if m.Role == "" {
 		m.Role, m.Given = role, withRole(raw, role)
