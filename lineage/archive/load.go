@@ -146,6 +146,8 @@ type loading struct {
 	// again is set if the archive had an earlier part of the conversation. Without a Current, that
 	// part determines the current node.
 	again bool
+	// sought is set after the conversation that it was copied from was looked for.
+	sought bool
 	// lost is set if the thread was deleted during the import: the rest is left out.
 	lost   bool
 	format string
@@ -240,6 +242,9 @@ func (l *loader) conversation(c *Conversation) error {
 		if err := l.beginAfresh(st); err != nil {
 			return err
 		}
+	}
+	if err := l.findCopied(st, c.Nodes); err != nil || st.lost {
+		return err
 	}
 	c.leaveWay()
 	known := l.given.of(c.Nodes)
