@@ -161,7 +161,13 @@ type loading struct {
 	// named are the nodes with named branches.
 	named []namedHead
 	last  []int32 // the last node of each aside, -1 for none
-	round uint32  // counts how often contexts were matched
+	// leaves are the nodes without kids, in order.
+	leaves []int32
+	round  uint32 // counts how often contexts were matched
+	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves in
+	// the thread, settled the one that the last round of a reader of an input that grows left there.
+	grew           bool
+	state, settled string
 }
 
 type namedHead struct {
@@ -416,8 +422,11 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		}
 		mark = l.hash.mark(mark, p.Usages)
 		if p.parent >= 0 {
-			parent := &st.nodes[p.parent]
-			parent.kids = parent.kids || parent.aside == aside
+			if parent := &st.nodes[p.parent]; parent.aside == aside && !parent.kids {
+				parent.kids = true
+				at, _ := slices.BinarySearch(st.leaves, p.parent)
+				st.leaves = slices.Delete(st.leaves, at, at+1)
+			}
 		}
 		if n.ID != "" {
 			if st.byID == nil {
@@ -432,6 +441,7 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		}
 		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
 		st.last[aside] = p.index
+		st.leaves = append(st.leaves, p.index)
 	}
 	return out, nil
 }
@@ -462,8 +472,10 @@ func (l *loader) parentOf(st *loading, n *Node, aside int32) (int32, error) {
 		if parent, ok := st.byID[n.Parent]; ok {
 			return parent, nil
 		}
-		if parent, err := l.adopt(st, n.Parent); err != nil || parent >= 0 {
-			return parent, err
+		if n.Parent != n.ID {
+			if parent, err := l.adopt(st, n.Parent); err != nil || parent >= 0 {
+				return parent, err
+			}
 		}
 		how := "it begins a history"
 		if st.last[aside] >= 0 {

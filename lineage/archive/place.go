@@ -71,6 +71,7 @@ func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
 		n.foreign = !t.existed && t.base.Has(n.ref)
 		return found, nil
 	}
+	st.grew = true
 	t.grown[n.ref.Run] = true
 	if p.Aside != asideLog {
 		l.next.added.messages++
