@@ -19,6 +19,7 @@ func TestSessionsStateTheirAgent(t *testing.T) {
 		"codex-made/rollout-fork.jsonl":                                                 `{"agent":"codex","agentVersion":"0.50.0","cwd":"/w"}`,
 		"agentsview/standard_session.jsonl":                                             `{"agent":"codex","cwd":"/Users/alice/code/my-api"}`,
 		"agents/pi/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl": `{"agent":"pi","model":"m-1","cwd":"/home/dev/work"}`,
+		"agents/copilot/made/events.jsonl":                                              `{"agent":"copilot","agentVersion":"1.0.80","model":"gpt-5","cwd":"/home/dev/app","gitBranch":"fix"}`,
 	} {
 		t.Run(path, func(t *testing.T) {
 			s := storeIn(t)
@@ -55,17 +56,25 @@ func TestLargeFieldsOfSessions(t *testing.T) {
 	require.Contains(t, string(info.Metadata), `"agent":"codex","cwd":"/w","gitBranch":"fix"`)
 }
 
-// A session of pi is a tree with branches; a fork of it shares its messages.
-func TestSessionsOfPi(t *testing.T) {
-	s := storeIn(t)
-	report, err := archive.Import(t.Context(), s, archive.Path(fixture("agents/pi")), archive.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Skipped)
-	require.EqualValues(t, 3, report.NewConversations)
-	require.EqualValues(t, 14, report.SharedMessages)
-	goldenText(t, "agents_pi.stored.txt", stored(t, s))
-	goldenText(t, "agents_pi.shown.txt", transcripts(t, s))
-	requireImportedAgain(t, s, archive.Path(fixture("agents/pi")))
+// Branches, forks, subagents and logs of the sessions of agents, and what people read of them.
+func TestSessionsOfAgents(t *testing.T) {
+	for name, want := range map[string]struct{ conversations, shared int64 }{
+		"pi":      {3, 14}, // a fork shares its messages
+		"copilot": {3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, src := storeIn(t), archive.Path(fixture("agents/"+name))
+			report, err := archive.Import(t.Context(), s, src, archive.Options{})
+			require.NoError(t, err)
+			require.Empty(t, report.Skipped)
+			require.Equal(t, want.conversations, report.NewConversations)
+			require.Equal(t, want.shared, report.SharedMessages)
+			goldenText(t, "agents_"+name+".stored.txt", stored(t, s))
+			goldenText(t, "agents_"+name+".shown.txt", transcripts(t, s))
+			requireSound(t, s)
+			requireImportedAgain(t, s, src)
+		})
+	}
 }
 
 // transcripts returns what people read of the active branch of each thread of a store.

@@ -10,6 +10,7 @@ func Formats() []Format {
 		codex(),
 		claudeCode(),
 		pi(),
+		copilot(),
 		promptLogs(),
 		branchFiles(),
 		oasst(),

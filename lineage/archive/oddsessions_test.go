@@ -41,6 +41,9 @@ var oddSessions = map[string]struct {
 	"codex": {`{"type":"session_meta","payload":{"id":"s"}}`, false, func(r oddRecord) string {
 		return fmt.Sprintf(`{"type":"response_item","timestamp":%s,%s"payload":{"type":"message","id":%s,"role":"%s","content":%s}}`, r.time, r.more, r.id, r.role("user", "assistant"), r.text)
 	}},
+	"copilot": {`{"type":"session.start","data":{"sessionId":"s"},"id":"first","timestamp":"2026-01-01T00:00:00Z","parentId":null}`, false, func(r oddRecord) string {
+		return fmt.Sprintf(`{"type":"%s.message","id":%s,"parentId":%s,"timestamp":%s,%s"data":{"content":%s}}`, r.role("user", "assistant"), r.id, r.parent, r.time, r.more, r.text)
+	}},
 	"pi": {`{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}`, false, func(r oddRecord) string {
 		return fmt.Sprintf(`{"type":"message","id":%s,"parentId":%s,"timestamp":%s,%s"message":{"role":"%s","content":%s}}`, r.id, r.parent, r.time, r.more, r.role("user", "assistant"), r.text)
 	}},

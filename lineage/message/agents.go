@@ -20,6 +20,25 @@ func agentMessage(f fields, given string, depth int) (m Message, ok bool) {
 		return Message{Role: given, Parts: []Part{{Kind: TextKind, Text: f.text("summary")}}}, true
 	case kind == "custom_message" && f["content"] != nil: // pi
 		return Message{Role: given, Parts: contents(f["content"], depth)}, true
+	case rawjson.IsArray(f["toolRequests"]): // Copilot CLI
+		m = Message{Role: given}
+		if text := f.text("reasoningText"); text != "" {
+			m.Parts = append(m.Parts, Part{Kind: ReasoningKind, Text: text})
+		}
+		m.Parts = append(m.Parts, contents(f["content"], depth)...)
+		for e := range rawjson.Elements(f["toolRequests"]) {
+			request := fieldsOf(e)
+			call := Part{Kind: CallKind, Tool: request.text("name"), CallID: request.text("toolCallId")}
+			call.setInput(request["arguments"])
+			m.Parts = append(m.Parts, call)
+		}
+		return m, true
+	case f.text("toolCallId") != "" && f["success"] != nil && kind == "": // Copilot CLI
+		result := Part{Kind: ResultKind, CallID: f.text("toolCallId"), Failed: !rawjson.IsTrue(f["success"])}
+		if result.Output = contents(rawjson.Last(f["result"], "content"), depth); f.has("error") {
+			result.Output = append(result.Output, Part{Kind: TextKind, Text: rawjson.Str(rawjson.Last(f["error"], "message"))})
+		}
+		return Message{Role: given, Parts: []Part{result}}, true
 	}
 	return Message{}, false
 }

@@ -112,11 +112,11 @@ func decodeObject(raw []byte, role string, depth int) []Message {
 		}
 		return decodeObject(inner, as, depth+1)
 	}
-	if inner, as := archived(f, role); inner != nil && depth < maxDepth {
-		return decodeValue(inner, as, depth+1)
-	}
 	if m, ok := agentMessage(f, role, depth); ok {
 		return one(m)
+	}
+	if inner, as := archived(f, role); inner != nil && depth < maxDepth {
+		return decodeValue(inner, as, depth+1)
 	}
 	m := Message{ID: f.text("id"), Role: f.text("role"), Name: f.text("name"), Given: raw}
 	if m.Role == "" {
