@@ -13,7 +13,7 @@ import (
 // claudeCode reads Claude Code sessions: JSON lines, in one file per session and subagent.
 func claudeCode() Format {
 	return Format{
-		Name: "claude-code",
+		Name: "claude-code", Grows: true,
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
 				if isSessionLine(line) || has(line, "parentUuid", "sessionId") || has(line, "summary", "leafUuid") || has(line, "messageId", "snapshot") {
@@ -68,6 +68,12 @@ type session struct {
 
 func (s *session) readLines(ctx context.Context) {
 	for item, err := range s.in.Lines(ctx) {
+		if item.Pause {
+			if !s.pause() {
+				return
+			}
+			continue
+		}
 		if err == nil {
 			if bad := item.Valid(); bad != nil {
 				err = damaged(item.At, bad)
@@ -119,6 +125,14 @@ func (s *session) end() {
 	if s.begun() {
 		s.send(false)
 	}
+}
+
+// pause yields what was read since the last part. Before the id of the session is known, it yields nothing.
+func (s *session) pause() bool {
+	if s.id == "" || !s.begun() {
+		return s.yield(&Conversation{SourceID: s.id, More: true}, nil)
+	}
+	return s.send(true)
 }
 
 // begun reports whether the session has a node.

@@ -12,7 +12,7 @@ import (
 // codex reads Codex rollouts: a file of JSON lines per session.
 func codex() Format {
 	return Format{
-		Name: "codex",
+		Name: "codex", Grows: true,
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(3) {
 				if !has(line, "type", "payload") {
@@ -49,6 +49,12 @@ type rollout struct {
 
 func (r *rollout) read(ctx context.Context) {
 	for item, err := range r.in.Lines(ctx) {
+		if item.Pause {
+			if !r.pause() {
+				return
+			}
+			continue
+		}
 		if err == nil {
 			if bad := item.Valid(); bad != nil {
 				err = damaged(item.At, bad)
@@ -74,6 +80,14 @@ func (r *rollout) read(ctx context.Context) {
 	if r.begun() {
 		r.send(false)
 	}
+}
+
+// pause yields what was read since the last part. Before the id of the session is known, it yields nothing.
+func (r *rollout) pause() bool {
+	if r.id == "" || !r.begun() {
+		return r.yield(&Conversation{SourceID: r.id, More: true}, nil)
+	}
+	return r.send(true)
 }
 
 // begun reports whether the session has a node.

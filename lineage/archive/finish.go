@@ -102,6 +102,7 @@ func (l *loader) finish(st *loading) error {
 		}
 		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
+	t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
 	return l.write(st)
 }
 
@@ -163,6 +164,19 @@ func (st *loading) metadata(s archiveState, replace bool) []byte {
 	state, _ := json.Marshal(s)
 	o.set(archiveKey, state)
 	return o.bytes()
+}
+
+// addMembers adds members to the metadata of a thread, in place of those with the same keys.
+func addMembers(metadata, more []byte) []byte {
+	if len(metadata) > 0 && (!rawjson.Valid(metadata) || !rawjson.IsObject(metadata)) {
+		return metadata // others have set it
+	}
+	for m := range rawjson.Members(more) {
+		if !bytes.Equal(rawjson.Get(metadata, m.Key), m.Value) {
+			return rawjson.MergePatch(metadata, more)
+		}
+	}
+	return metadata
 }
 
 // heads returns the nodes that contexts should point to: the current node first, then named
@@ -248,7 +262,6 @@ type matching struct {
 	named    map[string]*contextState // by branches
 	branches map[string]*head
 	done     map[point]bool // points with a context: equal histories share one
-	visited  map[int32]bool
 	// reach is what contexts of the store lead to, followed the spans after which some of its runs begin.
 	reach    backend.Reach
 	followed map[structure.SpanRef]bool
@@ -261,9 +274,10 @@ type point struct {
 }
 
 func (l *loader) match(st *loading, heads []head, stays bool) error {
+	st.round++
 	m := matching{
 		loading: st, reach: make(backend.Reach), followed: make(map[structure.SpanRef]bool), pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
-		branches: make(map[string]*head), done: make(map[point]bool), visited: make(map[int32]bool),
+		branches: make(map[string]*head), done: make(map[point]bool),
 	}
 	if t := st.thread; t.existed && len(t.stale) == 0 {
 		m.reach = t.base // most of it is known
@@ -347,7 +361,7 @@ func (m *matching) advance(h *head, stays bool) {
 			c.Metadata = h.metadata
 		}
 		c.moveTo(n)
-		m.walk(h.node, m.visited, nil)
+		m.walk(h.node, nil)
 		return
 	}
 	at := m.pointOf(n, h)
@@ -356,7 +370,7 @@ func (m *matching) advance(h *head, stays bool) {
 	}
 	m.done[at] = true
 	var behind *contextState
-	fork := m.walk(h.node, m.visited, func(n *loaded) bool {
+	fork := m.walk(h.node, func(n *loaded) bool {
 		behind = m.free(m.pointOf(n, h))
 		return behind != nil
 	})
@@ -412,18 +426,18 @@ func (c *contextState) moveTo(n *loaded) {
 	}
 }
 
-// walk visits a node and its ancestors. It stops at a node that was visited before, or when
+// walk visits a node and its ancestors. It stops at a node that was visited before or is in another aside, or when
 // found returns true, and returns the span there.
-func (st *loading) walk(node int32, visited map[int32]bool, found func(*loaded) bool) structure.SpanRef {
-	for ; node >= 0; node = st.nodes[node].parent {
-		n := &st.nodes[node]
-		if visited[node] {
+func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef {
+	for aside := m.nodes[node].aside; node >= 0; node = m.nodes[node].parent {
+		n := &m.nodes[node]
+		if n.visited == m.round || n.aside != aside {
 			return n.ref
 		}
 		if found != nil && (found(n) || n.foreign || n.adopted) {
 			return n.ref
 		}
-		visited[node] = true
+		n.visited = m.round
 	}
 	return structure.SpanRef{}
 }

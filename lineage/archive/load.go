@@ -44,6 +44,11 @@ type loader struct {
 	open   *loading // the current conversation, which may continue
 	// replaying is set while a commit is filled again: reports were made before.
 	replaying bool
+
+	// Of an input that grows: the lines that are known, and the nodes of the others if they are asked for.
+	given  given
+	keep   bool
+	placed []item
 }
 
 func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
@@ -83,18 +88,27 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 			l.take(e)
 		}
 	}
+	if err := l.complete(); err != nil {
+		return err
+	}
+	if err := l.sync(); err != nil {
+		return err
+	}
+	l.progress(true)
+	return nil
+}
+
+// complete completes and commits what was loaded.
+func (l *loader) complete() error {
 	if err := l.finishOpen(); err != nil {
 		return err
 	}
 	if err := l.flush(); err != nil {
 		return err
 	}
-	if err := l.sync(); err != nil {
-		return err
-	}
 	// Conversations with only shared messages may have added nothing else.
 	l.total.shared += l.next.added.shared
-	l.progress(true)
+	l.next.added.shared = 0
 	return nil
 }
 
@@ -145,6 +159,7 @@ type loading struct {
 	// named are the nodes with named branches.
 	named []namedHead
 	last  []int32 // the last node of each aside, -1 for none
+	round uint32  // counts how often contexts were matched
 }
 
 type namedHead struct {
@@ -161,9 +176,11 @@ type loaded struct {
 	mark   uint32 // distinguishes it from the other nodes, in threads' metadata
 	kids   bool   // has children in this archive
 	// stored is set if the span was already in the store, foreign if it belongs to another thread.
-	stored, foreign bool
-	adopted         bool // from the store, not from this archive
-	created         time.Time
+	// kept is set if the store has the message in another serialization.
+	stored, foreign, kept bool
+	adopted               bool   // from the store, not from this archive
+	visited               uint32 // the latest loading.round in which walk visited it
+	created               time.Time
 }
 
 // prepared is a node ready to be stored.
@@ -219,6 +236,7 @@ func (l *loader) conversation(c *Conversation) error {
 		}
 	}
 	c.leaveWay()
+	known := l.given.of(c.Nodes)
 	for nodes := range slices.Chunk(c.Nodes, loadedAtOnce) {
 		if err := context.Cause(l.ctx); err != nil {
 			return err
@@ -228,13 +246,27 @@ func (l *loader) conversation(c *Conversation) error {
 			return err
 		}
 		for i := range prepared {
-			if err := l.place(st, &prepared[i]); err != nil {
+			p := &prepared[i]
+			if i < len(known) && !known[i].IsZero() {
+				if err := l.knowSpan(st, p, known[i]); err != nil {
+					return err
+				}
+				continue
+			}
+			if p.Aside != asideLog {
+				l.report.Messages++
+			}
+			if err := l.place(st, p); err != nil {
 				return err
 			}
 			if st.lost {
 				return nil
 			}
+			if l.keep {
+				l.placed = append(l.placed, item{st, p})
+			}
 		}
+		known = known[min(len(nodes), len(known)):]
 	}
 	if !c.More && !(st.derived && l.inFile == 1) { // its title depends on whether another one follows
 		return l.finishOpen()
@@ -395,9 +427,6 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		}
 		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
 		st.last[aside] = p.index
-		if n.Aside != asideLog {
-			l.report.Messages++
-		}
 	}
 	return out, nil
 }
@@ -442,7 +471,7 @@ func (l *loader) parentOf(st *loading, n *Node, aside int32) (int32, error) {
 
 // adopt adds a node for an existing message of the thread, -1 if the thread has none with the id.
 func (l *loader) adopt(st *loading, id string) (int32, error) {
-	if st.thread == nil || !st.thread.existed {
+	if st.thread == nil || !st.thread.committed {
 		return -1, nil
 	}
 	state, err := l.state()

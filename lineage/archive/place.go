@@ -25,7 +25,7 @@ func (l *loader) place(st *loading, p *prepared) error {
 		return err
 	}
 	n := &st.nodes[p.index]
-	if found.How == place.Kept {
+	if n.kept {
 		l.report.Kept++
 	}
 	if first, known := st.byID[p.Node.ID]; known && first != p.index && st.nodes[first].ref != n.ref {
@@ -69,7 +69,7 @@ func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
 	if err != nil {
 		return place.Found{}, err
 	}
-	n.ref, n.stored = found.Span, found.How.Has() && !found.Batch
+	n.ref, n.stored, n.kept = found.Span, found.How.Has() && !found.Batch, found.How == place.Kept
 	if found.How.Has() {
 		n.foreign = !t.existed && t.base.Has(n.ref)
 		return found, nil
