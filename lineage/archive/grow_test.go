@@ -695,6 +695,32 @@ func TestGrowingCostsWhatIsNew(t *testing.T) {
 	}
 }
 
+// Starting again on a session of which all but some lines are known.
+func BenchmarkGrowingAgain(b *testing.B) {
+	const size = 100_000
+	f := &follower{t: b, store: storeIn(b), name: "s.jsonl", lines: longSession(0, size)}
+	f.start(0)
+	_, err := f.read(size)
+	require.NoError(b, err)
+	defer f.stop()
+	text := bytes.Join(f.lines, nil)
+	b.SetBytes(int64(len(text)))
+	for name, known := range map[string]int{"known": size, "unknown": 0} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				g := archive.Grow(f.store, "s.jsonl", archive.Options{Format: "claude-code"})
+				if known > 0 {
+					g.Known(int64(known), func(line int64) []lineage.SpanRef { return spansOf(f.placed[line-1]) })
+				}
+				_, err := g.Read(context.Background(), bytes.NewReader(text))
+				require.NoError(b, err)
+				g.Close()
+			}
+		})
+	}
+}
+
 func BenchmarkGrowing(b *testing.B) {
 	for _, size := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
