@@ -47,7 +47,7 @@ var rooms = []room{
 	{path: "lineage/backend", ours: []string{"content", "structure"}},
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "internal/form", ours: join(belowEngines, "internal/rawjson")},
-	{path: "internal/manifest", ours: []string{"structure", "internal/form", "internal/rawjson"}, libs: []string{compress}},
+	{path: "internal/manifest", ours: []string{"structure", "internal/form", "internal/rawjson"}, libs: []string{compress, uuid}},
 	{path: "internal/query", libs: []string{text}},
 	{path: "internal/vector"},
 	{path: "internal/sqlitefile"},
@@ -116,7 +116,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 

@@ -87,7 +87,7 @@ func (s *Said) joinsTo(message []byte) bool {
 
 // PlainPiece returns the kind of plain texts of a role.
 func PlainPiece(role string) structure.Piece {
-	if role == "tool" || role == "function" {
+	if role == "tool" || role == "function" || role == "toolResult" {
 		return structure.OutputPiece
 	}
 	return structure.TextPiece

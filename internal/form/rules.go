@@ -18,7 +18,7 @@ var mayBeEmpty = setOf("content", "text", "parts", "value")
 var nestedKeys = setOf("content", "text", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
 	"kwargs", "source", "output", "summary", "item", "payload", "inlineData", "inline_data", "fileData", "file_data", "file", "image_url",
 	"input_audio", "audio", "thoughts", "choices", "toolInvocation", "toolInvocations", "blob", "value", "reasoning", "reasoning_details",
-	"tool_call", "attachments")
+	"tool_call", "attachments", "toolRequests")
 
 // kindKeys are the keys of texts that describe the kind of an object. They repeat, so they
 // stay in the form.
@@ -58,6 +58,8 @@ type object struct {
 	tool       string // the tool that it calls, or whose result it is
 	isFile     bool
 	isData     bool
+	// returns is set if it is a result of Copilot CLI.
+	returns bool
 	// copies is set if its text repeats the list of its contents.
 	copies bool
 }
@@ -66,7 +68,7 @@ type object struct {
 func look(raw []byte) object {
 	var o object
 	var name, contentType string
-	calls, contents := false, false
+	calls, contents, callID, success := false, false, false, false
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "type":
@@ -83,6 +85,10 @@ func look(raw []byte) object {
 			o.role = rawjson.Str(m.Value)
 		case "name", "toolName", "tool_name":
 			name = rawjson.Str(m.Value)
+		case "toolCallId":
+			callID = true
+		case "success":
+			success = true
 		case "arguments", "args", "input", "output", "response":
 			calls = true
 		case "media_type", "mediaType", "mime_type", "mimeType", "file_data":
@@ -100,6 +106,7 @@ func look(raw []byte) object {
 	}
 	o.isFile = o.isFile || o.kind == "base64"
 	o.isData = strings.HasPrefix(o.kind, "data-")
+	o.returns = callID && success && o.kind == ""
 	o.copies = contents && o.kind == ""
 	return o
 }
@@ -124,6 +131,18 @@ func (o *object) textKind(around structure.Piece) structure.Piece {
 		return PlainPiece(o.role)
 	}
 	return around
+}
+
+// tells reports whether a member is a text of the object, for keys that are not those of texts in
+// other objects: summaries of pi, and commands that its user runs.
+func (o *object) tells(key string) bool {
+	switch key {
+	case "summary":
+		return o.kind == "compaction" || o.kind == "branch_summary"
+	case "command", "output":
+		return o.role == "bashExecution"
+	}
+	return false
 }
 
 // isEmpty reports whether a value is null, an empty text or an empty list.

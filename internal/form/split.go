@@ -136,7 +136,7 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 	case "attachments":
 		s.value(v, structure.DataPiece, "")
 		return true
-	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "think":
+	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "reasoningText", "think":
 		if simple {
 			s.text(v, structure.ReasoningPiece, "")
 			return true
@@ -146,8 +146,23 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 			s.whole(v, structure.InputPiece, tool)
 			return true
 		}
+	case "summary", "command":
+		if simple && of.tells(v.key) {
+			s.text(v, structure.TextPiece, "")
+			return true
+		}
 	case "output", "result", "response", "errorText", "error":
 		switch {
+		case simple && of.tells(v.key):
+			s.text(v, structure.TextPiece, "")
+			return true
+		case of.returns && v.raw[0] == '{' && v.key == "result":
+			v.key = "content"
+			s.value(v, structure.OutputPiece, tool)
+			return true
+		case of.returns:
+			s.whole(v, structure.OutputPiece, tool)
+			return true
 		case tool == "" && !of.calls():
 		case hasParts(v.raw):
 			v.key = "content"

@@ -3,8 +3,11 @@ package manifest
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"sync"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lineage-store/lineage/internal/form"
@@ -28,6 +31,9 @@ type Builder struct {
 	list      [][]byte
 	back      []byte // how many ids back
 	own       []byte
+	uuids     []byte
+	times     []byte
+	lastTime  int64 // of times
 }
 
 // NewBuilder returns a builder for the lines of a session.
@@ -57,7 +63,7 @@ func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole
 	c.out = binary.AppendUvarint(c.out, uint64(min(len(spans), maxSpans)))
 	start := len(c.out)
 	if !c.line(text) || len(c.out)+len(end) > maxTemplate || !c.joinsTo(c.out[start:], text) {
-		c.out, c.back, c.own = append(c.out[:start], holeWhole), nil, nil
+		c = cutter{out: append(c.out[:start], holeWhole)}
 		whole = text
 	}
 	c.out = append(c.out, end...)
@@ -77,9 +83,16 @@ func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole
 	for _, own := range c.own {
 		b.own = appendBytes(b.own, own)
 	}
-	if m != nil && m.ID != "" && needsMessage(c.out[start:]) {
-		b.ids[string(c.filling.id)] = len(b.list)
-		b.list = append(b.list, c.filling.id)
+	for _, id := range c.uuids {
+		b.uuids = append(b.uuids, id[:]...)
+	}
+	for _, at := range c.times {
+		b.times = binary.AppendVarint(b.times, at-b.lastTime)
+		b.lastTime = at
+	}
+	for _, id := range c.ids {
+		b.ids[string(id)] = len(b.list)
+		b.list = append(b.list, id)
 	}
 	b.lines++
 	return whole
@@ -115,6 +128,8 @@ func (b *Builder) Block() []byte {
 	out = append(out, b.runTable...)
 	out = append(out, b.spans...)
 	out = append(out, b.back...)
+	out = append(out, b.times...)
+	out = append(out, b.uuids...)
 	out = append(out, b.own...)
 	b.reset()
 	return encoder().EncodeAll(out, nil)
@@ -136,6 +151,9 @@ type cutter struct {
 	back    []uint64
 	own     [][]byte
 	size    int // of own
+	uuids   []uuid.UUID
+	times   []int64
+	ids     [][]byte // of the line, which later ones may name
 	filling
 }
 
@@ -187,6 +205,9 @@ func (c *cutter) value(key string, v []byte) bool {
 		c.out = append(c.out, v...)
 		return true
 	}
+	if v[0] == '"' && c.ownIDOrTime(v) {
+		return true
+	}
 	if c.size += len(v); len(v) > maxValue || c.size > maxOwn {
 		return false
 	}
@@ -194,6 +215,43 @@ func (c *cutter) value(key string, v []byte) bool {
 	c.own = append(c.own, v)
 	return true
 }
+
+// ownIDOrTime cuts an id or time that only this line has.
+func (c *cutter) ownIDOrTime(v []byte) bool {
+	if id, ok := uuidIn(v); ok {
+		c.out = append(c.out, holeUUID)
+		c.uuids, c.ids = append(c.uuids, id), append(c.ids, v)
+		return true
+	}
+	if at, ok := timeIn(v); ok {
+		c.out = append(c.out, holeOwnTime)
+		c.times = append(c.times, at)
+		return true
+	}
+	return false
+}
+
+// uuidIn returns the UUID that a JSON string is as quoteUUID writes it.
+func uuidIn(v []byte) (id uuid.UUID, ok bool) {
+	if len(v) != 38 {
+		return id, false
+	}
+	id, err := uuid.ParseBytes(v[1:37])
+	return id, err == nil && bytes.Equal(quoteUUID(id), v)
+}
+
+func quoteUUID(id uuid.UUID) []byte { return fmt.Appendf(nil, "%q", id.String()) }
+
+// timeIn returns the milliseconds of the time that a JSON string is as quoteTime writes it.
+func timeIn(v []byte) (ms int64, ok bool) {
+	if len(v) != len(timeForm) {
+		return 0, false
+	}
+	at, err := time.Parse(timeForm, string(v))
+	return at.UnixMilli(), err == nil && bytes.Equal(quoteTime(at), v)
+}
+
+func quoteTime(at time.Time) []byte { return at.UTC().AppendFormat(nil, timeForm) }
 
 func (c *cutter) object(v []byte) bool {
 	end := 0
@@ -221,7 +279,7 @@ func (c *cutter) known(key string, v []byte) bool {
 			hole = holeBody
 		case v[0] == '"' && m.ID != "" && bytes.Equal(v, c.id):
 			hole = holeID
-		case v[0] == '"' && bytes.Equal(v, c.time):
+		case v[0] == '"' && bytes.Equal(v, c.at):
 			hole = holeTime
 		case v[0] == '"' && len(v) >= len(m.Body)+2 && bytes.Equal(v, rawjson.Quote(string(m.Body))):
 			hole = holeText
@@ -248,12 +306,15 @@ func (c *cutter) known(key string, v []byte) bool {
 		return false
 	}
 	c.out = append(c.out, hole)
+	if hole == holeID {
+		c.ids = append(c.ids, c.id)
+	}
 	return true
 }
 
 // joinsTo reports whether a template comes back as the text: where a key repeats, a hole may be another one's.
 func (c *cutter) joinsTo(template, text []byte) bool {
-	back, own := c.back, c.own
+	back, own, uuids, times := c.back, c.own, c.uuids, c.times
 	j := joiner{session: c.builder.session, filling: c.filling, back: func() ([]byte, error) {
 		n := back[0]
 		back = back[1:]
@@ -262,6 +323,14 @@ func (c *cutter) joinsTo(template, text []byte) bool {
 		v := own[0]
 		own = own[1:]
 		return v, nil
+	}, uuid: func() (uuid.UUID, error) {
+		id := uuids[0]
+		uuids = uuids[1:]
+		return id, nil
+	}, time: func() (int64, error) {
+		at := times[0]
+		times = times[1:]
+		return at, nil
 	}}
 	joined, err := j.join(nil, template)
 	return err == nil && bytes.Equal(joined, text)

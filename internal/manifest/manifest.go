@@ -43,6 +43,8 @@ const (
 	holeBack    = 0x0b // the id of an earlier line of the block
 	holeOwn     = 0x0c // a value of this line alone
 	holeWhole   = 0x0e // a line that is kept whole
+	holeUUID    = 0x0f // a UUID of this line alone, in lower case
+	holeOwnTime = 0x10 // a time of this line alone
 )
 
 func isHole(c byte) bool { return c < ' ' && c != '\t' && c != '\n' && c != '\r' }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -15,8 +17,9 @@ import (
 
 // Block is a block of a manifest.
 type Block struct {
-	lines     []line
-	back, own []byte
+	lines []line
+	// Back, times, uuids and own fill holes.
+	back, times, uuids, own []byte
 }
 
 type line struct {
@@ -77,18 +80,18 @@ func Read(block []byte) (*Block, error) {
 	if r.bad {
 		return nil, errShort
 	}
-	holes := 0
+	back, times, uuids := 0, 0, 0
 	for _, l := range b.lines {
-		holes += bytes.Count(l.template, []byte{holeBack})
+		back += bytes.Count(l.template, []byte{holeBack})
+		times += bytes.Count(l.template, []byte{holeOwnTime})
+		uuids += bytes.Count(l.template, []byte{holeUUID})
 	}
-	rest := r.b
-	for range holes {
-		r.uvarint()
-	}
-	if r.bad {
+	b.back = r.varints(back)
+	b.times = r.varints(times)
+	if r.bad || len(r.b)/len(uuid.UUID{}) < uuids {
 		return nil, errShort
 	}
-	b.back, b.own = rest[:len(rest)-len(r.b)], r.b
+	b.uuids, b.own = r.b[:uuids*len(uuid.UUID{})], r.b[uuids*len(uuid.UUID{}):]
 	return b, nil
 }
 
@@ -107,8 +110,9 @@ func (b *Block) Spans(i int) []structure.SpanRef { return b.lines[i].spans }
 // kept whole. A line is valid until the next one.
 func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, error), whole func() ([]byte, error)) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		back, own := reader{b: b.back}, reader{b: b.own}
-		var ids [][]byte
+		back, own, times, uuids := reader{b: b.back}, reader{b: b.own}, reader{b: b.times}, b.uuids
+		var ids, new [][]byte // of earlier lines, and of the current one
+		var at int64
 		j := joiner{session: rawjson.Quote(session), whole: whole, back: func() ([]byte, error) {
 			n := back.uvarint()
 			if back.bad || n == 0 || n > uint64(len(ids)) {
@@ -121,7 +125,13 @@ func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, 
 				return nil, errShort
 			}
 			return v, nil
-		}}
+		}, time: func() (int64, error) {
+			at += times.varint()
+			return at, nil
+		}, uuid: func() (id uuid.UUID, err error) {
+			uuids = uuids[copy(id[:], uuids):]
+			return id, nil
+		}, named: func(id []byte) { new = append(new, id) }}
 		var out []byte
 		for _, l := range b.lines {
 			var m *Message
@@ -133,9 +143,7 @@ func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, 
 			if err == nil {
 				out, err = j.join(out[:0], l.template)
 			}
-			if m != nil && m.ID != "" {
-				ids = append(ids, j.id)
-			}
+			ids, new = append(ids, new...), new[:0]
 			if !yield(out, err) || err != nil {
 				return
 			}
@@ -146,7 +154,7 @@ func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, 
 // filling is what a message fills holes with.
 type filling struct {
 	is         *Message
-	id, time   []byte
+	id, at     []byte
 	body, meta map[string][]byte
 }
 
@@ -156,7 +164,7 @@ func fill(m *Message) filling {
 	}
 	f := filling{is: m, id: rawjson.Quote(m.ID), body: membersOf(m.Body), meta: membersOf(m.Metadata)}
 	if !m.Created.IsZero() {
-		f.time = m.Created.UTC().AppendFormat(nil, timeForm)
+		f.at = quoteTime(m.Created)
 	}
 	return f
 }
@@ -178,6 +186,9 @@ type joiner struct {
 	filling
 	session          []byte
 	back, own, whole func() ([]byte, error)
+	uuid             func() (uuid.UUID, error)
+	time             func() (int64, error)
+	named            func(id []byte) // is told the ids of lines, if it is not nil
 }
 
 // join appends a template with its holes filled.
@@ -205,6 +216,12 @@ func (j *joiner) fills(hole byte, before []byte) ([]byte, error) {
 		return j.back()
 	case hole == holeOwn:
 		return j.own()
+	case hole == holeUUID:
+		id, err := j.uuid()
+		return j.name(quoteUUID(id)), err
+	case hole == holeOwnTime:
+		ms, err := j.time()
+		return quoteTime(time.UnixMilli(ms)), err
 	case hole == holeWhole && j.whole != nil:
 		return j.whole()
 	case j.is == nil:
@@ -216,15 +233,23 @@ func (j *joiner) fills(hole byte, before []byte) ([]byte, error) {
 	case holeText:
 		return rawjson.Quote(string(j.is.Body)), nil
 	case holeID:
-		return j.id, nil
+		return j.name(j.id), nil
 	case holeTime:
-		return j.time, nil
+		return j.at, nil
 	case holeMember:
 		return j.body[keyAt(before)], nil
 	case holeMeta:
 		return j.meta[keyAt(before)], nil
 	}
 	return nil, fmt.Errorf("%w: hole %#x", ErrMalformed, hole)
+}
+
+// name tells the id of a line, and returns it.
+func (j *joiner) name(id []byte) []byte {
+	if j.named != nil {
+		j.named(id)
+	}
+	return id
 }
 
 // holeIn returns the place of the first hole, -1 for none.
@@ -240,7 +265,7 @@ func holeIn(template []byte) int {
 // needsMessage reports whether a template has a hole for a part of a message.
 func needsMessage(template []byte) bool {
 	return bytes.IndexFunc(template, func(r rune) bool {
-		return r < ' ' && isHole(byte(r)) && r != holeSession && r != holeBack && r != holeOwn && r != holeWhole
+		return r < ' ' && isHole(byte(r)) && r != holeSession && r != holeBack && r != holeOwn && r != holeWhole && r != holeUUID && r != holeOwnTime
 	}) >= 0
 }
 
@@ -268,6 +293,15 @@ func (r *reader) uvarint() uint64 {
 	}
 	r.b = r.b[n:]
 	return v
+}
+
+// varints returns the bytes of n varints.
+func (r *reader) varints(n int) []byte {
+	rest := r.b
+	for range n {
+		r.uvarint()
+	}
+	return rest[:len(rest)-len(r.b)]
 }
 
 func (r *reader) varint() int64 {

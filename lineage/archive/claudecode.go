@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"strings"
@@ -24,11 +25,12 @@ func claudeCode() Format {
 		},
 		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 			return func(yield func(*Conversation, error) bool) {
-				s := session{in: in, yield: yield, standIn: make(map[string]string), turnOf: make(map[string]string), tail: make(map[string]string)}
+				s := claudeSession{session: newSession(in, yield), turnOf: make(map[string]string), tail: make(map[string]string)}
+				s.sharedIDs = true
 				if has(in.Head().object(), "loglines") {
 					s.readWhole(ctx)
 				} else {
-					s.readLines(ctx)
+					s.readLines(ctx, s.line)
 				}
 			}
 		},
@@ -42,67 +44,17 @@ func isSessionLine(line []byte) bool {
 	return (kind == "user" || kind == "assistant") && rawjson.IsObject(rawjson.Get(line, "message")) && (has(line, "uuid") || has(line, "cwd") || has(line, "timestamp"))
 }
 
-// partBytes and partNodes are the approximate size of a part of a session that is yielded.
-const (
-	partBytes = 4 << 20
-	partNodes = 4096
-)
-
-// session is a session being read.
-type session struct {
-	in    *Input
-	yield func(*Conversation, error) bool
-	part  Conversation // read since the last part
-	bytes int
-	id    string // of the session, once it is known
-
-	title, custom string
-	// standIn maps a line that is not a message to the message that lines after it follow.
-	standIn map[string]string
+// claudeSession is a session of Claude Code while it is read.
+type claudeSession struct {
+	session
+	custom bool // the title is one set by the user
 	// turnOf maps the uuid of a line to the model's answer that it belongs to, tail maps an answer
 	// to its last line: see follow.
 	turnOf, tail map[string]string
-	asides       map[string]bool
-	first        bool // a part was yielded
-}
-
-func (s *session) readLines(ctx context.Context) {
-	for item, err := range s.in.Lines(ctx) {
-		if item.Pause {
-			if !s.pause() {
-				return
-			}
-			continue
-		}
-		if err == nil {
-			if bad := item.Valid(); bad != nil {
-				err = damaged(item.At, bad)
-				if repair := item.beingWritten(bad); repair != nil && s.begun() {
-					s.part.Repairs = append(s.part.Repairs, repair)
-					continue
-				}
-			} else if !rawjson.IsObject(item.Raw) {
-				err = damaged(item.At, malformed("not an object"))
-			}
-		}
-		if err != nil {
-			if !s.yield(nil, err) {
-				return
-			}
-			continue
-		}
-		s.line(item.Raw, item.At)
-		if s.bytes += len(item.Raw); (s.bytes >= partBytes || len(s.part.Nodes) >= partNodes) && s.id != "" {
-			if !s.send(true) {
-				return
-			}
-		}
-	}
-	s.end()
 }
 
 // readWhole reads the variant with all lines in one object.
-func (s *session) readWhole(ctx context.Context) {
+func (s *claudeSession) readWhole(ctx context.Context) {
 	for item, err := range s.in.Items(ctx) {
 		if err != nil {
 			if !s.yield(nil, err) {
@@ -112,42 +64,13 @@ func (s *session) readWhole(ctx context.Context) {
 		}
 		for line := range rawjson.Elements(rawjson.Get(item.Raw, "loglines")) {
 			if rawjson.IsObject(line) {
-				s.line(line, item.At)
+				_ = s.line(line, item.At)
 			} else if !s.yield(nil, damaged(item.At, malformed("line is not an object"))) {
 				return
 			}
 		}
 	}
 	s.end()
-}
-
-func (s *session) end() {
-	if s.begun() {
-		s.send(false)
-	}
-}
-
-// pause yields what was read since the last part. Before the id of the session is known, it yields nothing.
-func (s *session) pause() bool {
-	if s.id == "" || !s.begun() {
-		return s.yield(&Conversation{SourceID: s.id, More: true}, nil)
-	}
-	return s.send(true)
-}
-
-// begun reports whether the session has a node.
-func (s *session) begun() bool { return s.first || len(s.part.Nodes) > 0 }
-
-// send yields the nodes read since the last part.
-func (s *session) send(more bool) bool {
-	c := s.part
-	c.SourceID, c.More, c.SharedIDs = s.id, more, true
-	c.Title = s.title
-	if s.custom != "" {
-		c.Title = s.custom
-	}
-	s.part, s.bytes, s.first = Conversation{}, 0, true
-	return s.yield(&c, nil)
 }
 
 // sessionName returns the session id if it is the file's name.
@@ -160,11 +83,12 @@ func sessionName(file string) string {
 }
 
 // line reads a line of the session.
-func (s *session) line(raw []byte, at Position) {
+func (s *claudeSession) line(raw []byte, at Position) error {
 	n := Node{At: at}
 	var kind, agent, sessionID, logicalParent string
 	var message, contents []byte
 	var side, hasParent bool
+	var cwd, branch, version string
 	var rest jsonObject
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
@@ -195,18 +119,29 @@ func (s *session) line(raw []byte, at Position) {
 			rest.add(m)
 		case "content":
 			contents = m.Value
+		case "cwd":
+			cwd = rawjson.Str(m.Value)
+			rest.add(m)
+		case "gitBranch":
+			branch = rawjson.Str(m.Value)
+			rest.add(m)
+		case "version":
+			version = rawjson.Str(m.Value)
+			rest.add(m)
 		case "forkedFrom":
 			if from := rawjson.Str(rawjson.Get(m.Value, "sessionId")); from != "" {
 				s.part.ForkedFrom = from
 			}
 			rest.add(m)
 		case "summary":
-			if kind := rawjson.Str(rawjson.Get(raw, "type")); kind == "summary" {
+			if kind := rawjson.Str(rawjson.Get(raw, "type")); kind == "summary" && !s.custom {
 				s.title = rawjson.Str(m.Value)
 			}
 			rest.add(m)
 		case "customTitle":
-			s.custom = rawjson.Str(m.Value)
+			if custom := rawjson.Str(m.Value); custom != "" {
+				s.title, s.custom = custom, true
+			}
 			rest.add(m)
 		default:
 			rest.add(m)
@@ -237,64 +172,21 @@ func (s *session) line(raw []byte, at Position) {
 		n.Body, n.Type = textBody(contents)
 		s.link(&n, hasParent)
 	default:
-		s.logLine(&n, kind, raw)
-		return
+		s.log(kind, n.ID, n.Parent, raw, n.Created, at)
+		return nil
 	}
 	n.Metadata = rest.bytes()
-	s.part.Nodes = append(s.part.Nodes, n)
-	if s.part.Created.IsZero() && !s.first {
-		s.part.Created = n.Created
+	s.add(n)
+	if n.Aside == "" {
+		s.about.agent = "claude-code"
+		s.about.version, s.about.model = cmp.Or(version, s.about.version), cmp.Or(n.Model, s.about.model)
+		s.about.cwd, s.about.gitBranch = cmp.Or(s.about.cwd, cwd), cmp.Or(s.about.gitBranch, branch)
 	}
-	if n.Created.After(s.part.Updated) {
-		s.part.Updated = n.Created
-	}
-}
-
-// logLine keeps a line that is not a message in the log. Lines that follow it follow the message
-// before it.
-func (s *session) logLine(n *Node, kind string, raw []byte) {
-	if n.ID != "" {
-		s.standIn[n.ID] = s.resolve(n.Parent)
-	}
-	if kind == "" {
-		kind = "unknown"
-	}
-	s.part.Nodes = append(s.part.Nodes, Node{
-		Role: kind, Body: raw, Type: typeJSON, Created: n.Created, Aside: asideLog, Root: s.begin(asideLog), At: n.At,
-	})
-}
-
-// begin reports whether an aside begins here.
-func (s *session) begin(aside string) bool {
-	if s.asides[aside] {
-		return false
-	}
-	if s.asides == nil {
-		s.asides = make(map[string]bool)
-	}
-	s.asides[aside] = true
-	return true
-}
-
-func (s *session) resolve(id string) string {
-	if above, ok := s.standIn[id]; ok {
-		return above
-	}
-	return id
-}
-
-// link sets the parent of a node as its line states, or makes it the root of a history. A line that
-// states no parent follows the one before it.
-func (s *session) link(n *Node, hasParent bool) {
-	n.Parent = s.resolve(n.Parent)
-	begins := s.begin("history " + n.Aside)
-	if n.Parent == "" && (hasParent || begins) {
-		n.Root = true
-	}
+	return nil
 }
 
 // message reads the message in a line.
-func (s *session) message(n *Node, kind string, raw []byte, hasParent bool) {
+func (s *claudeSession) message(n *Node, kind string, raw []byte, hasParent bool) {
 	var id string
 	result := false
 	n.Role = kind
@@ -322,7 +214,7 @@ func (s *session) message(n *Node, kind string, raw []byte, hasParent bool) {
 // follow keeps an answer of the model in a single history. An answer consists of several lines with
 // one message id. If it calls several tools at once, the next call and the result of the previous
 // call name the same parent, but they are not branches.
-func (s *session) follow(n *Node, id string, result bool) {
+func (s *claudeSession) follow(n *Node, id string, result bool) {
 	turn := s.turnOf[n.Parent]
 	switch {
 	case n.Role == "assistant" && id != "":

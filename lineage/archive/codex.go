@@ -27,139 +27,87 @@ func codex() Format {
 		},
 		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 			return func(yield func(*Conversation, error) bool) {
-				r := rollout{in: in, yield: yield}
-				r.read(ctx)
+				r := rollout{session: newSession(in, yield)}
+				r.about.agent = "codex"
+				r.readLines(ctx, r.line)
 			}
 		},
 	}
 }
 
-// rollout is a Codex session being read.
+// rollout is a session of Codex while it is read.
 type rollout struct {
-	in      *Input
-	yield   func(*Conversation, error) bool
-	part    Conversation
-	bytes   int
-	id      string
-	model   string
-	first   bool // a part was yielded
-	logged  bool
+	session
 	restart bool // the next message begins a history
 }
 
-func (r *rollout) read(ctx context.Context) {
-	for item, err := range r.in.Lines(ctx) {
-		if item.Pause {
-			if !r.pause() {
-				return
-			}
-			continue
-		}
-		if err == nil {
-			if bad := item.Valid(); bad != nil {
-				err = damaged(item.At, bad)
-				if repair := item.beingWritten(bad); repair != nil && r.begun() {
-					r.part.Repairs = append(r.part.Repairs, repair)
-					continue
-				}
-			} else if !has(item.Raw, "type", "payload") {
-				err = damaged(item.At, malformed("not a line of a rollout"))
-			}
-		}
-		if err != nil {
-			if !r.yield(nil, err) {
-				return
-			}
-			continue
-		}
-		r.line(item)
-		if r.bytes += len(item.Raw); (r.bytes >= partBytes || len(r.part.Nodes) >= partNodes) && r.id != "" && !r.send(true) {
-			return
-		}
+func (r *rollout) line(raw []byte, at Position) error {
+	if !has(raw, "type", "payload") {
+		return malformed("not a line of a rollout")
 	}
-	if r.begun() {
-		r.send(false)
-	}
-}
-
-// pause yields what was read since the last part. Before the id of the session is known, it yields nothing.
-func (r *rollout) pause() bool {
-	if r.id == "" || !r.begun() {
-		return r.yield(&Conversation{SourceID: r.id, More: true}, nil)
-	}
-	return r.send(true)
-}
-
-// begun reports whether the session has a node.
-func (r *rollout) begun() bool { return r.first || len(r.part.Nodes) > 0 }
-
-func (r *rollout) send(more bool) bool {
-	c := r.part
-	c.SourceID, c.More = r.id, more
-	r.part, r.bytes, r.first = Conversation{}, 0, true
-	return r.yield(&c, nil)
-}
-
-func (r *rollout) line(item Item) {
-	created := parseTime(rawjson.Get(item.Raw, "timestamp"))
-	payload := rawjson.Get(item.Raw, "payload")
+	created := parseTime(rawjson.Get(raw, "timestamp"))
+	payload := rawjson.Get(raw, "payload")
 	if created.After(r.part.Updated) {
 		r.part.Updated = created
 	}
-	switch kind := rawjson.Str(rawjson.Get(item.Raw, "type")); kind {
+	kind := rawjson.Str(rawjson.Get(raw, "type"))
+	switch kind {
 	case "session_meta":
 		if r.id == "" && rawjson.IsObject(payload) {
-			r.meta(payload, item.At)
+			r.meta(payload, at)
 			if r.part.Created.IsZero() {
 				r.part.Created = created
 			}
-			return
+			return nil
 		}
 	case "turn_context":
 		if model := rawjson.Str(rawjson.Get(payload, "model")); model != "" {
-			r.model = model
-			r.part.Model = model
+			r.about.model, r.part.Model = model, model
 		}
 	case "response_item":
 		if rawjson.IsObject(payload) {
-			n := rolloutItem(payload, r.model)
-			n.Created, n.At, n.Root = created, item.At, r.restart
+			n := rolloutItem(payload, r.about.model)
+			n.Created, n.At, n.Root = created, at, r.restart
 			r.restart = false
 			r.part.Nodes = append(r.part.Nodes, n)
-			return
+			return nil
 		}
 	case "compacted":
-		r.compacted(payload, item.At)
+		r.compacted(payload, at)
 	}
-	n := Node{Role: rawjson.Str(rawjson.Get(item.Raw, "type")), Body: item.Raw, Type: typeJSON, Created: created, Aside: asideLog, Root: !r.logged, At: item.At}
-	r.logged = true
-	r.part.Nodes = append(r.part.Nodes, n)
+	r.log(kind, "", "", raw, created, at)
+	return nil
 }
 
 // meta reads the metadata of a session.
 func (r *rollout) meta(payload []byte, at Position) {
-	var rest jsonObject
 	for m := range rawjson.Members(payload) {
 		switch m.Key {
 		case "id":
 			r.id = rawjson.Str(m.Value)
+		case "cwd":
+			r.about.cwd = rawjson.Str(m.Value)
+		case "cli_version":
+			r.about.version = rawjson.Str(m.Value)
+		case "git":
+			r.about.gitBranch = rawjson.Str(rawjson.Get(m.Value, "branch"))
+			r.field(m, at)
 		case "timestamp":
 			r.part.Created = parseTime(m.Value)
 		case "forked_from_id":
 			r.part.ForkedFrom = rawjson.Str(m.Value)
-			rest.add(m)
+			r.field(m, at)
 		case "history_base":
 			if base := rawjson.Str(rawjson.Get(m.Value, "thread_id")); base != "" {
 				r.part.ForkedFrom = base
 				at.Inside = "history_base"
 				r.part.Repairs = append(r.part.Repairs, damaged(at, malformed("its beginning is only in session %s; it begins here", base)))
 			}
-			rest.add(m)
+			r.field(m, at)
 		default:
-			rest.add(m)
+			r.field(m, at)
 		}
 	}
-	r.part.Metadata = rest.bytes()
 }
 
 // compacted continues the history from the replacement that a compaction made. The previous history
@@ -171,7 +119,7 @@ func (r *rollout) compacted(payload []byte, at Position) {
 		if !rawjson.IsObject(item) {
 			continue
 		}
-		n := rolloutItem(item, r.model)
+		n := rolloutItem(item, r.about.model)
 		n.At, n.Root = at, root
 		root = false
 		r.part.Nodes = append(r.part.Nodes, n)

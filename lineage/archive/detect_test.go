@@ -10,9 +10,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-const otherAgent = `{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}
-{"type":"message","id":"a1","parentId":null,"timestamp":"2026-01-01T00:00:01Z","message":{"role":"user","content":[{"type":"text","text":"hi"}]}}
-{"type":"message","id":"a2","parentId":"a1","timestamp":"2026-01-01T00:00:02Z","message":{"role":"assistant","content":[{"type":"text","text":"hello"}]}}
+const otherAgent = `{"type":"conversation","id":"s","timestamp":"2026-01-01T00:00:00Z","folder":"/w"}
+{"type":"entry","id":"a1","parentId":null,"timestamp":"2026-01-01T00:00:01Z","message":{"role":"user","content":[{"type":"text","text":"hi"}]}}
+{"type":"entry","id":"a2","parentId":"a1","timestamp":"2026-01-01T00:00:02Z","message":{"role":"assistant","content":[{"type":"text","text":"hello"}]}}
 `
 
 // A file of an unknown agent is reported as unknown.

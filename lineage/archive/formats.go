@@ -9,6 +9,8 @@ func Formats() []Format {
 		libreChat(),
 		codex(),
 		claudeCode(),
+		pi(),
+		copilot(),
 		promptLogs(),
 		branchFiles(),
 		oasst(),

@@ -182,6 +182,16 @@ var lineFamilies = map[string]func(i int, c []generated) []object{
 				"content": []object{{"type": "input_text", "text": g.text}}})}
 		})...)
 	},
+	"pi": func(i int, c []generated) []object {
+		header := object{"type": "session", "version": 3, "id": fmt.Sprint("c", i), "timestamp": "2024-01-01T00:00:00Z", "cwd": "/w"}
+		if i > 0 {
+			header["parentSession"] = "/s/--w--/2024-01-01T00-00-00-000Z_c0.jsonl"
+		}
+		return append([]object{header}, each(c, func(g generated) object {
+			return object{"type": "message", "id": g.id, "parentId": g.parentID(c, nil), "timestamp": g.rfc3339(),
+				"message": g.weighted(object{"role": g.role("user", "assistant"), "content": []object{{"type": "text", "text": g.text}}})}
+		})...)
+	},
 	"branch-files": func(i int, c []generated) []object {
 		return []object{{"id": fmt.Sprint("b", i), "name": "b", "createdAt": "2024-01-01T00:00:00Z", "messages": each(c, func(g generated) object {
 			return g.weighted(object{"role": g.role("user", "assistant"), "content": g.text})
@@ -314,7 +324,7 @@ func TestEveryFormatKeepsConversationsApart(t *testing.T) {
 		check(name, family.tree, func(t *rapid.T, all [][]generated) []byte { return jsonLines(t, family.file(all)) })
 	}
 	for name, write := range lineFamilies {
-		check(name, name == "claude-code", func(t *rapid.T, all [][]generated) []byte {
+		check(name, slices.Contains([]string{"claude-code", "pi"}, name), func(t *rapid.T, all [][]generated) []byte {
 			var files []file
 			for i, c := range all {
 				files = append(files, file{fmt.Sprintf("%d/%d.jsonl", i, i), jsonLines(t, write(i, c))})

@@ -148,6 +148,12 @@ var messageObjects = map[string]func(file raws) (objects raws, link string){
 	"codex": func(f raws) (raws, string) {
 		return append(f.having("type", "response_item").at("payload"), f.having("type", "compacted").at("payload", "replacement_history", "*")...), ""
 	},
+	"pi": func(f raws) (raws, string) {
+		return append(f.having("type", "message").at("message"), f.having("type", "compaction", "branch_summary", "custom_message")...), ""
+	},
+	"copilot": func(f raws) (raws, string) {
+		return f.having("type", "user.message", "assistant.message", "system.message", "tool.execution_complete").at("data"), ""
+	},
 	"openai": func(f raws) (raws, string) {
 		for _, list := range []string{"messages", "traj", "history"} {
 			if found := f.items().at(list, "*"); len(found) > 0 {

@@ -78,7 +78,8 @@ func (g *Growing) Known(lines int64, spans func(line int64) []structure.SpanRef)
 
 // Read reads r to its end: whole lines that follow those read before. When it returns without an error, their
 // messages are in the store and durable, and branches, title and metadata are as after an import of all lines
-// so far. A session that has not stated its id yet is stored by a later Read. The report is that of this Read.
+// so far. The report is that of this Read. A session that has not stated its id yet is stored by a later Read:
+// until then Session is empty. If it never does, Import stores the whole input under an id that is derived from it.
 func (g *Growing) Read(ctx context.Context, r io.Reader) (Report, error) {
 	if g.err != nil {
 		return Report{}, g.err
@@ -172,7 +173,7 @@ func (g *Growing) read() error {
 		}
 		held := c.SourceID == "" && len(c.Nodes) == 0 // by the reader, until it knows the id
 		g.session = c.SourceID
-		if g.feed.read > 0 && (len(c.Nodes) > 0 || g.loader.open != nil) {
+		if len(c.Nodes) > 0 || g.feed.read > 0 && g.loader.open != nil {
 			if !resumed {
 				resumed = true
 				err = g.loader.resumeOpen()
@@ -234,7 +235,7 @@ func (g *Growing) settle() error {
 		if st.lost {
 			return ErrDeleted
 		}
-		st.thread.committed = true
+		st.thread.committed, st.settled = true, st.state
 		if !st.derived {
 			l.open = st
 		}

@@ -209,10 +209,11 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 					}
 				}
 			}
-			if err == io.EOF {
+			switch {
+			case err == nil || err == io.EOF && in.feed != nil:
+			case err == io.EOF:
 				return
-			}
-			if err != nil {
+			default:
 				yield(Item{}, in.unreadable(at, err))
 				return
 			}

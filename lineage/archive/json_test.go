@@ -279,6 +279,8 @@ func FuzzOpenWebUI(f *testing.F)  { fuzzFormat(f, openWebUI()) }
 func FuzzLibreChat(f *testing.F)  { fuzzFormat(f, libreChat()) }
 func FuzzClaudeCode(f *testing.F) { fuzzFormat(f, claudeCode()) }
 func FuzzCodex(f *testing.F)      { fuzzFormat(f, codex()) }
+func FuzzPi(f *testing.F)         { fuzzFormat(f, pi()) }
+func FuzzCopilot(f *testing.F)    { fuzzFormat(f, copilot()) }
 
 // The same values are accepted as by the standard library, except for depth.
 func FuzzCheckJSON(f *testing.F) {

@@ -81,6 +81,14 @@ func TestLastLineIsBeingWritten(t *testing.T) {
 			`{"type":"session_meta","payload":{"id":"s"}}` + "\n" + `{"type":"response_item","payload":{"type":"message","role":"user","content":"a"}}`,
 			`{"type":"response_item","payload":{"type":"message","role":"assistant","content":"b"}}`,
 		},
+		"copilot": {
+			`{"type":"session.start","data":{"sessionId":"s"},"id":"0","timestamp":"2026-01-01T00:00:00Z","parentId":null}` + "\n" + `{"type":"user.message","id":"1","parentId":"0","timestamp":"2026-01-01T00:00:00Z","data":{"content":"a"}}`,
+			`{"type":"assistant.message","id":"2","parentId":"1","timestamp":"2026-01-01T00:00:00Z","data":{"content":"b"}}`,
+		},
+		"pi": {
+			`{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}` + "\n" + `{"type":"message","id":"1","parentId":null,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"a"}}`,
+			`{"type":"message","id":"2","parentId":"1","timestamp":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"b"}}`,
+		},
 	} {
 		t.Run(format, func(t *testing.T) {
 			s := storeIn(t)

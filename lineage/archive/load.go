@@ -146,6 +146,8 @@ type loading struct {
 	// again is set if the archive had an earlier part of the conversation. Without a Current, that
 	// part determines the current node.
 	again bool
+	// sought is set after the conversation that it was copied from was looked for.
+	sought bool
 	// lost is set if the thread was deleted during the import: the rest is left out.
 	lost   bool
 	format string
@@ -159,7 +161,13 @@ type loading struct {
 	// named are the nodes with named branches.
 	named []namedHead
 	last  []int32 // the last node of each aside, -1 for none
-	round uint32  // counts how often contexts were matched
+	// leaves are the nodes without kids, in order.
+	leaves []int32
+	round  uint32 // counts how often contexts were matched
+	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves in
+	// the thread, settled the one that the last round of a reader of an input that grows left there.
+	grew           bool
+	state, settled string
 }
 
 type namedHead struct {
@@ -234,6 +242,9 @@ func (l *loader) conversation(c *Conversation) error {
 		if err := l.beginAfresh(st); err != nil {
 			return err
 		}
+	}
+	if err := l.findCopied(st, c.Nodes); err != nil || st.lost {
+		return err
 	}
 	c.leaveWay()
 	known := l.given.of(c.Nodes)
@@ -411,8 +422,11 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		}
 		mark = l.hash.mark(mark, p.Usages)
 		if p.parent >= 0 {
-			parent := &st.nodes[p.parent]
-			parent.kids = parent.kids || parent.aside == aside
+			if parent := &st.nodes[p.parent]; parent.aside == aside && !parent.kids {
+				parent.kids = true
+				at, _ := slices.BinarySearch(st.leaves, p.parent)
+				st.leaves = slices.Delete(st.leaves, at, at+1)
+			}
 		}
 		if n.ID != "" {
 			if st.byID == nil {
@@ -427,6 +441,7 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		}
 		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
 		st.last[aside] = p.index
+		st.leaves = append(st.leaves, p.index)
 	}
 	return out, nil
 }
@@ -457,8 +472,10 @@ func (l *loader) parentOf(st *loading, n *Node, aside int32) (int32, error) {
 		if parent, ok := st.byID[n.Parent]; ok {
 			return parent, nil
 		}
-		if parent, err := l.adopt(st, n.Parent); err != nil || parent >= 0 {
-			return parent, err
+		if n.Parent != n.ID {
+			if parent, err := l.adopt(st, n.Parent); err != nil || parent >= 0 {
+				return parent, err
+			}
 		}
 		how := "it begins a history"
 		if st.last[aside] >= 0 {

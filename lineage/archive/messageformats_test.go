@@ -616,8 +616,8 @@ func TestDetectionOfMessageFormats(t *testing.T) {
 		`{"a`:     "",
 		`nothing`: "",
 		// Sessions of another agent with similar lines.
-		`{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}` + "\n" +
-			`{"type":"message","id":"a1","parentId":null,"timestamp":"2026-01-01T00:00:01Z","message":{"role":"user","content":[{"type":"text","text":"hi"}]}}`: "",
+		`{"type":"conversation","id":"s","timestamp":"2026-01-01T00:00:00Z","folder":"/w"}` + "\n" +
+			`{"type":"entry","id":"a1","parentId":null,"timestamp":"2026-01-01T00:00:01Z","message":{"role":"user","content":[{"type":"text","text":"hi"}]}}`: "",
 	} {
 		head := archive.Head{Bytes: []byte(input)[:min(len(input), archive.HeadSize)]}
 		got := ""

@@ -128,6 +128,28 @@ var oddFormats = map[string]struct {
 		}
 		return lines
 	}},
+	"pi": {true, false, `{"role":"ROLE",·"content":[·{"type":"text","text":TEXT}]}`, "user", "assistant", func(i int, of []oddMessage, objects []string) []string {
+		lines := []string{fmt.Sprintf(`{"type":"session","version":3,"id":"c%d","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}`, i)}
+		for k, m := range of {
+			parent := `null`
+			if m.parent != "" {
+				parent = `"` + m.parent + `"`
+			}
+			lines = append(lines, fmt.Sprintf(`{"type":"message","id":%q,"parentId":%s,"timestamp":"2026-01-01T00:00:00Z","message":%s}`, m.id, parent, objects[k]))
+		}
+		return lines
+	}},
+	"copilot": {true, false, `{·"content":TEXT}`, "user", "assistant", func(i int, of []oddMessage, objects []string) []string {
+		lines := []string{fmt.Sprintf(`{"type":"session.start","data":{"sessionId":"c%d","copilotVersion":"1.0"},"id":"first","timestamp":"2026-01-01T00:00:00Z","parentId":null}`, i)}
+		for k, m := range of {
+			parent := `"first"`
+			if m.parent != "" {
+				parent = `"` + m.parent + `"`
+			}
+			lines = append(lines, fmt.Sprintf(`{"type":"%s.message","id":%q,"parentId":%s,"timestamp":"2026-01-01T00:00:00Z","data":%s}`, map[bool]string{true: "user", false: "assistant"}[m.user], m.id, parent, objects[k]))
+		}
+		return lines
+	}},
 	"codex": {false, false, `{"type":"message",·"role":"ROLE","content":[{"type":"input_text","text":TEXT·}]}`, "user", "assistant", func(i int, _ []oddMessage, objects []string) []string {
 		lines := []string{fmt.Sprintf(`{"type":"session_meta","payload":{"id":"c%d"}}`, i)}
 		for _, o := range objects {

@@ -152,7 +152,7 @@ func (l *loader) resume(st *loading) error {
 	if !t.committed {
 		return l.begin(st)
 	}
-	t.ours = false
+	t.ours, st.grew = false, false
 	clear(t.grown)
 	clear(t.ends)
 	state, err := l.state()

@@ -112,6 +112,9 @@ func decodeObject(raw []byte, role string, depth int) []Message {
 		}
 		return decodeObject(inner, as, depth+1)
 	}
+	if m, ok := agentMessage(f, role, depth); ok {
+		return one(m)
+	}
 	if inner, as := archived(f, role); inner != nil && depth < maxDepth {
 		return decodeValue(inner, as, depth+1)
 	}

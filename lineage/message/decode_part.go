@@ -73,6 +73,9 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 	case kind == "tool_use" || kind == "server_tool_use" || kind == "mcp_tool_use":
 		p.Kind, p.Tool, p.CallID, p.Hosted = CallKind, f.text("name"), f.text("id"), kind != "tool_use"
 		p.setInput(f["input"])
+	case kind == "toolCall": // pi
+		p.Kind, p.Tool, p.CallID = CallKind, f.text("name"), f.text("id")
+		p.setInput(f["arguments"])
 	case strings.HasSuffix(kind, "tool_result"):
 		p.Kind, p.CallID, p.Hosted = ResultKind, f.first("tool_use_id", "tool_call_id"), kind != "tool_result"
 		p.Output, p.Failed = contents(f.firstRaw("content", "output"), depth), rawjson.IsTrue(f["is_error"])

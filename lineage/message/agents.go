@@ -1,0 +1,44 @@
+package message
+
+import (
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// agentMessage reads a message that a coding agent keeps in a form of its own. ok is false for others.
+// given is the role if the message has none.
+func agentMessage(f fields, given string, depth int) (m Message, ok bool) {
+	switch role, kind := f.text("role"), f.text("type"); {
+	case role == "toolResult" && f["toolCallId"] != nil: // pi
+		return Message{Role: "tool", Name: f.text("toolName"), Parts: []Part{{
+			Kind: ResultKind, Tool: f.text("toolName"), CallID: f.text("toolCallId"), Output: contents(f["content"], depth), Failed: rawjson.IsTrue(f["isError"]),
+		}}}, true
+	case role == "bashExecution" && f["command"] != nil: // pi
+		m = Message{Role: role, Parts: contents(f["command"], depth)}
+		m.Parts = append(m.Parts, contents(f["output"], depth)...)
+		return m, true
+	case (kind == "compaction" || kind == "branch_summary") && rawjson.IsString(f["summary"]): // pi
+		return Message{Role: given, Parts: []Part{{Kind: TextKind, Text: f.text("summary")}}}, true
+	case kind == "custom_message" && f["content"] != nil: // pi
+		return Message{Role: given, Parts: contents(f["content"], depth)}, true
+	case rawjson.IsArray(f["toolRequests"]): // Copilot CLI
+		m = Message{Role: given}
+		if text := f.text("reasoningText"); text != "" {
+			m.Parts = append(m.Parts, Part{Kind: ReasoningKind, Text: text})
+		}
+		m.Parts = append(m.Parts, contents(f["content"], depth)...)
+		for e := range rawjson.Elements(f["toolRequests"]) {
+			request := fieldsOf(e)
+			call := Part{Kind: CallKind, Tool: request.text("name"), CallID: request.text("toolCallId")}
+			call.setInput(request["arguments"])
+			m.Parts = append(m.Parts, call)
+		}
+		return m, true
+	case f.text("toolCallId") != "" && f["success"] != nil && kind == "": // Copilot CLI
+		result := Part{Kind: ResultKind, CallID: f.text("toolCallId"), Failed: !rawjson.IsTrue(f["success"])}
+		if result.Output = contents(rawjson.Last(f["result"], "content"), depth); f.has("error") {
+			result.Output = append(result.Output, Part{Kind: TextKind, Text: rawjson.Str(rawjson.Last(f["error"], "message"))})
+		}
+		return Message{Role: given, Parts: []Part{result}}, true
+	}
+	return Message{}, false
+}
