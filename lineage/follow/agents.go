@@ -2,6 +2,8 @@ package follow
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,20 +32,41 @@ type place struct {
 	patterns []pattern
 }
 
-// Environment is where agents look for their folders.
+// Environment is where folders of agents and of this program are looked for.
 type Environment struct {
 	// Home is the user's home directory, and OS is as runtime.GOOS.
 	Home, OS string
 	Getenv   func(string) string
 }
 
-// ThisEnvironment returns the environment of this process.
-func ThisEnvironment() (*Environment, error) {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return nil, err
+// ErrNoHome is returned for an environment without a home directory.
+var ErrNoHome = errors.New("the home directory is not known")
+
+// NewEnvironment returns the environment with these variables on this system. Default os.Getenv.
+func NewEnvironment(getenv func(string) string) (*Environment, error) {
+	if getenv == nil {
+		getenv = os.Getenv
 	}
-	return &Environment{Home: home, OS: runtime.GOOS, Getenv: os.Getenv}, nil
+	e := &Environment{OS: runtime.GOOS, Getenv: getenv}
+	variable := "HOME"
+	if e.OS == "windows" {
+		variable = "USERPROFILE"
+	}
+	if e.Home = getenv(variable); !filepath.IsAbs(e.Home) {
+		return nil, fmt.Errorf("%w: %s is not set to a full path", ErrNoHome, variable)
+	}
+	return e, nil
+}
+
+// config returns the folder in which programs keep their configuration.
+func (e *Environment) config() string {
+	switch e.OS {
+	case "windows":
+		return e.dir("APPDATA", "AppData", "Roaming")
+	case "darwin":
+		return filepath.Join(e.Home, "Library", "Application Support")
+	}
+	return e.dir("XDG_CONFIG_HOME", ".config")
 }
 
 // dir returns the folder in an environment variable, or else one below the home directory.
@@ -141,17 +164,8 @@ func (e *Environment) claudeKeeps() time.Duration {
 
 // vscode returns the folders of VS Code and the programs made from it that keep their chats alike.
 func (e *Environment) vscode() (users []string) {
-	var config string
-	switch e.OS {
-	case "windows":
-		config = e.dir("APPDATA", "AppData", "Roaming")
-	case "darwin":
-		config = filepath.Join(e.Home, "Library", "Application Support")
-	default:
-		config = e.dir("XDG_CONFIG_HOME", ".config")
-	}
 	for _, name := range []string{"Code", "Code - Insiders", "VSCodium"} {
-		users = append(users, filepath.Join(config, name, "User"))
+		users = append(users, filepath.Join(e.config(), name, "User"))
 	}
 	for _, server := range []string{".vscode-server", ".vscode-server-insiders"} {
 		users = append(users, filepath.Join(e.Home, server, "data", "User"))

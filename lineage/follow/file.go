@@ -365,8 +365,12 @@ func (r *run) took(f *file, t *taking, report *archive.Report, now stamp, end in
 	f.state = is
 	r.count++
 	r.changed(f)
-	r.options.Events(event)
-	if is.LeftOut != "" && was.LeftOut != is.LeftOut {
+	if is.LeftOut == "" {
+		r.options.Events(event)
+		return
+	}
+	is.Skipped, is.Error = 0, "" // nothing of it is wanted
+	if was.LeftOut != is.LeftOut {
 		r.options.Events(Event{Kind: LeftOut, Agent: is.Agent, Path: f.path, Reason: string(is.LeftOut)})
 	}
 }

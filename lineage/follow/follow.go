@@ -17,13 +17,13 @@ type Options struct {
 	Choice
 	// Once ends the run when everything is read.
 	Once bool
-	// Machine is the machine whose files these are. Default ThisMachine().
+	// Machine is the machine whose files these are. Default Environment.Machine().
 	Machine Machine
 	// Formats are those that are read. Default archive.Formats().
 	Formats []archive.Format
 	// Limits protect against hostile files.
 	Limits archive.Limits
-	// Environment is where agents are looked for. Default ThisEnvironment().
+	// Environment is where agents are looked for. Default NewEnvironment(nil).
 	Environment *Environment
 	// Events, when not nil, is called with what happens, by one goroutine.
 	Events func(Event)
@@ -93,12 +93,12 @@ type Event struct {
 func (o Options) withDefaults() (Options, error) {
 	var err error
 	if o.Environment == nil {
-		if o.Environment, err = ThisEnvironment(); err != nil {
+		if o.Environment, err = NewEnvironment(nil); err != nil {
 			return o, err
 		}
 	}
 	if o.Machine.ID == "" {
-		if o.Machine, err = ThisMachine(); err != nil {
+		if o.Machine, err = o.Environment.Machine(); err != nil {
 			return o, err
 		}
 	}

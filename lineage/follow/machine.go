@@ -22,14 +22,10 @@ type Machine struct {
 	Name string
 }
 
-// ThisMachine returns this machine. Its id is in a file of the user's configuration, which is
-// created the first time.
-func ThisMachine() (Machine, error) {
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return Machine{}, fmt.Errorf("machine: %w", err)
-	}
-	id, err := machineID(filepath.Join(dir, "lineage", "machine"))
+// Machine returns this machine. Its id is in a file of the user's configuration, which is created the
+// first time.
+func (e *Environment) Machine() (Machine, error) {
+	id, err := machineID(filepath.Join(e.config(), "lineage", "machine"))
 	if err != nil {
 		return Machine{}, err
 	}
