@@ -96,30 +96,10 @@ func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (
 	if parent.IsZero() {
 		return nil, nil
 	}
-	a, err := w.ancestor(ctx, parent)
-	if a == nil {
+	if is, err := exists(backend.AncestorOf(ctx, w.state, parent)); !is {
 		return nil, err
 	}
 	return parent.String(), nil
-}
-
-// ancestor returns what forks inherit from a context or remnant, nil if there is neither.
-func (w *projection) ancestor(ctx context.Context, id structure.ContextID) (*backend.Ancestor, error) {
-	is, err := w.state.Context(ctx, id)
-	if err == nil {
-		return &backend.Ancestor{Remnant: *is.Remnant()}, nil
-	}
-	if !errors.Is(err, lineage.ErrNotFound) {
-		return nil, err
-	}
-	r, err := w.state.Remnant(ctx, id)
-	if errors.Is(err, lineage.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &backend.Ancestor{Remnant: *r, Deleted: true}, nil
 }
 
 // writeContexts writes the contexts that changed, and notes where they stand.
@@ -242,16 +222,16 @@ func (w *projection) learnPlaces(ctx context.Context, ids []structure.ContextID)
 // place adds the row of a context or remnant to the batch, after those of its ancestors. A row that is
 // there is added to rows instead, which are written after those that are not.
 func (w *projection) place(ctx context.Context, rows [][]any, id, parent structure.ContextID, row []any) ([][]any, error) {
-	var above []*backend.Ancestor
+	var above []backend.Ancestor
 	seen := map[structure.ContextID]bool{id: true} // the store may be damaged
 	for at := parent; !at.IsZero() && !seen[at]; {
 		seen[at] = true
-		a, err := w.ancestor(ctx, at)
+		a, err := backend.AncestorOf(ctx, w.state, at)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && w.check != nil && !a.Deleted { // a comparison comes to a context by itself
+			break
+		}
 		if err != nil {
 			return nil, err
-		}
-		if a == nil || w.check != nil && !a.Deleted { // a comparison comes to it by itself
-			break
 		}
 		if err := w.learnPlaces(ctx, []structure.ContextID{at}); err != nil {
 			return nil, err
@@ -345,11 +325,11 @@ func (w *projection) goneContexts(ctx context.Context, ids []string) (map[string
 		if err != nil {
 			return nil, err
 		}
-		a, err := w.ancestor(ctx, id)
+		is, err := exists(backend.AncestorOf(ctx, w.state, id))
 		if err != nil {
 			return nil, err
 		}
-		if a == nil {
+		if !is {
 			gone[text] = true
 		}
 	}
