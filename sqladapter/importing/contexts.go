@@ -14,7 +14,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
-	"github.com/lineage-store/lineage/sqladapter/internal/projected"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -69,8 +68,8 @@ func (row *storedContext) context() (is write.Context, err error) {
 }
 
 // inherited returns what forks inherit from a context or remnant of the database, nil if there is neither.
-func inherited(ctx context.Context, db *sqladapter.DB, id structure.ContextID) (*structure.Remnant, error) {
-	rows, err := lists.ReadAll(ctx, db, scanContext, contextSQL.inherited, id.String())
+func (s *source) inherited(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	rows, err := lists.ReadAll(ctx, s.db, scanContext, contextSQL.inherited, id.String())
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -78,14 +77,14 @@ func inherited(ctx context.Context, db *sqladapter.DB, id structure.ContextID) (
 	return is.Remnant(), err
 }
 
-// importContexts imports the contexts of an imported chat, and reports whether there were changes.
-func importContexts(ctx context.Context, db *sqladapter.DB, store *lineage.Store, chatID, thread string, rows []storedContext, problem func(error)) (changed bool, err error) {
+// importContexts imports the contexts of the imported chat, and reports whether there were changes.
+func (s *source) importContexts(ctx context.Context, store *lineage.Store, rows []storedContext) (changed bool, err error) {
 	for i := range rows {
-		new, err := importContext(ctx, db, store, chatID, thread, &rows[i])
+		new, err := s.importContext(ctx, store, &rows[i])
 		changed = changed || new
 		switch {
 		case isContextProblem(err):
-			problem(fmt.Errorf("context %s: %w", rows[i].id, err))
+			s.problem(fmt.Errorf("context %s: %w", rows[i].id, err))
 		case err != nil:
 			return changed, err
 		}
@@ -99,9 +98,9 @@ func isContextProblem(err error) bool {
 		errors.Is(err, lineage.ErrConflict) || errors.Is(err, lineage.ErrExists)
 }
 
-// branchContext returns a function that makes the contexts of new branches of a chat. A branch that another
+// branchContext returns a function that makes the contexts of new branches of the chat. A branch that another
 // program added has none.
-func branchContext(db *sqladapter.DB, chatID, thread string, rows []storedContext) func(context.Context, *lineage.Store, chat.Branch) (structure.ContextID, error) {
+func (s *source) branchContext(rows []storedContext) func(context.Context, *lineage.Store, chat.Branch) (structure.ContextID, error) {
 	of := make(map[string]*storedContext)
 	for i := range rows {
 		if rows[i].branch.Valid {
@@ -113,7 +112,7 @@ func branchContext(db *sqladapter.DB, chatID, thread string, rows []storedContex
 		if row == nil {
 			return structure.ContextID{}, nil
 		}
-		l, err := loadingContext(ctx, db, chatID, thread, row)
+		l, err := s.loadingContext(ctx, row)
 		if err == nil {
 			err = l.load(ctx, tx)
 		}
@@ -134,8 +133,8 @@ type contextLoading struct {
 }
 
 // importContext brings a context, and reports whether anything changed.
-func importContext(ctx context.Context, db *sqladapter.DB, store *lineage.Store, chatID, thread string, row *storedContext) (changed bool, err error) {
-	l, err := loadingContext(ctx, db, chatID, thread, row)
+func (s *source) importContext(ctx context.Context, store *lineage.Store, row *storedContext) (changed bool, err error) {
+	l, err := s.loadingContext(ctx, row)
 	if err != nil {
 		return false, err
 	}
@@ -151,18 +150,17 @@ func (l *contextLoading) into(ctx context.Context, store *lineage.Store) (change
 	return loadAt(ctx, store, t.UpdatedAt, func(tx *lineage.Store) error { return l.load(ctx, tx) }) // nobody changes the chat now
 }
 
-func loadingContext(ctx context.Context, db *sqladapter.DB, chatID, thread string, row *storedContext) (*contextLoading, error) {
+// loadingContext returns the context of a row.
+func (s *source) loadingContext(ctx context.Context, row *storedContext) (*contextLoading, error) {
 	is, err := row.context()
-	l := &contextLoading{chatID: chatID, is: is, inherited: func(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
-		return inherited(ctx, db, id)
-	}}
+	l := &contextLoading{chatID: s.chatID, is: is, inherited: s.inherited}
 	if err != nil {
 		return l, err
 	}
-	if l.tip, err = projected.MessageAt(ctx, db, chatID, thread, row.tip); err != nil {
+	if l.tip, err = s.messageAt(ctx, row.tip); err != nil {
 		return l, err
 	}
-	l.base, err = projected.MessageAt(ctx, db, chatID, thread, row.base)
+	l.base, err = s.messageAt(ctx, row.base)
 	if errors.Is(err, chat.ErrNotFound) {
 		l.base, err = l.tip, nil // it moved away from there, and no history of the chat has that any more
 	}

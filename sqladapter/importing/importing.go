@@ -42,11 +42,23 @@ type Report struct {
 	Problems int
 }
 
-// problem records a skipped item.
-func (r *Report) problem(o Options, chatID string, err error) {
-	r.Problems++
-	if o.Problem != nil {
-		o.Problem(chatID, err)
+// importer is an import in progress.
+type importer struct {
+	db      *sqladapter.DB
+	store   *lineage.Store
+	options Options
+	report  Report
+	// contexts is set if a projector has written contexts to the database.
+	contexts bool
+}
+
+// problem returns a function that records a skipped item.
+func (im *importer) problem(chatID string) func(error) {
+	return func(err error) {
+		im.report.Problems++
+		if im.options.Problem != nil {
+			im.options.Problem(chatID, err)
+		}
 	}
 }
 
@@ -64,55 +76,61 @@ const importPage = 100
 // The ids of a chat's messages are held in memory. An interrupted import is continued by the next
 // one.
 func Run(ctx context.Context, db *sqladapter.DB, store *lineage.Store, o Options) (Report, error) {
-	var report Report
-	contexts, err := projected.HasContexts(ctx, db)
-	if err != nil {
-		return report, err
+	im := &importer{db: db, store: store, options: o}
+	err := im.run(ctx)
+	return im.report, err
+}
+
+func (im *importer) run(ctx context.Context) (err error) {
+	if im.contexts, err = projected.HasContexts(ctx, im.db); err != nil {
+		return err
 	}
+	o := &im.options
 	for after := ""; ; {
-		chats, err := lists.ReadAll(ctx, db, chatrows.ScanChat, chatSQL.after, after, importPage)
+		chats, err := lists.ReadAll(ctx, im.db, chatrows.ScanChat, chatSQL.after, after, importPage)
 		if err != nil {
-			return report, err
+			return err
 		}
 		if len(chats) == 0 {
-			if contexts {
-				if _, err := importValues(ctx, db, store, "", "", o, func(err error) { report.problem(o, "", err) }); err != nil {
-					return report, err
+			if im.contexts {
+				rest := &source{db: im.db, problem: im.problem("")}
+				if _, err := rest.importValues(ctx, im.store, o.UserID); err != nil {
+					return err
 				}
 			}
-			return report, store.Sync(ctx)
+			return im.store.Sync(ctx)
 		}
 		after = chats[len(chats)-1].ID
 		for _, c := range chats {
 			if o.UserID != "" && o.UserID != c.UserID {
 				continue
 			}
-			if err := importChat(ctx, db, store, c, contexts, o, &report); err != nil {
-				return report, fmt.Errorf("import chat %q: %w", c.ID, err)
+			if err := im.importChat(ctx, c); err != nil {
+				return fmt.Errorf("import chat %q: %w", c.ID, err)
 			}
 			if o.Progress != nil {
-				o.Progress(report)
+				o.Progress(im.report)
 			}
 		}
 	}
 }
 
-func importChat(ctx context.Context, db *sqladapter.DB, store *lineage.Store, c chat.Chat, contexts bool, o Options, report *Report) error {
-	problem := func(err error) { report.problem(o, c.ID, err) }
+func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
+	problem := im.problem(c.ID)
 	var said *saidReader
 	var stored []storedContext
 	var err error
-	if contexts {
-		if said, err = readerOf(ctx, db, &c); err != nil {
+	if im.contexts {
+		if said, err = readerOf(ctx, im.db, &c); err != nil {
 			return err
 		}
-		if stored, err = lists.ReadAll(ctx, db, scanContext, contextSQL.ofThread, said.thread); err != nil {
+		if stored, err = lists.ReadAll(ctx, im.db, scanContext, contextSQL.ofThread, said.thread); err != nil {
 			return err
 		}
 	}
 	l := chat.Loading{Chat: c, Problem: problem}
 	var nodes []treeNode
-	err = db.Read(ctx, func(conn *sqladapter.Conn) error {
+	err = im.db.Read(ctx, func(conn *sqladapter.Conn) error {
 		if nodes, err = lists.Collect(ctx, conn, scanNode, chatSQL.links, c.ID); err != nil {
 			return err
 		}
@@ -125,17 +143,19 @@ func importChat(ctx context.Context, db *sqladapter.DB, store *lineage.Store, c 
 	if err != nil {
 		return err
 	}
+	var from *source
 	if said != nil {
-		l.Said, l.Context = said.read, branchContext(db, c.ID, said.thread, stored)
+		from = &source{db: im.db, chatID: c.ID, thread: said.thread, problem: problem}
+		l.Said, l.Context = said.read, from.branchContext(stored)
 	}
-	if nodes, err = withoutReserved(ctx, db, nodes, said, &l); err != nil {
+	if nodes, err = withoutReserved(ctx, im.db, nodes, said, &l); err != nil {
 		return err
 	}
 	ordered, cut := treeOrder(nodes, func(id string, detail string) {
 		problem(&chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: c.ID, Err: chat.ErrInvalid, Detail: detail})
 	})
 	l.Messages = func(yield func(chat.Message, error) bool) {
-		for m, err := range chatrows.InOrder(ctx, db, ordered) {
+		for m, err := range chatrows.InOrder(ctx, im.db, ordered) {
 			if errors.Is(err, chat.ErrNotFound) {
 				continue // deleted meanwhile
 			}
@@ -151,22 +171,22 @@ func importChat(ctx context.Context, db *sqladapter.DB, store *lineage.Store, c 
 		problem(err)
 		return nil
 	}
-	done, err := chat.Load(ctx, store, l)
-	report.Chats++
-	report.Messages += done.Messages
-	report.New += done.New
+	done, err := chat.Load(ctx, im.store, l)
+	im.report.Chats++
+	im.report.Messages += done.Messages
+	im.report.New += done.New
 	changed := done.Changed
-	if contexts && err == nil {
+	if from != nil && err == nil {
 		var more bool
-		more, err = importContexts(ctx, db, store, c.ID, said.thread, stored, problem)
+		more, err = from.importContexts(ctx, im.store, stored)
 		changed = changed || more
 		if err == nil {
-			more, err = importValues(ctx, db, store, c.ID, said.thread, o, problem)
+			more, err = from.importValues(ctx, im.store, im.options.UserID)
 			changed = changed || more
 		}
 	}
 	if changed {
-		report.Changed++
+		im.report.Changed++
 	}
 	if errors.Is(err, chat.ErrOtherUser) {
 		problem(err)

@@ -16,7 +16,6 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
-	"github.com/lineage-store/lineage/sqladapter/internal/projected"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -44,30 +43,31 @@ func scanValue(rows *sqladapter.Rows) (v storedValue, err error) {
 	return v, err
 }
 
-// importValues imports the values of a chat and its contexts or, without a chat, those of the
-// store, applications and users. It reports whether there were changes.
-func importValues(ctx context.Context, db *sqladapter.DB, store *lineage.Store, chatID, thread string, o Options, problem func(error)) (changed bool, err error) {
+// importValues imports the values of the chat and its contexts or, without a chat, those of the store,
+// applications and users; only those of one user if userID is not empty. It reports whether there were
+// changes.
+func (s *source) importValues(ctx context.Context, store *lineage.Store, userID string) (changed bool, err error) {
 	statements, args := []sqladapter.Statement{valueSQL.named}, []any(nil)
-	if chatID != "" {
-		statements, args = []sqladapter.Statement{valueSQL.ofThread, valueSQL.ofContexts}, []any{thread}
+	if s.chatID != "" {
+		statements, args = []sqladapter.Statement{valueSQL.ofThread, valueSQL.ofContexts}, []any{s.thread}
 	}
 	var rows []storedValue
-	for _, s := range statements {
-		some, err := lists.ReadAll(ctx, db, scanValue, s, args...)
+	for _, statement := range statements {
+		some, err := lists.ReadAll(ctx, s.db, scanValue, statement, args...)
 		if err != nil {
 			return false, err
 		}
 		rows = append(rows, some...)
 	}
 	for _, row := range rows {
-		if chatID == "" && o.UserID != "" && (row.scope != structure.UserScope.String() || row.owner != o.UserID) {
+		if s.chatID == "" && userID != "" && (row.scope != structure.UserScope.String() || row.owner != userID) {
 			continue
 		}
-		new, err := importValue(ctx, db, store, chatID, thread, row)
+		new, err := s.importValue(ctx, store, row)
 		changed = changed || new
 		switch {
 		case errors.Is(err, chat.ErrNotFound), errors.Is(err, chat.ErrOtherChat), errors.Is(err, chat.ErrInvalid), errors.Is(err, structure.ErrBadID):
-			problem(fmt.Errorf("value %q of %s %q: %w", chatrows.Shortened(row.key), row.scope, chatrows.Shortened(row.owner), err))
+			s.problem(fmt.Errorf("value %q of %s %q: %w", chatrows.Shortened(row.key), row.scope, chatrows.Shortened(row.owner), err))
 		case err != nil:
 			return changed, err
 		}
@@ -76,7 +76,7 @@ func importValues(ctx context.Context, db *sqladapter.DB, store *lineage.Store, 
 }
 
 // importValue brings a value, and reports whether anything changed.
-func importValue(ctx context.Context, db *sqladapter.DB, store *lineage.Store, chatID, thread string, row storedValue) (changed bool, err error) {
+func (s *source) importValue(ctx context.Context, store *lineage.Store, row storedValue) (changed bool, err error) {
 	var is structure.Value
 	if is.Key = row.key; row.value.Valid {
 		is.JSON = []byte(row.value.String)
@@ -96,7 +96,7 @@ func importValue(ctx context.Context, db *sqladapter.DB, store *lineage.Store, c
 		if is.Owner.Context, err = structure.ParseID[lineage.ContextID](row.owner); err != nil {
 			return false, err
 		}
-		seen, err = projected.MessageAt(ctx, db, chatID, thread, row.seenAt)
+		seen, err = s.messageAt(ctx, row.seenAt)
 		if errors.Is(err, chat.ErrNotFound) {
 			is.Seen, err = structure.CollectedSpan, nil
 		}
@@ -105,7 +105,7 @@ func importValue(ctx context.Context, db *sqladapter.DB, store *lineage.Store, c
 		}
 	}
 	is.At = time.UnixMilli(row.setAt).UTC()
-	return loadAt(ctx, store, is.At, func(tx *lineage.Store) error { return loadValue(ctx, tx, chatID, is, seen) })
+	return loadAt(ctx, store, is.At, func(tx *lineage.Store) error { return loadValue(ctx, tx, s.chatID, is, seen) })
 }
 
 // loadValue brings a value into a transaction. A value that is there, as it is or as one that was replaced,

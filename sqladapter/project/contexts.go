@@ -147,11 +147,6 @@ func (v *view) writeContexts(ctx context.Context) error {
 	return nil
 }
 
-// byAge is the order in which the contexts of a scope are written.
-func byAge(a, b backend.Context) int {
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ID.Compare(b.ID))
-}
-
 // writeRemnants writes the remnants of deleted contexts.
 func (w *projection) writeRemnants(ctx context.Context, deleted []string) error {
 	if w.ChatsOnly {

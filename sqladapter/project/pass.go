@@ -66,7 +66,7 @@ func (w *projection) flush(ctx context.Context) error {
 	if b.finish {
 		write = w.window.Finish
 	}
-	if err := write(ctx, func(c *sqladapter.Conn) error { return w.write(ctx, c, b) }); err != nil {
+	if err := write(ctx, func(c *sqladapter.Conn) error { return writeBatch(ctx, c, b) }); err != nil {
 		return err
 	}
 	w.report.Transactions++

@@ -1,12 +1,14 @@
 package project
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
 
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
 	"github.com/lineage-store/lineage/sqladapter/internal/projected"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
@@ -96,4 +98,19 @@ func sameValue(want, got any, isJSON bool) bool {
 		return a == b
 	}
 	return projected.SameJSON(json.RawMessage(a), json.RawMessage(b))
+}
+
+// insertMissing inserts the rows of keys that a table does not have.
+func insertMissing(ctx context.Context, c *sqladapter.Conn, t *tables.Table, ids []string, row func(id string) []any) error {
+	has, err := lists.CollectSet(ctx, c, t.Known, ids)
+	if err != nil {
+		return err
+	}
+	var rows [][]any
+	for _, id := range ids {
+		if !has[id] {
+			rows = append(rows, row(id))
+		}
+	}
+	return lists.Insert(ctx, c, t.Insert, rows)
 }

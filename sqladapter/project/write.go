@@ -17,13 +17,14 @@ var setSQL = struct {
 	setParent: `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
 }
 
-func (w *projection) write(ctx context.Context, c *sqladapter.Conn, b *batch) error {
+// writeBatch writes a batch in a transaction.
+func writeBatch(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 	for _, take := range b.before {
 		if err := take(ctx, c); err != nil {
 			return err
 		}
 	}
-	if err := w.insert(ctx, c, b); err != nil {
+	if err := insertBatch(ctx, c, b); err != nil {
 		return err
 	}
 	for _, take := range b.after {
@@ -34,7 +35,8 @@ func (w *projection) write(ctx context.Context, c *sqladapter.Conn, b *batch) er
 	return nil
 }
 
-func (w *projection) insert(ctx context.Context, c *sqladapter.Conn, b *batch) error {
+// insertBatch writes the rows of a batch.
+func insertBatch(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 	if err := insertAll(ctx, c, b, tables.Scopes, tables.Chats, tables.Reach, tables.Pins, tables.Erased, tables.Users); err != nil {
 		return err
 	}
@@ -131,19 +133,4 @@ func replace(ctx context.Context, c *sqladapter.Conn, t *tables.Table, w wanted)
 		}
 	}
 	return lists.Insert(ctx, c, t.Insert, added)
-}
-
-// insertMissing inserts the rows of keys that a table does not have.
-func insertMissing(ctx context.Context, c *sqladapter.Conn, t *tables.Table, ids []string, row func(id string) []any) error {
-	has, err := lists.CollectSet(ctx, c, t.Known, ids)
-	if err != nil {
-		return err
-	}
-	var rows [][]any
-	for _, id := range ids {
-		if !has[id] {
-			rows = append(rows, row(id))
-		}
-	}
-	return lists.Insert(ctx, c, t.Insert, rows)
 }

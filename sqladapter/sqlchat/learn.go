@@ -261,7 +261,7 @@ func learn(ctx context.Context, c *sqladapter.Conn, chats []string) error {
 			return err
 		}
 	}
-	for batch := range lists.Batches(unknown, searchBatch) {
+	for batch := range lists.Batches(unknown, chatrows.ReadBatch) {
 		ids, versions := make([]string, len(batch)), make(map[string]string, len(batch))
 		for i, l := range batch {
 			ids[i], versions[l.ID] = l.ID, l.Parent

@@ -23,9 +23,6 @@ var searchSQL = struct {
 	idsOfUser: `SELECT "id" FROM "chats" WHERE "userId" = ? {kept:chats.id}`,
 }
 
-// searchBatch is the number of messages read per query.
-const searchBatch = 200
-
 // finding is a search in progress. The database's index returns candidates; their cards decide
 // whether and how well they match, equally for all databases. Only the messages among the hits are
 // read.
@@ -247,7 +244,7 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 		f.unlisted = slices.Sorted(maps.Keys(again))
 		f.matches.Drop(again)
 	}
-	for batch := range lists.Batches(f.unlisted, searchBatch) {
+	for batch := range lists.Batches(f.unlisted, chatrows.ReadBatch) {
 		found, err := chatrows.ReadMessages(ctx, f.db, batch)
 		if err != nil {
 			return nil, err
@@ -277,7 +274,7 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 // results reads the messages of matches, in order. gone are those that other programs have deleted
 // or overwritten meanwhile.
 func (f *finding) results(ctx context.Context, best []query.Match) (results []chat.SearchResult, gone map[string]bool, err error) {
-	for batch := range lists.Batches(best, searchBatch) {
+	for batch := range lists.Batches(best, chatrows.ReadBatch) {
 		ids := make([]string, len(batch))
 		for i := range batch {
 			ids[i] = string(f.matches.ID(&batch[i]))

@@ -24,8 +24,8 @@ var readSQL = struct {
 	branchCounts:  `SELECT "chatId", COUNT(*) AS "count" FROM "branches" WHERE "chatId" IN ({list}) GROUP BY "chatId"`,
 }
 
-// readBatch is the number of messages that InOrder reads per query.
-const readBatch = 200
+// ReadBatch is the number of messages read per query.
+const ReadBatch = 200
 
 // Link is a message and its parent.
 type Link struct{ ID, Parent string }
@@ -62,7 +62,7 @@ func ReadMessages(ctx context.Context, db *sqladapter.DB, ids []string) (found m
 // InOrder yields messages by id, ErrNotFound for those that were deleted.
 func InOrder(ctx context.Context, db *sqladapter.DB, ids []string) iter.Seq2[chat.Message, error] {
 	return func(yield func(chat.Message, error) bool) {
-		for batch := range lists.Batches(ids, readBatch) {
+		for batch := range lists.Batches(ids, ReadBatch) {
 			found, err := ReadMessages(ctx, db, batch)
 			if err != nil {
 				yield(chat.Message{}, err)
