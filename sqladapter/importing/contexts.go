@@ -123,7 +123,7 @@ func (s *source) branchContext(rows []storedContext) func(context.Context, *line
 	}
 }
 
-// contextLoading is a context to bring, which began at one message of a chat and points to another.
+// contextLoading is a context to import, which began at one message of a chat and points to another.
 type contextLoading struct {
 	chatID    string
 	is        write.Context
@@ -132,7 +132,7 @@ type contextLoading struct {
 	inherited func(context.Context, structure.ContextID) (*structure.Remnant, error)
 }
 
-// importContext brings a context, and reports whether anything changed.
+// importContext imports a context, and reports whether anything changed.
 func (s *source) importContext(ctx context.Context, store *lineage.Store, row *storedContext) (changed bool, err error) {
 	l, err := s.loadingContext(ctx, row)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *source) importContext(ctx context.Context, store *lineage.Store, row *s
 	return l.into(ctx, store)
 }
 
-// into brings the context into a store, and reports whether anything changed.
+// into adds the context to a store, and reports whether anything changed.
 func (l *contextLoading) into(ctx context.Context, store *lineage.Store) (changed bool, err error) {
 	t, _, err := chat.Spans(ctx, store, l.chatID)
 	if err != nil {
@@ -167,8 +167,8 @@ func (s *source) loadingContext(ctx context.Context, row *storedContext) (*conte
 	return l, err
 }
 
-// load brings the context in a transaction. One that the store has only gets overrides if it has none, and
-// moves forward along its history.
+// load adds the context in a transaction. A context that the store has gets overrides only if it has none,
+// and its tip moves only forward.
 func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
 	t, at, err := chat.Spans(ctx, tx, l.chatID, l.base, l.tip)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package importing brings chats of a SQL database, whatever program filled it, into a store.
+// Package importing copies the chats of a SQL database, whatever program filled it, to a store.
 package importing
 
 import (
@@ -115,6 +115,7 @@ func (im *importer) run(ctx context.Context) (err error) {
 	}
 }
 
+// importChat imports a chat, with its contexts and values.
 func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
 	problem := im.problem(c.ID)
 	var said *saidReader

@@ -60,6 +60,7 @@ func readerOf(ctx context.Context, db *sqladapter.DB, of *chat.Chat) (*saidReade
 	return r, err
 }
 
+// saidReader reads the original messages of a chat.
 type saidReader struct {
 	db     *sqladapter.DB
 	thread string

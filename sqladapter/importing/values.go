@@ -75,7 +75,7 @@ func (s *source) importValues(ctx context.Context, store *lineage.Store, userID 
 	return changed, nil
 }
 
-// importValue brings a value, and reports whether anything changed.
+// importValue imports a value, and reports whether anything changed.
 func (s *source) importValue(ctx context.Context, store *lineage.Store, row storedValue) (changed bool, err error) {
 	var is structure.Value
 	if is.Key = row.key; row.value.Valid {
@@ -108,9 +108,9 @@ func (s *source) importValue(ctx context.Context, store *lineage.Store, row stor
 	return loadAt(ctx, store, is.At, func(tx *lineage.Store) error { return loadValue(ctx, tx, s.chatID, is, seen) })
 }
 
-// loadValue brings a value into a transaction. A value that is there, as it is or as one that was replaced,
-// stays, and so does one that was set later. Values of one key come in the order in which they were set.
-// seen is the message at which its context stood.
+// loadValue adds a value in a transaction, unless the store has it, as the latest value or an earlier one, or
+// has one that was set later. Values of one key come in the order in which they were set.
+// seen is the message that its context pointed to.
 func loadValue(ctx context.Context, tx *lineage.Store, chatID string, is structure.Value, seen chat.Ref) error {
 	writer := write.Of(tx)
 	if is.Owner.Scope == structure.ThreadScope || is.Owner.Scope == structure.ContextScope {

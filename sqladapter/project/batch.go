@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// batch is the content of the next transaction of a projection. sqladapter.Rows are inserted first, in an
+// batch is the content of the next transaction of a projection. Rows are inserted first, in an
 // order that satisfies references; then the steps are run.
 type batch struct {
 	// rows are inserted. missing are inserted unless their key exists. wanted are compared with

@@ -27,6 +27,7 @@ var blockSQL = struct {
 // but other content is derived from it.
 const blockType, blockParent, blockCreated, blockErased = 1, 7, 8, 10
 
+// bareBlock returns a bare row.
 func bareBlock(id string, erased bool) []any {
 	return []any{id, "", []byte{}, content.OriginUnknown.String(), nil, nil, nil, nil, 0, 0, projected.Boolean(erased)}
 }
@@ -63,6 +64,7 @@ func (b *batch) addBare(id content.ID, erased bool) {
 	}
 }
 
+// putBlock adds the row of a block, in place of one that the batch has.
 func (b *batch) putBlock(row []any) {
 	if b.blocks == nil {
 		b.blocks = make(map[string][]any)
@@ -98,7 +100,7 @@ func insertBlocks(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 			changed = append(changed, row)
 		}
 	}
-	// Nothing may be derived any more from what the changed ones were derived from.
+	// What the changed blocks were derived from may no longer be used.
 	parents, err := lists.CollectList(ctx, c, lists.ScanString, blockSQL.parents, keysOf(changed))
 	if err == nil {
 		err = addOrphans(ctx, c, parents)
@@ -114,6 +116,7 @@ func insertBlocks(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 	return err
 }
 
+// knownBlock is the part of a row of content_blocks that insertBlocks compares.
 type knownBlock struct {
 	id, mediaType string
 	created       int64
@@ -141,6 +144,7 @@ func parentsFirst(rows [][]any) [][]any {
 	return ordered
 }
 
+// addOrphans records content that may no longer be used: see sweep.
 func addOrphans(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	return insertMissing(ctx, c, tables.Orphans, ids, func(id string) []any { return []any{id} })
 }

@@ -72,7 +72,6 @@ func (c *comparer) checkIntegrity(ctx context.Context, db *sqladapter.DB) error 
 }
 
 func (c *comparer) run(ctx context.Context, db *sqladapter.DB, store *lineage.Store, o CompareOptions) error {
-	var mark *projected.Mark
 	mark, err := lists.Read(ctx, db, func(conn *sqladapter.Conn) (*projected.Mark, error) { return projected.ReadMark(ctx, conn) })
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ var compareSQL = struct {
 		`JOIN "messages_fts" f ON f."rowid" = k."row" WHERE k."messageId" IN ({list}) AND k."hasText" = 1`,
 }
 
+// comparer is a comparison in progress.
 type comparer struct {
 	w     *projection
 	yield func(Difference) error
@@ -39,6 +40,7 @@ var (
 	texts = tables.New("messages_fts", 1, "messageId chatId name content")
 )
 
+// textQuery reads the rows of the documented full-text index for a list of messages.
 func (c *comparer) textQuery() sqladapter.Statement {
 	if c.w.DB.Dialect().Search().Numbered {
 		return compareSQL.rowTexts
@@ -46,6 +48,7 @@ func (c *comparer) textQuery() sqladapter.Statement {
 	return compareSQL.texts
 }
 
+// textRows returns the rows of messages in the documented full-text index.
 func (c *comparer) textRows(messages []chat.Message) [][]any {
 	rows, limits := make([][]any, len(messages)), c.w.DB.Dialect().Limits()
 	for i, m := range messages {

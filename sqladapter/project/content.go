@@ -101,6 +101,7 @@ func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, erro
 	return nil, err
 }
 
+// addSet adds a span set to the batch.
 func (w *projection) addSet(ctx context.Context, id structure.SpanSetID) error {
 	b, key := &w.batch, id.String()
 	if b.missing[tables.Sets][key] != nil {

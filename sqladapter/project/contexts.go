@@ -111,7 +111,7 @@ func (v *view) writeContexts(ctx context.Context) error {
 		for i := range v.written {
 			ids = append(ids, v.written[i].ID, v.written[i].Parent)
 		}
-		if err := v.w.learnPlaces(ctx, ids); err != nil {
+		if err := v.w.readPlaces(ctx, ids); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (w *projection) writeRemnants(ctx context.Context, deleted []string) error 
 			}
 			left, ids = append(left, r), append(ids, id, r.Parent)
 		}
-		if err := w.learnPlaces(ctx, ids); err != nil {
+		if err := w.readPlaces(ctx, ids); err != nil {
 			return err
 		}
 		var rows [][]any
@@ -183,15 +183,15 @@ func (w *projection) writeRemnants(ctx context.Context, deleted []string) error 
 			}
 		}
 		w.batch.want(tables.Contexts, nil, rows...)
-		if err := w.room(ctx); err != nil {
+		if err := w.flushFull(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// learnPlaces reads which of some contexts have rows.
-func (w *projection) learnPlaces(ctx context.Context, ids []structure.ContextID) error {
+// readPlaces reads which of some contexts have rows.
+func (w *projection) readPlaces(ctx context.Context, ids []structure.ContextID) error {
 	if w.empty || w.check != nil {
 		return nil // it has those of this pass, which are known
 	}
@@ -229,7 +229,7 @@ func (w *projection) place(ctx context.Context, rows [][]any, id, parent structu
 		if err != nil {
 			return nil, err
 		}
-		if err := w.learnPlaces(ctx, []structure.ContextID{at}); err != nil {
+		if err := w.readPlaces(ctx, []structure.ContextID{at}); err != nil {
 			return nil, err
 		}
 		if _, there := w.places[at]; there {
@@ -268,6 +268,7 @@ func (w *projection) placeRow(rows [][]any, id structure.ContextID, row []any, r
 	return append(rows, row)
 }
 
+// parseContext returns the id of a row of contexts.
 func parseContext(text string) (structure.ContextID, error) {
 	id, err := structure.ParseID[structure.ContextID](text)
 	if err != nil {
@@ -295,7 +296,7 @@ func (w *projection) removeContexts(ctx context.Context, c *sqladapter.Conn, ids
 	return w.pruneContexts(ctx, c, slices.Sorted(maps.Keys(gone)))
 }
 
-// pruneContexts deletes the rows of contexts and of their ancestors that the state does not have. sqladapter.Rows of their
+// pruneContexts deletes the rows of contexts and of their ancestors that the state does not have. Rows of their
 // forks are deleted or written again by this pass.
 func (w *projection) pruneContexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	above, err := lists.CollectList(ctx, c, lists.ScanString, contextSQL.ancestors, ids)

@@ -29,7 +29,7 @@ var reachSQL = struct {
 func (w *projection) grow(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
 	if err == nil {
-		err = v.look(ctx)
+		err = v.load(ctx)
 	}
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (w *projection) grow(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	return w.room(ctx)
+	return w.flushFull(ctx)
 }
 
 // writeChat writes the row of the chat.
@@ -105,7 +105,7 @@ func (w *projection) farthest(ctx context.Context, runs []string) error {
 		return nil
 	}
 	if len(w.usages) > 50_000 {
-		if err := w.flush(ctx); err != nil { // so that the database knows
+		if err := w.flush(ctx); err != nil { // the database then has what usages records
 			return err
 		}
 		clear(w.usages)
@@ -173,7 +173,7 @@ func (v *view) writeLine(ctx context.Context, l *line) error {
 			v.w.usages[run] = s.Span.Ref.Seq
 		}
 		parentSpan = s.Span.Ref
-		if b.n >= v.w.limit || b.bytes >= most {
+		if b.n >= v.w.limit || b.bytes >= batchBytes {
 			e.add(b, s.Span.Ref.Seq)
 			if err := v.w.flush(ctx); err != nil {
 				return err
@@ -184,6 +184,7 @@ func (v *view) writeLine(ctx context.Context, l *line) error {
 	return nil
 }
 
+// addMessage adds a message of a chat to the batch.
 func (v *view) addMessage(m chat.Message) error {
 	db := v.w.DB
 	m.Name, m.Type, m.Data = projected.Clean(m.Name), projected.Clean(m.Type), projected.CleanJSON(m.Data)

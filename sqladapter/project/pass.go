@@ -3,7 +3,9 @@ package project
 import (
 	"context"
 	"database/sql"
+	"errors"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -39,13 +41,13 @@ type placed struct {
 	remnant bool
 }
 
-// most is the approximate size of a transaction in bytes.
-const most = 8 << 20
+// batchBytes is the approximate size of a transaction in bytes.
+const batchBytes = 8 << 20
 
-// room writes the batch if it is full. It must be called when the batch is consistent with the
+// flushFull writes the batch if it is full. It must be called when the batch is consistent with the
 // state that it records.
-func (w *projection) room(ctx context.Context) error {
-	if w.batch.n < w.limit && w.batch.bytes < most {
+func (w *projection) flushFull(ctx context.Context) error {
+	if w.batch.n < w.limit && w.batch.bytes < batchBytes {
 		return nil
 	}
 	return w.flush(ctx)
@@ -89,4 +91,12 @@ func (w *projection) put(fresh bool, t *tables.Table, owner []any, rows ...[]any
 	for _, row := range rows {
 		w.batch.add(t, row...)
 	}
+}
+
+// exists reports whether something was found: whether its error is not ErrNotFound.
+func exists(_ any, err error) (bool, error) {
+	if errors.Is(err, lineage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -1,3 +1,5 @@
+// Package project copies the history of a store to a SQL database, keeps the copy up to date, and compares
+// the two.
 package project
 
 import (
@@ -21,11 +23,9 @@ var (
 	ErrAhead = errors.New("database is ahead of the store")
 	// ErrNotProjected is returned for a database without a projection.
 	ErrNotProjected = errors.New("database has no projection")
+	// ErrBehind is returned for a comparison with a database that is not up to date with the store.
+	ErrBehind = errors.New("database is behind the store")
 )
-
-// ErrBehind is returned for a comparison with a database that has not been brought up to date with
-// the store.
-var ErrBehind = errors.New("database is behind the store")
 
 // Projector copies the history of a store to a database: threads as chats, and content and
 // structure. The result depends only on the state of the store, so an incrementally updated
@@ -62,6 +62,7 @@ func ahead(err error) error {
 	return err
 }
 
+// check refuses a database without a projection, or with one of other tables.
 func (p *Projector) check(m *projected.Mark) error {
 	switch {
 	case m == nil:

@@ -17,7 +17,9 @@ import (
 )
 
 var pruneSQL = struct {
-	chatOf, removePins, removeReach, removeRun, removeScope, clearHeads, clearTips, contextsOf, lastOf, runsOf, setsOf, orphans, clearSets, removeSet, removeUsages, removeSpans sqladapter.Statement
+	chatOf, removePins, removeReach, removeRun, removeScope, clearHeads, clearTips  sqladapter.Statement
+	contextsOf, lastOf, runsOf, setsOf, orphans, clearSets, removeSet, removeUsages sqladapter.Statement
+	removeSpans                                                                     sqladapter.Statement
 }{
 	chatOf:      `SELECT "chat_id" FROM "lineage_scopes" WHERE "scope" = ?`,
 	removePins:  `DELETE FROM "lineage_pins" WHERE "scope" = ?`,
@@ -150,7 +152,7 @@ func (w *projection) shrink(ctx context.Context, s *scope) error {
 func (w *projection) drop(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
 	if err == nil {
-		err = v.look(ctx)
+		err = v.load(ctx)
 	}
 	if err != nil {
 		return err
@@ -225,7 +227,7 @@ func (v *view) dropSpans(ctx context.Context, l *line) error {
 		}
 		w.batch.removed += len(ids)
 		w.batch.before = append(w.batch.before, func(ctx context.Context, c *sqladapter.Conn) error {
-			if err := chatrows.ForgetMessages(ctx, c, ids); err != nil {
+			if err := chatrows.UnindexWithTexts(ctx, c, ids); err != nil {
 				return err
 			}
 			return chatrows.DeleteMessages(ctx, c, ids)

@@ -370,9 +370,9 @@ func (w *projection) owners(ctx context.Context, c *derived.Changes, removed []s
 		return nil, nil, err
 	}
 	for _, text := range above {
-		id, err := structure.ParseID[structure.ContextID](text)
+		id, err := parseContext(text)
 		if err != nil {
-			return nil, nil, fmt.Errorf("table contexts: %w: %w", sqladapter.ErrCorrupt, err)
+			return nil, nil, err
 		}
 		owners[contextOwner(id)] = true
 	}

@@ -84,13 +84,14 @@ func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error 
 			}
 			w.rewriteMessage(m)
 		}
-		if err := w.room(ctx); err != nil {
+		if err := w.flushFull(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// rewriteMessage rewrites the row of a message and its search data.
 func (w *projection) rewriteMessage(m chat.Message) {
 	m.Data = projected.CleanJSON(m.Data)
 	w.batch.n += 4
@@ -106,14 +107,14 @@ func (w *projection) rewriteMessage(m chat.Message) {
 		if err != nil {
 			return err
 		}
-		if err := chatrows.ForgetMessages(ctx, c, []string{m.ID}); err != nil {
+		if err := chatrows.UnindexWithTexts(ctx, c, []string{m.ID}); err != nil {
 			return err
 		}
 		if _, err := c.Exec(ctx, rewriteSQL.updateMessage, chatrows.Optional(m.Type), string(m.Data), m.ID); err != nil {
 			return err
 		}
 		known.Type, known.Data = m.Type, m.Data
-		return chatrows.KnowOwn(ctx, c, []chat.Message{known}, depths)
+		return chatrows.IndexOwn(ctx, c, []chat.Message{known}, depths)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
+// keysOf returns the keys of rows.
 func keysOf(rows [][]any) []string {
 	list := make([]string, len(rows))
 	for i, row := range rows {
@@ -60,6 +61,7 @@ func differences(t *tables.Table, want, got []any) (columns []int) {
 	return columns
 }
 
+// isJSON reports whether the database may change the spelling of JSON in a column.
 func isJSON(table, column string) bool {
 	return table == "messages" && column == "data" || table == "chats" && column == "metadata"
 }

@@ -85,7 +85,7 @@ func (t *target) Apply(ctx context.Context, window *derived.Window[*sqladapter.C
 		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed),
 		first: window.Fresh, empty: window.Fresh && window.From.Number == 0,
 	}
-	return w.bring(ctx)
+	return w.apply(ctx)
 }
 
 // begin returns the state of the projection, after creating its tables if necessary.
@@ -147,8 +147,8 @@ func (p *Projector) create(ctx context.Context, c *sqladapter.Conn, dialect sqla
 	return err
 }
 
-// bring applies the window.
-func (w *projection) bring(ctx context.Context) error {
+// apply applies the window.
+func (w *projection) apply(ctx context.Context) error {
 	todo, err := w.resolve(ctx, w.window.Changes)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func (w *projection) writeSummaries(ctx context.Context, contexts map[structure.
 			err = w.addSummaries(ctx, id, false)
 		}
 		if err == nil {
-			err = w.room(ctx)
+			err = w.flushFull(ctx)
 		}
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 )
 
 // lineage_values has named values: the latest of each key and, for contexts, the earlier ones that
-// forks inherit. sqladapter.Rows are compared with the store by owner: all rows of an owner are written in one
+// forks inherit. Rows are compared with the store by owner: all rows of an owner are written in one
 // transaction.
 
 var valueSQL = struct {
@@ -27,6 +27,7 @@ var valueSQL = struct {
 	removeOfContexts: `DELETE FROM "lineage_values" WHERE "scope" = 'context' AND "owner" IN ({list})`,
 }
 
+// ownerText returns an owner as two columns.
 func ownerText(o structure.Owner) (scope, owner string) {
 	switch o.Scope {
 	case structure.ThreadScope:
@@ -39,6 +40,7 @@ func ownerText(o structure.Owner) (scope, owner string) {
 	return o.Scope.String(), owner
 }
 
+// contextOwner returns a context as an owner of values.
 func contextOwner(id structure.ContextID) structure.Owner {
 	return structure.Owner{Scope: structure.ContextScope, Context: id}
 }
@@ -213,7 +215,7 @@ func (w *projection) addFork(ctx context.Context, id structure.ContextID) error 
 			return err
 		}
 	}
-	return w.room(ctx)
+	return w.flushFull(ctx)
 }
 
 // writeValues writes the values of owners and those that forks inherit.
@@ -239,7 +241,7 @@ func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner
 			err = w.addValues(ctx, owner, false)
 		}
 		if err == nil {
-			err = w.room(ctx)
+			err = w.flushFull(ctx)
 		}
 		if err != nil {
 			return err

@@ -11,24 +11,22 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-var setSQL = struct {
-	setParent sqladapter.Statement
-}{
+var setSQL = struct{ setParent sqladapter.Statement }{
 	setParent: `UPDATE "span_sets" SET "parent_span_id" = ? WHERE "id" = ?`,
 }
 
 // writeBatch writes a batch in a transaction.
 func writeBatch(ctx context.Context, c *sqladapter.Conn, b *batch) error {
-	for _, take := range b.before {
-		if err := take(ctx, c); err != nil {
+	for _, do := range b.before {
+		if err := do(ctx, c); err != nil {
 			return err
 		}
 	}
 	if err := insertBatch(ctx, c, b); err != nil {
 		return err
 	}
-	for _, take := range b.after {
-		if err := take(ctx, c); err != nil {
+	for _, do := range b.after {
+		if err := do(ctx, c); err != nil {
 			return err
 		}
 	}

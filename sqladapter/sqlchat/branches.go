@@ -23,6 +23,7 @@ var branchSQL = struct {
 	activate:   `UPDATE "branches" SET "isActive" = ? WHERE "id" = ?`,
 }
 
+// insertBranch inserts the row of a branch.
 func insertBranch(ctx context.Context, c *sqladapter.Conn, b chat.Branch) error {
 	return lists.Insert(ctx, c, tables.Branches.Insert, [][]any{chatrows.BranchRow(&b)})
 }

@@ -12,9 +12,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-var chatSQL = struct {
-	update sqladapter.Statement
-}{
+var chatSQL = struct{ update sqladapter.Statement }{
 	update: `UPDATE "chats" SET "userId" = ?, "title" = ?, "metadata" = ?, ` +
 		`"updatedAt" = CASE WHEN "updatedAt" >= ? THEN "updatedAt" + 1 ELSE ? END WHERE "id" = ?`,
 }

@@ -62,6 +62,7 @@ func (s *store) CreateCheckpoint(ctx context.Context, k chat.Checkpoint) (chat.C
 	return made, nil
 }
 
+// insertCheckpoint inserts the row of a checkpoint.
 func insertCheckpoint(ctx context.Context, c *sqladapter.Conn, k chat.Checkpoint) error {
 	return lists.Insert(ctx, c, tables.Checkpoints.Insert, [][]any{chatrows.CheckpointRow(&k)})
 }

@@ -9,9 +9,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
 )
 
-var deleteSQL = struct {
-	user sqladapter.Statement
-}{
+var deleteSQL = struct{ user sqladapter.Statement }{
 	user: `SELECT "userId" FROM "chats" WHERE "id" = ?`,
 }
 

@@ -10,9 +10,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
 )
 
-var graphSQL = struct {
-	messages sqladapter.Statement
-}{
+var graphSQL = struct{ messages sqladapter.Statement }{
 	messages: `SELECT m."id", m."chatId", m."parentId", m."name", m."type", m."data", m."createdAt", ` +
 		`o."userId", o."modelId", o."sourceId", o."derivedFrom" ` +
 		`FROM "messages" m LEFT JOIN "lineage_origins" o ON {same:m.id=o.messageId} WHERE m."chatId" = ? {kept:m.chatId}`,

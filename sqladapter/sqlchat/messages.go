@@ -11,9 +11,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
 )
 
-var messageSQL = struct {
-	children sqladapter.Statement
-}{
+var messageSQL = struct{ children sqladapter.Statement }{
 	children: `SELECT "id" FROM "messages" WHERE "parentId" = ? AND "chatId" = ? {kept:messages.chatId} ORDER BY "id" {limit}`,
 }
 

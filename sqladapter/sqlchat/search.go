@@ -68,7 +68,7 @@ func (s *store) SearchMessages(ctx context.Context, chatID, text string, o chat.
 		return nil, err
 	}
 	f.chat = chatID
-	unknown, messages, err := learnChat(ctx, s.db, chatID)
+	unknown, messages, err := refreshChat(ctx, s.db, chatID)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func hasMost(ctx context.Context, db *sqladapter.DB, messages int) (most bool, e
 		return false, nil
 	}
 	err = db.Read(ctx, func(c *sqladapter.Conn) error {
-		last, err := chatrows.LastKnown(ctx, c)
+		last, err := chatrows.LastIndexed(ctx, c)
 		most = last <= 4*int64(messages)
 		return err
 	})
@@ -120,7 +120,7 @@ func SearchAll(ctx context.Context, db *sqladapter.DB, userID, text string, o ch
 	if err != nil {
 		return nil, err
 	}
-	unknown, err := learnAll(ctx, db, userID)
+	unknown, err := refreshAll(ctx, db, userID)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +142,7 @@ func SearchAll(ctx context.Context, db *sqladapter.DB, userID, text string, o ch
 	return f.finish(ctx, nil)
 }
 
+// chatsOfUser returns the chats of a user.
 func chatsOfUser(ctx context.Context, db *sqladapter.DB, userID string) (map[string]bool, error) {
 	chats := make(map[string]bool)
 	err := db.Read(ctx, func(c *sqladapter.Conn) error {
@@ -190,6 +191,7 @@ func (f *finding) ignore(unknown []string) {
 	}
 }
 
+// readCard evaluates the card of a message.
 func (f *finding) readCard(chatID string, b []byte) error {
 	c, ok := query.ReadCard(b)
 	if !ok {

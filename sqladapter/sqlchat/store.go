@@ -46,6 +46,7 @@ func Open(ctx context.Context, pools sqladapter.Pools, dialect sqladapter.Dialec
 // It includes messages, branches and checkpoints written by other programs.
 func On(db *sqladapter.DB) chat.Store { return &store{db: db} }
 
+// store implements chat.Store.
 type store struct{ db *sqladapter.DB }
 
 // moment returns the caller's time, or now if it is 0.

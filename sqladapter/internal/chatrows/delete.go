@@ -36,7 +36,7 @@ func DeleteCheckpoints(ctx context.Context, c *sqladapter.Conn, chatID string) e
 
 // DeleteChat deletes a chat with everything in it, in a constant number of statements.
 func DeleteChat(ctx context.Context, c *sqladapter.Conn, id string) error {
-	if err := forgetChat(ctx, c, id); err != nil {
+	if err := unindexChat(ctx, c, id); err != nil {
 		return err
 	}
 	for _, s := range []sqladapter.Statement{deleteSQL.checkpoints, deleteSQL.branches, deleteSQL.origins, deleteSQL.messages, deleteSQL.chat} {

@@ -20,7 +20,8 @@ import (
 // deletion is continued when the database is opened, or when one of the ids is reused.
 
 var deletionSQL = struct {
-	begin, hold, end, pending, references, branchReferences, pointReferences, branches, checkpoints, texts, terms, known, checkpointCounts sqladapter.Statement
+	begin, hold, end, pending, references, branchReferences, pointReferences, branches sqladapter.Statement
+	checkpoints, texts, terms, known, checkpointCounts                                 sqladapter.Statement
 }{
 	begin:   `INSERT INTO "lineage_deleting" ("chatId", "since") VALUES (?, ?)`,
 	hold:    `UPDATE "lineage_deleting" SET "since" = "since" WHERE "chatId" = ?`,
@@ -47,9 +48,9 @@ var deletionSQL = struct {
 // deletePart is the maximum number of messages, branches or checkpoints deleted per transaction.
 const deletePart = lists.Max
 
-// forgetPart is the maximum number of messages whose numbered rows of texts and terms are deleted
+// indexPart is the maximum number of messages whose numbered rows of texts and terms are deleted
 // per transaction: each statement that changes a full-text index makes it merge.
-const forgetPart = 5000
+const indexPart = 5000
 
 // IsLarge reports whether a chat is to be deleted in parts. A chat that others refer to is not: its
 // deletion fails as a whole.
@@ -145,10 +146,10 @@ func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
 			}
 		}
 	}
-	for n := int64(forgetPart); n == forgetPart && !over && db.Dialect().Search().Numbered; {
+	for n := int64(indexPart); n == indexPart && !over && db.Dialect().Search().Numbered; {
 		err := step(func(c *sqladapter.Conn) (err error) {
 			for _, s := range []sqladapter.Statement{deletionSQL.texts, deletionSQL.terms, deletionSQL.known} {
-				if n, err = c.Exec(ctx, s, id, forgetPart); err != nil {
+				if n, err = c.Exec(ctx, s, id, indexPart); err != nil {
 					return err
 				}
 			}

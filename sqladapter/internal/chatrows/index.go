@@ -14,7 +14,9 @@ import (
 // needed.
 
 var indexSQL = struct {
-	versions, removeOfChat, remove, lastRow, lastTextRow, removeTextsOfChat, removeTermsOfChat, removeOtherTextsOfChat, textCount, uncount, removeTexts, removeTerms, removeOtherTexts sqladapter.Statement
+	versions, removeOfChat, remove, lastRow, lastTextRow, removeTextsOfChat                 sqladapter.Statement
+	removeTermsOfChat, removeOtherTextsOfChat, textCount, uncount, removeTexts, removeTerms sqladapter.Statement
+	removeOtherTexts                                                                        sqladapter.Statement
 }{
 	versions:               `SELECT m."id", {version} AS "version" FROM "messages" m WHERE m."id" IN ({list})`,
 	removeOfChat:           `DELETE FROM "lineage_messages" WHERE "chatId" = ?`,
@@ -31,8 +33,8 @@ var indexSQL = struct {
 	removeOtherTexts:       `DELETE FROM "messages_fts" WHERE "messageId" IN ({list})`,
 }
 
-// KnowOwn indexes messages that this transaction has written, with their texts.
-func KnowOwn(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths map[string]int) error {
+// IndexOwn indexes messages that this transaction has written, with their texts.
+func IndexOwn(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths map[string]int) error {
 	search := c.Dialect().Search()
 	var versions map[string]string
 	if !search.Counted {
@@ -45,17 +47,17 @@ func KnowOwn(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, d
 			return err
 		}
 		if search.Unlinked {
-			if err := ForgetKnown(ctx, c, ids); err != nil {
+			if err := Unindex(ctx, c, ids); err != nil {
 				return err
 			}
 		}
 	}
-	return Know(ctx, c, messages, depths, versions, true)
+	return Index(ctx, c, messages, depths, versions, true)
 }
 
-// Know indexes existing messages, with their texts unless another program wrote them. Versions must
+// Index indexes existing messages, with their texts unless another program wrote them. Versions must
 // have been read before the messages: then a message overwritten in between counts as not indexed.
-func Know(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths map[string]int, versions map[string]string, texts bool) error {
+func Index(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths map[string]int, versions map[string]string, texts bool) error {
 	dialect := c.Dialect()
 	search, limits, bytes := dialect.Search(), dialect.Limits(), dialect.Syntax().Bytes
 	row := int64(0)
@@ -100,14 +102,14 @@ func Versions(ctx context.Context, c *sqladapter.Conn, ids []string) (map[string
 	return lists.CollectMap[string](ctx, c, indexSQL.versions, ids)
 }
 
-// ForgetKnown deletes the index rows for these ids: those of earlier messages that another program
+// Unindex deletes the index rows for these ids: those of earlier messages that another program
 // has deleted or moved to another chat.
-func ForgetKnown(ctx context.Context, c *sqladapter.Conn, ids []string) error {
+func Unindex(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	return lists.ExecList(ctx, c, indexSQL.remove, ids)
 }
 
-// ForgetMessages deletes the index rows and texts of messages.
-func ForgetMessages(ctx context.Context, c *sqladapter.Conn, ids []string) error {
+// UnindexWithTexts deletes the index rows and texts of messages.
+func UnindexWithTexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	steps := []sqladapter.Statement{indexSQL.removeOtherTexts, indexSQL.remove}
 	if c.Dialect().Search().Numbered {
 		steps = []sqladapter.Statement{indexSQL.removeTexts, indexSQL.removeTerms, indexSQL.remove}
@@ -120,15 +122,15 @@ func ForgetMessages(ctx context.Context, c *sqladapter.Conn, ids []string) error
 	return nil
 }
 
-// LastKnown returns the highest number of a row of an indexed message, 0 if there is none.
-func LastKnown(ctx context.Context, c *sqladapter.Conn) (last int64, err error) {
+// LastIndexed returns the highest number of a row of an indexed message, 0 if there is none.
+func LastIndexed(ctx context.Context, c *sqladapter.Conn) (last int64, err error) {
 	_, err = c.Get(ctx, indexSQL.lastRow, []any{1}, &last)
 	return last, err
 }
 
 // lastRow returns the highest number of a row of texts or terms.
 func lastRow(ctx context.Context, c *sqladapter.Conn) (int64, error) {
-	last, err := LastKnown(ctx, c)
+	last, err := LastIndexed(ctx, c)
 	if err != nil {
 		return 0, err
 	}
@@ -145,8 +147,8 @@ func Fitting(limits sqladapter.Limits, text string) string {
 	return text
 }
 
-// forgetChat deletes the index rows and texts of a chat's messages.
-func forgetChat(ctx context.Context, c *sqladapter.Conn, chatID string) error {
+// unindexChat deletes the index rows and texts of a chat's messages.
+func unindexChat(ctx context.Context, c *sqladapter.Conn, chatID string) error {
 	if err := uncount(ctx, c, chatID); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func Insert(ctx context.Context, c *sqladapter.Conn, messages []chat.Message) er
 	if err := insertOrigins(ctx, c, messages); err != nil {
 		return err
 	}
-	return KnowOwn(ctx, c, messages, depths)
+	return IndexOwn(ctx, c, messages, depths)
 }
 
 // insertOrigins inserts the origins of new messages.

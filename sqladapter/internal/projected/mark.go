@@ -19,9 +19,7 @@ type Mark struct {
 	Lineage bool
 }
 
-var markSQL = struct {
-	read sqladapter.Statement
-}{
+var markSQL = struct{ read sqladapter.Statement }{
 	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "seen_number", "seen_id", "turn" FROM "lineage_projection" WHERE "id" = 1`,
 }
 

@@ -10,9 +10,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
 )
 
-var spanSQL = struct {
-	message sqladapter.Statement
-}{
+var spanSQL = struct{ message sqladapter.Statement }{
 	message: `SELECT m."id" FROM "message_usages" u JOIN "messages" m ON m."id" = u."source_id" ` +
 		`WHERE u."span_id" = ? AND u."lookup" > 0 AND m."chatId" = ?`,
 }

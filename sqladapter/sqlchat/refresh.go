@@ -12,8 +12,9 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
 )
 
-var learnSQL = struct {
-	counts, counted, unknown, behind, behindOfUser, countedBehind, countedBehindOfUser, forgetGone, recount, countedSizes sqladapter.Statement
+var refreshSQL = struct {
+	counts, counted, unknown, behind, behindOfUser, countedBehind, countedBehindOfUser sqladapter.Statement
+	forgetGone, recount, countedSizes                                                  sqladapter.Statement
 }{
 	counts: `SELECT (SELECT COUNT(*) FROM "lineage_messages" WHERE "chatId" = ?) AS "known", ` +
 		`(SELECT COUNT(*) FROM "messages" WHERE "chatId" = ?) AS "messages", ` +
@@ -43,21 +44,21 @@ var learnSQL = struct {
 	countedSizes: `SELECT "chatId", "messages" FROM "lineage_chats" WHERE "chatId" IN ({list})`,
 }
 
-// learn indexes what other programs wrote to a chat, and removes what they deleted or overwrote. It
+// refresh indexes what other programs wrote to a chat, and removes what they deleted or overwrote. It
 // returns the messages that cannot be indexed because the database is not writable, and the number
 // of messages.
-func learnChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown []string, messages int, err error) {
+func refreshChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown []string, messages int, err error) {
 	differs := false
 	err = db.Read(ctx, func(c *sqladapter.Conn) (err error) {
 		differs = false
 		known, current := 0, 0
 		if db.Dialect().Search().Counted {
-			if _, err := c.Get(ctx, learnSQL.counted, []any{chatID}, &known, &messages); err != nil || known == messages {
+			if _, err := c.Get(ctx, refreshSQL.counted, []any{chatID}, &known, &messages); err != nil || known == messages {
 				return err
 			}
 			differs = true // at least in the counts
 		}
-		_, err = c.Get(ctx, learnSQL.counts, []any{chatID, chatID, chatID}, &known, &messages, &current)
+		_, err = c.Get(ctx, refreshSQL.counts, []any{chatID, chatID, chatID}, &known, &messages, &current)
 		if err != nil || known == messages && current == messages {
 			return err
 		}
@@ -67,24 +68,24 @@ func learnChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown [
 	if err != nil || !differs {
 		return nil, messages, err
 	}
-	if messages > learnMessages {
-		if err := learnInParts(ctx, db, chatID); ctx.Err() != nil {
+	if messages > refreshedMessages {
+		if err := refreshInParts(ctx, db, chatID); ctx.Err() != nil {
 			return nil, messages, err
 		}
 	}
-	unknown, _, err = learnChats(ctx, db, []string{chatID}, true)
+	unknown, _, err = refreshChats(ctx, db, []string{chatID}, true)
 	return unknown, messages, err
 }
 
-// learnPart is the number of messages of a large chat indexed per transaction.
-const learnPart = 500
+// refreshPart is the number of messages of a large chat indexed per transaction.
+const refreshPart = 500
 
-// learnInParts indexes a chat in several transactions, so that others can write in between. Parents
+// refreshInParts indexes a chat in several transactions, so that others can write in between. Parents
 // come first, so that chain lengths are known.
-func learnInParts(ctx context.Context, db *sqladapter.DB, chatID string) error {
+func refreshInParts(ctx context.Context, db *sqladapter.DB, chatID string) error {
 	var ids []string
 	err := db.Read(ctx, func(c *sqladapter.Conn) error {
-		unknown, err := lists.CollectList(ctx, c, chatrows.ScanLink, learnSQL.unknown, []string{chatID})
+		unknown, err := lists.CollectList(ctx, c, chatrows.ScanLink, refreshSQL.unknown, []string{chatID})
 		if err != nil {
 			return err
 		}
@@ -99,16 +100,16 @@ func learnInParts(ctx context.Context, db *sqladapter.DB, chatID string) error {
 		slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(depths[a], depths[b]) })
 		return nil
 	})
-	for part := range lists.Batches(ids, learnPart) {
+	for part := range lists.Batches(ids, refreshPart) {
 		if err == nil {
-			err = chatrows.Write(ctx, db, func(c *sqladapter.Conn) error { return learnSome(ctx, c, chatID, part) })
+			err = chatrows.Write(ctx, db, func(c *sqladapter.Conn) error { return refreshSome(ctx, c, chatID, part) })
 		}
 	}
 	return err
 }
 
-// learnSome indexes those of some messages that are in a chat.
-func learnSome(ctx context.Context, c *sqladapter.Conn, chatID string, ids []string) error {
+// refreshSome indexes those of some messages that are in a chat.
+func refreshSome(ctx context.Context, c *sqladapter.Conn, chatID string, ids []string) error {
 	if err := hold(ctx, c, chatID); err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func learnSome(ctx context.Context, c *sqladapter.Conn, chatID string, ids []str
 			return err
 		}
 	}
-	messages, err := forgotten(ctx, c, ids)
+	messages, err := unindexed(ctx, c, ids)
 	if err != nil {
 		return err
 	}
@@ -128,11 +129,11 @@ func learnSome(ctx context.Context, c *sqladapter.Conn, chatID string, ids []str
 	if err != nil {
 		return err
 	}
-	return chatrows.Know(ctx, c, messages, depths, versions, false)
+	return chatrows.Index(ctx, c, messages, depths, versions, false)
 }
 
-// forgotten returns the messages with some ids, in order, and deletes their index rows.
-func forgotten(ctx context.Context, c *sqladapter.Conn, ids []string) ([]chat.Message, error) {
+// unindexed returns the messages with some ids, in order, and deletes their index rows.
+func unindexed(ctx context.Context, c *sqladapter.Conn, ids []string) ([]chat.Message, error) {
 	found, err := chatrows.Messages(ctx, c, ids)
 	if err != nil {
 		return nil, err
@@ -143,14 +144,14 @@ func forgotten(ctx context.Context, c *sqladapter.Conn, ids []string) ([]chat.Me
 			messages = append(messages, m)
 		}
 	}
-	return messages, chatrows.ForgetKnown(ctx, c, ids)
+	return messages, chatrows.Unindex(ctx, c, ids)
 }
 
-// A transaction indexes chats with about learnMessages messages, and at most learnedChats chats.
-const learnMessages, learnedChats = 5000, lists.Max
+// A transaction indexes chats with about refreshedMessages messages, and at most refreshedChats chats.
+const refreshedMessages, refreshedChats = 5000, lists.Max
 
-// learnAll is learn for all chats, or those of a user if userID is not empty.
-func learnAll(ctx context.Context, db *sqladapter.DB, userID string) (unknown []string, err error) {
+// refreshAll is refresh for all chats, or those of a user if userID is not empty.
+func refreshAll(ctx context.Context, db *sqladapter.DB, userID string) (unknown []string, err error) {
 	chats, err := behind(ctx, db, userID)
 	if err != nil {
 		return nil, err
@@ -161,17 +162,17 @@ func learnAll(ctx context.Context, db *sqladapter.DB, userID string) (unknown []
 	}
 	for writable := true; len(chats) > 0; {
 		n, messages := 0, 0
-		for n < len(chats) && n < learnedChats && messages < learnMessages {
+		for n < len(chats) && n < refreshedChats && messages < refreshedMessages {
 			messages += sizes[chats[n]]
 			n++
 		}
-		if writable && n == 1 && messages > learnMessages {
-			if err := learnInParts(ctx, db, chats[0]); ctx.Err() != nil {
+		if writable && n == 1 && messages > refreshedMessages {
+			if err := refreshInParts(ctx, db, chats[0]); ctx.Err() != nil {
 				return nil, err
 			}
 		}
 		var some []string
-		if some, writable, err = learnChats(ctx, db, chats[:n], writable); err != nil {
+		if some, writable, err = refreshChats(ctx, db, chats[:n], writable); err != nil {
 			return nil, err
 		}
 		unknown = append(unknown, some...)
@@ -183,14 +184,14 @@ func learnAll(ctx context.Context, db *sqladapter.DB, userID string) (unknown []
 // behind returns the chats that other programs may have written to, of all users or one.
 func behind(ctx context.Context, db *sqladapter.DB, userID string) (chats []string, err error) {
 	counted := db.Dialect().Search().Counted
-	statement, args := learnSQL.behind, []any(nil)
+	statement, args := refreshSQL.behind, []any(nil)
 	switch {
 	case counted && userID != "":
-		statement, args = learnSQL.countedBehindOfUser, []any{userID}
+		statement, args = refreshSQL.countedBehindOfUser, []any{userID}
 	case counted:
-		statement = learnSQL.countedBehind
+		statement = refreshSQL.countedBehind
 	case userID != "":
-		statement, args = learnSQL.behindOfUser, []any{userID, userID}
+		statement, args = refreshSQL.behindOfUser, []any{userID, userID}
 	}
 	return lists.ReadAll(ctx, db, lists.ScanString, statement, args...)
 }
@@ -199,18 +200,18 @@ func behind(ctx context.Context, db *sqladapter.DB, userID string) (chats []stri
 func sizesOf(ctx context.Context, db *sqladapter.DB, chats []string) (sizes map[string]int, err error) {
 	return lists.Read(ctx, db, func(c *sqladapter.Conn) (map[string]int, error) {
 		if db.Dialect().Search().Counted {
-			return lists.CollectMap[int](ctx, c, learnSQL.countedSizes, chats)
+			return lists.CollectMap[int](ctx, c, refreshSQL.countedSizes, chats)
 		}
 		return chatrows.MessageCounts(ctx, c, chats)
 	})
 }
 
-// learnChats indexes what other programs wrote to chats in one transaction, if write is set. It
+// refreshChats indexes what other programs wrote to chats in one transaction, if write is set. It
 // returns what is still not indexed because that failed, and whether further writes may succeed.
-func learnChats(ctx context.Context, db *sqladapter.DB, chats []string, write bool) (unknown []string, writable bool, err error) {
+func refreshChats(ctx context.Context, db *sqladapter.DB, chats []string, write bool) (unknown []string, writable bool, err error) {
 	if write {
 		err = chatrows.Write(ctx, db, func(c *sqladapter.Conn) error {
-			return learn(ctx, c, chats)
+			return refresh(ctx, c, chats)
 		})
 		switch {
 		case err == nil:
@@ -222,7 +223,7 @@ func learnChats(ctx context.Context, db *sqladapter.DB, chats []string, write bo
 			if half := len(chats) / 2; half > 0 { // one of the chats is corrupt
 				for _, part := range [][]string{chats[:half], chats[half:]} {
 					var some []string
-					if some, writable, err = learnChats(ctx, db, part, writable); err != nil {
+					if some, writable, err = refreshChats(ctx, db, part, writable); err != nil {
 						return nil, false, err
 					}
 					unknown = append(unknown, some...)
@@ -233,7 +234,7 @@ func learnChats(ctx context.Context, db *sqladapter.DB, chats []string, write bo
 	}
 	err = db.Read(ctx, func(c *sqladapter.Conn) error {
 		unknown = nil
-		some, err := lists.CollectList(ctx, c, chatrows.ScanLink, learnSQL.unknown, chats)
+		some, err := lists.CollectList(ctx, c, chatrows.ScanLink, refreshSQL.unknown, chats)
 		for _, l := range some {
 			unknown = append(unknown, l.ID)
 		}
@@ -242,15 +243,15 @@ func learnChats(ctx context.Context, db *sqladapter.DB, chats []string, write bo
 	return unknown, writable, err
 }
 
-// learn indexes what others wrote to chats, and removes what they deleted or overwrote.
-func learn(ctx context.Context, c *sqladapter.Conn, chats []string) error {
+// refresh indexes what others wrote to chats, and removes what they deleted or overwrote.
+func refresh(ctx context.Context, c *sqladapter.Conn, chats []string) error {
 	if err := hold(ctx, c, chats...); err != nil {
 		return err
 	}
-	if err := lists.ExecList(ctx, c, learnSQL.forgetGone, chats); err != nil {
+	if err := lists.ExecList(ctx, c, refreshSQL.forgetGone, chats); err != nil {
 		return err
 	}
-	unknown, err := lists.CollectList(ctx, c, chatrows.ScanLink, learnSQL.unknown, chats)
+	unknown, err := lists.CollectList(ctx, c, chatrows.ScanLink, refreshSQL.unknown, chats)
 	if err != nil {
 		return err
 	}
@@ -266,11 +267,11 @@ func learn(ctx context.Context, c *sqladapter.Conn, chats []string) error {
 		for i, l := range batch {
 			ids[i], versions[l.ID] = l.ID, l.Parent
 		}
-		messages, err := forgotten(ctx, c, ids)
+		messages, err := unindexed(ctx, c, ids)
 		if err != nil {
 			return err
 		}
-		if err := chatrows.Know(ctx, c, messages, depths, versions, false); err != nil {
+		if err := chatrows.Index(ctx, c, messages, depths, versions, false); err != nil {
 			return err
 		}
 	}
@@ -279,7 +280,7 @@ func learn(ctx context.Context, c *sqladapter.Conn, chats []string) error {
 	}
 	for batch := range lists.Batches(chats, lists.Max) {
 		args := lists.Padded(batch)
-		if _, err := c.ExecN(ctx, learnSQL.recount, len(args), append(args, args...)...); err != nil {
+		if _, err := c.ExecN(ctx, refreshSQL.recount, len(args), append(args, args...)...); err != nil {
 			return err
 		}
 	}

@@ -26,8 +26,8 @@ func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
 	return v, nil
 }
 
-// look determines what the scope sees: everything, or what changed contexts see in addition.
-func (v *view) look(ctx context.Context) error {
+// load determines what the scope sees: everything, or what changed contexts see in addition.
+func (v *view) load(ctx context.Context) error {
 	if v.full && !v.fresh {
 		has, err := lists.ReadAll(ctx, v.w.DB, scanExtent, scopeSQL.reach, v.key)
 		if err != nil {
@@ -37,7 +37,7 @@ func (v *view) look(ctx context.Context) error {
 			v.lines[e.run] = &line{has: e}
 		}
 	}
-	for c, err := range v.contextsToLookAt(ctx) {
+	for c, err := range v.changedContexts(ctx) {
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,8 @@ func (v *view) look(ctx context.Context) error {
 	return nil
 }
 
-func (v *view) contextsToLookAt(ctx context.Context) func(yield func(backend.Context, error) bool) {
+// changedContexts yields the contexts to write.
+func (v *view) changedContexts(ctx context.Context) func(yield func(backend.Context, error) bool) {
 	if v.record != nil && v.full {
 		return v.w.state.Contexts(ctx, v.thread, structure.ContextID{})
 	}

@@ -40,12 +40,12 @@ func indexAll(messages []chat.Message) []indexed {
 func indexSome(messages []chat.Message, into []indexed) {
 	c := query.NewCataloguer()
 	for i := range messages {
-		into[i] = index(c, &messages[i])
+		into[i] = indexedOf(c, &messages[i])
 	}
 }
 
-// index returns the search data of a message.
-func index(c *query.Cataloguer, m *chat.Message) indexed {
+// indexedOf returns the search data of a message.
+func indexedOf(c *query.Cataloguer, m *chat.Message) indexed {
 	text := form.Searched(m.Data, m.Name)
 	words := c.Sort(text)
 	return indexed{text: text, terms: termsOf(c, m.ChatID), card: c.Card(m.ID, m.Name, m.CreatedAt, words)}
