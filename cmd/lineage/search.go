@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -213,7 +214,7 @@ func (d *database) search(ctx context.Context, o *searchOptions) ([]*hit, error)
 		if d.namedThread() != "" {
 			return d.chats.SearchMessages(ctx, d.current, o.query, options)
 		}
-		return d.db.SearchAll(ctx, o.user, o.query, options)
+		return sqlchat.SearchAll(ctx, d.db, o.user, o.query, options)
 	})
 	if err != nil {
 		return nil, err
