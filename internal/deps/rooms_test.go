@@ -84,7 +84,7 @@ var rooms = []room{
 	{path: "lineage/derived", ours: belowStore},
 	{path: "lineage/derived/derivedtest", ours: join(belowStore, "internal/campaign", "lineage/derived"), libs: []string{testify, rapid}},
 	{path: "lineage/summarize", ours: belowStore},
-	{path: "lineage/chat", ours: join(belowStore, "lineage/transcript")},
+	{path: "lineage/chat", ours: join(belowStore, "internal/place", "lineage/transcript")},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
 	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/sqlitefile", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived"), libs: []string{sqlite}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},

@@ -340,30 +340,30 @@ func (l *loader) derivedID(c *Conversation) string {
 	h := &l.hash
 	h.buf = h.buf[:0]
 	for _, s := range [...]string{l.format, c.Title, c.UserID, c.Model, c.Current, c.ForkedFrom} {
-		h.text(s)
+		h.buf.Text(s)
 	}
-	h.time(c.Created)
-	h.time(c.Updated)
-	h.bytes(c.Metadata)
+	h.buf.Time(c.Created)
+	h.buf.Time(c.Updated)
+	h.buf.Bytes(c.Metadata)
 	sum := sha256.New()
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		for _, s := range [...]string{n.ID, n.Parent, n.Role, n.Name, n.Type, n.Model, n.UserID, n.Branch, n.Aside} {
-			h.text(s)
+			h.buf.Text(s)
 		}
 		if n.Root {
-			h.number(1)
+			h.buf.Number(1)
 		}
-		h.time(n.Created)
-		h.bytes(n.Metadata)
-		h.bytes(n.Body)
+		h.buf.Time(n.Created)
+		h.buf.Bytes(n.Metadata)
+		h.buf.Bytes(n.Body)
 		for k := range n.Attachments {
 			a := &n.Attachments[k]
-			h.text(a.Filename)
-			h.text(a.Type)
-			h.bytes(a.Body)
+			h.buf.Text(a.Filename)
+			h.buf.Text(a.Type)
+			h.buf.Bytes(a.Body)
 		}
-		h.number(int64(len(n.Attachments)))
+		h.buf.Number(int64(len(n.Attachments)))
 		sum.Write(h.buf)
 		h.buf = h.buf[:0]
 	}
@@ -375,8 +375,8 @@ func (l *loader) derivedID(c *Conversation) string {
 	}
 	l.copies[k]++
 	h.buf = h.buf[:0]
-	h.text(id)
-	h.number(int64(l.copies[k]))
+	h.buf.Text(id)
+	h.buf.Number(int64(l.copies[k]))
 	another := sha256.Sum256(h.buf)
 	return l.options.Prefix + derivedPrefix + hex.EncodeToString(another[:10])
 }
