@@ -91,7 +91,7 @@ var rooms = []room{
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},
 	{path: "lineage/archive", ours: join(belowStore, "internal/awaited", "internal/place"), libs: []string{compress, uuid}},
-	{path: "lineage/follow", ours: join(belowStore, "internal/vfs", "lineage/archive"), libs: []string{fsnotify, sys}},
+	{path: "lineage/follow", ours: join(belowStore, "internal/manifest", "internal/vfs", "lineage/archive"), libs: []string{fsnotify, sys}},
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/transcript", "lineage/archive"), libs: []string{goldmark}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
