@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -80,9 +79,6 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	inside, end := write.WithTransaction(ctx, engine)
 	defer end()
 	if err := u.change(inside, &Tx{u.tx}); err != nil {
-		if errors.Is(err, ErrExpired) { // the process that had the store open has closed it
-			err = fmt.Errorf("%w: %w", write.ErrPassed, err)
-		}
 		return err
 	}
 	if records, bytes := b.Size(); !stage.IsLarge() && (records > maxTxRecords || bytes > maxTxBytes) {

@@ -139,6 +139,8 @@ func (w *Writer) Do(ctx context.Context, b *Batch, c Change) (receipt backend.Re
 			if receipt, err = w.Commit(ctx, b); err == nil {
 				return receipt, nil
 			}
+		} else if errors.Is(err, backend.ErrExpired) { // the process that had the store open has closed it
+			err = fmt.Errorf("%w: %w", ErrPassed, err)
 		} else if !errors.Is(err, ErrPassed) {
 			return backend.Receipt{}, err
 		}

@@ -98,9 +98,6 @@ type loading struct {
 	done         Loaded
 	// listed are the messages that the chat has, by their ids.
 	listed map[string]standing
-	// disordered is set when a listed message may follow an earlier version: the chat has it after a
-	// message that only the store has, or has its parent twice.
-	disordered bool
 	// versions are messages that the store has otherwise, and those that follow them. They come into force
 	// together, at the end.
 	versions []version

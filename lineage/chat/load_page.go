@@ -25,13 +25,10 @@ func (s *loading) flush(ctx context.Context) error {
 	if len(s.page) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx); err != nil {
-		return err
-	}
-	f := &filling{loading: s}
+	f := &filling{loading: s, beside: s.inPage}
 	_, err := write.Of(s.store).Make(ctx, func(b *write.Batch, try write.Try) error { return f.fill(ctx, b, try) })
-	if errors.Is(err, errNotKept) {
-		if err := s.commit(ctx, s.underway, func(c *change) error { return c.keep(ctx) }); err != nil {
+	if errors.Is(err, errIncomplete) {
+		if err := f.complete(ctx); err != nil {
 			return err
 		}
 		return s.flush(ctx)
@@ -43,7 +40,6 @@ func (s *loading) flush(ctx context.Context) error {
 		s.listed[m.ID] = f.placed[m.ID]
 	}
 	s.versions, s.problems = append(s.versions, f.versions...), append(s.problems, f.problems...)
-	s.disordered = s.disordered || f.disordered
 	s.done.New += f.added
 	s.done.Changed = s.done.Changed || f.added > 0
 	s.page, s.bytes = nil, 0
@@ -51,85 +47,48 @@ func (s *loading) flush(ctx context.Context) error {
 	return nil
 }
 
-// errNotKept says that a thread does not keep the messages that are to be added to it yet.
-var errNotKept = errors.New("the thread does not keep its messages")
-
 // filling is a page that is placed in one state of the store, and its commit.
 type filling struct {
 	*loading
-	in     *state
+	beside map[string]*message // what is placed together, by ids
+	c      *change             // looks at the state only
 	reader *ThreadReader
 	placer *place.Placer
-	c      *change
-	now    *message // that is placed
+	looked *message // looked for
 
-	placed     map[string]standing
-	versions   []version
-	problems   []error
-	disordered bool
-	added      int
+	placed   map[string]standing
+	versions []version
+	problems []error
+	added    int
+	unasked  []*message
 }
 
-// read begins to read a state of the store. A chat that was deleted meanwhile is ErrNotFound, also if another was
-// made with its id.
-func (f *filling) read(ctx context.Context, from backend.Reader, b *write.Batch, fresh bool) error {
-	f.in = &state{store: f.store, from: from}
-	t, err := f.in.thread(ctx, f.from.Chat.ID)
-	if err == nil && t.Home() != f.home {
-		err = noChat(f.from.Chat.ID)
-	}
-	if err != nil {
-		return err
-	}
-	f.c = &change{state: f.in, t: t}
-	f.reader = f.in.reading(t)
-	f.placer = place.New(ctx, write.Of(f.store), from, b, make(place.Contents), t, place.Rules{
-		Fresh: fresh, Latest: true, ByContent: true,
-		Same: func(_ *place.Message, version *structure.Span) (bool, error) { return f.same(ctx, f.now, version.Ref) },
-	})
-	return nil
-}
+// errIncomplete says that a page needs more than was read of it: see complete.
+var errIncomplete = errors.New("the page is not complete")
 
-// ask asks for what messages are made of where they come from, as far as the store does not have them as their data say.
-func (s *loading) ask(ctx context.Context) error {
-	if s.from.Said == nil {
-		return nil
-	}
-	writer := write.Of(s.store)
-	state, err := writer.Engine().Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer state.Close()
-	b := writer.Batch()
-	defer writer.Release(b)
-	f := &filling{loading: s}
-	if err := f.read(ctx, state, b, false); err != nil {
-		return err
-	}
-	var unknown []*message
-	var messages []Message
-	for _, m := range s.page {
-		is, err := f.find(structure.SpanRef{}, m)
-		if err != nil {
+// complete gets what new messages are made of where they come from, and makes the thread keep them.
+func (f *filling) complete(ctx context.Context) error {
+	if f.added > 0 && !f.c.t.Keeps {
+		if err := f.commit(ctx, f.underway, func(c *change) error { return c.keep(ctx) }); err != nil {
 			return err
 		}
-		if is.How == place.Absent || is.How == place.Version {
-			unknown, messages = append(unknown, m), append(messages, m.Message)
-		}
 	}
-	if len(unknown) == 0 {
+	if len(f.unasked) == 0 {
 		return nil
 	}
-	said, err := s.from.Said(ctx, messages)
+	messages := make([]Message, len(f.unasked))
+	for i, m := range f.unasked {
+		messages[i] = m.Message
+	}
+	said, err := f.from.Said(ctx, messages)
 	if err != nil {
 		return err
 	}
-	for i, m := range unknown {
-		if said[i] == nil {
+	for i, m := range f.unasked {
+		if m.asked = true; said[i] == nil {
 			continue
 		}
-		if m.content, err = s.asSaid(ctx, &m.Message, said[i]); err != nil {
+		if m.content, err = f.asSaid(ctx, &m.Message, said[i]); err != nil {
 			return err
 		}
 		m.said = true
@@ -137,8 +96,29 @@ func (s *loading) ask(ctx context.Context) error {
 	return nil
 }
 
+// read begins to read a state of the store. A chat that was deleted meanwhile is ErrNotFound, also if another was
+// made with its id.
+func (f *filling) read(ctx context.Context, from backend.Reader, b *write.Batch, fresh bool) error {
+	in := &state{store: f.store, from: from}
+	t, err := in.thread(ctx, f.from.Chat.ID)
+	if err == nil && t.Home() != f.home {
+		err = noChat(f.from.Chat.ID)
+	}
+	if err != nil {
+		return err
+	}
+	f.c, f.reader = &change{state: in, t: t}, in.reading(t)
+	f.placer = place.New(ctx, write.Of(f.store), from, b, make(place.Contents), t, place.Rules{
+		Fresh: fresh, Latest: true, ByContent: true,
+		Same: func(_ *place.Message, version *structure.Span) (bool, error) {
+			return f.same(ctx, f.looked, version.Ref)
+		},
+	})
+	return nil
+}
+
 func (f *filling) find(after structure.SpanRef, m *message) (place.Found, error) {
-	f.now = m
+	f.looked = m
 	return f.placer.Find(after, &m.content)
 }
 
@@ -152,17 +132,18 @@ func (f *filling) fill(ctx context.Context, b *write.Batch, try write.Try) error
 	b.Reset(f.underway)
 	b.Durability = backend.Normal
 	b.Places()
-	*f = filling{loading: f.loading, placed: make(map[string]standing, len(f.page))}
+	*f = filling{loading: f.loading, beside: f.beside, placed: make(map[string]standing, len(f.page))}
 	if err := f.read(ctx, state, b, try.Fresh); err != nil {
 		return err
 	}
 	b.ExpectThread(f.c.t.ID, f.c.t)
 	for _, m := range f.page {
-		is, err := f.place(ctx, m)
-		if err != nil {
+		if f.placed[m.ID], err = f.place(ctx, m); err != nil {
 			return err
 		}
-		f.placed[m.ID] = is
+	}
+	if len(f.unasked) > 0 || f.added > 0 && !f.c.t.Keeps {
+		return errIncomplete
 	}
 	return nil
 }
@@ -185,7 +166,7 @@ func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 		return standing{}, err
 	}
 	if found.How == place.Absent {
-		foreign, is, err := f.in.findForeign(ctx, m.ID)
+		foreign, is, err := f.c.findForeign(ctx, m.ID)
 		if err != nil {
 			return standing{}, err
 		}
@@ -200,24 +181,27 @@ func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 	if !known {
 		return skip(&Error{Subject: SubjectMessage, ID: string(m.ParentID), ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
 	}
+	other := found.How == place.Absent || found.How == place.Version
 	switch {
+	case other && f.from.Said != nil && !m.asked:
+		f.unasked = append(f.unasked, m)
 	case !parent.waits && found.How.Has():
 		return standing{at: found.Span}, nil
 	case !parent.waits && found.How == place.Absent:
-		at, err := f.addNew(ctx, parent.at, m, found)
+		if err := f.derive(ctx, m); err != nil {
+			return standing{}, err
+		}
+		at, err := f.placer.Add(parent.at, &m.content, found)
 		f.added++
 		return standing{at: at}, err
+	case f.listed[m.ID].waits: // it was stated twice
+	default:
+		v := version{id: m.ID, parent: m.ParentID, was: found.Span}
+		if other {
+			v.message = m
+		}
+		f.versions = append(f.versions, v)
 	}
-	before := f.listed[m.ID]
-	if before.waits {
-		return before, nil
-	}
-	f.disordered = f.disordered || !before.at.IsZero()
-	v := version{id: m.ID, parent: m.ParentID, was: found.Span}
-	if found.How == place.Version || found.How == place.Absent {
-		v.message = m
-	}
-	f.versions = append(f.versions, v)
 	return standing{waits: true}, nil
 }
 
@@ -235,20 +219,8 @@ func (f *filling) above(ctx context.Context, m *message) (standing, bool, error)
 	if listed {
 		return is, true, nil
 	}
-	at, known, err := f.in.find(ctx, id, f.home.Thread)
-	f.disordered = f.disordered || known
+	at, known, err := f.c.find(ctx, id, f.home.Thread)
 	return standing{at: at}, known, err
-}
-
-// addNew adds a message that the store does not have.
-func (f *filling) addNew(ctx context.Context, after structure.SpanRef, m *message, found place.Found) (structure.SpanRef, error) {
-	if !f.c.t.Keeps {
-		return structure.SpanRef{}, errNotKept
-	}
-	if err := f.derive(ctx, m); err != nil {
-		return structure.SpanRef{}, err
-	}
-	return f.placer.Add(after, &m.content, found)
 }
 
 // derive sets the content that a new message was derived from. What is not there is left out.
@@ -257,11 +229,10 @@ func (f *filling) derive(ctx context.Context, m *message) error {
 	if m.said || from == "" {
 		return nil
 	}
-	if other := f.inPage[from]; other != nil {
-		m.derive(other.content.Usages[0].Content)
-		return nil
-	}
 	id, err := f.c.source(ctx, from)
+	if other := f.beside[from]; other != nil && isMissing(err) {
+		id, err = other.content.Usages[0].Content, nil
+	}
 	if isMissing(err) {
 		f.problems = append(f.problems, &Error{Subject: SubjectMessage, ID: from, ChatID: m.ChatID, Err: ErrNotFound, Detail: m.ID + " was derived from it"})
 		err = nil
@@ -272,7 +243,7 @@ func (f *filling) derive(ctx context.Context, m *message) error {
 
 // same reports whether a message says what a span says that looks different. What was erased stays so.
 func (f *filling) same(ctx context.Context, m *message, at structure.SpanRef) (bool, error) {
-	step, err := f.in.step(ctx, at, backend.PathOptions{Bodies: true})
+	step, err := f.c.step(ctx, at, backend.PathOptions{Bodies: true})
 	if err != nil {
 		return false, err
 	}
@@ -293,6 +264,7 @@ type message struct {
 	Message
 	content place.Message
 	said    bool // the content is as where the message comes from, not only as its data say
+	asked   bool // for that
 }
 
 // version is a new version of a message.

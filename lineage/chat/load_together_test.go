@@ -11,9 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -218,5 +220,43 @@ func TestLoadCollectedMeanwhile(t *testing.T) {
 		done, err = load()
 		require.NoError(t, err)
 		require.Equal(t, Loaded{Messages: len(messages)}, done)
+	}
+}
+
+// A state of the store that expires while it is read, as where the process that has the store open ends, is read again.
+func TestLoadExpired(t *testing.T) {
+	ctx := context.Background()
+	store := newStore(t)
+	states := [][]Message{{said("m1", ""), said("m2", "m1")}, {said("m1", ""), said("m2", "m1"), said("m3", "m2")}}
+	states = append(states, slices.Clone(states[1]))
+	states[2][0].Data = json.RawMessage(`"changed"`)
+	for _, state := range states {
+		engine := &backendtest.Expiring{Engine: write.Of(store).Engine()}
+		engine.Left.Store(3)
+		require.NoError(t, loadState(ctx, lineage.New(engine), state))
+		requireState(t, On(store), state)
+	}
+}
+
+// A new message may be derived from another one, also where both wait for the new version that they follow.
+func TestLoadDerived(t *testing.T) {
+	store, _, s := besideOthers(t)
+	first := said("m1", "")
+	require.NoError(t, loadInto(t, s, Loading{Messages: pairs([]Message{first})}))
+	a, b := said("a", "m1"), said("b", "m1")
+	b.Origin.DerivedFrom = "a"
+	c, d := said("c", "m1"), said("d", "m1")
+	d.Origin.DerivedFrom = "c"
+	first.Data = json.RawMessage(`"changed"`)
+	for _, messages := range [][]Message{{said("m1", ""), a, b}, {first, a, b, c, d}} {
+		require.NoError(t, loadInto(t, s, Loading{Messages: pairs(messages)}))
+		for i, m := range messages {
+			is, err := store.Message(context.Background(), "c", m.ID)
+			require.NoError(t, err)
+			require.Equal(t, m.ParentID, is.ParentID)
+			if m.Origin.DerivedFrom != "" {
+				require.Equal(t, content.Sum([]byte(messages[i-1].ID)).String(), is.Origin.DerivedFrom)
+			}
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -29,35 +28,49 @@ type renewal struct {
 	again int                          // how many followers were added
 }
 
-// follower is a span that does not come with the chat.
+// follower is a span that may have to follow a later version of what it follows.
 type follower struct{ at, after structure.SpanRef }
 
-// renew adds the new versions, and again the messages of the store that follow earlier ones.
+// renew adds the new versions, and again the messages that follow earlier ones.
 func (s *loading) renew(ctx context.Context, c *change) (*renewal, error) {
 	r := &renewal{
-		filling: &filling{loading: s, in: c.committed()}, stage: c,
+		filling: &filling{loading: s, beside: make(map[string]*message)}, stage: c,
 		to: make(map[structure.SpanRef]structure.SpanRef), fresh: make(map[string]structure.SpanRef),
 	}
-	reach, err := backend.OwnReach(ctx, r.in.from, c.t.ID)
+	reach, err := backend.OwnReach(ctx, c.committed().from, c.t.ID)
 	if err != nil {
 		return nil, err
 	}
 	r.spans = reach.Spans()
+	if len(s.versions) == 0 && s.placed(reach) == r.spans {
+		return r, nil // the thread has only what the chat has, each message once
+	}
 	followers, err := r.followers(ctx, reach)
-	if err != nil || len(s.versions) == 0 && len(followers) == 0 {
-		return r, err
+	if err == nil && len(s.versions) > 0 {
+		err = c.keep(ctx)
 	}
-	if err := c.keep(ctx); err != nil {
-		return nil, err
+	if err == nil {
+		err = r.add(ctx, followers)
 	}
-	return r, r.add(ctx, followers)
+	return r, err
+}
+
+// placed returns how many spans of a reach the messages of the chat have.
+func (s *loading) placed(reach backend.Reach) uint64 {
+	spans := make(map[structure.SpanRef]bool)
+	for _, is := range s.listed {
+		if reach.Has(is.at) {
+			spans[is.at] = true
+		}
+	}
+	return uint64(len(spans))
 }
 
 // end notes what the commit of a renewal added, and reports whether it was all: others may have added messages after
 // earlier versions meanwhile.
 func (r *renewal) end(ctx context.Context) (bool, error) {
 	s := r.loading
-	s.problems, r.problems = append(s.problems, r.problems...), nil
+	s.problems = append(s.problems, r.problems...)
 	s.done.New += r.added
 	for id, at := range r.fresh {
 		s.listed[id] = standing{at: at}
@@ -67,101 +80,38 @@ func (r *renewal) end(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	reach, err := backend.OwnReach(ctx, s.state.from, s.home.Thread)
-	return !s.disordered && reach.Spans() == r.spans+uint64(r.added+r.again), err
+	return r.again == 0 && reach.Spans() == r.spans+uint64(r.added), err
 }
 
-// followers returns the spans of the thread that may follow earlier versions, each after those that it follows: what the
-// chat does not list. It reads only these, and notes which of them are earlier versions.
+// followers returns the spans of the thread that are no earlier versions, each after those that it follows, and notes the
+// earlier versions.
 func (r *renewal) followers(ctx context.Context, reach backend.Reach) ([]follower, error) {
-	for {
-		disordered := r.loading.disordered
-		listed := r.listedSpans(reach)
-		if uint64(len(listed)) == reach.Spans() {
-			return nil, nil
-		}
-		var all []follower
-		for _, e := range reach.Extents() {
-			for from := uint64(1); from <= e.Last; {
-				i, is := slices.BinarySearchFunc(listed, structure.SpanRef{Run: e.Run.ID, Seq: from}, compareSpans)
-				if is {
-					from++
-					continue
-				}
-				last := e.Last
-				if i < len(listed) && listed[i].Run == e.Run.ID {
-					last = listed[i].Seq - 1
-				}
-				var err error
-				if all, err = r.follow(ctx, all, e.Run, from, last); err != nil {
+	var all []follower
+	from := r.stage.committed().from
+	for _, e := range reach.Extents() {
+		is := follower{after: e.Run.Parent}
+		for step, err := range from.Path(ctx, structure.SpanRef{Run: e.Run.ID, Seq: e.Last}, structure.Window{From: e.Run.Position(1)}, backend.PathOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			is.at = step.Span.Ref
+			id, _ := sourceOf(step.Span.Usages)
+			listed := r.listed[id]
+			if id != "" && listed.at != is.at {
+				latest, err := backend.FindFirst(ctx, from, id, r.stage.t.ID)
+				if err != nil {
 					return nil, err
 				}
-				from = last + 1
+				if latest.Span != is.at {
+					r.to[is.at] = latest.Span
+				} else if !listed.at.IsZero() { // another loading has brought a new version
+					r.to[listed.at] = is.at
+				}
 			}
-		}
-		if disordered == r.loading.disordered {
-			return all, nil
-		}
-	}
-}
-
-// listedSpans returns the spans of the thread that need not be read, in order.
-func (r *renewal) listedSpans(reach backend.Reach) []structure.SpanRef {
-	if r.loading.disordered {
-		return nil
-	}
-	spans := make([]structure.SpanRef, 0, len(r.listed))
-	for _, is := range r.listed {
-		if reach.Has(is.at) {
-			spans = append(spans, is.at)
-		}
-	}
-	for _, v := range r.loading.versions {
-		if reach.Has(v.was) {
-			spans = append(spans, v.was)
-		}
-	}
-	slices.SortFunc(spans, compareSpans)
-	return slices.Compact(spans)
-}
-
-func compareSpans(a, b structure.SpanRef) int {
-	if a.Run != b.Run {
-		return a.Run.Compare(b.Run)
-	}
-	return cmp.Compare(a.Seq, b.Seq)
-}
-
-// follow appends the followers among some spans of a run.
-func (r *renewal) follow(ctx context.Context, all []follower, run structure.RunInfo, from, last uint64) ([]follower, error) {
-	after := run.Parent
-	if from > 1 {
-		after = structure.SpanRef{Run: run.ID, Seq: from - 1}
-	}
-	for step, err := range r.in.from.Path(ctx, structure.SpanRef{Run: run.ID, Seq: last}, structure.Window{From: run.Position(from)}, backend.PathOptions{}) {
-		if err != nil {
-			return nil, err
-		}
-		is := follower{step.Span.Ref, after}
-		after = is.at
-		id, _ := sourceOf(step.Span.Usages)
-		if id == "" {
-			all = append(all, is)
-			continue
-		}
-		latest, err := backend.FindFirst(ctx, r.in.from, id, r.stage.t.ID)
-		if err != nil {
-			return nil, err
-		}
-		listed, known := r.listed[id]
-		switch {
-		case latest.Span != is.at:
-			r.to[is.at] = latest.Span
-		case known && listed.waits:
-		default:
-			if known && !listed.at.IsZero() && listed.at != is.at { // another loading has brought a new version
-				r.to[listed.at], r.loading.disordered = is.at, true
+			if !listed.waits {
+				all = append(all, is)
 			}
-			all = append(all, is)
+			is.after = is.at
 		}
 	}
 	return all, nil
@@ -169,6 +119,11 @@ func (r *renewal) follow(ctx context.Context, all []follower, run structure.RunI
 
 // add adds the new versions to the transaction, and followers again.
 func (r *renewal) add(ctx context.Context, followers []follower) error {
+	for _, v := range r.loading.versions {
+		if v.message != nil {
+			r.beside[v.id] = v.message
+		}
+	}
 	for part := range slices.Chunk(r.loading.versions, pageMessages) {
 		err := r.stages(ctx, func() error {
 			for i := range part {
@@ -182,7 +137,13 @@ func (r *renewal) add(ctx context.Context, followers []follower) error {
 			return err
 		}
 	}
-	for part := range slices.Chunk(followers, pageMessages) {
+	for {
+		first := slices.IndexFunc(followers, r.isBehind)
+		if first < 0 {
+			return nil
+		}
+		part := followers[first:min(first+pageMessages, len(followers))]
+		followers = followers[first+len(part):]
 		err := r.stages(ctx, func() error {
 			for _, is := range part {
 				if err := r.follower(ctx, is); err != nil {
@@ -195,7 +156,12 @@ func (r *renewal) add(ctx context.Context, followers []follower) error {
 			return err
 		}
 	}
-	return nil
+}
+
+// isBehind reports whether a follower follows an earlier version, and is none itself.
+func (r *renewal) isBehind(f follower) bool {
+	_, earlier := r.to[f.at]
+	return !earlier && r.now(f.after) != f.after
 }
 
 // stages makes a part of the transaction.
@@ -225,35 +191,33 @@ func (s staged) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[str
 	return s.Reader.ForksAt(ctx, at)
 }
 
-// follower adds a follower again, unless what it follows is where it was.
+// follower adds a follower again, if it is behind.
 func (r *renewal) follower(ctx context.Context, is follower) error {
-	after := r.now(is.after)
-	if _, earlier := r.to[is.at]; earlier || after == is.after {
+	if !r.isBehind(is) {
 		return nil
 	}
 	m, err := r.stored(ctx, is.at)
 	if err != nil {
 		return err
 	}
-	found, err := r.placer.Place(after, &m)
-	if err != nil {
-		return err
-	}
-	if !found.How.Has() {
+	after := r.now(is.after)
+	found, err := r.find(after, m)
+	if err == nil && !found.How.Has() {
+		found.Span, err = r.placer.Add(after, &m.content, found)
 		r.again++
 	}
 	r.to[is.at] = found.Span
-	return nil
+	return err
 }
 
 // stored returns a message as the store has it.
-func (r *renewal) stored(ctx context.Context, at structure.SpanRef) (place.Message, error) {
-	step, err := r.in.step(ctx, at, backend.PathOptions{})
+func (r *renewal) stored(ctx context.Context, at structure.SpanRef) (*message, error) {
+	step, err := r.c.step(ctx, at, backend.PathOptions{})
 	if err != nil {
-		return place.Message{}, err
+		return nil, err
 	}
 	id, _ := sourceOf(step.Span.Usages)
-	return place.Message{ID: id, Usages: step.Span.Usages}, nil
+	return &message{content: place.Message{ID: id, Usages: step.Span.Usages}, said: true}, nil
 }
 
 // version adds a new version, unless the store has it.
@@ -264,8 +228,7 @@ func (r *renewal) version(ctx context.Context, v *version) error {
 	}
 	m := v.message
 	if err == nil && m == nil {
-		m = &message{Message: Message{ID: v.id, ChatID: r.from.Chat.ID, ParentID: v.parent}, said: true}
-		m.content, err = r.stored(ctx, v.was)
+		m, err = r.stored(ctx, v.was)
 	}
 	if err != nil {
 		return err
@@ -288,7 +251,7 @@ func (r *renewal) version(ctx context.Context, v *version) error {
 		}
 		if r.now(after) != parent {
 			if follows, err := r.follows(parent, found.Span); follows || err != nil {
-				r.problems = append(r.problems, &Error{Subject: SubjectMessage, ID: v.id, ChatID: m.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
+				r.problems = append(r.problems, &Error{Subject: SubjectMessage, ID: v.id, ChatID: r.from.Chat.ID, Err: ErrInvalid, Detail: "it would follow itself"})
 				return err
 			}
 		}
@@ -298,7 +261,7 @@ func (r *renewal) version(ctx context.Context, v *version) error {
 		err = r.derive(ctx, m)
 	case !m.said: // it is derived from the version before
 		var was content.ID
-		was, err = r.in.contentAt(ctx, found.Span)
+		was, err = r.c.contentAt(ctx, found.Span)
 		m.derive(was)
 	}
 	if err != nil {
