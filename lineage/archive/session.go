@@ -26,6 +26,8 @@ type session struct {
 	// sharedIDs is Conversation.SharedIDs.
 	sharedIDs bool
 
+	// ending, when not nil, is called before the last part is yielded.
+	ending func()
 	// known are the ids of messages read, if all parents are in the input: nil otherwise.
 	known map[string]bool
 	// standIn maps a record that is not a message to the message that records after it follow.
@@ -44,7 +46,7 @@ func (s *session) readLines(ctx context.Context, line func(raw []byte, at Positi
 		if err == nil {
 			if bad := item.Valid(); bad != nil {
 				err = damaged(item.At, bad)
-				if repair := item.beingWritten(bad); repair != nil && s.begun() {
+				if repair := item.beingWritten(bad); repair != nil && (s.begun() || s.id != "") {
 					s.part.Repairs = append(s.part.Repairs, repair)
 					continue
 				}
@@ -69,6 +71,9 @@ func (s *session) readLines(ctx context.Context, line func(raw []byte, at Positi
 
 // end yields the last part.
 func (s *session) end() {
+	if s.ending != nil {
+		s.ending()
+	}
 	if s.begun() {
 		s.send(false)
 	}
