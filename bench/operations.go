@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -75,7 +76,7 @@ func CompareOperations(ctx context.Context, c Config) (all []Operation, err erro
 	if err != nil {
 		return nil, err
 	}
-	onSQLite := &engines{chats: db.Chats(), close: db.Close}
+	onSQLite := &engines{chats: sqlchat.On(db), close: db.Close}
 	defer func() { err = errors.Join(err, onSQLite.close()) }()
 	for _, size := range c.Sizes {
 		some, err := compareOperations(ctx, c, size, theirs, map[string]*engines{nameEmbedded: embedded, nameSQLiteEngine: onSQLite})

@@ -4,125 +4,33 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
-	"unicode/utf8"
 )
-
-// Options configure the use of a database. The zero value of each field is its default.
-type Options struct {
-	// Patience is how long a write is retried while other transactions are in the way. Default 30
-	// seconds.
-	Patience time.Duration
-	// Connections is the maximum number of open connections. Default 8; SQLite has one for writing
-	// in addition, and by default 4 for reading. It does not apply to a pool of the caller.
-	Connections int
-	// Schema is what Open may do to the tables. Default CreateTables.
-	Schema Schema
-	// Trace, when not nil, is called with each statement before it runs, possibly from several
-	// goroutines.
-	Trace func(sql string)
-}
-
-// Schema is what Open may do to the tables of a database.
-type Schema int
-
-const (
-	// CreateTables creates missing tables, and brings those of an older version up to date.
-	CreateTables Schema = iota
-	// AdoptTables is CreateTables for a database that has chats of this package or of another
-	// program. For any other, the error is ErrNoTables.
-	AdoptTables
-	// KeepTables neither creates nor changes a table. If tables are missing or older, the error is
-	// ErrNoTables.
-	KeepTables
-)
-
-func (o Options) orDefault() Options {
-	if o.Patience <= 0 {
-		o.Patience = 30 * time.Second
-	}
-	return o
-}
-
-// LimitPool sets the maximum number of connections of a pool to that in the options, else to
-// otherwise. It is for packages that open databases.
-func (o Options) LimitPool(pool *sql.DB, otherwise int) {
-	if o.Connections > 0 {
-		otherwise = o.Connections
-	}
-	pool.SetMaxOpenConns(otherwise)
-	pool.SetMaxIdleConns(otherwise)
-}
-
-// Pools are the connections to a database.
-type Pools struct {
-	// Write is for transactions that take write locks from their first statement on.
-	Write *sql.DB
-	// Read, when not nil, is for reading. It sees what Write has committed.
-	Read *sql.DB
-	// Shared is set if the connections belong to the caller, who closes them.
-	Shared bool
-}
-
-// Close closes the connections unless they are shared.
-func (p Pools) Close() error {
-	if p.Shared {
-		return nil
-	}
-	err := p.Write.Close()
-	if p.Read != nil && p.Read != p.Write {
-		err = errors.Join(err, p.Read.Close())
-	}
-	return err
-}
 
 // DB is an open database with the current schema. It is safe for concurrent use. It does nothing
 // between calls: a program that does not wait for locks can write alternately.
 type DB struct {
-	dialect Dialect
-	syntax  Syntax
-	limits  Limits
-	pools   Pools
-	options Options
-	escaped bool // texts are written as escapeText does
-
-	texts            sync.Map // rendering → string
-	reading, writing prepared
+	*renderer
+	pools            Pools
+	options          Options
+	reading, writing *prepared
 }
 
-type rendering struct {
-	statement Statement
-	n         int
-}
-
-// Open brings the schema of a database up to date, unless Options.Schema forbids it, and completes
-// deletions that were interrupted. If the database belongs to something else, the error is ErrForeign
-// and nothing is changed. Unless the connections are shared, Close closes them, and so does Open if it
-// fails.
-func Open(ctx context.Context, pools Pools, dialect Dialect, o Options) (*DB, error) {
-	db := newDB(pools, dialect, o)
-	if err := db.migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s database: %w", dialect.Name(), err), pools.Close())
+// New returns a database whose schema may have to be brought up to date: see Migrate. Unless the
+// connections are shared, Close closes them.
+func New(pools Pools, dialect Dialect, o Options) *DB {
+	if pools.Read == nil {
+		pools.Read = pools.Write
 	}
-	if db.options.Schema != KeepTables {
-		// Without rights, for example, the next program that opens the database continues.
-		_, _ = db.finishDeletions(ctx)
+	limited, _ := dialect.(TextLimited)
+	most := dialect.Limits().Prepared
+	return &DB{
+		renderer: &renderer{dialect: dialect, syntax: dialect.Syntax(), escaped: limited != nil && limited.NoNUL(), trace: o.Trace},
+		pools:    pools, options: o.orDefault(), reading: &prepared{pool: pools.Read, most: most}, writing: &prepared{pool: pools.Write, most: most},
 	}
-	return db, nil
-}
-
-func newDB(pools Pools, dialect Dialect, o Options) *DB {
-	db := &DB{dialect: dialect, syntax: dialect.Syntax(), limits: dialect.Limits(), pools: pools, options: o.orDefault(), escaped: escapes(dialect)}
-	if db.pools.Read == nil {
-		db.pools.Read = pools.Write
-	}
-	db.reading.most, db.writing.most = db.limits.Prepared, db.limits.Prepared
-	return db
 }
 
 // Close closes the connections, unless they are shared. It must not be called while operations are
@@ -134,154 +42,21 @@ func (db *DB) Close() error {
 // Dialect returns the dialect of the database.
 func (db *DB) Dialect() Dialect { return db.dialect }
 
-// text returns a rendered statement, cached.
-func (db *DB) text(s Statement, n int) (string, error) {
-	key := rendering{s, n}
-	if text, ok := db.texts.Load(key); ok {
-		return text.(string), nil
-	}
-	text, err := db.syntax.Render(s, n)
-	if err != nil {
-		return "", err
-	}
-	db.texts.Store(key, text)
-	return text, nil
-}
-
-// Conn runs statements, inside or outside of a transaction.
-type Conn struct {
-	db *DB
-	q  Querier
-	tx *sql.Tx // nil outside of a transaction
-	// missed are statements to prepare after the transaction.
-	missed []string
-}
-
-// Exec runs a statement and returns the number of changed rows.
-func (c *Conn) Exec(ctx context.Context, s Statement, args ...any) (int64, error) {
-	return c.ExecN(ctx, s, 1, args...)
-}
-
-// ExecN is Exec for statements with marks that repeat n times.
-func (c *Conn) ExecN(ctx context.Context, s Statement, n int, args ...any) (int64, error) {
-	text, err := c.text(s, n)
-	if err != nil {
-		return 0, err
-	}
-	args = c.db.arguments(args)
-	var result sql.Result
-	if prepared := c.prepared(ctx, text); prepared != nil {
-		result, err = prepared.ExecContext(ctx, args...)
-	} else {
-		result, err = c.q.ExecContext(ctx, text, args...)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-// arguments converts arguments for the driver: JSON, given as json.RawMessage, is passed as text.
-func (db *DB) arguments(args []any) []any {
-	changed := make([]any, len(args))
-	for i, arg := range args {
-		switch v := arg.(type) {
-		case string:
-			if db.escaped {
-				arg = escapeText(v)
-			}
-		case json.RawMessage:
-			arg = string(v)
-			if db.escaped {
-				arg = escapeJSON(string(v))
-			}
-		}
-		if db.syntax.Argument != nil {
-			arg = db.syntax.Argument(arg)
-		}
-		changed[i] = arg
-	}
-	return changed
-}
-
-// errNoMatch is the error of a query for a text that is not UTF-8: no row matches. A driver would return an
-// error or search for another text.
-var errNoMatch = errors.New("no row matches")
-
-// Query runs a query.
-func (c *Conn) Query(ctx context.Context, s Statement, args ...any) (*Rows, error) {
-	return c.QueryN(ctx, s, 1, args...)
-}
-
-// QueryN is Query for statements with marks that repeat n times.
-func (c *Conn) QueryN(ctx context.Context, s Statement, n int, args ...any) (*Rows, error) {
-	text, err := c.text(s, n)
-	if err != nil {
-		return nil, err
-	}
-	for _, arg := range args {
-		if s, ok := arg.(string); ok && !utf8.ValidString(s) {
-			return nil, errNoMatch
-		}
-	}
-	args = c.db.arguments(args)
-	var rows *sql.Rows
-	if prepared := c.prepared(ctx, text); prepared != nil {
-		rows, err = prepared.QueryContext(ctx, args...)
-	} else {
-		rows, err = c.q.QueryContext(ctx, text, args...)
-	}
-	return &Rows{rows, c.db.escaped}, err
-}
-
-// Get scans the first row of a query and reports whether there is one.
-func (c *Conn) Get(ctx context.Context, s Statement, args []any, into ...any) (bool, error) {
-	rows, err := c.Query(ctx, s, args...)
-	if err != nil {
-		return false, matched(err)
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return false, rows.Err()
-	}
-	if err := rows.Scan(into...); err != nil {
-		return false, err
-	}
-	return true, rows.Close()
-}
-
-// matched returns the error of a query, or nil if no row matches.
-func matched(err error) error {
-	if errors.Is(err, errNoMatch) {
-		return nil
-	}
-	return err
-}
-
-func (c *Conn) text(s Statement, n int) (string, error) {
-	text, err := c.db.text(s, n)
-	if err == nil && c.db.options.Trace != nil {
-		c.db.options.Trace(text)
-	}
-	return text, err
-}
+// Written returns a text as the database has it: see TextLimited.
+func (db *DB) Written(text string) string { return db.written(text) }
 
 // Reader returns a connection for single statements that only read.
-func (db *DB) Reader() *Conn { return &Conn{db: db, q: db.pools.Read} }
+func (db *DB) Reader() *Conn {
+	return &Conn{renderer: db.renderer, querier: db.pools.Read, prepared: db.reading}
+}
 
 // Write runs a function in a transaction, which is committed completely or not at all. If another
 // transaction is in the way, or the connection is lost before the commit, it runs the function
 // again, so the function must be repeatable. A connection lost during the commit is ErrUncertain.
-// The function must use only its connection, and only until it returns.
+// If the function returns ErrUnchanged, nothing is committed, and Write returns nil. The function must
+// use only its connection, and only until it returns.
 func (db *DB) Write(ctx context.Context, fn func(c *Conn) error) error {
-	write := func() error { return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) }) }
-	err := write()
-	if err != nil && db.dialect.Classify(err) == Duplicate { // perhaps the id of a chat that is being deleted
-		if n, finished := db.finishDeletions(ctx); n > 0 && finished == nil {
-			return write()
-		}
-	}
-	return err
+	return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) })
 }
 
 // Read runs a function that only reads, each statement separately. It runs the function again if
@@ -290,8 +65,8 @@ func (db *DB) Read(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return fn(db.Reader()) })
 }
 
-// compact removes remains of changed rows from the database's files.
-func (db *DB) compact(ctx context.Context) error {
+// Compact removes remains of changed rows from the database's files.
+func (db *DB) Compact(ctx context.Context) error {
 	for _, s := range db.dialect.Search().Compact {
 		err := db.patiently(ctx, func() error {
 			_, err := db.pools.Write.ExecContext(ctx, string(s))
@@ -311,7 +86,7 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 	duplicates := 0
 	for wait := time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
 		err := fn()
-		if errors.Is(err, errUnchanged) {
+		if errors.Is(err, ErrUnchanged) {
 			return nil
 		}
 		if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
@@ -358,7 +133,7 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 			tx.Rollback() // the first error is reported
 		}
 	}()
-	c := &Conn{db: db, q: tx, tx: tx}
+	c := &Conn{renderer: db.renderer, querier: tx, prepared: db.writing, tx: tx}
 	if err := fn(c); err != nil {
 		return err
 	}
@@ -369,7 +144,7 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 	if err := tx.Commit(); err != nil {
 		return db.commitError(ctx, err)
 	}
-	db.writing.prepare(ctx, db.pools.Write, c.missed)
+	db.writing.prepare(ctx, c.missed)
 	return nil
 }
 

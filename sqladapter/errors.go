@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 var (
@@ -29,6 +29,12 @@ var (
 	ErrDenied = errors.New("database does not allow this")
 	// ErrCorrupt is returned for contradictory rows.
 	ErrCorrupt = errors.New("database contradicts itself")
+	// ErrOtherTables is returned for a database that was projected with content and structure and
+	// is now to be projected without, or the reverse, and for a projection of another format.
+	ErrOtherTables = errors.New("database was projected with other tables")
+	// ErrUnchanged is returned by the function of a DB.Write that has nothing to change: the
+	// transaction is rolled back, and Write returns nil.
+	ErrUnchanged = errors.New("nothing to change")
 )
 
 // TableError names the table that an error is about. It matches its Err.
@@ -47,4 +53,4 @@ func (e *TableError) Unwrap() error { return e.Err }
 type busyError struct{}
 
 func (busyError) Error() string        { return "database is busy or cannot be reached" }
-func (busyError) Is(target error) bool { return target == lineage.ErrConflict }
+func (busyError) Is(target error) bool { return target == backend.ErrConflict }

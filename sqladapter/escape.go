@@ -1,12 +1,7 @@
 package sqladapter
 
 import (
-	"bytes"
-	"database/sql"
-	"encoding/json"
-	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // Some databases do not store NUL in texts, nor \u0000 and unpaired surrogates in JSON. There these are
@@ -14,23 +9,12 @@ import (
 // itself: so each text has one written form, and no two have the same. JSON stays JSON, which other
 // programs can read.
 
-// TextLimited is a Dialect whose databases cannot store every text.
-type TextLimited interface {
-	// NoNUL reports whether texts and JSON must not contain NUL, nor JSON unpaired surrogates.
-	NoNUL() bool
-}
-
 const (
 	escapeMark    = "\uFDD0"
 	escapedNUL    = escapeMark + "0000"
 	escapedMark   = escapeMark + "fdd0"
 	escapedLength = len(escapedNUL)
 )
-
-func escapes(d Dialect) bool {
-	l, ok := d.(TextLimited)
-	return ok && l.NoNUL()
-}
 
 var (
 	textEscaper   = strings.NewReplacer("\x00", escapedNUL, escapeMark, escapedMark)
@@ -137,89 +121,4 @@ func escape(s string) (unit int, ok bool) {
 func isLow(s string) bool {
 	unit, ok := escape(s)
 	return ok && unit >= 0xdc00 && unit <= 0xdfff
-}
-
-// Rows are the rows of a query, with texts as they were before they were escaped.
-type Rows struct {
-	*sql.Rows
-	escaped bool
-}
-
-// Scan reads the columns of a row. JSON is read into a json.RawMessage.
-func (r *Rows) Scan(into ...any) error {
-	for i, v := range into {
-		if v, ok := v.(*json.RawMessage); ok {
-			into[i] = &document{v, r.escaped}
-		}
-	}
-	if err := r.Rows.Scan(into...); err != nil || !r.escaped {
-		return err
-	}
-	for _, v := range into {
-		switch v := v.(type) {
-		case *string:
-			*v = unescapeText(*v)
-		case *sql.NullString:
-			v.String = unescapeText(v.String)
-		case *any:
-			if s, ok := (*v).(string); ok {
-				*v = unescapeText(s)
-			}
-		}
-	}
-	return nil
-}
-
-// document scans JSON, nil for null.
-type document struct {
-	to      *json.RawMessage
-	escaped bool
-}
-
-// Scan implements sql.Scanner.
-func (d *document) Scan(from any) error {
-	var text string
-	switch from := from.(type) {
-	case nil:
-		*d.to = nil
-		return nil
-	case string:
-		text = from
-	case []byte:
-		text = string(from)
-	default:
-		return fmt.Errorf("JSON of type %T", from)
-	}
-	if d.escaped {
-		text = unescapeJSON(text)
-	}
-	*d.to = json.RawMessage(text)
-	return nil
-}
-
-// clean returns a text with U+FFFD for what is not UTF-8.
-func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-// cleanOptional is clean for a text that may be absent; null for nil.
-func cleanOptional(s *string) any {
-	if s == nil {
-		return nil
-	}
-	return clean(*s)
-}
-
-// bytesText is clean for JSON in a text column, which preserves bytes; null for nil.
-func bytesText(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return clean(string(b))
-}
-
-// cleanJSON is clean for JSON in a JSON column.
-func cleanJSON(b json.RawMessage) json.RawMessage {
-	if b == nil || utf8.Valid(b) {
-		return b
-	}
-	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
 }

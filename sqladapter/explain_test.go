@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // classifier is a dialect that takes every error for one of a lost connection.
@@ -20,7 +20,7 @@ func TestExplainOnce(t *testing.T) {
 	cause := errors.New("connection refused")
 	err := Explain(classifier{}, fmt.Errorf("open: %w", Explain(classifier{}, cause)))
 	require.EqualError(t, err, "open: database is busy or cannot be reached: connection refused")
-	for _, is := range []error{cause, ErrBusy, lineage.ErrConflict} {
+	for _, is := range []error{cause, ErrBusy, backend.ErrConflict} {
 		require.ErrorIs(t, err, is)
 	}
 }

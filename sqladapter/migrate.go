@@ -33,7 +33,7 @@ const versionTable, ownTable = "lineage_migrations", "lineage_messages"
 // CheckTables returns an error if a database cannot be opened as Options.Schema says. It changes
 // nothing.
 func CheckTables(ctx context.Context, pool *sql.DB, dialect Dialect, o Options) error {
-	db := newDB(Pools{Write: pool, Shared: true}, dialect, o)
+	db := New(Pools{Write: pool, Shared: true}, dialect, o)
 	if o.Schema == CreateTables {
 		return nil
 	}
@@ -73,8 +73,10 @@ func newer(version, last int) error {
 	return fmt.Errorf("schema version %d, at most %d is known: %w", version, last, ErrNewer)
 }
 
-// migrate brings the schema up to date. Several processes may do so concurrently.
-func (db *DB) migrate(ctx context.Context) error {
+// Migrate brings the schema up to date, unless Options.Schema forbids it. If the database belongs to
+// something else, the error is ErrForeign and nothing is changed. Several processes may call it
+// concurrently.
+func (db *DB) Migrate(ctx context.Context) error {
 	migrations := db.dialect.Migrations()
 	version, err := db.version(ctx, db.Reader())
 	switch {
@@ -89,7 +91,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	var applied []Migration
 	err = db.Write(ctx, func(c *Conn) error {
 		applied = nil
-		if err := db.dialect.LockSchema(ctx, c.q); err != nil {
+		if err := db.dialect.LockSchema(ctx, c.querier); err != nil {
 			return err
 		}
 		version, err := db.version(ctx, c)
@@ -150,14 +152,14 @@ func (db *DB) version(ctx context.Context, c *Conn) (int, error) {
 // columns returns the columns of a table, none if there is no such table. If the name is not a
 // table, or a wanted column is missing, the error is ErrForeign.
 func (db *DB) columns(ctx context.Context, c *Conn, table string, wanted []string) ([]string, error) {
-	kind, err := db.dialect.Kind(ctx, c.q, table)
+	kind, err := db.dialect.Kind(ctx, c.querier, table)
 	if err != nil || kind == "" {
 		return nil, err
 	}
 	if kind != "table" {
 		return nil, &TableError{Table: table, Err: ErrForeign, Detail: "it is a " + kind + ", not a table"}
 	}
-	columns, err := db.dialect.Columns(ctx, c.q, table)
+	columns, err := db.dialect.Columns(ctx, c.querier, table)
 	if err != nil {
 		return nil, err
 	}
@@ -178,11 +180,11 @@ func (db *DB) columns(ctx context.Context, c *Conn, table string, wanted []strin
 
 func (db *DB) apply(ctx context.Context, c *Conn, m Migration, adopted bool) error {
 	if m.Documented != "" && !adopted {
-		if _, err := c.q.ExecContext(ctx, m.Documented); err != nil {
+		if _, err := c.querier.ExecContext(ctx, m.Documented); err != nil {
 			return err
 		}
 	}
-	if _, err := c.q.ExecContext(ctx, m.SQL); err != nil {
+	if _, err := c.querier.ExecContext(ctx, m.SQL); err != nil {
 		return err
 	}
 	_, err := c.Exec(ctx, migrationSQL.record, m.Version, m.Name, time.Now().UnixMilli())

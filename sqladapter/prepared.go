@@ -9,6 +9,7 @@ import (
 
 // prepared are the prepared statements of a pool, for drivers that do not cache them.
 type prepared struct {
+	pool *sql.DB
 	most int
 
 	mu         sync.Mutex
@@ -23,7 +24,7 @@ func (p *prepared) get(text string) *sql.Stmt {
 
 // prepare prepares statements, up to a limit. Errors are ignored: they occur again when the
 // statement runs.
-func (p *prepared) prepare(ctx context.Context, pool *sql.DB, texts []string) {
+func (p *prepared) prepare(ctx context.Context, texts []string) {
 	for _, text := range texts {
 		p.mu.Lock()
 		full := len(p.statements) >= p.most
@@ -31,7 +32,7 @@ func (p *prepared) prepare(ctx context.Context, pool *sql.DB, texts []string) {
 		if full {
 			return
 		}
-		statement, err := pool.PrepareContext(ctx, text)
+		statement, err := p.pool.PrepareContext(ctx, text)
 		if err != nil {
 			continue
 		}
@@ -58,24 +59,4 @@ func (p *prepared) close() error {
 	}
 	p.statements = nil
 	return errors.Join(errs...)
-}
-
-// prepared returns a prepared statement, nil if there is none.
-func (c *Conn) prepared(ctx context.Context, text string) *sql.Stmt {
-	if c.db.limits.Prepared == 0 {
-		return nil
-	}
-	if c.tx == nil {
-		if c.db.reading.get(text) == nil {
-			c.db.reading.prepare(ctx, c.db.pools.Read, []string{text})
-		}
-		return c.db.reading.get(text)
-	}
-	statement := c.db.writing.get(text)
-	if statement == nil {
-		// The transaction occupies the connection: prepare the statement afterwards.
-		c.missed = append(c.missed, text)
-		return nil
-	}
-	return c.tx.StmtContext(ctx, statement)
 }

@@ -2,6 +2,7 @@ package sqladapter
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,6 +58,30 @@ type Syntax struct {
 	// Integrity, when not empty, is a query that compares a table with its indexes: it returns a
 	// row per difference, or "ok".
 	Integrity Statement
+}
+
+// MetadataSyntax describes how a database finds at least all chats that match a metadata filter.
+type MetadataSyntax struct {
+	// Condition is a condition on a row of chats, with the parameters of Args.
+	Condition func(parameter func() string) string
+	Args      func(MetadataValue) []any
+	// Keys and KeysOfUser, if there is an index for the condition, read id and update time of
+	// matching chats in a time range, newest first, and whether the id is less than another id.
+	// They read up to Few+1 rows, or all. Their parameters are the user, the range, those of Args,
+	// and the other id.
+	Keys, KeysOfUser Statement
+	Few              int
+}
+
+// MetadataValue is a value that metadata must have.
+type MetadataValue struct {
+	// Path are the keys that lead to it.
+	Path []string
+	// Value is a string, bool or json.Number, JSON its JSON.
+	Value any
+	JSON  json.RawMessage
+	// Least and Greatest are the adjacent floats of a number.
+	Least, Greatest float64
 }
 
 // Render returns the statement in the dialect's syntax, with n repetitions of marks that repeat.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 )
 
 type compareOptions struct {
@@ -63,7 +64,7 @@ func (*comparedRecord) recordType() string { return "compared" }
 func runCompare(ctx context.Context, s *session, db *sqladapter.DB, o *compareOptions) error {
 	r := comparedRecord{Database: redact(o.dsn), Complete: true}
 	line := s.progress("comparing", func(n int64) string { return screen.Plural(n, "thread") })
-	for d, err := range sqladapter.Compare(ctx, db, s.store, sqladapter.CompareOptions{Progress: func(done, total int) {
+	for d, err := range project.Compare(ctx, db, s.store, project.CompareOptions{Progress: func(done, total int) {
 		line.Show(int64(done), int64(total))
 	}}) {
 		line.Done()

@@ -3,50 +3,79 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
+type contextsOptions struct {
+	alone bool
+	limit int
+	after string
+}
+
 func contextsCommand(a *app) *cobra.Command {
-	alone := false
+	o := &contextsOptions{}
 	c := &cobra.Command{
 		Use:   "contexts [THREAD]",
 		Short: "List the contexts of a thread, or those without a thread",
 		Long: `Lists the contexts of a thread, oldest first: its branches, forks, subagents and alternatives,
-and the records that an import keeps beside the messages. With --alone it lists the contexts that belong to no thread, which programs make.`,
+and the records that an import keeps beside the messages. With --alone it lists the contexts that belong to no thread, which programs make.
+With --limit only a page is read, and the context to continue after is printed.`,
 		Example: `  lineage contexts
-  lineage contexts lisbon --json
+  lineage contexts lisbon --limit 100 --json
   lineage contexts --alone`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			if alone && len(args) > 0 {
+			if o.alone && len(args) > 0 {
 				return usagef("--alone lists what is in no thread: there is no THREAD to name")
 			}
 			return a.open(ctx, reading, func(ctx context.Context, s *session) error {
-				if alone {
-					return s.listContexts(ctx, s.store.Contexts(ctx))
+				var of lineage.ThreadID
+				if !o.alone {
+					t, err := s.threadNamed(ctx, arg(args, 0))
+					if err != nil {
+						return err
+					}
+					of = t.ID()
 				}
-				t, err := s.threadNamed(ctx, arg(args, 0))
-				if err != nil {
-					return err
-				}
-				return s.listContexts(ctx, t.Contexts(ctx))
+				return s.listContexts(ctx, of, o)
 			})
 		}),
 	}
-	c.Flags().BoolVar(&alone, "alone", false, "list the contexts that belong to no thread")
+	f := c.Flags()
+	f.BoolVar(&o.alone, "alone", false, "list the contexts that belong to no thread")
+	f.IntVarP(&o.limit, "limit", "n", 0, "at most so many")
+	f.StringVar(&o.after, "after", "", "continue after the page that ended with this CONTEXT")
 	return c
 }
 
-// listContexts prints contexts.
-func (s *session) listContexts(ctx context.Context, all iter.Seq2[*lineage.Context, error]) error {
+// listContexts prints the contexts of a thread.
+func (s *session) listContexts(ctx context.Context, of lineage.ThreadID, o *contextsOptions) error {
+	var after lineage.ContextID
+	if o.after != "" {
+		var err error
+		if after, err = structure.ParseID[lineage.ContextID](o.after); err != nil {
+			return usagef("--after: %w", err)
+		}
+	}
 	list := s.list("", "ID", "KIND", "NAME", "MESSAGES", "CREATED")
-	for c, err := range all {
+	listed, more := 0, false
+	for is, err := range s.store.View().Contexts(ctx, of, after) {
+		if err != nil {
+			return err
+		}
+		if is.Thread != of { // all are listed where none is asked for
+			continue
+		}
+		if more = o.limit > 0 && listed == o.limit; more {
+			break
+		}
+		c, err := s.store.Context(ctx, is.ID)
 		if err != nil {
 			return err
 		}
@@ -54,9 +83,14 @@ func (s *session) listContexts(ctx context.Context, all iter.Seq2[*lineage.Conte
 		if err != nil {
 			return err
 		}
-		list.add(r, markCell(r.Active), idCell(refs.Short(c.ID())), plainCell(r.Kind), plainCell(r.name()), countCell(r.Length), timeCell(r.CreatedAt))
+		list.add(r, markCell(r.Active), idCell(refs.Short(is.ID)), plainCell(r.Kind), plainCell(r.name()), countCell(r.Length), timeCell(r.CreatedAt))
+		listed, after = listed+1, is.ID
 	}
-	return list.end("no contexts")
+	if err := list.end("no contexts"); err != nil || !more {
+		return err
+	}
+	s.note("more with --after %s", after)
+	return nil
 }
 
 // name returns the name of a branch, or the one that an import has for a subagent.

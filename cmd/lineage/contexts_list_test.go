@@ -21,13 +21,13 @@ func TestListContexts(t *testing.T) {
 	out := &bytes.Buffer{}
 	s := &session{app: newApp(nil, out, &bytes.Buffer{}, func(string) string { return "" }), store: store}
 	s.json = true
-	require.NoError(t, s.listContexts(t.Context(), store.Contexts(t.Context())))
+	require.NoError(t, s.listContexts(t.Context(), lineage.ThreadID{}, &contextsOptions{}))
 	require.NoError(t, s.flush())
 	require.Contains(t, out.String(), alone.ID().String())
 	require.NotContains(t, out.String(), main.ID().String())
 	out.Reset()
 	s.json = false
-	require.NoError(t, s.listContexts(t.Context(), thread.Contexts(t.Context())))
+	require.NoError(t, s.listContexts(t.Context(), thread.ID(), &contextsOptions{}))
 	require.NoError(t, s.flush())
 	require.Regexp(t, `\* +[0-9a-f]{8} +branch +main +0 `, out.String())
 }

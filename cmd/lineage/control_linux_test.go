@@ -94,6 +94,7 @@ var evilLines = map[string][]string{
 	"lineage thread show":        {"thread show", "thread show THREAD", "thread show EVIL"},
 	"lineage thread use":         {"thread use THREAD", "thread use TITLE"},
 	"lineage import":             {"import ARCHIVE --user EVIL", "import FOLDER", "import nonesuch-EVIL", "import DIR --format EVIL", "import sqlite:EVIL"},
+	"lineage follow":             {"follow --list --from FOLDER", "follow --once --from FOLDER", "follow --once --json --from FOLDER --not-project EVIL", "follow --agent EVIL"},
 	"lineage export":             {"export", "export --format html", "export --format openai", "export --format sharegpt", "export --format responses", "export --format anthropic", "export --format openai --as-given", "export --format sharegpt --as-given", "export --all", "export --format EVIL", "export -o DIR.md"},
 	"lineage bundle":             {"bundle", "bundle nonesuch-EVIL"},
 	"lineage bundle create":      {"bundle create BUNDLE", "bundle create BUNDLE --against ARCHIVE", "bundle create BUNDLE nonesuch-EVIL"},
@@ -254,7 +255,7 @@ func evilArgs(line string, names ...map[string]string) []string {
 func runEvil(t *testing.T, line, store string, args []string, terminal bool) {
 	t.Helper()
 	getenv := func(name string) string {
-		return map[string]string{"LINEAGE_STORE": store, "LINEAGE_THREAD": "thread " + evil}[name]
+		return map[string]string{"LINEAGE_STORE": store, "LINEAGE_THREAD": "thread " + evil, "HOME": filepath.Dir(store)}[name]
 	}
 	if !terminal {
 		var out, errOut bytes.Buffer

@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
@@ -98,7 +99,7 @@ func (a *app) openDatabase(ctx context.Context, mode openMode, run func(context.
 		schema = sqladapter.KeepTables
 	}
 	err := onDB(ctx, a.dsn(), schema, func(db *sqladapter.DB) error {
-		d := &database{app: a, db: db, chats: db.Chats()}
+		d := &database{app: a, db: db, chats: sqlchat.On(db)}
 		if name := a.namedThread(); name != "" {
 			c, err := refs.NewChats(d.chats, "").Chat(ctx, name)
 			if err != nil {

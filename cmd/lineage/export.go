@@ -25,6 +25,7 @@ type exportOptions struct {
 	all    bool
 	given  bool
 	prune  bool
+	native bool
 	title  string
 }
 
@@ -52,15 +53,21 @@ The formats for programs are what the API accepts, whatever agent or service the
 every call of a tool is followed by its result, and what the API has no place for is written as text
 or left out. What is lost is listed on standard error. With --as-given, openai and sharegpt write
 messages byte for byte as they were given, whether an API accepts them or not. Branch files that the
-thread has no branch for are reported, and deleted with --prune.`,
+thread has no branch for are reported, and deleted with --prune.
+
+With --native, a session file that 'lineage follow' has read is written byte for byte as it was read
+last, also if the agent has deleted it. It is named by its path, the end of its path, or its thread.`,
 		Example: `  lineage export > lisbon.md
   lineage export lisbon --output lisbon.html
   lineage export cheap --format openai
   lineage export --format anthropic --output lisbon.anthropic.jsonl
   lineage export --all --output everything.jsonl --json
-  lineage export --all --format branch-files --output sessions`,
+  lineage export --all --format branch-files --output sessions
+  lineage export --native lisbon --output lisbon.jsonl`,
 		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
-			o.what = args
+			if o.what = args; o.native {
+				return s.exportNative(ctx, o)
+			}
 			return runExport(ctx, s, o)
 		}),
 	}
@@ -70,6 +77,7 @@ thread has no branch for are reported, and deleted with --prune.`,
 	f.BoolVar(&o.all, "all", false, "write every thread")
 	f.BoolVar(&o.given, "as-given", false, "write messages as they were given: openai and sharegpt")
 	f.BoolVar(&o.prune, "prune", false, "delete branch files that no branch has")
+	f.BoolVar(&o.native, "native", false, "write the session file itself")
 	f.StringVar(&o.title, "title", "", "the title of a page")
 	return c
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
 )
 
 // importDB imports the threads of a SQL database. If the database cannot be opened, no store
@@ -27,9 +28,9 @@ func importChats(ctx context.Context, s *session, db *sqladapter.DB, o *importOp
 	}
 	r := importedRecord{Formats: []string{"database"}, Skipped: []skippedItem{}, Repaired: []skippedItem{}, Ignored: []string{}}
 	line := s.progress("importing", func(n int64) string { return screen.Plural(n, "message") })
-	report, err := sqladapter.Import(ctx, db, s.store, sqladapter.ImportOptions{
+	report, err := importing.Run(ctx, db, s.store, importing.Options{
 		UserID:   o.user,
-		Progress: func(r sqladapter.ImportReport) { line.Show(int64(r.Messages), 0) },
+		Progress: func(r importing.Report) { line.Show(int64(r.Messages), 0) },
 		Problem: func(chatID string, err error) {
 			if len(r.Skipped) < maxSkipped {
 				r.Skipped = append(r.Skipped, skippedItem{Position: fmt.Sprintf("thread %q", chatID), Reason: err.Error()})

@@ -19,7 +19,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/message/messagetest"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 )
 
 // imported imports an archive of package archive's tests.
@@ -142,9 +142,9 @@ func TestImportedMessagesAreCarried(t *testing.T) {
 			require.Equal(t, given(s), given(carried))
 
 			db, again := sqlChats(t), lineagetest.New(t, lineage.Options{})
-			_, err = (&sqladapter.Projector{Store: s, DB: db}).Run(t.Context())
+			_, err = (&project.Projector{Store: s, DB: db}).Run(t.Context())
 			require.NoError(t, err)
-			for d, err := range sqladapter.Compare(t.Context(), db, s, sqladapter.CompareOptions{}) {
+			for d, err := range project.Compare(t.Context(), db, s, project.CompareOptions{}) {
 				require.NoError(t, err)
 				require.Fail(t, d.String())
 			}

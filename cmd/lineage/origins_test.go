@@ -19,6 +19,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -93,7 +96,7 @@ func sqlChats(t *testing.T) *sqladapter.DB {
 
 // importInto brings what is in a database into a store.
 func importInto(t *testing.T, db *sqladapter.DB, store *lineage.Store) {
-	_, err := sqladapter.Import(t.Context(), db, store, sqladapter.ImportOptions{
+	_, err := importing.Run(t.Context(), db, store, importing.Options{
 		Problem: func(chatID string, err error) { require.NoError(t, err, chatID) },
 	})
 	require.NoError(t, err)
@@ -127,13 +130,13 @@ func TestOriginsOnEveryPath(t *testing.T) {
 		"chat": func(t *testing.T, s *lineage.Store) { sayInChat(t, chat.On(s)) },
 		"chat in SQL": func(t *testing.T, s *lineage.Store) {
 			db := sqlChats(t)
-			sayInChat(t, db.Chats())
+			sayInChat(t, sqlchat.On(db))
 			importInto(t, db, s)
 		},
 		"engine": func(t *testing.T, s *lineage.Store) { sayInEngine(t, chat.On(s)) },
 		"engine in SQL": func(t *testing.T, s *lineage.Store) {
 			db := sqlChats(t)
-			sayInEngine(t, db.Chats())
+			sayInEngine(t, sqlchat.On(db))
 			importInto(t, db, s)
 		},
 		"conversation": func(t *testing.T, s *lineage.Store) {
@@ -166,9 +169,9 @@ func TestOriginsOnEveryPath(t *testing.T) {
 			require.Equal(t, parent, requireOrigins(t, carried))
 
 			db, again := sqlChats(t), lineagetest.New(t, lineage.Options{})
-			_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(t.Context())
+			_, err = (&project.Projector{Store: store, DB: db}).Run(t.Context())
 			require.NoError(t, err)
-			for d, err := range sqladapter.Compare(t.Context(), db, store, sqladapter.CompareOptions{}) {
+			for d, err := range project.Compare(t.Context(), db, store, project.CompareOptions{}) {
 				require.NoError(t, err)
 				require.Fail(t, d.String())
 			}

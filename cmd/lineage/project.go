@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 )
 
 type projectOptions struct {
@@ -66,9 +67,9 @@ func (*projectedRecord) recordType() string { return "projected" }
 // databaseHint adds what to do about a database that cannot be used so.
 func databaseHint(err error) error {
 	switch {
-	case errors.Is(err, sqladapter.ErrOtherStore), errors.Is(err, sqladapter.ErrNotEmpty), errors.Is(err, sqladapter.ErrForeign):
+	case errors.Is(err, project.ErrOtherStore), errors.Is(err, project.ErrNotEmpty), errors.Is(err, sqladapter.ErrForeign):
 		return hint(err, "give a database of its own for each store")
-	case errors.Is(err, sqladapter.ErrNotProjected), errors.Is(err, sqladapter.ErrBehind):
+	case errors.Is(err, project.ErrNotProjected), errors.Is(err, project.ErrBehind):
 		return hint(err, "'lineage project' brings it up to date")
 	}
 	return err
@@ -110,7 +111,7 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 
 func projectOnce(ctx context.Context, s *session, o *projectOptions, db *sqladapter.DB) (*projectedRecord, error) {
 	line := s.progress("projecting", func(n int64) string { return screen.Plural(n, "thread") })
-	report, err := (&sqladapter.Projector{Store: s.store, DB: db, ChatsOnly: o.chatsOnly, Progress: func(r sqladapter.ProjectReport) {
+	report, err := (&project.Projector{Store: s.store, DB: db, ChatsOnly: o.chatsOnly, Progress: func(r project.Report) {
 		line.Show(int64(r.Threads), int64(r.Total))
 	}}).Run(ctx)
 	line.Done()

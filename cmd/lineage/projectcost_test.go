@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 )
 
 // TestProjectingAForkAmongMany projects one more fork of a context that has values which forks
@@ -30,7 +30,7 @@ func TestProjectingAForkAmongMany(t *testing.T) {
 		}
 		require.NoError(t, store.Values(lineage.Owner{Context: main.ID()}).Set(t.Context(), "k", []byte("2")))
 		counting := backendtest.NewCounting(write.Of(store).Engine())
-		projector := &sqladapter.Projector{Store: lineage.New(counting), DB: db}
+		projector := &project.Projector{Store: lineage.New(counting), DB: db}
 		_, err = projector.Run(t.Context())
 		require.NoError(t, err)
 		_, err = main.Fork(t.Context(), lineage.ForkOptions{})

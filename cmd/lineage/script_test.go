@@ -39,6 +39,7 @@ func allRecords() []record {
 		&statsRecord{}, &erasedRecord{}, &eventRecord{}, &versionRecord{}, &completionRecord{}, &nodeRecord{}, &importedRecord{},
 		&hitRecord{}, &bundledRecord{}, &unbundledRecord{}, &inventoryRecord{},
 		&exportedRecord{}, &packedRecord{}, &collectedRecord{}, &copiedRecord{}, &storeCopiedRecord{}, &projectedRecord{}, &comparedRecord{}, &differenceRecord{},
+		&followedRecord{}, &agentRecord{},
 	}
 }
 
@@ -69,6 +70,10 @@ func scriptParams(dir string) testscript.Params {
 	return testscript.Params{
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} {
+				e.Setenv(name, "") // the folders of agents are those below the home directory
+			}
 			e.Setenv("LINEAGE_STORE", "")
 			e.Setenv("LINEAGE_THREAD", "")
 			e.Setenv("OPENAI_BASE_URL", "")

@@ -87,7 +87,7 @@ func (s *session) emitHeads(ctx context.Context, t *lineage.Thread) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(s.emit(thread), s.listContexts(ctx, t.Contexts(ctx))); err != nil {
+	if err := errors.Join(s.emit(thread), s.listContexts(ctx, t.ID(), &contextsOptions{})); err != nil {
 		return err
 	}
 	checkpoints, err := s.listCheckpoints(ctx, t.ID().String())

@@ -19,7 +19,8 @@ func verifyCommand(a *app) *cobra.Command {
 		Use:   "verify",
 		Short: "Check a store for damage",
 		Long: `Checks the checksums and numbers of all stored data; with --deep all content is hashed again,
-every digest computed, and the whole index compared with the journal. Prints what is damaged and what
+every digest computed, the whole index compared with the journal, and each session file that
+'lineage follow' has read put together and compared with its checksum. Prints what is damaged and what
 repairs it, and exits with 6 if anything is damaged.`,
 		Example: `  lineage verify
   lineage verify --deep --json`,
@@ -101,6 +102,11 @@ func runVerify(ctx context.Context, s *session, deep bool) error {
 		}
 	}
 	line.Done()
+	if deep && r.Findings == 0 {
+		if err := s.verifySources(ctx, found); err != nil {
+			return err
+		}
+	}
 	if r.OK = r.Findings == 0; !r.OK {
 		err := errDamaged
 		if len(repairs) > 0 {

@@ -16,6 +16,7 @@ const (
 	bolt     = "go.etcd.io/bbolt"
 	brotli   = "github.com/andybalholm/brotli"
 	compress = "github.com/klauspost/compress"
+	fsnotify = "github.com/fsnotify/fsnotify"
 	goldmark = "github.com/yuin/goldmark"
 	goleak   = "go.uber.org/goleak"
 	linear   = "github.com/anishathalye/porcupine"
@@ -46,6 +47,7 @@ var rooms = []room{
 	{path: "lineage/backend", ours: []string{"content", "structure"}},
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "internal/form", ours: join(belowEngines, "internal/rawjson")},
+	{path: "internal/manifest", ours: []string{"structure", "internal/form", "internal/rawjson"}, libs: []string{compress, uuid}},
 	{path: "internal/query", libs: []string{text}},
 	{path: "internal/vector"},
 	{path: "internal/sqlitefile"},
@@ -82,30 +84,37 @@ var rooms = []room{
 	{path: "lineage/derived", ours: belowStore},
 	{path: "lineage/derived/derivedtest", ours: join(belowStore, "internal/campaign", "lineage/derived"), libs: []string{testify, rapid}},
 	{path: "lineage/summarize", ours: belowStore},
-	{path: "lineage/chat", ours: join(belowStore, "lineage/transcript")},
+	{path: "lineage/chat", ours: join(belowStore, "internal/place", "lineage/transcript")},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
 	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/sqlitefile", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived"), libs: []string{sqlite}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},
 	{path: "lineage/archive", ours: join(belowStore, "internal/awaited", "internal/place"), libs: []string{compress, uuid}},
+	{path: "lineage/follow", ours: join(belowStore, "internal/vfs", "lineage/archive"), libs: []string{fsnotify, sys}},
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/transcript", "lineage/archive"), libs: []string{goldmark}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
-	{path: "sqladapter/internal/tables"},
-	{path: "sqladapter", ours: join(belowStore, "internal/query", "lineage/chat", "lineage/derived", "sqladapter/internal/tables"), libs: []string{uuid}},
-	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "lineage/chat/chattest", "sqladapter"), libs: []string{testify, uuid, rapid}},
+	{path: "sqladapter", ours: join(belowEngines, "internal/query")},
+	{path: "sqladapter/internal/lists", ours: []string{"sqladapter"}},
+	{path: "sqladapter/internal/tables", ours: []string{"sqladapter"}},
+	{path: "sqladapter/internal/chatrows", ours: join(belowStore, "internal/query", "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables")},
+	{path: "sqladapter/internal/projected", ours: join(belowStore, "lineage/chat", "lineage/derived", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows")},
+	{path: "sqladapter/sqlchat", ours: join(belowStore, "internal/query", "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
+	{path: "sqladapter/project", ours: join(belowStore, "lineage/chat", "lineage/derived", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
+	{path: "sqladapter/importing", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
+	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "lineage/chat/chattest", "sqladapter", "sqladapter/sqlchat"), libs: []string{testify, uuid, rapid}},
 	{path: "sqladapter/internal/deepagents", libs: []string{testify}},
-	{path: "sqladapter/internal/statements", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/internal/tables")},
-	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/derived/derivedtest", "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine", "sqladapter"), libs: []string{testify, rapid}},
-	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter"), libs: []string{sqlite}},
+	{path: "sqladapter/internal/statements", ours: join(belowStore, "sqladapter", "sqladapter/internal/tables")},
+	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/derived/derivedtest", "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine", "sqladapter", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing"), libs: []string{testify, rapid}},
+	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlite}},
 	{path: "sqladapter/archives", ours: join(belowStore, "lineage/archive"), libs: []string{sqlite}},
-	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{postgres}},
+	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{postgres}},
 	{path: "postgres", ours: join(belowStore, "internal/embedded", "internal/embedded/live", "internal/resume", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
-	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter"), libs: []string{sqlserver}},
-	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlite", "sqladapter/sqlserver")},
+	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlserver}},
+	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 	{path: "internal/processes", any: true},
@@ -113,7 +122,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak}
 )
 
@@ -131,7 +140,7 @@ var heavies = []heavy{
 	{"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"}, nil},
 	{
 		"the SQL library", []string{"database/sql"},
-		[]string{"sqladapter", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "lineage/search", "internal/pgcluster", "internal/pgtest", "cmd"},
+		[]string{"sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "lineage/search", "internal/pgcluster", "internal/pgtest", "cmd"},
 	},
 	{
 		"a command-line library",

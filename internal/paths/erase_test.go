@@ -21,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/project"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -177,7 +178,7 @@ func testEraseReaches(t *testing.T, open func(dir string) (*sqladapter.DB, func(
 		rows := "" // of the database
 		follow := func() {
 			db, look := open(dir)
-			_, err := (&sqladapter.Projector{Store: s, DB: db}).Run(bg)
+			_, err := (&project.Projector{Store: s, DB: db}).Run(bg)
 			require.NoError(r, err)
 			rows = look()
 			require.NoError(r, db.Close())

@@ -19,6 +19,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -86,12 +88,12 @@ func TestImportedChatsHaveTheirOwnMessages(t *testing.T) {
 		db, err := sqlite.Open(bg, filepath.Join(dir, fmt.Sprint(n, ".db")), sqladapter.Options{})
 		require.NoError(t, err)
 		defer db.Close()
-		_, err = (&sqladapter.Projector{Store: s, DB: db}).Run(bg)
+		_, err = (&project.Projector{Store: s, DB: db}).Run(bg)
 		require.NoError(t, err)
 		x, err := search.Open(bg, s, at, search.Options{})
 		require.NoError(t, err)
 		defer x.Close()
-		for _, chats := range []chat.Store{x.Chats(), db.Chats()} {
+		for _, chats := range []chat.Store{x.Chats(), sqlchat.On(db)} {
 			for _, c := range all {
 				requireOwn(t, s, chats, c)
 			}

@@ -21,6 +21,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/conversation"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -152,8 +154,8 @@ var paths = []path{
 		db, err := sqlite.Open(bg, filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{})
 		require.NoError(t, err)
 		defer db.Close()
-		onChats(t, db.Chats(), threads, times, text)
-		report, err := sqladapter.Import(bg, db, s, sqladapter.ImportOptions{})
+		onChats(t, sqlchat.On(db), threads, times, text)
+		report, err := importing.Run(bg, db, s, importing.Options{})
 		require.NoError(t, err)
 		require.Equal(t, len(threads), report.Chats)
 	}},

@@ -25,6 +25,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/conversation"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -261,8 +263,8 @@ var manyPaths = []manyPath{
 		db, err := sqlite.Open(bg, filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{})
 		require.NoError(t, err)
 		defer db.Close()
-		chatsOf(t, db.Chats(), all, sp)
-		_, err = sqladapter.Import(bg, db, s, sqladapter.ImportOptions{})
+		chatsOf(t, sqlchat.On(db), all, sp)
+		_, err = importing.Run(bg, db, s, importing.Options{})
 		require.NoError(t, err)
 	}},
 	{"bundle", 5, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) {

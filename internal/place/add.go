@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -53,12 +54,40 @@ func (p *Placer) Add(after structure.SpanRef, m *Message, f Found) (structure.Sp
 	if err != nil {
 		return structure.SpanRef{}, err
 	}
-	if usages[0].Lookup = lookup; lookup > 0 {
-		p.versions[m.ID] = version{after, at, lookup}
+	if err := p.number(usages, m.ID, version{after, at, lookup}); err != nil {
+		return structure.SpanRef{}, err
 	}
 	p.batch.Span(at, structure.SpanSetID{}, usages)
 	p.added[child{after, sha256.Sum256(p.message)}] = at
 	return at, nil
+}
+
+// number sets the lookup numbers of the usages of a message: that of its id, and for other ids the next ones.
+func (p *Placer) number(usages []structure.Usage, id string, is version) error {
+	numbered := id == ""
+	for i := range usages {
+		u := &usages[i]
+		switch {
+		case !numbered && u.SourceID == id:
+			u.Lookup, numbered = is.lookup, true
+		case u.Lookup > 0:
+			v, known := p.versions[u.SourceID]
+			for f, err := range p.from.Find(p.ctx, u.SourceID, p.thread.ID, backend.Found{}) {
+				if err != nil {
+					return err
+				}
+				if !known {
+					v.lookup = f.Lookup
+				}
+				break
+			}
+			u.Lookup = v.lookup + 1
+		}
+		if u.Lookup > 0 {
+			p.versions[u.SourceID] = version{is.after, is.span, u.Lookup}
+		}
+	}
+	return nil
 }
 
 // placeAfter returns the place for a span after another one: in its run if that ends there, else in a new run. The run of
@@ -136,7 +165,9 @@ func (p *Placer) addContent(c *Content) error {
 			return fmt.Errorf("store: %w", err)
 		}
 	}
-	block.CreatedAt = p.batch.Time()
+	if block.CreatedAt.IsZero() {
+		block.CreatedAt = p.batch.Time()
+	}
 	p.contents[block.ID] = block.Size
 	p.batch.Adopt(block)
 	return nil
@@ -147,3 +178,11 @@ func (p *Placer) End(run structure.RunID) uint64 { return p.ends[run] }
 
 // Begun returns the span after which a run begins that the batch began, the zero span for other runs.
 func (p *Placer) Begun(run structure.RunID) structure.SpanRef { return p.begun[run] }
+
+// Before returns the span that another one follows, in the batch or in the store.
+func (p *Placer) Before(at structure.SpanRef) (structure.SpanRef, error) {
+	if at.Seq == 1 && p.isNew(at.Run) {
+		return p.begun[at.Run], nil
+	}
+	return backend.Before(p.ctx, p.from, at)
+}

@@ -1,7 +1,6 @@
 package place
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -11,50 +10,61 @@ import (
 
 // appendLooks appends everything that a reader can see of a message: content and form, role, names, id, times, model,
 // user and metadata. Equal bytes are equal messages. A message without a user or time equals one with those of the
-// thread, and one without a type and origin is text with the origin of its role.
-func appendLooks(b []byte, usages []structure.Usage, of *structure.Thread) []byte {
+// thread, and one without a type and origin is text with the origin of its role. The usages are those of m or of a span
+// that it is compared with.
+func (p *Placer) appendLooks(b []byte, m *Message, usages []structure.Usage) []byte {
+	byContent := p.rules.ByContent && m.ID != ""
+	f := Fields(b)
 	for i := range usages {
 		u := &usages[i]
-		b = appendNumber(b, int64(u.Kind)|int64(u.Piece)<<8)
-		b = append(b, u.Content[:]...)
-		b = append(b, u.Form[:]...)
-		b = append(b, u.MetadataContent[:]...)
-		b = appendNumber(b, int64(len(u.Extras)))
+		kind := int64(u.Kind) | int64(u.Piece)<<8
+		if byContent && u.Opaque { // the type says so otherwise
+			kind |= 1 << 16
+		}
+		f.Number(kind)
+		f = append(f, u.Content[:]...)
+		f = append(f, u.Form[:]...)
+		f = append(f, u.MetadataContent[:]...)
+		f.Number(int64(len(u.Extras)))
 		for _, extra := range u.Extras {
-			b = appendBytes(b, extra)
+			f.Bytes(extra)
 		}
 		if u.Kind == structure.PartUsage {
-			b = appendText(b, u.Name)
+			f.Text(u.Name)
 			continue // the message states the rest
+		}
+		for _, s := range [...]string{u.Role, u.Name, u.Document, u.Filename, u.SourceID} {
+			f.Text(s)
+		}
+		f.Number(int64(u.Revision))
+		f.Bytes(u.Metadata)
+		if byContent {
+			continue
 		}
 		mediaType := u.Type
 		if mediaType == content.TypeText || !u.Form.IsZero() {
 			mediaType = ""
 		}
-		for _, s := range [...]string{u.Role, u.Name, u.Document, u.Filename, mediaType, u.SourceID} {
-			b = appendText(b, s)
-		}
-		b = appendNumber(b, int64(u.Revision))
+		f.Text(mediaType)
 		o := u.OriginWith(content.BlockOrigin{})
-		if o.UserID == of.UserID {
+		if o.UserID == p.thread.UserID {
 			o.UserID = ""
 		}
 		created := u.CreatedAt
-		if created.Equal(of.CreatedAt) {
+		if created.Equal(p.thread.CreatedAt) {
 			created = time.Time{}
 		}
 		if o.Kind == kindOf(usages) {
 			o.Kind = content.OriginUnknown
 		}
-		b = appendNumber(b, int64(o.Kind))
-		b = appendText(b, o.UserID)
-		b = appendText(b, o.ModelID)
-		b = appendText(b, o.SourceID)
-		b = append(b, o.ParentID[:]...)
-		b = appendTime(b, created)
-		b = appendBytes(b, u.Metadata)
+		f.Number(int64(o.Kind))
+		f.Text(o.UserID)
+		f.Text(o.ModelID)
+		f.Text(o.SourceID)
+		f = append(f, o.ParentID[:]...)
+		f.Time(created)
 	}
-	return b
+	return f
 }
 
 // kindOf is the kind of origin of a message that states no other.
@@ -87,20 +97,4 @@ func saySame(a, b []structure.Usage) bool {
 		}
 		i, k = i+1, k+1
 	}
-}
-
-// Fields are encoded with their lengths.
-
-func appendText(b []byte, s string) []byte { return append(appendNumber(b, int64(len(s))), s...) }
-
-func appendBytes(b, s []byte) []byte { return append(appendNumber(b, int64(len(s))), s...) }
-
-func appendNumber(b []byte, n int64) []byte { return binary.AppendVarint(b, n) }
-
-// appendTime appends a time with the precision that is stored. The zero time differs from all others.
-func appendTime(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return appendNumber(b, -1<<62)
-	}
-	return appendNumber(b, t.UnixMilli())
 }

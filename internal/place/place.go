@@ -20,15 +20,16 @@ import (
 
 // Message is a message as its source states it.
 type Message struct {
-	// ID finds the message in its thread. It is the source id of its first usage, or empty: then the message is known
-	// by what it says.
+	// ID finds the message in its thread. It is the source id of a usage, the first one in most messages, or empty: then
+	// the message is known by what it says.
 	ID string
-	// Usages are what it says. They state their types and origins.
+	// Usages are what it says. They state their types and origins. One with a Lookup is found by its source id too, and
+	// is added under the next number of that id.
 	Usages []structure.Usage
 	// Contents are the contents that the usages name, in their order; see [Message.Store].
 	Contents []Content
-	// Behind is set if the source is older than what the store has: the id does not find the message if another version
-	// is there.
+	// Behind is set if the source is older than the store. If the store has another version of the message, the id goes
+	// on finding that version, and the message is added without its id leading to it.
 	Behind bool
 	// Apart begins a run, although the run of the span before it could be continued.
 	Apart bool
@@ -67,16 +68,26 @@ type Found struct {
 type Rules struct {
 	// Ends are the last places of runs of the thread, as far as the caller knows them from its earlier batches.
 	Ends map[structure.RunID]uint64
-	// Own is set if the thread has only what the caller added, each id once: an id is looked up in the batch only.
+	// Own is set if the caller added everything in the thread, and each id once. Then only the batch is searched for an
+	// id.
 	Own bool
 	// NewThread is set if the batch makes the thread: then nobody else can add to it.
 	NewThread bool
 	// Fresh is set if no run of the store may be continued: see write.Try.
 	Fresh bool
-	// Base is a part of other threads whose spans are compared as well: what a fork of a thread shares with it.
+	// Base has spans of other threads that are searched as well, such as the history that a fork shares with its origin.
 	Base backend.Reach
-	// Exact is set if a message in another serialization is none of Base.
+	// Exact is set if a span of Base with another serialization of a message does not count as that message.
 	Exact bool
+	// Latest is set if the source has the present state of each message, as a database has: of the versions of an id only
+	// the latest is known. So the id of a message always leads to what the source says.
+	Latest bool
+	// ByContent is set if a message with an id equals a version that has the same content, form, role, names and metadata,
+	// whoever made it and when.
+	ByContent bool
+	// Same, when not nil, compares a message that has an id with a version that looks different. A source may keep less
+	// than the store: the values of JSON and not its layout, or a text that was erased here.
+	Same func(m *Message, version *structure.Span) (bool, error)
 }
 
 // equality is the result of a comparison. Messages that say the same in other forms are similar.
@@ -154,9 +165,11 @@ type search struct {
 // Find looks for a message after a span: among those that the batch has, the next one of the run, the versions of
 // its id, and the runs that begin there.
 func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
-	p.message = appendLooks(p.message[:0], m.Usages, p.thread)
+	p.message = p.appendLooks(p.message[:0], m, m.Usages)
+	latest := p.rules.Latest && m.ID != ""
 	if len(p.added) > 0 {
-		if at, ok := p.added[child{after, sha256.Sum256(p.message)}]; ok {
+		at, ok := p.added[child{after, sha256.Sum256(p.message)}]
+		if ok && (!latest || at == p.versions[m.ID].span) {
 			return Found{How: Known, Span: at, Batch: true}, nil
 		}
 	}
@@ -164,21 +177,25 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 		return p.inBatch(m), nil
 	}
 	s := search{after: after, Message: m}
-	next, err := p.next(after)
-	if err != nil {
-		return Found{}, err
+	if !latest {
+		next, err := p.next(after)
+		if err != nil {
+			return Found{}, err
+		}
+		if next != nil {
+			if e, err := p.compare(&s, next); e == equal || err != nil {
+				return Found{How: Known, Span: next.Ref}, err
+			}
+		}
 	}
-	if next != nil && p.compare(&s, next) == equal {
-		return Found{How: Known, Span: next.Ref}, nil
-	}
-	f := Found{How: Absent}
+	f, err := Found{How: Absent}, error(nil)
 	if m.ID != "" {
 		if f, err = p.versionsOf(&s); f.How == Known || err != nil {
 			return f, err
 		}
 	}
 	// With an id, only an earlier version that an older source brought, or a span of another thread, is not among them.
-	if m.ID == "" || len(p.rules.Base) > 0 && (after.IsZero() || p.rules.Base.Has(after)) || f.How != Absent {
+	if m.ID == "" || !latest && (len(p.rules.Base) > 0 && (after.IsZero() || p.rules.Base.Has(after)) || f.How != Absent) {
 		at, err := p.fork(&s)
 		if err != nil {
 			return f, err
@@ -193,37 +210,50 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 	return f, nil
 }
 
-// inBatch returns the version of the id of a message that the batch has.
+// inBatch returns the latest version of the id of a message in the batch.
 func (p *Placer) inBatch(m *Message) Found {
-	if v, ok := p.versions[m.ID]; ok && m.ID != "" {
-		return Found{How: Version, Span: v.span, last: v.lookup}
+	v, ok := p.versions[m.ID]
+	switch {
+	case !ok || m.ID == "":
+		return Found{}
+	case p.added[child{v.after, sha256.Sum256(p.message)}] == v.span:
+		return Found{How: Moved, Span: v.span, Batch: true, last: v.lookup}
 	}
-	return Found{}
+	return Found{How: Version, Span: v.span, Batch: true, last: v.lookup}
 }
 
 // compare compares the message with a span that follows the same span.
-func (p *Placer) compare(s *search, span *structure.Span) equality {
-	e := p.same(s.Message, span)
+func (p *Placer) compare(s *search, span *structure.Span) (equality, error) {
+	e, err := p.same(s.Message, span)
 	if e == similar && s.kept.IsZero() && !(p.rules.Exact && p.rules.Base.Has(span.Ref)) {
 		s.kept = span.Ref
 	}
-	return e
+	return e, err
 }
 
-func (p *Placer) same(m *Message, span *structure.Span) equality {
-	p.other = appendLooks(p.other[:0], span.Usages, p.thread)
+func (p *Placer) same(m *Message, span *structure.Span) (equality, error) {
+	p.other = p.appendLooks(p.other[:0], m, span.Usages)
 	if bytes.Equal(p.message, p.other) {
-		return equal
+		return equal, nil
+	}
+	if p.rules.Same != nil && m.ID != "" {
+		if same, err := p.rules.Same(m, span); same || err != nil {
+			return equal, err
+		}
+		return different, nil
 	}
 	if saySame(m.Usages, span.Usages) {
-		return similar
+		return similar, nil
 	}
-	return different
+	return different, nil
 }
 
 // versionsOf looks for the message among the versions of its id.
 func (p *Placer) versionsOf(s *search) (Found, error) {
 	f := p.inBatch(s.Message)
+	if f.How != Absent && p.rules.Latest {
+		return f, nil
+	}
 	for v, err := range p.from.Find(p.ctx, s.ID, p.thread.ID, backend.Found{}) {
 		if err != nil {
 			return f, err
@@ -232,37 +262,33 @@ func (p *Placer) versionsOf(s *search) (Found, error) {
 		if latest {
 			f = Found{How: Version, Span: v.Span, last: v.Lookup}
 		}
-		above, err := Before(p.ctx, p.from, v.Span)
+		above, err := backend.Before(p.ctx, p.from, v.Span)
 		if err != nil {
 			return f, err
 		}
 		if above == s.after || latest {
-			span, err := p.span(v.Span)
+			span, err := p.spanAfter(above, v.Span)
 			if err != nil {
 				return f, err
 			}
 			var e equality
 			if above == s.after {
-				e = p.compare(s, span)
+				e, err = p.compare(s, span)
 			} else {
-				e = p.same(s.Message, span)
+				e, err = p.same(s.Message, span)
 			}
 			switch {
+			case err != nil:
+				return f, err
 			case e == equal && above == s.after:
 				return Found{How: Known, Span: v.Span, last: f.last}, nil
 			case e != different && latest:
 				f.How = Moved
 			}
 		}
+		if p.rules.Latest {
+			break
+		}
 	}
 	return f, nil
-}
-
-// Before returns the span that another one follows, zero for none.
-func Before(ctx context.Context, from backend.Reader, at structure.SpanRef) (structure.SpanRef, error) {
-	if at.Seq > 1 {
-		return structure.SpanRef{Run: at.Run, Seq: at.Seq - 1}, nil
-	}
-	run, err := from.Run(ctx, at.Run)
-	return run.Parent, err
 }

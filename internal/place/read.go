@@ -66,6 +66,17 @@ func (p *Placer) span(at structure.SpanRef) (*structure.Span, error) {
 	return nil, &backend.SubjectError{Subject: "span", ID: at.String(), Err: backend.ErrNotFound}
 }
 
+// spanAfter returns a span that follows another one. A source that has the present state asks for most spans of a run in
+// their order.
+func (p *Placer) spanAfter(above, at structure.SpanRef) (*structure.Span, error) {
+	if p.rules.Latest {
+		if next, err := p.next(above); err != nil || next != nil && next.Ref == at {
+			return next, err
+		}
+	}
+	return p.span(at)
+}
+
 // next returns the span after another one in its run, nil if there is none that may be compared.
 func (p *Placer) next(after structure.SpanRef) (*structure.Span, error) {
 	if after.IsZero() || p.isNew(after.Run) {
@@ -110,8 +121,8 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 			return structure.SpanRef{}, err
 		}
 		for _, span := range roots {
-			if p.compare(s, span) == equal {
-				return span.Ref, nil
+			if e, err := p.compare(s, span); e == equal || err != nil {
+				return span.Ref, err
 			}
 		}
 	}
@@ -135,8 +146,8 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 			if err != nil {
 				return structure.SpanRef{}, err
 			}
-			if p.compare(s, span) == equal {
-				return first, nil
+			if e, err := p.compare(s, span); e == equal || err != nil {
+				return first, err
 			}
 		}
 	}
@@ -145,8 +156,8 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 		return structure.SpanRef{}, err
 	}
 	for _, span := range forks {
-		if p.compare(s, span) == equal {
-			return span.Ref, nil
+		if e, err := p.compare(s, span); e == equal || err != nil {
+			return span.Ref, err
 		}
 	}
 	return structure.SpanRef{}, nil

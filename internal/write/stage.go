@@ -24,7 +24,6 @@ type Stage struct {
 	batch          *Batch
 	fresh          bool
 	done           bool
-	loading        bool
 	large          bool
 
 	threads     map[structure.ThreadID]*structure.Thread // nil when deleted, as below
@@ -73,10 +72,10 @@ func NewStage(engine backend.Engine, from backend.Reader, b *Batch, fresh bool) 
 func (s *Stage) End() { s.done = true }
 
 // Load makes the transaction one that loads what was said elsewhere. Its commit is that of a
-// time, as if all was loaded then, and of a durability. A message whose source id is taken in
-// its thread becomes the next version of that message.
+// time, as if all was loaded then, and of a durability. It may place messages: see Batch.Places.
 func (s *Stage) Load(at time.Time, d backend.Durability) {
-	s.loading, s.batch.commit.Time, s.batch.Durability = true, at, d
+	s.batch.commit.Time, s.batch.Durability = at, d
+	s.batch.Places()
 }
 
 // AllowLarge lifts the bounds of a transaction, for one that is made at once.
@@ -84,6 +83,9 @@ func (s *Stage) AllowLarge() { s.large = true }
 
 // IsLarge reports whether the transaction may have any size.
 func (s *Stage) IsLarge() bool { return s.large }
+
+// IsFresh reports whether no run of the store is continued: see NewStage.
+func (s *Stage) IsFresh() bool { return s.fresh }
 
 // Changes returns how many records the transaction has so far.
 func (s *Stage) Changes() int { return len(s.batch.commit.Records) }
@@ -370,15 +372,6 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, given map[content.I
 		if u.Origin != nil {
 			origin := *u.Origin
 			u.Origin = &origin
-		}
-		if s.loading && u.SourceID != "" && u.Lookup > 0 {
-			known, err := s.found(ctx, u.SourceID, run.Home.Thread)
-			if err != nil {
-				return err
-			}
-			if len(known) > 0 {
-				u.Lookup = known[0].Lookup + 1
-			}
 		}
 		if err := s.settle(ctx, u, given[u.Content]); err != nil {
 			return err

@@ -2,13 +2,17 @@ package archive
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
+// AsideSource is the aside of a context that says how the lines of a session file follow from messages.
+const AsideSource = "source"
+
 // BesideMessages reports whether a context with this metadata holds data that an import keeps next
-// to the messages: events, snapshots, large fields. Such a context is not a conversation.
+// to the messages: events, snapshots, large fields, the lines of a file. Such a context is not a conversation.
 func BesideMessages(contextMetadata []byte) bool {
 	if checkJSON(contextMetadata) != nil {
 		return false
 	}
-	return rawjson.Str(rawjson.Get(contextMetadata, "aside")) == asideLog
+	aside := rawjson.Str(rawjson.Get(contextMetadata, "aside"))
+	return aside == asideLog || aside == AsideSource
 }
 
 // largeField is the size from which a field of a conversation is stored as content, which is stored

@@ -14,7 +14,7 @@ import (
 // claudeCode reads Claude Code sessions: JSON lines, in one file per session and subagent.
 func claudeCode() Format {
 	return Format{
-		Name: "claude-code",
+		Name: "claude-code", Grows: true,
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
 				if isQwenLine(line) {
@@ -54,6 +54,7 @@ type claudeSession struct {
 	// turnOf maps the uuid of a line to the model's answer that it belongs to, tail maps an answer
 	// to its last line: see follow.
 	turnOf, tail map[string]string
+	noParents    bool // see statesNoParents
 }
 
 // readWhole reads the variant with all lines in one object.
@@ -210,8 +211,21 @@ func (s *claudeSession) message(n *Node, kind string, raw []byte, hasParent bool
 			id = rawjson.Str(m.Value)
 		}
 	}
-	s.link(n, hasParent)
+	s.link(n, hasParent && !s.statesNoParents(n, result))
 	s.follow(n, id, result)
+}
+
+// statesNoParents reports whether the file has the parent null in every line, so that it says nothing: an answer, or the result of
+// a tool, is not the beginning of a history.
+func (s *claudeSession) statesNoParents(n *Node, result bool) bool {
+	if n.Parent != "" {
+		return false
+	}
+	if !s.noParents && (n.Role == "assistant" || result) && s.asides["history "+n.Aside] {
+		s.noParents = true
+		s.part.Repairs = append(s.part.Repairs, damaged(n.At, malformed("messages state no parents; each is put after the message before it")))
+	}
+	return s.noParents
 }
 
 // follow keeps an answer of the model in a single history. An answer consists of several lines with

@@ -12,7 +12,7 @@ import (
 // codex reads Codex rollouts: a file of JSON lines per session.
 func codex() Format {
 	return Format{
-		Name: "codex",
+		Name: "codex", Grows: true,
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(3) {
 				if !has(line, "type", "payload") {

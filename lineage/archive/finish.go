@@ -83,7 +83,9 @@ func (l *loader) finish(st *loading) error {
 	if is.Updated == 0 {
 		is.Updated = was.Updated
 	}
-	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum())
+	// What another reader of an input that grows has stored, it has settled.
+	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum()) || st.settled != "" && st.settled != was.sum() && !st.grew
+	st.state = was.sum()
 	known := was.Format != ""
 	saysCurrent := st.header.Current != "" || len(heads) == 0 || heads[0].name != lineage.MainBranch
 	stays := known && (is.Current == was.Current || !saysCurrent) || st.header.Current == "" && st.isEmpty(lineage.MainBranch)
@@ -100,8 +102,10 @@ func (l *loader) finish(st *loading) error {
 		if known {
 			is.Seen = append(slices.Clone(was.Seen[max(0, len(was.Seen)-maxSeen+1):]), was.sum())
 		}
+		st.state = is.sum()
 		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
+	t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
 	return l.write(st)
 }
 
@@ -165,6 +169,19 @@ func (st *loading) metadata(s archiveState, replace bool) []byte {
 	return o.bytes()
 }
 
+// addMembers adds members to the metadata of a thread, in place of those with the same keys.
+func addMembers(metadata, more []byte) []byte {
+	if len(metadata) > 0 && (!rawjson.Valid(metadata) || !rawjson.IsObject(metadata)) {
+		return metadata // others have set it
+	}
+	for m := range rawjson.Members(more) {
+		if !bytes.Equal(rawjson.Get(metadata, m.Key), m.Value) {
+			return rawjson.MergePatch(metadata, more)
+		}
+	}
+	return metadata
+}
+
 // heads returns the nodes that contexts should point to: the current node first, then named
 // branches, then leaves.
 func (l *loader) heads(st *loading) []head {
@@ -201,9 +218,9 @@ func (l *loader) heads(st *loading) []head {
 			heads, at[n.node] = append(heads, head{namedHead: n}), true
 		}
 	}
-	for i := range st.nodes {
-		if !st.nodes[i].kids && !at[int32(i)] {
-			heads = append(heads, head{namedHead: namedHead{node: int32(i)}})
+	for _, i := range st.leaves {
+		if !at[i] {
+			heads = append(heads, head{namedHead: namedHead{node: i}})
 		}
 	}
 	return heads
@@ -247,8 +264,8 @@ type matching struct {
 	pointing map[point][]*contextState
 	named    map[string]*contextState // by branches
 	branches map[string]*head
-	done     map[point]bool // points with a context: equal histories share one
-	visited  map[int32]bool
+	done     map[point]bool    // points with a context: equal histories share one
+	claimed  map[int32][]int32 // by aside, the nodes of heads before whose histories were not walked
 	// reach is what contexts of the store lead to, followed the spans after which some of its runs begin.
 	reach    backend.Reach
 	followed map[structure.SpanRef]bool
@@ -261,9 +278,10 @@ type point struct {
 }
 
 func (l *loader) match(st *loading, heads []head, stays bool) error {
+	st.round++
 	m := matching{
 		loading: st, reach: make(backend.Reach), followed: make(map[structure.SpanRef]bool), pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
-		branches: make(map[string]*head), done: make(map[point]bool), visited: make(map[int32]bool),
+		branches: make(map[string]*head), done: make(map[point]bool), claimed: make(map[int32][]int32),
 	}
 	if t := st.thread; t.existed && len(t.stale) == 0 {
 		m.reach = t.base // most of it is known
@@ -347,7 +365,7 @@ func (m *matching) advance(h *head, stays bool) {
 			c.Metadata = h.metadata
 		}
 		c.moveTo(n)
-		m.walk(h.node, m.visited, nil)
+		m.claimed[n.aside] = append(m.claimed[n.aside], h.node)
 		return
 	}
 	at := m.pointOf(n, h)
@@ -355,8 +373,12 @@ func (m *matching) advance(h *head, stays bool) {
 		return
 	}
 	m.done[at] = true
+	for _, node := range m.claimed[n.aside] {
+		m.walk(node, nil)
+	}
+	delete(m.claimed, n.aside)
 	var behind *contextState
-	fork := m.walk(h.node, m.visited, func(n *loaded) bool {
+	fork := m.walk(h.node, func(n *loaded) bool {
 		behind = m.free(m.pointOf(n, h))
 		return behind != nil
 	})
@@ -412,18 +434,18 @@ func (c *contextState) moveTo(n *loaded) {
 	}
 }
 
-// walk visits a node and its ancestors. It stops at a node that was visited before, or when
+// walk visits a node and its ancestors. It stops at a node that was visited before or is in another aside, or when
 // found returns true, and returns the span there.
-func (st *loading) walk(node int32, visited map[int32]bool, found func(*loaded) bool) structure.SpanRef {
-	for ; node >= 0; node = st.nodes[node].parent {
-		n := &st.nodes[node]
-		if visited[node] {
+func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef {
+	for aside := m.nodes[node].aside; node >= 0; node = m.nodes[node].parent {
+		n := &m.nodes[node]
+		if n.visited == m.round || n.aside != aside {
 			return n.ref
 		}
 		if found != nil && (found(n) || n.foreign || n.adopted) {
 			return n.ref
 		}
-		visited[node] = true
+		n.visited = m.round
 	}
 	return structure.SpanRef{}
 }

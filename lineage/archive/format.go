@@ -29,6 +29,11 @@ type Format struct {
 	Group func(names []string) []string
 	// Sift calls Detect for each file of a group and drops files that it does not recognise.
 	Sift bool
+	// Grows is set if inputs can be read while they grow: see [Growing]. Then Read takes Input.Lines, and at each
+	// item with Pause set it yields one conversation with More set and with all nodes of the lines so far that
+	// it has not yielded, or with none. Before it knows the source id it yields one without source id and nodes,
+	// and keeps the nodes.
+	Grows bool
 }
 
 // Head is the beginning of an input, for detection.

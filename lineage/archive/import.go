@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -25,6 +26,11 @@ type Options struct {
 	Limits Limits
 	// Progress, when not nil, is called from time to time, by one goroutine at a time.
 	Progress func(Progress)
+	// Metadata is a JSON object whose members are added to the metadata of each conversation.
+	Metadata []byte
+	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes, each line once
+	// and in order, after the commits that have them.
+	Placed func([]Line)
 }
 
 // Progress is the progress of an import.
@@ -132,8 +138,11 @@ func Read(ctx context.Context, src Source, o Options) iter.Seq2[*Conversation, e
 	}
 }
 
-// formats returns the formats to detect.
+// formats returns the formats to detect. It is an error if options are invalid.
 func (o Options) formats() ([]Format, error) {
+	if o.Metadata != nil && (!rawjson.Valid(o.Metadata) || !rawjson.IsObject(o.Metadata)) {
+		return nil, fmt.Errorf("metadata of conversations: %w", malformed("not a JSON object"))
+	}
 	formats := o.Formats
 	if formats == nil {
 		formats = Formats()

@@ -31,6 +31,7 @@ type Input struct {
 	guard    *guard // nil if it is neither compressed nor a database
 	folder   string // the name of the folder, for files that are read together
 	format   string // that grouped the files
+	feed     *feed  // what the reader reads, if the input grows
 }
 
 // Item is an item of an input.
@@ -38,6 +39,8 @@ type Item struct {
 	// Raw is the item's text. The caller may keep it.
 	Raw []byte
 	At  Position
+	// Pause is set, in an input that grows, where a format that Grows has to yield what it has read.
+	Pause bool
 
 	objects int64 // limit of objects
 	open    bool  // a last line without an end
@@ -160,7 +163,7 @@ func (r *cancelReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// Lines yields the lines of the input that are not blank. A line that is too long is a *Damage.
+// Lines yields the lines of the input that are not blank, and pauses. A line that is too long is a *Damage.
 func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		at := Position{File: in.place()}
@@ -170,8 +173,20 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 				yield(Item{}, err)
 				return
 			}
+			if in.feed != nil && in.feed.size >= partBytes && !in.feed.pause(false, yield) {
+				return
+			}
 			line, size, err := readLine(in.reader, in.limits.Item)
+			if in.feed != nil && size == 0 && err == io.EOF {
+				if !in.feed.pause(true, yield) {
+					return
+				}
+				continue
+			}
 			at.Line++
+			if in.feed != nil {
+				in.feed.line(at.Line, line)
+			}
 			at.Offset = offset
 			offset += size
 			if size > 0 || err == nil {
@@ -194,10 +209,11 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 					}
 				}
 			}
-			if err == io.EOF {
+			switch {
+			case err == nil || err == io.EOF && in.feed != nil:
+			case err == io.EOF:
 				return
-			}
-			if err != nil {
+			default:
 				yield(Item{}, in.unreadable(at, err))
 				return
 			}

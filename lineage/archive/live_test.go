@@ -23,6 +23,7 @@ func TestSessionWithoutParents(t *testing.T) {
 		"plain":       {line("user", "a", ""), line("assistant", "b", ""), line("user", "c", ""), line("assistant", "d", "")},
 		"with ids":    {line("user", "a", `"uuid":"1",`), line("assistant", "b", `"uuid":"2",`), line("user", "c", `"uuid":"3",`), line("assistant", "d", `"uuid":"4",`)},
 		"some":        {line("user", "a", `"uuid":"1","parentUuid":null,`), line("assistant", "b", ""), line("user", "c", `"uuid":"3",`), line("assistant", "d", `"uuid":"4","parentUuid":"3",`)},
+		"null":        {line("user", "a", `"uuid":"1","parentUuid":null,`), line("assistant", "b", `"uuid":"2","parentUuid":null,`), line("user", "c", `"uuid":"3","parentUuid":null,`), line("assistant", "d", `"uuid":"4","parentUuid":null,`)},
 		"with events": {`{"type":"summary","summary":"t","leafUuid":"x"}`, line("user", "a", ""), `{"type":"progress","sessionId":"s"}`, line("assistant", "b", ""), line("user", "c", ""), line("assistant", "d", "")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,6 +44,11 @@ type loader struct {
 	open   *loading // the current conversation, which may continue
 	// replaying is set while a commit is filled again: reports were made before.
 	replaying bool
+
+	// Of an input that grows: the lines that are known, and the nodes of the others if they are asked for.
+	given  given
+	keep   bool
+	placed []item
 }
 
 func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
@@ -83,18 +88,27 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 			l.take(e)
 		}
 	}
+	if err := l.complete(); err != nil {
+		return err
+	}
+	if err := l.sync(); err != nil {
+		return err
+	}
+	l.progress(true)
+	return nil
+}
+
+// complete completes and commits what was loaded.
+func (l *loader) complete() error {
 	if err := l.finishOpen(); err != nil {
 		return err
 	}
 	if err := l.flush(); err != nil {
 		return err
 	}
-	if err := l.sync(); err != nil {
-		return err
-	}
 	// Conversations with only shared messages may have added nothing else.
 	l.total.shared += l.next.added.shared
-	l.progress(true)
+	l.next.added.shared = 0
 	return nil
 }
 
@@ -132,6 +146,8 @@ type loading struct {
 	// again is set if the archive had an earlier part of the conversation. Without a Current, that
 	// part determines the current node.
 	again bool
+	// sought is set after the conversation that it was copied from was looked for.
+	sought bool
 	// lost is set if the thread was deleted during the import: the rest is left out.
 	lost   bool
 	format string
@@ -145,6 +161,13 @@ type loading struct {
 	// named are the nodes with named branches.
 	named []namedHead
 	last  []int32 // the last node of each aside, -1 for none
+	// leaves are the nodes without kids, in order.
+	leaves []int32
+	round  uint32 // counts how often contexts were matched
+	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves in
+	// the thread, settled the one that the last round of a reader of an input that grows left there.
+	grew           bool
+	state, settled string
 }
 
 type namedHead struct {
@@ -161,9 +184,11 @@ type loaded struct {
 	mark   uint32 // distinguishes it from the other nodes, in threads' metadata
 	kids   bool   // has children in this archive
 	// stored is set if the span was already in the store, foreign if it belongs to another thread.
-	stored, foreign bool
-	adopted         bool // from the store, not from this archive
-	created         time.Time
+	// kept is set if the store has the message in another serialization.
+	stored, foreign, kept bool
+	adopted               bool   // from the store, not from this archive
+	visited               uint32 // the latest loading.round in which walk visited it
+	created               time.Time
 }
 
 // prepared is a node ready to be stored.
@@ -218,7 +243,11 @@ func (l *loader) conversation(c *Conversation) error {
 			return err
 		}
 	}
+	if err := l.findCopied(st, c.Nodes); err != nil || st.lost {
+		return err
+	}
 	c.leaveWay()
+	known := l.given.of(c.Nodes)
 	for nodes := range slices.Chunk(c.Nodes, loadedAtOnce) {
 		if err := context.Cause(l.ctx); err != nil {
 			return err
@@ -228,13 +257,27 @@ func (l *loader) conversation(c *Conversation) error {
 			return err
 		}
 		for i := range prepared {
-			if err := l.place(st, &prepared[i]); err != nil {
+			p := &prepared[i]
+			if i < len(known) && !known[i].IsZero() {
+				if err := l.knowSpan(st, p, known[i]); err != nil {
+					return err
+				}
+				continue
+			}
+			if p.Aside != asideLog {
+				l.report.Messages++
+			}
+			if err := l.place(st, p); err != nil {
 				return err
 			}
 			if st.lost {
 				return nil
 			}
+			if l.keep {
+				l.placed = append(l.placed, item{st, p})
+			}
 		}
+		known = known[min(len(nodes), len(known)):]
 	}
 	if !c.More && !(st.derived && l.inFile == 1) { // its title depends on whether another one follows
 		return l.finishOpen()
@@ -297,30 +340,30 @@ func (l *loader) derivedID(c *Conversation) string {
 	h := &l.hash
 	h.buf = h.buf[:0]
 	for _, s := range [...]string{l.format, c.Title, c.UserID, c.Model, c.Current, c.ForkedFrom} {
-		h.text(s)
+		h.buf.Text(s)
 	}
-	h.time(c.Created)
-	h.time(c.Updated)
-	h.bytes(c.Metadata)
+	h.buf.Time(c.Created)
+	h.buf.Time(c.Updated)
+	h.buf.Bytes(c.Metadata)
 	sum := sha256.New()
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		for _, s := range [...]string{n.ID, n.Parent, n.Role, n.Name, n.Type, n.Model, n.UserID, n.Branch, n.Aside} {
-			h.text(s)
+			h.buf.Text(s)
 		}
 		if n.Root {
-			h.number(1)
+			h.buf.Number(1)
 		}
-		h.time(n.Created)
-		h.bytes(n.Metadata)
-		h.bytes(n.Body)
+		h.buf.Time(n.Created)
+		h.buf.Bytes(n.Metadata)
+		h.buf.Bytes(n.Body)
 		for k := range n.Attachments {
 			a := &n.Attachments[k]
-			h.text(a.Filename)
-			h.text(a.Type)
-			h.bytes(a.Body)
+			h.buf.Text(a.Filename)
+			h.buf.Text(a.Type)
+			h.buf.Bytes(a.Body)
 		}
-		h.number(int64(len(n.Attachments)))
+		h.buf.Number(int64(len(n.Attachments)))
 		sum.Write(h.buf)
 		h.buf = h.buf[:0]
 	}
@@ -332,8 +375,8 @@ func (l *loader) derivedID(c *Conversation) string {
 	}
 	l.copies[k]++
 	h.buf = h.buf[:0]
-	h.text(id)
-	h.number(int64(l.copies[k]))
+	h.buf.Text(id)
+	h.buf.Number(int64(l.copies[k]))
 	another := sha256.Sum256(h.buf)
 	return l.options.Prefix + derivedPrefix + hex.EncodeToString(another[:10])
 }
@@ -379,8 +422,11 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		}
 		mark = l.hash.mark(mark, p.Usages)
 		if p.parent >= 0 {
-			parent := &st.nodes[p.parent]
-			parent.kids = parent.kids || parent.aside == aside
+			if parent := &st.nodes[p.parent]; parent.aside == aside && !parent.kids {
+				parent.kids = true
+				at, _ := slices.BinarySearch(st.leaves, p.parent)
+				st.leaves = slices.Delete(st.leaves, at, at+1)
+			}
 		}
 		if n.ID != "" {
 			if st.byID == nil {
@@ -395,9 +441,7 @@ func (l *loader) prepare(st *loading, nodes []Node) ([]prepared, error) {
 		}
 		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
 		st.last[aside] = p.index
-		if n.Aside != asideLog {
-			l.report.Messages++
-		}
+		st.leaves = append(st.leaves, p.index)
 	}
 	return out, nil
 }
@@ -428,8 +472,10 @@ func (l *loader) parentOf(st *loading, n *Node, aside int32) (int32, error) {
 		if parent, ok := st.byID[n.Parent]; ok {
 			return parent, nil
 		}
-		if parent, err := l.adopt(st, n.Parent); err != nil || parent >= 0 {
-			return parent, err
+		if n.Parent != n.ID {
+			if parent, err := l.adopt(st, n.Parent); err != nil || parent >= 0 {
+				return parent, err
+			}
 		}
 		how := "it begins a history"
 		if st.last[aside] >= 0 {
@@ -442,7 +488,7 @@ func (l *loader) parentOf(st *loading, n *Node, aside int32) (int32, error) {
 
 // adopt adds a node for an existing message of the thread, -1 if the thread has none with the id.
 func (l *loader) adopt(st *loading, id string) (int32, error) {
-	if st.thread == nil || !st.thread.existed {
+	if st.thread == nil || !st.thread.committed {
 		return -1, nil
 	}
 	state, err := l.state()

@@ -13,7 +13,7 @@ import (
 // entries that form a tree.
 func pi() Format {
 	return Format{
-		Name: "pi",
+		Name: "pi", Grows: true,
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
 				kind := rawjson.Str(rawjson.Get(line, "type"))

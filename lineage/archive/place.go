@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"slices"
+
 	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -15,17 +17,12 @@ func (l *loader) place(st *loading, p *prepared) error {
 			return nil
 		}
 	}
-	if p.parent < 0 && p.Message.ID != "" && st.header.SharedIDs && st.thread.base == nil && !st.thread.existed {
-		if err := l.resumed(st, p.Message.ID); err != nil {
-			return err
-		}
-	}
 	found, err := l.placeOne(st, p)
 	if err != nil {
 		return err
 	}
 	n := &st.nodes[p.index]
-	if found.How == place.Kept {
+	if n.kept {
 		l.report.Kept++
 	}
 	if first, known := st.byID[p.Node.ID]; known && first != p.index && st.nodes[first].ref != n.ref {
@@ -69,11 +66,12 @@ func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
 	if err != nil {
 		return place.Found{}, err
 	}
-	n.ref, n.stored = found.Span, found.How.Has() && !found.Batch
+	n.ref, n.stored, n.kept = found.Span, found.How.Has() && !found.Batch, found.How == place.Kept
 	if found.How.Has() {
 		n.foreign = !t.existed && t.base.Has(n.ref)
 		return found, nil
 	}
+	st.grew = true
 	t.grown[n.ref.Run] = true
 	if p.Aside != asideLog {
 		l.next.added.messages++
@@ -88,10 +86,20 @@ func (st *loading) refOf(node int32) structure.SpanRef {
 	return st.nodes[node].ref
 }
 
-// resumed finds the thread that a conversation continues, by the id of its first message.
-func (l *loader) resumed(st *loading, id string) error {
-	if l.next.firsts[id] {
-		if err := l.flush(); err != nil {
+// findCopied finds the thread that a conversation with shared ids was copied from, by the id of its first message. The
+// records before that message are shared as well.
+func (l *loader) findCopied(st *loading, nodes []Node) error {
+	if st.sought || !st.header.SharedIDs || st.thread.existed || st.thread.base != nil {
+		return nil
+	}
+	first := slices.IndexFunc(nodes, func(n Node) bool { return n.ID != "" && n.Aside == "" })
+	if first < 0 {
+		return nil
+	}
+	st.sought = true
+	id := nodes[first].ID
+	if l.next.firsts[id] || l.next.placers[st.thread] != nil { // it may be in the commit, or the placer knows no base
+		if err := l.flush(); err != nil || st.lost {
 			return err
 		}
 	}

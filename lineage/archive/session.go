@@ -43,6 +43,12 @@ func newSession(in *Input, yield func(*Conversation, error) bool) session {
 // of line is damage.
 func (s *session) readLines(ctx context.Context, line func(raw []byte, at Position) error) {
 	for item, err := range s.in.Lines(ctx) {
+		if item.Pause {
+			if !s.pause() {
+				return
+			}
+			continue
+		}
 		if err == nil {
 			if bad := item.Valid(); bad != nil {
 				err = damaged(item.At, bad)
@@ -77,6 +83,14 @@ func (s *session) end() {
 	if s.begun() {
 		s.send(false)
 	}
+}
+
+// pause yields what was read since the last part. Before the id of the session is known, it yields nothing.
+func (s *session) pause() bool {
+	if s.id == "" || !s.begun() {
+		return s.yield(&Conversation{SourceID: s.id, More: true}, nil)
+	}
+	return s.send(true)
 }
 
 // begun reports whether the session has a node.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -236,4 +237,39 @@ func TestUserIsNamedLater(t *testing.T) {
 	importText(t, s, "", oneConversation, archive.Options{})
 	require.Zero(t, importText(t, s, "", oneConversation, archive.Options{UserID: "alice"}).NewMessages)
 	require.Zero(t, importText(t, s, "", oneConversation, archive.Options{}).NewMessages)
+}
+
+// A copied session shares its messages, also where records that are no messages come before them, in one file or in two.
+func TestCopiesBehindRecords(t *testing.T) {
+	session := func(id string) string {
+		var b strings.Builder
+		for i := range 40 {
+			fmt.Fprintf(&b, `{"parentUuid":null,"type":"progress","sessionId":%q,"uuid":"p%d","data":{"type":"hook"}}`+"\n", id, i)
+		}
+		for i := range 40 {
+			parent := "null"
+			if i > 0 {
+				parent = fmt.Sprintf(`"m%d"`, i-1)
+			}
+			fmt.Fprintf(&b, `{"parentUuid":%s,"type":"user","sessionId":%q,"uuid":"m%d","timestamp":"2026-01-05T10:00:01.000Z","message":{"role":"user","content":"text %d"}}`+"\n", parent, id, i, i)
+		}
+		return b.String()
+	}
+	one, two := "0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001", "0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550002"
+	together := t.TempDir()
+	for _, id := range []string{one, two} {
+		require.NoError(t, os.WriteFile(filepath.Join(together, id+".jsonl"), []byte(session(id)), 0o600))
+	}
+	apart, both := storeIn(t), storeIn(t)
+	importText(t, apart, one+".jsonl", session(one), archive.Options{})
+	report := importText(t, apart, two+".jsonl", session(two), archive.Options{})
+	require.Zero(t, report.NewMessages)
+	require.EqualValues(t, 40, report.SharedMessages)
+	report, err := archive.Import(t.Context(), both, archive.Path(together), archive.Options{})
+	require.NoError(t, err)
+	require.EqualValues(t, 40, report.NewMessages)
+	require.EqualValues(t, 40, report.SharedMessages)
+	for _, s := range []*lineage.Store{apart, both} {
+		requireSound(t, s)
+	}
 }

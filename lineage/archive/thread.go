@@ -3,7 +3,6 @@ package archive
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"strconv"
 
@@ -131,13 +130,29 @@ func (l *loader) know(st *loading, t *threadState, was *structure.Thread) {
 	t.record.UserID = firstOf(was.UserID, l.userOf(st))
 }
 
+// resumeOpen prepares to continue the open conversation with what the store has now.
+func (l *loader) resumeOpen() error {
+	st := l.open
+	if st == nil {
+		return nil
+	}
+	l.next.Reset(l.writer.Now())
+	if err := l.resume(st); err != nil {
+		return err
+	}
+	if st.lost {
+		return ErrDeleted
+	}
+	return nil
+}
+
 // resume reads the state of the thread of a conversation again. If the thread was deleted, the conversation is lost.
 func (l *loader) resume(st *loading) error {
 	t := st.thread
 	if !t.committed {
 		return l.begin(st)
 	}
-	t.ours = false
+	t.ours, st.grew = false, false
 	clear(t.grown)
 	clear(t.ends)
 	state, err := l.state()
@@ -150,7 +165,7 @@ func (l *loader) resume(st *loading) error {
 			return nil
 		}
 		st.lost = true
-		l.report.skip(damaged(Position{File: l.file, Inside: "conversation " + st.header.SourceID}, errDeleted))
+		l.report.skip(damaged(Position{File: l.file, Inside: "conversation " + st.header.SourceID}, ErrDeleted))
 		return nil
 	}
 	if err != nil {
@@ -171,8 +186,6 @@ func (l *loader) resume(st *loading) error {
 	}
 	return l.shareWith(t, was)
 }
-
-var errDeleted = fmt.Errorf("it was deleted while it was imported: %w", lineage.ErrConflict)
 
 // commit states that everything of the thread so far is in the store.
 func (t *threadState) commit(p *place.Placer) {

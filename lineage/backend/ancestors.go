@@ -20,12 +20,12 @@ type Ancestor struct {
 func Ancestors(ctx context.Context, r Reader, id structure.ContextID) iter.Seq2[Ancestor, error] {
 	return func(yield func(Ancestor, error) bool) {
 		seen := make(map[structure.ContextID]bool) // an engine may be damaged
-		for first := true; !id.IsZero() && !seen[id]; first = false {
-			seen[id] = true
-			a, err := ancestor(ctx, r, id, first)
-			if errors.Is(err, ErrNotFound) && !first {
+		for find := living; !id.IsZero() && !seen[id]; find = AncestorOf {
+			a, err := find(ctx, r, id)
+			if errors.Is(err, ErrNotFound) && len(seen) > 0 {
 				return
 			}
+			seen[id] = true
 			if !yield(a, err) || err != nil {
 				return
 			}
@@ -34,17 +34,23 @@ func Ancestors(ctx context.Context, r Reader, id structure.ContextID) iter.Seq2[
 	}
 }
 
-func ancestor(ctx context.Context, r Reader, id structure.ContextID, living bool) (Ancestor, error) {
-	c, err := r.Context(ctx, id)
-	if err == nil {
-		return Ancestor{Remnant: *c.Remnant()}, nil
+// AncestorOf returns a context, or what is left of it, ErrNotFound if there is neither.
+func AncestorOf(ctx context.Context, r Reader, id structure.ContextID) (Ancestor, error) {
+	a, err := living(ctx, r, id)
+	if !errors.Is(err, ErrNotFound) {
+		return a, err
 	}
-	if living || !errors.Is(err, ErrNotFound) {
-		return Ancestor{}, err
-	}
-	is, err := r.Remnant(ctx, id)
+	left, err := r.Remnant(ctx, id)
 	if err != nil {
 		return Ancestor{}, err
 	}
-	return Ancestor{*is, true}, nil
+	return Ancestor{Remnant: *left, Deleted: true}, nil
+}
+
+func living(ctx context.Context, r Reader, id structure.ContextID) (Ancestor, error) {
+	c, err := r.Context(ctx, id)
+	if err != nil {
+		return Ancestor{}, err
+	}
+	return Ancestor{Remnant: *c.Remnant()}, nil
 }

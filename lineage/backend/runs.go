@@ -32,6 +32,15 @@ func Runs(ctx context.Context, r Reader) structure.RunLookup {
 	}
 }
 
+// Before returns the span that another one follows, zero for none.
+func Before(ctx context.Context, r Reader, at structure.SpanRef) (structure.SpanRef, error) {
+	if at.Seq > 1 {
+		return structure.SpanRef{Run: at.Run, Seq: at.Seq - 1}, nil
+	}
+	run, err := r.Run(ctx, at.Run)
+	return run.Parent, err
+}
+
 // AllRuns yields every run, each after the run that it continues.
 func AllRuns(ctx context.Context, r Reader) iter.Seq2[structure.RunInfo, error] {
 	return func(yield func(structure.RunInfo, error) bool) {

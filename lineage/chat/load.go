@@ -3,12 +3,9 @@ package chat
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
-	"slices"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -18,8 +15,8 @@ import (
 // Loading is a chat that comes from elsewhere as a whole, with its ids and times.
 type Loading struct {
 	Chat Chat
-	// Messages are those of the chat, parents before their children. They are read
-	// once.
+	// Messages are those of the chat, parents before their children. They are read once, and
+	// again if a collection meanwhile deleted what the store had of them.
 	Messages    iter.Seq2[Message, error]
 	Branches    []Branch
 	Checkpoints []Checkpoint
@@ -56,28 +53,37 @@ type Loaded struct {
 // the thread's history, where it goes by the id of its span. What was erased stays
 // erased. All new versions come into force together.
 //
-// Everything loaded before an error stays; loading again continues.
+// Others may load and change the chat meanwhile. Everything loaded before an error
+// stays; loading again continues.
 func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) {
-	if l.Problem == nil {
-		l.Problem = func(error) {}
+	var sum Loaded
+	for round := 1; ; round++ {
+		s := &loading{state: latest(store), from: l, listed: make(map[string]standing), inPage: make(map[string]*message)}
+		err := s.load(ctx)
+		sum.Messages = s.done.Messages
+		sum.New += s.done.New
+		sum.Changed = sum.Changed || s.done.Changed
+		if round < maxRounds && isCollected(err) {
+			continue
+		}
+		if l.Problem != nil {
+			for _, problem := range append(s.problems, s.ofNames...) {
+				l.Problem(problem)
+			}
+		}
+		return sum, err
 	}
-	if l.Said == nil {
-		l.Said = func(_ context.Context, messages []Message) ([]*Said, error) { return make([]*Said, len(messages)), nil }
-	}
-	s := &loading{
-		state: latest(store), from: l,
-		listed: make(map[string]structure.SpanRef), skipped: make(map[string]bool), waiting: make(map[string]bool), isPending: make(map[string]bool),
-	}
-	err := s.load(ctx)
-	return s.done, err
 }
 
-// loadCommit and loadBytes are about how many messages and bytes one commit takes: who reads
-// one of them first checks all of its commit's frame.
-const (
-	loadCommit = 250
-	loadBytes  = 64 << 10
-)
+// maxRounds limits how often a loading begins again after collections, and how often it looks for
+// messages that others added meanwhile after earlier versions. The next loading does the rest.
+const maxRounds = 10
+
+// isCollected reports whether an error says that a span is not there, which was: it was deleted and
+// collected meanwhile.
+func isCollected(err error) bool {
+	return write.About(err, "span", backend.ErrNotFound) || write.About(err, "run", backend.ErrNotFound)
+}
 
 type loading struct {
 	state
@@ -90,21 +96,27 @@ type loading struct {
 	// that is known of it.
 	at, underway time.Time
 	done         Loaded
-	// listed are the messages that the chat has, by their ids, each with its span if the store has it as
-	// it is.
-	listed map[string]structure.SpanRef
-	// versions are messages that the store has otherwise, and those that follow them:
-	// they come into force together, at the end. Those without data only stand elsewhere.
-	versions []Message
-	waiting  map[string]bool // their ids
+	// listed are the messages that the chat has, by their ids.
+	listed map[string]standing
+	// disordered is set when a listed message may follow an earlier version: the chat has it after a
+	// message that only the store has, or has its parent twice.
+	disordered bool
+	// versions are messages that the store has otherwise, and those that follow them. They come into force
+	// together, at the end.
+	versions []version
 
-	// pending are new messages, of so many bytes.
-	pending   []Message
-	isPending map[string]bool // by their ids
-	bytes     int
-	skipped   map[string]bool
-	// problems are those of new versions, branches and checkpoints.
-	problems []error
+	page   []*message // to be placed next, of so many bytes
+	inPage map[string]*message
+	bytes  int
+
+	problems, ofNames []error // of messages, and of branches and checkpoints
+}
+
+// standing is where a listed message stands in the store.
+type standing struct {
+	at      structure.SpanRef // its span, zero if the message waits or was left out
+	waits   bool              // among the versions
+	skipped bool              // it was left out
 }
 
 func (s *loading) load(ctx context.Context) error {
@@ -119,7 +131,6 @@ func (s *loading) load(ctx context.Context) error {
 			return err
 		}
 		s.done.Messages++
-		s.listed[m.ID] = structure.SpanRef{}
 		if err := s.add(ctx, m); err != nil {
 			return err
 		}
@@ -131,7 +142,7 @@ func (s *loading) load(ctx context.Context) error {
 }
 
 // commit makes a commit of what fill does to the chat, at a time. It notes whether that is
-// anything. The chat may have been deleted meanwhile, and another made with its id.
+// anything.
 func (s *loading) commit(ctx context.Context, at time.Time, fill func(c *change) error) error {
 	changed := false
 	err := s.change(ctx, s.from.Chat.ID, func(c *change) error {
@@ -187,165 +198,28 @@ func (s *loading) checkUser(is string) error {
 	return ChatUpdate{UserID: &user}.CheckUser(s.from.Chat.ID, is)
 }
 
-// skip leaves a message out, and so those that follow it.
-func (s *loading) skip(id string, err error) error {
-	s.skipped[id] = true
-	s.from.Problem(err)
-	return nil
-}
-
+// add adds a message to the page.
 func (s *loading) add(ctx context.Context, m Message) error {
 	m.ChatID = s.from.Chat.ID
-	parent := string(m.ParentID)
-	if err := m.Check(); err != nil {
-		return s.skip(m.ID, err)
-	}
-	if s.skipped[parent] {
-		return s.skip(m.ID, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "its parent was left out"})
-	}
-	if s.isPending[m.ID] { // there are two of them
+	if s.inPage[m.ID] != nil { // there are two of them
 		if err := s.flush(ctx); err != nil {
 			return err
 		}
 	}
-	at, known, err := s.find(ctx, m.ID, s.home.Thread)
-	if err != nil {
+	if err := m.Check(); err != nil {
+		s.listed[m.ID] = standing{skipped: true}
+		s.problems = append(s.problems, err)
+		return nil
+	}
+	is := &message{Message: m}
+	var err error
+	if is.content, err = asData(&m); err != nil {
 		return err
 	}
-	same := false
-	if known {
-		if same, err = s.same(ctx, &s.state, at, &m); err != nil {
-			return err
-		}
-	}
-	if known && m.ID == foreignID(s.home.Thread, at) {
-		if !same {
-			s.from.Problem(&Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
-		}
-		return nil
-	}
-	moved := s.waiting[parent] || known && s.isPending[parent]
-	if !moved && !s.isPending[parent] {
-		after, ok, err := s.spanOf(ctx, parent)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return s.skip(m.ID, &Error{Subject: SubjectMessage, ID: parent, ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
-		}
-		if known {
-			was, err := before(ctx, s.state.from, at)
-			if err != nil {
-				return err
-			}
-			moved = was != after
-		}
-	}
-	switch {
-	case !known && !moved:
-		s.pending, s.isPending[m.ID] = append(s.pending, m), true
-		if s.bytes += len(m.Data); len(s.pending) >= loadCommit || s.bytes > loadBytes {
-			return s.flush(ctx)
-		}
-	case same && !moved:
-		s.listed[m.ID] = at
-	case !s.waiting[m.ID]:
-		if same {
-			m.Data = nil
-		}
-		s.versions, s.waiting[m.ID] = append(s.versions, m), true
-	}
-	return nil
-}
-
-// spanOf returns the span of a message of the chat, and whether there is one. None has the empty position.
-func (s *loading) spanOf(ctx context.Context, id string) (structure.SpanRef, bool, error) {
-	if at := s.listed[id]; id == "" || !at.IsZero() {
-		return at, true, nil
-	}
-	return s.find(ctx, id, s.home.Thread)
-}
-
-// same reports whether the message at a span says what another one does. What was erased
-// stays so.
-func (s *loading) same(ctx context.Context, in *state, at structure.SpanRef, m *Message) (bool, error) {
-	step, err := in.step(ctx, at, backend.PathOptions{Bodies: true})
-	if err != nil {
-		return false, err
-	}
-	r := &ThreadReader{state: in, messages: form.NewReader(in.from)}
-	known, err := r.tell(ctx, step, m.ID)
-	known.ChatID, known.ParentID = m.ChatID, m.ParentID
-	if u := &step.Span.Usages[0]; err == nil && !u.MetadataContent.IsZero() {
-		var metadata []byte
-		if metadata, err = r.messages.Metadata(ctx, u); metadata == nil {
-			known.Type = m.Type // it was erased
-		}
-	}
-	erased := string(known.Data) == "null" || slices.ContainsFunc(step.Blocks, (*structure.Block).Gone)
-	if same := erased || m.Same(known); same || err != nil {
-		return same, err
-	}
-	// Databases do not keep all data as they are.
-	said, err := s.from.Said(ctx, []Message{*m})
-	if err != nil || said[0] == nil {
-		return false, err
-	}
-	return looksOf(said[0].Usages) == looksOf(step.Span.Usages), nil
-}
-
-// before returns the span that another one follows.
-func before(ctx context.Context, from backend.Reader, at structure.SpanRef) (structure.SpanRef, error) {
-	if at.Seq > 1 {
-		return structure.SpanRef{Run: at.Run, Seq: at.Seq - 1}, nil
-	}
-	run, err := from.Run(ctx, at.Run)
-	return run.Parent, err
-}
-
-// errAddedSince says that another writer added a message first.
-var errAddedSince = errors.New("a message with this id was added meanwhile")
-
-// flush adds the pending messages.
-func (s *loading) flush(ctx context.Context) error {
-	pending := s.pending
-	if len(pending) == 0 {
-		return nil
-	}
-	said, err := s.from.Said(ctx, pending)
-	if err != nil {
-		return err
-	}
-	err = s.commit(ctx, s.underway, func(c *change) error {
-		for i := range pending {
-			m := &pending[i]
-			if _, known, err := c.find(ctx, m.ID, c.t.ID); known || err != nil {
-				return cmp.Or(err, errAddedSince)
-			}
-			after, err := c.position(ctx, m.ParentID)
-			if err != nil {
-				return err
-			}
-			if _, err := s.hang(ctx, c, after, m, said[i], structure.SpanRef{}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	s.pending, s.bytes = nil, 0
-	clear(s.isPending)
-	if errors.Is(err, errAddedSince) {
-		for _, m := range pending {
-			if err := s.add(ctx, m); err != nil {
-				return err
-			}
-		}
+	s.page, s.inPage[m.ID] = append(s.page, is), is
+	if s.bytes += len(m.Data); len(s.page) >= pageMessages || s.bytes > pageBytes {
 		return s.flush(ctx)
 	}
-	if err != nil {
-		return err
-	}
-	s.done.New += len(pending)
 	return nil
 }
 

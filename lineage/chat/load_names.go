@@ -12,57 +12,47 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// mostRounds bounds how often a loading looks again for messages that others added meanwhile
-// after earlier versions. What is left is for the next loading.
-const mostRounds = 10
-
 // finish brings new versions, branches and checkpoints, and the chat itself to where they
 // are.
 func (s *loading) finish(ctx context.Context) error {
-	for round := range mostRounds {
-		renewed := false
+	for range maxRounds {
+		var r *renewal
 		err := s.commit(ctx, s.at, func(c *change) (err error) {
-			renewed, err = s.finishOnce(ctx, c)
+			r, err = s.finishOnce(ctx, c)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if !renewed {
-			break
+		if done, err := r.end(ctx); done || err != nil {
+			return err
 		}
-		if round == 0 {
-			s.done.New += len(s.versions)
-		}
-	}
-	for _, problem := range s.problems {
-		s.from.Problem(problem)
 	}
 	return nil
 }
 
-func (s *loading) finishOnce(ctx context.Context, c *change) (renewed bool, err error) {
-	s.problems = nil
-	h, renewed, err := s.renew(ctx, c)
+func (s *loading) finishOnce(ctx context.Context, c *change) (*renewal, error) {
+	s.ofNames = nil
+	r, err := s.renew(ctx, c)
 	if err == nil {
-		err = s.names(ctx, c, h)
+		err = s.names(ctx, c, r)
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	is, err := c.from.Thread(ctx, c.t.ID)
 	if err == nil {
 		err = s.checkUser(is.UserID)
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	is.UserID, is.UpdatedAt = cmp.Or(is.UserID, s.from.Chat.UserID), c.t.UpdatedAt
 	if s.later {
 		is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
 	}
 	if c.stage().Changes() == 0 && structure.Equal(is, c.t) {
-		return false, nil
+		return r, nil
 	}
 	if is.UpdatedAt.Equal(c.t.UpdatedAt) {
 		is.UpdatedAt = is.UpdatedAt.Add(time.Millisecond) // every state differs
@@ -71,21 +61,33 @@ func (s *loading) finishOnce(ctx context.Context, c *change) (renewed bool, err 
 		b.StateThread(*is)
 		return nil
 	})
-	return renewed, err
+	return r, err
 }
 
 // note notes an error about one thing that cannot be loaded, and returns one about the store.
 func (s *loading) note(err error) error {
+	if isCollected(err) {
+		return err
+	}
 	if errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat) {
-		s.problems = append(s.problems, err)
+		s.ofNames = append(s.ofNames, err)
 		return nil
 	}
 	return err
 }
 
+// position returns the span of a message that a branch or checkpoint leads to.
+func (s *loading) position(ctx context.Context, c *change, id Ref) (structure.SpanRef, error) {
+	at, err := c.position(ctx, id)
+	if was := s.listed[string(id)].at; isMissing(err) && !was.IsZero() {
+		err = &backend.SubjectError{Subject: "span", ID: was.String(), Err: backend.ErrNotFound}
+	}
+	return at, err
+}
+
 // names brings branches and checkpoints.
-func (s *loading) names(ctx context.Context, c *change, h *history) error {
-	if err := c.moveNames(ctx, h); err != nil {
+func (s *loading) names(ctx context.Context, c *change, r *renewal) error {
+	if err := c.moveNames(ctx, r); err != nil {
 		return err
 	}
 	branches := s.from.Branches
@@ -112,7 +114,10 @@ func (s *loading) names(ctx context.Context, c *change, h *history) error {
 }
 
 // moveNames moves the branches and checkpoints that lead to earlier versions.
-func (c *change) moveNames(ctx context.Context, h *history) error {
+func (c *change) moveNames(ctx context.Context, r *renewal) error {
+	if len(r.to) == 0 {
+		return nil
+	}
 	for b, err := range c.from.Branches(ctx, c.t.ID, "", "") {
 		if err != nil {
 			return err
@@ -121,7 +126,7 @@ func (c *change) moveNames(ctx context.Context, h *history) error {
 		if err != nil {
 			return err
 		}
-		if err := c.move(ctx, &is, h.now(is.Tip), "load"); err != nil {
+		if err := c.move(ctx, &is, r.now(is.Tip), "load"); err != nil {
 			return err
 		}
 	}
@@ -129,7 +134,7 @@ func (c *change) moveNames(ctx context.Context, h *history) error {
 		if err != nil {
 			return err
 		}
-		if to := h.now(k.Span); to != k.Span {
+		if to := r.now(k.Span); to != k.Span {
 			_, err := c.thread.SetCheckpoint(ctx, k.Name, lineage.CheckpointOptions{At: to, CreatedAt: k.CreatedAt})
 			if err != nil {
 				return err
@@ -144,6 +149,10 @@ func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
+	head, err := s.position(ctx, c, b.HeadMessageID)
+	if err != nil {
+		return err
+	}
 	known, err := c.from.Branch(ctx, c.t.ID, b.Name)
 	if isNotFound(err) {
 		known, err = s.nameContext(ctx, c, &b)
@@ -156,10 +165,6 @@ func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 		return err
 	}
 	is, err := c.from.Context(ctx, known.Context)
-	if err != nil {
-		return err
-	}
-	head, err := c.position(ctx, b.HeadMessageID)
 	if err != nil {
 		return err
 	}
@@ -214,7 +219,7 @@ func (s *loading) loadCheckpoint(ctx context.Context, c *change, k Checkpoint) e
 	if err := k.Check(); err != nil {
 		return err
 	}
-	at, err := c.position(ctx, Ref(k.MessageID))
+	at, err := s.position(ctx, c, Ref(k.MessageID))
 	if err != nil {
 		return err
 	}

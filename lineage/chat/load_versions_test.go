@@ -181,7 +181,7 @@ func TestVersionsComeTogether(t *testing.T) {
 	for left := 0; ; left++ {
 		store, _, s := besideOthers(t)
 		var messages []Message
-		for i := range 2*loadCommit + 10 {
+		for i := range 2*pageMessages + 10 {
 			m := said(fmt.Sprint("m", i), "")
 			if i > 0 {
 				m.ParentID = Ref(messages[i-1].ID)

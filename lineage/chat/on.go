@@ -83,8 +83,11 @@ func (s *state) stage() *write.Stage { return s.from.(*write.Stage) }
 // committed is the state that a transaction began with, for listings that are refused inside
 // of it, or the latest state.
 func (s *state) committed() *state {
-	if stage, inside := s.from.(*write.Stage); inside {
-		return &state{store: s.store, from: stage.Reader}
+	switch from := s.from.(type) {
+	case *write.Stage:
+		return &state{store: s.store, from: from.Reader}
+	case staged:
+		return &state{store: s.store, from: from.Reader}
 	}
 	return s
 }

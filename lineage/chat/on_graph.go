@@ -47,10 +47,6 @@ func (s *state) nodes(ctx context.Context, t *structure.Thread) ([]GraphNode, er
 	if err != nil {
 		return nil, err
 	}
-	h, err := readHistory(ctx, s.from, t.ID)
-	if err != nil {
-		return nil, err
-	}
 	r := s.reading(t)
 	var all []node
 	ids := make(map[structure.SpanRef]Ref) // parents come before their children
@@ -60,16 +56,12 @@ func (s *state) nodes(ctx context.Context, t *structure.Thread) ([]GraphNode, er
 			if err != nil {
 				return nil, err
 			}
-			id := r.SourceID(step.Span)
-			if h.latest[id] != step.Span.Ref {
-				id = foreignID(t.ID, step.Span.Ref)
-			}
-			m, err := r.tell(ctx, step, id)
+			m, err := r.Message(ctx, step, ids[after])
 			if err != nil {
 				return nil, err
 			}
-			m.ParentID, after = ids[after], step.Span.Ref
-			all, ids[after] = append(all, node{m.Node(), step.Commit, step.Position}), Ref(id)
+			after = step.Span.Ref
+			all, ids[after] = append(all, node{m.Node(), step.Commit, step.Position}), Ref(m.ID)
 		}
 	}
 	slices.SortFunc(all, func(a, b node) int {

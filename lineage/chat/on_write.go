@@ -9,13 +9,20 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// item returns what is added to the thread as a message.
-func (c *change) item(ctx context.Context, m *Message) (i lineage.Item, err error) {
-	i = lineage.Item{Role: m.Name, Body: m.Data, Type: content.TypeJSON, SourceID: m.ID, CreatedAt: moment(m.CreatedAt)}
+// itemOf returns what a message says, without its time and without what it was derived from.
+func itemOf(m *Message) lineage.Item {
+	i := lineage.Item{Role: m.Name, Body: m.Data, Type: content.TypeJSON, SourceID: m.ID}
 	if m.Type != TypeMessage {
 		i.Metadata = typeMetadata(m.Type)
 	}
 	i.Origin = lineage.Origin{UserID: m.Origin.UserID, ModelID: m.Origin.ModelID, SourceID: m.Origin.SourceID}
+	return i
+}
+
+// item returns what is added to the thread as a message.
+func (c *change) item(ctx context.Context, m *Message) (i lineage.Item, err error) {
+	i = itemOf(m)
+	i.CreatedAt = moment(m.CreatedAt)
 	i.Origin.ParentID, err = c.source(ctx, m.Origin.DerivedFrom)
 	return i, err
 }

@@ -512,7 +512,7 @@ func TestLoadResumed(t *testing.T) {
 			_, err := store.CreateChat(ctx, Chat{ID: "c", UserID: "ada", Title: "old", CreatedAt: 1})
 			require.NoError(t, err)
 		}
-		messages := make([]Message, 2*loadCommit)
+		messages := make([]Message, 2*pageMessages)
 		for i := range messages {
 			messages[i] = said(fmt.Sprint("m", i), "")
 			if i > 0 {

@@ -171,3 +171,43 @@ func TestForeignMessagesDoNotGrow(t *testing.T) {
 		}
 	})
 }
+
+// Loading a chat again looks each message up and reads its span, most of them together, and reads nothing else of the
+// chat, also if the store has messages that the chat does not have.
+//
+//test:norace
+func TestLoadAgainReadsOnce(t *testing.T) {
+	store, err := lineage.Open(background, t.TempDir(), lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	defer store.Close()
+	counting := backendtest.NewCounting(write.Of(store).Engine())
+	messages := make([]chat.Message, 3000)
+	for i := range messages {
+		messages[i] = says(fmt.Sprint("m", i))
+		if i > 0 {
+			messages[i].ParentID = chat.Ref(messages[i-1].ID)
+		}
+	}
+	load := func() {
+		_, err := chat.Load(background, lineage.New(counting), chat.Loading{
+			Chat: chat.Chat{ID: "c", CreatedAt: 1, UpdatedAt: 2},
+			Messages: func(yield func(chat.Message, error) bool) {
+				for _, m := range messages {
+					if !yield(m, nil) {
+						return
+					}
+				}
+			},
+			Branches: []chat.Branch{{Name: "main", HeadMessageID: chat.Ref(messages[len(messages)-1].ID), CreatedAt: 1}},
+		})
+		require.NoError(t, err)
+	}
+	load()
+	for range 2 {
+		// A lookup is a call and an element, a span an element.
+		require.LessOrEqual(t, counting.Cost(load), int64(len(messages)*33/10))
+		own := says("own")
+		own.ChatID, own.ParentID = "c", chat.Ref(messages[len(messages)/2].ID)
+		require.NoError(t, chat.On(store).AddMessage(background, own))
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // feature: storage/postgres
@@ -20,7 +21,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return db.Chats(), db.Close, nil
+			return sqlchat.On(db), db.Close, nil
 		}
 	}})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // TestDeletionOfAnUnknownSize deletes a chat whose size the server has no statistics of: no statement
@@ -29,14 +30,14 @@ func TestDeletionOfAnUnknownSize(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	for _, id := range []string{"deleted", "like it"} {
-		_, err := db.Chats().CreateChat(background, chat.Chat{ID: id, UserID: "ada"})
+		_, err := sqlchat.On(db).CreateChat(background, chat.Chat{ID: id, UserID: "ada"})
 		require.NoError(t, err)
 		_, err = conn.Exec(background, `INSERT INTO messages (id, chatid, parentid, name, data, createdat)
 			SELECT $1 || n, $1, CASE WHEN n > 1 THEN $1 || n - 1 END, 'user', '0', 0 FROM generate_series(1, $2::bigint) AS n`, id, messages)
 		require.NoError(t, err)
 	}
 	texts = nil
-	deleted, err := db.Chats().DeleteChat(background, "deleted", chat.DeleteOptions{})
+	deleted, err := sqlchat.On(db).DeleteChat(background, "deleted", chat.DeleteOptions{})
 	require.NoError(t, err)
 	require.True(t, deleted)
 

@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine/enginetest"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 func TestEngine(t *testing.T) {
@@ -18,6 +19,6 @@ func TestEngine(t *testing.T) {
 		db, err := postgres.Open(context.Background(), pgtest.DSN(t), sqladapter.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
-		return db.Chats()
+		return sqlchat.On(db)
 	}})
 }

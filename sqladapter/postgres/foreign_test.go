@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/deepagents"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // withPath returns a DSN with a schema as the search path.
@@ -46,18 +47,18 @@ func do(t *testing.T, c *sql.Conn, script string) {
 }
 
 func say(t *testing.T, db *sqladapter.DB, id, text string) {
-	_, err := db.Chats().UpsertChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err := sqlchat.On(db).UpsertChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
-	b, err := db.Chats().ActiveBranch(background, "c")
+	b, err := sqlchat.On(db).ActiveBranch(background, "c")
 	require.NoError(t, err)
-	_, err = db.Chats().Append(background, chat.AppendRequest{ChatID: "c", BranchID: b.ID, ExpectedHead: b.HeadMessageID, Messages: []chat.Message{
+	_, err = sqlchat.On(db).Append(background, chat.AppendRequest{ChatID: "c", BranchID: b.ID, ExpectedHead: b.HeadMessageID, Messages: []chat.Message{
 		{ID: id, Name: "user", Type: chat.TypeMessage, Data: []byte(`{"id":"` + id + `","role":"user","parts":[{"type":"text","text":"` + text + `"}]}`)},
 	}})
 	require.NoError(t, err)
 }
 
 func hits(t *testing.T, db *sqladapter.DB, query string) []string {
-	found, err := db.Chats().SearchMessages(background, "c", query, chat.SearchOptions{})
+	found, err := sqlchat.On(db).SearchMessages(background, "c", query, chat.SearchOptions{})
 	require.NoError(t, err)
 	ids := []string{}
 	for _, f := range found {
@@ -100,7 +101,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON app.chats, app.messages, app.branches, a
 	do(t, admin, `INSERT INTO app.messages (id, chatId, parentId, name, type, data, createdAt) VALUES ('m3', 'c', 'm2', 'user', 'message', '"quagga"', 1);
 UPDATE app.messages SET parentId = NULL WHERE id = 'm2'; UPDATE app.messages SET parentId = 'm3' WHERE id = 'm1'; UPDATE app.branches SET headMessageId = 'm1'`)
 	require.ElementsMatch(t, []string{"m1", "m3"}, hits(t, app, "quagga"))
-	infos, err := app.Chats().ListBranches(background, "c")
+	infos, err := sqlchat.On(app).ListBranches(background, "c")
 	require.NoError(t, err)
 	require.Equal(t, 3, infos[0].MessageCount)
 	do(t, admin, `DELETE FROM app.messages_fts WHERE messageId = 'm1'; UPDATE app.branches SET headMessageId = NULL; UPDATE app.messages SET id = 'm0' WHERE id = 'm1'`)
@@ -213,7 +214,7 @@ func TestDeepAgents(t *testing.T) {
 		Chains map[string][]chat.Message `json:"chains"`
 	}
 	ts.On(database("theirs")).Do(t, &written, "write", "birds")
-	theirs := opened(t, withPath(dsn, "theirs")).Chats()
+	theirs := sqlchat.On(opened(t, withPath(dsn, "theirs")))
 	for name, want := range written.Chains {
 		b, err := theirs.Branch(background, "birds", name)
 		require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqltest"
 )
 
@@ -60,7 +61,7 @@ func TestListingByMetadata(t *testing.T) {
 			db := open()
 			texts = nil
 			start := time.Now()
-			for c, err := range db.Chats().ListChats(ctx, test.Options) {
+			for c, err := range sqlchat.On(db).ListChats(ctx, test.Options) {
 				require.NoError(t, err)
 				found = append(found, c.ID)
 			}

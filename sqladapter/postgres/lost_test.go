@@ -24,6 +24,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // breaker breaks connections. It sees every statement, including BEGIN and COMMIT.
@@ -197,7 +198,7 @@ func TestLostConnections(t *testing.T) {
 	broken, err := b.open(t, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer broken.Close()
-	s, check := broken.Chats(), clean.Chats()
+	s, check := sqlchat.On(broken), sqlchat.On(clean)
 
 	say := func(id string) chat.Message {
 		return chat.Message{ID: id, Name: "user", Data: json.RawMessage(`{"parts":[{"type":"text","text":"a word"}]}`)}
@@ -334,7 +335,7 @@ func TestLostWhileReading(t *testing.T) {
 	db, err := b.open(t, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	s := db.Chats()
+	s := sqlchat.On(db)
 	for _, answered := range []bool{false, true} {
 		for at := 1; ; at++ {
 			require.Less(t, at, 200)
@@ -348,7 +349,7 @@ INSERT INTO branches (id, "chatId", name, "headMessageId", "isActive", "createdA
 			require.NoError(t, err)
 			require.Equal(t, 2, infos[0].MessageCount)
 			requireIDs(t, s, id, id+"1", id+"2")
-			found, err := db.SearchAll(background, id, "zebra", chat.SearchOptions{})
+			found, err := sqlchat.SearchAll(background, db, id, "zebra", chat.SearchOptions{})
 			require.NoError(t, err)
 			require.Len(t, found, 2)
 			found, err = s.SearchMessages(background, id, "zebra", chat.SearchOptions{})
@@ -399,7 +400,7 @@ func TestLostWhileOpening(t *testing.T) {
 			}
 			again, err := postgres.Open(background, dsn, sqladapter.Options{})
 			require.NoError(t, err)
-			_, err = again.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+			_, err = sqlchat.On(again).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 			require.NoError(t, err)
 			require.NoError(t, again.Close())
 			if hit == "" {
@@ -423,14 +424,14 @@ func TestUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, sqladapter.ErrBusy)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	b.arm(1, false)
-	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err = sqlchat.On(db).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.ErrorIs(t, err, sqladapter.ErrBusy)
-	_, err = db.Chats().Chat(background, "c")
+	_, err = sqlchat.On(db).Chat(background, "c")
 	require.ErrorIs(t, err, sqladapter.ErrBusy)
 	b.mu.Lock()
 	b.down = false
 	b.mu.Unlock()
-	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err = sqlchat.On(db).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 }
 
@@ -445,7 +446,7 @@ func TestCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		b.arm(at, true)
 		b.end = cancel
-		_, err := db.Chats().CreateChat(ctx, chat.Chat{ID: fmt.Sprint("c", at), UserID: "ada"})
+		_, err := sqlchat.On(db).CreateChat(ctx, chat.Chat{ID: fmt.Sprint("c", at), UserID: "ada"})
 		hit := b.disarm()
 		b.end = nil
 		cancel()
@@ -455,7 +456,7 @@ func TestCancelled(t *testing.T) {
 		}
 		require.ErrorIs(t, err, context.Canceled, hit)
 		require.Equal(t, hit == "commit", errors.Is(err, sqladapter.ErrUncertain), hit)
-		found, err := db.Chats().Chat(background, fmt.Sprint("c", at))
+		found, err := sqlchat.On(db).Chat(background, fmt.Sprint("c", at))
 		require.NoError(t, err)
 		require.Nil(t, found)
 	}

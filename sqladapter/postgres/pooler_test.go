@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqltest"
 )
 
@@ -31,7 +32,7 @@ func TestPooler(t *testing.T) {
 				if err != nil {
 					return nil, nil, err
 				}
-				return db.Chats(), db.Close, nil
+				return sqlchat.On(db), db.Close, nil
 			}
 		}})
 	})
@@ -59,7 +60,7 @@ func TestPoolerWithPrepared(t *testing.T) {
 	for i := range errs { // both on the pooler's one connection
 		db, err := postgres.Open(background, dsn, sqladapter.Options{Connections: 1})
 		if err == nil {
-			_, err = db.Chats().Chat(background, "c")
+			_, err = sqlchat.On(db).Chat(background, "c")
 			defer db.Close()
 		}
 		errs[i] = err

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // Open opens the database that a DSN names, a URL ("postgres://…") or keywords with values ("host=…
@@ -42,7 +43,7 @@ func open(ctx context.Context, pools sqladapter.Pools, o sqladapter.Options) (*s
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open postgres database: %w", sqladapter.Explain(dialect, err)), pools.Close())
 	}
-	return sqladapter.Open(ctx, pools, dialect, o)
+	return sqlchat.Open(ctx, pools, dialect, o)
 }
 
 // detect finds out whether the documented tables were created with quoted names.

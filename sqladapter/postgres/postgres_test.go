@@ -26,6 +26,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/statements"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 var background = context.Background()
@@ -45,7 +46,7 @@ func TestStatements(t *testing.T) {
 		_, err = raw.Exec(string(text))
 		require.NoError(t, err)
 	}
-	all, err := statements.In("..", ".")
+	all, err := statements.Of()
 	require.NoError(t, err)
 	syntax := postgres.Dialect{}.Syntax()
 	for _, s := range all {
@@ -65,7 +66,7 @@ func TestUnstorable(t *testing.T) {
 	db, err := postgres.Open(background, pgtest.DSN(t), sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	s := db.Chats()
+	s := sqlchat.On(db)
 	_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	for _, data := range []string{`1e200000`, `{"a":-1e200000}`} {
@@ -86,7 +87,7 @@ func TestLargeTexts(t *testing.T) {
 	db, err := postgres.Open(background, pgtest.DSN(t), sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	s := db.Chats()
+	s := sqlchat.On(db)
 	_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -124,7 +125,7 @@ func TestPoolOfPgx(t *testing.T) {
 	defer shared.Close()
 	db, err := postgres.New(background, shared, sqladapter.Options{})
 	require.NoError(t, err)
-	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err = sqlchat.On(db).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	var user string
@@ -158,9 +159,9 @@ func TestIsolation(t *testing.T) {
 						errs[i] = err
 						return
 					}
-					_, err = db.Chats().UpsertChat(background, chat.Chat{ID: "c", UserID: "ada"})
+					_, err = sqlchat.On(db).UpsertChat(background, chat.Chat{ID: "c", UserID: "ada"})
 					for turn := 0; turn < 10 && err == nil; turn++ {
-						err = chattest.AddMember(background, db.Chats(), "c", fmt.Sprintf("%d.%d", i, turn))
+						err = chattest.AddMember(background, sqlchat.On(db), "c", fmt.Sprintf("%d.%d", i, turn))
 					}
 					errs[i] = errors.Join(err, db.Close())
 				})
@@ -170,7 +171,7 @@ func TestIsolation(t *testing.T) {
 			db, err := postgres.Open(background, dsn, sqladapter.Options{})
 			require.NoError(t, err)
 			defer db.Close()
-			chattest.RequireMembers(t, db.Chats(), "c", names)
+			chattest.RequireMembers(t, sqlchat.On(db), "c", names)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // TestRights opens and uses a database as a user with only some of the required rights. A missing
@@ -46,7 +47,7 @@ func TestRights(t *testing.T) {
 	owner, err := postgres.Open(background, dsn, sqladapter.Options{})
 	require.NoError(t, err)
 	defer owner.Close()
-	_, err = owner.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err = sqlchat.On(owner).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	_, err = open()
 	require.ErrorIs(t, err, sqladapter.ErrDenied)
@@ -56,7 +57,7 @@ func TestRights(t *testing.T) {
 	db, err := open()
 	require.NoError(t, err)
 	defer db.Close()
-	s := db.Chats()
+	s := sqlchat.On(db)
 	_, err = s.Chat(background, "c")
 	require.ErrorIs(t, err, sqladapter.ErrDenied)
 	require.ErrorContains(t, err, "permission denied for table chats")
@@ -67,7 +68,7 @@ func TestRights(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ada", found.UserID)
 	for range 2 {
-		hits, err := db.SearchAll(background, "", "zebra", chat.SearchOptions{})
+		hits, err := sqlchat.SearchAll(background, db, "", "zebra", chat.SearchOptions{})
 		require.NoError(t, err)
 		require.Len(t, hits, 2, "what cannot be indexed is read")
 	}
@@ -76,12 +77,12 @@ func TestRights(t *testing.T) {
 	busy, err := postgres.New(background, pool, sqladapter.Options{Trace: func(sql string) {
 		if strings.Contains(sql, "@@") && !learned {
 			learned = true
-			_, err := owner.SearchAll(background, "", "zebra", chat.SearchOptions{})
+			_, err := sqlchat.SearchAll(background, owner, "", "zebra", chat.SearchOptions{})
 			require.NoError(t, err)
 		}
 	}})
 	require.NoError(t, err)
-	hits, err := busy.SearchAll(background, "", "zebra", chat.SearchOptions{})
+	hits, err := sqlchat.SearchAll(background, busy, "", "zebra", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.True(t, learned)
 	require.Len(t, hits, 2, "nothing is found twice")
@@ -102,7 +103,7 @@ func TestRights(t *testing.T) {
 	db2, err := postgres.New(background, other, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db2.Close()
-	_, err = db2.Chats().CreateChat(background, chat.Chat{ID: "e", UserID: "ada"})
+	_, err = sqlchat.On(db2).CreateChat(background, chat.Chat{ID: "e", UserID: "ada"})
 	require.ErrorIs(t, err, sqladapter.ErrDenied)
 	require.ErrorContains(t, err, "read-only transaction")
 }
@@ -124,7 +125,7 @@ func TestLearningInBatches(t *testing.T) {
 INSERT INTO chats (id, "userId") SELECT 'c' || n, 'ada' FROM generate_series(1, 500) AS n;
 INSERT INTO messages (id, "chatId", name, data, "createdAt") SELECT 'm' || n, 'c' || n, 'user', '"zebra"', 1 FROM generate_series(1, 500) AS n;`))
 	b.arm(0, false)
-	found, err := db.SearchAll(background, "", "zebra", chat.SearchOptions{Limit: 2 * chats})
+	found, err := sqlchat.SearchAll(background, db, "", "zebra", chat.SearchOptions{Limit: 2 * chats})
 	require.NoError(t, err)
 	require.Len(t, found, chats)
 	require.LessOrEqual(t, b.commits(), 5)

@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqltest"
 )
 
@@ -85,7 +86,7 @@ func TestQuoted(t *testing.T) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return db.Chats(), db.Close, nil
+			return sqlchat.On(db), db.Close, nil
 		}
 	}})
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 )
 
 // BenchmarkMessages names the environment variable with the number of messages for Bench. Default
@@ -60,7 +60,7 @@ func (s *suite) bench(b *testing.B, store *lineage.Store, n int, chatsOnly bool,
 		place := s.New(b)
 		db := s.open(b, place)
 		began := time.Now()
-		_, err := (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
+		_, err := (&project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
 		projecting += time.Since(began)
 		require.NoError(b, err)
 		require.NoError(b, db.Close())
@@ -68,7 +68,7 @@ func (s *suite) bench(b *testing.B, store *lineage.Store, n int, chatsOnly bool,
 		other := s.New(b)
 		db = s.open(b, other)
 		empty := newStore(b)
-		_, err = (&sqladapter.Projector{Store: empty, DB: db, ChatsOnly: chatsOnly}).Run(bg) // creates the tables
+		_, err = (&project.Projector{Store: empty, DB: db, ChatsOnly: chatsOnly}).Run(bg) // creates the tables
 		require.NoError(b, err)
 		require.NoError(b, db.Close())
 		for _, table := range list {

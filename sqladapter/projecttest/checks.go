@@ -19,10 +19,13 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-func (s *suite) project(t require.TestingT, store *lineage.Store, db *sqladapter.DB) sqladapter.ProjectReport {
-	report, err := (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
+func (s *suite) project(t require.TestingT, store *lineage.Store, db *sqladapter.DB) project.Report {
+	report, err := (&project.Projector{Store: store, DB: db}).Run(bg)
 	require.NoError(t, err)
 	return report
 }
@@ -79,7 +82,7 @@ func (s *suite) testRows(t *testing.T) {
 	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "id" = 'm2' AND parentId = 'm1'`))
 	requireChats(t, store, db)
 
-	found, err := db.Chats().SearchMessages(bg, "second", "aardvark", chat.SearchOptions{})
+	found, err := sqlchat.On(db).SearchMessages(bg, "second", "aardvark", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.Equal(t, "second", found[0].Message.ChatID)
@@ -150,7 +153,7 @@ func (s *suite) testFollows(t *testing.T) {
 	}
 	require.Equal(t, 1, blocks)
 	same()
-	m2, err := db.Chats().Message(bg, "a", "m2")
+	m2, err := sqlchat.On(db).Message(bg, "a", "m2")
 	require.NoError(t, err)
 	require.JSONEq(t, "null", string(m2.Data))
 	require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "messages_fts" WHERE "content" LIKE '%two%'`))
@@ -158,7 +161,7 @@ func (s *suite) testFollows(t *testing.T) {
 	_, _, err = store.Put(bg, strings.NewReader("two"), lineage.BlockOptions{})
 	require.NoError(t, err)
 	same()
-	m2, err = db.Chats().Message(bg, "a", "m2")
+	m2, err = sqlchat.On(db).Message(bg, "a", "m2")
 	require.NoError(t, err)
 	require.JSONEq(t, string(body), string(m2.Data))
 
@@ -223,7 +226,7 @@ func (s *suite) testStoredAgain(t *testing.T) {
 		runtime.Gosched()
 	}
 	said()
-	_, err = (&sqladapter.Projector{Store: store, DB: db, BatchRows: 1}).Run(bg)
+	_, err = (&project.Projector{Store: store, DB: db, BatchRows: 1}).Run(bg)
 	require.NoError(t, err)
 	require.NotEqual(t, at, count(t, place, `SELECT created_at FROM "content_blocks"`))
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
@@ -394,7 +397,7 @@ func (s *suite) stopAt(t require.TestingT, store *lineage.Store, place Place, n 
 	require.NoError(t, err)
 	defer db.Close()
 	counting.Store(true)
-	_, err = (&sqladapter.Projector{Store: store, DB: db, BatchRows: 5, ChatsOnly: chatsOnly}).Run(ctx)
+	_, err = (&project.Projector{Store: store, DB: db, BatchRows: 5, ChatsOnly: chatsOnly}).Run(ctx)
 	if issued.Load() < n {
 		require.NoError(t, err)
 		return false
@@ -415,35 +418,35 @@ func (s *suite) testRefuses(t *testing.T) {
 	db := s.open(t, place)
 	defer db.Close()
 	s.project(t, store, db)
-	_, err := (&sqladapter.Projector{Store: other, DB: db}).Run(bg)
-	require.ErrorIs(t, err, sqladapter.ErrOtherStore)
-	_, err = (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: true}).Run(bg)
+	_, err := (&project.Projector{Store: other, DB: db}).Run(bg)
+	require.ErrorIs(t, err, project.ErrOtherStore)
+	_, err = (&project.Projector{Store: store, DB: db, ChatsOnly: true}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrOtherTables)
 	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 8`, `ALTER TABLE "lineage_projection" DROP COLUMN "seen_id"`} {
 		exec(t, place, "%s", earlier)
-		_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
+		_, err = (&project.Projector{Store: store, DB: db}).Run(bg)
 		require.ErrorIs(t, err, sqladapter.ErrOtherTables)
-		_, err = sqladapter.Import(bg, db, other, sqladapter.ImportOptions{})
+		_, err = importing.Run(bg, db, other, importing.Options{})
 		require.ErrorIs(t, err, sqladapter.ErrOtherTables)
-		for _, err := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
+		for _, err := range project.Compare(bg, db, store, project.CompareOptions{}) {
 			require.ErrorIs(t, err, sqladapter.ErrOtherTables)
 		}
 	}
 
 	used := s.open(t, s.New(t))
 	defer used.Close()
-	converse(t, used.Chats(), "mine", say("x", "of the database's own"))
-	_, err = (&sqladapter.Projector{Store: store, DB: used}).Run(bg)
-	require.ErrorIs(t, err, sqladapter.ErrNotEmpty)
+	converse(t, sqlchat.On(used), "mine", say("x", "of the database's own"))
+	_, err = (&project.Projector{Store: store, DB: used}).Run(bg)
+	require.ErrorIs(t, err, project.ErrNotEmpty)
 
 	place = s.New(t)
 	taken := s.open(t, place)
 	defer taken.Close()
 	_, err = place.SQL.ExecContext(bg, `CREATE TABLE "users" ("id" INTEGER PRIMARY KEY)`)
 	require.NoError(t, err)
-	_, err = (&sqladapter.Projector{Store: store, DB: taken}).Run(bg)
+	_, err = (&project.Projector{Store: store, DB: taken}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrForeign)
-	_, err = (&sqladapter.Projector{Store: store, DB: taken, ChatsOnly: true}).Run(bg)
+	_, err = (&project.Projector{Store: store, DB: taken, ChatsOnly: true}).Run(bg)
 	require.NoError(t, err)
 }
 
@@ -462,7 +465,7 @@ func (s *suite) testLarge(t *testing.T) {
 	}
 	converse(t, chats, "large", messages...)
 	seen := 0
-	p := &sqladapter.Projector{Store: store, DB: db, BatchRows: n / 3, Progress: func(r sqladapter.ProjectReport) { seen = max(seen, r.Added) }}
+	p := &project.Projector{Store: store, DB: db, BatchRows: n / 3, Progress: func(r project.Report) { seen = max(seen, r.Added) }}
 	report, err := p.Run(bg)
 	require.NoError(t, err)
 	require.Equal(t, n, report.Added)
@@ -499,9 +502,9 @@ func (s *suite) testTexts(t *testing.T) {
 }
 
 // differences returns the results of a comparison.
-func differences(t require.TestingT, store *lineage.Store, db *sqladapter.DB) []sqladapter.Difference {
-	var found []sqladapter.Difference
-	for d, err := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
+func differences(t require.TestingT, store *lineage.Store, db *sqladapter.DB) []project.Difference {
+	var found []project.Difference
+	for d, err := range project.Compare(bg, db, store, project.CompareOptions{}) {
 		require.NoError(t, err)
 		found = append(found, d)
 	}
@@ -527,12 +530,12 @@ func (s *suite) testCompare(t *testing.T) {
 	db := s.open(t, place)
 	defer db.Close()
 	first := func(err error) error {
-		for _, found := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
+		for _, found := range project.Compare(bg, db, store, project.CompareOptions{}) {
 			return found
 		}
 		return err
 	}
-	require.ErrorIs(t, first(nil), sqladapter.ErrNotProjected)
+	require.ErrorIs(t, first(nil), project.ErrNotProjected)
 	converse(t, chat.On(store), "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
 	a, err := store.FindThread(bg, "a")
 	require.NoError(t, err)
@@ -547,18 +550,18 @@ func (s *suite) testCompare(t *testing.T) {
 
 	for _, damage := range []struct {
 		sql  string
-		want sqladapter.Difference
+		want project.Difference
 	}{
-		{`UPDATE "chats" SET "title" = 'x'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "chats", ID: "a", Columns: []string{"title"}}},
-		{`UPDATE "messages" SET "type" = 'x' WHERE "id" = 'm2'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "messages", ID: "m2", Columns: []string{"type"}}},
-		{`DELETE FROM "checkpoints"`, sqladapter.Difference{Kind: sqladapter.Missing, Table: "checkpoints"}},
-		{`INSERT INTO "chats" ("id", userId, createdAt, updatedAt) VALUES ('x', 'y', 1, 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "chats", ID: "x"}},
-		{`INSERT INTO "messages" ("id", chatId, "name", "data", createdAt) VALUES ('x', 'a', 'user', '1', 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "messages", ID: "x"}},
-		{`INSERT INTO "branches" ("id", chatId, "name", createdAt) VALUES ('x', 'a', 'b', 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "branches", ID: "x"}},
-		{`UPDATE "message_usages" SET "role" = 'x' WHERE "source_id" = 'm3'`, sqladapter.Difference{Kind: sqladapter.Different, Table: "message_usages", Columns: []string{"role"}}},
-		{`UPDATE "content_blocks" SET "size" = 7 WHERE "size" = 3`, sqladapter.Difference{Kind: sqladapter.Different, Table: "content_blocks", Columns: []string{"size"}}},
-		{`INSERT INTO "spans" ("id", "run_id", "seq", "position") VALUES ('x', 'y', 1, 1)`, sqladapter.Difference{Kind: sqladapter.Extra, Table: "spans", ID: "x"}},
-		{`UPDATE "contexts" SET "metadata" = 'x' WHERE "thread_id" IS NULL`, sqladapter.Difference{Kind: sqladapter.Different, Table: "contexts", Columns: []string{"metadata"}}},
+		{`UPDATE "chats" SET "title" = 'x'`, project.Difference{Kind: project.Different, Table: "chats", ID: "a", Columns: []string{"title"}}},
+		{`UPDATE "messages" SET "type" = 'x' WHERE "id" = 'm2'`, project.Difference{Kind: project.Different, Table: "messages", ID: "m2", Columns: []string{"type"}}},
+		{`DELETE FROM "checkpoints"`, project.Difference{Kind: project.Missing, Table: "checkpoints"}},
+		{`INSERT INTO "chats" ("id", userId, createdAt, updatedAt) VALUES ('x', 'y', 1, 1)`, project.Difference{Kind: project.Extra, Table: "chats", ID: "x"}},
+		{`INSERT INTO "messages" ("id", chatId, "name", "data", createdAt) VALUES ('x', 'a', 'user', '1', 1)`, project.Difference{Kind: project.Extra, Table: "messages", ID: "x"}},
+		{`INSERT INTO "branches" ("id", chatId, "name", createdAt) VALUES ('x', 'a', 'b', 1)`, project.Difference{Kind: project.Extra, Table: "branches", ID: "x"}},
+		{`UPDATE "message_usages" SET "role" = 'x' WHERE "source_id" = 'm3'`, project.Difference{Kind: project.Different, Table: "message_usages", Columns: []string{"role"}}},
+		{`UPDATE "content_blocks" SET "size" = 7 WHERE "size" = 3`, project.Difference{Kind: project.Different, Table: "content_blocks", Columns: []string{"size"}}},
+		{`INSERT INTO "spans" ("id", "run_id", "seq", "position") VALUES ('x', 'y', 1, 1)`, project.Difference{Kind: project.Extra, Table: "spans", ID: "x"}},
+		{`UPDATE "contexts" SET "metadata" = 'x' WHERE "thread_id" IS NULL`, project.Difference{Kind: project.Different, Table: "contexts", Columns: []string{"metadata"}}},
 	} {
 		t.Run(damage.sql, func(t *testing.T) {
 			place := s.New(t)
@@ -582,5 +585,5 @@ func (s *suite) testCompare(t *testing.T) {
 
 	_, err = c.Extend(bg, lineage.User("more"))
 	require.NoError(t, err)
-	require.ErrorIs(t, first(nil), sqladapter.ErrBehind)
+	require.ErrorIs(t, first(nil), project.ErrBehind)
 }

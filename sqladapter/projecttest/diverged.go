@@ -9,7 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 )
 
 // testDiverged projects a store and then a backup of it with a different continuation: shorter than
@@ -25,7 +25,7 @@ func (s *suite) testDiverged(t *testing.T) {
 	for i := range 3 {
 		converse(t, chat.On(store), fmt.Sprint("b", i), say(fmt.Sprint("n", i), "the original"))
 	}
-	_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
+	_, err = (&project.Projector{Store: store, DB: db}).Run(bg)
 	require.NoError(t, err)
 	want := dump(t, place, false)
 	head, err := store.View().Head(bg)
@@ -37,10 +37,10 @@ func (s *suite) testDiverged(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, restored.Close()) }()
 	for i := range 6 {
-		_, err = (&sqladapter.Projector{Store: restored, DB: db}).Run(bg)
-		require.ErrorIs(t, err, sqladapter.ErrAhead)
+		_, err = (&project.Projector{Store: restored, DB: db}).Run(bg)
+		require.ErrorIs(t, err, project.ErrAhead)
 		require.ErrorIs(t, err, lineage.ErrDiverged)
-		for _, err := range sqladapter.Compare(bg, db, restored, sqladapter.CompareOptions{}) {
+		for _, err := range project.Compare(bg, db, restored, project.CompareOptions{}) {
 			require.ErrorIs(t, err, lineage.ErrDiverged)
 		}
 		require.Equal(t, want, dump(t, place, false), "nothing was changed")
@@ -50,7 +50,7 @@ func (s *suite) testDiverged(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, now.Number, head.Number)
 
-	report, err := (&sqladapter.Projector{Store: store, DB: db}).Run(bg)
+	report, err := (&project.Projector{Store: store, DB: db}).Run(bg)
 	require.NoError(t, err)
 	require.Equal(t, head, report.From)
 	require.Equal(t, head, report.To)

@@ -12,6 +12,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // testErasedPieces erases a part of a message and its metadata: no row has them any more, the
@@ -54,15 +57,15 @@ func (s *suite) testErasedPieces(t *testing.T) {
 	}
 	chats := s.open(t, s.New(t))
 	defer chats.Close()
-	_, err = (&sqladapter.Projector{Store: store, DB: chats, ChatsOnly: true}).Run(bg)
+	_, err = (&project.Projector{Store: store, DB: chats, ChatsOnly: true}).Run(bg)
 	require.NoError(t, err)
-	typed, err := db.Chats().Message(bg, "c", "typed")
+	typed, err := sqlchat.On(db).Message(bg, "c", "typed")
 	require.NoError(t, err)
 	require.Equal(t, "of a wombat", typed.Type)
 	require.NoError(t, store.Erase(bg, content.Sum([]byte(`{"type":"of a wombat"}`))))
 	before := counts(t, store)
 	for _, behind := range []*sqladapter.DB{db, chats} {
-		_, err = sqladapter.Import(bg, behind, store, sqladapter.ImportOptions{})
+		_, err = importing.Run(bg, behind, store, importing.Options{})
 		require.NoError(t, err)
 	}
 	require.Equal(t, before, counts(t, store), "what was erased does not come back from a database that is behind")
@@ -72,13 +75,13 @@ func (s *suite) testErasedPieces(t *testing.T) {
 		require.NotContains(t, everything(), hex(text))
 	}
 	require.Equal(t, 4, count(t, place, `SELECT COUNT(*) FROM "content_blocks" WHERE "erased" = 1`))
-	typed, err = db.Chats().Message(bg, "c", "typed")
+	typed, err = sqlchat.On(db).Message(bg, "c", "typed")
 	require.NoError(t, err)
 	require.Equal(t, chat.TypeMessage, typed.Type)
-	m, err := db.Chats().Message(bg, "c", "m")
+	m, err := sqlchat.On(db).Message(bg, "c", "m")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"role":"user","content":[{"type":"text","text":"[erased]"},{"type":"text","text":"zebra two"},{"type":"file","filename":"[erased]","file_data":"AAAA"}]}`, string(m.Data))
-	found, err := db.Chats().SearchMessages(bg, "c", "zebra", chat.SearchOptions{})
+	found, err := sqlchat.On(db).SearchMessages(bg, "c", "zebra", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
@@ -113,11 +116,11 @@ func (s *suite) testImportDamaged(t *testing.T) {
 		s.project(t, store, db)
 		exec(t, place, "%s", damage)
 		to := newStore(t)
-		_, err := sqladapter.Import(bg, db, to, sqladapter.ImportOptions{})
+		_, err := importing.Run(bg, db, to, importing.Options{})
 		if err != nil {
 			require.ErrorIs(t, err, sqladapter.ErrCorrupt, damage)
 		} else {
-			want, got := chainOf(t, db.Chats(), "c", "main"), chainOf(t, chat.On(to), "c", "main")
+			want, got := chainOf(t, sqlchat.On(db), "c", "main"), chainOf(t, chat.On(to), "c", "main")
 			require.Len(t, got, len(want), damage)
 			for i := range want {
 				id, data, _ := strings.Cut(want[i], " ")

@@ -12,10 +12,12 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-func (s *suite) doImport(t require.TestingT, db *sqladapter.DB, store *lineage.Store) sqladapter.ImportReport {
-	report, err := sqladapter.Import(bg, db, store, sqladapter.ImportOptions{Problem: func(id string, err error) {
+func (s *suite) doImport(t require.TestingT, db *sqladapter.DB, store *lineage.Store) importing.Report {
+	report, err := importing.Run(bg, db, store, importing.Options{Problem: func(id string, err error) {
 		require.NoError(t, err, id)
 	}})
 	require.NoError(t, err)
@@ -49,7 +51,7 @@ func (s *suite) testImport(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
 	defer db.Close()
-	chats := db.Chats()
+	chats := sqlchat.On(db)
 	converse(t, chats, "a", say("m1", "one"), say("m2", "two"), say("m3", "the same"))
 	converse(t, chats, "b", say("n1", "the same"))
 	title := "a title"
@@ -66,13 +68,13 @@ func (s *suite) testImport(t *testing.T) {
 	require.NoError(t, err)
 
 	report := s.doImport(t, db, store)
-	require.Equal(t, sqladapter.ImportReport{Chats: 3, Changed: 3, Messages: 5, New: 5}, report)
+	require.Equal(t, importing.Report{Chats: 3, Changed: 3, Messages: 5, New: 5}, report)
 	require.Equal(t, chatRows(t, place), s.projected(t, store))
 
 	head, err := store.View().Head(bg)
 	require.NoError(t, err)
 	report = s.doImport(t, db, store)
-	require.Equal(t, sqladapter.ImportReport{Chats: 3, Messages: 5}, report)
+	require.Equal(t, importing.Report{Chats: 3, Messages: 5}, report)
 	now, err := store.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, head, now, "importing again changes nothing")
@@ -85,7 +87,7 @@ func (s *suite) testImport(t *testing.T) {
 	_, err = chats.CreateCheckpoint(bg, chat.Checkpoint{ChatID: "a", Name: "here", MessageID: "m5", CreatedAt: 100})
 	require.NoError(t, err)
 	report = s.doImport(t, db, store)
-	require.Equal(t, sqladapter.ImportReport{Chats: 4, Changed: 2, Messages: 7, New: 2}, report)
+	require.Equal(t, importing.Report{Chats: 4, Changed: 2, Messages: 7, New: 2}, report)
 	require.Equal(t, chatRows(t, place), s.projected(t, store))
 
 	// Messages added in the store are kept.
@@ -104,8 +106,8 @@ func (s *suite) testImportProblems(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
 	defer db.Close()
-	converse(t, db.Chats(), "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
-	converse(t, db.Chats(), "b", say("n1", "one"))
+	converse(t, sqlchat.On(db), "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
+	converse(t, sqlchat.On(db), "b", say("n1", "one"))
 	converse(t, chat.On(store), "other", say("m2", "taken"))
 	_, err := chat.On(store).CreateChat(bg, chat.Chat{ID: "b", UserID: "somebody else"})
 	require.NoError(t, err)
@@ -116,7 +118,7 @@ func (s *suite) testImportProblems(t *testing.T) {
 		require.NoError(t, err)
 	}
 	var problems []string
-	report, err := sqladapter.Import(bg, db, store, sqladapter.ImportOptions{Problem: func(id string, err error) {
+	report, err := importing.Run(bg, db, store, importing.Options{Problem: func(id string, err error) {
 		problems = append(problems, id+": "+err.Error())
 	}})
 	require.NoError(t, err)
@@ -173,7 +175,7 @@ func (s *suite) testImportLarge(t *testing.T) {
 	for i := range messages {
 		messages[i] = say(fmt.Sprintf("m%d", i), fmt.Sprintf("message %d", i%100))
 	}
-	converse(t, db.Chats(), "large", messages...)
+	converse(t, sqlchat.On(db), "large", messages...)
 	require.Equal(t, len(messages), s.doImport(t, db, store).New)
 	head, err := store.View().Head(bg)
 	require.NoError(t, err)

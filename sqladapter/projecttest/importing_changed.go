@@ -14,6 +14,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // exec runs a statement as another program would.
@@ -41,8 +43,8 @@ func (s *suite) testImportChanged(t *testing.T) {
 	db := s.open(t, place)
 	defer db.Close()
 	on := chat.On(store)
-	converse(t, db.Chats(), "c", say("m1", "one"), say("m2", "two"), say("m3", "three"), say("m4", "four"))
-	_, err := db.Chats().CreateCheckpoint(bg, chat.Checkpoint{ChatID: "c", Name: "here", MessageID: "m3", CreatedAt: 7})
+	converse(t, sqlchat.On(db), "c", say("m1", "one"), say("m2", "two"), say("m3", "three"), say("m4", "four"))
+	_, err := sqlchat.On(db).CreateCheckpoint(bg, chat.Checkpoint{ChatID: "c", Name: "here", MessageID: "m3", CreatedAt: 7})
 	require.NoError(t, err)
 	s.doImport(t, db, store)
 	_, err = on.CreateBranch(bg, chat.Branch{ChatID: "c", Name: "ours", HeadMessageID: "m3", CreatedAt: 1})
@@ -59,7 +61,7 @@ func (s *suite) testImportChanged(t *testing.T) {
 
 	exec(t, place, `UPDATE messages SET data = '{"parts":[{"type":"text","text":"two, changed"}]}' WHERE id = 'm2'`)
 	report := s.doImport(t, db, store)
-	require.Equal(t, sqladapter.ImportReport{Chats: 1, Changed: 1, Messages: 4, New: 3}, report, "m2, and those that follow it")
+	require.Equal(t, importing.Report{Chats: 1, Changed: 1, Messages: 4, New: 3}, report, "m2, and those that follow it")
 	for branch, want := range map[string][]string{"main": {"m1", "m2", "m3", "m4", "n1"}, "ours": {"m1", "m2", "m3"}} {
 		chain := chainOf(t, on, "c", branch)
 		require.Len(t, chain, len(want), branch)
@@ -113,7 +115,7 @@ func (s *suite) testBehindEarlier(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db := s.open(t, place)
 	defer db.Close()
-	converse(t, db.Chats(), "c", say("m1", "one"), say("m2", "two"), say("m3", "three"))
+	converse(t, sqlchat.On(db), "c", say("m1", "one"), say("m2", "two"), say("m3", "three"))
 	s.doImport(t, db, store)
 	thread, err := store.FindThread(bg, "c")
 	require.NoError(t, err)
@@ -163,7 +165,7 @@ func (s *suite) testImportReserved(t *testing.T) {
 		db := s.open(t, place)
 		on := chat.On(store)
 		reserved := chat.Message{ID: "a", Name: "assistant", Type: chat.TypeMessage, Data: []byte(empty)}
-		converse(t, db.Chats(), "c", say("q", "a question"), reserved)
+		converse(t, sqlchat.On(db), "c", say("q", "a question"), reserved)
 		require.Equal(t, 1, s.doImport(t, db, store).New)
 		require.Len(t, chainOf(t, on, "c", "main"), 1)
 		require.Zero(t, s.doImport(t, db, store).Changed)
@@ -177,7 +179,7 @@ func (s *suite) testImportReserved(t *testing.T) {
 		require.Len(t, g.Nodes, 2, "it is there once")
 
 		// An empty one with a successor is a message.
-		converse(t, db.Chats(), "c", chat.Message{ID: "b", Name: "assistant", Data: []byte(`{"parts":[]}`)}, say("q2", "are you there?"))
+		converse(t, sqlchat.On(db), "c", chat.Message{ID: "b", Name: "assistant", Data: []byte(`{"parts":[]}`)}, say("q2", "are you there?"))
 		require.Equal(t, 2, s.doImport(t, db, store).New)
 		require.NoError(t, db.Close())
 	}
@@ -325,9 +327,9 @@ func (s *suite) testImportChangedRandom(t *testing.T) {
 		defer copy.Close()
 		c := &changer{place: place, rows: make(map[string]row), heads: make(map[string]string)}
 		for _, id := range []string{"c", "d"} {
-			_, err := db.Chats().CreateChat(bg, chat.Chat{ID: id, UserID: "ada"})
+			_, err := sqlchat.On(db).CreateChat(bg, chat.Chat{ID: id, UserID: "ada"})
 			require.NoError(r, err)
-			_, err = db.Chats().CreateBranch(bg, chat.Branch{ChatID: id, Name: "side"})
+			_, err = sqlchat.On(db).CreateBranch(bg, chat.Branch{ChatID: id, Name: "side"})
 			require.NoError(r, err)
 		}
 		on := chat.On(store)

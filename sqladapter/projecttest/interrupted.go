@@ -10,7 +10,8 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // testRewoundAfterInterruption interrupts a projection that has written some of many new messages. Then the context
@@ -33,7 +34,7 @@ func (s *suite) testRewoundAfterInterruption(t *testing.T) {
 			require.NoError(t, err)
 		}
 		ctx, interrupt := context.WithCancel(bg)
-		p := &sqladapter.Projector{Store: store, DB: db, BatchRows: 1, Progress: func(r sqladapter.ProjectReport) {
+		p := &project.Projector{Store: store, DB: db, BatchRows: 1, Progress: func(r project.Report) {
 			if r.Added >= 20 {
 				interrupt()
 			}
@@ -65,14 +66,14 @@ func (s *suite) testErasedBefore(t *testing.T) {
 		_, err = main.Extend(bg, lineage.Item{Role: "user", Type: content.TypeJSON, SourceID: "m", Metadata: []byte(metadata), Body: []byte(`"three"`)})
 		require.NoError(t, err)
 		require.NoError(t, store.Erase(bg, content.Sum([]byte(metadata))))
-		p := &sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}
+		p := &project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}
 		_, err = p.Run(bg)
 		require.NoError(t, err)
 		_, _, err = store.Put(bg, strings.NewReader(metadata), lineage.BlockOptions{Type: content.TypeJSON})
 		require.NoError(t, err)
 		_, err = p.Run(bg)
 		require.NoError(t, err)
-		m, err := db.Chats().Message(bg, "chat", "m")
+		m, err := sqlchat.On(db).Message(bg, "chat", "m")
 		require.NoError(t, err)
 		require.Equal(t, "of a wombat", m.Type)
 		requireSame(t, s.rebuilt(t, store, chatsOnly), dump(t, place, chatsOnly))

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -40,7 +40,7 @@ func (s *suite) testLossless(t *testing.T) {
 		}
 		s.project(r, from, db)
 		bring := func() {
-			_, err := sqladapter.Import(bg, db, to, sqladapter.ImportOptions{Problem: func(id string, err error) {
+			_, err := importing.Run(bg, db, to, importing.Options{Problem: func(id string, err error) {
 				// An erased large value has no bytes to copy.
 				require.True(r, strings.Contains(err.Error(), "value") && errors.Is(err, chat.ErrNotFound), "%s: %v", id, err)
 			}})

@@ -9,7 +9,8 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // testNUL projects texts with NUL, and texts that look like what a database has instead of it, and imports them.
@@ -41,10 +42,10 @@ func (s *suite) testNUL(t *testing.T) {
 	requireChats(t, store, db)
 	require.Empty(t, differences(t, store, db))
 	to := newStore(t)
-	_, err := sqladapter.Import(bg, db, to, sqladapter.ImportOptions{Problem: func(id string, err error) { t.Errorf("%s: %v", id, err) }})
+	_, err := importing.Run(bg, db, to, importing.Options{Problem: func(id string, err error) { t.Errorf("%s: %v", id, err) }})
 	require.NoError(t, err)
 	require.Equal(t, told(t, store, true), told(t, to, true))
-	found, err := db.Chats().SearchMessages(bg, "t1", "after", chat.SearchOptions{})
+	found, err := sqlchat.On(db).SearchMessages(bg, "t1", "after", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // Place is a database that exists until the end of the test.
@@ -177,7 +179,7 @@ func (s *suite) rebuilt(t testing.TB, store *lineage.Store, chatsOnly bool) map[
 	place := s.New(t)
 	db := s.open(t, place)
 	defer db.Close()
-	_, err := (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
+	_, err := (&project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
 	require.NoError(t, err)
 	return dump(t, place, chatsOnly)
 }
@@ -191,7 +193,7 @@ func newStore(t testing.TB) *lineage.Store {
 
 // requireChats compares the chats of the database with those of the store.
 func requireChats(t require.TestingT, store *lineage.Store, db *sqladapter.DB) {
-	want, got := chat.On(store), db.Chats()
+	want, got := chat.On(store), sqlchat.On(db)
 	for info, err := range want.ListChats(bg, chat.ListOptions{}) {
 		require.NoError(t, err)
 		is, err := got.Chat(bg, info.ID)

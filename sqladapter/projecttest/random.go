@@ -12,7 +12,8 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 func (s *suite) testRandom(t *testing.T) { s.random(t, false) }
@@ -34,14 +35,14 @@ func (s *suite) random(t *testing.T, chatsOnly bool) {
 			m.step(r)
 			switch rapid.IntRange(0, 6).Draw(r, "project") {
 			case 0:
-				p := &sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly, BatchRows: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "batch")}
+				p := &project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly, BatchRows: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "batch")}
 				_, err := p.Run(bg)
 				require.NoError(r, err)
 			case 1:
 				s.stopAt(r, store, place, rapid.Int64Range(1, 150).Draw(r, "statement"), chatsOnly)
 			}
 		}
-		_, err = (&sqladapter.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
+		_, err = (&project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
 		require.NoError(r, err)
 		requireSame(r, s.rebuilt(t, store, chatsOnly), dump(r, place, chatsOnly))
 		requireChats(r, store, db)
@@ -66,7 +67,7 @@ func (s *suite) testRandomSharedIDs(t *testing.T) {
 				s.project(r, store, db)
 				for info, err := range m.chats.ListChats(bg, chat.ListOptions{}) {
 					require.NoError(r, err)
-					is, err := db.Chats().Graph(bg, info.ID)
+					is, err := sqlchat.On(db).Graph(bg, info.ID)
 					require.NoError(r, err)
 					require.Len(r, is.Nodes, info.MessageCount)
 					for _, n := range is.Nodes {
@@ -93,7 +94,7 @@ func (s *suite) testConcurrent(t *testing.T) {
 	for range 3 {
 		wg.Go(func() {
 			for range 6 {
-				if _, err := (&sqladapter.Projector{Store: store, DB: db, BatchRows: 3}).Run(bg); err != nil {
+				if _, err := (&project.Projector{Store: store, DB: db, BatchRows: 3}).Run(bg); err != nil {
 					t.Error(err)
 				}
 			}
@@ -122,7 +123,7 @@ func (s *suite) testFollow(t *testing.T) {
 	reached := make(chan uint64)
 	ended := make(chan error)
 	go func() {
-		ended <- (&sqladapter.Projector{Store: store, DB: db}).Follow(ctx, func(r sqladapter.ProjectReport) {
+		ended <- (&project.Projector{Store: store, DB: db}).Follow(ctx, func(r project.Report) {
 			select {
 			case reached <- r.To.Number:
 			case <-ctx.Done():

@@ -10,6 +10,8 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/project"
 )
 
 // testRemnants deletes contexts and a thread from which others were forked. What is left of them has rows while
@@ -64,7 +66,7 @@ func (s *suite) testRemnants(t *testing.T) {
 
 	for _, chats := range []string{"", "bob"} { // of any user, or one
 		other := newStore(t)
-		_, err := sqladapter.Import(bg, db, other, sqladapter.ImportOptions{UserID: chats, Problem: func(id string, err error) { require.NoError(t, err, id) }})
+		_, err := importing.Run(bg, db, other, importing.Options{UserID: chats, Problem: func(id string, err error) { require.NoError(t, err, id) }})
 		require.NoError(t, err)
 		requireInherited(t, store, other, leaf, direct, top)
 		requireSameValues(t, store, other, leaf, direct, top)
@@ -164,7 +166,7 @@ func (s *suite) testRemnantsRandom(t *testing.T) {
 			m.tolerate(r, rapid.SampledFrom(steps).Draw(r, "step")(r))
 			switch rapid.IntRange(0, 8).Draw(r, "project") {
 			case 0, 1:
-				p := &sqladapter.Projector{Store: store, DB: [...]*sqladapter.DB{db, other}[rapid.IntRange(0, 1).Draw(r, "by")], BatchRows: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "batch")}
+				p := &project.Projector{Store: store, DB: [...]*sqladapter.DB{db, other}[rapid.IntRange(0, 1).Draw(r, "by")], BatchRows: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "batch")}
 				_, err := p.Run(bg)
 				require.NoError(r, err)
 				require.Empty(r, differences(r, store, db))

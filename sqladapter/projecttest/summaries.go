@@ -12,6 +12,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -39,7 +41,7 @@ func (s *suite) testSummaries(t *testing.T) {
 		s.project(t, store, db)
 		rows(want, `1 = 1`)
 		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
-		for d, err := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
+		for d, err := range project.Compare(bg, db, store, project.CompareOptions{}) {
 			require.NoError(t, err)
 			require.Fail(t, d.String())
 		}
@@ -103,7 +105,7 @@ func (s *suite) testSummaries(t *testing.T) {
 
 // requireSummaries compares the summaries of branches in the database with those in the store.
 func requireSummaries(t require.TestingT, store *lineage.Store, db *sqladapter.DB) {
-	want, got := chat.On(store), db.Chats()
+	want, got := chat.On(store), sqlchat.On(db)
 	for info, err := range want.ListChats(bg, chat.ListOptions{}) {
 		require.NoError(t, err)
 		branches, err := want.ListBranches(bg, info.ID)
@@ -155,7 +157,7 @@ func (s *suite) testSummariesOfBranches(t *testing.T) {
 		s.same(t, store, place, db)
 		requireSummaries(t, store, db)
 		var prompts [2]string
-		for i, on := range []chat.Store{chats, db.Chats()} {
+		for i, on := range []chat.Store{chats, sqlchat.On(db)} {
 			e, err := engine.Open(bg, on, engine.Options{ChatID: "b", UserID: "ada", Branch: "below"})
 			require.NoError(t, err)
 			resolved, err := e.Resolve(bg, engine.ResolveOptions{Last: 2})
@@ -180,9 +182,9 @@ func (s *suite) testSummariesOfBranches(t *testing.T) {
 	require.NoError(t, below.MoveTo(bg, entries[1].Span, "rewind"))
 	check()
 	exec(t, place, `UPDATE "lineage_projection" SET "format" = 8`)
-	other, err := db.Chats().Branch(bg, "a", "main")
+	other, err := sqlchat.On(db).Branch(bg, "a", "main")
 	require.NoError(t, err)
-	none, err := db.Chats().Summaries(bg, "a", other.ID)
+	none, err := sqlchat.On(db).Summaries(bg, "a", other.ID)
 	require.NoError(t, err)
 	require.Empty(t, none, "the database was made by another version")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 )
 
 // projected is a database for the suite of derived data.
@@ -26,7 +26,7 @@ type projected struct {
 
 // handle is a projector with small transactions.
 type handle struct {
-	*sqladapter.Projector
+	*project.Projector
 }
 
 func (h handle) Update(ctx context.Context) error {
@@ -37,8 +37,8 @@ func (h handle) Update(ctx context.Context) error {
 func (h handle) Close() error { return h.DB.Close() }
 
 func (p *projected) Open(t require.TestingT, store *lineage.Store, written func()) derivedtest.Handle {
-	return handle{&sqladapter.Projector{
-		Store: store, DB: p.suite.open(t, p.place), ChatsOnly: p.chatsOnly, BatchRows: 1, Progress: func(sqladapter.ProjectReport) { written() },
+	return handle{&project.Projector{
+		Store: store, DB: p.suite.open(t, p.place), ChatsOnly: p.chatsOnly, BatchRows: 1, Progress: func(project.Report) { written() },
 	}}
 }
 
@@ -87,7 +87,7 @@ func (s *suite) testOlderSnapshot(t *testing.T) {
 		s.project(t, store, db)
 	}
 	head := func() int { return count(t, place, `SELECT commit_number FROM "lineage_projection"`) }
-	report, err := (&sqladapter.Projector{Store: late, DB: other}).Run(bg)
+	report, err := (&project.Projector{Store: late, DB: other}).Run(bg)
 	require.NoError(t, err)
 	now, err := store.View().Head(bg)
 	require.NoError(t, err)
@@ -117,14 +117,14 @@ func (s *suite) testOlderThanPart(t *testing.T) {
 			converse(t, chats, fmt.Sprint("new", i), say(fmt.Sprint("n", i), "three"))
 		}
 		var once sync.Once
-		p := &sqladapter.Projector{Store: store, DB: db, BatchRows: 1, Progress: func(sqladapter.ProjectReport) {
+		p := &project.Projector{Store: store, DB: db, BatchRows: 1, Progress: func(project.Report) {
 			once.Do(func() { close(inPart); <-goOn })
 		}}
 		go func() { _, err := p.Run(bg); ended <- err }()
 		<-inPart
 		require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "chats" WHERE "id" = 'gone'`))
 	}
-	_, err := (&sqladapter.Projector{Store: late, DB: other, BatchRows: 1, Progress: func(sqladapter.ProjectReport) {
+	_, err := (&project.Projector{Store: late, DB: other, BatchRows: 1, Progress: func(project.Report) {
 		require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "chats" WHERE "id" = 'gone'`), "a deleted chat came back")
 	}}).Run(bg)
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func (s *suite) testTogether(t *testing.T) {
 		defer db.Close()
 		wg.Go(func() {
 			for at := uint64(0); ; {
-				report, err := (&sqladapter.Projector{Store: store, DB: db, BatchRows: 5 + i}).Run(bg)
+				report, err := (&project.Projector{Store: store, DB: db, BatchRows: 5 + i}).Run(bg)
 				if err != nil || report.To.Number < at {
 					t.Errorf("%v: at %d after %d", err, report.To.Number, at)
 					return

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // testImportUsers imports chats that got a user in the database or in the store, and one that got
@@ -15,7 +16,7 @@ func (s *suite) testImportUsers(t *testing.T) {
 	place, store := s.New(t), newStore(t)
 	db := s.open(t, place)
 	defer db.Close()
-	chats, ada, bob := db.Chats(), "ada", "bob"
+	chats, ada, bob := sqlchat.On(db), "ada", "bob"
 	for _, id := range []string{"here", "there", "both"} {
 		_, err := chats.CreateChat(bg, chat.Chat{ID: id})
 		require.NoError(t, err)
@@ -36,7 +37,7 @@ func (s *suite) testImportUsers(t *testing.T) {
 	var problems []string
 	for range 2 {
 		problems = nil
-		_, err := sqladapter.Import(bg, db, store, sqladapter.ImportOptions{Problem: func(id string, err error) {
+		_, err := importing.Run(bg, db, store, importing.Options{Problem: func(id string, err error) {
 			require.ErrorIs(t, err, chat.ErrOtherUser)
 			problems = append(problems, id)
 		}})

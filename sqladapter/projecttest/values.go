@@ -9,7 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 )
 
 // allValues returns all values in a store, as a reader sees them.
@@ -46,7 +46,7 @@ func (s *suite) testValues(t *testing.T) {
 		s.project(t, store, db)
 		require.Equal(t, want, count(t, place, `SELECT COUNT(*) FROM "lineage_values" WHERE `+where), where)
 		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
-		for d, err := range sqladapter.Compare(bg, db, store, sqladapter.CompareOptions{}) {
+		for d, err := range project.Compare(bg, db, store, project.CompareOptions{}) {
 			require.NoError(t, err)
 			require.Fail(t, d.String())
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/internal/sqlitefile"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -53,7 +54,7 @@ func TestAlternatingWriters(t *testing.T) {
 			INSERT INTO messages (id, chatId, parentId, name, data, createdAt)
 			SELECT 'p' || i, 'c', CASE WHEN i > 0 THEN 'p' || (i - 1) END, 'user', '"zebra ' || i || '"', 1 FROM n`, begun-1),
 		fmt.Sprintf(`INSERT INTO branches (id, chatId, name, headMessageId, isActive, createdAt) VALUES ('b', 'c', 'main', 'p%d', 1, 1)`, begun-1))
-	s := db.Chats()
+	s := sqlchat.On(db)
 	head := chat.Ref(fmt.Sprint("p", begun-1))
 	for i := range 40 {
 		id := fmt.Sprint("ours", i)

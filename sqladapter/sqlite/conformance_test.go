@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -39,7 +40,7 @@ func opener(path string) chattest.OpenFunc {
 		if err != nil {
 			return nil, nil, err
 		}
-		return db.Chats(), db.Close, nil
+		return sqlchat.On(db), db.Close, nil
 	}
 }
 
@@ -57,7 +58,7 @@ func TestConformanceSharedPool(t *testing.T) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return db.Chats(), db.Close, nil
+			return sqlchat.On(db), db.Close, nil
 		}
 	}})
 }

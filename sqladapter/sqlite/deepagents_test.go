@@ -13,7 +13,10 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
 	"github.com/lineage-store/lineage/sqladapter/internal/deepagents"
+	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -150,7 +153,7 @@ func TestDeepAgents(t *testing.T) {
 	open := func() *sqladapter.DB {
 		db, err := sqlite.Open(ctx, file, sqladapter.Options{})
 		require.NoError(t, err)
-		store = db.Chats()
+		store = sqlchat.On(db)
 		return db
 	}
 	db := open()
@@ -233,7 +236,7 @@ func TestDeepAgentsImport(t *testing.T) {
 	store, err := lineage.Open(ctx, filepath.Join(t.TempDir(), "store"), lineage.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
-	report, err := sqladapter.Import(ctx, theirs, store, sqladapter.ImportOptions{})
+	report, err := importing.Run(ctx, theirs, store, importing.Options{})
 	require.NoError(t, err)
 	require.Equal(t, 1, int(report.Chats))
 	same(t, written, dumpOf(t, chat.On(store), "birds"))
@@ -241,9 +244,9 @@ func TestDeepAgentsImport(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "copy.db")
 	ours, err := sqlite.Open(ctx, copied, sqladapter.Options{})
 	require.NoError(t, err)
-	_, err = (&sqladapter.Projector{Store: store, DB: ours}).Run(ctx)
+	_, err = (&project.Projector{Store: store, DB: ours}).Run(ctx)
 	require.NoError(t, err)
-	same(t, written, dumpOf(t, ours.Chats(), "birds"))
+	same(t, written, dumpOf(t, sqlchat.On(ours), "birds"))
 	require.NoError(t, ours.Close())
 	var again dump
 	ts.On(deepagents.File(copied)).Do(t, &again, "dump", "birds")
@@ -251,7 +254,7 @@ func TestDeepAgentsImport(t *testing.T) {
 
 	head, err := store.View().Head(ctx)
 	require.NoError(t, err)
-	_, err = sqladapter.Import(ctx, theirs, store, sqladapter.ImportOptions{})
+	_, err = importing.Run(ctx, theirs, store, importing.Options{})
 	require.NoError(t, err)
 	after, err := store.View().Head(ctx)
 	require.NoError(t, err)

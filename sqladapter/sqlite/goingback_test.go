@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -21,7 +22,7 @@ func TestGoingBack(t *testing.T) {
 		db, err := sqlite.Open(background, filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{Trace: func(text string) { statements = append(statements, text) }})
 		require.NoError(t, err)
 		defer db.Close()
-		e, err := engine.Open(background, db.Chats(), engine.Options{ChatID: "c", UserID: "ada"})
+		e, err := engine.Open(background, sqlchat.On(db), engine.Options{ChatID: "c", UserID: "ada"})
 		require.NoError(t, err)
 		for i := range messages {
 			require.NoError(t, e.Set(engine.User(fmt.Sprint("message ", i))))

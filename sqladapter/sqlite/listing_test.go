@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 	"github.com/lineage-store/lineage/sqladapter/sqltest"
 )
@@ -30,7 +31,7 @@ func TestListingByIndex(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	for i := range 300 {
-		_, err := db.Chats().CreateChat(ctx, chat.Chat{ID: fmt.Sprint("c", i), UserID: "ada", Metadata: []byte(`{"k":"v"}`)})
+		_, err := sqlchat.On(db).CreateChat(ctx, chat.Chat{ID: fmt.Sprint("c", i), UserID: "ada", Metadata: []byte(`{"k":"v"}`)})
 		require.NoError(t, err)
 	}
 	other, err := sql.Open("sqlite", path)
@@ -43,7 +44,7 @@ func TestListingByIndex(t *testing.T) {
 		for range 3 {
 			traced = nil
 			n := 0
-			for c, err := range db.Chats().ListChats(ctx, o) {
+			for c, err := range sqlchat.On(db).ListChats(ctx, o) {
 				require.NoError(t, err)
 				n, o.After = n+1, c.Page
 			}
@@ -77,7 +78,7 @@ func TestListingByMetadata(t *testing.T) {
 		want, matching := test.Want(chats)
 		var found []string
 		start := time.Now()
-		for c, err := range db.Chats().ListChats(ctx, test.Options) {
+		for c, err := range sqlchat.On(db).ListChats(ctx, test.Options) {
 			require.NoError(t, err)
 			found = append(found, c.ID)
 		}

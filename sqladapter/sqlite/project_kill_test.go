@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -24,7 +25,7 @@ import (
 func TestProjectKilled(t *testing.T) {
 	const worker, turn = "LINEAGE_PROJECT_WORKER", "a transaction was committed"
 	if dir := os.Getenv(worker); dir != "" {
-		_, err := project(dir, 20, func(sqladapter.ProjectReport) {
+		_, err := projectDir(dir, 20, func(project.Report) {
 			fmt.Println(turn)
 			_, _ = os.Stdin.Read(make([]byte, 1)) // until the next transaction may begin
 		})
@@ -85,7 +86,7 @@ func TestProjectKilled(t *testing.T) {
 		}
 	}
 	require.Greater(t, killed, 3)
-	_, err := project(dir, 0, nil)
+	_, err := projectDir(dir, 0, nil)
 	require.NoError(t, err)
 
 	store, err := lineage.Open(context.Background(), filepath.Join(dir, "store"), lineage.Options{})
@@ -94,14 +95,14 @@ func TestProjectKilled(t *testing.T) {
 	db, err := sqlite.Open(context.Background(), filepath.Join(dir, "chats.db"), sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	for d, err := range sqladapter.Compare(context.Background(), db, store, sqladapter.CompareOptions{}) {
+	for d, err := range project.Compare(context.Background(), db, store, project.CompareOptions{}) {
 		require.NoError(t, err)
 		require.Fail(t, "a difference", d)
 	}
 }
 
-// project projects the store in a directory into a file next to it.
-func project(dir string, batch int, progress func(sqladapter.ProjectReport)) (report sqladapter.ProjectReport, err error) {
+// projectDir projects the store in a directory into a file next to it.
+func projectDir(dir string, batch int, progress func(project.Report)) (report project.Report, err error) {
 	store, err := lineage.Open(context.Background(), filepath.Join(dir, "store"), lineage.Options{})
 	if err != nil {
 		return report, err
@@ -112,5 +113,5 @@ func project(dir string, batch int, progress func(sqladapter.ProjectReport)) (re
 		return report, err
 	}
 	defer db.Close()
-	return (&sqladapter.Projector{Store: store, DB: db, BatchRows: batch, Progress: progress}).Run(context.Background())
+	return (&project.Projector{Store: store, DB: db, BatchRows: batch, Progress: progress}).Run(context.Background())
 }

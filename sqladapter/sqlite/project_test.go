@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
 	"github.com/lineage-store/lineage/sqladapter/projecttest"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
@@ -48,7 +49,7 @@ func TestProjectLeavesNoBytesOfRows(t *testing.T) {
 	project := func() string {
 		db, err := sqlite.Open(ctx, path, sqladapter.Options{})
 		require.NoError(t, err)
-		_, err = (&sqladapter.Projector{Store: store, DB: db}).Run(ctx)
+		_, err = (&project.Projector{Store: store, DB: db}).Run(ctx)
 		require.NoError(t, errors.Join(err, db.Close()))
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -108,16 +109,16 @@ func TestProjectExpired(t *testing.T) {
 	engine := &backendtest.Expiring{Engine: write.Of(store).Engine()}
 	expiring := lineage.New(engine)
 	engine.Left.Store(2)
-	report, err := (&sqladapter.Projector{Store: expiring, DB: db}).Run(ctx)
+	report, err := (&project.Projector{Store: expiring, DB: db}).Run(ctx)
 	require.NoError(t, err)
 	require.Equal(t, 2, report.Added)
 	require.EqualValues(t, -1, engine.Left.Load())
-	for d, err := range sqladapter.Compare(ctx, db, expiring, sqladapter.CompareOptions{}) {
+	for d, err := range project.Compare(ctx, db, expiring, project.CompareOptions{}) {
 		require.NoError(t, err)
 		require.Fail(t, d.String())
 	}
 	engine.Left.Store(1)
-	for _, err := range sqladapter.Compare(ctx, db, expiring, sqladapter.CompareOptions{}) {
+	for _, err := range project.Compare(ctx, db, expiring, project.CompareOptions{}) {
 		require.ErrorIs(t, err, lineage.ErrExpired)
 		require.ErrorContains(t, err, "repeat it")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/internal/sqlitefile"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // Memory is the path of a database in memory, which is lost when it is closed.
@@ -47,7 +48,7 @@ func Open(ctx context.Context, path string, o sqladapter.Options) (*sqladapter.D
 	if err != nil {
 		return nil, fmt.Errorf("open %q: %w", path, err)
 	}
-	db, err := sqladapter.Open(ctx, pools, Dialect{}, o)
+	db, err := sqlchat.Open(ctx, pools, Dialect{}, o)
 	if err != nil {
 		return nil, fmt.Errorf("open %q: %w", path, err)
 	}
@@ -58,7 +59,7 @@ func Open(ctx context.Context, path string, o sqladapter.Options) (*sqladapter.D
 // modernc.org/sqlite. Its settings are not changed: foreign keys should be on, and a pool of a
 // database in memory must have one connection.
 func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
-	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
+	return sqlchat.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }
 
 // check refuses a file that is missing or has no tables. Settings of connections would change it.

@@ -20,6 +20,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/statements"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -59,7 +60,7 @@ func TestStatements(t *testing.T) {
 		_, err = raw.Exec(string(text))
 		require.NoError(t, err)
 	}
-	all, err := statements.In("..", ".")
+	all, err := statements.Of()
 	require.NoError(t, err)
 	syntax := sqlite.Dialect{}.Syntax()
 	for _, s := range all {
@@ -83,7 +84,7 @@ func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
 	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
-	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err = sqlchat.On(db).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	had := 0
@@ -108,7 +109,7 @@ func countTurns(t *testing.T, path string) int {
 	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	s := db.Chats()
+	s := sqlchat.On(db)
 	// Later calls see what another process has written meanwhile.
 	found, err := s.SearchMessages(background, "c", "turn", chat.SearchOptions{Limit: 1 << 20})
 	require.NoError(t, err)
@@ -136,7 +137,7 @@ func appendForEver(path string) {
 	if err != nil {
 		panic(err)
 	}
-	s := db.Chats()
+	s := sqlchat.On(db)
 	for {
 		b, err := s.ActiveBranch(background, "c")
 		if err != nil {
@@ -175,10 +176,10 @@ func TestManyMessages(t *testing.T) {
 	require.ErrorContains(t, err, "too many SQL variables")
 
 	statements := 0
-	db, err := sqladapter.Open(background, sqladapter.Pools{Write: pool}, sqlite.Dialect{}, sqladapter.Options{Trace: func(string) { statements++ }})
+	db, err := sqlchat.Open(background, sqladapter.Pools{Write: pool}, sqlite.Dialect{}, sqladapter.Options{Trace: func(string) { statements++ }})
 	require.NoError(t, err)
 	defer db.Close()
-	s := db.Chats()
+	s := sqlchat.On(db)
 	_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	b, err := s.ActiveBranch(background, "c")
@@ -227,15 +228,15 @@ func TestCounts(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	for _, id := range []string{"c", "d"} {
-		_, err := db.Chats().CreateChat(background, chat.Chat{ID: id, UserID: "ada"})
+		_, err := sqlchat.On(db).CreateChat(background, chat.Chat{ID: id, UserID: "ada"})
 		require.NoError(t, err)
 		for i := range 5 {
-			require.NoError(t, db.Chats().AddMessage(background, chat.Message{ID: fmt.Sprint(id, i), ChatID: id, Name: "user", Data: []byte(`"a word"`)}))
+			require.NoError(t, sqlchat.On(db).AddMessage(background, chat.Message{ID: fmt.Sprint(id, i), ChatID: id, Name: "user", Data: []byte(`"a word"`)}))
 		}
 	}
 	insert := `INTO messages (id, chatId, name, data, createdAt) VALUES `
 	found := func(chatID string) (ids []string) {
-		results, err := db.Chats().SearchMessages(background, chatID, "word", chat.SearchOptions{})
+		results, err := sqlchat.On(db).SearchMessages(background, chatID, "word", chat.SearchOptions{})
 		require.NoError(t, err)
 		for _, r := range results {
 			ids = append(ids, r.Message.ID)
@@ -280,7 +281,7 @@ func TestCounts(t *testing.T) {
 		require.NoError(t, raw.Close())
 	}
 	for _, id := range []string{"c", "d"} {
-		_, err := db.Chats().DeleteChat(background, id, chat.DeleteOptions{})
+		_, err := sqlchat.On(db).DeleteChat(background, id, chat.DeleteOptions{})
 		require.NoError(t, err)
 	}
 	left := -1
@@ -307,7 +308,7 @@ func TestChainsReplaced(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "chats.db")
 			db, err := sqlite.Open(background, path, sqladapter.Options{})
 			require.NoError(t, err)
-			s := db.Chats()
+			s := sqlchat.On(db)
 			_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 			require.NoError(t, err)
 			b, err := s.ActiveBranch(background, "c")
@@ -354,11 +355,11 @@ INSERT INTO messages (id, chatId, name, data, createdAt) VALUES ('m1', 'c', 'use
 	db, err := p.Open(background)
 	require.NoError(t, err)
 	defer db.Close()
-	found, err := db.Chats().SearchMessages(background, "c", "zebra", chat.SearchOptions{})
+	found, err := sqlchat.On(db).SearchMessages(background, "c", "zebra", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.NoError(t, p.Exec(background, `UPDATE messages SET id = 'm2' WHERE id = 'm1'`))
-	found, err = db.Chats().SearchMessages(background, "c", "zebra", chat.SearchOptions{})
+	found, err = sqlchat.On(db).SearchMessages(background, "c", "zebra", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "m2", found[0].Message.ID)
 }
@@ -376,7 +377,7 @@ INSERT INTO chats (id, userId) VALUES ('c', 'ada');
 PRAGMA foreign_keys = OFF;
 INSERT INTO messages (id, chatId, parentId, name, data, createdAt) VALUES ('a', 'c', 'b', 'user', '"a"', 1), ('b', 'c', 'a', 'user', '"b"', 1);
 INSERT INTO branches (id, chatId, name, headMessageId, isActive, createdAt) VALUES ('m', 'c', 'main', 'a', 1, 1);`))
-	s := db.Chats()
+	s := sqlchat.On(db)
 	var last error
 	for _, err := range s.Messages(background, "c") {
 		last = err
@@ -399,13 +400,13 @@ func TestBusy(t *testing.T) {
 	defer raw.Close()
 	tx, err := raw.Begin()
 	require.NoError(t, err)
-	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err = sqlchat.On(db).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.ErrorIs(t, err, sqladapter.ErrBusy)
-	c, err := db.Chats().Chat(background, "c")
+	c, err := sqlchat.On(db).Chat(background, "c")
 	require.NoError(t, err, "reading goes on")
 	require.Nil(t, c)
 	require.NoError(t, tx.Rollback())
-	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err = sqlchat.On(db).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 }
 
@@ -415,7 +416,7 @@ func TestSearchWhileLocked(t *testing.T) {
 	db, err := sqlite.Open(background, path, sqladapter.Options{Patience: 50 * time.Millisecond})
 	require.NoError(t, err)
 	defer db.Close()
-	s := db.Chats()
+	s := sqlchat.On(db)
 	_, err = s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	require.NoError(t, s.AddMessage(background, chat.Message{ID: "ours", ChatID: "c", Name: "user", Data: []byte(`"a zebra"`)}))
@@ -469,7 +470,7 @@ func TestReadOnlyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chats.db")
 	db, err := sqlite.Open(background, path, sqladapter.Options{})
 	require.NoError(t, err)
-	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err = sqlchat.On(db).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	defer db.Close()
 	pool, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+"?mode=ro")
@@ -478,9 +479,9 @@ func TestReadOnlyFile(t *testing.T) {
 	readOnly, err := sqlite.New(background, pool, sqladapter.Options{})
 	require.NoError(t, err)
 	defer readOnly.Close()
-	_, err = readOnly.Chats().CreateChat(background, chat.Chat{ID: "d", UserID: "ada"})
+	_, err = sqlchat.On(readOnly).CreateChat(background, chat.Chat{ID: "d", UserID: "ada"})
 	require.ErrorIs(t, err, sqladapter.ErrDenied)
-	found, err := readOnly.Chats().Chat(background, "c")
+	found, err := sqlchat.On(readOnly).Chat(background, "c")
 	require.NoError(t, err)
 	require.NotNil(t, found)
 }

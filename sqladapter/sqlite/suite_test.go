@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 	"github.com/lineage-store/lineage/sqladapter/sqltest"
 )
@@ -76,8 +77,8 @@ func TestSearchGolden(t *testing.T) {
 	db, err := sqlite.Open(context.Background(), sqlite.Memory, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	sqltest.Fill(t, db.Chats(), "c")
-	require.NoError(t, os.WriteFile(goldenSearches, []byte(sqltest.SearchAll(t, db.Chats(), "c")), 0o666))
+	sqltest.Fill(t, sqlchat.On(db), "c")
+	require.NoError(t, os.WriteFile(goldenSearches, []byte(sqltest.SearchAll(t, sqlchat.On(db), "c")), 0o666))
 }
 
 // TestSearchAsFTS5 compares the golden search results with those of SQLite's own index.
@@ -88,7 +89,7 @@ func TestSearchAsFTS5(t *testing.T) {
 	db, err := sqlite.Open(context.Background(), path, sqladapter.Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	sqltest.Fill(t, db.Chats(), "c")
+	sqltest.Fill(t, sqlchat.On(db), "c")
 	golden, err := os.ReadFile(goldenSearches)
 	require.NoError(t, err)
 	raw, err := sql.Open("sqlite", path)

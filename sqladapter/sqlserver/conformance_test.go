@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
@@ -61,7 +62,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return db.Chats(), db.Close, nil
+			return sqlchat.On(db), db.Close, nil
 		}
 	}})
 }

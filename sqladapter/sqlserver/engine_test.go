@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine/enginetest"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
@@ -21,6 +22,6 @@ func TestEngine(t *testing.T) {
 		db, err := sqlserver.Open(context.Background(), newDatabase(t), sqladapter.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
-		return db.Chats()
+		return sqlchat.On(db)
 	}})
 }

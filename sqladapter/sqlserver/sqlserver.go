@@ -9,6 +9,7 @@ import (
 	mssql "github.com/microsoft/go-mssqldb"
 
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // Open opens the database that a DSN names ("sqlserver://user:password@host?database=…") and
@@ -20,12 +21,12 @@ func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB
 	}
 	pool := sql.OpenDB(connector)
 	o.LimitPool(pool, connections)
-	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, Dialect{}, o)
+	return sqlchat.Open(ctx, sqladapter.Pools{Write: pool}, Dialect{}, o)
 }
 
 // New is Open for an existing pool, which the caller must close. Its driver must be go-mssqldb.
 func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
-	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
+	return sqlchat.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }
 
 // connections is the default number of connections.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // theirs are rows as other programs write them: the searchable text is the JSON of the message,
@@ -40,7 +41,7 @@ func testAdopted(t *testing.T, c Config) {
 	require.NoError(t, p.Exec(background, c.Documented))
 	require.NoError(t, p.Exec(background, strings.ReplaceAll(theirs, "{true}", yes)))
 	db := open(t, p)
-	s := db.Chats()
+	s := sqlchat.On(db)
 
 	found, err := s.Chat(background, "c")
 	require.NoError(t, err)

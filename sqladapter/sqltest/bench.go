@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // manyMessages is the number of messages in a filled database, in chats of a thousand. It is small
@@ -24,7 +25,7 @@ func manyMessages() int {
 func Bench(b *testing.B, c Config) {
 	for _, held := range []int{0, manyMessages()} {
 		b.Run(fmt.Sprintf("held=%d", held), func(b *testing.B) {
-			s := open(b, c.New(b)).Chats()
+			s := sqlchat.On(open(b, c.New(b)))
 			for i := range held / 1000 {
 				grow(b, s, fmt.Sprint("held", i), 1000)
 			}
@@ -33,7 +34,7 @@ func Bench(b *testing.B, c Config) {
 		})
 	}
 	b.Run("chain=10000", func(b *testing.B) {
-		s := open(b, c.New(b)).Chats()
+		s := sqlchat.On(open(b, c.New(b)))
 		grow(b, s, "c", 10_000)
 		b.ResetTimer()
 		for b.Loop() {
@@ -46,7 +47,7 @@ func Bench(b *testing.B, c Config) {
 		}
 	})
 	b.Run("branches=100", func(b *testing.B) {
-		s := open(b, c.New(b)).Chats()
+		s := sqlchat.On(open(b, c.New(b)))
 		grow(b, s, "c", 10_000)
 		for i := range 100 {
 			_, err := s.CreateBranch(background, chat.Branch{ChatID: "c", Name: fmt.Sprint("b", i), HeadMessageID: chat.Ref(fmt.Sprint("c.", 9000+i))})
@@ -60,7 +61,7 @@ func Bench(b *testing.B, c Config) {
 		}
 	})
 	b.Run("search in 10000", func(b *testing.B) {
-		s := open(b, c.New(b)).Chats()
+		s := sqlchat.On(open(b, c.New(b)))
 		grow(b, s, "c", 10_000)
 		grow(b, s, "other", 10_000)
 		b.ResetTimer()

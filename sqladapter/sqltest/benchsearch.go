@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // BenchSearch measures searches in a chat with 20,000 messages, and in a thousand chats.
@@ -21,7 +22,7 @@ func BenchSearch(b *testing.B, c Config) {
 		{"common", "everyone"}, {"rare", "needle"}, {"two", "everyone report"}, {"phrase", `"annual report"`}, {"prefix", "repo*"}, {"none", "absent"},
 	}
 	b.Run(fmt.Sprint("in=", long), func(b *testing.B) {
-		s := open(b, c.New(b)).Chats()
+		s := sqlchat.On(open(b, c.New(b)))
 		speak(b, s, "c", long)
 		for _, q := range queries {
 			b.Run(q.name, func(b *testing.B) {
@@ -35,7 +36,7 @@ func BenchSearch(b *testing.B, c Config) {
 	b.Run(fmt.Sprint("chats=", chats), func(b *testing.B) {
 		db := open(b, c.New(b))
 		for i := range chats {
-			speak(b, db.Chats(), fmt.Sprint("chat", i), 20)
+			speak(b, sqlchat.On(db), fmt.Sprint("chat", i), 20)
 		}
 		for _, q := range queries {
 			b.Run(q.name, func(b *testing.B) {
@@ -48,7 +49,7 @@ func BenchSearch(b *testing.B, c Config) {
 }
 
 func searchEverywhere(db *sqladapter.DB, query string) error {
-	_, err := db.SearchAll(background, "", query, chat.SearchOptions{})
+	_, err := sqlchat.SearchAll(background, db, "", query, chat.SearchOptions{})
 	return err
 }
 

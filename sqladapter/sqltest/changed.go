@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // madeAgain deletes and recreates a chat as another program does, with as many messages and the
@@ -34,14 +35,14 @@ INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") V
 func testSearchMadeAgain(t *testing.T, c Config) {
 	p := c.New(t)
 	db := open(t, p)
-	s := db.Chats()
+	s := sqlchat.On(db)
 	grow(t, s, "c", 2)
 	requireFound(t, s, "c", "message", "c.0", "c.1")
 	for _, word := range []string{"zebra", "okapi"} {
 		require.NoError(t, p.Exec(background, madeAgain("a "+word)))
 		requireFound(t, s, "c", "message")
 		requireFound(t, s, "c", word, "c.0", "c.1")
-		found, err := db.SearchAll(background, "", word+" OR message", chat.SearchOptions{})
+		found, err := sqlchat.SearchAll(background, db, "", word+" OR message", chat.SearchOptions{})
 		require.NoError(t, err)
 		require.Len(t, found, 2)
 	}
@@ -52,7 +53,7 @@ func testSearchMadeAgain(t *testing.T, c Config) {
 // with its id has no origin.
 func testOriginsOfDeleted(t *testing.T, c Config) {
 	p := c.New(t)
-	s := open(t, p).Chats()
+	s := sqlchat.On(open(t, p))
 	_, err := s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	m := chat.Message{ID: "m", ChatID: "c", Name: "user", Data: []byte(`{}`), Origin: chat.Origin{UserID: "bob", ModelID: "large"}}
@@ -105,7 +106,7 @@ func quotedOr(id string) string {
 func testChains(t *testing.T, c Config) {
 	p := c.New(t)
 	db := open(t, p)
-	s := db.Chats()
+	s := sqlchat.On(db)
 	n := 0
 	rapid.Check(t, func(r *rapid.T) {
 		n++
@@ -169,7 +170,7 @@ func testChains(t *testing.T, c Config) {
 // testChainsIntoOtherChats gives a message a parent in another chat, as another program can. A chain ends there.
 func testChainsIntoOtherChats(t *testing.T, c Config) {
 	p := c.New(t)
-	s := open(t, p).Chats()
+	s := sqlchat.On(open(t, p))
 	grow(t, s, "a", 3)
 	b := grow(t, s, "b", 3)
 	require.NoError(t, p.Exec(background, `UPDATE messages SET "parentId" = 'a.2' WHERE id = 'b.0'`))

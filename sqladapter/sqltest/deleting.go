@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // largeChat creates a chat with two chains, each with more messages than a transaction deletes,
@@ -33,7 +34,7 @@ func largeChat(t testing.TB, s chat.Store, id string) {
 // requireHidden requires that nothing of a large chat is found.
 func requireHidden(t testing.TB, db *sqladapter.DB, id string) {
 	t.Helper()
-	s := db.Chats()
+	s := sqlchat.On(db)
 	c, err := s.Chat(background, id)
 	require.NoError(t, err)
 	require.Nil(t, c)
@@ -76,7 +77,7 @@ func requireHidden(t testing.TB, db *sqladapter.DB, id string) {
 	require.NoError(t, err)
 	require.Empty(t, g.Nodes)
 	requireFound(t, s, id, "message OR aside")
-	found, err := db.SearchAll(background, "", "message OR aside", chat.SearchOptions{Limit: 10_000})
+	found, err := sqlchat.SearchAll(background, db, "", "message OR aside", chat.SearchOptions{Limit: 10_000})
 	require.NoError(t, err)
 	for _, r := range found {
 		require.NotEqual(t, id, r.Message.ChatID)
@@ -116,7 +117,7 @@ func testDeletingInParts(t *testing.T, c Config) {
 		}
 	}})
 	require.NoError(t, err)
-	s := db.Chats()
+	s := sqlchat.On(db)
 	grow(t, s, "other", 10)
 	deletions := 0
 	end := func(after int) func(text string) bool {
@@ -175,7 +176,7 @@ func testDeletingInParts(t *testing.T, c Config) {
 // that fails, and the chat remains.
 func testDeletingReferred(t *testing.T, c Config) {
 	p := c.New(t)
-	s := open(t, p).Chats()
+	s := sqlchat.On(open(t, p))
 	largeChat(t, s, "large")
 	grow(t, s, "other", 1)
 	require.NoError(t, p.Exec(background, `UPDATE messages SET "parentId" = 'large.3' WHERE id = 'other.0'`))

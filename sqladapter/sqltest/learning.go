@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // foreignChain returns a script that creates a chat with a branch and a chain of messages, as
@@ -48,7 +49,7 @@ func testLargeChatOfAnother(t *testing.T, c Config) {
 	var traced []string
 	db, err := c.OpenWith(background, p, sqladapter.Options{Trace: func(text string) { traced = append(traced, text) }})
 	require.NoError(t, err)
-	s := db.Chats()
+	s := sqlchat.On(db)
 	head := chat.Ref(fmt.Sprint("c.", messages-1))
 	for i := range 3 {
 		traced = nil

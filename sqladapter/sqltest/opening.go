@@ -13,6 +13,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // together runs a function n times concurrently.
@@ -34,11 +35,11 @@ func testOpeningTogether(t *testing.T, c Config) {
 		if err != nil {
 			return err
 		}
-		_, err = db.Chats().CreateChat(background, chat.Chat{ID: fmt.Sprint("c", i), UserID: "ada"})
+		_, err = sqlchat.On(db).CreateChat(background, chat.Chat{ID: fmt.Sprint("c", i), UserID: "ada"})
 		return errors.Join(err, db.Close())
 	})
 	n := 0
-	for _, err := range open(t, p).Chats().ListChats(background, chat.ListOptions{}) {
+	for _, err := range sqlchat.On(open(t, p)).ListChats(background, chat.ListOptions{}) {
 		require.NoError(t, err)
 		n++
 	}
@@ -49,14 +50,14 @@ func testOpeningTogether(t *testing.T, c Config) {
 func testTwoProcesses(t *testing.T, c Config) {
 	const handles, turns = 3, 15
 	p := c.New(t)
-	first := open(t, p).Chats()
+	first := sqlchat.On(open(t, p))
 	branch := grow(t, first, "c", 1)
 	together(t, handles, func(i int) error {
 		db, err := p.Open(background)
 		if err != nil {
 			return err
 		}
-		s, head := db.Chats(), branch.HeadMessageID
+		s, head := sqlchat.On(db), branch.HeadMessageID
 		for turn := 0; turn < turns; {
 			next, err := s.Append(background, chat.AppendRequest{
 				ChatID: "c", BranchID: branch.ID, ExpectedHead: head,
@@ -124,7 +125,7 @@ func testNewer(t *testing.T, c Config) {
 func testTitles(t *testing.T, c Config) {
 	const count = 1500
 	p := c.New(t)
-	s := open(t, p).Chats()
+	s := sqlchat.On(open(t, p))
 	for at := 0; at < count; at += 500 {
 		var script strings.Builder
 		script.WriteString(`INSERT INTO chats (id, "userId", title, "createdAt", "updatedAt") VALUES `)
@@ -158,7 +159,7 @@ func testLongIDs(t *testing.T, c Config) {
 	if limits.IDBytes == 0 && limits.IDUnits == 0 {
 		t.Skip("not tested: the database has no limit of its own")
 	}
-	s := open(t, c.New(t)).Chats()
+	s := sqlchat.On(open(t, c.New(t)))
 	most := max(limits.IDBytes, limits.IDUnits)
 	fits, long := strings.Repeat("x", most), strings.Repeat("x", most+1)
 	_, err := s.CreateChat(background, chat.Chat{ID: long, UserID: "ada"})
@@ -184,7 +185,7 @@ func testSharedPool(t *testing.T, c Config) {
 	for _, id := range []string{"c", "d"} {
 		db, err := c.WithPool(background, pool, sqladapter.Options{})
 		require.NoError(t, err)
-		s := db.Chats()
+		s := sqlchat.On(db)
 		branch := grow(t, s, id, 3)
 		requireChain(t, s, id, string(branch.HeadMessageID), id+".0", id+".1", id+".2")
 		requireFound(t, s, id, "message", id+".0", id+".1", id+".2")
@@ -203,10 +204,10 @@ func testSharedPool(t *testing.T, c Config) {
 	require.NoError(t, err)
 	together(t, 8, func(i int) error {
 		id := fmt.Sprint("e", i)
-		if _, err := db.Chats().CreateChat(background, chat.Chat{ID: id, UserID: "ada"}); err != nil {
+		if _, err := sqlchat.On(db).CreateChat(background, chat.Chat{ID: id, UserID: "ada"}); err != nil {
 			return err
 		}
-		_, err := db.SearchAll(background, "ada", "message", chat.SearchOptions{})
+		_, err := sqlchat.SearchAll(background, db, "ada", "message", chat.SearchOptions{})
 		return err
 	})
 	require.NoError(t, db.Close())
@@ -218,10 +219,10 @@ func testConnections(t *testing.T, c Config) {
 	require.NoError(t, err)
 	together(t, 8, func(i int) error {
 		id := fmt.Sprint("c", i)
-		if _, err := db.Chats().CreateChat(background, chat.Chat{ID: id, UserID: "ada"}); err != nil {
+		if _, err := sqlchat.On(db).CreateChat(background, chat.Chat{ID: id, UserID: "ada"}); err != nil {
 			return err
 		}
-		_, err := db.Chats().Chat(background, id)
+		_, err := sqlchat.On(db).Chat(background, id)
 		return err
 	})
 	require.NoError(t, db.Close())
@@ -246,7 +247,7 @@ func testNotTables(t *testing.T, c Config) {
 		if test.ours {
 			db, err := p.Open(background)
 			require.NoError(t, err)
-			grow(t, db.Chats(), "c", 2)
+			grow(t, sqlchat.On(db), "c", 2)
 			require.NoError(t, db.Close())
 		}
 		require.NoError(t, p.Exec(background, test.script))

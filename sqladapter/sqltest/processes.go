@@ -15,6 +15,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // Environment of a process that changes a chat: the database and the number of the process.
@@ -32,7 +33,7 @@ func testChangingProcesses(t *testing.T, c Config) {
 		return
 	}
 	p := c.New(t)
-	s := open(t, p).Chats()
+	s := sqlchat.On(open(t, p))
 	_, err := s.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 
@@ -86,7 +87,7 @@ func onlyThis(t *testing.T) string {
 
 // changeChat is the body of a process.
 func changeChat(t *testing.T, p Place, as string, turns int) {
-	s := open(t, p).Chats()
+	s := sqlchat.On(open(t, p))
 	fmt.Println("ready")
 	_, err := io.ReadAll(os.Stdin)
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // testKeepTables opens databases without changing their tables.
@@ -41,13 +42,13 @@ func testKeepTables(t *testing.T, c Config) {
 	// They are ours, as of an older version, of this one, and of a newer one.
 	db, err = open(p, sqladapter.CreateTables)
 	require.NoError(t, err)
-	_, err = db.Chats().CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
+	_, err = sqlchat.On(db).CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	for _, s := range []sqladapter.Schema{sqladapter.KeepTables, sqladapter.AdoptTables} {
 		db, err := open(p, s)
 		require.NoError(t, err)
-		found, err := db.Chats().Chat(background, "c")
+		found, err := sqlchat.On(db).Chat(background, "c")
 		require.NoError(t, err)
 		require.Equal(t, "ada", found.UserID)
 		require.NoError(t, db.Close())

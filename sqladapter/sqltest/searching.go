@@ -17,6 +17,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 //go:embed testdata/oasst.jsonl
@@ -90,7 +91,7 @@ var fullQueries = []string{
 // testSearch searches the corpus with many queries. All databases must find the results in the
 // golden file.
 func testSearch(t *testing.T, c Config) {
-	s := open(t, c.New(t)).Chats()
+	s := sqlchat.On(open(t, c.New(t)))
 	Fill(t, s, "other")
 	_, err := s.DeleteChat(background, "other", chat.DeleteOptions{})
 	require.NoError(t, err)
@@ -114,16 +115,16 @@ func testSearchReopened(t *testing.T, c Config) {
 	p := c.New(t)
 	db, err := p.Open(background)
 	require.NoError(t, err)
-	Fill(t, db.Chats(), "c")
+	Fill(t, sqlchat.On(db), "c")
 	search := func(s chat.Store) []chat.SearchResult {
 		results, err := s.SearchMessages(background, "c", "financial plan OR research", chat.SearchOptions{Roles: []string{"assistant"}, Limit: 5})
 		require.NoError(t, err)
 		require.Len(t, results, 5)
 		return results
 	}
-	before := search(db.Chats())
+	before := search(sqlchat.On(db))
 	require.NoError(t, db.Close())
-	after := search(open(t, p).Chats())
+	after := search(sqlchat.On(open(t, p)))
 	require.Equal(t, before, after)
 	for i, r := range after {
 		require.Equal(t, "assistant", r.Message.Name)
@@ -140,7 +141,7 @@ func testSearchReopened(t *testing.T, c Config) {
 func testSearchAllChats(t *testing.T, c Config) {
 	p := c.New(t)
 	db := open(t, p)
-	s := db.Chats()
+	s := sqlchat.On(db)
 	said := Corpus(t)
 	for i := range 6 {
 		id, user := fmt.Sprint("c", i), []string{"ada", "bob"}[i%2]
@@ -177,13 +178,13 @@ func testSearchAllChats(t *testing.T, c Config) {
 					return cmp.Or(cmp.Compare(b.Rank, a.Rank), cmp.Compare(b.Message.CreatedAt, a.Message.CreatedAt), cmp.Compare(a.Message.ID, b.Message.ID))
 				})
 				want = want[:min(len(want), cmp.Or(o.Limit, chat.DefaultSearchLimit))]
-				found, err := db.SearchAll(background, user, query, o)
+				found, err := sqlchat.SearchAll(background, db, user, query, o)
 				require.NoError(t, err)
 				require.Equal(t, want, found, "%q of %q with %+v", query, user, o)
 			}
 		}
 	}
-	_, err := db.SearchAll(background, "", "the", chat.SearchOptions{Limit: -1})
+	_, err := sqlchat.SearchAll(background, db, "", "the", chat.SearchOptions{Limit: -1})
 	require.ErrorIs(t, err, chat.ErrInvalid)
 }
 
@@ -191,13 +192,13 @@ func testSearchAllChats(t *testing.T, c Config) {
 func testSearchChanged(t *testing.T, c Config) {
 	p := c.New(t)
 	db := open(t, p)
-	s := db.Chats()
+	s := sqlchat.On(db)
 	grow(t, s, "c", 30)
 	rank := func() float64 {
 		found, err := s.SearchMessages(background, "c", `"number 3"`, chat.SearchOptions{})
 		require.NoError(t, err)
 		require.Len(t, found, 1)
-		all, err := db.SearchAll(background, "", `"number 3"`, chat.SearchOptions{})
+		all, err := sqlchat.SearchAll(background, db, "", `"number 3"`, chat.SearchOptions{})
 		require.NoError(t, err)
 		require.Equal(t, found, all)
 		return found[0].Rank
@@ -221,7 +222,7 @@ func testSearchChanged(t *testing.T, c Config) {
 // testSearchLong finds words in a message with more words than are indexed individually.
 func testSearchLong(t *testing.T, c Config) {
 	db := open(t, c.New(t))
-	s := db.Chats()
+	s := sqlchat.On(db)
 	branch := grow(t, s, "c", 3)
 	var says strings.Builder
 	for i := range 9000 {
@@ -237,7 +238,7 @@ func testSearchLong(t *testing.T, c Config) {
 	requireFound(t, s, "c", `"words many"`)
 	requireFound(t, s, "c", "00004*", "long")
 	requireFound(t, s, "c", "message", "long", "c.0", "c.1", "c.2")
-	found, err := db.SearchAll(background, "", "messag* NOT says", chat.SearchOptions{})
+	found, err := sqlchat.SearchAll(background, db, "", "messag* NOT says", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Snippet, "<mark>message</mark> of 0000")
@@ -285,7 +286,7 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	require.NoError(t, p.Exec(background, foreignChats("ada", chats, messages)+foreignChats("bob", chats, messages)+foreignChats("eve", chats, messages)))
 
 	statements.Store(0)
-	found, err := db.SearchAll(background, "ada", "zebra", chat.SearchOptions{Limit: 1000})
+	found, err := sqlchat.SearchAll(background, db, "ada", "zebra", chat.SearchOptions{Limit: 1000})
 	require.NoError(t, err)
 	require.Len(t, found, chats*messages)
 	total := statements.Load()
@@ -294,7 +295,7 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	require.Zero(t, known("bob"))
 	require.Zero(t, known("eve"))
 	statements.Store(0)
-	_, err = db.SearchAll(background, "ada", "zebra", chat.SearchOptions{Limit: 1})
+	_, err = sqlchat.SearchAll(background, db, "ada", "zebra", chat.SearchOptions{Limit: 1})
 	require.NoError(t, err)
 	require.Less(t, statements.Load(), int64(10), "nothing is left to be indexed")
 
@@ -307,14 +308,14 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 			}
 		}
 		each.Store(&do)
-		_, err = db.SearchAll(ctx, "bob", "zebra", chat.SearchOptions{Limit: 1000})
+		_, err = sqlchat.SearchAll(ctx, db, "bob", "zebra", chat.SearchOptions{Limit: 1000})
 		each.Store(nil)
 		cancel()
 		require.ErrorIs(t, err, context.Canceled)
 		require.Less(t, len(err.Error()), 300)
 		require.LessOrEqual(t, statements.Load(), cancelled+1, "it stops")
 	}
-	found, err = db.SearchAll(background, "", "zebra", chat.SearchOptions{Limit: 1000})
+	found, err = sqlchat.SearchAll(background, db, "", "zebra", chat.SearchOptions{Limit: 1000})
 	require.NoError(t, err)
 	require.Len(t, found, 3*chats*messages)
 	require.Equal(t, chats*messages, known("eve"))
@@ -322,14 +323,14 @@ func testSearchAllOfUser(t *testing.T, c Config) {
 	// The cost does not depend on the number of chats.
 	require.NoError(t, p.Exec(background, foreignChats("zoe", 20*chats, 1)))
 	statements.Store(0)
-	found, err = db.SearchAll(background, "zoe", "zebra", chat.SearchOptions{Limit: 1000})
+	found, err = sqlchat.SearchAll(background, db, "zoe", "zebra", chat.SearchOptions{Limit: 1000})
 	require.NoError(t, err)
 	require.Len(t, found, 20*chats)
 	require.Less(t, statements.Load(), 5*total)
 
 	// A chat with contradictory rows does not prevent indexing of others.
 	require.NoError(t, p.Exec(background, foreignChats("kim", chats, messages)+`UPDATE messages SET "parentId" = 'kim.7.1' WHERE id = 'kim.7.0'`))
-	found, err = db.SearchAll(background, "kim", "zebra", chat.SearchOptions{Limit: 1000})
+	found, err = sqlchat.SearchAll(background, db, "kim", "zebra", chat.SearchOptions{Limit: 1000})
 	require.NoError(t, err)
 	require.Len(t, found, chats*messages)
 	require.GreaterOrEqual(t, known("kim"), (chats-1)*messages)

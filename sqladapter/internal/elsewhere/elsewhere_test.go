@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 	"github.com/lineage-store/lineage/sqladapter/sqltest"
@@ -84,7 +85,7 @@ func (f file) open(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, e
 		return nil, err
 	}
 	pool.SetMaxOpenConns(1)
-	return sqladapter.Open(ctx, sqladapter.Pools{Write: pool}, elsewhere{}, o)
+	return sqlchat.Open(ctx, sqladapter.Pools{Write: pool}, elsewhere{}, o)
 }
 
 func (f file) Exec(ctx context.Context, script string) error {
@@ -123,7 +124,7 @@ func TestSuite(t *testing.T) {
 			return pool
 		},
 		WithPool: func(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error) {
-			return sqladapter.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, elsewhere{}, o)
+			return sqlchat.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, elsewhere{}, o)
 		},
 		Documented: translated(string(documented)), Dialect: elsewhere{},
 	})
@@ -137,7 +138,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return db.Chats(), db.Close, nil
+			return sqlchat.On(db), db.Close, nil
 		}
 	}})
 }
@@ -150,7 +151,7 @@ func TestDeletedByOthers(t *testing.T) {
 	db, err := f.Open(ctx)
 	require.NoError(t, err)
 	defer db.Close()
-	s := db.Chats()
+	s := sqlchat.On(db)
 	say := func(chatID, words string) {
 		_, err := s.CreateChat(ctx, chat.Chat{ID: chatID, UserID: "ada"})
 		require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // TestLoose uses tables of another program with columns that compare loosely, as in SQL Server:
@@ -26,7 +27,7 @@ func TestLoose(t *testing.T) {
 			db, err := f.Open(ctx)
 			require.NoError(t, err)
 			defer db.Close()
-			s := db.Chats()
+			s := sqlchat.On(db)
 			said := func(id string) chat.Message {
 				return chat.Message{ID: id, ChatID: "sp1", Name: "user", Data: []byte(`"x"`)}
 			}

@@ -58,15 +58,23 @@ func (s Statement) Most(limits sqladapter.Limits) int {
 	return min(limits.Rows, limits.Parameters/columns)
 }
 
-// In returns the statements in the files of directories: the fields of variables whose names end
-// with SQL, and those of SearchSyntax and of the tables of a projection.
-func In(dirs ...string) ([]Statement, error) {
+// rooms are the packages with statements that are for every dialect, below sqladapter.
+var rooms = []string{"", "sqlchat", "project", "importing", "internal/chatrows", "internal/projected"}
+
+// Of returns the statements in the source of the dialect in the working directory, and those for every
+// dialect: the fields of variables whose names end with SQL, and those of SearchSyntax and of the tables.
+func Of() ([]Statement, error) {
 	var found []Statement
+	dirs := []string{"."}
+	for _, room := range rooms {
+		dirs = append(dirs, filepath.Join("..", room))
+	}
 	for _, dir := range dirs {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			return nil, err
 		}
+		before := len(found)
 		for _, path := range paths {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
@@ -79,13 +87,13 @@ func In(dirs ...string) ([]Statement, error) {
 				return nil, err
 			}
 		}
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("statements in %q: %w", dirs, fs.ErrNotExist)
+		if len(found) == before {
+			return nil, fmt.Errorf("statements in %q: %w", dir, fs.ErrNotExist)
+		}
 	}
 	for _, t := range tables.All {
 		for name, text := range t.Statements() {
-			found = append(found, Statement{t.Name + "." + name, sqladapter.Statement(text)})
+			found = append(found, Statement{t.Name + "." + name, text})
 		}
 	}
 	slices.SortFunc(found, func(a, b Statement) int { return strings.Compare(a.Name, b.Name) })

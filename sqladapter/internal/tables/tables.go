@@ -1,10 +1,11 @@
-// Package tables describes the tables of a projection and generates their statements, in the syntax
-// of sqladapter.Statement.
+// Package tables describes the tables of chats and of a projection, and generates their statements.
 package tables
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lineage-store/lineage/sqladapter"
 )
 
 // Table is a table. The first column is the key.
@@ -15,6 +16,21 @@ type Table struct {
 	Fixed int
 	// Of are the columns by which the rows of an owner are looked up, if any.
 	Of []string
+
+	// Insert inserts rows.
+	Insert sqladapter.Statement
+	// Select reads the rows with a list of keys. SelectOf reads the rows with values of the columns
+	// Of, and a list of values of the last of them; it is empty if there are none.
+	Select, SelectOf sqladapter.Statement
+	// Known reads which keys of a list exist.
+	Known sqladapter.Statement
+	// Update writes the columns that can change. The key is the last parameter. It is empty if there
+	// are none.
+	Update sqladapter.Statement
+	// Remove deletes the rows with a list of keys.
+	Remove sqladapter.Statement
+	// Page reads the keys after a key. Count counts the rows.
+	Page, Count sqladapter.Statement
 }
 
 // The documented tables of chats, and the origins of messages.
@@ -57,73 +73,54 @@ var All = []*Table{
 
 // New returns a table; columns are separated by spaces.
 func New(name string, fixed int, columns string) *Table {
-	return &Table{Name: name, Columns: strings.Fields(columns), Fixed: fixed}
-}
-
-func (t *Table) of(columns ...string) *Table {
-	t.Of = columns
+	t := &Table{Name: name, Columns: strings.Fields(columns), Fixed: fixed}
+	key := t.Columns[0]
+	t.Insert = statement(`INSERT INTO %q (%s) VALUES {rows:%d}`, name, list(t.Columns, ""), len(t.Columns))
+	t.Select = t.selectBy(key)
+	t.Known = statement(`SELECT %q FROM %q WHERE %[1]q IN ({list})`, key, name)
+	if len(t.Columns) > fixed {
+		t.Update = statement(`UPDATE %q SET %s WHERE %q = ?`, name, list(t.Columns[fixed:], " = ?"), key)
+	}
+	t.Remove = statement(`DELETE FROM %q WHERE %q IN ({list})`, name, key)
+	t.Page = statement(`SELECT %q FROM %q WHERE %[1]q > ? ORDER BY %[1]q {limit}`, key, name)
+	t.Count = statement(`SELECT COUNT(*) AS "count" FROM %q`, name)
 	return t
 }
 
+func (t *Table) of(columns ...string) *Table {
+	t.Of, t.SelectOf = columns, t.selectBy(columns...)
+	return t
+}
+
+func (t *Table) selectBy(columns ...string) sqladapter.Statement {
+	conditions, last := "", len(columns)-1
+	for _, c := range columns[:last] {
+		conditions += fmt.Sprintf("%q = ? AND ", c)
+	}
+	return statement(`SELECT %s FROM %q WHERE %s%q IN ({list})`, list(t.Columns, ""), t.Name, conditions, columns[last])
+}
+
 // Statements returns the statements by name.
-func (t *Table) Statements() map[string]string {
-	all := map[string]string{"insert": t.Insert(), "select": t.Select(), "known": t.Known(), "page": t.Page(), "count": t.Count(), "remove": t.Remove()}
-	if len(t.Columns) > t.Fixed {
-		all["update"] = t.Update()
+func (t *Table) Statements() map[string]sqladapter.Statement {
+	all := map[string]sqladapter.Statement{"insert": t.Insert, "select": t.Select, "known": t.Known, "page": t.Page, "count": t.Count, "remove": t.Remove}
+	if t.Update != "" {
+		all["update"] = t.Update
 	}
 	if t.Of != nil {
-		all["of"] = t.SelectOf()
+		all["of"] = t.SelectOf
 	}
 	return all
 }
 
-// Insert inserts rows.
-func (t *Table) Insert() string {
-	return fmt.Sprintf(`INSERT INTO %q (%s) VALUES {rows:%d}`, t.Name, t.list(""), len(t.Columns))
+func statement(format string, args ...any) sqladapter.Statement {
+	return sqladapter.Statement(fmt.Sprintf(format, args...))
 }
 
-// Select reads the rows with a list of keys.
-func (t *Table) Select() string { return t.selectBy(t.Columns[:1]) }
-
-// SelectOf reads the rows with values of the columns Of, and a list of values of the last of them.
-func (t *Table) SelectOf() string { return t.selectBy(t.Of) }
-
-func (t *Table) selectBy(columns []string) string {
-	conditions := ""
-	for _, c := range columns[:len(columns)-1] {
-		conditions += fmt.Sprintf("%q = ? AND ", c)
+// list returns columns separated by commas, each with a suffix.
+func list(columns []string, suffix string) string {
+	quoted := make([]string, len(columns))
+	for i, c := range columns {
+		quoted[i] = `"` + c + `"` + suffix
 	}
-	return fmt.Sprintf(`SELECT %s FROM %q WHERE %s%q IN ({list})`, t.list(""), t.Name, conditions, columns[len(columns)-1])
-}
-
-// Known reads which keys of a list exist.
-func (t *Table) Known() string {
-	return fmt.Sprintf(`SELECT %q FROM %q WHERE %[1]q IN ({list})`, t.Columns[0], t.Name)
-}
-
-// Update writes the columns that can change. The key is the last parameter.
-func (t *Table) Update() string {
-	return fmt.Sprintf(`UPDATE %q SET %s WHERE %q = ?`, t.Name, (&Table{Columns: t.Columns[t.Fixed:]}).list(" = ?"), t.Columns[0])
-}
-
-// Remove deletes the rows with a list of keys.
-func (t *Table) Remove() string {
-	return fmt.Sprintf(`DELETE FROM %q WHERE %q IN ({list})`, t.Name, t.Columns[0])
-}
-
-// Page reads the keys after a key.
-func (t *Table) Page() string {
-	return fmt.Sprintf(`SELECT %q FROM %q WHERE %[1]q > ? ORDER BY %[1]q {limit}`, t.Columns[0], t.Name)
-}
-
-// Count counts the rows.
-func (t *Table) Count() string { return fmt.Sprintf(`SELECT COUNT(*) AS "count" FROM %q`, t.Name) }
-
-// list returns the columns separated by commas, each with a suffix.
-func (t *Table) list(behind string) string {
-	columns := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		columns[i] = `"` + c + `"` + behind
-	}
-	return strings.Join(columns, ", ")
+	return strings.Join(quoted, ", ")
 }

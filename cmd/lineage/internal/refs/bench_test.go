@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
@@ -31,7 +32,7 @@ func BenchmarkTitle(b *testing.B) {
 		title := fmt.Sprint("Conversation number ", i)
 		_, err := store.CreateThread(ctx, lineage.ThreadOptions{Title: title, UserID: "ada"})
 		require.NoError(b, err)
-		_, err = db.Chats().CreateChat(ctx, chat.Chat{ID: fmt.Sprint("thread", i), Title: title, UserID: "ada"})
+		_, err = sqlchat.On(db).CreateChat(ctx, chat.Chat{ID: fmt.Sprint("thread", i), Title: title, UserID: "ada"})
 		require.NoError(b, err)
 	}
 	wanted := fmt.Sprint("conversation number ", count/2)
@@ -43,7 +44,7 @@ func BenchmarkTitle(b *testing.B) {
 		}
 	})
 	b.Run("database", func(b *testing.B) {
-		r := NewChats(db.Chats(), "")
+		r := NewChats(sqlchat.On(db), "")
 		for b.Loop() {
 			_, err := r.Chat(ctx, wanted)
 			require.NoError(b, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -310,10 +311,10 @@ func TestChatsOfADatabaseAreFoundByTheirTitles(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	for id, title := range map[string]string{"first": "Trip to Porto", "second": "Trip to Lisbon", "third": "Groceries", "fourth": "groceries"} {
-		_, err := db.Chats().CreateChat(ctx, chat.Chat{ID: id, UserID: "ada", Title: title})
+		_, err := sqlchat.On(db).CreateChat(ctx, chat.Chat{ID: id, UserID: "ada", Title: title})
 		require.NoError(t, err)
 	}
-	r := NewChats(db.Chats(), "")
+	r := NewChats(sqlchat.On(db), "")
 	for _, name := range []string{"second", "trip TO lisbon", "seco", "cond"} {
 		found, err := r.Chat(ctx, name)
 		require.NoError(t, err, name)

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/follow"
+)
+
+// exportNative writes a session file as it was read last.
+func (s *session) exportNative(ctx context.Context, o *exportOptions) error {
+	if o.format != "" || o.all || o.given || o.prune || o.title != "" {
+		return usagef("--native writes a file as it is: it goes with --output only")
+	}
+	if len(o.what) > 1 {
+		return usagef("--native writes one file: name one")
+	}
+	source, err := s.sourceToExport(ctx, o.what)
+	if err != nil {
+		return err
+	}
+	r := exportedRecord{File: o.to, Format: "native"}
+	err = s.writeBinary(o.to, func(w io.Writer) error {
+		counted := &countingWriter{w: w}
+		err := source.Export(ctx, counted)
+		r.Bytes = counted.n
+		return err
+	})
+	switch {
+	case errors.Is(err, follow.ErrNotExact):
+		return hint(err, "'lineage export' writes the conversation in other formats")
+	case errors.Is(err, lineage.ErrErased):
+		return hint(err, "a part of it was erased from the store: 'lineage export' writes the rest in other formats")
+	case err != nil || o.to == stdoutName:
+		return err
+	}
+	return s.print(&r, "wrote %s as %s was, %s\n", r.File, source.About.Path, screen.Bytes(r.Bytes))
+}
+
+// sourceToExport returns the session file with a path, or the end of one, or that of a thread.
+func (s *session) sourceToExport(ctx context.Context, what []string) (*follow.Source, error) {
+	name, threadOf := "", ""
+	if len(what) == 1 {
+		name = filepath.ToSlash(what[0])
+		if t, err := s.refs.Thread(ctx, what[0]); err == nil {
+			info, err := t.Info(ctx)
+			if err != nil {
+				return nil, err
+			}
+			threadOf = info.SourceID
+		} else if !errors.Is(err, lineage.ErrNotFound) {
+			return nil, err
+		}
+	} else {
+		t, err := s.needThread()
+		if err != nil {
+			return nil, err
+		}
+		info, err := t.Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		name, threadOf = shortID(info.ID.String()), info.SourceID
+	}
+	var found []*follow.Source
+	for source, err := range follow.Sources(ctx, s.store) {
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.ToSlash(source.About.Path)
+		if path == name {
+			return source, nil
+		}
+		if threadOf != "" && source.Is.Session == threadOf || strings.HasSuffix(path, "/"+strings.TrimPrefix(name, "./")) {
+			found = append(found, source)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, hint(fmt.Errorf("session file %s: %w", name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
+	case 1:
+		return found[0], nil
+	}
+	paths := make([]string, len(found))
+	for i, f := range found {
+		paths[i] = f.About.Path
+	}
+	return nil, hint(usagef("%s session files are %s: name one by its path", screen.Count(len(found)), name), "%s", screen.Line(strings.Join(paths, ", ")))
+}
+
+// verifySources requires that each session file comes back as it was read, unless it was deleted or a part was erased.
+func (s *session) verifySources(ctx context.Context, found func(backend.Finding) error) error {
+	for source, err := range follow.Sources(ctx, s.store) {
+		if err == nil {
+			err = source.Export(ctx, io.Discard)
+		}
+		switch {
+		case context.Cause(ctx) != nil:
+			return context.Cause(ctx)
+		case err == nil, errors.Is(err, lineage.ErrErased), errors.Is(err, lineage.ErrNotFound):
+			continue
+		}
+		if err := found(backend.Finding{Subject: "session file", Problem: err.Error()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,362 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A page takes about so many messages and bytes of them. What is new of it is one commit: who reads
+// one of them first checks all of its commit's frame.
+const (
+	pageMessages = 250
+	pageBytes    = 64 << 10
+)
+
+// flush places the messages of the page.
+func (s *loading) flush(ctx context.Context) error {
+	if len(s.page) == 0 {
+		return nil
+	}
+	if err := s.ask(ctx); err != nil {
+		return err
+	}
+	f := &filling{loading: s}
+	_, err := write.Of(s.store).Make(ctx, func(b *write.Batch, try write.Try) error { return f.fill(ctx, b, try) })
+	if errors.Is(err, errNotKept) {
+		if err := s.commit(ctx, s.underway, func(c *change) error { return c.keep(ctx) }); err != nil {
+			return err
+		}
+		return s.flush(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for _, m := range s.page {
+		s.listed[m.ID] = f.placed[m.ID]
+	}
+	s.versions, s.problems = append(s.versions, f.versions...), append(s.problems, f.problems...)
+	s.disordered = s.disordered || f.disordered
+	s.done.New += f.added
+	s.done.Changed = s.done.Changed || f.added > 0
+	s.page, s.bytes = nil, 0
+	clear(s.inPage)
+	return nil
+}
+
+// errNotKept says that a thread does not keep the messages that are to be added to it yet.
+var errNotKept = errors.New("the thread does not keep its messages")
+
+// filling is a page that is placed in one state of the store, and its commit.
+type filling struct {
+	*loading
+	in     *state
+	reader *ThreadReader
+	placer *place.Placer
+	c      *change
+	now    *message // that is placed
+
+	placed     map[string]standing
+	versions   []version
+	problems   []error
+	disordered bool
+	added      int
+}
+
+// read begins to read a state of the store. A chat that was deleted meanwhile is ErrNotFound, also if another was
+// made with its id.
+func (f *filling) read(ctx context.Context, from backend.Reader, b *write.Batch, fresh bool) error {
+	f.in = &state{store: f.store, from: from}
+	t, err := f.in.thread(ctx, f.from.Chat.ID)
+	if err == nil && t.Home() != f.home {
+		err = noChat(f.from.Chat.ID)
+	}
+	if err != nil {
+		return err
+	}
+	f.c = &change{state: f.in, t: t}
+	f.reader = f.in.reading(t)
+	f.placer = place.New(ctx, write.Of(f.store), from, b, make(place.Contents), t, place.Rules{
+		Fresh: fresh, Latest: true, ByContent: true,
+		Same: func(_ *place.Message, version *structure.Span) (bool, error) { return f.same(ctx, f.now, version.Ref) },
+	})
+	return nil
+}
+
+// ask asks for what messages are made of where they come from, as far as the store does not have them as their data say.
+func (s *loading) ask(ctx context.Context) error {
+	if s.from.Said == nil {
+		return nil
+	}
+	writer := write.Of(s.store)
+	state, err := writer.Engine().Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	b := writer.Batch()
+	defer writer.Release(b)
+	f := &filling{loading: s}
+	if err := f.read(ctx, state, b, false); err != nil {
+		return err
+	}
+	var unknown []*message
+	var messages []Message
+	for _, m := range s.page {
+		is, err := f.find(structure.SpanRef{}, m)
+		if err != nil {
+			return err
+		}
+		if is.How == place.Absent || is.How == place.Version {
+			unknown, messages = append(unknown, m), append(messages, m.Message)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	said, err := s.from.Said(ctx, messages)
+	if err != nil {
+		return err
+	}
+	for i, m := range unknown {
+		if said[i] == nil {
+			continue
+		}
+		if m.content, err = s.asSaid(ctx, &m.Message, said[i]); err != nil {
+			return err
+		}
+		m.said = true
+	}
+	return nil
+}
+
+func (f *filling) find(after structure.SpanRef, m *message) (place.Found, error) {
+	f.now = m
+	return f.placer.Find(after, &m.content)
+}
+
+// fill fills the commit of the page.
+func (f *filling) fill(ctx context.Context, b *write.Batch, try write.Try) error {
+	state, err := write.Of(f.store).Engine().Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	b.Reset(f.underway)
+	b.Durability = backend.Normal
+	b.Places()
+	*f = filling{loading: f.loading, placed: make(map[string]standing, len(f.page))}
+	if err := f.read(ctx, state, b, try.Fresh); err != nil {
+		return err
+	}
+	b.ExpectThread(f.c.t.ID, f.c.t)
+	for _, m := range f.page {
+		is, err := f.place(ctx, m)
+		if err != nil {
+			return err
+		}
+		f.placed[m.ID] = is
+	}
+	return nil
+}
+
+// place finds or adds a message. A message that the store has otherwise, or that follows such a message, waits.
+func (f *filling) place(ctx context.Context, m *message) (standing, error) {
+	skip := func(err error) (standing, error) {
+		f.problems = append(f.problems, err)
+		return standing{skipped: true}, nil
+	}
+	parent, known, err := f.above(ctx, m)
+	if err != nil {
+		return standing{}, err
+	}
+	if parent.skipped {
+		return skip(&Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "its parent was left out"})
+	}
+	found, err := f.find(parent.at, m)
+	if err != nil {
+		return standing{}, err
+	}
+	if found.How == place.Absent {
+		foreign, is, err := f.in.findForeign(ctx, m.ID)
+		if err != nil {
+			return standing{}, err
+		}
+		if is && foreign.Home == f.home {
+			same, err := f.same(ctx, m, foreign.Span)
+			if err == nil && !same {
+				f.problems = append(f.problems, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
+			}
+			return standing{at: foreign.Span}, err
+		}
+	}
+	if !known {
+		return skip(&Error{Subject: SubjectMessage, ID: string(m.ParentID), ChatID: m.ChatID, Err: ErrNotFound, Detail: "parent of " + m.ID})
+	}
+	switch {
+	case !parent.waits && found.How.Has():
+		return standing{at: found.Span}, nil
+	case !parent.waits && found.How == place.Absent:
+		at, err := f.addNew(ctx, parent.at, m, found)
+		f.added++
+		return standing{at: at}, err
+	}
+	before := f.listed[m.ID]
+	if before.waits {
+		return before, nil
+	}
+	f.disordered = f.disordered || !before.at.IsZero()
+	v := version{id: m.ID, parent: m.ParentID, was: found.Span}
+	if found.How == place.Version || found.How == place.Absent {
+		v.message = m
+	}
+	f.versions = append(f.versions, v)
+	return standing{waits: true}, nil
+}
+
+// above returns where the parent of a message stands, and whether there is one. That of a root stands at the empty
+// position.
+func (f *filling) above(ctx context.Context, m *message) (standing, bool, error) {
+	id := string(m.ParentID)
+	if id == "" {
+		return standing{}, true, nil
+	}
+	is, listed := f.placed[id]
+	if !listed {
+		is, listed = f.listed[id]
+	}
+	if listed {
+		return is, true, nil
+	}
+	at, known, err := f.in.find(ctx, id, f.home.Thread)
+	f.disordered = f.disordered || known
+	return standing{at: at}, known, err
+}
+
+// addNew adds a message that the store does not have.
+func (f *filling) addNew(ctx context.Context, after structure.SpanRef, m *message, found place.Found) (structure.SpanRef, error) {
+	if !f.c.t.Keeps {
+		return structure.SpanRef{}, errNotKept
+	}
+	if err := f.derive(ctx, m); err != nil {
+		return structure.SpanRef{}, err
+	}
+	return f.placer.Add(after, &m.content, found)
+}
+
+// derive sets the content that a new message was derived from. What is not there is left out.
+func (f *filling) derive(ctx context.Context, m *message) error {
+	from := m.Origin.DerivedFrom
+	if m.said || from == "" {
+		return nil
+	}
+	if other := f.inPage[from]; other != nil {
+		m.derive(other.content.Usages[0].Content)
+		return nil
+	}
+	id, err := f.c.source(ctx, from)
+	if isMissing(err) {
+		f.problems = append(f.problems, &Error{Subject: SubjectMessage, ID: from, ChatID: m.ChatID, Err: ErrNotFound, Detail: m.ID + " was derived from it"})
+		err = nil
+	}
+	m.derive(id)
+	return err
+}
+
+// same reports whether a message says what a span says that looks different. What was erased stays so.
+func (f *filling) same(ctx context.Context, m *message, at structure.SpanRef) (bool, error) {
+	step, err := f.in.step(ctx, at, backend.PathOptions{Bodies: true})
+	if err != nil {
+		return false, err
+	}
+	known, err := f.reader.tell(ctx, step, m.ID)
+	known.ChatID, known.ParentID = m.ChatID, m.ParentID
+	if u := &step.Span.Usages[0]; err == nil && !u.MetadataContent.IsZero() {
+		var metadata []byte
+		if metadata, err = f.reader.messages.Metadata(ctx, u); metadata == nil {
+			known.Type = m.Type // it was erased
+		}
+	}
+	erased := string(known.Data) == "null" || slices.ContainsFunc(step.Blocks, (*structure.Block).Gone)
+	return erased || m.Same(known), err
+}
+
+// message is a message that is loaded.
+type message struct {
+	Message
+	content place.Message
+	said    bool // the content is as where the message comes from, not only as its data say
+}
+
+// version is a new version of a message.
+type version struct {
+	id     string
+	parent Ref
+	was    structure.SpanRef // the latest version in the store, zero for none
+	// message is nil if that has the same content, and only follows another message.
+	message *message
+}
+
+// derive states what the message was derived from. A message that says the same is not derived from anything.
+func (m *message) derive(from content.ID) {
+	u := &m.content.Usages[0]
+	if from == u.Content {
+		from = content.ID{}
+	}
+	u.Origin.ParentID = from
+	if b := m.content.Contents[0].Block; b != nil {
+		b.Origin.ParentID = from
+	}
+}
+
+// asData returns what is placed of a message: what its data say.
+func asData(m *Message) (place.Message, error) {
+	i, created := itemOf(m), time.UnixMilli(m.CreatedAt).UTC()
+	origin := i.Origin.OfBlock()
+	origin.Kind = content.OriginOfRole(i.Role)
+	head := structure.Usage{
+		Kind: structure.MessageUsage, Role: i.Role, Type: i.Type, By: i.Origin.Attribution(), Origin: &origin,
+		SourceID: i.SourceID, Metadata: i.Metadata, CreatedAt: created,
+	}
+	is := place.Message{ID: m.ID}
+	var err error
+	is.Usages, err = write.Message(nil, head, i.Type, i.Body, is.Store)
+	for _, c := range is.Contents {
+		if c.Block != nil {
+			c.Block.CreatedAt = created
+		}
+	}
+	return is, err
+}
+
+// asSaid returns what is placed of a message that was said elsewhere. It goes by the id that it has in the chat.
+func (s *loading) asSaid(ctx context.Context, m *Message, said *Said) (place.Message, error) {
+	is := place.Message{ID: m.ID, Usages: slices.Clone(said.Usages)}
+	id, _ := sourceOf(is.Usages)
+	for i := range is.Usages {
+		u := &is.Usages[i]
+		if id != m.ID {
+			u.SourceID, u.Lookup = "", 0
+		}
+		for _, id := range u.Named(nil) {
+			c, err := s.contentOf(ctx, said, *id)
+			if err != nil {
+				return is, err
+			}
+			if c != nil {
+				is.Contents = append(is.Contents, *c)
+			}
+		}
+	}
+	if id != m.ID {
+		is.Usages[0].SourceID = m.ID
+	}
+	return is, nil
+}

@@ -1,0 +1,174 @@
+package follow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+)
+
+// Agent is an agent whose session files are followed.
+type Agent struct {
+	// Name is the name for Options, such as "claude-code", and Title the one for people.
+	Name, Title string
+	// Format is the name of the archive format of its files.
+	Format string
+	// Verified says what its reader was tried on; it is empty if it was made from documents only.
+	Verified string
+
+	places func(e *Environment) []place
+	// keeps returns how long the agent keeps a file that does not change, 0 for ever.
+	keeps func(e *Environment) time.Duration
+}
+
+// place is a folder in which an agent keeps its sessions.
+type place struct {
+	root     string
+	patterns []pattern
+}
+
+// Environment is where folders of agents and of this program are looked for.
+type Environment struct {
+	// Home is the user's home directory, and OS is as runtime.GOOS.
+	Home, OS string
+	Getenv   func(string) string
+}
+
+// ErrNoHome is returned for an environment without a home directory.
+var ErrNoHome = errors.New("the home directory is not known")
+
+// NewEnvironment returns the environment with these variables on this system. Default os.Getenv.
+func NewEnvironment(getenv func(string) string) (*Environment, error) {
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	e := &Environment{OS: runtime.GOOS, Getenv: getenv}
+	variable := "HOME"
+	if e.OS == "windows" {
+		variable = "USERPROFILE"
+	}
+	if e.Home = getenv(variable); !filepath.IsAbs(e.Home) {
+		return nil, fmt.Errorf("%w: %s is not set to a full path", ErrNoHome, variable)
+	}
+	return e, nil
+}
+
+// config returns the folder in which programs keep their configuration.
+func (e *Environment) config() string {
+	switch e.OS {
+	case "windows":
+		return e.dir("APPDATA", "AppData", "Roaming")
+	case "darwin":
+		return filepath.Join(e.Home, "Library", "Application Support")
+	}
+	return e.dir("XDG_CONFIG_HOME", ".config")
+}
+
+// dir returns the folder in an environment variable, or else one below the home directory.
+func (e *Environment) dir(variable string, below ...string) string {
+	if dir := e.Getenv(variable); filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	return filepath.Join(append([]string{e.Home}, below...)...)
+}
+
+// Agents returns the agents that are known, those that most people have first.
+func Agents() []Agent {
+	return []Agent{
+		{
+			Name: "claude-code", Title: "Claude Code", Format: "claude-code", Verified: "published samples",
+			places: func(e *Environment) []place {
+				// A session before its subagents: their contexts are below it.
+				return []place{placeOf(filepath.Join(e.claude(), "projects"),
+					"*/????????-????-????-????-????????????.jsonl", "*/*.jsonl", "*/*/subagents/**/*.jsonl")}
+			},
+			keeps: (*Environment).claudeKeeps,
+		},
+		{
+			Name: "codex", Title: "Codex", Format: "codex", Verified: "published samples",
+			places: func(e *Environment) []place {
+				home := e.dir("CODEX_HOME", ".codex")
+				patterns := []string{"**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"}
+				return []place{placeOf(filepath.Join(home, "sessions"), patterns...), placeOf(filepath.Join(home, "archived_sessions"), patterns...)}
+			},
+		},
+		{
+			Name: "opencode", Title: "OpenCode", Format: "opencode",
+			places: func(e *Environment) []place {
+				places := []place{placeOf(filepath.Join(e.dir("XDG_DATA_HOME", ".local", "share"), "opencode"), "opencode.db", "opencode-*.db")}
+				if db := e.Getenv("OPENCODE_DB"); filepath.IsAbs(db) {
+					places = append(places, placeOf(filepath.Dir(db), literal(filepath.Base(db))))
+				}
+				return places
+			},
+		},
+		{
+			Name: "pi", Title: "pi", Format: "pi",
+			places: func(e *Environment) []place {
+				return []place{placeOf(filepath.Join(e.dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions"), "**/*.jsonl")}
+			},
+		},
+		{
+			Name: "copilot", Title: "Copilot CLI", Format: "copilot",
+			places: func(e *Environment) []place {
+				return []place{placeOf(filepath.Join(e.dir("COPILOT_HOME", ".copilot"), "session-state"), "*/events.jsonl")}
+			},
+		},
+		{
+			Name: "vscode", Title: "VS Code Copilot Chat", Format: "vscode",
+			places: func(e *Environment) (places []place) {
+				for _, user := range e.vscode() {
+					places = append(places,
+						placeOf(filepath.Join(user, "workspaceStorage"), "*/chatSessions/*.jsonl", "*/chatSessions/*.json"),
+						placeOf(filepath.Join(user, "globalStorage", "emptyWindowChatSessions"), "*.jsonl", "*.json"))
+				}
+				return places
+			},
+		},
+		{
+			Name: "qwen", Title: "Qwen Code", Format: "qwen",
+			places: func(e *Environment) []place {
+				return []place{placeOf(filepath.Join(e.dir("QWEN_HOME", ".qwen"), "projects"), "*/chats/*.jsonl", "*/chats/*.json")}
+			},
+		},
+		{
+			Name: "gemini", Title: "Gemini CLI", Format: "gemini",
+			places: func(e *Environment) []place {
+				return []place{placeOf(filepath.Join(e.dir("GEMINI_CLI_HOME"), ".gemini", "tmp"), "*/chats/*.jsonl", "*/chats/*.json")}
+			},
+		},
+	}
+}
+
+func (e *Environment) claude() string { return e.dir("CLAUDE_CONFIG_DIR", ".claude") }
+
+// claudeKeeps returns how long Claude Code keeps a session: 30 days, or what its settings say.
+func (e *Environment) claudeKeeps() time.Duration {
+	var settings struct {
+		Days *float64 `json:"cleanupPeriodDays"`
+	}
+	if b, err := vfs.ReadFile(filepath.Join(e.claude(), "settings.json"), 1<<20); err == nil {
+		_ = json.Unmarshal(b, &settings) // the agent uses its default then, too
+	}
+	days := 30.0
+	if d := settings.Days; d != nil && *d >= 0 && *d <= 36500 {
+		days = *d
+	}
+	return time.Duration(days * 24 * float64(time.Hour))
+}
+
+// vscode returns the folders of VS Code and the programs made from it that keep their chats alike.
+func (e *Environment) vscode() (users []string) {
+	for _, name := range []string{"Code", "Code - Insiders", "VSCodium"} {
+		users = append(users, filepath.Join(e.config(), name, "User"))
+	}
+	for _, server := range []string{".vscode-server", ".vscode-server-insiders"} {
+		users = append(users, filepath.Join(e.Home, server, "data", "User"))
+	}
+	return users
+}

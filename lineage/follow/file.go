@@ -1,0 +1,376 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// file is a file that is followed, or that was.
+type file struct {
+	path    string
+	folder  *folder // nil if no folder that is followed has it
+	pattern int     // of the folder that matches it
+	state   *State  // nil before it was looked at
+	now     stamp   // as of the last look
+	queued  bool
+	unsaved bool
+	// partial is since when the file has ended without the end of a line, and size its size then.
+	partial     time.Time
+	partialSize int64
+	reader      *reader // nil unless the file is active
+	failures    int
+}
+
+// stamp is what changes when a file does.
+type stamp struct {
+	size, modified int64
+	beside         int64 // of the log beside a database
+	mode           fs.FileMode
+}
+
+// stat sets now.
+func (f *file) stat() error {
+	info, err := os.Lstat(f.path)
+	if err != nil {
+		return err
+	}
+	f.now = stampOf(info)
+	if isDatabase(f.path) {
+		if info, err := os.Lstat(f.path + walSuffix); err == nil {
+			f.now.beside = info.ModTime().UnixNano()
+		}
+	}
+	return nil
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	return stamp{size: info.Size(), modified: info.ModTime().UnixNano(), mode: info.Mode()}
+}
+
+// walSuffix ends the name of the log that SQLite keeps beside a database.
+const walSuffix = "-wal"
+
+func isDatabase(path string) bool { return strings.HasSuffix(path, ".db") }
+
+// besideOf returns the name of the database that a log is beside of, or the name itself.
+func besideOf(name string) string { return strings.TrimSuffix(name, walSuffix) }
+
+// byLines reports whether a file consists of lines, of which the last may not be complete.
+func (f *file) byLines() bool { return strings.HasSuffix(f.path, ".jsonl") }
+
+// move sets the path of the file.
+func (f *file) move(path string) {
+	f.path = path
+	if f.state != nil {
+		f.state.setPath(path)
+	}
+}
+
+// otherPath returns the path of the file when its agent compresses it, or has it again as it was.
+func (f *file) otherPath() string {
+	if plain := fileKey(f.path); plain != f.path {
+		return plain
+	}
+	return f.path + compressedSuffix
+}
+
+// unchanged reports whether all of the file was read as it is now.
+func (f *file) unchanged() bool {
+	s := f.state
+	return s != nil && s.Bytes == s.Size && s.Size == f.now.size && s.Modified == f.now.modified && s.Beside == f.now.beside
+}
+
+// look looks at a file that may have changed, and is read next if it has.
+func (r *run) look(f *file) {
+	err := f.stat()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.gone(f)
+	case err != nil:
+		r.fail(f, err)
+	default:
+		r.consider(f, true)
+	}
+}
+
+// seen is look for a file that was found by a scan, and is read after those found before.
+func (r *run) seen(f *file) { r.consider(f, false) }
+
+// consider enters a file into the queue if it has changed.
+func (r *run) consider(f *file, first bool) {
+	if f.state == nil {
+		f.state = &State{}
+		f.state.setPath(f.path)
+	}
+	if !f.state.Gone.IsZero() {
+		f.state.Gone = time.Time{}
+		r.changed(f)
+	}
+	again := f.state.LeftOut == OtherProject && !r.options.leavesOut(f.state.Project)
+	if f.queued || f.folder == nil || f.folder.unread || f.unchanged() && !again {
+		return
+	}
+	f.queued = true
+	r.total += f.now.size
+	if first {
+		r.queue = append([]*file{f}, r.queue...)
+	} else {
+		r.queue = append(r.queue, f)
+	}
+}
+
+// gone notes that a file is missing.
+func (r *run) gone(f *file) {
+	delete(r.waiting, f)
+	r.closeReader(f)
+	f.partial = time.Time{}
+	if other := f.otherPath(); f.folder != nil && exists(other) {
+		f.move(other)
+		r.look(f)
+		return
+	}
+	if f.state == nil {
+		delete(r.files, fileKey(f.path))
+		return
+	}
+	if f.state.Gone.IsZero() {
+		f.state.Gone = r.clock.Now()
+		r.changed(f)
+		r.options.Events(Event{Kind: Gone, Agent: f.state.Agent, Path: f.path})
+	}
+}
+
+// fail notes why a file cannot be read. It is tried again later.
+func (r *run) fail(f *file, err error) {
+	if f.state == nil {
+		f.state = &State{}
+		f.state.setPath(f.path)
+	}
+	if f.state.Error != err.Error() {
+		f.state.Error = err.Error()
+		r.changed(f)
+		r.options.Events(Event{Kind: Failed, Agent: f.agent(), Path: f.path, Err: err})
+	}
+	r.closeReader(f)
+	r.waiting[f] = r.clock.Now().Add(min(retryFirst<<min(f.failures, 20), retryLast))
+	f.failures++
+}
+
+// A file that cannot be read is tried again after retryFirst, then after twice the time, up to retryLast.
+const (
+	retryFirst = 10 * time.Second
+	retryLast  = time.Hour
+)
+
+func (f *file) agent() string {
+	if f.folder == nil {
+		return f.state.Agent
+	}
+	return f.folder.agent.Name
+}
+
+// read reads what is new in a file. An error is one of the store, or of the context.
+func (r *run) read(ctx context.Context, f *file) error {
+	f.queued, r.told = false, false
+	delete(r.waiting, f)
+	size := f.now.size
+	r.options.Events(Event{Kind: Reading, Agent: f.agent(), Path: f.path, Done: r.done, Total: r.total})
+	err := r.readFile(ctx, f)
+	r.done += size
+	switch {
+	case context.Cause(ctx) != nil:
+		return context.Cause(ctx)
+	case err == nil:
+		f.failures = 0
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && !exists(f.path):
+		r.gone(f)
+		return nil
+	case errors.Is(err, lineage.ErrClosed), errors.Is(err, lineage.ErrReadOnly), errors.Is(err, lineage.ErrLocked):
+		return err
+	}
+	r.fail(f, err)
+	return nil
+}
+
+// readFile reads what is new in a file.
+func (r *run) readFile(ctx context.Context, f *file) error {
+	if f.now.mode&fs.ModeSymlink != 0 {
+		return errLink
+	}
+	if !f.now.mode.IsRegular() {
+		return errNotRegular
+	}
+	if out, err := r.stillLeftOut(ctx, f); out || err != nil {
+		return err
+	}
+	if !f.byLines() {
+		return r.importFile(ctx, f)
+	}
+	opened, err := vfs.OpenFile(f.path, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	info, err := opened.Stat()
+	if err != nil {
+		return err
+	}
+	now := stampOf(info)
+	end, err := r.end(f, opened, now)
+	if err != nil || end == 0 {
+		return err
+	}
+	err = r.readLines(ctx, f, opened, now, end)
+	if errors.Is(err, archive.ErrStale) {
+		err = r.readLines(ctx, f, opened, now, end) // the reader is closed: from the start
+	}
+	if errors.Is(err, archive.ErrCannotGrow) {
+		return r.importFile(ctx, f)
+	}
+	return err
+}
+
+var errNotRegular = fmt.Errorf("not a regular file: %w", archive.ErrRefused)
+
+// stillLeftOut reports whether a file that was left out before still is, without reading it.
+func (r *run) stillLeftOut(ctx context.Context, f *file) (bool, error) {
+	switch s := f.state; s.LeftOut {
+	case OtherProject:
+		if !r.options.leavesOut(s.Project) {
+			return false, nil
+		}
+	case Deleted:
+		for _, id := range s.Conversations {
+			_, err := r.store.FindThread(ctx, id)
+			if !errors.Is(err, lineage.ErrNotFound) {
+				return false, err
+			}
+		}
+	default:
+		return false, nil
+	}
+	f.state.Size, f.state.Bytes, f.state.Modified, f.state.Beside = f.now.size, f.now.size, f.now.modified, f.now.beside
+	r.changed(f)
+	return true, nil
+}
+
+// lineWait is how long a file must not change before its last line is read without its end.
+const lineWait = 10 * time.Second
+
+// end returns up to where a file of lines is read now: to the end of its last line. What follows waits.
+func (r *run) end(f *file, opened *os.File, now stamp) (int64, error) {
+	end, err := lastLineEnd(opened, now.size)
+	if err != nil || end == now.size {
+		f.partial = time.Time{}
+		return end, err
+	}
+	if f.partial.IsZero() || f.partialSize != now.size {
+		f.partial, f.partialSize = r.clock.Now(), now.size
+		if at := time.Unix(0, now.modified); at.Before(f.partial) {
+			f.partial = at
+		}
+	}
+	if at := f.partial.Add(lineWait); r.clock.Now().Before(at) {
+		r.waiting[f] = at
+		return end, nil
+	}
+	return now.size, nil
+}
+
+// lastLineEnd returns the offset after the last newline in the first size bytes.
+func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
+	buf := make([]byte, min(size, 64<<10))
+	for end := size; end > 0; {
+		part := buf[:min(end, int64(len(buf)))]
+		if _, err := r.ReadAt(part, end-int64(len(part))); err != nil {
+			return 0, fmt.Errorf("find the last line: %w", err)
+		}
+		for i := len(part) - 1; i >= 0; i-- {
+			if part[i] == '\n' {
+				return end - int64(len(part)) + int64(i) + 1, nil
+			}
+		}
+		end -= int64(len(part))
+	}
+	return 0, nil
+}
+
+// importFile imports a file that is not read by lines.
+func (r *run) importFile(ctx context.Context, f *file) error {
+	t := &taking{ctx: ctx, run: r}
+	report, err := archive.Import(ctx, r.store, archive.Path(f.path), r.archiveOptions(f, t))
+	if err = t.outcome(err); err == nil {
+		r.took(f, t, &report, f.now, f.now.size)
+	}
+	return err
+}
+
+func (r *run) archiveOptions(f *file, t *taking) archive.Options {
+	machine, _ := json.Marshal(map[string]string{"machine": r.options.Machine.Name}) // text always marshals
+	return archive.Options{
+		Format: f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: machine,
+	}
+}
+
+// took sets the state of a file that was read up to an offset.
+func (r *run) took(f *file, t *taking, report *archive.Report, now stamp, end int64) {
+	was := f.state
+	is := &State{
+		Agent: f.agent(), Bytes: end, Size: now.size, Modified: now.modified, Beside: now.beside,
+		Conversations: slices.Clone(t.ids), LeftOut: t.leftOut(), Project: t.project,
+	}
+	is.setPath(f.path)
+	if len(report.Formats) > 0 {
+		is.Format = report.Formats[0]
+	}
+	event := Event{
+		Kind: Read, Agent: is.Agent, Path: f.path, Bytes: max(end-was.Bytes, 0), Messages: report.NewMessages, Conversations: slices.Clone(t.stored),
+	}
+	if f.reader != nil { // what was read before counts, too
+		is.Lines, is.SHA256 = f.reader.lines, f.reader.hash.Sum(nil)
+		if f.reader.rounds > 1 {
+			is.Skipped, is.Error, is.Format = was.Skipped, was.Error, was.Format
+		}
+	}
+	for _, d := range report.Skipped {
+		if !errors.Is(d, archive.ErrNoMessages) {
+			is.Skipped++
+			event.Skipped++
+			event.Err = cmp.Or(event.Err, error(d))
+		}
+	}
+	more := report.SkippedCount - int64(len(report.Skipped))
+	is.Skipped += more
+	event.Skipped += more
+	if is.Error == "" && event.Err != nil {
+		is.Error = event.Err.Error()
+	}
+	for _, id := range t.ids {
+		r.conversations[id] = true
+	}
+	f.state = is
+	r.count++
+	r.changed(f)
+	if is.LeftOut == "" {
+		r.options.Events(event)
+		return
+	}
+	is.Skipped, is.Error = 0, "" // nothing of it is wanted
+	if was.LeftOut != is.LeftOut {
+		r.options.Events(Event{Kind: LeftOut, Agent: is.Agent, Path: f.path, Reason: string(is.LeftOut)})
+	}
+}

@@ -1,0 +1,333 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// Options configure a run. The zero value of each field is its default.
+type Options struct {
+	Choice
+	// Once ends the run when everything is read.
+	Once bool
+	// Machine is the machine whose files these are. Default Environment.Machine().
+	Machine Machine
+	// Formats are those that are read. Default archive.Formats().
+	Formats []archive.Format
+	// Limits protect against hostile files.
+	Limits archive.Limits
+	// Environment is where agents are looked for. Default NewEnvironment(nil).
+	Environment *Environment
+	// Events, when not nil, is called with what happens, by one goroutine.
+	Events func(Event)
+	// Clock is for tests.
+	Clock Clock
+
+	watch func() (notifier, error) // for tests
+}
+
+// Clock tells the time.
+type Clock interface {
+	Now() time.Time
+	After(d time.Duration) <-chan time.Time
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time                         { return time.Now() }
+func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// Kind is the kind of an event.
+type Kind string
+
+// The kinds of event.
+const (
+	// Found is a folder of an agent, with the number of its files and their size.
+	Found Kind = "found"
+	// Reading is a file that is going to be read: Done and Total are bytes of all files to read.
+	Reading Kind = "reading"
+	// Read is a file that was read.
+	Read Kind = "read"
+	// Failed is a file or folder that could not be read.
+	Failed Kind = "failed"
+	// Gone is a file that is no longer there. The store keeps its sessions.
+	Gone Kind = "gone"
+	// LeftOut is a file that is not read, for Reason.
+	LeftOut Kind = "left out"
+	// Slow is a folder that is looked at from time to time, because the system does not report its changes, for Reason.
+	Slow Kind = "slow"
+	// Waiting is sent when everything is read.
+	Waiting Kind = "waiting"
+)
+
+// Event is something that happens in a run. Kind determines which fields are set.
+type Event struct {
+	Kind  Kind
+	Agent string // empty for a folder of Choice.From
+	Path  string
+	// Files and Bytes are the files of a folder and their size, or those that were read since the last Waiting.
+	Files, Bytes int64
+	// Soon is how many files of a folder its agent deletes within SoonTime that are not in the store yet: the agent
+	// keeps a file for Keeps when it does not change.
+	Soon  int64
+	Keeps time.Duration
+	// Done and Total are bytes.
+	Done, Total int64
+	// Messages is how many messages the store did not have, Conversations are the source ids of their threads.
+	Messages      int64
+	Conversations []string
+	// Skipped is how many items of a file could not be used. Err is why, or why the file was not read.
+	Skipped int64
+	Err     error
+	Reason  string
+}
+
+// withDefaults returns the options with defaults in place of zero values.
+func (o Options) withDefaults() (Options, error) {
+	var err error
+	if o.Environment == nil {
+		if o.Environment, err = NewEnvironment(nil); err != nil {
+			return o, err
+		}
+	}
+	if o.Machine.ID == "" {
+		if o.Machine, err = o.Environment.Machine(); err != nil {
+			return o, err
+		}
+	}
+	if o.Formats == nil {
+		o.Formats = archive.Formats()
+	}
+	if o.Events == nil {
+		o.Events = func(Event) {}
+	}
+	if o.Clock == nil {
+		o.Clock = systemClock{}
+	}
+	if o.watch == nil {
+		o.watch = newNotifier
+	}
+	return o, o.Choice.Check()
+}
+
+// UnknownAgentError is returned for the name of an agent that is not known.
+type UnknownAgentError struct{ Name string }
+
+func (e *UnknownAgentError) Error() string {
+	var names []string
+	for _, a := range Agents() {
+		names = append(names, a.Name)
+	}
+	return fmt.Sprintf("no agent %q: there are %s", e.Name, strings.Join(names, ", "))
+}
+
+// Unwrap returns lineage.ErrInvalid.
+func (e *UnknownAgentError) Unwrap() error { return lineage.ErrInvalid }
+
+// Check returns an *UnknownAgentError for a name that no agent has.
+func (c *Choice) Check() error {
+	for _, name := range slices.Concat(c.Agents, c.Not) {
+		if !slices.ContainsFunc(Agents(), func(a Agent) bool { return a.Name == name }) {
+			return &UnknownAgentError{name}
+		}
+	}
+	return nil
+}
+
+// follows reports whether an agent is followed.
+func (c *Choice) follows(name string) bool {
+	return (len(c.Agents) == 0 || slices.Contains(c.Agents, name)) && !slices.Contains(c.Not, name)
+}
+
+// run is a run in progress. Everything in it belongs to one goroutine.
+type run struct {
+	options Options
+	store   *lineage.Store
+	kept    *kept
+	clock   Clock
+	places  []*folder
+	files   map[string]*file
+	// conversations are the source ids of the threads of all files, as of their states.
+	conversations map[string]bool
+	watch         watching
+	queue         []*file // to be read, the next first
+	// waiting are the files to look at again at a time.
+	waiting map[*file]time.Time
+	active  []*file // with open readers, the one used last at the end
+	unsaved []*file
+	saveAt  time.Time
+
+	// done and total are the bytes that were read, and that are going to be, since the last Waiting,
+	// and count is how many files were read. told is set if nothing happened since.
+	done, total, count int64
+	told               bool
+}
+
+// Run brings the session files of agents into a store. It returns when everything is read with
+// Options.Once, and else follows changes until the context ends, whose error it then returns, or the
+// store fails. Several runs may follow the same files into the same store: each message is added
+// once.
+func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
+	r, err := newRun(ctx, store, o)
+	if err != nil {
+		return err
+	}
+	if !r.options.Once {
+		if err := r.watch.begin(r.options.watch); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		r.watch.close()
+		for len(r.active) > 0 {
+			r.closeReader(r.active[0])
+		}
+		saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+		defer cancel()
+		err = errors.Join(err, r.save(saving))
+	}()
+	r.scanAll(ctx)
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		r.takeChanges(ctx)
+		if len(r.queue) > 0 {
+			next := r.queue[0]
+			r.queue = r.queue[1:]
+			if err := r.read(ctx, next); err != nil {
+				return err
+			}
+			if len(r.unsaved) >= saveMost {
+				if err := r.save(ctx); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if !r.told {
+			r.options.Events(Event{Kind: Waiting, Files: r.count, Bytes: r.done})
+			r.told, r.done, r.total, r.count = true, 0, 0, 0
+		}
+		if r.options.Once {
+			return nil
+		}
+		if err := r.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// The states of files are saved when saveMost have changed, or after saveAfter; at the end of a run
+// in no more than saveTime.
+const (
+	saveMost  = 256
+	saveAfter = 5 * time.Second
+	saveTime  = time.Second
+)
+
+func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &run{
+		options: o, store: store, kept: keptFor(store, o.Machine), clock: o.Clock,
+		files: make(map[string]*file), conversations: make(map[string]bool), waiting: make(map[*file]time.Time),
+	}
+	states, err := r.kept.states(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for path, state := range states {
+		r.files[fileKey(path)] = &file{path: path, state: state}
+		for _, id := range state.Conversations {
+			r.conversations[id] = true
+		}
+	}
+	return r, r.choosePlaces()
+}
+
+// wait waits for a change of a file, or until something is due, and does what is due.
+func (r *run) wait(ctx context.Context) error {
+	var timer <-chan time.Time
+	if next := r.next(); !next.IsZero() {
+		timer = r.clock.After(max(next.Sub(r.clock.Now()), 0))
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-r.watch.ready():
+	case <-timer:
+	}
+	now := r.clock.Now()
+	if !r.saveAt.IsZero() && !now.Before(r.saveAt) {
+		if err := r.save(ctx); err != nil {
+			return err
+		}
+	}
+	for f, at := range r.waiting {
+		if !now.Before(at) {
+			delete(r.waiting, f)
+			r.look(f)
+		}
+	}
+	r.closeReaders(maxReaders)
+	r.poll(ctx, now)
+	return nil
+}
+
+// next returns when something is due, zero if nothing is.
+func (r *run) next() (next time.Time) {
+	due := func(at time.Time) {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	due(r.saveAt)
+	due(r.watch.nextPoll(r.clock.Now()))
+	for _, at := range r.waiting {
+		due(at)
+	}
+	if len(r.active) > 0 {
+		due(r.active[0].reader.used.Add(readerTime))
+	}
+	return next
+}
+
+// save saves the states that have changed.
+func (r *run) save(ctx context.Context) error {
+	for states := range slices.Chunk(r.unsaved, saveMost) {
+		var put []*State
+		for _, f := range states {
+			put = append(put, f.state)
+		}
+		if err := r.kept.put(ctx, put); err != nil {
+			return fmt.Errorf("save the state of %d files: %w", len(put), err)
+		}
+	}
+	for _, f := range r.unsaved {
+		f.unsaved = false
+	}
+	r.unsaved, r.saveAt = nil, time.Time{}
+	return nil
+}
+
+// changed notes that the state of a file has changed.
+func (r *run) changed(f *file) {
+	if f.unsaved {
+		return
+	}
+	f.unsaved = true
+	r.unsaved = append(r.unsaved, f)
+	if r.saveAt.IsZero() {
+		r.saveAt = r.clock.Now().Add(saveAfter)
+	}
+}

@@ -1,0 +1,538 @@
+package follow
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func memory(t testing.TB) *lineage.Store {
+	store, err := lineage.OpenMemory(t.Context(), lineage.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+// once runs once, and returns the events.
+func once(t testing.TB, store *lineage.Store, o Options) (events []Event) {
+	t.Helper()
+	o.Once = true
+	o.Events = func(e Event) { events = append(events, e) }
+	require.NoError(t, Run(t.Context(), store, o))
+	return events
+}
+
+func of(events []Event, kind Kind) (some []Event) {
+	for _, e := range events {
+		if e.Kind == kind {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+func TestOnceReadsWhatIsNew(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	path := filepath.Join(h.project(), name)
+	h.write(t, path, line(id, "a", "", "user", "one")+line(id, "b", "a", "assistant", "two"))
+	events := once(t, store, h.options())
+	read := of(events, Read)
+	require.Len(t, read, 1)
+	require.Equal(t, int64(2), read[0].Messages)
+	require.Equal(t, []string{id}, read[0].Conversations)
+	require.Equal(t, []string{"one", "two"}, texts(t, store, id))
+
+	require.Empty(t, of(once(t, store, h.options()), Read), "an unchanged file is not read")
+
+	h.append(t, path, line(id, "c", "b", "user", "three"))
+	read = of(once(t, store, h.options()), Read)
+	require.Len(t, read, 1)
+	require.Equal(t, int64(1), read[0].Messages)
+	require.Equal(t, []string{"one", "two", "three"}, texts(t, store, id))
+
+	thread, err := store.FindThread(t.Context(), id)
+	require.NoError(t, err)
+	info, err := thread.Info(t.Context())
+	require.NoError(t, err)
+	var meta struct {
+		Agent   string `json:"agent"`
+		Machine string `json:"machine"`
+	}
+	require.NoError(t, json.Unmarshal(info.Metadata, &meta))
+	require.Equal(t, "a machine", meta.Machine)
+}
+
+func TestOtherMachineReadsForItself(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	once(t, store, h.options())
+	o := h.options()
+	o.Machine.ID = strings.Repeat("cd", machineSize)
+	read := of(once(t, store, o), Read)
+	require.Len(t, read, 1)
+	require.Zero(t, read[0].Messages, "the store has them")
+}
+
+func TestFollowsGrowingFiles(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	path := filepath.Join(h.project(), name)
+	h.write(t, path, line(id, "a", "", "user", "one"))
+	f := start(t, store, h.options())
+	defer f.stop(t)
+	h.append(t, path, line(id, "b", "a", "assistant", "two"))
+	h.caughtUp(t, f)
+	require.Equal(t, []string{"one", "two"}, texts(t, store, id))
+	h.append(t, path, line(id, "c", "b", "user", "three")[:20])
+	h.caughtUp(t, f)
+	h.append(t, path, line(id, "c", "b", "user", "three")[20:])
+	h.caughtUp(t, f)
+	require.Equal(t, []string{"one", "two", "three"}, texts(t, store, id))
+}
+
+func TestLastLineWithoutItsEndIsReadWhenTheFileIsQuiet(t *testing.T) {
+	h, store, clock := newHome(t), memory(t), newClock()
+	id, name := session(1)
+	path := filepath.Join(h.project(), name)
+	o := h.options()
+	o.Clock = clock
+	h.write(t, path, line(id, "a", "", "user", "one"))
+	f := start(t, store, o)
+	defer f.stop(t)
+	h.append(t, path, strings.TrimSuffix(line(id, "b", "a", "assistant", "two"), "\n"))
+	h.caughtUp(t, f)
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+	clock.advance(lineWait + time.Second)
+	h.caughtUp(t, f)
+	require.Equal(t, []string{"one", "two"}, texts(t, store, id))
+	h.append(t, path, "\n"+line(id, "c", "b", "user", "three"))
+	h.caughtUp(t, f)
+	require.Equal(t, []string{"one", "two", "three"}, texts(t, store, id))
+}
+
+func TestFoldersThatAppearAndGo(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	f := start(t, store, h.options())
+	defer f.stop(t)
+	for i := range 3 {
+		id, name := session(i)
+		path := h.path(".claude", "projects", "-new", name)
+		h.write(t, path, line(id, "a", "", "user", "one"))
+		f.await(t, func(e Event) bool { return e.Kind == Read && e.Path == path })
+		if i == 1 {
+			require.NoError(t, os.RemoveAll(h.path(".claude", "projects", "-new")))
+		} else {
+			require.NoError(t, os.RemoveAll(h.path(".claude")))
+		}
+		f.await(t, func(e Event) bool { return e.Kind == Gone && e.Path == path })
+		require.Equal(t, []string{"one"}, texts(t, store, id), "the store keeps it")
+	}
+}
+
+func TestLinksAreNotFollowed(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	outside := h.path("outside", name)
+	h.write(t, outside, line(id, "a", "", "user", "one"))
+	require.NoError(t, os.MkdirAll(h.project(), 0o700))
+	require.NoError(t, os.Symlink(outside, filepath.Join(h.project(), name)))
+	require.NoError(t, os.Symlink(filepath.Dir(outside), h.path(".claude", "projects", "-linked")))
+	failed := of(once(t, store, h.options()), Failed)
+	require.Len(t, failed, 2)
+	for _, e := range failed {
+		require.ErrorIs(t, e.Err, archive.ErrRefused)
+	}
+	require.Nil(t, texts(t, store, id))
+
+	// The user may have put the agent's folder elsewhere.
+	require.NoError(t, os.Rename(h.path(".claude"), h.path("moved")))
+	require.NoError(t, os.Symlink(h.path("moved"), h.path(".claude")))
+	id, name = session(2)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	once(t, store, h.options())
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+}
+
+func TestProblemsDoNotStopOthers(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one")+"{broken\n")
+	h.write(t, h.path(".codex", "sessions"), "a file in place of the folder")
+	require.NoError(t, os.MkdirAll(filepath.Join(h.project(), "00000009-0000-4000-8000-000000000000.jsonl.d"), 0o700))
+	events := once(t, store, h.options())
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+	read := of(events, Read)
+	require.Len(t, read, 1)
+	require.Equal(t, int64(1), read[0].Skipped)
+	require.Error(t, read[0].Err)
+	require.Len(t, of(events, Failed), 1)
+
+	all, err := List(t.Context(), store, h.options())
+	require.NoError(t, err)
+	require.Equal(t, Followed, all[0].State)
+	require.Len(t, all[0].Problems, 1)
+	require.Equal(t, int64(1), all[0].Problems[0].Skipped)
+	require.Zero(t, all[0].Unread)
+	require.Equal(t, "codex", all[1].Agent.Name)
+	require.Len(t, all[1].Problems, 1)
+}
+
+// failing is a notifier that can watch some folders only.
+type failing struct {
+	notifier
+	mu   sync.Mutex
+	left int
+	lose bool
+}
+
+func (f *failing) add(dir string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left--; f.left < 0 {
+		return errors.New("no more watches")
+	}
+	return f.notifier.add(dir)
+}
+
+func (f *failing) take() ([]string, bool) {
+	paths, lost := f.notifier.take()
+	return paths, lost || f.lose && len(paths) > 0
+}
+
+func TestFoldersBeyondTheLimitOfWatchesArePolled(t *testing.T) {
+	h, store, clock := newHome(t), memory(t), newClock()
+	o := h.options()
+	o.Clock = clock
+	o.Agents = []string{"claude-code"}
+	limited := &failing{left: 1}
+	o.watch = func() (notifier, error) {
+		is, err := newNotifier()
+		limited.notifier = is
+		return limited, err
+	}
+	id, name := session(1)
+	path := filepath.Join(h.project(), name)
+	h.write(t, path, line(id, "a", "", "user", "one"))
+	f := start(t, store, o)
+	defer f.stop(t)
+	var slow []Event
+	for _, e := range f.all {
+		if e.Kind == Slow {
+			slow = append(slow, e)
+		}
+	}
+	require.Len(t, slow, 1, "said once")
+	h.append(t, path, line(id, "b", "a", "assistant", "two"))
+	clock.advance(pollEvery)
+	f.await(t, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
+	require.Equal(t, []string{"one", "two"}, texts(t, store, id))
+	other, name := session(2)
+	h.write(t, filepath.Join(h.project(), name), line(other, "a", "", "user", "one"))
+	for range pollAll {
+		clock.advance(pollEvery)
+		f.await(t, func(e Event) bool { return true })
+		if texts(t, store, other) != nil {
+			break
+		}
+	}
+	require.Equal(t, []string{"one"}, texts(t, store, other))
+}
+
+func TestWithoutReportsOfChangesEverythingIsPolled(t *testing.T) {
+	h, store, clock := newHome(t), memory(t), newClock()
+	o := h.options()
+	o.Clock, o.Agents = clock, []string{"claude-code"}
+	o.watch = func() (notifier, error) { return nil, errors.New("no notifications here") }
+	f := start(t, store, o)
+	defer f.stop(t)
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	clock.advance(pollEvery)
+	f.await(t, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+}
+
+func TestLostReportsAreMadeUpFor(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	o := h.options()
+	o.watch = func() (notifier, error) {
+		is, err := newNotifier()
+		return &failing{notifier: is, left: 1 << 30, lose: true}, err
+	}
+	id, name := session(1)
+	path := filepath.Join(h.project(), name)
+	h.write(t, path, line(id, "a", "", "user", "one"))
+	f := start(t, store, o)
+	defer f.stop(t)
+	h.append(t, path, line(id, "b", "a", "assistant", "two"))
+	h.caughtUp(t, f)
+	require.Equal(t, []string{"one", "two"}, texts(t, store, id))
+}
+
+func TestDeletedThreadStaysDeleted(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	path := filepath.Join(h.project(), name)
+	h.write(t, path, line(id, "a", "", "user", "one"))
+	f := start(t, store, h.options())
+	thread, err := store.FindThread(t.Context(), id)
+	require.NoError(t, err)
+	require.NoError(t, thread.Delete(t.Context()))
+	h.append(t, path, line(id, "b", "a", "assistant", "two"))
+	h.caughtUp(t, f)
+	require.Nil(t, texts(t, store, id), "while it runs")
+	f.stop(t)
+	h.append(t, path, line(id, "c", "b", "user", "three"))
+	once(t, store, h.options())
+	require.Nil(t, texts(t, store, id), "after a start")
+	agent := filepath.Join(h.project(), "agent-1.jsonl")
+	h.write(t, agent, strings.Replace(line(id, "x", "", "user", "sub"), `"cwd"`, `"agentId":"1","isSidechain":true,"cwd"`, 1))
+	once(t, store, h.options())
+	require.Nil(t, texts(t, store, id), "from another file")
+
+	_, err = archive.Import(t.Context(), store, archive.Path(path), archive.Options{})
+	require.NoError(t, err)
+	h.append(t, path, line(id, "d", "c", "assistant", "four"))
+	once(t, store, h.options())
+	require.Equal(t, []string{"one", "two", "three", "four"}, texts(t, store, id), "an import brings it back")
+}
+
+func TestProjectsAreLeftOut(t *testing.T) {
+	h, store, clock := newHome(t), memory(t), newClock()
+	private, name := session(1)
+	path := filepath.Join(h.project(), name)
+	h.write(t, path, `{"type":"summary","summary":"secret","leafUuid":"a"}`+"\n"+strings.ReplaceAll(line(private, "a", "", "user", "one"), "/src/app", "/private/x"))
+	near, nearName := session(2)
+	h.write(t, filepath.Join(h.project(), nearName), strings.ReplaceAll(line(near, "a", "", "user", "one"), "/src/app", "/privately"))
+	o := h.options()
+	o.Clock, o.NotProjects = clock, []string{"/private"}
+	f := start(t, store, o)
+	require.Nil(t, texts(t, store, private))
+	require.Equal(t, []string{"one"}, texts(t, store, near))
+	h.append(t, path, strings.ReplaceAll(line(private, "b", "a", "assistant", "two"), "/src/app", "/private/x"))
+	h.caughtUp(t, f)
+	require.Nil(t, texts(t, store, private))
+
+	unknown, name := session(3)
+	waits := filepath.Join(h.project(), name)
+	h.write(t, waits, `{"type":"summary","summary":"secret","leafUuid":"a"}`+"\n")
+	h.caughtUp(t, f)
+	h.append(t, waits, strings.ReplaceAll(line(unknown, "a", "", "user", "one"), "/src/app", "/private"))
+	h.caughtUp(t, f)
+	f.stop(t)
+	_, err := store.FindThread(t.Context(), unknown)
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+
+	require.Empty(t, of(once(t, store, o), Read), "it is not read again")
+	o.NotProjects = nil
+	once(t, store, o)
+	require.Equal(t, []string{"one", "two"}, texts(t, store, private), "it is no longer left out")
+}
+
+func TestCompressedFileReplacesThePlainOne(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	path := h.path(".codex", "sessions", "2026", "rollout-1.jsonl")
+	text := `{"timestamp":"2026-11-27T10:00:00Z","type":"session_meta","payload":{"id":"s1","cwd":"/src/app"}}` + "\n" +
+		`{"timestamp":"2026-11-27T10:00:01Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"one"}]}}` + "\n"
+	h.write(t, path, text)
+	f := start(t, store, h.options())
+	defer f.stop(t)
+	require.Len(t, texts(t, store, "s1"), 1)
+	h.write(t, path+".zst", string(compressed([]byte(text))))
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.MkdirAll(h.project(), 0o700))
+	f.await(t, func(e Event) bool { return e.Kind == Read && e.Path == path+".zst" })
+	for _, e := range f.all {
+		require.NotEqual(t, Gone, e.Kind)
+	}
+	require.Len(t, texts(t, store, "s1"), 1)
+}
+
+func TestTwoRunsAtOnce(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	a := start(t, store, h.options())
+	b := start(t, store, h.options())
+	id, name := session(1)
+	path := filepath.Join(h.project(), name)
+	h.write(t, path, "")
+	parent := ""
+	var want []string
+	for i := range 20 {
+		text := string(rune('a' + i))
+		h.append(t, path, line(id, text, parent, "user", text))
+		parent, want = text, append(want, text)
+	}
+	h.caughtUp(t, a, b)
+	require.Empty(t, of(a.all, Failed))
+	require.Empty(t, of(b.all, Failed))
+	thread, err := store.FindThread(t.Context(), id)
+	require.NoError(t, err)
+	branches, err := thread.Branches(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, texts(t, store, id), "%+v", branches)
+	require.Len(t, branches, 1)
+	a.stop(t)
+	b.stop(t)
+	require.Empty(t, of(once(t, store, h.options()), Read))
+}
+
+func TestChoice(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	for _, choice := range []Choice{{Agents: []string{"codex"}}, {Not: []string{"claude-code"}}} {
+		o := h.options()
+		o.Choice = choice
+		require.Empty(t, of(once(t, store, o), Read))
+		all, err := List(t.Context(), store, o)
+		require.NoError(t, err)
+		require.Equal(t, NotChosen, all[0].State)
+	}
+	o := h.options()
+	o.Choice = Choice{Agents: []string{"codex"}, From: []string{h.path(".claude")}}
+	require.Len(t, of(once(t, store, o), Read), 1, "a folder of any format")
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+
+	require.NoError(t, Remember(t.Context(), store, o.Machine, o.Choice))
+	is, err := Remembered(t.Context(), store, o.Machine)
+	require.NoError(t, err)
+	require.Equal(t, o.Choice, is)
+	is, err = Remembered(t.Context(), store, Machine{ID: "other"})
+	require.NoError(t, err)
+	require.Equal(t, Choice{}, is)
+
+	unknown := (&Choice{Not: []string{"nonesuch"}}).Check()
+	require.ErrorIs(t, unknown, lineage.ErrInvalid)
+	o.Choice.Not = []string{"nonesuch"}
+	require.ErrorIs(t, Run(t.Context(), store, o), lineage.ErrInvalid)
+}
+
+func TestListSaysWhatAgentsDelete(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	for i, age := range []int{1, 22, 24, 40} {
+		id, name := session(i)
+		path := filepath.Join(h.project(), name)
+		h.write(t, path, line(id, "a", "", "user", "one"))
+		at := time.Now().Add(-time.Duration(age) * 24 * time.Hour)
+		require.NoError(t, os.Chtimes(path, at, at))
+	}
+	all, err := List(t.Context(), store, h.options())
+	require.NoError(t, err)
+	require.Equal(t, int64(2), all[0].Soon)
+	require.Equal(t, int64(4), all[0].Unread)
+	found := of(once(t, store, h.options()), Found)
+	require.Equal(t, int64(2), found[0].Soon)
+	require.Zero(t, of(once(t, store, h.options()), Found)[0].Soon, "the store has them")
+
+	h.write(t, h.path(".claude", "settings.json"), `{"cleanupPeriodDays": 365}`)
+	all, err = List(t.Context(), store, h.options())
+	require.NoError(t, err)
+	require.Zero(t, all[0].Soon)
+	require.Equal(t, 365*24*time.Hour, all[0].Keeps)
+}
+
+func TestFailedFileIsTriedAgain(t *testing.T) {
+	h, store, clock := newHome(t), memory(t), newClock()
+	o := h.options()
+	o.Clock = clock
+	var fails atomic.Bool
+	fails.Store(true)
+	o.Formats = archive.Formats()
+	for i, f := range o.Formats {
+		if f.Name == "claude-code" {
+			o.Formats[i].Read = failingRead(f.Read, &fails)
+		}
+	}
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	f := start(t, store, o)
+	defer f.stop(t)
+	require.Nil(t, texts(t, store, id))
+	fails.Store(false)
+	clock.advance(retryFirst)
+	f.await(t, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
+}
+
+func TestStoreThatIsClosedEndsTheRun(t *testing.T) {
+	h := newHome(t)
+	store, err := lineage.OpenMemory(t.Context(), lineage.Options{})
+	require.NoError(t, err)
+	f := start(t, store, h.options())
+	require.NoError(t, store.Close())
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	require.ErrorIs(t, <-f.done, lineage.ErrClosed)
+}
+
+func TestMachineIDIsCreatedOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lineage", "machine")
+	ids := make([]string, 8)
+	var all sync.WaitGroup
+	for i := range ids {
+		all.Go(func() {
+			id, err := machineID(file)
+			if err == nil {
+				ids[i] = id
+			}
+		})
+	}
+	all.Wait()
+	for _, id := range ids {
+		require.Equal(t, ids[0], id)
+		require.Len(t, id, 2*machineSize)
+	}
+	names, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{file}, names)
+	require.NoError(t, os.WriteFile(file, []byte("?"), 0o600))
+	_, err = machineID(file)
+	require.ErrorIs(t, err, lineage.ErrInvalid)
+}
+
+func TestPatterns(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		file, folder  bool
+	}{
+		{"*/*.jsonl", "a/b.jsonl", true, false},
+		{"*/*.jsonl", "a", false, true},
+		{"*/*.jsonl", "a/b", false, false},
+		{"**/*.jsonl", "b.jsonl", true, true},
+		{"**/*.jsonl", "a/b/c.jsonl", true, true},
+		{"**/*.jsonl", "a/b/c.txt", false, true},
+		{"*/*/subagents/**/*.jsonl", "a/b", false, true},
+		{"*/*/subagents/**/*.jsonl", "a/b/tool-results", false, false},
+		{"*/*/subagents/**/*.jsonl", "a/b/subagents/c.jsonl", true, true},
+		{"opencode.db", "opencode.db", true, false},
+		{literal("o[p]*.db"), "o[p]*.db", true, false},
+	} {
+		p := placeOf("", c.pattern)
+		require.Equal(t, c.file, p.file(c.name) >= 0, c)
+		require.Equal(t, c.folder, p.folder(c.name), c)
+	}
+}
+
+func TestLastLineEnd(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	for text, want := range map[string]int64{"": 0, "a": 0, "a\n": 2, "a\nb": 2, "a\r\nb\n": 5, "a\n" + long: 2, long + "\n" + long: 200_001} {
+		end, err := lastLineEnd(strings.NewReader(text), int64(len(text)))
+		require.NoError(t, err)
+		require.Equal(t, want, end)
+	}
+}

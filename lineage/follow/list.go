@@ -1,0 +1,172 @@
+package follow
+
+import (
+	"context"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Listing is a folder of an agent, and what the store knows of the files in it.
+type Listing struct {
+	// Agent is zero for a folder of Choice.From.
+	Agent Agent
+	Path  string
+	State ListingState
+	// Files are the files that are there, and Bytes is their size. Unread of them have something that
+	// was not read yet. LeftOut are not read.
+	Files, Bytes, Unread, LeftOut int64
+	// Gone are the files that are no longer there: the store has their sessions.
+	Gone int64
+	// Keeps is how long the agent keeps a file that does not change, 0 for ever. Soon of the files are
+	// deleted within SoonTime.
+	Keeps time.Duration
+	Soon  int64
+	// Problems are files and folders that cannot be read, or have items that cannot be used.
+	Problems []Problem
+}
+
+// SoonTime is what counts as soon in a listing.
+const SoonTime = 7 * 24 * time.Hour
+
+// ListingState says whether a folder is followed.
+type ListingState string
+
+// The states of folders.
+const (
+	Followed ListingState = "followed"
+	// NotThere is set if the folder does not exist. It is followed once it does.
+	NotThere ListingState = "not there"
+	// NotReadYet is set if there is no reader of the agent's format.
+	NotReadYet ListingState = "not read yet"
+	// NotChosen is set if the agent is left out by the choice.
+	NotChosen ListingState = "left out"
+)
+
+// Problem is what is wrong with a file or folder.
+type Problem struct {
+	Path  string
+	Error string
+	// Skipped is how many items of the file could not be used.
+	Skipped int64
+}
+
+// List returns the folders of all agents, in the order of Agents, and then those of Choice.From. It
+// reads no session, and changes nothing.
+func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, error) {
+	o.Events = nil
+	r, err := newRun(ctx, store, o)
+	if err != nil {
+		return nil, err
+	}
+	r.addNotChosen()
+	r.scanAll(ctx)
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	var all []Listing
+	of := make(map[*folder]int)
+	for i, p := range r.places {
+		of[p] = i
+		all = append(all, r.listing(p))
+	}
+	queued := make(map[*file]bool)
+	for _, f := range r.queue {
+		queued[f] = true
+	}
+	for _, f := range r.files {
+		if i, ok := of[f.folder]; ok && f.state.Gone.IsZero() {
+			r.addTo(&all[i], f, queued[f])
+		} else if p := r.placeOf(f.path); p != nil && !f.state.Gone.IsZero() {
+			all[of[p]].Gone++
+		}
+	}
+	for i := range all {
+		slices.SortFunc(all[i].Problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	}
+	return all, nil
+}
+
+// addNotChosen adds the places of the agents that are left out.
+func (r *run) addNotChosen() {
+	chosen := r.places
+	r.places = nil
+	for _, agent := range Agents() {
+		if r.options.follows(agent.Name) {
+			for _, p := range chosen {
+				if p.agent.Name == agent.Name {
+					r.addPlace(p)
+				}
+			}
+			continue
+		}
+		for _, p := range agent.places(r.options.Environment) {
+			r.addPlace(&folder{place: p, agent: agent, unread: true, notChosen: true})
+		}
+	}
+	for _, p := range chosen {
+		if p.agent.Name == "" {
+			r.addPlace(p)
+		}
+	}
+}
+
+// listing returns a place without its files.
+func (r *run) listing(p *folder) Listing {
+	l := Listing{Agent: p.agent, Path: p.root, State: Followed, Keeps: p.keeps}
+	switch {
+	case p.notChosen:
+		l.State = NotChosen
+	case !p.there && len(p.errors) == 0:
+		l.State = NotThere
+	case p.unread:
+		l.State = NotReadYet
+	}
+	for _, dir := range slices.Sorted(maps.Keys(p.errors)) {
+		l.Problems = append(l.Problems, Problem{Path: dir, Error: p.errors[dir].Error()})
+	}
+	return l
+}
+
+// addTo adds a file to the listing of its place.
+func (r *run) addTo(l *Listing, f *file, queued bool) {
+	l.Files++
+	l.Bytes += f.now.size
+	if queued {
+		l.Unread++
+	}
+	if f.state.LeftOut != "" {
+		l.LeftOut++
+	}
+	if r.deletedSoon(f) {
+		l.Soon++
+	}
+	problem := Problem{Path: f.path, Error: f.state.Error, Skipped: f.state.Skipped}
+	switch {
+	case f.now.mode&fs.ModeSymlink != 0:
+		problem.Error = errLink.Error()
+	case !f.now.mode.IsRegular():
+		problem.Error = errNotRegular.Error()
+	}
+	if problem.Error != "" {
+		l.Problems = append(l.Problems, problem)
+	}
+}
+
+// placeOf returns the place that a path belongs to, nil for none.
+func (r *run) placeOf(path string) *folder {
+	for _, p := range r.places {
+		root := p.real
+		if root == "" {
+			root = p.root
+		}
+		if within(path, root) {
+			return p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package follow
+
+import (
+	"path"
+	"strings"
+)
+
+// pattern matches paths relative to a folder, with slashes. Each element is as in path.Match; an
+// element ** stands for any number of folders.
+type pattern []string
+
+func placeOf(root string, patterns ...string) place {
+	p := place{root: root}
+	for _, text := range patterns {
+		p.patterns = append(p.patterns, strings.Split(text, "/"))
+	}
+	return p
+}
+
+// literal returns the pattern of one name.
+func literal(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+}
+
+// file reports whether the pattern matches a file.
+func (p pattern) file(name []string) bool { return p.match(name, false) }
+
+// folder reports whether files that the pattern matches may be below a folder.
+func (p pattern) folder(name []string) bool { return p.match(name, true) }
+
+func (p pattern) match(name []string, begins bool) bool {
+	switch {
+	case len(name) == 0:
+		return begins == (len(p) > 0)
+	case len(p) == 0:
+		return false
+	case p[0] == "**":
+		return p[1:].match(name, begins) || p.match(name[1:], begins)
+	}
+	ok, _ := path.Match(p[0], name[0]) // the patterns are those of this package
+	return ok && p[1:].match(name[1:], begins)
+}
+
+// file returns the number of the first pattern that matches a file, -1 if none does.
+func (p *place) file(name string) int {
+	parts := strings.Split(name, "/")
+	for i, pattern := range p.patterns {
+		if pattern.file(parts) {
+			return i
+		}
+	}
+	return -1
+}
+
+// folder reports whether files may be below a folder.
+func (p *place) folder(name string) bool {
+	if name == "." {
+		return true
+	}
+	parts := strings.Split(name, "/")
+	for _, pattern := range p.patterns {
+		if pattern.folder(parts) {
+			return true
+		}
+	}
+	return false
+}

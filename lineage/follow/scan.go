@@ -1,0 +1,298 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// folder is a place that is followed.
+type folder struct {
+	place
+	agent Agent // without a name for a folder of Choice.From
+	// unread is set if its files are not read: no reader of the agent's format is there, or with
+	// notChosen, the agent is left out.
+	unread, notChosen bool
+	// there is set while the folder exists. errors are the errors of it and the folders below it.
+	there  bool
+	errors map[string]error
+	real   string // root without links, while it is there
+	keeps  time.Duration
+}
+
+// deletedSoon reports whether the agent of a file deletes it soon.
+func (r *run) deletedSoon(f *file) bool {
+	keeps := f.folder.keeps
+	return keeps > 0 && r.clock.Now().Add(SoonTime).Sub(time.Unix(0, f.now.modified)) > keeps
+}
+
+// choosePlaces sets the places that are followed.
+func (r *run) choosePlaces() error {
+	for _, agent := range Agents() {
+		if !r.options.follows(agent.Name) {
+			continue
+		}
+		known := slices.ContainsFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == agent.Format })
+		for _, p := range agent.places(r.options.Environment) {
+			r.addPlace(&folder{place: p, agent: agent, unread: !known})
+		}
+	}
+	for _, dir := range r.options.From {
+		full, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		r.addPlace(&folder{place: placeOf(full, "**/*.jsonl", "**/*.jsonl.zst", "**/*.json", "**/*.db")})
+	}
+	return nil
+}
+
+func (r *run) addPlace(p *folder) {
+	if p.agent.keeps != nil {
+		p.keeps = p.agent.keeps(r.options.Environment)
+	}
+	r.places = append(r.places, p)
+}
+
+// scanAll looks at all folders.
+func (r *run) scanAll(ctx context.Context) {
+	for _, p := range r.places {
+		r.scan(ctx, p)
+	}
+	// What is known, and was not found, is gone, unless its folder cannot be read.
+	for _, f := range r.files {
+		if f.folder == nil && f.state.Gone.IsZero() && context.Cause(ctx) == nil {
+			r.look(f)
+		}
+	}
+}
+
+// scan looks at everything in a place, or waits for the place to appear.
+func (r *run) scan(ctx context.Context, p *folder) {
+	p.errors = make(map[string]error)
+	real, err := filepath.EvalSymlinks(p.root) // the user may have put it elsewhere
+	if p.there = err == nil; !p.there {
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.failFolder(p, p.root, err)
+		}
+		r.watch.await(p.root)
+		if real, err = filepath.EvalSymlinks(p.root); err != nil {
+			return
+		}
+		p.there = true // it has appeared meanwhile
+	}
+	p.real = real
+	r.watch.await(p.root) // it may go, or be replaced
+	r.watch.release(r.places)
+	found := r.walk(ctx, p, ".", nil)
+	slices.SortFunc(found, func(a, b *file) int {
+		return cmp.Or(cmp.Compare(a.pattern, b.pattern), cmp.Compare(a.now.modified, b.now.modified), strings.Compare(a.path, b.path))
+	})
+	event := Event{Kind: Found, Agent: p.agent.Name, Path: p.root, Files: int64(len(found)), Keeps: p.keeps}
+	if p.unread {
+		event.Reason = string(NotReadYet)
+	}
+	for _, f := range found {
+		event.Bytes += f.now.size
+		r.seen(f)
+		if f.queued && r.deletedSoon(f) {
+			event.Soon++
+		}
+	}
+	r.options.Events(event)
+}
+
+// walk returns the files in a folder of a place and below it, and watches these folders.
+func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) []*file {
+	if context.Cause(ctx) != nil || !p.folder(name) {
+		return found
+	}
+	dir := filepath.Join(p.real, filepath.FromSlash(name))
+	if reason := r.watch.add(dir, p); reason != "" {
+		r.options.Events(Event{Kind: Slow, Agent: p.agent.Name, Path: dir, Reason: reason})
+	}
+	entries, err := os.ReadDir(dir) // what appears later is reported
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.failFolder(p, dir, err)
+		}
+		return found
+	}
+	delete(p.errors, dir)
+	for _, e := range entries {
+		below := e.Name()
+		if name != "." {
+			below = name + "/" + below
+		}
+		switch {
+		case e.IsDir():
+			found = r.walk(ctx, p, below, found)
+		case p.file(below) >= 0:
+			if f := r.fileAt(p, below); f != nil {
+				if f.stat() == nil {
+					found = append(found, f)
+				}
+			}
+		case e.Type()&fs.ModeSymlink != 0 && p.folder(below):
+			r.failFolder(p, filepath.Join(dir, e.Name()), errLink)
+		}
+	}
+	return found
+}
+
+var errLink = fmt.Errorf("a symbolic link is not followed: %w", archive.ErrRefused)
+
+// failFolder notes that a folder cannot be read.
+func (r *run) failFolder(p *folder, dir string, err error) {
+	if was := p.errors[dir]; was == nil || was.Error() != err.Error() {
+		p.errors[dir] = err
+		r.options.Events(Event{Kind: Failed, Agent: p.agent.Name, Path: dir, Err: err})
+	}
+}
+
+// fileAt returns the file with a name in a place, nil if it belongs to another place.
+func (r *run) fileAt(p *folder, name string) *file {
+	path := filepath.Join(p.real, filepath.FromSlash(name))
+	key := fileKey(path)
+	f := r.files[key]
+	if f == nil {
+		f = &file{path: path}
+		r.files[key] = f
+	}
+	if f.folder != nil && f.folder != p {
+		return nil
+	}
+	if f.folder == nil || f.path != path && !exists(f.path) {
+		f.folder, f.pattern = p, p.file(name)
+		f.move(path)
+	}
+	if f.path != path {
+		return nil // a compressed copy beside the file
+	}
+	return f
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// fileKey returns what identifies a file: its path, the same when its agent compresses it.
+func fileKey(path string) string { return strings.TrimSuffix(path, compressedSuffix) }
+
+// compressedSuffix ends the names of files that an agent has compressed.
+const compressedSuffix = ".zst"
+
+// takeChanges looks at what has changed.
+func (r *run) takeChanges(ctx context.Context) {
+	paths, lost := r.watch.take()
+	if lost {
+		for _, p := range r.places {
+			r.scan(ctx, p)
+		}
+		return
+	}
+	for _, path := range paths {
+		r.pathChanged(ctx, path)
+	}
+}
+
+// pathChanged looks at what a change of a path means: a file, a folder, or a place that appears or goes.
+func (r *run) pathChanged(ctx context.Context, path string) {
+	for _, p := range r.places {
+		if !p.there && within(p.root, path) {
+			r.scan(ctx, p)
+		}
+	}
+	if r.watch.watches(path) {
+		r.folderChanged(ctx, path)
+		return
+	}
+	for _, p := range r.watch.placesOf(filepath.Dir(path)) {
+		name, ok := p.name(path)
+		if !ok {
+			continue
+		}
+		if base := besideOf(name); base != name && p.file(base) >= 0 {
+			name = base
+		}
+		if p.file(name) >= 0 {
+			if f := r.fileAt(p, name); f != nil {
+				r.look(f)
+			}
+			continue
+		}
+		if info, err := os.Lstat(path); err == nil && info.IsDir() {
+			for _, f := range r.walk(ctx, p, name, nil) {
+				r.look(f)
+			}
+		}
+	}
+}
+
+// name returns the name in a place of a path, with slashes.
+func (p *folder) name(path string) (string, bool) {
+	if !p.there || !within(path, p.real) || path == p.real {
+		return "", false
+	}
+	rel, err := filepath.Rel(p.real, path)
+	return filepath.ToSlash(rel), err == nil
+}
+
+// folderChanged looks at a folder that is watched: at what is in it, because it may be another one of the
+// same name, or at what is gone with it.
+func (r *run) folderChanged(ctx context.Context, dir string) {
+	if !exists(dir) {
+		r.folderGone(dir)
+		return
+	}
+	for _, p := range r.watch.placesOf(dir) {
+		name, ok := p.name(dir)
+		if dir == p.real {
+			name, ok = ".", true
+		}
+		if ok {
+			for _, f := range r.walk(ctx, p, name, nil) {
+				r.look(f)
+			}
+		}
+	}
+	for _, f := range r.files {
+		if f.folder != nil && filepath.Dir(f.path) == dir {
+			r.look(f)
+		}
+	}
+}
+
+// folderGone looks at the files that were in a folder, and waits for places that were in it.
+func (r *run) folderGone(dir string) {
+	r.watch.forget(dir)
+	for _, f := range r.files {
+		if f.folder != nil && within(f.path, dir) {
+			r.look(f)
+		}
+	}
+	for _, p := range r.places {
+		if p.there && (within(p.real, dir) || within(p.root, dir)) {
+			p.there = false
+			r.watch.forget(p.real)
+		}
+		if !p.there {
+			r.watch.await(p.root)
+		}
+	}
+}
+
+// within reports whether a path is a folder or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+}

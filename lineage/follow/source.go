@@ -1,0 +1,398 @@
+package follow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/manifest"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Source is a session file as the store has it: how each of its lines follows from messages, and lines that none gives. It
+// is a context outside of threads, of which each span is a line that is kept whole, or a block of the manifest after the
+// lines that it needs.
+type Source struct {
+	// Context is its context, zero before anything was recorded.
+	Context lineage.ContextID
+	About   SourceOf
+	// Is what was recorded.
+	Is Recorded
+
+	store *lineage.Store
+	tip   lineage.SpanRef
+}
+
+// SourceOf says which file a source is.
+type SourceOf struct {
+	Machine string `json:"machine"`
+	Agent   string `json:"agent,omitempty"`
+	Path    string `json:"path"`
+}
+
+// Recorded says how much of a file is recorded. It is the metadata of each block of a manifest.
+type Recorded struct {
+	Lines int64 `json:"lines"`
+	Bytes int64 `json:"bytes"`
+	// Digest is the SHA-256 of these bytes.
+	Digest string `json:"digest"`
+	// Session is the id of the session, which is left out of blocks.
+	Session string `json:"sessionId,omitempty"`
+	// Lost is the number of lines that were too large to be kept.
+	Lost int64 `json:"lost,omitempty"`
+}
+
+// ErrNotExact is returned for a source that cannot be given back byte for byte.
+var ErrNotExact = errors.New("not the same bytes")
+
+const (
+	manifestType = "application/vnd.lineage.manifest"
+	manifestName = "manifest"
+	lineRole     = "line"
+)
+
+// sourceKey is the key of SourceOf in the metadata of a context.
+const sourceKey = "source"
+
+// Sources yields the sources of all machines, in no order.
+func Sources(ctx context.Context, store *lineage.Store) iter.Seq2[*Source, error] {
+	return func(yield func(*Source, error) bool) {
+		for c, err := range store.Contexts(ctx) {
+			var s *Source
+			if err == nil {
+				if s, err = sourceIn(ctx, store, c); errors.Is(err, lineage.ErrNotFound) || err == nil && s == nil {
+					continue // deleted meanwhile, or no source
+				}
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// FindSource returns the source of a file, ErrNotFound if nothing of it is recorded.
+func FindSource(ctx context.Context, store *lineage.Store, machine string, path string) (*Source, error) {
+	c, err := store.Context(ctx, lineage.SourceBranch(sourceID(machine, path)))
+	if err != nil {
+		return nil, err
+	}
+	s, err := sourceIn(ctx, store, c)
+	if err == nil && s == nil {
+		err = &lineage.SubjectError{Subject: "source", ID: path, Err: lineage.ErrNotFound}
+	}
+	return s, err
+}
+
+// sourceID returns the id that a machine gives to the source of a file.
+func sourceID(machine string, path string) string { return "source " + machine + " " + path }
+
+// sourceIn returns the source that a context is, nil if it is none.
+func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*Source, error) {
+	info, err := c.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{Context: c.ID(), store: store, tip: info.Tip}
+	if !rawjson.Valid(info.Metadata) || rawjson.Str(rawjson.Get(info.Metadata, "aside")) != archive.AsideSource ||
+		json.Unmarshal(rawjson.Get(info.Metadata, sourceKey), &s.About) != nil {
+		return nil, nil
+	}
+	if info.Tip.IsZero() {
+		return s, nil
+	}
+	last, err := store.Span(ctx, info.Tip)
+	if err != nil {
+		return nil, err
+	}
+	if !isManifest(last[0]) || json.Unmarshal(last[0].Metadata, &s.Is) != nil {
+		return nil, s.damaged("it does not end with a manifest")
+	}
+	return s, nil
+}
+
+func isManifest(e *lineage.Entry) bool {
+	return e.Kind == structure.AssetUsage && e.Filename == manifestName && e.Type == manifestType
+}
+
+func (s *Source) damaged(format string, args ...any) error {
+	return fmt.Errorf("source %s: %w: %s", s.About.Path, lineage.ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// block is a block of a manifest with the lines that were kept whole for it.
+type block struct {
+	*manifest.Block
+	session string
+	whole   []*lineage.Entry
+}
+
+// blocks yields the blocks in order.
+func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
+	return func(yield func(block, error) bool) {
+		var whole []*lineage.Entry
+		for e, err := range s.store.History(ctx, s.tip, lineage.Window{}) {
+			if err != nil {
+				yield(block{}, err)
+				return
+			}
+			if !isManifest(e) {
+				whole = append(whole, e)
+				continue
+			}
+			body := e.Body
+			if body == nil && !e.Erased {
+				r, err := s.store.Body(ctx, e.Content)
+				if err == nil {
+					body, err = io.ReadAll(io.LimitReader(r, content.InlineLimit<<8))
+				}
+				if err != nil {
+					yield(block{}, err)
+					return
+				}
+			}
+			if e.Erased {
+				yield(block{}, fmt.Errorf("source %s: %w", s.About.Path, lineage.ErrErased))
+				return
+			}
+			var is Recorded
+			b, err := manifest.Read(body)
+			if err = errors.Join(err, json.Unmarshal(e.Metadata, &is)); err != nil {
+				yield(block{}, s.damaged("block %d: %v", e.Position, err))
+				return
+			}
+			if !yield(block{b, is.Session, whole}, nil) {
+				return
+			}
+			whole = nil
+		}
+	}
+}
+
+// Spans returns the spans of the nodes of each line, in order.
+func (s *Source) Spans(ctx context.Context) ([][]lineage.SpanRef, error) {
+	var all [][]lineage.SpanRef
+	for b, err := range s.blocks(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range b.Lines() {
+			all = append(all, b.Spans(i))
+		}
+	}
+	return all, nil
+}
+
+// Export writes the file as it was recorded, byte for byte. What was written is checked: ErrNotExact says that it
+// differs. If a part of it was erased, the error is ErrErased, and if its thread was deleted, ErrNotFound.
+func (s *Source) Export(ctx context.Context, w io.Writer) error {
+	if s.Is.Session != "" {
+		if _, err := s.store.FindThread(ctx, s.Is.Session); err != nil {
+			return fmt.Errorf("source %s: %w", s.About.Path, err)
+		}
+	}
+	sum := sha256.New()
+	out := io.MultiWriter(w, sum)
+	var bytes int64
+	for b, err := range s.blocks(ctx) {
+		if err != nil {
+			return err
+		}
+		whole := b.whole
+		for line, err := range b.Join(b.session, func(at lineage.SpanRef) (*manifest.Message, error) {
+			return s.message(ctx, at)
+		}, func() ([]byte, error) {
+			if len(whole) == 0 {
+				return nil, s.damaged("a line that was kept whole is missing")
+			}
+			e := whole[0]
+			whole = whole[1:]
+			return s.store.Original(ctx, e)
+		}) {
+			if err != nil {
+				return fmt.Errorf("source %s: after %d bytes: %w", s.About.Path, bytes, err)
+			}
+			n, err := out.Write(line)
+			if err != nil {
+				return err
+			}
+			bytes += int64(n)
+		}
+	}
+	switch {
+	case s.Is.Lost > 0:
+		return fmt.Errorf("source %s: %w: %d lines were too large to be kept", s.About.Path, ErrNotExact, s.Is.Lost)
+	case bytes != s.Is.Bytes || hex.EncodeToString(sum.Sum(nil)) != s.Is.Digest && s.Is.Bytes > 0:
+		return fmt.Errorf("source %s: %w: %d bytes of another checksum than the %d bytes that were read", s.About.Path, ErrNotExact, bytes, s.Is.Bytes)
+	}
+	return nil
+}
+
+// message returns what a line takes from a message.
+func (s *Source) message(ctx context.Context, at lineage.SpanRef) (*manifest.Message, error) {
+	entries, err := s.store.Span(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	e := entries[0]
+	m := &manifest.Message{ID: e.SourceID, Created: e.CreatedAt, Metadata: e.Metadata}
+	if !e.MetadataContent.IsZero() && e.Metadata == nil {
+		return nil, fmt.Errorf("metadata of message %s: %w", e.Span, lineage.ErrErased)
+	}
+	m.Body, err = s.store.Original(ctx, e)
+	return m, err
+}
+
+// recorder records the lines of a file.
+type recorder struct {
+	store   *lineage.Store
+	machine string
+	about   SourceOf
+	is      Recorded // with what is pending
+	context *lineage.Context
+	tip     lineage.SpanRef
+
+	builder *manifest.Builder
+	hash    hash.Hash
+	items   []lineage.Item // lines to keep whole, and whole blocks
+	size    int            // of items
+	err     error
+}
+
+// flushSize is the size of lines and blocks that are committed together.
+const flushSize = 4 << 20
+
+// record returns a recorder for a file. If known is not nil, it goes on after that; hash then has its bytes.
+// Otherwise what was recorded before is replaced.
+func record(store *lineage.Store, machine string, about SourceOf, known *Source, sum hash.Hash) *recorder {
+	r := &recorder{store: store, machine: machine, about: about, hash: sum}
+	if known != nil {
+		r.is, r.tip = known.Is, known.tip
+	}
+	return r
+}
+
+// add records lines in order. session is the id of their session.
+func (r *recorder) add(ctx context.Context, session string, lines []archive.Line) {
+	if r.builder == nil || session != r.is.Session {
+		r.cut()
+		r.builder, r.is.Session = manifest.NewBuilder(session), session
+	}
+	for i := range lines {
+		if r.err != nil {
+			return
+		}
+		r.line(&lines[i])
+		if r.builder.Full() {
+			r.cut()
+		}
+		if r.size >= flushSize {
+			r.err = r.flush(ctx)
+		}
+	}
+}
+
+func (r *recorder) line(l *archive.Line) {
+	r.is.Lines++
+	r.is.Bytes += int64(len(l.Raw))
+	r.hash.Write(l.Raw)
+	if l.Raw == nil {
+		r.is.Lost++
+	}
+	var m *manifest.Message
+	spans := make([]lineage.SpanRef, len(l.Nodes))
+	for i := range l.Nodes {
+		spans[i] = l.Nodes[i].Span
+	}
+	if len(l.Nodes) > 0 && !l.Nodes[0].Kept {
+		n := l.Nodes[0]
+		m = &manifest.Message{ID: n.ID, Created: n.Created, Body: n.Body, Metadata: n.Metadata}
+	}
+	whole := r.builder.Add(l.Raw, spans, m)
+	if whole == nil {
+		return
+	}
+	kept := lineage.Item{Kind: lineage.Message, Role: lineRole, Type: content.TypeBinary, Body: whole}
+	if rawjson.Valid(whole) {
+		kept.Type = content.TypeJSON
+	}
+	r.items = append(r.items, kept)
+	r.size += len(whole)
+}
+
+// cut ends the current block.
+func (r *recorder) cut() {
+	if r.builder == nil || r.builder.Lines() == 0 {
+		return
+	}
+	is := r.is
+	is.Digest = hex.EncodeToString(r.hash.Sum(nil))
+	metadata, _ := json.Marshal(is) // numbers and texts
+	block := r.builder.Block()
+	r.items = append(r.items, lineage.Item{Kind: structure.AssetUsage, Filename: manifestName, Type: manifestType, Body: block, Metadata: metadata})
+	r.size += len(block)
+}
+
+// flush commits what was recorded. ErrTipMoved says that another process has recorded the file meanwhile.
+func (r *recorder) flush(ctx context.Context) error {
+	if r.err != nil {
+		return r.err
+	}
+	r.cut()
+	if len(r.items) == 0 {
+		return nil
+	}
+	if r.context == nil {
+		if err := r.open(ctx); err != nil {
+			return err
+		}
+	}
+	spans, err := r.context.ExtendFrom(ctx, r.tip, r.items...)
+	if err != nil {
+		return err
+	}
+	r.tip = spans[len(spans)-1]
+	r.items, r.size = nil, 0
+	return nil
+}
+
+// open opens the context of the source, or creates it. A file that is recorded from its start begins with an empty one.
+func (r *recorder) open(ctx context.Context) error {
+	id := sourceID(r.machine, r.about.Path)
+	c, err := r.store.Context(ctx, lineage.SourceBranch(id))
+	if errors.Is(err, lineage.ErrNotFound) && r.tip.IsZero() {
+		about := r.about
+		about.Path = strings.ToValidUTF8(about.Path, "\uFFFD")
+		metadata, _ := json.Marshal(map[string]any{"aside": archive.AsideSource, sourceKey: about})
+		c, err = r.store.NewContext(ctx, lineage.ContextOptions{SourceID: id, Metadata: metadata})
+	}
+	if err != nil {
+		return err
+	}
+	if r.tip.IsZero() {
+		if tip, err := c.Tip(ctx); err != nil {
+			return err
+		} else if !tip.IsZero() {
+			if err := c.MoveTo(ctx, lineage.SpanRef{}, "the file was rewritten"); err != nil {
+				return err
+			}
+		}
+	}
+	r.context = c
+	return nil
+}
+
+// pending reports whether something is not committed yet.
+func (r *recorder) pending() bool {
+	return len(r.items) > 0 || r.builder != nil && r.builder.Lines() > 0
+}

@@ -1,0 +1,154 @@
+package follow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// State is what the store knows of a file.
+type State struct {
+	Agent  string `json:"agent,omitempty"`
+	Format string `json:"format,omitempty"`
+	// Path is the path of the file. Where it is not UTF-8, Raw has its bytes.
+	Path string `json:"path"`
+	Raw  []byte `json:"raw,omitempty"`
+	// Bytes and Lines are how much of the file was read, and SHA256 is its hash. The file had Size
+	// bytes then: a last line without its end may wait.
+	Bytes  int64  `json:"bytes"`
+	Lines  int64  `json:"lines,omitempty"`
+	SHA256 []byte `json:"sha256,omitempty"`
+	Size   int64  `json:"size"`
+	// Modified is the time of the file in nanoseconds since 1970, Beside that of the log beside a
+	// database.
+	Modified int64 `json:"modified"`
+	Beside   int64 `json:"beside,omitempty"`
+	// Conversations are the source ids of the threads that the file is in.
+	Conversations []string `json:"conversations,omitempty"`
+	// Skipped is how many items could not be used, and Error why the file was not read or what is
+	// wrong with the first of them.
+	Skipped int64  `json:"skipped,omitempty"`
+	Error   string `json:"error,omitempty"`
+	// Gone is when the file was found missing.
+	Gone time.Time `json:"gone,omitzero"`
+	// LeftOut is why the file is not read, empty if it is. Project is the folder of a session that was
+	// left out for it.
+	LeftOut LeftOutReason `json:"left_out,omitempty"`
+	Project string        `json:"project,omitempty"`
+}
+
+// LeftOutReason is why a file is not read.
+type LeftOutReason string
+
+// The reasons for which files are left out.
+const (
+	// Deleted is set if the threads of the file were deleted in the store.
+	Deleted LeftOutReason = "deleted in the store"
+	// OtherProject is set if the session belongs to a project of Choice.NotProjects.
+	OtherProject LeftOutReason = "project left out"
+)
+
+// setPath sets the path of the file.
+func (s *State) setPath(path string) {
+	s.Path, s.Raw = path, nil
+	if !utf8.ValidString(path) {
+		s.Raw = []byte(path)
+	}
+}
+
+// path returns the path of the file.
+func (s *State) path() string {
+	if s.Raw != nil {
+		return string(s.Raw)
+	}
+	return s.Path
+}
+
+// kept is what the store keeps for a machine: the states of its files, and what is followed.
+type kept struct {
+	store *lineage.Store
+	owner lineage.Owner
+}
+
+// keptFor returns what a store keeps for a machine. A copy of it in another store means nothing there.
+func keptFor(store *lineage.Store, m Machine) *kept {
+	name := fmt.Sprintf("lineage follow %s %s", store.ID(), m.ID)
+	return &kept{store, lineage.Owner{Scope: lineage.ApplicationScope, Name: name}}
+}
+
+const (
+	fileKeys  = "file "
+	choiceKey = "choice"
+)
+
+// states returns the states of all files, by path.
+func (k *kept) states(ctx context.Context) (map[string]*State, error) {
+	all := make(map[string]*State)
+	for value, err := range k.store.Values(k.owner).All(ctx, fileKeys) {
+		if err != nil {
+			return nil, err
+		}
+		s := &State{}
+		if json.Unmarshal(value.JSON, s) == nil { // else somebody else has set it: the file is read again
+			all[s.path()] = s
+		}
+	}
+	return all, nil
+}
+
+// put replaces the states of files.
+func (k *kept) put(ctx context.Context, states []*State) error {
+	return k.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+		for _, s := range states {
+			key := sha256.Sum256([]byte(s.path()))
+			b, err := json.Marshal(s)
+			if err == nil {
+				err = tx.Values(k.owner).Set(ctx, fileKeys+hex.EncodeToString(key[:16]), b)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Choice is what is followed.
+type Choice struct {
+	// Agents are the names of the agents that are followed, all if empty, except Not.
+	Agents []string `json:"agents,omitempty"`
+	Not    []string `json:"not,omitempty"`
+	// From are more folders with session files, of any format.
+	From []string `json:"from,omitempty"`
+	// NotProjects are folders: sessions that work in or below them are left out.
+	NotProjects []string `json:"notProjects,omitempty"`
+}
+
+// Remembered returns the choice that was remembered for a machine, empty for none.
+func Remembered(ctx context.Context, store *lineage.Store, m Machine) (c Choice, err error) {
+	k := keptFor(store, m)
+	value, err := store.Values(k.owner).Get(ctx, choiceKey)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return c, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(value.JSON, &c)
+	}
+	return c, err
+}
+
+// Remember keeps a choice for a machine.
+func Remember(ctx context.Context, store *lineage.Store, m Machine, c Choice) error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return store.Values(keptFor(store, m).owner).Set(ctx, choiceKey, b)
+}

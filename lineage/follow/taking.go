@@ -1,0 +1,138 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// taking decides which conversations of a file are stored.
+type taking struct {
+	ctx context.Context
+	run *run
+	// ids are the source ids of the conversations in the file whose project is followed, and stored
+	// those that are stored.
+	ids, stored []string
+	taken       map[string]bool
+	// alone is set if the file has one conversation: nothing more is read once that is left out.
+	alone bool
+	// known is the project of the first conversation, if it is known before.
+	known string
+	// project is that of a conversation that was left out for it; deleted is set if one was deleted.
+	project string
+	deleted bool
+	err     error // of the store
+}
+
+// formats returns the formats with readers that yield what is stored.
+func (t *taking) formats(formats []archive.Format) []archive.Format {
+	t.taken = make(map[string]bool)
+	wrapped := slices.Clone(formats)
+	for i := range wrapped {
+		read := wrapped[i].Read
+		wrapped[i].Read = func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return func(yield func(*archive.Conversation, error) bool) {
+				for c, err := range read(ctx, in) {
+					if err == nil && !t.take(c) {
+						if !t.alone && t.err == nil {
+							continue
+						}
+						c, err = nil, cmp.Or(t.err, errLeftOut)
+					}
+					if !yield(c, err) {
+						return
+					}
+				}
+			}
+		}
+	}
+	return wrapped
+}
+
+// take reports whether a part of a conversation is stored.
+func (t *taking) take(c *archive.Conversation) bool {
+	take, known := t.taken[c.SourceID]
+	if !known {
+		take = t.decide(c.SourceID, cmp.Or(projectOf(c), t.known))
+		t.taken[c.SourceID] = take
+	}
+	return take
+}
+
+// decide reports whether a conversation is stored.
+func (t *taking) decide(id, project string) bool {
+	if t.run.options.leavesOut(project) {
+		t.project = project
+		return false
+	}
+	if id != "" {
+		t.ids = append(t.ids, id)
+	}
+	if t.run.conversations[id] {
+		_, err := t.run.store.FindThread(t.ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			t.deleted = true
+			return false
+		}
+		if err != nil {
+			t.err = err
+			return false
+		}
+	}
+	t.stored = append(t.stored, id)
+	return true
+}
+
+// errLeftOut ends reading of a file of which nothing is stored.
+var errLeftOut = errors.New("left out")
+
+// outcome returns the error of an import. A file without conversations is none.
+func (t *taking) outcome(err error) error {
+	if t.err != nil {
+		return t.err
+	}
+	if errors.Is(err, errLeftOut) || errors.Is(err, archive.ErrNothingFound) || errors.Is(err, archive.ErrUnknownFormat) {
+		return nil
+	}
+	return err
+}
+
+// lost notes that the threads of the file were deleted.
+func (t *taking) lost() { t.stored, t.deleted = nil, true }
+
+// leftOut returns why the whole file is left out, empty if it is not.
+func (t *taking) leftOut() LeftOutReason {
+	switch {
+	case len(t.stored) > 0:
+		return ""
+	case t.deleted:
+		return Deleted
+	case t.project != "":
+		return OtherProject
+	}
+	return ""
+}
+
+// projectOf returns the working directory of a conversation, empty if it is not known.
+func projectOf(c *archive.Conversation) string {
+	if cwd := rawjson.Str(rawjson.Get(c.Metadata, "cwd")); cwd != "" {
+		return cwd
+	}
+	for i := range c.Nodes {
+		if cwd := rawjson.Str(rawjson.Get(c.Nodes[i].Metadata, "cwd")); cwd != "" {
+			return cwd
+		}
+	}
+	return ""
+}
+
+// leavesOut reports whether sessions of a project are left out.
+func (c *Choice) leavesOut(project string) bool {
+	return project != "" && slices.ContainsFunc(c.NotProjects, func(dir string) bool { return within(project, dir) })
+}

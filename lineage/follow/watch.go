@@ -1,0 +1,245 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// notifier reports changes in folders.
+type notifier interface {
+	// add reports changes of a folder, and of the names and files in it, from now on.
+	add(dir string) error
+	// remove ends that.
+	remove(dir string)
+	// ready receives when there is something to take.
+	ready() <-chan struct{}
+	// take returns the paths that have changed since the last call. lost is set if others have, too.
+	take() (paths []string, lost bool)
+	close()
+}
+
+// watching is what is watched. Folders that the notifier cannot watch are polled.
+type watching struct {
+	notify notifier // nil if all folders are polled
+	on     bool     // not only one scan
+	none   string   // why there is no notifier
+	// folders are those in which files may be, with the places that they belong to.
+	folders map[string][]*folder
+	polled  map[string]int64 // folders by the time of their last change
+	awaited map[string]bool  // folders in which a place may appear
+	said    map[string]bool  // reasons
+	next    time.Time        // when to poll
+	polls   int
+}
+
+// begin begins to watch.
+func (w *watching) begin(open func() (notifier, error)) error {
+	w.on = true
+	w.folders, w.polled = make(map[string][]*folder), make(map[string]int64)
+	w.awaited, w.said = make(map[string]bool), make(map[string]bool)
+	notify, err := open()
+	if err != nil {
+		w.none = err.Error()
+		return nil
+	}
+	w.notify = notify
+	return nil
+}
+
+func (w *watching) close() {
+	if w.notify != nil {
+		w.notify.close()
+	}
+}
+
+func (w *watching) ready() <-chan struct{} {
+	if w.notify == nil {
+		return nil
+	}
+	return w.notify.ready()
+}
+
+func (w *watching) take() ([]string, bool) {
+	if w.notify == nil {
+		return nil, false
+	}
+	return w.notify.take()
+}
+
+// add watches a folder of a place. If the folder is polled, it returns why, each reason once. Adding a
+// folder again watches it again, because it may be another one of the same name.
+func (w *watching) add(dir string, p *folder) (reason string) {
+	if !w.on {
+		return ""
+	}
+	if known := w.folders[dir]; !slices.Contains(known, p) {
+		w.folders[dir] = append(known, p)
+	}
+	return w.observe(dir)
+}
+
+// observe watches or polls a folder.
+func (w *watching) observe(dir string) (reason string) {
+	if reason = w.refused(dir); reason == "" {
+		delete(w.polled, dir)
+		return ""
+	}
+	w.polled[dir] = modified(dir)
+	if w.said[reason] || reason == unreadable {
+		return ""
+	}
+	w.said[reason] = true
+	return reason
+}
+
+// refused begins to watch a folder, or returns why that is not possible.
+func (w *watching) refused(dir string) string {
+	if w.notify == nil {
+		return w.none
+	}
+	if isRemote(dir) {
+		return "its file system does not report changes that other machines make"
+	}
+	switch err := w.notify.add(dir); {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return ""
+	case errors.Is(err, fs.ErrPermission):
+		return unreadable
+	default:
+		return err.Error()
+	}
+}
+
+// unreadable is why a folder is polled that cannot be read. That it cannot be read is reported otherwise.
+const unreadable = "permission denied"
+
+// await watches for a folder to appear, or to go.
+func (w *watching) await(root string) {
+	if !w.on {
+		return
+	}
+	for dir := nearest(root); ; {
+		w.awaited[dir] = true
+		w.observe(dir)
+		is := nearest(root)
+		if is == dir {
+			return
+		}
+		dir = is // it has appeared, or gone, meanwhile
+	}
+}
+
+// nearest returns the nearest folder above a path that exists.
+func nearest(path string) string {
+	dir := filepath.Dir(path)
+	for !isFolder(dir) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+// release ends watching folders that are no longer the nearest ones above a place.
+func (w *watching) release(places []*folder) {
+	for dir := range w.awaited {
+		if slices.ContainsFunc(places, func(p *folder) bool { return nearest(p.root) == dir }) {
+			continue
+		}
+		delete(w.awaited, dir)
+		if len(w.folders[dir]) == 0 {
+			w.drop(dir)
+		}
+	}
+}
+
+// drop ends watching a folder.
+func (w *watching) drop(dir string) {
+	delete(w.polled, dir)
+	if w.notify != nil {
+		w.notify.remove(dir)
+	}
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// modified returns the time of a folder, 0 if there is none.
+func modified(dir string) int64 {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return 0
+	}
+	return info.ModTime().UnixNano()
+}
+
+func (w *watching) watches(dir string) bool { return len(w.folders[dir]) > 0 || w.awaited[dir] }
+
+func (w *watching) placesOf(dir string) []*folder { return slices.Clone(w.folders[dir]) }
+
+// forget ends watching a folder that is gone, and those below it.
+func (w *watching) forget(dir string) {
+	for path := range w.folders {
+		if within(path, dir) {
+			delete(w.folders, path)
+			w.drop(path)
+		}
+	}
+	for path := range w.awaited {
+		if within(path, dir) {
+			delete(w.awaited, path)
+			w.drop(path)
+		}
+	}
+}
+
+// Folders that cannot be watched are looked at every pollEvery, and in them the files that have
+// changed within pollRecent. Every pollAll times, everything in them is looked at.
+const (
+	pollEvery  = 5 * time.Second
+	pollRecent = time.Hour
+	pollAll    = 60
+)
+
+// nextPoll returns when to poll, zero if nothing is polled.
+func (w *watching) nextPoll(now time.Time) time.Time {
+	switch {
+	case len(w.polled) == 0:
+		w.next = time.Time{}
+	case w.next.IsZero():
+		w.next = now.Add(pollEvery)
+	}
+	return w.next
+}
+
+// poll looks at the folders that cannot be watched, if it is time.
+func (r *run) poll(ctx context.Context, now time.Time) {
+	w := &r.watch
+	if w.next.IsZero() || now.Before(w.next) {
+		return
+	}
+	w.next = time.Time{}
+	w.polls++
+	all := w.polls%pollAll == 0
+	for _, p := range r.places {
+		if !p.there && (all || exists(p.root)) {
+			r.scan(ctx, p)
+		}
+	}
+	for dir, was := range w.polled {
+		if is := modified(dir); is != was || all {
+			w.polled[dir] = is
+			r.folderChanged(ctx, dir)
+		}
+	}
+	for _, f := range r.files {
+		if _, polled := w.polled[filepath.Dir(f.path)]; polled && f.folder != nil && (all || now.Sub(time.Unix(0, f.now.modified)) < pollRecent) {
+			r.look(f)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package importing
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var contextSQL = struct {
+	ofThread, inherited sqladapter.Statement
+}{
+	ofThread: `SELECT "id", "parent_context_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
+		`"overrides", "metadata", "branch_id", "created_at" FROM "contexts" WHERE "thread_id" = ? AND "remnant" = 0 ORDER BY "created_at", "id"`,
+	inherited: `SELECT "id", "parent_context_id", "base_span_id", "tip_span_id", "system_prompt_override", "model_override", ` +
+		`"overrides", "metadata", "branch_id", "created_at" FROM "contexts" WHERE "id" = ?`,
+}
+
+// storedContext is a row of contexts.
+type storedContext struct {
+	id                  string
+	parent, base, tip   sql.NullString
+	prompt, model, json sql.NullString
+	metadata, branch    sql.NullString
+	createdAt           int64
+}
+
+func scanContext(rows *sqladapter.Rows) (storedContext, error) {
+	var c storedContext
+	err := rows.Scan(&c.id, &c.parent, &c.base, &c.tip, &c.prompt, &c.model, &c.json, &c.metadata, &c.branch, &c.createdAt)
+	return c, err
+}
+
+// context returns the context, without its thread and where it begins.
+func (row *storedContext) context() (is write.Context, err error) {
+	is.CreatedAt = time.UnixMilli(row.createdAt).UTC()
+	if is.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
+		return is, err
+	}
+	if row.parent.Valid {
+		if is.Parent, err = structure.ParseID[lineage.ContextID](row.parent.String); err != nil {
+			return is, err
+		}
+	}
+	if row.prompt.Valid {
+		is.Overrides.SystemPrompt = &row.prompt.String
+	}
+	if row.model.Valid {
+		is.Overrides.Model = &row.model.String
+	}
+	if row.json.Valid {
+		is.Overrides.JSON = []byte(row.json.String)
+	}
+	if row.metadata.Valid {
+		is.Metadata = []byte(row.metadata.String)
+	}
+	return is, nil
+}
+
+// inherited returns what forks inherit from a context or remnant of the database, nil if there is neither.
+func (s *source) inherited(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	rows, err := lists.ReadAll(ctx, s.db, scanContext, contextSQL.inherited, id.String())
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	is, err := rows[0].context()
+	return is.Remnant(), err
+}
+
+// importContexts imports the contexts of the imported chat, and reports whether there were changes.
+func (s *source) importContexts(ctx context.Context, store *lineage.Store, rows []storedContext) (changed bool, err error) {
+	for i := range rows {
+		new, err := s.importContext(ctx, store, &rows[i])
+		changed = changed || new
+		switch {
+		case isContextProblem(err):
+			s.problem(fmt.Errorf("context %s: %w", rows[i].id, err))
+		case err != nil:
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// isContextProblem reports whether an error is about one context, so that others can be imported.
+func isContextProblem(err error) bool {
+	return errors.Is(err, chat.ErrNotFound) || errors.Is(err, chat.ErrOtherChat) || errors.Is(err, structure.ErrBadID) ||
+		errors.Is(err, lineage.ErrConflict) || errors.Is(err, lineage.ErrExists)
+}
+
+// branchContext returns a function that makes the contexts of new branches of the chat. A branch that another
+// program added has none.
+func (s *source) branchContext(rows []storedContext) func(context.Context, *lineage.Store, chat.Branch) (structure.ContextID, error) {
+	of := make(map[string]*storedContext)
+	for i := range rows {
+		if rows[i].branch.Valid {
+			of[rows[i].branch.String] = &rows[i]
+		}
+	}
+	return func(ctx context.Context, tx *lineage.Store, b chat.Branch) (structure.ContextID, error) {
+		row := of[b.ID]
+		if row == nil {
+			return structure.ContextID{}, nil
+		}
+		l, err := s.loadingContext(ctx, row)
+		if err == nil {
+			err = l.load(ctx, tx)
+		}
+		if isContextProblem(err) { // importContexts reports it
+			return structure.ContextID{}, nil
+		}
+		return l.is.ID, err
+	}
+}
+
+// contextLoading is a context to import, which began at one message of a chat and points to another.
+type contextLoading struct {
+	chatID    string
+	is        write.Context
+	base, tip chat.Ref
+	// inherited returns what forks inherit from a context of the database, nil if there is none.
+	inherited func(context.Context, structure.ContextID) (*structure.Remnant, error)
+}
+
+// importContext imports a context, and reports whether anything changed.
+func (s *source) importContext(ctx context.Context, store *lineage.Store, row *storedContext) (changed bool, err error) {
+	l, err := s.loadingContext(ctx, row)
+	if err != nil {
+		return false, err
+	}
+	return l.into(ctx, store)
+}
+
+// into adds the context to a store, and reports whether anything changed.
+func (l *contextLoading) into(ctx context.Context, store *lineage.Store) (changed bool, err error) {
+	t, _, err := chat.Spans(ctx, store, l.chatID)
+	if err != nil {
+		return false, err
+	}
+	return loadAt(ctx, store, t.UpdatedAt, func(tx *lineage.Store) error { return l.load(ctx, tx) }) // nobody changes the chat now
+}
+
+// loadingContext returns the context of a row.
+func (s *source) loadingContext(ctx context.Context, row *storedContext) (*contextLoading, error) {
+	is, err := row.context()
+	l := &contextLoading{chatID: s.chatID, is: is, inherited: s.inherited}
+	if err != nil {
+		return l, err
+	}
+	if l.tip, err = s.messageAt(ctx, row.tip); err != nil {
+		return l, err
+	}
+	l.base, err = s.messageAt(ctx, row.base)
+	if errors.Is(err, chat.ErrNotFound) {
+		l.base, err = l.tip, nil // it moved away from there, and no history of the chat has that any more
+	}
+	return l, err
+}
+
+// load adds the context in a transaction. A context that the store has gets overrides only if it has none,
+// and its tip moves only forward.
+func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
+	t, at, err := chat.Spans(ctx, tx, l.chatID, l.base, l.tip)
+	if err != nil {
+		return err
+	}
+	is, tip := l.is, at[1]
+	is.Thread, is.At = t.ID, at[0]
+	writer := write.Of(tx)
+	known, err := writer.Engine().Context(ctx, is.ID)
+	if errors.Is(err, lineage.ErrNotFound) {
+		_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
+			if err := l.stateParents(ctx, writer.Engine(), b, &is); err != nil {
+				return err
+			}
+			if b.NewContext(is); tip != is.At {
+				b.Point(is.ID, tip)
+			}
+			return nil
+		})
+		return err
+	}
+	if err == nil && known.Thread != is.Thread {
+		err = &chat.Error{Subject: "context", ID: is.ID.String(), Err: chat.ErrOtherChat}
+	}
+	if err != nil {
+		return err
+	}
+	forward, err := structure.IsAncestor(known.Tip, tip, backend.Runs(ctx, writer.Engine()))
+	if err != nil {
+		return err
+	}
+	_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
+		if known.Overrides.IsZero() && !is.Overrides.IsZero() {
+			now := known.Context
+			now.Overrides = is.Overrides // as they are, be they JSON or not
+			b.StateContext(now)
+		}
+		if forward && tip != known.Tip {
+			b.Expect(is.ID, known.Tip)
+			b.Point(is.ID, tip)
+		}
+		return nil
+	})
+	return err
+}
+
+// stateParents states the remnants above a new context, the highest first. A parent that the store does not have
+// was deleted, is not imported, or is imported later and then takes the place of its remnant.
+func (l *contextLoading) stateParents(ctx context.Context, from backend.Reader, b *write.Batch, is *write.Context) error {
+	own, err := from.Remnant(ctx, is.ID)
+	switch {
+	case err == nil && structure.Equal(own, is.Remnant()):
+		return nil
+	case err == nil:
+		return fmt.Errorf("it was deleted in the store, where forks inherit other overrides: %w", lineage.ErrExists)
+	case !errors.Is(err, lineage.ErrNotFound):
+		return err
+	}
+	var line []*structure.Remnant
+	seen := map[structure.ContextID]bool{is.ID: true} // the database may be damaged
+	for parent := &is.Parent; !parent.IsZero(); {
+		_, err := from.Context(ctx, *parent)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+		r, err := from.Remnant(ctx, *parent)
+		if err == nil {
+			line = append(line, r) // a fork of it is only accepted together with it
+			break
+		}
+		if !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+		if r, err = l.inherited(ctx, *parent); err != nil {
+			return err
+		}
+		if r == nil || seen[r.ID] {
+			*parent = structure.ContextID{}
+			break
+		}
+		seen[r.ID] = true
+		line, parent = append(line, r), &r.Parent
+	}
+	for _, r := range slices.Backward(line) {
+		b.Adopt(r)
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package importing
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/projected"
+)
+
+// source is a chat of a projection, which has contexts and values too. Without a chat, it is the rest of
+// the projection.
+type source struct {
+	db             *sqladapter.DB
+	chatID, thread string
+	// problem reports an item that cannot be imported.
+	problem func(error)
+}
+
+// messageAt returns the message of the chat for a span.
+func (s *source) messageAt(ctx context.Context, span sql.NullString) (chat.Ref, error) {
+	return projected.MessageAt(ctx, s.db, s.chatID, s.thread, span)
+}

@@ -1,0 +1,149 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/sqladapter/internal/projected"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// CompareOptions configure a comparison.
+type CompareOptions struct {
+	// Progress, when not nil, is called with the number of compared threads and contexts outside of
+	// threads.
+	Progress func(done, total int)
+}
+
+// Compare compares all projected rows of a database with the store, and yields the differences. The
+// database must be up to date with the store: see Projector. Memory depends on the numbers of chats,
+// contexts, names and values, but not on that of messages, except for some bytes per run.
+func Compare(ctx context.Context, db *sqladapter.DB, store *lineage.Store, o CompareOptions) iter.Seq2[Difference, error] {
+	return func(yield func(Difference, error) bool) {
+		c := &comparer{yield: func(d Difference) error {
+			if !yield(d, nil) {
+				return errStop
+			}
+			return nil
+		}, counts: make(map[*tables.Table]int64), found: make(map[*tables.Table]map[string]bool)}
+		err := c.run(ctx, db, store, o)
+		if errors.Is(err, lineage.ErrExpired) {
+			err = fmt.Errorf("another process collected garbage or closed the store during the comparison; repeat it: %w", err)
+		}
+		if err != nil && !errors.Is(err, errStop) {
+			yield(Difference{}, err)
+		}
+	}
+}
+
+// checkIntegrity returns an error if the database reports damage in a table to be compared: rows
+// read through an index may then differ from those in the table.
+func (c *comparer) checkIntegrity(ctx context.Context, db *sqladapter.DB) error {
+	check := db.Dialect().Syntax().Integrity
+	if check == "" {
+		return nil
+	}
+	list := []*tables.Table{tables.Chats, tables.Messages, tables.Branches, tables.Checkpoints}
+	if !c.w.ChatsOnly {
+		list = append(list, structureTables...)
+	}
+	return db.Read(ctx, func(conn *sqladapter.Conn) error {
+		for _, table := range list {
+			found, err := lists.Collect(ctx, conn, lists.ScanString, check, table.Name)
+			if err != nil {
+				return err
+			}
+			if len(found) != 1 || found[0] != "ok" {
+				return &sqladapter.TableError{Table: table.Name, Err: sqladapter.ErrCorrupt, Detail: strings.Join(found[:min(len(found), 3)], "; ")}
+			}
+		}
+		return nil
+	})
+}
+
+func (c *comparer) run(ctx context.Context, db *sqladapter.DB, store *lineage.Store, o CompareOptions) error {
+	mark, err := lists.Read(ctx, db, func(conn *sqladapter.Conn) (*projected.Mark, error) { return projected.ReadMark(ctx, conn) })
+	if err != nil {
+		return err
+	}
+	p := &Projector{Store: store, DB: db, ChatsOnly: mark != nil && !mark.Lineage}
+	if err := p.check(mark); err != nil {
+		return err
+	}
+	snapshot, err := store.View().Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer snapshot.Close()
+	head, err := snapshot.Head(ctx)
+	if err != nil {
+		return err
+	}
+	c.w = &projection{
+		Projector: p, state: snapshot, report: &Report{}, limit: 2000,
+		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed), check: c.compare,
+	}
+	if err := mark.Check(ctx, store); err != nil {
+		return ahead(err)
+	}
+	if mark.At != head || !mark.Settled() {
+		return fmt.Errorf("database has commit %d of %d: %w", mark.At.Number, head.Number, ErrBehind)
+	}
+	if err := c.checkIntegrity(ctx, db); err != nil {
+		return err
+	}
+	todo, err := c.w.resolve(ctx, derived.NewChanges())
+	if err != nil {
+		return err
+	}
+	for i, s := range todo.scopes {
+		if err := c.w.grow(ctx, s); err != nil {
+			return err
+		}
+		if o.Progress != nil {
+			o.Progress(i+1, len(todo.scopes))
+		}
+	}
+	if err := c.w.writeValues(ctx, todo.owners, todo.forks); err != nil {
+		return err
+	}
+	if err := c.w.flush(ctx); err != nil {
+		return err
+	}
+	return c.extras(ctx)
+}
+
+// compare compares a batch with the rows in the database.
+func (c *comparer) compare(ctx context.Context, b *batch) error {
+	rows := map[*tables.Table][][]any{tables.Messages: chatrows.MessageRows(b.messages), tables.Origins: chatrows.OriginRows(b.messages), tables.Blocks: blockRows(b)}
+	for _, t := range append(documentedTables, projectedTables...) {
+		if err := c.compareRows(ctx, t, t.Select, slices.Concat(rows[t], b.rows[t], b.needed(t))); err != nil {
+			return err
+		}
+	}
+	return c.compareRows(ctx, texts, c.textQuery(), c.textRows(b.messages))
+}
+
+// blockRows returns the rows of blocks. For a bare block only the id is compared, because another
+// scope may use the block.
+func blockRows(b *batch) [][]any {
+	var rows [][]any
+	for _, id := range b.blockOrder {
+		row := b.blocks[id]
+		if isBare(row) && row[blockErased] == 0 {
+			row = row[:1]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,336 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/sqladapter/internal/projected"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// contexts has a row for each context and each remnant, and a row's parent has a row. If the scope of
+// a parent is written later in the pass, the parent has the row of a remnant until then. Such a row
+// goes when the state has neither a context nor a remnant with its id.
+
+var contextSQL = struct {
+	placed, clear, orphan, ancestors sqladapter.Statement
+}{
+	placed: `SELECT "id", "parent_context_id", "remnant" FROM "contexts" WHERE "id" IN ({list})`,
+	clear: `UPDATE "contexts" SET "tip_span_id" = NULL, "summary_text" = NULL, "summary_embedding" = NULL, "created_at" = 0, "thread_id" = NULL, "chat_id" = NULL, ` +
+		`"base_span_id" = NULL, "span_set_id" = NULL, "summary_content_id" = NULL, "metadata" = NULL, "branch_id" = NULL, "remnant" = 1 WHERE "id" IN ({list})`,
+	orphan: `UPDATE "contexts" SET "parent_context_id" = NULL WHERE "parent_context_id" IN ({list})`,
+	ancestors: `WITH {recursive} "above" ("id") AS (SELECT "parent_context_id" FROM "contexts" WHERE "id" IN ({list}) ` +
+		`UNION ALL SELECT c."parent_context_id" FROM "above" a JOIN "contexts" c ON c."id" = a."id") ` +
+		`SELECT DISTINCT "id" FROM "above" WHERE "id" IS NOT NULL {unlimited}`,
+}
+
+func scanPlaced(rows *sqladapter.Rows) (placed, error) {
+	var p placed
+	var remnant int64
+	err := rows.Scan(&p.id, &p.parent, &remnant)
+	p.remnant = remnant != 0
+	return p, err
+}
+
+// contextParent is the place of the parent in a row of contexts.
+const contextParent = 1
+
+// contextRow returns the row of a context.
+func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error) {
+	var text, contentID any
+	var embedding []byte
+	parent, err := v.w.parentOf(ctx, c.Parent)
+	if err != nil {
+		return nil, err
+	}
+	last, err := v.w.latestSummary(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	if last != nil {
+		contentID, embedding = last.Content.String(), last.Embedding
+		body, err := v.w.stored(ctx, last.Content)
+		if err != nil {
+			return nil, err
+		}
+		text = projected.BytesText(body)
+	}
+	var branchID any
+	if v.record != nil {
+		branch, err := backend.BranchOf(ctx, v.w.state, c.Thread, c.ID)
+		if err != nil {
+			return nil, err
+		}
+		if branch != nil {
+			branchID = cmp.Or(branch.SourceID, c.ID.String())
+		}
+	}
+	o := &c.Overrides
+	return []any{
+		c.ID.String(), parent, projected.RefText(c.Tip), text, embedding, projected.CleanOptional(o.SystemPrompt), projected.CleanOptional(o.Model), c.CreatedAt.UnixMilli(),
+		projected.IDText(c.Thread), v.chatID(), projected.RefText(c.Base), projected.IDText(c.Set), contentID, projected.BytesText(o.JSON), projected.BytesText(c.Metadata), branchID, 0,
+	}, nil
+}
+
+// remnantRow returns the row of a remnant.
+func (w *projection) remnantRow(ctx context.Context, r *structure.Remnant) ([]any, error) {
+	parent, err := w.parentOf(ctx, r.Parent)
+	o := &r.Overrides
+	return []any{
+		r.ID.String(), parent, nil, nil, nil, projected.CleanOptional(o.SystemPrompt), projected.CleanOptional(o.Model), int64(0),
+		nil, nil, nil, nil, nil, projected.BytesText(o.JSON), nil, nil, 1,
+	}, err
+}
+
+// parentOf returns the id of the parent in a row, null if there is none.
+func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (any, error) {
+	if parent.IsZero() {
+		return nil, nil
+	}
+	if is, err := exists(backend.AncestorOf(ctx, w.state, parent)); !is {
+		return nil, err
+	}
+	return parent.String(), nil
+}
+
+// writeContexts writes the contexts that changed, and notes where they stand.
+func (v *view) writeContexts(ctx context.Context) error {
+	var pins, rows [][]any
+	if !v.w.ChatsOnly {
+		ids := make([]structure.ContextID, 0, 2*len(v.written))
+		for i := range v.written {
+			ids = append(ids, v.written[i].ID, v.written[i].Parent)
+		}
+		if err := v.w.readPlaces(ctx, ids); err != nil {
+			return err
+		}
+	}
+	for _, c := range v.written {
+		pins = append(pins, []any{c.ID.String(), v.key, projected.IDText(c.Tip.Run), int64(c.Tip.Seq)})
+		if v.w.ChatsOnly {
+			continue
+		}
+		row, err := v.contextRow(ctx, &c)
+		if err != nil {
+			return err
+		}
+		was, there := v.w.places[c.ID]
+		if rows, err = v.w.place(ctx, rows, c.ID, c.Parent, row); err != nil {
+			return err
+		}
+		if there && !was.remnant {
+			continue
+		}
+		if err := v.w.addValues(ctx, contextOwner(c.ID), true); err != nil {
+			return err
+		}
+		if err := v.w.addSummaries(ctx, c.ID, true); err != nil {
+			return err
+		}
+	}
+	v.w.batch.want(tables.Contexts, nil, rows...)
+	var owner []any
+	if v.full { // the others are gone
+		owner = []any{v.key}
+	}
+	v.w.put(v.w.empty, tables.Pins, owner, pins...) // even a new scope may have had some: see removeScope
+	return nil
+}
+
+// writeRemnants writes the remnants of deleted contexts.
+func (w *projection) writeRemnants(ctx context.Context, deleted []string) error {
+	if w.ChatsOnly {
+		return nil
+	}
+	for part := range lists.Batches(deleted, lists.Max) {
+		var left []*structure.Remnant
+		var ids []structure.ContextID
+		for _, text := range part {
+			id, err := parseContext(text)
+			if err != nil {
+				return err
+			}
+			r, err := w.state.Remnant(ctx, id)
+			if errors.Is(err, lineage.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			left, ids = append(left, r), append(ids, id, r.Parent)
+		}
+		if err := w.readPlaces(ctx, ids); err != nil {
+			return err
+		}
+		var rows [][]any
+		for _, r := range left {
+			row, err := w.remnantRow(ctx, r)
+			if err == nil {
+				rows, err = w.place(ctx, rows, r.ID, r.Parent, row)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		w.batch.want(tables.Contexts, nil, rows...)
+		if err := w.flushFull(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readPlaces reads which of some contexts have rows.
+func (w *projection) readPlaces(ctx context.Context, ids []structure.ContextID) error {
+	if w.empty || w.check != nil {
+		return nil // it has those of this pass, which are known
+	}
+	var missing []string
+	for _, id := range ids {
+		if _, known := w.places[id]; !known && !id.IsZero() {
+			missing = append(missing, id.String())
+		}
+	}
+	found, err := lists.ReadList(ctx, w.DB, scanPlaced, contextSQL.placed, missing)
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		id, err := parseContext(p.id)
+		if err != nil {
+			return err
+		}
+		w.places[id] = p
+	}
+	return nil
+}
+
+// place adds the row of a context or remnant to the batch, after those of its ancestors. A row that is
+// there is added to rows instead, which are written after those that are not.
+func (w *projection) place(ctx context.Context, rows [][]any, id, parent structure.ContextID, row []any) ([][]any, error) {
+	var above []backend.Ancestor
+	seen := map[structure.ContextID]bool{id: true} // the store may be damaged
+	for at := parent; !at.IsZero() && !seen[at]; {
+		seen[at] = true
+		a, err := backend.AncestorOf(ctx, w.state, at)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && w.check != nil && !a.Deleted { // a comparison comes to a context by itself
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := w.readPlaces(ctx, []structure.ContextID{at}); err != nil {
+			return nil, err
+		}
+		if _, there := w.places[at]; there {
+			break
+		}
+		above, at = append(above, a), a.Parent
+	}
+	for _, a := range slices.Backward(above) {
+		row, err := w.remnantRow(ctx, &a.Remnant)
+		if err != nil {
+			return nil, err
+		}
+		rows = w.placeRow(rows, a.ID, row, true)
+	}
+	return w.placeRow(rows, id, row, row[len(row)-1] == 1), nil
+}
+
+// placeRow adds the row of a context to the batch, or to rows if there is one.
+func (w *projection) placeRow(rows [][]any, id structure.ContextID, row []any, remnant bool) [][]any {
+	was, there := w.places[id]
+	is := placed{id: id.String(), remnant: remnant}
+	if row[contextParent] != nil {
+		is.parent = sql.NullString{String: row[contextParent].(string), Valid: true}
+	}
+	w.places[id] = is
+	w.batch.bytes += 500
+	if !there {
+		w.batch.add(tables.Contexts, row...)
+		return rows
+	}
+	if was.parent.Valid && was.parent != is.parent {
+		w.batch.after = append(w.batch.after, func(ctx context.Context, c *sqladapter.Conn) error {
+			return w.pruneContexts(ctx, c, []string{was.parent.String})
+		})
+	}
+	return append(rows, row)
+}
+
+// parseContext returns the id of a row of contexts.
+func parseContext(text string) (structure.ContextID, error) {
+	id, err := structure.ParseID[structure.ContextID](text)
+	if err != nil {
+		err = fmt.Errorf("table contexts: %w: %w", sqladapter.ErrCorrupt, err)
+	}
+	return id, err
+}
+
+// removeContexts deletes contexts with their values and summaries. Their pins remain. Those that the
+// state has, as contexts or remnants, keep what forks inherit.
+func (w *projection) removeContexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
+	for _, s := range []sqladapter.Statement{valueSQL.removeOfContexts, summarySQL.removeOfContexts} {
+		if err := lists.ExecList(ctx, c, s, ids); err != nil {
+			return err
+		}
+	}
+	gone, err := w.goneContexts(ctx, ids)
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return gone[id] })
+	if err := lists.ExecList(ctx, c, contextSQL.clear, left); err != nil {
+		return err
+	}
+	return w.pruneContexts(ctx, c, slices.Sorted(maps.Keys(gone)))
+}
+
+// pruneContexts deletes the rows of contexts and of their ancestors that the state does not have. Rows of their
+// forks are deleted or written again by this pass.
+func (w *projection) pruneContexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
+	above, err := lists.CollectList(ctx, c, lists.ScanString, contextSQL.ancestors, ids)
+	if err != nil {
+		return err
+	}
+	gone, err := w.goneContexts(ctx, append(above, ids...))
+	if err != nil {
+		return err
+	}
+	list := slices.Sorted(maps.Keys(gone))
+	for _, s := range []sqladapter.Statement{contextSQL.orphan, tables.Contexts.Remove} {
+		if err := lists.ExecList(ctx, c, s, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goneContexts returns those of some contexts that the state has neither as contexts nor as remnants.
+func (w *projection) goneContexts(ctx context.Context, ids []string) (map[string]bool, error) {
+	gone := make(map[string]bool)
+	for _, text := range ids {
+		id, err := parseContext(text)
+		if err != nil {
+			return nil, err
+		}
+		is, err := exists(backend.AncestorOf(ctx, w.state, id))
+		if err != nil {
+			return nil, err
+		}
+		if !is {
+			gone[text] = true
+		}
+	}
+	return gone, nil
+}

@@ -1,0 +1,103 @@
+package project
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A message keeps its id from the store if the database can have it: ids are unique in a database,
+// but in a store only in a thread. From the first message of a run whose id is not possible, the
+// messages of the run have the ids of their spans. The database records how many of a run come
+// before, so that existing rows keep their ids. Earlier versions of messages have the ids of their
+// spans in the store too and are not counted.
+
+// owned returns how many messages of a run, from the first on, may have their own ids.
+func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
+	l := v.lines[run]
+	if l == nil {
+		l = &line{}
+		if err := v.recall(ctx, run, l); err != nil {
+			return 0, err
+		}
+		v.lines[run] = l
+	}
+	if l.counted {
+		return l.own, nil
+	}
+	var err error
+	l.own, l.counted = l.has.own, true
+	if l.last > l.has.last && l.own == l.has.last {
+		l.own, err = v.count(ctx, run, l.own, l.last)
+	}
+	if v.w.check != nil { // existing rows keep their ids
+		var there line
+		if err := v.recall(ctx, run, &there); err != nil {
+			return 0, err
+		}
+		if there.has.last > 0 {
+			l.own = min(l.own, there.has.own)
+		}
+	}
+	return l.own, err
+}
+
+// count returns how many messages of a run can have their own ids, given that known of them can.
+func (v *view) count(ctx context.Context, run structure.RunID, known, last uint64) (uint64, error) {
+	is, err := v.w.state.Run(ctx, run)
+	if err != nil || is.Home != v.record.Home() {
+		return 0, err
+	}
+	tip := structure.SpanRef{Run: run, Seq: last}
+	for step, err := range v.w.state.Path(ctx, tip, structure.Window{From: is.Position(known + 1)}, backend.PathOptions{}) {
+		if err != nil {
+			return 0, err
+		}
+		id, free := v.reader.SourceID(step.Span), true
+		if id != "" {
+			free, err = v.isFree(ctx, id)
+		}
+		if err != nil || !free {
+			return step.Span.Ref.Seq - 1, err
+		}
+	}
+	return last, nil
+}
+
+// isFree reports whether a message of the chat can have an id in the database: no other chat has it
+// there.
+func (v *view) isFree(ctx context.Context, id string) (bool, error) {
+	if chatrows.CheckID(v.w.DB, chat.SubjectMessage, id) != nil || (chat.Message{ID: id, Name: "-", Data: []byte("0")}).Check() != nil {
+		return false, nil
+	}
+	others := false
+	for found, err := range v.w.state.Find(ctx, id, structure.ThreadID{}, backend.Found{}) {
+		if err != nil {
+			return false, err
+		}
+		if others = found.Home.Thread != v.thread; others {
+			break
+		}
+	}
+	if !others {
+		return true, nil
+	}
+	own := chat.IDOfThread(v.record)
+	for _, m := range v.w.batch.messages {
+		if m.ID == id && m.ChatID != own {
+			return false, nil
+		}
+	}
+	free := true
+	err := v.w.DB.Read(ctx, func(c *sqladapter.Conn) error {
+		chats, err := chatrows.ChatsOf(ctx, c, []string{id})
+		in, there := chats[id]
+		free = !there || in == own
+		return err
+	})
+	return free, err
+}

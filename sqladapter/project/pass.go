@@ -1,0 +1,102 @@
+package project
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// projection applies one window of commits.
+type projection struct {
+	*Projector
+	state  backend.Snapshot
+	window *derived.Window[*sqladapter.Conn]
+	report *Report
+
+	batch batch
+	limit int
+	// check, when not nil, gets each batch as for an empty database. Nothing is written then, and
+	// there is no window.
+	check func(context.Context, *batch) error
+	// usages is the last span of each run in the batch that is, or will be, in the database.
+	usages map[string]uint64
+	// places are the rows of contexts that are known to be in the database or the batch.
+	places map[structure.ContextID]placed
+	// first is set in the first pass: all that the database has is of this state. empty is set if it
+	// has nothing.
+	first, empty bool
+}
+
+// placed is a row of contexts that the database or the batch has.
+type placed struct {
+	id      string
+	parent  sql.NullString
+	remnant bool
+}
+
+// batchBytes is the approximate size of a transaction in bytes.
+const batchBytes = 8 << 20
+
+// flushFull writes the batch if it is full. It must be called when the batch is consistent with the
+// state that it records.
+func (w *projection) flushFull(ctx context.Context) error {
+	if w.batch.n < w.limit && w.batch.bytes < batchBytes {
+		return nil
+	}
+	return w.flush(ctx)
+}
+
+// flush writes the batch in a transaction.
+func (w *projection) flush(ctx context.Context) error {
+	b := &w.batch
+	if b.n == 0 && len(b.before) == 0 && len(b.after) == 0 && !b.finish {
+		return nil
+	}
+	if w.check != nil {
+		err := w.check(ctx, b)
+		w.batch = batch{}
+		return err
+	}
+	write := w.window.Write
+	if b.finish {
+		write = w.window.Finish
+	}
+	if err := write(ctx, func(c *sqladapter.Conn) error { return writeBatch(ctx, c, b) }); err != nil {
+		return err
+	}
+	w.report.Transactions++
+	w.report.Added += b.added
+	w.report.Changed += b.changed
+	w.report.Removed += b.removed
+	w.batch = batch{}
+	if w.Progress != nil {
+		w.Progress(*w.report)
+	}
+	return nil
+}
+
+// put is want, unless nothing can be there.
+func (w *projection) put(fresh bool, t *tables.Table, owner []any, rows ...[]any) {
+	if !fresh && w.check == nil {
+		w.batch.want(t, owner, rows...)
+		return
+	}
+	for _, row := range rows {
+		w.batch.add(t, row...)
+	}
+}
+
+// exists reports whether something was found: whether its error is not ErrNotFound.
+func exists(_ any, err error) (bool, error) {
+	if errors.Is(err, lineage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,77 @@
+// Package project copies the history of a store to a SQL database, keeps the copy up to date, and compares
+// the two.
+package project
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/projected"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+)
+
+var (
+	// ErrOtherStore is returned for a database with the projection of another store.
+	ErrOtherStore = derived.ErrOtherStore
+	// ErrNotEmpty is returned for a database with chats that are not from a projector.
+	ErrNotEmpty = errors.New("database has chats of its own")
+	// ErrAhead is returned for a database with commits that the store does not have: the store lost
+	// them, or is a copy with a different continuation.
+	ErrAhead = errors.New("database is ahead of the store")
+	// ErrNotProjected is returned for a database without a projection.
+	ErrNotProjected = errors.New("database has no projection")
+	// ErrBehind is returned for a comparison with a database that is not up to date with the store.
+	ErrBehind = errors.New("database is behind the store")
+)
+
+// Projector copies the history of a store to a database: threads as chats, and content and
+// structure. The result depends only on the state of the store, so an incrementally updated
+// database has the same rows as one filled at once.
+//
+// A database has the projection of one store and is only written by projectors.
+type Projector struct {
+	Store *lineage.Store
+	DB    *sqladapter.DB
+	// ChatsOnly omits the tables of content and structure.
+	ChatsOnly bool
+	// Progress, when not nil, is called after each transaction with the totals so far.
+	Progress func(Report)
+	// BatchRows is the approximate number of rows per transaction. Default 10,000.
+	BatchRows int
+}
+
+// Report is the result of a projection.
+type Report struct {
+	// From and To are the commits of the database before and after.
+	From, To lineage.Cursor
+	// Threads is the number of threads processed, Total the number to process.
+	Threads, Total int
+	// Added, Changed and Removed count messages.
+	Added, Changed, Removed int
+	Transactions            int
+}
+
+// ahead returns ErrAhead for a database with commits that the store does not have.
+func ahead(err error) error {
+	if errors.Is(err, lineage.ErrDiverged) {
+		return fmt.Errorf("%w: %w", ErrAhead, err)
+	}
+	return err
+}
+
+// check refuses a database without a projection, or with one of other tables.
+func (p *Projector) check(m *projected.Mark) error {
+	switch {
+	case m == nil:
+		return ErrNotProjected
+	case m.Lineage == p.ChatsOnly:
+		return sqladapter.ErrOtherTables
+	}
+	return nil
+}
+
+// structureTables are the tables of LineageSchema whose names other programs may use.
+var structureTables = []*tables.Table{tables.Users, tables.Blocks, tables.Sets, tables.Spans, tables.Contexts, tables.Usages}

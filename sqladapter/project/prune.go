@@ -1,0 +1,243 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var pruneSQL = struct {
+	chatOf, removePins, removeReach, removeRun, removeScope, clearHeads, clearTips  sqladapter.Statement
+	contextsOf, lastOf, runsOf, setsOf, orphans, clearSets, removeSet, removeUsages sqladapter.Statement
+	removeSpans                                                                     sqladapter.Statement
+}{
+	chatOf:      `SELECT "chat_id" FROM "lineage_scopes" WHERE "scope" = ?`,
+	removePins:  `DELETE FROM "lineage_pins" WHERE "scope" = ?`,
+	removeReach: `DELETE FROM "lineage_reach" WHERE "scope" = ?`,
+	removeRun:   `DELETE FROM "lineage_reach" WHERE "scope" = ? AND "run_id" = ?`,
+	removeScope: `DELETE FROM "lineage_scopes" WHERE "scope" = ?`,
+	clearHeads:  `UPDATE "branches" SET "headMessageId" = NULL WHERE "chatId" = ?`,
+	clearTips:   `UPDATE "contexts" SET "tip_span_id" = NULL WHERE "id" IN (SELECT "id" FROM "lineage_pins" WHERE "scope" = ?)`,
+	contextsOf:  `SELECT "id" FROM "lineage_pins" WHERE "scope" IN ({list})`,
+	lastOf:      `SELECT COALESCE(MAX("last_seq"), 0) AS "last" FROM "lineage_reach" WHERE "run_id" = ?`,
+	runsOf: `SELECT r."run_id" FROM "lineage_reach" r JOIN "spans" s ON s."run_id" = r."run_id" AND s."seq" = 1 ` +
+		`WHERE r."scope" = ? ORDER BY s."position" DESC, r."run_id"`, // each before the one it starts from
+	setsOf: `SELECT DISTINCT "span_set_id" FROM "spans" WHERE "run_id" = ? AND "seq" > ? AND "span_set_id" IS NOT NULL`,
+	orphans: `INSERT INTO "lineage_orphans" ("content_id") SELECT n."id" FROM (` +
+		`SELECT u."content_id" AS "id" FROM "message_usages" u JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? ` +
+		`UNION SELECT u."form_id" FROM "message_usages" u JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ? ` +
+		`UNION SELECT u."metadata_id" FROM "message_usages" u JOIN "spans" s ON s."id" = u."span_id" WHERE s."run_id" = ? AND s."seq" > ?) n ` +
+		`WHERE n."id" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM "lineage_orphans" o WHERE o."content_id" = n."id")`,
+	clearSets:    `UPDATE "spans" SET "span_set_id" = NULL WHERE "run_id" = ? AND "seq" > ? AND "span_set_id" IS NOT NULL`,
+	removeSet:    `DELETE FROM "span_sets" WHERE "id" = ? AND NOT EXISTS (SELECT 1 FROM "spans" WHERE "spans"."span_set_id" = "span_sets"."id")`,
+	removeUsages: `DELETE FROM "message_usages" WHERE "span_id" IN (SELECT "id" FROM "spans" WHERE "run_id" = ? AND "seq" > ?)`,
+	removeSpans:  `DELETE FROM "spans" WHERE "run_id" = ? AND "seq" > ?`,
+}
+
+// pruneStep is the number of messages deleted per transaction.
+const pruneStep = lists.Max
+
+// removeScope deletes all rows of a scope. One that is written again keeps its pins until it is
+// complete, so that an interrupted pass is repeated.
+func (w *projection) removeScope(ctx context.Context, key string, again bool) error {
+	w.batch.before = append(w.batch.before, func(ctx context.Context, c *sqladapter.Conn) error {
+		var chatID sql.NullString
+		found, err := c.Get(ctx, pruneSQL.chatOf, []any{key}, &chatID)
+		if err != nil || !found {
+			return err
+		}
+		if chatID.Valid {
+			counts, err := chatrows.MessageCounts(ctx, c, []string{chatID.String})
+			if err != nil {
+				return err
+			}
+			w.batch.removed = counts[chatID.String]
+			if err := chatrows.DeleteChat(ctx, c, chatID.String); err != nil {
+				return err
+			}
+		}
+		if w.ChatsOnly {
+			_, err = c.Exec(ctx, pruneSQL.removeReach, key)
+		} else {
+			err = w.removeStructure(ctx, c, key)
+		}
+		if err == nil {
+			_, err = c.Exec(ctx, pruneSQL.removeScope, key)
+		}
+		if err == nil && !again {
+			_, err = c.Exec(ctx, pruneSQL.removePins, key)
+		}
+		return err
+	})
+	return w.flush(ctx)
+}
+
+// removeStructure deletes the rows of a scope outside of the chat tables.
+func (w *projection) removeStructure(ctx context.Context, c *sqladapter.Conn, key string) error {
+	contexts, err := lists.Collect(ctx, c, lists.ScanString, pruneSQL.contextsOf, key)
+	if err != nil {
+		return err
+	}
+	runs, err := lists.Collect(ctx, c, lists.ScanString, pruneSQL.runsOf, key)
+	if err != nil {
+		return err
+	}
+	for _, s := range []sqladapter.Statement{pruneSQL.removeReach, valueSQL.removeOfThread} {
+		if _, err := c.Exec(ctx, s, key); err != nil {
+			return err
+		}
+	}
+	if err := w.removeContexts(ctx, c, contexts); err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := removeSpans(ctx, c, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeSpans deletes the spans of a run that no scope sees.
+func removeSpans(ctx context.Context, c *sqladapter.Conn, run string) error {
+	var last int64
+	if _, err := c.Get(ctx, pruneSQL.lastOf, []any{run}, &last); err != nil {
+		return err
+	}
+	sets, err := lists.Collect(ctx, c, lists.ScanString, pruneSQL.setsOf, run, last)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Exec(ctx, pruneSQL.orphans, run, last, run, last, run, last); err != nil {
+		return err
+	}
+	for _, s := range []sqladapter.Statement{pruneSQL.clearSets, pruneSQL.removeUsages} {
+		if _, err := c.Exec(ctx, s, run, last); err != nil {
+			return err
+		}
+	}
+	for _, set := range sets {
+		if _, err := c.Exec(ctx, pruneSQL.removeSet, set); err != nil {
+			return err
+		}
+	}
+	_, err = c.Exec(ctx, pruneSQL.removeSpans, run, last)
+	return err
+}
+
+// shrink deletes rows that a scope no longer sees. If it cannot determine them, it deletes all rows
+// of the scope; grow then inserts them again.
+func (w *projection) shrink(ctx context.Context, s *scope) error {
+	if !s.renewed {
+		if err := w.drop(ctx, s); !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+	}
+	s.fresh = true
+	return w.removeScope(ctx, s.key, true)
+}
+
+// drop deletes the parts of a scope that are gone. The error is ErrNotFound if the store has not kept
+// them.
+func (w *projection) drop(ctx context.Context, s *scope) error {
+	v, err := w.open(ctx, s)
+	if err == nil {
+		err = v.load(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	gone, err := v.gone(ctx)
+	if err != nil {
+		return err
+	}
+	if len(gone) > 0 {
+		v.clearPointers()
+	}
+	for _, g := range gone {
+		if err := v.dropSpans(ctx, g); err != nil {
+			return err
+		}
+	}
+	return w.flush(ctx)
+}
+
+// gone returns the runs of which the database has more than the scope sees, each before the one it
+// starts from.
+func (v *view) gone(ctx context.Context) (gone []*line, err error) {
+	for _, l := range v.lines {
+		if l.last >= l.has.last {
+			continue
+		}
+		if l.run, err = v.w.state.Run(ctx, l.has.run); err != nil {
+			return nil, err
+		}
+		gone = append(gone, l)
+	}
+	slices.SortFunc(gone, func(a, b *line) int {
+		return cmp.Or(cmp.Compare(b.run.Depth, a.run.Depth), a.run.ID.Compare(b.run.ID))
+	})
+	return gone, nil
+}
+
+// clearPointers clears references to rows that will be deleted. grow sets them again.
+func (v *view) clearPointers() {
+	b := &v.w.batch
+	if v.record != nil {
+		id := chat.IDOfThread(v.record)
+		b.before = append(b.before, exec(pruneSQL.clearHeads, id), func(ctx context.Context, c *sqladapter.Conn) error { return chatrows.DeleteCheckpoints(ctx, c, id) })
+	}
+	if !v.w.ChatsOnly {
+		b.before = append(b.before, exec(pruneSQL.clearTips, v.key))
+	}
+}
+
+// dropSpans deletes the messages and spans of a run that the scope does not see, backwards.
+func (v *view) dropSpans(ctx context.Context, l *line) error {
+	w, run := v.w, l.run.ID.String()
+	for left := l.has.last; left > l.last; {
+		tip, n := structure.SpanRef{Run: l.run.ID, Seq: left}, min(left-l.last, pruneStep)
+		var ids []string
+		if v.reader != nil {
+			for step, err := range w.state.Path(ctx, tip, structure.Window{Last: n}, backend.PathOptions{}) {
+				if err != nil {
+					return err
+				}
+				id, err := v.reader.MessageID(ctx, step)
+				if err != nil {
+					return err
+				}
+				ids = append(ids, id)
+			}
+		}
+		left -= n
+		moved := exec(pruneSQL.removeRun, v.key, run)
+		if left > 0 {
+			moved = exec(reachSQL.move, left, int64(min(l.has.own, left)), v.key, run)
+		}
+		w.batch.removed += len(ids)
+		w.batch.before = append(w.batch.before, func(ctx context.Context, c *sqladapter.Conn) error {
+			if err := chatrows.UnindexWithTexts(ctx, c, ids); err != nil {
+				return err
+			}
+			return chatrows.DeleteMessages(ctx, c, ids)
+		}, moved)
+		if !w.ChatsOnly {
+			w.batch.before = append(w.batch.before, func(ctx context.Context, c *sqladapter.Conn) error { return removeSpans(ctx, c, run) })
+		}
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

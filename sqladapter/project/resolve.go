@@ -1,0 +1,380 @@
+package project
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// work is the work of a pass.
+type work struct {
+	// removed are scopes whose rows are all deleted, gone are deleted contexts.
+	removed []string
+	gone    []string
+	scopes  []*scope
+	// rewritten is content that was erased, or stored again afterwards.
+	rewritten []content.ID
+	// owners are owners whose values may have changed, forks contexts that may inherit new values.
+	owners map[structure.Owner]bool
+	forks  []structure.ContextID
+	// summarized are contexts whose summaries may be others.
+	summarized map[structure.ContextID]bool
+}
+
+// touchAll touches all scopes, and the owners that are neither threads nor contexts.
+func (w *projection) touchAll(ctx context.Context, c *derived.Changes, touch func(scope) *scope) error {
+	for t, err := range w.state.Threads(ctx, structure.ThreadID{}) {
+		if err != nil {
+			return err
+		}
+		touch(scope{key: keyOfThread(t.ID), thread: t.ID}).full = true
+	}
+	if w.ChatsOnly {
+		return nil
+	}
+	for is, err := range w.state.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
+		if err != nil {
+			return err
+		}
+		if is.Thread.IsZero() {
+			touch(scope{key: keyOfContext(is.ID), context: is.ID}).full = true
+		}
+	}
+	c.Values[structure.Owner{Scope: structure.StoreScope}] = true
+	for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
+		for name, err := range w.state.ValueOwners(ctx, scope, "") {
+			if err != nil {
+				return err
+			}
+			c.Values[structure.Owner{Scope: scope, Name: name}] = true
+		}
+	}
+	return nil
+}
+
+// pin is the tip of a context when it was last written.
+type pin struct {
+	id, scope string
+	at        structure.SpanRef
+}
+
+func scanPin(rows *sqladapter.Rows) (pin, error) {
+	var p pin
+	var run sql.NullString
+	if err := rows.Scan(&p.id, &p.scope, &run, &p.at.Seq); err != nil {
+		return p, err
+	}
+	if run.Valid {
+		var err error
+		if p.at.Run, err = structure.ParseID[structure.RunID](run.String); err != nil {
+			return p, fmt.Errorf("pin %q: %w: %w", p.id, sqladapter.ErrCorrupt, err)
+		}
+	}
+	return p, nil
+}
+
+// resolve returns the work for changes. They only provide the subjects; the content is read from the state.
+func (w *projection) resolve(ctx context.Context, c *derived.Changes) (todo *work, err error) {
+	scopes := make(map[string]*scope)
+	touch := func(s scope) *scope {
+		if scopes[s.key] == nil {
+			scopes[s.key] = &s
+		}
+		return scopes[s.key]
+	}
+	removed := make(map[string]bool)
+	todo = &work{summarized: make(map[structure.ContextID]bool)}
+	if todo.rewritten, err = w.resolveContent(ctx, c); err != nil {
+		return nil, err
+	}
+	for id, change := range c.Contexts {
+		if change.Summarized {
+			todo.summarized[id] = true
+		}
+	}
+	if w.check != nil {
+		if err := w.touchAll(ctx, c, touch); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.resolveThreads(ctx, c, touch, removed); err != nil {
+		return nil, err
+	}
+	if err := w.resolveRuns(ctx, c.Runs, touch); err != nil {
+		return nil, err
+	}
+	if todo.gone, err = w.resolveContexts(ctx, c, touch, removed); err != nil {
+		return nil, err
+	}
+	if todo.removed, err = lists.ReadList(ctx, w.DB, lists.ScanString, tables.Scopes.Known, slices.Sorted(maps.Keys(removed))); err != nil {
+		return nil, err
+	}
+	if todo.owners, todo.forks, err = w.owners(ctx, c, todo.removed); err != nil {
+		return nil, err
+	}
+	keys := slices.Sorted(maps.Keys(scopes))
+	known, err := lists.ReadList(ctx, w.DB, lists.ScanString, tables.Scopes.Known, keys)
+	if err != nil {
+		return nil, err
+	}
+	has := make(map[string]bool, len(known))
+	for _, key := range known {
+		has[key] = !removed[key]
+	}
+	for _, key := range keys {
+		s := scopes[key]
+		s.fresh = w.check != nil || !has[key]
+		s.full = s.full || s.fresh || w.window != nil && w.window.Again // an older state may have had more
+		todo.scopes = append(todo.scopes, s)
+	}
+	return todo, nil
+}
+
+// resolveContent returns content that was erased, or stored again afterwards, and adds contexts with
+// summaries that are such content.
+func (w *projection) resolveContent(ctx context.Context, c *derived.Changes) (ids []content.ID, err error) {
+	if w.first {
+		return nil, w.noteErased(ctx, c)
+	}
+	var stored, changed []string
+	for id := range c.Stored {
+		if !c.Erased[id] {
+			stored = append(stored, id.String())
+		}
+	}
+	if changed, err = lists.ReadList(ctx, w.DB, lists.ScanString, tables.Erased.Known, stored); err != nil {
+		return nil, err
+	}
+	for id := range c.Erased {
+		changed = append(changed, id.String())
+	}
+	slices.Sort(changed)
+	for _, text := range changed {
+		id, err := content.ParseID(text)
+		if err != nil {
+			return nil, fmt.Errorf("table lineage_erased: %w: %w", sqladapter.ErrCorrupt, err)
+		}
+		ids = append(ids, id)
+	}
+	if w.ChatsOnly {
+		return ids, nil
+	}
+	contexts, err := lists.ReadList(ctx, w.DB, lists.ScanString, summarySQL.contextsOf, changed)
+	for _, text := range contexts {
+		id, bad := structure.ParseID[structure.ContextID](text)
+		if bad != nil {
+			return nil, fmt.Errorf("table lineage_summaries: %w: %w", sqladapter.ErrCorrupt, bad)
+		}
+		c.Context(id, derived.ContextChange{Summarized: true})
+	}
+	return ids, err
+}
+
+// noteErased adds erased content to that which the database remembers, without looking for rows that have it.
+func (w *projection) noteErased(ctx context.Context, c *derived.Changes) error {
+	ids := slices.Collect(maps.Keys(c.Erased))
+	has, err := w.state.Has(ctx, ids)
+	for i, has := range has {
+		if !has {
+			w.batch.need(tables.Erased, ids[i].String())
+		}
+	}
+	return err
+}
+
+// resolveThreads adds changed threads to the scopes, and deleted ones to removed.
+func (w *projection) resolveThreads(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) error {
+	touched := make(map[structure.ThreadID]bool) // true if parts of it may be gone, or messages that no context leads to may be new
+	for id, change := range c.Threads {
+		touched[id] = change.Keeps
+		if change.Deleted {
+			removed[keyOfThread(id)] = true
+		}
+	}
+	for name := range c.Branches {
+		if _, known := touched[name.Thread]; !known {
+			touched[name.Thread] = false
+		}
+		b, err := w.state.Branch(ctx, name.Thread, name.Name)
+		if err == nil {
+			c.Context(b.Context, derived.ContextChange{}) // whose row has the branch
+		} else if !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+	}
+	for name := range c.Checkpoints {
+		touched[name.Thread] = true
+	}
+	for id, full := range touched {
+		there, err := exists(w.state.Thread(ctx, id))
+		switch {
+		case err != nil:
+			return err
+		case !there:
+			removed[keyOfThread(id)] = true
+		default:
+			s := touch(scope{key: keyOfThread(id), thread: id})
+			s.full = s.full || full
+		}
+	}
+	return nil
+}
+
+// resolveContexts adds changed contexts, and the scopes that they were in before. It returns those
+// that were deleted, also where there is another with the id now.
+func (w *projection) resolveContexts(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
+	var ids []string
+	for id := range c.Contexts {
+		ids = append(ids, id.String())
+	}
+	found, err := lists.ReadList(ctx, w.DB, scanPin, tables.Pins.Select, ids)
+	if err != nil {
+		return nil, err
+	}
+	pins := make(map[string]pin, len(found))
+	for _, p := range found {
+		pins[p.id] = p
+	}
+	for id, change := range c.Contexts {
+		before, was := pins[id.String()]
+		now, err := w.state.Context(ctx, id)
+		deleted := errors.Is(err, lineage.ErrNotFound)
+		if err != nil && !deleted {
+			return nil, err
+		}
+		if (deleted || change.Deleted) && !w.first { // even if there is another with its id
+			gone = append(gone, id.String())
+		}
+		var s *scope
+		switch {
+		case deleted:
+		case !now.Thread.IsZero():
+			s = touch(scope{key: keyOfThread(now.Thread), thread: now.Thread})
+		case !w.ChatsOnly:
+			s = touch(scope{key: keyOfContext(id), context: id})
+		}
+		if s != nil {
+			s.contexts = append(s.contexts, id)
+		}
+		if !was || s != nil && s.key == before.scope {
+			if was && !s.full {
+				s.full, err = w.movedBack(ctx, before.at, now.Tip)
+				if err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		if err := w.left(ctx, before.scope, touch, removed); err != nil {
+			return nil, err
+		}
+	}
+	return gone, nil
+}
+
+// resolveRuns adds the runs that have grown, of threads that keep their messages, and those with new
+// versions of messages. Other runs are found through their contexts.
+func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]derived.RunChange, touch func(scope) *scope) error {
+	for id, change := range runs {
+		renewed := change.Renewed
+		run, err := w.state.Run(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && run.Home.Thread.IsZero() {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		t, err := w.state.Thread(ctx, run.Home.Thread)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && (!t.Keeps && !renewed || t.Home() != run.Home) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s := touch(scope{key: keyOfThread(t.ID), thread: t.ID})
+		s.runs, s.renewed = append(s.runs, id), s.renewed || renewed
+		s.full = s.full || renewed
+	}
+	return nil
+}
+
+// left records that a context is no longer in its former scope.
+func (w *projection) left(ctx context.Context, key string, touch func(scope) *scope, removed map[string]bool) error {
+	if removed[key] {
+		return nil
+	}
+	id, err := structure.ParseID[structure.ThreadID](key)
+	if err != nil { // a context outside of threads
+		removed[key] = true
+		return nil
+	}
+	if _, err = w.state.Thread(ctx, id); errors.Is(err, lineage.ErrNotFound) {
+		removed[key] = true
+		return nil
+	}
+	if err == nil {
+		touch(scope{key: key, thread: id}).full = true
+	}
+	return err
+}
+
+// movedBack reports whether a tip moved other than forward.
+func (w *projection) movedBack(ctx context.Context, from, to structure.SpanRef) (bool, error) {
+	forward, err := structure.IsAncestor(from, to, backend.Runs(ctx, w.state))
+	if errors.Is(err, lineage.ErrNotFound) {
+		return true, nil // its run is deleted
+	}
+	return !forward, err
+}
+
+// owners returns the owners whose values may have changed: those with new values, and contexts
+// whose forks were deleted. forks are contexts that may be new. removed are scopes to be deleted.
+func (w *projection) owners(ctx context.Context, c *derived.Changes, removed []string) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
+	owners = make(map[structure.Owner]bool)
+	if w.ChatsOnly {
+		return owners, nil, nil
+	}
+	maps.Copy(owners, c.Values)
+	gone, err := lists.ReadList(ctx, w.DB, lists.ScanString, pruneSQL.contextsOf, removed)
+	if err != nil {
+		return nil, nil, err
+	}
+	for id, change := range c.Contexts {
+		if !change.Stated {
+			continue
+		}
+		there, err := exists(w.state.Context(ctx, id))
+		if err != nil {
+			return nil, nil, err
+		}
+		if there && !w.first { // else the values of its ancestors were written for it, too
+			forks = append(forks, id)
+		} else if !there {
+			gone = append(gone, id.String())
+		}
+	}
+	above, err := lists.ReadList(ctx, w.DB, lists.ScanString, contextSQL.ancestors, gone)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, text := range above {
+		id, err := parseContext(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		owners[contextOwner(id)] = true
+	}
+	return owners, forks, nil
+}

@@ -1,0 +1,124 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/sqladapter/internal/projected"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var scopeSQL = struct {
+	reach, reachOf sqladapter.Statement
+}{
+	reach:   `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ?`,
+	reachOf: `SELECT "run_id", "last_seq", "own" FROM "lineage_reach" WHERE "scope" = ? AND "run_id" = ?`,
+}
+
+// scope is a thread, or a context outside of threads, that a pass processes.
+type scope struct {
+	// key is its id in the database.
+	key     string
+	thread  structure.ThreadID
+	context structure.ContextID // when there is no thread
+	// fresh is set if the database has nothing of it.
+	fresh bool
+	// full is set if parts of it may be gone, renewed if messages of it have other ids now, because
+	// there are later versions of them.
+	full, renewed bool
+	// contexts are the changed contexts, runs the thread's runs that have grown.
+	contexts []structure.ContextID
+	runs     []structure.RunID
+}
+
+const contextKey = "context/"
+
+// keyOfThread and keyOfContext return the key of a scope.
+func keyOfThread(id structure.ThreadID) string { return id.String() }
+
+func keyOfContext(id structure.ContextID) string { return contextKey + id.String() }
+
+// extent is the part of a run that the database has in a scope. own is how many of its messages,
+// from the first on, have their own ids.
+type extent struct {
+	run       structure.RunID
+	last, own uint64
+}
+
+func scanExtent(rows *sqladapter.Rows) (extent, error) {
+	var run string
+	var e extent
+	if err := rows.Scan(&run, &e.last, &e.own); err != nil {
+		return e, err
+	}
+	var err error
+	if e.run, err = structure.ParseID[structure.RunID](run); err != nil {
+		err = fmt.Errorf("table lineage_reach: %w: %w", sqladapter.ErrCorrupt, err)
+	}
+	return e, err
+}
+
+// line is the part of a run that a scope sees.
+type line struct {
+	run  structure.RunInfo
+	last uint64
+	// has is the part in the database.
+	has extent
+	// counted is set if own is known: how many messages, from the first on, have their own ids.
+	counted bool
+	own     uint64
+}
+
+// view is what a scope sees.
+type view struct {
+	w *projection
+	*scope
+	record *structure.Thread
+	reader *chat.ThreadReader
+	lines  map[structure.RunID]*line
+	// written are the contexts to write.
+	written []backend.Context
+}
+
+// chatID is null for a scope that is not a thread.
+func (v *view) chatID() any {
+	if v.record == nil {
+		return nil
+	}
+	return chat.IDOfThread(v.record)
+}
+
+// metadata returns the thread's metadata. Some databases keep only its JSON value in chats.
+func (v *view) metadata() any {
+	if v.record == nil {
+		return nil
+	}
+	return projected.BytesText(v.record.Metadata)
+}
+
+// recall reads the part of a run in the database.
+func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
+	return v.w.DB.Read(ctx, func(c *sqladapter.Conn) error {
+		has, err := lists.First(ctx, c, scanExtent, scopeSQL.reachOf, v.key, run.String())
+		if has != nil {
+			l.has = *has
+		}
+		return err
+	})
+}
+
+// put adds rows that the scope should have. With an owner, see batch.want, they are all rows of it.
+func (v *view) put(t *tables.Table, owner []any, rows ...[]any) {
+	v.w.put(v.fresh, t, owner, rows...)
+}
+
+// byAge is the order in which the contexts of a scope are written.
+func byAge(a, b backend.Context) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ID.Compare(b.ID))
+}

@@ -1,0 +1,251 @@
+package project
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/projected"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// lineage_values has named values: the latest of each key and, for contexts, the earlier ones that
+// forks inherit. Rows are compared with the store by owner: all rows of an owner are written in one
+// transaction.
+
+var valueSQL = struct {
+	removeOfThread, removeOfContexts sqladapter.Statement
+}{
+	removeOfThread:   `DELETE FROM "lineage_values" WHERE "scope" = 'thread' AND "owner" = ?`,
+	removeOfContexts: `DELETE FROM "lineage_values" WHERE "scope" = 'context' AND "owner" IN ({list})`,
+}
+
+// ownerText returns an owner as two columns.
+func ownerText(o structure.Owner) (scope, owner string) {
+	switch o.Scope {
+	case structure.ThreadScope:
+		owner = o.Thread.String()
+	case structure.ContextScope:
+		owner = o.Context.String()
+	default:
+		owner = o.Name
+	}
+	return o.Scope.String(), owner
+}
+
+// contextOwner returns a context as an owner of values.
+func contextOwner(id structure.ContextID) structure.Owner {
+	return structure.Owner{Scope: structure.ContextScope, Context: id}
+}
+
+// addValues adds the values of an owner to the batch. The database has none of one that is new.
+func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew bool) error {
+	if w.ChatsOnly {
+		return nil
+	}
+	var rows [][]any
+	var forks *forkPositions
+	for latest, err := range w.state.Values(ctx, owner, "", "") {
+		if err != nil {
+			return err
+		}
+		if owner.Scope != structure.ContextScope && latest.Deleted() {
+			continue
+		}
+		row, err := w.valueRow(ctx, &latest, true)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+		if owner.Scope != structure.ContextScope {
+			continue
+		}
+		if forks == nil {
+			if forks, err = w.forksOf(ctx, owner.Context); err != nil {
+				return err
+			}
+		}
+		inherited, err := w.inherited(ctx, &latest, forks)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, inherited...)
+	}
+	if len(rows) == 0 && owner.Scope == structure.ContextScope {
+		return nil // deletions in a context are stored, so it never had values
+	}
+	scope, name := ownerText(owner)
+	w.put(isNew, tables.Values, []any{scope, projected.Clean(name)}, rows...)
+	return nil
+}
+
+// valueRow returns the row of a value.
+func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool) ([]any, error) {
+	value := v.JSON
+	if !v.Content.IsZero() {
+		var err error
+		if value, err = w.stored(ctx, v.Content); err != nil {
+			return nil, err
+		}
+	}
+	scope, owner := ownerText(v.Owner)
+	sum := sha256.Sum256([]byte(scope + "\x00" + owner + "\x00" + v.Key + "\x00" + strconv.FormatUint(v.Commit, 10)))
+	w.batch.bytes += len(value) + 300
+	return []any{
+		hex.EncodeToString(sum[:]), scope, projected.Clean(owner), projected.Clean(v.Key), projected.BytesText(value), projected.HashText(v.Content),
+		projected.Boolean(latest), v.At.UnixMilli(), int64(v.Commit), projected.RefText(v.Seen),
+	}, nil
+}
+
+// inherited returns the rows of the values of a key that forks inherit instead of the latest one.
+func (w *projection) inherited(ctx context.Context, latest *backend.Value, forks *forkPositions) (rows [][]any, err error) {
+	if len(forks.at) == 0 {
+		return nil, nil
+	}
+	open := slices.Clone(forks.at)
+	for was, err := range w.state.ValueHistory(ctx, latest.ValueKey) {
+		if err != nil {
+			return nil, err
+		}
+		left := open[:0]
+		for _, at := range open {
+			before, err := was.SetBefore(at, forks.runs)
+			if err != nil {
+				return nil, err
+			}
+			if !before {
+				left = append(left, at)
+			}
+		}
+		if len(left) < len(open) && was.Commit != latest.Commit {
+			row, err := w.valueRow(ctx, &was, false)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+		}
+		if open = left; len(open) == 0 {
+			break
+		}
+	}
+	return rows, nil
+}
+
+// forkPositions are the spans as of which direct and indirect forks of a context read its values.
+type forkPositions struct {
+	at   []structure.SpanRef
+	runs structure.RunLookup
+}
+
+// forksOf reads all descendants of a context.
+func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*forkPositions, error) {
+	found := &forkPositions{runs: backend.Runs(ctx, w.state)}
+	known := make(map[structure.SpanRef]bool)
+	seen := map[structure.ContextID]bool{id: true}
+	// below visits the children of a context. bases are the bases on the path to it.
+	var below func(of structure.ContextID, bases []structure.SpanRef) error
+	below = func(of structure.ContextID, bases []structure.SpanRef) error {
+		for child, err := range w.state.Children(ctx, of, structure.ContextID{}) {
+			if err != nil {
+				return err
+			}
+			if seen[child.ID] {
+				continue
+			}
+			seen[child.ID] = true
+			at := child.Base
+			for _, base := range slices.Backward(bases) {
+				if at, err = structure.InheritedAt(at, base, found.runs); err != nil {
+					return err
+				}
+			}
+			if !known[at] {
+				known[at], found.at = true, append(found.at, at)
+			}
+			if err := below(child.ID, append(bases[:len(bases):len(bases)], child.Base)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return found, below(id, nil)
+}
+
+// addFork adds the earlier values that a context inherits. It does not read other forks.
+func (w *projection) addFork(ctx context.Context, id structure.ContextID) error {
+	is, err := w.state.Context(ctx, id)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	forks := &forkPositions{at: []structure.SpanRef{is.Base}, runs: backend.Runs(ctx, w.state)}
+	seen := map[structure.ContextID]bool{id: true}
+	for of := is.Parent; !of.IsZero() && !seen[of]; {
+		seen[of] = true
+		above, err := w.state.Context(ctx, of)
+		if errors.Is(err, lineage.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		for latest, err := range w.state.Values(ctx, contextOwner(of), "", "") {
+			if err != nil {
+				return err
+			}
+			rows, err := w.inherited(ctx, &latest, forks)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				w.batch.need(tables.Values, row[0].(string), row[1:]...)
+			}
+		}
+		of = above.Parent
+		if forks.at[0], err = structure.InheritedAt(forks.at[0], above.Base, forks.runs); err != nil {
+			return err
+		}
+	}
+	return w.flushFull(ctx)
+}
+
+// writeValues writes the values of owners and those that forks inherit.
+func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner]bool, forks []structure.ContextID) error {
+	if w.ChatsOnly {
+		return nil
+	}
+	for _, id := range forks {
+		if err := w.addFork(ctx, id); err != nil {
+			return err
+		}
+	}
+	for owner := range owners {
+		there := true
+		var err error
+		switch owner.Scope { // rows of deleted owners are deleted with them
+		case structure.ThreadScope:
+			there, err = exists(w.state.Thread(ctx, owner.Thread))
+		case structure.ContextScope:
+			there, err = exists(w.state.Context(ctx, owner.Context))
+		}
+		if err == nil && there {
+			err = w.addValues(ctx, owner, false)
+		}
+		if err == nil {
+			err = w.flushFull(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

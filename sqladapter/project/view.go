@@ -1,0 +1,132 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// open reads the thread of a scope.
+func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
+	v := &view{w: w, scope: s, lines: make(map[structure.RunID]*line)}
+	if s.thread.IsZero() {
+		return v, nil
+	}
+	var err error
+	if v.record, err = w.state.Thread(ctx, s.thread); err != nil {
+		return nil, err
+	}
+	v.reader = chat.NewThreadReader(w.Store, w.state, v.record, v.owned)
+	return v, nil
+}
+
+// load determines what the scope sees: everything, or what changed contexts see in addition.
+func (v *view) load(ctx context.Context) error {
+	if v.full && !v.fresh {
+		has, err := lists.ReadAll(ctx, v.w.DB, scanExtent, scopeSQL.reach, v.key)
+		if err != nil {
+			return err
+		}
+		for _, e := range has {
+			v.lines[e.run] = &line{has: e}
+		}
+	}
+	for c, err := range v.changedContexts(ctx) {
+		if err != nil {
+			return err
+		}
+		v.written = append(v.written, c)
+		if v.full && v.record != nil {
+			continue
+		}
+		if err := v.follow(ctx, c.Tip); err != nil {
+			return err
+		}
+	}
+	if v.full && v.record != nil {
+		reach, err := backend.ReachOf(ctx, v.w.state, v.record)
+		if err != nil {
+			return err
+		}
+		for id, e := range reach {
+			l := v.lines[id]
+			if l == nil {
+				l = &line{}
+				v.lines[id] = l
+			}
+			l.run, l.last = e.Run, e.Last
+		}
+	} else {
+		for _, run := range v.runs {
+			last, err := v.w.state.Last(ctx, run)
+			if err == nil {
+				err = v.follow(ctx, last)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	slices.SortFunc(v.written, byAge)
+	return nil
+}
+
+// changedContexts yields the contexts to write.
+func (v *view) changedContexts(ctx context.Context) func(yield func(backend.Context, error) bool) {
+	if v.record != nil && v.full {
+		return v.w.state.Contexts(ctx, v.thread, structure.ContextID{})
+	}
+	ids := v.scope.contexts
+	if v.record == nil {
+		ids = []structure.ContextID{v.context}
+	}
+	return func(yield func(backend.Context, error) bool) {
+		for _, id := range ids {
+			c, err := v.w.state.Context(ctx, id)
+			if errors.Is(err, lineage.ErrNotFound) {
+				continue
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// follow adds the history that ends at a span, up to the known part.
+func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
+	runs := backend.Runs(ctx, v.w.state)
+	for !at.IsZero() {
+		l := v.lines[at.Run]
+		if l != nil && l.run.ID == at.Run {
+			l.last = max(l.last, at.Seq)
+			return nil
+		}
+		run, err := runs(at.Run)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			l = &line{}
+			v.lines[at.Run] = l
+			if !v.full {
+				if err := v.recall(ctx, at.Run, l); err != nil {
+					return err
+				}
+			}
+		}
+		l.run, l.last = run, at.Seq
+		if !v.full && l.has.last > 0 {
+			l.last = max(l.last, l.has.last)
+			return nil // the rest is in the database
+		}
+		at = run.Parent
+	}
+	return nil
+}
