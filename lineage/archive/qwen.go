@@ -11,7 +11,7 @@ import (
 // qwen reads sessions of Qwen Code: a file of JSON lines per session, with records that form a tree.
 func qwen() Format {
 	return Format{
-		Name: "qwen",
+		Name: "qwen", Grows: true,
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
 				if isQwenLine(line) {
