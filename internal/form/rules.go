@@ -18,7 +18,7 @@ var mayBeEmpty = setOf("content", "text", "parts", "value")
 var nestedKeys = setOf("content", "text", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
 	"kwargs", "source", "output", "summary", "item", "payload", "inlineData", "inline_data", "fileData", "file_data", "file", "image_url",
 	"input_audio", "audio", "thoughts", "choices", "toolInvocation", "toolInvocations", "blob", "value", "reasoning", "reasoning_details",
-	"tool_call", "attachments", "toolRequests")
+	"tool_call", "attachments", "toolRequests", "toolCalls")
 
 // kindKeys are the keys of texts that describe the kind of an object. They repeat, so they
 // stay in the form.

@@ -112,7 +112,9 @@ func (s *splitter) unknown(v value) {
 // object splits an object.
 func (s *splitter) object(v value, kind structure.Piece, tool string) {
 	is := look(v.raw)
-	kind = is.textKind(kind)
+	if kind = is.textKind(kind); v.key == "thoughts" {
+		kind = structure.ReasoningPiece
+	}
 	if is.tool != "" && len(is.tool) <= maxName {
 		tool = is.tool
 	}
@@ -144,6 +146,11 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 	case "arguments", "input", "args":
 		if tool != "" || of.calls() {
 			s.whole(v, structure.InputPiece, tool)
+			return true
+		}
+	case "subject", "description": // a thought of Gemini
+		if simple && kind == structure.ReasoningPiece {
+			s.text(v, kind, "")
 			return true
 		}
 	case "summary", "command":

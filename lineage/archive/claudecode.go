@@ -17,6 +17,9 @@ func claudeCode() Format {
 		Name: "claude-code", Grows: true,
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
+				if isQwenLine(line) {
+					return false
+				}
 				if isSessionLine(line) || has(line, "parentUuid", "sessionId") || has(line, "summary", "leafUuid") || has(line, "messageId", "snapshot") {
 					return true
 				}

@@ -11,6 +11,8 @@ func Formats() []Format {
 		claudeCode(),
 		pi(),
 		copilot(),
+		qwen(),
+		gemini(),
 		promptLogs(),
 		branchFiles(),
 		oasst(),

@@ -154,6 +154,12 @@ var messageObjects = map[string]func(file raws) (objects raws, link string){
 	"copilot": func(f raws) (raws, string) {
 		return f.having("type", "user.message", "assistant.message", "system.message", "tool.execution_complete").at("data"), ""
 	},
+	"gemini": func(f raws) (raws, string) {
+		return append(f, f.at("messages", "*")...).having("type", "gemini"), ""
+	},
+	"qwen": func(f raws) (raws, string) {
+		return f.having("type", "user", "assistant", "tool_result").at("message"), ""
+	},
 	"openai": func(f raws) (raws, string) {
 		for _, list := range []string{"messages", "traj", "history"} {
 			if found := f.items().at(list, "*"); len(found) > 0 {

@@ -230,6 +230,7 @@ var formatSeeds = []string{
 	`[{"id":"w","chat":{"models":["m"],"history":{"currentId":"1","messages":{"1":{"parentId":"2","role":"user","content":"x"},"2":3}}}}]`,
 	`{"conversationId":"l","exportAt":"now","messages":[{"messageId":"1","parentMessageId":"00000000-0000-0000-0000-000000000000","text":"x","children":[{"messageId":"2","parentMessageId":"1","content":[{"type":"text"}]}]}]}`,
 	"{\"type\":\"summary\",\"summary\":\"s\",\"leafUuid\":\"l\"}\n{\"type\":\"user\",\"uuid\":\"u\",\"parentUuid\":null,\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}\n{\"type\":\"assistant\",\"uuid\":\"v\",\"parentUuid\":\"u\",\"sessionId\":\"s\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"tool_use\"}]}}\n{\"type\":\"user\",\"uuid\":\"w\",\"parentUuid\":\"v\",\"message\":{\"content\":[{\"type\":\"tool_result\"}]}}",
+	"{\"sessionId\":\"s\",\"projectHash\":\"p\",\"startTime\":\"2026-01-01T00:00:00Z\"}\n{\"id\":\"1\",\"timestamp\":\"2026-01-01T00:00:00Z\",\"type\":\"user\",\"content\":\"x\"}\n{\"id\":\"2\",\"type\":\"gemini\",\"content\":\"y\"}\n{\"id\":\"2\",\"type\":\"gemini\",\"content\":\"z\"}\n{\"$rewindTo\":\"2\"}\n{\"$set\":{\"summary\":\"t\",\"messages\":[{\"id\":\"1\",\"type\":\"user\",\"content\":\"x\"},{\"id\":\"1\"}]}}",
 	"{\"type\":\"session_meta\",\"payload\":{\"id\":\"s\",\"forked_from_id\":\"t\"}}\n{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}}\n{\"type\":\"compacted\",\"payload\":{\"replacement_history\":[{\"role\":\"user\",\"content\":\"y\"},3]}}",
 }
 
@@ -280,6 +281,8 @@ func FuzzLibreChat(f *testing.F)  { fuzzFormat(f, libreChat()) }
 func FuzzClaudeCode(f *testing.F) { fuzzFormat(f, claudeCode()) }
 func FuzzCodex(f *testing.F)      { fuzzFormat(f, codex()) }
 func FuzzPi(f *testing.F)         { fuzzFormat(f, pi()) }
+func FuzzQwen(f *testing.F)       { fuzzFormat(f, qwen()) }
+func FuzzGemini(f *testing.F)     { fuzzFormat(f, gemini()) }
 func FuzzCopilot(f *testing.F)    { fuzzFormat(f, copilot()) }
 
 // The same values are accepted as by the standard library, except for depth.

@@ -86,6 +86,14 @@ func TestLastLineIsBeingWritten(t *testing.T) {
 			`{"type":"session.start","data":{"sessionId":"s"},"id":"0","timestamp":"2026-01-01T00:00:00Z","parentId":null}` + "\n" + `{"type":"user.message","id":"1","parentId":"0","timestamp":"2026-01-01T00:00:00Z","data":{"content":"a"}}`,
 			`{"type":"assistant.message","id":"2","parentId":"1","timestamp":"2026-01-01T00:00:00Z","data":{"content":"b"}}`,
 		},
+		"gemini": {
+			`{"sessionId":"s","projectHash":"p","startTime":"2026-01-01T00:00:00Z"}` + "\n" + `{"id":"1","timestamp":"2026-01-01T00:00:00Z","type":"user","content":"a"}`,
+			`{"id":"2","timestamp":"2026-01-01T00:00:00Z","type":"gemini","content":"b"}`,
+		},
+		"qwen": {
+			`{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"a"}]}}`,
+			`{"uuid":"2","parentUuid":"1","sessionId":"s","type":"assistant","message":{"role":"model","parts":[{"text":"b"}]}}`,
+		},
 		"pi": {
 			`{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}` + "\n" + `{"type":"message","id":"1","parentId":null,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"a"}}`,
 			`{"type":"message","id":"2","parentId":"1","timestamp":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"b"}}`,

@@ -44,6 +44,12 @@ var oddSessions = map[string]struct {
 	"copilot": {`{"type":"session.start","data":{"sessionId":"s"},"id":"first","timestamp":"2026-01-01T00:00:00Z","parentId":null}`, false, func(r oddRecord) string {
 		return fmt.Sprintf(`{"type":"%s.message","id":%s,"parentId":%s,"timestamp":%s,%s"data":{"content":%s}}`, r.role("user", "assistant"), r.id, r.parent, r.time, r.more, r.text)
 	}},
+	"gemini": {`{"sessionId":"s","projectHash":"p","startTime":"2026-01-01T00:00:00Z"}`, false, func(r oddRecord) string {
+		return fmt.Sprintf(`{"type":"%s","id":%s,"timestamp":%s,%s"content":%s}`, r.role("user", "gemini"), r.id, r.time, r.more, r.text) + "\n" + fmt.Sprintf(`{"$rewindTo":%s}`, r.parent)
+	}},
+	"qwen": {`{"uuid":"first","parentUuid":null,"sessionId":"s","type":"system","systemPayload":{}}`, false, func(r oddRecord) string {
+		return fmt.Sprintf(`{"type":"%s","sessionId":"s","uuid":%s,"parentUuid":%s,"timestamp":%s,%s"message":{"parts":[{"text":%s}]}}`, r.role("user", "assistant"), r.id, r.parent, r.time, r.more, r.text)
+	}},
 	"pi": {`{"type":"session","id":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}`, false, func(r oddRecord) string {
 		return fmt.Sprintf(`{"type":"message","id":%s,"parentId":%s,"timestamp":%s,%s"message":{"role":"%s","content":%s}}`, r.id, r.parent, r.time, r.more, r.role("user", "assistant"), r.text)
 	}},

@@ -38,9 +38,9 @@ var serviceFixtures = []struct {
 	{"claude-chat-viewer/conversation-rendering-tests.json", "claude", 1, 10, 0, 0},
 	{"claude-made/conversations.json", "claude", 1, 5, 0, 0},
 	{"open-webui/export.json", "open-webui", 2, 7, 1, 0},
-	{"claude-code-log/edge_cases.jsonl", "claude-code", 1, 13, 3, 2},
-	{"claude-code-log/representative_messages.jsonl", "claude-code", 1, 11, 0, 0},
-	{"claude-code-log/session_b.jsonl", "claude-code", 1, 3, 0, 0},
+	{"claude-code-log/edge_cases.jsonl", "claude-code", 1, 13, 3, 3},
+	{"claude-code-log/representative_messages.jsonl", "claude-code", 1, 11, 0, 1},
+	{"claude-code-log/session_b.jsonl", "claude-code", 1, 3, 0, 1},
 	{"claude-code-log/todowrite_examples.jsonl", "claude-code", 1, 11, 0, 0},
 	{"claude-code-spotter/short.jsonl", "claude-code", 1, 11, 0, 0},
 	{"claude-code-made/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl", "claude-code", 1, 11, 1, 0},
@@ -56,6 +56,14 @@ var serviceFixtures = []struct {
 	{"agents/copilot/049410b4-c1df-44ee-87a5-caa1c349091e/events.jsonl", "copilot", 1, 6, 0, 0},
 	{"agents/copilot/8b23eac7-b9d0-4c24-8e3c-90f5f8a8d02b/events.jsonl", "copilot", 1, 3, 0, 0},
 	{"agents/copilot/made/events.jsonl", "copilot", 1, 10, 0, 0},
+	{"agents/gemini/session-2026-11-27T19-00-be8bdd25.jsonl", "gemini", 1, 6, 0, 0},
+	{"agents/gemini/made.jsonl", "gemini", 1, 6, 0, 0},
+	{"agentsview/standard_session.json", "gemini", 1, 4, 0, 0},
+	{"agentsview/thinking_only.json", "gemini", 1, 2, 0, 0},
+	{"agentsview/tool_calls.json", "gemini", 1, 2, 0, 0},
+	{"agents/qwen/27d495d1-de2d-449d-af11-d42d4d6ef80d.jsonl", "qwen", 1, 6, 0, 0},
+	{"agents/qwen/c190cd9d-544a-49d6-ab6c-f38d501ca4b8.jsonl", "qwen", 1, 8, 0, 0},
+	{"agents/qwen/made.jsonl", "qwen", 1, 5, 0, 0},
 }
 
 func TestServiceFormatsGolden(t *testing.T) {

@@ -26,6 +26,8 @@ type session struct {
 	// sharedIDs is Conversation.SharedIDs.
 	sharedIDs bool
 
+	// ending, when not nil, is called before the last part is yielded.
+	ending func()
 	// known are the ids of messages read, if all parents are in the input: nil otherwise.
 	known map[string]bool
 	// standIn maps a record that is not a message to the message that records after it follow.
@@ -50,7 +52,7 @@ func (s *session) readLines(ctx context.Context, line func(raw []byte, at Positi
 		if err == nil {
 			if bad := item.Valid(); bad != nil {
 				err = damaged(item.At, bad)
-				if repair := item.beingWritten(bad); repair != nil && s.begun() {
+				if repair := item.beingWritten(bad); repair != nil && (s.begun() || s.id != "") {
 					s.part.Repairs = append(s.part.Repairs, repair)
 					continue
 				}
@@ -75,6 +77,9 @@ func (s *session) readLines(ctx context.Context, line func(raw []byte, at Positi
 
 // end yields the last part.
 func (s *session) end() {
+	if s.ending != nil {
+		s.ending()
+	}
 	if s.begun() {
 		s.send(false)
 	}
@@ -118,14 +123,17 @@ func (s *session) at(t time.Time) {
 	}
 }
 
-// log keeps a record that is not a message in the log. If it has an id, records that follow it follow
-// the message before it.
+// log keeps a record that is not a message in the log, without the id of the session, which differs in
+// copies. If it has an id, records that follow it follow the message before it.
 func (s *session) log(kind, id, parent string, raw []byte, created time.Time, at Position) {
 	if id != "" {
 		s.standIn[id] = s.resolve(parent)
 	}
 	if kind == "" {
 		kind = "unknown"
+	}
+	if id := rawjson.Get(raw, "sessionId"); s.id != "" && rawjson.Str(id) == s.id {
+		raw = rawjson.Remove(raw, "sessionId")
 	}
 	s.part.Nodes = append(s.part.Nodes, Node{
 		Role: kind, Body: raw, Type: typeJSON, Created: created, Aside: asideLog, Root: s.begin(asideLog), At: at,
@@ -190,11 +198,11 @@ func (a *about) bytes() []byte {
 		return nil
 	}
 	var o jsonObject
-	o.setText("agent", a.agent)
-	o.setText("agentVersion", a.version)
-	o.setText("model", a.model)
-	o.setText("cwd", a.cwd)
-	o.setText("gitBranch", a.gitBranch)
+	o.setText(KeyAgent, a.agent)
+	o.setText(KeyVersion, a.version)
+	o.setText(KeyModel, a.model)
+	o.setText(KeyProject, a.cwd)
+	o.setText(KeyGitBranch, a.gitBranch)
 	if len(a.more.buf) > 0 {
 		o.buf = append(append(o.buf, ','), a.more.buf[1:]...)
 	}

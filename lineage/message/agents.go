@@ -39,6 +39,47 @@ func agentMessage(f fields, given string, depth int) (m Message, ok bool) {
 			result.Output = append(result.Output, Part{Kind: TextKind, Text: rawjson.Str(rawjson.Last(f["error"], "message"))})
 		}
 		return Message{Role: given, Parts: []Part{result}}, true
+	case kind == "gemini" && f["id"] != nil: // Gemini CLI
+		m = Message{Role: given}
+		for e := range rawjson.Elements(f["thoughts"]) {
+			thought := fieldsOf(e)
+			for _, key := range []string{"subject", "description"} {
+				if text := thought.text(key); text != "" {
+					m.Parts = append(m.Parts, Part{Kind: ReasoningKind, Text: text})
+				}
+			}
+		}
+		m.Parts = append(m.Parts, contents(f["content"], depth)...)
+		for e := range rawjson.Elements(f["toolCalls"]) {
+			m.Parts = append(m.Parts, geminiCall(fieldsOf(e), depth)...)
+		}
+		return m, true
+	case kind == "user" && f["id"] != nil && f["content"] != nil && role == "": // Gemini CLI
+		return Message{Role: given, Parts: contents(f["content"], depth)}, true
 	}
 	return Message{}, false
+}
+
+// geminiCall reads a call of Gemini CLI with its result.
+func geminiCall(f fields, depth int) []Part {
+	call := Part{Kind: CallKind, Tool: f.text("name"), CallID: f.text("id")}
+	call.setInput(f["args"])
+	result := Part{Kind: ResultKind, Tool: call.Tool, CallID: call.CallID, Failed: f.text("status") == "error"}
+	for _, p := range contents(f["result"], depth) {
+		if p.Kind == ResultKind {
+			result.Output = append(result.Output, p.Output...)
+			result.Failed = result.Failed || p.Failed
+		} else {
+			result.Output = append(result.Output, p)
+		}
+	}
+	switch {
+	case result.Output != nil:
+	case rawjson.IsString(f["resultDisplay"]):
+		result.Output = []Part{{Kind: TextKind, Text: f.text("resultDisplay")}}
+	case f.text("status") == "error", f.text("status") == "cancelled":
+	default:
+		return []Part{call}
+	}
+	return []Part{call, result}
 }

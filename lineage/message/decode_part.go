@@ -127,10 +127,7 @@ func decodeUntyped(f fields, raw []byte, depth int) ([]Part, bool) {
 	case rawjson.IsObject(f["functionResponse"]):
 		c := fieldsOf(f["functionResponse"])
 		p.Kind, p.Tool, p.CallID = ResultKind, c.text("name"), c.text("id")
-		p.Output = []Part{{Kind: DataKind, Data: c["response"]}}
-		if c["response"] == nil {
-			p.Output = nil
-		}
+		p.Output, p.Failed = functionResponse(c["response"])
 	case rawjson.IsObject(f["inlineData"]) || rawjson.IsObject(f["fileData"]):
 		in := fieldsOf(f.firstRaw("inlineData", "fileData"))
 		p.Kind, p.MediaType, p.URL = FileKind, in.text("mimeType"), in.text("fileUri")
@@ -150,6 +147,22 @@ func decodeUntyped(f fields, raw []byte, depth int) ([]Part, bool) {
 		return nil, false
 	}
 	return []Part{p}, true
+}
+
+// functionResponse reads the result of a function of Gemini: any object, by custom one of an output or
+// an error.
+func functionResponse(raw []byte) (output []Part, failed bool) {
+	if raw == nil {
+		return nil, false
+	}
+	if f := fieldsOf(raw); len(f) == 1 {
+		for key, value := range f {
+			if (key == "output" || key == "error") && rawjson.IsString(value) {
+				return []Part{{Kind: TextKind, Text: rawjson.Str(value)}}, key == "error"
+			}
+		}
+	}
+	return []Part{{Kind: DataKind, Data: raw}}, false
 }
 
 // decodeItem reads an item of the Responses API that is not a message.

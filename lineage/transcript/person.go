@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Elements in which Claude Code and Codex put texts into messages of users.
+// Elements in which Claude Code, Codex and Gemini CLI put texts into messages of users.
 var (
 	commandTags  = []string{"command-name", "command-message", "command-args", "bash-input", "user_shell_command"}
 	reminderTags = []string{
 		"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-stdout", "bash-stderr",
 		"task-notification", "subagent_notification", "user-prompt-submit-hook", "session-start-hook", "new-diagnostics",
 		"ide_opened_file", "ide_selection", "environment_context", "user_instructions", "permissions instructions", "collaboration_mode",
-		"turn_aborted", "user_action",
+		"turn_aborted", "user_action", "session_context",
 	}
 )
 

@@ -1,0 +1,109 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// qwen reads sessions of Qwen Code: a file of JSON lines per session, with records that form a tree.
+func qwen() Format {
+	return Format{
+		Name: "qwen", Grows: true,
+		Detect: func(h Head) bool {
+			for _, line := range h.lines(20) {
+				if isQwenLine(line) {
+					return true
+				}
+			}
+			return false
+		},
+		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
+			return func(yield func(*Conversation, error) bool) {
+				s := qwenSession{session: newSession(in, yield)}
+				s.about.agent, s.known = "qwen", make(map[string]bool)
+				s.readLines(ctx, s.line)
+			}
+		},
+	}
+}
+
+// isQwenLine reports whether a line, possibly truncated, is a record of Qwen Code. Lines of Claude
+// Code have the same ids, but content instead of parts.
+func isQwenLine(line []byte) bool {
+	return has(line, "uuid", "sessionId", "type") && (has(rawjson.Get(line, "message"), "parts") || has(line, "systemPayload"))
+}
+
+// qwenSession is a session of Qwen Code while it is read.
+type qwenSession struct {
+	session
+}
+
+// line reads a record.
+func (s *qwenSession) line(raw []byte, at Position) error {
+	n := Node{At: at}
+	var kind, session string
+	var message []byte
+	var hasParent bool
+	var rest jsonObject
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "type":
+			kind = rawjson.Str(m.Value)
+		case "uuid":
+			n.ID = rawjson.Str(m.Value)
+		case "parentUuid":
+			hasParent = true
+			n.Parent = rawjson.Str(m.Value)
+		case "timestamp":
+			if n.Created = parseTime(m.Value); n.Created.IsZero() {
+				rest.add(m)
+			}
+		case "sessionId":
+			session = rawjson.Str(m.Value)
+		case "message":
+			message = m.Value
+		case "model":
+			n.Model = rawjson.Str(m.Value)
+		case "forkedFrom":
+			s.part.ForkedFrom = cmp.Or(rawjson.Str(rawjson.Get(m.Value, "sessionId")), s.part.ForkedFrom)
+			if rawjson.Str(rawjson.Get(m.Value, "messageUuid")) != rawjson.Str(rawjson.Get(raw, "uuid")) {
+				rest.add(m) // otherwise it would tell the copy of a message from the message
+			}
+		case "cwd":
+			s.about.cwd = cmp.Or(s.about.cwd, rawjson.Str(m.Value))
+			rest.add(m)
+		case "gitBranch":
+			s.about.gitBranch = cmp.Or(s.about.gitBranch, rawjson.Str(m.Value))
+			rest.add(m)
+		case "version":
+			s.about.version = cmp.Or(rawjson.Str(m.Value), s.about.version)
+			rest.add(m)
+		default:
+			rest.add(m)
+		}
+	}
+	s.id = cmp.Or(s.id, session)
+	switch {
+	case !rawjson.IsObject(message), kind == "system":
+		if title := rawjson.Str(rawjson.Get(rawjson.Get(raw, "systemPayload"), "customTitle")); title != "" {
+			s.title = title
+		}
+		s.log(kind, n.ID, n.Parent, raw, n.Created, at)
+		s.part.Current = s.resolve(n.ID)
+		return nil
+	case kind == "tool_result":
+		n.Role = "tool"
+	default:
+		n.Role = cmp.Or(kind, "unknown")
+	}
+	n.Give(message)
+	n.Metadata = rest.bytes()
+	s.about.model = cmp.Or(n.Model, s.about.model)
+	s.link(&n, hasParent)
+	s.add(n)
+	s.part.Current = n.ID // Qwen Code continues the last record
+	return nil
+}
