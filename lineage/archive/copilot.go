@@ -12,7 +12,7 @@ import (
 // copilot reads sessions of Copilot CLI: a file events.jsonl per session, with an event in each line.
 func copilot() Format {
 	return Format{
-		Name: "copilot",
+		Name: "copilot", Grows: true,
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
 				switch rawjson.Str(rawjson.Get(line, "type")) {
