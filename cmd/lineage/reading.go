@@ -119,11 +119,7 @@ func (r *reader) item(i *transcript.Item, m *loggedMessage) {
 	case transcript.Call:
 		r.call(i.Call, m)
 	case transcript.Result:
-		what := i.Result.Tool
-		if of := i.Result.Call; of != nil {
-			what = of.Tool + " " + of.Title
-		}
-		r.result(i.Result, what)
+		r.result(i.Result, i.Result.Of())
 	case transcript.File, transcript.Note:
 		r.printf("    %s\n", r.dim(screen.Line(i.Line())))
 	case transcript.Thinking:

@@ -83,7 +83,11 @@ func (l *loader) finish(st *loading) error {
 	if is.Updated == 0 {
 		is.Updated = was.Updated
 	}
-	// What another reader of an input that grows has stored, it has settled.
+	// The file of a subagent says nothing of the conversation that another file says.
+	if st.last[0] < 0 && was.Format != "" {
+		is = was
+	}
+	// Of an input that grows: what another reader has stored since, that reader has settled.
 	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum()) || st.settled != "" && st.settled != was.sum() && !st.grew
 	st.state = was.sum()
 	known := was.Format != ""
@@ -133,7 +137,7 @@ func (st *loading) archiveState(heads []head) archiveState {
 	if !st.derived {
 		s.Metadata = checksum(st.header.Metadata)
 	}
-	if !st.header.Updated.IsZero() {
+	if !st.header.Updated.IsZero() && st.last[0] >= 0 {
 		s.Updated = st.header.Updated.UnixMilli()
 	}
 	if len(heads) > 0 && heads[0].current && (!st.derived && !st.again || st.header.Current != "") {

@@ -73,7 +73,7 @@ type Conversation struct {
 	// because one conversation was resumed from the other.
 	SharedIDs bool
 	// More is set if the next conversation yielded continues this one with more nodes, so that
-	// readers need not hold all. Its non-zero fields replace those of this one.
+	// readers need not hold all. Its non-zero fields replace those of this one, but Updated is the latest.
 	More bool
 	// Repairs describe irregularities and how they were handled, Skipped what was left out.
 	Repairs, Skipped []*Damage

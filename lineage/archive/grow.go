@@ -63,6 +63,7 @@ type Growing struct {
 // format is o.Format, or is detected from the bytes of the first Read; see Format.Grows.
 func Grow(store *lineage.Store, name string, o Options) *Growing {
 	g := &Growing{name: name, loader: newLoader(context.Background(), store, o), stop: func() {}, cancel: func() {}}
+	g.loader.grows = true
 	g.feed.keep, g.loader.keep = o.Placed != nil, o.Placed != nil
 	return g
 }

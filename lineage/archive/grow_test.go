@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +57,7 @@ func claudeLine(t *rapid.T, id string, k int) string {
 	line := object{"sessionId": id, "uuid": fmt.Sprint("u", k), "cwd": "/w"}
 	text := rapid.SampledFrom([]string{"hi", "yes", "ok", strings.Repeat("long ", 30)}).Draw(t, "text")
 	if rapid.IntRange(0, 9).Draw(t, "has a time") > 0 {
-		line["timestamp"] = generated{second: k}.rfc3339()
+		line["timestamp"] = generated{second: rapid.SampledFrom([]int{k, k, k / 2}).Draw(t, "second")}.rfc3339()
 	}
 	switch rapid.IntRange(0, 9).Draw(t, "parent") {
 	case 0:
@@ -158,8 +162,8 @@ type follower struct {
 	store   *lineage.Store
 	name    string
 	lines   [][]byte
-	at      int // lines that were read
-	reached int // the most
+	at      int  // lines that were read
+	reached *int // the most lines that a reader has read
 	placed  []archive.Line
 	open    *archive.Growing
 	o       archive.Options
@@ -211,7 +215,7 @@ func (f *follower) stop() {
 func (f *follower) read(upTo int) (archive.Report, error) {
 	r, err := f.open.Read(context.Background(), bytes.NewReader(bytes.Join(f.lines[f.at:upTo], nil)))
 	f.at = upTo
-	f.reached = max(f.reached, upTo)
+	*f.reached = max(*f.reached, upTo)
 	return r, err
 }
 
@@ -220,7 +224,7 @@ func wholeFile(lines [][]byte) string { return string(bytes.Join(lines, nil)) }
 // drawFollower draws a follower of a session.
 func drawFollower(t *rapid.T, s *lineage.Store) *follower {
 	format := rapid.SampledFrom([]string{"claude-code", "codex"}).Draw(t, "format")
-	f := &follower{t: t, store: s, o: archive.Options{Format: format}}
+	f := &follower{t: t, store: s, o: archive.Options{Format: format}, reached: new(int)}
 	f.name, f.lines = sessionFile(t, format, "s", 40)
 	return f
 }
@@ -235,7 +239,10 @@ func (f *follower) step(t *rapid.T, most int) error {
 		t.Logf("start, known %d", known)
 		f.start(known)
 	}
-	from := max(f.at, f.reached) // a reader that starts again reads all that the file has by now
+	from := f.at
+	if from == 0 {
+		from = *f.reached // a reader that starts reads all that the file has by now
+	}
 	to := rapid.IntRange(from, min(from+most, len(f.lines))).Draw(t, "to")
 	if !bytes.HasSuffix(bytes.Join(f.lines[:to], nil), []byte("\n")) {
 		to = len(f.lines)
@@ -306,7 +313,7 @@ func TestTwoGrowing(t *testing.T) {
 		defer s.Close()
 		one := drawFollower(t, s)
 		engine := &meddling{Engine: write.Of(s).Engine()}
-		two := &follower{t: t, store: lineage.New(engine), name: one.name, lines: one.lines, o: one.o}
+		two := &follower{t: t, store: lineage.New(engine), name: one.name, lines: one.lines, o: one.o, reached: one.reached}
 		behind := func() bool { return one.open == nil || one.at < len(one.lines) }
 		for behind() || two.open == nil || two.at < len(two.lines) {
 			if behind() && rapid.Bool().Draw(t, "the first") {
@@ -372,16 +379,17 @@ func TestGrowingFilesOfOneConversation(t *testing.T) {
 		defer s.Close()
 		whole := openIn(t, fmt.Sprintf("%s/%d whole", dir, n))
 		defer whole.Close()
+		ids := regexp.MustCompile(`"u(\d+)"`)
 		var all []*follower
 		var files []file
 		for i, id := range []string{"s", "t"} {
-			f := &follower{t: t, store: s, o: archive.Options{Format: "claude-code"}}
+			f := &follower{t: t, store: s, o: archive.Options{Format: "claude-code"}, reached: new(int)}
 			f.name, f.lines = sessionFile(t, "claude-code", id, 20)
 			all = append(all, f)
-			agent := &follower{t: t, store: s, o: f.o, name: fmt.Sprintf("agent-%d.jsonl", i)}
+			agent := &follower{t: t, store: s, o: f.o, reached: new(int), name: fmt.Sprintf("agent-%d.jsonl", i)}
 			for k, line := range longSession(0, rapid.IntRange(1, 12).Draw(t, "lines of the agent")) {
 				line = bytes.ReplaceAll(line, []byte(`"s"`), fmt.Appendf(nil, "%q", id))
-				line = bytes.ReplaceAll(line, []byte(`"u`), []byte(`"a`))
+				line = ids.ReplaceAll(line, []byte(`"a$1"`))
 				agent.lines = append(agent.lines, bytes.Replace(line, []byte("{"), fmt.Appendf(nil, `{"agentId":"own%d","n":%d,`, i, k), 1))
 			}
 			all = append(all, agent)
@@ -397,7 +405,7 @@ func TestGrowingFilesOfOneConversation(t *testing.T) {
 				open = slices.Delete(open, i, i+1)
 			}
 		}
-		_, err := archive.Import(context.Background(), whole, archive.Stream("z", bytes.NewReader(zipped(t, files...))), archive.Options{})
+		_, err := archive.Import(context.Background(), whole, archive.Stream("z", bytes.NewReader(zipped(t, files...))), all[0].o)
 		require.NoError(t, err)
 		require.Equal(t, heads(t, whole), heads(t, s))
 		for _, f := range all {
@@ -411,7 +419,7 @@ func TestGrowingBesidesPeople(t *testing.T) {
 	ctx := context.Background()
 	lines := longSession(0, 10)
 	open := func(t *testing.T) (*follower, *lineage.Thread, *lineage.Context) {
-		f := &follower{t: t, store: storeIn(t), name: "s.jsonl", lines: lines}
+		f := &follower{t: t, store: storeIn(t), name: "s.jsonl", lines: lines, reached: new(int)}
 		f.start(0)
 		t.Cleanup(f.stop)
 		_, err := f.read(4)
@@ -642,6 +650,51 @@ func TestGrowingManyBlankLines(t *testing.T) {
 	require.Less(t, most, 100_000)
 }
 
+// Each sample of a format that grows is stored alike if it is read line by line.
+func TestSamplesGrow(t *testing.T) {
+	formats := make(map[string]int)
+	err := filepath.WalkDir("testdata", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".jsonl" {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		f := &follower{t: t, store: storeIn(t), name: filepath.Base(path), lines: slices.Collect(bytes.Lines(b)), reached: new(int)}
+		f.start(0)
+		defer f.stop()
+		report, err := f.read(min(10, len(f.lines)))
+		if errors.Is(err, archive.ErrCannotGrow) {
+			return nil
+		}
+		require.NoError(t, err, path)
+		format := report.Formats[0]
+		for f.at < len(f.lines) {
+			if f.at == 20 { // started again
+				f.start(len(f.placed))
+				_, err = f.read(20)
+				require.NoError(t, err, path)
+			}
+			_, err := f.read(f.at + 1)
+			require.NoError(t, err, path)
+		}
+		if f.open.Session() == "" {
+			return nil
+		}
+		require.Len(t, f.placed, len(f.lines), path)
+		whole := storeIn(t)
+		_, err = archive.Import(t.Context(), whole, archive.Stream(f.name, bytes.NewReader(b)), archive.Options{})
+		require.NoError(t, err)
+		require.Equal(t, heads(t, whole), heads(t, f.store), path)
+		formats[format]++
+		return nil
+	})
+	require.NoError(t, err)
+	for _, format := range archive.Formats() {
+		require.Equal(t, format.Grows, formats[format.Name] > 0, format.Name)
+	}
+	t.Log(formats)
+}
+
 // longSession returns lines of a session with a subagent, records and a branch.
 func longSession(from, to int) [][]byte {
 	var lines [][]byte
@@ -671,7 +724,7 @@ func TestGrowingCostsWhatIsNew(t *testing.T) {
 	for _, size := range []int{1_000, 8_000} {
 		s := storeIn(t)
 		counting := backendtest.NewCounting(write.Of(s).Engine())
-		f := &follower{t: t, store: lineage.New(counting), name: "s.jsonl", lines: longSession(0, size+8)}
+		f := &follower{t: t, store: lineage.New(counting), name: "s.jsonl", lines: longSession(0, size+8), reached: new(int)}
 		read := func(to int) {
 			report, err := f.read(to)
 			require.NoError(t, err)
@@ -698,7 +751,7 @@ func TestGrowingCostsWhatIsNew(t *testing.T) {
 // Starting again on a session of which all but some lines are known.
 func BenchmarkGrowingAgain(b *testing.B) {
 	const size = 100_000
-	f := &follower{t: b, store: storeIn(b), name: "s.jsonl", lines: longSession(0, size)}
+	f := &follower{t: b, store: storeIn(b), name: "s.jsonl", lines: longSession(0, size), reached: new(int)}
 	f.start(0)
 	_, err := f.read(size)
 	require.NoError(b, err)

@@ -125,3 +125,27 @@ func TestLastLineIsBeingWritten(t *testing.T) {
 		})
 	}
 }
+
+// The file of a subagent that is read first, and is later than that of its session, does not keep title and metadata of
+// the session out, and one that is read again does not replace them.
+func TestFileOfSubagentBesideItsSession(t *testing.T) {
+	session := file{"s.jsonl", []byte(`{"type":"summary","summary":"title","leafUuid":"1"}
+{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","cwd":"/w","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"a"}}
+`)}
+	subagent := file{"agent-x.jsonl", []byte(`{"type":"user","uuid":"2","parentUuid":null,"sessionId":"s","agentId":"x","isSidechain":true,"cwd":"/elsewhere","timestamp":"2026-01-01T00:00:05Z","message":{"role":"user","content":"b"}}
+`)}
+	for name, files := range map[string][]file{"subagent first": {subagent, session}, "session first": {session, subagent}, "again": {subagent, session, subagent}} {
+		t.Run(name, func(t *testing.T) {
+			s := storeIn(t)
+			for _, f := range files {
+				importText(t, s, f.name, string(f.body), archive.Options{})
+			}
+			thread, err := s.FindThread(t.Context(), "s")
+			require.NoError(t, err)
+			info, err := thread.Info(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "title", info.Title)
+			require.Contains(t, string(info.Metadata), `"cwd":"/w"`)
+		})
+	}
+}

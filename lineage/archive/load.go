@@ -46,6 +46,7 @@ type loader struct {
 	replaying bool
 
 	// Of an input that grows: the lines that are known, and the nodes of the others if they are asked for.
+	grows  bool
 	given  given
 	keep   bool
 	placed []item
@@ -165,7 +166,7 @@ type loading struct {
 	leaves []int32
 	round  uint32 // counts how often contexts were matched
 	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves in
-	// the thread, settled the one that the last round of a reader of an input that grows left there.
+	// the thread, settled the one that an input that grows found there at its begin, or left there in its last round.
 	grew           bool
 	state, settled string
 }
@@ -324,7 +325,7 @@ func (c *Conversation) merge(part *Conversation) {
 	if !part.Created.IsZero() {
 		c.Created = part.Created
 	}
-	if !part.Updated.IsZero() {
+	if part.Updated.After(c.Updated) {
 		c.Updated = part.Updated
 	}
 	if part.Metadata != nil {

@@ -120,6 +120,9 @@ func (l *loader) begin(st *loading) error {
 		l.know(st, t, was)
 		err = l.shareWith(t, was)
 	}
+	if l.grows && st.settled == "" {
+		st.settled = t.archived.sum()
+	}
 	st.thread = t
 	return err
 }

@@ -67,6 +67,14 @@ func (i *Item) Line() string {
 	return oneLine(i.Text, maxLine)
 }
 
+// Of returns what a result is of: the tool and what it was called for, empty if that is unknown.
+func (r *ToolResult) Of() string {
+	if r.Call == nil {
+		return r.Tool
+	}
+	return strings.TrimSpace(r.Call.Tool + " " + r.Call.Title)
+}
+
 // Line returns a result in one line.
 func (r *ToolResult) Line() string {
 	said := "← "

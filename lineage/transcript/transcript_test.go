@@ -281,6 +281,19 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// What a result is of is known from its call, or else from what the result states.
+func TestOf(t *testing.T) {
+	for want, r := range map[string]*ToolResult{
+		"Bash ls": {Tool: "other", Call: &ToolCall{Tool: "Bash", Title: "ls"}},
+		"Bash":    {Call: &ToolCall{Tool: "Bash"}},
+		"ls":      {Call: &ToolCall{Title: "ls"}},
+		"Read":    {Tool: "Read"},
+		"":        {},
+	} {
+		require.Equal(t, want, r.Of())
+	}
+}
+
 // A result in each of two branches finds the call of the history that they share.
 func TestFork(t *testing.T) {
 	call := object("assistant", `{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]}`)

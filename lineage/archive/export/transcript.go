@@ -122,15 +122,10 @@ func callTitle(c *transcript.ToolCall) (tool, what string) {
 // that it is shown in, nil if it is shown by itself.
 func resultTitle(r *transcript.ToolResult, within *transcript.Message) string {
 	title := "Result"
-	if within == nil {
-		tool := r.Tool
-		if r.Call != nil {
-			tool = strings.TrimSpace(r.Call.Tool + " " + r.Call.Title)
-		}
-		if tool != "" {
-			title += " of " + tool
-		}
-	} else if r.From != within {
+	switch of := r.Of(); {
+	case within == nil && of != "":
+		title += " of " + of
+	case within != nil && r.From != within:
 		title += fmt.Sprintf(" · %d", r.From.Position)
 	}
 	switch {
