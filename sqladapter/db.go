@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// DB is an open database with the current schema. It is safe for concurrent use. It does nothing
+// DB is an open database. It is safe for concurrent use. It does nothing
 // between calls: a program that does not wait for locks can write alternately.
 type DB struct {
 	*renderer
@@ -19,8 +19,8 @@ type DB struct {
 	reading, writing *prepared
 }
 
-// New returns a database whose schema may have to be brought up to date: see Migrate. Unless the
-// connections are shared, Close closes them.
+// New returns a database on connections. Migrate must be called before anything else. Programs open
+// databases with the packages of dialects.
 func New(pools Pools, dialect Dialect, o Options) *DB {
 	if pools.Read == nil {
 		pools.Read = pools.Write

@@ -16,20 +16,21 @@ import (
 //	{list}        n parameters with commas between them
 //	{rows:k}      n rows of k parameters, for VALUES; {rows:ktj} says that the one
 //	              numbered j is terms
-//	{likes:c}     n times that column c is LIKE a parameter, each with AND before it
+//	{likes:c}     n conditions: AND column c LIKE a parameter
 //	{recursive}   the word that makes WITH recursive
-//	{unlimited}   what lifts the limit on recursion, at the end
-//	{same:c=d}    that column c of a documented table is column d of ours, each as
-//	              alias.column
-//	{exactly}     after a column of a documented table whose values are compared with
-//	              those of ours: as ours compare
-//	{version}     what is another text after a program overwrote the message m
-//	{current:k}   after a condition: and what k knows is of the message m as it is
-//	{kept:c}      after a condition: and the chat of column c, as alias.column, is not being
+//	{unlimited}   at the end: no limit on recursion
+//	{same:c=d}    a condition: column c of a documented table equals column d of ours, each
+//	              as alias.column
+//	{exactly}     after a column of a documented table: its values are compared as those of
+//	              our tables are
+//	{version}     a text that changes when a program overwrites the message m
+//	{current:k}   a condition: AND row k of lineage_messages is of the current version of
+//	              the message m
+//	{kept:c}      a condition: AND the chat of column c, as alias.column, is not being
 //	              deleted
-//	{limit}       a parameter: the most rows, after ORDER BY
-//	{metadata}    n times that the metadata of a row of chats passes a filter, each with AND
-//	              before it: see [MetadataSyntax]
+//	{limit}       after ORDER BY: at most as many rows as a parameter
+//	{metadata}    n conditions: AND the metadata of a row of chats passes a filter; see
+//	              [MetadataSyntax]
 type Statement string
 
 // Syntax is the syntax of a dialect for Statements.

@@ -147,7 +147,7 @@ func (l *contextLoading) into(ctx context.Context, store *lineage.Store) (change
 	if err != nil {
 		return false, err
 	}
-	return loadAt(ctx, store, t.UpdatedAt, func(tx *lineage.Store) error { return l.load(ctx, tx) }) // nobody changes the chat now
+	return loadAt(ctx, store, t.UpdatedAt, func(tx *lineage.Store) error { return l.load(ctx, tx) }) // the chat does not count as changed now
 }
 
 // loadingContext returns the context of a row.
@@ -162,7 +162,7 @@ func (s *source) loadingContext(ctx context.Context, row *storedContext) (*conte
 	}
 	l.base, err = s.messageAt(ctx, row.base)
 	if errors.Is(err, chat.ErrNotFound) {
-		l.base, err = l.tip, nil // it moved away from there, and no history of the chat has that any more
+		l.base, err = l.tip, nil // the tip moved away, and no history of the chat has the base any more
 	}
 	return l, err
 }
@@ -203,7 +203,7 @@ func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
 	_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
 		if known.Overrides.IsZero() && !is.Overrides.IsZero() {
 			now := known.Context
-			now.Overrides = is.Overrides // as they are, be they JSON or not
+			now.Overrides = is.Overrides // they need not be JSON
 			b.StateContext(now)
 		}
 		if forward && tip != known.Tip {
@@ -239,7 +239,7 @@ func (l *contextLoading) stateParents(ctx context.Context, from backend.Reader, 
 		}
 		r, err := from.Remnant(ctx, *parent)
 		if err == nil {
-			line = append(line, r) // a fork of it is only accepted together with it
+			line = append(line, r) // a fork is only accepted together with the remnant
 			break
 		}
 		if !errors.Is(err, lineage.ErrNotFound) {

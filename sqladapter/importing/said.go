@@ -155,13 +155,13 @@ func (r *saidReader) isSaid(ctx context.Context, m chat.Message, usages []struct
 		}
 		said[i] = blocks[usages[i].Content.String()]
 	}
-	told, err := chat.Tell(ctx, projectedContent{r.db}, usages, said, m.ID)
+	original, err := chat.Tell(ctx, projectedContent{r.db}, usages, said, m.ID)
 	if errors.Is(err, sqladapter.ErrCorrupt) || errors.Is(err, lineage.ErrNotFound) || errors.Is(err, form.ErrMismatch) {
 		return false, nil
 	}
-	told.ChatID, told.ParentID = m.ChatID, m.ParentID
-	told.Name, told.Type, told.Data = projected.Clean(told.Name), projected.Clean(told.Type), projected.CleanJSON(told.Data)
-	return told.Same(m), err
+	original.ChatID, original.ParentID = m.ChatID, m.ParentID
+	original.Name, original.Type, original.Data = projected.Clean(original.Name), projected.Clean(original.Type), projected.CleanJSON(original.Data)
+	return original.Same(m), err
 }
 
 // projectedContent reads content from a projection.

@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// batch is the content of the next transaction of a projection. Rows are inserted first, in an
-// order that satisfies references; then the steps are run.
+// batch is the content of the next transaction of a projection. First the steps in before run, then rows
+// are inserted, in an order that satisfies references, then the steps in after run.
 type batch struct {
 	// rows are inserted. missing are inserted unless their key exists. wanted are compared with
 	// those that are there.

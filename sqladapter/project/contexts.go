@@ -19,8 +19,8 @@ import (
 )
 
 // contexts has a row for each context and each remnant, and a row's parent has a row. If the scope of
-// a parent is written later in the pass, the parent has the row of a remnant until then. Such a row
-// goes when the state has neither a context nor a remnant with its id.
+// a parent is written later in the pass, the parent has the row of a remnant until then. A row
+// is deleted when the state has neither a context nor a remnant with its id.
 
 var contextSQL = struct {
 	placed, clear, orphan, ancestors sqladapter.Statement
@@ -103,7 +103,7 @@ func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (
 	return parent.String(), nil
 }
 
-// writeContexts writes the contexts that changed, and notes where they stand.
+// writeContexts writes the contexts that changed, and records their tips as pins.
 func (v *view) writeContexts(ctx context.Context) error {
 	var pins, rows [][]any
 	if !v.w.ChatsOnly {
@@ -190,10 +190,10 @@ func (w *projection) writeRemnants(ctx context.Context, deleted []string) error 
 	return nil
 }
 
-// readPlaces reads which of some contexts have rows.
+// readPlaces reads which contexts have rows.
 func (w *projection) readPlaces(ctx context.Context, ids []structure.ContextID) error {
 	if w.empty || w.check != nil {
-		return nil // it has those of this pass, which are known
+		return nil // all rows are of this pass
 	}
 	var missing []string
 	for _, id := range ids {
@@ -223,7 +223,7 @@ func (w *projection) place(ctx context.Context, rows [][]any, id, parent structu
 	for at := parent; !at.IsZero() && !seen[at]; {
 		seen[at] = true
 		a, err := backend.AncestorOf(ctx, w.state, at)
-		if errors.Is(err, lineage.ErrNotFound) || err == nil && w.check != nil && !a.Deleted { // a comparison comes to a context by itself
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && w.check != nil && !a.Deleted { // a comparison writes all contexts
 			break
 		}
 		if err != nil {

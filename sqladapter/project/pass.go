@@ -29,8 +29,8 @@ type projection struct {
 	usages map[string]uint64
 	// places are the rows of contexts that are known to be in the database or the batch.
 	places map[structure.ContextID]placed
-	// first is set in the first pass: all that the database has is of this state. empty is set if it
-	// has nothing.
+	// first is set in the first pass: all rows of the database are of this state. empty is set if it
+	// has none.
 	first, empty bool
 }
 
@@ -82,7 +82,7 @@ func (w *projection) flush(ctx context.Context) error {
 	return nil
 }
 
-// put is want, unless nothing can be there.
+// put adds rows that should be there. fresh is set if the database has none of them. See batch.want for owner.
 func (w *projection) put(fresh bool, t *tables.Table, owner []any, rows ...[]any) {
 	if !fresh && w.check == nil {
 		w.batch.want(t, owner, rows...)

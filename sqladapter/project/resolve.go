@@ -29,7 +29,7 @@ type work struct {
 	// owners are owners whose values may have changed, forks contexts that may inherit new values.
 	owners map[structure.Owner]bool
 	forks  []structure.ContextID
-	// summarized are contexts whose summaries may be others.
+	// summarized are contexts whose summaries may have changed.
 	summarized map[structure.ContextID]bool
 }
 
@@ -254,7 +254,7 @@ func (w *projection) resolveContexts(ctx context.Context, c *derived.Changes, to
 		if err != nil && !deleted {
 			return nil, err
 		}
-		if (deleted || change.Deleted) && !w.first { // even if there is another with its id
+		if (deleted || change.Deleted) && !w.first { // even if another context has its id
 			gone = append(gone, id.String())
 		}
 		var s *scope

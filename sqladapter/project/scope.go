@@ -29,7 +29,7 @@ type scope struct {
 	context structure.ContextID // when there is no thread
 	// fresh is set if the database has nothing of it.
 	fresh bool
-	// full is set if parts of it may be gone, renewed if messages of it have other ids now, because
+	// full is set if parts of it may have been deleted, renewed if messages have other ids now, because
 	// there are later versions of them.
 	full, renewed bool
 	// contexts are the changed contexts, runs the thread's runs that have grown.

@@ -36,7 +36,7 @@ func (s *store) Append(ctx context.Context, r chat.AppendRequest) (chat.Ref, err
 	return last, nil
 }
 
-// append performs an append request.
+// appendTo performs an append request.
 func appendTo(ctx context.Context, c *sqladapter.Conn, r chat.AppendRequest, last chat.Ref) error {
 	if err := touch(ctx, c, r.ChatID); err != nil {
 		return err

@@ -42,7 +42,7 @@ func (s *store) Graph(ctx context.Context, chatID string) (g chat.Graph, err err
 	return g, nil
 }
 
-// nodes returns the messages of a chat as nodes, oldest first, and with equal times parents before
+// nodesOf returns the messages of a chat as nodes, oldest first, and with equal times parents before
 // children.
 func nodesOf(ctx context.Context, c *sqladapter.Conn, chatID string) ([]chat.GraphNode, error) {
 	nodes, links := []chat.GraphNode{}, []chatrows.Link(nil)

@@ -44,7 +44,7 @@ var refreshSQL = struct {
 	countedSizes: `SELECT "chatId", "messages" FROM "lineage_chats" WHERE "chatId" IN ({list})`,
 }
 
-// refresh indexes what other programs wrote to a chat, and removes what they deleted or overwrote. It
+// refreshChat indexes what other programs wrote to a chat, and removes what they deleted or overwrote. It
 // returns the messages that cannot be indexed because the database is not writable, and the number
 // of messages.
 func refreshChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown []string, messages int, err error) {
@@ -147,10 +147,11 @@ func unindexed(ctx context.Context, c *sqladapter.Conn, ids []string) ([]chat.Me
 	return messages, chatrows.Unindex(ctx, c, ids)
 }
 
-// A transaction indexes chats with about refreshedMessages messages, and at most refreshedChats chats.
+// refreshedMessages and refreshedChats limit the messages, approximately, and the chats that one
+// transaction indexes.
 const refreshedMessages, refreshedChats = 5000, lists.Max
 
-// refreshAll is refresh for all chats, or those of a user if userID is not empty.
+// refreshAll is refreshChat for all chats, or those of a user if userID is not empty.
 func refreshAll(ctx context.Context, db *sqladapter.DB, userID string) (unknown []string, err error) {
 	chats, err := behind(ctx, db, userID)
 	if err != nil {
@@ -196,7 +197,7 @@ func behind(ctx context.Context, db *sqladapter.DB, userID string) (chats []stri
 	return lists.ReadAll(ctx, db, lists.ScanString, statement, args...)
 }
 
-// sizes returns the numbers of messages of chats.
+// sizesOf returns the numbers of messages of chats.
 func sizesOf(ctx context.Context, db *sqladapter.DB, chats []string) (sizes map[string]int, err error) {
 	return lists.Read(ctx, db, func(c *sqladapter.Conn) (map[string]int, error) {
 		if db.Dialect().Search().Counted {

@@ -26,9 +26,9 @@ var depthSQL = struct {
 	links: `SELECT "chatId", "id", "parentId" FROM "messages" WHERE "chatId" IN ({list})`,
 }
 
-// Depths returns the chain lengths of those of some messages that are in a chat. For one message of another
-// program it follows the chain to an indexed message. If that is far away, for several such messages, and if
-// lengths are not stored, it reads the whole chat.
+// Depths returns the lengths of the chains of messages that are in a chat. Lengths of indexed messages are
+// stored, if the database counts. For one message that is not indexed, the chain is followed to an indexed one
+// nearby; otherwise the whole chat is read.
 func Depths(ctx context.Context, c *sqladapter.Conn, chatID string, ids []string) (map[string]int, error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -13,7 +13,8 @@ import (
 // Format is the version of what is projected. A projection of another has to be rebuilt.
 const Format = 9
 
-// Mark is the state of a projection. Lineage is set if it has content and structure.
+// Mark is the state of a projection: which store and commits it is of. Lineage is set if it has content and
+// structure.
 type Mark struct {
 	derived.Mark
 	Lineage bool

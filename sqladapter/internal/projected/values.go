@@ -67,7 +67,7 @@ func HashText(id content.ID) any {
 	return id.String()
 }
 
-// Boolean returns a boolean for a column of numbers.
+// Boolean returns 1 for true and 0 for false.
 func Boolean(is bool) int {
 	if is {
 		return 1
