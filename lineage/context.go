@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -68,6 +69,9 @@ func contextInfo(c *backend.Context) ContextInfo {
 
 // ContextOptions configure a context that starts with an empty history.
 type ContextOptions struct {
+	// SourceID, when not empty, is an id chosen by the caller, unique in the store: the context has the id that SourceBranch
+	// returns for it, which is ErrExists if it is taken.
+	SourceID  string
 	Overrides Overrides
 	// Metadata is JSON of the caller, kept byte for byte.
 	Metadata []byte
@@ -80,7 +84,19 @@ func (s *Store) NewContext(ctx context.Context, o ContextOptions) (*Context, err
 	}
 	var id ContextID
 	err := s.change(ctx, func(b *write.Batch, _ write.Try) error {
-		id = b.NewContext(write.Context{Overrides: o.Overrides, Metadata: o.Metadata}).ID
+		is := write.Context{Overrides: o.Overrides, Metadata: o.Metadata}
+		if o.SourceID != "" {
+			is.ID = SourceBranch(o.SourceID)
+			_, err := s.engine.Context(ctx, is.ID)
+			if err == nil {
+				return subjectError("context", o.SourceID, ErrExists, "")
+			}
+			if !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			b.ExpectContext(is.ID, nil)
+		}
+		id = b.NewContext(is).ID
 		return nil
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -381,4 +382,38 @@ func TestRefusedDeletionChangesNothing(t *testing.T) {
 	o, err := fork.Effective(bg)
 	require.NoError(t, err)
 	require.Equal(t, "small", *o.Model)
+}
+
+// An id of the caller belongs to one context, whoever creates it first.
+func TestContextsWithSourceIDs(t *testing.T) {
+	s := newStore(t)
+	errs := make(chan error, 8)
+	for range cap(errs) {
+		go func() {
+			_, err := s.NewContext(bg, lineage.ContextOptions{SourceID: "file"})
+			errs <- err
+		}()
+	}
+	created := 0
+	for range cap(errs) {
+		if err := <-errs; err == nil {
+			created++
+		} else {
+			require.ErrorIs(t, err, lineage.ErrExists)
+		}
+	}
+	require.Equal(t, 1, created)
+	c, err := s.Context(bg, lineage.SourceBranch("file"))
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
+		_, err := tx.NewContext(ctx, lineage.ContextOptions{SourceID: "file"})
+		return err
+	}), lineage.ErrExists)
+	require.NoError(t, c.Delete(bg))
+	require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
+		_, err := tx.NewContext(ctx, lineage.ContextOptions{SourceID: "file"})
+		return err
+	}))
+	_, err = s.Context(bg, lineage.SourceBranch("file"))
+	require.NoError(t, err)
 }

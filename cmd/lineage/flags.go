@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
 )
 
 // jsonFlag is a flag for JSON, nil if it is empty.
@@ -66,6 +68,40 @@ func (f *metadataFlag) Set(pair string) error {
 	}
 	*f = append(*f, is)
 	return nil
+}
+
+// sessionFlags select threads by what is known of the session of an agent.
+type sessionFlags struct{ agent, project, gitBranch, machine, model string }
+
+func (o *sessionFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&o.agent, "agent", "", "only sessions of this agent, such as claude-code or codex")
+	f.StringVar(&o.project, "project", "", "only sessions that began in this folder; . is the current one")
+	f.StringVar(&o.gitBranch, "git-branch", "", "only sessions that began on this branch of git")
+	f.StringVar(&o.machine, "machine", "", "only sessions that were found on this machine")
+	f.StringVar(&o.model, "model", "", "only sessions whose last answer is of this model")
+}
+
+// given reports whether a flag was given.
+func (o *sessionFlags) given() bool { return *o != sessionFlags{} }
+
+// metadata returns what the metadata of the threads must be.
+func (o *sessionFlags) metadata() (is metadataFlag, err error) {
+	project := o.project
+	if project != "" && !filepath.IsAbs(project) && !strings.Contains(project, `:\`) { // a folder of another system is given as it is
+		if project, err = filepath.Abs(project); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range []struct{ key, value string }{
+		{archive.KeyAgent, o.agent}, {archive.KeyProject, project}, {archive.KeyGitBranch, o.gitBranch},
+		{archive.KeyMachine, o.machine}, {archive.KeyModel, o.model},
+	} {
+		if m.value != "" {
+			text, _ := json.Marshal(m.value) // strings always marshal
+			is = append(is, lineage.MetadataIs{Key: m.key, Value: text})
+		}
+	}
+	return is, nil
 }
 
 // ordinal reads a number from 1 on, which is 0 where the text is empty.

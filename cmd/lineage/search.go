@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,15 +12,27 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/structure"
 )
 
 type searchOptions struct {
-	query string
-	roles []string
-	user  string
-	limit int
+	query        string
+	roles        []string
+	user         string
+	session      sessionFlags
+	since, until timeFlag
+	limit        int
+}
+
+// among returns the threads that are searched, nil for all.
+func (o *searchOptions) among() (*lineage.ThreadQuery, error) {
+	if !o.session.given() && o.since.IsZero() && o.until.IsZero() {
+		return nil, nil
+	}
+	is, err := o.session.metadata()
+	return &lineage.ThreadQuery{Metadata: is, From: o.since.Time, To: o.until.Time}, err
 }
 
 func searchCommand(a *app) *cobra.Command {
@@ -34,7 +47,8 @@ are found as a phrase, word* finds words that begin with it, and AND, OR, NOT an
 query is searched for its words. The search index is a file of the store, which is rebuilt if it is missing, or for each search if
 the store cannot be written. If nothing is found, the command exits with 9.`,
 		Example: `  lineage search lisbon
-  lineage search '"fish in" OR tram*' --role assistant -n 5 --json`,
+  lineage search '"fish in" OR tram*' --role assistant -n 5 --json
+  lineage search migration --project . --since 2026-01-01`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			if o.limit < 0 {
@@ -52,6 +66,9 @@ the store cannot be written. If nothing is found, the command exits with 9.`,
 	}
 	c.Flags().StringSliceVar(&o.roles, "role", nil, "only messages of these roles")
 	c.Flags().StringVar(&o.user, "user", "", "only in threads of this user")
+	o.session.add(c.Flags())
+	c.Flags().Var(&o.since, "since", "only in threads updated at this time or later: 2026-01-31, or as in RFC 3339")
+	c.Flags().Var(&o.until, "until", "only in threads updated before this time")
 	c.Flags().IntVarP(&o.limit, "limit", "n", 0, fmt.Sprintf("at most so many (default %d)", chat.DefaultSearchLimit))
 	return c
 }
@@ -188,6 +205,9 @@ func (a *app) marked(snippet string) string {
 
 // search implements threads: it searches the thread that was named, or all.
 func (d *database) search(ctx context.Context, o *searchOptions) ([]*hit, error) {
+	if among, err := o.among(); err != nil || among != nil {
+		return nil, errors.Join(err, usagef("a search in a database is limited by --thread, --user and --role only"))
+	}
 	hits, err := findHits(o.limit, func(limit int) ([]chat.SearchResult, error) {
 		options := chat.SearchOptions{Roles: o.roles, Limit: limit}
 		if d.namedThread() != "" {

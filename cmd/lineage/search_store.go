@@ -33,7 +33,11 @@ func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, index.Close()) }()
-	q := search.Query{Text: o.query, User: o.user, Roles: o.roles, Limit: min(o.limit, maxHits)}
+	among, err := o.among()
+	if err != nil {
+		return nil, err
+	}
+	q := search.Query{Text: o.query, User: o.user, Among: among, Roles: o.roles, Limit: min(o.limit, maxHits)}
 	if s.namedThread() != "" {
 		q.Thread = s.thread.ID()
 	}

@@ -3,10 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -14,6 +19,7 @@ import (
 type threadListOptions struct {
 	user, source, title string
 	metadata            metadataFlag
+	session             sessionFlags
 	since, until        timeFlag
 	after               string
 	oldest              bool
@@ -33,15 +39,24 @@ Only the page that is shown is read. With --limit, the token for the next
 page is printed after it.`,
 		Example: `  lineage thread list
   lineage thread list --user ada --limit 20 --json
-  lineage thread list --title trip --since 2026-01-01 --metadata project=x`,
+  lineage thread list --project . --agent claude-code --since 2026-01-01
+  lineage thread list --title trip --metadata topic=x`,
 		Args: cobra.NoArgs,
-		RunE: a.onThreads(reading, func(ctx context.Context, in threads, _ []string) error { return runThreadList(ctx, a, in, o) }),
+		RunE: a.onThreads(reading, func(ctx context.Context, in threads, _ []string) error {
+			session, err := o.session.metadata()
+			if err != nil {
+				return err
+			}
+			o.metadata = append(o.metadata, session...)
+			return runThreadList(ctx, a, in, o)
+		}),
 	}
 	f := c.Flags()
 	f.StringVar(&o.user, "user", "", "only this user's")
 	f.StringVar(&o.source, "source-prefix", "", "only those whose source id has this prefix")
 	f.StringVar(&o.title, "title", "", "only those whose title has this prefix, in upper or lower case")
 	f.Var(&o.metadata, "metadata", "only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string; may be repeated")
+	o.session.add(f)
 	f.Var(&o.since, "since", "only those updated at this time or later: 2026-01-31, or as in RFC 3339")
 	f.Var(&o.until, "until", "only those updated before this time")
 	f.BoolVar(&o.oldest, "oldest", false, "list the one that was updated first first")
@@ -95,7 +110,12 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 	if err != nil {
 		return err
 	}
-	list := a.list("", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE")
+	heads := []string{"", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE"}
+	ofAgents := slices.ContainsFunc(found, func(r *threadRecord) bool { return r.states(archive.KeyAgent) != "" })
+	if ofAgents {
+		heads = slices.Insert(heads, len(heads)-1, "AGENT", "PROJECT")
+	}
+	list := a.list(heads...)
 	next := ""
 	for _, r := range found {
 		next = r.Next
@@ -105,13 +125,31 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 				return err
 			}
 		}
-		list.add(r, markCell(r.Current), idCell(shortID(r.ID)), timeCell(r.UpdatedAt), countCell(r.Messages), countCell(uint64(r.Branches)), plainCell(title))
+		row := []screen.Cell{markCell(r.Current), idCell(shortID(r.ID)), timeCell(r.UpdatedAt), countCell(r.Messages), countCell(uint64(r.Branches))}
+		if ofAgents {
+			row = append(row, plainCell(r.states(archive.KeyAgent)), plainCell(folderName(r.states(archive.KeyProject))))
+		}
+		list.add(r, append(row, plainCell(title))...)
 	}
 	if err := list.end("%s", o.none()); err != nil || next == "" {
 		return err
 	}
 	a.note("more with --after %s", next)
 	return nil
+}
+
+// states returns a text of the thread's metadata, empty for none.
+func (r *threadRecord) states(key string) string {
+	if !rawjson.Valid(r.Metadata) {
+		return ""
+	}
+	return rawjson.Str(rawjson.Get(r.Metadata, key))
+}
+
+// folderName returns the last part of a path of any system.
+func folderName(path string) string {
+	path = strings.TrimRight(path, `/\`)
+	return path[strings.LastIndexAny(path, `/\`)+1:]
 }
 
 // none reports that there are no threads to list.

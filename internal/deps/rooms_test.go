@@ -46,6 +46,7 @@ var rooms = []room{
 	{path: "lineage/backend", ours: []string{"content", "structure"}},
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
 	{path: "internal/form", ours: join(belowEngines, "internal/rawjson")},
+	{path: "internal/manifest", ours: []string{"structure", "internal/form", "internal/rawjson"}, libs: []string{compress}},
 	{path: "internal/query", libs: []string{text}},
 	{path: "internal/vector"},
 	{path: "internal/sqlitefile"},

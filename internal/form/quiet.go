@@ -21,11 +21,11 @@ var (
 	timeEnds = []string{"time", "timestamp", "date", "_at"}
 )
 
-// isQuiet reports whether a string has no content: it is empty, the name of a kind, or an id
+// IsQuiet reports whether a string has no content: it is empty, the name of a kind, or an id
 // or a time according to its key.
-func isQuiet(key string, quoted []byte) bool {
+func IsQuiet(key string, quoted []byte) bool {
 	switch text := quoted[1 : len(quoted)-1]; {
-	case len(text) == 0, key != "name" && kindKeys[key] && isPlain(quoted):
+	case IsKind(key, quoted):
 		return true
 	case namesID(key):
 		return len(text) <= maxID && isToken(text)
@@ -116,7 +116,7 @@ func hasContent(key string, raw []byte, depth int) bool {
 	case len(raw) == 0:
 		return false
 	case raw[0] == '"':
-		return !isQuiet(key, raw)
+		return !IsQuiet(key, raw)
 	case raw[0] != '{' && raw[0] != '[':
 		return false
 	case len(raw) >= longValue || depth == maxDepth:
@@ -136,3 +136,11 @@ func hasContent(key string, raw []byte, depth int) bool {
 	}
 	return false
 }
+
+// IsKind reports whether a JSON string under a key is empty or the name of a kind.
+func IsKind(key string, quoted []byte) bool {
+	return len(quoted) == 2 || key != "name" && kindKeys[key] && isPlain(quoted)
+}
+
+// IsPlainKey reports whether a key of an object, in its quotes, has no content.
+func IsPlainKey(quoted []byte) bool { return isPlain(quoted) }

@@ -89,7 +89,7 @@ func (s *splitter) value(v value, kind structure.Piece, tool string) {
 		case textKeys[v.key] && !v.aside:
 			s.text(v, kind, tool)
 		case kindKeys[v.key] && isPlain(v.raw) && (v.key != "name" || tool != ""):
-		case v.key == "name" && !v.aside && len(v.raw) <= maxName, isQuiet(v.key, v.raw):
+		case v.key == "name" && !v.aside && len(v.raw) <= maxName, IsQuiet(v.key, v.raw):
 			s.extra(v) // a name is that of a tool or a speaker
 		default:
 			s.unknown(v)

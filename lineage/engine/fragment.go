@@ -30,8 +30,8 @@ type Fragment struct {
 	// Data is nil, a string, bool, number, Fragment, Object, [Raw] text, or a map, list, struct or
 	// pointer, nested up to MaxDepth. Map keys are sorted. Structs and other types that package
 	// encoding/json supports are used in their JSON form; json.RawMessage is used as JSON. A map or
-	// JSON object with a text as name and with data, and no other members than those that
-	// MarshalJSON writes, is a Fragment.
+	// JSON object with a text as name and with data is a Fragment. Its other members are ignored,
+	// except those that MarshalJSON writes.
 	Data any
 	// Type is context or message. Default TypeFragment.
 	Type FragmentType

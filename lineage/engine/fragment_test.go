@@ -17,7 +17,8 @@ import (
 func TestGuards(t *testing.T) {
 	require.True(t, engine.IsFragment(engine.Hint("x")))
 	require.True(t, engine.IsFragment(map[string]any{"name": "hint", "data": "x"}))
-	require.False(t, engine.IsFragment(map[string]any{"name": "hint", "data": "x", "more": 1}))
+	require.True(t, engine.IsFragment(map[string]any{"name": "hint", "data": "x", "more": 1}))
+	require.True(t, engine.IsFragment(map[string]any{"name": "hint", "data": "x", "id": 1, "type": 2}))
 	require.False(t, engine.IsFragment(map[string]any{"name": 1, "data": "x"}))
 	require.False(t, engine.IsFragment(map[string]any{"name": "hint"}))
 	require.False(t, engine.IsObject(map[string]any{"name": "hint", "data": "x"}))

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// fragmentOf returns the fragment that a map represents: it needs name and data, and only members
-// of a fragment's JSON.
+// fragmentOf returns the fragment that a map with a text as name and with data represents. Members that are not a
+// fragment's, or not of its types, are ignored.
 func fragmentOf(m map[string]any) (Fragment, bool) {
 	name, named := m["name"].(string)
 	data, has := m["data"]
@@ -21,25 +21,11 @@ func fragmentOf(m map[string]any) (Fragment, bool) {
 		return Fragment{}, false
 	}
 	f := Fragment{Name: name, Data: data}
-	for key, value := range m {
-		var ok bool
-		switch key {
-		case "name", "data":
-			ok = true
-		case "id":
-			f.ID, ok = value.(string)
-		case "type":
-			var is string
-			is, ok = value.(string)
-			f.Type = FragmentType(is)
-		case "persist":
-			f.Persist, ok = value.(bool)
-		case "metadata":
-			f.Metadata, ok = value.(map[string]any)
-		}
-		if !ok {
-			return Fragment{}, false
-		}
+	f.ID, _ = m["id"].(string)
+	f.Persist, _ = m["persist"].(bool)
+	f.Metadata, _ = m["metadata"].(map[string]any)
+	if is, ok := m["type"].(string); ok {
+		f.Type = FragmentType(is)
 	}
 	return f, true
 }
@@ -74,7 +60,7 @@ func (f *Fragment) UnmarshalJSON(data []byte) error {
 	}
 	read, ok := value.(Fragment)
 	if !ok {
-		return fmt.Errorf("%w: JSON of a fragment needs name and data and no unknown members", ErrUnsupported)
+		return fmt.Errorf("%w: JSON of a fragment needs name and data", ErrUnsupported)
 	}
 	if IsMessage(read) {
 		message, err := MessageJSON(rawjson.Last(data, "data"))

@@ -42,7 +42,7 @@ func TestEverythingIsFound(t *testing.T) {
 	store, x := open(t, t.TempDir())
 	defer store.Close()
 	defer x.Close()
-	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada", Metadata: []byte(`{"cwd":"/zoo"}`)})
 	require.NoError(t, err)
 	c, err := thread.Active(bg)
 	require.NoError(t, err)
@@ -93,13 +93,18 @@ func TestEverythingIsFound(t *testing.T) {
 		"quokka chapter": {"document chapter-one.md"},
 	} {
 		require.Equal(t, want, find(search.Query{Text: query}), query)
-		for _, scoped := range []search.Query{{Text: query, User: "ada"}, {Text: query, Thread: thread.ID()}} {
+		about := func(project, user string) search.Query {
+			return search.Query{Text: query, User: user, Among: &lineage.ThreadQuery{Metadata: []lineage.MetadataIs{{Key: "cwd", Value: []byte(project)}}}}
+		}
+		for _, scoped := range []search.Query{{Text: query, User: "ada"}, {Text: query, Thread: thread.ID()}, about(`"/zoo"`, ""), about(`"/zoo"`, "ada")} {
 			if query == "echidna" || query == "lyrebird" {
 				want = nil
 			}
 			require.Equal(t, want, find(scoped), query)
 		}
-		require.Empty(t, find(search.Query{Text: query, User: "bob"}), query)
+		for _, other := range []search.Query{{Text: query, User: "bob"}, about(`"/park"`, ""), about(`"/zoo"`, "bob")} {
+			require.Empty(t, find(other), query)
+		}
 	}
 	require.Empty(t, find(search.Query{Text: "quokka", Roles: []string{"user"}}))
 	require.Len(t, find(search.Query{Text: "okapi", Roles: []string{"user"}}), 1)

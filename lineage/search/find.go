@@ -25,9 +25,11 @@ type Query struct {
 	// that have its length. Names are not searched.
 	Vector []float32
 	// Thread, when not zero, restricts the search to a thread; User, when not empty, to the threads
-	// of a user. Without either, the whole store is searched, including contexts outside threads.
+	// of a user; Among, when not nil, to the threads that it selects. Without any of them, the whole
+	// store is searched, including contexts outside threads.
 	Thread lineage.ThreadID
 	User   string
+	Among  *lineage.ThreadQuery
 	// Roles, when not empty, restricts the search to messages with these roles.
 	Roles []string
 	// Limit is the maximum number of hits. Default chat.DefaultSearchLimit.
@@ -138,7 +140,44 @@ type candidate struct {
 type leafAt struct{ leaf, at int32 }
 
 // scoped reports whether the search is restricted to a part of the store.
-func (f *finding) scoped() bool { return !f.Thread.IsZero() || f.User != "" }
+func (f *finding) scoped() bool { return !f.Thread.IsZero() || f.User != "" || f.Among != nil }
+
+// inScope is the condition of the scope for threads h. ?1 is a thread, ?2 a user.
+func (f *finding) inScope() string {
+	of := []string{`TRUE`}
+	if !f.Thread.IsZero() {
+		of = append(of, `h.id = ?1`)
+	}
+	if f.User != "" {
+		of = append(of, `h.user = ?2`)
+	}
+	if f.Among != nil {
+		of = append(of, `h.id IN temp.among`)
+	}
+	return strings.Join(of, ` AND `)
+}
+
+// selectAmong determines the threads that Among selects.
+func (f *finding) selectAmong(ctx context.Context) error {
+	if f.Among == nil {
+		return nil
+	}
+	for _, statement := range []string{`CREATE TEMP TABLE IF NOT EXISTS among (id BLOB PRIMARY KEY) WITHOUT ROWID`, `DELETE FROM temp.among`} {
+		if _, err := f.conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	for t, err := range f.store.Threads(ctx, *f.Among) {
+		if err != nil {
+			return err
+		}
+		id := t.ID()
+		if _, err := f.conn.ExecContext(ctx, `INSERT OR IGNORE INTO temp.among VALUES (?1)`, id[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // enter determines how far the threads in scope see each run.
 func (f *finding) enter(ctx context.Context) error {
@@ -148,18 +187,18 @@ func (f *finding) enter(ctx context.Context) error {
 	if _, err := f.conn.ExecContext(ctx, `CREATE TEMP TABLE IF NOT EXISTS scope (run INTEGER PRIMARY KEY, upto INTEGER NOT NULL)`); err != nil {
 		return err
 	}
-	of, arg := `h.user = ?1`, any(f.User)
-	if !f.Thread.IsZero() {
-		of, arg = `h.id = ?1`, f.Thread[:]
+	if err := f.selectAmong(ctx); err != nil {
+		return err
 	}
+	of := f.inScope()
 	_, err := f.conn.ExecContext(ctx, `DELETE FROM temp.scope`)
 	if err == nil {
 		_, err = f.conn.ExecContext(ctx, `INSERT INTO temp.scope
 			WITH RECURSIVE seen (run, upto) AS (
 				SELECT p.run, p.seq FROM threads h JOIN tips p ON p.thread = h.number WHERE `+of+`
-				UNION SELECT r.number, ?2 FROM threads h JOIN runs r ON r.thread = h.number WHERE `+of+` AND h.keeps
+				UNION SELECT r.number, ?3 FROM threads h JOIN runs r ON r.thread = h.number WHERE `+of+` AND h.keeps
 				UNION SELECT r.parent, r.after FROM seen JOIN runs r ON r.number = seen.run WHERE r.parent > 0)
-			SELECT run, MAX(upto) FROM seen GROUP BY run`, arg, int64(forever))
+			SELECT run, MAX(upto) FROM seen GROUP BY run`, f.Thread[:], f.User, int64(forever))
 	}
 	return err
 }

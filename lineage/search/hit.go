@@ -174,6 +174,10 @@ func (f *finding) seenBy(ctx context.Context, p place, h *Hit) error {
 		return nil
 	}
 	contexts := make(map[lineage.ContextID]bool)
+	where := `TRUE`
+	if f.scoped() {
+		where = f.inScope()
+	}
 	err := each(ctx, f.conn, func(scan func(...any) error) error {
 		var thread, id, of []byte
 		if err := scan(&thread, &id, &of); err != nil {
@@ -187,20 +191,20 @@ func (f *finding) seenBy(ctx context.Context, p place, h *Hit) error {
 			if n := len(h.Threads); n == 0 || h.Threads[n-1] != lineage.ThreadID(thread) {
 				h.Threads = append(h.Threads, lineage.ThreadID(thread))
 			}
-		case len(id) == 16 && f.User == "" && !contexts[lineage.ContextID(id)]:
+		case len(id) == 16 && !contexts[lineage.ContextID(id)]:
 			contexts[lineage.ContextID(id)] = true
 			h.Contexts = append(h.Contexts, lineage.ContextID(id))
 		}
 		return nil
 	}, `WITH RECURSIVE behind (run, seq) AS (
-			SELECT ?1, ?2
+			SELECT ?3, ?4
 			UNION SELECT r.number, 0 FROM behind b JOIN runs r ON r.parent = b.run AND r.parent > 0 AND r.after >= b.seq WHERE r.reached > 0),
 		seen (thread, id, of) AS (
 			SELECT p.thread, CASE WHEN p.thread = 0 THEN p.id END, CASE WHEN p.thread = 0 THEN p.of END
 			FROM behind b CROSS JOIN tips p ON p.run = b.run AND p.seq >= b.seq
 			UNION SELECT r.thread, NULL, NULL FROM behind b CROSS JOIN runs r ON r.number = b.run JOIN threads h ON h.number = r.thread AND h.keeps)
 		SELECT h.id, s.id, s.of FROM seen s LEFT JOIN threads h ON h.number = s.thread
-		WHERE ?3 = '' OR h.user = ?3 ORDER BY s.thread, s.id`, p.run, p.seq, f.User)
+		WHERE `+where+` ORDER BY s.thread, s.id`, f.Thread[:], f.User, p.run, p.seq)
 	if err == nil && len(h.Threads)+len(h.Contexts) == 0 {
 		err = errStale
 	}

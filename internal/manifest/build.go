@@ -1,0 +1,268 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Builder builds blocks of a manifest.
+type Builder struct {
+	session []byte // in its quotes
+
+	lines     int
+	templates map[string]uint64
+	table     []byte // the templates in order
+	numbers   []byte // of the lines' templates
+	runs      map[structure.RunID]uint64
+	runTable  []byte
+	next      []uint64 // the expected place of the next span of each run
+	spans     []byte
+	ids       map[string]int // of the block's lines, in their quotes, by their latest place in list
+	list      [][]byte
+	back      []byte // how many ids back
+	own       []byte
+}
+
+// NewBuilder returns a builder for the lines of a session.
+func NewBuilder(session string) *Builder {
+	b := &Builder{session: rawjson.Quote(session)}
+	b.reset()
+	return b
+}
+
+func (b *Builder) reset() {
+	*b = Builder{session: b.session, templates: make(map[string]uint64), runs: make(map[structure.RunID]uint64), ids: make(map[string]int)}
+}
+
+// Lines is the number of lines in the current block.
+func (b *Builder) Lines() int { return b.lines }
+
+// Full reports whether the block must be ended before another line is added.
+func (b *Builder) Full() bool {
+	return b.lines == maxLines || len(b.table)+len(b.own)+len(b.spans)+len(b.runTable) >= fullBlock
+}
+
+// Add adds a line with its end. The spans have its messages, m is the first one, nil for none. It returns the part of
+// the line that the caller has to keep whole, nil if it follows from the message.
+func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole []byte) {
+	text, end := cutEnd(line)
+	c := cutter{builder: b, filling: fill(m)}
+	c.out = binary.AppendUvarint(c.out, uint64(min(len(spans), maxSpans)))
+	start := len(c.out)
+	if !c.line(text) || len(c.out)+len(end) > maxTemplate || !c.joinsTo(c.out[start:], text) {
+		c.out, c.back, c.own = append(c.out[:start], holeWhole), nil, nil
+		whole = text
+	}
+	c.out = append(c.out, end...)
+	number, known := b.templates[string(c.out)]
+	if !known {
+		number = uint64(len(b.templates))
+		b.templates[string(c.out)] = number
+		b.table = appendBytes(b.table, c.out)
+	}
+	b.numbers = binary.AppendUvarint(b.numbers, number)
+	for _, span := range spans[:min(len(spans), maxSpans)] {
+		b.span(span)
+	}
+	for _, back := range c.back {
+		b.back = binary.AppendUvarint(b.back, back)
+	}
+	for _, own := range c.own {
+		b.own = appendBytes(b.own, own)
+	}
+	if m != nil && m.ID != "" && needsMessage(c.out[start:]) {
+		b.ids[string(c.filling.id)] = len(b.list)
+		b.list = append(b.list, c.filling.id)
+	}
+	b.lines++
+	return whole
+}
+
+// cutEnd divides a line into its text and its end.
+func cutEnd(line []byte) (text, end []byte) {
+	text = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+	return text, line[len(text):]
+}
+
+func (b *Builder) span(span structure.SpanRef) {
+	run, known := b.runs[span.Run]
+	if !known {
+		run = uint64(len(b.runs))
+		b.runs[span.Run] = run
+		b.runTable = append(b.runTable, span.Run[:]...)
+		b.next = append(b.next, 0)
+	}
+	b.spans = binary.AppendUvarint(b.spans, run)
+	b.spans = binary.AppendVarint(b.spans, int64(span.Seq-b.next[run]))
+	b.next[run] = span.Seq + 1
+}
+
+// Block returns the block, and begins the next one.
+func (b *Builder) Block() []byte {
+	var out []byte
+	out = binary.AppendUvarint(out, uint64(b.lines))
+	out = binary.AppendUvarint(out, uint64(len(b.templates)))
+	out = append(out, b.table...)
+	out = append(out, b.numbers...)
+	out = binary.AppendUvarint(out, uint64(len(b.runs)))
+	out = append(out, b.runTable...)
+	out = append(out, b.spans...)
+	out = append(out, b.back...)
+	out = append(out, b.own...)
+	b.reset()
+	return encoder().EncodeAll(out, nil)
+}
+
+var encoder = sync.OnceValue(func() *zstd.Encoder {
+	e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false)) // the options are valid
+	return e
+})
+
+func appendBytes(b, value []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(value))), value...)
+}
+
+// cutter cuts a line into a template and what fills it.
+type cutter struct {
+	builder *Builder
+	out     []byte
+	back    []uint64
+	own     [][]byte
+	size    int // of own
+	filling
+}
+
+// line cuts a line without its end, and reports whether nothing is left that says something.
+func (c *cutter) line(text []byte) bool {
+	mark := len(text) - len(bytes.TrimPrefix(text, byteOrderMark))
+	trimmed := bytes.Trim(text[mark:], " \t\r\n")
+	before := bytes.Index(text[mark:], trimmed) + mark
+	c.out = append(c.out, text[:before]...)
+	switch {
+	case len(trimmed) == 0:
+	case rawjson.Check(trimmed) != nil, !c.value("", trimmed):
+		return false
+	}
+	c.out = append(c.out, text[before+len(trimmed):]...)
+	return true
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// value cuts a value under a key, and reports whether nothing is left that says something.
+func (c *cutter) value(key string, v []byte) bool {
+	if c.known(key, v) {
+		return true
+	}
+	switch v[0] {
+	case '{':
+		return c.object(v)
+	case '[':
+		end := 0
+		for at, e := range rawjson.ElementsAt(v) {
+			c.out = append(c.out, v[end:at]...)
+			if !c.value("", e) {
+				return false
+			}
+			end = at + len(e)
+		}
+		c.out = append(c.out, v[end:]...)
+		return true
+	case '"':
+		switch {
+		case form.IsKind(key, v):
+			c.out = append(c.out, v...)
+			return true
+		case !form.IsQuiet(key, v):
+			return false
+		}
+	case 't', 'f', 'n':
+		c.out = append(c.out, v...)
+		return true
+	}
+	if c.size += len(v); len(v) > maxValue || c.size > maxOwn {
+		return false
+	}
+	c.out = append(c.out, holeOwn)
+	c.own = append(c.own, v)
+	return true
+}
+
+func (c *cutter) object(v []byte) bool {
+	end := 0
+	for m := range rawjson.Members(v) {
+		if !form.IsPlainKey(m.Quoted) {
+			return false
+		}
+		c.out = append(c.out, v[end:m.At]...)
+		if !c.value(m.Key, m.Value) {
+			return false
+		}
+		end = m.At + len(m.Value)
+	}
+	c.out = append(c.out, v[end:]...)
+	return true
+}
+
+// known cuts a value that follows from what is known.
+func (c *cutter) known(key string, v []byte) bool {
+	hole := byte(0)
+	b := c.builder
+	if m := c.is; m != nil {
+		switch {
+		case len(m.Body) > 0 && bytes.Equal(v, m.Body):
+			hole = holeBody
+		case v[0] == '"' && m.ID != "" && bytes.Equal(v, c.id):
+			hole = holeID
+		case v[0] == '"' && bytes.Equal(v, c.time):
+			hole = holeTime
+		case v[0] == '"' && len(v) >= len(m.Body)+2 && bytes.Equal(v, rawjson.Quote(string(m.Body))):
+			hole = holeText
+		}
+	}
+	if v[0] == '"' && hole == 0 && len(b.session) > 2 && bytes.Equal(v, b.session) {
+		hole = holeSession
+	}
+	if hole == 0 && key != "" {
+		switch {
+		case bytes.Equal(v, c.meta[key]):
+			hole = holeMeta
+		case bytes.Equal(v, c.body[key]):
+			hole = holeMember
+		}
+	}
+	if v[0] == '"' && hole == 0 {
+		if n, ok := b.ids[string(v)]; ok {
+			hole = holeBack
+			c.back = append(c.back, uint64(len(b.list)-n))
+		}
+	}
+	if hole == 0 {
+		return false
+	}
+	c.out = append(c.out, hole)
+	return true
+}
+
+// joinsTo reports whether a template comes back as the text: where a key repeats, a hole may be another one's.
+func (c *cutter) joinsTo(template, text []byte) bool {
+	back, own := c.back, c.own
+	j := joiner{session: c.builder.session, filling: c.filling, back: func() ([]byte, error) {
+		n := back[0]
+		back = back[1:]
+		return c.builder.list[len(c.builder.list)-int(n)], nil
+	}, own: func() ([]byte, error) {
+		v := own[0]
+		own = own[1:]
+		return v, nil
+	}}
+	joined, err := j.join(nil, template)
+	return err == nil && bytes.Equal(joined, text)
+}

@@ -1,0 +1,292 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Block is a block of a manifest.
+type Block struct {
+	lines     []line
+	back, own []byte
+}
+
+type line struct {
+	template []byte
+	spans    []structure.SpanRef
+}
+
+// Read reads a block.
+func Read(block []byte) (*Block, error) {
+	raw, err := decoder().DecodeAll(block, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	r := reader{b: raw}
+	lines, count := r.uvarint(), r.uvarint()
+	if lines > maxLines || count > lines {
+		return nil, fmt.Errorf("%w: %d lines of %d templates", ErrMalformed, lines, count)
+	}
+	templates := make([][]byte, count)
+	for i := range templates {
+		templates[i] = r.bytes(maxTemplate)
+	}
+	b := &Block{lines: make([]line, lines)}
+	of := make([]uint64, lines)
+	for i := range b.lines {
+		number := r.uvarint()
+		if number >= count {
+			return nil, fmt.Errorf("%w: template %d of %d", ErrMalformed, number, count)
+		}
+		t := reader{b: templates[number]}
+		if of[i] = t.uvarint(); of[i] > maxSpans || t.bad {
+			return nil, fmt.Errorf("%w: a line of %d spans", ErrMalformed, of[i])
+		}
+		b.lines[i].template = t.b
+	}
+	var runs []structure.RunID
+	if n := r.uvarint(); n > uint64(len(r.b)/len(structure.RunID{})) {
+		return nil, errShort
+	} else {
+		runs = make([]structure.RunID, n)
+	}
+	for i := range runs {
+		r.b = r.b[copy(runs[i][:], r.b):]
+	}
+	next := make([]uint64, len(runs))
+	for i := range b.lines {
+		for range of[i] {
+			run := r.uvarint()
+			seq := r.varint()
+			if r.bad || run >= uint64(len(runs)) {
+				return nil, errShort
+			}
+			is := structure.SpanRef{Run: runs[run], Seq: next[run] + uint64(seq)}
+			next[run] = is.Seq + 1
+			b.lines[i].spans = append(b.lines[i].spans, is)
+		}
+	}
+	if r.bad {
+		return nil, errShort
+	}
+	holes := 0
+	for _, l := range b.lines {
+		holes += bytes.Count(l.template, []byte{holeBack})
+	}
+	rest := r.b
+	for range holes {
+		r.uvarint()
+	}
+	if r.bad {
+		return nil, errShort
+	}
+	b.back, b.own = rest[:len(rest)-len(r.b)], r.b
+	return b, nil
+}
+
+var decoder = sync.OnceValue(func() *zstd.Decoder {
+	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock)) // the options are valid
+	return d
+})
+
+// Lines is the number of lines.
+func (b *Block) Lines() int { return len(b.lines) }
+
+// Spans returns the spans of a line.
+func (b *Block) Spans(i int) []structure.SpanRef { return b.lines[i].spans }
+
+// Join yields the lines. message returns the message of the first span of a line, whole the next of the lines that were
+// kept whole. A line is valid until the next one.
+func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, error), whole func() ([]byte, error)) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		back, own := reader{b: b.back}, reader{b: b.own}
+		var ids [][]byte
+		j := joiner{session: rawjson.Quote(session), whole: whole, back: func() ([]byte, error) {
+			n := back.uvarint()
+			if back.bad || n == 0 || n > uint64(len(ids)) {
+				return nil, fmt.Errorf("%w: id %d back of %d", ErrMalformed, n, len(ids))
+			}
+			return ids[uint64(len(ids))-n], nil
+		}, own: func() ([]byte, error) {
+			v := own.bytes(maxValue)
+			if own.bad {
+				return nil, errShort
+			}
+			return v, nil
+		}}
+		var out []byte
+		for _, l := range b.lines {
+			var m *Message
+			var err error
+			if len(l.spans) > 0 && needsMessage(l.template) {
+				m, err = message(l.spans[0])
+			}
+			j.filling = fill(m)
+			if err == nil {
+				out, err = j.join(out[:0], l.template)
+			}
+			if m != nil && m.ID != "" {
+				ids = append(ids, j.id)
+			}
+			if !yield(out, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// filling is what a message fills holes with.
+type filling struct {
+	is         *Message
+	id, time   []byte
+	body, meta map[string][]byte
+}
+
+func fill(m *Message) filling {
+	if m == nil {
+		return filling{}
+	}
+	f := filling{is: m, id: rawjson.Quote(m.ID), body: membersOf(m.Body), meta: membersOf(m.Metadata)}
+	if !m.Created.IsZero() {
+		f.time = m.Created.UTC().AppendFormat(nil, timeForm)
+	}
+	return f
+}
+
+// membersOf returns the members of an object, the last of equal keys.
+func membersOf(raw []byte) map[string][]byte {
+	if !rawjson.IsObject(raw) {
+		return nil
+	}
+	members := make(map[string][]byte)
+	for m := range rawjson.Members(raw) {
+		members[m.Key] = m.Value
+	}
+	return members
+}
+
+// joiner fills the holes of templates.
+type joiner struct {
+	filling
+	session          []byte
+	back, own, whole func() ([]byte, error)
+}
+
+// join appends a template with its holes filled.
+func (j *joiner) join(out, template []byte) ([]byte, error) {
+	for {
+		at := holeIn(template)
+		if at < 0 {
+			return append(out, template...), nil
+		}
+		out = append(out, template[:at]...)
+		value, err := j.fills(template[at], template[:at])
+		if err != nil {
+			return out, err
+		}
+		out, template = append(out, value...), template[at+1:]
+	}
+}
+
+// fills returns what fills a hole after the text before it.
+func (j *joiner) fills(hole byte, before []byte) ([]byte, error) {
+	switch {
+	case hole == holeSession:
+		return j.session, nil
+	case hole == holeBack:
+		return j.back()
+	case hole == holeOwn:
+		return j.own()
+	case hole == holeWhole && j.whole != nil:
+		return j.whole()
+	case j.is == nil:
+		return nil, fmt.Errorf("%w: a hole for a message that the line does not have", ErrMalformed)
+	}
+	switch hole {
+	case holeBody:
+		return j.is.Body, nil
+	case holeText:
+		return rawjson.Quote(string(j.is.Body)), nil
+	case holeID:
+		return j.id, nil
+	case holeTime:
+		return j.time, nil
+	case holeMember:
+		return j.body[keyAt(before)], nil
+	case holeMeta:
+		return j.meta[keyAt(before)], nil
+	}
+	return nil, fmt.Errorf("%w: hole %#x", ErrMalformed, hole)
+}
+
+// holeIn returns the place of the first hole, -1 for none.
+func holeIn(template []byte) int {
+	for i, c := range template {
+		if isHole(c) {
+			return i
+		}
+	}
+	return -1
+}
+
+// needsMessage reports whether a template has a hole for a part of a message.
+func needsMessage(template []byte) bool {
+	return bytes.IndexFunc(template, func(r rune) bool {
+		return r < ' ' && isHole(byte(r)) && r != holeSession && r != holeBack && r != holeOwn && r != holeWhole
+	}) >= 0
+}
+
+// keyAt returns the key at the end of the text before a value. It has no escapes.
+func keyAt(before []byte) string {
+	before = bytes.TrimRight(before, " \t\r\n")
+	before = bytes.TrimRight(bytes.TrimSuffix(before, []byte(":")), " \t\r\n")
+	before = bytes.TrimSuffix(before, []byte(`"`))
+	return string(before[bytes.LastIndexByte(before, '"')+1:])
+}
+
+var errShort = fmt.Errorf("%w: it ends early", ErrMalformed)
+
+// reader reads the fields of a block. After the first error, bad is set and all fields are zero.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) bytes(most uint64) []byte {
+	n := r.uvarint()
+	if n > most || n > uint64(len(r.b)) {
+		r.b, r.bad = nil, true
+		return nil
+	}
+	v := r.b[:n]
+	r.b = r.b[n:]
+	return v
+}
