@@ -61,6 +61,10 @@ type filling struct {
 	problems []error
 	added    int
 	unasked  []*message
+
+	// last is set in the last transaction, in which nothing waits. Then to has for earlier versions a later one.
+	last bool
+	to   map[structure.SpanRef]structure.SpanRef
 }
 
 // errIncomplete says that a page needs more than was read of it: see complete.
@@ -148,7 +152,8 @@ func (f *filling) fill(ctx context.Context, b *write.Batch, try write.Try) error
 	return nil
 }
 
-// place finds or adds a message. A message that the store has otherwise, or that follows such a message, waits.
+// place finds or adds a message. A message that the store has otherwise, or that follows such a message, waits for the
+// last transaction.
 func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 	skip := func(err error) (standing, error) {
 		f.problems = append(f.problems, err)
@@ -187,13 +192,8 @@ func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 		f.unasked = append(f.unasked, m)
 	case !parent.waits && found.How.Has():
 		return standing{at: found.Span}, nil
-	case !parent.waits && found.How == place.Absent:
-		if err := f.derive(ctx, m); err != nil {
-			return standing{}, err
-		}
-		at, err := f.placer.Add(parent.at, &m.content, found)
-		f.added++
-		return standing{at: at}, err
+	case !parent.waits && (f.last || found.How == place.Absent):
+		return f.addNew(ctx, parent.at, m, found)
 	case f.listed[m.ID].waits: // it was stated twice
 	default:
 		v := version{id: m.ID, parent: m.ParentID, was: found.Span}
@@ -203,6 +203,63 @@ func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 		f.versions = append(f.versions, v)
 	}
 	return standing{waits: true}, nil
+}
+
+// addNew adds a message that is new, or is a new version.
+func (f *filling) addNew(ctx context.Context, after structure.SpanRef, m *message, found place.Found) (standing, error) {
+	var err error
+	if found.How == place.Absent {
+		err = f.derive(ctx, m)
+	} else {
+		var follows bool
+		if follows, err = f.follows(after, found.Span); follows {
+			f.problems = append(f.problems, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
+			return standing{waits: true}, nil
+		}
+		if err == nil && !m.said {
+			var was content.ID // it is derived from the version before
+			was, err = f.c.contentAt(ctx, found.Span)
+			m.derive(was)
+		}
+	}
+	if err != nil {
+		return standing{}, err
+	}
+	at, err := f.placer.Add(after, &m.content, found)
+	if found.How != place.Absent {
+		f.to[found.Span] = at
+	}
+	f.added++
+	return standing{at: at}, err
+}
+
+// now returns where the message at a span stands now: its latest version.
+func (f *filling) now(at structure.SpanRef) structure.SpanRef {
+	for {
+		to, earlier := f.to[at]
+		if !earlier {
+			return at
+		}
+		at = to
+	}
+}
+
+// follows reports whether the message at a span follows a version of a message, where each stands now, and that version
+// does not follow it.
+func (f *filling) follows(at, version structure.SpanRef) (bool, error) {
+	after, err := f.placer.Before(version)
+	if err != nil || f.now(after) == at {
+		return false, err
+	}
+	seen := make(map[structure.SpanRef]bool)
+	for !at.IsZero() && at != version && !seen[at] {
+		seen[at] = true
+		if after, err = f.placer.Before(at); err != nil {
+			return false, err
+		}
+		at = f.now(after)
+	}
+	return !at.IsZero(), nil
 }
 
 // above returns where the parent of a message stands, and whether there is one. That of a root stands at the empty
@@ -216,11 +273,12 @@ func (f *filling) above(ctx context.Context, m *message) (standing, bool, error)
 	if !listed {
 		is, listed = f.listed[id]
 	}
-	if listed {
+	if listed && !(f.last && is.at.IsZero()) {
+		is.at = f.now(is.at)
 		return is, true, nil
 	}
 	at, known, err := f.c.find(ctx, id, f.home.Thread)
-	return standing{at: at}, known, err
+	return standing{at: f.now(at)}, known, err
 }
 
 // derive sets the content that a new message was derived from. What is not there is left out.

@@ -3,9 +3,9 @@ package chat
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -22,10 +22,7 @@ type renewal struct {
 	*filling
 	stage *change // what the transaction has changed
 	spans uint64  // of the thread before
-	// to has for earlier versions a later one.
-	to    map[structure.SpanRef]structure.SpanRef
-	fresh map[string]structure.SpanRef // the new versions, by their ids
-	again int                          // how many followers were added
+	again int     // how many followers were added
 }
 
 // follower is a span that may have to follow a later version of what it follows.
@@ -33,16 +30,16 @@ type follower struct{ at, after structure.SpanRef }
 
 // renew adds the new versions, and again the messages that follow earlier ones.
 func (s *loading) renew(ctx context.Context, c *change) (*renewal, error) {
-	r := &renewal{
-		filling: &filling{loading: s, beside: make(map[string]*message)}, stage: c,
-		to: make(map[structure.SpanRef]structure.SpanRef), fresh: make(map[string]structure.SpanRef),
-	}
+	r := &renewal{stage: c, filling: &filling{
+		loading: s, last: true, to: make(map[structure.SpanRef]structure.SpanRef),
+		beside: make(map[string]*message), placed: make(map[string]standing),
+	}}
 	reach, err := backend.OwnReach(ctx, c.committed().from, c.t.ID)
 	if err != nil {
 		return nil, err
 	}
 	r.spans = reach.Spans()
-	if len(s.versions) == 0 && s.placed(reach) == r.spans {
+	if len(s.versions) == 0 && s.spansIn(reach) == r.spans {
 		return r, nil // the thread has only what the chat has, each message once
 	}
 	followers, err := r.followers(ctx, reach)
@@ -55,8 +52,8 @@ func (s *loading) renew(ctx context.Context, c *change) (*renewal, error) {
 	return r, err
 }
 
-// placed returns how many spans of a reach the messages of the chat have.
-func (s *loading) placed(reach backend.Reach) uint64 {
+// spansIn returns how many spans of a reach the messages of the chat have.
+func (s *loading) spansIn(reach backend.Reach) uint64 {
 	spans := make(map[structure.SpanRef]bool)
 	for _, is := range s.listed {
 		if reach.Has(is.at) {
@@ -72,9 +69,7 @@ func (r *renewal) end(ctx context.Context) (bool, error) {
 	s := r.loading
 	s.problems = append(s.problems, r.problems...)
 	s.done.New += r.added
-	for id, at := range r.fresh {
-		s.listed[id] = standing{at: at}
-	}
+	maps.Copy(s.listed, r.placed)
 	s.versions = nil
 	if r.added+r.again == 0 {
 		return true, nil
@@ -126,8 +121,8 @@ func (r *renewal) add(ctx context.Context, followers []follower) error {
 	}
 	for part := range slices.Chunk(r.loading.versions, pageMessages) {
 		err := r.stages(ctx, func() error {
-			for i := range part {
-				if err := r.version(ctx, &part[i]); err != nil {
+			for _, v := range part {
+				if err := r.version(ctx, v); err != nil {
 					return err
 				}
 			}
@@ -191,6 +186,23 @@ func (s staged) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[str
 	return s.Reader.ForksAt(ctx, at)
 }
 
+// version adds a new version, unless the store has it.
+func (r *renewal) version(ctx context.Context, v version) (err error) {
+	m := v.message
+	if m == nil {
+		if m, err = r.stored(ctx, v.was); err != nil {
+			return err
+		}
+		m.ParentID = v.parent
+	}
+	is, err := r.place(ctx, m)
+	r.placed[v.id] = is
+	if !v.was.IsZero() && !is.at.IsZero() && v.was != is.at {
+		r.to[v.was] = is.at // also where another loading has brought the version
+	}
+	return err
+}
+
 // follower adds a follower again, if it is behind.
 func (r *renewal) follower(ctx context.Context, is follower) error {
 	if !r.isBehind(is) {
@@ -217,102 +229,5 @@ func (r *renewal) stored(ctx context.Context, at structure.SpanRef) (*message, e
 		return nil, err
 	}
 	id, _ := sourceOf(step.Span.Usages)
-	return &message{content: place.Message{ID: id, Usages: step.Span.Usages}, said: true}, nil
-}
-
-// version adds a new version, unless the store has it.
-func (r *renewal) version(ctx context.Context, v *version) error {
-	parent, err := r.position(ctx, v.parent)
-	if isMissing(err) {
-		return nil // it was deleted since
-	}
-	m := v.message
-	if err == nil && m == nil {
-		m, err = r.stored(ctx, v.was)
-	}
-	if err != nil {
-		return err
-	}
-	found, err := r.find(parent, m)
-	if err != nil {
-		return err
-	}
-	if !v.was.IsZero() && v.was != found.Span { // another loading has brought a new version
-		r.to[v.was] = found.Span
-	}
-	if found.How.Has() {
-		r.fresh[v.id] = found.Span
-		return nil
-	}
-	if found.How != place.Absent {
-		after, err := r.placer.Before(found.Span)
-		if err != nil {
-			return err
-		}
-		if r.now(after) != parent {
-			if follows, err := r.follows(parent, found.Span); follows || err != nil {
-				r.problems = append(r.problems, &Error{Subject: SubjectMessage, ID: v.id, ChatID: r.from.Chat.ID, Err: ErrInvalid, Detail: "it would follow itself"})
-				return err
-			}
-		}
-	}
-	switch {
-	case found.How == place.Absent:
-		err = r.derive(ctx, m)
-	case !m.said: // it is derived from the version before
-		var was content.ID
-		was, err = r.c.contentAt(ctx, found.Span)
-		m.derive(was)
-	}
-	if err != nil {
-		return err
-	}
-	at, err := r.placer.Add(parent, &m.content, found)
-	if found.How != place.Absent {
-		r.to[found.Span] = at
-	}
-	r.fresh[v.id] = at
-	r.added++
-	return err
-}
-
-// position returns where a message stands now that another one follows.
-func (r *renewal) position(ctx context.Context, id Ref) (structure.SpanRef, error) {
-	if at, ok := r.fresh[string(id)]; ok || id == "" {
-		return at, nil
-	}
-	at := r.listed[string(id)].at
-	if at.IsZero() {
-		var err error
-		if at, err = r.stage.position(ctx, id); err != nil {
-			return at, err
-		}
-	}
-	return r.now(at), nil
-}
-
-// now returns where the message at a span stands now: its latest version.
-func (r *renewal) now(at structure.SpanRef) structure.SpanRef {
-	for {
-		to, earlier := r.to[at]
-		if !earlier {
-			return at
-		}
-		at = to
-	}
-}
-
-// follows reports whether the message at a span follows that at another one, where each stands now, or is it.
-func (r *renewal) follows(at, other structure.SpanRef) (bool, error) {
-	for range r.spans + uint64(r.added) + 1 {
-		if at == other || at.IsZero() {
-			return at == other, nil
-		}
-		after, err := r.placer.Before(at)
-		if err != nil {
-			return false, err
-		}
-		at = r.now(after)
-	}
-	return true, nil
+	return &message{Message: Message{ID: id, ChatID: r.from.Chat.ID}, content: place.Message{ID: id, Usages: step.Span.Usages}, said: true, asked: true}, nil
 }
