@@ -64,6 +64,7 @@ func TestSessionsOfAgents(t *testing.T) {
 		"pi":      {3, 14}, // a fork shares its messages
 		"copilot": {3, 0},
 		"gemini":  {2, 0},
+		"vscode":  {2, 0},
 		"qwen":    {4, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
