@@ -96,6 +96,8 @@ func TestDecode(t *testing.T) {
 		{`[{"kind":"thinking","value":"hm"},{"value":"a","supportThemeIcons":false},{"kind":"toolInvocationSerialized","toolCallId":"c","toolId":"run","isComplete":true,"resultDetails":{"input":"{\"x\":1}","output":[{"type":"embed","isText":true,"value":"y"}],"isError":false}}]`, "application/json", "assistant",
 			`assistant: reasoning hm | text a | call [call of run] {"x":1} #c | result y #c`},
 		{`[{"kind":"toolInvocationSerialized","toolCallId":"c","toolId":"read","invocationMessage":{"value":"Reading"},"isComplete":false}]`, "application/json", "assistant", "assistant: call [call of read] Reading #c"},
+		{`{"info":{"role":"assistant","parentID":"u","modelID":"x"},"parts":[{"type":"step-start"},{"type":"reasoning","text":"hm"},{"type":"tool","tool":"read","callID":"c","state":{"status":"completed","input":{"filePath":"a"},"output":"b"}},{"type":"tool","tool":"bash","callID":"d","state":{"status":"error","input":{},"error":"no"}},{"type":"text","text":"a"},{"type":"step-finish"}]}`, "application/json", "",
+			`assistant: reasoning hm | call [call of read] {"filePath":"a"} #c | result b #c | call [call of bash] {} #d | result no #d | text a`},
 		{`{"message_id":"m","parent_id":null,"text":"a","role":"prompter","lang":"en","labels":{"name":["x"],"value":[1]}}`, "application/json", "", "user: text a"},
 		{`{"from":"gpt","value":"a"}`, "application/json", "user", "assistant: text a"},
 		{`{"from":"bard","value":"a"}`, "application/json", "assistant", "assistant: text a"},
