@@ -66,6 +66,7 @@ var serviceFixtures = []struct {
 	{"agents/qwen/made.jsonl", "qwen", 1, 5, 0, 0},
 	{"agents/vscode/8e5c4a9e-0000-4000-8000-000000000001.jsonl", "vscode", 1, 6, 0, 0},
 	{"agents/vscode/8e5c4a9e-0000-4000-8000-000000000002.json", "vscode", 1, 2, 0, 0},
+	{"agents/codex/rollout-2026-11-27T18-26-54-01a21e42-a82f-7492-bf98-cb89e6a74924.jsonl", "codex", 1, 8, 0, 0},
 }
 
 func TestServiceFormatsGolden(t *testing.T) {
