@@ -18,7 +18,7 @@ var mayBeEmpty = setOf("content", "text", "parts", "value")
 var nestedKeys = setOf("content", "text", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
 	"kwargs", "source", "output", "summary", "item", "payload", "inlineData", "inline_data", "fileData", "file_data", "file", "image_url",
 	"input_audio", "audio", "thoughts", "choices", "toolInvocation", "toolInvocations", "blob", "value", "reasoning", "reasoning_details",
-	"tool_call", "attachments", "toolRequests", "toolCalls")
+	"tool_call", "attachments", "toolRequests", "toolCalls", "state")
 
 // kindKeys are the keys of texts that describe the kind of an object. They repeat, so they
 // stay in the form.
@@ -67,7 +67,7 @@ type object struct {
 // look reads the members that describe an object.
 func look(raw []byte) object {
 	var o object
-	var name, contentType string
+	var name, tool, contentType string
 	calls, contents, callID, success := false, false, false, false
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
@@ -85,6 +85,8 @@ func look(raw []byte) object {
 			o.role = rawjson.Str(m.Value)
 		case "name", "toolName", "tool_name":
 			name = rawjson.Str(m.Value)
+		case "tool":
+			tool = rawjson.Str(m.Value)
 		case "toolCallId":
 			callID = true
 		case "success":
@@ -97,6 +99,9 @@ func look(raw []byte) object {
 	}
 	if o.kind == "" {
 		o.kind = contentType
+	}
+	if o.kind == "tool" && name == "" { // OpenCode
+		name = tool
 	}
 	switch tool, isTool := strings.CutPrefix(o.kind, "tool-"); {
 	case isTool && name == "":

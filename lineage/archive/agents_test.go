@@ -37,6 +37,15 @@ func TestSessionsStateTheirAgent(t *testing.T) {
 	}
 }
 
+// What a line of Codex states beside its item is metadata of the message.
+func TestCodexKeepsWhatIsBesideItems(t *testing.T) {
+	conversations, damages := readAll(t, archive.Stream("r.jsonl", strings.NewReader(
+		`{"timestamp":"2026-01-01T00:00:00Z","ordinal":0,"type":"session_meta","payload":{"id":"s"}}`+"\n"+
+			`{"timestamp":"2026-01-01T00:00:00Z","ordinal":1,"type":"response_item","payload":{"type":"message","role":"user","content":"a"},"metadata":{"history_sequence":3}}`+"\n")), archive.Options{})
+	require.Empty(t, damages)
+	require.Equal(t, `{"metadata":{"history_sequence":3}}`, string(conversations[0].Nodes[0].Metadata))
+}
+
 // A large field of a session is stored as content, once for all sessions.
 func TestLargeFieldsOfSessions(t *testing.T) {
 	s := storeIn(t)
@@ -63,7 +72,9 @@ func TestSessionsOfAgents(t *testing.T) {
 	for name, want := range map[string]struct{ conversations, shared int64 }{
 		"pi":      {3, 14}, // a fork shares its messages
 		"copilot": {3, 0},
+		"codex":   {1, 0},
 		"gemini":  {2, 0},
+		"vscode":  {2, 0},
 		"qwen":    {4, 4},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,6 +68,7 @@ func (r *rollout) line(raw []byte, at Position) error {
 		if rawjson.IsObject(payload) {
 			n := rolloutItem(payload, r.about.model)
 			n.Created, n.At, n.Root = created, at, r.restart
+			n.Metadata = besidePayload(raw)
 			r.restart = false
 			r.part.Nodes = append(r.part.Nodes, n)
 			return nil
@@ -77,6 +78,19 @@ func (r *rollout) line(raw []byte, at Position) error {
 	}
 	r.log(kind, "", "", raw, created, at)
 	return nil
+}
+
+// besidePayload returns what a line states of its item. Its number in the file is that of the line.
+func besidePayload(raw []byte) []byte {
+	var rest jsonObject
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "timestamp", "type", "payload", "ordinal":
+		default:
+			rest.add(m)
+		}
+	}
+	return rest.bytes()
 }
 
 // meta reads the metadata of a session.

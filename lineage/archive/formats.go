@@ -13,6 +13,7 @@ func Formats() []Format {
 		copilot(),
 		qwen(),
 		gemini(),
+		vscode(),
 		promptLogs(),
 		branchFiles(),
 		oasst(),

@@ -160,6 +160,10 @@ var messageObjects = map[string]func(file raws) (objects raws, link string){
 	"qwen": func(f raws) (raws, string) {
 		return f.having("type", "user", "assistant", "tool_result").at("message"), ""
 	},
+	"vscode": func(f raws) (raws, string) {
+		whole := f.at("requests", "*")
+		return append(append(whole.at("message"), whole.at("response")...), f.at("v", "*", "message")...), ""
+	},
 	"openai": func(f raws) (raws, string) {
 		for _, list := range []string{"messages", "traj", "history"} {
 			if found := f.items().at(list, "*"); len(found) > 0 {

@@ -231,6 +231,7 @@ var formatSeeds = []string{
 	`{"conversationId":"l","exportAt":"now","messages":[{"messageId":"1","parentMessageId":"00000000-0000-0000-0000-000000000000","text":"x","children":[{"messageId":"2","parentMessageId":"1","content":[{"type":"text"}]}]}]}`,
 	"{\"type\":\"summary\",\"summary\":\"s\",\"leafUuid\":\"l\"}\n{\"type\":\"user\",\"uuid\":\"u\",\"parentUuid\":null,\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}\n{\"type\":\"assistant\",\"uuid\":\"v\",\"parentUuid\":\"u\",\"sessionId\":\"s\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"tool_use\"}]}}\n{\"type\":\"user\",\"uuid\":\"w\",\"parentUuid\":\"v\",\"message\":{\"content\":[{\"type\":\"tool_result\"}]}}",
 	"{\"sessionId\":\"s\",\"projectHash\":\"p\",\"startTime\":\"2026-01-01T00:00:00Z\"}\n{\"id\":\"1\",\"timestamp\":\"2026-01-01T00:00:00Z\",\"type\":\"user\",\"content\":\"x\"}\n{\"id\":\"2\",\"type\":\"gemini\",\"content\":\"y\"}\n{\"id\":\"2\",\"type\":\"gemini\",\"content\":\"z\"}\n{\"$rewindTo\":\"2\"}\n{\"$set\":{\"summary\":\"t\",\"messages\":[{\"id\":\"1\",\"type\":\"user\",\"content\":\"x\"},{\"id\":\"1\"}]}}",
+	"{\"kind\":0,\"v\":{\"version\":3,\"sessionId\":\"s\",\"requests\":[{\"requestId\":\"1\",\"message\":{\"text\":\"x\"},\"response\":[{\"value\":\"y\"}]}]}}\n{\"kind\":2,\"k\":[\"requests\"],\"v\":[{\"requestId\":\"2\"}],\"i\":0}\n{\"kind\":1,\"k\":[\"requests\",0,\"message\"],\"v\":\"z\"}\n{\"kind\":3,\"k\":[\"requests\"]}",
 	"{\"type\":\"session_meta\",\"payload\":{\"id\":\"s\",\"forked_from_id\":\"t\"}}\n{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}}\n{\"type\":\"compacted\",\"payload\":{\"replacement_history\":[{\"role\":\"user\",\"content\":\"y\"},3]}}",
 }
 
@@ -283,6 +284,7 @@ func FuzzCodex(f *testing.F)      { fuzzFormat(f, codex()) }
 func FuzzPi(f *testing.F)         { fuzzFormat(f, pi()) }
 func FuzzQwen(f *testing.F)       { fuzzFormat(f, qwen()) }
 func FuzzGemini(f *testing.F)     { fuzzFormat(f, gemini()) }
+func FuzzVSCode(f *testing.F)     { fuzzFormat(f, vscode()) }
 func FuzzCopilot(f *testing.F)    { fuzzFormat(f, copilot()) }
 
 // The same values are accepted as by the standard library, except for depth.

@@ -64,6 +64,9 @@ var serviceFixtures = []struct {
 	{"agents/qwen/27d495d1-de2d-449d-af11-d42d4d6ef80d.jsonl", "qwen", 1, 6, 0, 0},
 	{"agents/qwen/c190cd9d-544a-49d6-ab6c-f38d501ca4b8.jsonl", "qwen", 1, 8, 0, 0},
 	{"agents/qwen/made.jsonl", "qwen", 1, 5, 0, 0},
+	{"agents/vscode/8e5c4a9e-0000-4000-8000-000000000001.jsonl", "vscode", 1, 6, 0, 0},
+	{"agents/vscode/8e5c4a9e-0000-4000-8000-000000000002.json", "vscode", 1, 2, 0, 0},
+	{"agents/codex/rollout-2026-11-27T18-26-54-01a21e42-a82f-7492-bf98-cb89e6a74924.jsonl", "codex", 1, 8, 0, 0},
 }
 
 func TestServiceFormatsGolden(t *testing.T) {

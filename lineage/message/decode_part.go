@@ -39,6 +39,9 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 		return nil, false
 	}
 	f := fieldsOf(raw)
+	if parts, ok := editorPart(f, raw, depth); ok {
+		return parts, true
+	}
 	kind := f.first("type", "content_type")
 	p := Part{Given: raw}
 	switch {
