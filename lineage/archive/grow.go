@@ -236,7 +236,7 @@ func (g *Growing) settle() error {
 		if st.lost {
 			return ErrDeleted
 		}
-		st.thread.committed, st.settled = true, st.state
+		st.thread.stage, st.settled = inStore, st.state
 		if !st.derived {
 			l.open = st
 		}
