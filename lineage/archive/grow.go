@@ -105,9 +105,9 @@ func (g *Growing) Session() string { return g.session }
 func (g *Growing) Close() {
 	if g.err == nil {
 		g.err = errClosed
-		g.end()
-		g.loader.close()
 	}
+	g.end()
+	g.loader.close()
 }
 
 var errClosed = errors.New("the input is closed")
@@ -197,6 +197,9 @@ func (g *Growing) read() error {
 		case !g.feed.drained:
 			if err := g.loader.flush(); err != nil {
 				return err
+			}
+			if g.loader.open != nil && g.loader.open.lost {
+				return ErrDeleted
 			}
 			g.placed()
 		}

@@ -484,6 +484,34 @@ func TestGrowingBesidesPeople(t *testing.T) {
 		_, err = f.store.FindThread(ctx, "s")
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 	})
+	t.Run("deleted in a round", func(t *testing.T) {
+		var large [][]byte
+		for _, line := range longSession(0, 130) { // several pauses, a commit each
+			large = append(large, bytes.Replace(line, []byte(`"message `), []byte(`"`+strings.Repeat("x", 100_000)), 1))
+		}
+		for left := 2; ; left++ {
+			s := storeIn(t)
+			engine := &meddling{Engine: write.Of(s).Engine(), left: left}
+			f := &follower{t: t, store: lineage.New(engine), name: "s.jsonl", lines: large, reached: new(int), o: archive.Options{Format: "claude-code"}}
+			placed := 0
+			engine.meddle = func() {
+				placed = len(f.placed)
+				thread, err := s.FindThread(ctx, "s")
+				require.NoError(t, err)
+				require.NoError(t, thread.Delete(ctx))
+			}
+			f.start(0)
+			_, err := f.read(len(large))
+			f.stop()
+			if engine.left > 0 {
+				require.NoError(t, err)
+				require.Greater(t, left, 3)
+				return
+			}
+			require.ErrorIs(t, err, archive.ErrDeleted, "before commit %d", left)
+			require.Equal(t, placed, len(f.placed))
+		}
+	})
 	t.Run("collected", func(t *testing.T) {
 		f, thread, main := open(t)
 		first, err := main.All(ctx)
