@@ -105,9 +105,9 @@ func (g *Growing) Session() string { return g.session }
 func (g *Growing) Close() {
 	if g.err == nil {
 		g.err = errClosed
-		g.end()
-		g.loader.close()
 	}
+	g.end()
+	g.loader.close()
 }
 
 var errClosed = errors.New("the input is closed")
@@ -198,6 +198,9 @@ func (g *Growing) read() error {
 			if err := g.loader.flush(); err != nil {
 				return err
 			}
+			if g.loader.open != nil && g.loader.open.lost {
+				return ErrDeleted
+			}
 			g.placed()
 		}
 		if g.feed.paused && g.feed.drained {
@@ -236,7 +239,7 @@ func (g *Growing) settle() error {
 		if st.lost {
 			return ErrDeleted
 		}
-		st.thread.committed, st.settled = true, st.state
+		st.thread.stage, st.settled = inStore, st.state
 		if !st.derived {
 			l.open = st
 		}

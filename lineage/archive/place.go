@@ -114,5 +114,5 @@ func (l *loader) findCopied(st *loading, nodes []Node) error {
 	if thread == nil || err != nil {
 		return err
 	}
-	return l.shareWith(st.thread, thread)
+	return l.shareWith(st.thread, thread, state)
 }

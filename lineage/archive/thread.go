@@ -3,8 +3,6 @@ package archive
 import (
 	"encoding/json"
 	"errors"
-	"hash/crc32"
-	"strconv"
 
 	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/write"
@@ -26,13 +24,12 @@ const (
 type threadState struct {
 	record structure.Thread
 	// was is the thread in the store, nil if it is new, and archived what the last import stored in its metadata.
-	was       *structure.Thread
-	archived  archiveState
-	existed   bool // before this import
-	committed bool // in the store
+	was      *structure.Thread
+	archived archiveState
+	existed  bool // before this import
+	stage    stage
 	// ours is set if the thread has only what this import added, as far as it knows.
-	ours  bool
-	added bool // in the store, or in the current commit
+	ours bool
 	// base is what the contexts lead to of a thread that existed, or of the one that a new one was forked from.
 	base     backend.Reach
 	contexts []*contextState
@@ -48,6 +45,15 @@ type threadState struct {
 	reused map[structure.ContextID]bool
 }
 
+// stage is where a thread is.
+type stage uint8
+
+const (
+	absent   stage = iota
+	inCommit       // the current one
+	inStore
+)
+
 // contextState is a context of the thread being loaded.
 type contextState struct {
 	write.Context
@@ -61,36 +67,6 @@ type contextState struct {
 	was      *structure.Context
 	metadata []byte
 }
-
-// archiveState is stored in a thread's metadata. With it, an import distinguishes newer exports
-// from older ones, and changes of the archive from changes of others.
-type archiveState struct {
-	Format string `json:"format"`
-	// Title and Model are those of the archive, Metadata is a checksum.
-	Title    string `json:"title,omitempty"`
-	Model    string `json:"model,omitempty"`
-	Metadata string `json:"metadata,omitempty"`
-	// Updated is in Unix milliseconds; Current marks the current message.
-	Updated    int64  `json:"updated,omitempty"`
-	Current    string `json:"current,omitempty"`
-	ForkedFrom string `json:"forkedFrom,omitempty"`
-	// Seen are checksums of earlier states: importing an old archive again does not revert a newer
-	// one.
-	Seen []string `json:"seen,omitempty"`
-}
-
-// maxSeen limits the remembered states.
-const maxSeen = 8
-
-// sum returns a checksum of the state.
-func (s archiveState) sum() string {
-	s.Seen = nil
-	b, _ := json.Marshal(s)
-	return checksum(b)
-}
-
-// archiveKey is the key of the archiveState in a thread's metadata.
-const archiveKey = "_archive"
 
 // beginAfresh looks up the thread of a conversation when all that may concern it is in the store.
 func (l *loader) beginAfresh(st *loading) error {
@@ -114,11 +90,11 @@ func (l *loader) begin(st *loading) error {
 	switch {
 	case errors.Is(err, lineage.ErrNotFound):
 		t.ours = true
-		err = l.newThread(st, t)
+		err = l.newThread(st, t, state)
 	case err == nil:
-		t.existed, t.added, t.committed = true, true, true
+		t.existed, t.stage = true, inStore
 		l.know(st, t, was)
-		err = l.shareWith(t, was)
+		err = l.shareWith(t, was, state)
 	}
 	if l.grows && st.settled == "" {
 		st.settled = t.archived.sum()
@@ -152,7 +128,7 @@ func (l *loader) resumeOpen() error {
 // resume reads the state of the thread of a conversation again. If the thread was deleted, the conversation is lost.
 func (l *loader) resume(st *loading) error {
 	t := st.thread
-	if !t.committed {
+	if t.stage != inStore {
 		return l.begin(st)
 	}
 	t.ours, st.grew = false, false
@@ -187,12 +163,14 @@ func (l *loader) resume(st *loading) error {
 	if !t.existed {
 		return nil
 	}
-	return l.shareWith(t, was)
+	return l.shareWith(t, was, state)
 }
 
 // commit states that everything of the thread so far is in the store.
 func (t *threadState) commit(p *place.Placer) {
-	t.committed = t.committed || t.added
+	if t.stage == inCommit {
+		t.stage = inStore
+	}
 	for run := range t.grown {
 		t.ends[run] = p.End(run)
 	}
@@ -200,7 +178,7 @@ func (t *threadState) commit(p *place.Placer) {
 }
 
 // newThread prepares a thread for a conversation. Nothing is in the batch yet.
-func (l *loader) newThread(st *loading, t *threadState) error {
+func (l *loader) newThread(st *loading, t *threadState, state backend.Reader) error {
 	created := st.header.Created
 	if created.IsZero() {
 		created = l.next.Time()
@@ -218,10 +196,6 @@ func (l *loader) newThread(st *loading, t *threadState) error {
 	if st.header.ForkedFrom == "" || l.threadOf(st.header.ForkedFrom) == is.ID {
 		return nil
 	}
-	state, err := l.state()
-	if err != nil {
-		return err
-	}
 	from, err := state.Thread(l.ctx, l.threadOf(st.header.ForkedFrom))
 	if errors.Is(err, lineage.ErrNotFound) || err == nil && from.UserID != is.UserID {
 		return nil
@@ -230,7 +204,7 @@ func (l *loader) newThread(st *loading, t *threadState) error {
 		return err
 	}
 	main.Parent = from.Active
-	return l.shareWith(t, from)
+	return l.shareWith(t, from, state)
 }
 
 // threadOf returns the id of the thread of another conversation.
@@ -239,11 +213,7 @@ func (l *loader) threadOf(sourceID string) structure.ThreadID {
 }
 
 // shareWith lets a thread share the messages that contexts of one of the same user lead to.
-func (l *loader) shareWith(t *threadState, from *structure.Thread) error {
-	state, err := l.state()
-	if err != nil {
-		return err
-	}
+func (l *loader) shareWith(t *threadState, from *structure.Thread, state backend.Reader) error {
 	t.base = make(backend.Reach)
 	return t.base.FollowContexts(l.ctx, state, from.ID)
 }
@@ -251,10 +221,10 @@ func (l *loader) shareWith(t *threadState, from *structure.Thread) error {
 // addThread adds a new thread to the current commit, without contexts: the start of its main branch
 // is only known at the end.
 func (l *loader) addThread(t *threadState) {
-	if t.added {
+	if t.stage != absent {
 		return
 	}
-	t.added = true
+	t.stage = inCommit
 	is := l.next.NewThread(write.Thread{SourceID: t.record.SourceID, UserID: t.record.UserID, CreatedAt: t.record.CreatedAt, UpdatedAt: t.record.CreatedAt})
 	t.record.Incarnation, t.record.UpdatedAt = is.Incarnation, is.UpdatedAt
 	l.next.added.conversations++
@@ -264,11 +234,7 @@ func (l *loader) addThread(t *threadState) {
 func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l.options.UserID) }
 
 // existing reads the contexts of a thread in the store.
-func (l *loader) existing(t *threadState) error {
-	state, err := l.state()
-	if err != nil {
-		return err
-	}
+func (l *loader) existing(t *threadState, state backend.Reader) error {
 	names := make(map[structure.ContextID]string)
 	t.main = structure.ContextID{}
 	for b, err := range state.Branches(l.ctx, t.record.ID, "", "") {
@@ -308,7 +274,7 @@ func (l *loader) existing(t *threadState) error {
 // hold completes a commit with a part of a conversation: the thread gets its main branch, and
 // contexts protect the stored part from collection.
 func (l *loader) hold(t *threadState) error {
-	if !t.added {
+	if t.stage == absent {
 		return nil
 	}
 	l.next.threads[t.record.ID] = true
@@ -318,7 +284,7 @@ func (l *loader) hold(t *threadState) error {
 		l.next.Branch(&t.record, main.branch, "", main.ID, main.CreatedAt)
 		t.was = l.next.StateThread(t.record)
 	}
-	if t.committed {
+	if t.stage == inStore {
 		state, err := l.state()
 		if err != nil {
 			return err
@@ -357,11 +323,4 @@ func (l *loader) hold(t *threadState) error {
 func asideMetadata(aside string) []byte {
 	b, _ := json.Marshal(map[string]string{"aside": aside})
 	return b
-}
-
-func checksum(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	return strconv.FormatUint(uint64(crc32.ChecksumIEEE(b)), 16)
 }
