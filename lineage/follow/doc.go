@@ -1,14 +1,14 @@
 // Package follow brings the session files of the agents on this machine into a store, and keeps the
 // store up to date while the files grow.
 //
-//	files ──▶ scan, watch ──▶ archive: the reader of the format ──▶ store
-//	                │
-//	                └──▶ Sources: how much of each file was read, for the next start
+//	files ──▶ scan, watch ──▶ archive.Growing: the reader of the format ──▶ messages in threads
+//	                │                      └──▶ Source: the lines of the file, byte for byte
+//	                └──▶ State: how much of the file was read, for the next start
 //
 // Run reads what is new, and then waits for changes of folders and files. What it knows of a file is
 // kept in the store, for this machine: a file that has not changed since costs one stat at the next
-// start, and none while Run waits. The state of a file is written after what it was read for, so a
-// process that is killed reads a file again, and finds what the store has.
+// start, and none while Run waits. The state of a file is written after its messages and its source, so
+// after a process was killed a file is read again, and what the store has is found.
 //
 // Nothing of an agent is changed. Links that lead out of a folder are not followed. What is wrong
 // with a file is part of its state, and does not stop the others. What an agent deletes stays in the

@@ -135,7 +135,6 @@ func (r *run) consider(f *file, first bool) {
 // gone notes that a file is missing.
 func (r *run) gone(f *file) {
 	delete(r.waiting, f)
-	r.closeReader(f)
 	f.partial = time.Time{}
 	if other := f.otherPath(); f.folder != nil && exists(other) {
 		f.move(other)
@@ -164,7 +163,6 @@ func (r *run) fail(f *file, err error) {
 		r.changed(f)
 		r.options.Events(Event{Kind: Failed, Agent: f.agent(), Path: f.path, Err: err})
 	}
-	r.closeReader(f)
 	r.waiting[f] = r.clock.Now().Add(min(retryFirst<<min(f.failures, 20), retryLast))
 	f.failures++
 }
@@ -234,9 +232,9 @@ func (r *run) readFile(ctx context.Context, f *file) error {
 	if err != nil || end == 0 {
 		return err
 	}
-	err = r.readLines(ctx, f, opened, now, end)
+	err = r.readLines(ctx, f, opened, now, end, false)
 	if errors.Is(err, archive.ErrStale) {
-		err = r.readLines(ctx, f, opened, now, end) // the reader is closed: from the start
+		err = r.readLines(ctx, f, opened, now, end, true)
 	}
 	if errors.Is(err, archive.ErrCannotGrow) {
 		return r.importFile(ctx, f)
@@ -280,8 +278,8 @@ func (r *run) end(f *file, opened *os.File, now stamp) (int64, error) {
 	}
 	if f.partial.IsZero() || f.partialSize != now.size {
 		f.partial, f.partialSize = r.clock.Now(), now.size
-		if at := time.Unix(0, now.modified); at.Before(f.partial) {
-			f.partial = at
+		if r.options.Once {
+			f.partial = time.Unix(0, now.modified) // there is no later
 		}
 	}
 	if at := f.partial.Add(lineWait); r.clock.Now().Before(at) {
@@ -320,17 +318,33 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 }
 
 func (r *run) archiveOptions(f *file, t *taking) archive.Options {
-	machine, _ := json.Marshal(map[string]string{"machine": r.options.Machine.Name}) // text always marshals
+	machine, _ := json.Marshal(map[string]string{archive.KeyMachine: r.options.Machine.Name}) // text always marshals
 	return archive.Options{
 		Format: f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: machine,
 	}
+}
+
+// settleTime is how long a file must be unchanged until its time says that: file systems count time in
+// steps of some milliseconds.
+const settleTime = 100 * time.Millisecond
+
+// settled returns the time of a file that was read, or 0 if it may change without getting another one: then
+// the file is looked at again.
+func (r *run) settled(f *file, now stamp) int64 {
+	if time.Since(time.Unix(0, now.modified)).Abs() >= settleTime {
+		return now.modified
+	}
+	if at := r.clock.Now().Add(settleTime); r.waiting[f].IsZero() || at.Before(r.waiting[f]) {
+		r.waiting[f] = at
+	}
+	return 0
 }
 
 // took sets the state of a file that was read up to an offset.
 func (r *run) took(f *file, t *taking, report *archive.Report, now stamp, end int64) {
 	was := f.state
 	is := &State{
-		Agent: f.agent(), Bytes: end, Size: now.size, Modified: now.modified, Beside: now.beside,
+		Agent: f.agent(), Bytes: end, Size: now.size, Modified: r.settled(f, now), Beside: now.beside,
 		Conversations: slices.Clone(t.ids), LeftOut: t.leftOut(), Project: t.project,
 	}
 	is.setPath(f.path)
@@ -340,11 +354,8 @@ func (r *run) took(f *file, t *taking, report *archive.Report, now stamp, end in
 	event := Event{
 		Kind: Read, Agent: is.Agent, Path: f.path, Bytes: max(end-was.Bytes, 0), Messages: report.NewMessages, Conversations: slices.Clone(t.stored),
 	}
-	if f.reader != nil { // what was read before counts, too
-		is.Lines, is.SHA256 = f.reader.lines, f.reader.hash.Sum(nil)
-		if f.reader.rounds > 1 {
-			is.Skipped, is.Error, is.Format = was.Skipped, was.Error, was.Format
-		}
+	if f.reader != nil && f.reader.rounds > 1 { // what was read before counts, too
+		is.Skipped, is.Error, is.Format = was.Skipped, was.Error, was.Format
 	}
 	for _, d := range report.Skipped {
 		if !errors.Is(d, archive.ErrNoMessages) {

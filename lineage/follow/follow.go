@@ -186,11 +186,11 @@ func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
 	}
 	defer func() {
 		r.watch.close()
-		for len(r.active) > 0 {
-			r.closeReader(r.active[0])
-		}
 		saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 		defer cancel()
+		for len(r.active) > 0 {
+			err = errors.Join(err, r.closeReader(saving, r.active[0]))
+		}
 		err = errors.Join(err, r.save(saving))
 	}()
 	r.scanAll(ctx)
@@ -279,7 +279,9 @@ func (r *run) wait(ctx context.Context) error {
 			r.look(f)
 		}
 	}
-	r.closeReaders(maxReaders)
+	if err := r.closeReaders(ctx, maxReaders); err != nil {
+		return err
+	}
 	r.poll(ctx, now)
 	return nil
 }
@@ -302,8 +304,13 @@ func (r *run) next() (next time.Time) {
 	return next
 }
 
-// save saves the states that have changed.
+// save saves what was recorded of files, and then the states that have changed.
 func (r *run) save(ctx context.Context) error {
+	for _, f := range slices.Clone(r.active) {
+		if err := r.flush(ctx, f); err != nil {
+			return err
+		}
+	}
 	for states := range slices.Chunk(r.unsaved, saveMost) {
 		var put []*State
 		for _, f := range states {

@@ -3,6 +3,7 @@ package follow
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	campaign.Checks(15) // each opens stores and follows files
+	goleak.VerifyTestMain(m)
+}
 
 func memory(t testing.TB) *lineage.Store {
 	store, err := lineage.OpenMemory(t.Context(), lineage.Options{})
@@ -30,10 +35,25 @@ func memory(t testing.TB) *lineage.Store {
 // once runs once, and returns the events.
 func once(t testing.TB, store *lineage.Store, o Options) (events []Event) {
 	t.Helper()
+	settle(t, o.Environment.Home)
 	o.Once = true
 	o.Events = func(e Event) { events = append(events, e) }
 	require.NoError(t, Run(t.Context(), store, o))
 	return events
+}
+
+// settle lets files be old enough for their times to be relied on.
+func settle(t testing.TB, dir string) {
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if at := time.Now().Add(-settleTime); err == nil && info.ModTime().After(at) {
+			err = os.Chtimes(path, at, at)
+		}
+		return err
+	}))
 }
 
 func of(events []Event, kind Kind) (some []Event) {
@@ -339,6 +359,7 @@ func TestProjectsAreLeftOut(t *testing.T) {
 	_, err := store.FindThread(t.Context(), unknown)
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 
+	once(t, store, o)
 	require.Empty(t, of(once(t, store, o), Read), "it is not read again")
 	o.NotProjects = nil
 	once(t, store, o)
@@ -389,6 +410,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	require.Len(t, branches, 1)
 	a.stop(t)
 	b.stop(t)
+	once(t, store, h.options()) // what one has left to the other is recorded
 	require.Empty(t, of(once(t, store, h.options()), Read))
 }
 

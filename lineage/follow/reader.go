@@ -1,17 +1,17 @@
 package follow
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
@@ -20,15 +20,14 @@ import (
 type reader struct {
 	growing *archive.Growing
 	taking  *taking
+	// record records the lines, so that the file can be given back byte for byte.
+	record *recorder
 	// at is the offset up to which the file was read: lines with these bytes, of which mark is a hash of
 	// some.
-	at     int64
-	lines  int64
-	hash   hash.Hash
-	mark   [sha256.Size]byte
-	rounds int
-	// endsLine is set if the last byte that was read ends a line.
-	endsLine bool
+	at       int64
+	mark     [sha256.Size]byte
+	modified int64 // the time of the file then
+	rounds   int
 	used     time.Time
 }
 
@@ -38,75 +37,128 @@ const (
 	readerTime = 10 * time.Minute
 )
 
-// closeReader closes the reader of a file.
-func (r *run) closeReader(f *file) {
+// closeReader closes the reader of a file. What it has recorded is kept.
+func (r *run) closeReader(ctx context.Context, f *file) error {
+	if f.reader == nil {
+		return nil
+	}
+	err := r.flush(ctx, f)
+	r.dropReader(f)
+	return err
+}
+
+// dropReader closes the reader of a file. If something was not recorded, the file is read again.
+func (r *run) dropReader(f *file) {
 	if f.reader == nil {
 		return
+	}
+	if f.reader.record.pending() && f.state.LeftOut == "" {
+		f.state.Bytes = 0
+		r.changed(f)
 	}
 	f.reader.growing.Close()
 	f.reader = nil
 	r.active = slices.DeleteFunc(r.active, func(is *file) bool { return is == f })
 }
 
-// closeReaders closes the readers that were not used for a time, and those beyond a number.
-func (r *run) closeReaders(most int) {
-	for len(r.active) > most || len(r.active) > 0 && r.clock.Now().Sub(r.active[0].reader.used) >= readerTime {
-		r.closeReader(r.active[0])
+// flush commits what the reader of a file has recorded. If another process has recorded the file
+// meanwhile, the file is read again.
+func (r *run) flush(ctx context.Context, f *file) error {
+	if f.reader == nil || !f.reader.record.pending() {
+		return nil
 	}
+	err := f.reader.record.flush(ctx)
+	if err == nil {
+		return nil
+	}
+	r.dropReader(f)
+	for _, overtaken := range []error{lineage.ErrConflict, lineage.ErrExists, lineage.ErrNotFound} {
+		if errors.Is(err, overtaken) {
+			r.waiting[f] = r.clock.Now()
+			return nil
+		}
+	}
+	return err
 }
 
-// readLines reads the lines of a file from where its reader is, up to an offset.
-func (r *run) readLines(ctx context.Context, f *file, opened *os.File, now stamp, end int64) (err error) {
+// closeReaders closes the readers that were not used for a time, and those beyond a number.
+func (r *run) closeReaders(ctx context.Context, most int) error {
+	for len(r.active) > most || len(r.active) > 0 && r.clock.Now().Sub(r.active[0].reader.used) >= readerTime {
+		if err := r.closeReader(ctx, r.active[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLines reads the lines of a file from where its reader is, up to an offset. fresh leaves what the
+// store has of the file out of account.
+func (r *run) readLines(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (err error) {
 	continues, err := f.continues(opened, now, end)
 	if err != nil {
 		return err
 	}
-	if continues && f.reader.at == end {
-		f.state.Size, f.state.Modified = now.size, now.modified // only an incomplete line was added
+	if continues && f.reader.at == end { // at most an incomplete line was added
+		f.state.Size, f.state.Modified = now.size, r.settled(f, now)
+		r.changed(f)
 		return nil
 	}
 	if !continues {
-		r.closeReader(f)
-		if wait, err := r.openReader(ctx, f, opened, now, end); wait || err != nil {
+		if err := r.closeReader(ctx, f); err != nil {
+			return err
+		}
+		if wait, err := r.openReader(ctx, f, opened, now, end, fresh); wait || err != nil {
 			return err
 		}
 	}
-	is := f.reader
 	defer func() {
 		if err != nil {
-			r.closeReader(f)
+			r.dropReader(f)
 		}
 	}()
-	report, err := is.growing.Read(ctx, io.TeeReader(io.NewSectionReader(opened, is.at, end-is.at), is))
+	is := f.reader
+	report, err := is.growing.Read(ctx, io.NewSectionReader(opened, is.at, end-is.at))
 	if errors.Is(err, archive.ErrDeleted) {
 		is.taking.lost()
 		err = nil
 	}
-	if err = is.taking.outcome(err); err != nil {
+	if err = errors.Join(is.taking.outcome(err), is.record.err); err != nil {
 		return err
 	}
-	is.at, is.used = end, r.clock.Now()
+	is.at, is.modified, is.used = end, now.modified, r.clock.Now()
 	is.rounds++
 	if is.mark, err = markOf(opened, end); err != nil {
 		return err
 	}
+	whole, err := endsLine(opened, end) // else it may grow: then the file does not continue what was read
+	if err != nil {
+		return err
+	}
 	r.took(f, is.taking, &report, now, end)
-	// A last line without its end may grow: then the file does not continue what was read.
-	whole := end < now.size || is.endsLine
-	if recent := is.used.Sub(time.Unix(0, now.modified)) < readerTime; r.options.Once || !recent || !whole || f.state.LeftOut != "" {
-		r.closeReader(f)
+	recent := is.used.Sub(time.Unix(0, now.modified)) < readerTime
+	switch {
+	case f.state.LeftOut != "":
+		r.dropReader(f)
 		return nil
+	case r.options.Once, !recent, !whole:
+		return r.closeReader(ctx, f)
 	}
 	r.active = append(slices.DeleteFunc(r.active, func(other *file) bool { return other == f }), f)
-	r.closeReaders(maxReaders)
-	return nil
+	return r.closeReaders(ctx, maxReaders)
+}
+
+// endsLine reports whether the byte before an offset ends a line.
+func endsLine(r io.ReaderAt, end int64) (bool, error) {
+	var last [1]byte
+	_, err := r.ReadAt(last[:], end-1)
+	return last[0] == '\n', err
 }
 
 // continues reports whether a file has grown since its reader read it, or has only a new incomplete
 // line.
 func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 	is := f.reader
-	if is == nil || end < is.at || now.size <= f.state.Size && now.modified != f.state.Modified {
+	if is == nil || end < is.at || now.size <= f.state.Size && now.modified != is.modified {
 		return false, nil
 	}
 	mark, err := markOf(opened, is.at)
@@ -115,7 +167,7 @@ func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 
 // openReader opens a reader at the start of a file. It reports whether the file has to wait until its
 // project is known.
-func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64) (wait bool, err error) {
+func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (wait bool, err error) {
 	t := &taking{ctx: ctx, run: r, alone: true}
 	name := filepath.Base(f.path)
 	if len(r.options.NotProjects) > 0 {
@@ -133,19 +185,64 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 			return true, nil
 		}
 	}
-	f.reader = &reader{growing: archive.Grow(r.store, name, r.archiveOptions(f, t)), taking: t, hash: sha256.New()}
+	found, begins, err := r.recorded(ctx, f, opened, now)
+	if err != nil {
+		return false, err
+	}
+	var known *Source
+	var spans [][]lineage.SpanRef
+	sum := sha256.New()
+	switch {
+	case !begins || fresh:
+	case found.Is.Bytes > end: // another process is ahead
+		r.waiting[f] = r.clock.Now().Add(lineWait)
+		return true, nil
+	default:
+		whole, err := endsLine(opened, found.Is.Bytes)
+		if err == nil && whole {
+			known = found
+			if spans, err = known.Spans(ctx); err == nil {
+				_, err = io.Copy(sum, io.NewSectionReader(opened, 0, known.Is.Bytes))
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	is := &reader{taking: t}
+	is.record = record(r.store, r.options.Machine.ID, SourceOf{Machine: r.options.Machine.Name, Agent: f.agent(), Path: f.path}, known, sum)
+	is.record.seen = true
+	if known == nil && found != nil {
+		is.record.was = found.tip
+	}
+	o := r.archiveOptions(f, t)
+	o.Placed = func(lines []archive.Line) { is.record.add(ctx, is.growing.Session(), lines) }
+	is.growing = archive.Grow(r.store, name, o)
+	if known != nil {
+		is.growing.Known(known.Is.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
+	}
+	f.reader = is
 	return false, nil
+}
+
+// recorded returns what is recorded of a file, nil for nothing, and whether the file begins with it.
+func (r *run) recorded(ctx context.Context, f *file, opened *os.File, now stamp) (found *Source, begins bool, err error) {
+	found, err = FindSource(ctx, r.store, r.options.Machine.ID, f.path)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil || found.Is.Bytes > now.size || found.Is.Bytes == 0 {
+		return found, false, err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(opened, 0, found.Is.Bytes)); err != nil {
+		return nil, false, err
+	}
+	return found, hex.EncodeToString(sum.Sum(nil)) == found.Is.Digest, nil
 }
 
 // projectWait is how long a file waits that does not say its project yet, if some are left out.
 const projectWait = time.Minute
-
-// Write counts and hashes the lines that are read.
-func (r *reader) Write(p []byte) (int, error) {
-	r.lines += int64(bytes.Count(p, []byte{'\n'}))
-	r.endsLine = len(p) > 0 && p[len(p)-1] == '\n'
-	return r.hash.Write(p)
-}
 
 // markSize is how much of a file before an offset is compared when the file has grown.
 const markSize = 4 << 10

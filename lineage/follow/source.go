@@ -261,6 +261,10 @@ type recorder struct {
 	is      Recorded // with what is pending
 	context *lineage.Context
 	tip     lineage.SpanRef
+	// was is the tip of what is replaced, zero if nothing was recorded. If seen is not set, it is looked up
+	// when the first lines are committed.
+	was  lineage.SpanRef
+	seen bool
 
 	builder *manifest.Builder
 	hash    hash.Hash
@@ -357,16 +361,51 @@ func (r *recorder) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	spans, err := r.context.ExtendFrom(ctx, r.tip, r.items...)
+	spans, err := r.extend(ctx)
 	if err != nil {
 		return err
 	}
 	r.tip = spans[len(spans)-1]
-	r.items, r.size = nil, 0
+	r.items, r.size, r.was = nil, 0, lineage.SpanRef{}
 	return nil
 }
 
-// open opens the context of the source, or creates it. A file that is recorded from its start begins with an empty one.
+// extend adds the items to the source. What they replace goes in the same commit, unless they are too large for
+// a transaction.
+func (r *recorder) extend(ctx context.Context) (spans []lineage.SpanRef, err error) {
+	if r.was.IsZero() {
+		return r.context.ExtendFrom(ctx, r.tip, r.items...)
+	}
+	replace := func(items []lineage.Item) error {
+		return r.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+			c, err := tx.Context(ctx, r.context.ID())
+			if err != nil {
+				return err
+			}
+			switch tip, err := c.Tip(ctx); {
+			case err != nil:
+				return err
+			case tip != r.was:
+				return fmt.Errorf("source %s: %w", r.about.Path, lineage.ErrTipMoved)
+			}
+			if err = c.MoveTo(ctx, lineage.SpanRef{}, "the file was rewritten"); err == nil && len(items) > 0 {
+				spans, err = c.ExtendFrom(ctx, lineage.SpanRef{}, items...)
+			}
+			return err
+		})
+	}
+	if r.size < 2*flushSize {
+		err := replace(r.items)
+		return spans, err
+	}
+	if err := replace(nil); err != nil {
+		return nil, err
+	}
+	r.was = lineage.SpanRef{}
+	return r.context.ExtendFrom(ctx, r.tip, r.items...)
+}
+
+// open opens the context of the source, or creates it.
 func (r *recorder) open(ctx context.Context) error {
 	id := sourceID(r.machine, r.about.Path)
 	c, err := r.store.Context(ctx, lineage.SourceBranch(id))
@@ -379,13 +418,9 @@ func (r *recorder) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.tip.IsZero() {
-		if tip, err := c.Tip(ctx); err != nil {
+	if r.tip.IsZero() && !r.seen {
+		if r.was, err = c.Tip(ctx); err != nil {
 			return err
-		} else if !tip.IsZero() {
-			if err := c.MoveTo(ctx, lineage.SpanRef{}, "the file was rewritten"); err != nil {
-				return err
-			}
 		}
 	}
 	r.context = c

@@ -20,12 +20,10 @@ type State struct {
 	// Path is the path of the file. Where it is not UTF-8, Raw has its bytes.
 	Path string `json:"path"`
 	Raw  []byte `json:"raw,omitempty"`
-	// Bytes and Lines are how much of the file was read, and SHA256 is its hash. The file had Size
-	// bytes then: a last line without its end may wait.
-	Bytes  int64  `json:"bytes"`
-	Lines  int64  `json:"lines,omitempty"`
-	SHA256 []byte `json:"sha256,omitempty"`
-	Size   int64  `json:"size"`
+	// Bytes is how much of the file was read. The file had Size bytes then: a last line without its end
+	// may wait. What was read of a file of lines is recorded in its [Source].
+	Bytes int64 `json:"bytes"`
+	Size  int64 `json:"size"`
 	// Modified is the time of the file in nanoseconds since 1970, Beside that of the log beside a
 	// database.
 	Modified int64 `json:"modified"`

@@ -121,15 +121,7 @@ func (t *taking) leftOut() LeftOutReason {
 
 // projectOf returns the working directory of a conversation, empty if it is not known.
 func projectOf(c *archive.Conversation) string {
-	if cwd := rawjson.Str(rawjson.Get(c.Metadata, "cwd")); cwd != "" {
-		return cwd
-	}
-	for i := range c.Nodes {
-		if cwd := rawjson.Str(rawjson.Get(c.Nodes[i].Metadata, "cwd")); cwd != "" {
-			return cwd
-		}
-	}
-	return ""
+	return rawjson.Str(rawjson.Get(c.Metadata, archive.KeyProject))
 }
 
 // leavesOut reports whether sessions of a project are left out.
