@@ -108,13 +108,13 @@ func Agents() []Agent {
 			},
 		},
 		{
-			Name: "pi", Title: "pi", Format: "pi",
+			Name: "pi", Title: "pi", Format: "pi", Verified: "sessions that pi wrote",
 			places: func(e *Environment) []place {
 				return []place{placeOf(filepath.Join(e.dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions"), "**/*.jsonl")}
 			},
 		},
 		{
-			Name: "copilot", Title: "Copilot CLI", Format: "copilot",
+			Name: "copilot", Title: "Copilot CLI", Format: "copilot", Verified: "published samples",
 			places: func(e *Environment) []place {
 				return []place{placeOf(filepath.Join(e.dir("COPILOT_HOME", ".copilot"), "session-state"), "*/events.jsonl")}
 			},
