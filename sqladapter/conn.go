@@ -19,6 +19,9 @@ type Conn struct {
 // Dialect returns the dialect of the database.
 func (c *Conn) Dialect() Dialect { return c.dialect }
 
+// Syntax returns the syntax of the dialect.
+func (c *Conn) Syntax() *Syntax { return &c.syntax }
+
 // Querier returns what runs SQL in the syntax of the database, such as scripts.
 func (c *Conn) Querier() Querier { return c.querier }
 

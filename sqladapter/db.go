@@ -43,7 +43,12 @@ func (db *DB) Close() error {
 func (db *DB) Dialect() Dialect { return db.dialect }
 
 // Written returns a text as the database has it: see TextLimited.
-func (db *DB) Written(text string) string { return db.written(text) }
+func (db *DB) Written(text string) string {
+	if db.escaped {
+		return escapeText(text)
+	}
+	return text
+}
 
 // Reader returns a connection for single statements that only read.
 func (db *DB) Reader() *Conn {

@@ -42,7 +42,9 @@ func (r *renderer) arguments(args []any) []any {
 	for i, arg := range args {
 		switch v := arg.(type) {
 		case string:
-			arg = r.written(v)
+			if r.escaped {
+				arg = escapeText(v)
+			}
 		case json.RawMessage:
 			arg = string(v)
 			if r.escaped {
@@ -55,12 +57,4 @@ func (r *renderer) arguments(args []any) []any {
 		changed[i] = arg
 	}
 	return changed
-}
-
-// written returns a text as the database has it.
-func (r *renderer) written(text string) string {
-	if r.escaped {
-		return escapeText(text)
-	}
-	return text
 }

@@ -485,3 +485,15 @@ func TestReadOnlyFile(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, found)
 }
+
+// TestQueryOfNoText asks for a text that is not UTF-8: no row matches, and nothing fails.
+func TestQueryOfNoText(t *testing.T) {
+	db, err := sqlite.Open(background, sqlite.Memory, sqladapter.Options{})
+	require.NoError(t, err)
+	defer db.Close()
+	rows, err := db.Reader().Query(background, `SELECT "id" FROM "chats" WHERE "id" = ?`, "\xff")
+	require.NoError(t, err)
+	require.False(t, rows.Next())
+	require.NoError(t, rows.Err())
+	require.NoError(t, rows.Close())
+}

@@ -59,7 +59,7 @@ func IndexOwn(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, 
 // have been read before the messages: then a message overwritten in between counts as not indexed.
 func Index(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths map[string]int, versions map[string]string, texts bool) error {
 	dialect := c.Dialect()
-	search, limits, bytes := dialect.Search(), dialect.Limits(), dialect.Syntax().Bytes
+	search, limits, bytes := dialect.Search(), dialect.Limits(), c.Syntax().Bytes
 	row := int64(0)
 	if search.Numbered {
 		var err error
