@@ -63,7 +63,7 @@ last, also if the agent has deleted it. It is named by its path, the end of its 
   lineage export --format anthropic --output lisbon.anthropic.jsonl
   lineage export --all --output everything.jsonl --json
   lineage export --all --format branch-files --output sessions
-  lineage export --native lisbon --output lisbon.jsonl`,
+  lineage export --native lisbon.jsonl --output lisbon.jsonl`,
 		RunE: a.on(reading, func(ctx context.Context, s *session, args []string) error {
 			if o.what = args; o.native {
 				return s.exportNative(ctx, o)

@@ -219,6 +219,10 @@ func exampleStore(t *testing.T) string {
 	return dir
 }
 
+// aSession is a session file.
+const aSession = `{"parentUuid":null,"type":"user","uuid":"u1","sessionId":"s1","cwd":"/trip","timestamp":"2026-01-05T10:00:01.000Z","message":{"role":"user","content":"Plan the migration to postgres."}}
+`
+
 // Every command's examples are run on the same small store, and only in full runs, because TestScripts runs
 // every command.
 //
@@ -232,11 +236,15 @@ func TestExamples(t *testing.T) {
 		if c.Name() == "init" || !c.HasParent() {
 			script.WriteString("rm .lineage\n") // these begin with nothing
 		}
+		if c.Name() == "export" {
+			script.WriteString("exec lineage follow --once\n") // it writes session files, too
+		}
 		for _, line := range strings.Split(strings.TrimSpace(c.Example), "\n") {
 			fmt.Fprintf(&script, "exec sh -c '%s'\n", strings.ReplaceAll(strings.TrimSpace(line), "'", "''"))
 		}
 		script.WriteString("-- chats.jsonl --\n" +
-			`{"messages":[{"role":"user","content":"And Porto?"},{"role":"assistant","content":"By train."}]}` + "\n")
+			`{"messages":[{"role":"user","content":"And Porto?"},{"role":"assistant","content":"By train."}]}` + "\n" +
+			"-- home/.claude/projects/-trip/lisbon.jsonl --\n" + aSession)
 		name := strings.ReplaceAll(c.CommandPath(), " ", "_") + ".txtar"
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(script.String()), 0o600))
 	}
@@ -289,6 +297,7 @@ func TestReadmeCommands(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	var script strings.Builder
+	script.WriteString("cd home\n")
 	commands := 0
 	for line := range strings.Lines(string(readme)) {
 		line, shown := strings.CutPrefix(line, "$ lineage ")
@@ -296,13 +305,23 @@ func TestReadmeCommands(t *testing.T) {
 			continue
 		}
 		line, _, _ = strings.Cut(line, " # ")
+		switch line = strings.TrimSpace(line); line {
+		case "follow":
+			line = "follow --once"
+		case "init":
+			script.WriteString("cd ..\n")
+		}
 		fmt.Fprintf(&script, "exec sh -c 'lineage %s'\n", strings.ReplaceAll(strings.TrimSpace(line), "'", "''"))
-		if strings.HasPrefix(line, "search") {
+		switch {
+		case strings.HasPrefix(line, "search 'migration"):
+			script.WriteString("stdout 'Plan the migration to postgres'\n")
+		case strings.HasPrefix(line, "search"):
 			script.WriteString("stdout 'Plan a weekend in Lisbon'\nstdout 'Lisbon \\([0-9a-f]{8}\\)$'\n")
 		}
 		commands++
 	}
 	require.Greater(t, commands, 5)
+	script.WriteString("-- home/.claude/projects/-trip/s1.jsonl --\n" + aSession)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "readme.txtar"), []byte(script.String()), 0o600))
 	params := scriptParams(dir)

@@ -49,7 +49,7 @@ query is searched for its words. The search index is a file of the store, which 
 the store cannot be written. If nothing is found, the command exits with 9.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json
-  lineage search migration --project . --since 2026-01-01`,
+  lineage search lisbon --since 2026-01-01`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			if o.limit < 0 {
