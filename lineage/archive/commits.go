@@ -216,7 +216,7 @@ func (l *loader) flush() error {
 
 // sync makes everything durable that was applied.
 func (l *loader) sync() error {
-	if !l.applied {
+	if !l.applied || l.options.Unsynced {
 		return nil
 	}
 	return l.engine.Sync(l.ctx)

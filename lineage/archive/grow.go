@@ -78,7 +78,7 @@ func (g *Growing) Known(lines int64, spans func(line int64) []structure.SpanRef)
 }
 
 // Read reads r to its end: whole lines that follow those read before. When it returns without an error, their
-// messages are in the store and durable, and branches, title and metadata are as after an import of all lines
+// messages are in the store and, without Options.Unsynced, durable, and branches, title and metadata are as after an import of all lines
 // so far. The report is that of this Read. A session that has not stated its id yet is stored by a later Read:
 // until then Session is empty. If it never does, Import stores the whole input under an id that is derived from it.
 func (g *Growing) Read(ctx context.Context, r io.Reader) (Report, error) {

@@ -24,6 +24,8 @@ type Options struct {
 	Prefix string
 	// Limits protect against hostile archives.
 	Limits Limits
+	// Unsynced leaves it to the caller to make what was imported durable, with Store.Sync.
+	Unsynced bool
 	// Progress, when not nil, is called from time to time, by one goroutine at a time.
 	Progress func(Progress)
 	// Metadata is a JSON object whose members are added to the metadata of each conversation.

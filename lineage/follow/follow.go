@@ -320,6 +320,11 @@ func (r *run) save(ctx context.Context) error {
 			return fmt.Errorf("save the state of %d files: %w", len(put), err)
 		}
 	}
+	if len(r.unsaved) > 0 { // readers leave it to this
+		if err := r.store.Sync(ctx); err != nil {
+			return err
+		}
+	}
 	for _, f := range r.unsaved {
 		f.unsaved = false
 	}
