@@ -85,7 +85,7 @@ func (l *loader) finish(st *loading) error {
 		if is.Title != was.Title && (known || t.record.Title == "") {
 			t.record.Title = is.Title
 		}
-		if len(heads) > 0 && heads[0].current && !stays {
+		if len(heads) > 0 && heads[0].current && heads[0].context != nil && !stays {
 			t.record.Active = heads[0].context.ID
 		}
 		if known {

@@ -23,6 +23,9 @@ type matching struct {
 	// reach is what contexts of the store lead to, followed the spans after which some of its runs begin.
 	reach    backend.Reach
 	followed map[structure.SpanRef]bool
+	// implied is set if the current message is the last one so far of an input that was read before and grows: where the
+	// store goes on after it, another reader was faster.
+	implied bool
 }
 
 // point is a message in an aside.
@@ -36,6 +39,7 @@ func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bo
 	m := matching{
 		loading: st, reach: make(backend.Reach), followed: make(map[structure.SpanRef]bool), pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
 		branches: make(map[string]*head), done: make(map[point]bool), claimed: make(map[int32][]int32),
+		implied: st.header.Current == "" && (st.round > 1 || l.given.lines > 0),
 	}
 	if t := st.thread; t.existed && len(t.stale) == 0 {
 		m.reach = t.base // most of it is known
@@ -119,7 +123,7 @@ func (m *matching) advance(h *head, stays bool) {
 		return
 	}
 	at := m.pointOf(n, h)
-	if h.name == "" && (m.done[at] && !h.current || m.inner(n) && (!h.current || stays)) {
+	if h.name == "" && (m.done[at] && !h.current || m.inner(n) && (!h.current || stays || m.implied)) {
 		return
 	}
 	m.done[at] = true

@@ -321,7 +321,7 @@ func (r *run) archiveOptions(f *file, t *taking) archive.Options {
 	machine, _ := json.Marshal(map[string]string{archive.KeyMachine: r.options.Machine.Name}) // text always marshals
 	return archive.Options{
 		Unsynced: true, // save syncs
-		Format: f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: machine,
+		Format:   f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: machine,
 	}
 }
 
