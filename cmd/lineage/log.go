@@ -14,7 +14,6 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive"
 )
 
 type logOptions struct {
@@ -286,7 +285,7 @@ func kindOf(c *lineage.ContextInfo) string {
 		return kindBranch
 	case !c.Set.IsZero():
 		return kindAlternative
-	case archive.BesideMessages(c.Metadata):
+	case lineage.BesideMessages(c.Metadata):
 		return kindRecords
 	case mark.MadeBy == "edit" || mark.MadeBy == kindSubagent:
 		return mark.MadeBy

@@ -2,19 +2,6 @@ package archive
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
-// AsideSource is the aside of a context that says how the lines of a session file follow from messages.
-const AsideSource = "source"
-
-// BesideMessages reports whether a context with this metadata holds data that an import keeps next
-// to the messages: events, snapshots, large fields, the lines of a file. Such a context is not a conversation.
-func BesideMessages(contextMetadata []byte) bool {
-	if checkJSON(contextMetadata) != nil {
-		return false
-	}
-	aside := rawjson.Str(rawjson.Get(contextMetadata, "aside"))
-	return aside == asideLog || aside == AsideSource
-}
-
 // largeField is the size from which a field of a conversation is stored as content, which is stored
 // once for all conversations.
 const largeField = 2 << 10

@@ -14,7 +14,7 @@ import (
 // Asides created by imports.
 const (
 	// asideLog has data of an archive other than messages: events, snapshots.
-	asideLog = "log"
+	asideLog = lineage.AsideLog
 	// asideImporting protects the stored part of a conversation until all of it is stored. If an
 	// import is interrupted, the next one deletes it.
 	asideImporting = "importing"

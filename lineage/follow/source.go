@@ -105,7 +105,7 @@ func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*S
 		return nil, err
 	}
 	s := &Source{Context: c.ID(), store: store, tip: info.Tip}
-	if !rawjson.Valid(info.Metadata) || rawjson.Str(rawjson.Get(info.Metadata, "aside")) != archive.AsideSource ||
+	if !rawjson.Valid(info.Metadata) || rawjson.Str(rawjson.Get(info.Metadata, "aside")) != lineage.AsideSource ||
 		json.Unmarshal(rawjson.Get(info.Metadata, sourceKey), &s.About) != nil {
 		return nil, nil
 	}
@@ -412,7 +412,7 @@ func (r *recorder) open(ctx context.Context) error {
 	if errors.Is(err, lineage.ErrNotFound) && r.tip.IsZero() {
 		about := r.about
 		about.Path = strings.ToValidUTF8(about.Path, "\uFFFD")
-		metadata, _ := json.Marshal(map[string]any{"aside": archive.AsideSource, sourceKey: about})
+		metadata, _ := json.Marshal(map[string]any{"aside": lineage.AsideSource, sourceKey: about})
 		c, err = r.store.NewContext(ctx, lineage.ContextOptions{SourceID: id, Metadata: metadata})
 	}
 	if err != nil {

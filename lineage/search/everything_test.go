@@ -66,6 +66,11 @@ func TestEverythingIsFound(t *testing.T) {
 	asideSum, err := alone.Summarize(bg, saying("of a lyrebird"), lineage.SummarizeOptions{})
 	require.NoError(t, err)
 
+	records, err := store.NewContext(bg, lineage.ContextOptions{Metadata: []byte(`{"aside":"log"}`)})
+	require.NoError(t, err)
+	_, err = records.Extend(bg, lineage.User("okapi, said by a hook, and a bandicoot"))
+	require.NoError(t, err)
+
 	find := func(q search.Query) (what []string) {
 		hits, err := x.Search(bg, q)
 		require.NoError(t, err)
@@ -89,7 +94,7 @@ func TestEverythingIsFound(t *testing.T) {
 	for query, want := range map[string][]string{
 		"okapi": {"message"}, "quokka": {"document chapter-one.md"}, "chapter": {"document chapter-one.md"}, "wombat": {"asset numbat.csv"},
 		"numbat": {"asset numbat.csv"}, "bilby": {"asset photo-of-a-bilby.png"}, "tapir": {"document long.txt"}, "possum": {"message"}, "perth": {"message"},
-		"dingo": nil, "parts": nil, "cassowary": {"summary " + sum.ID.String()}, "echidna": {"message"}, "lyrebird": {"summary " + asideSum.ID.String()},
+		"dingo": nil, "parts": nil, "bandicoot": nil, "cassowary": {"summary " + sum.ID.String()}, "echidna": {"message"}, "lyrebird": {"summary " + asideSum.ID.String()},
 		"quokka chapter": {"document chapter-one.md"},
 	} {
 		require.Equal(t, want, find(search.Query{Text: query}), query)
@@ -108,6 +113,14 @@ func TestEverythingIsFound(t *testing.T) {
 	}
 	require.Empty(t, find(search.Query{Text: "quokka", Roles: []string{"user"}}))
 	require.Len(t, find(search.Query{Text: "okapi", Roles: []string{"user"}}), 1)
+
+	// What becomes a conversation is found, and what becomes a record is not.
+	require.NoError(t, records.Update(bg, func(c *lineage.ContextInfo) error { c.Metadata = nil; return nil }))
+	hits, err := x.Search(bg, search.Query{Text: "bandicoot"})
+	require.NoError(t, err)
+	require.Len(t, hits, 1)
+	require.NoError(t, records.Update(bg, func(c *lineage.ContextInfo) error { c.Metadata = []byte(`{"aside":"log"}`); return nil }))
+	require.Empty(t, find(search.Query{Text: "bandicoot"}))
 
 	// Deleted and erased texts are not found.
 	require.NoError(t, c.DeleteSummary(bg, sum.ID))

@@ -12,7 +12,7 @@ import (
 )
 
 // format is the version of the tables and their content. An index with another version is rebuilt.
-const format = 3
+const format = 4
 
 // forever is a sequence number after the last step of any run.
 const forever = math.MaxInt64
@@ -23,7 +23,7 @@ const forever = math.MaxInt64
 // "usages" are the steps that use a text; a step is run and seq, and head is the first usage of the
 // message in its step. "tips" are the steps that contexts, checkpoints and summaries see, with
 // everything before them. Runs of threads that keep their messages are seen as a whole. "reached"
-// is the last step of a run that anything sees. A summary is a run with one step. "vectors" are
+// is the last step of a run that anything sees. Contexts with records beside messages see nothing. A summary is a run with one step. "vectors" are
 // embeddings of texts by the model in "meta", and "pending" are texts that it has not embedded.
 const schema = `
 CREATE TABLE meta (

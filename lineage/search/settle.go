@@ -153,7 +153,7 @@ const (
 	ofSummary    = 's'
 )
 
-// settleContext stores the tip of a context.
+// settleContext stores the tip of a context. What is kept beside messages is not found.
 func (f *writer) settleContext(ctx context.Context, id structure.ContextID) error {
 	if err := f.moveAll(ctx, `SELECT run FROM tips WHERE id = ?`, id[:]); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (f *writer) settleContext(ctx context.Context, id structure.ContextID) erro
 	if isGone(err) {
 		return nil
 	}
-	if err != nil {
+	if err != nil || lineage.BesideMessages(c.Metadata) {
 		return err
 	}
 	return f.see(ctx, id, c.Thread, c.Tip, nil)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive"
 )
 
 // conversation is written under one heading: a thread or a single history.
@@ -135,7 +134,7 @@ func (x *exporter) oneThread(ctx context.Context, t *lineage.Thread) (*conversat
 		if err != nil {
 			return nil, err
 		}
-		if archive.BesideMessages(about.Metadata) {
+		if lineage.BesideMessages(about.Metadata) {
 			conv.beside = append(conv.beside, about.Tip)
 			continue
 		}
