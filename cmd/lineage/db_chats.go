@@ -45,6 +45,9 @@ func (d *database) titleOf(ctx context.Context, r *threadRecord) (string, error)
 
 // inDatabase returns the options of a list of a database's threads.
 func (o *threadListOptions) inDatabase() (chat.ListOptions, error) {
+	if o.gone {
+		return chat.ListOptions{}, usagef("--gone is about the session files that a store follows, not about a database")
+	}
 	list := chat.ListOptions{UserID: o.user, IDPrefix: o.source, TitlePrefix: o.title, Oldest: o.oldest, After: o.after}
 	if !o.since.IsZero() {
 		list.From = o.since.UnixMilli()

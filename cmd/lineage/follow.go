@@ -65,13 +65,9 @@ func runFollow(ctx context.Context, a *app, o *followOptions) error {
 			dirs[i] = full
 		}
 	}
-	environment, err := follow.NewEnvironment(a.getenv)
+	environment, machine, err := a.machine()
 	if err != nil {
-		return hint(err, "agents keep their sessions below the home directory")
-	}
-	machine, err := environment.Machine()
-	if err != nil {
-		return hint(err, "what is known of files belongs to a machine: its id is kept in the folder of the user's configuration")
+		return err
 	}
 	common := follow.Options{Environment: environment, Machine: machine, Formats: formats()}
 	if o.list {
@@ -400,4 +396,17 @@ func (a *app) printFollowed(all []follow.Listing) error {
 		a.listSome("problem", lines, int64(len(lines)), maxItems)
 	}
 	return nil
+}
+
+// machine returns where agents keep their sessions, and the machine that these belong to.
+func (a *app) machine() (*follow.Environment, follow.Machine, error) {
+	environment, err := follow.NewEnvironment(a.getenv)
+	if err != nil {
+		return nil, follow.Machine{}, hint(err, "agents keep their sessions below the home directory")
+	}
+	machine, err := environment.Machine()
+	if err != nil {
+		err = hint(err, "what is known of files belongs to a machine: its id is kept in the folder of the user's configuration")
+	}
+	return environment, machine, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -22,7 +24,7 @@ type threadListOptions struct {
 	session             sessionFlags
 	since, until        timeFlag
 	after               string
-	oldest              bool
+	oldest, gone        bool
 	limit               int
 }
 
@@ -59,6 +61,7 @@ page is printed after it.`,
 	o.session.add(f)
 	f.Var(&o.since, "since", "only those updated at this time or later: 2026-01-31, or as in RFC 3339")
 	f.Var(&o.until, "until", "only those updated before this time")
+	f.BoolVar(&o.gone, "gone", false, "only sessions of this machine whose files the agent has deleted, as 'lineage follow' saw it last")
 	f.BoolVar(&o.oldest, "oldest", false, "list the one that was updated first first")
 	f.IntVarP(&o.limit, "limit", "n", 0, "at most so many")
 	f.StringVar(&o.after, "after", "", "continue after the page that ended with this TOKEN")
@@ -85,7 +88,13 @@ func (s *session) listThreads(ctx context.Context, o *threadListOptions) (list [
 	if err != nil {
 		return nil, err
 	}
-	page, more, err := pageOf(s.store.Threads(ctx, q), o.limit)
+	threads := s.store.Threads(ctx, q)
+	if o.gone {
+		if threads, err = s.onlyGone(ctx, threads); err != nil {
+			return nil, err
+		}
+	}
+	page, more, err := pageOf(threads, o.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +112,27 @@ func (s *session) listThreads(ctx context.Context, o *threadListOptions) (list [
 		list = append(list, r)
 	}
 	return list, nil
+}
+
+// onlyGone yields the threads that only the store has.
+func (s *session) onlyGone(ctx context.Context, all iter.Seq2[*lineage.ListedThread, error]) (iter.Seq2[*lineage.ListedThread, error], error) {
+	_, machine, err := s.machine()
+	if err != nil {
+		return nil, err
+	}
+	gone, err := follow.OnlyKept(ctx, s.store, machine)
+	return func(yield func(*lineage.ListedThread, error) bool) {
+		for t, err := range all {
+			if err == nil {
+				if _, is := gone[t.Was.SourceID]; !is {
+					continue
+				}
+			}
+			if !yield(t, err) {
+				return
+			}
+		}
+	}, err
 }
 
 func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions) error {

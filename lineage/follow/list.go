@@ -170,3 +170,28 @@ func (r *run) placeOf(path string) *folder {
 	}
 	return nil
 }
+
+// OnlyKept returns the source ids of the sessions of a machine that only the store has: their files were gone when a
+// follower last looked. With each comes the time of that.
+func OnlyKept(ctx context.Context, store *lineage.Store, m Machine) (map[string]time.Time, error) {
+	states, err := keptFor(store, m).states(ctx)
+	if err != nil {
+		return nil, err
+	}
+	gone := make(map[string]time.Time)
+	for _, s := range states {
+		for _, id := range s.Conversations {
+			if !s.Gone.IsZero() && s.Gone.After(gone[id]) {
+				gone[id] = s.Gone
+			}
+		}
+	}
+	for _, s := range states {
+		for _, id := range s.Conversations {
+			if s.Gone.IsZero() { // another file has it
+				delete(gone, id)
+			}
+		}
+	}
+	return gone, nil
+}
