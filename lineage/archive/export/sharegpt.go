@@ -174,6 +174,8 @@ func shareGPTFrom(role string) string {
 		return "gpt"
 	case "tool":
 		return "observation"
+	case "developer":
+		return "system"
 	}
 	return role
 }
