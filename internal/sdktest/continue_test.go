@@ -41,7 +41,7 @@ func archives(t *testing.T) []string {
 			files = append(files, path)
 			return filepath.SkipDir
 		}
-		if !d.IsDir() && d.Name() != "LICENSE" {
+		if !d.IsDir() && d.Name() != "LICENSE" && d.Name() != "README.md" {
 			files = append(files, path)
 		}
 		return nil
