@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func TestManualIsCurrent(t *testing.T) {
@@ -26,7 +28,7 @@ func TestManualIsCurrent(t *testing.T) {
 	require.Equal(t, want, string(got), "docs/cli.md is not what the commands say; LINEAGE_UPDATE_GOLDEN=1 rewrites it")
 }
 
-// docs/json.md has a section for each type of record, with a row for each field.
+// docs/json.md has a section for each type of records.Record, with a row for each field.
 func TestRecordsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/json.md")
 	require.NoError(t, err)
@@ -37,7 +39,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 	}
 	seen := make(map[string]bool)
 	for _, r := range allRecords() {
-		name := r.recordType()
+		name := r.RecordType()
 		require.False(t, seen[name], "two records have the type %s", name)
 		seen[name] = true
 		body, ok := sections[name]
@@ -53,7 +55,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 			require.Contains(t, body, "\n| `"+field+"` |", "section %s of docs/json.md", name)
 			rows++
 		}
-		line, err := encodeRecord(r)
+		line, err := records.Encode(r)
 		require.NoError(t, err)
 		require.True(t, json.Valid(line), "%s", line)
 		require.Equal(t, rows, strings.Count(body, "\n| `"), "section %s of docs/json.md has rows for fields that are not there", name)
