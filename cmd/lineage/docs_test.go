@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func TestManualIsCurrent(t *testing.T) {
@@ -40,7 +42,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 	}
 	seen := make(map[string]bool)
 	for _, r := range allRecords() {
-		name := r.recordType()
+		name := r.RecordType()
 		require.False(t, seen[name], "two records have the type %s", name)
 		seen[name] = true
 		body, ok := sections[name]
@@ -56,7 +58,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 			require.Contains(t, body, "\n| `"+field+"` |", "section %s of docs/json.md", name)
 			rows++
 		}
-		line, err := encodeRecord(r)
+		line, err := records.Encode(r)
 		require.NoError(t, err)
 		require.True(t, json.Valid(line), "%s", line)
 		require.Equal(t, rows, strings.Count(body, "\n| `"), "section %s of docs/json.md has rows for fields that are not there", name)
