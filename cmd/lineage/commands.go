@@ -9,7 +9,7 @@ func groups() []group {
 			initCommand, infoCommand, followCommand, threadCommand, importCommand, exportCommand, bundleCommand,
 		}},
 		{"read", "Read", []func(*app) *cobra.Command{
-			logCommand, showCommand, treeCommand, contextsCommand, catCommand, documentCommand, diffCommand, commonPrefixCommand, resolveCommand,
+			logCommand, showCommand, treeCommand, contextsCommand, usageCommand, catCommand, documentCommand, diffCommand, commonPrefixCommand, resolveCommand,
 			searchCommand, whereCommand, provenanceCommand, reflogCommand, watchCommand,
 		}},
 		{"write", "Write", []func(*app) *cobra.Command{

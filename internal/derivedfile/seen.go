@@ -10,6 +10,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
+// Each calls do for each row of a query: see the function Each.
+func (f *Writer) Each(ctx context.Context, do func(scan func(...any) error) error, statement string, args ...any) error {
+	return Each(ctx, f.tx, do, statement, args...)
+}
+
 // Blobs returns the values of a column.
 func (f *Writer) Blobs(ctx context.Context, statement string, args ...any) (all [][]byte, err error) {
 	err = Each(ctx, f.tx, func(scan func(...any) error) error {
@@ -76,7 +81,7 @@ func (f *Writer) SettleThread(ctx context.Context, id structure.ThreadID) error 
 	if err != nil {
 		return err
 	}
-	return f.Exec(ctx, `UPDATE threads SET keeps = 0 WHERE id = ? AND number <> ?`, id[:], is)
+	return f.Exec(ctx, `UPDATE threads SET keeps = 0, user = '' WHERE id = ? AND number <> ?`, id[:], is)
 }
 
 // MoveAll marks runs as moved.

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ type Record struct {
 
 // Answer is an answer of a model, as a record states it.
 type Answer struct {
-	// ID is the provider's id of the answer, empty if the record has none. Ids of different providers differ.
+	// ID is the provider's id of the answer after the name of what the record is of, empty if the record has none.
 	ID string
 	// Model and Provider are empty if they are not stated. Tier is the class of service, such as "batch", empty for
 	// the standard one.
@@ -80,10 +81,17 @@ func (t *Tokens) Set(k TokenKind, n int64) {
 func (t *Tokens) Known() uint8 { return t.known }
 
 // MakeTokens returns tokens of which a set of kinds is known.
-func MakeTokens(of [TokenKinds]int64, known uint8) Tokens { return Tokens{of, known & (1<<TokenKinds - 1)} }
+func MakeTokens(of [TokenKinds]int64, known uint8) Tokens {
+	return Tokens{of, known & (1<<TokenKinds - 1)}
+}
 
 // Array returns the numbers by kind, 0 where they are not known.
 func (t *Tokens) Array() [TokenKinds]int64 { return t.of }
+
+// Sums returns the input of all kinds and the output.
+func (t *Tokens) Sums() (input, output int64) {
+	return t.of[Input] + t.of[CachedInput] + t.of[CacheWrite] + t.of[CacheWrite1h], t.of[Output]
+}
 
 // Since returns the tokens between a counter and a later one. ok is false if the counter went back.
 func (t *Tokens) Since(before *Tokens) (d Tokens, ok bool) {
@@ -103,14 +111,32 @@ func (t *Tokens) Since(before *Tokens) (d Tokens, ok bool) {
 	return d, true
 }
 
+// MayStateUsage reports whether records of a role may state usage. Of others Usage returns nothing, unless they are a whole
+// response of an API.
+func MayStateUsage(role string) bool {
+	switch role {
+	case "assistant", "model", "tool", "gemini", "event_msg", "token_usage_record", "session.shutdown":
+		return true
+	}
+	return false
+}
+
+// MentionsUsage reports whether a document may have something that Usage reads. It is quick.
+func MentionsUsage(document []byte) bool {
+	return bytes.Contains(document, []byte("oken")) || bytes.Contains(document, []byte("cost"))
+}
+
 // Usage returns the answers whose usage a record states. It is the only place that knows where a format keeps tokens,
 // models and the provider's ids of answers. The answers do not share memory with the record.
 func Usage(r Record) []Answer {
-	if r.Body = trim(r.Body); !rawjson.IsObject(r.Body) || !rawjson.Valid(r.Body) {
-		return nil
-	}
 	if !rawjson.Valid(r.Metadata) {
 		r.Metadata = nil
+	}
+	if r.Body = trim(r.Body); !rawjson.IsObject(r.Body) || !rawjson.Valid(r.Body) {
+		r.Body = nil // a text: its metadata may state what it used
+	}
+	if r.Body == nil && r.Metadata == nil {
+		return nil
 	}
 	f := fieldsOf(r.Body)
 	switch kind := f.text("type"); {
@@ -142,6 +168,8 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		info = fieldsOf(f["info"])
 	}
 	switch role := info.text("role"); {
+	case r.Role == "tool" && (role == "" || role == "tool"): // a program that ran a model may state it of its result
+		f, info = nil, nil
 	case role == "assistant", role == "model":
 	case role == "" && (r.Role == "assistant" || r.Role == "model" || f.text("type") == "gemini"):
 	case f.text("object") == "chat.completion", f.text("object") == "response":
@@ -166,7 +194,7 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		ok = a.read(f["usage"])
 		switch id := f.text("id"); {
 		case f.text("responseId") != "": // pi
-			a.ID = "response:" + f.text("responseId")
+			a.ID = "pi:" + f.text("responseId")
 		case strings.HasPrefix(id, "msg_") || f.text("type") == "message" && id != "": // Anthropic
 			a.ID = "anthropic:" + id + ":" + around.text("requestId")
 		case strings.HasPrefix(id, "resp_"), strings.HasPrefix(id, "chatcmpl-"): // OpenAI, a whole response
@@ -180,6 +208,14 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		ok = a.read(around["usageMetadata"])
 	case rawjson.IsObject(rawjson.Last(f["metadata"], "usage")): // UI messages
 		ok = a.read(rawjson.Last(f["metadata"], "usage"))
+	case rawjson.IsObject(rawjson.Last(f["metadata"], "totalUsage")):
+		ok = a.read(rawjson.Last(f["metadata"], "totalUsage"))
+	case rawjson.IsObject(around["usage"]): // what a program states of a message that it appends
+		ok = a.read(around["usage"])
+	case rawjson.IsObject(around["totalUsage"]):
+		ok = a.read(around["totalUsage"])
+	case around["input_tokens"] != nil, around["inputTokens"] != nil, around["output_tokens"] != nil, around["outputTokens"] != nil, around["prompt_tokens"] != nil, around["promptTokens"] != nil:
+		ok = a.read(r.Metadata)
 	case rawjson.IsObject(rawjson.Last(around["result"], "usage")): // VS Code
 		ok = a.read(rawjson.Last(around["result"], "usage"))
 	case f["outputTokens"] != nil: // Copilot CLI
@@ -385,7 +421,7 @@ func codexUsage(f fields, last, total string, model string) []Answer {
 	a := Answer{Model: model, Requests: 1}
 	a.LastStated = rawjson.IsObject(f[last]) && a.read(f[last])
 	if id := f.text("response_id"); id != "" {
-		a.ID = "response:" + id
+		a.ID = "codex:" + id
 	}
 	var sum Answer
 	if rawjson.IsObject(f[total]) && sum.read(f[total]) {

@@ -97,3 +97,15 @@ func (m Money) Fixed(decimals int) string {
 
 // MarshalJSON writes a number with all decimals.
 func (m Money) MarshalJSON() ([]byte, error) { return []byte(m.String()), nil }
+
+// Pico returns the amount in 10^-12 dollars, rounded down. ok is false if it is too large.
+func (m Money) Pico() (n int64, ok bool) {
+	if m.n == nil {
+		return 0, true
+	}
+	q := new(big.Int).Quo(m.n, big.NewInt(1e12))
+	return q.Int64(), q.IsInt64()
+}
+
+// FromPico returns an amount given in 10^-12 dollars.
+func FromPico(n int64) Money { return Money{new(big.Int).Mul(big.NewInt(n), big.NewInt(1e12))} }
