@@ -1,7 +1,10 @@
 package resume_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"path"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,20 +27,86 @@ func TestOwnLinesAreRecognised(t *testing.T) {
 			h := newHome(t)
 			h.sample(o.agent, o.path, o.sample)
 			h.follow()
+			own := 0
 			for _, thread := range h.threads() {
 				for _, tip := range h.tips(thread) {
 					spans := h.spans(tip)
 					for n := range spans {
 						s := h.plan(o.agent, thread, spans[n])
-						if s.Own != n+1 {
-							t.Logf("position %d: %d of %d own", n+1, s.Own, s.Messages)
-						}
 						h.write(s)
 						h.follow()
-						require.Equal(t, spans[:n+1], h.spans(h.tip(h.thread(s.ID))), "position %d", n+1)
+						made := h.spans(h.tip(h.thread(s.ID)))
+						if s.Own == n+1 {
+							require.Equal(t, spans[:n+1], made, "position %d", n+1)
+							require.Empty(t, s.Losses)
+							own++
+							continue
+						}
+						// A position inside of a record of several messages: the others are not in it.
+						require.Equal(t, "rollout-compacted.jsonl", path.Base(o.sample), "position %d", n+1)
+						require.Equal(t, h.texts(spans[n]), h.texts(h.tip(h.thread(s.ID))))
 					}
 				}
 			}
+			require.Greater(t, own, 3)
 		})
 	}
+}
+
+// The lines of a session that is resumed at its end are those of the agent, but for the members that must differ.
+func TestOwnLinesStay(t *testing.T) {
+	changed := map[string][]string{
+		"codex":       {"timestamp", "ordinal", "payload"},
+		"pi":          {"id", "timestamp", "cwd", "parentSession"},
+		"claude-code": {"sessionId"},
+	}
+	for _, o := range owned {
+		t.Run(path.Base(o.sample), func(t *testing.T) {
+			h := newHome(t)
+			was := make(map[string]bool)
+			same, edited := 0, 0
+			for line := range bytes.Lines(h.sample(o.agent, o.path, o.sample)) {
+				was[string(bytes.TrimSpace(line))] = true
+			}
+			h.follow()
+			thread := h.threads()[0]
+			for n, line := range h.write(h.plan(o.agent, thread, h.tip(thread))) {
+				if was[string(line)] {
+					same++
+					continue
+				}
+				edited++
+				found := false
+				for before := range was {
+					found = found || equalBut(t, []byte(before), line, changed[o.agent])
+				}
+				require.True(t, found, "line %d: %s", n+1, line)
+			}
+			require.Positive(t, edited)
+			if o.agent == "pi" {
+				require.Equal(t, 1, edited) // the header
+				require.Greater(t, same, 8)
+			}
+		})
+	}
+}
+
+// equalBut reports whether two objects have equal bytes in all members but some.
+func equalBut(t *testing.T, a, b []byte, but []string) bool {
+	members := func(raw []byte) map[string]json.RawMessage {
+		all := make(map[string]json.RawMessage)
+		require.NoError(t, json.Unmarshal(raw, &all))
+		for _, key := range but {
+			if key != "payload" || text(all["type"]) != "response_item" {
+				delete(all, key)
+			}
+		}
+		return all
+	}
+	return reflect.DeepEqual(members(a), members(b))
+}
+
+func text(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s)
+	return s
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/lineage/resume"
@@ -28,6 +29,7 @@ type home struct {
 	store       *lineage.Store
 	environment *follow.Environment
 	machine     follow.Machine
+	first       string // the agent that is tried
 }
 
 func newHome(t *testing.T) *home {
@@ -150,4 +152,17 @@ func (h *home) tips(thread *lineage.Thread) (tips []lineage.SpanRef) {
 		tips = append(tips, tip)
 	}
 	return tips
+}
+
+// texts returns what the messages of a history say.
+func (h *home) texts(tip lineage.SpanRef) (texts []string) {
+	for e, err := range h.store.History(bg, tip, lineage.Window{}) {
+		require.NoError(h.t, err)
+		body, err := h.store.Original(bg, e)
+		require.NoError(h.t, err)
+		for _, m := range export.Messages(e, body) {
+			texts = append(texts, m.String())
+		}
+	}
+	return texts
 }
