@@ -46,8 +46,9 @@ test: export GORACE := atexit_sleep_ms=0
 test: export GOGC := 300
 .PHONY: test
 test: ## Install what tests need, then run every test with the race detector
-	@echo 'Installed first, where missing: the Debian packages postgresql and pgbouncer (as root); npm packages, and Node, into $(BIN)/' >&2
+	@echo 'Installed first, where missing: the Debian packages postgresql, pgbouncer and chromium (as root); npm packages, and Node, into $(BIN)/' >&2
 	@scripts/postgres.sh
+	@scripts/chromium.sh
 	@scripts/deepagents.sh
 	@scripts/aisdk.sh
 	@$(MAKE) --no-print-directory tools

@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type alternativesOptions struct {
@@ -64,32 +65,6 @@ it offers one more in the same set, such as another try of the same answer.`,
 	return c
 }
 
-// alternativeRecord is one of several continuations.
-type alternativeRecord struct {
-	SpanSet string `json:"span_set,omitempty"`
-	Context string `json:"context,omitempty"`
-	Model   string `json:"model,omitempty"`
-	// Filled is set when something was appended to it.
-	Filled bool `json:"filled"`
-	// Chosen is set when the context that it is offered to continues with it.
-	Chosen bool   `json:"chosen"`
-	Text   string `json:"text,omitempty"`
-	// Number and Of count the alternatives to a message. ID is the message that it begins with, and
-	// Tip where its line ends.
-	Number int    `json:"number,omitempty"`
-	Of     int    `json:"of,omitempty"`
-	ID     string `json:"id,omitempty"`
-	Tip    string `json:"tip,omitempty"`
-	// InputTokens and OutputTokens are the tokens of the answer; Reported is set where its messages report them, and
-	// otherwise they are estimated. TookMS is the time from the question to the end of the answer.
-	InputTokens  int   `json:"input_tokens,omitempty"`
-	OutputTokens int   `json:"output_tokens,omitempty"`
-	Reported     bool  `json:"reported,omitempty"`
-	TookMS       int64 `json:"took_ms,omitempty"`
-}
-
-func (*alternativeRecord) recordType() string { return "alternative" }
-
 func runAlternatives(ctx context.Context, s *session, found *refs.Ref, o *alternativesOptions) error {
 	each := make([]lineage.Overrides, max(o.count, len(o.models)))
 	for i := range o.models {
@@ -114,7 +89,7 @@ func (s *session) offered(ctx context.Context, c *lineage.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &alternativeRecord{SpanSet: info.Set.String(), Context: c.ID().String(), Model: text(info.Overrides.Model)}
+	r := &records.Alternative{SpanSet: info.Set.String(), Context: c.ID().String(), Model: text(info.Overrides.Model)}
 	return s.print(r, "%s\n", r.Context)
 }
 
@@ -157,8 +132,8 @@ func alternativesTo(ctx context.Context, s *session, message string) error {
 	}
 	list := s.list("", "NUMBER", "MESSAGE", "MODEL", "TOKENS", "TOOK", "SAYS")
 	for i, a := range alternatives {
-		r := alternativeRecord{
-			SpanSet: idText(a.Entry.Set), Filled: true, Chosen: a.Current, Model: a.Model, Number: i + 1, Of: len(alternatives), ID: a.Entry.Span.String(), Tip: a.Tip.String(),
+		r := records.Alternative{
+			SpanSet: records.ID(a.Entry.Set), Filled: true, Chosen: a.Current, Model: a.Model, Number: i + 1, Of: len(alternatives), ID: a.Entry.Span.String(), Tip: a.Tip.String(),
 			InputTokens: a.Input, OutputTokens: a.Output, Reported: a.Reported, TookMS: a.Took.Milliseconds(),
 		}
 		if r.Text, err = s.line(ctx, a.Entry); err != nil {
@@ -187,7 +162,7 @@ func listAlternatives(ctx context.Context, s *session, found *refs.Ref) error {
 		if state.Set.IsZero() {
 			continue
 		}
-		r := alternativeRecord{
+		r := records.Alternative{
 			SpanSet: state.Set.String(), Context: c.ID().String(), Model: text(state.Overrides.Model),
 			Filled: state.Tip != state.Base, Chosen: state.Tip == found.Span && state.Tip != state.Base,
 		}

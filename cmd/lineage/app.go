@@ -15,6 +15,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // app is what every command uses: its input and output, and the flags of all commands.
@@ -259,7 +260,7 @@ func (a *app) noteAfter(wait time.Duration, format string, args ...any) (done fu
 // warn prints a problem that does not end the command.
 func (a *app) warn(format string, args ...any) {
 	if a.json {
-		line, _ := encodeRecord(&warningRecord{Warning: fmt.Sprintf(format, args...)}) // strings always marshal
+		line, _ := records.Encode(&records.Warning{Warning: fmt.Sprintf(format, args...)}) // strings always marshal
 		a.err.W.Write(line)
 		return
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // result is what a command line did.
@@ -63,7 +64,7 @@ func TestALockedStoreIsWaitedFor(t *testing.T) {
 	require.Equal(t, exitLocked, got.code)
 	var record struct {
 		Type string `json:"type"`
-		errorRecord
+		records.Error
 	}
 	require.NoError(t, json.Unmarshal([]byte(got.err), &record))
 	require.Equal(t, "error", record.Type)
@@ -332,7 +333,7 @@ func TestFollowedMessagesOfOneStepHaveOneParent(t *testing.T) {
 		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
 		done <- a.run(ctx, []string{"log", "-f", "--store", dir, "--json"})
 	}()
-	var first, a, b messageRecord
+	var first, a, b records.Message
 	require.NoError(t, json.Unmarshal([]byte(<-out.wrote), &first))
 	require.Equal(t, 0, runLine(t.Context(), "append", "--jsonl", file, "--together", "--store", dir).code)
 	require.NoError(t, json.Unmarshal([]byte(<-out.wrote), &a))

@@ -20,6 +20,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type appendOptions struct {
@@ -116,21 +117,6 @@ func (o *appendOptions) positional(args []string) error {
 	return nil
 }
 
-// appendedRecord is what was added to a context.
-type appendedRecord struct {
-	Context string `json:"context"`
-	Branch  string `json:"branch,omitempty"`
-	Thread  string `json:"thread,omitempty"`
-	// IDs are the messages that were added, in order.
-	IDs []string `json:"ids"`
-	// Tip is the last of them, the new tip of the context, and Length how many
-	// messages its history has.
-	Tip    string `json:"tip"`
-	Length uint64 `json:"length"`
-}
-
-func (*appendedRecord) recordType() string { return "appended" }
-
 func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 	// Input is read before the store is opened, so that no process waits while it is typed.
 	var in io.ReadCloser
@@ -157,7 +143,7 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 }
 
 // append implements threads.
-func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error) {
+func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.Item) (*records.Appended, error) {
 	if s.thread == nil && o.context == "" {
 		if err := s.firstThread(ctx, s, items); err != nil {
 			return nil, err
@@ -184,7 +170,7 @@ func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.
 	if err != nil {
 		return nil, err
 	}
-	r := &appendedRecord{Context: found.Context.ID().String(), Branch: found.Branch}
+	r := &records.Appended{Context: found.Context.ID().String(), Branch: found.Branch}
 	if found.Thread != nil {
 		r.Thread = found.Thread.ID().String()
 	}

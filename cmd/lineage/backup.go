@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func backupCommand(a *app) *cobra.Command {
@@ -23,15 +24,6 @@ itself, and gets its name only when it is complete. 'lineage restore' restores i
 		RunE:    a.on(reading|noThread, func(ctx context.Context, s *session, args []string) error { return runBackup(ctx, s, args[0]) }),
 	}
 }
-
-// copiedRecord is what backup or restore copied.
-type copiedRecord struct {
-	// Store is the directory of the copy.
-	Store string `json:"store"`
-	backend.BackupReport
-}
-
-func (*copiedRecord) recordType() string { return "copied" }
 
 func runBackup(ctx context.Context, s *session, dir string) error {
 	line := s.progress("copying", screen.Bytes)
@@ -48,5 +40,5 @@ func runBackup(ctx context.Context, s *session, dir string) error {
 
 func (a *app) copied(dir string, report backend.BackupReport) error {
 	dir = shownStore(dir)
-	return a.print(&copiedRecord{dir, report}, "copied %s, %s, into %s\n", screen.Plural(report.Commit, "commit"), screen.Bytes(report.Bytes), dir)
+	return a.print(&records.Copied{Store: dir, BackupReport: report}, "copied %s, %s, into %s\n", screen.Plural(report.Commit, "commit"), screen.Bytes(report.Bytes), dir)
 }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type branchOptions struct {
@@ -53,24 +53,9 @@ position with --from. A name that reads as a position (main~1, main:2) is refuse
 	return c
 }
 
-// branchRecord is a branch.
-type branchRecord struct {
-	Name    string `json:"name"`
-	Thread  string `json:"thread"`
-	Context string `json:"context"`
-	// Head is the last message of its history.
-	Head      *string   `json:"head"`
-	Active    bool      `json:"active"`
-	Length    uint64    `json:"length"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at,omitzero"`
-}
-
-func (*branchRecord) recordType() string { return "branch" }
-
-func newBranchRecord(b lineage.BranchInfo) *branchRecord {
-	return &branchRecord{
-		Name: b.Name, Thread: b.Thread.String(), Context: b.Context.String(), Head: spanID(b.Head), Active: b.Active,
+func newBranchRecord(b lineage.BranchInfo) *records.Branch {
+	return &records.Branch{
+		Name: b.Name, Thread: b.Thread.String(), Context: b.Context.String(), Head: records.SpanID(b.Head), Active: b.Active,
 		Length: b.Length, CreatedAt: b.CreatedAt.UTC(), UpdatedAt: b.UpdatedAt.UTC(),
 	}
 }
@@ -99,7 +84,7 @@ func runBranchList(ctx context.Context, a *app, in threads) error {
 }
 
 // listBranches implements threads.
-func (s *session) listBranches(ctx context.Context, thread string) (list []*branchRecord, err error) {
+func (s *session) listBranches(ctx context.Context, thread string) (list []*records.Branch, err error) {
 	t, err := s.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
@@ -112,7 +97,7 @@ func (s *session) listBranches(ctx context.Context, thread string) (list []*bran
 }
 
 // createBranch implements threads.
-func (s *session) createBranch(ctx context.Context, o *branchOptions) (*branchRecord, error) {
+func (s *session) createBranch(ctx context.Context, o *branchOptions) (*records.Branch, error) {
 	t, err := s.needThread()
 	if err != nil {
 		return nil, err
@@ -134,7 +119,7 @@ func (s *session) createBranch(ctx context.Context, o *branchOptions) (*branchRe
 }
 
 // branchOf returns the record of the branch of a thread that a context is.
-func branchOf(ctx context.Context, t *lineage.Thread, c *lineage.Context) (*branchRecord, error) {
+func branchOf(ctx context.Context, t *lineage.Thread, c *lineage.Context) (*records.Branch, error) {
 	info, err := c.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -148,7 +133,7 @@ func branchOf(ctx context.Context, t *lineage.Thread, c *lineage.Context) (*bran
 
 // printBranch prints a branch that a command created or changed, unless that failed. ofActive describes it if it is
 // the active one.
-func (a *app) printBranch(b *branchRecord, ofActive string, err error) error {
+func (a *app) printBranch(b *records.Branch, ofActive string, err error) error {
 	if err != nil {
 		return err
 	}

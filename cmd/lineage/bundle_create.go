@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/bundle"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type bundleCreateOptions struct {
@@ -43,14 +44,6 @@ everything in the inventory of the other store is left out. FILE - is standard o
 	c.Flags().StringVar(&o.against, "against", "", "the file with the inventory of the other store")
 	return c
 }
-
-// bundledRecord is what was written into a bundle.
-type bundledRecord struct {
-	File string `json:"file"`
-	bundle.WriteReport
-}
-
-func (*bundledRecord) recordType() string { return "bundled" }
 
 // inventoryFailure explains why a file cannot be used as an inventory. Its damage is not that of the
 // store.
@@ -101,6 +94,6 @@ func runBundleCreate(ctx context.Context, s *session, o *bundleCreateOptions) er
 	if err != nil || o.file == stdoutName {
 		return err
 	}
-	return s.print(&bundledRecord{o.file, report}, "wrote %s: %s, %s, %s\n", o.file, screen.Plural(report.Threads, "thread"),
+	return s.print(&records.Bundled{File: o.file, WriteReport: report}, "wrote %s: %s, %s, %s\n", o.file, screen.Plural(report.Threads, "thread"),
 		screen.Plural(report.Spans, "message"), screen.Bytes(report.Bytes))
 }

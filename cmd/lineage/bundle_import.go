@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/bundle"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type bundleImportOptions struct{ file, onConflict string }
@@ -33,11 +34,6 @@ A store that is named by --store is created if it does not exist.`,
 	c.Flags().StringVar(&o.onConflict, "on-conflict", "keep-both", "keep-both, take-theirs or fail")
 	return c
 }
-
-// unbundledRecord is what a bundle added to a store.
-type unbundledRecord struct{ bundle.ImportReport }
-
-func (*unbundledRecord) recordType() string { return "unbundled" }
 
 func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error {
 	on := map[string]bundle.OnConflict{"keep-both": bundle.KeepBoth, "take-theirs": bundle.TakeTheirs, "fail": bundle.Fail}
@@ -67,7 +63,7 @@ func runBundleImport(ctx context.Context, a *app, o *bundleImportOptions) error 
 		}
 		if s.json {
 			report.Conflicts = append([]bundle.Conflict{}, report.Conflicts...)
-			return s.emit(&unbundledRecord{report})
+			return s.emit(&records.Unbundled{ImportReport: report})
 		}
 		for _, c := range report.Conflicts {
 			s.printf("context %s was extended in both; theirs is %s\n", refs.Short(c.Context), refs.Short(c.Theirs))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage/bundle"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func bundleInventoryCommand(a *app) *cobra.Command {
@@ -23,20 +24,12 @@ func bundleInventoryCommand(a *app) *cobra.Command {
 	}
 }
 
-// inventoryRecord is an inventory that was written.
-type inventoryRecord struct {
-	File  string `json:"file"`
-	Bytes int64  `json:"bytes"`
-}
-
-func (*inventoryRecord) recordType() string { return "inventory" }
-
 func runBundleInventory(ctx context.Context, s *session, file string) error {
 	inventory, err := bundle.Take(ctx, s.store)
 	if err != nil {
 		return err
 	}
-	r := inventoryRecord{File: file}
+	r := records.Inventory{File: file}
 	err = s.writeBinary(file, func(w io.Writer) (err error) {
 		r.Bytes, err = inventory.WriteTo(w)
 		return err

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type checkpointOptions struct{ name, at string }
@@ -43,25 +43,12 @@ or for the message that --at names. An existing checkpoint of that name is moved
 	return c
 }
 
-// checkpointRecord is a checkpoint.
-type checkpointRecord struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Thread string `json:"thread"`
-	// Message is the message that it names, and Position its place in its history.
-	Message   string    `json:"message"`
-	Position  uint64    `json:"position"`
-	CreatedAt time.Time `json:"created_at"`
-}
-
-func (*checkpointRecord) recordType() string { return "checkpoint" }
-
-func (s *session) checkpointRecord(ctx context.Context, t *lineage.Thread, c lineage.CheckpointInfo) (*checkpointRecord, error) {
+func (s *session) checkpointRecord(ctx context.Context, t *lineage.Thread, c lineage.CheckpointInfo) (*records.Checkpoint, error) {
 	position, err := s.store.Position(ctx, c.Span)
 	if err != nil {
 		return nil, err
 	}
-	return &checkpointRecord{
+	return &records.Checkpoint{
 		ID: c.ID.String(), Name: c.Name, Thread: t.ID().String(), Message: c.Span.String(), Position: position, CreatedAt: c.CreatedAt.UTC(),
 	}, nil
 }
@@ -85,7 +72,7 @@ func runCheckpointList(ctx context.Context, a *app, in threads) error {
 }
 
 // listCheckpoints implements threads.
-func (s *session) listCheckpoints(ctx context.Context, thread string) (list []*checkpointRecord, err error) {
+func (s *session) listCheckpoints(ctx context.Context, thread string) (list []*records.Checkpoint, err error) {
 	t, err := s.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
@@ -110,7 +97,7 @@ func runCheckpoint(ctx context.Context, a *app, in threads, o *checkpointOptions
 }
 
 // setCheckpoint implements threads.
-func (s *session) setCheckpoint(ctx context.Context, o *checkpointOptions) (*checkpointRecord, error) {
+func (s *session) setCheckpoint(ctx context.Context, o *checkpointOptions) (*records.Checkpoint, error) {
 	t, err := s.needThread()
 	if err != nil {
 		return nil, err

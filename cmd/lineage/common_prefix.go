@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func commonPrefixCommand(a *app) *cobra.Command {
@@ -22,26 +23,12 @@ and reads a few messages only. B is the active branch unless another is named.`,
 	}
 }
 
-// commonPrefixRecord is what two histories share at the start.
-type commonPrefixRecord struct {
-	// Length is how many messages that is, and LengthA and LengthB how many there are.
-	Length  uint64 `json:"length"`
-	LengthA uint64 `json:"length_a"`
-	LengthB uint64 `json:"length_b"`
-	// Last is the last of them, in A.
-	Last *string `json:"last"`
-	// Digest identifies the shared messages by their content, in any store.
-	Digest string `json:"digest"`
-}
-
-func (*commonPrefixRecord) recordType() string { return "common_prefix" }
-
 func runCommonPrefix(ctx context.Context, s *session, nameA, nameB string) error {
 	a, b, err := s.positions(ctx, nameA, nameB)
 	if err != nil {
 		return err
 	}
-	var r commonPrefixRecord
+	var r records.CommonPrefix
 	if r.Length, err = s.store.CommonPrefix(ctx, a.Span, b.Span); err != nil {
 		return err
 	}
@@ -57,7 +44,7 @@ func runCommonPrefix(ctx context.Context, s *session, nameA, nameB string) error
 			return err
 		}
 	}
-	r.Last = spanID(last)
+	r.Last = records.SpanID(last)
 	digest, err := s.store.View().Digest(ctx, last)
 	if err != nil {
 		return err

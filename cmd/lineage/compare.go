@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/project"
 )
@@ -38,31 +39,8 @@ the differences: rows that are missing, extra or different. Exits with 8 if any 
 	return c
 }
 
-// differenceRecord is a row of a database that differs from the store.
-type differenceRecord struct {
-	// Kind is missing, extra or different.
-	Kind  string `json:"kind"`
-	Table string `json:"table"`
-	ID    string `json:"id"`
-	// Columns are those that differ.
-	Columns []string `json:"columns,omitempty"`
-}
-
-func (*differenceRecord) recordType() string { return "difference" }
-
-// comparedRecord ends what compare prints.
-type comparedRecord struct {
-	Database string `json:"database"`
-	// Differences is how many rows differ from the store.
-	Differences int `json:"differences"`
-	// Complete is false when --limit ended the comparison.
-	Complete bool `json:"complete"`
-}
-
-func (*comparedRecord) recordType() string { return "compared" }
-
 func runCompare(ctx context.Context, s *session, db *sqladapter.DB, o *compareOptions) error {
-	r := comparedRecord{Database: redact(o.dsn), Complete: true}
+	r := records.Compared{Database: redact(o.dsn), Complete: true}
 	line := s.progress("comparing", func(n int64) string { return screen.Plural(n, "thread") })
 	for d, err := range project.Compare(ctx, db, s.store, project.CompareOptions{Progress: func(done, total int) {
 		line.Show(int64(done), int64(total))
@@ -76,7 +54,7 @@ func runCompare(ctx context.Context, s *session, db *sqladapter.DB, o *compareOp
 			break
 		}
 		r.Differences++
-		r := &differenceRecord{Kind: string(d.Kind), Table: d.Table, ID: d.ID, Columns: d.Columns}
+		r := &records.Difference{Kind: string(d.Kind), Table: d.Table, ID: d.ID, Columns: d.Columns}
 		if err := s.print(r, "%s\n", screen.Line(d.String())); err != nil {
 			return err
 		}

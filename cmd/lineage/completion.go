@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func completionCommand(a *app) *cobra.Command {
@@ -29,14 +31,6 @@ in every session:
 	return c
 }
 
-// completionRecord is a script under --json.
-type completionRecord struct {
-	Shell  string `json:"shell"`
-	Script string `json:"script"`
-}
-
-func (*completionRecord) recordType() string { return "completion" }
-
 func runCompletion(a *app, root *cobra.Command, shell string) error {
 	var script strings.Builder
 	var err error
@@ -53,5 +47,5 @@ func runCompletion(a *app, root *cobra.Command, shell string) error {
 	if err != nil {
 		return err
 	}
-	return a.print(&completionRecord{Shell: shell, Script: script.String()}, "%s", script.String())
+	return a.print(&records.Completion{Shell: shell, Script: script.String()}, "%s", script.String())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -83,7 +84,7 @@ func (s *session) listContexts(ctx context.Context, of lineage.ThreadID, o *cont
 		if err != nil {
 			return err
 		}
-		list.add(r, markCell(r.Active), idCell(refs.Short(is.ID)), plainCell(r.Kind), plainCell(r.name()), countCell(r.Length), timeCell(r.CreatedAt))
+		list.add(r, markCell(r.Active), idCell(refs.Short(is.ID)), plainCell(r.Kind), plainCell(contextName(r)), countCell(r.Length), timeCell(r.CreatedAt))
 		listed, after = listed+1, is.ID
 	}
 	if err := list.end("no contexts"); err != nil || !more {
@@ -93,8 +94,8 @@ func (s *session) listContexts(ctx context.Context, of lineage.ThreadID, o *cont
 	return nil
 }
 
-// name returns the name of a branch, or the one that an import has for a subagent.
-func (r *contextRecord) name() string {
+// contextName returns the name of a branch, or the one that an import has for a subagent.
+func contextName(r *records.Context) string {
 	var mark struct {
 		Aside string `json:"aside"`
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -30,15 +31,6 @@ the copy it cannot be continued.`,
 		}),
 	}
 }
-
-// storeCopiedRecord is a copy of a store.
-type storeCopiedRecord struct {
-	// Store is the directory of the copy, or its URL without a password.
-	Store string `json:"store"`
-	lineage.CopyReport
-}
-
-func (*storeCopiedRecord) recordType() string { return "store_copied" }
 
 func runCopy(ctx context.Context, a *app, source, target string) (err error) {
 	named, err := storeNamed(source, false)
@@ -72,6 +64,6 @@ func runCopy(ctx context.Context, a *app, source, target string) (err error) {
 	case err != nil:
 		return err
 	}
-	return a.print(&storeCopiedRecord{named, report},
+	return a.print(&records.StoreCopied{Store: named, CopyReport: report},
 		"copied %s into %s, which has %s\n", screen.Plural(report.Added, "commit"), named, screen.Plural(report.Commit, "commit"))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -28,7 +29,7 @@ func listedFirst(t require.TestingT, dir string) (first, current string) {
 	got := runLine(context.Background(), "thread", "list", "--json", "--store", dir)
 	require.Equal(t, 0, got.code, got.err)
 	for line := range strings.Lines(got.out) {
-		var r threadRecord
+		var r records.Thread
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		if first == "" {
 			first = r.ID

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
 )
 
@@ -122,7 +123,7 @@ func readWith(t *testing.T, line, dir, body, out string) result {
 		got.out = string(b)
 		_ = os.Remove(out)
 	case strings.HasPrefix(line, "stats"): // sizes of files differ when an index is rebuilt
-		var r statsRecord
+		var r records.Stats
 		if got.code == exitOK {
 			require.NoError(t, json.Unmarshal([]byte(got.out), &r))
 			r.StoredBytes, r.IndexBytes, r.OtherBytes, r.UnpackedBytes = 0, 0, 0, 0

@@ -6,18 +6,19 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // branchRecord returns the record of a branch with so many messages.
-func (d *database) branchRecord(b *chat.Branch, messages int) *branchRecord {
-	return &branchRecord{
+func (d *database) branchRecord(b *chat.Branch, messages int) *records.Branch {
+	return &records.Branch{
 		Name: b.Name, Thread: b.ChatID, Context: b.ID, Head: refID(b.HeadMessageID), Active: b.IsActive, Length: uint64(messages),
 		CreatedAt: millis(b.CreatedAt),
 	}
 }
 
 // listBranches implements threads.
-func (d *database) listBranches(ctx context.Context, thread string) (list []*branchRecord, err error) {
+func (d *database) listBranches(ctx context.Context, thread string) (list []*records.Branch, err error) {
 	c, err := d.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (d *database) listBranches(ctx context.Context, thread string) (list []*bra
 }
 
 // branchNamed returns the record of a branch of the current thread.
-func (d *database) branchNamed(ctx context.Context, name string) (*branchRecord, error) {
+func (d *database) branchNamed(ctx context.Context, name string) (*records.Branch, error) {
 	b, err := d.refs.Branch(ctx, name)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func (d *database) branchNamed(ctx context.Context, name string) (*branchRecord,
 }
 
 // createBranch implements threads.
-func (d *database) createBranch(ctx context.Context, o *branchOptions) (*branchRecord, error) {
+func (d *database) createBranch(ctx context.Context, o *branchOptions) (*records.Branch, error) {
 	if err := o.overrides.none(); err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (d *database) createBranch(ctx context.Context, o *branchOptions) (*branchR
 	return d.branchAt(ctx, o.name, head, o.switchTo)
 }
 
-func (d *database) branchAt(ctx context.Context, name, head string, active bool) (*branchRecord, error) {
+func (d *database) branchAt(ctx context.Context, name, head string, active bool) (*records.Branch, error) {
 	b, err := d.chats.CreateBranch(ctx, chat.Branch{
 		ID: chat.NewID(), ChatID: d.current, Name: name, HeadMessageID: chat.Ref(head), IsActive: active,
 	})
@@ -66,7 +67,7 @@ func (d *database) branchAt(ctx context.Context, name, head string, active bool)
 }
 
 // switchTo implements threads.
-func (d *database) switchTo(ctx context.Context, name string) (*branchRecord, error) {
+func (d *database) switchTo(ctx context.Context, name string) (*records.Branch, error) {
 	b, err := d.refs.Branch(ctx, name)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (d *database) switchTo(ctx context.Context, name string) (*branchRecord, er
 }
 
 // rewind implements threads. The branch has an automatic name.
-func (d *database) rewind(ctx context.Context, to string) (*branchRecord, error) {
+func (d *database) rewind(ctx context.Context, to string) (*records.Branch, error) {
 	found, err := d.refs.Find(ctx, to)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (d *database) rewindInPlace(ctx context.Context, to string) error {
 }
 
 // listCheckpoints implements threads.
-func (d *database) listCheckpoints(ctx context.Context, thread string) (list []*checkpointRecord, err error) {
+func (d *database) listCheckpoints(ctx context.Context, thread string) (list []*records.Checkpoint, err error) {
 	c, err := d.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
@@ -122,15 +123,15 @@ func (d *database) listCheckpoints(ctx context.Context, thread string) (list []*
 	return list, err
 }
 
-func (d *database) checkpointRecord(ctx context.Context, c *chat.Checkpoint) (*checkpointRecord, error) {
+func (d *database) checkpointRecord(ctx context.Context, c *chat.Checkpoint) (*records.Checkpoint, error) {
 	position, err := d.chats.CountMessages(ctx, c.ChatID, c.MessageID)
-	return &checkpointRecord{
+	return &records.Checkpoint{
 		ID: c.ID, Name: c.Name, Thread: c.ChatID, Message: c.MessageID, Position: uint64(position), CreatedAt: millis(c.CreatedAt),
 	}, err
 }
 
 // setCheckpoint implements threads.
-func (d *database) setCheckpoint(ctx context.Context, o *checkpointOptions) (*checkpointRecord, error) {
+func (d *database) setCheckpoint(ctx context.Context, o *checkpointOptions) (*records.Checkpoint, error) {
 	found, err := d.refs.Find(ctx, o.at)
 	if err != nil {
 		return nil, err
@@ -232,7 +233,7 @@ func (d *database) emitGraph(ctx context.Context, c *chat.Chat, f *forest, nodes
 	}
 	for l := range f.each() {
 		for i, n := range nodes[l] {
-			list.add(&nodeRecord{
+			list.add(&records.Node{
 				ID: n.ID, Parent: refID(n.ParentID), Position: l.before + uint64(i) + 1, Role: n.Role, Preview: n.Content, CreatedAt: millis(n.CreatedAt),
 			})
 		}

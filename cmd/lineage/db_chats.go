@@ -13,17 +13,18 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // newThreadRecord returns the record of a thread, without the fields about its branches.
-func (d *database) newThreadRecord(c *chat.Chat) *threadRecord {
-	return &threadRecord{
-		ID: c.ID, SourceID: c.ID, User: c.UserID, Title: c.Title, Current: c.ID == d.current, Metadata: rawJSON(c.Metadata),
+func (d *database) newThreadRecord(c *chat.Chat) *records.Thread {
+	return &records.Thread{
+		ID: c.ID, SourceID: c.ID, User: c.UserID, Title: c.Title, Current: c.ID == d.current, Metadata: records.JSON(c.Metadata),
 		CreatedAt: millis(c.CreatedAt), UpdatedAt: millis(c.UpdatedAt),
 	}
 }
 
-func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*threadRecord, error) {
+func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*records.Thread, error) {
 	r := d.newThreadRecord(c)
 	branches, err := d.chats.ListBranches(ctx, c.ID)
 	if err != nil {
@@ -39,7 +40,7 @@ func (d *database) threadRecord(ctx context.Context, c *chat.Chat) (*threadRecor
 }
 
 // titleOf implements threads.
-func (d *database) titleOf(ctx context.Context, r *threadRecord) (string, error) {
+func (d *database) titleOf(ctx context.Context, r *records.Thread) (string, error) {
 	return d.shownTitle(ctx, &chat.Chat{ID: r.ID, Title: r.Title})
 }
 
@@ -68,7 +69,7 @@ func (o *threadListOptions) inDatabase() (chat.ListOptions, error) {
 }
 
 // listThreads implements threads.
-func (d *database) listThreads(ctx context.Context, o *threadListOptions) (list []*threadRecord, err error) {
+func (d *database) listThreads(ctx context.Context, o *threadListOptions) (list []*records.Thread, err error) {
 	options, err := o.inDatabase()
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (d *database) listThreads(ctx context.Context, o *threadListOptions) (list 
 }
 
 // createThread implements threads.
-func (d *database) createThread(ctx context.Context, o *threadCreateOptions) (*threadRecord, error) {
+func (d *database) createThread(ctx context.Context, o *threadCreateOptions) (*records.Thread, error) {
 	if err := o.overrides.none(); err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func (d *database) threadNamed(ctx context.Context, name string) (*chat.Chat, er
 }
 
 // findThread implements threads.
-func (d *database) findThread(ctx context.Context, name string) (*threadRecord, error) {
+func (d *database) findThread(ctx context.Context, name string) (*records.Thread, error) {
 	c, err := d.threadNamed(ctx, name)
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (d *database) findThread(ctx context.Context, name string) (*threadRecord, 
 }
 
 // setThread implements threads.
-func (d *database) setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error) {
+func (d *database) setThread(ctx context.Context, o *threadSetOptions) (*records.Thread, error) {
 	c, err := d.threadNamed(ctx, o.thread)
 	if err != nil {
 		return nil, err
@@ -173,7 +174,7 @@ func (d *database) threadToDelete(ctx context.Context, name string) (*destructio
 		return nil, err
 	}
 	return d.deletion(deleteChatText(title, c.ID, int64(len(graph.Nodes)), int64(len(graph.Branches))),
-		&deletedRecord{What: "thread", ID: c.ID, Name: c.ID}, func(ctx context.Context) error {
+		&records.Deleted{What: "thread", ID: c.ID, Name: c.ID}, func(ctx context.Context) error {
 			_, err := d.chats.DeleteChat(ctx, c.ID, chat.DeleteOptions{})
 			return err
 		}), nil
@@ -196,6 +197,6 @@ func (d *database) nameToDelete(ctx context.Context, o *deleteOptions) (*destruc
 		return nil, errors.New("the checkpoint was deleted meanwhile")
 	}
 	return d.deletion(fmt.Sprintf("delete checkpoint %q of thread %q", c.Name, d.current),
-		&deletedRecord{What: "checkpoint", ID: c.ID, Name: c.Name},
+		&records.Deleted{What: "checkpoint", ID: c.ID, Name: c.Name},
 		func(ctx context.Context) error { return d.chats.DeleteCheckpoint(ctx, d.current, c.Name) }), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
@@ -32,13 +33,13 @@ func refID(r chat.Ref) *string {
 
 // newChatMessageRecord returns the record of a message that a database keeps.
 func newChatMessageRecord(m *chat.Message, position uint64) *readMessage {
-	r := &readMessage{said: m.Transcribe(), messageRecord: messageRecord{
+	r := &readMessage{said: m.Transcribe(), Message: records.Message{
 		ID: m.ID, Position: position, Kind: "message", Role: m.Name, ContentID: content.Sum(m.Data).String(),
 		MediaType: content.TypeJSON, Size: int64(len(m.Data)), Parent: refID(m.ParentID), Text: form.Text(m.Data, m.Name),
-		Data: rawJSON(m.Data), SourceID: m.ID, CreatedAt: millis(m.CreatedAt),
+		Data: records.JSON(m.Data), SourceID: m.ID, CreatedAt: millis(m.CreatedAt),
 	}}
 	if o := m.Origin; o != (chat.Origin{}) {
-		r.Origin = &originRecord{
+		r.Origin = &records.Origin{
 			Kind: content.OriginOfRole(m.Name).String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID, DerivedFrom: o.DerivedFrom,
 		}
 	}
@@ -130,7 +131,7 @@ func (d *database) show(ctx context.Context, name string) error {
 const appendTries = 100
 
 // append implements threads.
-func (d *database) append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error) {
+func (d *database) append(ctx context.Context, o *appendOptions, items []lineage.Item) (*records.Appended, error) {
 	if o.mime != "" || o.document != "" || o.asset != "" || o.together || o.name != "" {
 		return nil, usagef("--name, --type, --document, --asset and --together are not kept in a database")
 	}
@@ -168,7 +169,7 @@ func (d *database) append(ctx context.Context, o *appendOptions, items []lineage
 			return nil, err
 		}
 		length, err := d.chats.CountMessages(ctx, d.current, string(head))
-		return &appendedRecord{Context: b.ID, Branch: b.Name, Thread: d.current, IDs: ids, Tip: string(head), Length: uint64(length)}, err
+		return &records.Appended{Context: b.ID, Branch: b.Name, Thread: d.current, IDs: ids, Tip: string(head), Length: uint64(length)}, err
 	}
 }
 

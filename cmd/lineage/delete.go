@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type deleteOptions struct {
@@ -73,11 +74,11 @@ func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruct
 	history := "with " + screen.Plural(length, "message") + ", but for those that other histories share"
 	if found.Branch == "" {
 		return s.deletion(fmt.Sprintf("delete context %s %s", refs.Short(found.Context.ID()), history),
-			&deletedRecord{What: "context", ID: found.Context.ID().String()}, found.Context.Delete), nil
+			&records.Deleted{What: "context", ID: found.Context.ID().String()}, found.Context.Delete), nil
 	}
 	title, err := s.quotedTitle(ctx, home)
 	return s.deletion(fmt.Sprintf("delete branch %q of thread %s %s", found.Branch, title, history),
-		&deletedRecord{What: "branch", ID: found.Context.ID().String(), Name: found.Branch},
+		&records.Deleted{What: "branch", ID: found.Context.ID().String(), Name: found.Branch},
 		func(ctx context.Context) error { return home.DeleteBranch(ctx, found.Branch) }), err
 }
 
@@ -88,7 +89,7 @@ func (s *session) checkpointToDelete(ctx context.Context, t *lineage.Thread, nam
 	}
 	title, err := s.quotedTitle(ctx, t)
 	return s.deletion(fmt.Sprintf("delete checkpoint %q of thread %s", name, title),
-		&deletedRecord{What: "checkpoint", ID: c.ID.String(), Name: name},
+		&records.Deleted{What: "checkpoint", ID: c.ID.String(), Name: name},
 		func(ctx context.Context) error { return t.DeleteCheckpoint(ctx, name) }), err
 }
 

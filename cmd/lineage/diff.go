@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func diffCommand(a *app) *cobra.Command {
@@ -28,27 +29,6 @@ another is named. It reads only what is not shared. Exits with 0 whether or not 
 		}),
 	}
 }
-
-// diffRecord is a message that only one of two histories has.
-type diffRecord struct {
-	// Side is a or b.
-	Side    string         `json:"side"`
-	Message *messageRecord `json:"message"`
-}
-
-func (*diffRecord) recordType() string { return "diff" }
-
-// diffSummaryRecord ends what diff prints.
-type diffSummaryRecord struct {
-	// Common is how many messages they share at the start.
-	Common uint64 `json:"common"`
-	OnlyA  uint64 `json:"only_a"`
-	OnlyB  uint64 `json:"only_b"`
-	// Same is how many of the messages after those in common say the same in both.
-	Same uint64 `json:"same"`
-}
-
-func (*diffSummaryRecord) recordType() string { return "diff_summary" }
 
 func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 	a, b, err := s.positions(ctx, nameA, nameB)
@@ -69,7 +49,7 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 		return err
 	}
 	onlyA, onlyB := make([]bool, len(saidA)), make([]bool, len(saidB))
-	summary := diffSummaryRecord{Common: common, Same: uint64(len(saidA))}
+	summary := records.DiffSummary{Common: common, Same: uint64(len(saidA))}
 	for _, d := range lcs.DiffLines(saidA, saidB) {
 		for i := d.Start; i < d.End; i++ {
 			onlyA[i] = true
@@ -109,7 +89,7 @@ func runDiff(ctx context.Context, s *session, nameA, nameB string) error {
 				return err
 			}
 			speaker, text := m.line()
-			list.add(&diffRecord{Side: side.name, Message: &m.messageRecord}, screen.Cell{Text: side.mark, Style: side.style},
+			list.add(&records.Diff{Side: side.name, Message: &m.Message}, screen.Cell{Text: side.mark, Style: side.style},
 				screen.Cell{Text: screen.Count(m.Position), Right: true, Style: screen.Dim}, idCell(shortID(m.ID)), speaker, screen.Cell{Text: text, Style: side.style})
 		}
 		if err := list.end(""); err != nil {

@@ -5,14 +5,19 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func TestManualIsCurrent(t *testing.T) {
@@ -37,7 +42,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 	}
 	seen := make(map[string]bool)
 	for _, r := range allRecords() {
-		name := r.recordType()
+		name := r.RecordType()
 		require.False(t, seen[name], "two records have the type %s", name)
 		seen[name] = true
 		body, ok := sections[name]
@@ -53,7 +58,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 			require.Contains(t, body, "\n| `"+field+"` |", "section %s of docs/json.md", name)
 			rows++
 		}
-		line, err := encodeRecord(r)
+		line, err := records.Encode(r)
 		require.NoError(t, err)
 		require.True(t, json.Valid(line), "%s", line)
 		require.Equal(t, rows, strings.Count(body, "\n| `"), "section %s of docs/json.md has rows for fields that are not there", name)
@@ -86,5 +91,20 @@ func TestHelpFits(t *testing.T) {
 		found, _, err := root.Find(strings.Fields(ours))
 		require.NoError(t, err, word)
 		require.Equal(t, root.Name()+" "+ours, found.CommandPath())
+	}
+}
+
+// docs/archives.md says of each format of an agent what its reader was tried on, as 'follow --list' does.
+func TestTriedFormatsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/archives.md")
+	require.NoError(t, err)
+	for _, agent := range follow.Agents() {
+		i := slices.IndexFunc(formats(), func(f archive.Format) bool { return f.Name == agent.Format })
+		require.GreaterOrEqual(t, i, 0, "no reader of %s", agent.Format)
+		tried := formats()[i].Tried
+		if tried == "" {
+			tried = "documents"
+		}
+		require.Contains(t, string(doc), "| `"+agent.Format+"` | "+tried)
 	}
 }

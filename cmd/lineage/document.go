@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type documentOptions struct{ context string }
@@ -134,18 +135,6 @@ func runDocumentShow(ctx context.Context, s *session, c *lineage.Context, args [
 	return runCat(ctx, s, e.Content.String())
 }
 
-// documentDiffRecord compares two revisions of a document.
-type documentDiffRecord struct {
-	Document string `json:"document"`
-	From     uint64 `json:"from"`
-	To       uint64 `json:"to"`
-	// Lines are those of both: a space is before a line of both, a minus before one only of the first, a plus
-	// before one only of the second.
-	Lines []string `json:"lines"`
-}
-
-func (*documentDiffRecord) recordType() string { return "document_diff" }
-
 func runDocumentDiff(ctx context.Context, s *session, c *lineage.Context, args []string) error {
 	name := args[0]
 	from, err := revisionNumber(args[1])
@@ -166,7 +155,7 @@ func runDocumentDiff(ctx context.Context, s *session, c *lineage.Context, args [
 	}
 	lines := diffLines(old, current)
 	if s.json {
-		return s.emit(&documentDiffRecord{Document: name, From: from, To: to, Lines: lines})
+		return s.emit(&records.DocumentDiff{Document: name, From: from, To: to, Lines: lines})
 	}
 	styles := map[byte]screen.Style{'-': screen.Red, '+': screen.Green}
 	for _, line := range lines {
@@ -191,7 +180,7 @@ func revisionLines(ctx context.Context, s *session, c *lineage.Context, name str
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), e.Revision, nil
 }
 
-// diffLines returns the lines of both, with the prefixes of documentDiffRecord.
+// diffLines returns the lines of both, with the prefixes of records.DocumentDiff.
 func diffLines(old, current []string) (diff []string) {
 	add := func(prefix string, lines []string) {
 		for _, line := range lines {

@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type eraseOptions struct {
@@ -63,21 +64,6 @@ the old ones.`,
 	return c
 }
 
-// erasedRecord is what erase did or would do.
-type erasedRecord struct {
-	ContentID string `json:"content_id"`
-	// Uses is how many messages, documents and files use it.
-	Uses int `json:"uses"`
-	// Summaries are the content ids of summaries of messages that use it, which may repeat it.
-	Summaries []string `json:"summaries"`
-	// Titles are the threads whose title is the start of its text.
-	Titles []string `json:"titles"`
-	// Erased is false for a dry run.
-	Erased bool `json:"erased"`
-}
-
-func (*erasedRecord) recordType() string { return "erased" }
-
 func (s *session) erasure(ctx context.Context, name string) (*destruction, error) {
 	ids, list, err := s.contentsToErase(ctx, name)
 	if err != nil {
@@ -105,7 +91,7 @@ func (s *session) erasure(ctx context.Context, name string) (*destruction, error
 }
 
 // contentsToErase returns what erase would do: for a content, or for each piece of a message.
-func (s *session) contentsToErase(ctx context.Context, name string) (ids []lineage.ContentID, list []*erasedRecord, err error) {
+func (s *session) contentsToErase(ctx context.Context, name string) (ids []lineage.ContentID, list []*records.Erased, err error) {
 	id, e, err := s.refs.ContentOrEntry(ctx, name)
 	if err != nil {
 		return nil, nil, err
@@ -132,7 +118,7 @@ func (s *session) contentsToErase(ctx context.Context, name string) (ids []linea
 }
 
 // contentToErase returns what erase would do to a content.
-func (s *session) contentToErase(ctx context.Context, id lineage.ContentID, name string) (*erasedRecord, error) {
+func (s *session) contentToErase(ctx context.Context, id lineage.ContentID, name string) (*records.Erased, error) {
 	has, err := s.store.View().Has(ctx, []lineage.ContentID{id})
 	if err != nil {
 		return nil, err
@@ -140,7 +126,7 @@ func (s *session) contentToErase(ctx context.Context, id lineage.ContentID, name
 	if !has[0] {
 		return nil, refs.Unknown("content", name, nil)
 	}
-	r := &erasedRecord{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
+	r := &records.Erased{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
 	var holding []*lineage.Entry
 	for e, err := range s.store.Where(ctx, id) {
 		if err != nil {
@@ -202,7 +188,7 @@ func (s *session) titlesOf(ctx context.Context, id lineage.ContentID) ([]string,
 	return titles, nil
 }
 
-func (s *session) printErased(r *erasedRecord, last bool) error {
+func (s *session) printErased(r *records.Erased, last bool) error {
 	for _, summary := range r.Summaries {
 		s.warn("a summary of a message that uses it may repeat it: 'lineage erase %s' erases the summary", summary)
 	}

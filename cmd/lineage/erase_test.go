@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/summarize"
 )
 
@@ -26,7 +27,7 @@ func TestEraseNamesSummariesOutsideThreads(t *testing.T) {
 
 	got := runLine(t.Context(), "erase", said[0].String(), "--dry-run", "--json", "--store", dir)
 	require.Equal(t, 0, got.code, got.err)
-	var r erasedRecord
+	var r records.Erased
 	require.NoError(t, json.Unmarshal([]byte(got.out), &r))
 	require.Equal(t, []string{summary.Content.String()}, r.Summaries)
 }

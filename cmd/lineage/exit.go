@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
@@ -174,33 +175,15 @@ func notWaited(err error) error {
 	return err
 }
 
-// errorRecord is printed on standard error under --json.
-type errorRecord struct {
-	// Code is the exit code.
-	Code  int    `json:"code"`
-	Error string `json:"error"`
-	Hint  string `json:"hint,omitempty"`
-}
-
-func (*errorRecord) recordType() string { return "error" }
-
-// warningRecord is printed on standard error under --json: a problem that does not end the
-// command.
-type warningRecord struct {
-	Warning string `json:"warning"`
-}
-
-func (*warningRecord) recordType() string { return "warning" }
-
 // fail prints an error and returns its exit code.
 func (a *app) fail(err error) int {
 	code := codeOf(err)
 	if err == nil || errors.Is(err, errDiffers) {
 		return code
 	}
-	record := errorRecord{Code: code, Error: saying(err), Hint: hintOf(err)}
+	record := records.Error{Code: code, Error: saying(err), Hint: hintOf(err)}
 	if a.json {
-		line, _ := encodeRecord(&record) // strings always marshal
+		line, _ := records.Encode(&record) // strings always marshal
 		a.err.W.Write(line)
 		return code
 	}

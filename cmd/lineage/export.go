@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/conversation"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type exportOptions struct {
@@ -93,18 +94,6 @@ func exportFormats() []string {
 // branchFilesFormat is the format that package conversation writes: a folder and not a file.
 const branchFilesFormat = "branch-files"
 
-// exportedRecord is what export wrote to a file.
-type exportedRecord struct {
-	File   string `json:"file"`
-	Format string `json:"format"`
-	Bytes  int64  `json:"bytes"`
-	// Branches and Pruned are the numbers of branch files that were written and deleted.
-	Branches int `json:"branches,omitempty"`
-	Pruned   int `json:"pruned,omitempty"`
-}
-
-func (*exportedRecord) recordType() string { return "export" }
-
 // exportFormat returns the format that is asked for, or that of the file by its name.
 func (o *exportOptions) exportFormat() (export.Format, error) {
 	if o.format != "" {
@@ -147,7 +136,7 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	if format == branchFilesFormat {
 		return s.exportBranchFiles(ctx, o, options.Scope)
 	}
-	r := exportedRecord{File: o.to, Format: string(format)}
+	r := records.Exported{File: o.to, Format: string(format)}
 	err = s.writeOutput(o.to, func(w io.Writer) error {
 		lost = losses{}
 		options.Lost = lost.add
@@ -192,7 +181,7 @@ func (s *session) exportBranchFiles(ctx context.Context, o *exportOptions, scope
 	for _, p := range report.Problems {
 		s.warn("%v", p)
 	}
-	r := exportedRecord{File: o.to, Format: branchFilesFormat, Branches: report.Branches, Pruned: report.Pruned}
+	r := records.Exported{File: o.to, Format: branchFilesFormat, Branches: report.Branches, Pruned: report.Pruned}
 	err = s.print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Plural(r.Branches, "branch"))
 	if n := len(report.Problems); err == nil && n > 0 {
 		err = fmt.Errorf("%s reported: %w", screen.Plural(n, "problem"), errPartial)

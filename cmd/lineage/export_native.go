@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // exportNative writes a session file as it was read last.
@@ -26,7 +27,7 @@ func (s *session) exportNative(ctx context.Context, o *exportOptions) error {
 	if err != nil {
 		return err
 	}
-	r := exportedRecord{File: o.to, Format: "native"}
+	r := records.Exported{File: o.to, Format: "native"}
 	err = s.writeBinary(o.to, func(w io.Writer) error {
 		counted := &countingWriter{w: w}
 		err := source.Export(ctx, counted)

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type followOptions struct {
@@ -118,25 +119,6 @@ func unknownAgent(err error) error {
 	return err
 }
 
-// followedRecord is an event of follow.
-type followedRecord struct {
-	Event string    `json:"event"`
-	Time  time.Time `json:"time"`
-	Agent string    `json:"agent,omitempty"`
-	Path  string    `json:"path,omitempty"`
-	Files int64     `json:"files,omitempty"`
-	Bytes int64     `json:"bytes,omitempty"`
-	// Soon is how many of the files the agent deletes within a week.
-	Soon     int64    `json:"soon,omitempty"`
-	Messages int64    `json:"messages,omitempty"`
-	Threads  []string `json:"threads,omitempty"`
-	Skipped  int64    `json:"skipped,omitempty"`
-	Error    string   `json:"error,omitempty"`
-	Reason   string   `json:"reason,omitempty"`
-}
-
-func (*followedRecord) recordType() string { return "followed" }
-
 // follow follows agents, and prints what happens.
 func (s *session) follow(ctx context.Context, o follow.Options) error {
 	p := &followPrinter{session: s, ctx: ctx, line: s.progress("reading", screen.Bytes)}
@@ -181,8 +163,8 @@ func (p *followPrinter) event(e follow.Event) {
 	p.err = errors.Join(p.err, p.flush())
 }
 
-func (p *followPrinter) record(e follow.Event) *followedRecord {
-	r := &followedRecord{
+func (p *followPrinter) record(e follow.Event) *records.Followed {
+	r := &records.Followed{
 		Event: string(e.Kind), Time: time.Now().UTC(), Agent: e.Agent, Path: e.Path, Files: e.Files, Bytes: e.Bytes, Soon: e.Soon,
 		Messages: e.Messages, Skipped: e.Skipped, Reason: e.Reason,
 	}
@@ -291,31 +273,6 @@ func (p *followPrinter) agentName(name string) string {
 	return "folder"
 }
 
-// agentRecord is a folder of an agent in a listing.
-type agentRecord struct {
-	Agent    string `json:"agent,omitempty"`
-	Path     string `json:"path"`
-	State    string `json:"state"`
-	Verified string `json:"verified,omitempty"`
-	Files    int64  `json:"files"`
-	Bytes    int64  `json:"bytes"`
-	Unread   int64  `json:"unread"`
-	LeftOut  int64  `json:"left_out"`
-	Gone     int64  `json:"gone"`
-	// Soon is how many of the files the agent deletes within a week.
-	Soon     int64           `json:"soon"`
-	Problems []problemRecord `json:"problems"`
-}
-
-func (*agentRecord) recordType() string { return "agent" }
-
-// problemRecord is part of other records.
-type problemRecord struct {
-	Path    string `json:"path"`
-	Error   string `json:"error"`
-	Skipped int64  `json:"skipped,omitempty"`
-}
-
 // listFollowed lists what is followed. Without a store it lists what would be.
 func (a *app) listFollowed(ctx context.Context, o *followOptions, common follow.Options) error {
 	list := func(ctx context.Context, store *lineage.Store) error {
@@ -357,15 +314,15 @@ func (a *app) printFollowed(all []follow.Listing) error {
 	l := a.list("AGENT", "STATE", "SESSIONS", "SIZE", "UNREAD", "GONE", "FOLDER")
 	for i := range all {
 		is := &all[i]
-		r := &agentRecord{
-			Agent: is.Agent.Name, Path: is.Path, State: string(is.State), Verified: is.Agent.Verified, Files: is.Files, Bytes: is.Bytes,
-			Unread: is.Unread, LeftOut: is.LeftOut, Gone: is.Gone, Soon: is.Soon, Problems: []problemRecord{},
+		r := &records.Agent{
+			Agent: is.Agent.Name, Path: is.Path, State: string(is.State), Verified: is.Tried, Files: is.Files, Bytes: is.Bytes,
+			Unread: is.Unread, LeftOut: is.LeftOut, Gone: is.Gone, Soon: is.Soon, Problems: []records.Problem{},
 		}
 		for _, p := range is.Problems {
-			r.Problems = append(r.Problems, problemRecord(p))
+			r.Problems = append(r.Problems, records.Problem(p))
 		}
 		state := r.State
-		if is.State == follow.Followed && is.Agent.Name != "" && is.Agent.Verified == "" {
+		if is.State == follow.Followed && is.Agent.Name != "" && is.Tried == "" {
 			state += ", unverified"
 		}
 		name := is.Agent.Title

@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type gcOptions struct {
@@ -54,14 +55,6 @@ keep it until they are vacuumed or expire. Former titles and metadata of existin
 	return c
 }
 
-// collectedRecord is what a collection removed, or would remove.
-type collectedRecord struct {
-	DryRun bool `json:"dry_run"`
-	backend.CollectReport
-}
-
-func (*collectedRecord) recordType() string { return "collected" }
-
 // kept returns a retention time for lineage.CollectOptions, where 0 is the default and less than 0
 // is none.
 func kept(d time.Duration) time.Duration {
@@ -104,7 +97,7 @@ func runGC(ctx context.Context, s *session, o *gcOptions) error {
 		return err
 	}
 	if s.json {
-		return s.emit(&collectedRecord{o.dryRun, report})
+		return s.emit(&records.Collected{DryRun: o.dryRun, CollectReport: report})
 	}
 	did := "removed"
 	if o.dryRun {

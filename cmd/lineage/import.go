@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/bundle"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter/archives"
 )
 
@@ -102,49 +103,10 @@ func formatList() string {
 	return "  " + strings.Join(screen.Wrap(strings.Join(names, ", "), 76), "\n  ")
 }
 
-// importedRecord ends what import prints.
-type importedRecord struct {
-	Formats []string `json:"formats"`
-	// Conversations and Messages are what the archive has.
-	Conversations    int64 `json:"conversations"`
-	Messages         int64 `json:"messages"`
-	NewConversations int64 `json:"new_conversations"`
-	// NewMessages were added. SharedMessages were not, because they are those of the
-	// conversation that theirs was forked from.
-	NewMessages    int64 `json:"new_messages"`
-	SharedMessages int64 `json:"shared_messages"`
-	// NewBytes is the size of the content that the store did not have.
-	NewBytes int64 `json:"new_bytes"`
-	// Kept messages differ from those in the store only in the form of their JSON. The store keeps
-	// its own.
-	Kept int64 `json:"kept"`
-	// Converted messages are stored without members that hold or name the messages after them,
-	// Opaque ones whole, because they cannot be taken apart.
-	Converted int64 `json:"converted"`
-	Opaque    int64 `json:"opaque"`
-	// Skipped are items that could not be used, and SkippedCount is how many there are.
-	Skipped      []skippedItem `json:"skipped"`
-	SkippedCount int64         `json:"skipped_count"`
-	// Repaired are items that are odd, and how they were taken.
-	Repaired      []skippedItem `json:"repaired"`
-	RepairedCount int64         `json:"repaired_count"`
-	// Ignored are files of no known format.
-	Ignored      []string `json:"ignored"`
-	IgnoredCount int64    `json:"ignored_count"`
-}
-
-func (*importedRecord) recordType() string { return "import" }
-
-// skippedItem is part of other records.
-type skippedItem struct {
-	Position string `json:"position"`
-	Reason   string `json:"reason"`
-}
-
-func items(damages []*archive.Damage) []skippedItem {
-	list := []skippedItem{}
+func items(damages []*archive.Damage) []records.SkippedItem {
+	list := []records.SkippedItem{}
 	for _, d := range damages {
-		list = append(list, skippedItem{Position: d.At.String(), Reason: d.Err.Error()})
+		list = append(list, records.SkippedItem{Position: d.At.String(), Reason: d.Err.Error()})
 	}
 	return list
 }
@@ -249,7 +211,7 @@ func firstBytes(path string) []byte {
 
 // imported prints what an import did.
 func (a *app) imported(report *archive.Report, whole bool) error {
-	r := importedRecord{
+	r := records.Imported{
 		Formats: append([]string{}, report.Formats...), Conversations: report.Conversations, Messages: report.Messages,
 		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,
 		NewBytes: report.NewBytes, Kept: report.Kept, Converted: report.Converted, Opaque: report.Opaque, Skipped: items(report.Skipped), SkippedCount: report.SkippedCount,
@@ -265,9 +227,9 @@ func (a *app) imported(report *archive.Report, whole bool) error {
 	return err
 }
 
-// failure reports that items were left out, or that there are no messages: the import is done in
+// partly reports that items were left out, or that there are no messages: the import is done in
 // part, or not at all where nothing was left to import.
-func (r *importedRecord) failure() error {
+func partly(r *records.Imported) error {
 	left := screen.Plural(r.SkippedCount, "item") + " left out"
 	stored := r.Messages > 0 || r.NewBytes > 0 || r.RepairedCount > 0
 	switch {
@@ -281,7 +243,7 @@ func (r *importedRecord) failure() error {
 	return nil
 }
 
-func (a *app) printImported(r *importedRecord, whole bool) error {
+func (a *app) printImported(r *records.Imported, whole bool) error {
 	count := func(n, more int64) string {
 		if more == n {
 			return screen.Count(n)
@@ -311,7 +273,7 @@ func (a *app) printImported(r *importedRecord, whole bool) error {
 		a.listSome("skipped", itemLines(r.Skipped), r.SkippedCount, maxItems)
 	}
 	if whole {
-		err = errors.Join(err, r.failure())
+		err = errors.Join(err, partly(r))
 	}
 	return err
 }
@@ -323,7 +285,7 @@ const (
 	maxIgnored = 10
 )
 
-func itemLines(items []skippedItem) (lines []string) {
+func itemLines(items []records.SkippedItem) (lines []string) {
 	for _, item := range items {
 		lines = append(lines, screen.Line(item.Position)+": "+screen.Line(item.Reason))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/importing"
 )
@@ -26,14 +27,14 @@ func importChats(ctx context.Context, s *session, db *sqladapter.DB, o *importOp
 	if err != nil {
 		return err
 	}
-	r := importedRecord{Formats: []string{"database"}, Skipped: []skippedItem{}, Repaired: []skippedItem{}, Ignored: []string{}}
+	r := records.Imported{Formats: []string{"database"}, Skipped: []records.SkippedItem{}, Repaired: []records.SkippedItem{}, Ignored: []string{}}
 	line := s.progress("importing", func(n int64) string { return screen.Plural(n, "message") })
 	report, err := importing.Run(ctx, db, s.store, importing.Options{
 		UserID:   o.user,
 		Progress: func(r importing.Report) { line.Show(int64(r.Messages), 0) },
 		Problem: func(chatID string, err error) {
 			if len(r.Skipped) < maxSkipped {
-				r.Skipped = append(r.Skipped, skippedItem{Position: fmt.Sprintf("thread %q", chatID), Reason: err.Error()})
+				r.Skipped = append(r.Skipped, records.SkippedItem{Position: fmt.Sprintf("thread %q", chatID), Reason: err.Error()})
 			}
 		},
 	})

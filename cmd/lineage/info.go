@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func infoCommand(a *app) *cobra.Command {
@@ -25,34 +26,12 @@ func infoCommand(a *app) *cobra.Command {
 	}
 }
 
-// infoRecord is what a store is and holds.
-type infoRecord struct {
-	Store string `json:"store"`
-	// LastCommit is the number of the last commit; 0 in an empty store.
-	LastCommit  uint64 `json:"last_commit"`
-	Threads     uint64 `json:"threads"`
-	Contexts    uint64 `json:"contexts"`
-	Branches    uint64 `json:"branches"`
-	Checkpoints uint64 `json:"checkpoints"`
-	Messages    uint64 `json:"messages"`
-	Blocks      uint64 `json:"blocks"`
-	StoredBytes uint64 `json:"stored_bytes"`
-	// Thread is the id of the thread that commands work on.
-	Thread string `json:"thread,omitempty"`
-	// Branch is its active branch.
-	Branch string `json:"branch,omitempty"`
-	// Owner is the process that has the store open, if it is another one, and Guests are the others
-	// that use the store through that process.
-	Owner  *lineage.Process  `json:"owner,omitempty"`
-	Guests []lineage.Process `json:"guests,omitempty"`
-}
-
 func processText(p lineage.Process) string {
 	return fmt.Sprintf("process %d (%s)", p.PID, screen.Line(p.Command))
 }
 
-// processes fills in who else uses the store.
-func (r *infoRecord) processes(ctx context.Context, s *session) error {
+// addProcesses fills in who else uses the store.
+func (s *session) addProcesses(ctx context.Context, r *records.Info) error {
 	all, err := s.store.Processes(ctx)
 	if err != nil {
 		return err
@@ -68,8 +47,6 @@ func (r *infoRecord) processes(ctx context.Context, s *session) error {
 	return nil
 }
 
-func (*infoRecord) recordType() string { return "info" }
-
 func runInfo(ctx context.Context, s *session) error {
 	stats, err := s.store.Stats(ctx)
 	if err != nil {
@@ -79,7 +56,7 @@ func runInfo(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	r := infoRecord{
+	r := records.Info{
 		Store: s.name, LastCommit: head.Number, Threads: stats.Threads, Contexts: stats.Contexts, Branches: stats.Branches,
 		Checkpoints: stats.Checkpoints, Messages: stats.Usages, Blocks: stats.Blocks, StoredBytes: stats.StoredBytes,
 	}
@@ -98,7 +75,7 @@ func runInfo(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	if err := r.processes(ctx, s); err != nil {
+	if err := s.addProcesses(ctx, &r); err != nil {
 		return err
 	}
 	facts := [][2]string{

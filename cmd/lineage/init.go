@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -28,13 +29,6 @@ a PostgreSQL database with ?store=NAME creates one there.`,
 	}
 }
 
-// initRecord is a store that was created.
-type initRecord struct {
-	Store string `json:"store"`
-}
-
-func (*initRecord) recordType() string { return "init" }
-
 func runInit(ctx context.Context, a *app, named string) error {
 	if isDSN(named) {
 		return usagef("%s: a database is set up by the first thread or message in it", redact(named))
@@ -50,7 +44,7 @@ func runInit(ctx context.Context, a *app, named string) error {
 		return err
 	}
 	name := shownStore(named)
-	err = a.print(&initRecord{Store: name}, "created an empty store in %s\n", name)
+	err = a.print(&records.Init{Store: name}, "created an empty store in %s\n", name)
 	a.note("next: lineage append \"Hello.\"   or   lineage import ARCHIVE")
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -37,21 +38,6 @@ undoes.`,
 	return c
 }
 
-// mergedRecord is what a merge did.
-type mergedRecord struct {
-	Source   string `json:"source"`
-	Target   string `json:"target"`
-	Strategy string `json:"strategy"`
-	// Common is the last message that both shared.
-	Common *string `json:"common"`
-	// Added are the messages that were appended.
-	Added  []string `json:"added"`
-	Tip    *string  `json:"tip"`
-	Length uint64   `json:"length"`
-}
-
-func (*mergedRecord) recordType() string { return "merged" }
-
 func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	source, err := s.refs.Context(ctx, o.source)
 	if err != nil {
@@ -80,9 +66,9 @@ func runMerge(ctx context.Context, s *session, o *mergeOptions) error {
 	if err != nil {
 		return err
 	}
-	r := mergedRecord{
+	r := records.Merged{
 		Source: source.Context.ID().String(), Target: target.Context.ID().String(), Strategy: strategy,
-		Common: spanID(common), Added: []string{}, Tip: spanID(tip),
+		Common: records.SpanID(common), Added: []string{}, Tip: records.SpanID(tip),
 	}
 	if r.Length, err = s.store.Position(ctx, tip); err != nil {
 		return err

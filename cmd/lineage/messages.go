@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -22,73 +21,11 @@ const (
 	maxPreview = 64 << 10
 )
 
-// messageRecord is a message, or another use of content, in a history.
-type messageRecord struct {
-	// ID is the address of its span, with .N after it for a message that is not the first in
-	// its span.
-	ID string `json:"id"`
-	// Parent is the id of the message before it.
-	Parent   *string `json:"parent"`
-	Position uint64  `json:"position"`
-	// Kind is message, document or asset.
-	Kind string `json:"kind"`
-	Role string `json:"role"`
-	Name string `json:"name,omitempty"`
-	// Document, Revision and Filename are those of documents and assets.
-	Document  string `json:"document,omitempty"`
-	Revision  uint64 `json:"revision,omitempty"`
-	Filename  string `json:"filename,omitempty"`
-	ContentID string `json:"content_id"`
-	MediaType string `json:"media_type"`
-	Size      int64  `json:"size"`
-	// Text is empty for media that is not text.
-	Text string `json:"text"`
-	// Data is the body where that is JSON.
-	Data json.RawMessage `json:"data,omitempty"`
-	// Truncated is set when the text is only the beginning.
-	Truncated bool `json:"truncated,omitempty"`
-	Erased    bool `json:"erased,omitempty"`
-	// Origin is who it comes from.
-	Origin   *originRecord   `json:"origin,omitempty"`
-	SourceID string          `json:"source_id,omitempty"`
-	SpanSet  string          `json:"span_set,omitempty"`
-	Metadata json.RawMessage `json:"metadata,omitempty"`
-	// CreatedAt is in RFC 3339.
-	CreatedAt time.Time `json:"created_at"`
-}
-
-func (*messageRecord) recordType() string { return "message" }
-
 // A readMessage is a message that a command read. The text and data of its record are for programs.
 type readMessage struct {
-	messageRecord
+	records.Message
 	// said is what people read of it.
 	said *transcript.Message
-}
-
-// originRecord is where content comes from; it is part of other records.
-type originRecord struct {
-	Kind   string `json:"kind"`
-	User   string `json:"user,omitempty"`
-	Model  string `json:"model,omitempty"`
-	Source string `json:"source,omitempty"`
-	// DerivedFrom is the content that it was derived or edited from.
-	DerivedFrom string `json:"derived_from,omitempty"`
-}
-
-func newOrigin(o lineage.Origin) *originRecord {
-	if o.IsZero() {
-		return nil
-	}
-	return &originRecord{Kind: o.Kind.String(), User: o.UserID, Model: o.ModelID, Source: o.SourceID, DerivedFrom: idText(o.ParentID)}
-}
-
-// entryID returns the id under which an entry is shown to programs.
-func entryID(e *lineage.Entry) string {
-	if e.Index == 0 {
-		return e.Span.String()
-	}
-	return structure.UsageID{Span: e.Span, Index: e.Index}.String()
 }
 
 // shortID returns the form of an id that people read: that of refs for ids of things and addresses of messages, and
@@ -114,12 +51,12 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, limit int64) (*
 	if err != nil {
 		return nil, err
 	}
-	m := &readMessage{messageRecord: messageRecord{
-		ID: entryID(e), Position: e.Position, Kind: e.Kind.String(), Role: e.Role,
+	m := &readMessage{Message: records.Message{
+		ID: records.EntryID(e), Position: e.Position, Kind: e.Kind.String(), Role: e.Role,
 		Document: e.Document, Revision: e.Revision, Filename: e.Filename,
 		ContentID: e.Content.String(), MediaType: e.Type, Size: e.Size, Erased: e.Erased,
-		Origin: newOrigin(e.Origin), SourceID: e.SourceID, CreatedAt: e.CreatedAt.UTC(),
-		Parent: spanID(parent), SpanSet: idText(e.Set), Metadata: rawJSON(e.Metadata),
+		Origin: records.NewOrigin(e.Origin), SourceID: e.SourceID, CreatedAt: e.CreatedAt.UTC(),
+		Parent: records.SpanID(parent), SpanSet: records.ID(e.Set), Metadata: records.JSON(e.Metadata),
 	}}
 	if e.Name != e.Role {
 		m.Name = e.Name
@@ -142,7 +79,7 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, limit int64) (*
 	if m.Truncated = int64(len(body)) > limit; m.Truncated {
 		body = body[:limit]
 	} else if e.Type == content.TypeJSON {
-		m.Data = rawJSON(body)
+		m.Data = records.JSON(body)
 	}
 	switch {
 	case len(e.Pieces) > 0 && e.Size <= maxText:
@@ -177,19 +114,6 @@ func isText(mediaType string) bool {
 		return true
 	}
 	return strings.HasPrefix(base, "text/") || strings.HasSuffix(base, "+json") || strings.HasSuffix(base, "+xml")
-}
-
-// rawJSON returns bytes as a JSON value: as they are if they are one, else as a
-// string.
-func rawJSON(b []byte) json.RawMessage {
-	switch {
-	case b == nil:
-		return nil
-	case json.Valid(b):
-		return b
-	}
-	quoted, _ := json.Marshal(string(b)) // strings always marshal
-	return quoted
 }
 
 // parentOf returns the span before an entry.

@@ -1,33 +1,18 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/plain"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// record is printed as a line under --json.
-type record interface{ recordType() string }
-
-// encodeRecord returns a record as a line of JSON that begins with its type and has no
-// control characters.
-func encodeRecord(r record) ([]byte, error) {
-	var b strings.Builder
-	e := json.NewEncoder(screen.NewJSONFilter(&b))
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", r.recordType(), err)
-	}
-	// Every record has a field that is always there.
-	return []byte(`{"type":"` + r.recordType() + `",` + strings.TrimPrefix(b.String(), "{")), nil
-}
-
 // emit prints a record.
-func (a *app) emit(r record) error {
-	line, err := encodeRecord(r)
+func (a *app) emit(r records.Record) error {
+	line, err := records.Encode(r)
 	if err != nil {
 		return err
 	}
@@ -41,7 +26,7 @@ func (a *app) printf(format string, args ...any) {
 }
 
 // print prints a result: the record under --json, and the text otherwise.
-func (a *app) print(r record, format string, args ...any) error {
+func (a *app) print(r records.Record, format string, args ...any) error {
 	if a.json {
 		return a.emit(r)
 	}
@@ -62,7 +47,7 @@ func (a *app) list(heads ...string) *listing {
 }
 
 // add adds a result. An error is returned by end.
-func (l *listing) add(r record, row ...screen.Cell) {
+func (l *listing) add(r records.Record, row ...screen.Cell) {
 	switch {
 	case !l.app.json:
 		l.table.Cells(row...)
@@ -116,7 +101,7 @@ func (a *app) indented(indent, text string) string {
 		width = max(a.out.Width-len(indent), 20)
 	}
 	var b strings.Builder
-	for _, line := range screen.Wrap(screen.Clean(text), width) {
+	for _, line := range screen.Wrap(plain.Text(text), width) {
 		if line != "" {
 			b.WriteString(indent + line)
 		}
@@ -125,19 +110,8 @@ func (a *app) indented(indent, text string) string {
 	return b.String()
 }
 
-// idText returns an id for a record, empty for the zero id.
-func idText(id interface {
-	IsZero() bool
-	String() string
-}) string {
-	if id.IsZero() {
-		return ""
-	}
-	return id.String()
-}
-
 // facts prints a result: the record under --json, and otherwise names and values, without values that are empty.
-func (a *app) facts(r record, pairs ...[2]string) error {
+func (a *app) facts(r records.Record, pairs ...[2]string) error {
 	if a.json {
 		return a.emit(r)
 	}

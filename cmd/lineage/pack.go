@@ -9,7 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func packCommand(a *app) *cobra.Command {
@@ -28,11 +28,6 @@ interrupted: what was packed so far stays so. --dense also compresses packs agai
 	return c
 }
 
-// packedRecord is what packing did.
-type packedRecord struct{ backend.PackReport }
-
-func (*packedRecord) recordType() string { return "packed" }
-
 func runPack(ctx context.Context, s *session, dense bool) error {
 	line := s.progress("packing", screen.Bytes)
 	report, err := s.store.Pack(ctx, lineage.PackOptions{All: true, Dense: dense, Progress: line.Show})
@@ -43,5 +38,5 @@ func runPack(ctx context.Context, s *session, dense bool) error {
 	if err != nil {
 		return err
 	}
-	return s.print(&packedRecord{report}, "packed %s: journal and index take %s, %s before\n", screen.Plural(report.Commits, "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
+	return s.print(&records.Packed{PackReport: report}, "packed %s: journal and index take %s, %s before\n", screen.Plural(report.Commits, "commit"), screen.Bytes(report.After), screen.Bytes(report.Before))
 }

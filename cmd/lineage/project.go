@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/project"
 )
@@ -47,22 +48,6 @@ processes can change the store meanwhile. Changes of one that keeps others out a
 	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, with --follow, where another process has the store for itself")
 	return c
 }
-
-// projectedRecord is what project did.
-type projectedRecord struct {
-	Database string `json:"database"`
-	// From and To are the commits that the database had and has.
-	From uint64 `json:"from"`
-	To   uint64 `json:"to"`
-	// Threads is how many threads were looked at.
-	Threads int `json:"threads"`
-	// Added, Changed and Removed count messages.
-	Added   int `json:"added"`
-	Changed int `json:"changed"`
-	Removed int `json:"removed"`
-}
-
-func (*projectedRecord) recordType() string { return "projected" }
 
 // databaseHint adds what to do about a database that cannot be used so.
 func databaseHint(err error) error {
@@ -109,19 +94,19 @@ func runProject(ctx context.Context, a *app, o *projectOptions) (err error) {
 	return a.follow(ctx, o.interval, project)
 }
 
-func projectOnce(ctx context.Context, s *session, o *projectOptions, db *sqladapter.DB) (*projectedRecord, error) {
+func projectOnce(ctx context.Context, s *session, o *projectOptions, db *sqladapter.DB) (*records.Projected, error) {
 	line := s.progress("projecting", func(n int64) string { return screen.Plural(n, "thread") })
 	report, err := (&project.Projector{Store: s.store, DB: db, ChatsOnly: o.chatsOnly, Progress: func(r project.Report) {
 		line.Show(int64(r.Threads), int64(r.Total))
 	}}).Run(ctx)
 	line.Done()
-	return &projectedRecord{
+	return &records.Projected{
 		Database: redact(o.dsn), From: report.From.Number, To: report.To.Number, Threads: report.Threads,
 		Added: report.Added, Changed: report.Changed, Removed: report.Removed,
 	}, databaseHint(err)
 }
 
-func (a *app) tellProjected(r *projectedRecord) error {
+func (a *app) tellProjected(r *records.Projected) error {
 	if r.From == r.To {
 		return a.print(r, "%s has everything up to commit %d already\n", r.Database, r.To)
 	}

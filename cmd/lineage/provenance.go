@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func provenanceCommand(a *app) *cobra.Command {
@@ -22,24 +22,9 @@ named by its id, the beginning of one, or a message that holds it.`,
 	}
 }
 
-// contentRecord is a content with its first origin.
-type contentRecord struct {
-	ID string `json:"id"`
-	// Step counts from the content asked for, 0.
-	Step      int           `json:"step"`
-	MediaType string        `json:"media_type,omitempty"`
-	Size      int64         `json:"size"`
-	Origin    *originRecord `json:"origin,omitempty"`
-	// Missing is set if it is no longer in the store.
-	Missing   bool       `json:"missing,omitempty"`
-	CreatedAt *time.Time `json:"created_at,omitempty"`
-}
-
-func (*contentRecord) recordType() string { return "content" }
-
-func newContentRecord(b *content.Block) *contentRecord {
+func newContentRecord(b *content.Block) *records.Content {
 	created := b.CreatedAt.UTC()
-	return &contentRecord{ID: b.ID.String(), MediaType: b.Type, Size: b.Size, Origin: newOrigin(b.Origin.By(content.Attribution{})), CreatedAt: &created}
+	return &records.Content{ID: b.ID.String(), MediaType: b.Type, Size: b.Size, Origin: records.NewOrigin(b.Origin.By(content.Attribution{})), CreatedAt: &created}
 }
 
 func runProvenance(ctx context.Context, s *session, name string) error {

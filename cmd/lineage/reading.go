@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
@@ -192,7 +193,7 @@ func (r *reader) result(of *transcript.ToolResult, head string) {
 		head += fmt.Sprintf(" exit %d", *of.Exit)
 	}
 	head = strings.TrimSpace(screen.Line(head))
-	if text := screen.Clean(of.Text); isShort(text) {
+	if text := plain.Text(of.Text); isShort(text) {
 		r.printf("    %s%s", r.out.Paint(style, mark), text)
 		if head != "" {
 			r.printf("%s", r.dim("  "+head))

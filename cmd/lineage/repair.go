@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -27,14 +28,6 @@ repaired, and then the index does not change: 'lineage verify' shows what is dam
 		RunE:    a.does(func(ctx context.Context, _ []string) error { return runRepair(ctx, a) }),
 	}
 }
-
-// repairedRecord is what repair did.
-type repairedRecord struct {
-	Store   string `json:"store"`
-	Commits uint64 `json:"commits"`
-}
-
-func (*repairedRecord) recordType() string { return "repaired" }
 
 func runRepair(ctx context.Context, a *app) error {
 	dir, err := a.findStore(false)
@@ -67,7 +60,7 @@ func runRepair(ctx context.Context, a *app) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
-	return a.print(&repairedRecord{Store: dir, Commits: head.Number}, "rebuilt the index from %d commits\n", head.Number)
+	return a.print(&records.Repaired{Store: dir, Commits: head.Number}, "rebuilt the index from %d commits\n", head.Number)
 }
 
 // setIndexAside renames the index to the name under which it is kept until the next repair.

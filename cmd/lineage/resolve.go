@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/engine"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type resolveOptions struct {
@@ -43,31 +44,6 @@ is listed on standard error.`,
 	f.StringVar(&o.format, "format", "text", "text, xml, markdown, toml, toon, openai, responses or anthropic")
 	return c
 }
-
-// partRecord is a message to send, or a summary instead of several.
-type partRecord struct {
-	// Message is set for a message, Summary for a summary.
-	Message *messageRecord `json:"message,omitempty"`
-	Summary *summaryRecord `json:"summary,omitempty"`
-	Tokens  int            `json:"tokens"`
-}
-
-func (*partRecord) recordType() string { return "part" }
-
-// resolvedRecord ends what resolve prints.
-type resolvedRecord struct {
-	SystemPrompt string `json:"system_prompt,omitempty"`
-	Model        string `json:"model,omitempty"`
-	Parts        int    `json:"parts"`
-	// Tokens is an estimate of all tokens.
-	Tokens int `json:"tokens"`
-	// Omitted is how many messages are neither there nor summarized.
-	Omitted uint64 `json:"omitted"`
-	// Digest identifies the history that it was resolved from.
-	Digest string `json:"digest"`
-}
-
-func (*resolvedRecord) recordType() string { return "resolved" }
 
 // renderers are those of the formats. Text is printed message by message.
 var renderers = map[string]engine.Renderer{
@@ -105,7 +81,7 @@ func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOpti
 		}
 	}
 	if s.json {
-		return s.emit(&resolvedRecord{
+		return s.emit(&records.Resolved{
 			SystemPrompt: resolved.SystemPrompt, Model: resolved.Model, Parts: len(resolved.Parts), Tokens: resolved.Tokens,
 			Omitted: resolved.Omitted, Digest: resolved.Digest.String(),
 		})
@@ -121,7 +97,7 @@ func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOpti
 // printPart prints a message to send, or a summary instead of several.
 func (s *session) printPart(ctx context.Context, p *lineage.Part) error {
 	if p.Entry == nil {
-		r := partRecord{Tokens: p.Tokens, Summary: newSummaryRecord(p.Summary)}
+		r := records.Part{Tokens: p.Tokens, Summary: records.NewSummary(p.Summary)}
 		return s.print(&r, "%s\n%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", r.Summary.First, r.Summary.Last)), s.indented("    ", r.Summary.Text))
 	}
 	m, err := s.message(ctx, p.Entry, maxText)
@@ -129,7 +105,7 @@ func (s *session) printPart(ctx context.Context, p *lineage.Part) error {
 		return err
 	}
 	if s.json {
-		return s.emit(&partRecord{Tokens: p.Tokens, Message: &m.messageRecord})
+		return s.emit(&records.Part{Tokens: p.Tokens, Message: &m.Message})
 	}
 	return s.printMessage(m, nil)
 }

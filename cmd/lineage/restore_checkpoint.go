@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func restoreCheckpointCommand(a *app) *cobra.Command {
@@ -21,7 +22,7 @@ func restoreCheckpointCommand(a *app) *cobra.Command {
 	}
 }
 
-func restoreCheckpoint(ctx context.Context, in threads, name string) (*branchRecord, error) {
+func restoreCheckpoint(ctx context.Context, in threads, name string) (*records.Branch, error) {
 	checkpoints, err := in.listCheckpoints(ctx, "")
 	if err != nil {
 		return nil, err

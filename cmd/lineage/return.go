@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type returnOptions struct{ text, role, name string }
@@ -29,16 +30,6 @@ subagent. Without a text it is the last message of the subagent.`,
 	c.Flags().StringVar(&o.name, "name", "", "the subagent's name there")
 	return c
 }
-
-// sentRecord is a message that one context has from another.
-type sentRecord struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-	// ID is the message in the context that it was sent to.
-	ID string `json:"id"`
-}
-
-func (*sentRecord) recordType() string { return "sent" }
 
 func runReturn(ctx context.Context, s *session, found *refs.Ref, o *returnOptions) error {
 	item := lineage.Item{Role: o.role, Name: o.name, Body: []byte(o.text)}
@@ -65,7 +56,7 @@ func runReturn(ctx context.Context, s *session, found *refs.Ref, o *returnOption
 }
 
 func (s *session) sent(from, to string, ref lineage.SpanRef) error {
-	err := s.print(&sentRecord{From: from, To: to, ID: ref.String()}, "%s\n", ref)
+	err := s.print(&records.Sent{From: from, To: to, ID: ref.String()}, "%s\n", ref)
 	s.note("added to context %s", to)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -35,7 +36,7 @@ undoes.`,
 }
 
 // rewind implements threads. The branch has an automatic name.
-func (s *session) rewind(ctx context.Context, to string) (*branchRecord, error) {
+func (s *session) rewind(ctx context.Context, to string) (*records.Branch, error) {
 	found, err := s.refs.Find(ctx, to)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func salvageCommand(a *app) *cobra.Command {
@@ -31,25 +32,12 @@ A backup is better: 'lineage restore' loses nothing.`,
 	}
 }
 
-// salvagedRecord is what was found in a damaged store.
-type salvagedRecord struct {
-	Store string `json:"store"`
-	embedded.SalvageReport
-}
-
-func (*salvagedRecord) recordType() string { return "salvaged" }
-
-// lossRecord is a part of a store's files that cannot be read.
-type lossRecord struct{ embedded.Loss }
-
-func (*lossRecord) recordType() string { return "loss" }
-
 func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	line := a.progress("salvaging", screen.Bytes)
 	var failure error
 	lost := func(l embedded.Loss) {
 		line.Done()
-		failure = cmp.Or(failure, a.print(&lossRecord{l}, "lost: %s\n", screen.Line(l.String())))
+		failure = cmp.Or(failure, a.print(&records.Loss{Loss: l}, "lost: %s\n", screen.Line(l.String())))
 	}
 	r, err := embedded.Salvage(ctx, from, dir, embedded.SalvageOptions{Lost: lost, Progress: line.Show})
 	line.Done()
@@ -59,7 +47,7 @@ func runSalvage(ctx context.Context, a *app, from, dir string) error {
 	if failure != nil {
 		return failure
 	}
-	if err := a.printSalvaged(&salvagedRecord{shownStore(dir), r}); err != nil {
+	if err := a.printSalvaged(&records.Salvaged{Store: shownStore(dir), SalvageReport: r}); err != nil {
 		return err
 	}
 	return salvageOutcome(&r)
@@ -77,7 +65,7 @@ func salvageOutcome(r *embedded.SalvageReport) error {
 	return fmt.Errorf("%s of the files could not be read, %s known to be lost: %w", screen.Plural(r.Losses, "part"), lost, errPartial)
 }
 
-func (a *app) printSalvaged(r *salvagedRecord) error {
+func (a *app) printSalvaged(r *records.Salvaged) error {
 	if a.json {
 		return a.emit(r)
 	}

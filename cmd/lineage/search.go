@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -74,30 +75,9 @@ the store cannot be written. If nothing is found, the command exits with 9.`,
 	return c
 }
 
-// hitRecord is what a search found.
-type hitRecord struct {
-	// ID is the address of a message, document or asset, or the id of a summary; in a database that of
-	// the message.
-	ID string `json:"id"`
-	// Threads are the threads that have it.
-	Threads []hitThread `json:"threads"`
-	// Role is that of a message.
-	Role string `json:"role,omitempty"`
-	// Rank orders the hits: the higher, the better.
-	Rank float64 `json:"rank"`
-	// Snippet is where it matches, the words between <mark> and </mark>.
-	Snippet string `json:"snippet"`
-	Text    string `json:"text"`
-	// Kind is message, document, asset or summary, and Name that of a document or asset.
-	Kind string `json:"kind"`
-	Name string `json:"name,omitempty"`
-	// Contexts are the contexts outside threads that have it.
-	Contexts []string `json:"contexts,omitempty"`
-}
-
 // hit is what a search found. Some fields are only shown to people.
 type hit struct {
-	hitRecord
+	records.Hit
 	createdAt time.Time
 	// in are the threads and contexts that have it, at most maxHitThreads.
 	in []string
@@ -110,14 +90,6 @@ func (h *hit) addIn(title, id string) {
 	}
 	h.in = append(h.in, id)
 }
-
-// hitThread is a thread with a message that was found.
-type hitThread struct {
-	ID    string `json:"id"`
-	Title string `json:"title,omitempty"`
-}
-
-func (*hitRecord) recordType() string { return "hit" }
 
 // searchFactor is how many matches are looked at for each hit that is wanted: threads that share a message have a match each.
 const searchFactor = 16
@@ -151,11 +123,11 @@ func hitsOf(results []chat.SearchResult) []*hit {
 		id := refs.WithoutThread(m.ID)
 		h := seen[id]
 		if h == nil {
-			h = &hit{hitRecord: hitRecord{ID: id, Kind: structure.MessageUsage.String(), Role: m.Role, Rank: r.Rank, Snippet: r.Snippet, Text: m.Text}, createdAt: m.CreatedAt}
+			h = &hit{Hit: records.Hit{ID: id, Kind: structure.MessageUsage.String(), Role: m.Role, Rank: r.Rank, Snippet: r.Snippet, Text: m.Text}, createdAt: m.CreatedAt}
 			seen[id] = h
 			hits = append(hits, h)
 		}
-		h.Threads = append(h.Threads, hitThread{ID: r.Message.ChatID})
+		h.Threads = append(h.Threads, records.HitThread{ID: r.Message.ChatID})
 	}
 	return hits
 }
@@ -167,7 +139,7 @@ const maxHitThreads = 3
 func (a *app) printHits(hits []*hit) error {
 	for _, h := range hits {
 		if h.Threads == nil {
-			h.Threads = []hitThread{}
+			h.Threads = []records.HitThread{}
 		}
 		in := h.in
 		if more := len(h.Threads) + len(h.Contexts) - len(in); more > 0 {
@@ -175,7 +147,7 @@ func (a *app) printHits(hits []*hit) error {
 		}
 		what := cmp.Or(h.Role, strings.TrimSpace(h.Kind+" "+h.Name))
 		snippet := cmp.Or(h.Snippet, screen.Cut(screen.Line(h.Text), 200))
-		err := a.print(&h.hitRecord, "%s  %s  %s\n    %s\n", a.out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
+		err := a.print(&h.Hit, "%s  %s  %s\n    %s\n", a.out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
 			a.out.Paint(screen.Dim, screen.Line(refs.ShortAddress(h.ID))+"  "+screen.Time(h.createdAt)), screen.Line(strings.Join(in, ", ")),
 			a.marked(screen.Line(snippet)))
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -56,7 +57,7 @@ func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, er
 }
 
 func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
-	h := &hit{hitRecord: hitRecord{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}}
+	h := &hit{Hit: records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}}
 	if e := found.Entry; e != nil {
 		h.ID, h.Kind, h.createdAt, h.Text = e.Span.String(), e.Kind.String(), e.CreatedAt, e.Text()
 		switch e.Kind {
@@ -85,7 +86,7 @@ func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
 		if err != nil {
 			return nil, err
 		}
-		h.Threads = append(h.Threads, hitThread{ID: chat.IDOfThread(t), Title: t.Title})
+		h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: t.Title})
 		if s.json || len(h.in) == maxHitThreads {
 			continue
 		}

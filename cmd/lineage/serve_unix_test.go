@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // TestServe keeps a store open, which other commands use, and ends when nobody has used it for some
@@ -33,7 +34,7 @@ func TestServe(t *testing.T) {
 	atWork(t, dir)
 	got := runLine(t.Context(), "info", "--json", "--store", dir)
 	require.Equal(t, 0, got.code, got.err)
-	var record infoRecord
+	var record records.Info
 	require.NoError(t, json.Unmarshal([]byte(got.out), &record))
 	require.NotNil(t, record.Owner)
 	require.Equal(t, os.Getpid(), record.Owner.PID)

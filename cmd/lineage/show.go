@@ -8,6 +8,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -79,14 +80,14 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 			return err
 		}
 		added := m.Origin
-		m.Origin = newOrigin(author)
+		m.Origin = records.NewOrigin(author)
 		if s.json {
 			if err := s.emit(m); err != nil {
 				return err
 			}
 			continue
 		}
-		addedBy, by := "", originRecord{}
+		addedBy, by := "", records.Origin{}
 		if !through.IsZero() {
 			addedBy = "context " + through.String()
 		}

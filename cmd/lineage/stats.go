@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -31,18 +32,6 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 	return c
 }
 
-// statsRecord is how much a store holds.
-type statsRecord struct {
-	backend.Stats
-	// CopiedMessages and CopiedBytes are what it would be if every context held a copy
-	// of its history. CopiedExact is false where the bytes are an estimate.
-	CopiedMessages uint64 `json:"copied_messages"`
-	CopiedBytes    uint64 `json:"copied_bytes"`
-	CopiedExact    bool   `json:"copied_exact"`
-}
-
-func (*statsRecord) recordType() string { return "stats" }
-
 // exactUpTo is how many messages are read to count copies unless --exact asks for it.
 const exactUpTo = 20_000
 
@@ -51,7 +40,7 @@ func runStats(ctx context.Context, s *session, exact bool) error {
 	if err != nil {
 		return err
 	}
-	r := statsRecord{Stats: stats, CopiedExact: exact || stats.Usages <= exactUpTo}
+	r := records.Stats{Stats: stats, CopiedExact: exact || stats.Usages <= exactUpTo}
 	if err := s.countCopies(ctx, &r); err != nil {
 		return err
 	}
@@ -68,33 +57,33 @@ func runStats(ctx context.Context, s *session, exact bool) error {
 	row("logical", sizeCell(r.LogicalBytes), "the bytes of all messages")
 	row("unique", sizeCell(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
 	row("on disk", sizeCell(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
-		screen.Bytes(r.journalBytes()), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
+		screen.Bytes(journalBytes(&r)), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
 	about := ""
 	if !r.CopiedExact {
 		about = "about "
 	}
 	row("as copies", sizeCell(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
-		about, screen.Plural(r.CopiedMessages, "message"), r.comparison()))
-	if r.packingDue() {
+		about, screen.Plural(r.CopiedMessages, "message"), comparison(&r)))
+	if packingDue(&r) {
 		row("not packed", sizeCell(r.UnpackedBytes), "'lineage pack' compresses it")
 	}
 	return list.end("")
 }
 
-func (r *statsRecord) journalBytes() uint64 { return r.StoredBytes - r.IndexBytes - r.OtherBytes }
+func journalBytes(r *records.Stats) uint64 { return r.StoredBytes - r.IndexBytes - r.OtherBytes }
 
 // minDue is how much has to be unpacked before packing is worth it.
 const minDue = 64 << 10
 
 // packingDue reports whether packing would make the store much smaller.
-func (r *statsRecord) packingDue() bool {
-	return r.UnpackedBytes >= minDue && r.UnpackedBytes >= r.journalBytes()/4
+func packingDue(r *records.Stats) bool {
+	return r.UnpackedBytes >= minDue && r.UnpackedBytes >= journalBytes(r)/4
 }
 
 // comparison compares the copies with the journal and the index. Other files are left out: copies that can be searched
 // would need a search index too.
-func (r *statsRecord) comparison() string {
-	kept := r.journalBytes() + r.IndexBytes
+func comparison(r *records.Stats) string {
+	kept := journalBytes(r) + r.IndexBytes
 	switch {
 	case r.CopiedBytes == 0 || kept == 0:
 		return ""
@@ -113,7 +102,7 @@ func times(more, less uint64) string {
 }
 
 // countCopies counts what copies of all histories would hold.
-func (s *session) countCopies(ctx context.Context, r *statsRecord) error {
+func (s *session) countCopies(ctx context.Context, r *records.Stats) error {
 	line := s.progress("counting", func(n int64) string { return screen.Plural(n, "context") })
 	defer line.Done()
 	var tips []lineage.SpanRef

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/summarize"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -65,33 +65,6 @@ search' finds the texts of summaries too.`,
 	return c
 }
 
-// summaryRecord is a summary.
-type summaryRecord struct {
-	ID      string `json:"id"`
-	Context string `json:"context"`
-	// ContentID is its text's.
-	ContentID string `json:"content_id"`
-	// First and Last are the positions of the messages that it summarizes.
-	First uint64 `json:"first"`
-	Last  uint64 `json:"last"`
-	// Level is 0 for a summary of messages, more for one of summaries.
-	Level     uint64    `json:"level"`
-	Model     string    `json:"model,omitempty"`
-	Text      string    `json:"text"`
-	CreatedAt time.Time `json:"created_at"`
-	// Behind is how many messages follow those that it summarizes, in a list of a context's summaries.
-	Behind *uint64 `json:"behind,omitempty"`
-}
-
-func (*summaryRecord) recordType() string { return "summary" }
-
-func newSummaryRecord(i *lineage.SummaryInfo) *summaryRecord {
-	return &summaryRecord{
-		ID: i.ID.String(), Context: i.Context.String(), ContentID: i.Content.String(), First: i.First, Last: i.Last,
-		Level: i.Level, Model: i.Model, Text: i.Text, CreatedAt: i.CreatedAt.UTC(),
-	}
-}
-
 func (o *summarizeOptions) summarizer() (lineage.Summarizer, error) {
 	if o.model == "" && o.url == "" {
 		return summarize.Extractive{MaxTokens: o.maxTokens}, nil
@@ -129,7 +102,7 @@ func runSummarize(ctx context.Context, s *session, found *refs.Ref, o *summarize
 	if err != nil {
 		return err
 	}
-	return s.printSummary(newSummaryRecord(summary), "")
+	return s.printSummary(records.NewSummary(summary), "")
 }
 
 // parseRange reads FROM-TO, either of which may be missing.
@@ -147,7 +120,7 @@ func parseRange(text string) (w lineage.Window, err error) {
 }
 
 // printSummary prints a summary, for a person with a note after its head.
-func (s *session) printSummary(r *summaryRecord, note string) error {
+func (s *session) printSummary(r *records.Summary, note string) error {
 	head := fmt.Sprintf("messages %d-%d", r.First, r.Last)
 	if r.Level > 0 {
 		head = fmt.Sprintf("%s, level %d", head, r.Level)
@@ -174,7 +147,7 @@ func listSummaries(ctx context.Context, s *session, found *refs.Ref) error {
 		if behind > 0 {
 			note = screen.Plural(behind, "message") + " since"
 		}
-		r := newSummaryRecord(i)
+		r := records.NewSummary(i)
 		r.Behind = &behind
 		if err := s.printSummary(r, note); err != nil {
 			return err

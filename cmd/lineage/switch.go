@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func switchCommand(a *app) *cobra.Command {
@@ -23,7 +24,7 @@ func switchCommand(a *app) *cobra.Command {
 }
 
 // switchTo implements threads.
-func (s *session) switchTo(ctx context.Context, name string) (*branchRecord, error) {
+func (s *session) switchTo(ctx context.Context, name string) (*records.Branch, error) {
 	found, home, err := s.namedBranch(ctx, name)
 	if err != nil {
 		return nil, err

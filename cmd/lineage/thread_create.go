@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type threadCreateOptions struct {
@@ -41,7 +42,7 @@ func threadCreateCommand(a *app) *cobra.Command {
 }
 
 // createThread implements threads.
-func (s *session) createThread(ctx context.Context, o *threadCreateOptions) (*threadRecord, error) {
+func (s *session) createThread(ctx context.Context, o *threadCreateOptions) (*records.Thread, error) {
 	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{
 		SourceID: o.id, UserID: o.user, Title: o.title, Metadata: o.metadata, Overrides: o.overrides.build(),
 	})

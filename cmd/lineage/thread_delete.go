@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func threadDeleteCommand(a *app) *cobra.Command {
@@ -32,18 +33,8 @@ disk until 'lineage gc'. 'lineage bundle create' beforehand keeps a copy of the 
 	return c
 }
 
-// deletedRecord is something that was deleted.
-type deletedRecord struct {
-	// What is thread, branch, checkpoint, context, summary or content.
-	What string `json:"what"`
-	ID   string `json:"id,omitempty"`
-	Name string `json:"name,omitempty"`
-}
-
-func (*deletedRecord) recordType() string { return "deleted" }
-
 // deletion returns the destruction of what a record names, which is printed when it is deleted.
-func (a *app) deletion(question string, r *deletedRecord, do func(context.Context) error) *destruction {
+func (a *app) deletion(question string, r *records.Deleted, do func(context.Context) error) *destruction {
 	return &destruction{question, func(ctx context.Context) error {
 		if err := do(ctx); err != nil {
 			return err
@@ -52,7 +43,7 @@ func (a *app) deletion(question string, r *deletedRecord, do func(context.Contex
 	}}
 }
 
-func (a *app) deleted(r *deletedRecord) error {
+func (a *app) deleted(r *records.Deleted) error {
 	return a.print(r, "deleted %s %s\n", r.What, cmp.Or(r.Name, r.ID))
 }
 
@@ -80,7 +71,7 @@ func (s *session) threadToDelete(ctx context.Context, name string) (*destruction
 			if err := t.Delete(ctx); err != nil {
 				return err
 			}
-			err := s.deleted(&deletedRecord{What: "thread", ID: r.ID, Name: title})
+			err := s.deleted(&records.Deleted{What: "thread", ID: r.ID, Name: title})
 			if err != nil || !r.Current {
 				return err
 			}

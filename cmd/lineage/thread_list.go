@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -83,7 +83,7 @@ func (o *threadListOptions) query() (q lineage.ThreadQuery, err error) {
 }
 
 // listThreads implements threads.
-func (s *session) listThreads(ctx context.Context, o *threadListOptions) (list []*threadRecord, err error) {
+func (s *session) listThreads(ctx context.Context, o *threadListOptions) (list []*records.Thread, err error) {
 	q, err := o.query()
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 		return err
 	}
 	heads := []string{"", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE"}
-	ofAgents := slices.ContainsFunc(found, func(r *threadRecord) bool { return r.states(archive.KeyAgent) != "" })
+	ofAgents := slices.ContainsFunc(found, func(r *records.Thread) bool { return r.States(archive.KeyAgent) != "" })
 	if ofAgents {
 		heads = slices.Insert(heads, len(heads)-1, "AGENT", "PROJECT")
 	}
@@ -157,7 +157,7 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 		}
 		row := []screen.Cell{markCell(r.Current), idCell(shortID(r.ID)), timeCell(r.UpdatedAt), countCell(r.Messages), countCell(uint64(r.Branches))}
 		if ofAgents {
-			row = append(row, plainCell(r.states(archive.KeyAgent)), plainCell(folderName(r.states(archive.KeyProject))))
+			row = append(row, plainCell(r.States(archive.KeyAgent)), plainCell(folderName(r.States(archive.KeyProject))))
 		}
 		list.add(r, append(row, plainCell(title))...)
 	}
@@ -166,14 +166,6 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 	}
 	a.note("more with --after %s", next)
 	return nil
-}
-
-// states returns a text of the thread's metadata, empty for none.
-func (r *threadRecord) states(key string) string {
-	if !rawjson.Valid(r.Metadata) {
-		return ""
-	}
-	return rawjson.Str(rawjson.Get(r.Metadata, key))
 }
 
 // folderName returns the last part of a path of any system.
@@ -191,7 +183,7 @@ func (o *threadListOptions) none() string {
 }
 
 // titleOf implements threads.
-func (s *session) titleOf(ctx context.Context, r *threadRecord) (string, error) {
+func (s *session) titleOf(ctx context.Context, r *records.Thread) (string, error) {
 	info := lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
 	if r.Context != "" {
 		var err error

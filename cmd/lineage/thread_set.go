@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type threadSetOptions struct {
@@ -40,7 +41,7 @@ A thread that has a user keeps it.`,
 }
 
 // setThread implements threads.
-func (s *session) setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error) {
+func (s *session) setThread(ctx context.Context, o *threadSetOptions) (*records.Thread, error) {
 	t, err := s.threadNamed(ctx, o.thread)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func threadShowCommand(a *app) *cobra.Command {
@@ -31,7 +32,7 @@ func (s *session) threadNamed(ctx context.Context, name string) (*lineage.Thread
 }
 
 // findThread implements threads.
-func (s *session) findThread(ctx context.Context, name string) (*threadRecord, error) {
+func (s *session) findThread(ctx context.Context, name string) (*records.Thread, error) {
 	t, err := s.threadNamed(ctx, name)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func (s *session) findThread(ctx context.Context, name string) (*threadRecord, e
 }
 
 // printThread prints a thread that a command found or changed, unless that failed.
-func (a *app) printThread(r *threadRecord, err error) error {
+func (a *app) printThread(r *records.Thread, err error) error {
 	if err != nil {
 		return err
 	}

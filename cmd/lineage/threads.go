@@ -7,31 +7,32 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // threads is what commands need of the threads in a store or in a SQL database. Where an id
 // or a name is empty, the current thread or its active branch is meant.
 type threads interface {
-	listThreads(ctx context.Context, o *threadListOptions) ([]*threadRecord, error)
-	findThread(ctx context.Context, name string) (*threadRecord, error)
+	listThreads(ctx context.Context, o *threadListOptions) ([]*records.Thread, error)
+	findThread(ctx context.Context, name string) (*records.Thread, error)
 	// titleOf returns the title under which a thread is shown.
-	titleOf(ctx context.Context, r *threadRecord) (string, error)
-	createThread(ctx context.Context, o *threadCreateOptions) (*threadRecord, error)
-	setThread(ctx context.Context, o *threadSetOptions) (*threadRecord, error)
+	titleOf(ctx context.Context, r *records.Thread) (string, error)
+	createThread(ctx context.Context, o *threadCreateOptions) (*records.Thread, error)
+	setThread(ctx context.Context, o *threadSetOptions) (*records.Thread, error)
 	threadToDelete(ctx context.Context, name string) (*destruction, error)
 
-	listBranches(ctx context.Context, thread string) ([]*branchRecord, error)
-	createBranch(ctx context.Context, o *branchOptions) (*branchRecord, error)
-	switchTo(ctx context.Context, name string) (*branchRecord, error)
+	listBranches(ctx context.Context, thread string) ([]*records.Branch, error)
+	createBranch(ctx context.Context, o *branchOptions) (*records.Branch, error)
+	switchTo(ctx context.Context, name string) (*records.Branch, error)
 	// rewind creates a branch at a position and switches to it.
-	rewind(ctx context.Context, to string) (*branchRecord, error)
+	rewind(ctx context.Context, to string) (*records.Branch, error)
 	rewindInPlace(ctx context.Context, to string) error
-	listCheckpoints(ctx context.Context, thread string) ([]*checkpointRecord, error)
-	setCheckpoint(ctx context.Context, o *checkpointOptions) (*checkpointRecord, error)
+	listCheckpoints(ctx context.Context, thread string) ([]*records.Checkpoint, error)
+	setCheckpoint(ctx context.Context, o *checkpointOptions) (*records.Checkpoint, error)
 	nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error)
 
 	// append adds messages to a branch, and creates the first thread.
-	append(ctx context.Context, o *appendOptions, items []lineage.Item) (*appendedRecord, error)
+	append(ctx context.Context, o *appendOptions, items []lineage.Item) (*records.Appended, error)
 	// history visits the messages that log prints, with the names that point to them. The reader learns
 	// the calls before them.
 	history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []label) error) error

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -38,21 +37,6 @@ without a name, and the records that an import keeps beside the messages, are fo
 	c.Flags().BoolVar(&o.full, "full", false, "show every message and fork")
 	return c
 }
-
-// nodeRecord is a message in a tree.
-type nodeRecord struct {
-	ID        string  `json:"id"`
-	Parent    *string `json:"parent"`
-	Position  uint64  `json:"position"`
-	Role      string  `json:"role"`
-	ContentID string  `json:"content_id,omitempty"`
-	// Preview is the start of its text.
-	Preview   string    `json:"preview"`
-	SpanSet   string    `json:"span_set,omitempty"`
-	CreatedAt time.Time `json:"created_at"`
-}
-
-func (*nodeRecord) recordType() string { return "node" }
 
 // forest is the histories of a thread: lines of messages that fork off one another.
 type forest struct {

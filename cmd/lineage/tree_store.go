@@ -8,6 +8,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -111,9 +112,9 @@ func (s *session) emitNodes(ctx context.Context, tip lineage.SpanRef, last uint6
 		if err != nil {
 			return err
 		}
-		if err := s.emit(&nodeRecord{
-			ID: entryID(e), Parent: spanID(parent), Position: e.Position, Role: e.Role, ContentID: e.Content.String(),
-			Preview: screen.Cut(text, 120), SpanSet: idText(e.Set), CreatedAt: e.CreatedAt.UTC(),
+		if err := s.emit(&records.Node{
+			ID: records.EntryID(e), Parent: records.SpanID(parent), Position: e.Position, Role: e.Role, ContentID: e.Content.String(),
+			Preview: screen.Cut(text, 120), SpanSet: records.ID(e.Set), CreatedAt: e.CreatedAt.UTC(),
 		}); err != nil {
 			return err
 		}

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // valueOptions name the owner of values.
@@ -121,20 +121,8 @@ func valueHistoryCommand(a *app, o *valueOptions) *cobra.Command {
 	}
 }
 
-// valueRecord is a named value.
-type valueRecord struct {
-	Key string `json:"key"`
-	// Value is absent if the value was deleted.
-	Value json.RawMessage `json:"value,omitempty"`
-	// Context is the context that it was set in, for values of contexts.
-	Context string    `json:"context,omitempty"`
-	SetAt   time.Time `json:"set_at"`
-}
-
-func (*valueRecord) recordType() string { return "value" }
-
-func newValueRecord(v *lineage.Value) *valueRecord {
-	return &valueRecord{Key: v.Key, Value: v.JSON, Context: idText(v.Context), SetAt: v.SetAt.UTC()}
+func newValueRecord(v *lineage.Value) *records.Value {
+	return &records.Value{Key: v.Key, Value: v.JSON, Context: records.ID(v.Context), SetAt: v.SetAt.UTC()}
 }
 
 // values returns the values of the owner that the options name.
@@ -242,5 +230,5 @@ func deleteValue(ctx context.Context, s *session, values *lineage.Values, args [
 	if err := values.Delete(ctx, args[0]); err != nil {
 		return err
 	}
-	return s.deleted(&deletedRecord{What: "value", Name: args[0]})
+	return s.deleted(&records.Deleted{What: "value", Name: args[0]})
 }

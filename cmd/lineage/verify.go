@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func verifyCommand(a *app) *cobra.Command {
@@ -41,30 +42,12 @@ repairs it, and exits with 6 if anything is damaged.`,
 	return c
 }
 
-// findingRecord is one thing that is wrong with a store.
-type findingRecord struct{ backend.Finding }
-
-func (*findingRecord) recordType() string { return "finding" }
-
-// verifiedRecord ends what verify prints.
-type verifiedRecord struct {
-	Deep bool `json:"deep"`
-	// Findings is how many things are wrong.
-	Findings int `json:"findings"`
-	// CheckedBytes is how much was read.
-	CheckedBytes int64  `json:"checked_bytes"`
-	Commits      uint64 `json:"commits"`
-	OK           bool   `json:"ok"`
-}
-
-func (*verifiedRecord) recordType() string { return "verified" }
-
 func runVerify(ctx context.Context, s *session, deep bool) error {
 	head, err := s.store.View().Head(ctx)
 	if err != nil {
 		return err
 	}
-	r := verifiedRecord{Deep: deep, Commits: head.Number}
+	r := records.Verified{Deep: deep, Commits: head.Number}
 	// An index that cannot be used was rebuilt for this command alone. Damage to the journal is
 	// reported below, with its place.
 	rebuilt := s.rebuilt
@@ -122,11 +105,11 @@ func runVerify(ctx context.Context, s *session, deep bool) error {
 }
 
 // finding prints one thing that is wrong and counts it.
-func (s *session) finding(f backend.Finding, r *verifiedRecord) error {
+func (s *session) finding(f backend.Finding, r *records.Verified) error {
 	r.Findings++
 	text := f.String()
 	if f.Repair == backend.RebuildIndex {
 		f.Repair = "lineage repair"
 	}
-	return s.print(&findingRecord{f}, "%s\n", s.out.Paint(screen.Red, screen.Line(text)))
+	return s.print(&records.Finding{Finding: f}, "%s\n", s.out.Paint(screen.Red, screen.Line(text)))
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func versionCommand(a *app) *cobra.Command {
@@ -21,23 +23,9 @@ func versionCommand(a *app) *cobra.Command {
 	}
 }
 
-// versionRecord is the version of the program.
-type versionRecord struct {
-	// Version is that of the module, or "unreleased" where the build has none.
-	Version string `json:"version"`
-	// Revision is the commit that the program was built from, where that is known, and
-	// Modified is set when it was built with changes that were not committed.
-	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-}
-
-func (*versionRecord) recordType() string { return "version" }
-
 // newVersionRecord returns the version of a build, which may be nil if the build has no information.
-func newVersionRecord(build *debug.BuildInfo) *versionRecord {
-	r := &versionRecord{Version: "unreleased", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+func newVersionRecord(build *debug.BuildInfo) *records.Version {
+	r := &records.Version{Version: "unreleased", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if build == nil {
 		return r
 	}
@@ -55,8 +43,8 @@ func newVersionRecord(build *debug.BuildInfo) *versionRecord {
 	return r
 }
 
-// text returns the version for people.
-func (r *versionRecord) text() string {
+// versionText returns the version for people.
+func versionText(r *records.Version) string {
 	commit := r.Revision
 	switch {
 	case commit == "":
@@ -70,5 +58,5 @@ func (r *versionRecord) text() string {
 func runVersion(a *app) error {
 	build, _ := debug.ReadBuildInfo()
 	r := newVersionRecord(build)
-	return a.print(r, "%s", r.text())
+	return a.print(r, "%s", versionText(r))
 }

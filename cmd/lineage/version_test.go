@@ -31,7 +31,7 @@ func TestVersion(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			text := newVersionRecord(tt.build).text()
+			text := versionText(newVersionRecord(tt.build))
 			require.Contains(t, text, tt.want)
 			require.Regexp(t, `\ngo      1\.\d+\S* \w+/\w+\n$`, text)
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type watchOptions struct {
@@ -42,43 +43,6 @@ closes the store.`,
 	f.BoolVar(&o.follow, "follow", true, "wait for more")
 	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, where another process has the store for itself")
 	return c
-}
-
-// eventRecord is one thing that a commit did.
-type eventRecord struct {
-	Commit uint64    `json:"commit"`
-	Time   time.Time `json:"time"`
-	// Kind is what happened, such as "context extended".
-	Kind    string `json:"kind"`
-	Thread  string `json:"thread,omitempty"`
-	Context string `json:"context,omitempty"`
-	Parent  string `json:"parent,omitempty"`
-	// Span is the new tip of the context, or the place of the checkpoint. From is the tip before,
-	// or the span that the added ones follow.
-	Span string `json:"span,omitempty"`
-	From string `json:"from,omitempty"`
-	// Name is that of a branch or checkpoint, the reason of a move, or the key of a value.
-	Name string `json:"name,omitempty"`
-	// Owner is what a value belongs to.
-	Owner      string `json:"owner,omitempty"`
-	ContentID  string `json:"content_id,omitempty"`
-	Checkpoint string `json:"checkpoint,omitempty"`
-	Summary    string `json:"summary,omitempty"`
-	SpanSet    string `json:"span_set,omitempty"`
-}
-
-func (*eventRecord) recordType() string { return "event" }
-
-func newEventRecord(c *lineage.Change, e *lineage.Event) *eventRecord {
-	r := &eventRecord{
-		Commit: c.Commit.Number, Time: c.Time.UTC(), Kind: string(e.Kind), Thread: idText(e.Thread), Context: idText(e.Context),
-		Parent: idText(e.Parent), Span: idText(e.Span), From: idText(e.From), Name: e.Name, ContentID: idText(e.Content),
-		Checkpoint: idText(e.Checkpoint), Summary: idText(e.Summary), SpanSet: idText(e.Set),
-	}
-	if e.Owner.Scope != 0 {
-		r.Owner = e.Owner.String()
-	}
-	return r
 }
 
 func runWatch(ctx context.Context, a *app, o *watchOptions) error {
@@ -188,7 +152,7 @@ func (s *session) printChanges(ctx context.Context, after lineage.Cursor, print 
 }
 
 func (a *app) printEvent(c *lineage.Change, e *lineage.Event) error {
-	r := newEventRecord(c, e)
+	r := records.NewEvent(c, e)
 	line := r.Kind
 	if r.Name != "" {
 		line += " " + screen.Line(r.Name)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func whereCommand(a *app) *cobra.Command {
@@ -40,7 +41,7 @@ func runWhere(ctx context.Context, s *session, name string) error {
 			}
 			continue
 		}
-		list.row(idCell(shortID(entryID(e))), countCell(e.Position), timeCell(e.CreatedAt), roleCell(speaker(e), e.Role), plainCell(originText(e.Origin)))
+		list.row(idCell(shortID(records.EntryID(e))), countCell(e.Position), timeCell(e.CreatedAt), roleCell(speaker(e), e.Role), plainCell(originText(e.Origin)))
 	}
 	return list.end("")
 }

@@ -15,6 +15,8 @@ const (
 	blake3   = "github.com/zeebo/blake3"
 	bolt     = "go.etcd.io/bbolt"
 	brotli   = "github.com/andybalholm/brotli"
+	cdproto  = "github.com/chromedp/cdproto"
+	chromedp = "github.com/chromedp/chromedp"
 	compress = "github.com/klauspost/compress"
 	fsnotify = "github.com/fsnotify/fsnotify"
 	goldmark = "github.com/yuin/goldmark"
@@ -40,9 +42,11 @@ var (
 var rooms = []room{
 	{path: "internal/deps"},
 	{path: "internal/campaign"},
+	{path: "internal/browser", libs: []string{cdproto, chromedp}},
 	{path: "content", libs: []string{blake3, compress}},
 	{path: "structure", ours: []string{"content"}, libs: []string{uuid}},
 	{path: "structure/structuretest", ours: []string{"content", "structure"}, libs: []string{rapid}},
+	{path: "internal/plain"},
 	{path: "internal/rawjson"},
 	{path: "lineage/backend", ours: []string{"content", "structure"}},
 	{path: "lineage/backend/backendtest", ours: join(belowEngines, "structure/structuretest"), libs: []string{testify, rapid, linear}},
@@ -95,6 +99,7 @@ var rooms = []room{
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/transcript", "lineage/archive"), libs: []string{goldmark}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
+	{path: "lineage/records", ours: join(belowStore, "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
 	{path: "sqladapter", ours: join(belowEngines, "internal/query")},
@@ -122,8 +127,8 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
-	testLibs  = []string{testify, rapid, goleak}
+	testRooms = []string{"internal/campaign", "internal/browser", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto}
 )
 
 // A heavy is a kind of package that only the rooms named may link, through whatever import.
@@ -148,6 +153,7 @@ var heavies = []heavy{
 		[]string{"cmd"},
 	},
 	{"a database server for tests", []string{module + "/internal/pgcluster"}, []string{"internal/pgcluster", "internal/pgtest"}},
+	{"a client for browsers", []string{cdproto, chromedp}, []string{"internal/browser"}},
 	{
 		"an AI client",
 		[]string{

@@ -3,13 +3,12 @@ package screen
 import (
 	"bytes"
 	"crypto/rand"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/plain"
 )
 
 // Filter is a writer that passes text on without characters that control a terminal.
@@ -24,10 +23,10 @@ type Filter struct {
 }
 
 // NewFilter returns a filter that shows pictures of control characters.
-func NewFilter(to io.Writer) *Filter { return &Filter{to: to, replace: picture} }
+func NewFilter(to io.Writer) *Filter { return &Filter{to: to, replace: plain.Picture} }
 
 // NewJSONFilter returns a filter for JSON: the values of its strings stay as they are.
-func NewJSONFilter(to io.Writer) *Filter { return &Filter{to: to, replace: escape} }
+func NewJSONFilter(to io.Writer) *Filter { return &Filter{to: to, replace: plain.Escape} }
 
 // Write implements io.Writer.
 func (f *Filter) Write(p []byte) (int, error) {
@@ -53,13 +52,6 @@ func (f *Filter) Flush() error {
 	f.rest = nil
 	_, err := f.to.Write(clean)
 	return err
-}
-
-// Clean returns text without characters that a terminal obeys or does not show, but newline and
-// tab: controls become their pictures, others U+FFFD, which also replaces bytes that are not UTF-8.
-func Clean(text string) string {
-	clean, _ := filter([]byte(text), picture, true)
-	return string(clean)
 }
 
 // Unpaint returns a painted text without its styles.
@@ -103,7 +95,7 @@ func filter(text []byte, replace func(rune) string, final bool) (clean []byte, n
 			continue
 		}
 		r, size := utf8.DecodeRune(text[n:])
-		if isControl(r) || r == utf8.RuneError && size == 1 {
+		if plain.Hidden(r) || r == utf8.RuneError && size == 1 {
 			clean = append(clean, replace(r)...)
 		} else {
 			clean = append(clean, text[n:n+size]...)
@@ -129,34 +121,4 @@ func startsMark(text []byte) bool {
 	}
 	_, whole := marked(text)
 	return !whole && bytes.HasPrefix(text, []byte(mark))
-}
-
-// Characters without width that writing needs: Persian and Indic words, and emoji of several parts.
-const (
-	nonJoiner = '\u200c'
-	joiner    = '\u200d'
-)
-
-// isControl reports whether a terminal obeys a character or does not show it: controls, formats such
-// as marks of direction and characters without width, and separators of lines and paragraphs.
-func isControl(r rune) bool {
-	return r != '\n' && r != '\t' && r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
-}
-
-func picture(r rune) string {
-	switch {
-	case r < ' ':
-		return string('\u2400' + r)
-	case r == 0x7f:
-		return "\u2421"
-	}
-	return "\ufffd"
-}
-
-// escape returns a character as JSON escapes it.
-func escape(r rune) string {
-	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
-		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
-	}
-	return fmt.Sprintf(`\u%04x`, r)
 }

@@ -10,13 +10,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/plain"
 )
 
 func TestCleanLeavesATerminalAlone(t *testing.T) {
-	require.Equal(t, "a␛[31mb␍\nc\td␡", Clean("a\x1b[31mb\r\nc\td\x7f"))
-	require.Equal(t, "�[1m �", Clean("\u009b[1m \xff"))
-	require.Equal(t, "�txt.exe���", Clean("\u202etxt.exe\u200f\u061c\u2066"))
-	require.Equal(t, "��(", Clean("\xe2\xe2("))
+	require.Equal(t, "a␛[31mb␍\nc\td␡", plain.Text("a\x1b[31mb\r\nc\td\x7f"))
+	require.Equal(t, "�[1m �", plain.Text("\u009b[1m \xff"))
+	require.Equal(t, "�txt.exe���", plain.Text("\u202etxt.exe\u200f\u061c\u2066"))
+	require.Equal(t, "��(", plain.Text("\xe2\xe2("))
 }
 
 // unsafeText draws text in which about every second character is one that terminals obey,
@@ -36,10 +38,10 @@ func TestFilterPassesOnNoControlCharacters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := unsafeText().Draw(t, "text")
 		require.NotContains(t, text, mark)
-		clean := Clean(text)
+		clean := plain.Text(text)
 		require.True(t, utf8.ValidString(clean))
 		for _, r := range clean {
-			require.False(t, isControl(r), "%q", r)
+			require.False(t, plain.Hidden(r), "%q", r)
 		}
 		painted := text + s.Paint(Red, "red") + text + clearLine + text
 		var out bytes.Buffer
@@ -61,7 +63,7 @@ func TestJSONKeepsItsValues(t *testing.T) {
 		text := strings.ToValidUTF8(unsafeText().Draw(t, "text"), "?")
 		var out bytes.Buffer
 		require.NoError(t, json.NewEncoder(NewJSONFilter(&out)).Encode(text))
-		require.Equal(t, Clean(out.String()), out.String())
+		require.Equal(t, plain.Text(out.String()), out.String())
 		var got string
 		require.NoError(t, json.Unmarshal(out.Bytes(), &got))
 		require.Equal(t, text, got)
@@ -77,13 +79,13 @@ func TestEveryCodePoint(t *testing.T) {
 		}
 		text := string(r)
 		hidden := unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && !strings.ContainsRune("\n\t\u200c\u200d", r)
-		clean := Clean(text)
+		clean := plain.Text(text)
 		require.Equal(t, hidden, clean != text, "%U", r)
 		require.Equal(t, 1, utf8.RuneCountInString(clean), "%U", r)
 		if !hidden {
 			continue
 		}
-		require.Equal(t, clean, Clean(clean), "%U", r)
+		require.Equal(t, clean, plain.Text(clean), "%U", r)
 		var out bytes.Buffer
 		require.NoError(t, json.NewEncoder(NewJSONFilter(&out)).Encode(text))
 		for _, b := range out.Bytes() {

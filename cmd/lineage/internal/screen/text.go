@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/plain"
 )
 
 // Width returns the width of a text in columns on one line.
@@ -48,7 +50,7 @@ func Line(text string) string {
 		}
 		text = text[:cut] + "…"
 	}
-	return Clean(strings.Join(strings.Fields(text), " "))
+	return plain.Text(strings.Join(strings.Fields(text), " "))
 }
 
 // Cut returns a text of at most width columns, with an ellipsis where it was

@@ -1,0 +1,68 @@
+// Package plain makes text harmless where it is shown: no character of it controls a terminal, reorders the text
+// around it, or is there without being seen.
+package plain
+
+import (
+	"bytes"
+	"fmt"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Characters without width that writing needs: Persian and Indic words, and emoji of several parts.
+const (
+	nonJoiner = '\u200c'
+	joiner    = '\u200d'
+)
+
+// Hidden reports whether a terminal obeys a character or does not show it: controls, formats such as marks of direction
+// and characters without width, and separators of lines and paragraphs. Newline and tab are not hidden.
+func Hidden(r rune) bool {
+	return r != '\n' && r != '\t' && r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// Text returns a text without hidden characters: controls become their pictures, others U+FFFD, which also replaces
+// bytes that are not UTF-8.
+func Text(text string) string { return string(replace([]byte(text), Picture)) }
+
+// JSON returns a JSON document with hidden characters escaped, so that the values of its strings stay as they are.
+func JSON(doc []byte) []byte { return replace(doc, Escape) }
+
+// Picture returns what is shown for a hidden character.
+func Picture(r rune) string {
+	switch {
+	case r < ' ':
+		return string('\u2400' + r)
+	case r == 0x7f:
+		return "\u2421"
+	}
+	return "\ufffd"
+}
+
+// Escape returns a character as JSON escapes it.
+func Escape(r rune) string {
+	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// replace returns text in which hidden characters, and bytes that are not UTF-8, are replaced.
+func replace(text []byte, with func(rune) string) []byte {
+	i := bytes.IndexFunc(text, func(r rune) bool { return Hidden(r) || r == utf8.RuneError })
+	if i < 0 {
+		return text
+	}
+	clean := append(make([]byte, 0, len(text)+64), text[:i]...)
+	for i < len(text) {
+		r, size := utf8.DecodeRune(text[i:])
+		if Hidden(r) || r == utf8.RuneError && size == 1 {
+			clean = append(clean, with(r)...)
+		} else {
+			clean = append(clean, text[i:i+size]...)
+		}
+		i += size
+	}
+	return clean
+}

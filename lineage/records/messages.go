@@ -1,0 +1,152 @@
+package records
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Erased is what erase did or would do.
+type Erased struct {
+	ContentID string `json:"content_id"`
+	// Uses is how many messages, documents and files use it.
+	Uses int `json:"uses"`
+	// Summaries are the content ids of summaries of messages that use it, which may repeat it.
+	Summaries []string `json:"summaries"`
+	// Titles are the threads whose title is the start of its text.
+	Titles []string `json:"titles"`
+	// Erased is false for a dry run.
+	Erased bool `json:"erased"`
+}
+
+func (*Erased) RecordType() string { return "erased" }
+
+// Message is a message, or another use of content, in a history.
+type Message struct {
+	// ID is the address of its span, with .N after it for a message that is not the first in
+	// its span.
+	ID string `json:"id"`
+	// Parent is the id of the message before it.
+	Parent   *string `json:"parent"`
+	Position uint64  `json:"position"`
+	// Kind is message, document or asset.
+	Kind string `json:"kind"`
+	Role string `json:"role"`
+	Name string `json:"name,omitempty"`
+	// Document, Revision and Filename are those of documents and assets.
+	Document  string `json:"document,omitempty"`
+	Revision  uint64 `json:"revision,omitempty"`
+	Filename  string `json:"filename,omitempty"`
+	ContentID string `json:"content_id"`
+	MediaType string `json:"media_type"`
+	Size      int64  `json:"size"`
+	// Text is empty for media that is not text.
+	Text string `json:"text"`
+	// Data is the body where that is JSON.
+	Data json.RawMessage `json:"data,omitempty"`
+	// Truncated is set when the text is only the beginning.
+	Truncated bool `json:"truncated,omitempty"`
+	Erased    bool `json:"erased,omitempty"`
+	// Origin is who it comes from.
+	Origin   *Origin         `json:"origin,omitempty"`
+	SourceID string          `json:"source_id,omitempty"`
+	SpanSet  string          `json:"span_set,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// CreatedAt is in RFC 3339.
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func (*Message) RecordType() string { return "message" }
+
+// Origin is where content comes from; it is part of other records.
+type Origin struct {
+	Kind   string `json:"kind"`
+	User   string `json:"user,omitempty"`
+	Model  string `json:"model,omitempty"`
+	Source string `json:"source,omitempty"`
+	// DerivedFrom is the content that it was derived or edited from.
+	DerivedFrom string `json:"derived_from,omitempty"`
+}
+
+// Content is a content with its first origin.
+type Content struct {
+	ID string `json:"id"`
+	// Step counts from the content asked for, 0.
+	Step      int     `json:"step"`
+	MediaType string  `json:"media_type,omitempty"`
+	Size      int64   `json:"size"`
+	Origin    *Origin `json:"origin,omitempty"`
+	// Missing is set if it is no longer in the store.
+	Missing   bool       `json:"missing,omitempty"`
+	CreatedAt *time.Time `json:"created_at,omitempty"`
+}
+
+func (*Content) RecordType() string { return "content" }
+
+// Part is a message to send, or a summary instead of several.
+type Part struct {
+	// Message is set for a message, Summary for a summary.
+	Message *Message `json:"message,omitempty"`
+	Summary *Summary `json:"summary,omitempty"`
+	Tokens  int      `json:"tokens"`
+}
+
+func (*Part) RecordType() string { return "part" }
+
+// Resolved ends what resolve prints.
+type Resolved struct {
+	SystemPrompt string `json:"system_prompt,omitempty"`
+	Model        string `json:"model,omitempty"`
+	Parts        int    `json:"parts"`
+	// Tokens is an estimate of all tokens.
+	Tokens int `json:"tokens"`
+	// Omitted is how many messages are neither there nor summarized.
+	Omitted uint64 `json:"omitted"`
+	// Digest identifies the history that it was resolved from.
+	Digest string `json:"digest"`
+}
+
+func (*Resolved) RecordType() string { return "resolved" }
+
+// Hit is what a search found.
+type Hit struct {
+	// ID is the address of a message, document or asset, or the id of a summary; in a database that of
+	// the message.
+	ID string `json:"id"`
+	// Threads are the threads that have it.
+	Threads []HitThread `json:"threads"`
+	// Role is that of a message.
+	Role string `json:"role,omitempty"`
+	// Rank orders the hits: the higher, the better.
+	Rank float64 `json:"rank"`
+	// Snippet is where it matches, the words between <mark> and </mark>.
+	Snippet string `json:"snippet"`
+	Text    string `json:"text"`
+	// Kind is message, document, asset or summary, and Name that of a document or asset.
+	Kind string `json:"kind"`
+	Name string `json:"name,omitempty"`
+	// Contexts are the contexts outside threads that have it.
+	Contexts []string `json:"contexts,omitempty"`
+}
+
+// HitThread is a thread with a message that was found.
+type HitThread struct {
+	ID    string `json:"id"`
+	Title string `json:"title,omitempty"`
+}
+
+func (*Hit) RecordType() string { return "hit" }
+
+// Node is a message in a tree.
+type Node struct {
+	ID        string  `json:"id"`
+	Parent    *string `json:"parent"`
+	Position  uint64  `json:"position"`
+	Role      string  `json:"role"`
+	ContentID string  `json:"content_id,omitempty"`
+	// Preview is the start of its text.
+	Preview   string    `json:"preview"`
+	SpanSet   string    `json:"span_set,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func (*Node) RecordType() string { return "node" }

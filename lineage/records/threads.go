@@ -1,0 +1,79 @@
+package records
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// Branch is a branch.
+type Branch struct {
+	Name    string `json:"name"`
+	Thread  string `json:"thread"`
+	Context string `json:"context"`
+	// Head is the last message of its history.
+	Head      *string   `json:"head"`
+	Active    bool      `json:"active"`
+	Length    uint64    `json:"length"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+}
+
+func (*Branch) RecordType() string { return "branch" }
+
+// Checkpoint is a checkpoint.
+type Checkpoint struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Thread string `json:"thread"`
+	// Message is the message that it names, and Position its place in its history.
+	Message   string    `json:"message"`
+	Position  uint64    `json:"position"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func (*Checkpoint) RecordType() string { return "checkpoint" }
+
+// Thread is a thread.
+type Thread struct {
+	ID string `json:"id"`
+	// SourceID is the id that its creator chose.
+	SourceID string `json:"source_id,omitempty"`
+	User     string `json:"user,omitempty"`
+	Title    string `json:"title,omitempty"`
+	// Branch is the active branch, and Context its context; both are empty if there is none.
+	Branch  string `json:"branch"`
+	Context string `json:"context,omitempty"`
+	// Branches and Messages are how many branches there are, and how many messages the
+	// active one has.
+	Branches int    `json:"branches"`
+	Messages uint64 `json:"messages"`
+	// Current is set for the thread that commands work on.
+	Current   bool            `json:"current,omitempty"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+	CreatedAt time.Time       `json:"created_at"`
+	UpdatedAt time.Time       `json:"updated_at"`
+	// Next is set for the last thread of a page: the token for --after.
+	Next string `json:"next,omitempty"`
+}
+
+func (*Thread) RecordType() string { return "thread" }
+
+// Deleted is something that was deleted.
+type Deleted struct {
+	// What is thread, branch, checkpoint, context, summary or content.
+	What string `json:"what"`
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+func (*Deleted) RecordType() string { return "deleted" }
+
+// States returns a text of the thread's metadata, empty for none.
+func (r *Thread) States(key string) string {
+	if !rawjson.Valid(r.Metadata) {
+		return ""
+	}
+	return rawjson.Str(rawjson.Get(r.Metadata, key))
+}
