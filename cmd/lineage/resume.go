@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/resume"
 )
 
@@ -61,27 +62,6 @@ beginning: the thread gets a branch, and no copy.`,
 	c.MarkFlagsMutuallyExclusive("dry-run", "run")
 	return c
 }
-
-// resumedRecord is a session that was made for an agent.
-type resumedRecord struct {
-	Agent   string `json:"agent"`
-	Session string `json:"session"`
-	Dir     string `json:"dir"`
-	File    string `json:"file"`
-	// Command is the command for a shell, and Args the one without a shell, to be started in Dir.
-	Command string   `json:"command"`
-	Args    []string `json:"args"`
-	// Messages is the length of the history, and Own how much of it is written with the agent's own lines.
-	Messages int    `json:"messages"`
-	Own      int    `json:"own"`
-	Lines    int64  `json:"lines"`
-	Bytes    int64  `json:"bytes"`
-	Losses   int    `json:"losses"`
-	Machine  string `json:"machine,omitempty"`
-	Written  bool   `json:"written"`
-}
-
-func (*resumedRecord) recordType() string { return "resumed" }
 
 func runResume(ctx context.Context, a *app, o *resumeOptions) error {
 	environment, machine, err := a.machine()
@@ -160,7 +140,7 @@ func (s *session) writeSession(ctx context.Context, o *resumeOptions, made *resu
 		lost.add(export.Loss{Position: l.Position, Reason: l.Reason})
 	}
 	lost.warn(s.app)
-	r := &resumedRecord{
+	r := &records.Resumed{
 		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Args: made.Command,
 		Messages: made.Messages, Own: made.Own, Losses: len(made.Losses), Machine: made.Machine, Written: !o.dryRun,
 	}

@@ -25,6 +25,12 @@ func claudeCode() *target {
 			if l.parent == "" {
 				l.parent = text(raw, "logicalParentUuid")
 			}
+			switch text(raw, "type") {
+			case "user", "assistant":
+				l.said = rawjson.IsObject(rawjson.Last(raw, "message"))
+			case "system":
+				l.said = rawjson.IsString(rawjson.Last(raw, "content"))
+			}
 			return nil
 		},
 		tree:   true,

@@ -33,6 +33,10 @@ func codex() *target {
 				default:
 					l.follows = true
 				}
+			case "response_item":
+				l.said = true
+			case "compacted":
+				l.said, l.beside = true, 1 // the record is kept, too
 			case "token_usage_record":
 				l.follows = true
 			}

@@ -26,8 +26,10 @@ type ownLines struct {
 type ownLine struct {
 	// first and last are the places in the history of the messages on it, -1 if it has none.
 	first, last int
-	// other is set if it has a message that is not in the history.
-	other bool
+	// said is set if it is a message. others is how many of its messages and records are not in the history, and beside how many
+	// of these are records of the line itself.
+	said           bool
+	others, beside int
 	// follows is set if it belongs to the message before it.
 	follows    bool
 	id, parent string
@@ -128,7 +130,7 @@ func matchOwn(ctx context.Context, source *follow.Source, h *history, t *target)
 			i, ok := h.index[span]
 			switch {
 			case !ok:
-				l.other = true
+				l.others++
 				continue
 			case l.first < 0:
 				l.first = i
@@ -150,7 +152,7 @@ func (o *ownLines) cut(n int) bool {
 	for most := -1; covered < n && o.lineOf[covered] >= 0; covered++ {
 		at := o.lineOf[covered]
 		l := &o.lines[at]
-		if most = max(most, at); at == most && l.last == covered && (o.target.loose || !l.other) {
+		if most = max(most, at); at == most && l.last == covered && l.others <= l.beside {
 			o.upTo, end = covered+1, at
 		}
 	}
@@ -183,21 +185,27 @@ func (o *ownLines) keepTree() {
 	}
 	for i := range o.keep {
 		l := &o.lines[i]
-		if l.last < 0 && !l.other && l.id == "" {
+		if !l.said && l.id == "" {
 			o.keep[i] = true
 		}
-		if l.last < 0 || l.other || l.last >= o.upTo {
+		if !l.said || !o.within(i) {
 			continue
 		}
 		for at := i; !o.keep[at]; {
 			o.keep[at] = true
 			above, ok := byID[o.lines[at].parent]
-			if !ok || above >= at || o.lines[above].other || o.lines[above].last >= o.upTo {
+			if !ok || above >= at || o.lines[above].said && !o.within(above) {
 				break
 			}
 			at = above
 		}
 	}
+}
+
+// within reports whether the messages on a line are in the part of the history that is kept.
+func (o *ownLines) within(line int) bool {
+	l := &o.lines[line]
+	return l.last >= 0 && l.last < o.upTo && l.others <= l.beside
 }
 
 // each calls visit for each line that is kept, without its end. Lines that are no JSON objects are left out, and so are

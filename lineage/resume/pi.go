@@ -25,9 +25,11 @@ func pi() *target {
 		},
 		command: func(s *Session) []string { return []string{"pi", "--session", s.ID} },
 		line: func(raw []byte, l *ownLine) error {
-			if text(raw, "type") != "session" {
+			kind := text(raw, "type")
+			if kind != "session" {
 				l.id, l.parent = text(raw, "id"), text(raw, "parentId")
 			}
+			l.said = piSaid(kind)
 			return nil
 		},
 		tree:   true,
@@ -36,12 +38,17 @@ func pi() *target {
 	}
 }
 
+// piSaid reports whether entries of a type are messages.
+func piSaid(kind string) bool {
+	return kind == "message" || kind == "compaction" || kind == "branch_summary" || kind == "custom_message"
+}
+
 // piEditor changes the entries of a session for another one.
 func piEditor(s *Session) func(raw []byte) []byte {
 	begun := false
 	return func(raw []byte) []byte {
-		switch text(raw, "type") {
-		case "session":
+		switch kind := text(raw, "type"); {
+		case kind == "session":
 			if begun {
 				return nil
 			}
@@ -49,7 +56,7 @@ func piEditor(s *Session) func(raw []byte) []byte {
 			raw = setText(setText(ungranted(raw), "id", s.ID), "timestamp", stamp(s.now))
 			raw = setText(raw, "cwd", s.Dir)
 			return setText(raw, "parentSession", s.own.source.About.Path)
-		case "message", "compaction", "branch_summary", "custom_message":
+		case piSaid(kind):
 			return raw // what was said stays byte for byte
 		}
 		return ungranted(raw) // settings of extensions

@@ -16,12 +16,11 @@ type target struct {
 	// path is the path of the file below the agent's folder.
 	path    func(s *Session, now time.Time) (string, error)
 	command func(s *Session) []string
-	// line reads the ids of an own line, nil if sessions are never made of own lines. An error says that the lines
+	// line reads what an own line is, nil if sessions are never made of own lines. An error says that the lines
 	// of the source cannot be used.
 	line func(raw []byte, l *ownLine) error
-	// tree is set if lines state their parents, so that a file may have several histories. loose is set if a line with a
-	// message of the history may have others.
-	tree, loose bool
+	// tree is set if lines state their parents, so that a file may have several histories.
+	tree bool
 	// editor returns a function that changes an own line for the new session, and returns nil for one that is left out.
 	editor func(s *Session) func(raw []byte) []byte
 	// make adds lines for messages.

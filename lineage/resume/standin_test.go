@@ -1,6 +1,4 @@
-// Package standin is a server with the streaming APIs of models, for tests of programs that use them: it records requests and answers
-// each with a fixed text.
-package standin
+package resume_test
 
 import (
 	"encoding/json"
@@ -12,44 +10,45 @@ import (
 	"sync"
 )
 
-// Answer is what the server says.
-const Answer = "Noted."
+// answerText is what the model says.
+const answerText = "Noted."
 
-// Server answers requests to models. URL is its address, without a path.
-type Server struct {
+// model is a server with the streaming APIs of models, which records requests and answers each with a fixed text. URL is its address,
+// without a path.
+type model struct {
 	URL string
 
 	server *httptest.Server
 	mu     sync.Mutex
-	seen   []Request
+	seen   []modelRequest
 }
 
-// Request is a request to a model.
-type Request struct {
+// modelRequest is a request to a model.
+type modelRequest struct {
 	// Path is its path: it ends with /responses, /chat/completions or :streamGenerateContent.
 	Path string
 	Body json.RawMessage
 }
 
-// New starts a server on a loopback address.
-func New() *Server {
-	s := &Server{}
+// newModel starts a server on a loopback address.
+func newModel() *model {
+	s := &model{}
 	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.URL = s.server.URL
 	return s
 }
 
 // Close ends the server.
-func (s *Server) Close() { s.server.Close() }
+func (s *model) Close() { s.server.Close() }
 
-// Requests returns the requests so far.
-func (s *Server) Requests() []Request {
+// modelRequests returns the requests so far.
+func (s *model) Requests() []modelRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Request(nil), s.seen...)
+	return append([]modelRequest(nil), s.seen...)
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+func (s *model) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
 	if err != nil || r.Method != http.MethodPost || !json.Valid(body) {
 		http.NotFound(w, r)
@@ -61,7 +60,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	s.seen = append(s.seen, Request{Path: r.URL.Path, Body: body})
+	s.seen = append(s.seen, modelRequest{Path: r.URL.Path, Body: body})
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, e := range events {
@@ -71,7 +70,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // answer returns the events of an answer, nil for an unknown path.
 func answer(path string) []string {
-	text, _ := json.Marshal(Answer)
+	text, _ := json.Marshal(answerText)
 	switch {
 	case strings.HasSuffix(path, "/responses"):
 		item := fmt.Sprintf(`{"type":"message","id":"msg_standin","role":"assistant","status":"completed","content":[{"type":"output_text","text":%s,"annotations":[]}]}`, text)
