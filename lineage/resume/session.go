@@ -140,6 +140,15 @@ func (s *Session) complete(ctx context.Context, h *history) error {
 
 // ownEdited calls visit for each of the agent's own lines as they are written.
 func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) error {
+	if s.target.first != nil {
+		line, err := s.target.first(s)
+		if err == nil {
+			err = visit(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	edit := s.target.editor(s)
 	return s.own.each(ctx, func(raw []byte) error {
 		if line := edit(raw); line != nil {

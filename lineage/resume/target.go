@@ -21,6 +21,8 @@ type target struct {
 	line func(raw []byte, l *ownLine) error
 	// tree is set if lines state their parents, so that a file may have several histories.
 	tree bool
+	// first, when not nil, returns a line before the own ones.
+	first func(s *Session) ([]byte, error)
 	// editor returns a function that changes an own line for the new session, and returns nil for one that is left out.
 	editor func(s *Session) func(raw []byte) []byte
 	// make adds lines for messages.
@@ -29,7 +31,7 @@ type target struct {
 
 // targets are the targets by the names of agents.
 var targets = map[string]func() *target{
-	"codex": codex, "pi": pi, "claude-code": claudeCode,
+	"codex": codex, "pi": pi, "claude-code": claudeCode, "qwen": qwen,
 }
 
 // noWayIn says why no session is made for an agent.
@@ -37,7 +39,6 @@ var noWayIn = map[string]string{
 	"opencode": "it keeps sessions in a database, and its import is not supported yet",
 	"copilot":  "sessions that it did not write were not tried",
 	"vscode":   "it keeps its chats in a log that it rewrites while it runs",
-	"qwen":     "it is not supported yet",
 	"gemini":   "it is not supported yet",
 }
 
@@ -116,11 +117,11 @@ func uuidV4() string { return uuid.NewString() }
 
 // dashed returns the name of a folder with other characters than letters and digits replaced, as JavaScript counts
 // characters.
-func dashed(dir string, keep string) string {
+func dashed(dir string) string {
 	var b strings.Builder
 	for _, r := range dir {
 		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(keep, r):
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
 			b.WriteRune(r)
 		case r > 0xFFFF:
 			b.WriteString("--")
