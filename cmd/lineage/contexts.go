@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// records.Context returns the record of a context.
+// contextRecord returns the record of a context.
 func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*records.Context, error) {
 	info, err := c.Info(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// records.Branch returns the record of a branch with so many messages.
+// branchRecord returns the record of a branch with so many messages.
 func (d *database) branchRecord(b *chat.Branch, messages int) *records.Branch {
 	return &records.Branch{
 		Name: b.Name, Thread: b.ChatID, Context: b.ID, Head: refID(b.HeadMessageID), Active: b.IsActive, Length: uint64(messages),

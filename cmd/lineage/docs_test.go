@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,7 +31,7 @@ func TestManualIsCurrent(t *testing.T) {
 	require.Equal(t, want, string(got), "docs/cli.md is not what the commands say; LINEAGE_UPDATE_GOLDEN=1 rewrites it")
 }
 
-// docs/json.md has a section for each type of records.Record, with a row for each field.
+// docs/json.md has a section for each type of record, with a row for each field.
 func TestRecordsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/json.md")
 	require.NoError(t, err)
@@ -88,5 +91,20 @@ func TestHelpFits(t *testing.T) {
 		found, _, err := root.Find(strings.Fields(ours))
 		require.NoError(t, err, word)
 		require.Equal(t, root.Name()+" "+ours, found.CommandPath())
+	}
+}
+
+// docs/archives.md says of each format of an agent what its reader was tried on, as 'follow --list' does.
+func TestTriedFormatsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/archives.md")
+	require.NoError(t, err)
+	for _, agent := range follow.Agents() {
+		i := slices.IndexFunc(formats(), func(f archive.Format) bool { return f.Name == agent.Format })
+		require.GreaterOrEqual(t, i, 0, "no reader of %s", agent.Format)
+		tried := formats()[i].Tried
+		if tried == "" {
+			tried = "documents"
+		}
+		require.Contains(t, string(doc), "| `"+agent.Format+"` | "+tried)
 	}
 }

@@ -315,14 +315,14 @@ func (a *app) printFollowed(all []follow.Listing) error {
 	for i := range all {
 		is := &all[i]
 		r := &records.Agent{
-			Agent: is.Agent.Name, Path: is.Path, State: string(is.State), Verified: is.Agent.Verified, Files: is.Files, Bytes: is.Bytes,
+			Agent: is.Agent.Name, Path: is.Path, State: string(is.State), Verified: is.Tried, Files: is.Files, Bytes: is.Bytes,
 			Unread: is.Unread, LeftOut: is.LeftOut, Gone: is.Gone, Soon: is.Soon, Problems: []records.Problem{},
 		}
 		for _, p := range is.Problems {
 			r.Problems = append(r.Problems, records.Problem(p))
 		}
 		state := r.State
-		if is.State == follow.Followed && is.Agent.Name != "" && is.Agent.Verified == "" {
+		if is.State == follow.Followed && is.Agent.Name != "" && is.Tried == "" {
 			state += ", unverified"
 		}
 		name := is.Agent.Title

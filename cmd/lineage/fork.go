@@ -24,7 +24,7 @@ func forkCommand(a *app) *cobra.Command {
 		Use:   "fork [NAME]",
 		Short: "Create a context that continues from a position",
 		Long: `Creates a context at the tip of another, or at any message, that shares its
-history: it costs one small records.Record, however long that is. Prints the new context's id.
+history: it costs one small record, however long that is. Prints the new context's id.
 A fork is without a name unless --branch gives it one.`,
 		Example: `  lineage fork
   lineage fork :2 --branch museums

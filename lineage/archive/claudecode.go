@@ -15,6 +15,7 @@ import (
 func claudeCode() Format {
 	return Format{
 		Name: "claude-code", Grows: true,
+		Tried: "published sessions",
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
 				if isQwenLine(line) {

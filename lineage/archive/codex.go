@@ -13,6 +13,7 @@ import (
 func codex() Format {
 	return Format{
 		Name: "codex", Grows: true,
+		Tried: "published sessions, and one that Codex 0.171.0 wrote and resumed",
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(3) {
 				if !has(line, "type", "payload") {

@@ -13,6 +13,7 @@ import (
 func copilot() Format {
 	return Format{
 		Name: "copilot", Grows: true,
+		Tried: "published sessions of Copilot CLI 1.0.78; subagents and rewinds: documents",
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
 				switch rawjson.Str(rawjson.Get(line, "type")) {

@@ -34,6 +34,8 @@ type Format struct {
 	// it has not yielded, or with none. Before it knows the source id it yields one without source id and nodes,
 	// and keeps the nodes.
 	Grows bool
+	// Tried says what the reader of an agent's sessions was tried on, empty if it follows a description only.
+	Tried string
 }
 
 // Head is the beginning of an input, for detection.

@@ -14,7 +14,8 @@ import (
 // JSON object.
 func gemini() Format {
 	return Format{
-		Name: "gemini",
+		Name:  "gemini",
+		Tried: "a session that Gemini CLI 0.61.0 wrote and resumed, published ones that are one object; rewinds: the program's source",
 		Detect: func(h Head) bool {
 			first := h.object()
 			return has(first, "sessionId", "projectHash") || isGeminiMessage(first)

@@ -14,6 +14,7 @@ import (
 func pi() Format {
 	return Format{
 		Name: "pi", Grows: true,
+		Tried: "sessions that pi 0.73.1 wrote",
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
 				kind := rawjson.Str(rawjson.Get(line, "type"))

@@ -12,6 +12,7 @@ import (
 func qwen() Format {
 	return Format{
 		Name: "qwen", Grows: true,
+		Tried: "published sessions of Qwen Code 0.21.6; rewinds and forks: the program's source",
 		Detect: func(h Head) bool {
 			for _, line := range h.lines(20) {
 				if isQwenLine(line) {

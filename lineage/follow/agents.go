@@ -18,8 +18,6 @@ type Agent struct {
 	Name, Title string
 	// Format is the name of the archive format of its files.
 	Format string
-	// Verified says what its reader was tried on; it is empty if it was made from documents only.
-	Verified string
 
 	places func(e *Environment) []place
 	// keeps returns how long the agent keeps a file that does not change, 0 for ever.
@@ -81,7 +79,7 @@ func (e *Environment) dir(variable string, below ...string) string {
 func Agents() []Agent {
 	return []Agent{
 		{
-			Name: "claude-code", Title: "Claude Code", Format: "claude-code", Verified: "published samples",
+			Name: "claude-code", Title: "Claude Code", Format: "claude-code",
 			places: func(e *Environment) []place {
 				// A session before its subagents: their contexts are below it.
 				return []place{placeOf(filepath.Join(e.claude(), "projects"),
@@ -90,7 +88,7 @@ func Agents() []Agent {
 			keeps: (*Environment).claudeKeeps,
 		},
 		{
-			Name: "codex", Title: "Codex", Format: "codex", Verified: "published samples",
+			Name: "codex", Title: "Codex", Format: "codex",
 			places: func(e *Environment) []place {
 				home := e.dir("CODEX_HOME", ".codex")
 				patterns := []string{"**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"}
@@ -108,13 +106,13 @@ func Agents() []Agent {
 			},
 		},
 		{
-			Name: "pi", Title: "pi", Format: "pi", Verified: "sessions that pi wrote",
+			Name: "pi", Title: "pi", Format: "pi",
 			places: func(e *Environment) []place {
 				return []place{placeOf(filepath.Join(e.dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions"), "**/*.jsonl")}
 			},
 		},
 		{
-			Name: "copilot", Title: "Copilot CLI", Format: "copilot", Verified: "published samples",
+			Name: "copilot", Title: "Copilot CLI", Format: "copilot",
 			places: func(e *Environment) []place {
 				return []place{placeOf(filepath.Join(e.dir("COPILOT_HOME", ".copilot"), "session-state"), "*/events.jsonl")}
 			},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -339,6 +340,42 @@ func (r *run) settled(f *file, now stamp) int64 {
 		r.waiting[f] = at
 	}
 	return 0
+}
+
+// settle waits until the times of files that changed just before they were read say whether they changed since.
+// The next run reads those again.
+func (r *run) settle(ctx context.Context) error {
+	var recent []*file
+	for f := range r.waiting {
+		if s := f.state; s.Modified == 0 && s.LeftOut == "" && s.Bytes == s.Size && f.byLines() {
+			recent = append(recent, f)
+		}
+	}
+	if len(recent) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(settleTime):
+	}
+	for _, f := range recent {
+		opened, err := vfs.OpenFile(f.path, os.O_RDONLY)
+		if err != nil {
+			continue
+		}
+		if info, err := opened.Stat(); err == nil && info.Size() == f.state.Size {
+			var found *Source
+			var sum hash.Hash
+			found, sum, err = r.recorded(ctx, f, opened, stampOf(info))
+			if err == nil && sum != nil && found.Is.Bytes == f.state.Bytes {
+				f.state.Modified = stampOf(info).modified
+				r.changed(f)
+			}
+		}
+		opened.Close()
+	}
+	return context.Cause(ctx)
 }
 
 // took sets the state of a file that was read up to an offset.

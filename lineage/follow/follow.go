@@ -217,7 +217,7 @@ func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
 			r.told, r.done, r.total, r.count = true, 0, 0, 0
 		}
 		if r.options.Once {
-			return nil
+			return r.settle(ctx)
 		}
 		if err := r.wait(ctx); err != nil {
 			return err

@@ -98,6 +98,25 @@ func TestOnceReadsWhatIsNew(t *testing.T) {
 	require.Equal(t, "a machine", meta.Machine)
 }
 
+// A file that changed just before it was read is not read again by the next run, unless it has changed.
+func TestOnceReadsNewFilesOnce(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	path := filepath.Join(h.project(), name)
+	now := func(text string) (read []Event) {
+		h.write(t, path, text)
+		o := h.options()
+		o.Once, o.Events = true, func(e Event) { read = append(read, e) }
+		require.NoError(t, Run(t.Context(), store, o))
+		require.Len(t, of(read, Read), 1)
+		return of(once(t, store, h.options()), Read)
+	}
+	lines := line(id, "a", "", "user", "one")
+	require.Empty(t, now(lines))
+	require.Empty(t, now(line(id, "a", "", "user", "two")), "as many bytes as before")
+	require.Empty(t, now(lines+line(id, "b", "a", "assistant", "three")))
+}
+
 func TestOtherMachineReadsForItself(t *testing.T) {
 	h, store := newHome(t), memory(t)
 	id, name := session(1)

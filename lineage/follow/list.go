@@ -17,6 +17,8 @@ type Listing struct {
 	Agent Agent
 	Path  string
 	State ListingState
+	// Tried says what the reader of the agent's format was tried on, empty if it follows a description only.
+	Tried string
 	// Files are the files that are there, and Bytes is their size. Unread of them have something that
 	// was not read yet. LeftOut are not read.
 	Files, Bytes, Unread, LeftOut int64
@@ -118,6 +120,11 @@ func (r *run) addNotChosen() {
 // listing returns a place without its files.
 func (r *run) listing(p *folder) Listing {
 	l := Listing{Agent: p.agent, Path: p.root, State: Followed, Keeps: p.keeps}
+	for _, format := range r.options.Formats {
+		if format.Name == p.agent.Format {
+			l.Tried = format.Tried
+		}
+	}
 	switch {
 	case p.notChosen:
 		l.State = NotChosen

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -185,7 +186,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 			return true, nil
 		}
 	}
-	found, begins, err := r.recorded(ctx, f, opened, now)
+	found, recorded, err := r.recorded(ctx, f, opened, now)
 	if err != nil {
 		return false, err
 	}
@@ -193,17 +194,15 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	var spans [][]lineage.SpanRef
 	sum := sha256.New()
 	switch {
-	case !begins || fresh:
+	case recorded == nil || fresh:
 	case found.Is.Bytes > end: // another process is ahead
 		r.waiting[f] = r.clock.Now().Add(lineWait)
 		return true, nil
 	default:
 		whole, err := endsLine(opened, found.Is.Bytes)
 		if err == nil && whole {
-			known = found
-			if spans, err = known.Spans(ctx); err == nil {
-				_, err = io.Copy(sum, io.NewSectionReader(opened, 0, known.Is.Bytes))
-			}
+			known, sum = found, recorded
+			spans, err = known.Spans(ctx)
 		}
 		if err != nil {
 			return false, err
@@ -225,20 +224,23 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	return false, nil
 }
 
-// recorded returns what is recorded of a file, nil for nothing, and whether the file begins with it.
-func (r *run) recorded(ctx context.Context, f *file, opened *os.File, now stamp) (found *Source, begins bool, err error) {
+// recorded returns what is recorded of a file, nil for nothing, and its hash if the file begins with it.
+func (r *run) recorded(ctx context.Context, f *file, opened *os.File, now stamp) (found *Source, sum hash.Hash, err error) {
 	found, err = FindSource(ctx, r.store, r.options.Machine.ID, f.path)
 	if errors.Is(err, lineage.ErrNotFound) {
-		return nil, false, nil
+		return nil, nil, nil
 	}
 	if err != nil || found.Is.Bytes > now.size || found.Is.Bytes == 0 {
-		return found, false, err
+		return found, nil, err
 	}
-	sum := sha256.New()
+	sum = sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(opened, 0, found.Is.Bytes)); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	return found, hex.EncodeToString(sum.Sum(nil)) == found.Is.Digest, nil
+	if hex.EncodeToString(sum.Sum(nil)) != found.Is.Digest {
+		return found, nil, nil
+	}
+	return found, sum, nil
 }
 
 // projectWait is how long a file waits that does not say its project yet, if some are left out.

@@ -17,6 +17,7 @@ import (
 func openCode() archive.Format {
 	return archive.Format{
 		Name:   "opencode",
+		Tried:  "a published database of OpenCode 1.18.13",
 		Detect: isOpenCode,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
