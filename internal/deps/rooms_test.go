@@ -101,6 +101,7 @@ var rooms = []room{
 	{path: "lineage/resume", ours: join(belowStore, "lineage/archive", "lineage/archive/export", "lineage/follow"), libs: []string{uuid}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
+	{path: "lineage/graph", ours: belowStore},
 	{path: "lineage/records", ours: join(belowStore, "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
