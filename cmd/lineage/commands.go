@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 func groups() []group {
 	return []group{
 		{"start", "Stores and threads", []func(*app) *cobra.Command{
-			initCommand, infoCommand, followCommand, threadCommand, importCommand, exportCommand, bundleCommand,
+			initCommand, infoCommand, followCommand, resumeCommand, threadCommand, importCommand, exportCommand, bundleCommand,
 		}},
 		{"read", "Read", []func(*app) *cobra.Command{
 			logCommand, showCommand, treeCommand, contextsCommand, usageCommand, catCommand, documentCommand, diffCommand, commonPrefixCommand, resolveCommand,
