@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,16 +178,13 @@ func runUsage(ctx context.Context, s *session, o *usageOptions) error {
 	if err != nil {
 		return err
 	}
-	total := &records.Usage{
-		Total: true, UsageFigures: records.NewUsageFigures(&report.Total),
-		UnpricedModels: slices.Sorted(maps.Keys(report.Unpriced)), Prices: report.Prices.Date,
-	}
+	total := report.TotalRecord()
 	switch {
 	case o.csv:
 		return printUsageCSV(s, q.By, report)
 	case s.json:
 		for i := range report.Rows {
-			if err := s.emit(records.NewUsage(q.By, &report.Rows[i])); err != nil {
+			if err := s.emit(report.Rows[i].Record(q.By)); err != nil {
 				return err
 			}
 		}
@@ -382,7 +378,7 @@ func printUsageCSV(s *session, by []usage.By, report *usage.Report) error {
 	}
 	for i := range report.Rows {
 		row := &report.Rows[i]
-		f := records.NewUsageFigures(&row.Figures)
+		f := row.Figures.Record()
 		var cells []string
 		for _, key := range row.Keys {
 			cells = append(cells, csvText(key))

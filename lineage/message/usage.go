@@ -115,7 +115,7 @@ func (t *Tokens) Since(before *Tokens) (d Tokens, ok bool) {
 // response of an API.
 func MayStateUsage(role string) bool {
 	switch role {
-	case "assistant", "model", "tool", "gemini", "event_msg", "token_usage_record", "session.shutdown":
+	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown":
 		return true
 	}
 	return false
@@ -146,6 +146,12 @@ func Usage(r Record) []Answer {
 		return codexCount(fieldsOf(f["payload"]), r.Model)
 	case kind == "session.shutdown" && rawjson.IsObject(f["data"]): // Copilot CLI
 		return copilotTotals(rawjson.Last(f["data"], "modelMetrics"))
+	case kind == "progress" && rawjson.Str(rawjson.Last(f["data"], "type")) == "agent_progress": // Claude Code, of a subagent
+		line := rawjson.Last(f["data"], "message")
+		if rawjson.Str(rawjson.Last(line, "type")) != "assistant" {
+			return nil
+		}
+		return Usage(Record{Body: line, Role: "assistant", Model: r.Model})
 	case (kind == "assistant" || kind == "response_item") && (rawjson.IsObject(f["message"]) || rawjson.IsObject(f["payload"])):
 		inner, _ := enveloped(f) // a whole line
 		if inner == nil {
@@ -291,7 +297,7 @@ func (a *Answer) read(raw []byte) (ok bool) {
 			a.Cost = cost(rawjson.Last(u["cost"], "total"))
 		}
 	}
-	return a.Tokens.known != 0
+	return a.Tokens.known != 0 || c.total != nil
 }
 
 // counts are the numbers of an object, nil where it has none.

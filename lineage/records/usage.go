@@ -1,10 +1,5 @@
 package records
 
-import (
-	"github.com/lineage-store/lineage/lineage/message"
-	"github.com/lineage-store/lineage/lineage/usage"
-)
-
 // Usage is what answers of models cost: a row of a report, or all of them.
 type Usage struct {
 	// Total is set for the sum of all rows, which comes last.
@@ -58,43 +53,3 @@ type Decimal string
 
 // MarshalJSON writes the number.
 func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d), nil }
-
-// NewUsageFigures returns the figures of a report.
-func NewUsageFigures(f *usage.Figures) UsageFigures {
-	tokens := func(k message.TokenKind) *int64 {
-		if c := &f.Tokens[k]; c.Known {
-			return &c.N
-		}
-		return nil
-	}
-	r := UsageFigures{
-		Requests: f.Requests, Unpriced: f.Unpriced, Incomplete: f.Incomplete, StatedRequests: f.StatedBy,
-		InputTokens: tokens(message.Input), CachedInputTokens: tokens(message.CachedInput), CacheWriteTokens: tokens(message.CacheWrite),
-		CacheWrite1hTokens: tokens(message.CacheWrite1h), OutputTokens: tokens(message.Output), ReasoningTokens: tokens(message.Reasoning),
-	}
-	if f.Unpriced < f.Requests || !f.Cost.IsZero() {
-		cost := Decimal(f.Cost.String())
-		r.Cost = &cost
-	}
-	if f.StatedBy > 0 {
-		cost := Decimal(f.Stated.String())
-		r.StatedCost = &cost
-	}
-	return r
-}
-
-// NewUsage returns the record of a row of a report by keys.
-func NewUsage(by []usage.By, row *usage.Row) *Usage {
-	r := &Usage{Shared: row.Shared, UsageFigures: NewUsageFigures(&row.Figures)}
-	for i, key := range by {
-		*r.key(key) = &row.Keys[i]
-	}
-	return r
-}
-
-func (r *Usage) key(by usage.By) **string {
-	return map[usage.By]**string{
-		usage.Day: &r.Day, usage.Week: &r.Week, usage.Month: &r.Month, usage.Agent: &r.Agent, usage.Model: &r.Model, usage.Provider: &r.Provider,
-		usage.Project: &r.Project, usage.Thread: &r.Thread, usage.Branch: &r.Branch, usage.GitBranch: &r.GitBranch, usage.Subagent: &r.Subagent, usage.User: &r.User,
-	}[by]
-}

@@ -120,6 +120,9 @@ func (f *writer) add(ctx context.Context, c *structure.Commit) error {
 	return nil
 }
 
+// unread stands for a block that is not read, or is gone.
+var unread = structure.Described(content.Block{})
+
 // maxBody is the largest body that is read for usage, in bytes, without its texts.
 const maxBody = 1 << 20
 
@@ -170,7 +173,7 @@ func (f *writer) record(ctx context.Context, s *structure.Span, i int, blocks ma
 	for k := range step.Blocks {
 		if step.Blocks[k] == nil {
 			if step.Blocks[k] = blocks[s.Usages[k].Content]; step.Blocks[k] == nil {
-				step.Blocks[k] = &structure.Block{}
+				step.Blocks[k] = unread
 			}
 		}
 	}
@@ -204,7 +207,7 @@ func (f *writer) record(ctx context.Context, s *structure.Span, i int, blocks ma
 func (f *writer) block(ctx context.Context, id content.ID) (*structure.Block, error) {
 	blocks, err := f.Snapshot.Blocks(ctx, []content.ID{id})
 	if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
-		return &structure.Block{}, nil
+		return unread, nil
 	}
 	if err != nil {
 		return nil, err
