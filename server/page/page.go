@@ -22,6 +22,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/render"
+	"github.com/lineage-store/lineage/server/attachment"
 )
 
 // Options configure a page. Store is required.
@@ -55,6 +56,7 @@ type Page struct {
 	script    asset
 	style     asset
 	icon      asset
+	sender    attachment.Sender
 }
 
 // Route is a route of the page. Its pattern is one of http.ServeMux, with a method.
