@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"html/template"
 	"net/http"
 	"slices"
 	"strconv"
@@ -90,12 +91,12 @@ func inert(h http.Header) {
 }
 
 // imageOf returns how the images of a thread are found: by their message and the hash of their address.
-func (p *Page) imageOf(thread string) func(*transcript.Message, *transcript.FileInfo) string {
-	return func(m *transcript.Message, f *transcript.FileInfo) string {
+func (p *Page) imageOf(thread string) func(*transcript.Message, *transcript.FileInfo) template.URL {
+	return func(m *transcript.Message, f *transcript.FileInfo) template.URL {
 		if !slices.Contains(shown, f.Type) && !isShown(f.URL) {
 			return ""
 		}
-		return "/t/" + thread + "/image/" + m.ID + "/" + hashOf(f)
+		return template.URL("/t/" + thread + "/image/" + m.ID + "/" + hashOf(f)) // ids and hexadecimal digits
 	}
 }
 

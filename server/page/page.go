@@ -18,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/render"
@@ -192,7 +191,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name str
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, err := w.Write([]byte(plain.Text(out.String()))) // no character of a text reorders the page or is there unseen
+	_, err := w.Write([]byte(render.Clean(out.String()))) // no character of a text reorders the page or is there unseen
 	if err != nil {
 		return context.Cause(r.Context())
 	}
