@@ -16,7 +16,7 @@ import (
 // Message is a message as a page shows it.
 type Message struct {
 	Position uint64
-	// ID is its id in the store, and Class its style: user, assistant, system, tool or other.
+	// ID is its id in the store, for a page that asks for more of it, else empty. Class is its style: user, assistant, system, tool or other.
 	ID, Class string
 	// Who wrote it, and with which model.
 	Who, Model string
