@@ -6,10 +6,10 @@ import "github.com/spf13/cobra"
 func groups() []group {
 	return []group{
 		{"start", "Stores and threads", []func(*app) *cobra.Command{
-			initCommand, infoCommand, followCommand, threadCommand, importCommand, exportCommand, bundleCommand,
+			initCommand, infoCommand, followCommand, resumeCommand, threadCommand, importCommand, exportCommand, bundleCommand,
 		}},
 		{"read", "Read", []func(*app) *cobra.Command{
-			logCommand, showCommand, treeCommand, contextsCommand, catCommand, documentCommand, diffCommand, commonPrefixCommand, resolveCommand,
+			logCommand, showCommand, treeCommand, contextsCommand, usageCommand, catCommand, documentCommand, diffCommand, commonPrefixCommand, resolveCommand,
 			searchCommand, whereCommand, provenanceCommand, reflogCommand, watchCommand,
 		}},
 		{"write", "Write", []func(*app) *cobra.Command{

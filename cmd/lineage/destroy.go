@@ -71,6 +71,11 @@ func destroy[T any](
 
 // agree asks whether to make a change that cannot be undone.
 func (a *app) agree(ctx context.Context, what string) error {
+	return a.ask(ctx, what, " It cannot be undone.")
+}
+
+// ask asks whether to do something.
+func (a *app) ask(ctx context.Context, what, more string) error {
 	f, ok := a.stdin.(*os.File)
 	if a.json || !a.err.Terminal || !ok || !term.IsTerminal(int(f.Fd())) {
 		return hint(usagef("this would %s: it needs --yes if there is no terminal to ask at", what), "nothing was changed")
@@ -78,7 +83,7 @@ func (a *app) agree(ctx context.Context, what string) error {
 	if err := a.flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err.W, "This will %s. It cannot be undone.\nContinue? [y/N] ", screen.Line(what))
+	fmt.Fprintf(a.err.W, "This will %s.%s\nContinue? [y/N] ", screen.Line(what), more)
 	answer, err := bufio.NewReader(awaited.NewReader(ctx, a.stdin)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/message"
@@ -75,9 +76,12 @@ func (r *rollout) line(raw []byte, at Position) error {
 			return nil
 		}
 	case "compacted":
-		r.compacted(payload, at)
+		r.compacted(payload, created, at)
 	}
 	r.log(kind, "", "", raw, created, at)
+	if kind == "token_usage_record" || kind == "event_msg" && rawjson.Str(rawjson.Get(payload, "type")) == "token_count" {
+		r.part.Nodes[len(r.part.Nodes)-1].Model = r.about.model // the record counts an answer of it
+	}
 	return nil
 }
 
@@ -127,7 +131,7 @@ func (r *rollout) meta(payload []byte, at Position) {
 
 // compacted continues the history from the replacement that a compaction made. The previous history
 // remains as a branch.
-func (r *rollout) compacted(payload []byte, at Position) {
+func (r *rollout) compacted(payload []byte, created time.Time, at Position) {
 	history := rawjson.Get(payload, "replacement_history")
 	root := true
 	for item := range rawjson.Elements(history) {
@@ -135,7 +139,7 @@ func (r *rollout) compacted(payload []byte, at Position) {
 			continue
 		}
 		n := rolloutItem(item, r.about.model)
-		n.At, n.Root = at, root
+		n.Created, n.At, n.Root = created, at, root
 		root = false
 		r.part.Nodes = append(r.part.Nodes, n)
 	}
@@ -143,7 +147,7 @@ func (r *rollout) compacted(payload []byte, at Position) {
 		return
 	}
 	if text := rawjson.Get(payload, "message"); rawjson.IsString(text) {
-		n := Node{Role: "system", Name: "compacted", At: at}
+		n := Node{Role: "system", Name: "compacted", Created: created, At: at}
 		n.Body, n.Type = textBody(text)
 		r.part.Nodes = append(r.part.Nodes, n)
 	}

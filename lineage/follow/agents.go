@@ -24,6 +24,14 @@ type Agent struct {
 	keeps func(e *Environment) time.Duration
 }
 
+// Folder returns the folder in which the agent keeps its sessions, the first if it has several.
+func (a Agent) Folder(e *Environment) string {
+	if places := a.places(e); len(places) > 0 {
+		return places[0].root
+	}
+	return ""
+}
+
 // place is a folder in which an agent keeps its sessions.
 type place struct {
 	root     string

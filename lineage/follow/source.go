@@ -193,47 +193,83 @@ func (s *Source) Spans(ctx context.Context) ([][]lineage.SpanRef, error) {
 	return all, nil
 }
 
-// Export writes the file as it was recorded, byte for byte. What was written is checked: ErrNotExact says that it
-// differs. If a part of it was erased, the error is ErrErased, and if its thread was deleted, ErrNotFound.
-func (s *Source) Export(ctx context.Context, w io.Writer) error {
-	if s.Is.Session != "" {
-		if _, err := s.store.FindThread(ctx, s.Is.Session); err != nil {
-			return fmt.Errorf("source %s: %w", s.About.Path, err)
+// SourceLine is a line of a session file.
+type SourceLine struct {
+	// Raw is the line with its end. It is valid until the next line.
+	Raw []byte
+	// Spans are the spans of the messages and records that were read from it.
+	Spans []lineage.SpanRef
+}
+
+// Lines yields the lines of the file as it was recorded. The last error says whether they are the bytes that were read:
+// ErrNotExact says that they differ. If a part of them was erased, the error is ErrErased, and if its thread was deleted,
+// ErrNotFound.
+func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
+	return func(yield func(SourceLine, error) bool) {
+		if s.Is.Session != "" {
+			if _, err := s.store.FindThread(ctx, s.Is.Session); err != nil {
+				yield(SourceLine{}, fmt.Errorf("source %s: %w", s.About.Path, err))
+				return
+			}
+		}
+		sum := sha256.New()
+		var bytes int64
+		for b, err := range s.blocks(ctx) {
+			if err != nil {
+				yield(SourceLine{}, err)
+				return
+			}
+			i := 0
+			for line, err := range s.join(ctx, b) {
+				if err != nil {
+					yield(SourceLine{}, fmt.Errorf("source %s: after %d bytes: %w", s.About.Path, bytes, err))
+					return
+				}
+				sum.Write(line)
+				bytes += int64(len(line))
+				if !yield(SourceLine{Raw: line, Spans: b.Spans(i)}, nil) {
+					return
+				}
+				i++
+			}
+		}
+		var err error
+		switch {
+		case s.Is.Lost > 0:
+			err = fmt.Errorf("source %s: %w: %d lines were too large to be kept", s.About.Path, ErrNotExact, s.Is.Lost)
+		case bytes != s.Is.Bytes || hex.EncodeToString(sum.Sum(nil)) != s.Is.Digest && s.Is.Bytes > 0:
+			err = fmt.Errorf("source %s: %w: %d bytes of another checksum than the %d bytes that were read", s.About.Path, ErrNotExact, bytes, s.Is.Bytes)
+		}
+		if err != nil {
+			yield(SourceLine{}, err)
 		}
 	}
-	sum := sha256.New()
-	out := io.MultiWriter(w, sum)
-	var bytes int64
-	for b, err := range s.blocks(ctx) {
+}
+
+// join yields the lines of a block.
+func (s *Source) join(ctx context.Context, b block) iter.Seq2[[]byte, error] {
+	whole := b.whole
+	return b.Join(b.session, func(at lineage.SpanRef) (*manifest.Message, error) {
+		return s.message(ctx, at)
+	}, func() ([]byte, error) {
+		if len(whole) == 0 {
+			return nil, s.damaged("a line that was kept whole is missing")
+		}
+		e := whole[0]
+		whole = whole[1:]
+		return s.store.Original(ctx, e)
+	})
+}
+
+// Export writes the file as it was recorded, byte for byte: see Lines.
+func (s *Source) Export(ctx context.Context, w io.Writer) error {
+	for line, err := range s.Lines(ctx) {
 		if err != nil {
 			return err
 		}
-		whole := b.whole
-		for line, err := range b.Join(b.session, func(at lineage.SpanRef) (*manifest.Message, error) {
-			return s.message(ctx, at)
-		}, func() ([]byte, error) {
-			if len(whole) == 0 {
-				return nil, s.damaged("a line that was kept whole is missing")
-			}
-			e := whole[0]
-			whole = whole[1:]
-			return s.store.Original(ctx, e)
-		}) {
-			if err != nil {
-				return fmt.Errorf("source %s: after %d bytes: %w", s.About.Path, bytes, err)
-			}
-			n, err := out.Write(line)
-			if err != nil {
-				return err
-			}
-			bytes += int64(n)
+		if _, err := w.Write(line.Raw); err != nil {
+			return err
 		}
-	}
-	switch {
-	case s.Is.Lost > 0:
-		return fmt.Errorf("source %s: %w: %d lines were too large to be kept", s.About.Path, ErrNotExact, s.Is.Lost)
-	case bytes != s.Is.Bytes || hex.EncodeToString(sum.Sum(nil)) != s.Is.Digest && s.Is.Bytes > 0:
-		return fmt.Errorf("source %s: %w: %d bytes of another checksum than the %d bytes that were read", s.About.Path, ErrNotExact, bytes, s.Is.Bytes)
 	}
 	return nil
 }

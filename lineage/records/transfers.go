@@ -111,3 +111,26 @@ type Projected struct {
 }
 
 func (*Projected) RecordType() string { return "projected" }
+
+// Resumed is a session that was made for an agent.
+type Resumed struct {
+	Agent   string `json:"agent"`
+	Session string `json:"session"`
+	Dir     string `json:"dir"`
+	File    string `json:"file"`
+	// Command is the command for a shell, and Args the one without a shell, to be started in Dir.
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	// Messages is the length of the history, and Own how much of it is written with the agent's own lines.
+	Messages int   `json:"messages"`
+	Own      int   `json:"own"`
+	Lines    int64 `json:"lines"`
+	Bytes    int64 `json:"bytes"`
+	Losses   int   `json:"losses"`
+	// Machine is the one that the thread's session ran on.
+	Machine string `json:"machine,omitempty"`
+	// Written is false for a dry run.
+	Written bool `json:"written"`
+}
+
+func (*Resumed) RecordType() string { return "resumed" }

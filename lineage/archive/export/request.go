@@ -35,12 +35,18 @@ type translation struct {
 
 // add adds the messages in an entry.
 func (t *translation) add(e *lineage.Entry, body []byte) {
-	for i, m := range said(e, body) {
-		if i == 0 {
-			nameAs(e, &m)
-		}
+	for _, m := range Messages(e, body) {
 		t.messages, t.positions = append(t.messages, m), append(t.positions, e.Position)
 	}
+}
+
+// Messages returns the messages in an entry with its body: one, or several if that is a list.
+func Messages(e *lineage.Entry, body []byte) []message.Message {
+	messages := said(e, body)
+	if len(messages) > 0 {
+		nameAs(e, &messages[0])
+	}
+	return messages
 }
 
 // nameAs gives a message the name of its entry, unless it has its own. That of a tool's message is

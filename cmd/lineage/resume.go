@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/resume"
+)
+
+type resumeOptions struct {
+	position, agent, dir string
+	dryRun, run, yes     bool
+}
+
+func resumeCommand(a *app) *cobra.Command {
+	o := &resumeOptions{}
+	c := &cobra.Command{
+		Use:   "resume [POSITION]",
+		Short: "Continue a conversation in a coding agent",
+		Long: `Creates a session of a coding agent that holds the history up to a position, and prints the
+command that continues it. It is the agent that the thread came from, unless --agent names another: ` + strings.Join(resume.Agents(), ", ") + `.
+
+A session of the same agent is written with its own lines, as 'lineage follow' has read them. A
+history of another agent, service or program is translated: what the agent has no place for is listed
+on standard error. The new session gets no permissions from the old one.
+
+The session belongs to the folder that the thread worked in, or the current one if that is not there;
+--dir chooses. With --dry-run nothing is written. With --run the agent is started there. If the
+thread did not come from this machine, that asks first, or needs --yes.
+
+One new file is created, and nothing of the agent's is changed. 'lineage follow' recognises its
+beginning: the thread gets a branch, and no copy.`,
+		Example: `  lineage resume :2 --agent codex
+  lineage resume --agent pi --dry-run
+  lineage resume main --agent claude-code --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) error {
+			o.position = arg(args, 0)
+			return runResume(ctx, a, o)
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&o.agent, "agent", "", "the agent that continues")
+	f.StringVar(&o.dir, "dir", "", "the folder in which it continues")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be written")
+	f.BoolVar(&o.run, "run", false, "start the agent")
+	f.BoolVarP(&o.yes, "yes", "y", false, "start it without asking, whichever machine the thread came from")
+	c.MarkFlagsMutuallyExclusive("dry-run", "run")
+	return c
+}
+
+func runResume(ctx context.Context, a *app, o *resumeOptions) error {
+	environment, machine, err := a.machine()
+	if err != nil {
+		return err
+	}
+	var made *resume.Session
+	if err := a.open(ctx, reading, func(ctx context.Context, s *session) error {
+		if made, err = s.newSession(ctx, o, environment); err != nil {
+			return err
+		}
+		if o.run && !o.yes && made.Machine != machine.Name {
+			if err := s.agreeToRun(ctx, made); err != nil {
+				return err
+			}
+		}
+		return s.writeSession(ctx, o, made)
+	}); err != nil || !o.run {
+		return err
+	}
+	if err := a.flush(); err != nil {
+		return err
+	}
+	return startAgent(ctx, made)
+}
+
+// newSession makes the session of what the command line names.
+func (s *session) newSession(ctx context.Context, o *resumeOptions, environment *follow.Environment) (*resume.Session, error) {
+	found, err := s.refs.Find(ctx, o.position)
+	if err != nil {
+		return nil, err
+	}
+	options := resume.Options{Agent: o.agent, Environment: environment, Thread: threadOf(found)}
+	if o.dir != "" {
+		if options.Dir, err = filepath.Abs(o.dir); err != nil {
+			return nil, err
+		}
+	}
+	made, err := resume.New(ctx, s.store, found.Span, options)
+	if errors.Is(err, resume.ErrNoFolder) && o.dir == "" {
+		s.warn("%s: it continues in the current one", err)
+		if options.Dir, err = os.Getwd(); err == nil {
+			made, err = resume.New(ctx, s.store, found.Span, options)
+		}
+	}
+	switch {
+	case errors.Is(err, resume.ErrNoWayIn):
+		return nil, hint(err, "--agent names one of %s; 'lineage resolve --format openai' prints the messages for any other program", strings.Join(resume.Agents(), ", "))
+	case errors.Is(err, resume.ErrNoFolder):
+		return nil, hint(err, "--dir names the folder in which the agent continues")
+	}
+	return made, unknownAgent(err)
+}
+
+// threadOf returns the thread that a name was found in, zero for none.
+func threadOf(found *refs.Ref) lineage.ThreadID {
+	if found.Thread == nil {
+		return lineage.ThreadID{}
+	}
+	return found.Thread.ID()
+}
+
+// agreeToRun asks whether to start an agent with a history that another machine has brought.
+func (s *session) agreeToRun(ctx context.Context, made *resume.Session) error {
+	from := "from elsewhere"
+	if made.Machine != "" {
+		from = "from the machine " + made.Machine
+	}
+	return s.ask(ctx, fmt.Sprintf("start %s in %s with a thread %s", made.Agent.Title, made.Dir, from), "")
+}
+
+// writeSession writes a session, or only shows it.
+func (s *session) writeSession(ctx context.Context, o *resumeOptions, made *resume.Session) error {
+	var lost losses
+	for _, l := range made.Losses {
+		lost.add(export.Loss{Position: l.Position, Reason: l.Reason})
+	}
+	lost.warn(s.app)
+	r := &records.Resumed{
+		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Args: made.Command,
+		Messages: made.Messages, Own: made.Own, Losses: len(made.Losses), Machine: made.Machine, Written: !o.dryRun,
+	}
+	if o.dryRun {
+		size, err := made.Content(ctx, io.Discard)
+		if err != nil {
+			return err
+		}
+		r.Lines, r.Bytes = size.Lines, size.Bytes
+		return s.facts(r, [][2]string{
+			{"agent", made.Agent.Title}, {"folder", r.Dir}, {"file", r.File},
+			{"lines", screen.Count(r.Lines) + ", " + screen.Bytes(r.Bytes)},
+			{"messages", screen.Count(r.Messages) + ", of which " + screen.Count(r.Own) + " as the agent wrote them"},
+			{"command", r.Command},
+		}...)
+	}
+	size, err := made.Write(ctx)
+	if err != nil {
+		return err
+	}
+	r.Lines, r.Bytes = size.Lines, size.Bytes
+	if _, err := exec.LookPath(made.Command[0]); err != nil {
+		s.warn("%s is not in PATH", made.Command[0])
+	}
+	return s.print(r, "%s\n", r.Command)
+}
+
+// startAgent starts an agent at the terminal, and waits for it.
+func startAgent(ctx context.Context, made *resume.Session) error {
+	c := exec.CommandContext(ctx, made.Command[0], made.Command[1:]...)
+	c.Dir, c.Stdin, c.Stdout, c.Stderr = made.Dir, os.Stdin, os.Stdout, os.Stderr
+	if err := c.Run(); err != nil {
+		return hint(fmt.Errorf("%s: %w", made.Agent.Title, err), "%s", screen.Line(made.Shell()))
+	}
+	return nil
+}

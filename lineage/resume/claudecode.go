@@ -1,0 +1,131 @@
+package resume
+
+import (
+	"encoding/json"
+	"path"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// claudeCode makes sessions of Claude Code: a file of lines that state their parents.
+func claudeCode() *target {
+	return &target{
+		newID: uuidV4,
+		path: func(s *Session, _ time.Time) (string, error) {
+			folder := dashed(s.Dir)
+			if len(folder) > maxName { // it shortens the name, and adds a hash that versions compute differently
+				return "", errLongDir(s.Dir)
+			}
+			return path.Join(folder, s.ID+".jsonl"), nil
+		},
+		command: func(s *Session) []string { return []string{"claude", "--resume", s.ID} },
+		line: func(raw []byte, l *ownLine) error {
+			l.id, l.parent = text(raw, "uuid"), text(raw, "parentUuid")
+			if l.parent == "" {
+				l.parent = text(raw, "logicalParentUuid")
+			}
+			switch text(raw, "type") {
+			case "user", "assistant":
+				l.said = rawjson.IsObject(rawjson.Last(raw, "message"))
+			case "system":
+				l.said = rawjson.IsString(rawjson.Last(raw, "content"))
+			}
+			return nil
+		},
+		tree:   true,
+		editor: claudeEditor,
+		make:   makeClaude,
+	}
+}
+
+// claudeEditor changes the lines of a session for another one.
+func claudeEditor(s *Session) func(raw []byte) []byte {
+	was := s.own.source.Is.Session
+	return func(raw []byte) []byte {
+		switch kind := text(raw, "type"); {
+		case kind == "user" || kind == "assistant" || kind == "system":
+			raw = rawjson.RemoveFunc(raw, grants) // what was said stays byte for byte
+		case text(raw, "uuid") != "" || kind == "custom-title" || kind == "ai-title" || kind == "tag":
+			raw = ungranted(raw)
+		default:
+			// Modes, settings of agents, worktrees, backups of files and pointers to leaves belong to the other session.
+			return nil
+		}
+		return rename(raw, "sessionId", was, s.ID)
+	}
+}
+
+type claudeLine struct {
+	Parent    *string `json:"parentUuid"`
+	Sidechain bool    `json:"isSidechain"`
+	UserType  string  `json:"userType"`
+	Dir       string  `json:"cwd"`
+	Session   string  `json:"sessionId"`
+	Version   string  `json:"version,omitempty"`
+	Branch    string  `json:"gitBranch,omitempty"`
+	Type      string  `json:"type"`
+	Message   any     `json:"message"`
+	UUID      string  `json:"uuid"`
+	Timestamp string  `json:"timestamp"`
+}
+
+type claudeUser struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+}
+
+type claudeAssistant struct {
+	ID      string            `json:"id"`
+	Type    string            `json:"type"`
+	Role    string            `json:"role"`
+	Model   string            `json:"model"`
+	Content []json.RawMessage `json:"content"`
+	Stop    string            `json:"stop_reason"`
+	Usage   struct {
+		Input  int64 `json:"input_tokens"`
+		Output int64 `json:"output_tokens"`
+	} `json:"usage"`
+}
+
+// madeModel is the model that Claude Code gives to messages that no model wrote.
+const madeModel = "<synthetic>"
+
+// makeClaude adds a line for each turn.
+func makeClaude(m *maker, p *part) error {
+	turns, err := m.turns(p)
+	if err != nil {
+		return err
+	}
+	above := m.after.id
+	for _, t := range turns {
+		line := claudeLine{
+			UserType: "external", Dir: m.s.Dir, Session: m.s.ID, Type: t.role, UUID: uuidV4(), Timestamp: stamp(m.s.now),
+			Version: text(m.after.line, "version"), Branch: text(m.after.line, "gitBranch"),
+		}
+		if above != "" {
+			parent := above
+			line.Parent = &parent
+		}
+		above = line.UUID
+		if t.role != "assistant" {
+			line.Message = claudeUser{t.role, rawjson.Get(t.item, "content")}
+		} else {
+			said := claudeAssistant{ID: "msg_" + line.UUID, Type: "message", Role: t.role, Model: madeModel, Stop: "end_turn"}
+			for _, b := range t.blocks {
+				said.Content = append(said.Content, b.raw)
+				if b.kind == "tool_use" {
+					said.Stop = "tool_use"
+				}
+			}
+			line.Message = said
+		}
+		raw, err := marshal(line)
+		if err != nil {
+			return err
+		}
+		m.said++
+		m.add(raw)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package resume
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+// codex makes rollouts of Codex: a file of records, of which the last compaction and what follows it is sent to the model.
+func codex() *target {
+	return &target{
+		newID: uuidV7,
+		path: func(s *Session, now time.Time) (string, error) {
+			now = now.Local() // as Codex names its files
+			return path.Join(now.Format("2006/01/02"), "rollout-"+now.Format("2006-01-02T15-04-05")+"-"+s.ID+".jsonl"), nil
+		},
+		command: func(s *Session) []string { return []string{"codex", "resume", s.ID} },
+		line: func(raw []byte, l *ownLine) error {
+			payload := rawjson.Last(raw, "payload")
+			switch text(raw, "type") {
+			case "session_meta":
+				if base := rawjson.Last(payload, "history_base"); rawjson.IsObject(base) {
+					return errElsewhere
+				}
+			case "event_msg":
+				switch text(payload, "type") {
+				case "task_started", "turn_started", "thread_rolled_back", "thread_settings_applied", "user_message":
+				default:
+					l.follows = true
+				}
+			case "response_item":
+				l.said = true
+			case "compacted":
+				l.said, l.beside = true, 1 // the record is kept, too
+			case "token_usage_record":
+				l.follows = true
+			}
+			return nil
+		},
+		editor: codexEditor,
+		make:   makeCodex,
+	}
+}
+
+// codexEditor changes the records of a rollout for another session.
+func codexEditor(s *Session) func(raw []byte) []byte {
+	was, begun, ordinal := s.own.source.Is.Session, false, 0
+	return func(raw []byte) []byte {
+		payload := rawjson.Last(raw, "payload")
+		kind := text(raw, "type")
+		switch kind {
+		case "response_item", "compacted":
+			// What was said stays byte for byte.
+		case "session_meta":
+			if begun {
+				return nil // those of the sessions that this one was copied from
+			}
+			begun = true
+			raw = set(raw, "payload", s.codexHeader(payload, was))
+			raw = setText(raw, "timestamp", stamp(s.now))
+		case "turn_context":
+			payload = setText(ungranted(payload), "approval_policy", "on-request")
+			raw = set(raw, "payload", set(payload, "sandbox_policy", []byte(`{"type":"read-only"}`)))
+		case "event_msg":
+			if text(payload, "type") == "thread_settings_applied" {
+				return nil
+			}
+			fallthrough
+		default:
+			payload = rename(rename(ungranted(payload), "thread_id", was, s.ID), "session_id", was, s.ID)
+			raw = set(raw, "payload", payload)
+		}
+		if rawjson.Last(raw, "ordinal") != nil {
+			raw = set(raw, "ordinal", strconv.AppendInt(nil, int64(ordinal), 10))
+		}
+		ordinal++
+		return raw
+	}
+}
+
+// codexHeader returns the header of a session that was made of another one.
+func (s *Session) codexHeader(header []byte, was string) []byte {
+	header = rawjson.RemoveFunc(ungranted(header), func(key string) bool {
+		switch key {
+		case "parent_thread_id", "agent_nickname", "agent_role", "agent_path", "dynamic_tools", "subagent_history_start_ordinal":
+			return true // of a subagent, or of the program that began it
+		}
+		return false
+	})
+	header = rename(header, "session_id", was, s.ID)
+	header = setText(setText(header, "id", s.ID), "timestamp", stamp(s.now))
+	header = setText(setText(header, "cwd", s.Dir), "source", "cli")
+	return setText(header, "forked_from_id", was)
+}
+
+// codexVersion is the version of Codex whose records are made.
+const codexVersion = "0.171.0"
+
+// makeCodex adds a record for each item of the Responses API.
+func makeCodex(m *maker, p *part) error {
+	encoded, err := message.Encode(message.Responses, p.messages)
+	if err != nil {
+		return err
+	}
+	for _, l := range encoded.Losses {
+		m.lose(p, l.Message, l.Reason)
+	}
+	r := codexRecords{m: m, numbered: rawjson.Last(m.after.first, "ordinal") != nil}
+	if m.s.own == nil {
+		r.add("session_meta", map[string]any{
+			"id": m.s.ID, "timestamp": stamp(m.s.now), "cwd": m.s.Dir, "originator": "lineage", "cli_version": codexVersion, "source": "cli",
+		})
+	}
+	for _, item := range encoded.Items {
+		m.said++
+		if rawjson.Get(item, "type") == nil {
+			item = rawjson.Set(item, []byte(`"type"`), []byte(`"message"`))
+		}
+		item = codexItem(item)
+		r.add("response_item", json.RawMessage(item))
+		// What is shown of the history.
+		if said := itemText(item); said != "" {
+			switch text(item, "role") {
+			case "user":
+				r.add("event_msg", map[string]any{"type": "user_message", "message": said, "images": []string{}})
+			case "assistant":
+				r.add("event_msg", map[string]any{"type": "agent_message", "message": said})
+			}
+		}
+	}
+	return r.err
+}
+
+// codexItem returns an item as Codex reads it: the content of a message is a list, and the role system is not sent.
+func codexItem(item []byte) []byte {
+	if text(item, "role") == "system" {
+		item = setText(item, "role", "developer")
+	}
+	content := rawjson.Get(item, "content")
+	if text(item, "type") != "message" || !rawjson.IsString(content) {
+		return item
+	}
+	kind := "input_text"
+	if text(item, "role") == "assistant" {
+		kind = "output_text"
+	}
+	list := fmt.Appendf(nil, `[{"type":%q,"text":%s}]`, kind, content)
+	return rawjson.Set(item, []byte(`"content"`), list)
+}
+
+// itemText returns the text of a message.
+func itemText(item []byte) (said string) {
+	for part := range rawjson.Elements(rawjson.Get(item, "content")) {
+		switch text(part, "type") {
+		case "input_text", "output_text", "text":
+			if said != "" {
+				said += "\n"
+			}
+			said += text(part, "text")
+		}
+	}
+	return said
+}
+
+type codexRecords struct {
+	m        *maker
+	numbered bool
+	err      error
+}
+
+func (r *codexRecords) add(kind string, payload any) {
+	record := struct {
+		Timestamp string `json:"timestamp"`
+		Ordinal   *int64 `json:"ordinal,omitempty"`
+		Type      string `json:"type"`
+		Payload   any    `json:"payload"`
+	}{Timestamp: stamp(r.m.s.now), Type: kind, Payload: payload}
+	if r.numbered {
+		n := r.m.after.lines + int64(len(r.m.lines))
+		record.Ordinal = &n
+	}
+	line, err := marshal(record)
+	if r.err == nil {
+		r.err = err
+	}
+	r.m.add(line)
+}

@@ -1,0 +1,133 @@
+package resume
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+// history is a history of which the bodies are read when they are needed.
+type history struct {
+	store *lineage.Store
+	tip   lineage.SpanRef
+	spans []lineage.SpanRef
+	// index maps a span to its place in spans.
+	index map[lineage.SpanRef]int
+}
+
+func readHistory(ctx context.Context, store *lineage.Store, tip lineage.SpanRef) (*history, error) {
+	h := &history{store: store, tip: tip, index: make(map[lineage.SpanRef]int)}
+	for e, err := range store.History(ctx, tip, lineage.Window{}) {
+		if err != nil {
+			return nil, err
+		}
+		if n := len(h.spans); n > 0 && h.spans[n-1] == e.Span {
+			continue
+		}
+		h.index[e.Span] = len(h.spans)
+		h.spans = append(h.spans, e.Span)
+	}
+	if len(h.spans) == 0 {
+		return nil, ErrNothing
+	}
+	return h, nil
+}
+
+// part is a part of a history as messages, with the index of the span that each came from.
+type part struct {
+	messages []message.Message
+	from     []int
+	models   []string
+}
+
+// read reads spans of the history from an index on, up to another.
+func (h *history) read(ctx context.Context, from, to int, lost func(Loss)) (*part, error) {
+	p := &part{}
+	if from >= to {
+		return p, nil
+	}
+	var size int64
+	for e, err := range h.store.History(ctx, h.spans[to-1], lineage.Window{From: uint64(from) + 1}) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Erased {
+			lost(Loss{Position: e.Position, Reason: "it was erased: left out"})
+			continue
+		}
+		if size += e.Size; size > MaxMade {
+			return nil, fmt.Errorf("history at position %d: more than %d bytes to translate: %w", e.Position, MaxMade, lineage.ErrTooLarge)
+		}
+		body, err := h.store.Original(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range export.Messages(e, body) {
+			p.messages, p.from, p.models = append(p.messages, m), append(p.from, h.index[e.Span]), append(p.models, e.Origin.ModelID)
+		}
+	}
+	return p, nil
+}
+
+// callsBack is how far before the rest of a history calls are looked for whose results are in it.
+const callsBack = 256
+
+// rest reads what follows the agent's own lines. These end before a call whose result is in the rest.
+func (h *history) rest(ctx context.Context, s *Session) (*part, error) {
+	for {
+		upTo := 0
+		if s.own != nil {
+			upTo = s.own.upTo
+		}
+		losses := len(s.Losses)
+		p, err := h.read(ctx, upTo, len(h.spans), s.lose)
+		if err != nil || s.own == nil || len(p.messages) == 0 {
+			return p, err
+		}
+		open := openResults(p.messages)
+		if len(open) == 0 {
+			return p, nil
+		}
+		before, err := h.read(ctx, max(0, upTo-callsBack), upTo, func(Loss) {})
+		if err != nil {
+			return nil, err
+		}
+		first := -1
+		for i, m := range before.messages {
+			for j := range m.Parts {
+				if c := &m.Parts[j]; c.Kind == message.CallKind && open[c.CallID] && first < 0 {
+					first = before.from[i]
+				}
+			}
+		}
+		if first < 0 {
+			return p, nil
+		}
+		if !s.own.cut(first) {
+			s.own = nil
+		}
+		s.Losses = s.Losses[:losses]
+	}
+}
+
+// openResults returns the ids of results whose calls are not among the messages before them.
+func openResults(messages []message.Message) map[string]bool {
+	open, called := make(map[string]bool), make(map[string]bool)
+	for _, m := range messages {
+		for i := range m.Parts {
+			switch p := &m.Parts[i]; {
+			case p.CallID == "":
+			case p.Kind == message.CallKind:
+				called[p.CallID] = true
+			case p.Kind == message.ResultKind && !called[p.CallID]:
+				open[p.CallID] = true
+			}
+		}
+	}
+	return open
+}
+
+func (s *Session) lose(l Loss) { s.Losses = append(s.Losses, l) }

@@ -1,0 +1,243 @@
+package resume
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/follow"
+)
+
+// ownLines are the lines of an agent's session that a history begins with.
+type ownLines struct {
+	source *follow.Source
+	target *target
+	lines  []ownLine
+	// lineOf is the line that each span of the history is on, for as many as are there.
+	lineOf []int
+	// upTo is how many spans of the history are written with these lines, and keep which lines are.
+	upTo int
+	keep []bool
+}
+
+// ownLine is what is known of a line of a session.
+type ownLine struct {
+	// first and last are the places in the history of the messages on it, -1 if it has none.
+	first, last int
+	// said is set if it is a message. others is how many of its messages and records are not in the history, and beside how many
+	// of these are records of the line itself.
+	said           bool
+	others, beside int
+	// follows is set if it belongs to the message before it.
+	follows    bool
+	id, parent string
+}
+
+// findOwn returns the lines of the agent's own that a history begins with, nil if there are none.
+func findOwn(ctx context.Context, store *lineage.Store, h *history, t *target, agent follow.Agent, a about) (*ownLines, error) {
+	if t.line == nil {
+		return nil, nil
+	}
+	var of, others []*follow.Source
+	for source, err := range follow.Sources(ctx, store) {
+		switch {
+		case err != nil:
+			return nil, err
+		case source.Is.Session == "" || source.About.Agent != "" && source.About.Agent != agent.Name:
+		case source.Is.Session == a.session:
+			of = append(of, source)
+		case a.agent != "" && a.agent != agent.Format:
+			// A thread of another agent has none of this one's lines.
+		default:
+			others = append(others, source)
+		}
+	}
+	best, err := bestOwn(ctx, h, t, of)
+	if err != nil || best != nil {
+		return best, err
+	}
+	var sharing []*follow.Source
+	for _, source := range others {
+		shares, err := sharesSpan(ctx, source, h)
+		if err != nil {
+			return nil, err
+		}
+		if shares {
+			sharing = append(sharing, source)
+		}
+	}
+	return bestOwn(ctx, h, t, sharing)
+}
+
+// sharesSpan reports whether the first message of a history is in a source. Only the manifest is read.
+func sharesSpan(ctx context.Context, source *follow.Source, h *history) (bool, error) {
+	spans, err := source.Spans(ctx)
+	if notUsable(err) {
+		return false, nil
+	}
+	for _, on := range spans {
+		for _, span := range on {
+			if span == h.spans[0] {
+				return true, err
+			}
+		}
+	}
+	return false, err
+}
+
+// bestOwn returns the lines of the source that has most of the history.
+func bestOwn(ctx context.Context, h *history, t *target, sources []*follow.Source) (best *ownLines, err error) {
+	for _, source := range sources {
+		o, err := matchOwn(ctx, source, h, t)
+		switch {
+		case notUsable(err):
+		case err != nil:
+			return nil, err
+		case o.cut(len(h.spans)) && (best == nil || o.upTo > best.upTo):
+			best = o
+		}
+	}
+	return best, nil
+}
+
+// notUsable reports whether the lines of a source cannot be had: the messages are translated then.
+func notUsable(err error) bool {
+	return errors.Is(err, follow.ErrNotExact) || errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) || errors.Is(err, errElsewhere)
+}
+
+// errElsewhere is returned for a session that begins in another file.
+var errElsewhere = errors.New("the session begins in another file")
+
+// matchOwn reads which lines of a source have which messages of a history.
+func matchOwn(ctx context.Context, source *follow.Source, h *history, t *target) (*ownLines, error) {
+	o := &ownLines{source: source, target: t, lineOf: make([]int, len(h.spans))}
+	for i := range o.lineOf {
+		o.lineOf[i] = -1
+	}
+	for line, err := range source.Lines(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		l := ownLine{first: -1, last: -1}
+		if rawjson.Valid(line.Raw) && rawjson.IsObject(bytes.TrimSpace(line.Raw)) {
+			if err := t.line(line.Raw, &l); err != nil {
+				return nil, err
+			}
+		}
+		for _, span := range line.Spans {
+			i, ok := h.index[span]
+			switch {
+			case !ok:
+				l.others++
+				continue
+			case l.first < 0:
+				l.first = i
+			}
+			l.last = max(l.last, i)
+			if o.lineOf[i] < 0 {
+				o.lineOf[i] = len(o.lines)
+			}
+		}
+		o.lines = append(o.lines, l)
+	}
+	return o, nil
+}
+
+// cut keeps the lines of at most n spans of the history, and reports whether any are left.
+func (o *ownLines) cut(n int) bool {
+	covered, end := 0, -1 // end is the line on which the kept spans end
+	o.upTo = 0
+	for most := -1; covered < n && o.lineOf[covered] >= 0; covered++ {
+		at := o.lineOf[covered]
+		l := &o.lines[at]
+		if most = max(most, at); at == most && l.last == covered && l.others <= l.beside {
+			o.upTo, end = covered+1, at
+		}
+	}
+	if o.upTo == 0 {
+		return false
+	}
+	o.keep = make([]bool, end+1, len(o.lines))
+	if o.target.tree {
+		o.keepTree()
+		return true
+	}
+	for i := range o.keep {
+		o.keep[i] = true
+	}
+	for end++; end < len(o.lines) && o.lines[end].follows; end++ {
+		o.keep = append(o.keep, true)
+	}
+	return true
+}
+
+// keepTree keeps the messages of the history, the records that connect them, and records without an id.
+func (o *ownLines) keepTree() {
+	byID := make(map[string]int, len(o.keep))
+	for i := range o.keep {
+		if id := o.lines[i].id; id != "" {
+			if _, ok := byID[id]; !ok {
+				byID[id] = i
+			}
+		}
+	}
+	for i := range o.keep {
+		l := &o.lines[i]
+		if !l.said && l.id == "" {
+			o.keep[i] = true
+		}
+		if !l.said || !o.within(i) {
+			continue
+		}
+		for at := i; !o.keep[at]; {
+			o.keep[at] = true
+			above, ok := byID[o.lines[at].parent]
+			if !ok || above >= at || o.lines[above].said && !o.within(above) {
+				break
+			}
+			at = above
+		}
+	}
+}
+
+// within reports whether the messages on a line are in the part of the history that is kept.
+func (o *ownLines) within(line int) bool {
+	l := &o.lines[line]
+	return l.last >= 0 && l.last < o.upTo && l.others <= l.beside
+}
+
+// each calls visit for each line that is kept, without its end. Lines that are no JSON objects are left out, and so are
+// objects that have a key twice, which programs read differently.
+func (o *ownLines) each(ctx context.Context, visit func(raw []byte) error) error {
+	n := 0
+	for line, err := range o.source.Lines(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case n >= len(o.keep):
+			return nil
+		case o.keep[n]:
+			if raw := bytes.TrimSpace(line.Raw); rawjson.Valid(raw) && rawjson.IsObject(raw) && !ambiguous(raw) {
+				if err := visit(raw); err != nil {
+					return err
+				}
+			}
+		}
+		n++
+	}
+	return nil
+}
+
+// ambiguous reports whether an object has a key twice.
+func ambiguous(raw []byte) bool {
+	keys := make(map[string]bool)
+	for m := range rawjson.Members(raw) {
+		if keys[m.Key] {
+			return true
+		}
+		keys[m.Key] = true
+	}
+	return false
+}

@@ -1,0 +1,136 @@
+package resume_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/resume"
+)
+
+// owned are samples of sessions of agents, and where the agent keeps them.
+var owned = []struct{ agent, path, sample, session string }{
+	{"codex", "2026/11/27/rollout-2026-11-27T18-26-54-01a21e42-a82f-7492-bf98-cb89e6a74924.jsonl", "agents/codex/rollout-2026-11-27T18-26-54-01a21e42-a82f-7492-bf98-cb89e6a74924.jsonl", "01a21e42-a82f-7492-bf98-cb89e6a74924"},
+	{"codex", "2026/01/01/rollout-compacted.jsonl", "codex-made/rollout-compacted.jsonl", ""},
+	{"pi", "--w--/2026-11-27T18-26-47-420Z_01a21e42-8bf6-72fe-a07c-6a324557d85b.jsonl", "agents/pi/2026-11-27T18-26-47-420Z_01a21e42-8bf6-72fe-a07c-6a324557d85b.jsonl", "01a21e42-8bf6-72fe-a07c-6a324557d85b"},
+	{"pi", "--w--/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl", "agents/pi/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl", "01a21e45-f55a-7165-8fa1-7f4a09997b5f"},
+	{"claude-code", "-w/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl", "claude-code-made/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl", "0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001"},
+	{"qwen", "-w/chats/27d495d1-de2d-449d-af11-d42d4d6ef80d.jsonl", "agents/qwen/27d495d1-de2d-449d-af11-d42d4d6ef80d.jsonl", "27d495d1-de2d-449d-af11-d42d4d6ef80d"},
+}
+
+// sampleAlone puts a sample, without what it says of other files.
+func (h *home) sampleAlone(o struct{ agent, path, sample, session string }) []byte {
+	raw, err := os.ReadFile(samples + o.sample)
+	require.NoError(h.t, err)
+	raw = bytes.Replace(raw, []byte(`,"history_base":{"thread_id":"rollout-elsewhere","end_ordinal_exclusive":7,"end_byte_offset":900}`), nil, 1)
+	h.put(o.agent, o.path, raw)
+	return raw
+}
+
+// A session that is resumed in its own agent at any position has the agent's own lines, and when it is followed, its messages are
+// those of the session that it was made of.
+func TestOwnLinesAreRecognised(t *testing.T) {
+	for _, o := range owned {
+		t.Run(path.Base(o.sample), func(t *testing.T) {
+			h := newHome(t)
+			h.sampleAlone(o)
+			h.follow()
+			type made struct {
+				of      lineage.SpanRef
+				spans   []lineage.SpanRef
+				session *resume.Session
+			}
+			var all []made
+			for _, thread := range h.threads() {
+				for _, tip := range h.tips(thread) {
+					spans := h.spans(tip)
+					for n := range spans {
+						s := h.plan(o.agent, thread, spans[n])
+						h.write(s)
+						all = append(all, made{spans[n], spans[:n+1], s})
+					}
+				}
+			}
+			h.follow()
+			own := 0
+			for _, m := range all {
+				tip := h.tip(h.thread(m.session.ID))
+				if m.session.Own == len(m.spans) {
+					require.Equal(t, m.spans, h.spans(tip), "position %d", len(m.spans))
+					require.Empty(t, m.session.Losses)
+					own++
+					continue
+				}
+				// A position inside of a record of several messages: the others are not in it.
+				require.Equal(t, "rollout-compacted.jsonl", path.Base(o.sample), "position %d", len(m.spans))
+				require.Equal(t, h.texts(m.of), h.texts(tip))
+			}
+			require.GreaterOrEqual(t, own, 3)
+		})
+	}
+}
+
+// The lines of a session that is resumed at its end are those of the agent, but for the members that must differ.
+func TestOwnLinesStay(t *testing.T) {
+	changed := map[string][]string{
+		"codex":       {"timestamp", "ordinal", "payload"},
+		"pi":          {"id", "timestamp", "cwd", "parentSession"},
+		"claude-code": {"sessionId"},
+		"qwen":        {"sessionId", "forkedFrom", "cwd"},
+	}
+	for _, o := range owned {
+		t.Run(path.Base(o.sample), func(t *testing.T) {
+			h := newHome(t)
+			was := make(map[string]bool)
+			same, edited := 0, 0
+			for line := range bytes.Lines(h.sampleAlone(o)) {
+				was[string(bytes.TrimSpace(line))] = true
+			}
+			h.follow()
+			thread := h.threads()[0]
+			for n, line := range h.write(h.plan(o.agent, thread, h.tip(thread))) {
+				if was[string(line)] {
+					same++
+					continue
+				}
+				edited++
+				found := n == 0 && o.agent == "qwen" // it states the folder
+				for before := range was {
+					found = found || equalBut(t, []byte(before), line, changed[o.agent])
+				}
+				require.True(t, found, "line %d: %s", n+1, line)
+			}
+			require.Positive(t, edited)
+			if o.agent == "pi" {
+				require.Equal(t, 1, edited) // the header
+				require.GreaterOrEqual(t, same, 10)
+			}
+		})
+	}
+}
+
+// equalBut reports whether two objects have equal bytes in all members but some.
+func equalBut(t *testing.T, a, b []byte, but []string) bool {
+	members := func(raw []byte) map[string]json.RawMessage {
+		all := make(map[string]json.RawMessage)
+		_ = json.Unmarshal(raw, &all) // a damaged line equals none
+		for _, key := range but {
+			if key != "payload" || text(all["type"]) != "response_item" {
+				delete(all, key)
+			}
+		}
+		return all
+	}
+	return reflect.DeepEqual(members(a), members(b))
+}
+
+func text(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s)
+	return s
+}

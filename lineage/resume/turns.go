@@ -1,0 +1,73 @@
+package resume
+
+import (
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+// turn is what the user or the assistant said without the other, as blocks of Anthropic's Messages API. Agents whose sessions have
+// a form of their own are written from these: calls have their results in the next turn, and ids are unique.
+type turn struct {
+	role   string
+	blocks []block
+	// item is the message that it was read from.
+	item []byte
+}
+
+// block is a block of a turn.
+type block struct {
+	kind string
+	raw  []byte
+}
+
+func (b block) text(key string) string { return text(b.raw, key) }
+
+// turns returns a part of a history as turns. System prompts at its start are lost: agents have their own.
+func (m *maker) turns(p *part) ([]turn, error) {
+	encoded, err := message.Encode(message.Anthropic, p.messages)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range encoded.Losses {
+		m.lose(p, l.Message, l.Reason)
+	}
+	if len(encoded.System) > 0 {
+		m.lose(p, 0, "a system prompt: left out, the agent has its own")
+	}
+	var all []turn
+	for _, item := range encoded.Items {
+		t := turn{role: text(item, "role"), item: item}
+		switch said := rawjson.Get(item, "content"); {
+		case rawjson.IsString(said):
+			t.blocks = []block{textBlock(rawjson.Str(said))}
+		default:
+			for raw := range rawjson.Elements(said) {
+				t.blocks = append(t.blocks, block{text(raw, "type"), raw})
+			}
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+func textBlock(said string) block {
+	raw := append(append([]byte(`{"type":"text","text":`), rawjson.Quote(said)...), '}')
+	return block{"text", raw}
+}
+
+// note returns a text in place of a block that the agent has no place for.
+func (b block) note() string {
+	label := b.kind
+	if label == "" {
+		label = "data"
+	}
+	if title := b.text("title"); title != "" {
+		label += " " + title
+	}
+	return "[" + label + "]"
+}
+
+// loseBlock reports that the agent has no place for a block.
+func (m *maker) loseBlock(b block, how string) {
+	m.s.lose(Loss{Reason: "a block of type " + b.kind + ": " + how})
+}

@@ -1,0 +1,77 @@
+package resume
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// marshal returns a value as JSON in one line, without escapes for HTML.
+func marshal(value any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// Size is how much a session's file has.
+type Size struct{ Lines, Bytes int64 }
+
+// Content writes the content of the session's file.
+func (s *Session) Content(ctx context.Context, to io.Writer) (size Size, err error) {
+	w := bufio.NewWriter(to)
+	line := func(raw []byte) error {
+		size.Lines++
+		size.Bytes += int64(len(raw)) + 1
+		_, _ = w.Write(raw)
+		return w.WriteByte('\n') // the error of either
+	}
+	if s.own != nil {
+		if err := s.ownEdited(ctx, line); err != nil {
+			return size, err
+		}
+	}
+	for _, raw := range s.made {
+		if err := line(raw); err != nil {
+			return size, err
+		}
+	}
+	return size, w.Flush()
+}
+
+// File returns the path of the session's file.
+func (s *Session) File() string { return filepath.Join(s.Root, filepath.FromSlash(s.Path)) }
+
+// Write creates the session's file. The name must be free. Links below the agent's folder do not lead out of it. A file that cannot be
+// written whole is removed.
+func (s *Session) Write(ctx context.Context) (size Size, err error) {
+	if err := os.MkdirAll(s.Root, 0o700); err != nil {
+		return size, fmt.Errorf("session %s: %w", s.ID, err)
+	}
+	root, err := os.OpenRoot(s.Root)
+	if err != nil {
+		return size, fmt.Errorf("session %s: %w", s.ID, err)
+	}
+	defer root.Close()
+	if err := root.MkdirAll(path.Dir(s.Path), 0o700); err != nil {
+		return size, fmt.Errorf("session %s: %w", s.ID, err)
+	}
+	f, err := root.OpenFile(s.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return size, fmt.Errorf("session %s: %w", s.ID, err)
+	}
+	size, err = s.Content(ctx, f)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		_ = root.Remove(s.Path)
+		return size, fmt.Errorf("session %s: %w", s.ID, err)
+	}
+	return size, nil
+}

