@@ -12,21 +12,23 @@ type room struct {
 }
 
 const (
-	blake3   = "github.com/zeebo/blake3"
-	bolt     = "go.etcd.io/bbolt"
-	brotli   = "github.com/andybalholm/brotli"
-	cdproto  = "github.com/chromedp/cdproto"
-	chromedp = "github.com/chromedp/chromedp"
-	compress = "github.com/klauspost/compress"
-	fsnotify = "github.com/fsnotify/fsnotify"
-	goldmark = "github.com/yuin/goldmark"
-	goleak   = "go.uber.org/goleak"
-	linear   = "github.com/anishathalye/porcupine"
-	rapid    = "pgregory.net/rapid"
-	sys      = "golang.org/x/sys"
-	testify  = "github.com/stretchr/testify"
-	text     = "golang.org/x/text"
-	uuid     = "github.com/google/uuid"
+	blake3     = "github.com/zeebo/blake3"
+	bolt       = "go.etcd.io/bbolt"
+	brotli     = "github.com/andybalholm/brotli"
+	cdproto    = "github.com/chromedp/cdproto"
+	chromedp   = "github.com/chromedp/chromedp"
+	compress   = "github.com/klauspost/compress"
+	fsnotify   = "github.com/fsnotify/fsnotify"
+	goldmark   = "github.com/yuin/goldmark"
+	chroma     = "github.com/alecthomas/chroma/v2"
+	bluemonday = "github.com/microcosm-cc/bluemonday"
+	goleak     = "go.uber.org/goleak"
+	linear     = "github.com/anishathalye/porcupine"
+	rapid      = "pgregory.net/rapid"
+	sys        = "golang.org/x/sys"
+	testify    = "github.com/stretchr/testify"
+	text       = "golang.org/x/text"
+	uuid       = "github.com/google/uuid"
 
 	sqlite    = "modernc.org/sqlite"
 	postgres  = "github.com/jackc/pgx/v5"
@@ -99,6 +101,7 @@ var rooms = []room{
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},
 	{path: "lineage/archive", ours: join(belowStore, "internal/awaited", "internal/place"), libs: []string{compress, uuid}},
 	{path: "lineage/follow", ours: join(belowStore, "internal/manifest", "internal/vfs", "lineage/archive"), libs: []string{fsnotify, sys}},
+	{path: "lineage/render", ours: []string{"internal/rawjson", "lineage/message", "lineage/transcript"}, libs: []string{goldmark, chroma, bluemonday}},
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/transcript", "lineage/archive"), libs: []string{goldmark}},
 	{path: "lineage/resume", ours: join(belowStore, "lineage/archive", "lineage/archive/export", "lineage/follow"), libs: []string{uuid}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
@@ -129,6 +132,7 @@ var rooms = []room{
 	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
 	{path: "server/attachment"},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment")},
+	{path: "server/page", ours: join(belowStore, "internal/plain", "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/render")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 	{path: "internal/processes", any: true},
@@ -136,7 +140,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/browser", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto}
 )
 
