@@ -30,6 +30,7 @@ type home struct {
 	environment *follow.Environment
 	machine     follow.Machine
 	first       string // the agent that is tried
+	url         string // of the model, for an agent that has it from its environment
 }
 
 func newHome(t *testing.T) *home {
