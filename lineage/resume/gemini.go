@@ -36,7 +36,6 @@ func gemini() *target {
 const (
 	// geminiMarker is a file with the folder of a project. The name of the project's own folder is any that has it.
 	geminiMarker = ".project_root"
-	maxRegistry  = 4 << 20
 )
 
 var geminiFolder = regexp.MustCompile(`^[a-z0-9-]+$`)
@@ -44,13 +43,13 @@ var geminiFolder = regexp.MustCompile(`^[a-z0-9-]+$`)
 // geminiProject returns the folder of a project below the agent's, empty if it has none.
 func (s *Session) geminiProject() string {
 	is := func(name string, unmarked bool) bool {
-		owner, err := vfs.ReadFile(filepath.Join(s.Root, name, geminiMarker), maxRegistry)
+		owner, err := vfs.ReadFile(filepath.Join(s.Root, name, geminiMarker), maxConfig)
 		if err != nil {
 			return unmarked && os.IsNotExist(err)
 		}
 		return strings.TrimSpace(string(owner)) == s.Dir
 	}
-	if raw, err := vfs.ReadFile(filepath.Join(filepath.Dir(s.Root), "projects.json"), maxRegistry); err == nil {
+	if raw, err := vfs.ReadFile(filepath.Join(filepath.Dir(s.Root), "projects.json"), maxConfig); err == nil {
 		var registry struct {
 			Projects map[string]string `json:"projects"`
 		}

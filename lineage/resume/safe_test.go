@@ -220,3 +220,26 @@ func TestGeminiFindsTheFolder(t *testing.T) {
 	h.write0(".gemini/projects.json", `{`)
 	require.Equal(t, first, folder())
 }
+
+// A session of Codex states a model provider that is configured, without which Codex does not continue it at a terminal.
+func TestCodexKnowsTheProvider(t *testing.T) {
+	for _, c := range []struct{ config, own, made string }{
+		{"", "openai", "openai"},
+		{"model_provider = \"here\"\n[model_providers.here]\nname = \"x\"\n", "here", "here"},
+		{"model_provider = 'here'\n[model_providers.\"demo\"]\nmodel_provider = \"no\"\n", "demo", "here"},
+		{"[profiles.a]\nmodel_provider = \"no\"\n[model_providers.demo] # own\n", "demo", "openai"},
+	} {
+		h := newHome(t)
+		o := owned[0] // of the provider "demo"
+		h.sample(o.agent, o.path, o.sample)
+		h.follow()
+		if c.config != "" {
+			h.write0(".codex/config.toml", c.config)
+		}
+		own := h.write(h.plan("codex", h.thread(o.session), h.tip(h.thread(o.session))))
+		require.Contains(t, string(own[0]), `"model_provider":"`+c.own+`"`, c.config)
+		thread := h.library()
+		made := h.write(h.plan("codex", thread, h.tip(thread)))
+		require.Contains(t, string(made[0]), `"model_provider":"`+c.made+`"`, c.config)
+	}
+}

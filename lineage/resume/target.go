@@ -131,6 +131,9 @@ func dashed(dir string) string {
 	return b.String()
 }
 
+// maxConfig limits what is read of an agent's configuration.
+const maxConfig = 4 << 20
+
 // maxName is the longest name of a folder that agents make without shortening it.
 const maxName = 200
 
