@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
@@ -166,4 +167,9 @@ func (h *home) texts(tip lineage.SpanRef) (texts []string) {
 		}
 	}
 	return texts
+}
+
+func TestMain(m *testing.M) {
+	campaign.Checks(10) // each opens a store and follows files
+	os.Exit(m.Run())
 }
