@@ -3,13 +3,12 @@ package lineage
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -204,8 +203,9 @@ func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Ti
 		}
 		last = e
 		estimate += EstimateTokens(e.Text())
-		if input, output, ok := reportedUsage(e); ok {
-			a.Input, a.Output, a.Reported = a.Input+input, a.Output+output, true
+		for _, answer := range message.Usage(message.Record{Body: e.Body, Role: e.Role, Model: e.Origin.ModelID, Metadata: e.Metadata}) {
+			input, output := answer.Tokens.Sums()
+			a.Input, a.Output, a.Reported = a.Input+int(input), a.Output+int(output), true
 		}
 	}
 	if !a.Reported {
@@ -215,32 +215,4 @@ func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Ti
 		a.Took = max(last.CreatedAt.Sub(asked), 0)
 	}
 	return nil
-}
-
-// reportedUsage returns the token counts in the metadata of an entry, or in its message.
-func reportedUsage(e *Entry) (input, output int, ok bool) {
-	documents := [][]byte{e.Metadata}
-	if e.Body != nil && e.message != nil {
-		documents = append(documents, rawjson.Last(e.Body, "metadata"), e.Body)
-	}
-	for _, document := range documents {
-		for _, counts := range [][]byte{rawjson.Last(document, "usage"), rawjson.Last(document, "totalUsage"), document} {
-			input, okInput := count(counts, "input_tokens", "inputTokens", "prompt_tokens", "promptTokens")
-			output, okOutput := count(counts, "output_tokens", "outputTokens", "completion_tokens", "completionTokens")
-			if okInput || okOutput {
-				return input, output, true
-			}
-		}
-	}
-	return 0, 0, false
-}
-
-// count returns the number under the first of the names that the object has.
-func count(object []byte, names ...string) (n int, ok bool) {
-	for _, name := range names {
-		if value := rawjson.Last(object, name); value != nil && json.Unmarshal(value, &n) == nil && n >= 0 {
-			return n, true
-		}
-	}
-	return 0, false
 }

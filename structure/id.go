@@ -137,6 +137,15 @@ func (id ID[K]) IsZero() bool { return id == ID[K]{} }
 // Compare orders ids by their bytes.
 func (id ID[K]) Compare(other ID[K]) int { return bytes.Compare(id[:], other[:]) }
 
+// shortLength is how many characters a short id has.
+const shortLength = 8
+
+// Short returns the end of the id's text, by which people tell ids apart.
+func (id ID[K]) Short() string {
+	text := id.String()
+	return text[len(text)-shortLength:]
+}
+
 // String returns the canonical text form.
 func (id ID[K]) String() string { return uuid.UUID(id).String() }
 

@@ -9,7 +9,7 @@ func groups() []group {
 			initCommand, infoCommand, followCommand, resumeCommand, threadCommand, importCommand, exportCommand, bundleCommand,
 		}},
 		{"read", "Read", []func(*app) *cobra.Command{
-			logCommand, showCommand, treeCommand, contextsCommand, catCommand, documentCommand, diffCommand, commonPrefixCommand, resolveCommand,
+			logCommand, showCommand, treeCommand, contextsCommand, usageCommand, catCommand, documentCommand, diffCommand, commonPrefixCommand, resolveCommand,
 			searchCommand, whereCommand, provenanceCommand, reflogCommand, watchCommand,
 		}},
 		{"write", "Write", []func(*app) *cobra.Command{
@@ -24,7 +24,7 @@ func groups() []group {
 			projectCommand, compareCommand,
 		}},
 		{"maintain", "Maintain", []func(*app) *cobra.Command{
-			serveCommand, statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand, copyCommand, salvageCommand,
+			serveCommand, tokenCommand, statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand, copyCommand, salvageCommand,
 		}},
 		{"program", "Program", []func(*app) *cobra.Command{
 			versionCommand, completionCommand,

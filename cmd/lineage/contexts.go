@@ -5,6 +5,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -18,7 +19,7 @@ func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*recor
 		ID: info.ID.String(), Thread: records.ID(info.Thread), Branch: info.Branch, SpanSet: records.ID(info.Set), Parent: records.ID(info.Parent), Base: records.SpanID(info.Base), Tip: records.SpanID(info.Tip),
 		SystemPrompt: info.Overrides.SystemPrompt, Model: info.Overrides.Model, Overrides: records.JSON(info.Overrides.JSON),
 		Metadata: records.JSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
-		Kind: kindOf(&info),
+		Kind: string(graph.KindOf(&info)),
 	}
 	if r.Length, err = s.store.Position(ctx, info.Tip); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -99,7 +100,7 @@ func contextName(r *records.Context) string {
 	var mark struct {
 		Aside string `json:"aside"`
 	}
-	if r.Kind == kindSubagent && json.Unmarshal(r.Metadata, &mark) == nil {
+	if r.Kind == string(graph.KindSubagent) && json.Unmarshal(r.Metadata, &mark) == nil {
 		return strings.TrimPrefix(mark.Aside, "agent ")
 	}
 	return r.Branch

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -156,13 +157,13 @@ func (d *database) tree(ctx context.Context, o *treeOptions) error {
 	if err != nil {
 		return err
 	}
-	f := &forest{app: d.app, full: o.full, labels: make(map[place][]label)}
-	nodes := plantGraph(f, &g)
+	f := &forest{app: d.app, Graph: graph.New(), full: o.full}
+	nodes := plantGraph(f.Graph, &g)
 	if d.json {
 		return d.emitGraph(ctx, c, f, nodes)
 	}
-	f.point = func(_ context.Context, at place) (*treePoint, error) {
-		n := nodes[at.line][at.at-1]
+	f.point = func(_ context.Context, at graph.Place) (*treePoint, error) {
+		n := nodes[at.Line][at.At-1]
 		return &treePoint{n.Role, n.Role, n.Content}, nil
 	}
 	title, err := d.shownTitle(ctx, c)
@@ -172,45 +173,45 @@ func (d *database) tree(ctx context.Context, o *treeOptions) error {
 	return f.draw(ctx, title, shortID(c.ID))
 }
 
-// plantGraph adds the messages of a graph to a forest, and returns those of each line.
-func plantGraph(f *forest, g *chat.Graph) map[*line][]*chat.GraphNode {
-	nodes := make(map[*line][]*chat.GraphNode)
-	places := map[string]place{"": {}}
-	var lines []*line
+// plantGraph adds the messages of a graph to a graph of lines, and returns those of each line.
+func plantGraph(to *graph.Graph, g *chat.Graph) map[*graph.Line][]*chat.GraphNode {
+	nodes := make(map[*graph.Line][]*chat.GraphNode)
+	places := map[string]graph.Place{"": {}}
+	var lines []*graph.Line
 	for i := range g.Nodes { // parents are before their children
 		n := &g.Nodes[i]
 		at := places[string(n.ParentID)]
-		if at.line == nil || at.at < at.line.last {
-			l := &line{after: at}
-			if at.line != nil {
-				l.before = at.line.before + at.at
+		if at.Line == nil || at.At < at.Line.Last {
+			l := &graph.Line{After: at}
+			if at.Line != nil {
+				l.Before = at.Line.Before + at.At
 			}
-			lines, at.line = append(lines, l), l
+			lines, at.Line = append(lines, l), l
 		}
-		at.line.last++
-		places[n.ID] = place{at.line, at.line.last}
-		nodes[at.line] = append(nodes[at.line], n)
+		at.Line.Last++
+		places[n.ID] = at.Line.At(at.Line.Last)
+		nodes[at.Line] = append(nodes[at.Line], n)
 	}
-	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(a.after.at, b.after.at) })
+	slices.SortStableFunc(lines, func(a, b *graph.Line) int { return cmp.Compare(a.After.At, b.After.At) })
 	for _, l := range lines {
-		f.add(l)
+		to.Add(l)
 	}
 	for _, b := range g.Branches {
 		at := places[string(b.HeadMessageID)]
-		f.labels[at] = append(f.labels[at], branchLabel(b.Name, b.IsActive))
+		to.Label(at, graph.Label{Kind: graph.KindBranch, Name: b.Name, Active: b.IsActive})
 		if b.IsActive {
-			f.setCurrent(at)
+			to.SetCurrent(at)
 		}
 	}
 	for _, c := range g.Checkpoints {
 		at := places[c.MessageID]
-		f.labels[at] = append(f.labels[at], checkpointLabel(c.Name))
+		to.Label(at, graph.Label{Kind: graph.KindCheckpoint, Name: c.Name})
 	}
 	return nodes
 }
 
 // emitGraph prints the records of a thread, its branches, checkpoints and messages.
-func (d *database) emitGraph(ctx context.Context, c *chat.Chat, f *forest, nodes map[*line][]*chat.GraphNode) error {
+func (d *database) emitGraph(ctx context.Context, c *chat.Chat, f *forest, nodes map[*graph.Line][]*chat.GraphNode) error {
 	thread, err := d.threadRecord(ctx, c)
 	if err != nil {
 		return err
@@ -231,10 +232,10 @@ func (d *database) emitGraph(ctx context.Context, c *chat.Chat, f *forest, nodes
 	for _, c := range checkpoints {
 		list.add(c)
 	}
-	for l := range f.each() {
+	for l := range f.Lines() {
 		for i, n := range nodes[l] {
 			list.add(&records.Node{
-				ID: n.ID, Parent: refID(n.ParentID), Position: l.before + uint64(i) + 1, Role: n.Role, Preview: n.Content, CreatedAt: millis(n.CreatedAt),
+				ID: n.ID, Parent: refID(n.ParentID), Position: l.Before + uint64(i) + 1, Role: n.Role, Preview: n.Content, CreatedAt: millis(n.CreatedAt),
 			})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
+	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
@@ -51,7 +52,7 @@ func newChatMessageRecord(m *chat.Message, position uint64) *readMessage {
 }
 
 // history implements threads.
-func (d *database) history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []label) error) error {
+func (d *database) history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []graph.Label) error) error {
 	found, err := d.refs.Find(ctx, o.at)
 	if err != nil || found.Message == "" {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
 )
 
 type logOptions struct {
@@ -65,7 +65,7 @@ func runLog(ctx context.Context, a *app, o *logOptions) error {
 	}
 	return a.openThreads(ctx, reading, func(ctx context.Context, in threads) error {
 		r := a.read()
-		return a.printLog(o, r, func(visit func(*readMessage, []label) error) error { return in.history(ctx, o, r, visit) })
+		return a.printLog(o, r, func(visit func(*readMessage, []graph.Label) error) error { return in.history(ctx, o, r, visit) })
 	})
 }
 
@@ -79,7 +79,7 @@ func followLog(ctx context.Context, s *session, o *logOptions) error {
 		return usagef("--follow: %s is a fixed position, to which nothing is added", found.Text)
 	}
 	r := s.read()
-	err = s.printLog(o, r, func(visit func(*readMessage, []label) error) error { return s.historyAt(ctx, found, o, r, visit) })
+	err = s.printLog(o, r, func(visit func(*readMessage, []graph.Label) error) error { return s.historyAt(ctx, found, o, r, visit) })
 	if err := errors.Join(err, s.flush()); err != nil {
 		return err
 	}
@@ -133,9 +133,9 @@ func (o *logOptions) wants(kind, role string) bool {
 }
 
 // printLog prints the messages that read visits.
-func (a *app) printLog(o *logOptions, r *reader, read func(visit func(*readMessage, []label) error) error) error {
+func (a *app) printLog(o *logOptions, r *reader, read func(visit func(*readMessage, []graph.Label) error) error) error {
 	lines, printed := a.list("", "", "", ""), 0
-	err := read(func(m *readMessage, names []label) error {
+	err := read(func(m *readMessage, names []graph.Label) error {
 		printed++
 		switch {
 		case a.json:
@@ -165,7 +165,7 @@ func (a *app) printLog(o *logOptions, r *reader, read func(visit func(*readMessa
 }
 
 // history implements threads.
-func (s *session) history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []label) error) error {
+func (s *session) history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []graph.Label) error) error {
 	found, err := s.refs.Find(ctx, o.at)
 	if err != nil {
 		return err
@@ -174,10 +174,10 @@ func (s *session) history(ctx context.Context, o *logOptions, r *reader, visit f
 }
 
 // historyAt is history at a position that was found.
-func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions, r *reader, visit func(*readMessage, []label) error) (err error) {
-	var names labels
+func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions, r *reader, visit func(*readMessage, []graph.Label) error) (err error) {
+	var names map[lineage.SpanRef][]graph.Label
 	if !s.json && found.Thread != nil {
-		if names, err = s.labels(ctx, found.Thread); err != nil {
+		if names, err = graph.Labels(ctx, s.store, found.Thread); err != nil {
 			return err
 		}
 	}
@@ -210,103 +210,32 @@ func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions,
 	return nil
 }
 
-// labels are the names that point to spans.
-type labels map[lineage.SpanRef][]label
-
-// A label is a name that points to a span.
-type label struct {
-	text  string
-	style screen.Style
-	// records is set for what an import keeps beside the messages.
-	records bool
-}
-
-func branchLabel(name string, active bool) label {
-	if active {
-		return label{text: name + " *", style: screen.Green + ";" + screen.Bold}
+// painted returns a label as a terminal shows it.
+func (a *app) painted(l graph.Label) string {
+	switch text := screen.Line(l.String()); {
+	case l.Active:
+		return a.out.Paint(screen.Green+";"+screen.Bold, text+" *")
+	case l.Kind == graph.KindBranch:
+		return a.out.Paint(screen.Green, text)
+	case l.Kind == graph.KindCheckpoint:
+		return a.out.Paint(screen.Yellow, "◆ "+text)
+	default:
+		return a.out.Paint(screen.Blue, text)
 	}
-	return label{text: name, style: screen.Green}
-}
-
-func checkpointLabel(name string) label { return label{text: "◆ " + name, style: screen.Yellow} }
-
-// labels returns the names in a thread: branches, checkpoints, and contexts without
-// a name.
-func (s *session) labels(ctx context.Context, t *lineage.Thread) (labels, error) {
-	all := labels{}
-	branches, err := t.Branches(ctx)
-	if err != nil {
-		return nil, err
-	}
-	named := make(map[lineage.ContextID]bool)
-	for _, b := range branches {
-		named[b.Context] = true
-		all[b.Head] = append(all[b.Head], branchLabel(b.Name, b.Active))
-	}
-	checkpoints, err := t.Checkpoints(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range checkpoints {
-		all[c.Span] = append(all[c.Span], checkpointLabel(c.Name))
-	}
-	for c, err := range s.store.View().Contexts(ctx, t.ID(), lineage.ContextID{}) {
-		if err != nil {
-			return nil, err
-		}
-		if !named[c.ID] {
-			kind := kindOf(&lineage.ContextInfo{Set: c.Set, Base: c.Base, Parent: c.Parent, Metadata: c.Metadata})
-			all[c.Tip] = append(all[c.Tip], label{text: kind + " " + refs.Short(c.ID), style: screen.Blue, records: kind == kindRecords})
-		}
-	}
-	return all, nil
-}
-
-// The kinds of contexts.
-const (
-	kindBranch      = "branch"
-	kindAlternative = "alternative"
-	kindSubagent    = "subagent"
-	kindFork        = "fork"
-	// kindRecords is for records that an import keeps beside the messages.
-	kindRecords = "records"
-)
-
-// kindOf returns what a context is. Subagents that see everything differ from other forks by their
-// metadata only.
-func kindOf(c *lineage.ContextInfo) string {
-	var mark struct {
-		MadeBy string `json:"made_by"`
-		Aside  any    `json:"aside"`
-	}
-	_ = json.Unmarshal(c.Metadata, &mark) // metadata of another form marks nothing
-	switch {
-	case c.Branch != "":
-		return kindBranch
-	case !c.Set.IsZero():
-		return kindAlternative
-	case lineage.BesideMessages(c.Metadata):
-		return kindRecords
-	case mark.MadeBy == "edit" || mark.MadeBy == kindSubagent:
-		return mark.MadeBy
-	case mark.Aside != nil, c.Base.IsZero() && !c.Parent.IsZero():
-		return kindSubagent
-	}
-	return kindFork
 }
 
 // maxLabels bounds how many names are shown at one message.
 const maxLabels = 6
 
 // labelText returns the names that point to a message, painted.
-func (a *app) labelText(names []label) string {
+func (a *app) labelText(names []graph.Label) string {
 	var texts []string
 	for i, name := range names {
 		if i == maxLabels {
 			texts = append(texts, fmt.Sprintf("and %d more", len(names)-maxLabels))
 			break
 		}
-		texts = append(texts, a.out.Paint(name.style, screen.Line(name.text)))
+		texts = append(texts, a.painted(name))
 	}
 	return strings.Join(texts, ", ")
 }

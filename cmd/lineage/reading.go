@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/plain"
+	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
@@ -22,7 +23,7 @@ type reader struct {
 // loggedMessage is a message with the names that point to it.
 type loggedMessage struct {
 	*readMessage
-	names  []label
+	names  []graph.Label
 	headed bool // its head is printed
 	shown  bool // something of it is printed
 }
@@ -32,7 +33,7 @@ func (a *app) read() *reader {
 }
 
 // printMessage prints a message.
-func (a *app) printMessage(m *readMessage, names []label) error {
+func (a *app) printMessage(m *readMessage, names []graph.Label) error {
 	if a.json {
 		return a.emit(m)
 	}
@@ -49,7 +50,7 @@ func (r *reader) learn(m *transcript.Message) {
 }
 
 // add adds a message, and prints what is complete.
-func (r *reader) add(m *readMessage, names []label) {
+func (r *reader) add(m *readMessage, names []graph.Label) {
 	is := &loggedMessage{readMessage: m, names: names}
 	r.open[m.said] = is
 	r.pairer.Add(m.said)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -35,7 +36,7 @@ type threads interface {
 	append(ctx context.Context, o *appendOptions, items []lineage.Item) (*records.Appended, error)
 	// history visits the messages that log prints, with the names that point to them. The reader learns
 	// the calls before them.
-	history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []label) error) error
+	history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []graph.Label) error) error
 	// says returns the start of the message of a thread with an id.
 	says(ctx context.Context, thread, id string) (string, error)
 	show(ctx context.Context, name string) error

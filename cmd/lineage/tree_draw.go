@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/graph"
 )
 
 // Limits of a drawing that is not full.
@@ -21,12 +22,15 @@ const (
 // of the active branch goes straight down, and forks are drawn to its right.
 func (f *forest) draw(ctx context.Context, title, id string) error {
 	f.printf("%s  %s\n", f.out.Paint(screen.Bold, title), f.out.Paint(screen.Dim, "thread "+screen.Line(id)))
-	if names := f.labels[place{}]; len(names) > 0 {
+	if names := f.Labels[graph.Place{}]; len(names) > 0 {
 		f.printf("○ %s  %s\n", f.out.Paint(screen.Dim, "no messages"), f.labelText(names))
 	}
+	for l := range f.Lines() {
+		f.digits = max(f.digits, len(fmt.Sprint(l.Before+l.Last)))
+	}
 	// The tree of the active branch comes last, where one looks first.
-	slices.SortStableFunc(f.roots, func(a, b *line) int { return cmp.Compare(min(a.main, 1), min(b.main, 1)) })
-	roots := f.roots
+	slices.SortStableFunc(f.Roots, func(a, b *graph.Line) int { return cmp.Compare(min(a.Main, 1), min(b.Main, 1)) })
+	roots := f.Roots
 	if !f.full {
 		roots = f.withoutRecords()
 	}
@@ -34,7 +38,7 @@ func (f *forest) draw(ctx context.Context, title, id string) error {
 		if i > 0 {
 			f.printf("\n")
 		}
-		if err := f.drawLine(ctx, place{root, 1}, "", 0); err != nil {
+		if err := f.drawLine(ctx, root.At(1), "", 0); err != nil {
 			return err
 		}
 	}
@@ -43,85 +47,61 @@ func (f *forest) draw(ctx context.Context, title, id string) error {
 
 // withoutRecords draws a note in place of each tree that has only records of an import, and returns the
 // others.
-func (f *forest) withoutRecords() []*line {
-	records := make(map[*line]string)
-	each := func(visit func(root *line, l label)) {
-		for at, names := range f.labels {
-			root := at.line
-			for root != nil && root.after.line != nil {
-				root = root.after.line
-			}
-			for _, l := range names {
-				visit(root, l)
-			}
-		}
-	}
-	each(func(root *line, l label) {
-		if name, met := records[root]; l.records && (!met || l.text < name) {
-			records[root] = l.text
-		}
-	})
-	if len(records) == 0 {
-		return f.roots
-	}
-	each(func(root *line, l label) {
-		if !l.records {
-			delete(records, root)
-		}
-	})
-	return slices.DeleteFunc(slices.Clone(f.roots), func(root *line) bool {
+func (f *forest) withoutRecords() []*graph.Line {
+	records := f.Records()
+	return slices.DeleteFunc(slices.Clone(f.Roots), func(root *graph.Line) bool {
 		name, is := records[root]
 		if is {
-			f.drawNote("┊ ", screen.Count(root.messages(1))+" "+name)
+			f.drawNote("┊ ", screen.Count(root.Messages(1))+" "+name)
 		}
 		return is
 	})
 }
 
 // drawLine draws a line from a message on, and all that forks off it there.
-func (f *forest) drawLine(ctx context.Context, from place, prefix string, depth int) error {
-	l, forks := from.line, from.line.forksFrom(from.at)
-	for seq := from.at; seq <= l.last; seq++ {
-		if fold := f.foldable(l, from.at, seq, forks); fold > 0 {
+func (f *forest) drawLine(ctx context.Context, from graph.Place, prefix string, depth int) error {
+	l, forks := from.Line, from.Line.ForksFrom(from.At)
+	for seq := from.At; seq <= l.Last; seq++ {
+		if fold := f.foldable(l, from.At, seq, forks); fold > 0 {
 			f.drawNote(prefix+"┊ ", screen.Plural(fold, "message"))
 			seq += fold - 1
 			continue
 		}
-		if err := f.drawMessage(ctx, place{l, seq}, prefix); err != nil {
+		if err := f.drawMessage(ctx, l.At(seq), prefix); err != nil {
 			return err
 		}
-		var main *line
-		var beside []place
-		for ; len(forks) > 0 && forks[0].after.at == seq; forks = forks[1:] {
-			if fork := forks[0]; fork.main > 0 {
+		var main *graph.Line
+		var beside []graph.Place
+		for ; len(forks) > 0 && forks[0].After.At == seq; forks = forks[1:] {
+			if fork := forks[0]; fork.Main > 0 {
 				main = fork
 			} else {
-				beside = append(beside, place{fork, 1})
+				beside = append(beside, fork.At(1))
 			}
 		}
-		if main != nil && seq < l.last {
+		if main != nil && seq < l.Last {
 			// The active branch left this line here: the rest of the line is a fork of it.
-			beside = append(beside, place{l, seq + 1})
+			beside = append(beside, l.At(seq+1))
 		}
 		if err := f.drawForks(ctx, beside, prefix, depth); err != nil {
 			return err
 		}
 		if main != nil {
-			return f.drawLine(ctx, place{main, 1}, prefix, depth)
+			return f.drawLine(ctx, main.At(1), prefix, depth)
 		}
 	}
 	return nil
 }
 
 // drawForks draws the lines that fork off a message, each from its place on.
-func (f *forest) drawForks(ctx context.Context, forks []place, prefix string, depth int) error {
+func (f *forest) drawForks(ctx context.Context, forks []graph.Place, prefix string, depth int) error {
 	for i, fork := range forks {
 		if i == maxForks && !f.full {
 			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %d more forks", len(forks)-i))
 			break
 		}
 		if depth == maxDepth && !f.full {
-			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %s deeper", screen.Plural(fork.line.messages(fork.at), "message")))
+			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %s deeper", screen.Plural(fork.Line.Messages(fork.At), "message")))
 			continue
 		}
 		f.drawNote(prefix+"├─╮", "")
@@ -138,18 +118,18 @@ func (f *forest) drawNote(lines, text string) {
 }
 
 // drawMessage draws a message. The names that point to it are always shown, and its text is cut to the width that is left.
-func (f *forest) drawMessage(ctx context.Context, at place, prefix string) error {
+func (f *forest) drawMessage(ctx context.Context, at graph.Place, prefix string) error {
 	p, err := f.point(ctx, at)
 	if err != nil {
 		return err
 	}
 	mark, style := "●", screen.Plain
-	if at == f.current {
+	if at == f.Current {
 		mark, style = "◉", screen.Green+";"+screen.Bold
 	}
-	number := fmt.Sprintf("%*d", f.digits, at.line.before+at.at)
+	number := fmt.Sprintf("%*d", f.digits, at.Position())
 	who := screen.Pad(screen.Cut(screen.Line(p.speaker), 20), 9)
-	labels := f.labelText(f.labels[at])
+	labels := f.labelText(f.Labels[at])
 	if labels != "" {
 		labels = "  " + labels
 	}
@@ -168,13 +148,13 @@ func (f *forest) drawMessage(ctx context.Context, at place, prefix string) error
 
 // foldable returns how many messages from seq on can be left out: a long stretch in the
 // middle of a line where nothing forks off and no name points to.
-func (f *forest) foldable(l *line, from, seq uint64, forks []*line) uint64 {
+func (f *forest) foldable(l *graph.Line, from, seq uint64, forks []*graph.Line) uint64 {
 	if f.full || seq < from+shown {
 		return 0
 	}
-	end := l.last - min(l.last, shown-1)
+	end := l.Last - min(l.Last, shown-1)
 	if len(forks) > 0 {
-		end = min(end, forks[0].after.at-min(forks[0].after.at, shown-1))
+		end = min(end, forks[0].After.At-min(forks[0].After.At, shown-1))
 	}
 	if end < seq || end-seq < 2*shown {
 		return 0
@@ -190,12 +170,12 @@ func (f *forest) foldable(l *line, from, seq uint64, forks []*line) uint64 {
 		return 0
 	}
 	// A stretch begins with messages that are shown: after the start, a fork or a name.
-	if f.named(l, seq-1) || len(l.forksFrom(seq-1)) > len(forks) {
+	if f.named(l, seq-1) || len(l.ForksFrom(seq-1)) > len(forks) {
 		return 0
 	}
 	return n
 }
 
-func (f *forest) named(l *line, seq uint64) bool {
-	return len(f.labels[place{l, seq}]) > 0
+func (f *forest) named(l *graph.Line, seq uint64) bool {
+	return len(f.Labels[l.At(seq)]) > 0
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/graph"
 )
 
 // fork adds a line of so many messages to a forest, after a message of another line or of none.
-func (f *forest) fork(after place, messages uint64) *line {
-	l := &line{after: after, last: messages}
-	if after.line != nil {
-		l.before = after.line.before + after.at
+func (f *forest) fork(after graph.Place, messages uint64) *graph.Line {
+	l := &graph.Line{After: after, Last: messages}
+	if after.Line != nil {
+		l.Before = after.Line.Before + after.At
 	}
-	f.add(l)
+	f.Add(l)
 	return l
 }
 
@@ -27,8 +28,8 @@ func newForest(t *testing.T, text string) (*forest, func() string) {
 	t.Helper()
 	var out bytes.Buffer
 	a := newApp(nil, &out, &bytes.Buffer{}, func(string) string { return "" })
-	f := &forest{app: a, labels: make(map[place][]label)}
-	f.point = func(context.Context, place) (*treePoint, error) { return &treePoint{"ada", "user", text}, nil }
+	f := &forest{app: a, Graph: graph.New()}
+	f.point = func(context.Context, graph.Place) (*treePoint, error) { return &treePoint{"ada", "user", text}, nil }
 	return f, func() string {
 		require.NoError(t, f.draw(t.Context(), "Lisbon", "id"))
 		require.NoError(t, a.flush())
@@ -38,14 +39,14 @@ func newForest(t *testing.T, text string) (*forest, func() string) {
 
 func TestForksAreDrawnBesideTheMainLine(t *testing.T) {
 	f, draw := newForest(t, "")
-	root := f.fork(place{}, 5)
-	a := f.fork(place{root, 2}, 3)
-	f.fork(place{root, 2}, 1)
-	leaf := f.fork(place{root, 4}, 1)
-	f.fork(place{a, 1}, 1)
-	f.fork(place{a, 2}, 12)
-	f.setCurrent(place{leaf, 1})
-	f.labels[f.current] = []label{branchLabel("main", true)}
+	root := f.fork(graph.Place{}, 5)
+	a := f.fork(root.At(2), 3)
+	f.fork(root.At(2), 1)
+	leaf := f.fork(root.At(4), 1)
+	f.fork(a.At(1), 1)
+	f.fork(a.At(2), 12)
+	f.SetCurrent(leaf.At(1))
+	f.Labels[f.Current] = []graph.Label{{Kind: graph.KindBranch, Name: "main", Active: true}}
 	require.Equal(t, strings.TrimPrefix(`
 Lisbon  thread id
 ●  1  ada      
@@ -74,9 +75,9 @@ Lisbon  thread id
 
 func TestDrawingKeepsToLimitsAndWidth(t *testing.T) {
 	f, draw := newForest(t, "")
-	at := place{f.fork(place{}, 2), 1}
+	at := f.fork(graph.Place{}, 2).At(1)
 	for range 50 {
-		at = place{f.fork(at, 2), 1}
+		at = f.fork(at, 2).At(1)
 	}
 	out := draw()
 	require.Contains(t, out, "… 76 messages deeper")
@@ -85,15 +86,15 @@ func TestDrawingKeepsToLimitsAndWidth(t *testing.T) {
 	require.NotContains(t, strings.TrimPrefix(draw(), out), "deeper")
 
 	f, draw = newForest(t, "")
-	root := f.fork(place{}, 2)
+	root := f.fork(graph.Place{}, 2)
 	for range 100 {
-		f.fork(place{root, 1}, 1)
+		f.fork(root.At(1), 1)
 	}
 	require.Contains(t, draw(), "├╌ … 88 more forks\n● 2  ada")
 
 	f, draw = newForest(t, strings.Repeat("word ", 50))
 	f.out.Width, f.out.Colour = 40, true
-	f.labels[place{f.fork(place{}, 1), 1}] = []label{checkpointLabel("main")}
+	f.Labels[f.fork(graph.Place{}, 1).At(1)] = []graph.Label{{Kind: graph.KindCheckpoint, Name: "main"}}
 	_, out, _ = strings.Cut(draw(), "\n")
 	require.Contains(t, out, "\x1b[33m◆ main\x1b[0m\n")
 	out = strings.NewReplacer("\x1b[33m", "", "\x1b[32m", "", "\x1b[2m", "", "\x1b[0m", "", "\n", "").Replace(out)
@@ -102,11 +103,11 @@ func TestDrawingKeepsToLimitsAndWidth(t *testing.T) {
 
 func TestForksThatCannotBeReadEndTheDrawing(t *testing.T) {
 	f, _ := newForest(t, "")
-	fork := f.fork(place{f.fork(place{}, 2), 1}, 1)
+	fork := f.fork(f.fork(graph.Place{}, 2).At(1), 1)
 	lost := errors.New("lost")
 	readable := f.point
-	f.point = func(ctx context.Context, at place) (*treePoint, error) {
-		if at.line == fork {
+	f.point = func(ctx context.Context, at graph.Place) (*treePoint, error) {
+		if at.Line == fork {
 			return nil, lost
 		}
 		return readable(ctx, at)

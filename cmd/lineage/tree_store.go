@@ -8,9 +8,9 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/transcript"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // tree implements threads.
@@ -23,8 +23,7 @@ func (s *session) tree(ctx context.Context, o *treeOptions) error {
 	if err != nil {
 		return err
 	}
-	f := &forest{app: s.app, full: o.full, labels: make(map[place][]label)}
-	runs, err := s.plant(ctx, f, t, info.Active)
+	g, err := graph.Of(ctx, s.store, t)
 	if err != nil {
 		return err
 	}
@@ -32,16 +31,16 @@ func (s *session) tree(ctx context.Context, o *treeOptions) error {
 		if err := s.emitHeads(ctx, t); err != nil {
 			return err
 		}
-		for l := range f.each() {
-			if err := s.emitNodes(ctx, lineage.SpanRef{Run: runs[l], Seq: l.last}, l.last); err != nil {
+		for l := range g.Lines() {
+			if err := s.emitNodes(ctx, l.At(l.Last).Ref(), l.Last); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	f.point = func(ctx context.Context, at place) (*treePoint, error) {
-		return s.treePoint(ctx, lineage.SpanRef{Run: runs[at.line], Seq: at.at})
-	}
+	f := &forest{app: s.app, Graph: g, full: o.full, point: func(ctx context.Context, at graph.Place) (*treePoint, error) {
+		return s.treePoint(ctx, at.Ref())
+	}}
 	title, err := s.shownTitle(ctx, info)
 	if err != nil {
 		return err
@@ -56,30 +55,6 @@ func (s *session) reachOf(ctx context.Context, t *lineage.Thread) (backend.Reach
 		return nil, err
 	}
 	return backend.ReachOf(ctx, s.store.View(), state)
-}
-
-// plant adds the runs of a thread's histories to a forest, and returns which line is which run.
-func (s *session) plant(ctx context.Context, f *forest, t *lineage.Thread, active lineage.ContextID) (map[*line]structure.RunID, error) {
-	reach, err := s.reachOf(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	lines, runs := make(map[structure.RunID]*line), make(map[*line]structure.RunID)
-	for _, e := range reach.Extents() {
-		l := &line{after: place{lines[e.Run.Parent.Run], e.Run.Parent.Seq}, before: e.Run.Depth, last: e.Last}
-		lines[e.Run.ID], runs[l] = l, e.Run.ID
-		f.add(l)
-	}
-	current, err := s.store.View().Context(ctx, active)
-	if err != nil {
-		return nil, err
-	}
-	f.setCurrent(place{lines[current.Tip.Run], current.Tip.Seq})
-	labels, err := s.labels(ctx, t)
-	for at, names := range labels {
-		f.labels[place{lines[at.Run], at.Seq}] = names
-	}
-	return runs, err
 }
 
 // emitHeads prints the records of a thread, its contexts and its checkpoints.

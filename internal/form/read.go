@@ -122,12 +122,20 @@ func (r *Reader) form(ctx context.Context, id content.ID) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.size += len(f); r.size > maxForms {
-		clear(r.forms)
-		r.size = len(f)
-	}
-	r.forms[id] = f
+	r.Know(id, f)
 	return f, nil
+}
+
+// Know adds a form, or content with metadata, that the caller has.
+func (r *Reader) Know(id content.ID, body []byte) {
+	if _, known := r.forms[id]; known {
+		return
+	}
+	if r.size += len(body); r.size > maxForms {
+		clear(r.forms)
+		r.size = len(body)
+	}
+	r.forms[id] = body
 }
 
 // Metadata returns the metadata of a usage, or nil if there is none or it was erased. The result
@@ -183,18 +191,7 @@ func (m *Message) Outline() []byte {
 	if m.form == nil {
 		return nil
 	}
-	bodies := make([][]byte, len(m.Pieces))
-	for i := range m.Pieces {
-		if m.Pieces[i].JSON {
-			bodies[i] = []byte("null")
-		}
-	}
-	firstFirst(bodies, m.first)
-	outline, err := Join(m.form, m.extras, bodies)
-	if err != nil {
-		return nil
-	}
-	return outline
+	return m.Brief(-1)
 }
 
 // Original returns the original message, of any size. If part of it was erased, the error matches
@@ -298,4 +295,33 @@ func (m *Message) Excerpt(start func(*Stored) []byte) []byte {
 		return nil
 	}
 	return excerpt
+}
+
+// Brief is Outline with the bodies of the pieces that are JSON, if they were read and are not larger than a limit. A message
+// without a form is its body, under the same conditions.
+func (m *Message) Brief(limit int) []byte {
+	if !m.formed {
+		if p := &m.Pieces[0]; p.JSON && len(p.Body) <= limit {
+			return p.Body
+		}
+		return nil
+	}
+	if m.form == nil {
+		return nil
+	}
+	bodies := make([][]byte, len(m.Pieces))
+	for i := range m.Pieces {
+		switch p := &m.Pieces[i]; {
+		case p.JSON && p.Body != nil && len(p.Body) <= limit:
+			bodies[i] = p.Body
+		case p.JSON:
+			bodies[i] = []byte("null")
+		}
+	}
+	firstFirst(bodies, m.first)
+	brief, err := Join(m.form, m.extras, bodies)
+	if err != nil {
+		return nil
+	}
+	return brief
 }

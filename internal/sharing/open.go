@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/localsocket"
 	"github.com/lineage-store/lineage/internal/remote"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -134,7 +135,7 @@ type waiting struct {
 func (w *waiting) enough(now time.Time, wait time.Duration, why error) bool {
 	waited := now.Sub(w.since)
 	switch {
-	case errors.Is(why, errNoSharing), errors.Is(why, fs.ErrPermission):
+	case errors.Is(why, localsocket.ErrUnsupported), errors.Is(why, fs.ErrPermission):
 		return waited >= wait
 	case errors.Is(why, fs.ErrNotExist):
 		return waited >= wait && now.Sub(w.socket) >= socketTimeout
@@ -145,7 +146,7 @@ func (w *waiting) enough(now time.Time, wait time.Duration, why error) bool {
 
 // noOwner reports whether an attempt to connect failed because there is no owner now.
 func noOwner(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSharing) || errors.Is(err, fs.ErrPermission) ||
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, localsocket.ErrUnsupported) || errors.Is(err, fs.ErrPermission) ||
 		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EAGAIN) ||
 		errors.Is(err, remote.ErrDisconnected) || errors.Is(err, remote.ErrMoved)
 }
@@ -163,13 +164,13 @@ func (e *Engine) shared() bool {
 // the store.
 func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 	if e.o.NeverConnect {
-		return nil, errNoSharing
+		return nil, localsocket.ErrUnsupported
 	}
 	if _, err := os.Stat(e.dir); err != nil {
 		return nil, err
 	}
 	if !e.shared() {
-		return nil, errNoSharing
+		return nil, localsocket.ErrUnsupported
 	}
 	if _, err := os.Lstat(filepath.Join(e.dir, embedded.SocketFile)); err != nil {
 		return nil, err
@@ -305,7 +306,7 @@ func (e *Engine) serve(h *handle) error {
 	}
 	l, err := listen(e.dir)
 	switch {
-	case errors.Is(err, errNoSharing):
+	case errors.Is(err, localsocket.ErrUnsupported):
 		return nil
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
 		if e.o.Logger != nil {

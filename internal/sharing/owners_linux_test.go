@@ -19,6 +19,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/localsocket"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -250,7 +251,7 @@ func TestNotShared(t *testing.T) {
 	for _, test := range []struct {
 		owner, other Options
 		why          string
-	}{{foreign, foreign, errNoSharing.Error()}, {alone, normal, embedded.SocketFile}, {normal, apart, ""}} {
+	}{{foreign, foreign, localsocket.ErrUnsupported.Error()}, {alone, normal, embedded.SocketFile}, {normal, apart, ""}} {
 		dir := t.TempDir()
 		e := open(t, dir, test.owner)
 		_, err := Open(background, dir, test.other)

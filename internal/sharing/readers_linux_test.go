@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/localsocket"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -152,7 +153,7 @@ func TestWaiting(t *testing.T) {
 	require.False(t, enough(socketTimeout/2, 0, fs.ErrNotExist))
 	require.True(t, enough(socketTimeout, 0, fs.ErrNotExist))
 	require.False(t, enough(socketTimeout, time.Minute, fs.ErrNotExist))
-	require.True(t, enough(0, 0, errNoSharing))
+	require.True(t, enough(0, 0, localsocket.ErrUnsupported))
 	require.False(t, enough(2*socketTimeout, 0, syscall.ECONNREFUSED), "there is a socket")
 	require.False(t, enough(2*socketTimeout, 0, fs.ErrNotExist), "there was a socket just now")
 	require.True(t, enough(3*socketTimeout, 0, fs.ErrNotExist))

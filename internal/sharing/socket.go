@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/localsocket"
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
@@ -19,9 +20,6 @@ import (
 const newSocket = embedded.SocketFile + ".new"
 
 const journalDir = "journal"
-
-// errNoSharing is returned where a directory cannot have a socket.
-var errNoSharing = errors.New("this directory cannot be shared between processes")
 
 // listener accepts guests on the socket of a store.
 type listener struct {
@@ -49,7 +47,7 @@ func listen(dir string) (*listener, error) {
 		return nil, err
 	}
 	l := &listener{dir: dir}
-	if l.l, err = listenIn(dir, newSocket); err != nil {
+	if l.l, err = localsocket.Listen(dir, newSocket); err != nil {
 		return nil, err
 	}
 	l.l.SetUnlinkOnClose(false)
@@ -92,7 +90,7 @@ func (l *listener) accept(serve func(net.Conn)) {
 				time.Sleep(shortPause) // there may be too many open files
 				continue
 			}
-			if err := mayConnect(conn); err != nil {
+			if err := localsocket.Allow(conn); err != nil {
 				_ = conn.Close()
 				continue
 			}
@@ -117,15 +115,6 @@ func (l *listener) remove() {
 	}
 }
 
-// mayConnect refuses guests of other users, except root.
-func mayConnect(conn *net.UnixConn) error {
-	user, err := peerUser(conn)
-	if err == nil && user != os.Geteuid() && user != 0 {
-		err = fmt.Errorf("user %d: %w", user, fs.ErrPermission)
-	}
-	return err
-}
-
 // mayServe refuses owners of other users than the guest's, because every user who can write to the
 // directory can create a socket there. Root trusts the user to whom the store belongs.
 func mayServe(dir string, owner, guest int) error {
@@ -148,11 +137,11 @@ func dial(dir string) (*net.UnixConn, error) {
 	if err := requireSocket(filepath.Join(dir, embedded.SocketFile)); err != nil {
 		return nil, err
 	}
-	conn, err := dialIn(dir, embedded.SocketFile)
+	conn, err := localsocket.Dial(dir, embedded.SocketFile)
 	if err != nil {
 		return nil, err
 	}
-	user, err := peerUser(conn)
+	user, err := localsocket.PeerUser(conn)
 	if err == nil {
 		err = mayServe(dir, user, os.Geteuid())
 	}

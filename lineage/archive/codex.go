@@ -79,6 +79,9 @@ func (r *rollout) line(raw []byte, at Position) error {
 		r.compacted(payload, created, at)
 	}
 	r.log(kind, "", "", raw, created, at)
+	if kind == "token_usage_record" || kind == "event_msg" && rawjson.Str(rawjson.Get(payload, "type")) == "token_count" {
+		r.part.Nodes[len(r.part.Nodes)-1].Model = r.about.model // the record counts an answer of it
+	}
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
@@ -35,11 +36,6 @@ const (
 	embedBytes = 256 << 10
 )
 
-// embedderError is an error of an Embedder.
-type embedderError struct{ error }
-
-func (e embedderError) Unwrap() error { return e.error }
-
 // Embed brings the index and its embeddings up to date. A text is embedded once, however often it is
 // used, and only if a thread or context sees it. Each batch is kept: after an error, the next call
 // continues with the rest.
@@ -47,16 +43,16 @@ func (x *Index) Embed(ctx context.Context) error {
 	if x.options.Embedder.Embed == nil {
 		return fmt.Errorf("the search index has no embedder: %w", lineage.ErrInvalid)
 	}
-	if err := enter(ctx, x.embedding); err != nil {
+	if err := x.file.Enter(ctx, x.embedding); err != nil {
 		return err
 	}
 	defer func() { <-x.embedding }()
 	others, err := x.lockEmbedding(ctx)
 	if err != nil {
-		return ended(ctx, fmt.Errorf("search index: %w", err))
+		return x.file.Ended(ctx, fmt.Errorf("search index: %w", err))
 	}
 	defer others.Close()
-	return x.repaired(ctx, func() error { return x.embedAll(ctx) })
+	return x.file.Repaired(ctx, func() error { return x.embedAll(ctx) })
 }
 
 // lockFile is the suffix of a file that is locked by the process that embeds texts.
@@ -69,7 +65,7 @@ const embedPatience = 2 * time.Minute
 // lockEmbedding waits for other processes that embed texts, so that no text is embedded twice. Closing the
 // file releases the lock.
 func (x *Index) lockEmbedding(ctx context.Context) (*os.File, error) {
-	f, err := openOrCreate(x.path + lockFile)
+	f, err := derivedfile.OpenOrCreate(x.file.Path() + lockFile)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +101,7 @@ func (x *Index) embedAll(ctx context.Context) error {
 		if err := x.Update(ctx); err != nil {
 			return err
 		}
-		if err := x.with(func(db *sql.DB) error { in = db; return nil }); err != nil || in == was {
+		if err := x.file.With(func(db *sql.DB) error { in = db; return nil }); err != nil || in == was {
 			return err
 		}
 		if err := x.embedPending(ctx); err != nil {
@@ -118,12 +114,12 @@ func (x *Index) embedAll(ctx context.Context) error {
 // embedPending embeds the texts that are pending now.
 func (x *Index) embedPending(ctx context.Context) error {
 	var upto int64
-	if err := x.with(func(db *sql.DB) (err error) { upto, err = x.useModel(ctx, db); return err }); err != nil {
+	if err := x.file.With(func(db *sql.DB) (err error) { upto, err = x.useModel(ctx, db); return err }); err != nil {
 		return err
 	}
 	for after := int64(0); after < upto; {
 		var batch []unembedded
-		err := x.with(func(db *sql.DB) (err error) { batch, after, err = x.nextPending(ctx, db, after, upto); return err })
+		err := x.file.With(func(db *sql.DB) (err error) { batch, after, err = x.nextPending(ctx, db, after, upto); return err })
 		if err != nil {
 			return err
 		}
@@ -139,15 +135,15 @@ func (x *Index) embedPending(ctx context.Context) error {
 			err = fmt.Errorf("%d vectors for %d texts: %w", len(vectors), len(texts), lineage.ErrInvalid)
 		}
 		if err != nil {
-			return embedderError{err}
+			return derivedfile.NewOutside(err)
 		}
-		err = patiently(ctx, func() error { // the embedder is not asked again
-			return x.with(func(db *sql.DB) error { return x.keep(ctx, db, batch, vectors) })
+		err = derivedfile.Patiently(ctx, func() error { // the embedder is not asked again
+			return x.file.With(func(db *sql.DB) error { return x.keep(ctx, db, batch, vectors) })
 		})
 		if err != nil {
 			return err
 		}
-		_ = os.Chtimes(x.path+lockFile, time.Time{}, time.Now()) // for processes that wait
+		_ = os.Chtimes(x.file.Path()+lockFile, time.Time{}, time.Now()) // for processes that wait
 	}
 	return nil
 }
@@ -203,7 +199,7 @@ type unembedded struct {
 // nextPending returns pending texts with numbers after one, and the number to continue after. It
 // leaves out texts that nothing sees and texts that were erased since the last update.
 func (x *Index) nextPending(ctx context.Context, db *sql.DB, after, upto int64) (batch []unembedded, last int64, err error) {
-	err = each(ctx, db, func(scan func(...any) error) error {
+	err = derivedfile.Each(ctx, db, func(scan func(...any) error) error {
 		var p unembedded
 		var id, run []byte
 		var seq int64
@@ -211,7 +207,7 @@ func (x *Index) nextPending(ctx context.Context, db *sql.DB, after, upto int64) 
 			return err
 		}
 		if len(id) != len(p.id) || len(run) != len(p.run) {
-			return fmt.Errorf("text %d: %w", p.number, errUseless)
+			return fmt.Errorf("text %d: %w", p.number, derivedfile.ErrUseless)
 		}
 		p.id, p.run, p.seq = textID(id), [16]byte(run), uint64(seq)
 		batch = append(batch, p)
@@ -288,7 +284,7 @@ func (x *Index) contentOf(ctx context.Context, p *unembedded) (content.ID, error
 			}
 		}
 	}
-	return content.ID{}, fmt.Errorf("text %d in %v: %w", p.number, at, errUseless)
+	return content.ID{}, fmt.Errorf("text %d in %v: %w", p.number, at, derivedfile.ErrUseless)
 }
 
 // keep stores vectors of texts that are still pending: meanwhile, a text may have been erased, and the
@@ -326,13 +322,13 @@ func (f *writer) pend(ctx context.Context, id textID, text int64) error {
 	if f.model == "" || id.reading() == name {
 		return nil
 	}
-	return f.exec(ctx, `INSERT INTO pending VALUES (?, ?)`, text, id[:])
+	return f.Exec(ctx, `INSERT INTO pending VALUES (?, ?)`, text, id[:])
 }
 
 // forget removes the embedding of a text.
 func (f *writer) forget(ctx context.Context, text int64) error {
-	if err := f.exec(ctx, `DELETE FROM vectors WHERE text = ?`, text); err != nil {
+	if err := f.Exec(ctx, `DELETE FROM vectors WHERE text = ?`, text); err != nil {
 		return err
 	}
-	return f.exec(ctx, `DELETE FROM pending WHERE text = ?`, text)
+	return f.Exec(ctx, `DELETE FROM pending WHERE text = ?`, text)
 }

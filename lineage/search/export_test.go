@@ -1,11 +1,15 @@
 package search
 
-import "time"
+import (
+	"time"
+
+	"github.com/lineage-store/lineage/internal/derivedfile"
+)
 
 // SetPatience sets for how long other processes that write are waited for. It returns what it was.
 func SetPatience(d time.Duration) time.Duration {
-	was := patience
-	patience = d
+	was := derivedfile.Patience
+	derivedfile.Patience = d
 	return was
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/lineage"
@@ -63,7 +64,7 @@ func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, err error) {
 		}
 		f.matcher = query.NewMatcher(parsed)
 	}
-	err = x.repaired(ctx, func() error { // of damage that the update does not find
+	err = x.file.Repaired(ctx, func() error { // of damage that the update does not find
 		for {
 			if err := update(ctx); err != nil {
 				return err
@@ -81,7 +82,7 @@ var errUnsettled = errors.New("the search index is being updated")
 
 // find runs a search on one state of the index.
 func (x *Index) find(ctx context.Context, f *finding) (hits []Hit, err error) {
-	err = x.with(func(db *sql.DB) error {
+	err = x.file.With(func(db *sql.DB) error {
 		if f.conn, err = db.Conn(ctx); err != nil {
 			return err
 		}
@@ -198,7 +199,7 @@ func (f *finding) enter(ctx context.Context) error {
 				SELECT p.run, p.seq FROM threads h JOIN tips p ON p.thread = h.number WHERE `+of+`
 				UNION SELECT r.number, ?3 FROM threads h JOIN runs r ON r.thread = h.number WHERE `+of+` AND h.keeps
 				UNION SELECT r.parent, r.after FROM seen JOIN runs r ON r.number = seen.run WHERE r.parent > 0)
-			SELECT run, MAX(upto) FROM seen GROUP BY run`, f.Thread[:], f.User, int64(forever))
+			SELECT run, MAX(upto) FROM seen GROUP BY run`, f.Thread[:], f.User, int64(derivedfile.Forever))
 	}
 	return err
 }
@@ -233,14 +234,14 @@ func (f *finding) collect(ctx context.Context) error {
 		}
 		statement := `SELECT u.run, u.seq, u.head, u.role, u.words, u.text, v.offset
 			FROM places v CROSS JOIN usages u ON u.text = v.doc ` + scope + ` WHERE ` + term + roles
-		err := each(ctx, f.conn, func(scan func(...any) error) error {
+		err := derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {
 			var p place
 			var role, words, text, at int64
 			if err := scan(&p.run, &p.seq, &p.head, &role, &words, &text, &at); err != nil {
-				return fmt.Errorf("%w: %w", errUseless, err)
+				return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
 			}
 			if at < 0 || at >= maxWords {
-				return fmt.Errorf("word %d of a text: %w", at, errUseless)
+				return fmt.Errorf("word %d of a text: %w", at, derivedfile.ErrUseless)
 			}
 			f.add(p, role, words, text, int32(i), int32(at))
 			return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage"
@@ -47,7 +48,7 @@ func (f *finding) show(ctx context.Context, p place, role int64, match func(text
 	var kind structure.UsageKind
 	err = f.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, p.run, role).Scan(&id, &kind)
 	if err != nil || len(id) != 16 {
-		return h, fmt.Errorf("run %d: %w: %w", p.run, errUseless, err)
+		return h, fmt.Errorf("run %d: %w: %w", p.run, derivedfile.ErrUseless, err)
 	}
 	var texts []said
 	var names []string
@@ -138,7 +139,7 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 func (f *finding) summaryText(ctx context.Context, h *Hit) ([]said, error) {
 	var of []byte
 	if err := f.conn.QueryRowContext(ctx, `SELECT of FROM tips WHERE id = ?`, h.Summary[:]).Scan(&of); err != nil {
-		return nil, fmt.Errorf("summary %v: %w: %w", h.Summary, errUseless, err)
+		return nil, fmt.Errorf("summary %v: %w: %w", h.Summary, derivedfile.ErrUseless, err)
 	}
 	r, err := summaryIn(ctx, f.store, of, h.Summary)
 	if err != nil {
@@ -157,7 +158,7 @@ func (f *finding) summaryText(ctx context.Context, h *Hit) ([]said, error) {
 // deleted since the last update.
 func summaryIn(ctx context.Context, store *lineage.Store, of []byte, id structure.SummaryID) (*structure.Summary, error) {
 	if len(of) != 17 {
-		return nil, fmt.Errorf("summary %v: %w", id, errUseless)
+		return nil, fmt.Errorf("summary %v: %w", id, derivedfile.ErrUseless)
 	}
 	for r, err := range store.View().Summaries(ctx, structure.ContextID(of[1:])) {
 		if err != nil || r.ID == id {
@@ -178,10 +179,10 @@ func (f *finding) seenBy(ctx context.Context, p place, h *Hit) error {
 	if f.scoped() {
 		where = f.inScope()
 	}
-	err := each(ctx, f.conn, func(scan func(...any) error) error {
+	err := derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {
 		var thread, id, of []byte
 		if err := scan(&thread, &id, &of); err != nil {
-			return fmt.Errorf("%w: %w", errUseless, err)
+			return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
 		}
 		if len(of) == 17 && of[0] == ofSummary {
 			id = of[1:]

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/vector"
 )
@@ -25,14 +26,14 @@ func (f *finding) nearest(ctx context.Context) (hits []Hit, err error) {
 	scope, roles, args := f.visible()
 	var near []nearText
 	var v []float32
-	err = each(ctx, f.conn, func(scan func(...any) error) error {
+	err = derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {
 		var t nearText
 		var id, b sql.RawBytes
 		if err := scan(&t.number, &id, &b); err != nil {
 			return err
 		}
 		if len(id) != len(t.id) {
-			return fmt.Errorf("text %d: %w", t.number, errUseless)
+			return fmt.Errorf("text %d: %w", t.number, derivedfile.ErrUseless)
 		}
 		v = vector.Decode(v[:0], b)
 		var ok bool
@@ -93,7 +94,7 @@ type placeOf struct {
 // placesOf returns the places in scope that use a text, the latest first.
 func (f *finding) placesOf(ctx context.Context, text int64) (all []placeOf, err error) {
 	scope, roles, args := f.visible()
-	err = each(ctx, f.conn, func(scan func(...any) error) error {
+	err = derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {
 		var p placeOf
 		err := scan(&p.run, &p.seq, &p.head, &p.role)
 		all = append(all, p)

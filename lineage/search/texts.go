@@ -52,12 +52,12 @@ const summary structure.UsageKind = 0
 
 // addSpan indexes a step. blocks are those of its commit.
 func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[[32]byte]*structure.Block) error {
-	run, err := f.runNumber(ctx, s.Ref.Run)
+	run, err := f.RunNumber(ctx, s.Ref.Run)
 	if err != nil {
 		return err
 	}
 	f.spans++
-	if err := f.exec(ctx, `UPDATE runs SET last = ? WHERE number = ?`, int64(s.Ref.Seq), run); err != nil {
+	if err := f.Exec(ctx, `UPDATE runs SET last = ? WHERE number = ?`, int64(s.Ref.Seq), run); err != nil {
 		return err
 	}
 	return f.addUsages(ctx, run, s, blocks)
@@ -111,7 +111,7 @@ func (f *writer) addContent(ctx context.Context, at usage, u *structure.Usage, b
 	b := blocks[u.Content]
 	if b == nil || b.Body == nil && b.Tree.Size == 0 {
 		var err error
-		if b, err = blockIn(ctx, f.snapshot, u.Content); b == nil {
+		if b, err = blockIn(ctx, f.Snapshot, u.Content); b == nil {
 			return err
 		}
 		blocks[u.Content] = b
@@ -120,7 +120,7 @@ func (f *writer) addContent(ctx context.Context, at usage, u *structure.Usage, b
 	if r == form.Unread {
 		return nil
 	}
-	text, err := f.known(ctx, textOf(u.Content, r), func() (string, error) { return readText(ctx, f.snapshot, u.Kind, b, r) })
+	text, err := f.known(ctx, textOf(u.Content, r), func() (string, error) { return readText(ctx, f.Snapshot, u.Kind, b, r) })
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (f *writer) known(ctx context.Context, id textID, load func() (string, erro
 		return k, nil
 	}
 	var k known
-	found, err := f.get(ctx, `SELECT number, words FROM texts WHERE id = ?`, []any{id[:]}, &k.number, &k.words)
+	found, err := f.Get(ctx, `SELECT number, words FROM texts WHERE id = ?`, []any{id[:]}, &k.number, &k.words)
 	if err == nil && !found {
 		var text string
 		if text, err = load(); err == nil {
@@ -205,10 +205,10 @@ func (f *writer) addText(ctx context.Context, id textID, text string) (known, er
 		return known{}, nil
 	}
 	f.text++
-	if err := f.exec(ctx, `INSERT INTO texts VALUES (?, ?, ?)`, id[:], f.text, words); err != nil {
+	if err := f.Exec(ctx, `INSERT INTO texts VALUES (?, ?, ?)`, id[:], f.text, words); err != nil {
 		return known{}, err
 	}
-	if err := f.exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, f.text, terms); err != nil {
+	if err := f.Exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, f.text, terms); err != nil {
 		return known{}, err
 	}
 	return known{f.text, words}, f.pend(ctx, id, f.text)
@@ -242,15 +242,15 @@ func (f *writer) use(ctx context.Context, at usage, text known) error {
 	if text.number == 0 {
 		return nil
 	}
-	return f.exec(ctx, `INSERT OR IGNORE INTO usages VALUES (?, ?, ?, ?, ?, ?)`, text.number, at.run, int64(at.seq), at.head, at.role, text.words)
+	return f.Exec(ctx, `INSERT OR IGNORE INTO usages VALUES (?, ?, ?, ?, ?, ?)`, text.number, at.run, int64(at.seq), at.head, at.role, text.words)
 }
 
 func (f *writer) roleNumber(ctx context.Context, r role) (n int64, err error) {
 	if n, known := f.roles[r]; known {
 		return n, nil
 	}
-	if err = f.exec(ctx, `INSERT OR IGNORE INTO roles (kind, name) VALUES (?, ?)`, int(r.kind), r.name); err == nil {
-		_, err = f.get(ctx, `SELECT number FROM roles WHERE kind = ? AND name = ?`, []any{int(r.kind), r.name}, &n)
+	if err = f.Exec(ctx, `INSERT OR IGNORE INTO roles (kind, name) VALUES (?, ?)`, int(r.kind), r.name); err == nil {
+		_, err = f.Get(ctx, `SELECT number FROM roles WHERE kind = ? AND name = ?`, []any{int(r.kind), r.name}, &n)
 	}
 	f.roles[r] = n
 	return n, err

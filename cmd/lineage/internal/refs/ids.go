@@ -24,8 +24,7 @@ const shortLength = 2 * backend.IDEnd
 // Short returns the form of an id that people read: its end. Ids that are created at
 // the same time begin alike.
 func Short[K any](id structure.ID[K]) string {
-	text := id.String()
-	return text[len(text)-shortLength:]
+	return id.Short()
 }
 
 // ShortSpan returns the form of a span's address that people read.

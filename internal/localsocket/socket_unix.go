@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package sharing
+package localsocket
 
 import (
 	"net"
@@ -19,7 +19,8 @@ func withPath(dir, name string, call func(*net.UnixAddr) error) error {
 	return call(&net.UnixAddr{Net: "unix", Name: path})
 }
 
-func listenIn(dir, name string) (l *net.UnixListener, err error) {
+// Listen creates the socket of a name in a directory.
+func Listen(dir, name string) (l *net.UnixListener, err error) {
 	err = withPath(dir, name, func(at *net.UnixAddr) (err error) {
 		l, err = net.ListenUnix("unix", at)
 		return err
@@ -27,7 +28,8 @@ func listenIn(dir, name string) (l *net.UnixListener, err error) {
 	return l, err
 }
 
-func dialIn(dir, name string) (conn *net.UnixConn, err error) {
+// Dial connects to the socket of a name in a directory.
+func Dial(dir, name string) (conn *net.UnixConn, err error) {
 	err = withPath(dir, name, func(at *net.UnixAddr) (err error) {
 		conn, err = net.DialUnix("unix", nil, at)
 		return err
@@ -35,8 +37,8 @@ func dialIn(dir, name string) (conn *net.UnixConn, err error) {
 	return conn, err
 }
 
-// peerUser returns the effective user of the process at the other end.
-func peerUser(conn *net.UnixConn) (user int, err error) {
+// PeerUser returns the effective user of the process at the other end.
+func PeerUser(conn *net.UnixConn) (user int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, err

@@ -1,29 +1,6 @@
 package sharing
 
-import (
-	"fmt"
-	"net"
-	"os"
-
-	"golang.org/x/sys/unix"
-)
-
-func withLongPath(dir, name string, call func(*net.UnixAddr) error) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return call(&net.UnixAddr{Net: "unix", Name: fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), name)})
-}
-
-func userOfSocket(fd int) (int, error) {
-	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil {
-		return 0, err
-	}
-	return int(peer.Uid), nil
-}
+import "golang.org/x/sys/unix"
 
 // localTypes are file systems on which all processes that use a directory run on one machine.
 var localTypes = map[int64]bool{

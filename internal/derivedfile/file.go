@@ -1,0 +1,287 @@
+// Package derivedfile keeps derived data in a SQLite file next to the journal of a store. It opens and guards the file,
+// replaces one that is damaged or of another store or format, and keeps its mark. Several processes may use it.
+//
+// The file also knows which spans of the store can be seen: see Writer.
+package derivedfile
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	sqlitedriver "modernc.org/sqlite" // the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
+)
+
+// Config says what is kept in a file.
+type Config struct {
+	// Name is the name of the file, Label what it is called in errors.
+	Name, Label string
+	// Format is the version of the tables and their content. A file with another version is rebuilt.
+	Format int
+	// Schema creates the tables of the caller, Meta are columns of its own in table meta, each with a default and after
+	// a comma.
+	Schema, Meta string
+}
+
+// File is an open file. It is safe for concurrent use.
+type File struct {
+	store  *lineage.Store
+	path   string
+	config Config
+
+	mu   sync.RWMutex // held for writing while db is replaced
+	db   *sql.DB
+	file os.FileInfo // of db
+
+	updating chan struct{} // has an element while a goroutine updates the data
+}
+
+// Open opens the file in a directory, without updating it. Close it before the store.
+func Open(ctx context.Context, store *lineage.Store, dir string, c Config) (*File, error) {
+	x := &File{store: store, path: filepath.Join(dir, c.Name), config: c, updating: make(chan struct{}, 1)}
+	return x, x.Ended(ctx, x.open(ctx))
+}
+
+// Path returns the name of the file.
+func (x *File) Path() string { return x.path }
+
+// Ended returns why the context has ended instead of an error: then SQLite reports that a statement was
+// interrupted, or database/sql that the transaction is over.
+func (x *File) Ended(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", x.config.Label, context.Cause(ctx))
+	}
+	return err
+}
+
+// open opens the file, and replaces it by an empty one if it is damaged.
+func (x *File) open(ctx context.Context) error {
+	var db *sql.DB
+	open := func() (err error) {
+		db, err = x.openFile(ctx)
+		return err
+	}
+	err := Patiently(ctx, open)
+	if err != nil && ctx.Err() == nil && isUseless(err) {
+		if err := Remove(filepath.Dir(x.path), x.config.Name); err != nil {
+			return err
+		}
+		err = Patiently(ctx, open)
+	}
+	if err == nil {
+		if x.file, err = os.Lstat(x.path); err != nil {
+			err = errors.Join(err, db.Close())
+			db = nil
+		}
+	}
+	x.db = db
+	return err
+}
+
+// companions are the suffixes of the files of a SQLite database. The database is the last that is removed:
+// then another process that creates a new one keeps its files.
+var companions = []string{"-journal", "-wal", "-shm", ""}
+
+func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
+	// SQLite opens the files by name after this check. A process that could replace one in between
+	// can write to the store's directory, and so change everything in it.
+	for _, suffix := range companions {
+		if err := vfs.CheckWritten(x.path + suffix); err != nil {
+			return nil, fmt.Errorf("%s: %w", x.config.Label, err)
+		}
+	}
+	f, err := OpenOrCreate(x.path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	db, err := x.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
+	}
+	return db, nil
+}
+
+// OpenOrCreate opens a file. One that root creates is given to the user of the store, as SQLite does
+// with its other files.
+func OpenOrCreate(path string) (*os.File, error) {
+	for {
+		f, err := vfs.OpenFile(path, os.O_RDWR)
+		if !errors.Is(err, os.ErrNotExist) {
+			return f, err
+		}
+		f, err = vfs.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR) // as private as the journal
+		if err == nil {
+			vfs.Give(f)
+		}
+		if !errors.Is(err, os.ErrExist) { // else another process was first
+			return f, err
+		}
+	}
+}
+
+// Remove removes the file with a name in a directory, if any. A process that has it open rebuilds it before the
+// next answer.
+func Remove(dir, name string) error {
+	for _, suffix := range companions {
+		if err := os.Remove(filepath.Join(dir, name) + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Close closes the file. The file stays.
+func (x *File) Close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.db == nil {
+		return nil
+	}
+	db := x.db
+	x.db = nil
+	return db.Close()
+}
+
+// current reopens the file if it was removed or replaced, by a collection or another process. The
+// open file may contain texts that have been erased since.
+func (x *File) current(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.db == nil {
+		return fmt.Errorf("%s: %w", x.config.Label, lineage.ErrClosed)
+	}
+	if is, err := os.Lstat(x.path); err == nil && os.SameFile(is, x.file) {
+		return nil
+	}
+	db := x.db
+	x.db = nil
+	_ = db.Close() // its content is not needed
+	return x.open(ctx)
+}
+
+// Update brings the data up to date. apply applies a window: see derived.Target.
+func (x *File) Update(ctx context.Context, u Updating) error {
+	if err := x.Enter(ctx, x.updating); err != nil {
+		return err
+	}
+	defer func() { <-x.updating }()
+	if err := x.current(ctx); err != nil {
+		return x.Ended(ctx, err)
+	}
+	return x.Repaired(ctx, func() error {
+		return x.With(func(db *sql.DB) error { return x.follow(ctx, db, u) })
+	})
+}
+
+// Enter waits until nobody else is in.
+func (x *File) Enter(ctx context.Context, in chan struct{}) error {
+	select {
+	case in <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return x.Ended(ctx, ctx.Err())
+	}
+}
+
+// busyTimeout is for how long SQLite waits for another process that writes. It does not look at the
+// context meanwhile.
+const busyTimeout = 50 * time.Millisecond
+
+// Patience is for how long we wait for other processes that write.
+var Patience = 10 * time.Second
+
+// Patiently calls do again while another process writes.
+func Patiently(ctx context.Context, do func() error) error {
+	deadline := time.Now().Add(Patience)
+	err := do()
+	for isBusy(err) && ctx.Err() == nil && time.Now().Before(deadline) {
+		err = do()
+	}
+	return err
+}
+
+func isBusy(err error) bool {
+	e := (*sqlitedriver.Error)(nil)
+	return !errors.As(err, new(Outside)) && errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
+// Repaired calls do, and once more with an empty file if the data does not fit the store.
+func (x *File) Repaired(ctx context.Context, do func() error) error {
+	err := Patiently(ctx, do)
+	if err != nil && ctx.Err() == nil && isUseless(err) {
+		if err = x.renew(ctx); err == nil {
+			err = Patiently(ctx, do)
+		}
+	}
+	return x.Ended(ctx, err)
+}
+
+// Outside is an error of what the caller calls meanwhile, which says nothing of the file.
+type Outside struct{ error }
+
+// NewOutside returns such an error.
+func NewOutside(err error) Outside { return Outside{err} }
+
+// Unwrap returns the reason.
+func (e Outside) Unwrap() error { return e.error }
+
+// ErrUseless is returned for a file of another store, history or format, and for one with impossible content. The file
+// is then replaced.
+var ErrUseless = errors.New("the data does not fit the store")
+
+// isUseless reports whether the data must be rebuilt because its content is wrong or damaged.
+// Errors of the store, locks, a full disk and errors of type Outside do not count.
+func isUseless(err error) bool {
+	if e := (Outside{}); errors.As(err, &e) {
+		return false
+	}
+	if e := (*sqlitedriver.Error)(nil); errors.As(err, &e) {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM,
+			sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+			return false
+		}
+		return true
+	}
+	return errors.Is(err, ErrUseless) || errors.Is(err, lineage.ErrDiverged) || errors.Is(err, derived.ErrOtherStore)
+}
+
+// renew replaces the data by an empty one, unless another process already did.
+func (x *File) renew(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.db == nil {
+		return fmt.Errorf("%s: %w", x.config.Label, lineage.ErrClosed)
+	}
+	closeErr := x.db.Close()
+	x.db = nil
+	if is, err := os.Lstat(x.path); err == nil && os.SameFile(is, x.file) {
+		if err := Remove(filepath.Dir(x.path), x.config.Name); err != nil {
+			return errors.Join(err, closeErr)
+		}
+	}
+	return x.open(ctx)
+}
+
+// With calls do with the database and prevents its replacement meanwhile.
+func (x *File) With(do func(*sql.DB) error) error {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.db == nil {
+		return fmt.Errorf("%s: %w", x.config.Label, lineage.ErrClosed)
+	}
+	return do(x.db)
+}

@@ -1,0 +1,79 @@
+package derivedfile
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Updating is how data is brought up to date.
+type Updating struct {
+	// Apply applies a window with the commits.
+	Apply func(ctx context.Context, w *derived.Window[*sql.Tx]) error
+	// Limit is that of derived.Follower, Progress too.
+	Limit    int
+	Progress func(done, total uint64)
+}
+
+// follow brings the data to the current state of the store.
+func (x *File) follow(ctx context.Context, db *sql.DB, u Updating) error {
+	f := derived.Follower[*sql.Tx]{Store: x.store, Target: &target{db, u.Apply}, Commits: true, Limit: u.Limit, Progress: u.Progress}
+	_, err := f.Run(ctx)
+	return err
+}
+
+// target is the file as derived data.
+type target struct {
+	db    *sql.DB
+	apply func(ctx context.Context, w *derived.Window[*sql.Tx]) error
+}
+
+// Apply implements derived.Target.
+func (t *target) Apply(ctx context.Context, w *derived.Window[*sql.Tx]) error { return t.apply(ctx, w) }
+
+// Mark implements derived.Target.
+func (t *target) Mark(ctx context.Context) (m derived.Mark, err error) {
+	var of []byte
+	var at, id, seen, seenID int64
+	err = t.db.QueryRowContext(ctx, `SELECT store, number, id, seen_number, seen_id, turn FROM meta`).Scan(&of, &at, &id, &seen, &seenID, &m.Turn)
+	if err == nil && len(of) != len(m.Store) {
+		err = fmt.Errorf("store %x: %w", of, ErrUseless)
+	}
+	if err != nil {
+		return m, err
+	}
+	m.Store = structure.StoreID(of)
+	m.At = lineage.Cursor{Number: uint64(at), ID: uint64(id)}
+	m.Seen = lineage.Cursor{Number: uint64(seen), ID: uint64(seenID)}
+	return m, nil
+}
+
+// Write implements derived.Target.
+func (t *target) Write(ctx context.Context, do func(*sql.Tx) error) error {
+	return Patiently(ctx, func() error {
+		tx, err := t.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if err := do(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+// Swap implements derived.Target.
+func (t *target) Swap(ctx context.Context, tx *sql.Tx, was, is derived.Mark) (bool, error) {
+	changed, err := tx.ExecContext(ctx, `UPDATE meta SET store = ?, number = ?, id = ?, seen_number = ?, seen_id = ?, turn = ? WHERE turn = ?`,
+		is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Turn, was.Turn)
+	if err != nil {
+		return false, err
+	}
+	n, err := changed.RowsAffected()
+	return n == 1, err
+}

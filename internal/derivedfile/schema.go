@@ -1,0 +1,107 @@
+package derivedfile
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/sqlitefile"
+)
+
+// Forever is a sequence number after the last step of any run.
+const Forever = math.MaxInt64
+
+// schema creates the tables of each file.
+//
+// "tips" are the steps that contexts, checkpoints and summaries see, with everything before them. Runs of threads that
+// keep their messages are seen as a whole. "reached" is the last step of a run that anything sees. A run with the id of
+// a summary has one step.
+const schema = `
+CREATE TABLE meta (
+	one INTEGER PRIMARY KEY, store BLOB NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, seen_number INTEGER NOT NULL, seen_id INTEGER NOT NULL,
+	turn INTEGER NOT NULL%s
+);
+INSERT INTO meta (one, store, number, id, seen_number, seen_id, turn) VALUES (1, zeroblob(16), 0, 0, 0, 0, 0);
+CREATE TABLE threads (
+	number INTEGER PRIMARY KEY, id BLOB NOT NULL, incarnation INTEGER NOT NULL, user TEXT NOT NULL, keeps INTEGER NOT NULL,
+	UNIQUE (id, incarnation)
+);
+CREATE INDEX threads_of ON threads (user);
+CREATE TABLE runs (
+	number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, parent INTEGER NOT NULL, after INTEGER NOT NULL, thread INTEGER NOT NULL,
+	last INTEGER NOT NULL, reached INTEGER NOT NULL
+);
+CREATE INDEX runs_behind ON runs (parent, after) WHERE parent > 0;
+CREATE INDEX runs_of ON runs (thread) WHERE thread > 0;
+CREATE TABLE tips (id BLOB NOT NULL UNIQUE, thread INTEGER NOT NULL, run INTEGER NOT NULL, seq INTEGER NOT NULL, of BLOB);
+CREATE INDEX tips_of ON tips (of) WHERE of IS NOT NULL;
+CREATE INDEX tips_in ON tips (run);
+CREATE INDEX tips_thread ON tips (thread);
+`
+
+// connect opens an existing file, and creates the tables if it is empty.
+func (x *File) connect(ctx context.Context) (_ *sql.DB, err error) {
+	db, err := sql.Open("sqlite", sqlitefile.DSN(x.path, "immediate", slices.Concat([]string{fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())}, sqlitefile.Settings[:])...))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	db.SetMaxOpenConns(4)
+	is := func(q Querier) (version int, err error) {
+		err = q.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+		return version, err
+	}
+	if version, err := is(db); err != nil || version == x.config.Format {
+		return db, err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback()
+	switch version, err := is(tx); {
+	case err != nil || version == x.config.Format:
+		return db, err
+	case version != 0:
+		return nil, fmt.Errorf("format %d: %w", version, ErrUseless)
+	}
+	others := 0
+	if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&others); err != nil {
+		return nil, err
+	}
+	if others > 0 {
+		return nil, fmt.Errorf("%d unknown tables: %w", others, ErrUseless)
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(schema, x.config.Meta)+x.config.Schema+fmt.Sprintf("PRAGMA user_version = %d;", x.config.Format)); err != nil {
+		return nil, err
+	}
+	return db, tx.Commit()
+}
+
+// Querier is a database, a connection or a transaction.
+type Querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Each calls do for each row of a query. scan reads the columns.
+func Each(ctx context.Context, q Querier, do func(scan func(...any) error) error, query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := do(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,187 @@
+package derivedfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Each calls do for each row of a query: see the function Each.
+func (f *Writer) Each(ctx context.Context, do func(scan func(...any) error) error, statement string, args ...any) error {
+	return Each(ctx, f.tx, do, statement, args...)
+}
+
+// Blobs returns the values of a column.
+func (f *Writer) Blobs(ctx context.Context, statement string, args ...any) (all [][]byte, err error) {
+	err = Each(ctx, f.tx, func(scan func(...any) error) error {
+		var b []byte
+		err := scan(&b)
+		all = append(all, b)
+		return err
+	}, statement, args...)
+	return all, err
+}
+
+// home returns the number of an existing thread, 0 if there is none.
+func (f *Writer) home(ctx context.Context, id structure.ThreadID) (int64, error) {
+	if n, known := f.homes[id]; known || id.IsZero() {
+		return n, nil
+	}
+	t, err := f.Snapshot.Thread(ctx, id)
+	n := int64(0)
+	if err == nil {
+		n, err = f.ThreadNumber(ctx, t.Home())
+	} else if IsGone(err) {
+		err = nil
+	}
+	f.homes[id] = n
+	return n, err
+}
+
+func IsGone(err error) bool { return errors.Is(err, lineage.ErrNotFound) }
+
+// SettleThread stores the user of a thread and whether it keeps its runs. If the thread is gone,
+// everything in it is marked as changed.
+func (f *Writer) SettleThread(ctx context.Context, id structure.ThreadID) error {
+	is, err := f.home(ctx, id)
+	if err != nil {
+		return err
+	}
+	if is != 0 {
+		t, err := f.Snapshot.Thread(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := f.Exec(ctx, `UPDATE threads SET user = ?, keeps = ? WHERE number = ?`, t.UserID, t.Keeps, is); err != nil {
+			return err
+		}
+	}
+	if err := f.MoveAll(ctx, `SELECT r.number FROM runs r JOIN threads t ON t.number = r.thread WHERE t.id = ?`, id[:]); err != nil {
+		return err
+	}
+	gone, err := f.Blobs(ctx, `SELECT p.id FROM threads t JOIN tips p ON p.thread = t.number WHERE t.id = ? AND t.number <> ? AND p.of IS NULL`, id[:], is)
+	if err != nil {
+		return err
+	}
+	for _, context := range gone {
+		if len(context) != 16 {
+			return fmt.Errorf("context %x: %w", context, ErrUseless)
+		}
+		f.Changes.Context(structure.ContextID(context), derived.ContextChange{Stated: true})
+	}
+	err = f.MoveAll(ctx, `SELECT p.run FROM threads t JOIN tips p ON p.thread = t.number WHERE t.id = ? AND t.number <> ?`, id[:], is)
+	if err != nil {
+		return err
+	}
+	err = f.Exec(ctx, `DELETE FROM tips WHERE thread IN (SELECT number FROM threads WHERE id = ? AND number <> ?)`, id[:], is)
+	if err != nil {
+		return err
+	}
+	return f.Exec(ctx, `UPDATE threads SET keeps = 0, user = '' WHERE id = ? AND number <> ?`, id[:], is)
+}
+
+// MoveAll marks runs as moved.
+func (f *Writer) MoveAll(ctx context.Context, statement string, args ...any) error {
+	return Each(ctx, f.tx, func(scan func(...any) error) error {
+		var run int64
+		err := scan(&run)
+		f.moved[run] = true
+		return err
+	}, statement, args...)
+}
+
+// OfCheckpoint is the first byte of column "of" for a checkpoint. Its name follows. Callers have others.
+const OfCheckpoint = 'k'
+
+// SettleContext stores the tip of a context.
+func (f *Writer) SettleContext(ctx context.Context, id structure.ContextID) error {
+	if err := f.MoveAll(ctx, `SELECT run FROM tips WHERE id = ?`, id[:]); err != nil {
+		return err
+	}
+	if err := f.Exec(ctx, `DELETE FROM tips WHERE id = ?`, id[:]); err != nil {
+		return err
+	}
+	c, err := f.Snapshot.Context(ctx, id)
+	if IsGone(err) {
+		return nil
+	}
+	if err != nil || f.Sees != nil && !f.Sees(c.Metadata) {
+		return err
+	}
+	return f.See(ctx, id, c.Thread, c.Tip, nil)
+}
+
+// See adds a tip.
+func (f *Writer) See(ctx context.Context, id [16]byte, thread structure.ThreadID, at structure.SpanRef, of []byte) error {
+	if at.IsZero() {
+		return nil
+	}
+	home, err := f.home(ctx, thread)
+	if err != nil {
+		return err
+	}
+	run, err := f.Indexed(ctx, at.Run)
+	if err != nil || run == 0 { // the window with the run has the subject again
+		return err
+	}
+	f.moved[run] = true
+	return f.Exec(ctx, `INSERT OR REPLACE INTO tips (id, thread, run, seq, of) VALUES (?, ?, ?, ?, ?)`, id[:], home, run, int64(at.Seq), of)
+}
+
+// SettleCheckpoint stores the span of a checkpoint.
+func (f *Writer) SettleCheckpoint(ctx context.Context, name derived.Name) error {
+	thread, of := name.Thread, append([]byte{OfCheckpoint}, name.Name...)
+	const those = ` FROM tips WHERE of = ? AND thread IN (SELECT number FROM threads WHERE id = ?)`
+	if err := f.MoveAll(ctx, `SELECT run`+those, of, thread[:]); err != nil {
+		return err
+	}
+	if err := f.Exec(ctx, `DELETE`+those, of, thread[:]); err != nil {
+		return err
+	}
+	c, err := f.Snapshot.Checkpoint(ctx, thread, name.Name)
+	if IsGone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.See(ctx, c.ID, thread, c.Span, of)
+}
+
+// Reach updates column reached of moved runs and of the runs before them.
+func (f *Writer) Reach(ctx context.Context) error {
+	for len(f.moved) > 0 {
+		next := make(map[int64]bool)
+		for run := range f.moved {
+			var was, is, parent int64
+			found, err := f.Get(ctx, `SELECT r.reached, r.parent, MAX(
+				IFNULL((SELECT ? FROM threads t WHERE t.number = r.thread AND t.keeps), 0),
+				IFNULL((SELECT MAX(p.seq) FROM tips p WHERE p.run = r.number), 0),
+				IFNULL((SELECT MAX(c.after) FROM runs c WHERE c.parent = r.number AND c.parent > 0 AND c.reached > 0), 0))
+				FROM runs r WHERE r.number = ?`, []any{int64(Forever), run}, &was, &parent, &is)
+			if err != nil {
+				return err
+			}
+			if !found || was == is {
+				continue
+			}
+			if err := f.Exec(ctx, `UPDATE runs SET reached = ? WHERE number = ?`, is, run); err != nil {
+				return err
+			}
+			if f.Reached != nil {
+				if err := f.Reached(ctx, run, was, is); err != nil {
+					return err
+				}
+			}
+			if parent > 0 && (was > 0) != (is > 0) {
+				next[parent] = true
+			}
+		}
+		f.moved = next
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package derivedfile
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Writer applies a window in a transaction, and keeps the tables of runs, threads and tips. The caller adds the runs and
+// spans of the commits, settles threads, contexts and checkpoints, and then calls Reach.
+type Writer struct {
+	Snapshot backend.Snapshot
+	Changes  *derived.Changes
+	// Sees reports whether a context is one whose tip counts. Default: all are.
+	Sees func(metadata []byte) bool
+	// Reached, when not nil, is called when the last step of a run that anything sees has changed.
+	Reached func(ctx context.Context, run, was, is int64) error
+
+	last     bool // no commits follow up to the snapshot
+	tx       *sql.Tx
+	prepared map[string]*sql.Stmt
+
+	run, thread int64 // the highest numbers
+	runs        map[structure.RunID]int64
+	homes       map[structure.ThreadID]int64 // of threads that exist
+	moved       map[int64]bool               // runs whose reached may change
+}
+
+// NewWriter returns a writer for a transaction of a window.
+func NewWriter(ctx context.Context, w *derived.Window[*sql.Tx], tx *sql.Tx) (*Writer, error) {
+	f := &Writer{
+		Snapshot: w.State, Changes: w.Changes, last: w.To == w.Head, tx: tx, prepared: make(map[string]*sql.Stmt),
+		runs: make(map[structure.RunID]int64), homes: make(map[structure.ThreadID]int64), moved: make(map[int64]bool),
+	}
+	_, err := f.Get(ctx, `SELECT (SELECT IFNULL(MAX(number), 0) FROM runs), (SELECT IFNULL(MAX(number), 0) FROM threads)`, nil, &f.run, &f.thread)
+	return f, err
+}
+
+// prepare returns a prepared statement, cached for the transaction.
+func (f *Writer) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
+	if s := f.prepared[statement]; s != nil {
+		return s, nil
+	}
+	s, err := f.tx.PrepareContext(ctx, statement)
+	if err == nil {
+		f.prepared[statement] = s
+	}
+	return s, err
+}
+
+func (f *Writer) Exec(ctx context.Context, statement string, args ...any) error {
+	s, err := f.prepare(ctx, statement)
+	if err == nil {
+		_, err = s.ExecContext(ctx, args...)
+	}
+	return err
+}
+
+// Get reads one row. It returns false if there is none.
+func (f *Writer) Get(ctx context.Context, statement string, args []any, into ...any) (bool, error) {
+	s, err := f.prepare(ctx, statement)
+	if err == nil {
+		err = s.QueryRowContext(ctx, args...).Scan(into...)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// AddRun adds a run. Its parent run is already indexed.
+func (f *Writer) AddRun(ctx context.Context, r *structure.Run) error {
+	var parent, thread int64
+	var err error
+	if !r.Parent.IsZero() {
+		if parent, err = f.RunNumber(ctx, r.Parent.Run); err != nil {
+			return err
+		}
+	}
+	if !r.Home.Thread.IsZero() {
+		if thread, err = f.ThreadNumber(ctx, r.Home); err != nil {
+			return err
+		}
+	}
+	_, err = f.NewRun(ctx, r.ID, parent, r.Parent.Seq, thread)
+	return err
+}
+
+func (f *Writer) NewRun(ctx context.Context, id [16]byte, parent int64, after uint64, thread int64) (int64, error) {
+	f.run++
+	f.runs[structure.RunID(id)] = f.run
+	f.moved[f.run] = true // the thread may keep its runs
+	return f.run, f.Exec(ctx, `INSERT INTO runs VALUES (?, ?, ?, ?, ?, 0, 0)`, f.run, id[:], parent, int64(after), thread)
+}
+
+// Indexed returns the number of a run. It is 0 for a run of a later window.
+func (f *Writer) Indexed(ctx context.Context, id structure.RunID) (int64, error) {
+	n, err := f.RunNumber(ctx, id)
+	if errors.Is(err, ErrUseless) && !f.last {
+		return 0, nil
+	}
+	return n, err
+}
+
+// RunNumber returns the number of an indexed run.
+func (f *Writer) RunNumber(ctx context.Context, id structure.RunID) (n int64, err error) {
+	if n, known := f.runs[id]; known {
+		return n, nil
+	}
+	found, err := f.Get(ctx, `SELECT number FROM runs WHERE id = ?`, []any{id[:]}, &n)
+	if err == nil && !found {
+		err = fmt.Errorf("run %v is missing: %w", id, ErrUseless)
+	}
+	if err == nil {
+		f.runs[id] = n
+	}
+	return n, err
+}
+
+// ThreadNumber returns the number of a home, adding it if necessary.
+func (f *Writer) ThreadNumber(ctx context.Context, h structure.Home) (n int64, err error) {
+	found, err := f.Get(ctx, `SELECT number FROM threads WHERE id = ? AND incarnation = ?`, []any{h.Thread[:], int64(h.Incarnation)}, &n)
+	if found || err != nil {
+		return n, err
+	}
+	f.thread++
+	return f.thread, f.Exec(ctx, `INSERT INTO threads VALUES (?, ?, ?, '', 0)`, f.thread, h.Thread[:], int64(h.Incarnation))
+}

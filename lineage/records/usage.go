@@ -1,0 +1,55 @@
+package records
+
+// Usage is what answers of models cost: a row of a report, or all of them.
+type Usage struct {
+	// Total is set for the sum of all rows, which comes last.
+	Total bool `json:"total,omitempty"`
+	// These are what the row is of. One that the report does not ask for is absent, one that is not known is empty.
+	Day       *string `json:"day,omitempty"`
+	Week      *string `json:"week,omitempty"`
+	Month     *string `json:"month,omitempty"`
+	Agent     *string `json:"agent,omitempty"`
+	Model     *string `json:"model,omitempty"`
+	Provider  *string `json:"provider,omitempty"`
+	Project   *string `json:"project,omitempty"`
+	Thread    *string `json:"thread,omitempty"`
+	Branch    *string `json:"branch,omitempty"`
+	GitBranch *string `json:"git_branch,omitempty"`
+	Subagent  *string `json:"subagent,omitempty"`
+	User      *string `json:"user,omitempty"`
+	// Shared is set for answers of a thread that count in another one.
+	Shared bool `json:"shared,omitempty"`
+	UsageFigures
+	// UnpricedModels are the models without a price, Prices is the date of the prices. They are with the total.
+	UnpricedModels []string `json:"unpriced_models,omitempty"`
+	Prices         string   `json:"prices,omitempty"`
+}
+
+func (*Usage) RecordType() string { return "usage" }
+
+// UsageFigures are tokens and money. What no answer states is null.
+type UsageFigures struct {
+	// Requests is how many answers there are.
+	Requests int64 `json:"requests"`
+	// InputTokens are neither from a cache nor written to one, OutputTokens include ReasoningTokens.
+	InputTokens        *int64 `json:"input_tokens"`
+	CachedInputTokens  *int64 `json:"cached_input_tokens"`
+	CacheWriteTokens   *int64 `json:"cache_write_tokens"`
+	CacheWrite1hTokens *int64 `json:"cache_write_1h_tokens"`
+	OutputTokens       *int64 `json:"output_tokens"`
+	ReasoningTokens    *int64 `json:"reasoning_tokens"`
+	// Cost is in dollars; null if no answer has a price. Unpriced is how many answers have none, and Incomplete of how
+	// many the input or the output is not known.
+	Cost       *Decimal `json:"cost"`
+	Unpriced   int64    `json:"unpriced,omitempty"`
+	Incomplete int64    `json:"incomplete,omitempty"`
+	// StatedCost is what the sources say of StatedRequests answers.
+	StatedCost     *Decimal `json:"stated_cost,omitempty"`
+	StatedRequests int64    `json:"stated_requests,omitempty"`
+}
+
+// Decimal is a decimal number that is exact.
+type Decimal string
+
+// MarshalJSON writes the number.
+func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d), nil }

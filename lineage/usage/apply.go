@@ -1,0 +1,442 @@
+package usage
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/derivedfile"
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/usage/prices"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// applier returns a function that adds what the spans of the commits state, and then the state of the subjects that they
+// changed. A window is one transaction.
+func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) error {
+	return func(ctx context.Context, w *derived.Window[*sql.Tx]) error {
+		return w.Finish(ctx, func(tx *sql.Tx) error {
+			seen, err := derivedfile.NewWriter(ctx, w, tx)
+			if err != nil {
+				return err
+			}
+			f := &writer{
+				Writer: seen, forms: form.NewReader(w.State), models: make(map[modelName]int64), reaches: make(map[int64]int64), sessions: make(map[structure.ThreadID]string), homes: make(map[structure.RunID]structure.Home),
+				counters: make(map[int64]*message.Tokens), totals: make(map[totalKey]*sums), starts: starts,
+			}
+			seen.Reached, f.first = f.reached, w.From.Number == 0
+			if err := f.keepStarts(ctx); err != nil {
+				return err
+			}
+			for _, c := range w.Commits {
+				if err := f.add(ctx, c); err != nil {
+					return fmt.Errorf("commit %d: %w", c.Number, err)
+				}
+			}
+			if err := f.keep(ctx); err != nil {
+				return err
+			}
+			if err := f.settle(ctx); err != nil {
+				return err
+			}
+			return f.addTotals(ctx)
+		})
+	}
+}
+
+// writer applies a window in a transaction.
+type writer struct {
+	*derivedfile.Writer
+	forms *form.Reader
+
+	first    bool                      // no window was applied before
+	pending  []sighting                // to be stored
+	fresh    map[answerKey][]*sighting // those of keys that no other window has
+	ofRun    map[int64][]*sighting     // those of the window, by run
+	added    []*sighting               // those at places that are seen already
+	reaches  map[int64]int64           // the last step of a run that is seen
+	models   map[modelName]int64
+	sessions map[structure.ThreadID]string
+	homes    map[structure.RunID]structure.Home
+	counters map[int64]*message.Tokens // the last of a run
+	totals   map[totalKey]*sums        // what is to be added
+	starts   []int64
+}
+
+type modelName struct{ name, provider, tier string }
+
+// keepStarts refuses data whose totals are divided at other amounts of input.
+func (f *writer) keepStarts(ctx context.Context) error {
+	i, different := 0, false
+	err := f.Each(ctx, func(scan func(...any) error) error {
+		var start int64
+		err := scan(&start)
+		different = different || i >= len(f.starts) || f.starts[i] != start
+		i++
+		return err
+	}, `SELECT start FROM starts ORDER BY start`)
+	switch {
+	case err != nil || i > 0 && !different && i == len(f.starts):
+		return err
+	case i > 0:
+		return fmt.Errorf("prices change at other amounts of input: %w", derivedfile.ErrUseless)
+	}
+	for _, start := range f.starts {
+		if err := f.Exec(ctx, `INSERT INTO starts VALUES (?)`, start); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds the runs and spans of a commit.
+func (f *writer) add(ctx context.Context, c *structure.Commit) error {
+	blocks := make(map[content.ID]*structure.Block)
+	for _, r := range c.Records {
+		var err error
+		switch r := r.(type) {
+		case *structure.Block:
+			blocks[r.ID] = r
+		case *structure.Run:
+			f.homes[r.ID] = r.Home
+			err = f.AddRun(ctx, r)
+		case *structure.Span:
+			err = f.addSpan(ctx, r, blocks)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unread stands for a block that is not read, or is gone.
+var unread = structure.Described(content.Block{})
+
+// maxBody is the largest body that is read for usage, in bytes, without its texts.
+const maxBody = 1 << 20
+
+// addSpan adds what the messages of a span state.
+func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[content.ID]*structure.Block) error {
+	part := 0
+	for i := 0; i < len(s.Usages); i = form.End(s.Usages, i) {
+		u := &s.Usages[i]
+		if u.Kind != structure.MessageUsage || !message.MayStateUsage(u.Role) || u.Opaque {
+			continue
+		}
+		record, created, err := f.record(ctx, s, i, blocks)
+		if err != nil {
+			return err
+		}
+		if !message.MentionsUsage(record.Body) && !message.MentionsUsage(record.Metadata) {
+			continue
+		}
+		for _, a := range message.Usage(record) {
+			if err := f.sight(ctx, s, u, part, created, &a); err != nil {
+				return err
+			}
+			part++
+		}
+	}
+	return nil
+}
+
+// record returns a message without its texts, and when it was created.
+func (f *writer) record(ctx context.Context, s *structure.Span, i int, blocks map[content.ID]*structure.Block) (r message.Record, created time.Time, err error) {
+	end := form.End(s.Usages, i)
+	u := &s.Usages[i]
+	step := &backend.Step{Span: s, Blocks: make([]*structure.Block, len(s.Usages))}
+	var missing []content.ID
+	for k := i; k < end; k++ {
+		p := &s.Usages[k]
+		if step.Blocks[k] = blocks[p.Content]; step.Blocks[k] == nil && (p.Type == content.TypeJSON || p.Type == "") && (p.Piece != structure.TextPiece && p.Piece != structure.ReasoningPiece || u.Form.IsZero()) {
+			missing = append(missing, p.Content)
+		}
+	}
+	for _, id := range missing {
+		b, err := f.block(ctx, id)
+		if err != nil {
+			return r, created, err
+		}
+		blocks[id] = b
+	}
+	for k := range step.Blocks {
+		if step.Blocks[k] == nil {
+			if step.Blocks[k] = blocks[s.Usages[k].Content]; step.Blocks[k] == nil {
+				step.Blocks[k] = unread
+			}
+		}
+	}
+	if u.Form != (content.ID{}) && blocks[u.Form] != nil && blocks[u.Form].Body != nil {
+		f.forms.Know(u.Form, blocks[u.Form].Body)
+	}
+	m, err := f.forms.Message(ctx, step, i)
+	if err != nil {
+		return r, created, err
+	}
+	r = message.Record{Body: m.Brief(maxBody), Role: u.Role, Model: u.By.ModelID}
+	if created = u.CreatedAt; created.IsZero() {
+		if b := step.Blocks[i]; b.CreatedAt.IsZero() {
+			if b, err = f.block(ctx, u.Content); err != nil {
+				return r, created, err
+			}
+			created = b.CreatedAt
+		} else {
+			created = b.CreatedAt
+		}
+	}
+	if b := blocks[u.MetadataContent]; !u.MetadataContent.IsZero() && b != nil && b.Body != nil {
+		r.Metadata = b.Body
+		return r, created, nil
+	}
+	r.Metadata, err = f.forms.Metadata(ctx, u)
+	return r, created, err
+}
+
+// block returns a block, an empty one if it was erased or collected.
+func (f *writer) block(ctx context.Context, id content.ID) (*structure.Block, error) {
+	blocks, err := f.Snapshot.Blocks(ctx, []content.ID{id})
+	if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
+		return unread, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return blocks[0], nil
+}
+
+// sight adds an answer that a span states.
+func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usage, part int, created time.Time, a *message.Answer) error {
+	run, err := f.RunNumber(ctx, s.Ref.Run)
+	if err != nil {
+		return err
+	}
+	key := []byte(nil)
+	if a.Total != nil {
+		is, err := f.count(ctx, run, s.Ref.Seq, a)
+		if err != nil || !is {
+			return err
+		}
+	}
+	switch {
+	case a.ID != "":
+		key = keyOf("answer", a.ID)
+	case a.Total != nil:
+		session, err := f.session(ctx, s.Ref.Run)
+		if err != nil {
+			return err
+		}
+		key = keyOf("counter", session, string(encode(a.Total)))
+	case u.SourceID != "":
+		home, err := f.home(ctx, s.Ref.Run)
+		if err != nil {
+			return err
+		}
+		if home != (structure.Home{}) {
+			key = keyOf("message", home.Thread.String(), fmt.Sprint(home.Incarnation, part), u.SourceID)
+		}
+	}
+	model, err := f.model(ctx, modelName{clean(a.Model), clean(a.Provider), clean(a.Tier)})
+	if err != nil {
+		return err
+	}
+	cost, costs := int64(0), 0
+	if stated, ok := stated(a.Cost); ok {
+		cost, costs = stated, 1
+	}
+	at := int64(-1)
+	if !created.IsZero() {
+		at = max(created.UnixMilli(), 0)
+	}
+	is := sighting{
+		run: run, seq: int64(s.Ref.Seq), part: int64(part), time: at,
+		figures: figures{model, a.Tokens.Known(), sums{1, a.Requests, a.Covers, a.Tokens.Array(), cost, int64(costs)}},
+	}
+	if key != nil {
+		is.key, is.keyed = answerKey(key), true
+	}
+	f.pending = append(f.pending, is)
+	return nil
+}
+
+// count compares a counter with the one before it in the history. It returns false if no answer was counted since, and
+// else sets the tokens.
+func (f *writer) count(ctx context.Context, run int64, seq uint64, a *message.Answer) (is bool, err error) {
+	before, err := f.counter(ctx, run, seq)
+	if err != nil {
+		return false, err
+	}
+	f.counters[run] = a.Total
+	if err := f.Exec(ctx, `INSERT OR IGNORE INTO counters VALUES (?, ?, ?)`, run, int64(seq), encode(a.Total)); err != nil {
+		return false, err
+	}
+	switch {
+	case before == nil && !a.LastStated:
+		a.Tokens = *a.Total
+	case before != nil:
+		since, ok := a.Total.Since(before)
+		if ok && since.Array() == [message.TokenKinds]int64{} {
+			return false, nil
+		}
+		if ok || !a.LastStated {
+			if a.Tokens = since; !ok {
+				a.Tokens = *a.Total
+			}
+		}
+	}
+	return a.Tokens.Array() != [message.TokenKinds]int64{}, nil
+}
+
+// counter returns the last counter before a place, nil if there is none.
+func (f *writer) counter(ctx context.Context, run int64, seq uint64) (*message.Tokens, error) {
+	if t, known := f.counters[run]; known {
+		return t, nil
+	}
+	for at := int64(seq); run > 0; {
+		var b []byte
+		is, err := f.Get(ctx, `SELECT total FROM counters WHERE run = ? AND seq < ? ORDER BY seq DESC LIMIT 1`, []any{run, at}, &b)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			return decode(b)
+		}
+		if is, err = f.Get(ctx, `SELECT parent, after + 1 FROM runs WHERE number = ?`, []any{run}, &run, &at); err != nil || !is {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func encode(t *message.Tokens) []byte {
+	b := []byte{t.Known()}
+	for _, n := range t.Array() {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	return b
+}
+
+func decode(b []byte) (*message.Tokens, error) {
+	var of [message.TokenKinds]int64
+	if len(b) == 0 {
+		return nil, fmt.Errorf("a counter: %w", derivedfile.ErrUseless)
+	}
+	rest := b[1:]
+	for k := range of {
+		n, size := binary.Uvarint(rest)
+		if size <= 0 {
+			return nil, fmt.Errorf("a counter: %w", derivedfile.ErrUseless)
+		}
+		of[k], rest = int64(n), rest[size:]
+	}
+	t := message.MakeTokens(of, b[0])
+	return &t, nil
+}
+
+// home returns the thread of a run.
+func (f *writer) home(ctx context.Context, run structure.RunID) (structure.Home, error) {
+	if h, known := f.homes[run]; known {
+		return h, nil
+	}
+	info, err := f.Snapshot.Run(ctx, run)
+	if derivedfile.IsGone(err) {
+		err = nil
+	}
+	if err == nil {
+		f.homes[run] = info.Home
+	}
+	return info.Home, err
+}
+
+// session returns what tells the counters of a session from those of others: the id of the session that it was forked
+// from, whose counters it repeats, or else its own.
+func (f *writer) session(ctx context.Context, run structure.RunID) (string, error) {
+	home, err := f.home(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	if id, known := f.sessions[home.Thread]; known {
+		return id, nil
+	}
+	id := home.Thread.String()
+	t, err := f.Snapshot.Thread(ctx, home.Thread)
+	switch {
+	case err == nil:
+		if t.SourceID != "" {
+			id = t.UserID + "\x00" + t.SourceID
+		}
+		if rawjson.Valid(t.Metadata) {
+			if from := rawjson.Str(rawjson.Get(t.Metadata, "forked_from_id")); from != "" {
+				id = t.UserID + "\x00" + from
+			}
+		}
+	case !derivedfile.IsGone(err):
+		return "", err
+	}
+	f.sessions[home.Thread] = id
+	return id, nil
+}
+
+// keyOf returns a key of an answer.
+func keyOf(parts ...string) []byte {
+	h := sha256.New()
+	for _, p := range parts {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(p)))
+		h.Write([]byte(p))
+	}
+	return h.Sum(nil)[:16]
+}
+
+// maxName is the largest length of a name of a model in bytes.
+const maxName = 256
+
+// clean returns a name as reports show it.
+func clean(name string) string {
+	name = string(bytes.ToValidUTF8([]byte(name), []byte("\ufffd")))
+	if len(name) > maxName {
+		name = string(bytes.ToValidUTF8([]byte(name[:maxName]), nil))
+	}
+	return name
+}
+
+// maxStated is the largest cost of an answer that is believed, in 10^-12 dollars.
+const maxStated = 1_000_000_000_000_000
+
+// stated returns a cost in 10^-12 dollars.
+func stated(decimal string) (int64, bool) {
+	if decimal == "" {
+		return 0, false
+	}
+	m, err := prices.ParseMoney(decimal)
+	if err != nil {
+		return 0, false
+	}
+	n, ok := m.Pico()
+	return n, ok && n <= maxStated
+}
+
+// model returns the number of a model, adding it if necessary.
+func (f *writer) model(ctx context.Context, m modelName) (n int64, err error) {
+	if n, known := f.models[m]; known {
+		return n, nil
+	}
+	args := []any{m.name, m.provider, m.tier}
+	if err := f.Exec(ctx, `INSERT OR IGNORE INTO models (name, provider, tier) VALUES (?, ?, ?)`, args...); err != nil {
+		return 0, err
+	}
+	if _, err := f.Get(ctx, `SELECT number FROM models WHERE name = ? AND provider = ? AND tier = ?`, args, &n); err != nil {
+		return 0, err
+	}
+	f.models[m] = n
+	return n, nil
+}

@@ -1,0 +1,248 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+// answerKey is by what copies of an answer are known.
+type answerKey [16]byte
+
+// sighting is an answer that a span states.
+type sighting struct {
+	key      answerKey
+	keyed    bool // has a key
+	run, seq int64
+	part     int64
+	time     int64 // in milliseconds, -1 if it is not known
+	figures
+}
+
+// figures are what a sighting states of an answer.
+type figures struct {
+	model int64
+	known uint8
+	sums
+}
+
+// sums are figures of answers that can be added.
+type sums struct {
+	answers, requests, covers int64
+	tokens                    [message.TokenKinds]int64
+	cost, costs               int64 // what sources state, in 10^-12 dollars, and of how many answers they do
+}
+
+func (s *sums) add(o *sums, factor int64) {
+	s.answers += factor * o.answers
+	s.requests += factor * o.requests
+	s.covers += factor * o.covers
+	for k := range s.tokens {
+		s.tokens[k] += factor * o.tokens[k]
+	}
+	s.cost += factor * o.cost
+	s.costs += factor * o.costs
+}
+
+// before is the order of sightings of an answer: by time, then by place.
+func (s *sighting) before(o *sighting) bool {
+	switch {
+	case s.time != o.time:
+		return s.time < o.time
+	case s.run != o.run:
+		return s.run < o.run
+	case s.seq != o.seq:
+		return s.seq < o.seq
+	}
+	return s.part < o.part
+}
+
+// counted is an answer as it counts: at the place and time of its first sighting, with the figures of its last one.
+type counted struct {
+	run, time int64
+	figures
+}
+
+// choose returns how an answer counts, given its sightings that are seen. ok is false without any.
+func choose(all []sighting) (c counted, ok bool) {
+	if len(all) == 0 {
+		return c, false
+	}
+	first, last := &all[0], &all[0]
+	for i := range all {
+		if all[i].before(first) {
+			first = &all[i]
+		}
+		if last.before(&all[i]) {
+			last = &all[i]
+		}
+	}
+	return counted{first.run, first.time, last.figures}, true
+}
+
+// totalKey is the key of a row of totals.
+type totalKey struct {
+	run, quarter, model int64
+	bracket             int
+	known               uint8
+}
+
+// input returns the input of all kinds.
+func (f *figures) input() int64 {
+	t := message.MakeTokens(f.tokens, f.known)
+	input, _ := t.Sums()
+	return input
+}
+
+func quarterOf(time int64) int64 {
+	if time < 0 {
+		return -1
+	}
+	return time / quarter
+}
+
+// total adds an answer to the totals, or with factor -1 removes it.
+func (f *writer) total(c *counted, factor int64) {
+	k := totalKey{run: c.run, quarter: quarterOf(c.time), model: c.model, known: c.known}
+	for _, start := range f.starts {
+		if c.input() > start {
+			k.bracket++
+		}
+	}
+	s := f.totals[k]
+	if s == nil {
+		s = &sums{}
+		f.totals[k] = s
+	}
+	s.add(&c.sums, factor)
+}
+
+// most limits sums, so that they stay integers.
+const most = 9_000_000_000_000_000_000
+
+// addTotals writes what was added to the totals.
+func (f *writer) addTotals(ctx context.Context) error {
+	for k, s := range f.totals {
+		if *s == (sums{}) {
+			continue
+		}
+		t := &s.tokens
+		err := f.Exec(ctx, `INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+			answers = answers + excluded.answers, requests = requests + excluded.requests, covers = MIN(covers + excluded.covers, `+mostText+`),
+			t0 = MIN(t0 + excluded.t0, `+mostText+`), t1 = MIN(t1 + excluded.t1, `+mostText+`), t2 = MIN(t2 + excluded.t2, `+mostText+`),
+			t3 = MIN(t3 + excluded.t3, `+mostText+`), t4 = MIN(t4 + excluded.t4, `+mostText+`), t5 = MIN(t5 + excluded.t5, `+mostText+`),
+			cost = MIN(cost + excluded.cost, `+mostText+`), costs = costs + excluded.costs`,
+			k.run, k.quarter, k.model, k.bracket, int64(k.known), s.answers, s.requests, s.covers, t[0], t[1], t[2], t[3], t[4], t[5], s.cost, s.costs)
+		if err != nil {
+			return err
+		}
+		if s.answers < 0 {
+			err := f.Exec(ctx, `DELETE FROM totals WHERE run = ? AND quarter = ? AND model = ? AND bracket = ? AND known = ? AND answers = 0`,
+				k.run, k.quarter, k.model, k.bracket, int64(k.known))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var mostText = fmt.Sprint(int64(most))
+
+// seen returns the sightings of a key that are seen.
+func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err error) {
+	if of, known := f.fresh[key]; known { // no other window has any
+		for _, s := range of {
+			reached, err := f.reachOf(ctx, s.run)
+			if err != nil {
+				return nil, err
+			}
+			if s.seq <= reached {
+				all = append(all, *s)
+			}
+		}
+		return all, nil
+	}
+	return all, f.Each(ctx, func(scan func(...any) error) error {
+		s, err := scanned(scan)
+		all = append(all, s)
+		return err
+	}, `SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run WHERE s.key = ? AND s.seq <= r.reached`, key[:])
+}
+
+// between returns the sightings in a run after a step, up to another one.
+func (f *writer) between(ctx context.Context, run, after, last int64) (all []sighting, err error) {
+	if of := f.ofRun[run]; len(of) > 0 {
+		var older bool
+		_, err := f.Get(ctx, `SELECT EXISTS (SELECT 1 FROM sightings WHERE run = ? AND seq > ? AND seq < ?)`, []any{run, after, min(of[0].seq, last)}, &older)
+		if err != nil {
+			return nil, err
+		}
+		if !older {
+			for _, s := range of {
+				if s.seq > after && s.seq <= last {
+					all = append(all, *s)
+				}
+			}
+			return all, nil
+		}
+	}
+	return all, f.Each(ctx, func(scan func(...any) error) error {
+		s, err := scanned(scan)
+		all = append(all, s)
+		return err
+	}, `SELECT `+columns+` FROM sightings s WHERE s.run = ? AND s.seq > ? AND s.seq <= ? ORDER BY s.seq, s.part`, run, after, last)
+}
+
+// reached counts answers again after the last step of a run that is seen has changed.
+func (f *writer) reached(ctx context.Context, run, was, is int64) error {
+	f.reaches[run] = is
+	all, err := f.between(ctx, run, min(was, is), max(was, is))
+	if err != nil {
+		return err
+	}
+	done := make(map[answerKey]bool)
+	for i := range all {
+		s := &all[i]
+		if !s.keyed {
+			factor := int64(1)
+			if is < was {
+				factor = -1
+			}
+			f.total(&counted{s.run, s.time, s.figures}, factor)
+			continue
+		}
+		if done[s.key] {
+			continue
+		}
+		done[s.key] = true
+		now, err := f.seen(ctx, s.key)
+		if err != nil {
+			return err
+		}
+		before := make([]sighting, 0, len(now)+1)
+		for _, o := range now { // without those that are new
+			if o.run != run || o.seq <= was {
+				before = append(before, o)
+			}
+		}
+		for k := i; k < len(all) && is < was; k++ { // with those that are gone
+			if all[k].keyed && all[k].key == s.key {
+				before = append(before, all[k])
+			}
+		}
+		f.recount(before, now)
+	}
+	return nil
+}
+
+// recount changes the totals from one set of sightings of an answer to another.
+func (f *writer) recount(before, now []sighting) {
+	if c, ok := choose(before); ok {
+		f.total(&c, -1)
+	}
+	if c, ok := choose(now); ok {
+		f.total(&c, 1)
+	}
+}

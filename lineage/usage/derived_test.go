@@ -1,0 +1,65 @@
+package usage_test
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
+	"github.com/lineage-store/lineage/lineage/usage"
+)
+
+var bg = context.Background()
+
+// figures is an index in a directory, for the suite of derived data.
+type figures struct{ dir string }
+
+func (i figures) Open(t require.TestingT, store *lineage.Store, written func()) derivedtest.Handle {
+	x, err := usage.Open(bg, store, i.dir, usage.Options{Progress: func(done, total uint64) { written() }})
+	require.NoError(t, err)
+	return x
+}
+
+// rows returns what a report depends on.
+func (i figures) Rows(t require.TestingT) []string { return rowsIn(t, i.dir) }
+
+func rowsIn(t require.TestingT, dir string) (all []string) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, usage.FileName))
+	require.NoError(t, err)
+	defer db.Close()
+	rows, err := db.Query(`
+		SELECT 'total ' || hex(r.id) || ' ' || s.quarter || ' ' || m.name || ' ' || s.bracket || ' ' || s.known || ' ' || s.answers || ' ' || s.requests || ' ' || s.t0 || ' ' || s.t4
+			FROM totals s JOIN runs r ON r.number = s.run JOIN models m ON m.number = s.model
+		UNION ALL SELECT 'thread ' || hex(a.id) || t.user || t.keeps || a.agent || a.project FROM about a JOIN threads t ON t.number = a.thread
+		UNION ALL SELECT 'context ' || hex(c.id) || hex(c.parent) || c.aside FROM contexts c
+		UNION ALL SELECT 'branch ' || hex(b.thread) || b.name || hex(b.context) FROM branches b
+		UNION ALL SELECT 'tip ' || hex(p.id) || ' ' || hex(r.id) || ' ' || p.seq FROM tips p JOIN runs r ON r.number = p.run`)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		require.NoError(t, rows.Scan(&s))
+		all = append(all, s)
+	}
+	require.NoError(t, rows.Err())
+	slices.Sort(all)
+	return all
+}
+
+func (i figures) Number(t require.TestingT) (n int) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(i.dir, usage.FileName))
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.QueryRow(`SELECT number FROM meta`).Scan(&n))
+	return n
+}
+
+func TestDerived(t *testing.T) {
+	defer usage.SetWindowLimit(usage.SetWindowLimit(1))
+	derivedtest.Run(t, derivedtest.Config{New: func(t testing.TB) derivedtest.Data { return figures{t.TempDir()} }, Rebuilds: true, Checks: 8})
+}

@@ -1,0 +1,283 @@
+// Package prices has what answers of models cost: a dated table of prices by provider and model, and exact money.
+//
+// The table that comes with the program was made from the data of genai-prices (see LICENSE) by scripts/prices.mjs.
+package prices
+
+import (
+	"bytes"
+	_ "embed" // the table
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+//go:embed data.json
+var shipped []byte
+
+// ErrInvalid is returned for a table that cannot be used.
+var ErrInvalid = errors.New("invalid prices")
+
+// MaxFile is the largest size of a table in bytes.
+const MaxFile = 64 << 20
+
+// Default returns the table that comes with the program.
+var Default = sync.OnceValue(func() *Table {
+	t, err := Read(bytes.NewReader(shipped))
+	if err != nil {
+		panic(err) // TestShipped reads it
+	}
+	return t
+})
+
+// Table has the prices of models. It is safe for concurrent use.
+type Table struct {
+	// Source, Version and Date say where the prices come from. They may be empty.
+	Source, Version, Date string
+
+	providers []*provider
+	starts    []int64
+	quarters  bool
+
+	mu    sync.Mutex
+	found map[[2]string]*offer // by provider and model
+}
+
+// Use is what is priced: requests that have the same model, tier and time, and as much input that the same tier of
+// prices applies to each of them.
+type Use struct {
+	// Provider and Model are as the source names them. Provider may be empty.
+	Provider, Model string
+	// Tier is the class of service, empty for the standard one.
+	Tier string
+	// At is the time of the requests.
+	At time.Time
+	// Input is the input of one of the requests, of all kinds.
+	Input    int64
+	Requests int64
+	Tokens   message.Tokens
+}
+
+// Starts returns the amounts of input after which prices change, in order. Requests between the same two of them can be
+// priced together.
+func (t *Table) Starts() []int64 { return t.starts }
+
+// ByQuarter reports whether all prices change at quarters of an hour.
+func (t *Table) ByQuarter() bool { return t.quarters }
+
+// Price returns what a use costs. Of tokens that are not known nothing is charged. ok is false if there is no price for
+// the model or its tier.
+func (t *Table) Price(u Use) (cost Money, ok bool) {
+	o := t.find(u.Provider, u.Model)
+	if o == nil {
+		return Money{}, false
+	}
+	factor := o.of.tiers[u.Tier]
+	if u.Tier != "" && factor == nil {
+		return Money{}, false
+	}
+	p := o.at(u.At)
+	sum := new(big.Int)
+	add := func(n int64, of ...*rate) bool {
+		if n == 0 {
+			return true
+		}
+		for _, r := range of {
+			if r != nil {
+				sum.Add(sum, new(big.Int).Mul(big.NewInt(n), r.after(u.Input)))
+				return true
+			}
+		}
+		return false
+	}
+	n := u.Tokens.Array()
+	output := n[message.Output]
+	if p.reasoning != nil && n[message.Reasoning] <= output {
+		output -= n[message.Reasoning]
+		add(n[message.Reasoning], p.reasoning)
+	}
+	if !add(n[message.Input], p.input) || !add(n[message.CachedInput], p.cacheRead, p.input) || !add(n[message.CacheWrite], p.cacheWrite, p.input) ||
+		!add(n[message.CacheWrite1h], p.cacheWrite1h, p.cacheWrite, p.input) || !add(output, p.output) {
+		return Money{}, false
+	}
+	if p.requests != nil {
+		add(u.Requests, p.requests)
+	}
+	if factor != nil {
+		sum.Quo(sum.Mul(sum, factor.Num()), factor.Denom())
+	}
+	return Money{sum}, true
+}
+
+// maxFound limits the models that a table remembers.
+const maxFound = 10_000
+
+// find returns the prices of a model, nil if there are none.
+func (t *Table) find(named, model string) *offer {
+	key := [2]string{named, model}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o, known := t.found[key]; known {
+		return o
+	}
+	o := t.search(named, model)
+	if len(t.found) >= maxFound {
+		clear(t.found)
+	}
+	t.found[key] = o
+	return o
+}
+
+// search finds a model with the provider that is named, or else with the first provider whose models have such names.
+func (t *Table) search(named, model string) *offer {
+	if model == "" {
+		return nil
+	}
+	if named = strings.ToLower(strings.TrimSpace(named)); named != "" {
+		i := slices.IndexFunc(t.providers, func(p *provider) bool { return p.id == named })
+		if i < 0 {
+			i = slices.IndexFunc(t.providers, func(p *provider) bool { return p.named != nil && p.named(named) })
+		}
+		if i >= 0 {
+			if o := t.model(t.providers[i], model); o != nil {
+				return o
+			}
+		}
+	}
+	for _, p := range t.providers {
+		if p.serves != nil && p.serves(model) {
+			return t.model(p, model)
+		}
+	}
+	return nil
+}
+
+// model finds a model of a provider, and of those whose models it also has.
+func (t *Table) model(p *provider, model string) *offer {
+	for _, o := range p.offers {
+		if o.is(model) {
+			return o
+		}
+	}
+	for _, id := range p.fallback {
+		for _, other := range t.providers {
+			if other.id != id || other == p {
+				continue
+			}
+			for _, o := range other.offers {
+				if o.is(model) {
+					return o
+				}
+			}
+		}
+	}
+	return nil
+}
+
+type provider struct {
+	id            string
+	named, serves matcher
+	fallback      []string
+	tiers         map[string]*big.Rat
+	offers        []*offer
+}
+
+// offer is a model with its prices. Of those in force the last counts.
+type offer struct {
+	of     *provider
+	is     matcher
+	prices []period
+}
+
+// period is when prices are in force: always, from a day on, or at a time of day.
+type period struct {
+	from     time.Time
+	daily    bool
+	begin    time.Duration // of the day, UTC
+	end      time.Duration
+	constant bool
+	rates    rates
+}
+
+// rates are prices of a token, or of a request, in units of Money.
+type rates struct{ input, cacheRead, cacheWrite, cacheWrite1h, output, reasoning, requests *rate }
+
+// rate is a price that may change with the amount of input. The higher one is for all tokens then.
+type rate struct {
+	base  *big.Int
+	tiers []tier // by start
+}
+
+type tier struct {
+	start int64
+	price *big.Int
+}
+
+func (r *rate) after(input int64) *big.Int {
+	price := r.base
+	for _, t := range r.tiers {
+		if input > t.start {
+			price = t.price
+		}
+	}
+	return price
+}
+
+// at returns the prices at a time.
+func (o *offer) at(when time.Time) *rates {
+	when = when.UTC()
+	for i := len(o.prices) - 1; i >= 0; i-- {
+		p := &o.prices[i]
+		day := when.Sub(when.Truncate(24 * time.Hour))
+		switch {
+		case p.constant, !p.daily && !when.Before(p.from), p.daily && p.begin <= p.end && day >= p.begin && day < p.end,
+			p.daily && p.begin > p.end && (day >= p.begin || day < p.end):
+			return &p.rates
+		}
+	}
+	return &o.prices[0].rates
+}
+
+// Read reads a table: JSON as scripts/prices.mjs writes it, or the list of providers as genai-prices publishes it.
+func Read(from io.Reader) (*Table, error) {
+	b, err := io.ReadAll(io.LimitReader(from, MaxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > MaxFile {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrInvalid, MaxFile)
+	}
+	var in struct {
+		Source    string         `json:"source"`
+		Version   string         `json:"version"`
+		Date      string         `json:"date"`
+		Providers []jsonProvider `json:"providers"`
+	}
+	if trimmed := bytes.TrimLeft(b, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
+		err = json.Unmarshal(b, &in.Providers)
+	} else {
+		err = json.Unmarshal(b, &in)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	t := &Table{Source: in.Source, Version: in.Version, Date: in.Date, quarters: true, found: make(map[[2]string]*offer)}
+	for i := range in.Providers {
+		if err := t.add(&in.Providers[i]); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.providers) == 0 {
+		return nil, fmt.Errorf("%w: no providers", ErrInvalid)
+	}
+	slices.Sort(t.starts)
+	t.starts = slices.Compact(t.starts)
+	return t, nil
+}

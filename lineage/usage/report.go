@@ -1,0 +1,337 @@
+package usage
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/usage/prices"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// By is what a report groups by.
+type By string
+
+// What reports group by. Days, weeks (of ISO 8601) and months are those of the time zone of the query.
+const (
+	Day       By = "day"
+	Week      By = "week"
+	Month     By = "month"
+	Agent     By = "agent"
+	Model     By = "model"
+	Provider  By = "provider"
+	Project   By = "project" // the working directory of the session
+	Thread    By = "thread"
+	Branch    By = "branch"     // of the thread: the oldest one that sees the answer
+	GitBranch By = "git-branch" // that was checked out when the session began
+	Subagent  By = "subagent"
+	User      By = "user"
+)
+
+// Keys are all that reports group by.
+var Keys = []By{Day, Week, Month, Agent, Model, Provider, Project, Thread, Branch, GitBranch, Subagent, User}
+
+// Query says what to report. The zero value reports everything in one row.
+type Query struct {
+	By []By
+	// Since and Until limit the time of answers, Until exclusively. Zero is no limit. With a limit, answers of which
+	// the time is not known are left out.
+	Since, Until time.Time
+	// Zone is the time zone of days, weeks and months. Default UTC.
+	Zone *time.Location
+	// Thread, when not zero, reports the answers in the history of a thread, those that it shares with others included
+	// (see Row.Shared). Users, when not empty, reports those in the threads of these users.
+	Thread structure.ThreadID
+	Users  []string
+	// Agent, Model and Project, when not empty, are those to report.
+	Agent, Model, Project string
+	// Prices are the prices. Default prices.Default.
+	Prices *prices.Table
+}
+
+// Report is the result of a query.
+type Report struct {
+	// Rows are in the order of their keys.
+	Rows []Row
+	// Total is the sum of the rows.
+	Total Figures
+	// Unpriced are the models without a price, with the number of their requests.
+	Unpriced map[string]int64
+	// Prices are the prices that were used.
+	Prices *prices.Table
+}
+
+// Row is a row of a report.
+type Row struct {
+	// Keys are the values that the row is of, in the order of Query.By. One that is not known is empty. A thread is its
+	// id.
+	Keys []string
+	// Shared is set, with Query.Thread, for answers that count in another thread. They are in rows of their own.
+	Shared bool
+	Figures
+}
+
+// Figures are what answers cost.
+type Figures struct {
+	// Requests is the number of answers.
+	Requests int64
+	// Tokens are by kind of tokens.
+	Tokens [message.TokenKinds]Count
+	// Cost is what the tokens cost by the prices, of the answers that have a price. Unpriced is the number of answers
+	// that have none, and Incomplete the number of those of which the input or the output is not known.
+	Cost                 prices.Money
+	Unpriced, Incomplete int64
+	// Stated is the cost that sources state themselves, StatedBy of how many answers they do.
+	Stated   prices.Money
+	StatedBy int64
+}
+
+// Count is a number of tokens.
+type Count struct {
+	// N is the sum of what is known, Unknown the number of answers of which it is not known. Known is set if any
+	// answer states it.
+	N, Unknown int64
+	Known      bool
+}
+
+// Report brings the data up to date and reports.
+func (x *Index) Report(ctx context.Context, q Query) (*Report, error) {
+	if q.Prices == nil {
+		q.Prices = prices.Default()
+	}
+	if q.Zone == nil {
+		q.Zone = time.UTC
+	}
+	for _, by := range q.By {
+		if !slices.Contains(Keys, by) {
+			return nil, fmt.Errorf("report by %.64q: %w", string(by), lineage.ErrInvalid)
+		}
+	}
+	if err := x.Update(ctx); err != nil {
+		return nil, err
+	}
+	var report *Report
+	err := x.file.Repaired(ctx, func() error {
+		if report != nil {
+			if err := x.Update(ctx); err != nil { // it was replaced
+				return err
+			}
+		}
+		report = &Report{Unpriced: make(map[string]int64), Prices: q.Prices}
+		return x.file.With(func(db *sql.DB) error {
+			tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback()
+			r := &reporter{tx: tx, q: &q, report: report, rows: make(map[string]*Row), models: make(map[int64]modelName), places: newPlaces(tx)}
+			return r.run(ctx)
+		})
+	})
+	return report, err
+}
+
+// reporter makes a report in a transaction.
+type reporter struct {
+	tx     *sql.Tx
+	q      *Query
+	report *Report
+	rows   map[string]*Row
+	models map[int64]modelName
+	places *places
+	thread int64 // the number of Query.Thread
+}
+
+func (r *reporter) run(ctx context.Context) error {
+	if err := r.readModels(ctx); err != nil {
+		return err
+	}
+	direct, err := r.fromTotals(ctx)
+	if err == nil && direct {
+		err = r.readTotals(ctx)
+	} else if err == nil {
+		err = r.readSightings(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for _, row := range r.rows {
+		row.settle()
+		r.report.Rows = append(r.report.Rows, *row)
+		r.report.Total.add(&row.Figures)
+	}
+	r.report.Total.settle()
+	slices.SortFunc(r.report.Rows, func(a, b Row) int {
+		if c := slices.Compare(a.Keys, b.Keys); c != 0 {
+			return c
+		}
+		return boolInt(a.Shared) - boolInt(b.Shared)
+	})
+	return nil
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (r *reporter) readModels(ctx context.Context) error {
+	return each(ctx, r.tx, func(scan func(...any) error) error {
+		var n int64
+		var m modelName
+		err := scan(&n, &m.name, &m.provider, &m.tier)
+		r.models[n] = m
+		return err
+	}, `SELECT number, name, provider, tier FROM models`)
+}
+
+// group is answers that have the same run, time and model, so that they are in one row.
+type group struct {
+	run, model int64
+	time       int64 // in milliseconds, -1 if it is not known
+	input      int64 // of one of them
+	known      uint8
+	shared     bool
+	sums
+}
+
+// add adds answers to their row.
+func (r *reporter) add(ctx context.Context, g *group) error {
+	m := r.models[g.model]
+	at := time.Time{}
+	if g.time >= 0 {
+		at = time.UnixMilli(g.time)
+	}
+	q := r.q
+	if !q.Since.IsZero() && (g.time < 0 || at.Before(q.Since)) || !q.Until.IsZero() && (g.time < 0 || !at.Before(q.Until)) || q.Model != "" && m.name != q.Model {
+		return nil
+	}
+	var p *place
+	if q.Agent != "" || q.Project != "" || slices.ContainsFunc(q.By, ofPlace) {
+		var err error
+		if p, err = r.places.of(ctx, g.run, slices.Contains(q.By, Branch) || slices.Contains(q.By, Subagent), r.thread); err != nil {
+			return err
+		}
+		if q.Agent != "" && p.agent != q.Agent || q.Project != "" && p.project != q.Project {
+			return nil
+		}
+	}
+	keys := make([]string, len(q.By))
+	for i, by := range q.By {
+		keys[i] = r.key(by, at, m, p)
+	}
+	id := strings.Join(keys, "\x00")
+	if g.shared {
+		id += "\x00shared"
+	}
+	row := r.rows[id]
+	if row == nil {
+		row = &Row{Keys: keys, Shared: g.shared}
+		r.rows[id] = row
+	}
+	r.price(row, g, m, at)
+	return nil
+}
+
+func ofPlace(by By) bool {
+	switch by {
+	case Day, Week, Month, Model, Provider:
+		return false
+	}
+	return true
+}
+
+func (r *reporter) key(by By, at time.Time, m modelName, p *place) string {
+	local := at.In(r.q.Zone)
+	switch by {
+	case Day, Week, Month:
+		if at.IsZero() {
+			return ""
+		}
+		switch by {
+		case Day:
+			return local.Format(time.DateOnly)
+		case Month:
+			return local.Format("2006-01")
+		}
+		year, week := local.ISOWeek()
+		return fmt.Sprintf("%04d-W%02d", year, week)
+	case Model:
+		if m.tier != "" {
+			return m.name + " (" + m.tier + ")"
+		}
+		return m.name
+	case Provider:
+		return m.provider
+	case Agent:
+		return p.agent
+	case Project:
+		return p.project
+	case Thread:
+		return p.thread
+	case Branch:
+		return p.branch
+	case GitBranch:
+		return p.gitBranch
+	case Subagent:
+		return p.subagent
+	}
+	return p.user
+}
+
+// price adds the figures and the cost of answers to a row.
+func (r *reporter) price(row *Row, g *group, m modelName, at time.Time) {
+	f := Figures{Requests: g.requests, Stated: prices.FromPico(g.cost), StatedBy: g.costs}
+	for k := range f.Tokens {
+		c := &f.Tokens[k]
+		if c.Known = g.known&(1<<k) != 0; c.Known {
+			c.N, c.Unknown = g.tokens[k], -g.covers
+		} else {
+			c.Unknown = g.requests
+		}
+	}
+	cost, ok := r.q.Prices.Price(prices.Use{
+		Provider: m.provider, Model: m.name, Tier: m.tier, At: at, Input: g.input, Requests: g.requests, Tokens: message.MakeTokens(g.tokens, g.known),
+	})
+	if ok {
+		f.Cost = cost
+	} else {
+		f.Unpriced = g.requests
+		name := m.name
+		if m.tier != "" {
+			name += " (" + m.tier + ")"
+		}
+		r.report.Unpriced[name] += g.requests
+	}
+	row.Figures.add(&f)
+}
+
+// add adds figures. Of tokens that a record adds to answers stated elsewhere, Unknown is negative: see settle.
+func (f *Figures) add(o *Figures) {
+	f.Requests += o.Requests
+	f.Cost, f.Unpriced = f.Cost.Add(o.Cost), f.Unpriced+o.Unpriced
+	f.Stated, f.StatedBy = f.Stated.Add(o.Stated), f.StatedBy+o.StatedBy
+	for k := range f.Tokens {
+		c, d := &f.Tokens[k], &o.Tokens[k]
+		if c.N += d.N; c.N < 0 || c.N > most { // of absurd data
+			c.N = most
+		}
+		c.Known, c.Unknown = c.Known || d.Known, c.Unknown+d.Unknown
+	}
+}
+
+// settle completes the figures when all is added.
+func (f *Figures) settle() {
+	for k := range f.Tokens {
+		f.Tokens[k].Unknown = max(f.Tokens[k].Unknown, 0)
+	}
+	in := f.Tokens[message.Input].Unknown
+	f.Incomplete = max(in, f.Tokens[message.Output].Unknown)
+}

@@ -1,0 +1,36 @@
+package usage
+
+// format is the version of the tables and their content. Data of another version is rebuilt.
+const format = 1
+
+// quarter is the unit of time of totals, in milliseconds.
+const quarter = 15 * 60 * 1000
+
+// schema creates the tables.
+//
+// "sightings" are the answers that spans state, with the key by which copies of an answer are known, NULL for none, and
+// the figures as sighting.encode writes them.
+// "counters" are the counters of sessions that spans state. "totals" are sums of the answers that are seen, each counted
+// once: by the run in which it is counted, the quarter of an hour (NULL times are -1), the model, how many of "starts" its input is
+// beyond, and the kinds of tokens that are known. "about" is what reports say of threads that exist, "contexts" and
+// "branches" lead from runs to the branches that see them.
+const schema = `
+CREATE TABLE models (number INTEGER PRIMARY KEY, name TEXT NOT NULL, provider TEXT NOT NULL, tier TEXT NOT NULL, UNIQUE (name, provider, tier));
+CREATE TABLE sightings (
+	run INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, key BLOB, figures BLOB NOT NULL, PRIMARY KEY (run, seq, part)
+) WITHOUT ROWID;
+CREATE INDEX sightings_of ON sightings (key) WHERE key IS NOT NULL;
+CREATE TABLE counters (run INTEGER NOT NULL, seq INTEGER NOT NULL, total BLOB NOT NULL, PRIMARY KEY (run, seq)) WITHOUT ROWID;
+CREATE TABLE totals (
+	run INTEGER NOT NULL, quarter INTEGER NOT NULL, model INTEGER NOT NULL, bracket INTEGER NOT NULL, known INTEGER NOT NULL,
+	answers INTEGER NOT NULL, requests INTEGER NOT NULL, covers INTEGER NOT NULL, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, t2 INTEGER NOT NULL,
+	t3 INTEGER NOT NULL, t4 INTEGER NOT NULL, t5 INTEGER NOT NULL, cost INTEGER NOT NULL, costs INTEGER NOT NULL,
+	PRIMARY KEY (run, quarter, model, bracket, known)
+) WITHOUT ROWID;
+CREATE TABLE starts (start INTEGER PRIMARY KEY);
+CREATE TABLE about (thread INTEGER PRIMARY KEY, id BLOB NOT NULL, agent TEXT NOT NULL, project TEXT NOT NULL, git_branch TEXT NOT NULL);
+CREATE TABLE contexts (id BLOB PRIMARY KEY, thread INTEGER NOT NULL, parent BLOB NOT NULL, created INTEGER NOT NULL, aside TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX contexts_of ON contexts (thread);
+CREATE TABLE branches (thread BLOB NOT NULL, name TEXT NOT NULL, context BLOB NOT NULL, made INTEGER NOT NULL, PRIMARY KEY (thread, name)) WITHOUT ROWID;
+CREATE INDEX branches_of ON branches (context);
+`

@@ -1,0 +1,113 @@
+package usage
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/internal/derivedfile"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// settle updates threads, contexts, branches and checkpoints to their state in the snapshot.
+func (f *writer) settle(ctx context.Context) error {
+	c := f.Changes
+	for id := range c.Threads { // adds changed contexts
+		if err := f.SettleThread(ctx, id); err != nil {
+			return err
+		}
+		if err := f.settleAbout(ctx, id); err != nil {
+			return err
+		}
+	}
+	for id, change := range c.Contexts {
+		if change.Stated || change.Moved {
+			if err := f.SettleContext(ctx, id); err != nil {
+				return err
+			}
+		}
+		if change.Stated {
+			if err := f.settleOrigin(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	for name := range c.Checkpoints {
+		if err := f.SettleCheckpoint(ctx, name); err != nil {
+			return err
+		}
+	}
+	for name := range c.Branches {
+		if err := f.settleBranch(ctx, name.Thread, name.Name); err != nil {
+			return err
+		}
+	}
+	return f.Reach(ctx)
+}
+
+// settleAbout stores what reports say of a thread. Of one that is gone nothing is left.
+func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
+	if err := f.Exec(ctx, `DELETE FROM about WHERE id = ?`, id[:]); err != nil {
+		return err
+	}
+	t, err := f.Snapshot.Thread(ctx, id)
+	if derivedfile.IsGone(err) {
+		if err := f.Exec(ctx, `DELETE FROM contexts WHERE thread IN (SELECT number FROM threads WHERE id = ?)`, id[:]); err != nil {
+			return err
+		}
+		return f.Exec(ctx, `DELETE FROM branches WHERE thread = ?`, id[:])
+	}
+	if err != nil {
+		return err
+	}
+	number, err := f.ThreadNumber(ctx, t.Home())
+	if err != nil {
+		return err
+	}
+	if err := f.Exec(ctx, `DELETE FROM contexts WHERE thread IN (SELECT number FROM threads WHERE id = ? AND number <> ?)`, id[:], number); err != nil {
+		return err
+	}
+	var agent, project, branch string
+	if rawjson.Valid(t.Metadata) {
+		agent = rawjson.Str(rawjson.Get(t.Metadata, archive.KeyAgent))
+		project = rawjson.Str(rawjson.Get(t.Metadata, archive.KeyProject))
+		branch = rawjson.Str(rawjson.Get(t.Metadata, archive.KeyGitBranch))
+	}
+	return f.Exec(ctx, `INSERT INTO about VALUES (?, ?, ?, ?, ?)`, number, id[:], agent, project, branch)
+}
+
+// settleOrigin stores what a context comes from.
+func (f *writer) settleOrigin(ctx context.Context, id structure.ContextID) error {
+	c, err := f.Snapshot.Context(ctx, id)
+	if derivedfile.IsGone(err) {
+		return f.Exec(ctx, `DELETE FROM contexts WHERE id = ?`, id[:])
+	}
+	if err != nil || c.Thread.IsZero() {
+		return err
+	}
+	t, err := f.Snapshot.Thread(ctx, c.Thread)
+	if err != nil {
+		return err
+	}
+	thread, err := f.ThreadNumber(ctx, t.Home())
+	if err != nil {
+		return err
+	}
+	aside := ""
+	if rawjson.Valid(c.Metadata) {
+		aside = rawjson.Str(rawjson.Get(c.Metadata, "aside"))
+	}
+	return f.Exec(ctx, `INSERT OR REPLACE INTO contexts VALUES (?, ?, ?, ?, ?)`, id[:], thread, c.Parent[:], c.CreatedAt.UnixMilli(), aside)
+}
+
+// settleBranch stores the context of a branch.
+func (f *writer) settleBranch(ctx context.Context, thread structure.ThreadID, name string) error {
+	b, err := f.Snapshot.Branch(ctx, thread, name)
+	if derivedfile.IsGone(err) {
+		return f.Exec(ctx, `DELETE FROM branches WHERE thread = ? AND name = ?`, thread[:], name)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Exec(ctx, `INSERT OR REPLACE INTO branches VALUES (?, ?, ?, ?)`, thread[:], name, b.Context[:], int64(b.Order))
+}

@@ -1,0 +1,197 @@
+package usage
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/derivedfile"
+)
+
+// columns are those of a sighting.
+const columns = `s.run, s.seq, s.part, s.key, s.figures`
+
+// scanned reads the columns of a sighting.
+func scanned(scan func(...any) error) (s sighting, err error) {
+	var key, b []byte
+	if err := scan(&s.run, &s.seq, &s.part, &key, &b); err != nil {
+		return s, err
+	}
+	switch {
+	case key == nil:
+	case len(key) != len(s.key):
+		return s, fmt.Errorf("key %x: %w", key, derivedfile.ErrUseless)
+	default:
+		s.key, s.keyed = answerKey(key), true
+	}
+	if !s.decode(b) {
+		return s, fmt.Errorf("figures %x: %w", b, derivedfile.ErrUseless)
+	}
+	return s, nil
+}
+
+// encode returns the time and the figures.
+func (s *sighting) encode() []byte {
+	b := make([]byte, 0, 48)
+	b = append(b, s.known)
+	for _, n := range [...]int64{s.time, s.model, s.requests, s.covers, s.cost, s.costs} {
+		b = binary.AppendVarint(b, n)
+	}
+	for k, n := range s.tokens {
+		if s.known&(1<<k) != 0 {
+			b = binary.AppendVarint(b, n)
+		}
+	}
+	return b
+}
+
+func (s *sighting) decode(b []byte) bool {
+	if len(b) == 0 {
+		return false
+	}
+	s.known, s.answers = b[0], 1
+	b = b[1:]
+	next := func(into *int64) bool {
+		n, size := binary.Varint(b)
+		if size <= 0 {
+			return false
+		}
+		*into, b = n, b[size:]
+		return true
+	}
+	for _, into := range [...]*int64{&s.time, &s.model, &s.requests, &s.covers, &s.cost, &s.costs} {
+		if !next(into) {
+			return false
+		}
+	}
+	for k := range s.tokens {
+		if s.known&(1<<k) != 0 && !next(&s.tokens[k]) {
+			return false
+		}
+	}
+	return len(b) == 0
+}
+
+// reachOf returns the last step of a run that is seen.
+func (f *writer) reachOf(ctx context.Context, run int64) (reached int64, err error) {
+	reached, known := f.reaches[run]
+	if !known {
+		if _, err = f.Get(ctx, `SELECT reached FROM runs WHERE number = ?`, []any{run}, &reached); err == nil {
+			f.reaches[run] = reached
+		}
+	}
+	return reached, err
+}
+
+// perStatement is how many rows and keys a statement has.
+const perStatement = 64
+
+// keep stores the sightings of the window.
+func (f *writer) keep(ctx context.Context) error {
+	if err := f.findFresh(ctx); err != nil {
+		return err
+	}
+	for len(f.pending) > 0 {
+		some := f.pending[:min(len(f.pending), perStatement)]
+		f.pending = f.pending[len(some):]
+		args := make([]any, 0, 5*len(some))
+		for _, s := range some {
+			key := []byte(nil)
+			if s.keyed {
+				key = s.key[:]
+			}
+			args = append(args, s.run, s.seq, s.part, key, s.encode())
+		}
+		if err := f.Exec(ctx, `INSERT OR IGNORE INTO sightings VALUES (?, ?, ?, ?, ?)`+strings.Repeat(", (?, ?, ?, ?, ?)", len(some)-1), args...); err != nil {
+			return err
+		}
+	}
+	return f.countAdded(ctx)
+}
+
+// findFresh finds the keys that no window before has, and the sightings that are seen already: those of runs that
+// are seen as a whole, or whose tip is of a state that an earlier window read.
+func (f *writer) findFresh(ctx context.Context) error {
+	f.fresh, f.ofRun = make(map[answerKey][]*sighting), make(map[int64][]*sighting)
+	var keys []any
+	for i := range f.pending {
+		s := &f.pending[i]
+		f.ofRun[s.run] = append(f.ofRun[s.run], s)
+		if !s.keyed {
+			continue
+		}
+		if f.fresh[s.key] == nil {
+			keys = append(keys, s.key[:])
+		}
+		f.fresh[s.key] = append(f.fresh[s.key], s)
+	}
+	for ; len(keys) > 0 && !f.first; keys = keys[min(len(keys), perStatement):] {
+		some := keys[:min(len(keys), perStatement)]
+		err := f.Each(ctx, func(scan func(...any) error) error {
+			var key []byte
+			if err := scan(&key); err != nil || len(key) != len(answerKey{}) {
+				return err
+			}
+			delete(f.fresh, answerKey(key))
+			return nil
+		}, `SELECT DISTINCT key FROM sightings WHERE key IN (?`+strings.Repeat(", ?", len(some)-1)+`)`, some...)
+		if err != nil {
+			return err
+		}
+	}
+	for run, of := range f.ofRun {
+		reached, err := f.reachOf(ctx, run)
+		if err != nil {
+			return err
+		}
+		for _, s := range of {
+			if s.seq > reached {
+				break // it counts when its place is reached
+			}
+			var there bool
+			_, err := f.Get(ctx, `SELECT EXISTS (SELECT 1 FROM sightings WHERE run = ? AND seq = ? AND part = ?)`, []any{s.run, s.seq, s.part}, &there)
+			if err != nil {
+				return err
+			}
+			if !there {
+				f.added = append(f.added, s)
+			}
+		}
+	}
+	return nil
+}
+
+// at is where a sighting is.
+type at struct{ run, seq, part int64 }
+
+// countAdded counts the sightings that were added at places which are seen already.
+func (f *writer) countAdded(ctx context.Context) error {
+	added := make(map[at]bool, len(f.added))
+	for _, s := range f.added {
+		added[at{s.run, s.seq, s.part}] = true
+	}
+	done := make(map[answerKey]bool)
+	for _, s := range f.added {
+		switch {
+		case !s.keyed:
+			f.total(&counted{s.run, s.time, s.figures}, 1)
+			continue
+		case done[s.key]:
+			continue
+		}
+		done[s.key] = true
+		now, err := f.seen(ctx, s.key)
+		if err != nil {
+			return err
+		}
+		before := make([]sighting, 0, len(now))
+		for _, o := range now {
+			if !added[at{o.run, o.seq, o.part}] {
+				before = append(before, o)
+			}
+		}
+		f.recount(before, now)
+	}
+	return nil
+}

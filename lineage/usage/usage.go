@@ -1,0 +1,54 @@
+// Package usage reports what the conversations of a store cost: tokens, requests and money.
+//
+// An answer of a model counts once, wherever copies of it lie: answers are told apart by the provider's id, those without
+// one by their message. What a source does not state is unknown, and not zero.
+//
+// The figures are in a SQLite file next to the journal. A report first brings them up to date, and rebuilds them if they
+// are missing or damaged, so the file can be deleted at any time.
+package usage
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/internal/derivedfile"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/usage/prices"
+)
+
+// FileName is the name of the file in a store's directory.
+const FileName = "usage.db"
+
+// Options configure an index.
+type Options struct {
+	// Progress, when not nil, is called during updates with the number of read commits.
+	Progress func(done, total uint64)
+}
+
+// Index has the usage of a store. It is safe for concurrent use.
+type Index struct {
+	file    *derivedfile.File
+	store   *lineage.Store
+	options Options
+}
+
+// Open opens the index of the store in a directory, without updating it. Close the index before the store.
+func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*Index, error) {
+	file, err := derivedfile.Open(ctx, store, dir, derivedfile.Config{Name: FileName, Label: "usage", Format: format, Schema: schema})
+	return &Index{file: file, store: store, options: o}, err
+}
+
+// Remove removes the index in a directory, if any. A process that has it open rebuilds it before the next report.
+func Remove(dir string) error { return derivedfile.Remove(dir, FileName) }
+
+// Close closes the index. The file stays.
+func (x *Index) Close() error { return x.file.Close() }
+
+// windowLimit is the number of changed subjects and records at which a transaction ends. 0 is the default of the
+// follower.
+var windowLimit = 0
+
+// Update brings the index up to date.
+func (x *Index) Update(ctx context.Context) error {
+	starts := prices.Default().Starts()
+	return x.file.Update(ctx, derivedfile.Updating{Apply: applier(starts), Limit: windowLimit, Progress: x.options.Progress})
+}

@@ -1,0 +1,138 @@
+// Package attachment sends bytes of a store to a browser so that they are never a document of the page's origin: whatever
+// they are, they are saved and not opened. Pictures of pixels are shown, but only if they can be decoded as what they are
+// sent as.
+package attachment
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	_ "image/gif"  // decoder
+	_ "image/jpeg" // decoder
+	_ "image/png"  // decoder
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// maxImage and maxPixels limit pictures that are decoded, in bytes and pixels. Larger ones are saved.
+	maxImage  = 32 << 20
+	maxPixels = 24 << 20
+	// decoding is how many pictures are decoded at once, each with up to 8 bytes for a pixel.
+	decoding = 2
+	// maxName limits the names of files in bytes.
+	maxName = 200
+)
+
+// Policy is the Content-Security-Policy of what is sent.
+const Policy = "sandbox; default-src 'none'; frame-ancestors 'none'"
+
+// File is what is sent.
+type File struct {
+	// Name is the name under which a browser saves it. It may be hostile.
+	Name string
+	// Tag identifies the bytes, for requests that have them already. It is of letters and digits.
+	Tag  string
+	Body io.ReadSeeker
+}
+
+// Sender sends files. The zero value is ready, and safe for concurrent use.
+type Sender struct{ turns turns }
+
+// Send answers a request with a file. It sets every header that says how a browser treats it.
+func (s *Sender) Send(w http.ResponseWriter, r *http.Request, f File) error {
+	kind, err := s.image(r, f.Body)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Body.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	h := w.Header()
+	disposition := "attachment"
+	if kind != "" {
+		disposition = "inline"
+	} else {
+		kind = "application/octet-stream"
+	}
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": fileName(f.Name)}))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", Policy)
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	// It may be erased: a browser asks each time.
+	h.Set("Cache-Control", "private, no-cache")
+	if f.Tag != "" {
+		h.Set("ETag", `"`+f.Tag+`"`)
+	}
+	http.ServeContent(w, r, "", time.Time{}, f.Body)
+	return nil
+}
+
+// image returns the media type of a picture that can be decoded, empty for anything else. The error is that of reading.
+func (s *Sender) image(r *http.Request, body io.ReadSeeker) (string, error) {
+	size, err := body.Seek(0, io.SeekEnd)
+	if err != nil || size > maxImage {
+		return "", err
+	}
+	if _, err := body.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	read := &reader{r: body}
+	is, format, err := image.DecodeConfig(read)
+	if err != nil || is.Width <= 0 || is.Height <= 0 || is.Width > maxPixels/is.Height {
+		return "", read.err
+	}
+	kind := map[string]string{"png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif"}[format]
+	if kind == "" {
+		return "", nil
+	}
+	done, err := s.turns.wait(r)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	if _, err := body.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	if _, decoded, err := image.Decode(read); err != nil || decoded != format {
+		return "", read.err
+	}
+	return kind, nil
+}
+
+// reader keeps the error of reading, which decoders wrap or hide.
+type reader struct {
+	r   io.Reader
+	err error
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	n, err := r.r.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = fmt.Errorf("content: %w", err)
+	}
+	return n, err
+}
+
+// fileName returns a name without directories, control characters and what starts an option or a hidden file.
+func fileName(name string) string {
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || strings.ContainsRune(`"%*:<>?|;`, r) {
+			return '_'
+		}
+		return r
+	}, name)
+	name = strings.TrimLeft(name, ".-~ ")
+	if len(name) > maxName {
+		name = name[len(name)-maxName:] // the end has the extension
+	}
+	if name == "" {
+		return "content"
+	}
+	return name
+}

@@ -1,0 +1,23 @@
+package attachment
+
+import (
+	"net/http"
+	"sync"
+)
+
+// turns limits how many pictures are decoded at once.
+type turns struct {
+	once sync.Once
+	free chan struct{}
+}
+
+// wait waits for a turn, which the caller ends, or for the end of the request.
+func (t *turns) wait(r *http.Request) (done func(), err error) {
+	t.once.Do(func() { t.free = make(chan struct{}, decoding) })
+	select {
+	case t.free <- struct{}{}:
+		return func() { <-t.free }, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
