@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
@@ -304,11 +304,10 @@ func fitted(heads []string, rows [][]screen.Cell, columns int) [][]screen.Cell {
 
 // usageTitle returns the title and the short id of a thread.
 func (s *session) usageTitle(ctx context.Context, id string) (string, error) {
-	parsed, err := uuid.Parse(id)
+	is, err := structure.ParseID[lineage.ThreadID](id)
 	if err != nil {
 		return id, nil
 	}
-	is := structure.ThreadID(parsed)
 	t, err := s.store.View().Thread(ctx, is)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return refs.Short(is), nil
@@ -400,7 +399,7 @@ func printUsageCSV(s *session, by []usage.By, report *usage.Report) error {
 	return w.Error()
 }
 
-func decimalText(d *records.Decimal) string {
+func decimalText(d *json.Number) string {
 	if d == nil {
 		return ""
 	}
