@@ -28,7 +28,8 @@ type ThreadOptions struct {
 	// SourceID is an id chosen by the caller, unique in the store: see Store.FindThread.
 	SourceID string
 	// Reuse returns the existing thread with the source id unchanged, if there is one. Of
-	// concurrent calls, one creates it.
+	// concurrent calls, one creates it. If UserID is set and the thread is another user's, the error is
+	// ErrOtherUser.
 	Reuse  bool
 	UserID string
 	Title  string
@@ -81,6 +82,9 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 		if o.Reuse {
 			is, err := s.engine.Thread(ctx, write.SourceThread(o.SourceID))
 			if created = is; !isNotFound(err) {
+				if err == nil && o.UserID != "" && is.UserID != "" && is.UserID != o.UserID {
+					return subjectError("thread", o.SourceID, ErrOtherUser, "")
+				}
 				return err
 			}
 		}

@@ -81,14 +81,22 @@ func (o *sessionFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.model, "model", "", "only sessions whose last answer is of this model")
 }
 
+// projectPath returns the full path of a project. A folder of another system is given as it is.
+func projectPath(project string) (string, error) {
+	if filepath.IsAbs(project) || strings.Contains(project, `:\`) {
+		return project, nil
+	}
+	return filepath.Abs(project)
+}
+
 // given reports whether a flag was given.
 func (o *sessionFlags) given() bool { return *o != sessionFlags{} }
 
 // metadata returns what the metadata of the threads must be.
 func (o *sessionFlags) metadata() (is metadataFlag, err error) {
 	project := o.project
-	if project != "" && !filepath.IsAbs(project) && !strings.Contains(project, `:\`) { // a folder of another system is given as it is
-		if project, err = filepath.Abs(project); err != nil {
+	if project != "" {
+		if project, err = projectPath(project); err != nil {
 			return nil, err
 		}
 	}

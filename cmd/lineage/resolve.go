@@ -67,6 +67,8 @@ func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOpti
 		return err
 	}
 	switch {
+	case s.json && o.format != "text":
+		return usagef("--json prints records: --format %s is not for it", o.format)
 	case s.json:
 	case request != "":
 		return s.requestResolved(ctx, resolved, request)

@@ -2,67 +2,242 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/logline"
+	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server"
+	"github.com/lineage-store/lineage/server/access"
 )
 
+type serveOptions struct {
+	idle               time.Duration
+	listen, cert, key  string
+	plain, readOnly    bool
+	alone, log, follow bool
+	origins            []string
+}
+
 func serveCommand(a *app) *cobra.Command {
-	idle := time.Duration(0)
+	o := &serveOptions{}
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Keep a store open for other processes",
-		Long: `Keeps a store open and serves the other processes of this user on this machine, until it is
-interrupted, or with --idle until the store has not been used for some time.
+		Short: "Keep a store open, and offer it to programs over HTTP",
+		Long: `Keeps a store open, for the other processes of this user on this machine, and for programs over
+HTTP: events as they happen, and content. It runs until it is interrupted, or with --idle until
+nobody has used it for some time. A store that another process has open is served as well.
 
-It is not necessary: the first process that opens a store serves the others. With it the store is
-always open, and no process has to take over when another one exits.`,
-		Example: `  lineage serve --idle 100ms`,
-		Args:    cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) error {
-			if idle < 0 {
-				return usagef("--idle: must be 0 or more")
-			}
-			dir, err := a.findStore(false)
-			if err != nil {
-				return err
-			}
-			if isServed(dir) {
-				return usagef("%s: the server keeps this store open", redact(dir))
-			}
-			return a.open(ctx, noThread, func(ctx context.Context, s *session) error { return serve(ctx, s, idle) })
-		}),
+It listens on 127.0.0.1:7411, or the next port that is free, and on a socket for this user. Every
+request needs credentials: 'lineage token create' makes a token for a program. --follow keeps the sessions of the agents on this machine up to date
+meanwhile, as 'lineage follow' does.
+
+--listen with an address that other machines reach needs a certificate, or --plain, with which
+everybody between can read what is sent.`,
+		Example: `  lineage serve --idle 100ms
+  lineage serve --idle 100ms --read-only --listen 127.0.0.1:0`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) error { return runServe(ctx, a, o) }),
 	}
-	c.Flags().DurationVar(&idle, "idle", 0, "end after so long without another process; 0 is never")
+	f := c.Flags()
+	f.DurationVar(&o.idle, "idle", 0, "end after so long without another process or a request; 0 is never")
+	f.StringVar(&o.listen, "listen", "", "the address to listen on (default "+server.DefaultListen+" or the next free port)")
+	f.StringVar(&o.cert, "tls-cert", "", "the file of the certificate, for TLS")
+	f.StringVar(&o.key, "tls-key", "", "the file of the certificate's key")
+	f.BoolVar(&o.plain, "plain", false, "listen without TLS, although other machines reach the address")
+	f.BoolVar(&o.readOnly, "read-only", false, "refuse requests that change the store")
+	f.BoolVar(&o.follow, "follow", false, "follow the agents on this machine as well")
+	f.BoolVar(&o.alone, "no-http", false, "keep the store open for processes of this user only")
+	f.StringArrayVar(&o.origins, "allow-origin", nil, "let pages of this origin call with a token")
+	f.BoolVar(&o.log, "log", false, "log each request on standard error, as JSON")
+	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	for _, other := range []string{"listen", "tls-cert", "plain", "read-only", "allow-origin", "log"} {
+		c.MarkFlagsMutuallyExclusive("no-http", other)
+	}
+	c.MarkFlagsMutuallyExclusive("read-only", "follow")
 	return c
 }
 
-// looksWhileIdle is how often the other processes are counted in the time after which serving ends.
-const looksWhileIdle = 10
-
-func serve(ctx context.Context, s *session, idle time.Duration) error {
-	s.note("serving %s", screen.Line(s.name))
-	if idle == 0 {
-		<-ctx.Done()
-		return context.Cause(ctx)
+// options returns what the flags ask of the server.
+func (o *serveOptions) options() (server.Options, error) {
+	s := server.Options{Listen: o.listen, Plain: o.plain, ReadOnly: o.readOnly, Origins: o.origins}
+	if o.cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		if err != nil {
+			return s, fmt.Errorf("certificate %s: %w", o.cert, err)
+		}
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	}
-	used := time.Now()
-	tick := time.NewTicker(min(max(idle/looksWhileIdle, time.Millisecond), time.Second))
+	return s, nil
+}
+
+func runServe(ctx context.Context, a *app, o *serveOptions) error {
+	if o.idle < 0 {
+		return usagef("--idle: must be 0 or more")
+	}
+	dir, err := a.findStore(false)
+	if err != nil {
+		return err
+	}
+	if o.alone && isServed(dir) {
+		return usagef("%s: the server keeps this store open", redact(dir))
+	}
+	options, err := o.options()
+	if err != nil {
+		return err
+	}
+	return a.open(ctx, noThread, func(ctx context.Context, s *session) (err error) {
+		alive := func() error { return nil }
+		if !isServed(dir) {
+			alive = func() error { return stillThere(dir) }
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		var http *server.Server
+		if !o.alone {
+			options.Ready = alive
+			if http, err = s.listen(ctx, o, options); err != nil {
+				return err
+			}
+			defer func() {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+				defer cancel()
+				err = errors.Join(err, http.Close(ctx))
+			}()
+		}
+		s.note("serving %s", screen.Line(s.name))
+		if o.follow {
+			done, err := s.followBeside(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() {
+				cancel(nil)
+				<-done
+			}()
+		}
+		return s.serve(ctx, o, http, alive)
+	})
+}
+
+// stillThere returns an error if the directory of a store is gone.
+func stillThere(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "journal")); err != nil {
+		return fmt.Errorf("store %s: it was removed or cannot be read: %w", dir, err)
+	}
+	return nil
+}
+
+// listen starts the HTTP server and prints where it is.
+func (s *session) listen(ctx context.Context, o *serveOptions, options server.Options) (*server.Server, error) {
+	tokens, err := s.tokens()
+	if err != nil {
+		return nil, err
+	}
+	if options.Runtime, err = server.RuntimeDir(); err != nil {
+		s.warn("no socket: %v", err)
+	}
+	options.Store, options.Access, options.Name = s.store, tokens, s.name
+	options.Logger = logline.New(slog.LevelWarn, func(line string) { s.warn("%s", line) })
+	if o.log {
+		options.Logger = slog.New(slog.NewJSONHandler(s.err.W, nil))
+	}
+	http, err := server.Open(ctx, options)
+	if errors.Is(err, server.ErrNeedsTLS) {
+		err = hint(&usageError{err}, "--tls-cert and --tls-key name a certificate; --plain does without")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.plain && options.TLS == nil {
+		s.warn("%s: without TLS everybody between can read what is sent, tokens too", http.Addr())
+	}
+	r := &records.Serving{Store: s.name, URL: http.URL(), ReadOnly: o.readOnly}
+	return http, errors.Join(s.print(r, "listening on %s\n", r.URL), s.flush())
+}
+
+// tokens returns the file of tokens of the store.
+func (s *session) tokens() (*access.File, error) {
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return nil, hint(err, "tokens are kept in the folder of the user's configuration")
+	}
+	return access.Open(config, s.store.ID()), nil
+}
+
+// followBeside follows agents until the context ends. A failure is reported and ends nothing else.
+func (s *session) followBeside(ctx context.Context) (done <-chan struct{}, err error) {
+	environment, machine, err := s.machine()
+	if err != nil {
+		return nil, err
+	}
+	choice, err := follow.Remembered(ctx, s.store, machine)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// Nothing else is printed meanwhile.
+		err := s.follow(ctx, follow.Options{Environment: environment, Machine: machine, Formats: formats(), Choice: choice})
+		if err != nil && ctx.Err() == nil {
+			s.warn("following ended: %v", err)
+		}
+	}()
+	return ended, nil
+}
+
+const (
+	// looksWhileIdle is how often the other processes are counted in the time after which serving ends.
+	looksWhileIdle = 10
+	// looksAtStore is how often it is checked that the store is still there.
+	looksAtStore = 10 * time.Second
+)
+
+// serve waits until it is interrupted, the store is gone, or nobody has used it for some time.
+func (s *session) serve(ctx context.Context, o *serveOptions, http *server.Server, alive func() error) error {
+	var failed <-chan error
+	if http != nil {
+		failed = http.Failed()
+	}
+	look := looksAtStore
+	if o.idle > 0 {
+		look = min(max(o.idle/looksWhileIdle, time.Millisecond), time.Second)
+	}
+	tick := time.NewTicker(look)
 	defer tick.Stop()
-	for time.Since(used) < idle {
+	for used := time.Now(); o.idle == 0 || time.Since(used) < o.idle; {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case err := <-failed:
+			return err
 		case <-tick.C:
+		}
+		if err := alive(); err != nil {
+			return err
+		}
+		if o.idle == 0 {
+			continue
 		}
 		all, err := s.store.Processes(ctx)
 		if err != nil {
 			return err
 		}
-		if !all.Owns || len(all.Guests) > 0 {
+		if all.Owner.PID != 0 && (!all.Owns || len(all.Guests) > 0) {
 			used = time.Now()
+		}
+		if http != nil && http.Used().After(used) {
+			used = http.Used()
 		}
 	}
 	return nil

@@ -12,21 +12,23 @@ type room struct {
 }
 
 const (
-	blake3   = "github.com/zeebo/blake3"
-	bolt     = "go.etcd.io/bbolt"
-	brotli   = "github.com/andybalholm/brotli"
-	cdproto  = "github.com/chromedp/cdproto"
-	chromedp = "github.com/chromedp/chromedp"
-	compress = "github.com/klauspost/compress"
-	fsnotify = "github.com/fsnotify/fsnotify"
-	goldmark = "github.com/yuin/goldmark"
-	goleak   = "go.uber.org/goleak"
-	linear   = "github.com/anishathalye/porcupine"
-	rapid    = "pgregory.net/rapid"
-	sys      = "golang.org/x/sys"
-	testify  = "github.com/stretchr/testify"
-	text     = "golang.org/x/text"
-	uuid     = "github.com/google/uuid"
+	blake3     = "github.com/zeebo/blake3"
+	bolt       = "go.etcd.io/bbolt"
+	brotli     = "github.com/andybalholm/brotli"
+	cdproto    = "github.com/chromedp/cdproto"
+	chromedp   = "github.com/chromedp/chromedp"
+	compress   = "github.com/klauspost/compress"
+	fsnotify   = "github.com/fsnotify/fsnotify"
+	goldmark   = "github.com/yuin/goldmark"
+	chroma     = "github.com/alecthomas/chroma/v2"
+	bluemonday = "github.com/microcosm-cc/bluemonday"
+	goleak     = "go.uber.org/goleak"
+	linear     = "github.com/anishathalye/porcupine"
+	rapid      = "pgregory.net/rapid"
+	sys        = "golang.org/x/sys"
+	testify    = "github.com/stretchr/testify"
+	text       = "golang.org/x/text"
+	uuid       = "github.com/google/uuid"
 
 	sqlite    = "modernc.org/sqlite"
 	postgres  = "github.com/jackc/pgx/v5"
@@ -82,7 +84,8 @@ var rooms = []room{
 	{path: "internal/embedded", ours: join(belowEngines, "internal/embedded/keys", "internal/embedded/recent", "internal/embedded/read", "internal/embedded/entries", "internal/embedded/live", "internal/embedded/salvage", "internal/write", "internal/judge", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
 	{path: "internal/remote", ours: join(belowEngines, "internal/judge"), libs: []string{sys}},
 	{path: "internal/resume", ours: belowEngines},
-	{path: "internal/sharing", ours: join(belowEngines, "internal/vfs", "internal/embedded", "internal/remote", "internal/resume"), libs: []string{sys}},
+	{path: "internal/localsocket", libs: []string{sys}},
+	{path: "internal/sharing", ours: join(belowEngines, "internal/localsocket", "internal/vfs", "internal/embedded", "internal/remote", "internal/resume"), libs: []string{sys}},
 	{path: "lineage", ours: join(belowEngines, "internal/fit", "internal/vector", "lineage/message", "lineage/transcript", "internal/rawjson", "internal/form", "internal/write", "internal/vfs", "internal/embedded", "internal/remote", "internal/sharing")},
 	{path: "lineage/lineagetest", ours: belowStore},
 	{path: "lineage/derived", ours: belowStore},
@@ -98,6 +101,7 @@ var rooms = []room{
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},
 	{path: "lineage/archive", ours: join(belowStore, "internal/awaited", "internal/place"), libs: []string{compress, uuid}},
 	{path: "lineage/follow", ours: join(belowStore, "internal/manifest", "internal/vfs", "lineage/archive"), libs: []string{fsnotify, sys}},
+	{path: "lineage/render", ours: []string{"internal/rawjson", "lineage/message", "lineage/transcript"}, libs: []string{goldmark, chroma, bluemonday}},
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/transcript", "lineage/archive"), libs: []string{goldmark}},
 	{path: "lineage/resume", ours: join(belowStore, "lineage/archive", "lineage/archive/export", "lineage/follow"), libs: []string{uuid}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
@@ -125,6 +129,10 @@ var rooms = []room{
 	{path: "postgres", ours: join(belowStore, "internal/embedded", "internal/embedded/live", "internal/resume", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
+	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
+	{path: "server/attachment"},
+	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment")},
+	{path: "server/page", ours: join(belowStore, "internal/plain", "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/render")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 	{path: "internal/processes", any: true},
@@ -132,7 +140,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/browser", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto}
 )
 

@@ -21,7 +21,8 @@ const (
 // Options say how a conversation is opened. The zero value of each field is a
 // default.
 type Options struct {
-	// UserID and Title are those of the thread, if it is made now.
+	// UserID and Title are those of the thread, if it is made now. The conversation of another user is
+	// lineage.ErrOtherUser.
 	UserID, Title string
 	// StartOnMain makes the main branch current. By default a conversation goes on
 	// with the branch that was.

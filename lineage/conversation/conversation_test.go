@@ -40,6 +40,18 @@ func TestOpenGoesOn(t *testing.T) {
 	require.Equal(t, conversation.Main, currentID(t, c))
 }
 
+func TestOpenOfAnotherUser(t *testing.T) {
+	store := newStore(t)
+	_, err := conversation.Open(bg, store, "shared", conversation.Options{UserID: "alice"})
+	require.NoError(t, err)
+	_, err = conversation.Open(bg, store, "shared", conversation.Options{UserID: "bob"})
+	require.ErrorIs(t, err, lineage.ErrOtherUser)
+	for _, user := range []string{"alice", ""} {
+		_, err = conversation.Open(bg, store, "shared", conversation.Options{UserID: user})
+		require.NoError(t, err)
+	}
+}
+
 func TestOpenRefusesNoSession(t *testing.T) {
 	s := newStore(t)
 	for _, id := range []string{"", " ", "\xff"} {

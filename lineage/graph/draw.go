@@ -3,12 +3,13 @@ package graph
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 )
 
 // Drawing is a graph on lanes: a row for each message where something begins, ends, forks or has a name, from top to
 // bottom in the order of positions, and a lane for each line. The active history goes straight down lane 0; lanes that
-// end are used again.
+// end are used again, but for lane 0.
 type Drawing struct {
 	Rows  []Row
 	Edges []Edge
@@ -164,7 +165,7 @@ func (s *starts) Pop() any {
 // root draws the tree of a root. Strands get their lanes in the order of the positions that they fork off.
 func (d *drawer) root(root *Line) {
 	shown := []*strand{d.main(root)}
-	ends := []uint64{shown[0].last().Position()} // of the last strand on each lane
+	ends := []uint64{math.MaxUint64} // the position of the last message on each lane; the first lane is not used again
 	todo := &starts{}
 	add := func(s *strand) { heap.Push(todo, s) }
 	for shown[0].forks(add); todo.Len() > 0; {

@@ -26,7 +26,6 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -82,11 +81,16 @@ func (s *Scope) Allows(t *lineage.ThreadInfo) bool {
 	if len(s.Users) > 0 && !slices.Contains(s.Users, t.UserID) {
 		return false
 	}
-	return len(s.Projects) == 0 || slices.ContainsFunc(s.Projects, func(project string) bool {
-		text, _ := json.Marshal(project) // strings always marshal
-		q := lineage.ThreadQuery{Metadata: []lineage.MetadataIs{{Key: archive.KeyProject, Value: text}}}
-		return q.Matches(backend.ThreadListing{Thread: &structure.Thread{Metadata: t.Metadata}})
-	})
+	return len(s.Projects) == 0 || slices.Contains(s.Projects, projectOf(t))
+}
+
+// projectOf returns the folder that the session of a thread began in, empty if there is none.
+func projectOf(t *lineage.ThreadInfo) (project string) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(t.Metadata, &members) != nil || json.Unmarshal(members[archive.KeyProject], &project) != nil {
+		return ""
+	}
+	return project
 }
 
 // Valid reports whether the token has not ended.
@@ -96,6 +100,9 @@ func (t *Token) Valid(now time.Time) bool { return t.Expires.IsZero() || now.Bef
 func (t *Token) check() error {
 	if len(t.Scope.Users)+len(t.Scope.Projects) > maxScope {
 		return fmt.Errorf("token: more than %d users and projects: %w", maxScope, lineage.ErrInvalid)
+	}
+	if slices.Contains(t.Scope.Users, "") || slices.Contains(t.Scope.Projects, "") {
+		return fmt.Errorf("token: a user or project without a name: %w", lineage.ErrInvalid)
 	}
 	for _, text := range slices.Concat([]string{t.Name}, t.Scope.Users, t.Scope.Projects) {
 		if len(text) > maxText {

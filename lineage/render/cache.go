@@ -1,0 +1,54 @@
+package render
+
+import (
+	"crypto/sha256"
+	"html/template"
+	"sync"
+)
+
+// maxRendered bounds the bytes of HTML that are remembered, twice.
+const maxRendered = 16 << 20
+
+// rendered remembers the HTML of texts that were rendered lately.
+var rendered cache
+
+// cache has two generations: when the young one is full, it becomes the old one.
+type cache struct {
+	mu         sync.Mutex
+	young, old map[[sha256.Size]byte]entry
+	size       int
+}
+
+type entry struct {
+	html template.HTML
+	ok   bool
+}
+
+// get returns the HTML of what a key describes, which is made if it is not remembered.
+func (c *cache) get(key string, make func() (template.HTML, bool)) (template.HTML, bool) {
+	id := sha256.Sum256([]byte(key))
+	c.mu.Lock()
+	e, known := c.young[id]
+	if !known {
+		if e, known = c.old[id]; known {
+			c.put(id, e)
+		}
+	}
+	c.mu.Unlock()
+	if known {
+		return e.html, e.ok
+	}
+	e.html, e.ok = make()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(id, e)
+	return e.html, e.ok
+}
+
+func (c *cache) put(id [sha256.Size]byte, e entry) {
+	if c.young == nil || c.size > maxRendered {
+		c.young, c.old, c.size = make(map[[sha256.Size]byte]entry), c.young, 0
+	}
+	c.young[id] = e
+	c.size += len(e.html) + len(id) + 64
+}

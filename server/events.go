@@ -1,0 +1,281 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+// events sends the changes of the store as they happen, as server-sent events. A message is a commit: its data is an array
+// of the records that 'lineage watch --json' prints, and its id is the position after it. So a stream that breaks anywhere
+// continues with the header Last-Event-ID where it was, and nothing is missing or sent twice.
+//
+// Query: from is the number of the first commit, default the next one; thread limits the stream to some threads.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	after, filter, err := s.eventQuery(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	ctx, end, ok := s.stream(r)
+	if !ok {
+		s.tooMany(w, r)
+		return
+	}
+	defer end()
+	w.Header().Set("Content-Type", "text/event-stream")
+	o := &outlet{s: s, w: w, c: http.NewResponseController(w), after: after, filter: filter}
+	// A browser that loses the connection before the first event continues here.
+	if err := o.send(fmt.Sprintf("retry: 1000\nid: %s\n\n", eventID(after))); err != nil {
+		return
+	}
+	for {
+		err := o.changes(ctx)
+		if err == nil {
+			err = o.wait(ctx)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, errTooSlow):
+			s.metrics.add(&s.metrics.dropped)
+			return
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, lineage.ErrDiverged):
+			// The store lost commits, or garbage was collected by a copy: the position means nothing any more.
+			_ = o.send("event: diverged\ndata: {}\n\n") // the stream ends either way
+			return
+		case errors.Is(err, lineage.ErrClosed), errors.Is(err, lineage.ErrExpired), errors.Is(err, errEnded):
+			return
+		default:
+			s.o.Logger.Error("stream of events failed", "err", err)
+			return
+		}
+	}
+}
+
+var (
+	errTooSlow = errors.New("the reader is too slow or has gone")
+	errEnded   = errors.New("the credentials have ended")
+)
+
+// maxThreads limits the threads that a stream is for.
+const maxThreads = 100
+
+// eventQuery reads where a stream begins and what it is for. A position that is not in the store is ErrDiverged.
+func (s *Server) eventQuery(r *http.Request) (after lineage.Cursor, f *eventFilter, err error) {
+	ctx, query := r.Context(), r.URL.Query()
+	f = &eventFilter{s: s, caller: callerOf(r), threads: make(map[lineage.ThreadID]bool), homes: make(map[lineage.ContextID]lineage.ThreadID)}
+	for _, text := range query["thread"] {
+		var id lineage.ThreadID
+		if err := id.UnmarshalText([]byte(text)); err != nil || len(f.threads) == maxThreads {
+			return after, nil, fmt.Errorf("thread %q: %w", text, lineage.ErrInvalid)
+		}
+		f.threads[id] = true
+	}
+	head, err := s.o.Store.View().Head(ctx)
+	if err != nil {
+		return after, nil, err
+	}
+	switch last, from := r.Header.Get("Last-Event-ID"), query.Get("from"); {
+	case last != "":
+		if after, err = parseEventID(last); err != nil {
+			return after, nil, err
+		}
+	case from != "":
+		n, err := strconv.ParseUint(from, 10, 63)
+		if err != nil || n == 0 {
+			return after, nil, fmt.Errorf("from %q: %w: it is the number of a commit", from, lineage.ErrInvalid)
+		}
+		after.Number = n - 1
+	default:
+		return head, f, nil
+	}
+	if after.Number > head.Number {
+		return after, nil, fmt.Errorf("commit %d: %w", after.Number, lineage.ErrDiverged)
+	}
+	return after, f, s.has(ctx, after)
+}
+
+// has returns ErrDiverged if the store does not have a commit.
+func (s *Server) has(ctx context.Context, at lineage.Cursor) error {
+	for _, err := range s.o.Store.View().Feed(ctx, at) {
+		return err
+	}
+	return nil
+}
+
+// eventID returns a position as text. Its number alone would match a commit of another history.
+func eventID(at lineage.Cursor) string { return fmt.Sprintf("%d-%016x", at.Number, at.ID) }
+
+func parseEventID(text string) (at lineage.Cursor, err error) {
+	number, id, ok := strings.Cut(text, "-")
+	if ok && len(id) == 16 {
+		if at.Number, err = strconv.ParseUint(number, 10, 63); err == nil {
+			at.ID, err = strconv.ParseUint(id, 16, 64)
+		}
+	}
+	if !ok || len(id) != 16 || err != nil {
+		return lineage.Cursor{}, fmt.Errorf("event id %.40q: %w", text, lineage.ErrInvalid)
+	}
+	return at, nil
+}
+
+// outlet is a stream of events.
+type outlet struct {
+	s      *Server
+	w      http.ResponseWriter
+	c      *http.ResponseController
+	after  lineage.Cursor // what was sent
+	told   lineage.Cursor // the position that the reader knows
+	filter *eventFilter
+	buffer bytes.Buffer
+}
+
+// changes sends the commits after the position up to the last one.
+func (o *outlet) changes(ctx context.Context) error {
+	for change, err := range o.s.o.Store.Changes(ctx, o.after) {
+		if err != nil {
+			return err
+		}
+		if err := o.change(ctx, &change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *outlet) change(ctx context.Context, change *lineage.Change) error {
+	o.buffer.Reset()
+	for i := range change.Events {
+		e := &change.Events[i]
+		if sent, err := o.filter.sends(ctx, e); err != nil || !sent {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		line, err := records.Encode(records.NewEvent(change, e))
+		if err != nil {
+			return err
+		}
+		start := ","
+		if o.buffer.Len() == 0 {
+			start = "id: " + eventID(change.Commit) + "\ndata: ["
+		}
+		o.buffer.WriteString(start)
+		o.buffer.Write(bytes.TrimSuffix(line, []byte("\n")))
+	}
+	o.after = change.Commit
+	if o.buffer.Len() == 0 {
+		return nil
+	}
+	o.buffer.WriteString("]\n\n")
+	o.s.metrics.add(&o.s.metrics.events)
+	o.told = change.Commit
+	return o.send(o.buffer.String())
+}
+
+// wait returns when there is another commit. Meanwhile it shows that the stream lives, and tells the reader the position
+// if commits were left out.
+func (o *outlet) wait(ctx context.Context) error {
+	for {
+		pause, cancel := context.WithTimeout(ctx, o.s.o.Limits.Heartbeat)
+		_, err := o.s.o.Store.View().Wait(pause, o.after)
+		quiet := pause.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !quiet {
+			return err
+		}
+		if !o.filter.caller.valid(o.s.o.now()) {
+			return errEnded
+		}
+		beat := ":\n\n"
+		if o.told != o.after {
+			beat, o.told = "id: "+eventID(o.after)+"\n\n", o.after
+		}
+		if err := o.send(beat); err != nil {
+			return err
+		}
+	}
+}
+
+// send sends a part of the stream now.
+func (o *outlet) send(text string) error {
+	_, err := o.w.Write([]byte(text))
+	if err == nil {
+		err = o.c.Flush()
+	}
+	if err != nil {
+		return errTooSlow
+	}
+	return nil
+}
+
+// eventFilter says which events are for a stream.
+type eventFilter struct {
+	s       *Server
+	caller  *caller
+	threads map[lineage.ThreadID]bool // empty for all
+	homes   map[lineage.ContextID]lineage.ThreadID
+}
+
+// maxHomes limits the contexts whose threads are remembered.
+const maxHomes = 10_000
+
+// sends reports whether an event is sent. What is of no thread, such as content, is sent to streams of the whole store
+// only. The end of a context whose thread is not known any more is sent to streams of single threads too, but to nobody
+// who may read some threads only.
+func (f *eventFilter) sends(ctx context.Context, e *lineage.Event) (bool, error) {
+	if len(f.threads) == 0 && f.caller.scope.All() {
+		return true, nil
+	}
+	thread, err := f.thread(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if thread.IsZero() {
+		return e.Kind == lineage.ContextDeleted && f.caller.scope.All(), nil
+	}
+	if len(f.threads) > 0 && !f.threads[thread] {
+		return false, nil
+	}
+	return f.s.allows(ctx, f.caller, thread)
+}
+
+// thread returns the thread of an event, zero if it is of none or not known.
+func (f *eventFilter) thread(ctx context.Context, e *lineage.Event) (lineage.ThreadID, error) {
+	if e.Context.IsZero() {
+		return e.Thread, nil
+	}
+	if !e.Thread.IsZero() {
+		f.remember(e.Context, e.Thread)
+		return e.Thread, nil
+	}
+	if home, known := f.homes[e.Context]; known {
+		return home, nil
+	}
+	c, err := f.s.o.Store.View().Context(ctx, e.Context)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return lineage.ThreadID{}, nil
+	}
+	if err != nil {
+		return lineage.ThreadID{}, err
+	}
+	f.remember(e.Context, c.Thread)
+	return c.Thread, nil
+}
+
+func (f *eventFilter) remember(id lineage.ContextID, thread lineage.ThreadID) {
+	if len(f.homes) >= maxHomes {
+		clear(f.homes)
+	}
+	f.homes[id] = thread
+}

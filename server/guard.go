@@ -1,0 +1,260 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/server/access"
+)
+
+type connKey struct{}
+
+// withConn notes which requests came on the socket.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c.LocalAddr().Network() == "unix")
+}
+
+// fromSocket reports whether a request came on the socket, whose listener has checked the user.
+func fromSocket(r *http.Request) bool {
+	is, _ := r.Context().Value(connKey{}).(bool)
+	return is
+}
+
+// guarded refuses requests that a page of another origin may have caused: the host is one of ours, so that no name that
+// was made to lead here is accepted, and the origin, where a browser states it.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if fromSocket(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if !s.ourHost(r) {
+			s.refuse(w, r, http.StatusMisdirectedRequest, "another host", "the request names a host that this server is not")
+			return
+		}
+		origin := r.Header.Get("Origin")
+		trusted := slices.Contains(s.o.Origins, origin)
+		if origin != "" && !trusted && !s.ourOrigin(r, origin) {
+			s.refuse(w, r, http.StatusForbidden, "another origin", "pages of this origin may not call the server")
+			return
+		}
+		if err := s.protected.Check(r); err != nil {
+			s.refuse(w, r, http.StatusForbidden, "another origin", "only the page itself may ask for this")
+			return
+		}
+		if trusted {
+			h := w.Header()
+			h.Add("Vary", "Origin")
+			h.Set("Access-Control-Allow-Origin", origin)
+			h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+			if r.Method == http.MethodOptions {
+				h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
+				h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID")
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ourHost reports whether the host of a request is one of this server: an address that the connection was made to, which
+// no name server can change, or a name of ours.
+func (s *Server) ourHost(r *http.Request) bool {
+	host, port := r.Host, "80"
+	if r.TLS != nil {
+		port = "443"
+	}
+	if h, p, err := net.SplitHostPort(r.Host); err == nil {
+		host, port = h, p
+	}
+	if port != s.port {
+		return false
+	}
+	if slices.ContainsFunc(s.names, func(name string) bool { return strings.EqualFold(name, host) }) {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err != nil {
+		return false
+	}
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	local, err := netip.ParseAddrPort(at.String())
+	return err == nil && ip.Unmap() == local.Addr().Unmap().WithZone("")
+}
+
+// ourOrigin reports whether an origin is that of the server, under the name that the request has.
+func (s *Server) ourOrigin(r *http.Request, origin string) bool {
+	u, err := url.Parse(origin)
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return err == nil && u.Scheme == scheme && strings.EqualFold(u.Host, r.Host)
+}
+
+// certificateNames returns the names that the certificates are for.
+func certificateNames(c *tls.Config) (names []string) {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Certificates {
+		if leaf := c.Certificates[i].Leaf; leaf != nil {
+			for _, name := range leaf.DNSNames {
+				if !strings.Contains(name, "*") {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// caller is who makes a request.
+type caller struct {
+	// name is for the log: "socket", "page", or the id of a token.
+	name string
+	// page is set for a session of the page.
+	page   bool
+	writes bool
+	scope  access.Scope
+	// valid reports whether the caller may still read, for answers that take long.
+	valid func(now time.Time) bool
+}
+
+type callerKey struct{}
+
+func callerOf(r *http.Request) *caller {
+	c, _ := r.Context().Value(callerKey{}).(*caller)
+	return c
+}
+
+var (
+	errNobody = errors.New("no credentials")
+	errForged = errors.New("not asked for by the page")
+)
+
+// caller finds out who makes a request.
+func (s *Server) caller(r *http.Request) (*caller, error) {
+	if fromSocket(r) {
+		return &caller{name: "socket", writes: true, valid: always}, nil
+	}
+	now := s.o.now()
+	if authorization := r.Header.Get("Authorization"); authorization != "" {
+		scheme, secret, _ := strings.Cut(authorization, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return nil, errNobody
+		}
+		t, err := s.o.Access.Check(strings.TrimSpace(secret), now)
+		if err != nil {
+			return nil, err
+		}
+		return &caller{name: "token " + t.ID, writes: t.Writes, scope: t.Scope, valid: func(now time.Time) bool {
+			_, err := s.o.Access.Check(strings.TrimSpace(secret), now)
+			return err == nil
+		}}, nil
+	}
+	cookie, err := r.Cookie(s.cookieName())
+	if err != nil || !s.sessions.valid(cookie.Value, now) {
+		return nil, errNobody
+	}
+	// Cookies ignore ports: another server of this machine can be the page that makes the browser ask.
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case site == "same-origin":
+	case site == "none" && safe(r.Method):
+	default:
+		return nil, errForged
+	}
+	return &caller{name: "page", page: true, writes: true, valid: func(now time.Time) bool { return s.sessions.valid(cookie.Value, now) }}, nil
+}
+
+func always(time.Time) bool { return true }
+
+func safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+
+// allowed answers for a handler where a caller may not call it.
+func (s *Server) allowed(who who, next http.Handler) http.Handler {
+	if who == anyone {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := s.caller(r)
+		switch {
+		case errors.Is(err, errForged):
+			s.refuse(w, r, http.StatusForbidden, "another site", "only the page itself may ask for this")
+			return
+		case errors.Is(err, errNobody), errors.Is(err, access.ErrRefused):
+			s.unknown(w, r)
+			return
+		case err != nil:
+			s.fail(w, r, err)
+			return
+		}
+		noteCaller(r, c)
+		if why := s.denies(who, c); why != "" {
+			s.refuse(w, r, http.StatusForbidden, "not allowed", why)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+	})
+}
+
+// denies returns why a caller may not call a route, empty if it may.
+func (s *Server) denies(who who, c *caller) string {
+	whole := c.scope.All()
+	switch {
+	case who == ourselves && c.name != "socket":
+		return "this is for processes of the user of the server, on its socket"
+	case who == visitor && !c.page:
+		return "this is for the page"
+	case (who == allReaders || who == changer) && !whole:
+		return "the token is for a part of the store"
+	case who == changer && s.o.ReadOnly:
+		return "the server is read-only"
+	case who == changer && !c.writes:
+		return "the token is read-only"
+	}
+	return ""
+}
+
+// unknown answers a request without valid credentials. A person who opens a page reads how to get in.
+func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
+	if len(s.o.Routes) > 0 && safe(r.Method) && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		s.metrics.refused("no credentials")
+		s.sendLogin(w, http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="lineage"`)
+	s.refuse(w, r, http.StatusUnauthorized, "no credentials", "a valid token or a session of the page is needed")
+}
+
+// allows reports whether a caller may read a thread.
+func (s *Server) allows(ctx context.Context, c *caller, id lineage.ThreadID) (bool, error) {
+	if c.scope.All() {
+		return true, nil
+	}
+	t, err := s.o.Store.Thread(ctx, id)
+	if err == nil {
+		var info lineage.ThreadInfo
+		if info, err = t.Info(ctx); err == nil {
+			return c.scope.Allows(&info), nil
+		}
+	}
+	if errors.Is(err, lineage.ErrNotFound) {
+		return false, nil
+	}
+	return false, cmp.Or(ctx.Err(), err)
+}

@@ -1,0 +1,220 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const levelError = slog.LevelError
+
+func attrErr(err error) slog.Attr { return slog.Any("err", err) }
+
+func attrPattern(r *http.Request) slog.Attr { return slog.String("route", r.Pattern) }
+
+// pagePolicy is the Content-Security-Policy of the page: what it shows comes from the server, and nothing is in its markup.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// setHeaders sets what holds for every answer, unless its handler sets something else.
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// seen is what is logged of a request: what handlers below find out, and what is answered.
+type seen struct {
+	http.ResponseWriter
+	status  int
+	bytes   int64
+	caller  string
+	pattern string
+}
+
+type seenKey struct{}
+
+// noted notes which route answers a request, for the log.
+func noted(pattern string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if is, ok := r.Context().Value(seenKey{}).(*seen); ok {
+			is.pattern = pattern
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// noteCaller notes who makes a request, for the log.
+func noteCaller(r *http.Request, c *caller) {
+	if is, ok := r.Context().Value(seenKey{}).(*seen); ok {
+		is.caller = c.name
+	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *seen) WriteHeader(status int) {
+	if w.status == 0 || w.status < http.StatusOK {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements io.Writer.
+func (w *seen) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (w *seen) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// observed logs and counts requests: the method, the route and the path, but no query, no header and no body. A handler
+// that panics fails its request alone.
+func (s *Server) observed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		setHeaders(w.Header())
+		is := &seen{ResponseWriter: w}
+		r = r.WithContext(context.WithValue(r.Context(), seenKey{}, is))
+		defer func() {
+			failed, answered := recover(), is.status != 0
+			if failed != nil && failed != http.ErrAbortHandler {
+				s.o.Logger.Error("request panicked", "err", fmt.Sprint(failed), "route", is.pattern, "stack", string(debug.Stack()))
+				if !answered {
+					s.refuse(is, r, http.StatusInternalServerError, "failed", "the log of the server says why")
+				}
+			}
+			took := time.Since(began)
+			s.metrics.request(is.pattern, is.status, took)
+			s.o.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+				slog.String("route", is.pattern), slog.Int("status", is.status), slog.Int64("bytes", is.bytes), slog.Duration("took", took), slog.String("caller", is.caller))
+			if failed != nil && answered {
+				panic(http.ErrAbortHandler) // what was sent is cut off, which the caller must notice
+			}
+		}()
+		next.ServeHTTP(is, r)
+	})
+}
+
+// healthz says that the process answers.
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintln(w, "ok")
+}
+
+// readyTimeout limits how long the store may take to show that it can be used.
+const readyTimeout = 2 * time.Second
+
+// readyz says whether the store can be read.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	_, err := s.o.Store.View().Head(ctx)
+	if err == nil && s.o.Ready != nil {
+		err = s.o.Ready()
+	}
+	if err != nil {
+		s.o.Logger.Warn("not ready", "err", err)
+		s.refuse(w, r, http.StatusServiceUnavailable, "not ready", "the store cannot be read")
+		return
+	}
+	s.healthz(w, r)
+}
+
+// metrics counts what happens.
+type metrics struct {
+	mu       sync.Mutex
+	requests map[requestLabels]*requestCounts
+	refusals map[string]uint64
+	events   uint64
+	dropped  uint64
+}
+
+type requestLabels struct {
+	route  string
+	status int
+}
+
+type requestCounts struct {
+	n       uint64
+	seconds float64
+}
+
+func (m *metrics) request(route string, status int, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.requests == nil {
+		m.requests = make(map[requestLabels]*requestCounts)
+	}
+	l := requestLabels{route, status}
+	c := m.requests[l]
+	if c == nil {
+		c = &requestCounts{}
+		m.requests[l] = c
+	}
+	c.n++
+	c.seconds += took.Seconds()
+}
+
+func (m *metrics) refused(why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refusals == nil {
+		m.refusals = make(map[string]uint64)
+	}
+	m.refusals[why]++
+}
+
+func (m *metrics) add(counter *uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	*counter++
+}
+
+// showMetrics answers in the text format of Prometheus.
+func (s *Server) showMetrics(w http.ResponseWriter, _ *http.Request) {
+	var b strings.Builder
+	metric := func(name, kind, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
+	m := &s.metrics
+	m.mu.Lock()
+	labels := slices.SortedFunc(maps.Keys(m.requests), func(a, b requestLabels) int {
+		return strings.Compare(fmt.Sprint(a.route, " ", a.status), fmt.Sprint(b.route, " ", b.status))
+	})
+	metric("lineage_requests_total", "counter", "Requests by route and status.")
+	for _, l := range labels {
+		fmt.Fprintf(&b, "lineage_requests_total{route=%q,status=\"%d\"} %d\n", l.route, l.status, m.requests[l].n)
+	}
+	metric("lineage_request_seconds_total", "counter", "Time of requests by route and status.")
+	for _, l := range labels {
+		fmt.Fprintf(&b, "lineage_request_seconds_total{route=%q,status=\"%d\"} %g\n", l.route, l.status, m.requests[l].seconds)
+	}
+	metric("lineage_refused_total", "counter", "Requests that were not done, by reason.")
+	for _, why := range slices.Sorted(maps.Keys(m.refusals)) {
+		fmt.Fprintf(&b, "lineage_refused_total{reason=%q} %d\n", why, m.refusals[why])
+	}
+	metric("lineage_events_sent_total", "counter", "Messages of streams of events.")
+	fmt.Fprintf(&b, "lineage_events_sent_total %d\n", m.events)
+	metric("lineage_streams_dropped_total", "counter", "Streams of events whose reader was too slow or went away.")
+	fmt.Fprintf(&b, "lineage_streams_dropped_total %d\n", m.dropped)
+	m.mu.Unlock()
+	metric("lineage_requests_at_work", "gauge", "Requests that are being answered.")
+	fmt.Fprintf(&b, "lineage_requests_at_work %d\n", s.limits.requests.Load())
+	metric("lineage_event_streams", "gauge", "Open streams of events.")
+	fmt.Fprintf(&b, "lineage_event_streams %d\n", s.limits.streams.Load())
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write([]byte(b.String())) // the caller may have gone
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/server/access"
+)
+
+// DefaultListen is the address that is tried first, and Ports how many ports from there on, before any free one is taken.
+const (
+	DefaultListen = "127.0.0.1:7411"
+	Ports         = 20
+)
+
+// Options are the options of a server. Store and Access are required.
+type Options struct {
+	Store *lineage.Store
+	// Access has the tokens and the host name of the page.
+	Access *access.File
+	// Routes are those of the page. Without any there is no page, and no session.
+	Routes []Route
+	// Listen is the address. Default DefaultListen, or a free port near it. An address that other machines reach needs
+	// TLS or Plain.
+	Listen string
+	TLS    *tls.Config
+	Plain  bool
+	// ReadOnly refuses what changes the store.
+	ReadOnly bool
+	// Origins are those whose pages may call with a token, such as "https://example.org".
+	Origins []string
+	// Runtime is the directory for the socket, and the file by which Find finds the server: only this user can read both.
+	// Empty means neither.
+	Runtime string
+	// Name is the store as people read it. It is in the file in Runtime.
+	Name string
+	// Ready, when not nil, says why the store cannot be used, for /readyz.
+	Ready func() error
+	// Logger gets a record of each request. Default none.
+	Logger *slog.Logger
+	Limits Limits
+	// now is the clock; for tests.
+	now func() time.Time
+}
+
+// Limits keep the server of use to others when one caller is slow or asks for much. Zero values are the defaults.
+type Limits struct {
+	// Header and Body are how long a request may take to arrive, Write how long a part of an answer may take to leave, and
+	// Idle how long a connection is kept without a request.
+	Header, Body, Write, Idle time.Duration
+	// Heartbeat is the pause after which a stream of events shows that it lives.
+	Heartbeat time.Duration
+	// Connections, Requests and Streams are how many there may be at once, streams of events among the requests not counted.
+	Connections, Requests, Streams int
+	// BodySize is the size of the body of a request in bytes.
+	BodySize int64
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(d *time.Duration, is time.Duration) {
+		if *d == 0 {
+			*d = is
+		}
+	}
+	set(&l.Header, 10*time.Second)
+	set(&l.Body, 30*time.Second)
+	set(&l.Write, 30*time.Second)
+	set(&l.Idle, 2*time.Minute)
+	set(&l.Heartbeat, 15*time.Second)
+	count := func(n *int, is int) {
+		if *n == 0 {
+			*n = is
+		}
+	}
+	count(&l.Connections, 2048)
+	count(&l.Requests, 256)
+	count(&l.Streams, 1024)
+	if l.BodySize == 0 {
+		l.BodySize = 1 << 20
+	}
+	return l
+}
+
+// headerSize limits the head of a request in bytes.
+const headerSize = 16 << 10
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Store == nil || o.Access == nil {
+		return o, errors.New("server: no store or no access file")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	o.Limits = o.Limits.withDefaults()
+	for _, origin := range o.Origins {
+		if u, err := url.Parse(origin); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || origin != u.Scheme+"://"+u.Host {
+			return o, fmt.Errorf("origin %q: %w: it is like https://example.org", origin, lineage.ErrInvalid)
+		}
+	}
+	if o.Listen != "" {
+		host, _, err := net.SplitHostPort(o.Listen)
+		if err != nil {
+			return o, fmt.Errorf("listen %q: %w: %w", o.Listen, lineage.ErrInvalid, err)
+		}
+		if !loopback(host) && o.TLS == nil && !o.Plain {
+			return o, fmt.Errorf("listen %q: %w", o.Listen, ErrNeedsTLS)
+		}
+	}
+	return o, nil
+}
+
+// ErrNeedsTLS is returned for an address that other machines reach, without TLS.
+var ErrNeedsTLS = errors.New("other machines reach this address, and without TLS everybody between can read what is sent")
+
+// loopback reports whether only this machine reaches a host.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,188 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// maxName limits names and titles that are given, and maxForm the form with them.
+const (
+	maxName = 400
+	maxForm = 16 << 10
+)
+
+// given returns a text of a form.
+func given(w http.ResponseWriter, r *http.Request, key string) (string, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return "", fmt.Errorf("form: %w: %w", errRequest, err)
+	}
+	text := strings.TrimSpace(r.PostForm.Get(key))
+	if text == "" || len(text) > maxName {
+		return "", fmt.Errorf("%s: %w: it has 1 to %d bytes", key, errRequest, maxName)
+	}
+	return text, nil
+}
+
+// done goes to a view, which says what was done.
+func done(w http.ResponseWriter, r *http.Request, to *place, what string) error {
+	q := url.Values{"did": {what}}
+	if to.In != "" {
+		q.Set("in", to.In)
+	}
+	http.Redirect(w, r, "/t/"+to.ID+"?"+q.Encode(), http.StatusSeeOther)
+	return nil
+}
+
+func (p *Page) rename(w http.ResponseWriter, r *http.Request) error {
+	t, err := p.threadOf(r)
+	if err != nil {
+		return err
+	}
+	title, err := given(w, r, "title")
+	if err != nil {
+		return err
+	}
+	if err := t.Update(r.Context(), func(i *lineage.ThreadInfo) error { i.Title = title; return nil }); err != nil {
+		return err
+	}
+	return done(w, r, &place{ID: t.ID().String()}, "Renamed")
+}
+
+// spanAt returns the message at the position of a form in the history that it is about.
+func (p *Page) spanAt(r *http.Request) (*place, lineage.SpanRef, error) {
+	is, err := p.placeOf(r, r.PostForm.Get("in"))
+	if err != nil {
+		return nil, lineage.SpanRef{}, err
+	}
+	at, err := strconv.ParseUint(r.PostForm.Get("at"), 10, 63)
+	if err != nil || at == 0 {
+		return nil, lineage.SpanRef{}, fmt.Errorf("at %.40q: %w: it is a position", r.PostForm.Get("at"), errRequest)
+	}
+	ref, err := p.o.Store.At(r.Context(), is.Tip, at)
+	return is, ref, err
+}
+
+// fork creates a branch that continues after a message.
+func (p *Page) fork(w http.ResponseWriter, r *http.Request) error {
+	name, err := given(w, r, "name")
+	if err != nil {
+		return err
+	}
+	is, ref, err := p.spanAt(r)
+	if err != nil {
+		return err
+	}
+	c, err := is.Thread.CreateBranch(r.Context(), name, lineage.BranchOptions{At: ref})
+	if err != nil {
+		return err
+	}
+	return done(w, r, &place{ID: is.ID, In: c.ID().String()}, "Branch "+name+" continues here")
+}
+
+func (p *Page) checkpoint(w http.ResponseWriter, r *http.Request) error {
+	name, err := given(w, r, "name")
+	if err != nil {
+		return err
+	}
+	is, ref, err := p.spanAt(r)
+	if err != nil {
+		return err
+	}
+	if _, err := is.Thread.SetCheckpoint(r.Context(), name, lineage.CheckpointOptions{At: ref}); err != nil {
+		return err
+	}
+	return done(w, r, is, "Checkpoint "+name+" set")
+}
+
+// undo takes back the last move of a branch.
+func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return fmt.Errorf("form: %w: %w", errRequest, err)
+	}
+	is, err := p.placeOf(r, r.PostForm.Get("in"))
+	if err != nil {
+		return err
+	}
+	if is.Context == "" {
+		return fmt.Errorf("undo: %w: there is no branch", errRequest)
+	}
+	var id lineage.ContextID
+	if err := id.UnmarshalText([]byte(is.Context)); err != nil {
+		return err
+	}
+	c, err := p.o.Store.Context(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	for _, err := range c.Reflog(r.Context()) {
+		if err != nil {
+			return err
+		}
+		if err := c.Undo(r.Context()); err != nil {
+			return err
+		}
+		return done(w, r, is, "Undone")
+	}
+	return fmt.Errorf("undo: %w: the branch was never moved back or replaced", errRequest)
+}
+
+// deleteView asks before a thread is deleted.
+type deleteView struct {
+	*place
+	Messages uint64
+	Branches int
+}
+
+func (p *Page) askDelete(w http.ResponseWriter, r *http.Request) error {
+	is, err := p.placeOf(r, "")
+	if err != nil {
+		return err
+	}
+	v := &deleteView{place: is}
+	if v.Messages, v.Branches, err = p.size(r.Context(), is.Thread); err != nil {
+		return err
+	}
+	return p.show(w, r, http.StatusOK, "delete", &view{Title: "Delete " + is.Title, Body: v})
+}
+
+// size returns how many messages and branches a thread has.
+func (p *Page) size(ctx context.Context, t *lineage.Thread) (messages uint64, branches int, err error) {
+	state, err := p.o.Store.View().Thread(ctx, t.ID())
+	if err != nil {
+		return 0, 0, err
+	}
+	reach, err := backend.ReachOf(ctx, p.o.Store.View(), state)
+	if err != nil {
+		return 0, 0, err
+	}
+	all, err := t.Branches(ctx)
+	return uint64(reach.Spans()), len(all), err
+}
+
+func (p *Page) delete(w http.ResponseWriter, r *http.Request) error {
+	t, err := p.threadOf(r)
+	if err != nil {
+		return err
+	}
+	sure, err := given(w, r, "sure")
+	if err != nil {
+		return err
+	}
+	if sure != t.ID().String() {
+		return fmt.Errorf("sure: %w: the question is about another thread", errRequest)
+	}
+	if err := t.Delete(r.Context()); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,272 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/render"
+	"github.com/lineage-store/lineage/lineage/transcript"
+	"github.com/lineage-store/lineage/structure"
+)
+
+const (
+	// window is how many messages a page has, and most how many bytes of a text.
+	window = 100
+	most   = 32 << 10
+	// beside is how many branches and subagents are listed beside a conversation.
+	beside = 60
+)
+
+// conversationView is a window of a history.
+type conversationView struct {
+	*place
+	Messages []*render.Message
+	// From and To are the positions of the window, and Length that of the history.
+	From, To, Length uint64
+	Branches         []*besideRow
+	Subagents        []*besideRow
+	// More is set if there are more branches than are listed.
+	More    bool
+	Prompts []*render.Message
+	Notice  string
+}
+
+// besideRow is another context of the thread.
+type besideRow struct {
+	Name, Href string
+	Here       bool
+}
+
+// place is a history of a thread that a view is about.
+type place struct {
+	Thread *lineage.Thread `json:"-"`
+	Info   lineage.ThreadInfo
+	// ID is the thread's, Context the context's, empty if the history is that of a message, and In what follows ?in= in
+	// addresses: empty for the active branch.
+	ID, Context, In       string
+	Title, Agent, Project string
+	Branch                string
+	Tip                   lineage.SpanRef
+	Resume                string
+}
+
+// Href returns the address of a position of the history.
+func (p *place) Href(position uint64) string {
+	q := url.Values{}
+	if p.In != "" {
+		q.Set("in", p.In)
+	}
+	anchor := ""
+	if position > 0 {
+		q.Set("at", strconv.FormatUint(position, 10))
+		anchor = fmt.Sprintf("#m%d", position)
+	}
+	if len(q) == 0 {
+		return "/t/" + p.ID + anchor
+	}
+	return "/t/" + p.ID + "?" + q.Encode() + anchor
+}
+
+// threadOf returns the thread of a request.
+func (p *Page) threadOf(r *http.Request) (*lineage.Thread, error) {
+	id, err := structure.ParseID[lineage.ThreadID](r.PathValue("thread"))
+	if err != nil {
+		return nil, fmt.Errorf("thread %.60q: %w", r.PathValue("thread"), lineage.ErrNotFound)
+	}
+	return p.o.Store.Thread(r.Context(), id)
+}
+
+// placeOf returns the history that a request is about: that of the context or message in, else of the active branch.
+func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
+	ctx := r.Context()
+	t, err := p.threadOf(r)
+	if err != nil {
+		return nil, err
+	}
+	info, err := t.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	is := &place{Thread: t, Info: info, ID: info.ID.String(), In: in, Agent: states(&info, archive.KeyAgent), Project: states(&info, archive.KeyProject)}
+	is.Resume = "lineage resume " + info.ID.Short()
+	if is.Title, err = p.title(ctx, &info); err != nil {
+		return nil, err
+	}
+	if ref, err := structure.ParseSpanRef(in); err == nil && !ref.IsZero() {
+		is.Tip = ref
+		return is, p.belongs(ctx, t, ref)
+	}
+	id := info.Active
+	if in != "" {
+		if id, err = structure.ParseID[lineage.ContextID](in); err != nil {
+			return nil, fmt.Errorf("in %.60q: %w", in, lineage.ErrNotFound)
+		}
+	}
+	if id.IsZero() {
+		return is, nil
+	}
+	c, err := p.o.Store.Context(ctx, id)
+	if err != nil {
+		if in == "" && errors.Is(err, lineage.ErrNotFound) { // the active branch was deleted
+			return is, nil
+		}
+		return nil, err
+	}
+	about, err := c.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if about.Thread != info.ID {
+		return nil, fmt.Errorf("context %v is of another thread: %w", id, lineage.ErrNotFound)
+	}
+	is.Context, is.Branch, is.Tip = id.String(), about.Branch, about.Tip
+	if is.Branch == "" {
+		is.Branch = string(graph.KindOf(&about)) + " " + id.Short()
+	}
+	return is, nil
+}
+
+// belongs returns an error unless a thread has a message.
+func (p *Page) belongs(ctx context.Context, t *lineage.Thread, ref lineage.SpanRef) error {
+	g, err := graph.Of(ctx, p.o.Store, t)
+	if err != nil {
+		return err
+	}
+	if at := g.Place(ref); at.Line == nil || at.At == 0 || at.At > at.Line.Last {
+		return fmt.Errorf("message %v of thread %v: %w", ref, t.ID(), lineage.ErrNotFound)
+	}
+	return nil
+}
+
+// positionOf reads a position of a query, 0 for none.
+func positionOf(r *http.Request, key string) (uint64, error) {
+	text := r.URL.Query().Get(key)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("%s %.40q: %w: it is a position", key, text, errRequest)
+	}
+	return n, nil
+}
+
+func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	at, err := positionOf(r, "at")
+	if err != nil {
+		return err
+	}
+	from, err := positionOf(r, "from")
+	if err != nil {
+		return err
+	}
+	to, err := positionOf(r, "to")
+	if err != nil {
+		return err
+	}
+	is, err := p.placeOf(r, r.URL.Query().Get("in"))
+	if err != nil {
+		return err
+	}
+	v := &conversationView{place: is, Notice: r.URL.Query().Get("did")}
+	if v.Length, err = p.o.Store.Position(ctx, is.Tip); err != nil {
+		return err
+	}
+	v.From, v.To = windowOf(v.Length, at, from, to)
+	if v.Messages, err = p.messages(ctx, is, lineage.Window{From: v.From, To: v.To}); err != nil {
+		return err
+	}
+	if r.URL.Query().Has("part") {
+		return p.show(w, r, http.StatusOK, "window", &view{Body: v})
+	}
+	for _, m := range v.Messages {
+		if m.Prompt != "" {
+			v.Prompts = append(v.Prompts, m)
+		}
+	}
+	if err := p.besides(ctx, v); err != nil {
+		return err
+	}
+	return p.show(w, r, http.StatusOK, "conversation", &view{Title: is.Title, Body: v})
+}
+
+// windowOf returns the window of a history around a position, from or up to one, or at its end.
+func windowOf(length, at, from, to uint64) (first, last uint64) {
+	switch {
+	case from > 0:
+		first, last = from, from+window-1
+	case to > 0:
+		last = min(to, length)
+		first = last - min(last, window) + 1
+	case at > 0:
+		at = min(at, length)
+		first = max(at-min(at, window/3), 1)
+		last = first + window - 1
+	default:
+		last = length
+		first = last - min(last, window) + 1
+	}
+	return max(first, 1), min(last, length)
+}
+
+// messages returns a window of a history as messages.
+func (p *Page) messages(ctx context.Context, is *place, w lineage.Window) ([]*render.Message, error) {
+	if w.From > w.To || is.Tip.IsZero() {
+		return nil, nil
+	}
+	var items []*transcript.Item
+	for i, err := range p.o.Store.Transcript(ctx, is.Tip, w, transcript.Options{MaxText: most}) {
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	return render.Messages(items, render.Options{Image: p.imageOf(is.ID)}), nil
+}
+
+// besides lists the other contexts of a conversation.
+func (p *Page) besides(ctx context.Context, v *conversationView) error {
+	branches, err := v.Thread.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	named := make(map[lineage.ContextID]bool, len(branches))
+	for _, b := range branches {
+		named[b.Context] = true
+		if len(v.Branches) == beside {
+			v.More = true
+			continue
+		}
+		row := &besideRow{Name: b.Name, Href: (&place{ID: v.ID, In: b.Context.String()}).Href(0), Here: b.Context.String() == v.Context}
+		if b.Active {
+			row.Href = (&place{ID: v.ID}).Href(0)
+		}
+		v.Branches = append(v.Branches, row)
+	}
+	for c, err := range p.o.Store.View().Contexts(ctx, v.Info.ID, lineage.ContextID{}) {
+		if err != nil {
+			return err
+		}
+		if named[c.ID] {
+			continue
+		}
+		kind := graph.KindOf(&lineage.ContextInfo{Set: c.Set, Base: c.Base, Parent: c.Parent, Metadata: c.Metadata})
+		if kind != graph.KindSubagent || c.Tip.IsZero() {
+			continue
+		}
+		if len(v.Subagents) == beside {
+			v.More = true
+			break
+		}
+		v.Subagents = append(v.Subagents, &besideRow{Name: c.ID.Short(), Href: (&place{ID: v.ID, In: c.ID.String()}).Href(0), Here: c.ID.String() == v.Context})
+	}
+	return nil
+}

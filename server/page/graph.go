@@ -1,0 +1,160 @@
+package page
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/transcript"
+)
+
+const (
+	// rows is how many rows of a graph a page has, and lanes how many lanes.
+	rows  = 300
+	lanes = 40
+	// The picture, in pixels: the heights of rows and the distances of lanes.
+	rowHeight = 34
+	laneWidth = 16
+	laneStart = 14
+)
+
+// graphView is a part of the graph of a thread.
+type graphView struct {
+	*place
+	Rows []*graphRow
+	// Lines are the paths of the picture.
+	Lines         []graphLine
+	Width, Height int
+	Filter        string
+	// From is the first row, Total how many there are, and Next and Before the addresses of other parts, empty for none.
+	From, Total  int
+	Next, Before string
+	Branches     int
+}
+
+// graphRow is a row of the graph: a message, or how many are left out before it.
+type graphRow struct {
+	X, Y          int
+	Color         int
+	Href          string
+	Speaker, Role string
+	Text          string
+	Position      uint64
+	Span          string
+	Folded        uint64
+	Hidden        int
+	Labels        []graph.Label
+	Current       bool
+}
+
+type graphLine struct {
+	Path  string
+	Color int
+}
+
+func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	is, err := p.placeOf(r, "")
+	if err != nil {
+		return err
+	}
+	from, err := positionOf(r, "from")
+	if err != nil {
+		return err
+	}
+	g, err := graph.Of(ctx, p.o.Store, is.Thread)
+	if err != nil {
+		return err
+	}
+	v := &graphView{place: is, Filter: r.URL.Query().Get("name")}
+	o := graph.Options{Lanes: lanes}
+	if v.Filter != "" {
+		want := strings.ToLower(v.Filter)
+		o.Want = func(l graph.Label) bool { return strings.Contains(strings.ToLower(l.String()), want) }
+	}
+	d := g.Draw(o)
+	for _, labels := range g.Labels {
+		v.Branches += len(labels)
+	}
+	v.Total = len(d.Rows)
+	v.From = int(min(from, uint64(v.Total)))
+	end := min(v.From+rows, v.Total)
+	href := func(from int) string {
+		return "/t/" + is.ID + "/graph?" + url.Values{"name": {v.Filter}, "from": {fmt.Sprint(from)}}.Encode()
+	}
+	if end < v.Total {
+		v.Next = href(end)
+	}
+	if v.From > 0 {
+		v.Before = href(max(0, v.From-rows))
+	}
+	y := func(row int) int { return (row-v.From)*rowHeight + rowHeight/2 }
+	x := func(row int) int { return d.Rows[row].Lane*laneWidth + laneStart }
+	for _, e := range d.Edges {
+		if e.To < v.From || e.From >= end {
+			continue
+		}
+		v.Lines = append(v.Lines, graphLine{pathOf(x(e.From), y(e.From), x(e.To), y(e.To)), d.Rows[e.To].Lane % colors})
+	}
+	widest := 0
+	for i := v.From; i < end; i++ {
+		row, err := p.graphRow(r, is, &d.Rows[i])
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // collected meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		row.X, row.Y = x(i), y(i)
+		widest = max(widest, row.X)
+		v.Rows = append(v.Rows, row)
+	}
+	v.Width, v.Height = widest+laneStart, (end-v.From)*rowHeight
+	return p.show(w, r, http.StatusOK, "graph", &view{Title: is.Title + " · graph", Body: v})
+}
+
+// colors is how many colours lanes have.
+const colors = 8
+
+// pathOf returns the line from a message to a later one: straight on one lane, else it changes the lane just below the
+// first.
+func pathOf(x1, y1, x2, y2 int) string {
+	if x1 == x2 {
+		return fmt.Sprintf("M%d %dV%d", x1, y1, y2)
+	}
+	turn := min(y1+rowHeight, y2)
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %dV%d", x1, y1, x1, (y1+turn)/2+4, x2, (y1+turn)/2-4, x2, turn, y2)
+}
+
+// graphRow returns a row with the start of its message.
+func (p *Page) graphRow(r *http.Request, is *place, d *graph.Row) (*graphRow, error) {
+	row := &graphRow{
+		Color: d.Lane % colors, Position: d.Position(), Span: d.Ref().String(), Folded: d.Folded, Hidden: d.Hidden, Labels: d.Labels, Current: d.Current,
+	}
+	entries, err := p.o.Store.Span(r.Context(), d.Ref())
+	if err != nil {
+		return nil, err
+	}
+	said, err := p.o.Store.Transcribe(r.Context(), entries[0], preview)
+	if err != nil {
+		return nil, err
+	}
+	row.Speaker, row.Text = transcript.Line(said)
+	row.Text, row.Role = short(row.Text, 200), cmp.Or(said.Role, "other")
+	there := &place{ID: is.ID, In: d.Line.At(d.Line.Last).Ref().String()}
+	for _, l := range d.Labels {
+		if !l.Context.IsZero() {
+			there.In = l.Context.String()
+		}
+	}
+	if d.Line.Main >= d.At { // the active history has it
+		there.In = ""
+	}
+	row.Href = there.Href(row.Position)
+	return row, nil
+}

@@ -1,0 +1,180 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/transcript"
+)
+
+const (
+	// listed is how many conversations a page of the list has.
+	listed = 60
+	// runs is how long after its last message a conversation is shown as running.
+	runs = 2 * time.Minute
+	// preview is how much is read of a message for a line.
+	preview = 64 << 10
+	// maxForks is how many branches of a conversation are counted for the list.
+	maxForks = 1000
+)
+
+// homeView is the list of conversations.
+type homeView struct {
+	Rows []*homeRow
+	// Next is the address of the next page, empty at the end.
+	Next   string
+	Filter homeFilter
+	First  bool
+}
+
+// homeFilter is what of the list is shown.
+type homeFilter struct{ Agent, Project, User, Title, Since string }
+
+func (f homeFilter) Given() bool { return f != homeFilter{} }
+
+// homeRow is a conversation in the list.
+type homeRow struct {
+	ID, Title, Agent, Project, User, Last, Speaker string
+	Messages                                       uint64
+	Branches                                       int
+	Updated                                        time.Time
+	Running                                        bool
+}
+
+// filterOf reads what of the list is asked for.
+func filterOf(q url.Values) (f homeFilter, query lineage.ThreadQuery, err error) {
+	f = homeFilter{Agent: q.Get("agent"), Project: q.Get("project"), User: q.Get("user"), Title: q.Get("title"), Since: q.Get("since")}
+	for key, value := range map[string]string{archive.KeyAgent: f.Agent, archive.KeyProject: f.Project} {
+		if value != "" {
+			is, err := json.Marshal(value)
+			if err != nil {
+				return f, query, err
+			}
+			query.Metadata = append(query.Metadata, lineage.MetadataIs{Key: key, Value: is})
+		}
+	}
+	if f.User != "" {
+		query.User = &f.User
+	}
+	query.TitlePrefix = f.Title
+	if f.Since != "" {
+		if query.From, err = time.Parse(time.DateOnly, f.Since); err != nil {
+			return f, query, fmt.Errorf("since %.40q: %w: it is a date such as 2026-01-31", f.Since, errRequest)
+		}
+	}
+	if query.After, err = backend.ParsePageToken(q.Get("after")); err != nil {
+		return f, query, fmt.Errorf("after: %w: %w", errRequest, err)
+	}
+	return f, query, query.Check()
+}
+
+func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
+	filter, query, err := filterOf(r.URL.Query())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRequest, err)
+	}
+	v := &homeView{Filter: filter, First: !r.URL.Query().Has("after")}
+	for t, err := range p.o.Store.Threads(r.Context(), query) {
+		if err != nil {
+			return err
+		}
+		if len(v.Rows) == listed {
+			break
+		}
+		row, err := p.row(r.Context(), t.Thread, &t.Was)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		v.Rows = append(v.Rows, row)
+		if len(v.Rows) == listed {
+			next := r.URL.Query()
+			next.Del("part")
+			next.Set("after", t.Page.String())
+			v.Next = "/?" + next.Encode()
+		}
+	}
+	return p.show(w, r, http.StatusOK, "home", &view{Title: "Conversations", Body: v})
+}
+
+// row returns a conversation as the list shows it.
+func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadInfo) (*homeRow, error) {
+	row := &homeRow{
+		ID: info.ID.String(), User: info.UserID, Updated: info.UpdatedAt, Agent: states(info, archive.KeyAgent), Project: states(info, archive.KeyProject),
+		Running: !info.LastMessage.IsZero() && p.o.now().Sub(info.LastMessage) < runs,
+	}
+	var err error
+	if row.Title, err = p.title(ctx, info); err != nil {
+		return nil, err
+	}
+	for _, err := range p.o.Store.View().Branches(ctx, info.ID, "", "") {
+		if err != nil {
+			return nil, err
+		}
+		if row.Branches++; row.Branches == maxForks {
+			break
+		}
+	}
+	if info.Active.IsZero() {
+		return row, nil
+	}
+	active, err := p.o.Store.View().Context(ctx, info.Active)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return row, nil
+	}
+	if err != nil || active.Tip.IsZero() {
+		return row, err
+	}
+	entries, err := p.o.Store.Span(ctx, active.Tip)
+	if err != nil {
+		return nil, err
+	}
+	last := entries[len(entries)-1]
+	row.Messages = last.Position
+	said, err := p.o.Store.Transcribe(ctx, last, preview)
+	if err != nil {
+		return nil, err
+	}
+	row.Speaker, row.Last = transcript.Line(said)
+	row.Last = short(row.Last, 200)
+	return row, nil
+}
+
+// title returns the title under which a conversation is shown.
+func (p *Page) title(ctx context.Context, info *lineage.ThreadInfo) (string, error) {
+	title, err := p.o.Store.ShownTitle(ctx, *info)
+	if title == "" {
+		title = "Untitled"
+	}
+	return short(title, 160), err
+}
+
+// states returns a text of a thread's metadata, empty for none.
+func states(info *lineage.ThreadInfo, key string) string {
+	if !rawjson.Valid(info.Metadata) {
+		return ""
+	}
+	return rawjson.Str(rawjson.Get(info.Metadata, key))
+}
+
+// short returns the start of a line.
+func short(line string, longest int) string {
+	if len(line) <= longest {
+		return line
+	}
+	if runes := []rune(line); len(runes) > longest {
+		return string(runes[:longest-1]) + "…"
+	}
+	return line
+}

@@ -1,0 +1,169 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"image"
+	_ "image/gif" // the images that are shown
+	_ "image/jpeg"
+	_ "image/png"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/transcript"
+	"github.com/lineage-store/lineage/structure"
+)
+
+const (
+	// maxWhole limits a message that is shown as it is, and maxImage an image.
+	maxWhole = 16 << 20
+	maxImage = 8 << 20
+	// maxPixels limits the pixels of an image: a small file can be an image that fills the memory of a browser.
+	maxPixels = 50_000_000
+)
+
+// shown are the types of images that are shown, by the name of their decoder.
+var shown = map[string]string{"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif"}
+
+// entriesOf returns the entries of the message of a request. A message of several has the index after its address.
+func (p *Page) entriesOf(r *http.Request) (*lineage.Entry, error) {
+	t, err := p.threadOf(r)
+	if err != nil {
+		return nil, err
+	}
+	seq, rest, _ := strings.Cut(r.PathValue("seq"), ".")
+	ref, err := structure.ParseSpanRef(r.PathValue("run") + "/" + seq)
+	if err != nil {
+		return nil, fmt.Errorf("message %.80q: %w", r.PathValue("run")+"/"+seq, lineage.ErrNotFound)
+	}
+	index := 0
+	if rest != "" {
+		if index, err = strconv.Atoi(rest); err != nil {
+			return nil, fmt.Errorf("message %v.%.20q: %w", ref, rest, lineage.ErrNotFound)
+		}
+	}
+	if err := p.belongs(r.Context(), t, ref); err != nil {
+		return nil, err
+	}
+	entries, err := p.o.Store.Span(r.Context(), ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Index == index {
+			return e, nil
+		}
+	}
+	return nil, fmt.Errorf("message %v.%d: %w", ref, index, lineage.ErrNotFound)
+}
+
+// message sends a message as it was given, as text.
+func (p *Page) message(w http.ResponseWriter, r *http.Request) error {
+	e, err := p.entriesOf(r)
+	if err != nil {
+		return err
+	}
+	if e.Erased && e.Body == nil && len(e.Pieces) == 0 {
+		return fmt.Errorf("message %v: %w", e.Span, lineage.ErrErased)
+	}
+	if e.Size > maxWhole {
+		return fmt.Errorf("message %v of %d bytes: %w: 'lineage cat' prints it", e.Span, e.Size, errRequest)
+	}
+	body, err := p.o.Store.Original(r.Context(), e)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	inert(h)
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write(body) // the browser has gone
+	return nil
+}
+
+// inert sets the headers of content of the store: it is no document of the page.
+func inert(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+}
+
+// imageOf returns how the images of a thread are found: by their message and the hash of their address.
+func (p *Page) imageOf(thread string) func(*transcript.Message, *transcript.FileInfo) string {
+	return func(m *transcript.Message, f *transcript.FileInfo) string {
+		if shown[f.Type] == "" && !isShown(f.URL) {
+			return ""
+		}
+		return "/t/" + thread + "/image/" + m.ID + "/" + hashOf(f)
+	}
+}
+
+// isShown reports whether an address has an image that may be shown.
+func isShown(address string) bool {
+	head, _, found := strings.Cut(strings.TrimPrefix(address, "data:"), ";base64,")
+	return found && strings.HasPrefix(address, "data:") && shown[head] != ""
+}
+
+func hashOf(f *transcript.FileInfo) string {
+	hash := sha256.Sum256([]byte(f.URL + "\x00" + f.Name))
+	return hex.EncodeToString(hash[:8])
+}
+
+// image sends an image of a message, if it is one.
+func (p *Page) image(w http.ResponseWriter, r *http.Request) error {
+	e, err := p.entriesOf(r)
+	if err != nil {
+		return err
+	}
+	m, err := p.o.Store.Transcribe(r.Context(), e, lineage.MostText)
+	if err != nil {
+		return err
+	}
+	for _, f := range filesOf(m) {
+		if hashOf(f) != r.PathValue("hash") {
+			continue
+		}
+		var data []byte
+		switch {
+		case isShown(f.URL):
+			_, text, _ := strings.Cut(f.URL, ",")
+			if len(text) > maxImage/3*4 {
+				break
+			}
+			if data, err = base64.StdEncoding.DecodeString(text); err != nil {
+				return fmt.Errorf("image of %v: %w: %w", e.Span, errRequest, err)
+			}
+		case e.Kind == lineage.Asset && e.Size <= maxImage && !e.Erased:
+			if data, err = p.o.Store.Original(r.Context(), e); err != nil {
+				return err
+			}
+		}
+		size, format, err := image.DecodeConfig(bytes.NewReader(data))
+		if err != nil || size.Width <= 0 || size.Height <= 0 || size.Width > maxPixels/size.Height {
+			return fmt.Errorf("image of %v is none that can be shown: %w", e.Span, lineage.ErrNotFound)
+		}
+		inert(w.Header())
+		w.Header().Set("Content-Type", "image/"+format)
+		_, _ = w.Write(data) // the browser has gone
+		return nil
+	}
+	return fmt.Errorf("image of %v: %w", e.Span, lineage.ErrNotFound)
+}
+
+// filesOf returns the files in a message.
+func filesOf(m *transcript.Message) (files []*transcript.FileInfo) {
+	for _, i := range transcript.Items(m, transcript.Options{}) {
+		switch {
+		case i.File != nil:
+			files = append(files, i.File)
+		case i.Result != nil:
+			files = append(files, i.Result.Files...)
+		}
+	}
+	return files
+}

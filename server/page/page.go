@@ -1,0 +1,254 @@
+// Package page is the page of the server: every conversation of a store, live, with its graph. Each view is a URL that is
+// rendered here; a small script adds keys, live changes and windows that grow.
+//
+// Nothing walks a whole history or the whole store: a view reads one page of a list, one window of a history, or the
+// forks of one thread.
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/plain"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/render"
+)
+
+// Options configure a page. Store is required.
+type Options struct {
+	Store *lineage.Store
+	// Search finds the messages with a text, best first, among the threads that a query selects, nil for all. Without it
+	// the page has no search of texts. The package search has one.
+	Search func(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) ([]Hit, error)
+	// ReadOnly leaves out everything that changes the store.
+	ReadOnly bool
+	// Logger gets the details of errors, which are not sent. Default: they are dropped.
+	Logger *slog.Logger
+
+	now func() time.Time
+}
+
+// Hit is a message that was found: the threads that have it, and a part of it with the words between <mark> and </mark>.
+type Hit struct {
+	Entry   *lineage.Entry
+	Threads []lineage.ThreadID
+	Snippet string
+}
+
+// Page is the page of a store.
+type Page struct {
+	o         Options
+	templates *template.Template
+	script    asset
+	style     asset
+	icon      asset
+}
+
+// Route is a route of the page. Its pattern is one of http.ServeMux, with a method.
+type Route struct {
+	Pattern string
+	// Writes is set if it changes the store.
+	Writes  bool
+	Handler http.Handler
+}
+
+//go:embed templates static
+var files embed.FS
+
+// New returns the page of a store.
+func New(o Options) (*Page, error) {
+	if o.Store == nil {
+		return nil, fmt.Errorf("page without a store: %w", lineage.ErrInvalid)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	t, err := render.Template.Clone()
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{o: o}
+	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder}).ParseFS(files, "templates/*.html"); err != nil {
+		return nil, err
+	}
+	if p.script, err = newAsset("page.js", "text/javascript; charset=utf-8"); err != nil {
+		return nil, err
+	}
+	if p.icon, err = newAsset("icon.svg", "image/svg+xml"); err != nil {
+		return nil, err
+	}
+	p.style, err = newAsset("page.css", "text/css; charset=utf-8")
+	p.style.add(render.Style)
+	return p, err
+}
+
+// Routes returns the routes of the page.
+func (p *Page) Routes() []Route {
+	routes := []Route{
+		{"GET /{$}", false, p.does(p.home)},
+		{"GET /t/{thread}", false, p.does(p.conversation)},
+		{"GET /t/{thread}/graph", false, p.does(p.graph)},
+		{"GET /t/{thread}/sides", false, p.does(p.sides)},
+		{"GET /t/{thread}/message/{run}/{seq}", false, p.does(p.message)},
+		{"GET /t/{thread}/image/{run}/{seq}/{hash}", false, p.does(p.image)},
+		{"GET /t/{thread}/delete", false, p.does(p.askDelete)},
+		{"GET /search", false, p.does(p.search)},
+		{"GET /page.js", false, p.script},
+		{"GET /page.css", false, p.style},
+		{"GET /icon.svg", false, p.icon},
+	}
+	if p.o.ReadOnly {
+		return routes
+	}
+	return append(routes,
+		Route{"POST /t/{thread}/rename", true, p.does(p.rename)},
+		Route{"POST /t/{thread}/fork", true, p.does(p.fork)},
+		Route{"POST /t/{thread}/checkpoint", true, p.does(p.checkpoint)},
+		Route{"POST /t/{thread}/undo", true, p.does(p.undo)},
+		Route{"POST /t/{thread}/delete", true, p.does(p.delete)},
+	)
+}
+
+// does returns the handler of a function. An error is shown as a page.
+func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := do(w, r)
+		if err == nil || r.Context().Err() != nil {
+			return
+		}
+		status, text := http.StatusInternalServerError, "That did not work. The log of the server has the details."
+		switch {
+		case errors.Is(err, errRequest), errors.Is(err, lineage.ErrInvalid):
+			status, text = http.StatusBadRequest, err.Error()
+		case errors.Is(err, lineage.ErrNotFound):
+			status, text = http.StatusNotFound, "There is nothing here: it was deleted, or never was."
+		case errors.Is(err, lineage.ErrErased):
+			status, text = http.StatusGone, "Its content was erased on purpose."
+		case errors.Is(err, lineage.ErrExists), errors.Is(err, lineage.ErrConflict), errors.Is(err, lineage.ErrProtected):
+			status, text = http.StatusConflict, err.Error()
+		default:
+			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
+		}
+		if err := p.show(w, r, status, "error", &view{Title: http.StatusText(status), Body: text}); err != nil {
+			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
+		}
+	})
+}
+
+// errRequest is about a request that is not right.
+var errRequest = errors.New("not right")
+
+// view is what templates show.
+type view struct {
+	Title string
+	// At is the view that is shown, for the script and the links at the top.
+	At string
+	// Writes is set where the store can be changed, and Searches where texts can be searched.
+	Writes, Searches    bool
+	Script, Style, Icon string
+	// Query is what is searched for.
+	Query string
+	Body  any
+}
+
+// show renders a template and sends it. Of a request of the script it is the part without the frame around it.
+func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name string, v *view) error {
+	v.At, v.Writes, v.Searches = name, !p.o.ReadOnly, p.o.Search != nil
+	v.Script, v.Style, v.Icon = p.script.path, p.style.path, p.icon.path
+	frame := "frame"
+	if r.URL.Query().Has("part") {
+		frame = name
+	}
+	var out bytes.Buffer
+	// The frame shows the view by its name.
+	if err := p.templates.ExecuteTemplate(&out, frame, v); err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, err := w.Write([]byte(plain.Text(out.String()))) // no character of a text reorders the page or is there unseen
+	if err != nil {
+		return context.Cause(r.Context())
+	}
+	return nil
+}
+
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// asset is a file of the page. Its path changes with its content.
+type asset struct {
+	path, mediaType string
+	body            []byte
+}
+
+func newAsset(name, mediaType string) (asset, error) {
+	body, err := files.ReadFile("static/" + name)
+	a := asset{path: "/" + name, mediaType: mediaType}
+	a.add(string(body))
+	return a, err
+}
+
+func (a *asset) add(text string) {
+	a.body = append(a.body, text...)
+	path, _, _ := strings.Cut(a.path, "?")
+	a.path = fmt.Sprintf("%s?%x", path, sha256.Sum256(a.body))[:len(path)+17]
+}
+
+func (a asset) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", a.mediaType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "private, max-age=31536000, immutable")
+	_, _ = w.Write(a.body) // the browser has gone
+}
+
+// ago returns how long ago a time was.
+func (p *Page) ago(at time.Time) string {
+	switch d := p.o.now().Sub(at); {
+	case at.IsZero():
+		return ""
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d < 30*24*time.Hour:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case at.Year() == p.o.now().Year():
+		return at.UTC().Format("2 Jan")
+	}
+	return at.UTC().Format("2 Jan 2006")
+}
+
+// number returns a number with spaces between thousands.
+func number(n uint64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "\u202f" + text[i:]
+	}
+	return text
+}
+
+// folder returns the last part of a path of any system.
+func folder(path string) string {
+	path = strings.TrimRight(path, `/\`)
+	return path[strings.LastIndexAny(path, `/\`)+1:]
+}

@@ -1,0 +1,225 @@
+"use strict";
+// The page works without this script. It adds keys, live changes, windows that grow, and search while typing.
+const $ = (selector, within = document) => within.querySelector(selector);
+const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
+const view = document.body.dataset.view;
+const part = (address) => { const u = new URL(address, location.href); u.searchParams.set("part", ""); u.hash = ""; return u; };
+async function fetchPart(address, signal) {
+  const answer = await fetch(part(address), { signal, credentials: "same-origin" });
+  if (answer.status === 401 || answer.status === 403) { say("signed out"); throw new Error("signed out"); }
+  if (!answer.ok) throw new Error("status " + answer.status);
+  // A parsed document runs no script and loads nothing.
+  return new DOMParser().parseFromString(await answer.text(), "text/html").body;
+}
+function say(text, on) { const live = $("#live"); live.textContent = text; live.classList.toggle("on", !!on); }
+const store = { get(key) { try { return JSON.parse(localStorage.getItem("lineage." + key)); } catch { return null; } }, set(key, value) { try { localStorage.setItem("lineage." + key, JSON.stringify(value)); } catch { /* full or not allowed */ } } };
+
+// One stream of events for a browser: the tab that holds the lock reads it and tells the others.
+function listen(heard) {
+  const others = new BroadcastChannel("lineage-events");
+  others.onmessage = (e) => { if (e.data.state) say(...e.data.state); else heard(e.data.events); };
+  const tell = (message) => others.postMessage(message);
+  const read = () => new Promise(() => {
+    const source = new EventSource("/v1/events");
+    const state = (...s) => { say(...s); tell({ state: s }); };
+    source.onopen = () => { state("live", true); const missed = [{ kind: "reconnected" }]; heard(missed); tell({ events: missed }); };
+    source.onerror = () => state(source.readyState === EventSource.CLOSED ? "not live" : "reconnecting");
+    source.addEventListener("diverged", () => location.reload());
+    source.onmessage = (e) => { let events; try { events = JSON.parse(e.data); } catch { return; } events = [events].flat(); heard(events); tell({ events }); };
+    addEventListener("pagehide", () => source.close());
+  });
+  if (navigator.locks) navigator.locks.request("lineage-events", read); else read();
+}
+// soon returns a function that does something once, a moment after its first call.
+function soon(ms, does) { let timer; let again = false; let busy = false; const run = async () => { timer = undefined; if (busy) { again = true; return; } busy = true; try { await does(); } catch { /* the next event tries again */ } busy = false; if (again) { again = false; call(); } }; const call = () => { timer ??= setTimeout(run, ms); }; return call; }
+
+// Keys.
+let prefix = "";
+function move(nodes, step, top) {
+  if (!nodes.length) return;
+  let i = nodes.indexOf(document.activeElement.closest?.(".hit, .m"));
+  if (i < 0 && top) i = nodes.findLastIndex((n) => n.getBoundingClientRect().top < top + 8) - (step < 0 ? 0 : 0);
+  const next = nodes[Math.min(Math.max(i + step, 0), nodes.length - 1)];
+  next.focus({ preventScroll: true });
+  if (next.matches(".m")) next.scrollIntoView({ block: "start" }); else next.scrollIntoView({ block: "nearest" });
+}
+const rowsOf = () => view === "conversation" || view === "sides" ? $$(".m") : $$(".hit");
+const here = () => document.activeElement.closest?.(".m") ?? $$(".m").find((m) => m.getBoundingClientRect().bottom > 120);
+const keys = {
+  "/": () => { $("#q").focus(); $("#q").select(); },
+  "?": () => $("#keys").showModal(),
+  j: () => move(rowsOf(), 1, 110), k: () => move(rowsOf(), -1, 110),
+  n: () => move($$(".m[data-prompt]"), 1, 110), p: () => move($$(".m[data-prompt]"), -1, 110),
+  o: () => { const parts = $$("details.part", here()); const open = !parts.some((d) => d.open); for (const d of parts) d.open = open; },
+  x: () => exact(here()),
+  e: () => toEnd(),
+  f: () => { following = !following; say(following ? "following" : "live", true); if (following) toEnd(); },
+  y: () => copy("resume"),
+  "g h": () => { location.href = "/"; },
+  "g c": () => go(""), "g g": () => go("/graph"),
+};
+function go(to) { const thread = $("[data-thread]")?.dataset.thread; if (thread) location.href = "/t/" + thread + to; }
+addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || $("dialog[open]")) return;
+  if (e.target.closest("input, textarea, select")) { if (e.key === "Escape") e.target.blur(); return; }
+  if (e.key === "Escape") { for (const d of $$("details.menu[open]")) d.open = false; return; }
+  const key = prefix ? prefix + " " + e.key : e.key;
+  prefix = "";
+  if (e.key === "g" && key === "g") { prefix = "g"; setTimeout(() => { prefix = ""; }, 1200); return; }
+  if (keys[key]) { e.preventDefault(); keys[key](); }
+});
+addEventListener("click", (e) => {
+  for (const d of $$("details.menu[open]")) if (!d.contains(e.target)) d.open = false;
+  const button = e.target.closest("[data-copy]");
+  if (button) copy(button.dataset.copy);
+  const long = e.target.closest(".text.long");
+  if (long && !String(getSelection())) long.classList.add("all");
+});
+$("#keys-button").addEventListener("click", () => $("#keys").showModal());
+async function copy(id) { const node = $("#" + id); if (!node) return; try { await navigator.clipboard.writeText(node.textContent); say("copied", true); } catch { getSelection().selectAllChildren(node); } }
+async function exact(m) {
+  const thread = $("[data-thread]")?.dataset.thread;
+  if (!m || !thread) return;
+  const answer = await fetch("/t/" + thread + "/message/" + m.dataset.id, { credentials: "same-origin" });
+  let text = answer.ok ? await answer.text() : "It cannot be shown here: status " + answer.status;
+  try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* it is plain text */ }
+  // What reorders text or is not seen is shown as an escape.
+  $("#exact pre").textContent = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+  $("#exact").showModal();
+}
+
+// Search while typing, where it is shown.
+if (view === "search") {
+  let timer; let request;
+  const input = $("#q");
+  if (!input.value) input.focus();
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    request?.abort();
+    timer = setTimeout(async () => {
+      const mine = request = new AbortController();
+      const slow = setTimeout(() => { $("#results").classList.add("waiting"); say("searching"); }, 200);
+      const address = "/search?q=" + encodeURIComponent(input.value);
+      try { const body = await fetchPart(address, mine.signal); $("#results").replaceWith(...body.childNodes); history.replaceState(null, "", address); } catch { /* another search goes on */ } finally { clearTimeout(slow); if (mine === request) { say("live", true); $("#results")?.classList.remove("waiting"); } }
+    }, 150);
+  });
+}
+$(".find").addEventListener("submit", (e) => { if (view === "search") e.preventDefault(); });
+
+// More of a list when its end comes into view.
+const edges = new IntersectionObserver((entries) => { for (const e of entries) if (e.isIntersecting) { edges.unobserve(e.target); e.target.dispatchEvent(new Event("reached")); } }, { rootMargin: "600px" });
+
+if (view === "home") home();
+function home() {
+  const list = $("#list"); const seen = store.get("seen") ?? {};
+  const marks = (within) => { for (const row of $$(".row", within)) { const at = $("time", row)?.dateTime; row.classList.toggle("unread", !!seen[row.dataset.id] && seen[row.dataset.id] < at); } };
+  const names = () => { for (const [id, key] of [["agents", "agent"], ["projects", "project"]]) { const all = new Set($$(".row", list).map((r) => r.dataset[key]).filter(Boolean)); $("#" + id).replaceChildren(...[...all].sort().map((v) => { const o = document.createElement("option"); o.value = v; return o; })); } };
+  const grow = () => { const more = $(".more", list); if (!more) return; more.addEventListener("reached", async () => { const body = await fetchPart(more.dataset.next); const had = new Set($$(".row", list).map((r) => r.dataset.id)); for (const r of $$(".row", body)) if (had.has(r.dataset.id)) r.remove(); marks(body); more.replaceWith(...body.childNodes); names(); grow(); }); edges.observe(more); };
+  marks(list); names(); grow();
+  // Rows change in place. They move only while nobody points at them or has the focus there.
+  let waiting;
+  const put = (body) => {
+    const fresh = $$(".row", body); marks(body);
+    const at = new Set(fresh.map((r) => r.dataset.id));
+    for (const r of $$(".row", list)) if (at.has(r.dataset.id)) r.remove();
+    list.prepend(...fresh); waiting = undefined; $("#fresh").hidden = true;
+  };
+  const update = soon(400, async () => {
+    const body = $("#list", await fetchPart(location.href)); if (!body) return;
+    const fresh = $$(".row", body);
+    const moved = fresh.some((r, i) => $$(".row", list)[i]?.dataset.id !== r.dataset.id);
+    if (moved && (list.matches(":hover") || list.contains(document.activeElement))) {
+      let n = 0;
+      for (const r of fresh) { const old = $(`.row[data-id="${CSS.escape(r.dataset.id)}"]`, list); if (!old) { n++; continue; } for (const what of [".line1", ".line2", ".facts"]) if (!old.contains(document.activeElement) || what !== ".facts") $(what, old).replaceWith($(what, r).cloneNode(true)); old.className = r.className; }
+      waiting = body; const pill = $("#fresh"); pill.textContent = n ? `${n} new` : "New order"; pill.hidden = false; return;
+    }
+    if (moved) put(body); else for (const [i, r] of fresh.entries()) { const old = $$(".row", list)[i]; if (!old.contains(document.activeElement)) { marks(body); old.replaceWith(r); } }
+  });
+  $("#fresh").addEventListener("click", () => { if (waiting) put(waiting); scrollTo(0, 0); });
+  listen((events) => { if (events.some((e) => /^(thread|context|branch|reconnected)/.test(e.kind))) update(); });
+}
+
+let following = false;
+function toEnd() { const c = $(".conv"); if (!c) { scrollTo(0, document.body.scrollHeight); return; } const win = $(".win"); if (Number(win.dataset.to) < Number(c.dataset.length)) { location.href = c.dataset.in ? "?in=" + encodeURIComponent(c.dataset.in) : location.pathname; return; } scrollTo(0, document.documentElement.scrollHeight); }
+
+if (view === "conversation") conversation();
+function conversation() {
+  const conv = $(".conv"); const win = $(".win"); const most = 400; const pill = $("#new");
+  const thread = conv.dataset.thread;
+  const seen = store.get("seen") ?? {}; seen[thread] = new Date().toISOString().slice(0, 19) + "Z";
+  const all = Object.entries(seen).sort((a, b) => a[1] < b[1] ? 1 : -1).slice(0, 2000); store.set("seen", Object.fromEntries(all));
+  const number = (key) => Number(win.dataset[key]);
+  const address = (query) => { const q = new URLSearchParams(query); if (conv.dataset.in) q.set("in", conv.dataset.in); return location.pathname + "?" + q; };
+  // The message that is first on the screen stays where it is, whatever is added above it or taken away.
+  function still(change) {
+    const first = $$(".m", win).find((m) => m.getBoundingClientRect().bottom > 100);
+    const was = first?.getBoundingClientRect().top;
+    change();
+    if (first?.isConnected) scrollBy({ top: first.getBoundingClientRect().top - was, behavior: "instant" });
+  }
+  function prompts() {
+    const index = $("#prompts"); if (!index) return;
+    index.replaceChildren(...$$(".m[data-prompt]", win).map((m) => { const li = document.createElement("li"), a = document.createElement("a"), b = document.createElement("bdi"); a.href = "#" + m.id; b.textContent = m.dataset.prompt; a.append(b); li.append(a); return li; }));
+    spy();
+  }
+  const edge = (up) => $(up ? ".edge.up" : ".edge.down", win);
+  const last = () => $$(".m", win).at(-1);
+  async function earlier() {
+    const body = $(".win", await fetchPart(address({ to: number("from") - 1 })));
+    still(() => {
+      edge(true)?.remove();
+      const first = $(".m", win);
+      if (first) first.before(...$$(".edge.up, .m", body)); else win.append(...$$(".edge.up, .m", body));
+      win.dataset.from = body.dataset.from;
+      const extra = $$(".m", win).slice(most);
+      if (extra.length) { win.dataset.to = Number(extra[0].dataset.pos) - 1; for (const m of extra) m.remove(); if (!edge(false)) win.append(later()); }
+    });
+    prompts(); watch();
+  }
+  function later() { const p = document.createElement("p"), a = document.createElement("a"); p.className = "edge down"; a.textContent = "later messages"; a.href = address({ at: number("to") }) ; p.append(a); return p; }
+  // add shows the messages from a position on. Those that are there are replaced.
+  function add(body) {
+    still(() => {
+      edge(false)?.remove(); $(".empty", win)?.remove();
+      for (const m of $$(".m", body)) { const old = document.getElementById(m.id); if (old) { m.classList.toggle("cont", old.classList.contains("cont")); const open = new Set($$("details.part", old).map((d, i) => d.open ? i : -1)); $$("details.part", m).forEach((d, i) => { d.open = open.has(i); }); old.replaceWith(m); } else win.append(m); }
+      const down = $(".edge.down", body); if (down) win.append(down);
+      win.dataset.to = body.dataset.to; conv.dataset.length = win.dataset.length = body.dataset.length;
+      const extra = $$(".m", win).slice(0, -most);
+      for (const m of extra) m.remove();
+      if (extra.length) { win.dataset.from = $(".m", win).dataset.pos; if (!edge(true)) { const p = document.createElement("p"), a = document.createElement("a"); p.className = "edge up"; a.textContent = "earlier messages"; a.href = address({ at: number("from") }); p.append(a); win.prepend(p); } }
+    });
+    prompts(); watch();
+    if (following) toEnd();
+  }
+  // from is where new messages begin: at the first call that has no result yet, if that is near the end.
+  const from = () => { const open = $$(".m", win).slice(-20).find((m) => m.classList.contains("open")); return Math.max(1, Number((open ?? last())?.dataset.pos ?? 1)); };
+  function watch() { for (const up of [true, false]) { const e = edge(up); if (e && !e.dataset.watched) { e.dataset.watched = "1"; e.addEventListener("reached", async () => { try { if (up) await earlier(); else add($(".win", await fetchPart(address({ from: number("to") + 1 })))); } catch { /* its link remains */ } }); edges.observe(e); } } }
+  const atEnd = () => number("to") >= number("length");
+  const near = () => following || document.documentElement.scrollHeight - innerHeight - scrollY < innerHeight;
+  let unseen = 0;
+  const update = soon(60, async () => {
+    const body = $(".win", await fetchPart(address({ from: from() })));
+    const length = Number(body.dataset.length); const known = Number(conv.dataset.length);
+    if (length < known) { say("this branch was moved: reload", true); return; }
+    if (atEnd() && near()) { unseen = 0; pill.hidden = true; add(body); return; }
+    unseen += Math.max(0, length - known); conv.dataset.length = length;
+    if (unseen) { pill.textContent = `${unseen} new`; pill.hidden = false; }
+  });
+  pill.addEventListener("click", async () => { pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } const body = $(".win", await fetchPart(address({ from: from() }))); add(body); last()?.scrollIntoView({ block: "end" }); });
+  addEventListener("scroll", () => { if (!pill.hidden && atEnd() && near()) update(); }, { passive: true });
+  const spy = () => { const top = $$(".m[data-prompt]", win).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); if (at) for (const input of $$("input.here")) if (document.activeElement !== input) input.value = at.dataset.pos; };
+  let ticking = false;
+  addEventListener("scroll", () => { if (!ticking) { ticking = true; requestAnimationFrame(() => { ticking = false; spy(); }); } }, { passive: true });
+  const anchor = location.hash && document.getElementById(location.hash.slice(1));
+  if (anchor) { anchor.classList.add("at"); anchor.scrollIntoView(); } else if (!new URLSearchParams(location.search).has("at")) scrollTo(0, document.documentElement.scrollHeight);
+  spy(); setTimeout(watch, 100);
+  listen((events) => { if (events.some((e) => e.thread === thread || e.context === conv.dataset.context || e.kind === "reconnected")) update(); });
+}
+
+if (view === "graph") {
+  const form = $(".compare");
+  addEventListener("change", (e) => { if (!e.target.matches(".pick")) return; const picked = $$(".pick:checked"); if (picked.length > 2) picked.find((p) => p !== e.target).checked = false; const two = $$(".pick:checked").map((p) => p.closest("[data-span]").dataset.span); form.a.value = two[0] ?? ""; form.b.value = two[1] ?? ""; $("button", form).disabled = two.length !== 2; });
+  const thread = $("[data-thread]").dataset.thread;
+  const update = soon(500, async () => { const body = await fetchPart(location.href); if ($(".pick:checked") || $(".graph").contains(document.activeElement)) { say("changed", true); return; } $(".graph").replaceWith($(".graph", body)); });
+  listen((events) => { if (events.some((e) => e.thread === thread && /^(branch|checkpoint|context)/.test(e.kind) || e.kind === "context extended")) update(); });
+} else if (view !== "home" && view !== "conversation") listen(() => {});

@@ -1,0 +1,66 @@
+package server
+
+import "net/http"
+
+// Route is a route of the page. Its pattern is one of http.ServeMux, with a method.
+type Route struct {
+	Pattern string
+	// Writes is set if it changes the store.
+	Writes  bool
+	Handler http.Handler
+}
+
+// route is a route with who may call it.
+type route struct {
+	pattern string
+	who     who
+	handler http.HandlerFunc
+}
+
+// who may call a route.
+type who int
+
+const (
+	anyone     who = iota // without credentials
+	ourselves             // processes of this user, on the socket
+	readers               // whoever may read something: the handler keeps to the scope of a token
+	allReaders            // whoever may read the whole store
+	visitor               // a session of the page
+	changer               // a session of the page, where the store may be changed
+)
+
+// routes is every route of the server but those of the page.
+func (s *Server) routes() []route {
+	return []route{
+		{"GET /healthz", anyone, s.healthz},
+		{"GET /readyz", anyone, s.readyz},
+		{"GET /metrics", allReaders, s.showMetrics},
+
+		{"GET /login", anyone, s.loginPage},
+		{"GET /login.js", anyone, s.loginScript},
+		{"GET /login.css", anyone, s.loginStyle},
+		{"POST /login", anyone, s.login},
+		{"POST /logout", visitor, s.logout},
+		{"POST /links", ourselves, s.newLink},
+
+		{"GET /v1/events", readers, s.events},
+		{"GET /content/{id}", readers, s.content},
+	}
+}
+
+// handler returns what answers all requests.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	add := func(pattern string, who who, h http.Handler) { mux.Handle(pattern, noted(pattern, s.allowed(who, h))) }
+	for _, r := range s.routes() {
+		add(r.pattern, r.who, r.handler)
+	}
+	for _, r := range s.o.Routes {
+		who := allReaders
+		if r.Writes {
+			who = changer
+		}
+		add(r.Pattern, who, r.Handler)
+	}
+	return s.observed(s.limited(s.guarded(mux)))
+}

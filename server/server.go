@@ -1,0 +1,179 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lineage-store/lineage/server/attachment"
+)
+
+// Server is a server that listens.
+type Server struct {
+	o    Options
+	http *http.Server
+	// base ends when the server has closed, and with it the context of every request.
+	base context.Context
+	end  context.CancelFunc
+
+	tcp    net.Listener
+	port   string
+	names  []string // of hosts, beside the addresses of the machine
+	found  *discovery
+	served sync.WaitGroup
+	failed chan error
+
+	sessions  sessions
+	limits    gates
+	metrics   metrics
+	images    attachment.Sender
+	protected *http.CrossOriginProtection
+	used      atomic.Int64 // when the last request ended, in nanoseconds
+	closing   sync.Once
+	closed    error
+}
+
+// Open starts a server. An address that cannot be had is an error at once. The caller closes the server before the store.
+func Open(ctx context.Context, o Options) (*Server, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, failed: make(chan error, 2), protected: http.NewCrossOriginProtection()}
+	for _, origin := range o.Origins {
+		if err := s.protected.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("origin: %w", err)
+		}
+	}
+	host, err := o.Access.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.names = append(certificateNames(o.TLS), "localhost", host)
+	s.sessions.host = host
+	s.limits.set(o.Limits)
+	s.used.Store(o.now().UnixNano())
+	s.base, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.http = &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: o.Limits.Header,
+		IdleTimeout:       o.Limits.Idle,
+		MaxHeaderBytes:    headerSize,
+		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
+		BaseContext:       func(net.Listener) context.Context { return s.base },
+		ConnContext:       withConn,
+	}
+	if s.tcp, err = listen(ctx, o.Listen); err != nil {
+		s.end()
+		return nil, err
+	}
+	_, s.port, _ = net.SplitHostPort(s.tcp.Addr().String()) // of a listener, it can be split
+	listeners := []net.Listener{s.limits.listener(s.tcp)}
+	if o.TLS != nil {
+		listeners[0] = tls.NewListener(listeners[0], withProtocols(o.TLS))
+	}
+	if o.Runtime != "" {
+		if s.found, err = publish(s); err != nil {
+			s.end()
+			return nil, errors.Join(err, s.tcp.Close())
+		}
+		if s.found.socket != nil {
+			listeners = append(listeners, s.limits.listener(s.found.socket))
+		}
+	}
+	for _, l := range listeners {
+		s.served.Go(func() {
+			if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				s.failed <- err
+			}
+		})
+	}
+	return s, nil
+}
+
+// listen listens on an address, or if that is empty near the default one.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var l net.ListenConfig
+	if address != "" {
+		return l.Listen(ctx, "tcp", address)
+	}
+	host, first, _ := net.SplitHostPort(DefaultListen) // a constant
+	port, _ := strconv.Atoi(first)
+	for i := range Ports {
+		if got, err := l.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port+i))); err == nil {
+			return got, nil
+		}
+	}
+	return l.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+}
+
+// withProtocols returns the configuration for a listener that speaks HTTP/2 as well.
+func withProtocols(c *tls.Config) *tls.Config {
+	c = c.Clone()
+	c.NextProtos = []string{"h2", "http/1.1"}
+	return c
+}
+
+// Addr returns the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.tcp.Addr() }
+
+// URL returns the address of the page and the API, without a slash at its end.
+func (s *Server) URL() string {
+	scheme, host := "http", s.sessions.host
+	if s.o.TLS != nil {
+		scheme = "https"
+	}
+	switch at, _, _ := net.SplitHostPort(s.tcp.Addr().String()); {
+	case s.o.TLS != nil && len(certificateNames(s.o.TLS)) > 0:
+		host = certificateNames(s.o.TLS)[0]
+	case !loopback(at):
+		host = at
+		if ip := net.ParseIP(at); ip != nil && ip.IsUnspecified() {
+			host = "localhost"
+		}
+	}
+	return scheme + "://" + net.JoinHostPort(host, s.port)
+}
+
+// Link returns a link that opens the page in a browser, once and within a minute.
+func (s *Server) Link() string { return s.URL() + "/login#" + s.sessions.code(s.o.now()) }
+
+// Used returns when the last request ended; now, if one is at work.
+func (s *Server) Used() time.Time {
+	if s.limits.busy() {
+		return s.o.now()
+	}
+	return time.Unix(0, s.used.Load())
+}
+
+// Failed returns a channel with the error of a server that stopped by itself.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// Close stops the server: streams of events end at once, other requests have until the context ends, or for two seconds.
+func (s *Server) Close(ctx context.Context) error {
+	s.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		if s.found != nil {
+			s.closed = s.found.remove()
+		}
+		s.limits.close()
+		err := s.http.Shutdown(ctx)
+		s.end() // what is still at work is told to end
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			err = s.http.Close()
+		}
+		s.closed = errors.Join(s.closed, err)
+		s.served.Wait()
+		s.limits.wait()
+	})
+	return s.closed
+}

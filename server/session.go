@@ -1,0 +1,88 @@
+package server
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"sync"
+	"time"
+)
+
+const (
+	// codeLife is how long a link can be opened, and sessionLife how long the page may then be used.
+	codeLife    = time.Minute
+	sessionLife = 24 * time.Hour
+	// maxCodes and maxSessions are how many there are at once. The oldest go first.
+	maxCodes    = 16
+	maxSessions = 256
+)
+
+// sessions are the sessions of the page, and the codes of links that begin one. Only hashes are kept, and only in memory.
+type sessions struct {
+	host string // of the page
+
+	mu    sync.Mutex
+	codes map[[sha256.Size]byte]time.Time
+	open  map[[sha256.Size]byte]time.Time
+}
+
+// code returns a new code. It can be exchanged once.
+func (s *sessions) code(now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return put(&s.codes, maxCodes, now, codeLife)
+}
+
+// begin exchanges a code for the secret of a session.
+func (s *sessions) begin(code string, now time.Time) (secret string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := sha256.Sum256([]byte(code))
+	ends, ok := s.codes[h]
+	delete(s.codes, h)
+	if !ok || !now.Before(ends) {
+		return "", false
+	}
+	return put(&s.open, maxSessions, now, sessionLife), true
+}
+
+// valid reports whether a secret is that of a session.
+func (s *sessions) valid(secret string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ends, ok := s.open[sha256.Sum256([]byte(secret))]
+	return ok && now.Before(ends)
+}
+
+// end ends a session.
+func (s *sessions) end(secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, sha256.Sum256([]byte(secret)))
+}
+
+// put adds a random secret to those in a map, of which none that has ended and at most so many are left.
+func put(all *map[[sha256.Size]byte]time.Time, most int, now time.Time, life time.Duration) string {
+	if *all == nil {
+		*all = make(map[[sha256.Size]byte]time.Time)
+	}
+	for h, ends := range *all {
+		if !now.Before(ends) {
+			delete(*all, h)
+		}
+	}
+	for len(*all) >= most {
+		var first [sha256.Size]byte
+		for h, ends := range *all {
+			if was, ok := (*all)[first]; !ok || ends.Before(was) {
+				first = h
+			}
+		}
+		delete(*all, first)
+	}
+	var b [32]byte
+	rand.Read(b[:]) // never fails
+	secret := base64.RawURLEncoding.EncodeToString(b[:])
+	(*all)[sha256.Sum256([]byte(secret))] = now.Add(life)
+	return secret
+}
