@@ -350,17 +350,8 @@ func tokensText(n int64) string {
 }
 
 func costCell(f *usage.Figures) screen.Cell {
-	text := "-"
-	if f.Unpriced < f.Requests || !f.Cost.IsZero() {
-		text = "$" + f.Cost.Fixed(2)
-		if floor, _ := prices.ParseMoney("0.1"); !f.Cost.IsZero() && f.Cost.Cmp(floor) < 0 {
-			text = "$" + f.Cost.Fixed(4)
-		}
-		if f.Unpriced > 0 || f.Incomplete > 0 {
-			text += "+"
-		}
-	}
-	return screen.Cell{Text: text, Right: true}
+	figures := f.Record()
+	return screen.Cell{Text: costText(&figures), Right: true}
 }
 
 // printUsageCSV prints a report as comma-separated values.
