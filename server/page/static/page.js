@@ -20,7 +20,9 @@ function listen(heard) {
   const others = new BroadcastChannel("lineage-events");
   others.onmessage = (e) => { if (e.data.state) say(...e.data.state); else heard(e.data.events); };
   const tell = (message) => others.postMessage(message);
-  const read = () => new Promise(() => { connect(); });
+  // A page that is left gives the lock back, and one that comes back from the history begins anew.
+  const read = () => new Promise((left) => { connect(); addEventListener("pagehide", () => left()); });
+  addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
   const connect = () => {
     const source = new EventSource("/v1/events");
     const state = (...s) => { say(...s); tell({ state: s }); };
