@@ -22,8 +22,8 @@ import (
 )
 
 // page returns the routes of the page.
-func (s *session) page(readOnly bool, logger *slog.Logger, texts *pageSearch) ([]server.Route, error) {
-	p, err := page.New(page.Options{Store: s.store, ReadOnly: readOnly, Logger: logger, Search: texts.find})
+func (s *session) page(readOnly bool, logger *slog.Logger, texts *pageSearch, costs *pageUsage) ([]server.Route, error) {
+	p, err := page.New(page.Options{Store: s.store, ReadOnly: readOnly, Logger: logger, Search: texts.find, Usage: costs.report})
 	if err != nil {
 		return nil, err
 	}
