@@ -27,8 +27,9 @@ var (
 	ErrNoFolder = errors.New("no folder to continue in")
 )
 
-// MaxMade is the largest total size of bodies that are translated for an agent. Lines of the agent's own are not counted.
-const MaxMade = 256 << 20
+// MaxMade is the largest total size of bodies that are translated for an agent, which is more than any model reads. Lines of the
+// agent's own are not counted.
+const MaxMade = 64 << 20
 
 // Options say what is made. Environment is required.
 type Options struct {
