@@ -36,6 +36,9 @@ func (s *Server) loginStyle(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(loginCSS) // the caller may have gone
 }
 
+// noIcon answers browsers, which ask for it whatever a document says.
+func (s *Server) noIcon(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+
 // maxCode limits the body of a login in bytes.
 const maxCode = 256
 

@@ -39,6 +39,7 @@ func (s *Server) routes() []route {
 		{"GET /login", anyone, s.loginPage},
 		{"GET /login.js", anyone, s.loginScript},
 		{"GET /login.css", anyone, s.loginStyle},
+		{"GET /favicon.ico", anyone, s.noIcon},
 		{"POST /login", anyone, s.login},
 		{"POST /logout", visitor, s.logout},
 		{"POST /links", ourselves, s.newLink},

@@ -120,6 +120,10 @@ var evilLines = map[string][]string{
 	"lineage reflog":             {"rewind :1 --in-place", "reflog", "reflog nonesuch-EVIL"},
 	"lineage watch":              {"watch --from 1 --follow=false"},
 	"lineage serve":              {"serve --idle 1ms"},
+	"lineage token":              {"token nonesuch-EVIL"},
+	"lineage token create":       {"token create --name EVIL --user EVIL --project EVIL"},
+	"lineage token list":         {"token create --name EVIL", "token list"},
+	"lineage token delete":       {"token delete nonesuch-EVIL"},
 	"lineage append":             {"append EVIL --role EVIL --name EVIL --model EVIL --id EVIL", "append EVIL --id EVIL", "append nonesuch-EVIL EVIL", "append --file nonesuch-EVIL", "append --jsonl ARCHIVE", "append --file ARCHIVE --asset EVIL --type text/EVIL"},
 	"lineage edit":               {"edit :1 EVIL", "edit nonesuch-EVIL EVIL", "edit :1 EVIL --replay EVIL"},
 	"lineage set":                {"set --model EVIL --system EVIL", "set --overrides EVIL"},
@@ -195,6 +199,7 @@ func requireSafe(t *testing.T, text, what string) {
 // Whatever is stored, named or typed, no command writes control characters to a terminal,
 // in JSON or in errors.
 func TestNoControlCharactersReachATerminal(t *testing.T) {
+	ownHome(t)
 	parent := t.TempDir()
 	store, ids := evilStore(t, parent)
 	lines := map[string][]string{"database": evilLines["database"]}

@@ -24,6 +24,7 @@ type serveOptions struct {
 	idle               time.Duration
 	listen, cert, key  string
 	plain, readOnly    bool
+	open, link         bool
 	alone, log, follow bool
 	origins            []string
 }
@@ -32,13 +33,14 @@ func serveCommand(a *app) *cobra.Command {
 	o := &serveOptions{}
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Keep a store open, and offer it to programs over HTTP",
+		Short: "Keep a store open, and show it as a page",
 		Long: `Keeps a store open, for the other processes of this user on this machine, and for programs over
 HTTP: events as they happen, and content. It runs until it is interrupted, or with --idle until
 nobody has used it for some time. A store that another process has open is served as well.
 
 It listens on 127.0.0.1:7411, or the next port that is free, and on a socket for this user. Every
-request needs credentials: 'lineage token create' makes a token for a program. --follow keeps the sessions of the agents on this machine up to date
+request needs credentials: 'lineage token create' makes a token for a program, and the link a session
+of a day for a browser. --follow keeps the sessions of the agents on this machine up to date
 meanwhile, as 'lineage follow' does.
 
 --listen with an address that other machines reach needs a certificate, or --plain, with which
@@ -50,6 +52,8 @@ everybody between can read what is sent.`,
 	}
 	f := c.Flags()
 	f.DurationVar(&o.idle, "idle", 0, "end after so long without another process or a request; 0 is never")
+	f.BoolVar(&o.open, "open", false, "open the page in the browser")
+	f.BoolVar(&o.link, "link", false, "print a new link of a server of this store that runs, and end")
 	f.StringVar(&o.listen, "listen", "", "the address to listen on (default "+server.DefaultListen+" or the next free port)")
 	f.StringVar(&o.cert, "tls-cert", "", "the file of the certificate, for TLS")
 	f.StringVar(&o.key, "tls-key", "", "the file of the certificate's key")
@@ -62,7 +66,12 @@ everybody between can read what is sent.`,
 	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	for _, other := range []string{"listen", "tls-cert", "plain", "read-only", "allow-origin", "log"} {
 		c.MarkFlagsMutuallyExclusive("no-http", other)
+		c.MarkFlagsMutuallyExclusive("link", other)
 	}
+	for _, other := range []string{"idle", "follow", "no-http"} {
+		c.MarkFlagsMutuallyExclusive("link", other)
+	}
+	c.MarkFlagsMutuallyExclusive("no-http", "open")
 	c.MarkFlagsMutuallyExclusive("read-only", "follow")
 	return c
 }
@@ -91,6 +100,9 @@ func runServe(ctx context.Context, a *app, o *serveOptions) error {
 	if o.alone && isServed(dir) {
 		return usagef("%s: the server keeps this store open", redact(dir))
 	}
+	if o.link {
+		return a.printLink(ctx, o)
+	}
 	options, err := o.options()
 	if err != nil {
 		return err
@@ -105,7 +117,9 @@ func runServe(ctx context.Context, a *app, o *serveOptions) error {
 		var http *server.Server
 		if !o.alone {
 			options.Ready = alive
-			if http, err = s.listen(ctx, o, options); err != nil {
+			texts := &pageSearch{store: s.store, dir: s.dir}
+			defer func() { err = errors.Join(err, texts.close()) }()
+			if http, err = s.listen(ctx, o, options, texts); err != nil {
 				return err
 			}
 			defer func() {
@@ -138,7 +152,7 @@ func stillThere(dir string) error {
 }
 
 // listen starts the HTTP server and prints where it is.
-func (s *session) listen(ctx context.Context, o *serveOptions, options server.Options) (*server.Server, error) {
+func (s *session) listen(ctx context.Context, o *serveOptions, options server.Options, texts *pageSearch) (*server.Server, error) {
 	tokens, err := s.tokens()
 	if err != nil {
 		return nil, err
@@ -151,6 +165,9 @@ func (s *session) listen(ctx context.Context, o *serveOptions, options server.Op
 	if o.log {
 		options.Logger = slog.New(slog.NewJSONHandler(s.err.W, nil))
 	}
+	if options.Routes, err = s.page(o.readOnly, options.Logger, texts); err != nil {
+		return nil, err
+	}
 	http, err := server.Open(ctx, options)
 	if errors.Is(err, server.ErrNeedsTLS) {
 		err = hint(&usageError{err}, "--tls-cert and --tls-key name a certificate; --plain does without")
@@ -161,8 +178,13 @@ func (s *session) listen(ctx context.Context, o *serveOptions, options server.Op
 	if o.plain && options.TLS == nil {
 		s.warn("%s: without TLS everybody between can read what is sent, tokens too", http.Addr())
 	}
-	r := &records.Serving{Store: s.name, URL: http.URL(), ReadOnly: o.readOnly}
-	return http, errors.Join(s.print(r, "listening on %s\n", r.URL), s.flush())
+	r := &records.Serving{Store: s.name, URL: http.URL(), Link: http.Link(), ReadOnly: o.readOnly}
+	if o.open {
+		if err := openBrowser(options.Runtime, http.Link()); err != nil {
+			s.warn("the browser was not opened: %v", err)
+		}
+	}
+	return http, errors.Join(s.print(r, "%s\n", r.Link), s.flush())
 }
 
 // tokens returns the file of tokens of the store.
@@ -225,6 +247,9 @@ func (s *session) serve(ctx context.Context, o *serveOptions, http *server.Serve
 		}
 		if err := alive(); err != nil {
 			return err
+		}
+		if dir, err := server.RuntimeDir(); err == nil && o.open {
+			removeOpened(dir, time.Now())
 		}
 		if o.idle == 0 {
 			continue

@@ -23,6 +23,7 @@ import (
 // TestServe keeps a store open, which other commands use, and ends when nobody has used it for some
 // time.
 func TestServe(t *testing.T) {
+	ownHome(t)
 	dir := newStore(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -52,6 +53,7 @@ func TestServe(t *testing.T) {
 // TestServeTakesOver serves a store that another process has open. When that one closes it, serving
 // goes on at once, although nobody asks for anything. Meanwhile nothing repairs the store.
 func TestServeTakesOver(t *testing.T) {
+	ownHome(t)
 	dir := newStore(t)
 	first, err := lineage.Open(t.Context(), dir, lineage.Options{})
 	require.NoError(t, err)
@@ -67,6 +69,14 @@ func TestServeTakesOver(t *testing.T) {
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))
 	require.Error(t, c.Wait())
 	require.Equal(t, 0, runLine(t.Context(), "repair", "--store", dir).code)
+}
+
+// ownHome gives the process folders of its own for the user's configuration and sockets.
+func ownHome(t *testing.T) {
+	t.Helper()
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 }
 
 // atWork waits until a process has a store open. It does not open the store itself: then it

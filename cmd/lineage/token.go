@@ -14,7 +14,7 @@ import (
 func tokenCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
-		Short: "Create, list and delete tokens for programs that call 'lineage serve'",
+		Short: "Create, list and delete tokens for 'lineage serve'",
 		Long: `A token lets a program call 'lineage serve'. It is for reading unless it is created with --write,
 and for the whole store unless users or projects are named. Tokens are kept outside the store, in a
 file that only this user can read, and only as hashes: a copy of the store has none.`,

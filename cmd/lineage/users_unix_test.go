@@ -117,7 +117,7 @@ func TestRootLeavesNothingOfItsOwn(t *testing.T) {
 		t.Skip("only root can be somebody else")
 	}
 	program, dir := forSomeone(t)
-	c := asSomeone(t, program, "serve", "--store", dir)
+	c := asSomeone(t, program, "serve", "--no-http", "--store", dir)
 	require.NoError(t, c.Start())
 	atWork(t, dir)
 	for _, args := range [][]string{{"thread", "create", "--title", "of root"}, {"append", "root said"}, {"search", "said"}} {

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/server"
+	"github.com/lineage-store/lineage/server/page"
+)
+
+// page returns the routes of the page.
+func (s *session) page(readOnly bool, logger *slog.Logger, texts *pageSearch) ([]server.Route, error) {
+	p, err := page.New(page.Options{Store: s.store, ReadOnly: readOnly, Logger: logger, Search: texts.find})
+	if err != nil {
+		return nil, err
+	}
+	var routes []server.Route
+	for _, r := range p.Routes() {
+		routes = append(routes, server.Route(r))
+	}
+	return routes, nil
+}
+
+// pageSearch is the search index of a store, which is opened with the first search.
+type pageSearch struct {
+	store *lineage.Store
+	dir   string
+
+	mu    sync.Mutex
+	index *search.Index
+}
+
+// find is page.Options.Search.
+func (p *pageSearch) find(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
+	index, err := p.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := index.Search(ctx, search.Query{Text: text, Among: among, Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if found[i].Entry != nil { // the others are summaries
+			hits = append(hits, page.Hit{Entry: found[i].Entry, Threads: found[i].Threads, Snippet: found[i].Snippet})
+		}
+	}
+	return hits, nil
+}
+
+func (p *pageSearch) open(ctx context.Context) (*search.Index, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.index != nil {
+		return p.index, nil
+	}
+	index, err := search.Open(ctx, p.store, p.dir, search.Options{})
+	p.index = index
+	return index, err
+}
+
+// close closes the index. No search is at work.
+func (p *pageSearch) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.index == nil {
+		return nil
+	}
+	return p.index.Close()
+}
+
+// printLink prints, or opens, a link to a server of the store that runs already.
+func (a *app) printLink(ctx context.Context, o *serveOptions) error {
+	return a.open(ctx, reading|noThread, func(ctx context.Context, s *session) error {
+		dir, err := server.RuntimeDir()
+		if err != nil {
+			return err
+		}
+		all, err := server.Find(dir, s.store.ID())
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return hint(fmt.Errorf("server of %s: %w", s.name, lineage.ErrNotFound), "'lineage serve' starts one")
+		}
+		is := &all[len(all)-1]
+		link, err := is.Link(ctx)
+		if err != nil {
+			return err
+		}
+		if o.open {
+			if err := openBrowser(dir, link); err != nil {
+				s.warn("the browser was not opened: %v", err)
+			}
+		}
+		r := &records.Serving{Store: s.name, URL: is.URL, Link: link, ReadOnly: is.ReadOnly}
+		return s.print(r, "%s\n", screen.Line(link))
+	})
+}
+
+// openedFor is how long the file is kept that leads a browser to the page: as long as the link in it works.
+const openedFor = time.Minute
+
+// openBrowser opens a link in the browser of the user. Other users see the arguments of programs, so the link is in a
+// file that only this user can read.
+func openBrowser(dir, link string) error {
+	f, err := os.CreateTemp(dir, "open-*.html") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>"+
+		"<meta http-equiv=refresh content=\"0;url=%s\"><a href=\"%[1]s\">Lineage</a>\n", html.EscapeString(link))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = startBrowser(f.Name())
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// startBrowser starts the program that opens files of the user.
+func startBrowser(file string) error {
+	name, args := "xdg-open", []string{file}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", file}
+	}
+	c := exec.Command(name, args...)
+	if err := c.Start(); err != nil {
+		return err
+	}
+	return c.Process.Release()
+}
+
+// removeOpened removes the files that led browsers to the page, once their links have ended.
+func removeOpened(dir string, now time.Time) {
+	files, _ := filepath.Glob(filepath.Join(dir, "open-*.html")) // only the pattern can be wrong
+	for _, file := range files {
+		if info, err := os.Lstat(file); err == nil && now.Sub(info.ModTime()) > openedFor {
+			_ = os.Remove(file) // the next server tries again
+		}
+	}
+}

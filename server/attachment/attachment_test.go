@@ -1,0 +1,70 @@
+package attachment
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/png"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFileName(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "content", "a.txt": "a.txt", "../../etc/passwd": "passwd", `C:\x\y.exe`: "y.exe", ".bashrc": "bashrc", "-rf": "rf",
+		"a\r\nSet-Cookie: x": "a__Set-Cookie_ x", "a\"b;c": "a_b_c", "\u202egnp.exe": "_gnp.exe", "..": "content", "/": "content",
+		strings.Repeat("x", 300) + ".png": strings.Repeat("x", maxName-4) + ".png",
+	} {
+		require.Equal(t, want, fileName(name), "%q", name)
+	}
+}
+
+// failing fails when it is read.
+type failing struct{ io.ReadSeeker }
+
+var errRead = errors.New("damaged")
+
+func (failing) Read([]byte) (int, error) { return 0, errRead }
+
+// What cannot be read is an error before anything is sent, also where a decoder reads it.
+func TestDamagedBody(t *testing.T) {
+	var s Sender
+	w := httptest.NewRecorder()
+	err := s.Send(w, httptest.NewRequest("GET", "/", nil), File{Body: failing{bytes.NewReader([]byte("x"))}})
+	require.ErrorIs(t, err, errRead)
+	require.Empty(t, w.Body.Bytes())
+}
+
+// FuzzSend sends any bytes: they are a decoded picture, or something to save.
+func FuzzSend(f *testing.F) {
+	var picture bytes.Buffer
+	require.NoError(f, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 2, 2))))
+	f.Add("a.png", picture.Bytes())
+	f.Add("a.html", []byte("<script>"))
+	f.Add("\r\n", []byte("GIF89a"))
+	f.Fuzz(func(t *testing.T, name string, b []byte) {
+		var s Sender
+		w := httptest.NewRecorder()
+		require.NoError(t, s.Send(w, httptest.NewRequest("GET", "/", nil), File{Name: name, Body: bytes.NewReader(b)}))
+		require.Equal(t, http.StatusOK, w.Code)
+		require.Equal(t, b, append([]byte{}, w.Body.Bytes()...))
+		disposition, parameters, err := mime.ParseMediaType(w.Header().Get("Content-Disposition"))
+		require.NoError(t, err)
+		require.NotContains(t, parameters["filename"], "/")
+		kind := w.Header().Get("Content-Type")
+		if disposition == "inline" {
+			require.Contains(t, []string{"image/png", "image/jpeg", "image/gif"}, kind)
+			_, _, err := image.Decode(bytes.NewReader(b))
+			require.NoError(t, err)
+			return
+		}
+		require.Equal(t, "attachment", disposition)
+		require.Equal(t, "application/octet-stream", kind)
+	})
+}
