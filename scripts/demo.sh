@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows what the store does, on an archive that ships with it, and leaves a store to
+# Shows what the store does, on sessions of agents and an archive that ship with it, and leaves a store to
 # play with. LINEAGE names the program, DEMO the folder; a demonstration that is there
 # is replaced. LINEAGE_BENCH names the benchmark program; DEMO_LENGTH and DEMO_ROUNDS say how much it measures.
 set -euo pipefail
@@ -31,11 +31,35 @@ show() {
 	printf '%s\n' "$line" >&3
 }
 
-say 'A store, and an archive of 100 conversation trees'
-run init
-run import "$root/testdata/demo/oasst-trees.jsonl.gz"
-run thread list --limit 5
+# The sessions of a user who is not there: nobody's own are touched.
+unset CLAUDE_CONFIG_DIR CODEX_HOME COPILOT_HOME QWEN_HOME GEMINI_CLI_HOME PI_CODING_AGENT_DIR OPENCODE_DB XDG_DATA_HOME XDG_CONFIG_HOME XDG_CACHE_HOME
+export HOME=$demo/home
+samples=$root/lineage/archive/testdata
+put() {
+	mkdir -p "$HOME/$1"
+	cp -R "${@:2}" "$HOME/$1/"
+}
+put .claude/projects/-home-ada-spotter "$samples"/claude-code-spotter/short.jsonl
+put .codex/sessions/2026/11/27 "$samples"/agents/codex/rollout-*.jsonl
+put .copilot/session-state "$samples"/agents/copilot/*-*
+put .qwen/projects/-work/chats "$samples"/agents/qwen/*-*.jsonl
+put .pi/agent/sessions/--work-- "$samples"/agents/pi/*.jsonl
 
+say 'The sessions of the coding agents on this machine come in by themselves'
+run init
+run follow --once
+run thread list --limit 5
+run usage --by agent
+
+say 'Look at one, and go on from any of its messages in another agent'
+run thread use 01a21e42-a82f-7492-bf98-cb89e6a74924 > /dev/null
+run log --last 3
+run resume :4 --agent pi --dir "$demo" 2> /dev/null
+run follow --once
+run tree
+
+say 'An archive of 100 conversation trees'
+run import "$root/testdata/demo/oasst-trees.jsonl.gz"
 say 'One of the conversations, with its branches'
 run thread set 8d133a5a-f25c-4738-ae22-8a4901dfc3db --title 'Symbolic links' > /dev/null
 run thread use 'symbolic links'

@@ -42,8 +42,8 @@ The session belongs to the folder that the thread worked in, or the current one 
 --dir chooses. With --dry-run nothing is written. With --run the agent is started there. If the
 thread did not come from this machine, that asks first, or needs --yes.
 
-One new file is created, and nothing of the agent's is changed. 'lineage follow' recognises its
-beginning: the thread gets a branch, and no copy.`,
+One new session file is created, and nothing of the agent's is changed. 'lineage follow' makes a
+thread of it, which shares the agent's own messages with the one that it came from.`,
 		Example: `  lineage resume :2 --agent codex
   lineage resume --agent pi --dry-run
   lineage resume main --agent claude-code --json`,
@@ -102,7 +102,7 @@ func (s *session) newSession(ctx context.Context, o *resumeOptions, environment 
 	}
 	made, err := resume.New(ctx, s.store, found.Span, options)
 	if errors.Is(err, resume.ErrNoFolder) && o.dir == "" {
-		s.warn("%s: it continues in the current one", err)
+		s.warn("%s: it is the current one", err)
 		if options.Dir, err = os.Getwd(); err == nil {
 			made, err = resume.New(ctx, s.store, found.Span, options)
 		}

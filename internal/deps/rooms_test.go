@@ -103,7 +103,7 @@ var rooms = []room{
 	{path: "lineage/follow", ours: join(belowStore, "internal/manifest", "internal/vfs", "lineage/archive"), libs: []string{fsnotify, sys}},
 	{path: "lineage/render", ours: []string{"internal/rawjson", "lineage/message", "lineage/transcript"}, libs: []string{goldmark, chroma, bluemonday}},
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/transcript", "lineage/archive"), libs: []string{goldmark}},
-	{path: "lineage/resume", ours: join(belowStore, "lineage/archive", "lineage/archive/export", "lineage/follow"), libs: []string{uuid}},
+	{path: "lineage/resume", ours: join(belowStore, "internal/vfs", "lineage/archive", "lineage/archive/export", "lineage/follow"), libs: []string{uuid}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
 	{path: "lineage/graph", ours: belowStore},
@@ -140,7 +140,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto}
 )
 

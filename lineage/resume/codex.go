@@ -4,10 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
@@ -95,7 +100,35 @@ func (s *Session) codexHeader(header []byte, was string) []byte {
 	header = rename(header, "session_id", was, s.ID)
 	header = setText(setText(header, "id", s.ID), "timestamp", stamp(s.now))
 	header = setText(setText(header, "cwd", s.Dir), "source", "cli")
+	header = setText(header, "model_provider", s.codexProvider(text(header, "model_provider")))
 	return setText(header, "forked_from_id", was)
+}
+
+// builtIn are the model providers that Codex has without a configuration.
+var builtIn = []string{"openai", "ollama", "lmstudio", "amazon-bedrock"}
+
+var (
+	tomlTable    = regexp.MustCompile(`^\s*\[`)
+	tomlProvider = regexp.MustCompile(`^\s*model_provider\s*=\s*["']([^"']+)["']`)
+)
+
+// codexProvider returns the model provider of a session: the one that it had, if it is configured here, or else the default. At a
+// terminal, Codex does not continue a session whose provider it does not know.
+func (s *Session) codexProvider(was string) string {
+	config, _ := vfs.ReadFile(filepath.Join(filepath.Dir(s.Root), "config.toml"), maxConfig) // without it there are the built-in ones
+	usual, top, has := builtIn[0], true, slices.Contains(builtIn, was)
+	for line := range strings.Lines(string(config)) {
+		top = top && !tomlTable.MatchString(line)
+		if m := tomlProvider.FindStringSubmatch(line); top && m != nil {
+			usual = m[1]
+		}
+		name := strings.TrimPrefix(strings.TrimSpace(line), "[model_providers.")
+		has = has || was != "" && (strings.HasPrefix(name, was+"]") || strings.HasPrefix(name, strconv.Quote(was)+"]"))
+	}
+	if has {
+		return was
+	}
+	return usual
 }
 
 // codexVersion is the version of Codex whose records are made.
@@ -114,6 +147,7 @@ func makeCodex(m *maker, p *part) error {
 	if m.s.own == nil {
 		r.add("session_meta", map[string]any{
 			"id": m.s.ID, "timestamp": stamp(m.s.now), "cwd": m.s.Dir, "originator": "lineage", "cli_version": codexVersion, "source": "cli",
+			"model_provider": m.s.codexProvider(""),
 		})
 	}
 	for _, item := range encoded.Items {

@@ -2,10 +2,12 @@ package resume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
@@ -34,6 +36,30 @@ func readHistory(ctx context.Context, store *lineage.Store, tip lineage.SpanRef)
 		return nil, ErrNothing
 	}
 	return h, nil
+}
+
+// sessions returns the source ids of the threads that the messages belong to.
+func (h *history) sessions(ctx context.Context) (map[string]bool, error) {
+	sessions, seen := make(map[string]bool), make(map[lineage.ThreadID]bool)
+	runs := backend.Runs(ctx, h.store.View())
+	for i, span := range h.spans {
+		if i > 0 && h.spans[i-1].Run == span.Run {
+			continue
+		}
+		run, err := runs(span.Run)
+		if err != nil {
+			return nil, err
+		}
+		if home := run.Home.Thread; !home.IsZero() && !seen[home] {
+			seen[home] = true
+			a, err := aboutThread(ctx, h.store, home)
+			if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+				return nil, err
+			}
+			sessions[a.session] = true
+		}
+	}
+	return sessions, nil
 }
 
 // part is a part of a history as messages, with the index of the span that each came from.

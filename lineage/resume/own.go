@@ -40,51 +40,21 @@ func findOwn(ctx context.Context, store *lineage.Store, h *history, t *target, a
 	if t.line == nil {
 		return nil, nil
 	}
-	var of, others []*follow.Source
+	sessions, err := h.sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sessions[a.session] = true
+	var of []*follow.Source
 	for source, err := range follow.Sources(ctx, store) {
-		switch {
-		case err != nil:
-			return nil, err
-		case source.Is.Session == "" || source.About.Agent != "" && source.About.Agent != agent.Name:
-		case source.Is.Session == a.session:
-			of = append(of, source)
-		case a.agent != "" && a.agent != agent.Format:
-			// A thread of another agent has none of this one's lines.
-		default:
-			others = append(others, source)
-		}
-	}
-	best, err := bestOwn(ctx, h, t, of)
-	if err != nil || best != nil {
-		return best, err
-	}
-	var sharing []*follow.Source
-	for _, source := range others {
-		shares, err := sharesSpan(ctx, source, h)
 		if err != nil {
 			return nil, err
 		}
-		if shares {
-			sharing = append(sharing, source)
+		if source.Is.Session != "" && sessions[source.Is.Session] && (source.About.Agent == "" || source.About.Agent == agent.Name) {
+			of = append(of, source)
 		}
 	}
-	return bestOwn(ctx, h, t, sharing)
-}
-
-// sharesSpan reports whether the first message of a history is in a source. Only the manifest is read.
-func sharesSpan(ctx context.Context, source *follow.Source, h *history) (bool, error) {
-	spans, err := source.Spans(ctx)
-	if notUsable(err) {
-		return false, nil
-	}
-	for _, on := range spans {
-		for _, span := range on {
-			if span == h.spans[0] {
-				return true, err
-			}
-		}
-	}
-	return false, err
+	return bestOwn(ctx, h, t, of)
 }
 
 // bestOwn returns the lines of the source that has most of the history.

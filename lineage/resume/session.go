@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,7 @@ var (
 	// ErrNothing is returned for a history without messages.
 	ErrNothing = errors.New("there is no message to resume from")
 	// ErrNoFolder is returned if the folder in which the agent is to be started is not there.
-	ErrNoFolder = errors.New("the folder does not exist")
+	ErrNoFolder = errors.New("no folder to continue in")
 )
 
 // MaxMade is the largest total size of bodies that are translated for an agent. Lines of the agent's own are not counted.
@@ -63,6 +64,8 @@ type Session struct {
 	now    time.Time
 	own    *ownLines
 	made   [][]byte
+	// also are files that the agent finds the session by, for a folder that it does not know.
+	also []file
 }
 
 // Loss is something of the history that the agent has no place for.
@@ -202,10 +205,13 @@ func folder(given, threads string) (string, error) {
 	if err == nil {
 		var info os.FileInfo
 		if info, err = os.Stat(real); err == nil && !info.IsDir() {
-			err = errors.New("not a folder")
+			err = fmt.Errorf("%s is a file", dir)
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%w: %s does not exist", ErrNoFolder, dir)
+	case err != nil:
 		return "", fmt.Errorf("%w: %w", ErrNoFolder, err)
 	}
 	return real, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
@@ -30,6 +31,7 @@ type home struct {
 	environment *follow.Environment
 	machine     follow.Machine
 	first       string // the agent that is tried
+	url         string // of the model, for an agent that has it from its environment
 }
 
 func newHome(t *testing.T) *home {
@@ -165,4 +167,9 @@ func (h *home) texts(tip lineage.SpanRef) (texts []string) {
 		}
 	}
 	return texts
+}
+
+func TestMain(m *testing.M) {
+	campaign.Checks(10) // each opens a store and follows files
+	os.Exit(m.Run())
 }

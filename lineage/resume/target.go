@@ -31,7 +31,7 @@ type target struct {
 
 // targets are the targets by the names of agents.
 var targets = map[string]func() *target{
-	"codex": codex, "pi": pi, "claude-code": claudeCode, "qwen": qwen,
+	"codex": codex, "pi": pi, "claude-code": claudeCode, "qwen": qwen, "gemini": gemini,
 }
 
 // noWayIn says why no session is made for an agent.
@@ -39,7 +39,6 @@ var noWayIn = map[string]string{
 	"opencode": "it keeps sessions in a database, and its import is not supported yet",
 	"copilot":  "sessions that it did not write were not tried",
 	"vscode":   "it keeps its chats in a log that it rewrites while it runs",
-	"gemini":   "it is not supported yet",
 }
 
 func targetOf(name string) (*target, follow.Agent, error) {
@@ -131,6 +130,9 @@ func dashed(dir string) string {
 	}
 	return b.String()
 }
+
+// maxConfig limits what is read of an agent's configuration.
+const maxConfig = 4 << 20
 
 // maxName is the longest name of a folder that agents make without shortening it.
 const maxName = 200

@@ -50,7 +50,7 @@ func (s *Session) Content(ctx context.Context, to io.Writer) (size Size, err err
 // File returns the path of the session's file.
 func (s *Session) File() string { return filepath.Join(s.Root, filepath.FromSlash(s.Path)) }
 
-// Write creates the session's file. The name must be free. Links below the agent's folder do not lead out of it. A file that cannot be
+// Write creates the session's file, and where the agent needs it to find the session one that names its folder. The names must be free. Links below the agent's folder do not lead out of it. A file that cannot be
 // written whole is removed.
 func (s *Session) Write(ctx context.Context) (size Size, err error) {
 	if err := os.MkdirAll(s.Root, 0o700); err != nil {
@@ -61,6 +61,11 @@ func (s *Session) Write(ctx context.Context) (size Size, err error) {
 		return size, fmt.Errorf("session %s: %w", s.ID, err)
 	}
 	defer root.Close()
+	for _, f := range s.also {
+		if err := f.exclusive(root); err != nil {
+			return size, fmt.Errorf("session %s: %w", s.ID, err)
+		}
+	}
 	if err := root.MkdirAll(path.Dir(s.Path), 0o700); err != nil {
 		return size, fmt.Errorf("session %s: %w", s.ID, err)
 	}

@@ -188,6 +188,7 @@ function conversation() {
       for (const m of extra) m.remove();
       if (extra.length) { win.dataset.from = $(".m", win).dataset.pos; if (!edge(true)) { const p = document.createElement("p"), a = document.createElement("a"); p.className = "edge up"; a.textContent = "earlier messages"; a.href = address({ at: number("from") }); p.append(a); win.prepend(p); } }
     });
+    if (atEnd()) { unseen = 0; pill.hidden = true; }
     prompts(); watch();
     if (following) toEnd();
   }
@@ -197,17 +198,18 @@ function conversation() {
   const atEnd = () => number("to") >= number("length");
   const near = () => following || document.documentElement.scrollHeight - innerHeight - scrollY < innerHeight;
   let unseen = 0;
+  const count = () => { pill.textContent = `${unseen} new`; pill.hidden = false; };
   const update = soon(60, async () => {
     const body = $(".win", await fetchPart(address({ from: from() })));
     const length = Number(body.dataset.length); const known = Number(conv.dataset.length);
     if (length < known) { say("this branch was moved: reload", true); return; }
-    if (atEnd() && near()) { unseen = 0; pill.hidden = true; add(body); return; }
+    if (atEnd() && near()) { add(body); unseen = length - number("to"); if (unseen) count(); return; }
     unseen += Math.max(0, length - known); conv.dataset.length = length;
-    if (unseen) { pill.textContent = `${unseen} new`; pill.hidden = false; }
+    if (unseen) count();
   });
   pill.addEventListener("click", async () => { pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } const body = $(".win", await fetchPart(address({ from: from() }))); add(body); last()?.scrollIntoView({ block: "end" }); });
   addEventListener("scroll", () => { if (!pill.hidden && atEnd() && near()) update(); }, { passive: true });
-  const spy = () => { const top = $$(".m[data-prompt]", win).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); if (at) for (const input of $$("input.here")) if (document.activeElement !== input) input.value = at.dataset.pos; };
+  const spy = () => { const top = $$(".m[data-prompt]", win).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); if (at && !$(".acts[open]")) for (const input of $$("input.here")) input.value = at.dataset.pos; };
   let ticking = false;
   addEventListener("scroll", () => { if (!ticking) { ticking = true; requestAnimationFrame(() => { ticking = false; spy(); }); } }, { passive: true });
   const anchor = location.hash && document.getElementById(location.hash.slice(1));

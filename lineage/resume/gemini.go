@@ -1,0 +1,149 @@
+package resume
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+)
+
+// gemini makes sessions of Gemini CLI: a file of messages, in a folder for each project. Its lines change earlier ones, so a session is
+// always translated.
+func gemini() *target {
+	return &target{
+		newID: uuidV4,
+		path: func(s *Session, now time.Time) (string, error) {
+			folder := s.geminiProject()
+			if folder == "" {
+				folder = "lineage-" + s.ID[:8]
+				s.also = append(s.also, file{path.Join(folder, geminiMarker), []byte(s.Dir)})
+			}
+			return path.Join(folder, "chats", "session-"+now.UTC().Format("2006-01-02T15-04")+"-"+s.ID[:8]+".jsonl"), nil
+		},
+		command: func(s *Session) []string { return []string{"gemini", "--resume", s.ID} },
+		make:    makeGemini,
+	}
+}
+
+const (
+	// geminiMarker is a file with the folder of a project. The name of the project's own folder is any that has it.
+	geminiMarker = ".project_root"
+)
+
+var geminiFolder = regexp.MustCompile(`^[a-z0-9-]+$`)
+
+// geminiProject returns the folder of a project below the agent's, empty if it has none.
+func (s *Session) geminiProject() string {
+	is := func(name string, unmarked bool) bool {
+		owner, err := vfs.ReadFile(filepath.Join(s.Root, name, geminiMarker), maxConfig)
+		if err != nil {
+			return unmarked && os.IsNotExist(err)
+		}
+		return strings.TrimSpace(string(owner)) == s.Dir
+	}
+	if raw, err := vfs.ReadFile(filepath.Join(filepath.Dir(s.Root), "projects.json"), maxConfig); err == nil {
+		var registry struct {
+			Projects map[string]string `json:"projects"`
+		}
+		if json.Unmarshal(raw, &registry) == nil {
+			if name := registry.Projects[s.Dir]; geminiFolder.MatchString(name) && is(name, true) {
+				return name
+			}
+		}
+	}
+	entries, _ := os.ReadDir(s.Root) // a folder that is not there has none
+	for _, e := range entries {
+		if e.IsDir() && is(e.Name(), false) {
+			return e.Name()
+		}
+	}
+	return ""
+}
+
+type geminiHeader struct {
+	Session string `json:"sessionId"`
+	Project string `json:"projectHash"`
+	Start   string `json:"startTime"`
+	Updated string `json:"lastUpdated"`
+	Kind    string `json:"kind"`
+}
+
+type geminiMessage struct {
+	ID        string `json:"id"`
+	Timestamp string `json:"timestamp"`
+	Type      string `json:"type"`
+	Content   []any  `json:"content"`
+	Model     string `json:"model,omitempty"`
+}
+
+// makeGemini adds a message for each turn.
+func makeGemini(m *maker, p *part) error {
+	turns, err := m.turns(p)
+	if err != nil {
+		return err
+	}
+	project, at := sha256.Sum256([]byte(m.s.Dir)), stamp(m.s.now)
+	header, err := marshal(geminiHeader{m.s.ID, hex.EncodeToString(project[:]), at, at, "main"})
+	if err != nil {
+		return err
+	}
+	m.add(header)
+	tools := make(map[string]string)
+	for _, t := range turns {
+		said := geminiMessage{ID: uuidV4(), Timestamp: at, Type: "user"}
+		if t.role == "assistant" {
+			said.Type, said.Model = "gemini", "unknown"
+		} else if len(t.blocks) > 0 && t.blocks[0].kind == "text" && ignoredByGemini(t.blocks[0].text("text")) {
+			m.s.lose(Loss{Reason: "a text that begins like a command: the agent does not send it"})
+		}
+		said.Content = m.parts(t.blocks, tools)
+		line, err := marshal(said)
+		if err != nil {
+			return err
+		}
+		m.said++
+		m.add(line)
+	}
+	return nil
+}
+
+// ignoredByGemini reports whether the agent takes a text of the user for a command.
+func ignoredByGemini(said string) bool {
+	said = strings.TrimSpace(said)
+	for _, begin := range []string{"/", "?", "<session_context>", "<hook_context>"} {
+		if strings.HasPrefix(said, begin) {
+			return true
+		}
+	}
+	return said == ""
+}
+
+// file is a file beside a session's.
+type file struct {
+	path    string
+	content []byte
+}
+
+// exclusive writes a file that must be new.
+func (f file) exclusive(root *os.Root) error {
+	if err := root.MkdirAll(path.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	to, err := root.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = to.ReadFrom(bytes.NewReader(f.content))
+	if closed := to.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
