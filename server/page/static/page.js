@@ -55,6 +55,7 @@ const keys = {
   e: () => toEnd(),
   f: () => { following = !following; say(following ? "following" : "live", true); if (following) toEnd(); },
   y: () => copy("resume"),
+  "g u": () => { const link = $("a.nav[href='/usage']"); if (link) location.href = link.href; },
   "g h": () => { location.href = "/"; },
   "g c": () => go(""), "g g": () => go("/graph"),
 };
