@@ -117,9 +117,9 @@ func runServe(ctx context.Context, a *app, o *serveOptions) error {
 		var http *server.Server
 		if !o.alone {
 			options.Ready = alive
-			texts := &pageSearch{store: s.store, dir: s.dir}
-			defer func() { err = errors.Join(err, texts.close()) }()
-			if http, err = s.listen(ctx, o, options, texts); err != nil {
+			indexes := &pageIndexes{store: s.store, dir: s.dir}
+			defer func() { err = errors.Join(err, indexes.close()) }()
+			if http, err = s.listen(ctx, o, options, indexes); err != nil {
 				return err
 			}
 			defer func() {
@@ -152,7 +152,7 @@ func stillThere(dir string) error {
 }
 
 // listen starts the HTTP server and prints where it is.
-func (s *session) listen(ctx context.Context, o *serveOptions, options server.Options, texts *pageSearch) (*server.Server, error) {
+func (s *session) listen(ctx context.Context, o *serveOptions, options server.Options, indexes *pageIndexes) (*server.Server, error) {
 	tokens, err := s.tokens()
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (s *session) listen(ctx context.Context, o *serveOptions, options server.Op
 	if o.log {
 		options.Logger = slog.New(slog.NewJSONHandler(s.err.W, nil))
 	}
-	if options.Routes, err = s.page(o.readOnly, options.Logger, texts); err != nil {
+	if options.Routes, err = s.page(o.readOnly, options.Logger, indexes); err != nil {
 		return nil, err
 	}
 	http, err := server.Open(ctx, options)

@@ -119,8 +119,10 @@ func TestServeToPrograms(t *testing.T) {
 	status, event := get("/v1/events?from=1", token.Secret)
 	require.Equal(t, 200, status)
 	require.Contains(t, event, "thread created")
-	status, _ = get("/metrics", token.Secret)
-	require.Equal(t, 200, status)
+	for _, path := range []string{"/", "/usage", "/search?q=hello", "/metrics"} {
+		status, _ = get(path, token.Secret)
+		require.Equal(t, 200, status, path)
+	}
 	require.Contains(t, runLine(t.Context(), "token", "list", "--store", dir).out, "ci")
 	require.NotContains(t, runLine(t.Context(), "token", "list", "--json", "--store", dir).out, token.Secret)
 	require.Equal(t, 0, runLine(t.Context(), "token", "delete", token.ID, "--store", dir).code)
