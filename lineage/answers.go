@@ -90,10 +90,11 @@ type Alternative struct {
 	// Model is the model that answered, empty if unknown.
 	Model string
 	// Input and Output are the token counts of the answer, which ends before the next user message.
-	// If Reported, they are the sum of the counts in the messages or their metadata (member usage
-	// or similar); otherwise Output is an estimate.
+	// If Reported, they are the sums of Answers; otherwise Output is an estimate.
 	Input, Output int
 	Reported      bool
+	// Answers are what its messages state of the models' answers, each once: see message.Usage.
+	Answers []message.Answer
 	// Took is the time from the message before the alternative to the end of the answer.
 	Took time.Duration
 }
@@ -203,10 +204,11 @@ func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Ti
 		}
 		last = e
 		estimate += EstimateTokens(e.Text())
-		for _, answer := range message.Usage(message.Record{Body: e.Body, Role: e.Role, Model: e.Origin.ModelID, Metadata: e.Metadata}) {
-			input, output := answer.Tokens.Sums()
-			a.Input, a.Output, a.Reported = a.Input+int(input), a.Output+int(output), true
-		}
+		a.Answers = message.Once(a.Answers, message.Usage(message.Record{Body: e.Body, Role: e.Role, Model: e.Origin.ModelID, Metadata: e.Metadata})...)
+	}
+	for i := range a.Answers {
+		input, output := a.Answers[i].Tokens.Sums()
+		a.Input, a.Output, a.Reported = a.Input+int(input), a.Output+int(output), true
 	}
 	if !a.Reported {
 		a.Output = estimate

@@ -12,6 +12,8 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/usage"
+	"github.com/lineage-store/lineage/lineage/usage/prices"
 )
 
 type alternativesOptions struct {
@@ -130,7 +132,7 @@ func alternativesTo(ctx context.Context, s *session, message string) error {
 	if err != nil {
 		return err
 	}
-	list := s.list("", "NUMBER", "MESSAGE", "MODEL", "TOKENS", "TOOK", "SAYS")
+	list := s.list("", "NUMBER", "MESSAGE", "MODEL", "TOKENS", "COST", "TOOK", "SAYS")
 	for i, a := range alternatives {
 		r := records.Alternative{
 			SpanSet: records.ID(a.Entry.Set), Filled: true, Chosen: a.Current, Model: a.Model, Number: i + 1, Of: len(alternatives), ID: a.Entry.Span.String(), Tip: a.Tip.String(),
@@ -139,12 +141,17 @@ func alternativesTo(ctx context.Context, s *session, message string) error {
 		if r.Text, err = s.line(ctx, a.Entry); err != nil {
 			return err
 		}
+		used := usage.Of(a.Answers, a.Entry.CreatedAt, prices.Default())
+		if len(a.Answers) > 0 {
+			figures := used.Record()
+			r.Usage = &figures
+		}
 		tokens := strconv.Itoa(r.OutputTokens)
 		if !r.Reported {
 			tokens = "~" + tokens
 		}
 		list.add(&r, markCell(r.Chosen), plainCell(fmt.Sprintf("%d of %d", r.Number, r.Of)), idCell(refs.ShortSpan(a.Entry.Span)),
-			plainCell(r.Model), plainCell(tokens), plainCell(a.Took.Round(time.Millisecond).String()), plainCell(r.Text))
+			plainCell(r.Model), plainCell(tokens), costCell(&used), plainCell(a.Took.Round(time.Millisecond).String()), plainCell(r.Text))
 	}
 	return list.end("")
 }

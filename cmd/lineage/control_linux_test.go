@@ -105,6 +105,7 @@ var evilLines = map[string][]string{
 	"lineage show":               {"show", "show FIRST", "show :2", "show :4", "show :5", "show BRANCH", "show nonesuch-EVIL"},
 	"lineage contexts":           {"contexts", "contexts THREAD", "contexts --alone", "contexts nonesuch-EVIL"},
 	"lineage tree":               {"tree", "tree --full", "tree THREAD", "tree nonesuch-EVIL"},
+	"lineage usage":              {"usage", "usage --by thread,branch,user,agent,project,model", "usage THREAD", "usage --csv --by user,branch", "usage nonesuch-EVIL", "usage --by EVIL", "usage --zone EVIL", "usage --prices nonesuch-EVIL", "usage --user EVIL --model EVIL"},
 	"lineage cat":                {"cat :1", "cat :2", "cat :4", "cat :5", "cat nonesuch-EVIL"},
 	"lineage document":           {"append --document EVIL -m EVIL", "document", "document nonesuch-EVIL"},
 	"lineage document list":      {"append --document EVIL -m EVIL", "document list", "document list EVIL", "document list --context nonesuch-EVIL"},

@@ -41,7 +41,7 @@ func allRecords() []records.Record {
 		&records.Stats{}, &records.Erased{}, &records.Event{}, &records.Version{}, &records.Completion{}, &records.Node{}, &records.Imported{},
 		&records.Hit{}, &records.Bundled{}, &records.Unbundled{}, &records.Inventory{},
 		&records.Exported{}, &records.Packed{}, &records.Collected{}, &records.Copied{}, &records.StoreCopied{}, &records.Projected{}, &records.Compared{}, &records.Difference{},
-		&records.Followed{}, &records.Agent{}, &records.Resumed{},
+		&records.Followed{}, &records.Agent{}, &records.Usage{}, &records.Resumed{},
 	}
 }
 

@@ -8,7 +8,10 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/usage"
+	"github.com/lineage-store/lineage/lineage/usage/prices"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -79,6 +82,11 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		if err != nil {
 			return err
 		}
+		used, err := s.usageOf(ctx, e)
+		if err != nil {
+			return err
+		}
+		m.Usage = used
 		added := m.Origin
 		m.Origin = records.NewOrigin(author)
 		if s.json {
@@ -97,7 +105,7 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		if err := s.facts(m, [][2]string{
 			{"message", m.ID}, {"parent", text(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + screen.Bytes(m.Size)},
 			{"origin", by.Kind}, {"user", by.User}, {"model", by.Model}, {"source", by.Source}, {"derived from", by.DerivedFrom},
-			{"added by", addedBy}, {"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)},
+			{"used", usedText(m.Usage)}, {"added by", addedBy}, {"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)},
 		}...); err != nil {
 			return err
 		}
@@ -107,6 +115,24 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		r.end()
 	}
 	return nil
+}
+
+// usageOf returns what a message states of answers of models, nil for nothing.
+func (s *session) usageOf(ctx context.Context, e *lineage.Entry) (*records.UsageFigures, error) {
+	if e.Kind != lineage.Message || !message.MayStateUsage(e.Role) || e.Erased {
+		return nil, nil
+	}
+	body, err := s.store.Original(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	answers := message.Usage(message.Record{Body: body, Role: e.Role, Model: e.Origin.ModelID, Metadata: e.Metadata})
+	if len(answers) == 0 {
+		return nil, nil
+	}
+	used := usage.Of(answers, e.CreatedAt, prices.Default())
+	figures := used.Record()
+	return &figures, nil
 }
 
 // callsBefore is how many messages before a result are searched for its call.

@@ -111,7 +111,7 @@ func (s *session) listThreads(ctx context.Context, o *threadListOptions) (list [
 		}
 		list = append(list, r)
 	}
-	return list, nil
+	return list, s.addUsage(ctx, list...)
 }
 
 // onlyGone yields the threads that only the store has.
@@ -145,6 +145,10 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 	if ofAgents {
 		heads = slices.Insert(heads, len(heads)-1, "AGENT", "PROJECT")
 	}
+	priced := slices.ContainsFunc(found, func(r *records.Thread) bool { return r.Usage != nil })
+	if priced {
+		heads = slices.Insert(heads, len(heads)-1, "COST")
+	}
 	list := a.list(heads...)
 	next := ""
 	for _, r := range found {
@@ -158,6 +162,9 @@ func runThreadList(ctx context.Context, a *app, in threads, o *threadListOptions
 		row := []screen.Cell{markCell(r.Current), idCell(shortID(r.ID)), timeCell(r.UpdatedAt), countCell(r.Messages), countCell(uint64(r.Branches))}
 		if ofAgents {
 			row = append(row, plainCell(r.States(archive.KeyAgent)), plainCell(folderName(r.States(archive.KeyProject))))
+		}
+		if priced {
+			row = append(row, screen.Cell{Text: costText(r.Usage), Right: true})
 		}
 		list.add(r, append(row, plainCell(title))...)
 	}

@@ -37,7 +37,11 @@ func (s *session) findThread(ctx context.Context, name string) (*records.Thread,
 	if err != nil {
 		return nil, err
 	}
-	return s.threadRecord(ctx, t)
+	r, err := s.threadRecord(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return r, s.addUsage(ctx, r)
 }
 
 // printThread prints a thread that a command found or changed, unless that failed.
@@ -47,7 +51,7 @@ func (a *app) printThread(r *records.Thread, err error) error {
 	}
 	return a.facts(r, [][2]string{
 		{"thread", r.ID}, {"id", r.SourceID}, {"title", r.Title}, {"user", r.User},
-		{"branch", r.Branch}, {"branches", screen.Count(r.Branches)}, {"messages", screen.Count(r.Messages)},
+		{"branch", r.Branch}, {"branches", screen.Count(r.Branches)}, {"messages", screen.Count(r.Messages)}, {"used", usedText(r.Usage)},
 		{"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)}, {"metadata", string(r.Metadata)},
 	}...)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
@@ -304,11 +304,10 @@ func fitted(heads []string, rows [][]screen.Cell, columns int) [][]screen.Cell {
 
 // usageTitle returns the title and the short id of a thread.
 func (s *session) usageTitle(ctx context.Context, id string) (string, error) {
-	parsed, err := uuid.Parse(id)
+	is, err := structure.ParseID[lineage.ThreadID](id)
 	if err != nil {
 		return id, nil
 	}
-	is := structure.ThreadID(parsed)
 	t, err := s.store.View().Thread(ctx, is)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return refs.Short(is), nil
@@ -351,17 +350,8 @@ func tokensText(n int64) string {
 }
 
 func costCell(f *usage.Figures) screen.Cell {
-	text := "-"
-	if f.Unpriced < f.Requests || !f.Cost.IsZero() {
-		text = "$" + f.Cost.Fixed(2)
-		if floor, _ := prices.ParseMoney("0.1"); !f.Cost.IsZero() && f.Cost.Cmp(floor) < 0 {
-			text = "$" + f.Cost.Fixed(4)
-		}
-		if f.Unpriced > 0 || f.Incomplete > 0 {
-			text += "+"
-		}
-	}
-	return screen.Cell{Text: text, Right: true}
+	figures := f.Record()
+	return screen.Cell{Text: costText(&figures), Right: true}
 }
 
 // printUsageCSV prints a report as comma-separated values.
@@ -400,7 +390,7 @@ func printUsageCSV(s *session, by []usage.By, report *usage.Report) error {
 	return w.Error()
 }
 
-func decimalText(d *records.Decimal) string {
+func decimalText(d *json.Number) string {
 	if d == nil {
 		return ""
 	}

@@ -3,6 +3,7 @@ package message
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -119,6 +120,22 @@ func MayStateUsage(role string) bool {
 		return true
 	}
 	return false
+}
+
+// Once adds answers to a list. Of those with the same id the last one counts.
+func Once(all []Answer, more ...Answer) []Answer {
+	for _, a := range more {
+		i := -1
+		if a.ID != "" {
+			i = slices.IndexFunc(all, func(b Answer) bool { return b.ID == a.ID })
+		}
+		if i < 0 {
+			all = append(all, a)
+		} else {
+			all[i] = a
+		}
+	}
+	return all
 }
 
 // MentionsUsage reports whether a document may have something that Usage reads. It is quick.

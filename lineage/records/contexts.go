@@ -23,10 +23,12 @@ type Alternative struct {
 	Tip    string `json:"tip,omitempty"`
 	// InputTokens and OutputTokens are the tokens of the answer; Reported is set where its messages report them, and
 	// otherwise they are estimated. TookMS is the time from the question to the end of the answer.
-	InputTokens  int   `json:"input_tokens,omitempty"`
-	OutputTokens int   `json:"output_tokens,omitempty"`
-	Reported     bool  `json:"reported,omitempty"`
-	TookMS       int64 `json:"took_ms,omitempty"`
+	InputTokens  int  `json:"input_tokens,omitempty"`
+	OutputTokens int  `json:"output_tokens,omitempty"`
+	Reported     bool `json:"reported,omitempty"`
+	// Usage is what its messages state of the answers of models, and what that costs.
+	Usage  *UsageFigures `json:"usage,omitempty"`
+	TookMS int64         `json:"took_ms,omitempty"`
 }
 
 func (*Alternative) RecordType() string { return "alternative" }

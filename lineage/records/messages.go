@@ -47,9 +47,11 @@ type Message struct {
 	Truncated bool `json:"truncated,omitempty"`
 	Erased    bool `json:"erased,omitempty"`
 	// Origin is who it comes from.
-	Origin   *Origin         `json:"origin,omitempty"`
-	SourceID string          `json:"source_id,omitempty"`
-	SpanSet  string          `json:"span_set,omitempty"`
+	Origin   *Origin `json:"origin,omitempty"`
+	SourceID string  `json:"source_id,omitempty"`
+	SpanSet  string  `json:"span_set,omitempty"`
+	// Usage is what the message states of answers of models, and what that costs. Only show has it.
+	Usage    *UsageFigures   `json:"usage,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// CreatedAt is in RFC 3339.
 	CreatedAt time.Time `json:"created_at"`

@@ -49,6 +49,8 @@ type Thread struct {
 	// active one has.
 	Branches int    `json:"branches"`
 	Messages uint64 `json:"messages"`
+	// Usage is what the answers cost that count in the thread. Only thread list and thread show have it.
+	Usage *UsageFigures `json:"usage,omitempty"`
 	// Current is set for the thread that commands work on.
 	Current   bool            `json:"current,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"`

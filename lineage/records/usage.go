@@ -1,5 +1,7 @@
 package records
 
+import "encoding/json"
+
 // Usage is what answers of models cost: a row of a report, or all of them.
 type Usage struct {
 	// Total is set for the sum of all rows, which comes last.
@@ -40,16 +42,10 @@ type UsageFigures struct {
 	ReasoningTokens    *int64 `json:"reasoning_tokens"`
 	// Cost is in dollars; null if no answer has a price. Unpriced is how many answers have none, and Incomplete of how
 	// many the input or the output is not known.
-	Cost       *Decimal `json:"cost"`
-	Unpriced   int64    `json:"unpriced,omitempty"`
-	Incomplete int64    `json:"incomplete,omitempty"`
+	Cost       *json.Number `json:"cost"`
+	Unpriced   int64        `json:"unpriced,omitempty"`
+	Incomplete int64        `json:"incomplete,omitempty"`
 	// StatedCost is what the sources say of StatedRequests answers.
-	StatedCost     *Decimal `json:"stated_cost,omitempty"`
-	StatedRequests int64    `json:"stated_requests,omitempty"`
+	StatedCost     *json.Number `json:"stated_cost,omitempty"`
+	StatedRequests int64        `json:"stated_requests,omitempty"`
 }
-
-// Decimal is a decimal number that is exact.
-type Decimal string
-
-// MarshalJSON writes the number.
-func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d), nil }

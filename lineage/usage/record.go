@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -22,11 +23,11 @@ func (f *Figures) Record() records.UsageFigures {
 		CacheWrite1hTokens: tokens(message.CacheWrite1h), OutputTokens: tokens(message.Output), ReasoningTokens: tokens(message.Reasoning),
 	}
 	if f.Unpriced < f.Requests || !f.Cost.IsZero() {
-		cost := records.Decimal(f.Cost.String())
+		cost := json.Number(f.Cost.String())
 		r.Cost = &cost
 	}
 	if f.StatedBy > 0 {
-		cost := records.Decimal(f.Stated.String())
+		cost := json.Number(f.Stated.String())
 		r.StatedCost = &cost
 	}
 	return r

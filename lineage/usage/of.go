@@ -1,0 +1,27 @@
+package usage
+
+import (
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/usage/prices"
+)
+
+// Of returns the figures of answers that were given at a time.
+func Of(answers []message.Answer, at time.Time, table *prices.Table) Figures {
+	r := &reporter{q: &Query{Prices: table}, report: &Report{Unpriced: make(map[string]int64)}}
+	row := &Row{}
+	for i := range answers {
+		a := &answers[i]
+		if a.Total != nil && !a.LastStated {
+			continue // what it adds to the counter before it is not known here
+		}
+		is := figures{known: a.Tokens.Known(), sums: sums{1, a.Requests, a.Covers, a.Tokens.Array(), 0, 0}}
+		if cost, ok := stated(a.Cost); ok {
+			is.cost, is.costs = cost, 1
+		}
+		r.price(row, &group{known: is.known, input: is.input(), sums: is.sums}, modelName{a.Model, a.Provider, a.Tier}, at)
+	}
+	row.settle()
+	return row.Figures
+}
