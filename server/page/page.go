@@ -18,10 +18,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/render"
+	"github.com/lineage-store/lineage/server/attachment"
 )
 
 // Options configure a page. Store is required.
@@ -55,6 +55,7 @@ type Page struct {
 	script    asset
 	style     asset
 	icon      asset
+	sender    attachment.Sender
 }
 
 // Route is a route of the page. Its pattern is one of http.ServeMux, with a method.
@@ -190,7 +191,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name str
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, err := w.Write([]byte(plain.Text(out.String()))) // no character of a text reorders the page or is there unseen
+	_, err := w.Write([]byte(render.Clean(out.String()))) // no character of a text reorders the page or is there unseen
 	if err != nil {
 		return context.Cause(r.Context())
 	}

@@ -212,8 +212,12 @@ func TestImages(t *testing.T) {
 	status, body := s.get(imageURL(file.Bytes()))
 	require.Equal(t, 200, status)
 	require.Equal(t, file.String(), body)
-	status, _ = s.get(imageURL([]byte("<html><script>alert(1)</script>")))
-	require.Equal(t, 404, status)
+	r, err := http.Get(s.url + imageURL([]byte("<html><script>alert(1)</script>")))
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.Equal(t, "application/octet-stream", r.Header.Get("Content-Type"))
+	require.Contains(t, r.Header.Get("Content-Disposition"), "attachment")
+	require.Contains(t, r.Header.Get("Content-Security-Policy"), "sandbox")
 }
 
 // A thread shows only its own messages, though another has equal ids.

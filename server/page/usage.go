@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -186,7 +187,7 @@ func (v *usageView) table(rows []*records.Usage) {
 }
 
 // money returns an amount, and a dash for one that is not known.
-func money(cost *records.Decimal) string {
+func money(cost *json.Number) string {
 	if cost == nil {
 		return "–"
 	}
