@@ -24,10 +24,10 @@ func eval[T any](b *browser.Tab, expression string) T {
 	return browser.Get(b, chromedp.Evaluate[T](expression))
 }
 
-// until waits until an expression is true, also on the page that is loaded next.
+// until waits until the script has run and an expression is true, also on the page that is loaded next.
 func until(b *browser.Tab, expression string) {
 	for b.Err() == nil {
-		is, err := chromedp.Run(b, chromedp.Evaluate[bool]("!!("+expression+")"))
+		is, err := chromedp.Run(b, chromedp.Evaluate[bool](`document.documentElement.classList.contains("js") && !!(`+expression+`)`))
 		if err == nil && is {
 			return
 		}
