@@ -45,6 +45,9 @@ for (const p of providers) {
   const head = JSON.stringify({ id, model_match, provider_match, fallback_model_providers, service_tiers: tiers[id] })
   lines.push('  ' + head.slice(0, -1) + ',"models":[\n' + models.join(',\n') + ']}')
 }
-const header = { source: about.name, version: about.version, date, licence: about.license ?? 'MIT' }
+// The program needs these before it needs any price.
+const starts = new Set()
+for (const text of lines) for (const [, start] of text.matchAll(/"start":(\d+)/g)) starts.add(Number(start))
+const header = { source: about.name, version: about.version, date, licence: about.license ?? 'MIT', starts: [...starts].sort((a, b) => a - b) }
 fs.writeFileSync(to, JSON.stringify(header).slice(0, -1) + ',"providers":[\n' + lines.join(',\n') + ']}\n')
 console.error(`${lines.length} providers, ${fs.statSync(to).size} bytes`)

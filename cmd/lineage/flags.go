@@ -33,8 +33,11 @@ func (f *jsonFlag) Set(text string) error {
 	return nil
 }
 
-// timeFlag is a flag for a time, zero if it is empty.
-type timeFlag struct{ time.Time }
+// timeFlag is a flag for a time, zero if it is empty. It is local if it was given without a zone.
+type timeFlag struct {
+	time.Time
+	local bool
+}
 
 func (*timeFlag) String() string { return "" } // there is no default
 func (*timeFlag) Type() string   { return "string" }
@@ -45,10 +48,20 @@ func (f *timeFlag) Set(text string) (err error) {
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05"} {
 		if f.Time, err = time.ParseInLocation(layout, text, time.Local); err == nil {
+			f.local = layout != time.RFC3339Nano
 			return nil
 		}
 	}
 	return errors.New("it is a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z")
+}
+
+// in returns the time in a zone if it was given without one.
+func (f *timeFlag) in(zone *time.Location) time.Time {
+	t := f.Time
+	if t.IsZero() || !f.local {
+		return t
+	}
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
 }
 
 // metadataFlag is a flag for fields of metadata, which may be repeated. A value that is not JSON is a string.

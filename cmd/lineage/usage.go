@@ -93,11 +93,7 @@ func (o *usageOptions) query(ctx context.Context, s *session) (q usage.Query, er
 		if q.Zone, err = time.LoadLocation(o.zone); err != nil {
 			return q, usagef("--zone %q: it is a name such as Europe/Lisbon", o.zone)
 		}
-		for _, t := range []*time.Time{&q.Since, &q.Until} { // days of the flags are those of the zone
-			if !t.IsZero() && t.Location() == time.Local {
-				*t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), q.Zone)
-			}
-		}
+		q.Since, q.Until = o.since.in(q.Zone), o.until.in(q.Zone)
 	}
 	if o.project != "" && !filepath.IsAbs(o.project) && !strings.Contains(o.project, `:\`) {
 		if q.Project, err = filepath.Abs(o.project); err != nil {

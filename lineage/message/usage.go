@@ -140,7 +140,7 @@ func Once(all []Answer, more ...Answer) []Answer {
 
 // MentionsUsage reports whether a document may have something that Usage reads. It is quick.
 func MentionsUsage(document []byte) bool {
-	return bytes.Contains(document, []byte("oken")) || bytes.Contains(document, []byte("cost"))
+	return bytes.Contains(document, []byte("oken")) || bytes.Contains(document, []byte("sage")) || bytes.Contains(document, []byte("cost"))
 }
 
 // Usage returns the answers whose usage a record states. It is the only place that knows where a format keeps tokens,

@@ -77,6 +77,9 @@ func TestUsage(t *testing.T) {
 		if role == "" {
 			role = "assistant"
 		}
+		if c.want != "" {
+			require.True(t, message.MentionsUsage([]byte(c.body)) || message.MentionsUsage([]byte(c.metadata)), c.name)
+		}
 		require.Equal(t, c.want, stated(message.Usage(message.Record{Body: []byte(c.body), Role: role, Model: "given", Metadata: []byte(c.metadata)})), c.name)
 	}
 }

@@ -263,6 +263,30 @@ func TestWindows(t *testing.T) {
 	}
 }
 
+// Of large messages, a page has the starts, whatever they are; the whole message is at its own address.
+func TestLargeMessages(t *testing.T) {
+	s := newSite(t, page.Options{})
+	large := strings.Repeat("large text ", 200_000)
+	items := []lineage.Item{lineage.User(strings.Repeat(large, 5)), {Role: "assistant", Type: "application/json", Body: mustJSON(map[string]any{"role": "assistant", "content": []any{
+		map[string]any{"type": "text", "text": large}, map[string]any{"type": "tool_use", "id": "1", "name": "Write", "input": map[string]any{"file_path": "a", "content": large}}}})}}
+	for range 30 {
+		items = append(items, lineage.Assistant(large))
+	}
+	thread, main := s.thread(lineage.ThreadOptions{}, items...)
+	at := "/t/" + thread.ID().String()
+	status, body := s.get(at)
+	require.Equal(t, 200, status)
+	require.Less(t, len(body), 4<<20)
+	require.Contains(t, body, "more bytes are not shown")
+	tip, err := main.Tip(t.Context())
+	require.NoError(t, err)
+	_, body = s.get(at + "/message/" + tip.String())
+	require.Equal(t, large, body)
+	status, body = s.get("/")
+	require.Equal(t, 200, status)
+	require.Less(t, len(body), 32<<10)
+}
+
 // Every act is done to the store, and what is not right changes nothing.
 func TestActing(t *testing.T) {
 	s := newSite(t, page.Options{})

@@ -134,10 +134,10 @@ func tokens(u *records.Usage) float64 {
 	return float64(n)
 }
 
-// bars draws the days from since, or from the first that has answers, to today.
+// bars draws the days from since, or from the first that has answers, to today, or without since to the last.
 func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 	of := make(map[string]*records.Usage)
-	largest, first := 0.0, ""
+	largest, first, last := 0.0, "", ""
 	for _, u := range days {
 		if u.Day == nil || *u.Day == "" {
 			continue
@@ -146,13 +146,14 @@ func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 		if first == "" || *u.Day < first {
 			first = *u.Day
 		}
-		largest = max(largest, v.weight(u))
+		largest, last = max(largest, v.weight(u)), max(last, *u.Day)
 	}
 	if len(of) == 0 {
 		return
 	}
-	if since.IsZero() {
-		since, _ = time.Parse(time.DateOnly, first) // it is a day of a report
+	if since.IsZero() { // from the first day of the report to its last
+		since, _ = time.Parse(time.DateOnly, first)
+		now, _ = time.Parse(time.DateOnly, last)
 	}
 	if earliest := now.AddDate(0, 0, 1-maxBars); since.Before(earliest) {
 		since = earliest

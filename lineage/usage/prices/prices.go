@@ -30,10 +30,11 @@ const MaxFile = 64 << 20
 
 // Default returns the table that comes with the program.
 var Default = sync.OnceValue(func() *Table {
-	t, err := Read(bytes.NewReader(shipped))
+	t, err := read(shipped)
 	if err != nil {
-		panic(err) // TestShipped reads it
+		panic(err) // TestShipped reads it, as a file, too
 	}
+	t.lazy = true
 	return t
 })
 
@@ -46,6 +47,7 @@ type Table struct {
 	starts    []int64
 	quarters  bool
 
+	lazy  bool // providers are read when they are needed
 	mu    sync.Mutex
 	found map[[2]string]*offer // by provider and model
 }
@@ -161,7 +163,7 @@ func (t *Table) search(named, model string) *offer {
 
 // model finds a model of a provider, and of those whose models it also has.
 func (t *Table) model(p *provider, model string) *offer {
-	for _, o := range p.offers {
+	for _, o := range t.offers(p) {
 		if o.is(model) {
 			return o
 		}
@@ -171,7 +173,7 @@ func (t *Table) model(p *provider, model string) *offer {
 			if other.id != id || other == p {
 				continue
 			}
-			for _, o := range other.offers {
+			for _, o := range t.offers(other) {
 				if o.is(model) {
 					return o
 				}
@@ -181,11 +183,23 @@ func (t *Table) model(p *provider, model string) *offer {
 	return nil
 }
 
+// offers returns the models of a provider.
+func (t *Table) offers(p *provider) []*offer {
+	if t.lazy {
+		if err := t.load(p); err != nil {
+			panic(err) // TestShipped reads all
+		}
+	}
+	return p.offers
+}
+
 type provider struct {
 	id            string
 	named, serves matcher
 	fallback      []string
 	tiers         map[string]*big.Rat
+	models        json.RawMessage // until they are loaded
+	loaded        bool
 	offers        []*offer
 }
 
@@ -254,12 +268,31 @@ func Read(from io.Reader) (*Table, error) {
 	if len(b) > MaxFile {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrInvalid, MaxFile)
 	}
+	t, err := read(b)
+	if err != nil {
+		return nil, err
+	}
+	t.starts, t.quarters = nil, true
+	for _, p := range t.providers {
+		if err := t.load(p); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(t.starts)
+	t.starts = slices.Compact(t.starts)
+	return t, nil
+}
+
+// read reads a table without the models of its providers.
+func read(b []byte) (*Table, error) {
 	var in struct {
 		Source    string         `json:"source"`
 		Version   string         `json:"version"`
 		Date      string         `json:"date"`
+		Starts    []int64        `json:"starts"`
 		Providers []jsonProvider `json:"providers"`
 	}
+	var err error
 	if trimmed := bytes.TrimLeft(b, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
 		err = json.Unmarshal(b, &in.Providers)
 	} else {
@@ -268,7 +301,7 @@ func Read(from io.Reader) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	t := &Table{Source: in.Source, Version: in.Version, Date: in.Date, quarters: true, found: make(map[[2]string]*offer)}
+	t := &Table{Source: in.Source, Version: in.Version, Date: in.Date, starts: in.Starts, quarters: true, found: make(map[[2]string]*offer)}
 	for i := range in.Providers {
 		if err := t.add(&in.Providers[i]); err != nil {
 			return nil, err
@@ -277,7 +310,5 @@ func Read(from io.Reader) (*Table, error) {
 	if len(t.providers) == 0 {
 		return nil, fmt.Errorf("%w: no providers", ErrInvalid)
 	}
-	slices.Sort(t.starts)
-	t.starts = slices.Compact(t.starts)
 	return t, nil
 }

@@ -1,7 +1,9 @@
 package prices_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +37,12 @@ func TestShipped(t *testing.T) {
 	require.Equal(t, "2026-09-23", table.Date)
 	require.True(t, table.ByQuarter())
 	require.Equal(t, []int64{128000, 199999, 200000, 271999, 272000, 512000}, table.Starts())
+	b, err := os.ReadFile("data.json")
+	require.NoError(t, err)
+	whole, err := prices.Read(bytes.NewReader(b))
+	require.NoError(t, err)
+	require.Equal(t, whole.Starts(), table.Starts())
+	require.Equal(t, whole.ByQuarter(), table.ByQuarter())
 	for name, c := range map[string]struct {
 		use  prices.Use
 		cost string

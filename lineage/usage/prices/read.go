@@ -16,11 +16,13 @@ type jsonProvider struct {
 	Named    json.RawMessage        `json:"provider_match"`
 	Fallback []string               `json:"fallback_model_providers"`
 	Tiers    map[string]json.Number `json:"service_tiers"`
-	Models   []struct {
-		ID     string          `json:"id"`
-		Match  json.RawMessage `json:"match"`
-		Prices json.RawMessage `json:"prices"`
-	} `json:"models"`
+	Models   json.RawMessage        `json:"models"`
+}
+
+type jsonModel struct {
+	ID     string          `json:"id"`
+	Match  json.RawMessage `json:"match"`
+	Prices json.RawMessage `json:"prices"`
 }
 
 type jsonPeriod struct {
@@ -52,7 +54,29 @@ func (t *Table) add(in *jsonProvider) (err error) {
 			return err
 		}
 	}
-	for _, m := range in.Models {
+	p.models = in.Models
+	t.providers = append(t.providers, p)
+	return nil
+}
+
+// load reads the models of a provider, unless that was done.
+func (t *Table) load(p *provider) (err error) {
+	if p.loaded {
+		return nil
+	}
+	p.loaded = true
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("provider %.64q: %w", p.id, err)
+		}
+	}()
+	var models []jsonModel
+	if len(p.models) > 0 {
+		if err := json.Unmarshal(p.models, &models); err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	for _, m := range models {
 		o := &offer{of: p}
 		if o.is, err = readMatch(m.Match, 0); err == nil {
 			o.prices, err = t.periods(m.Prices)
@@ -65,7 +89,7 @@ func (t *Table) add(in *jsonProvider) (err error) {
 		}
 		p.offers = append(p.offers, o)
 	}
-	t.providers = append(t.providers, p)
+	p.models = nil
 	return nil
 }
 
@@ -96,13 +120,13 @@ func (t *Table) periods(raw json.RawMessage) ([]period, error) {
 			if p.from, err = time.Parse(time.RFC3339, c.StartDate); err != nil {
 				p.from, err = time.Parse(time.DateOnly, c.StartDate)
 			}
-			t.quarters = t.quarters && p.from.Equal(p.from.Truncate(15*time.Minute))
+			t.onQuarter(p.from.Equal(p.from.Truncate(15 * time.Minute)))
 		case c.Type == "time_of_date" || c.Type == "" && c.StartTime != "":
 			p.daily = true
 			if p.begin, err = readTime(c.StartTime); err == nil {
 				p.end, err = readTime(c.EndTime)
 			}
-			t.quarters = t.quarters && p.begin%(15*time.Minute) == 0 && p.end%(15*time.Minute) == 0
+			t.onQuarter(p.begin%(15*time.Minute) == 0 && p.end%(15*time.Minute) == 0)
 		default:
 			err = fmt.Errorf("constraint %.64q is not known", c.Type)
 		}
@@ -115,6 +139,13 @@ func (t *Table) periods(raw json.RawMessage) ([]period, error) {
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// onQuarter records whether a change of prices is at a quarter of an hour.
+func (t *Table) onQuarter(is bool) {
+	if !t.lazy {
+		t.quarters = t.quarters && is
+	}
 }
 
 // readTime reads a time of day with its zone.
@@ -184,7 +215,9 @@ func (t *Table) rate(raw json.RawMessage, per int64) (*rate, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.starts = append(t.starts, start.Num().Int64())
+		if !t.lazy {
+			t.starts = append(t.starts, start.Num().Int64())
+		}
 		r.tiers = append(r.tiers, tier{start.Num().Int64(), price})
 	}
 	slices.SortStableFunc(r.tiers, func(a, b tier) int { return int(min(max(a.start-b.start, -1), 1)) })
