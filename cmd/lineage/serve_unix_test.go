@@ -27,9 +27,9 @@ func TestServe(t *testing.T) {
 	dir := newStore(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	done := make(chan int)
+	done := make(chan int, 1)
 	go func() {
-		a := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" })
+		a := newApp(strings.NewReader(""), &bytes.Buffer{}, os.Stderr, func(string) string { return "" })
 		done <- a.run(ctx, []string{"serve", "--store", dir})
 	}()
 	atWork(t, dir)

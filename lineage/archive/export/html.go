@@ -14,6 +14,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
+// templates are a copy: what was executed cannot be copied, and the page copies the original.
+var templates = template.Must(render.Template.Clone())
+
 // maxFolds limits the nesting of branches on a page, because browsers limit nesting. Deeper
 // branches are put at the end of the conversation.
 const maxFolds = 24
@@ -220,7 +223,7 @@ func (p *page) close() {
 		m.ID = "" // there is no store to ask
 	}
 	var out strings.Builder
-	if err := render.Template.ExecuteTemplate(&out, "messages", messages); err != nil {
+	if err := templates.ExecuteTemplate(&out, "messages", messages); err != nil {
 		p.put("<p class=\"note\">", escape(err.Error()), "</p>\n")
 		return
 	}
