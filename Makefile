@@ -118,7 +118,7 @@ ci: ## Run every check, as .ci/run does
 	@$(MAKE) --no-print-directory test
 
 .PHONY: demo
-demo: ## Import an archive, fork, edit, merge and search it, and leave a store to play with
+demo: ## Bring in sample sessions and an archive, continue, fork, edit and search them, and open the page
 	@scripts/step.sh 'building $(BIN)/lineage' go build -v -buildvcs=false -o $(BIN)/ ./cmd/lineage
 	@scripts/step.sh 'building $(BIN)/lineage-bench' go -C bench build -v -buildvcs=false -o ../$(BIN)/ ./cmd/...
 	@scripts/demo.sh

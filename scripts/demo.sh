@@ -54,9 +54,9 @@ run usage --by agent
 say 'Look at one, and go on from any of its messages in another agent'
 run thread use 01a21e42-a82f-7492-bf98-cb89e6a74924 > /dev/null
 run log --last 3
-run resume :4 --agent pi --dir "$demo" 2> /dev/null
+run resume :6 --agent pi --dir "$demo" 2> /dev/null
 run follow --once
-run tree
+run thread list --limit 2
 
 say 'An archive of 100 conversation trees'
 run import "$root/testdata/demo/oasst-trees.jsonl.gz"
@@ -108,11 +108,42 @@ say 'The store is yours to play with'
 cat <<END
   cd $demo
   alias lineage=$lineage
+  lineage serve --open               all of it in a browser, live
   lineage thread list                the conversations
   lineage tree                       the one of the demonstration; lineage thread use ID for others
   lineage fork mine --count 1000     a thousand forks more, and lineage stats again
   lineage rewind @{2}                two messages back, on a new branch
-  lineage export -o links.html       a page to read
+  lineage resume --agent codex       the command that goes on in Codex
+  lineage export -o links.html       a page to keep
   lineage project sqlite:chats.db    plain SQL tables
   lineage help                       everything else; docs/cli.md has it in one page
+  lineage follow                     your own sessions, after lineage init in a folder of yours
 END
+
+# On a terminal the page is served until ctrl-C. Without one it is only checked that it answers.
+if [[ -t 1 ]]; then
+	say 'And to look at: open this link in a browser; ctrl-C ends'
+	trap : INT
+	run serve || true
+	exit
+fi
+say 'And to look at'
+show lineage serve
+"$lineage" serve --listen 127.0.0.1:0 > serve.out 2> serve.err &
+server=$!
+trap 'kill "$server" 2> /dev/null || true; wait "$server" || true' EXIT
+until link=$(grep -o 'http://.*' serve.out); do
+	kill -0 "$server"
+	sleep 0.1
+done
+address=${link#http://}
+address=${address%%/*}
+exec 4<> "/dev/tcp/127.0.0.1/${address##*:}"
+printf 'GET /login HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$address" >&4
+read -r answer <&4
+exec 4>&-
+if [[ $answer != *' 200 '* ]]; then
+	echo "the page answers: $answer" >&2
+	exit 1
+fi
+printf '%s\nthe page answers; on a terminal it stays until ctrl-C\n' "${link%#*}"

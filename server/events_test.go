@@ -227,7 +227,7 @@ func TestEventsEnd(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	require.NoError(t, h.Close(t.Context()))
 	_, err = ending.next()
-	require.Error(t, err)
+	require.ErrorIs(t, err, io.EOF, "the stream is not cut off")
 }
 
 // Too many streams are refused; a stream is no request at work.
@@ -244,6 +244,8 @@ func TestStreamsAreLimited(t *testing.T) {
 func TestSlowReaderIsDropped(t *testing.T) {
 	h := open(t, func(o *Options) { o.Limits.Write = 50 * time.Millisecond })
 	bearer := h.token(access.Token{})
+	main, err := h.store.NewContext(t.Context(), lineage.ContextOptions{})
+	require.NoError(t, err)
 	conn, err := net.Dial("tcp", h.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
@@ -264,7 +266,20 @@ func TestSlowReaderIsDropped(t *testing.T) {
 		defer h.metrics.mu.Unlock()
 		return h.metrics.dropped == 1
 	}, time.Minute, time.Millisecond)
-	require.NotEmpty(t, h.stream("?from=1", bearer).must().data)
+	reads := h.stream("?from=1", bearer)
+	require.NotEmpty(t, reads.must().data)
+	for at := reads.last; ; at = reads.last {
+		head, err := h.store.View().Head(t.Context())
+		require.NoError(t, err)
+		if at == eventID(head) {
+			break
+		}
+		reads.must()
+	}
+	time.Sleep(2 * h.o.Limits.Write)
+	_, err = main.Extend(t.Context(), lineage.User("later"))
+	require.NoError(t, err)
+	require.NotEmpty(t, reads.must().data, "one that reads is not dropped, however long it lasts")
 }
 
 // TestTakenOver closes the owner of a directory while a guest is served: the guest becomes the owner, and its stream

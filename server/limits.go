@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -101,8 +99,9 @@ func (s *Server) limited(next http.Handler) http.Handler {
 		c := http.NewResponseController(w)
 		_ = c.SetWriteDeadline(time.Now().Add(g.limits.Write)) // every connection of a server has them
 		if r.Body != nil && r.Body != http.NoBody {
+			// The standard library takes the limit back at the end of the body.
 			_ = c.SetReadDeadline(time.Now().Add(g.limits.Body))
-			r.Body = &body{http.MaxBytesReader(w, r.Body, g.limits.BodySize), c}
+			r.Body = http.MaxBytesReader(w, r.Body, g.limits.BodySize)
 		}
 		next.ServeHTTP(&patient{w, c, g.limits.Write}, r.WithContext(context.WithValue(r.Context(), slotKey{}, own)))
 	})
@@ -148,18 +147,3 @@ func (p *patient) Write(b []byte) (int, error) {
 
 // Unwrap is for http.ResponseController.
 func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
-
-// body is the body of a request. When it has been read, the time for it is over.
-type body struct {
-	io.ReadCloser
-	c *http.ResponseController
-}
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		_ = b.c.SetReadDeadline(time.Time{}) // every connection of a server has them
-	}
-	return n, err
-}

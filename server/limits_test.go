@@ -88,6 +88,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	c, err := net.Dial("tcp", h.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()
+	_, _ = io.WriteString(c, request) // the server may have closed it already
 	_, err = c.Read(make([]byte, 1))
 	require.Error(t, err, "the third is refused")
 	require.NoError(t, a.Close())

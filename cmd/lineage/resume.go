@@ -85,7 +85,7 @@ func runResume(ctx context.Context, a *app, o *resumeOptions) error {
 	if err := a.flush(); err != nil {
 		return err
 	}
-	return startAgent(ctx, made)
+	return startAgent(made)
 }
 
 // newSession makes the session of what the command line names.
@@ -168,9 +168,9 @@ func (s *session) writeSession(ctx context.Context, o *resumeOptions, made *resu
 	return s.print(r, "%s\n", r.Command)
 }
 
-// startAgent starts an agent at the terminal, and waits for it.
-func startAgent(ctx context.Context, made *resume.Session) error {
-	c := exec.CommandContext(ctx, made.Command[0], made.Command[1:]...)
+// startAgent starts an agent at the terminal, and waits for it. An interrupt is the agent's.
+func startAgent(made *resume.Session) error {
+	c := exec.Command(made.Command[0], made.Command[1:]...)
 	c.Dir, c.Stdin, c.Stdout, c.Stderr = made.Dir, os.Stdin, os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		return hint(fmt.Errorf("%s: %w", made.Agent.Title, err), "%s", screen.Line(made.Shell()))

@@ -34,14 +34,15 @@ func serveCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Keep a store open, and show it as a page",
-		Long: `Keeps a store open, for the other processes of this user on this machine, and for programs over
-HTTP: events as they happen, and content. It runs until it is interrupted, or with --idle until
-nobody has used it for some time. A store that another process has open is served as well.
+		Long: `Keeps a store open for the other processes of this user on this machine, and shows it as a page in
+the browser: conversations while they run, their graphs, search, and what they cost. It prints a
+link that opens the page once and within a minute; --link prints another one of a server that runs,
+and --open opens the browser. It runs until it is interrupted, or with --idle until nobody has used
+it for some time. A store that another process has open is served as well.
 
-It listens on 127.0.0.1:7411, or the next port that is free, and on a socket for this user. Every
-request needs credentials: 'lineage token create' makes a token for a program, and the link a session
-of a day for a browser. --follow keeps the sessions of the agents on this machine up to date
-meanwhile, as 'lineage follow' does.
+It listens on 127.0.0.1:7411, or the next port that is free, and on a socket for this user. Programs
+read events and content there: 'lineage token create' makes a token for one. --follow keeps the
+sessions of the agents on this machine up to date meanwhile, as 'lineage follow' does.
 
 --listen with an address that other machines reach needs a certificate, or --plain, with which
 everybody between can read what is sent.`,
@@ -117,9 +118,9 @@ func runServe(ctx context.Context, a *app, o *serveOptions) error {
 		var http *server.Server
 		if !o.alone {
 			options.Ready = alive
-			texts := &pageSearch{store: s.store, dir: s.dir}
-			defer func() { err = errors.Join(err, texts.close()) }()
-			if http, err = s.listen(ctx, o, options, texts); err != nil {
+			indexes := &pageIndexes{store: s.store, dir: s.dir}
+			defer func() { err = errors.Join(err, indexes.close()) }()
+			if http, err = s.listen(ctx, o, options, indexes); err != nil {
 				return err
 			}
 			defer func() {
@@ -152,7 +153,7 @@ func stillThere(dir string) error {
 }
 
 // listen starts the HTTP server and prints where it is.
-func (s *session) listen(ctx context.Context, o *serveOptions, options server.Options, texts *pageSearch) (*server.Server, error) {
+func (s *session) listen(ctx context.Context, o *serveOptions, options server.Options, indexes *pageIndexes) (*server.Server, error) {
 	tokens, err := s.tokens()
 	if err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func (s *session) listen(ctx context.Context, o *serveOptions, options server.Op
 	if o.log {
 		options.Logger = slog.New(slog.NewJSONHandler(s.err.W, nil))
 	}
-	if options.Routes, err = s.page(o.readOnly, options.Logger, texts); err != nil {
+	if options.Routes, err = s.page(o.readOnly, options.Logger, indexes); err != nil {
 		return nil, err
 	}
 	http, err := server.Open(ctx, options)

@@ -17,13 +17,14 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/server"
 	"github.com/lineage-store/lineage/server/page"
 )
 
 // page returns the routes of the page.
-func (s *session) page(readOnly bool, logger *slog.Logger, texts *pageSearch) ([]server.Route, error) {
-	p, err := page.New(page.Options{Store: s.store, ReadOnly: readOnly, Logger: logger, Search: texts.find})
+func (s *session) page(readOnly bool, logger *slog.Logger, from *pageIndexes) ([]server.Route, error) {
+	p, err := page.New(page.Options{Store: s.store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage})
 	if err != nil {
 		return nil, err
 	}
@@ -34,18 +35,33 @@ func (s *session) page(readOnly bool, logger *slog.Logger, texts *pageSearch) ([
 	return routes, nil
 }
 
-// pageSearch is the search index of a store, which is opened with the first search.
-type pageSearch struct {
+// pageIndexes are what the page searches and counts with. Each is opened when it is used first.
+type pageIndexes struct {
 	store *lineage.Store
 	dir   string
 
 	mu    sync.Mutex
-	index *search.Index
+	texts *search.Index
+	costs *usage.Index
 }
 
-// find is page.Options.Search.
-func (p *pageSearch) find(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
-	index, err := p.open(ctx)
+// opened returns an index, which it opens if it is not open.
+func opened[T any](p *pageIndexes, is **T, open func() (*T, error)) (*T, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if *is == nil {
+		index, err := open()
+		if err != nil {
+			return nil, err
+		}
+		*is = index
+	}
+	return *is, nil
+}
+
+// search is page.Options.Search.
+func (p *pageIndexes) search(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
+	index, err := opened(p, &p.texts, func() (*search.Index, error) { return search.Open(ctx, p.store, p.dir, search.Options{}) })
 	if err != nil {
 		return nil, err
 	}
@@ -61,25 +77,34 @@ func (p *pageSearch) find(ctx context.Context, text string, among *lineage.Threa
 	return hits, nil
 }
 
-func (p *pageSearch) open(ctx context.Context) (*search.Index, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.index != nil {
-		return p.index, nil
+// usage is page.Options.Usage.
+func (p *pageIndexes) usage(ctx context.Context, q page.UsageQuery) (rows []*records.Usage, total *records.Usage, err error) {
+	index, err := opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+	if err != nil {
+		return nil, nil, err
 	}
-	index, err := search.Open(ctx, p.store, p.dir, search.Options{})
-	p.index = index
-	return index, err
+	by := []usage.By{usage.By(q.By)}
+	report, err := index.Report(ctx, usage.Query{By: by, Since: q.Since})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range report.Rows {
+		rows = append(rows, report.Rows[i].Record(by))
+	}
+	return rows, report.TotalRecord(), nil
 }
 
-// close closes the index. No search is at work.
-func (p *pageSearch) close() error {
+// close closes the indexes. Nothing uses them any more.
+func (p *pageIndexes) close() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.index == nil {
-		return nil
+	if p.texts != nil {
+		err = p.texts.Close()
 	}
-	return p.index.Close()
+	if p.costs != nil {
+		err = errors.Join(err, p.costs.Close())
+	}
+	return err
 }
 
 // printLink prints, or opens, a link to a server of the store that runs already.

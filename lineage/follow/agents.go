@@ -139,7 +139,7 @@ func Agents() []Agent {
 		{
 			Name: "qwen", Title: "Qwen Code", Format: "qwen",
 			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.dir("QWEN_HOME", ".qwen"), "projects"), "*/chats/*.jsonl", "*/chats/*.json")}
+				return []place{placeOf(filepath.Join(e.dir("QWEN_HOME", ".qwen"), "projects"), "*/chats/*.jsonl")}
 			},
 		},
 		{

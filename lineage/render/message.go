@@ -9,20 +9,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // Message is a message as a page shows it.
 type Message struct {
 	Position uint64
-	// ID is its id in the store, and Class its style: user, assistant, system, tool or other.
+	// ID is its id in the store, for a page that asks for more of it, else empty. Class is its style: user, assistant, system, tool or other.
 	ID, Class string
 	// Who wrote it, and with which model.
 	Who, Model string
 	Time       time.Time
 	Blocks     []*Block
-	// Suffix tells the parts of a message of several classes apart. The first part has none.
-	Suffix string
+	// Anchor is its id in the page.
+	Anchor string
 	// Continues is set if the message before it is of the same speaker.
 	Continues bool
 	// Open is set if it has a call without a result.
@@ -67,7 +68,7 @@ type Result struct {
 // File is an image or another file. Src is the address of an image that is shown, else empty.
 type File struct {
 	Name string
-	Src  string
+	Src  template.URL
 }
 
 // DiffLine is a line of a change. Class is added, removed, hunk or same.
@@ -76,7 +77,9 @@ type DiffLine struct{ Class, Text string }
 // Options say how messages are shown.
 type Options struct {
 	// Image returns the address at which an image of a message is found, empty if it is not shown.
-	Image func(m *transcript.Message, f *transcript.FileInfo) string
+	Image func(m *transcript.Message, f *transcript.FileInfo) template.URL
+	// Prefix is the beginning of the anchors of messages, which differs where a page has several histories.
+	Prefix string
 }
 
 // Messages returns items as messages.
@@ -96,8 +99,9 @@ func Messages(items []*transcript.Item, o Options) []*Message {
 			if part++; i.From != from {
 				part = 0
 			}
+			m.Anchor = fmt.Sprintf("%sm%d", o.Prefix, m.Position)
 			if part > 0 {
-				m.Suffix = fmt.Sprintf("-%d", part)
+				m.Anchor += fmt.Sprintf("-%d", part) // tells the parts of a message of several classes apart
 			}
 			all, last, from = append(all, m), m, i.From
 		}
@@ -224,7 +228,7 @@ func (o Options) result(b *Block, r *transcript.ToolResult) {
 
 func (o Options) file(from *transcript.Message, f *transcript.FileInfo) *File {
 	is := &File{Name: transcript.Start(f.String())}
-	if f.Kind == "image" && o.Image != nil {
+	if o.Image != nil {
 		is.Src = o.Image(from, f)
 	}
 	return is
@@ -271,3 +275,7 @@ func start(line string) string {
 
 // newlines normalises line ends.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// Clean returns HTML without characters that reorder a page, or are there without being seen. It is the last step before
+// HTML is sent or written.
+func Clean(html string) string { return plain.Text(newlines.Replace(html)) }

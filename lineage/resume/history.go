@@ -18,6 +18,7 @@ type history struct {
 	spans []lineage.SpanRef
 	// index maps a span to its place in spans.
 	index map[lineage.SpanRef]int
+	most  int64 // Options.MaxMade
 }
 
 func readHistory(ctx context.Context, store *lineage.Store, tip lineage.SpanRef) (*history, error) {
@@ -84,8 +85,8 @@ func (h *history) read(ctx context.Context, from, to int, lost func(Loss)) (*par
 			lost(Loss{Position: e.Position, Reason: "it was erased: left out"})
 			continue
 		}
-		if size += e.Size; size > MaxMade {
-			return nil, fmt.Errorf("history at position %d: more than %d bytes to translate: %w", e.Position, MaxMade, lineage.ErrTooLarge)
+		if size += e.Size; size > h.most {
+			return nil, fmt.Errorf("history at position %d: more than %d bytes to translate: %w", e.Position, h.most, lineage.ErrTooLarge)
 		}
 		body, err := h.store.Original(ctx, e)
 		if err != nil {

@@ -243,3 +243,18 @@ func TestCodexKnowsTheProvider(t *testing.T) {
 		require.Contains(t, string(made[0]), `"model_provider":"`+c.made+`"`, c.config)
 	}
 }
+
+// What would take too much memory to translate is refused before it is read, and own lines are not.
+func TestTooLarge(t *testing.T) {
+	h := newHome(t)
+	o := owned[2]
+	h.sample(o.agent, o.path, o.sample)
+	h.follow()
+	thread := h.thread(o.session)
+	make := func(agent string) error {
+		_, err := resume.New(bg, h.store, h.tip(thread), resume.Options{Agent: agent, Thread: thread.ID(), Dir: h.work, Environment: h.environment, MaxMade: 1000})
+		return err
+	}
+	require.ErrorIs(t, make("codex"), lineage.ErrTooLarge)
+	require.NoError(t, make("pi"))
+}

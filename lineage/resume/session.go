@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,8 @@ var (
 	ErrNoFolder = errors.New("no folder to continue in")
 )
 
-// MaxMade is the largest total size of bodies that are translated for an agent. Lines of the agent's own are not counted.
-const MaxMade = 256 << 20
+// maxMade is the default of Options.MaxMade.
+const maxMade = 64 << 20
 
 // Options say what is made. Environment is required.
 type Options struct {
@@ -42,6 +43,9 @@ type Options struct {
 	Environment *follow.Environment
 	// Now is the time of the session. Default time.Now.
 	Now time.Time
+	// MaxMade is the largest total size of bodies that are translated, in bytes. Default 64 MiB, more than models read. Lines of
+	// the agent's own are not counted.
+	MaxMade int64
 }
 
 // Session is a session of an agent that is not written yet.
@@ -109,6 +113,7 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 	if err != nil {
 		return nil, err
 	}
+	h.most = cmp.Or(o.MaxMade, maxMade)
 	s.Messages = len(h.spans)
 	if s.own, err = findOwn(ctx, store, h, t, agent, about); err != nil {
 		return nil, err

@@ -25,6 +25,36 @@ func TestFileName(t *testing.T) {
 	}
 }
 
+// TestPictures: one that could be decoded is shown, unless decoding it took too much memory.
+func TestPictures(t *testing.T) {
+	encode := func(width, height int) []byte {
+		var b bytes.Buffer
+		require.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))))
+		return b.Bytes()
+	}
+	small := encode(100, 100)
+	var s Sender
+	for name, is := range map[string]struct {
+		body []byte
+		want string
+	}{
+		"whole":      {small, "inline"},
+		"cut off":    {small[:len(small)-20], "attachment"},
+		"large":      {encode(5000, 5034), "attachment"},
+		"not so":     {encode(500, 500), "inline"},
+		"header":     {small[:33], "attachment"},
+		"no picture": {[]byte("<svg/>"), "attachment"},
+	} {
+		w := httptest.NewRecorder()
+		require.NoError(t, s.Send(w, httptest.NewRequest("GET", "/", nil), File{Body: bytes.NewReader(is.body)}))
+		disposition, _, err := mime.ParseMediaType(w.Header().Get("Content-Disposition"))
+		require.NoError(t, err)
+		require.Equal(t, is.want, disposition, name)
+		require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+		require.Equal(t, Policy, w.Header().Get("Content-Security-Policy"))
+	}
+}
+
 // failing fails when it is read.
 type failing struct{ io.ReadSeeker }
 

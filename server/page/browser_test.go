@@ -1,16 +1,12 @@
 package page_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
@@ -24,10 +20,10 @@ func eval[T any](b *browser.Tab, expression string) T {
 	return browser.Get(b, chromedp.Evaluate[T](expression))
 }
 
-// until waits until an expression is true, also on the page that is loaded next.
+// until waits until the script has run and an expression is true, also on the page that is loaded next.
 func until(b *browser.Tab, expression string) {
 	for b.Err() == nil {
-		is, err := chromedp.Run(b, chromedp.Evaluate[bool]("!!("+expression+")"))
+		is, err := chromedp.Run(b, chromedp.Evaluate[bool](`document.documentElement.classList.contains("js") && !!(`+expression+`)`))
 		if err == nil && is {
 			return
 		}
@@ -213,28 +209,4 @@ func TestBrowserControls(t *testing.T) {
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 	require.Empty(t, b.Problems())
 	require.Empty(t, s.own(b))
-}
-
-// TestShots writes pictures of every view to the directory that LINEAGE_SHOTS names, of the page at LINEAGE_SHOTS_URL.
-func TestShots(t *testing.T) {
-	dir, site := os.Getenv("LINEAGE_SHOTS"), os.Getenv("LINEAGE_SHOTS_URL")
-	if dir == "" {
-		t.Skip("LINEAGE_SHOTS is not set")
-	}
-	var views map[string]string
-	require.NoError(t, json.Unmarshal([]byte(os.Getenv("LINEAGE_SHOTS_VIEWS")), &views))
-	b := browser.Open(t)
-	for _, scheme := range []string{"light", "dark"} {
-		_, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-		require.NoError(t, err)
-		for size, width := range map[string]int64{"": 1280, "-phone": 360} {
-			for name, path := range views {
-				b.Do(chromedp.EmulateViewport(width, 820))
-				open(b, site+path)
-				time.Sleep(300 * time.Millisecond)
-				picture := browser.Get(b, chromedp.CaptureScreenshot())
-				require.NoError(t, os.WriteFile(filepath.Join(dir, name+"-"+scheme+size+".png"), picture, 0o644))
-			}
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -20,6 +21,9 @@ const (
 	// window is how many messages a page has, and most how many bytes of a text.
 	window = 100
 	most   = 32 << 10
+	// maxRead is how many bytes of bodies are read for a window, and maxBody of one body.
+	maxRead = 32 << 20
+	maxBody = 8 << 20
 	// beside is how many branches and subagents are listed beside a conversation.
 	beside = 60
 )
@@ -55,6 +59,8 @@ type place struct {
 	Branch                string
 	Tip                   lineage.SpanRef
 	Resume                string
+
+	prefix string // of the anchors of its messages, where a view has two histories
 }
 
 // Href returns the address of a position of the history.
@@ -223,13 +229,34 @@ func (p *Page) messages(ctx context.Context, is *place, w lineage.Window) ([]*re
 		return nil, nil
 	}
 	var items []*transcript.Item
-	for i, err := range p.o.Store.Transcript(ctx, is.Tip, w, transcript.Options{MaxText: most}) {
+	for i, err := range transcript.All(p.transcribed(ctx, is.Tip, w), transcript.Options{MaxText: most}) {
 		if err != nil {
 			return nil, err
 		}
 		items = append(items, i)
 	}
-	return render.Messages(items, render.Options{Image: p.imageOf(is.ID)}), nil
+	return render.Messages(items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix}), nil
+}
+
+// transcribed yields a window of a history. Of messages that do not fit into the bytes that are read for a window, it has
+// only the starts of their texts.
+func (p *Page) transcribed(ctx context.Context, tip lineage.SpanRef, w lineage.Window) iter.Seq2[*transcript.Message, error] {
+	return func(yield func(*transcript.Message, error) bool) {
+		left := int64(maxRead)
+		for e, err := range p.o.Store.History(ctx, tip, w) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			limit := min(left, maxBody)
+			if e.Size <= limit {
+				left -= e.Size
+			}
+			if m, err := p.o.Store.Transcribe(ctx, e, max(limit, preview)); !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // besides lists the other contexts of a conversation.

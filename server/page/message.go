@@ -6,16 +6,15 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"image"
-	_ "image/gif" // the images that are shown
-	_ "image/jpeg"
-	_ "image/png"
+	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/transcript"
+	"github.com/lineage-store/lineage/server/attachment"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -23,12 +22,10 @@ const (
 	// maxWhole limits a message that is shown as it is, and maxImage an image.
 	maxWhole = 16 << 20
 	maxImage = 8 << 20
-	// maxPixels limits the pixels of an image: a small file can be an image that fills the memory of a browser.
-	maxPixels = 50_000_000
 )
 
-// shown are the types of images that are shown, by the name of their decoder.
-var shown = map[string]string{"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif"}
+// shown are the types of images that are shown.
+var shown = []string{"image/png", "image/jpeg", "image/gif"}
 
 // entriesOf returns the entries of the message of a request. A message of several has the index after its address.
 func (p *Page) entriesOf(r *http.Request) (*lineage.Entry, error) {
@@ -94,19 +91,19 @@ func inert(h http.Header) {
 }
 
 // imageOf returns how the images of a thread are found: by their message and the hash of their address.
-func (p *Page) imageOf(thread string) func(*transcript.Message, *transcript.FileInfo) string {
-	return func(m *transcript.Message, f *transcript.FileInfo) string {
-		if shown[f.Type] == "" && !isShown(f.URL) {
+func (p *Page) imageOf(thread string) func(*transcript.Message, *transcript.FileInfo) template.URL {
+	return func(m *transcript.Message, f *transcript.FileInfo) template.URL {
+		if !slices.Contains(shown, f.Type) && !isShown(f.URL) {
 			return ""
 		}
-		return "/t/" + thread + "/image/" + m.ID + "/" + hashOf(f)
+		return template.URL("/t/" + thread + "/image/" + m.ID + "/" + hashOf(f)) // ids and hexadecimal digits
 	}
 }
 
 // isShown reports whether an address has an image that may be shown.
 func isShown(address string) bool {
 	head, _, found := strings.Cut(strings.TrimPrefix(address, "data:"), ";base64,")
-	return found && strings.HasPrefix(address, "data:") && shown[head] != ""
+	return found && strings.HasPrefix(address, "data:") && slices.Contains(shown, head)
 }
 
 func hashOf(f *transcript.FileInfo) string {
@@ -114,7 +111,7 @@ func hashOf(f *transcript.FileInfo) string {
 	return hex.EncodeToString(hash[:8])
 }
 
-// image sends an image of a message, if it is one.
+// image sends an image of a message. What cannot be decoded as one is saved and not shown.
 func (p *Page) image(w http.ResponseWriter, r *http.Request) error {
 	e, err := p.entriesOf(r)
 	if err != nil {
@@ -143,14 +140,7 @@ func (p *Page) image(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 		}
-		size, format, err := image.DecodeConfig(bytes.NewReader(data))
-		if err != nil || size.Width <= 0 || size.Height <= 0 || size.Width > maxPixels/size.Height {
-			return fmt.Errorf("image of %v is none that can be shown: %w", e.Span, lineage.ErrNotFound)
-		}
-		inert(w.Header())
-		w.Header().Set("Content-Type", "image/"+format)
-		_, _ = w.Write(data) // the browser has gone
-		return nil
+		return p.sender.Send(w, r, attachment.File{Name: f.Name, Tag: hashOf(f), Body: bytes.NewReader(data)})
 	}
 	return fmt.Errorf("image of %v: %w", e.Span, lineage.ErrNotFound)
 }

@@ -18,9 +18,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/render"
+	"github.com/lineage-store/lineage/server/attachment"
 )
 
 // Options configure a page. Store is required.
@@ -29,6 +30,9 @@ type Options struct {
 	// Search finds the messages with a text, best first, among the threads that a query selects, nil for all. Without it
 	// the page has no search of texts. The package search has one.
 	Search func(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) ([]Hit, error)
+	// Usage reports what answers cost: rows by what the query says, and their sum. Without it the page has no usage. The
+	// package usage has one.
+	Usage func(ctx context.Context, q UsageQuery) (rows []*records.Usage, total *records.Usage, err error)
 	// ReadOnly leaves out everything that changes the store.
 	ReadOnly bool
 	// Logger gets the details of errors, which are not sent. Default: they are dropped.
@@ -51,6 +55,7 @@ type Page struct {
 	script    asset
 	style     asset
 	icon      asset
+	sender    attachment.Sender
 }
 
 // Route is a route of the page. Its pattern is one of http.ServeMux, with a method.
@@ -80,7 +85,7 @@ func New(o Options) (*Page, error) {
 		return nil, err
 	}
 	p := &Page{o: o}
-	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder}).ParseFS(files, "templates/*.html"); err != nil {
+	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "money": money, "amount": amount}).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, err
 	}
 	if p.script, err = newAsset("page.js", "text/javascript; charset=utf-8"); err != nil {
@@ -108,6 +113,9 @@ func (p *Page) Routes() []Route {
 		{"GET /page.js", false, p.script},
 		{"GET /page.css", false, p.style},
 		{"GET /icon.svg", false, p.icon},
+	}
+	if p.o.Usage != nil {
+		routes = append(routes, Route{"GET /usage", false, p.does(p.usage)})
 	}
 	if p.o.ReadOnly {
 		return routes
@@ -155,9 +163,9 @@ type view struct {
 	Title string
 	// At is the view that is shown, for the script and the links at the top.
 	At string
-	// Writes is set where the store can be changed, and Searches where texts can be searched.
-	Writes, Searches    bool
-	Script, Style, Icon string
+	// Writes is set where the store can be changed, Searches where texts can be searched, and Counts where there is usage.
+	Writes, Searches, Counts bool
+	Script, Style, Icon      string
 	// Query is what is searched for.
 	Query string
 	Body  any
@@ -165,7 +173,7 @@ type view struct {
 
 // show renders a template and sends it. Of a request of the script it is the part without the frame around it.
 func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name string, v *view) error {
-	v.At, v.Writes, v.Searches = name, !p.o.ReadOnly, p.o.Search != nil
+	v.At, v.Writes, v.Searches, v.Counts = name, !p.o.ReadOnly, p.o.Search != nil, p.o.Usage != nil
 	v.Script, v.Style, v.Icon = p.script.path, p.style.path, p.icon.path
 	frame := "frame"
 	if r.URL.Query().Has("part") {
@@ -183,7 +191,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name str
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, err := w.Write([]byte(plain.Text(out.String()))) // no character of a text reorders the page or is there unseen
+	_, err := w.Write([]byte(render.Clean(out.String()))) // no character of a text reorders the page or is there unseen
 	if err != nil {
 		return context.Cause(r.Context())
 	}

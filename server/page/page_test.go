@@ -21,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/server/page"
 )
 
@@ -45,6 +46,22 @@ func newSite(t testing.TB, o page.Options) *site {
 				hits = append(hits, page.Hit{Entry: h.Entry, Threads: h.Threads, Snippet: h.Snippet})
 			}
 			return hits, err
+		}
+	}
+	if o.Usage == nil {
+		index, err := usage.Open(t.Context(), s.store, t.TempDir(), usage.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, index.Close()) })
+		o.Usage = func(ctx context.Context, q page.UsageQuery) (rows []*records.Usage, total *records.Usage, err error) {
+			by := []usage.By{usage.By(q.By)}
+			report, err := index.Report(ctx, usage.Query{By: by, Since: q.Since})
+			if err != nil {
+				return nil, nil, err
+			}
+			for i := range report.Rows {
+				rows = append(rows, report.Rows[i].Record(by))
+			}
+			return rows, report.TotalRecord(), nil
 		}
 	}
 	p, err := page.New(o)
@@ -195,8 +212,12 @@ func TestImages(t *testing.T) {
 	status, body := s.get(imageURL(file.Bytes()))
 	require.Equal(t, 200, status)
 	require.Equal(t, file.String(), body)
-	status, _ = s.get(imageURL([]byte("<html><script>alert(1)</script>")))
-	require.Equal(t, 404, status)
+	r, err := http.Get(s.url + imageURL([]byte("<html><script>alert(1)</script>")))
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.Equal(t, "application/octet-stream", r.Header.Get("Content-Type"))
+	require.Contains(t, r.Header.Get("Content-Disposition"), "attachment")
+	require.Contains(t, r.Header.Get("Content-Security-Policy"), "sandbox")
 }
 
 // A thread shows only its own messages, though another has equal ids.
@@ -240,6 +261,30 @@ func TestWindows(t *testing.T) {
 		require.Contains(t, body, fmt.Sprintf("message %d.", want[0]), query)
 		require.Contains(t, body, fmt.Sprintf("message %d.", want[1]), query)
 	}
+}
+
+// Of large messages, a page has the starts, whatever they are; the whole message is at its own address.
+func TestLargeMessages(t *testing.T) {
+	s := newSite(t, page.Options{})
+	large := strings.Repeat("large text ", 200_000)
+	items := []lineage.Item{lineage.User(strings.Repeat(large, 5)), {Role: "assistant", Type: "application/json", Body: mustJSON(map[string]any{"role": "assistant", "content": []any{
+		map[string]any{"type": "text", "text": large}, map[string]any{"type": "tool_use", "id": "1", "name": "Write", "input": map[string]any{"file_path": "a", "content": large}}}})}}
+	for range 30 {
+		items = append(items, lineage.Assistant(large))
+	}
+	thread, main := s.thread(lineage.ThreadOptions{}, items...)
+	at := "/t/" + thread.ID().String()
+	status, body := s.get(at)
+	require.Equal(t, 200, status)
+	require.Less(t, len(body), 4<<20)
+	require.Contains(t, body, "more bytes are not shown")
+	tip, err := main.Tip(t.Context())
+	require.NoError(t, err)
+	_, body = s.get(at + "/message/" + tip.String())
+	require.Equal(t, large, body)
+	status, body = s.get("/")
+	require.Equal(t, 200, status)
+	require.Less(t, len(body), 32<<10)
 }
 
 // Every act is done to the store, and what is not right changes nothing.
@@ -346,6 +391,34 @@ func TestGraphAndSides(t *testing.T) {
 	require.Contains(t, body, "elsewhere")
 }
 
+// Usage is shown by day and by model; an answer counts once, though a fork has it too.
+func TestUsage(t *testing.T) {
+	s := newSite(t, page.Options{})
+	_, body := s.get("/usage")
+	require.Contains(t, body, "No answer in this time says what it cost.")
+	answer := func(id, model string, in, out int) lineage.Item {
+		body := mustJSON(map[string]any{"id": id, "role": "assistant", "model": model, "content": []any{map[string]any{"type": "text", "text": "done"}}, "usage": map[string]any{"input_tokens": in, "output_tokens": out}})
+		return lineage.Item{Role: "assistant", Body: body, Type: "application/json"}.From(model)
+	}
+	thread, _ := s.thread(lineage.ThreadOptions{}, lineage.User("one"), answer("m1", "claude-sonnet-4-5", 1000, 500), lineage.User("two"), answer("m2", hostile[0], 70, 7))
+	_, err := thread.CreateBranch(t.Context(), "copy", lineage.BranchOptions{})
+	require.NoError(t, err)
+	for _, query := range []string{"", "?by=agent&days=0", "?by=project&days=365", "?by=model&days=7"} {
+		status, body := s.get("/usage" + query)
+		require.Equal(t, 200, status)
+		require.Contains(t, body, "<dt>Answers</dt><dd>2</dd>", query)
+		require.Contains(t, body, "<dt>Output</dt><dd>507</dd>", query)
+		require.Contains(t, body, `class="sum"`, query)
+		require.NotContains(t, body, "<img")
+	}
+	_, body = s.get("/usage")
+	require.Less(t, strings.Index(body, "claude-sonnet-4-5"), strings.Index(body, "&lt;script&gt;document.title"), "the largest is first")
+	for _, query := range []string{"?by=thread", "?days=x", "?days=-1", "?days=99999999"} {
+		status, _ := s.get("/usage" + query)
+		require.Equal(t, 400, status, query)
+	}
+}
+
 // What a query says is answered, and never fails in the server.
 func FuzzQueries(f *testing.F) {
 	s := newSite(f, page.Options{})
@@ -360,7 +433,7 @@ func FuzzQueries(f *testing.F) {
 		if _, err := url.ParseQuery(query); err != nil || strings.ContainsAny(query, " #\x7f") || strings.ContainsFunc(query, func(r rune) bool { return r < ' ' }) {
 			t.Skip()
 		}
-		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/t/" + id + "/message/" + tip.String()} {
+		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/usage", "/t/" + id + "/message/" + tip.String()} {
 			r, err := http.Get(s.url + path + "?" + query)
 			require.NoError(t, err)
 			require.NoError(t, r.Body.Close())

@@ -61,6 +61,7 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 		if s.Length, err = p.o.Store.Position(ctx, is.Tip); err != nil {
 			return err
 		}
+		is.prefix = string("ab"[i]) + "-"
 		s.Name, s.Href = is.Branch, is.Href(common+1)
 		to := min(common+window/2, s.Length)
 		s.More = s.Length - to

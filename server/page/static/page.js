@@ -3,6 +3,7 @@
 const $ = (selector, within = document) => within.querySelector(selector);
 const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
 const view = document.body.dataset.view;
+document.documentElement.classList.add("js");
 const part = (address) => { const u = new URL(address, location.href); u.searchParams.set("part", ""); u.hash = ""; return u; };
 async function fetchPart(address, signal) {
   const answer = await fetch(part(address), { signal, credentials: "same-origin" });
@@ -19,15 +20,19 @@ function listen(heard) {
   const others = new BroadcastChannel("lineage-events");
   others.onmessage = (e) => { if (e.data.state) say(...e.data.state); else heard(e.data.events); };
   const tell = (message) => others.postMessage(message);
-  const read = () => new Promise(() => {
+  // A page that is left gives the lock back, and one that comes back from the history begins anew.
+  const read = () => new Promise((left) => { connect(); addEventListener("pagehide", () => left()); });
+  addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+  const connect = () => {
     const source = new EventSource("/v1/events");
     const state = (...s) => { say(...s); tell({ state: s }); };
     source.onopen = () => { state("live", true); const missed = [{ kind: "reconnected" }]; heard(missed); tell({ events: missed }); };
-    source.onerror = () => state(source.readyState === EventSource.CLOSED ? "not live" : "reconnecting");
+    // A stream that is refused, because its position is gone or the session ended, begins again without a position.
+    source.onerror = () => { if (source.readyState !== EventSource.CLOSED) { state("reconnecting"); return; } state("not live"); setTimeout(connect, 5000); };
     source.addEventListener("diverged", () => location.reload());
     source.onmessage = (e) => { let events; try { events = JSON.parse(e.data); } catch { return; } events = [events].flat(); heard(events); tell({ events }); };
     addEventListener("pagehide", () => source.close());
-  });
+  };
   if (navigator.locks) navigator.locks.request("lineage-events", read); else read();
 }
 // soon returns a function that does something once, a moment after its first call.
@@ -55,6 +60,7 @@ const keys = {
   e: () => toEnd(),
   f: () => { following = !following; say(following ? "following" : "live", true); if (following) toEnd(); },
   y: () => copy("resume"),
+  "g u": () => { const link = $("a.nav[href='/usage']"); if (link) location.href = link.href; },
   "g h": () => { location.href = "/"; },
   "g c": () => go(""), "g g": () => go("/graph"),
 };

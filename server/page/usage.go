@@ -1,0 +1,218 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+// UsageQuery says what of the usage of a store is asked for.
+type UsageQuery struct {
+	// By is day, model, agent or project.
+	By string
+	// Since, when not zero, leaves out earlier answers.
+	Since time.Time
+}
+
+// usageView is what conversations cost.
+type usageView struct {
+	By   string
+	Days int
+	// Spans and Groups are what can be chosen.
+	Spans  []usageChoice
+	Groups []usageChoice
+	Total  *records.Usage
+	Rows   []*usageRow
+	Bars   []usageBar
+	// Width is that of the picture of days, and InMoney is set if its bars are money, else they are tokens.
+	Width   int
+	InMoney bool
+	Prices  string
+}
+
+type usageChoice struct {
+	Name, Href string
+	Here       bool
+}
+
+// usageRow is a row of the table. Share is its part of the largest row, in percent.
+type usageRow struct {
+	Name string
+	*records.Usage
+	Share int
+}
+
+// usageBar is a day in the picture.
+type usageBar struct {
+	X, Y, Height int
+	Title        string
+}
+
+const (
+	barWidth  = 10
+	barHeight = 120
+	// maxBars limits the days that are drawn, the last ones.
+	maxBars = 400
+	// maxUsageRows limits the rows of the table, the largest ones.
+	maxUsageRows = 200
+)
+
+func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
+	v := &usageView{By: cmp.Or(r.URL.Query().Get("by"), "model"), Days: 30}
+	if text := r.URL.Query().Get("days"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > 36500 {
+			return fmt.Errorf("days %.20q: %w: it is a number of days, 0 for all", text, errRequest)
+		}
+		v.Days = n
+	}
+	if !slices.Contains([]string{"model", "agent", "project"}, v.By) {
+		return fmt.Errorf("by %.40q: %w: it is model, agent or project", v.By, errRequest)
+	}
+	address := func(by string, days int) string { return fmt.Sprintf("/usage?by=%s&days=%d", by, days) }
+	for _, days := range []int{7, 30, 90, 365, 0} {
+		name := fmt.Sprintf("%d days", days)
+		if days == 0 {
+			name = "All"
+		}
+		v.Spans = append(v.Spans, usageChoice{name, address(v.By, days), days == v.Days})
+	}
+	for _, by := range []string{"model", "agent", "project"} {
+		v.Groups = append(v.Groups, usageChoice{by, address(by, v.Days), by == v.By})
+	}
+	var since time.Time
+	if v.Days > 0 {
+		since = p.o.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-v.Days)
+	}
+	days, total, err := p.o.Usage(r.Context(), UsageQuery{By: "day", Since: since})
+	if err != nil {
+		return err
+	}
+	rows, _, err := p.o.Usage(r.Context(), UsageQuery{By: v.By, Since: since})
+	if err != nil {
+		return err
+	}
+	v.Total, v.Prices = total, total.Prices
+	v.InMoney = dollars(total) > 0
+	v.bars(days, since, p.o.now().UTC())
+	v.table(rows)
+	return p.show(w, r, http.StatusOK, "usage", &view{Title: "Usage", Body: v})
+}
+
+// weight returns what a row is measured by.
+func (v *usageView) weight(u *records.Usage) float64 {
+	if v.InMoney {
+		return dollars(u)
+	}
+	return tokens(u)
+}
+
+func dollars(u *records.Usage) float64 {
+	if u.Cost == nil {
+		return 0
+	}
+	n, err := strconv.ParseFloat(string(*u.Cost), 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func tokens(u *records.Usage) float64 {
+	n := int64(0)
+	for _, t := range []*int64{u.InputTokens, u.CachedInputTokens, u.CacheWriteTokens, u.CacheWrite1hTokens, u.OutputTokens} {
+		if t != nil {
+			n += *t
+		}
+	}
+	return float64(n)
+}
+
+// bars draws the days from since, or from the first that has answers, to today, or without since to the last.
+func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
+	of := make(map[string]*records.Usage)
+	largest, first, last := 0.0, "", ""
+	for _, u := range days {
+		if u.Day == nil || *u.Day == "" {
+			continue
+		}
+		of[*u.Day] = u
+		if first == "" || *u.Day < first {
+			first = *u.Day
+		}
+		largest, last = max(largest, v.weight(u)), max(last, *u.Day)
+	}
+	if len(of) == 0 {
+		return
+	}
+	if since.IsZero() { // from the first day of the report to its last
+		since, _ = time.Parse(time.DateOnly, first)
+		now, _ = time.Parse(time.DateOnly, last)
+	}
+	if earliest := now.AddDate(0, 0, 1-maxBars); since.Before(earliest) {
+		since = earliest
+	}
+	for at := since; !at.After(now); at = at.AddDate(0, 0, 1) {
+		day := at.Format(time.DateOnly)
+		bar := usageBar{X: len(v.Bars) * barWidth, Title: day}
+		if u := of[day]; u != nil && largest > 0 {
+			bar.Height = max(2, int(v.weight(u)/largest*barHeight))
+			bar.Title = fmt.Sprintf("%s: %s, %d answers", day, money(u.Cost), u.Requests)
+		}
+		bar.Y = barHeight - bar.Height
+		v.Bars = append(v.Bars, bar)
+	}
+	v.Width = len(v.Bars) * barWidth
+}
+
+// table lists rows, the largest first.
+func (v *usageView) table(rows []*records.Usage) {
+	slices.SortStableFunc(rows, func(a, b *records.Usage) int { return cmp.Compare(v.weight(b), v.weight(a)) })
+	for _, u := range rows[:min(len(rows), maxUsageRows)] {
+		key := map[string]*string{"model": u.Model, "agent": u.Agent, "project": u.Project}[v.By]
+		row := &usageRow{Name: "unknown", Usage: u}
+		if key != nil && *key != "" {
+			row.Name = *key
+		}
+		if largest := v.weight(rows[0]); largest > 0 {
+			row.Share = int(v.weight(u) / largest * 100)
+		}
+		v.Rows = append(v.Rows, row)
+	}
+}
+
+// money returns an amount, and a dash for one that is not known.
+func money(cost *json.Number) string {
+	if cost == nil {
+		return "–"
+	}
+	n, err := strconv.ParseFloat(string(*cost), 64)
+	switch {
+	case err != nil:
+		return "–"
+	case n != 0 && n < 0.01:
+		return "<$0.01"
+	}
+	return fmt.Sprintf("$%.2f", n)
+}
+
+// amount returns a number of tokens, and a dash for one that is not known.
+func amount(n *int64) string {
+	switch {
+	case n == nil:
+		return "–"
+	case *n >= 10_000_000:
+		return fmt.Sprintf("%.0fM", float64(*n)/1e6)
+	case *n >= 1_000_000:
+		return fmt.Sprintf("%.1fM", float64(*n)/1e6)
+	case *n >= 10_000:
+		return fmt.Sprintf("%.0fk", float64(*n)/1e3)
+	}
+	return fmt.Sprint(*n)
+}
