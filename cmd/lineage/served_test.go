@@ -95,6 +95,12 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	run(0, "b", "verify", "--deep")
 	run(exitUsage, "b", "repair")
 
+	// What answers used is counted on both machines.
+	run(0, "a", "import", "../../lineage/archive/testdata/agents/gemini")
+	used := run(0, "a", "usage", "--json").out
+	require.Contains(t, used, `"total":true,"requests":3`)
+	require.Equal(t, used, run(0, "b", "usage", "--json").out)
+
 	// As a bundle to a store in a directory.
 	dir, file := t.TempDir()+"/store", t.TempDir()+"/all.bundle"
 	run(0, "b", "bundle", "create", file, "--all")
