@@ -38,7 +38,8 @@ is changed and when it gets a message. Messages count by their own times, so
 imported threads are sorted by the times of their archive.
 
 Only the page that is shown is read. With --limit, the token for the next
-page is printed after it.`,
+page is printed after it. Costs are shown after the first 'lineage usage',
+which reads the whole store.`,
 		Example: `  lineage thread list
   lineage thread list --user ada --limit 20 --json
   lineage thread list --project . --agent claude-code --since 2026-01-01

@@ -11,10 +11,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/usage"
 )
 
-// addUsage sets what the answers of threads cost: those that count in them. Where that cannot be found out, as in a store
-// that is damaged or cannot be written to, threads are listed without.
+// addUsage sets what the answers of threads cost: those that count in them. Threads are listed without before 'lineage
+// usage' was called for the first time, which reads the whole store, and where the costs cannot be found out, as in a
+// store that is damaged or cannot be written to.
 func (s *session) addUsage(ctx context.Context, list ...*records.Thread) error {
-	if len(list) == 0 {
+	if len(list) == 0 || !usage.Exists(s.dir) {
 		return nil
 	}
 	report, err := s.usageByThread(ctx)

@@ -9,6 +9,8 @@ package usage
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/lineage"
@@ -35,6 +37,12 @@ type Index struct {
 func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*Index, error) {
 	file, err := derivedfile.Open(ctx, store, dir, derivedfile.Config{Name: FileName, Label: "usage", Format: format, Schema: schema})
 	return &Index{file: file, store: store, options: o}, err
+}
+
+// Exists reports whether a directory has an index: whether somebody has asked for the usage of its store.
+func Exists(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, FileName))
+	return err == nil
 }
 
 // Remove removes the index in a directory, if any. A process that has it open rebuilds it before the next report.
