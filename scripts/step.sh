@@ -17,7 +17,8 @@ every=${STEP_SECONDS:-10}
 next=$every
 while kill -0 "$command" 2>/dev/null; do
 	if ((SECONDS >= next)); then
-		printf '  %d s: %s\n' "$SECONDS" "$(tail -n 1 "$log" | cut -c 1-100)" >&2
+		last=$(tail -n 1 "$log" | cut -c 1-100)
+		printf '  %d s%s\n' "$SECONDS" "${last:+: $last}" >&2
 		next=$((SECONDS + every))
 	fi
 	sleep 0.2
