@@ -242,6 +242,9 @@ func TestExamples(t *testing.T) {
 			script.WriteString("exec lineage follow --once\n") // it writes session files, too
 		}
 		for _, line := range strings.Split(strings.TrimSpace(c.Example), "\n") {
+			if c.CommandPath() == "lineage token delete" { // ids are random
+				line = strings.Replace(line, "3f9ac2d1", `$(lineage token create --name ci --json | sed "s/.*\"id\":\"//; s/\".*//")`, 1)
+			}
 			fmt.Fprintf(&script, "exec sh -c '%s'\n", strings.ReplaceAll(strings.TrimSpace(line), "'", "''"))
 		}
 		script.WriteString("-- chats.jsonl --\n" +
