@@ -112,7 +112,8 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadInfo) (*homeRow, error) {
 	row := &homeRow{
 		ID: info.ID.String(), User: info.UserID, Updated: info.UpdatedAt, Agent: states(info, archive.KeyAgent), Project: states(info, archive.KeyProject),
-		Running: !info.LastMessage.IsZero() && p.o.now().Sub(info.LastMessage) < runs,
+		// Messages without times, as of an import, have that of their thread.
+		Running: info.LastMessage.After(info.CreatedAt) && p.o.now().Sub(info.LastMessage) < runs,
 	}
 	var err error
 	if row.Title, err = p.title(ctx, info); err != nil {
