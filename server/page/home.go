@@ -21,6 +21,8 @@ const (
 	listed = 60
 	// runs is how long after its last message a conversation is shown as running.
 	runs = 2 * time.Minute
+	// imported is the age up to which a conversation is not: an import without times makes it with all its messages.
+	imported = time.Second
 	// preview is how much is read of a message for a line.
 	preview = 64 << 10
 	// maxForks is how many branches of a conversation are counted for the list.
@@ -112,8 +114,7 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadInfo) (*homeRow, error) {
 	row := &homeRow{
 		ID: info.ID.String(), User: info.UserID, Updated: info.UpdatedAt, Agent: states(info, archive.KeyAgent), Project: states(info, archive.KeyProject),
-		// Messages without times, as of an import, have that of their thread.
-		Running: info.LastMessage.After(info.CreatedAt) && p.o.now().Sub(info.LastMessage) < runs,
+		Running: info.LastMessage.Sub(info.CreatedAt) > imported && p.o.now().Sub(info.LastMessage) < runs,
 	}
 	var err error
 	if row.Title, err = p.title(ctx, info); err != nil {
