@@ -42,11 +42,34 @@ func (f *Writer) home(ctx context.Context, id structure.ThreadID) (int64, error)
 	return n, err
 }
 
+// IsGone reports whether an error says that something is not in the snapshot.
 func IsGone(err error) bool { return errors.Is(err, lineage.ErrNotFound) }
 
-// SettleThread stores the user of a thread and whether it keeps its runs. If the thread is gone,
+// Settle updates threads, contexts and checkpoints to their state in the snapshot.
+func (f *Writer) Settle(ctx context.Context) error {
+	for id := range f.Changes.Threads { // adds changed contexts
+		if err := f.settleThread(ctx, id); err != nil {
+			return err
+		}
+	}
+	for id, change := range f.Changes.Contexts {
+		if change.Stated || change.Moved {
+			if err := f.settleContext(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	for name := range f.Changes.Checkpoints {
+		if err := f.settleCheckpoint(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleThread stores the user of a thread and whether it keeps its runs. If the thread is gone,
 // everything in it is marked as changed.
-func (f *Writer) SettleThread(ctx context.Context, id structure.ThreadID) error {
+func (f *Writer) settleThread(ctx context.Context, id structure.ThreadID) error {
 	is, err := f.home(ctx, id)
 	if err != nil {
 		return err
@@ -97,8 +120,8 @@ func (f *Writer) MoveAll(ctx context.Context, statement string, args ...any) err
 // OfCheckpoint is the first byte of column "of" for a checkpoint. Its name follows. Callers have others.
 const OfCheckpoint = 'k'
 
-// SettleContext stores the tip of a context.
-func (f *Writer) SettleContext(ctx context.Context, id structure.ContextID) error {
+// settleContext stores the tip of a context.
+func (f *Writer) settleContext(ctx context.Context, id structure.ContextID) error {
 	if err := f.MoveAll(ctx, `SELECT run FROM tips WHERE id = ?`, id[:]); err != nil {
 		return err
 	}
@@ -132,8 +155,8 @@ func (f *Writer) See(ctx context.Context, id [16]byte, thread structure.ThreadID
 	return f.Exec(ctx, `INSERT OR REPLACE INTO tips (id, thread, run, seq, of) VALUES (?, ?, ?, ?, ?)`, id[:], home, run, int64(at.Seq), of)
 }
 
-// SettleCheckpoint stores the span of a checkpoint.
-func (f *Writer) SettleCheckpoint(ctx context.Context, name derived.Name) error {
+// settleCheckpoint stores the span of a checkpoint.
+func (f *Writer) settleCheckpoint(ctx context.Context, name derived.Name) error {
 	thread, of := name.Thread, append([]byte{OfCheckpoint}, name.Name...)
 	const those = ` FROM tips WHERE of = ? AND thread IN (SELECT number FROM threads WHERE id = ?)`
 	if err := f.MoveAll(ctx, `SELECT run`+those, of, thread[:]); err != nil {

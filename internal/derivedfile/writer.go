@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Writer applies a window in a transaction, and keeps the tables of runs, threads and tips. The caller adds the runs and
-// spans of the commits, settles threads, contexts and checkpoints, and then calls Reach.
+// Writer applies a window in a transaction, and keeps the tables of runs, threads and tips. The caller calls Add, Settle and
+// then Reach, and keeps its own tables in between.
 type Writer struct {
 	Snapshot backend.Snapshot
 	Changes  *derived.Changes
@@ -28,14 +30,15 @@ type Writer struct {
 	run, thread int64 // the highest numbers
 	runs        map[structure.RunID]int64
 	homes       map[structure.ThreadID]int64 // of threads that exist
-	moved       map[int64]bool               // runs whose reached may change
+	homeOf      map[structure.RunID]structure.Home
+	moved       map[int64]bool // runs whose reached may change
 }
 
 // NewWriter returns a writer for a transaction of a window.
 func NewWriter(ctx context.Context, w *derived.Window[*sql.Tx], tx *sql.Tx) (*Writer, error) {
 	f := &Writer{
 		Snapshot: w.State, Changes: w.Changes, last: w.To == w.Head, tx: tx, prepared: make(map[string]*sql.Stmt),
-		runs: make(map[structure.RunID]int64), homes: make(map[structure.ThreadID]int64), moved: make(map[int64]bool),
+		runs: make(map[structure.RunID]int64), homes: make(map[structure.ThreadID]int64), homeOf: make(map[structure.RunID]structure.Home), moved: make(map[int64]bool),
 	}
 	_, err := f.Get(ctx, `SELECT (SELECT IFNULL(MAX(number), 0) FROM runs), (SELECT IFNULL(MAX(number), 0) FROM threads)`, nil, &f.run, &f.thread)
 	return f, err
@@ -73,8 +76,59 @@ func (f *Writer) Get(ctx context.Context, statement string, args []any, into ...
 	return err == nil, err
 }
 
-// AddRun adds a run. Its parent run is already indexed.
-func (f *Writer) AddRun(ctx context.Context, r *structure.Run) error {
+// Add adds the runs of commits, and calls span for each of their spans, with the blocks of its commit. Span may add blocks
+// that it reads.
+func (f *Writer) Add(ctx context.Context, commits []*structure.Commit, span func(context.Context, *structure.Span, map[content.ID]*structure.Block) error) error {
+	for _, c := range commits {
+		blocks := make(map[content.ID]*structure.Block)
+		for _, r := range c.Records {
+			var err error
+			switch r := r.(type) {
+			case *structure.Block:
+				blocks[r.ID] = r
+			case *structure.Run:
+				f.homeOf[r.ID] = r.Home
+				err = f.addRun(ctx, r)
+			case *structure.Span:
+				err = span(ctx, r, blocks)
+			}
+			if err != nil {
+				return fmt.Errorf("commit %d: %w", c.Number, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Home returns the home of a run, zero if the run is gone.
+func (f *Writer) Home(ctx context.Context, run structure.RunID) (structure.Home, error) {
+	if h, known := f.homeOf[run]; known {
+		return h, nil
+	}
+	info, err := f.Snapshot.Run(ctx, run)
+	if IsGone(err) {
+		err = nil
+	}
+	if err == nil {
+		f.homeOf[run] = info.Home
+	}
+	return info.Home, err
+}
+
+// BlockIn returns a block, nil if it was erased or collected.
+func BlockIn(ctx context.Context, from form.Blocks, id content.ID) (*structure.Block, error) {
+	blocks, err := from.Blocks(ctx, []content.ID{id})
+	if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return blocks[0], nil
+}
+
+// addRun adds a run. Its parent run is already indexed.
+func (f *Writer) addRun(ctx context.Context, r *structure.Run) error {
 	var parent, thread int64
 	var err error
 	if !r.Parent.IsZero() {

@@ -245,7 +245,7 @@ func (x *Index) textToEmbed(ctx context.Context, p *unembedded) (string, error) 
 	id, err := x.contentOf(ctx, p)
 	var b *structure.Block
 	if err == nil {
-		b, err = blockIn(ctx, x.store.View(), id)
+		b, err = derivedfile.BlockIn(ctx, x.store.View(), id)
 	}
 	if b == nil || err != nil {
 		if errors.Is(err, backend.ErrNotFound) {

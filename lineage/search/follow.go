@@ -3,13 +3,11 @@ package search
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // apply adds the steps of the commits, and then the state of the subjects that they changed. A window is one transaction.
@@ -26,10 +24,8 @@ func apply(ctx context.Context, w *derived.Window[*sql.Tx]) error {
 		if err != nil {
 			return err
 		}
-		for _, c := range w.Commits {
-			if err := f.add(ctx, c); err != nil {
-				return fmt.Errorf("commit %d: %w", c.Number, err)
-			}
+		if err := f.Add(ctx, w.Commits, f.addSpan); err != nil {
+			return err
 		}
 		if err := f.settle(ctx); err != nil {
 			return err
@@ -49,24 +45,4 @@ type writer struct {
 
 	roles    map[role]int64
 	contents map[textID]known
-}
-
-// add indexes the runs and steps of a commit.
-func (f *writer) add(ctx context.Context, c *structure.Commit) error {
-	blocks := make(map[[32]byte]*structure.Block)
-	for _, r := range c.Records {
-		var err error
-		switch r := r.(type) {
-		case *structure.Block:
-			blocks[r.ID] = r
-		case *structure.Run:
-			err = f.AddRun(ctx, r)
-		case *structure.Span:
-			err = f.addSpan(ctx, r, blocks)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -146,7 +146,7 @@ func (f *finding) summaryText(ctx context.Context, h *Hit) ([]said, error) {
 		return nil, err
 	}
 	h.SummarizedAt = r.CreatedAt
-	b, err := blockIn(ctx, f.store.View(), r.Content)
+	b, err := derivedfile.BlockIn(ctx, f.store.View(), r.Content)
 	if b == nil {
 		return nil, errors.Join(err, errStale)
 	}

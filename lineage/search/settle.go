@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -14,28 +15,13 @@ import (
 // settle updates threads, contexts, checkpoints, summaries and erased content to their state in the
 // snapshot.
 func (f *writer) settle(ctx context.Context) error {
-	c := f.Changes
-	for id := range c.Threads { // adds changed contexts
-		if err := f.SettleThread(ctx, id); err != nil {
-			return err
-		}
-	}
-	for id, change := range c.Contexts {
-		if change.Stated || change.Moved {
-			if err := f.SettleContext(ctx, id); err != nil {
-				return err
-			}
-		}
-	}
-	for name := range c.Checkpoints {
-		if err := f.SettleCheckpoint(ctx, name); err != nil {
-			return err
-		}
+	if err := f.Settle(ctx); err != nil {
+		return err
 	}
 	if err := f.settleContents(ctx); err != nil { // adds changed summaries
 		return err
 	}
-	for id, change := range c.Contexts {
+	for id, change := range f.Changes.Contexts {
 		if change.Stated || change.Summarized {
 			if err := f.settleSummaries(ctx, id); err != nil {
 				return err
@@ -117,7 +103,7 @@ func (f *writer) addSummary(ctx context.Context, run structure.RunID, r *structu
 	if at.role, err = f.roleNumber(ctx, role{kind: summary}); err != nil {
 		return err
 	}
-	b, err := blockIn(ctx, f.Snapshot, r.Content)
+	b, err := derivedfile.BlockIn(ctx, f.Snapshot, r.Content)
 	if b == nil {
 		return err
 	}
@@ -130,7 +116,7 @@ func (f *writer) addSummary(ctx context.Context, run structure.RunID, r *structu
 
 // settleContent removes erased texts from the index, and adds those that were stored again.
 func (f *writer) settleContent(ctx context.Context, id [32]byte) error {
-	b, err := blockIn(ctx, f.Snapshot, id)
+	b, err := derivedfile.BlockIn(ctx, f.Snapshot, id)
 	if err != nil {
 		return err
 	}
@@ -191,7 +177,7 @@ func (f *writer) restore(ctx context.Context, id [32]byte) error {
 			if err != nil {
 				return err
 			}
-			blocks := make(map[[32]byte]*structure.Block, len(step.Blocks))
+			blocks := make(map[content.ID]*structure.Block, len(step.Blocks))
 			for _, b := range step.Blocks {
 				blocks[b.ID] = b
 			}

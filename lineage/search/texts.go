@@ -3,15 +3,14 @@ package search
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/query"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -51,7 +50,7 @@ type role struct {
 const summary structure.UsageKind = 0
 
 // addSpan indexes a step. blocks are those of its commit.
-func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[[32]byte]*structure.Block) error {
+func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[content.ID]*structure.Block) error {
 	run, err := f.RunNumber(ctx, s.Ref.Run)
 	if err != nil {
 		return err
@@ -64,7 +63,7 @@ func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[[32]
 }
 
 // addUsages indexes the usages of a step that are not indexed yet.
-func (f *writer) addUsages(ctx context.Context, run int64, s *structure.Span, blocks map[[32]byte]*structure.Block) (err error) {
+func (f *writer) addUsages(ctx context.Context, run int64, s *structure.Span, blocks map[content.ID]*structure.Block) (err error) {
 	at := usage{run: run, seq: s.Ref.Seq}
 	for i := range s.Usages {
 		u := &s.Usages[i]
@@ -107,11 +106,11 @@ type usage struct {
 	role int64
 }
 
-func (f *writer) addContent(ctx context.Context, at usage, u *structure.Usage, blocks map[[32]byte]*structure.Block) error {
+func (f *writer) addContent(ctx context.Context, at usage, u *structure.Usage, blocks map[content.ID]*structure.Block) error {
 	b := blocks[u.Content]
 	if b == nil || b.Body == nil && b.Tree.Size == 0 {
 		var err error
-		if b, err = blockIn(ctx, f.Snapshot, u.Content); b == nil {
+		if b, err = derivedfile.BlockIn(ctx, f.Snapshot, u.Content); b == nil {
 			return err
 		}
 		blocks[u.Content] = b
@@ -125,18 +124,6 @@ func (f *writer) addContent(ctx context.Context, at usage, u *structure.Usage, b
 		return err
 	}
 	return f.use(ctx, at, text)
-}
-
-// blockIn returns a block, nil if it was erased or collected.
-func blockIn(ctx context.Context, from form.Blocks, id content.ID) (*structure.Block, error) {
-	blocks, err := from.Blocks(ctx, []content.ID{id})
-	if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return blocks[0], nil
 }
 
 // readingOf returns how to read the content of a usage.

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,17 +30,15 @@ func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) err
 				return err
 			}
 			f := &writer{
-				Writer: seen, forms: form.NewReader(w.State), models: make(map[modelName]int64), reaches: make(map[int64]int64), sessions: make(map[structure.ThreadID]string), homes: make(map[structure.RunID]structure.Home),
+				Writer: seen, forms: form.NewReader(w.State), models: make(map[modelName]int64), reaches: make(map[int64]int64), sessions: make(map[structure.ThreadID]string),
 				counters: make(map[int64]*message.Tokens), totals: make(map[totalKey]*sums), starts: starts,
 			}
 			seen.Reached, f.first = f.reached, w.From.Number == 0
 			if err := f.keepStarts(ctx); err != nil {
 				return err
 			}
-			for _, c := range w.Commits {
-				if err := f.add(ctx, c); err != nil {
-					return fmt.Errorf("commit %d: %w", c.Number, err)
-				}
+			if err := f.Add(ctx, w.Commits, f.addSpan); err != nil {
+				return err
 			}
 			if err := f.keep(ctx); err != nil {
 				return err
@@ -62,12 +59,10 @@ type writer struct {
 	first    bool                      // no window was applied before
 	pending  []sighting                // to be stored
 	fresh    map[answerKey][]*sighting // those of keys that no other window has
-	ofRun    map[int64][]*sighting     // those of the window, by run
 	added    []*sighting               // those at places that are seen already
 	reaches  map[int64]int64           // the last step of a run that is seen
 	models   map[modelName]int64
 	sessions map[structure.ThreadID]string
-	homes    map[structure.RunID]structure.Home
 	counters map[int64]*message.Tokens // the last of a run
 	totals   map[totalKey]*sums        // what is to be added
 	starts   []int64
@@ -93,27 +88,6 @@ func (f *writer) keepStarts(ctx context.Context) error {
 	}
 	for _, start := range f.starts {
 		if err := f.Exec(ctx, `INSERT INTO starts VALUES (?)`, start); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// add adds the runs and spans of a commit.
-func (f *writer) add(ctx context.Context, c *structure.Commit) error {
-	blocks := make(map[content.ID]*structure.Block)
-	for _, r := range c.Records {
-		var err error
-		switch r := r.(type) {
-		case *structure.Block:
-			blocks[r.ID] = r
-		case *structure.Run:
-			f.homes[r.ID] = r.Home
-			err = f.AddRun(ctx, r)
-		case *structure.Span:
-			err = f.addSpan(ctx, r, blocks)
-		}
-		if err != nil {
 			return err
 		}
 	}
@@ -203,16 +177,13 @@ func (f *writer) record(ctx context.Context, s *structure.Span, i int, blocks ma
 	return r, created, err
 }
 
-// block returns a block, an empty one if it was erased or collected.
+// block returns a block, unread if it was erased or collected.
 func (f *writer) block(ctx context.Context, id content.ID) (*structure.Block, error) {
-	blocks, err := f.Snapshot.Blocks(ctx, []content.ID{id})
-	if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
-		return unread, nil
+	b, err := derivedfile.BlockIn(ctx, f.Snapshot, id)
+	if b == nil {
+		b = unread
 	}
-	if err != nil {
-		return nil, err
-	}
-	return blocks[0], nil
+	return b, err
 }
 
 // sight adds an answer that a span states.
@@ -238,7 +209,7 @@ func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usag
 		}
 		key = keyOf("counter", session, string(encode(a.Total)))
 	case u.SourceID != "":
-		home, err := f.home(ctx, s.Ref.Run)
+		home, err := f.Home(ctx, s.Ref.Run)
 		if err != nil {
 			return err
 		}
@@ -343,25 +314,10 @@ func decode(b []byte) (*message.Tokens, error) {
 	return &t, nil
 }
 
-// home returns the thread of a run.
-func (f *writer) home(ctx context.Context, run structure.RunID) (structure.Home, error) {
-	if h, known := f.homes[run]; known {
-		return h, nil
-	}
-	info, err := f.Snapshot.Run(ctx, run)
-	if derivedfile.IsGone(err) {
-		err = nil
-	}
-	if err == nil {
-		f.homes[run] = info.Home
-	}
-	return info.Home, err
-}
-
 // session returns what tells the counters of a session from those of others: the id of the session that it was forked
 // from, whose counters it repeats, or else its own.
 func (f *writer) session(ctx context.Context, run structure.RunID) (string, error) {
-	home, err := f.home(ctx, run)
+	home, err := f.Home(ctx, run)
 	if err != nil {
 		return "", err
 	}

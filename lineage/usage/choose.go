@@ -164,41 +164,25 @@ func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err e
 		}
 		return all, nil
 	}
-	return all, f.Each(ctx, func(scan func(...any) error) error {
-		s, err := scanned(scan)
-		all = append(all, s)
-		return err
-	}, `SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run WHERE s.key = ? AND s.seq <= r.reached`, key[:])
+	return f.sightings(ctx, seenOfKey, key[:])
 }
 
-// between returns the sightings in a run after a step, up to another one.
-func (f *writer) between(ctx context.Context, run, after, last int64) (all []sighting, err error) {
-	if of := f.ofRun[run]; len(of) > 0 {
-		var older bool
-		_, err := f.Get(ctx, `SELECT EXISTS (SELECT 1 FROM sightings WHERE run = ? AND seq > ? AND seq < ?)`, []any{run, after, min(of[0].seq, last)}, &older)
-		if err != nil {
-			return nil, err
-		}
-		if !older {
-			for _, s := range of {
-				if s.seq > after && s.seq <= last {
-					all = append(all, *s)
-				}
-			}
-			return all, nil
-		}
-	}
+// seenOfKey selects the sightings of an answer that are seen.
+const seenOfKey = `FROM sightings s JOIN runs r ON r.number = s.run WHERE s.key = ? AND s.seq <= r.reached`
+
+// sightings reads sightings: what follows their columns in a query.
+func (f *writer) sightings(ctx context.Context, from string, args ...any) (all []sighting, err error) {
 	return all, f.Each(ctx, func(scan func(...any) error) error {
 		s, err := scanned(scan)
 		all = append(all, s)
 		return err
-	}, `SELECT `+columns+` FROM sightings s WHERE s.run = ? AND s.seq > ? AND s.seq <= ? ORDER BY s.seq, s.part`, run, after, last)
+	}, `SELECT `+columns+` `+from, args...)
 }
 
 // reached counts answers again after the last step of a run that is seen has changed.
 func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 	f.reaches[run] = is
-	all, err := f.between(ctx, run, min(was, is), max(was, is))
+	all, err := f.sightings(ctx, `FROM sightings s WHERE s.run = ? AND s.seq > ? AND s.seq <= ? ORDER BY s.seq, s.part`, run, min(was, is), max(was, is))
 	if err != nil {
 		return err
 	}

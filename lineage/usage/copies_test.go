@@ -107,3 +107,29 @@ func TestAbsurdSums(t *testing.T) {
 	require.EqualValues(t, 3_000_000_000_000, report.Total.Tokens[message.Output].N)
 	require.EqualValues(t, 6, report.Total.Tokens[message.Output].Unknown)
 }
+
+// An answer just before the ones that a window adds is gone with its thread, too.
+func TestDeletedAfterMore(t *testing.T) {
+	store, err := lineage.OpenMemory(bg, lineage.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	x, err := usage.Open(bg, store, t.TempDir(), usage.Options{})
+	require.NoError(t, err)
+	defer x.Close()
+	requests := func() int64 {
+		report, err := x.Report(bg, usage.Query{})
+		require.NoError(t, err)
+		return report.Total.Requests
+	}
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	_, err = main.Extend(bg, lineage.User("one"), said("msg_1", "", "5"))
+	require.NoError(t, err)
+	require.Equal(t, int64(1), requests())
+	_, err = main.Extend(bg, lineage.User("two"), said("msg_2", "", "5"))
+	require.NoError(t, err)
+	require.NoError(t, thread.Delete(bg))
+	require.Zero(t, requests())
+}

@@ -170,7 +170,7 @@ func (r *reporter) count(ctx context.Context, all []sighting, key []byte) error 
 				s, err := scanned(scan)
 				everywhere = append(everywhere, s)
 				return err
-			}, `SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run WHERE s.key = ? AND s.seq <= r.reached`, key)
+			}, `SELECT `+columns+` `+seenOfKey, key)
 			if err != nil {
 				return err
 			}

@@ -11,33 +11,22 @@ import (
 
 // settle updates threads, contexts, branches and checkpoints to their state in the snapshot.
 func (f *writer) settle(ctx context.Context) error {
-	c := f.Changes
-	for id := range c.Threads { // adds changed contexts
-		if err := f.SettleThread(ctx, id); err != nil {
-			return err
-		}
+	if err := f.Settle(ctx); err != nil {
+		return err
+	}
+	for id := range f.Changes.Threads {
 		if err := f.settleAbout(ctx, id); err != nil {
 			return err
 		}
 	}
-	for id, change := range c.Contexts {
-		if change.Stated || change.Moved {
-			if err := f.SettleContext(ctx, id); err != nil {
-				return err
-			}
-		}
+	for id, change := range f.Changes.Contexts {
 		if change.Stated {
 			if err := f.settleOrigin(ctx, id); err != nil {
 				return err
 			}
 		}
 	}
-	for name := range c.Checkpoints {
-		if err := f.SettleCheckpoint(ctx, name); err != nil {
-			return err
-		}
-	}
-	for name := range c.Branches {
+	for name := range f.Changes.Branches {
 		if err := f.settleBranch(ctx, name.Thread, name.Name); err != nil {
 			return err
 		}

@@ -113,11 +113,12 @@ func (f *writer) keep(ctx context.Context) error {
 // findFresh finds the keys that no window before has, and the sightings that are seen already: those of runs that
 // are seen as a whole, or whose tip is of a state that an earlier window read.
 func (f *writer) findFresh(ctx context.Context) error {
-	f.fresh, f.ofRun = make(map[answerKey][]*sighting), make(map[int64][]*sighting)
+	f.fresh = make(map[answerKey][]*sighting)
+	ofRun := make(map[int64][]*sighting)
 	var keys []any
 	for i := range f.pending {
 		s := &f.pending[i]
-		f.ofRun[s.run] = append(f.ofRun[s.run], s)
+		ofRun[s.run] = append(ofRun[s.run], s)
 		if !s.keyed {
 			continue
 		}
@@ -140,7 +141,7 @@ func (f *writer) findFresh(ctx context.Context) error {
 			return err
 		}
 	}
-	for run, of := range f.ofRun {
+	for run, of := range ofRun {
 		reached, err := f.reachOf(ctx, run)
 		if err != nil {
 			return err

@@ -45,9 +45,6 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// Remove removes the index in a directory, if any. A process that has it open rebuilds it before the next report.
-func Remove(dir string) error { return derivedfile.Remove(dir, FileName) }
-
 // Close closes the index. The file stays.
 func (x *Index) Close() error { return x.file.Close() }
 
