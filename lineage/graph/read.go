@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -15,9 +16,7 @@ func Labels(ctx context.Context, store *lineage.Store, t *lineage.Thread) (map[l
 	if err != nil {
 		return nil, err
 	}
-	named := make(map[lineage.ContextID]bool, len(branches))
 	for _, b := range branches {
-		named[b.Context] = true
 		all[b.Head] = append(all[b.Head], Label{Kind: KindBranch, Name: b.Name, Active: b.Active, Context: b.Context})
 	}
 	checkpoints, err := t.Checkpoints(ctx)
@@ -27,17 +26,42 @@ func Labels(ctx context.Context, store *lineage.Store, t *lineage.Thread) (map[l
 	for _, c := range checkpoints {
 		all[c.Span] = append(all[c.Span], Label{Kind: KindCheckpoint, Name: c.Name})
 	}
-	for c, err := range store.View().Contexts(ctx, t.ID(), lineage.ContextID{}) {
+	for c, err := range Unnamed(ctx, store, t.ID(), branches) {
 		if err != nil {
 			return nil, err
 		}
-		if named[c.ID] {
-			continue
-		}
-		kind := KindOf(&lineage.ContextInfo{Set: c.Set, Base: c.Base, Parent: c.Parent, Metadata: c.Metadata})
-		all[c.Tip] = append(all[c.Tip], Label{Kind: kind, Name: c.ID.Short(), Context: c.ID})
+		all[c.Tip] = append(all[c.Tip], Label{Kind: c.Kind, Name: c.ID.Short(), Context: c.ID})
 	}
 	return all, nil
+}
+
+// Context is a context and what it is.
+type Context struct {
+	backend.Context
+	Kind Kind
+}
+
+// Unnamed yields the contexts of a thread that are none of its branches, oldest first.
+func Unnamed(ctx context.Context, store *lineage.Store, thread lineage.ThreadID, branches []lineage.BranchInfo) iter.Seq2[Context, error] {
+	named := make(map[lineage.ContextID]bool, len(branches))
+	for i := range branches {
+		named[branches[i].Context] = true
+	}
+	return func(yield func(Context, error) bool) {
+		for c, err := range store.View().Contexts(ctx, thread, lineage.ContextID{}) {
+			if err != nil {
+				yield(Context{}, err)
+				return
+			}
+			if named[c.ID] {
+				continue
+			}
+			kind := KindOf(&lineage.ContextInfo{Set: c.Set, Base: c.Base, Parent: c.Parent, Metadata: c.Metadata})
+			if !yield(Context{c, kind}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Of returns the graph of a thread: the histories of its contexts and checkpoints, and the messages that it keeps. It

@@ -39,6 +39,11 @@ type File struct {
 	Body io.ReadSeeker
 }
 
+// Shows reports whether pictures of a media type are shown, if they can be decoded.
+func Shows(mediaType string) bool {
+	return mediaType == "image/png" || mediaType == "image/jpeg" || mediaType == "image/gif"
+}
+
 // Sender sends files. The zero value is ready, and safe for concurrent use.
 type Sender struct{ turns turns }
 
@@ -86,8 +91,8 @@ func (s *Sender) image(r *http.Request, body io.ReadSeeker) (string, error) {
 	if err != nil || is.Width <= 0 || is.Height <= 0 || is.Width > maxPixels/is.Height {
 		return "", read.err
 	}
-	kind := map[string]string{"png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif"}[format]
-	if kind == "" {
+	kind := "image/" + format
+	if !Shows(kind) {
 		return "", nil
 	}
 	done, err := s.turns.wait(r)

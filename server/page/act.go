@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // maxName limits names and titles that are given, and maxForm the form with them.
@@ -18,13 +17,22 @@ const (
 	maxForm = 16 << 10
 )
 
-// given returns a text of a form.
-func given(w http.ResponseWriter, r *http.Request, key string) (string, error) {
+// form reads the form of a request.
+func form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		return "", fmt.Errorf("form: %w: %w", errRequest, err)
+		return nil, fmt.Errorf("form: %w: %w", errRequest, err)
 	}
-	text := strings.TrimSpace(r.PostForm.Get(key))
+	return r.PostForm, nil
+}
+
+// given returns a text of a form.
+func given(w http.ResponseWriter, r *http.Request, key string) (string, error) {
+	f, err := form(w, r)
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSpace(f.Get(key))
 	if text == "" || len(text) > maxName {
 		return "", fmt.Errorf("%s: %w: it has 1 to %d bytes", key, errRequest, maxName)
 	}
@@ -56,27 +64,25 @@ func (p *Page) rename(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, &place{ID: t.ID().String()}, "Renamed")
 }
 
-// spanAt returns the message at the position of a form in the history that it is about.
-func (p *Page) spanAt(r *http.Request) (*place, lineage.SpanRef, error) {
-	is, err := p.placeOf(r, r.PostForm.Get("in"))
-	if err != nil {
-		return nil, lineage.SpanRef{}, err
+// nameAt returns the name in a form, and the message at its position in the history that it is about.
+func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *place, ref lineage.SpanRef, err error) {
+	if name, err = given(w, r, "name"); err != nil {
+		return name, nil, ref, err
+	}
+	if is, err = p.placeOf(r, r.PostForm.Get("in")); err != nil {
+		return name, nil, ref, err
 	}
 	at, err := strconv.ParseUint(r.PostForm.Get("at"), 10, 63)
 	if err != nil || at == 0 {
-		return nil, lineage.SpanRef{}, fmt.Errorf("at %.40q: %w: it is a position", r.PostForm.Get("at"), errRequest)
+		return name, nil, ref, fmt.Errorf("at %.40q: %w: it is a position", r.PostForm.Get("at"), errRequest)
 	}
-	ref, err := p.o.Store.At(r.Context(), is.Tip, at)
-	return is, ref, err
+	ref, err = p.o.Store.At(r.Context(), is.Tip, at)
+	return name, is, ref, err
 }
 
 // fork creates a branch that continues after a message.
 func (p *Page) fork(w http.ResponseWriter, r *http.Request) error {
-	name, err := given(w, r, "name")
-	if err != nil {
-		return err
-	}
-	is, ref, err := p.spanAt(r)
+	name, is, ref, err := p.nameAt(w, r)
 	if err != nil {
 		return err
 	}
@@ -88,11 +94,7 @@ func (p *Page) fork(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Page) checkpoint(w http.ResponseWriter, r *http.Request) error {
-	name, err := given(w, r, "name")
-	if err != nil {
-		return err
-	}
-	is, ref, err := p.spanAt(r)
+	name, is, ref, err := p.nameAt(w, r)
 	if err != nil {
 		return err
 	}
@@ -104,11 +106,11 @@ func (p *Page) checkpoint(w http.ResponseWriter, r *http.Request) error {
 
 // undo takes back the last move of a branch.
 func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return fmt.Errorf("form: %w: %w", errRequest, err)
+	f, err := form(w, r)
+	if err != nil {
+		return err
 	}
-	is, err := p.placeOf(r, r.PostForm.Get("in"))
+	is, err := p.placeOf(r, f.Get("in"))
 	if err != nil {
 		return err
 	}
@@ -156,11 +158,7 @@ func (p *Page) askDelete(w http.ResponseWriter, r *http.Request) error {
 
 // size returns how many messages and branches a thread has.
 func (p *Page) size(ctx context.Context, t *lineage.Thread) (messages uint64, branches int, err error) {
-	state, err := p.o.Store.View().Thread(ctx, t.ID())
-	if err != nil {
-		return 0, 0, err
-	}
-	reach, err := backend.ReachOf(ctx, p.o.Store.View(), state)
+	reach, err := p.reach(ctx, t)
 	if err != nil {
 		return 0, 0, err
 	}

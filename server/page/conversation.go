@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/render"
 	"github.com/lineage-store/lineage/lineage/transcript"
@@ -141,14 +142,23 @@ func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 
 // belongs returns an error unless a thread has a message.
 func (p *Page) belongs(ctx context.Context, t *lineage.Thread, ref lineage.SpanRef) error {
-	g, err := graph.Of(ctx, p.o.Store, t)
+	reach, err := p.reach(ctx, t)
 	if err != nil {
 		return err
 	}
-	if at := g.Place(ref); at.Line == nil || at.At == 0 || at.At > at.Line.Last {
+	if !reach.Has(ref) {
 		return fmt.Errorf("message %v of thread %v: %w", ref, t.ID(), lineage.ErrNotFound)
 	}
 	return nil
+}
+
+// reach returns which messages a thread has.
+func (p *Page) reach(ctx context.Context, t *lineage.Thread) (backend.Reach, error) {
+	state, err := p.o.Store.View().Thread(ctx, t.ID())
+	if err != nil {
+		return nil, err
+	}
+	return backend.ReachOf(ctx, p.o.Store.View(), state)
 }
 
 // positionOf reads a position of a query, 0 for none.
@@ -265,9 +275,7 @@ func (p *Page) besides(ctx context.Context, v *conversationView) error {
 	if err != nil {
 		return err
 	}
-	named := make(map[lineage.ContextID]bool, len(branches))
 	for _, b := range branches {
-		named[b.Context] = true
 		if len(v.Branches) == beside {
 			v.More = true
 			continue
@@ -278,15 +286,11 @@ func (p *Page) besides(ctx context.Context, v *conversationView) error {
 		}
 		v.Branches = append(v.Branches, row)
 	}
-	for c, err := range p.o.Store.View().Contexts(ctx, v.Info.ID, lineage.ContextID{}) {
+	for c, err := range graph.Unnamed(ctx, p.o.Store, v.Info.ID, branches) {
 		if err != nil {
 			return err
 		}
-		if named[c.ID] {
-			continue
-		}
-		kind := graph.KindOf(&lineage.ContextInfo{Set: c.Set, Base: c.Base, Parent: c.Parent, Metadata: c.Metadata})
-		if kind != graph.KindSubagent || c.Tip.IsZero() {
+		if c.Kind != graph.KindSubagent || c.Tip.IsZero() {
 			continue
 		}
 		if len(v.Subagents) == beside {

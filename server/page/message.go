@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,9 +22,6 @@ const (
 	maxWhole = 16 << 20
 	maxImage = 8 << 20
 )
-
-// shown are the types of images that are shown.
-var shown = []string{"image/png", "image/jpeg", "image/gif"}
 
 // entriesOf returns the entries of the message of a request. A message of several has the index after its address.
 func (p *Page) entriesOf(r *http.Request) (*lineage.Entry, error) {
@@ -93,7 +89,7 @@ func inert(h http.Header) {
 // imageOf returns how the images of a thread are found: by their message and the hash of their address.
 func (p *Page) imageOf(thread string) func(*transcript.Message, *transcript.FileInfo) template.URL {
 	return func(m *transcript.Message, f *transcript.FileInfo) template.URL {
-		if !slices.Contains(shown, f.Type) && !isShown(f.URL) {
+		if !attachment.Shows(f.Type) && !isShown(f.URL) {
 			return ""
 		}
 		return template.URL("/t/" + thread + "/image/" + m.ID + "/" + hashOf(f)) // ids and hexadecimal digits
@@ -103,7 +99,7 @@ func (p *Page) imageOf(thread string) func(*transcript.Message, *transcript.File
 // isShown reports whether an address has an image that may be shown.
 func isShown(address string) bool {
 	head, _, found := strings.Cut(strings.TrimPrefix(address, "data:"), ";base64,")
-	return found && strings.HasPrefix(address, "data:") && slices.Contains(shown, head)
+	return found && strings.HasPrefix(address, "data:") && attachment.Shows(head)
 }
 
 func hashOf(f *transcript.FileInfo) string {

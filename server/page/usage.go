@@ -54,6 +54,9 @@ type usageBar struct {
 	Title        string
 }
 
+// usageGroups are what the table can be by.
+var usageGroups = []string{"model", "agent", "project"}
+
 const (
 	barWidth  = 10
 	barHeight = 120
@@ -72,7 +75,7 @@ func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
 		}
 		v.Days = n
 	}
-	if !slices.Contains([]string{"model", "agent", "project"}, v.By) {
+	if !slices.Contains(usageGroups, v.By) {
 		return fmt.Errorf("by %.40q: %w: it is model, agent or project", v.By, errRequest)
 	}
 	address := func(by string, days int) string { return fmt.Sprintf("/usage?by=%s&days=%d", by, days) }
@@ -83,7 +86,7 @@ func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
 		}
 		v.Spans = append(v.Spans, usageChoice{name, address(v.By, days), days == v.Days})
 	}
-	for _, by := range []string{"model", "agent", "project"} {
+	for _, by := range usageGroups {
 		v.Groups = append(v.Groups, usageChoice{by, address(by, v.Days), by == v.By})
 	}
 	var since time.Time
@@ -99,7 +102,8 @@ func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.Total, v.Prices = total, total.Prices
-	v.InMoney = dollars(total) > 0
+	spent, _ := dollars(total.Cost)
+	v.InMoney = spent > 0
 	v.bars(days, since, p.o.now().UTC())
 	v.table(rows)
 	return p.show(w, r, http.StatusOK, "usage", &view{Title: "Usage", Body: v})
@@ -108,20 +112,19 @@ func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
 // weight returns what a row is measured by.
 func (v *usageView) weight(u *records.Usage) float64 {
 	if v.InMoney {
-		return dollars(u)
+		spent, _ := dollars(u.Cost)
+		return spent
 	}
 	return tokens(u)
 }
 
-func dollars(u *records.Usage) float64 {
-	if u.Cost == nil {
-		return 0
+// dollars returns an amount, not known if there is none.
+func dollars(cost *json.Number) (amount float64, known bool) {
+	if cost == nil {
+		return 0, false
 	}
-	n, err := strconv.ParseFloat(string(*u.Cost), 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	amount, err := cost.Float64()
+	return amount, err == nil
 }
 
 func tokens(u *records.Usage) float64 {
@@ -189,12 +192,9 @@ func (v *usageView) table(rows []*records.Usage) {
 
 // money returns an amount, and a dash for one that is not known.
 func money(cost *json.Number) string {
-	if cost == nil {
-		return "–"
-	}
-	n, err := strconv.ParseFloat(string(*cost), 64)
+	n, known := dollars(cost)
 	switch {
-	case err != nil:
+	case !known:
 		return "–"
 	case n != 0 && n < 0.01:
 		return "<$0.01"
