@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -15,25 +12,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// search implements threads, with an index beside the store. If it cannot be written, the index is
-// built for this search only.
+// search implements threads, with an index beside the store.
 func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, err error) {
-	line := s.progress("indexing", func(n int64) string { return screen.Plural(n, "commit") })
-	defer line.Done()
-	options := search.Options{Progress: func(done, total uint64) { line.Show(int64(done), int64(total)) }}
-	index, err := search.Open(ctx, s.store, s.dir, options)
-	if vfs.IsUnwritable(err) {
-		var dir string
-		if dir, err = os.MkdirTemp("", "lineage-search-"); err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(dir)
-		index, err = search.Open(ctx, s.store, dir, options)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, index.Close()) }()
 	among, err := o.among()
 	if err != nil {
 		return nil, err
@@ -42,18 +22,24 @@ func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, er
 	if s.namedThread() != "" {
 		q.Thread = s.thread.ID()
 	}
-	found, err := index.Search(ctx, q)
-	if err != nil {
-		return nil, err
+	open := func(dir string, progress func(done, total uint64)) (*search.Index, error) {
+		return search.Open(ctx, s.store, dir, search.Options{Progress: progress})
 	}
-	for i := range found {
-		h, err := s.hit(ctx, &found[i])
+	err = withDerived(s, "indexing", open, func(index *search.Index) error {
+		found, err := index.Search(ctx, q)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		hits = append(hits, h)
-	}
-	return hits, nil
+		for i := range found {
+			h, err := s.hit(ctx, &found[i])
+			if err != nil {
+				return err
+			}
+			hits = append(hits, h)
+		}
+		return nil
+	})
+	return hits, err
 }
 
 func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {

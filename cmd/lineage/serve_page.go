@@ -88,10 +88,7 @@ func (p *pageIndexes) usage(ctx context.Context, q page.UsageQuery) (rows []*rec
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range report.Rows {
-		rows = append(rows, report.Rows[i].Record(by))
-	}
-	return rows, report.TotalRecord(), nil
+	return report.Records(by), report.TotalRecord(), nil
 }
 
 // close closes the indexes. Nothing uses them any more.

@@ -21,7 +21,6 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
-	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/lineage/usage/prices"
 	"github.com/lineage-store/lineage/structure"
@@ -140,60 +139,41 @@ func readPrices(path string) (*prices.Table, error) {
 	return prices.Read(f)
 }
 
-// withUsage calls do with the usage of the store. If its file cannot be written, it is made for this call only.
-func (s *session) withUsage(ctx context.Context, do func(*usage.Index) error) (err error) {
-	line := s.progress("reading usage", func(n int64) string { return screen.Plural(n, "commit") })
-	defer line.Done()
-	options := usage.Options{Progress: func(done, total uint64) { line.Show(int64(done), int64(total)) }}
-	index, err := usage.Open(ctx, s.store, s.dir, options)
-	if vfs.IsUnwritable(err) {
-		var dir string
-		if dir, err = os.MkdirTemp("", "lineage-usage-"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		index, err = usage.Open(ctx, s.store, dir, options)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, index.Close()) }()
-	return do(index)
-}
-
 func runUsage(ctx context.Context, s *session, o *usageOptions) error {
 	q, err := o.query(ctx, s)
 	if err != nil {
 		return err
 	}
 	var report *usage.Report
-	err = s.withUsage(ctx, func(x *usage.Index) error {
+	open := func(dir string, progress func(done, total uint64)) (*usage.Index, error) {
+		return usage.Open(ctx, s.store, dir, usage.Options{Progress: progress})
+	}
+	err = withDerived(s, "reading usage", open, func(x *usage.Index) error {
 		report, err = x.Report(ctx, q)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	total := report.TotalRecord()
 	switch {
 	case o.csv:
 		return printUsageCSV(s, q.By, report)
 	case s.json:
-		for i := range report.Rows {
-			if err := s.emit(report.Rows[i].Record(q.By)); err != nil {
+		for _, r := range report.Records(q.By) {
+			if err := s.emit(r); err != nil {
 				return err
 			}
 		}
-		return s.emit(total)
+		return s.emit(report.TotalRecord())
 	}
-	return s.printUsage(ctx, q.By, report, total)
+	return s.printUsage(ctx, q.By, report)
 }
 
 // usageWidth is the width of the table.
 const usageWidth = 100
 
 // printUsage prints a report for a person.
-func (s *session) printUsage(ctx context.Context, by []usage.By, report *usage.Report, total *records.Usage) error {
+func (s *session) printUsage(ctx context.Context, by []usage.By, report *usage.Report) error {
 	stated := report.Total.StatedBy > 0 && !report.Total.Stated.IsZero()
 	heads := []string{}
 	for _, key := range by {
@@ -204,47 +184,20 @@ func (s *session) printUsage(ctx context.Context, by []usage.By, report *usage.R
 		heads = append(heads, "STATED")
 	}
 	var rows [][]screen.Cell
-	row := func(keys []string, f *usage.Figures) {
-		var cells []screen.Cell
-		for _, key := range keys {
-			cells = append(cells, plainCell(screen.Line(key)))
-		}
-		cells = append(cells, countCell(uint64(f.Requests)), tokensCell(f, message.Input), tokensCell(f, message.CachedInput), tokensCell(f, message.CacheWrite, message.CacheWrite1h), tokensCell(f, message.Output), costCell(f))
-		if stated {
-			text := "-"
-			if f.StatedBy > 0 {
-				text = "$" + f.Stated.Fixed(2)
-			}
-			cells = append(cells, screen.Cell{Text: text, Right: true})
-		}
-		rows = append(rows, cells)
-	}
 	for i := range report.Rows {
 		r := &report.Rows[i]
-		keys := slices.Clone(r.Keys)
-		for k, key := range by {
-			if key == usage.Thread && keys[k] != "" {
-				title, err := s.usageTitle(ctx, keys[k])
-				if err != nil {
-					return err
-				}
-				keys[k] = title
-			}
-			if keys[k] == "" {
-				keys[k] = "-"
-			}
+		keys, err := s.usageKeys(ctx, by, r)
+		if err != nil {
+			return err
 		}
-		if r.Shared && len(keys) > 0 {
-			keys[0] += " (shared)"
-		}
-		row(keys, &r.Figures)
+		rows = append(rows, usageRow(keys, &r.Figures, stated))
 	}
 	if len(report.Rows) > 1 {
 		keys := make([]string, len(by))
 		if len(keys) > 0 {
 			keys[0] = "total"
 		}
-		row(keys, &report.Total)
+		rows = append(rows, usageRow(keys, &report.Total, stated))
 	}
 	list := s.list(heads...)
 	for _, cells := range fitted(heads, rows, len(by)) {
@@ -253,6 +206,7 @@ func (s *session) printUsage(ctx context.Context, by []usage.By, report *usage.R
 	if err := list.end("no answer in the store states what it used"); err != nil {
 		return err
 	}
+	total := report.TotalRecord()
 	if n := total.Unpriced; n > 0 {
 		names := make([]string, len(total.UnpricedModels))
 		for i, name := range total.UnpricedModels {
@@ -266,6 +220,44 @@ func (s *session) printUsage(ctx context.Context, by []usage.By, report *usage.R
 		s.printf("of %s not all tokens are known\n", screen.Plural(n, "answer"))
 	}
 	return nil
+}
+
+// usageKeys returns what a row is of, for a person.
+func (s *session) usageKeys(ctx context.Context, by []usage.By, r *usage.Row) ([]string, error) {
+	keys := slices.Clone(r.Keys)
+	for k, key := range by {
+		if key == usage.Thread && keys[k] != "" {
+			title, err := s.usageTitle(ctx, keys[k])
+			if err != nil {
+				return nil, err
+			}
+			keys[k] = title
+		}
+		if keys[k] == "" {
+			keys[k] = "-"
+		}
+	}
+	if r.Shared && len(keys) > 0 {
+		keys[0] += " (shared)"
+	}
+	return keys, nil
+}
+
+// usageRow returns the cells of a row, with what the sources state if some do.
+func usageRow(keys []string, f *usage.Figures, stated bool) []screen.Cell {
+	var cells []screen.Cell
+	for _, key := range keys {
+		cells = append(cells, plainCell(screen.Line(key)))
+	}
+	cells = append(cells, countCell(uint64(f.Requests)), tokensCell(f, message.Input), tokensCell(f, message.CachedInput), tokensCell(f, message.CacheWrite, message.CacheWrite1h), tokensCell(f, message.Output), costCell(f))
+	if stated {
+		text := "-"
+		if f.StatedBy > 0 {
+			text = "$" + f.Stated.Fixed(2)
+		}
+		cells = append(cells, screen.Cell{Text: text, Right: true})
+	}
+	return cells
 }
 
 // fitted cuts the texts of the first columns, the widest ones first, so that the rows are not wider than usageWidth.

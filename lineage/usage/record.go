@@ -33,8 +33,8 @@ func (f *Figures) Record() records.UsageFigures {
 	return r
 }
 
-// Record returns the record of the row of a report by keys.
-func (row *Row) Record(by []By) *records.Usage {
+// record returns the record of a row.
+func (row *Row) record(by []By) *records.Usage {
 	r := &records.Usage{Shared: row.Shared, UsageFigures: row.Figures.Record()}
 	into := map[By]**string{
 		Day: &r.Day, Week: &r.Week, Month: &r.Month, Agent: &r.Agent, Model: &r.Model, Provider: &r.Provider,
@@ -44,6 +44,14 @@ func (row *Row) Record(by []By) *records.Usage {
 		*into[key] = &row.Keys[i]
 	}
 	return r
+}
+
+// Records returns the records of the rows of a report by keys.
+func (r *Report) Records(by []By) (all []*records.Usage) {
+	for i := range r.Rows {
+		all = append(all, r.Rows[i].record(by))
+	}
+	return all
 }
 
 // TotalRecord returns the record of the sum of a report.

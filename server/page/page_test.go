@@ -58,10 +58,7 @@ func newSite(t testing.TB, o page.Options) *site {
 			if err != nil {
 				return nil, nil, err
 			}
-			for i := range report.Rows {
-				rows = append(rows, report.Rows[i].Record(by))
-			}
-			return rows, report.TotalRecord(), nil
+			return report.Records(by), report.TotalRecord(), nil
 		}
 	}
 	p, err := page.New(o)
