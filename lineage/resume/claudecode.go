@@ -13,11 +13,8 @@ func claudeCode() *target {
 	return &target{
 		newID: uuidV4,
 		path: func(s *Session, _ time.Time) (string, error) {
-			folder := dashed(s.Dir)
-			if len(folder) > maxName { // it shortens the name, and adds a hash that versions compute differently
-				return "", errLongDir(s.Dir)
-			}
-			return path.Join(folder, s.ID+".jsonl"), nil
+			folder, err := folderName(dashed(s.Dir), s.Dir) // it shortens a long one, and adds a hash that versions compute differently
+			return path.Join(folder, s.ID+".jsonl"), err
 		},
 		command: func(s *Session) []string { return []string{"claude", "--resume", s.ID} },
 		line: func(raw []byte, l *ownLine) error {
@@ -103,11 +100,7 @@ func makeClaude(m *maker, p *part) error {
 			UserType: "external", Dir: m.s.Dir, Session: m.s.ID, Type: t.role, UUID: uuidV4(), Timestamp: stamp(m.s.now),
 			Version: text(m.after.line, "version"), Branch: text(m.after.line, "gitBranch"),
 		}
-		if above != "" {
-			parent := above
-			line.Parent = &parent
-		}
-		above = line.UUID
+		line.Parent, above = parentOf(above), line.UUID
 		if t.role != "assistant" {
 			line.Message = claudeUser{t.role, rawjson.Get(t.item, "content")}
 		} else {

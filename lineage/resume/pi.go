@@ -16,12 +16,9 @@ func pi() *target {
 	return &target{
 		newID: uuidV7,
 		path: func(s *Session, now time.Time) (string, error) {
-			folder := "--" + strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(strings.TrimLeft(s.Dir, `/\`)) + "--"
-			if len(folder) > maxName {
-				return "", errLongDir(s.Dir)
-			}
+			folder, err := folderName("--"+strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(strings.TrimLeft(s.Dir, `/\`))+"--", s.Dir)
 			name := strings.NewReplacer(":", "-", ".", "-").Replace(stamp(now)) + "_" + s.ID + ".jsonl"
-			return path.Join(folder, name), nil
+			return path.Join(folder, name), err
 		},
 		command: func(s *Session) []string { return []string{"pi", "--session", s.ID} },
 		line: func(raw []byte, l *ownLine) error {
@@ -204,11 +201,7 @@ type piEntries struct {
 }
 
 func (e *piEntries) add(said any) {
-	entry := piEntry{Type: "message", Timestamp: stamp(e.m.s.now), Message: said}
-	if e.above != "" {
-		above := e.above
-		entry.Parent = &above
-	}
+	entry := piEntry{Type: "message", Timestamp: stamp(e.m.s.now), Message: said, Parent: parentOf(e.above)}
 	for entry.ID == "" || e.taken[entry.ID] || entry.ID == e.above {
 		entry.ID = uuid.NewString()
 	}

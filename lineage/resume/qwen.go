@@ -13,11 +13,8 @@ func qwen() *target {
 	return &target{
 		newID: uuidV4,
 		path: func(s *Session, _ time.Time) (string, error) {
-			folder := dashed(s.Dir)
-			if len(folder) > maxName {
-				return "", errLongDir(s.Dir)
-			}
-			return path.Join(folder, "chats", s.ID+".jsonl"), nil
+			folder, err := folderName(dashed(s.Dir), s.Dir)
+			return path.Join(folder, "chats", s.ID+".jsonl"), err
 		},
 		command: func(s *Session) []string { return []string{"qwen", "--resume", s.ID} },
 		line: func(raw []byte, l *ownLine) error {
@@ -119,11 +116,7 @@ func makeQwen(m *maker, p *part) error {
 			UUID: uuidV4(), Session: m.s.ID, Timestamp: stamp(m.s.now), Type: kind, Dir: m.s.Dir, Version: version, Model: model,
 			Message: content{role, parts},
 		}
-		if above != "" {
-			parent := above
-			r.Parent = &parent
-		}
-		above = r.UUID
+		r.Parent, above = parentOf(above), r.UUID
 		line, err := marshal(r)
 		m.said++
 		m.add(line)

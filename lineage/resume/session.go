@@ -129,13 +129,12 @@ func (s *Session) complete(ctx context.Context, h *history) error {
 	}
 	m := &maker{s: s}
 	if s.own != nil {
-		s.Own = s.own.upTo
+		if s.Own = s.own.upTo; len(rest.messages) == 0 {
+			return nil
+		}
 		if err := s.ownEdited(ctx, func(line []byte) error { return m.after.see(s.target, line) }); err != nil {
 			return err
 		}
-	}
-	if len(rest.messages) == 0 && s.own != nil {
-		return nil
 	}
 	if err := s.target.make(m, rest); err != nil {
 		return err

@@ -137,6 +137,18 @@ const maxConfig = 4 << 20
 // maxName is the longest name of a folder that agents make without shortening it.
 const maxName = 200
 
-func errLongDir(dir string) error {
-	return fmt.Errorf("%w: %s: its name is too long for the agent's folder of sessions", ErrNoWayIn, dir)
+// folderName returns the name that an agent gives to its folder for a directory, an error if it is too long.
+func folderName(name, dir string) (string, error) {
+	if len(name) > maxName {
+		return "", fmt.Errorf("%w: %s: its name is too long for the agent's folder of sessions", ErrNoWayIn, dir)
+	}
+	return name, nil
+}
+
+// parentOf returns the parent of a line after another one, nil for the first line.
+func parentOf(above string) *string {
+	if above == "" {
+		return nil
+	}
+	return &above
 }
