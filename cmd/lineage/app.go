@@ -52,8 +52,8 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) strin
 	return a
 }
 
-// run runs a command line and returns the exit code.
-func (a *app) run(ctx context.Context, args []string) int {
+// execute runs a command line and returns the exit code.
+func execute(ctx context.Context, a *app, args []string) int {
 	root := a.root()
 	a.args = args
 	root.SetArgs(args)

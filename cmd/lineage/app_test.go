@@ -30,7 +30,7 @@ type result struct {
 // runLine runs a command line in this process.
 func runLine(ctx context.Context, args ...string) result {
 	var out, errOut bytes.Buffer
-	code := newApp(strings.NewReader(""), &out, &errOut, func(string) string { return "" }).run(ctx, args)
+	code := execute(ctx, newApp(strings.NewReader(""), &out, &errOut, func(string) string { return "" }), args)
 	return result{code, out.String(), errOut.String()}
 }
 
@@ -99,7 +99,7 @@ func TestInterruptsTellWhatIsKept(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var told bytes.Buffer
 	a := newApp(readerFunc(func([]byte) (int, error) { stop(); return 0, context.Canceled }), io.Discard, &told, func(string) string { return "" })
-	require.Equal(t, exitInterrupted, a.run(ctx, []string{"bundle", "import", "-", "--store", dir}))
+	require.Equal(t, exitInterrupted, execute(ctx, a, []string{"bundle", "import", "-", "--store", dir}))
 	require.Contains(t, told.String(), "interrupted\nhint: what was done so far is kept")
 
 	file := filepath.Join(t.TempDir(), "file")
@@ -135,7 +135,7 @@ func TestInterruptsEndWaitingForInput(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			var out, errOut bytes.Buffer
 			in := waitingInput{func() { cancel(errors.New("interrupt")) }}
-			code := newApp(in, &out, &errOut, func(string) string { return "" }).run(ctx, append(strings.Fields(line), "--store", dir))
+			code := execute(ctx, newApp(in, &out, &errOut, func(string) string { return "" }), append(strings.Fields(line), "--store", dir))
 			require.Equal(t, exitInterrupted, code, errOut.String())
 			require.Contains(t, errOut.String(), "interrupted")
 		})
@@ -151,7 +151,7 @@ func TestWatchHearsOfLaterChanges(t *testing.T) {
 	done := make(chan int)
 	go func() {
 		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
-		done <- a.run(ctx, []string{"watch", "--from", "1", "--interval", "5ms", "--store", dir, "--json"})
+		done <- execute(ctx, a, []string{"watch", "--from", "1", "--interval", "5ms", "--store", dir, "--json"})
 	}()
 	require.Contains(t, <-out.wrote, "context extended")
 	require.Equal(t, 0, runLine(t.Context(), "branch", "later", "--store", dir).code)
@@ -168,7 +168,7 @@ func TestLogFollows(t *testing.T) {
 	done := make(chan int)
 	go func() {
 		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
-		done <- a.run(ctx, []string{"log", "-f", "--store", dir})
+		done <- execute(ctx, a, []string{"log", "-f", "--store", dir})
 	}()
 	require.Contains(t, <-out.wrote, "hello")
 	for _, text := range []string{"and more", "and the end"} {
@@ -190,7 +190,7 @@ func TestFollowingAfterARewind(t *testing.T) {
 	done := make(chan int)
 	go func() {
 		a := newApp(strings.NewReader(""), out, told, func(string) string { return "" })
-		done <- a.run(ctx, []string{"log", "-f", "--store", dir})
+		done <- execute(ctx, a, []string{"log", "-f", "--store", dir})
 	}()
 	require.Contains(t, <-out.wrote, "second")
 	for _, reply := range []string{"third", "fourth"} {
@@ -212,7 +212,7 @@ func TestProjectFollows(t *testing.T) {
 	done := make(chan int)
 	go func() {
 		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
-		done <- a.run(ctx, []string{"project", db, "--follow", "--interval", "5ms", "--store", dir, "--json"})
+		done <- execute(ctx, a, []string{"project", db, "--follow", "--interval", "5ms", "--store", dir, "--json"})
 	}()
 	require.Contains(t, <-out.wrote, `"added":1`)
 	for range 3 {
@@ -270,7 +270,7 @@ func TestLostOutputIsAFailure(t *testing.T) {
 	dir := newStore(t)
 	var errOut bytes.Buffer
 	a := newApp(strings.NewReader(""), failingWriter{}, &errOut, func(string) string { return "" })
-	require.Equal(t, exitFailure, a.run(t.Context(), []string{"log", "--store", dir}))
+	require.Equal(t, exitFailure, execute(t.Context(), a, []string{"log", "--store", dir}))
 	require.Contains(t, errOut.String(), "write output: no space left")
 }
 
@@ -331,7 +331,7 @@ func TestFollowedMessagesOfOneStepHaveOneParent(t *testing.T) {
 	done := make(chan int)
 	go func() {
 		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
-		done <- a.run(ctx, []string{"log", "-f", "--store", dir, "--json"})
+		done <- execute(ctx, a, []string{"log", "-f", "--store", dir, "--json"})
 	}()
 	var first, a, b records.Message
 	require.NoError(t, json.Unmarshal([]byte(<-out.wrote), &first))

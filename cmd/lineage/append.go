@@ -143,7 +143,7 @@ func runAppend(ctx context.Context, a *app, o *appendOptions) error {
 }
 
 // append implements threads.
-func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.Item) (*records.Appended, error) {
+func (s inStore) append(ctx context.Context, o *appendOptions, items []lineage.Item) (*records.Appended, error) {
 	if s.thread == nil && o.context == "" {
 		if err := s.firstThread(ctx, s, items); err != nil {
 			return nil, err

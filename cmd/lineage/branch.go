@@ -84,7 +84,7 @@ func runBranchList(ctx context.Context, a *app, in threads) error {
 }
 
 // listBranches implements threads.
-func (s *session) listBranches(ctx context.Context, thread string) (list []*records.Branch, err error) {
+func (s inStore) listBranches(ctx context.Context, thread string) (list []*records.Branch, err error) {
 	t, err := s.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *session) listBranches(ctx context.Context, thread string) (list []*reco
 }
 
 // createBranch implements threads.
-func (s *session) createBranch(ctx context.Context, o *branchOptions) (*records.Branch, error) {
+func (s inStore) createBranch(ctx context.Context, o *branchOptions) (*records.Branch, error) {
 	t, err := s.needThread()
 	if err != nil {
 		return nil, err

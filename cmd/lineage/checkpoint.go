@@ -72,7 +72,7 @@ func runCheckpointList(ctx context.Context, a *app, in threads) error {
 }
 
 // listCheckpoints implements threads.
-func (s *session) listCheckpoints(ctx context.Context, thread string) (list []*records.Checkpoint, err error) {
+func (s inStore) listCheckpoints(ctx context.Context, thread string) (list []*records.Checkpoint, err error) {
 	t, err := s.threadNamed(ctx, thread)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func runCheckpoint(ctx context.Context, a *app, in threads, o *checkpointOptions
 }
 
 // setCheckpoint implements threads.
-func (s *session) setCheckpoint(ctx context.Context, o *checkpointOptions) (*records.Checkpoint, error) {
+func (s inStore) setCheckpoint(ctx context.Context, o *checkpointOptions) (*records.Checkpoint, error) {
 	t, err := s.needThread()
 	if err != nil {
 		return nil, err

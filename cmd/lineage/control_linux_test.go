@@ -266,7 +266,7 @@ func runEvil(t *testing.T, line, store string, args []string, terminal bool) {
 	}
 	if !terminal {
 		var out, errOut bytes.Buffer
-		newApp(strings.NewReader(""), &out, &errOut, getenv).run(t.Context(), args)
+		execute(t.Context(), newApp(strings.NewReader(""), &out, &errOut, getenv), args)
 		requireSafe(t, errOut.String(), line)
 		if !isRaw(line) || args[len(args)-1] == "--json" {
 			requireSafe(t, out.String(), line)
@@ -274,7 +274,7 @@ func runEvil(t *testing.T, line, store string, args []string, terminal bool) {
 		return
 	}
 	p := openPTY(t)
-	newApp(strings.NewReader(""), p.File, p.File, getenv).run(t.Context(), args)
+	execute(t.Context(), newApp(strings.NewReader(""), p.File, p.File, getenv), args)
 	wrote := p.Close()
 	requireSafe(t, styles.Replace(wrote), line)
 }

@@ -177,7 +177,7 @@ func talkALot(t *testing.T, dir string) string {
 	do := func(in string, args ...string) string {
 		var out, errOut bytes.Buffer
 		a := newApp(strings.NewReader(in), &out, &errOut, func(string) string { return "" })
-		require.Zero(t, a.run(t.Context(), append(args, "--store", dir, "--durability", "normal")), errOut.String())
+		require.Zero(t, execute(t.Context(), a, append(args, "--store", dir, "--durability", "normal")), errOut.String())
 		return out.String()
 	}
 	do("", "init", dir)

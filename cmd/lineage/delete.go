@@ -31,7 +31,7 @@ undone. 'lineage thread delete' deletes a whole thread, and 'lineage erase' byte
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
 			o.name = args[0]
-			return destroy(ctx, a, o.yes, changing, a.openThreads, func(ctx context.Context, in threads) (*destruction, error) {
+			return destroyInThreads(ctx, a, o.yes, func(ctx context.Context, in threads) (*destruction, error) {
 				return in.nameToDelete(ctx, o)
 			})
 		}),
@@ -42,7 +42,7 @@ undone. 'lineage thread delete' deletes a whole thread, and 'lineage erase' byte
 }
 
 // nameToDelete implements threads.
-func (s *session) nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error) {
+func (s inStore) nameToDelete(ctx context.Context, o *deleteOptions) (*destruction, error) {
 	if o.checkpoint {
 		t, err := s.needThread()
 		if err != nil {

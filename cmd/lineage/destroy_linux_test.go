@@ -16,7 +16,7 @@ func runAt(t *testing.T, typed func() string, args ...string) (code int, shows s
 	p := openPTY(t)
 	done := make(chan int)
 	go func() {
-		done <- newApp(p.File, p.File, p.File, func(string) string { return "" }).run(t.Context(), args)
+		done <- execute(t.Context(), newApp(p.File, p.File, p.File, func(string) string { return "" }), args)
 	}()
 	for {
 		select {

@@ -165,7 +165,7 @@ func (a *app) printLog(o *logOptions, r *reader, read func(visit func(*readMessa
 }
 
 // history implements threads.
-func (s *session) history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []graph.Label) error) error {
+func (s inStore) history(ctx context.Context, o *logOptions, r *reader, visit func(*readMessage, []graph.Label) error) error {
 	found, err := s.refs.Find(ctx, o.at)
 	if err != nil {
 		return err

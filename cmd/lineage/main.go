@@ -13,5 +13,5 @@ import (
 
 func main() {
 	ctx := endOnSignals(context.Background(), grace)
-	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr, os.Getenv).run(ctx, os.Args[1:]))
+	os.Exit(execute(ctx, newApp(os.Stdin, os.Stdout, os.Stderr, os.Getenv), os.Args[1:]))
 }

@@ -165,7 +165,7 @@ func (s *session) line(ctx context.Context, e *lineage.Entry) (string, error) {
 }
 
 // says implements threads.
-func (s *session) says(ctx context.Context, _, id string) (string, error) {
+func (s inStore) says(ctx context.Context, _, id string) (string, error) {
 	span, err := structure.ParseSpanRef(id)
 	if err != nil {
 		return "", err

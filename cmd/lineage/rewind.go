@@ -36,7 +36,7 @@ undoes.`,
 }
 
 // rewind implements threads. The branch has an automatic name.
-func (s *session) rewind(ctx context.Context, to string) (*records.Branch, error) {
+func (s inStore) rewind(ctx context.Context, to string) (*records.Branch, error) {
 	found, err := s.refs.Find(ctx, to)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *session) rewind(ctx context.Context, to string) (*records.Branch, error
 }
 
 // rewindInPlace implements threads.
-func (s *session) rewindInPlace(ctx context.Context, to string) error {
+func (s inStore) rewindInPlace(ctx context.Context, to string) error {
 	found, err := s.refs.Find(ctx, to)
 	if err != nil {
 		return err

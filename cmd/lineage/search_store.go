@@ -13,7 +13,7 @@ import (
 )
 
 // search implements threads, with an index beside the store.
-func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, err error) {
+func (s inStore) search(ctx context.Context, o *searchOptions) (hits []*hit, err error) {
 	among, err := o.among()
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, er
 	open := func(dir string, progress func(done, total uint64)) (*search.Index, error) {
 		return search.Open(ctx, s.store, dir, search.Options{Progress: progress})
 	}
-	err = withDerived(s, "indexing", open, func(index *search.Index) error {
+	err = withDerived(s.session, "indexing", open, func(index *search.Index) error {
 		found, err := index.Search(ctx, q)
 		if err != nil {
 			return err

@@ -22,7 +22,7 @@ func TestHitsStandOut(t *testing.T) {
 		var out bytes.Buffer
 		a := newApp(strings.NewReader(""), &out, &out, func(string) string { return "" })
 		a.out.Colour = colour
-		require.Equal(t, 0, a.run(t.Context(), []string{"search", "hello", "--store", dir}), out.String())
+		require.Equal(t, 0, execute(t.Context(), a, []string{"search", "hello", "--store", dir}), out.String())
 		return out.String()
 	}
 	require.Contains(t, search(true), "\n    \x1b[33;1mhello\x1b[0m\n")

@@ -30,7 +30,7 @@ func TestServe(t *testing.T) {
 	done := make(chan int, 1)
 	go func() {
 		a := newApp(strings.NewReader(""), &bytes.Buffer{}, os.Stderr, func(string) string { return "" })
-		done <- a.run(ctx, []string{"serve", "--store", dir})
+		done <- execute(ctx, a, []string{"serve", "--store", dir})
 	}()
 	atWork(t, dir)
 	got := runLine(t.Context(), "info", "--json", "--store", dir)

@@ -29,7 +29,7 @@ whole text and origin.`,
 }
 
 // show implements threads.
-func (s *session) show(ctx context.Context, name string) error {
+func (s inStore) show(ctx context.Context, name string) error {
 	found, err := s.refs.Find(ctx, name)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func switchCommand(a *app) *cobra.Command {
 }
 
 // switchTo implements threads.
-func (s *session) switchTo(ctx context.Context, name string) (*records.Branch, error) {
+func (s inStore) switchTo(ctx context.Context, name string) (*records.Branch, error) {
 	found, home, err := s.namedBranch(ctx, name)
 	if err != nil {
 		return nil, err

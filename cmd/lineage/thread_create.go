@@ -42,7 +42,7 @@ func threadCreateCommand(a *app) *cobra.Command {
 }
 
 // createThread implements threads.
-func (s *session) createThread(ctx context.Context, o *threadCreateOptions) (*records.Thread, error) {
+func (s inStore) createThread(ctx context.Context, o *threadCreateOptions) (*records.Thread, error) {
 	t, err := s.store.CreateThread(ctx, lineage.ThreadOptions{
 		SourceID: o.id, UserID: o.user, Title: o.title, Metadata: o.metadata, Overrides: o.overrides.build(),
 	})

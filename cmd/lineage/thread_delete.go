@@ -24,7 +24,7 @@ disk until 'lineage gc'. 'lineage bundle create' beforehand keeps a copy of the 
 		Example: `  lineage thread delete lisbon --yes`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) error {
-			return destroy(ctx, a, yes, changing, a.openThreads, func(ctx context.Context, in threads) (*destruction, error) {
+			return destroyInThreads(ctx, a, yes, func(ctx context.Context, in threads) (*destruction, error) {
 				return in.threadToDelete(ctx, args[0])
 			})
 		}),
@@ -48,7 +48,7 @@ func (a *app) deleted(r *records.Deleted) error {
 }
 
 // threadToDelete implements threads.
-func (s *session) threadToDelete(ctx context.Context, name string) (*destruction, error) {
+func (s inStore) threadToDelete(ctx context.Context, name string) (*destruction, error) {
 	t, err := s.refs.Thread(ctx, name)
 	if err != nil {
 		return nil, err

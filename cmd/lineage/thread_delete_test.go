@@ -28,7 +28,7 @@ func TestThreadWithoutActive(t *testing.T) {
 	require.NoError(t, err)
 
 	out := &bytes.Buffer{}
-	s := &session{app: newApp(nil, out, &bytes.Buffer{}, func(string) string { return "" }), store: store, refs: refs.New(store, nil)}
+	s := inStore{&session{app: newApp(nil, out, &bytes.Buffer{}, func(string) string { return "" }), store: store, refs: refs.New(store, nil)}}
 	require.NoError(t, runThreadList(t.Context(), s.app, s, &threadListOptions{}))
 	r, err := s.findThread(t.Context(), thread.ID().String())
 	require.NoError(t, err)

@@ -84,7 +84,7 @@ func (o *threadListOptions) query() (q lineage.ThreadQuery, err error) {
 }
 
 // listThreads implements threads.
-func (s *session) listThreads(ctx context.Context, o *threadListOptions) (list []*records.Thread, err error) {
+func (s inStore) listThreads(ctx context.Context, o *threadListOptions) (list []*records.Thread, err error) {
 	q, err := o.query()
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (o *threadListOptions) none() string {
 }
 
 // titleOf implements threads.
-func (s *session) titleOf(ctx context.Context, r *records.Thread) (string, error) {
+func (s inStore) titleOf(ctx context.Context, r *records.Thread) (string, error) {
 	info := lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
 	if r.Context != "" {
 		var err error

@@ -27,7 +27,7 @@ func TestLimitedListOfChats(t *testing.T) {
 		}
 	}
 	counting, out := backendtest.NewCounting(write.Of(store).Engine()), &bytes.Buffer{}
-	s := &session{app: newApp(nil, out, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counting)}
+	s := inStore{&session{app: newApp(nil, out, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counting)}}
 	cost := func(limit int) (int64, int) {
 		out.Reset()
 		n := counting.Cost(func() { require.NoError(t, runThreadList(t.Context(), s.app, s, &threadListOptions{limit: limit})) })

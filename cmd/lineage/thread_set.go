@@ -41,7 +41,7 @@ A thread that has a user keeps it.`,
 }
 
 // setThread implements threads.
-func (s *session) setThread(ctx context.Context, o *threadSetOptions) (*records.Thread, error) {
+func (s inStore) setThread(ctx context.Context, o *threadSetOptions) (*records.Thread, error) {
 	t, err := s.threadNamed(ctx, o.thread)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func (s *session) threadNamed(ctx context.Context, name string) (*lineage.Thread
 }
 
 // findThread implements threads.
-func (s *session) findThread(ctx context.Context, name string) (*records.Thread, error) {
+func (s inStore) findThread(ctx context.Context, name string) (*records.Thread, error) {
 	t, err := s.threadNamed(ctx, name)
 	if err != nil {
 		return nil, err

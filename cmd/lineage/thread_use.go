@@ -29,7 +29,7 @@ func runThreadUse(ctx context.Context, s *session, name string) error {
 	if err != nil {
 		return err
 	}
-	title, err := s.titleOf(ctx, r)
+	title, err := inStore{s}.titleOf(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -56,8 +56,19 @@ func (a *app) openThreads(ctx context.Context, mode openMode, run func(context.C
 	if a.dsn() != "" {
 		return a.openDatabase(ctx, mode, func(ctx context.Context, d *database) error { return run(ctx, d) })
 	}
-	return a.open(ctx, mode, func(ctx context.Context, s *session) error { return run(ctx, s) })
+	return a.open(ctx, mode, func(ctx context.Context, s *session) error { return run(ctx, inStore{s}) })
 }
+
+// destroyInThreads destroys something of the threads that are named: see destroy.
+func destroyInThreads(ctx context.Context, a *app, yes bool, find func(context.Context, threads) (*destruction, error)) error {
+	open := func(ctx context.Context, mode openMode, use func(context.Context, threads) error) error {
+		return a.openThreads(ctx, mode, use)
+	}
+	return destroy(ctx, a, yes, changing, open, find)
+}
+
+// inStore is the threads of a store.
+type inStore struct{ *session }
 
 // pageOf returns the first elements of a sequence, and whether there are more. A limit of 0 is any number.
 func pageOf[T any](all iter.Seq2[T, error], limit int) (page []T, more bool, err error) {

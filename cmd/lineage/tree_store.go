@@ -14,7 +14,7 @@ import (
 )
 
 // tree implements threads.
-func (s *session) tree(ctx context.Context, o *treeOptions) error {
+func (s inStore) tree(ctx context.Context, o *treeOptions) error {
 	t, err := s.threadNamed(ctx, o.thread)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *session) reachOf(ctx context.Context, t *lineage.Thread) (backend.Reach
 }
 
 // emitHeads prints the records of a thread, its contexts and its checkpoints.
-func (s *session) emitHeads(ctx context.Context, t *lineage.Thread) error {
+func (s inStore) emitHeads(ctx context.Context, t *lineage.Thread) error {
 	thread, err := s.threadRecord(ctx, t)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func runUndo(ctx context.Context, s *session, found *refs.Ref) error {
 		last = &m
 	}
 	if last == nil {
-		return s.nothingToUndo(ctx, found)
+		return s.explainNothingToUndo(ctx, found)
 	}
 	from := found.Span
 	if err := found.Context.Undo(ctx); err != nil {
@@ -63,8 +63,8 @@ func runUndo(ctx context.Context, s *session, found *refs.Ref) error {
 	return s.moved(ctx, found, from)
 }
 
-// nothingToUndo returns the error, with a hint at the commands that undo other changes.
-func (s *session) nothingToUndo(ctx context.Context, found *refs.Ref) error {
+// explainNothingToUndo returns the error, with a hint at the commands that undo other changes.
+func (s *session) explainNothingToUndo(ctx context.Context, found *refs.Ref) error {
 	info, err := found.Context.Info(ctx)
 	if err != nil {
 		return err
