@@ -46,7 +46,9 @@ func TestProgramsOfTheDocumentationRun(t *testing.T) {
 	}
 }
 
-func isProgram(b block) bool { return b.language == "go" && strings.HasPrefix(b.text, "package main\n") }
+func isProgram(b block) bool {
+	return b.language == "go" && strings.HasPrefix(b.text, "package main\n")
+}
 
 // The program for ADK is the example of its module, whose tests run it.
 func TestAdaptersShowTheExample(t *testing.T) {
