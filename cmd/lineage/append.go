@@ -154,7 +154,7 @@ func (s inStore) append(ctx context.Context, o *appendOptions, items []lineage.I
 		return nil, err
 	}
 	if o.together {
-		items = lineage.Together(items...)
+		items = []lineage.Item{lineage.Together(items...)}
 	}
 	extend := found.Context.Extend
 	if o.after != "" {
