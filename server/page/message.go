@@ -72,18 +72,10 @@ func (p *Page) message(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	h := w.Header()
-	inert(h)
+	h.Set("Content-Security-Policy", attachment.Policy)
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write(body) // the browser has gone
 	return nil
-}
-
-// inert sets the headers of content of the store: it is no document of the page.
-func inert(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
 }
 
 // imageOf returns how the images of a thread are found: by their message and the hash of their address.

@@ -2,15 +2,11 @@ package page_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"image"
 	"image/png"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -18,123 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/lineagetest"
-	"github.com/lineage-store/lineage/lineage/records"
-	"github.com/lineage-store/lineage/lineage/search"
-	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/server/page"
 )
-
-// site is a page on a server without authentication, with the stream of events that the server of a store has.
-type site struct {
-	t     testing.TB
-	store *lineage.Store
-	url   string
-}
-
-func newSite(t testing.TB, o page.Options) *site {
-	t.Helper()
-	s := &site{t: t, store: lineagetest.New(t, lineage.Options{})}
-	o.Store = s.store
-	if o.Search == nil {
-		index, err := search.Open(t.Context(), s.store, t.TempDir(), search.Options{})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, index.Close()) })
-		o.Search = func(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
-			found, err := index.Search(ctx, search.Query{Text: text, Among: among, Limit: limit})
-			for _, h := range found {
-				hits = append(hits, page.Hit{Entry: h.Entry, Threads: h.Threads, Snippet: h.Snippet})
-			}
-			return hits, err
-		}
-	}
-	if o.Usage == nil {
-		index, err := usage.Open(t.Context(), s.store, t.TempDir(), usage.Options{})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, index.Close()) })
-		o.Usage = func(ctx context.Context, q page.UsageQuery) (rows []*records.Usage, total *records.Usage, err error) {
-			by := []usage.By{usage.By(q.By)}
-			report, err := index.Report(ctx, usage.Query{By: by, Since: q.Since})
-			if err != nil {
-				return nil, nil, err
-			}
-			return report.Records(by), report.TotalRecord(), nil
-		}
-	}
-	p, err := page.New(o)
-	require.NoError(t, err)
-	mux := http.NewServeMux()
-	for _, r := range p.Routes() {
-		require.Equal(t, strings.HasPrefix(r.Pattern, "POST "), r.Writes, r.Pattern)
-		mux.Handle(r.Pattern, r.Handler)
-	}
-	mux.HandleFunc("GET /v1/events", s.events)
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	s.url = server.URL
-	return s
-}
-
-func (s *site) events(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	c := http.NewResponseController(w)
-	head, err := s.store.View().Head(r.Context())
-	if err != nil {
-		return
-	}
-	fmt.Fprint(w, "retry: 1000\n\n")
-	_ = c.Flush()
-	for change, err := range s.store.Watch(r.Context(), head) {
-		if err != nil {
-			return
-		}
-		var lines []string
-		for i := range change.Events {
-			line, _ := records.Encode(records.NewEvent(&change, &change.Events[i]))
-			lines = append(lines, strings.TrimSpace(string(line)))
-		}
-		fmt.Fprintf(w, "data: [%s]\n\n", strings.Join(lines, ","))
-		if c.Flush() != nil {
-			return
-		}
-	}
-}
-
-// thread creates a thread with messages, and returns its active branch.
-func (s *site) thread(o lineage.ThreadOptions, items ...lineage.Item) (*lineage.Thread, *lineage.Context) {
-	s.t.Helper()
-	thread, err := s.store.CreateThread(s.t.Context(), o)
-	require.NoError(s.t, err)
-	main, err := thread.Active(s.t.Context())
-	require.NoError(s.t, err)
-	if len(items) > 0 {
-		_, err = main.Extend(s.t.Context(), items...)
-		require.NoError(s.t, err)
-	}
-	return thread, main
-}
-
-// get returns the status and the body of an address.
-func (s *site) get(path string) (int, string) {
-	s.t.Helper()
-	r, err := http.Get(s.url + path)
-	require.NoError(s.t, err)
-	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	require.NoError(s.t, err)
-	return r.StatusCode, string(body)
-}
-
-// post sends a form, and returns the status and where it leads.
-func (s *site) post(path string, form url.Values) (int, string) {
-	s.t.Helper()
-	c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	r, err := c.PostForm(s.url+path, form)
-	require.NoError(s.t, err)
-	require.NoError(s.t, r.Body.Close())
-	return r.StatusCode, r.Header.Get("Location")
-}
 
 // hostile are texts that attack a page.
 var hostile = []string{
@@ -209,7 +90,7 @@ func TestImages(t *testing.T) {
 	status, body := s.get(imageURL(file.Bytes()))
 	require.Equal(t, 200, status)
 	require.Equal(t, file.String(), body)
-	r, err := http.Get(s.url + imageURL([]byte("<html><script>alert(1)</script>")))
+	r, err := s.client.Get(s.url + imageURL([]byte("<html><script>alert(1)</script>")))
 	require.NoError(t, err)
 	require.NoError(t, r.Body.Close())
 	require.Equal(t, "application/octet-stream", r.Header.Get("Content-Type"))
@@ -431,7 +312,7 @@ func FuzzQueries(f *testing.F) {
 			t.Skip()
 		}
 		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/usage", "/t/" + id + "/message/" + tip.String()} {
-			r, err := http.Get(s.url + path + "?" + query)
+			r, err := s.client.Get(s.url + path + "?" + query)
 			require.NoError(t, err)
 			require.NoError(t, r.Body.Close())
 			require.Less(t, r.StatusCode, 500, path+"?"+query)
