@@ -2,9 +2,7 @@ package page
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -95,8 +93,7 @@ func isShown(address string) bool {
 }
 
 func hashOf(f *transcript.FileInfo) string {
-	hash := sha256.Sum256([]byte(f.URL + "\x00" + f.Name))
-	return hex.EncodeToString(hash[:8])
+	return markOf(f.URL + "\x00" + f.Name)
 }
 
 // image sends an image of a message. What cannot be decoded as one is saved and not shown.

@@ -78,7 +78,7 @@ func New(o Options) (*Page, error) {
 		return nil, err
 	}
 	p := &Page{o: o}
-	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "money": money, "amount": amount}).ParseFS(files, "templates/*.html"); err != nil {
+	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "mark": markOf, "money": money, "amount": amount}).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, err
 	}
 	if p.script, err = newAsset("page.js", "text/javascript; charset=utf-8"); err != nil {
@@ -144,12 +144,18 @@ func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.
 			status, text = http.StatusNotFound, "There is nothing here: it was deleted, or never was."
 		case errors.Is(err, lineage.ErrErased):
 			status, text = http.StatusGone, "Its content was erased on purpose."
+		case errors.Is(err, errMoved), errors.Is(err, lineage.ErrTipMoved):
+			status, text = http.StatusConflict, "It was changed after this page was loaded. Nothing was done: look at it again."
 		case errors.Is(err, lineage.ErrExists), errors.Is(err, lineage.ErrConflict), errors.Is(err, lineage.ErrProtected):
 			status, text = http.StatusConflict, err.Error()
 		default:
 			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
 		}
-		if err := p.show(w, r, status, "error", &view{Title: http.StatusText(status), Body: text}); err != nil {
+		v := &view{Title: http.StatusText(status), Body: text}
+		if id := r.PathValue("thread"); id != "" && status != http.StatusNotFound {
+			v.Back = "/t/" + id
+		}
+		if err := p.show(w, r, status, "error", v); err != nil {
 			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
 		}
 	})
@@ -168,7 +174,9 @@ type view struct {
 	Script, Style, Icon      string
 	// Query is what is searched for.
 	Query string
-	Body  any
+	// Back, when not empty, is where an error leads back to.
+	Back string
+	Body any
 }
 
 // show renders a template and sends it. Of a request of the script it is the part without the frame around it.

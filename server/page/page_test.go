@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"html"
 	"image"
 	"image/png"
+	"io"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -165,17 +169,34 @@ func TestLargeMessages(t *testing.T) {
 	require.Less(t, len(body), 32<<10)
 }
 
+// with returns what a form of a page has, hidden fields and all, and what a person enters.
+func (s *site) with(page, action string, entered ...string) url.Values {
+	s.t.Helper()
+	_, body := s.get(page)
+	_, form, found := strings.Cut(body, `action="`+action+`">`)
+	require.True(s.t, found, action)
+	form, _, _ = strings.Cut(form, "</form>")
+	values := url.Values{}
+	for _, hidden := range regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`).FindAllStringSubmatch(form, -1) {
+		values.Set(hidden[1], html.UnescapeString(hidden[2]))
+	}
+	for i := 0; i < len(entered); i += 2 {
+		values.Set(entered[i], entered[i+1])
+	}
+	return values
+}
+
 // Every act is done to the store, and what is not right changes nothing.
 func TestActing(t *testing.T) {
 	s := newSite(t, page.Options{})
-	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
+	thread, main := s.thread(lineage.ThreadOptions{Title: "a \u202e title "}, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
 	at := "/t/" + thread.ID().String()
-	status, to := s.post(at+"/rename", url.Values{"title": {"Lisbon"}})
+	status, to := s.post(at+"/rename", s.with(at, at+"/rename", "title", "Lisbon"))
 	require.Equal(t, 303, status)
 	_, body := s.get(to)
 	require.Contains(t, body, "<bdi>Lisbon</bdi>")
 	require.Contains(t, body, "Renamed")
-	status, to = s.post(at+"/fork", url.Values{"name": {"other"}, "at": {"2"}})
+	status, to = s.post(at+"/fork", s.with(at, at+"/fork", "name", "other", "at", "2"))
 	require.Equal(t, 303, status)
 	_, body = s.get(to)
 	require.Contains(t, body, "two")
@@ -183,38 +204,122 @@ func TestActing(t *testing.T) {
 	branch, err := thread.Branch(t.Context(), "other")
 	require.NoError(t, err)
 	require.Equal(t, uint64(2), branch.Length)
-	status, _ = s.post(at+"/checkpoint", url.Values{"name": {"before"}, "at": {"1"}})
+	status, _ = s.post(at+"/checkpoint", s.with(at, at+"/checkpoint", "name", "before", "at", "1"))
 	require.Equal(t, 303, status)
 	_, err = thread.Checkpoint(t.Context(), "before")
 	require.NoError(t, err)
-	status, _ = s.post(at+"/undo", nil)
+	status, _ = s.post(at+"/undo", s.with(at, at+"/undo"))
 	require.Equal(t, 400, status)
 	tip, err := main.Tip(t.Context())
 	require.NoError(t, err)
 	first, err := s.store.At(t.Context(), tip, 1)
 	require.NoError(t, err)
 	require.NoError(t, main.MoveTo(t.Context(), first, "rewind"))
-	status, _ = s.post(at+"/undo", nil)
+	status, _ = s.post(at+"/undo", s.with(at, at+"/undo"))
 	require.Equal(t, 303, status)
 	n, err := main.Len(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, uint64(3), n)
-	for path, form := range map[string]url.Values{
-		"/fork": {"name": {"other"}, "at": {"2"}}, "/fork?": {"name": {"new"}, "at": {"4"}}, "/fork?1": {"name": {"new"}, "at": {"0"}}, "/rename": {"title": {" "}}, "/checkpoint": {"name": {strings.Repeat("x", 500)}, "at": {"1"}},
-		"/delete": {"sure": {"yes"}},
+	for _, wrong := range []struct {
+		path string
+		form url.Values
+	}{
+		{"/fork", s.with(at, at+"/fork", "name", "other", "at", "2")},
+		{"/fork", s.with(at, at+"/fork", "name", "new", "at", "4")},
+		{"/fork", s.with(at, at+"/fork", "name", "new", "at", "0")},
+		{"/fork", s.with(at, at+"/fork", "name", "new", "at", "1", "tip", "x")},
+		{"/fork", s.with(at, at+"/fork", "name", "new", "at", "1", "in", "x")},
+		{"/fork", url.Values{"name": {"new"}, "at": {"1"}}},
+		{"/rename", s.with(at, at+"/rename", "title", " ")},
+		{"/checkpoint", s.with(at, at+"/checkpoint", "name", strings.Repeat("x", 500), "at", "1")},
+		{"/undo", nil},
+		{"/delete", url.Values{"sure": {"yes"}}},
 	} {
-		status, _ := s.post(at+path, form)
-		require.GreaterOrEqual(t, status, 400, path)
-		require.Less(t, status, 500, path)
+		status, _ := s.post(at+wrong.path, wrong.form)
+		require.GreaterOrEqual(t, status, 400, wrong)
+		require.Less(t, status, 500, wrong)
 	}
+	all, err := thread.Branches(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 2)
 	status, body = s.get(at + "/delete")
 	require.Equal(t, 200, status)
 	require.Contains(t, body, "3 messages on 2 branches")
-	status, to = s.post(at+"/delete", url.Values{"sure": {thread.ID().String()}})
+	status, to = s.post(at+"/delete", s.with(at+"/delete", at+"/delete"))
 	require.Equal(t, 303, status)
 	require.Equal(t, "/", to)
 	status, _ = s.get(at)
 	require.Equal(t, 404, status)
+}
+
+// An act is about what was shown: if that has changed, nothing is done, and the answer says so. A branch that has only
+// grown has the messages that were shown.
+func TestActsAreAboutWhatIsShown(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{Title: "was"}, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
+	at := "/t/" + thread.ID().String()
+	forms := func() map[string]url.Values {
+		return map[string]url.Values{
+			"/fork": s.with(at, at+"/fork", "name", "new", "at", "2"), "/checkpoint": s.with(at, at+"/checkpoint", "name", "new", "at", "2"), "/undo": s.with(at, at+"/undo"),
+		}
+	}
+	state := func() (all []any) {
+		t.Helper()
+		branches, err := thread.Branches(t.Context())
+		require.NoError(t, err)
+		checkpoints, err := thread.Checkpoints(t.Context())
+		require.NoError(t, err)
+		info, err := thread.Info(t.Context())
+		require.NoError(t, err)
+		return []any{branches, checkpoints, info.Title}
+	}
+	refused := func(path string, form url.Values) {
+		t.Helper()
+		before := state()
+		r, err := s.client.PostForm(s.url+at+path, form)
+		require.NoError(t, err)
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, errors.Join(err, r.Body.Close()))
+		require.Equal(t, 409, r.StatusCode, path)
+		require.Contains(t, string(body), "Nothing was done")
+		require.Equal(t, before, state(), path)
+	}
+	tip, err := main.Tip(t.Context())
+	require.NoError(t, err)
+	first, err := s.store.At(t.Context(), tip, 1)
+	require.NoError(t, err)
+
+	old := forms()
+	require.NoError(t, main.MoveTo(t.Context(), first, "rewind"))
+	_, err = main.Extend(t.Context(), lineage.Assistant("another two"), lineage.User("another three"), lineage.User("four"))
+	require.NoError(t, err)
+	for path, form := range old { // the branch was moved and has grown
+		refused(path, form)
+	}
+
+	old = forms()
+	other, err := thread.CreateBranch(t.Context(), "other", lineage.BranchOptions{Switch: true})
+	require.NoError(t, err)
+	for path, form := range old { // another branch is active
+		refused(path, form)
+	}
+
+	require.NoError(t, other.MoveTo(t.Context(), first, "rewind"))
+	_, err = other.Extend(t.Context(), lineage.User("a third two"))
+	require.NoError(t, err)
+	old = forms()
+	_, err = other.Extend(t.Context(), lineage.User("five"))
+	require.NoError(t, err)
+	refused("/undo", old["/undo"])
+	status, _ := s.post(at+"/fork", old["/fork"])
+	require.Equal(t, 303, status)
+	made, err := thread.Branch(t.Context(), "new")
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), made.Length)
+
+	form := s.with(at, at+"/rename", "title", "mine")
+	require.NoError(t, thread.Update(t.Context(), func(i *lineage.ThreadInfo) error { i.Title = "theirs"; return nil }))
+	refused("/rename", form)
 }
 
 func TestAReadOnlyPageHasNoActs(t *testing.T) {
