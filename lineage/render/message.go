@@ -126,10 +126,16 @@ func classOf(i *transcript.Item) string {
 		return class
 	}
 	if i.From.Filename == "" && i.From.Document == "" {
-		switch role := i.From.Role; role {
-		case "user", "assistant", "system", "tool":
-			return role
-		}
+		return RoleClass(i.From.Role)
+	}
+	return "other"
+}
+
+// RoleClass returns the style of a role, which may be any text: user, assistant, system, tool or other.
+func RoleClass(role string) string {
+	switch role {
+	case "user", "assistant", "system", "tool":
+		return role
 	}
 	return "other"
 }
