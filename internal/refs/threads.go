@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -120,7 +120,7 @@ func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*stru
 // isTitle reports whether text is a title as it is shown, in upper or lower case, also where its end
 // is cut off.
 func isTitle(title, text string) bool {
-	title, text = backend.FoldCase(screen.Line(title)), backend.FoldCase(screen.Line(text))
+	title, text = backend.FoldCase(plain.Line(title)), backend.FoldCase(plain.Line(text))
 	start, cut := strings.CutSuffix(text, "…")
 	return text != "" && (title == text || cut && start != "" && strings.HasPrefix(title, start))
 }
