@@ -129,6 +129,7 @@ var rooms = []room{
 	{path: "postgres", ours: join(belowStore, "internal/embedded", "internal/embedded/live", "internal/resume", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
+	{path: "internal/refs", ours: join(belowStore, "internal/plain", "lineage/chat")},
 	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
 	{path: "server/attachment"},
 	{path: "server/page", ours: join(belowStore, "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server/attachment")},
