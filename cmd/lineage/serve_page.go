@@ -30,7 +30,7 @@ func (s *session) page(readOnly bool, logger *slog.Logger, from *pageIndexes) ([
 	}
 	var routes []server.Route
 	for _, r := range p.Routes() {
-		routes = append(routes, server.Route(r))
+		routes = append(routes, server.Route{Pattern: r.Pattern, Writes: r.Writes, Handler: r.Handler})
 	}
 	return routes, nil
 }
