@@ -110,7 +110,7 @@ func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 
 // apply does operations one after the other.
 func apply(ctx context.Context, store *lineage.Store, c *call, all []operation) ([]made, error) {
-	w := &within{store: store, caller: c.caller, made: make([]made, 0, len(all))}
+	w := &within{store: store, caller: c.caller, outside: c.a.o.Store, outer: c.r.Context(), made: make([]made, 0, len(all))}
 	for i, op := range all {
 		m, err := op.do(ctx, w)
 		if err != nil && len(all) > 1 {

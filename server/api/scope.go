@@ -17,6 +17,9 @@ import (
 type within struct {
 	store  *lineage.Store
 	caller *access.Caller
+	// outside and outer are the store and the context outside the transaction.
+	outside *lineage.Store
+	outer   context.Context
 	// made is what the operations before have made, in a transaction.
 	made []made
 }

@@ -45,7 +45,7 @@ func openOf(t testing.TB, store *lineage.Store, change ...func(*Options)) *harne
 		"":      {ID: "local", Writes: true, Valid: always},
 		"ada":   {ID: "t-ada", Writes: true, Scope: access.Scope{Users: []string{"ada"}}, Valid: always},
 		"bob":   {ID: "t-bob", Writes: true, Scope: access.Scope{Users: []string{"bob"}}, Valid: always},
-		"proj":  {ID: "t-proj", Writes: true, Scope: access.Scope{Projects: []string{"/work/a"}}, Valid: always},
+		"proj":  {ID: "t-proj", Writes: true, Scope: access.Scope{Projects: []string{"/projects/a"}}, Valid: always},
 		"other": {ID: "t-other", Writes: true, Valid: always},
 	}}
 	for _, r := range h.api.Routes() {

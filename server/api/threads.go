@@ -258,6 +258,7 @@ type copyThread struct {
 	User     string          `json:"user,omitempty" doc:"the user it belongs to; default that of the thread"`
 	Title    *string         `json:"title,omitempty" doc:"default that of the thread"`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"default that of the thread; null for none"`
+	Inherit  bool            `json:"inherit,omitempty" doc:"do not copy values: the copy has those of the thread as they are now, until that is deleted"`
 }
 
 func (o *copyThread) do(ctx context.Context, w *within) (made, error) {
@@ -287,11 +288,12 @@ func (o *copyThread) do(ctx context.Context, w *within) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	return is, w.copyBranches(ctx, from, to)
+	return is, w.copyBranches(ctx, from, to, !o.Inherit)
 }
 
-// copyBranches makes forks of the branches of a thread the branches of a new one, under their names, and sets its checkpoints.
-func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) error {
+// copyBranches makes forks of the branches of a thread the branches of a new one, under their names, and sets its checkpoints. With
+// values, the copies have the values in force themselves: those that they inherit end with the thread.
+func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread, values bool) error {
 	first, err := to.Active(ctx)
 	if err != nil {
 		return err
@@ -321,9 +323,20 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) err
 		if b.Active {
 			active = b.Name
 		}
+		if !values {
+			continue
+		}
+		if err := w.copyValues(ctx, lineage.Owner{Context: c.ID()}, lineage.Owner{Context: forked.ID()}); err != nil {
+			return err
+		}
 	}
 	if active != "" {
 		if err := to.Switch(ctx, active); err != nil {
+			return err
+		}
+	}
+	if values {
+		if err := w.copyValues(ctx, lineage.Owner{Thread: from.ID()}, lineage.Owner{Thread: to.ID()}); err != nil {
 			return err
 		}
 	}
@@ -340,4 +353,19 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) err
 		}
 	}
 	return err
+}
+
+// copyValues sets the values of an owner for another one. They are read outside the transaction, which cannot list, as they
+// were after one commit.
+func (w *within) copyValues(ctx context.Context, from, to lineage.Owner) error {
+	values := w.store.Values(to)
+	for v, err := range w.outside.Values(from).All(w.outer, "") {
+		if err != nil {
+			return err
+		}
+		if err := values.Set(ctx, v.Key, v.JSON); err != nil {
+			return err
+		}
+	}
+	return nil
 }
