@@ -117,7 +117,7 @@ func OfMessage(ctx context.Context, store *lineage.Store, e *lineage.Entry, limi
 		return m, err
 	}
 	if len(e.Pieces) > 0 && (limit <= MaxPreview || e.Erased) {
-		m.Text = e.Text() // as much as was read with the entry
+		m.Text = e.Excerpt() // as much as was read with the entry
 		return m, nil
 	}
 	body, err := bodyOf(ctx, store, e, limit)
@@ -133,7 +133,7 @@ func OfMessage(ctx context.Context, store *lineage.Store, e *lineage.Entry, limi
 	case len(e.Pieces) > 0 && e.Size <= MaxText:
 		m.Text, err = store.Text(ctx, e)
 	case len(e.Pieces) > 0:
-		m.Text = e.Text()
+		m.Text = e.Excerpt()
 	case e.Type == content.TypeJSON:
 		m.Text = form.Text(body, e.Role)
 	default:

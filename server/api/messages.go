@@ -12,7 +12,6 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/problem"
@@ -22,12 +21,8 @@ import (
 // errWhole is the error for what is not of single threads.
 var errWhole = problem.New(http.StatusForbidden, "not allowed", "the token is for a part of the store")
 
-const (
-	// maxTexts is about how many bytes of texts a page has; a message alone may have more.
-	maxTexts = 8 << 20
-	// maxRequest limits a request for a model, in tokens.
-	maxRequest = 16 << 20
-)
+// maxTexts is about how many bytes of texts a page has; a message alone may have more.
+const maxTexts = 8 << 20
 
 type messagesQuery struct {
 	of
@@ -35,7 +30,7 @@ type messagesQuery struct {
 	First   uint64   `json:"-" query:"first" doc:"from this position on, counted from 1"`
 	Last    uint64   `json:"-" query:"last" doc:"only the last so many messages"`
 	Roles   []string `json:"-" query:"role" doc:"only messages of this role; pages may then have fewer than limit"`
-	Dialect string   `json:"-" query:"dialect" doc:"answer with the request to send to a model instead: openai, responses or anthropic"`
+	Dialect string   `json:"-" query:"dialect" doc:"answer with the request to send to a model instead: openai, responses, anthropic or ui"`
 	Budget  int      `json:"-" query:"budget" doc:"with dialect: the number of tokens it may take, by estimate"`
 	page
 }
@@ -138,27 +133,17 @@ func (a *API) request(ctx context.Context, c *call, found *refs.Ref, in *message
 	if in.At != "" || in.First != 0 || in.After != "" || len(in.Roles) > 0 || in.Limit != 0 {
 		return fmt.Errorf("dialect: %w: of the other parameters only budget and last go with it", lineage.ErrInvalid)
 	}
-	format := export.Format(in.Dialect)
-	if format != export.OpenAI && format != export.Responses && format != export.Anthropic {
-		return fmt.Errorf("dialect %.100q: %w: it is openai, responses or anthropic", in.Dialect, lineage.ErrInvalid)
+	to, known := dialects[in.Dialect]
+	if !known {
+		return fmt.Errorf("dialect %.100q: %w: it is openai, responses, anthropic or ui", in.Dialect, lineage.ErrInvalid)
 	}
-	resolved, err := found.Context.Resolve(ctx, lineage.ResolveOptions{Last: in.Last, Budget: in.Budget})
+	request, err := found.Context.Request(ctx, to, lineage.ResolveOptions{Last: in.Last, Budget: in.Budget})
 	if err != nil {
 		return err
 	}
-	if resolved.Tokens > maxRequest {
-		return fmt.Errorf("request of about %d tokens: %w: give a budget", resolved.Tokens, lineage.ErrTooLarge)
-	}
-	losses := 0
-	body, err := export.Request(ctx, a.o.Store, format, resolved, func(export.Loss) { losses++ })
-	if err != nil {
-		return err
-	}
-	c.tellTip(records.SpanID(resolved.Tip))
-	if losses > 0 {
-		c.w.Header().Set("Lineage-Losses", strconv.Itoa(losses))
-	}
-	return c.sendJSON(http.StatusOK, append(slices.Clip(body), '\n'))
+	c.tellTip(records.SpanID(request.Resolved.Tip))
+	c.w.Header().Set("Lineage-Losses", strconv.Itoa(len(request.Losses)))
+	return c.sendJSON(http.StatusOK, append(slices.Clip(request.Body()), '\n'))
 }
 
 type appendMessages struct {
@@ -230,7 +215,7 @@ func (o *appendMessages) items(w *within) ([]lineage.Item, error) {
 		}
 	}
 	if o.Together {
-		return lineage.Together(items...), nil
+		return []lineage.Item{lineage.Together(items...)}, nil
 	}
 	return items, nil
 }
