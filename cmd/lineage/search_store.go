@@ -18,7 +18,10 @@ func (s inStore) search(ctx context.Context, o *searchOptions) (hits []*hit, err
 	if err != nil {
 		return nil, err
 	}
-	q := search.Query{Text: o.query, User: o.user, Among: among, Roles: o.roles, Limit: min(o.limit, maxHits)}
+	q := search.Query{Text: o.query, User: o.user, Roles: o.roles, Limit: min(o.limit, maxHits)}
+	if among != nil {
+		q.Among = s.store.Threads(ctx, *among)
+	}
 	if s.namedThread() != "" {
 		q.Thread = s.thread.ID()
 	}
