@@ -312,7 +312,14 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 func (r *run) importFile(ctx context.Context, f *file) error {
 	t := &taking{ctx: ctx, run: r}
 	report, err := archive.Import(ctx, r.store, archive.Path(f.path), r.archiveOptions(f, t))
-	if err = t.outcome(err); err == nil {
+	if err = t.outcome(err); err != nil {
+		return err
+	}
+	again, err := r.recordWhole(ctx, f, t)
+	switch {
+	case again:
+		r.waiting[f] = r.clock.Now()
+	case err == nil:
 		r.took(f, t, &report, f.now, f.now.size)
 	}
 	return err
