@@ -326,10 +326,14 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 }
 
 func (r *run) archiveOptions(f *file, t *taking) archive.Options {
-	machine, _ := json.Marshal(map[string]string{archive.KeyMachine: r.options.Machine.Name}) // text always marshals
+	members := map[string]string{archive.KeyMachine: r.options.Machine.Name}
+	if agent := &f.folder.agent; agent.Name != agent.Format && agent.Name != "" {
+		members[archive.KeyAgent] = agent.Name // which has the sessions of another one's form
+	}
+	more, _ := json.Marshal(members) // text always marshals
 	return archive.Options{
 		Unsynced: true, // save syncs
-		Format:   f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: machine,
+		Format:   f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: more,
 	}
 }
 
