@@ -249,7 +249,7 @@ func (s *session) serve(ctx context.Context, o *serveOptions, http *server.Serve
 		if err := alive(); err != nil {
 			return err
 		}
-		if dir, err := server.RuntimeDir(); err == nil && o.open {
+		if dir, err := server.RuntimeDir(); err == nil {
 			removeOpened(dir, time.Now())
 		}
 		if o.idle == 0 {

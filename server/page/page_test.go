@@ -331,23 +331,39 @@ func TestAReadOnlyPageHasNoActs(t *testing.T) {
 	require.NotContains(t, body, `method="post"`)
 }
 
-// A search is limited by filters in its query, and groups what it found by conversation.
+// A search is limited by filters in its query, and groups what it found by conversation. Ids and titles come first, and
+// filters alone list conversations.
 func TestSearching(t *testing.T) {
 	s := newSite(t, page.Options{})
-	a, _ := s.thread(lineage.ThreadOptions{Title: "first", Metadata: []byte(`{"agent":"codex"}`)}, lineage.User("the tram to Lisbon"), lineage.Assistant("Lisbon it is"))
-	b, _ := s.thread(lineage.ThreadOptions{Title: "second"}, lineage.User("Lisbon again"))
+	a, _ := s.thread(lineage.ThreadOptions{Title: "first", SourceID: "session-1", Metadata: []byte(`{"agent":"codex","cwd":"/home/ada/my app"}`)}, lineage.User("the tram to Lisbon"), lineage.Assistant("Lisbon it is"))
+	b, _ := s.thread(lineage.ThreadOptions{Title: "second Lisbon"}, lineage.User("Lisbon again"), lineage.User("what agent:codex means"))
+	shown := func(query string) (found []string) {
+		t.Helper()
+		status, body := s.get("/search?q=" + url.QueryEscape(query))
+		require.Equal(t, 200, status, query)
+		for _, m := range regexp.MustCompile(`class="row[^"]*" data-id="([^"]*)"`).FindAllStringSubmatch(body, -1) {
+			found = append(found, map[string]string{a.ID().String(): "a", b.ID().String(): "b"}[m[1]])
+		}
+		return found
+	}
 	_, body := s.get("/search?q=lisbon")
 	require.Contains(t, body, "3 messages in 2 conversations")
 	require.Contains(t, body, "<mark>Lisbon</mark>")
-	_, body = s.get("/search?q=lisbon+agent:codex")
-	require.Contains(t, body, a.ID().String())
-	require.NotContains(t, body, b.ID().String())
-	_, body = s.get("/search?q=" + b.ID().String())
-	require.Contains(t, body, "second")
-	status, _ := s.get("/search?q=lisbon+after:yesterday")
-	require.Equal(t, 400, status)
-	status, body = s.get("/search?q=nothing-like-that")
-	require.Equal(t, 200, status)
+	for query, want := range map[string][]string{
+		"lisbon agent:codex": {"a"}, "agent:codex": {"a"}, `project:"/home/ada/my app" tram`: {"a"}, "agent:nobody": nil, "after:2020 before:2021": nil,
+		"after:2020": {"b", "a"}, `"agent:codex"`: {"b"}, `"what agent:codex means"`: {"b"}, b.ID().String(): {"b"}, a.ID().Short(): {"a"}, "session-1": {"a"},
+		"second": {"b"}, "SECOND lis": {"b"}, "second agent:codex": nil, "nothing-like-that": nil, "": nil, "agent:": {"b"},
+	} {
+		require.ElementsMatch(t, want, shown(query), query)
+	}
+	require.Equal(t, "b", shown("second Lisbon")[0], "titles are first")
+	for _, query := range []string{"lisbon after:yesterday", strings.Repeat("é", 800)} {
+		status, body := s.get("/search?q=" + url.QueryEscape(query))
+		require.Equal(t, 400, status)
+		require.Contains(t, body, `<span role="alert">`)
+		require.Contains(t, body, `id="results"`)
+	}
+	_, body = s.get("/search?q=nothing-like-that")
 	require.Contains(t, body, "Nothing has these words.")
 }
 
