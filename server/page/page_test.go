@@ -367,6 +367,54 @@ func TestSearching(t *testing.T) {
 	require.Contains(t, body, "Nothing has these words.")
 }
 
+// A message that is one of several, because it was edited or asked for again, says so and leads to the others.
+func TestRetries(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
+	_, elsewhere := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
+	tip, err := main.Tip(t.Context())
+	require.NoError(t, err)
+	second, err := s.store.At(t.Context(), tip, 2)
+	require.NoError(t, err)
+	for _, text := range []string{"another two", "a third two"} {
+		again, err := main.Retry(t.Context(), second, lineage.Overrides{})
+		require.NoError(t, err)
+		_, err = again.Extend(t.Context(), lineage.Assistant(text))
+		require.NoError(t, err)
+	}
+	other, err := thread.CreateBranch(t.Context(), "edited", lineage.BranchOptions{Empty: true})
+	require.NoError(t, err)
+	_, err = other.Extend(t.Context(), lineage.User("edited one"), lineage.Assistant("edited two"))
+	require.NoError(t, err)
+	_, err = s.store.NewContext(t.Context(), lineage.ContextOptions{}) // a history of no thread
+	require.NoError(t, err)
+	_, err = elsewhere.Extend(t.Context(), lineage.Assistant("two"))
+	require.NoError(t, err)
+	at := "/t/" + thread.ID().String()
+	links := regexp.MustCompile(`<span class="retries">(?:<a href="([^"]*)" rel="prev"[^>]*>‹</a> )?(\d+ of \d+)(?: <a href="([^"]*)" rel="next"[^>]*>›</a>)?</span>`)
+	_, body := s.get(at)
+	found := links.FindAllStringSubmatch(body, -1)
+	require.Len(t, found, 2)
+	require.Equal(t, []string{"", "1 of 2"}, found[0][1:3])
+	require.Equal(t, []string{"", "1 of 3"}, found[1][1:3])
+	_, edited := s.get(html.UnescapeString(found[0][3]))
+	require.Contains(t, edited, "edited two")
+	to := found[1]
+	for i, text := range []string{"another two", "a third two"} {
+		_, body = s.get(html.UnescapeString(to[3]))
+		require.Contains(t, body, text)
+		found = links.FindAllStringSubmatch(body, -1)
+		require.Len(t, found, 2)
+		to = found[1]
+		require.Equal(t, fmt.Sprintf("%d of 3", i+2), to[2])
+	}
+	require.Empty(t, to[3])
+	tip, err = main.Tip(t.Context())
+	require.NoError(t, err)
+	_, body = s.get(at + "?in=" + tip.String()) // a message, not a branch
+	require.Len(t, links.FindAllString(body, -1), 2)
+}
+
 // The graph draws forks on lanes, and two messages are compared side by side from where they part.
 func TestGraphAndSides(t *testing.T) {
 	s := newSite(t, page.Options{})
