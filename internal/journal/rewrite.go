@@ -22,7 +22,6 @@ type SegmentInfo struct {
 	Bytes              int64
 	Packed, Sealed     bool
 	Dense              bool // a dense pack
-	Damaged            bool // set by callers; Segments does not check
 	Name               string
 }
 

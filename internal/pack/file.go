@@ -203,6 +203,16 @@ func (p *File) tableLocked() ([]row, error) {
 	return rows, nil
 }
 
+// Objects returns how many ids and bodies the pack has.
+func (p *File) Objects() (uint64, error) {
+	rows, err := p.table()
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	last := &rows[len(rows)-1]
+	return uint64(last.id) + uint64(last.ids) + last.body + last.bodies, nil
+}
+
 // chapter is a decoded chapter without bodies.
 type chapter struct {
 	row
