@@ -33,7 +33,7 @@ repairs it, and exits with 6 if anything is damaged.`,
 				return runVerify(ctx, s, deep)
 			})
 			if !opened && errors.Is(err, lineage.ErrCorrupt) {
-				return hint(err, "the store cannot be opened, not even to read: 'lineage restore' makes one of a backup")
+				return hint(err, "the store cannot be opened, not even to read: 'lineage restore' makes one of a backup, 'lineage salvage' of what is left")
 			}
 			return err
 		}),

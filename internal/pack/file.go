@@ -24,7 +24,9 @@ type File struct {
 	cut   int64 // missing bytes at the end, of the second footer
 	foot  footer
 	cache *Cache
-	alone codec // for parts without a dictionary
+	// unfinished is why the footers cannot be used, in a pack that is only to be salvaged.
+	unfinished error
+	alone      codec // for parts without a dictionary
 
 	mu         sync.Mutex // held while the table or the dictionary is read
 	rows       []row
@@ -182,6 +184,9 @@ func (p *File) table() ([]row, error) {
 func (p *File) tableLocked() ([]row, error) {
 	if p.rows != nil {
 		return p.rows, nil
+	}
+	if p.unfinished != nil {
+		return nil, p.unfinished
 	}
 	b := make([]byte, p.foot.length)
 	if err := p.read(b, p.foot.offset); err != nil {
