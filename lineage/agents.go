@@ -24,6 +24,9 @@ import (
 // A result is returned once: if the tip has not changed, returning the same result again adds
 // nothing and returns the first span. Results with a Reader are not compared.
 func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
+	if result.with != nil {
+		return SpanRef{}, errTogether
+	}
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return SpanRef{}, err

@@ -35,7 +35,7 @@ func TestReturnLeadsBack(t *testing.T) {
 	require.Equal(t, ref, tip(t, parent))
 
 	result := lastEntry(t, parent)
-	require.Equal(t, "it is done", result.Text())
+	require.Equal(t, "it is done", result.Excerpt())
 	require.Equal(t, content.OriginAssistant, result.Origin.Kind)
 	require.Equal(t, "large", result.Origin.ModelID)
 	require.Equal(t, "lineage:context/"+child.ID().String()+"@"+at.String(), result.Origin.SourceID)
@@ -139,7 +139,7 @@ func TestSubagentSees(t *testing.T) {
 		{"roles", &lineage.Filter{Roles: []string{"system", "user"}}, "rules|a question|a task"},
 		{"last", &lineage.Filter{Window: lineage.Window{Last: 2}}, "an answer|a task"},
 		{"range", &lineage.Filter{Window: lineage.Window{From: 2, To: 3}}, "a question|an answer"},
-		{"predicate", &lineage.Filter{Keep: func(e *lineage.Entry) bool { return strings.HasPrefix(e.Text(), "a ") }}, "a question|a task"},
+		{"predicate", &lineage.Filter{Keep: func(e *lineage.Entry) bool { return strings.HasPrefix(e.Excerpt(), "a ") }}, "a question|a task"},
 		{"several", &lineage.Filter{Roles: []string{"user"}, Window: lineage.Window{Last: 2}}, "a task"},
 		{"none", &lineage.Filter{Roles: []string{"nobody"}}, ""},
 	} {
@@ -321,7 +321,7 @@ func marked(t testing.TB, c *lineage.Context, span lineage.SpanRef) (texts []str
 	alternatives, err := c.AlternativesTo(bg, span)
 	require.NoError(t, err)
 	for _, a := range alternatives {
-		text := a.Entry.Text()
+		text := a.Entry.Excerpt()
 		if a.Current {
 			text += "*"
 		}
@@ -344,7 +344,7 @@ func TestCompareAnswers(t *testing.T) {
 	require.NoError(t, err)
 	counted := at(3, lineage.Assistant("a long answer"))
 	counted.Metadata = []byte(`{"usage":{"prompt_tokens":10,"completion_tokens":20}}`)
-	more := at(7, lineage.ToolResult("f", "done"))
+	more := at(7, lineage.ToolResult("", "f", "done"))
 	more.Metadata = []byte(`{"inputTokens":1,"outputTokens":2}`)
 	_, err = offered[0].Extend(bg, counted, more, at(9, lineage.User("thanks")), at(10, lineage.Assistant("!")))
 	require.NoError(t, err)
@@ -391,7 +391,7 @@ func TestReturnOnce(t *testing.T) {
 	require.Equal(t, first, again)
 	require.Len(t, texts(t, parent), 52)
 	for range 2 {
-		_, err = child.Return(bg, lineage.ToolResult("f", "done"))
+		_, err = child.Return(bg, lineage.ToolResult("", "f", "done"))
 		require.NoError(t, err)
 	}
 	require.Len(t, texts(t, parent), 53, "as another role it is another result")
@@ -441,13 +441,13 @@ func TestSummaryResult(t *testing.T) {
 	two := summarize(t, child, lineage.SummarizeOptions{})
 	_, err = child.Return(bg, lineage.Item{})
 	require.NoError(t, err)
-	require.Equal(t, one.Text+"\n\n"+two.Text, lastEntry(t, parent).Text())
+	require.Equal(t, one.Text+"\n\n"+two.Text, lastEntry(t, parent).Excerpt())
 	above, err := child.Summarize(bg, terse{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{one.ID, two.ID}})
 	require.NoError(t, err)
 	_, err = child.Return(bg, lineage.Item{})
 	require.NoError(t, err)
 	said := lastEntry(t, parent)
-	require.Equal(t, []string{above.Text, "terse"}, []string{said.Text(), said.Origin.ModelID})
+	require.Equal(t, []string{above.Text, "terse"}, []string{said.Excerpt(), said.Origin.ModelID})
 	require.Equal(t, child.ID().String(), strings.Split(strings.TrimPrefix(said.Origin.SourceID, "lineage:context/"), "@")[0])
 }
 

@@ -203,7 +203,7 @@ func (s *Store) measureAnswer(ctx context.Context, a *Alternative, asked time.Ti
 			break
 		}
 		last = e
-		estimate += EstimateTokens(e.Text())
+		estimate += EstimateTokens(e.Excerpt())
 		a.Answers = message.Once(a.Answers, message.Usage(message.Record{Body: e.Body, Role: e.Role, Model: e.Origin.ModelID, Metadata: e.Metadata})...)
 	}
 	for i := range a.Answers {

@@ -47,7 +47,7 @@ func TestImpliedOrigins(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, [2]string{"bob", "large"}, by(t, s, below), "who said it stays")
 	require.Equal(t, [2]string{"ada", "small"}, add(below, lineage.Assistant("55555")))
-	spans, err := thread.Hang(bg, lineage.SpanRef{}, lineage.Assistant("666666"))
+	spans, err := thread.AddAfter(bg, lineage.SpanRef{}, lineage.Assistant("666666"))
 	require.NoError(t, err)
 	hung, err := s.Span(bg, spans[0])
 	require.NoError(t, err)

@@ -8,10 +8,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// BackupOptions configure a backup.
+// BackupOptions configure a backup. Progress is called with the number of bytes copied.
 type BackupOptions = backend.BackupOptions
 
-// RestoreOptions configure a restore.
+// RestoreOptions configure a restore. Progress is called with the work done.
 type RestoreOptions = embedded.RestoreOptions
 
 // Backup copies the store, as of one commit, into a new or empty directory, while the store is in

@@ -48,7 +48,7 @@ func TestAlternativesToFirstMessages(t *testing.T) {
 	branch, err := thread.CreateBranch(bg, "other", lineage.BranchOptions{From: task, Empty: true})
 	require.NoError(t, err)
 	say(t, branch, "q of a branch")
-	_, err = thread.Hang(bg, lineage.SpanRef{}, lineage.User("q hung"))
+	_, err = thread.AddAfter(bg, lineage.SpanRef{}, lineage.User("q hung"))
 	require.NoError(t, err)
 	taskEdited := edit(task, "task edited")
 	taskRetried, err := task.Retry(bg, firstOf(task), lineage.Overrides{})

@@ -7,7 +7,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// CollectOptions configure a collection.
+// CollectOptions configure a collection. DryRun reports what would be deleted. KeepReflog is how long
+// old history is kept that reflog entries lead to, and KeepUnused how long unused content; negative
+// values keep none. Now is the time at which ages are measured. Progress is called with the work done.
 type CollectOptions = backend.CollectOptions
 
 // Default retention times of a collection.

@@ -129,8 +129,8 @@ func TestReadersSeeWholeHistories(t *testing.T) {
 			}
 			n := 0
 			for e, err := range c.Entries(bg, lineage.Window{}) {
-				if n++; err == nil && (e.Position != uint64(n) || e.Text() != fmt.Sprint(n)) {
-					err = fmt.Errorf("position %d: %d %q", n, e.Position, e.Text())
+				if n++; err == nil && (e.Position != uint64(n) || e.Excerpt() != fmt.Sprint(n)) {
+					err = fmt.Errorf("position %d: %d %q", n, e.Position, e.Excerpt())
 				}
 				if err != nil {
 					reader = err
@@ -189,10 +189,10 @@ func TestConcurrentConversations(t *testing.T) {
 		heard, said := 0, 0
 		for _, e := range gathered(t, agent.Entries(bg, lineage.Window{From: 2})) {
 			if e.Role == "user" {
-				require.Equal(t, fmt.Sprintf("%d/%d", (i+len(agents)-1)%len(agents), heard), e.Text())
+				require.Equal(t, fmt.Sprintf("%d/%d", (i+len(agents)-1)%len(agents), heard), e.Excerpt())
 				heard++
 			} else {
-				require.Equal(t, fmt.Sprintf("%d/%d", i, said), e.Text())
+				require.Equal(t, fmt.Sprintf("%d/%d", i, said), e.Excerpt())
 				said++
 			}
 		}

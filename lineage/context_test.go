@@ -207,11 +207,11 @@ func TestThreadUpdate(t *testing.T) {
 func TestFindBySourceID(t *testing.T) {
 	s := newStore(t)
 	thread, main := newThread(t, s)
-	_, err := main.Extend(bg, lineage.Together(lineage.User("one").WithID("q1"), lineage.User("two").WithID("q2"))...)
+	_, err := main.Extend(bg, lineage.Together(lineage.User("one").WithID("q1"), lineage.User("two").WithID("q2")))
 	require.NoError(t, err)
 	e, err := thread.Find(bg, "q2")
 	require.NoError(t, err)
-	require.Equal(t, "two", e.Text())
+	require.Equal(t, "two", e.Excerpt())
 
 	_, other := newThread(t, s)
 	_, err = other.Extend(bg, lineage.User("another").WithID("q1"))
@@ -225,7 +225,7 @@ func TestFindBySourceID(t *testing.T) {
 	require.Equal(t, []string{"one", "two"}, texts(t, subset))
 	e, err = thread.Find(bg, "q1")
 	require.NoError(t, err)
-	require.Equal(t, "one", e.Text(), "copies do not take the original's id")
+	require.Equal(t, "one", e.Excerpt(), "copies do not take the original's id")
 }
 
 // feature: lineage/context

@@ -70,16 +70,17 @@
 // subagents. [Thread.CreateBranch] starts a branch at an earlier span, so nothing is lost.
 // [Context.MoveTo] moves a context to another span, and [Context.Undo] reverts the last move.
 // [Thread.Update] and [Context.Update] change metadata and settings. [Store.Update] combines
-// several changes in one commit.
+// several changes in one commit. Which of them to use when, and which package for which task, is in
+// docs/which.md.
 //
 // A name or id that does not exist is [ErrNotFound].
 //
 // # Tool calls
 //
-// Tool calls and their results are messages in the JSON of an API: Type application/json and the
-// body {"content": …, "tool_calls": […]} or {"tool_call_id": …, "content": …}. Package message
-// reads many such formats and converts histories between them. [Together] adds a call and its
-// result as one step.
+// [Calls] makes the message of a model that calls tools, and [ToolResult] the answer to a call.
+// Messages as an API has them are kept as they are: an [Item] with the Type application/json. Package
+// message reads the formats of many APIs. [Together] adds a call and its result as one step.
+// [Context.Request] returns what to send to a model, in the format of a provider.
 //
 // # Errors
 //

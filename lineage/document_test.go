@@ -22,7 +22,7 @@ func numbersOf(t testing.TB, c *lineage.Context, document string) (numbers []str
 	revisions, err := c.Revisions(bg, document)
 	require.NoError(t, err)
 	for _, e := range revisions {
-		numbers = append(numbers, fmt.Sprintf("%s %d %s", e.Document, e.Revision, e.Text()))
+		numbers = append(numbers, fmt.Sprintf("%s %d %s", e.Document, e.Revision, e.Excerpt()))
 	}
 	return numbers
 }
@@ -34,7 +34,7 @@ func TestRevisions(t *testing.T) {
 	c := newContext(t, newStore(t), "q")
 	_, err := c.Extend(bg, revision("plan", 0, "one"), revision("notes", 0, "n"), revision("plan", 0, "two"))
 	require.NoError(t, err)
-	_, err = c.Extend(bg, lineage.Together(lineage.User("look"), revision("plan", 5, "five"))...)
+	_, err = c.Extend(bg, lineage.Together(lineage.User("look"), revision("plan", 5, "five")))
 	require.NoError(t, err)
 	_, err = c.Extend(bg, lineage.Item{Kind: lineage.Document, Document: "plan", Reader: strings.NewReader("six")}, revision("plan", 2, "two"))
 	require.NoError(t, err)
@@ -136,11 +136,11 @@ func TestRevisionNumbersOfOtherOperations(t *testing.T) {
 	require.NoError(t, err)
 	at := tip(t, c)
 
-	_, err = thread.Hang(bg, at, lineage.User("x"), revision("plan", 1, "other"))
+	_, err = thread.AddAfter(bg, at, lineage.User("x"), revision("plan", 1, "other"))
 	require.ErrorIs(t, err, lineage.ErrExists)
-	_, err = thread.Hang(bg, at, revision("plan", 2, "a"), revision("plan", 2, "b"))
+	_, err = thread.AddAfter(bg, at, revision("plan", 2, "a"), revision("plan", 2, "b"))
 	require.ErrorIs(t, err, lineage.ErrExists)
-	hung, err := thread.Hang(bg, at, revision("plan", 1, "one"), lineage.Item{Kind: lineage.Document, Document: "plan", Reader: strings.NewReader("two")}, revision("plan", 0, "three"))
+	hung, err := thread.AddAfter(bg, at, revision("plan", 1, "one"), lineage.Item{Kind: lineage.Document, Document: "plan", Reader: strings.NewReader("two")}, revision("plan", 0, "three"))
 	require.NoError(t, err)
 	on, err := thread.CreateBranch(bg, "hung", lineage.BranchOptions{At: hung[2]})
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestRevisionNumbersOfOtherOperations(t *testing.T) {
 
 	_, err = on.Edit(bg, hung[2], revision("", 1, "edited"), lineage.EditOptions{})
 	require.ErrorIs(t, err, lineage.ErrExists)
-	edited, err := on.Edit(bg, at, lineage.Item{Body: []byte("one edited")}, lineage.EditOptions{Replay: func(e *lineage.Entry) bool { return e.Text() != "one" }})
+	edited, err := on.Edit(bg, at, lineage.Item{Body: []byte("one edited")}, lineage.EditOptions{Replay: func(e *lineage.Entry) bool { return e.Excerpt() != "one" }})
 	require.NoError(t, err)
 	require.Equal(t, []string{"plan 2 one edited", "plan 3 two", "plan 4 three"}, numbersOf(t, edited, "plan"))
 	edited, err = on.Edit(bg, hung[2], lineage.Item{Body: []byte("three edited")}, lineage.EditOptions{})

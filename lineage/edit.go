@@ -32,6 +32,9 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
 	}
+	if edited.with != nil {
+		return nil, errTogether
+	}
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return nil, err
@@ -126,7 +129,7 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 		edited.Origin.ParentID = old.Content
 	}
 	items[at] = edited
-	return Together(items...), nil
+	return flat([]Item{Together(items...)}), nil
 }
 
 // renumber gives document revisions a new number if theirs has other content in the history up to

@@ -56,13 +56,15 @@ var (
 
 // Errors with details, for errors.As.
 type (
-	// SubjectError names the subject of an error.
+	// SubjectError names the subject of an error: what it is (Subject), its ID, the sentinel that it
+	// matches (Err), and a Detail.
 	SubjectError = backend.SubjectError
-	// CorruptError locates damaged bytes.
+	// CorruptError locates damaged bytes: the File, the Offset in it, and What is wrong.
 	CorruptError = backend.CorruptError
-	// LockedError names the process that has the store open.
+	// LockedError names the process that has the store at Path open: its PID and Command, and of one that
+	// writes the Host and Since when. Unreachable is set if the store could not be used through it.
 	LockedError = backend.LockedError
-	// TipError has the actual tip of a context. It matches ErrTipMoved.
+	// TipError has the tip of a Context that was Expected and the Actual one. It matches ErrTipMoved.
 	TipError = backend.TipError
 )
 

@@ -115,10 +115,15 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 			_, err := main.Extend(bg, lineage.Item{Role: "user", Body: []byte{}, Reader: strings.NewReader("")})
 			return err
 		}, lineage.ErrInvalid, "more than one"},
-		{"joins nothing", func() error {
-			_, err := main.Extend(bg, lineage.Together(lineage.User("a"), lineage.User("b"))[1])
+		{"nothing together", func() error { _, err := main.Extend(bg, lineage.Together()); return err }, lineage.ErrInvalid, "role"},
+		{"edited to several", func() error {
+			_, err := main.Edit(bg, tip(t, main), lineage.Together(lineage.User("a"), lineage.User("b")), lineage.EditOptions{})
 			return err
-		}, lineage.ErrInvalid, "cannot join a span"},
+		}, lineage.ErrInvalid, "several items"},
+		{"returned several", func() error {
+			_, err := main.Return(bg, lineage.Together(lineage.User("a"), lineage.User("b")))
+			return err
+		}, lineage.ErrInvalid, "several items"},
 		{"summary", func() error { return main.DeleteSummary(bg, noSummary) }, lineage.ErrNotFound, noSummary.String()},
 		{"summary of missing summaries", func() error {
 			_, err := main.Summarize(bg, echo{}, lineage.SummarizeOptions{Parts: []structure.SummaryID{noSummary}})

@@ -41,7 +41,7 @@ func ExampleContext_Send() {
 
 	for e, err := range coder.Entries(ctx, lineage.Window{}) {
 		must(err)
-		fmt.Printf("%s %s: %s\n", e.Role, e.Name, e.Text())
+		fmt.Printf("%s %s: %s\n", e.Role, e.Name, e.Excerpt())
 	}
 	first, err := planner.Last(ctx, 2)
 	must(err)

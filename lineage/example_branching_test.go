@@ -34,7 +34,7 @@ func ExampleContext_Fork() {
 	for _, c := range []*lineage.Context{main, retry} {
 		for e, err := range c.Entries(ctx, lineage.Window{From: common + 1}) {
 			must(err)
-			fmt.Printf(" %q", e.Text())
+			fmt.Printf(" %q", e.Excerpt())
 		}
 	}
 	fmt.Println()

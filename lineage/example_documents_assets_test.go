@@ -18,7 +18,7 @@ func ExampleTogether() {
 	must(err)
 	draft, err := chat.Extend(ctx, lineage.Together(lineage.User("Here are my draft and a photo."),
 		lineage.Item{Kind: lineage.Document, Document: "essay", Revision: 1, Type: content.TypeMarkdown, Body: []byte("# Essay")},
-		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")})...)
+		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")}))
 	must(err)
 	entries, err := store.Span(ctx, draft[0])
 	must(err)
@@ -32,9 +32,9 @@ func ExampleTogether() {
 		must(err)
 		switch e.Kind {
 		case lineage.Message:
-			fmt.Printf("%d %s: %s\n", e.Position, e.Role, e.Text())
+			fmt.Printf("%d %s: %s\n", e.Position, e.Role, e.Excerpt())
 		case lineage.Document:
-			fmt.Printf("%d %s, revision %d: %s\n", e.Position, e.Document, e.Revision, e.Text())
+			fmt.Printf("%d %s, revision %d: %s\n", e.Position, e.Document, e.Revision, e.Excerpt())
 		case lineage.Asset:
 			fmt.Printf("%d %s: %s, %d bytes\n", e.Position, e.Filename, e.Type, e.Size)
 		}

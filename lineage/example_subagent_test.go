@@ -25,7 +25,7 @@ func ExampleContext_Fork_subagent() {
 		Overrides: lineage.Overrides{SystemPrompt: &prompt},
 	})
 	must(err)
-	_, err = counter.Extend(ctx, lineage.ToolResult("harbour", "a list of 12 ships"))
+	_, err = counter.Extend(ctx, lineage.ToolResult("", "harbour", "a list of 12 ships"))
 	must(err)
 	_, err = counter.Return(ctx, lineage.Assistant("There are 12."))
 	must(err)

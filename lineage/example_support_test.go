@@ -34,7 +34,7 @@ func show(label string, c *lineage.Context) {
 	must(err)
 	var said []string
 	for _, e := range entries {
-		said = append(said, e.Text())
+		said = append(said, e.Excerpt())
 	}
 	fmt.Printf("%s: %s\n", label, strings.Join(said, " | "))
 }

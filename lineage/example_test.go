@@ -38,7 +38,9 @@ func Example() {
 
 	for entry, err := range other.Entries(ctx, lineage.Window{}) {
 		check(err)
-		fmt.Printf("%d %s: %s\n", entry.Position, entry.Role, entry.Text())
+		text, err := store.Text(ctx, entry)
+		check(err)
+		fmt.Printf("%d %s: %s\n", entry.Position, entry.Role, text)
 	}
 	// Output:
 	// 1 user: Name a colour.

@@ -26,6 +26,7 @@ func (c *Context) ExtendFrom(ctx context.Context, tip SpanRef, items ...Item) ([
 }
 
 func (c *Context) add(ctx context.Context, items []Item, expected *SpanRef) ([]SpanRef, error) {
+	items = flat(items)
 	switch {
 	case len(items) == 0:
 		return nil, nil

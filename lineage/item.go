@@ -41,6 +41,8 @@ type Item struct {
 	parts []structure.Usage
 	// at is the span of that entry.
 	at SpanRef
+	// with are the other items of the same span: see Together.
+	with []Item
 	// joins is set if the item belongs to the span of the item before it.
 	joins bool
 
@@ -66,21 +68,44 @@ func Assistant(text string) Item { return textMessage("assistant", text) }
 // System returns a system message.
 func System(text string) Item { return textMessage("system", text) }
 
-// ToolResult returns a message with the output of a tool.
-func ToolResult(tool, text string) Item {
-	i := textMessage("tool", text)
-	i.Name = tool
-	return i
+// Together returns an item that adds all the items as one span: one step of the history with several
+// usages, such as a message and its attachments, or calls of tools and their results. The methods that
+// add to a history accept it; Edit and Return, which take a single item, refuse it. Its fields are
+// those of the first item.
+func Together(items ...Item) Item {
+	if len(items) == 0 {
+		return Item{}
+	}
+	all := items[0]
+	all.with = slices.Concat(all.with, items[1:])
+	return all
 }
 
-// Together returns the items marked to be added as one span: one step of the history with several
-// usages, such as a message and its attachments.
-func Together(items ...Item) []Item {
-	items = slices.Clone(items)
-	for i := range items {
-		items[i].joins = i > 0
+// flat returns the items with those of Together after one another, marked as joined.
+func flat(items []Item) []Item {
+	if n := count(items); n != len(items) {
+		return appendFlat(make([]Item, 0, n), items, false)
 	}
 	return items
+}
+
+func appendFlat(dst, items []Item, joined bool) []Item {
+	for i := range items {
+		item := items[i]
+		with := item.with
+		item.with, item.joins = nil, item.joins || joined
+		dst = appendFlat(append(dst, item), with, true)
+	}
+	return dst
+}
+
+// count returns the number of items, with those in items of Together.
+func count(items []Item) int {
+	n := len(items)
+	for i := range items {
+		n += count(items[i].with)
+	}
+	return n
 }
 
 func textMessage(role, text string) Item { return Item{Role: role, Body: []byte(text)} }
@@ -166,11 +191,10 @@ const (
 	DataPiece      = structure.DataPiece
 )
 
-// Text returns the entry as text for people and models. For a message given as JSON it is its
-// texts, a line for each tool call and tool result, and a note for each file. A body that is not
-// loaded is a note in brackets, such as "[text/plain, 70000 bytes]" or "[erased]". Store.Text loads
-// bodies of any size, and Store.Transcript yields what people read.
-func (e *Entry) Text() string {
+// Excerpt returns the text of the entry as far as it was read with it: a body that is not loaded is a
+// note in brackets, such as "[text/plain, 70000 bytes]" or "[erased]". Store.Text returns texts of any
+// size.
+func (e *Entry) Excerpt() string {
 	switch {
 	case e.message != nil:
 		return form.Tell(e.message.Pieces)
@@ -221,7 +245,10 @@ func (e *Entry) Item() Item {
 	}
 }
 
-var errSeveralBodies = fmt.Errorf("item has more than one of body, reader and content id: %w", ErrInvalid)
+var (
+	errTogether      = fmt.Errorf("several items together where one is expected: %w", ErrInvalid)
+	errSeveralBodies = fmt.Errorf("item has more than one of body, reader and content id: %w", ErrInvalid)
+)
 
 // check validates an item and fills in defaults.
 func (i *Item) check(now time.Time) error {

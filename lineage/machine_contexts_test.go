@@ -46,7 +46,7 @@ func (m *machine) extendFrom(t *rapid.T) {
 
 func (m *machine) extendTogether(t *rapid.T) {
 	c, says := m.pick(t, "context"), m.newSays(t)
-	refs, err := m.handle(t, c).Extend(bg, lineage.Together(itemsOf(says)...)...)
+	refs, err := m.handle(t, c).Extend(bg, lineage.Together(itemsOf(says)...))
 	require.NoError(t, err)
 	m.noteStored(says...)
 	m.grow(c, refs, [][]said{says})

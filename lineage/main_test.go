@@ -112,7 +112,7 @@ func texts(t testing.TB, c *lineage.Context) []string {
 func textsOf(entries []*lineage.Entry) []string {
 	said := []string{}
 	for _, e := range entries {
-		said = append(said, e.Text())
+		said = append(said, e.Excerpt())
 	}
 	return said
 }

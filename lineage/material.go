@@ -62,9 +62,6 @@ func repeatable(items []Item) bool {
 // commit; if the store has the block already, the engine adds the fields of the offered one to the
 // usage.
 func (m *material) build(ctx context.Context, s *Store, items []Item, now time.Time) error {
-	if len(items) > 0 && items[0].joins {
-		return fmt.Errorf("the first item cannot join a span: %w", ErrInvalid)
-	}
 	if s.inTransaction() && !repeatable(items) {
 		return errReaderInside
 	}

@@ -58,7 +58,7 @@ func TestMergeSaysEqualMessagesAgain(t *testing.T) {
 func TestMergeKeepsStepsTogether(t *testing.T) {
 	s := newStore(t)
 	a, b := newContext(t, s), newContext(t, s)
-	_, err := b.Extend(bg, lineage.Together(lineage.User("look"), lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Body: []byte("PNG")})...)
+	_, err := b.Extend(bg, lineage.Together(lineage.User("look"), lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Body: []byte("PNG")}))
 	require.NoError(t, err)
 	require.Len(t, merge(t, a, b), 1)
 	entries, err := a.All(bg)

@@ -67,8 +67,8 @@ func TestThreadsWithTheSameNames(t *testing.T) {
 				require.Equal(t, "says "+user, string(e.Body))
 				return err
 			},
-			"Hang": func() error {
-				spans, err := own.Hang(bg, lineage.SpanRef{}, lineage.User("hangs "+user).WithID("2"))
+			"AddAfter": func() error {
+				spans, err := own.AddAfter(bg, lineage.SpanRef{}, lineage.User("hangs "+user).WithID("2"))
 				require.NoError(t, err)
 				e, err := own.Find(bg, "2")
 				require.Equal(t, spans[0], e.Span)

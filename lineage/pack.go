@@ -7,7 +7,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// PackOptions configure packing.
+// PackOptions configure packing. All packs everything up to the latest commit; otherwise only whole
+// files are packed. Dense compresses as much as possible, which makes reading a message slower.
+// Progress is called with the work done.
 type PackOptions = backend.PackOptions
 
 // Pack compresses full segments: bodies in groups, structure field by field. Every message stays

@@ -95,7 +95,7 @@ func TestPiecesOfAMessage(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
 	asset := lineage.Item{Kind: lineage.Asset, Filename: "a.bin", Body: []byte("bytes")}
-	_, err := c.Extend(bg, lineage.Together(asJSON("assistant", agentTurn), asset, asJSON("tool", `{"content":"more"}`))...)
+	_, err := c.Extend(bg, lineage.Together(asJSON("assistant", agentTurn), asset, asJSON("tool", `{"content":"more"}`)))
 	require.NoError(t, err)
 	entries, err := c.All(bg)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestPiecesOfAMessage(t *testing.T) {
 	require.Equal(t, agentTurn, string(e.Body))
 	require.Equal(t, content.TypeJSON, e.Type)
 	require.Equal(t, content.Sum([]byte("hi")), e.Content)
-	require.Equal(t, "(thinking) hm\nhi\n→ look({\"q\":1})\n← found", e.Text())
+	require.Equal(t, "(thinking) hm\nhi\n→ look({\"q\":1})\n← found", e.Excerpt())
 	var kinds []structure.Piece
 	for _, p := range e.Pieces {
 		kinds = append(kinds, p.Kind)
@@ -114,7 +114,7 @@ func TestPiecesOfAMessage(t *testing.T) {
 	require.Equal(t, "look", e.Pieces[2].Tool)
 	require.Equal(t, []int{0, 4, 5}, []int{e.Index, entries[1].Index, entries[2].Index})
 	require.Equal(t, "bytes", string(entries[1].Body))
-	require.Equal(t, "← more", entries[2].Text())
+	require.Equal(t, "← more", entries[2].Excerpt())
 
 	// Every piece is found in its message.
 	for _, text := range []string{"hm", "hi", `{"q":1}`, "found"} {
@@ -200,7 +200,7 @@ func TestErasePiece(t *testing.T) {
 	require.Nil(t, e.Body)
 	require.True(t, e.Pieces[3].Erased)
 	require.Equal(t, "hi", string(e.Pieces[1].Body))
-	require.Equal(t, "(thinking) hm\nhi\n→ look({\"q\":1})\n← [erased]", e.Text())
+	require.Equal(t, "(thinking) hm\nhi\n→ look({\"q\":1})\n← [erased]", e.Excerpt())
 	_, err = s.Original(bg, e)
 	require.ErrorIs(t, err, lineage.ErrErased)
 	_, err = s.Text(bg, e)
@@ -244,7 +244,7 @@ func TestNameOfCaller(t *testing.T) {
 		require.NoError(t, err)
 		e := entries[0]
 		require.Equal(t, call, string(e.Body))
-		require.Equal(t, "→ look({})", e.Text(), name)
+		require.Equal(t, "→ look({})", e.Excerpt(), name)
 		if name == "" {
 			name = "assistant"
 		}
@@ -262,7 +262,7 @@ func TestNameOfCaller(t *testing.T) {
 func TestPassedOn(t *testing.T) {
 	s := newStore(t)
 	tool, person, alone := newContext(t, s), newContext(t, s), newContext(t, s, "found")
-	_, _, err := addAndSend(s, tool, person, lineage.ToolResult("look", "found"), lineage.Item{Role: "user"})
+	_, _, err := addAndSend(s, tool, person, lineage.ToolResult("", "look", "found"), lineage.Item{Role: "user"})
 	require.NoError(t, err)
 	want, err := alone.Digest(bg)
 	require.NoError(t, err)
@@ -284,7 +284,7 @@ func TestEraseForm(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, entries[0].Erased)
 	require.Nil(t, entries[0].Body)
-	require.Contains(t, entries[0].Text(), "found")
+	require.Contains(t, entries[0].Excerpt(), "found")
 	_, err = s.Original(bg, entries[0])
 	require.ErrorIs(t, err, lineage.ErrErased)
 }

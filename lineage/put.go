@@ -135,8 +135,9 @@ func (s *Store) Original(ctx context.Context, e *Entry) ([]byte, error) {
 	return body, nil
 }
 
-// Text is Entry.Text for bodies of any size. If part of the body was erased, the error matches
-// ErrErased.
+// Text returns the text of an entry for people and models, whatever its size. For a message given as
+// JSON it is its texts, a line for each call of a tool and each result, and a note for each file. If
+// part of the body was erased, the error matches ErrErased. Store.Transcript yields what people read.
 func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
 	if e.message == nil {
 		body, err := s.Original(ctx, e)

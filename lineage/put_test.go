@@ -150,15 +150,15 @@ func TestLargeMessage(t *testing.T) {
 	require.EqualValues(t, len(body), stats.UniqueBytes)
 }
 
-// Store.Text returns an entry's text also if its body was not loaded; Entry.Text then returns a
+// Store.Text returns an entry's text also if its body was not loaded; Entry.Excerpt then returns a
 // note.
 func TestText(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "", "short", strings.Repeat("x", content.InlineLimit), strings.Repeat("word ", content.InlineLimit/4), "secret")
 	entries, err := c.All(bg)
 	require.NoError(t, err)
-	require.Len(t, entries[2].Text(), content.InlineLimit)
-	require.Equal(t, fmt.Sprintf("[text/plain, %d bytes]", entries[3].Size), entries[3].Text())
+	require.Len(t, entries[2].Excerpt(), content.InlineLimit)
+	require.Equal(t, fmt.Sprintf("[text/plain, %d bytes]", entries[3].Size), entries[3].Excerpt())
 	for _, e := range entries {
 		text, err := s.Text(bg, e)
 		require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestText(t *testing.T) {
 	entries, err = c.Last(bg, 2)
 	require.NoError(t, err)
 	for _, e := range entries {
-		require.Equal(t, "[erased]", e.Text())
+		require.Equal(t, "[erased]", e.Excerpt())
 		_, err := s.Text(bg, e)
 		require.ErrorIs(t, err, lineage.ErrErased)
 		require.ErrorContains(t, err, e.Content.String())

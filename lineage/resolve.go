@@ -54,11 +54,11 @@ type Part struct {
 	Entry   *Entry       // nil for a summary
 	Summary *SummaryInfo // nil for a message
 	Tokens  int
-	text    *string // nil if it is Entry.Text
+	text    *string // nil if it is Entry.Excerpt
 }
 
-// Text returns the text of the part, as Entry.Text does; Tokens counts it. Bodies up to MostText
-// are loaded. Larger bodies, assets and erased content are notes in brackets.
+// Text returns the text of the part, as Store.Text does; Tokens counts it. Bodies of more than
+// MostText, assets and erased content are notes in brackets.
 func (p *Part) Text() string {
 	switch {
 	case p.Summary != nil:
@@ -66,7 +66,7 @@ func (p *Part) Text() string {
 	case p.text != nil:
 		return *p.text
 	}
-	return p.Entry.Text()
+	return p.Entry.Excerpt()
 }
 
 // MostText is the size of the largest body that Resolve includes.

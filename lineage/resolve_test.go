@@ -62,9 +62,9 @@ func TestResolveCountsText(t *testing.T) {
 	long := strings.Repeat("a tool says a lot ", 10_000) // more than a history loads
 	c := newContext(t, s)
 	_, err := c.Extend(bg, lineage.Together(lineage.User("look"),
-		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")})...)
+		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("\x89PNG")}))
 	require.NoError(t, err)
-	_, err = c.Extend(bg, lineage.User("secret"), lineage.ToolResult("read", long),
+	_, err = c.Extend(bg, lineage.User("secret"), lineage.ToolResult("", "read", long),
 		lineage.Item{Kind: lineage.Document, Document: "plan", Body: []byte(long + "!")})
 	require.NoError(t, err)
 	entries, err := c.All(bg)
@@ -217,7 +217,7 @@ func TestResolveKeepsTogether(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s, "ask")
 	for _, i := range []lineage.Item{
-		lineage.Assistant("call"), lineage.ToolResult("read", "res1"), lineage.ToolResult("read", "res2"), lineage.User("next"), lineage.Assistant("done"),
+		lineage.Assistant("call"), lineage.ToolResult("", "read", "res1"), lineage.ToolResult("", "read", "res2"), lineage.User("next"), lineage.Assistant("done"),
 	} {
 		_, err := c.Extend(bg, i)
 		require.NoError(t, err)
@@ -355,7 +355,7 @@ func TestResolvePromptBeyondTheBudget(t *testing.T) {
 
 func TestResolveStepsWhole(t *testing.T) {
 	c := newContext(t, newStore(t))
-	_, err := c.Extend(bg, lineage.Together(lineage.User("12345"), lineage.User("67890"))...)
+	_, err := c.Extend(bg, lineage.Together(lineage.User("12345"), lineage.User("67890")))
 	require.NoError(t, err)
 	require.Empty(t, resolve(t, c, lineage.ResolveOptions{Budget: 17, Tokens: bytesAreTokens}).Parts)
 	require.Len(t, resolve(t, c, lineage.ResolveOptions{Budget: 18, Tokens: bytesAreTokens}).Parts, 2)
@@ -525,7 +525,7 @@ func TestResolveLatestRevisions(t *testing.T) {
 	c := newContext(t, newStore(t))
 	_, err := c.Extend(bg, lineage.User("q"), revision("plan", 1, "p1"), revision("notes", 1, "n1"), lineage.User("r"), revision("plan", 2, "p2"))
 	require.NoError(t, err)
-	_, err = c.Extend(bg, lineage.Together(lineage.User("s"), revision("plan", 3, "p3"), revision("notes", 2, "n2"), revision("notes", 1, "n1"))...)
+	_, err = c.Extend(bg, lineage.Together(lineage.User("s"), revision("plan", 3, "p3"), revision("notes", 2, "n2"), revision("notes", 1, "n1")))
 	require.NoError(t, err)
 	r := resolve(t, c, lineage.ResolveOptions{Tokens: bytesAreTokens})
 	require.Equal(t, []string{"q", "r", "s", "p3", "n2"}, partsOf(r))

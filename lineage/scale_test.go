@@ -65,7 +65,7 @@ func (c *crowd) operations(t testing.TB) []operation {
 	return []operation{
 		{"create a thread", func() { _, err = c.CreateThread(bg, lineage.ThreadOptions{SourceID: "mine"}); must(err) }},
 		{"find a thread", func() { _, err = c.FindThread(bg, "mine"); must(err) }},
-		{"ensure a thread", func() { _, err = c.CreateThread(bg, lineage.ThreadOptions{SourceID: "mine", Reuse: true}); must(err) }},
+		{"ensure a thread", func() { _, err = c.OpenThread(bg, lineage.ThreadOptions{SourceID: "mine"}); must(err) }},
 		{"list threads", func() { c.page(t, lineage.ThreadQuery{}) }},
 		{"list threads of a user", func() { nobody := "nobody"; c.page(t, lineage.ThreadQuery{User: &nobody}) }},
 		{"list threads by their titles", func() { c.page(t, lineage.ThreadQuery{TitlePrefix: "none"}) }},

@@ -130,7 +130,7 @@ const (
 
 // passages calls add with the passages of an entry: one, or several if its text is long.
 func (s *Store) passages(ctx context.Context, e *Entry, add func(Passage) error) error {
-	p := Passage{Role: e.Role, Name: e.Name, Text: e.Text()}
+	p := Passage{Role: e.Role, Name: e.Name, Text: e.Excerpt()}
 	switch {
 	case e.Kind == Document:
 		p.Role, p.Name = "document", e.Document

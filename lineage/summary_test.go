@@ -164,7 +164,7 @@ func TestPassages(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)
 	_, err := c.Extend(bg,
-		lineage.ToolResult("search", "found it"),
+		lineage.ToolResult("", "search", "found it"),
 		lineage.Item{Kind: lineage.Document, Document: "plan", Revision: 1, Body: []byte("first draft")},
 		lineage.Item{Kind: lineage.Asset, Filename: "photo.png", Type: content.TypePNG, Body: []byte("PNG")},
 		lineage.User(largeText), lineage.User("secret"))

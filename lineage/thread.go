@@ -27,12 +27,8 @@ type Thread struct {
 type ThreadOptions struct {
 	// SourceID is an id chosen by the caller, unique in the store: see Store.FindThread.
 	SourceID string
-	// Reuse returns the existing thread with the source id unchanged, if there is one. Of
-	// concurrent calls, one creates it. If UserID is set and the thread is another user's, the error is
-	// ErrOtherUser.
-	Reuse  bool
-	UserID string
-	Title  string
+	UserID   string
+	Title    string
 	// Metadata is JSON of the caller, kept byte for byte.
 	Metadata []byte
 	// Overrides are those of the main branch.
@@ -68,18 +64,29 @@ type ThreadInfo struct {
 // ID returns the thread's id.
 func (t *Thread) ID() ThreadID { return t.id }
 
+// OpenThread returns the thread with the source id of the options, and creates it if there is none. An
+// existing thread stays as it is. Of concurrent calls, one creates it. If UserID is set and the thread
+// is another user's, the error is ErrOtherUser.
+func (s *Store) OpenThread(ctx context.Context, o ThreadOptions) (*Thread, error) {
+	if o.SourceID == "" {
+		return nil, fmt.Errorf("open a thread without a source id: %w", ErrInvalid)
+	}
+	return s.createThread(ctx, o, true)
+}
+
 // CreateThread creates a thread with an empty, active main branch. If the source id is taken, the
-// error is ErrExists, unless Reuse is set.
+// error is ErrExists.
 func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, error) {
+	return s.createThread(ctx, o, false)
+}
+
+func (s *Store) createThread(ctx context.Context, o ThreadOptions, reuse bool) (*Thread, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
 	}
-	if o.Reuse && o.SourceID == "" {
-		return nil, fmt.Errorf("reuse a thread without a source id: %w", ErrInvalid)
-	}
 	var created *structure.Thread
 	err := s.change(ctx, func(b *write.Batch, t write.Try) error {
-		if o.Reuse {
+		if reuse {
 			is, err := s.engine.Thread(ctx, write.SourceThread(o.SourceID))
 			if created = is; !isNotFound(err) {
 				if err == nil && o.UserID != "" && is.UserID != "" && is.UserID != o.UserID {
@@ -88,7 +95,7 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 				return err
 			}
 		}
-		if t.Taken("thread") && !o.Reuse {
+		if t.Taken("thread") && !reuse {
 			return t.Err
 		}
 		created = b.NewThread(write.Thread{

@@ -9,9 +9,13 @@ import (
 )
 
 type (
-	// ThreadQuery selects threads. The zero value selects all, last updated first.
+	// ThreadQuery selects threads. The zero value selects all, last updated first. User is their user,
+	// SourcePrefix and TitlePrefix are how their source id and title begin, Metadata are values that
+	// they have, From and To limit the time of their last update. Oldest reverses the order. After
+	// continues after a listed thread.
 	ThreadQuery = backend.ThreadQuery
-	// MetadataIs is a value that metadata must have.
+	// MetadataIs is a value that metadata must have: Key, a
+	// member of it, and Value, a string, number or bool as JSON.
 	MetadataIs = backend.MetadataIs
 )
 

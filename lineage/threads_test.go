@@ -81,16 +81,16 @@ func TestThreads(t *testing.T) {
 	require.Equal(t, []string{"Gamma", "Alpha", "alphabet"}, titles(t, s, lineage.ThreadQuery{User: &ada}))
 }
 
-func TestReuseThread(t *testing.T) {
+func TestOpenThread(t *testing.T) {
 	s := newStore(t)
-	_, err := s.CreateThread(bg, lineage.ThreadOptions{Reuse: true})
+	_, err := s.OpenThread(bg, lineage.ThreadOptions{})
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 	const callers = 16
 	ids := make([]lineage.ThreadID, callers)
 	var all sync.WaitGroup
 	for i := range callers {
 		all.Go(func() {
-			th, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "one", Reuse: true, Title: fmt.Sprint(i)})
+			th, err := s.OpenThread(bg, lineage.ThreadOptions{SourceID: "one", Title: fmt.Sprint(i)})
 			if err == nil {
 				ids[i] = th.ID()
 			}
@@ -105,7 +105,7 @@ func TestReuseThread(t *testing.T) {
 	require.NoError(t, err)
 	was, err := found.Info(bg)
 	require.NoError(t, err)
-	_, err = s.CreateThread(bg, lineage.ThreadOptions{SourceID: "one", Reuse: true, Title: "another"})
+	_, err = s.OpenThread(bg, lineage.ThreadOptions{SourceID: "one", Title: "another"})
 	require.NoError(t, err)
 	is, err := found.Info(bg)
 	require.NoError(t, err)

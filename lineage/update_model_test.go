@@ -82,7 +82,7 @@ func (s txStep) do(in *lineage.Store) error {
 	case "move":
 		err = c.MoveTo(bg, at, s.text)
 	case "hang":
-		_, err = th.Hang(bg, at, lineage.User(s.text))
+		_, err = th.AddAfter(bg, at, lineage.User(s.text))
 	case "replace":
 		if err = c.MoveTo(bg, at, s.text); err == nil {
 			_, err = c.Extend(bg, lineage.User(s.text))
@@ -114,7 +114,7 @@ func described(t require.TestingT, s *lineage.Store) []string {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	texts := func(entries []*lineage.Entry) (said []string) {
 		for _, e := range entries {
-			said = append(said, e.Role+" "+e.Text())
+			said = append(said, e.Role+" "+e.Excerpt())
 		}
 		return said
 	}
@@ -161,7 +161,7 @@ func described(t require.TestingT, s *lineage.Store) []string {
 		var spans []string
 		for e, err := range th.Spans(bg) {
 			require.NoError(t, err)
-			spans = append(spans, e.Role+" "+e.Text())
+			spans = append(spans, e.Role+" "+e.Excerpt())
 		}
 		slices.Sort(spans)
 		say("spans of %s: %v", id, spans)

@@ -40,7 +40,7 @@ func TestUpdateIsOneCommit(t *testing.T) {
 		entries, err := main.All(ctx)
 		require.NoError(t, err)
 		require.Len(t, entries, 3)
-		require.Equal(t, "three", entries[2].Text())
+		require.Equal(t, "three", entries[2].Excerpt())
 		found, err := thread.Find(ctx, "m1")
 		require.NoError(t, err)
 		require.Equal(t, spans[0], found.Span)
@@ -63,7 +63,7 @@ func TestUpdateIsOneCommit(t *testing.T) {
 	require.Equal(t, "title", info.Title)
 	entries, err := fork.All(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []string{"one", "else"}, []string{entries[0].Text(), entries[1].Text()})
+	require.Equal(t, []string{"one", "else"}, []string{entries[0].Excerpt(), entries[1].Excerpt()})
 }
 
 // A transaction reads the spans it has added, and its handles become those of the store.
@@ -83,7 +83,7 @@ func TestTransactionIsTheStore(t *testing.T) {
 		require.Equal(t, spans[0], at)
 		entries, err := tx.Span(ctx, spans[1])
 		require.NoError(t, err)
-		require.Equal(t, "two", entries[0].Text())
+		require.Equal(t, "two", entries[0].Excerpt())
 		has, err := tx.View().Has(ctx, []content.ID{entries[0].Content})
 		require.NoError(t, err)
 		require.True(t, has[0])
@@ -232,7 +232,7 @@ func TestUpdateWhenAnswersAreLost(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 50)
 	for i, e := range entries {
-		require.Equal(t, fmt.Sprint(i), e.Text())
+		require.Equal(t, fmt.Sprint(i), e.Excerpt())
 	}
 }
 

@@ -57,8 +57,8 @@ type Event struct {
 	Set        structure.SpanSetID
 }
 
-// Cursor is a position in the commits of a store. The zero cursor is before the first. A cursor
-// with only a number matches any commit with that number.
+// Cursor is a position in the commits of a store: the Number and the ID of the last commit that was
+// seen. The zero cursor is before the first. A cursor with only a Number matches any commit with it.
 type Cursor = backend.Cursor
 
 // Change is a commit as seen by a watcher.

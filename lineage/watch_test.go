@@ -313,7 +313,7 @@ func watching(t *testing.T, c *lineage.Context, after lineage.SpanRef) (next fun
 		for e, err := range c.Watch(ctx, after) {
 			of := told{err: err}
 			if err == nil {
-				of.text = e.Text()
+				of.text = e.Excerpt()
 			}
 			select {
 			case tells <- of:
@@ -352,7 +352,7 @@ func TestWatchContext(t *testing.T) {
 	_, err := c.Extend(bg, lineage.User("four"), lineage.User("five"))
 	require.NoError(t, err)
 	requireNext(t, next, "four", "five")
-	_, err = c.Extend(bg, lineage.Together(lineage.User("six"), lineage.User("seven"))...)
+	_, err = c.Extend(bg, lineage.Together(lineage.User("six"), lineage.User("seven")))
 	require.NoError(t, err)
 	requireNext(t, next, "six", "seven")
 	offered, err := c.Alternatives(bg, lineage.Overrides{})
@@ -407,7 +407,7 @@ func TestWatchDivergedContext(t *testing.T) {
 		if last = err; err != nil {
 			break
 		}
-		if seen = append(seen, e.Text()); e.Text() == "two" {
+		if seen = append(seen, e.Excerpt()); e.Excerpt() == "two" {
 			back(t, c, 1)
 			say(t, c, "another", "and more")
 		}
@@ -420,12 +420,12 @@ func TestWatchContextMovedThereAndBack(t *testing.T) {
 	c := newContext(t, newStore(t), "one", "two")
 	for e, err := range c.Watch(bg, lineage.SpanRef{}) {
 		require.NoError(t, err)
-		if e.Text() == "two" {
+		if e.Excerpt() == "two" {
 			back(t, c, 1)
 			require.NoError(t, c.Undo(bg))
 			say(t, c, "three")
 		}
-		if e.Text() == "three" {
+		if e.Excerpt() == "three" {
 			break
 		}
 	}
@@ -460,7 +460,7 @@ func TestWatchContextLeftEarly(t *testing.T) {
 	c := newContext(t, s, numbered("message", 10)...)
 	for e, err := range c.Watch(bg, lineage.SpanRef{}) {
 		require.NoError(t, err)
-		if e.Text() == "message 3" {
+		if e.Excerpt() == "message 3" {
 			break
 		}
 	}
@@ -499,7 +499,7 @@ func TestWatchContextWhileManyWrite(t *testing.T) {
 					t.Error(err)
 					break
 				}
-				if seen = append(seen, e.Text()); e.Text() == "last" {
+				if seen = append(seen, e.Excerpt()); e.Excerpt() == "last" {
 					break
 				}
 			}

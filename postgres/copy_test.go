@@ -160,7 +160,7 @@ func TestCopy(t *testing.T) {
 			all, err := c.All(background)
 			require.NoError(t, err)
 			for _, entry := range all {
-				require.Contains(t, entry.Text(), " ")
+				require.Contains(t, entry.Excerpt(), " ")
 			}
 			return d
 		}

@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/adk/agent"
-	"google.golang.org/adk/agent/llmagent"
-	"google.golang.org/adk/model"
-	"google.golang.org/adk/runner"
-	"google.golang.org/adk/session"
-	"google.golang.org/adk/session/session_test"
-	"google.golang.org/adk/tool"
-	"google.golang.org/adk/tool/functiontool"
+	"google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/agent/llmagent"
+	"google.golang.org/adk/v2/model"
+	"google.golang.org/adk/v2/runner"
+	"google.golang.org/adk/v2/session"
+	"google.golang.org/adk/v2/session/sessiontestsuite"
+	"google.golang.org/adk/v2/tool"
+	"google.golang.org/adk/v2/tool/functiontool"
 	"google.golang.org/genai"
 	"pgregory.net/rapid"
 
@@ -55,7 +55,7 @@ func TestService(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			session_test.RunServiceTests(t, session_test.SuiteOptions{SupportsUserProvidedSessionID: true}, func(t *testing.T) session.Service {
+			sessiontestsuite.RunServiceTests(t, sessiontestsuite.SuiteOptions{SupportsUserProvidedSessionID: true}, func(t *testing.T) session.Service {
 				return NewService(store(t))
 			})
 		})
@@ -98,7 +98,8 @@ func TestOneCommit(t *testing.T) {
 		e := says(fmt.Sprint(i), "agent", "said")
 		e.Actions.StateDelta = map[string]any{"n": float64(i), "app:n": float64(i), "user:n": nil, "temp:y": "z", "a:b": "c"}
 		require.NoError(t, s.AppendEvent(background, in, e))
-		require.NotContains(t, e.Actions.StateDelta, "temp:y")
+		require.Contains(t, e.Actions.StateDelta, "temp:y", "the event of the caller stays as it is")
+		require.NotContains(t, in.Events().At(i).Actions.StateDelta, "temp:y")
 		y, err := in.State().Get("temp:y")
 		require.NoError(t, err)
 		require.Equal(t, "z", y, "temporary state lasts as long as the session that was read")
@@ -113,7 +114,7 @@ func TestOneCommit(t *testing.T) {
 	require.ErrorIs(t, s.AppendEvent(background, create(t, NewService(lineagetest.New(t, lineage.Options{})), "app", "ada", "2", nil), says("x", "user", "hi")), lineage.ErrNotFound)
 	require.Equal(t, before+3, head(t, store))
 
-	got := session_test.Snapshot(get(t, s, "app", "ada", "1"))
+	got := sessiontestsuite.Snapshot(get(t, s, "app", "ada", "1"))
 	require.Equal(t, map[string]any{"n": 2.0, "app:n": 2.0, "user:n": nil, "a:b": "c"}, got.State)
 	require.Len(t, got.Events, 3)
 	require.Equal(t, map[string]any{"n": 1.0, "app:n": 1.0, "user:n": nil, "a:b": "c"}, got.Events[1].Actions.StateDelta)
@@ -131,7 +132,7 @@ func TestApart(t *testing.T) {
 		create(t, s, n[0], n[1], "s/1", map[string]any{"user:is": n[1], "app:" + n[1]: n[0]})
 	}
 	for _, n := range names {
-		got := session_test.Snapshot(get(t, s, n[0], n[1], "s/1"))
+		got := sessiontestsuite.Snapshot(get(t, s, n[0], n[1], "s/1"))
 		require.Equal(t, n[1], got.State["user:is"])
 		list, err := s.List(background, &session.ListRequest{AppName: n[0], UserID: n[1]})
 		require.NoError(t, err)
@@ -182,7 +183,7 @@ func TestTogether(t *testing.T) {
 	}
 	all.Wait()
 	for _, id := range []string{"0", "1"} {
-		got := session_test.Snapshot(get(t, services[1], "app", "ada", id))
+		got := sessiontestsuite.Snapshot(get(t, services[1], "app", "ada", id))
 		require.Len(t, got.Events, 30)
 		require.Len(t, got.State, 61)
 	}
@@ -206,16 +207,16 @@ func TestRewind(t *testing.T) {
 	require.NoError(t, err)
 	in = get(t, s, "app", "ada", "1")
 	require.Equal(t, 2, in.Events().Len())
-	require.Equal(t, map[string]any{"n": "b", "first": true, "user:last": "c"}, session_test.Snapshot(in).State)
+	require.Equal(t, map[string]any{"n": "b", "first": true, "user:last": "c"}, sessiontestsuite.Snapshot(in).State)
 	e := says("d", "agent", "said d")
 	e.Actions.StateDelta = map[string]any{"n": "d"}
 	require.NoError(t, s.AppendEvent(background, in, e))
-	require.Equal(t, map[string]any{"n": "d", "first": true, "user:last": "c"}, session_test.Snapshot(get(t, s, "app", "ada", "1")).State)
+	require.Equal(t, map[string]any{"n": "d", "first": true, "user:last": "c"}, sessiontestsuite.Snapshot(get(t, s, "app", "ada", "1")).State)
 
 	require.NoError(t, thread.Switch(background, lineage.MainBranch))
 	in = get(t, s, "app", "ada", "1")
 	require.Equal(t, 3, in.Events().Len())
-	require.Equal(t, "c", session_test.Snapshot(in).State["n"])
+	require.Equal(t, "c", sessiontestsuite.Snapshot(in).State["n"])
 }
 
 // TestLargeAndErased stores content of more than a transaction takes, and erases content.
@@ -272,7 +273,7 @@ func TestAgent(t *testing.T) {
 		genai.NewContentFromText("You wanted blue.", genai.RoleModel),
 	}}
 	turn := func(store *lineage.Store, text string) {
-		paint, err := functiontool.New(functiontool.Config{Name: "paint", Description: "paints the house"}, func(ctx agent.ToolContext, in struct {
+		paint, err := functiontool.New(functiontool.Config{Name: "paint", Description: "paints the house"}, func(ctx agent.Context, in struct {
 			Color string `json:"color"`
 		},
 		) (map[string]any, error) {
@@ -295,7 +296,7 @@ func TestAgent(t *testing.T) {
 	turn(store, "What did I want?")
 	require.Len(t, m.asked[2].Contents, 5, "the model gets the whole history after a restart")
 
-	got := session_test.Snapshot(get(t, NewService(store), "house", "ada", "s"))
+	got := sessiontestsuite.Snapshot(get(t, NewService(store), "house", "ada", "s"))
 	require.Equal(t, "blue", got.State["user:color"])
 	require.Len(t, got.Events, 6)
 	thread, err := store.FindThread(background, "house/ada/s")
@@ -352,7 +353,7 @@ func TestModel(t *testing.T) {
 				}
 				require.Equal(t, errs[1] == nil, errs[0] == nil)
 				if errs[0] == nil {
-					require.Equal(t, session_test.Snapshot(made[1]), session_test.Snapshot(made[0]))
+					require.Equal(t, sessiontestsuite.Snapshot(made[1]), sessiontestsuite.Snapshot(made[0]))
 					open[app+" "+user+" "+id] = made
 				}
 			},
@@ -369,11 +370,15 @@ func TestModel(t *testing.T) {
 					e.TurnComplete = true
 					e.Content = genai.NewContentFromText(fmt.Sprint("text ", n), genai.RoleUser)
 					e.Actions.StateDelta = maps.Clone(state)
+					if n%2 == 0 { // of a workflow
+						e.IsolationScope, e.Routes, e.Output = "scope", []string{"a", "b"}, map[string]any{"n": float64(n), "list": []any{"x", nil}}
+						e.NodeInfo = &session.NodeInfo{Path: "p/c@1", OutputFor: []string{"p"}}
+					}
 					errs[i] = s.AppendEvent(background, to[i], e)
 				}
 				require.Equal(t, errs[1] == nil, errs[0] == nil)
 				if errs[0] == nil {
-					require.Equal(t, session_test.Snapshot(to[1]).Events, session_test.Snapshot(to[0]).Events)
+					require.Equal(t, sessiontestsuite.Snapshot(to[1]).Events, sessiontestsuite.Snapshot(to[0]).Events)
 					require.Equal(t, to[1].LastUpdateTime(), to[0].LastUpdateTime())
 				}
 			},
@@ -383,12 +388,12 @@ func TestModel(t *testing.T) {
 				if rapid.Bool().Draw(t, "after") {
 					r.After = time.Unix(rapid.Int64Range(0, int64(n)+1).Draw(t, "time"), 0)
 				}
-				var got [2]session_test.ExpectedSession
+				var got [2]sessiontestsuite.ExpectedSession
 				var errs [2]error
 				for i, s := range services {
 					r, err := s.Get(background, r)
 					if errs[i] = err; err == nil {
-						got[i] = session_test.Snapshot(r.Session)
+						got[i] = sessiontestsuite.Snapshot(r.Session)
 					}
 				}
 				require.Equal(t, errs[1] == nil, errs[0] == nil)
@@ -405,7 +410,7 @@ func TestModel(t *testing.T) {
 					require.NoError(t, err)
 					got[i] = make(map[string]map[string]any)
 					for _, one := range r.Sessions {
-						got[i][one.UserID()+" "+one.ID()] = session_test.Snapshot(one).State
+						got[i][one.UserID()+" "+one.ID()] = sessiontestsuite.Snapshot(one).State
 					}
 				}
 				require.Equal(t, got[1], got[0])

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/adk/session"
+	"google.golang.org/adk/v2/session"
 
 	"github.com/lineage-store/lineage/lineage"
 )

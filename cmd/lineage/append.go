@@ -154,7 +154,7 @@ func (s *session) append(ctx context.Context, o *appendOptions, items []lineage.
 		return nil, err
 	}
 	if o.together {
-		items = lineage.Together(items...)
+		items = []lineage.Item{lineage.Together(items...)}
 	}
 	extend := found.Context.Extend
 	if o.after != "" {

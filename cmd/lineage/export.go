@@ -139,7 +139,7 @@ func runExport(ctx context.Context, s *session, o *exportOptions) error {
 	r := records.Exported{File: o.to, Format: string(format)}
 	err = s.writeOutput(o.to, func(w io.Writer) error {
 		lost = losses{}
-		options.Lost = lost.add
+		options.Lost = func(l export.Loss) { lost.add(l.Loss) }
 		counted := &countingWriter{w: w}
 		err := export.Write(ctx, s.store, exportTo(counted, format), format, options)
 		r.Bytes = counted.n
@@ -191,11 +191,11 @@ func (s *session) exportBranchFiles(ctx context.Context, o *exportOptions, scope
 
 // losses counts what a format cannot express, by reason.
 type losses struct {
-	first []export.Loss // the first of each reason
+	first []lineage.Loss // the first of each reason
 	count map[string]int
 }
 
-func (l *losses) add(loss export.Loss) {
+func (l *losses) add(loss lineage.Loss) {
 	if l.count == nil {
 		l.count = make(map[string]int)
 	}

@@ -69,7 +69,7 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, limit int64) (*
 		return m, nil
 	}
 	if len(e.Pieces) > 0 && (limit <= maxPreview || e.Erased) {
-		m.Text = e.Text() // as much as was read with the entry
+		m.Text = e.Excerpt() // as much as was read with the entry
 		return m, nil
 	}
 	body, err := s.body(ctx, e, limit)
@@ -85,7 +85,7 @@ func (s *session) message(ctx context.Context, e *lineage.Entry, limit int64) (*
 	case len(e.Pieces) > 0 && e.Size <= maxText:
 		m.Text, err = s.store.Text(ctx, e)
 	case len(e.Pieces) > 0:
-		m.Text = e.Text()
+		m.Text = e.Excerpt()
 	case e.Type == content.TypeJSON:
 		m.Text = form.Text(body, e.Role)
 	default:

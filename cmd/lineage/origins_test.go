@@ -191,7 +191,7 @@ func requireOrigins(t *testing.T, s *lineage.Store) lineage.ContentID {
 		for e, err := range thread.Spans(t.Context()) {
 			require.NoError(t, err)
 			for _, text := range []string{question, answer, edited} {
-				if strings.Contains(e.Text(), text) {
+				if strings.Contains(e.Excerpt(), text) {
 					found[text] = e
 				}
 			}
@@ -207,7 +207,7 @@ func requireOrigins(t *testing.T, s *lineage.Store) lineage.ContentID {
 	require.Equal(t, content.BlockOrigin{Kind: content.OriginAssistant}.By(answered), author(answer))
 	parent := author(edited).ParentID
 	require.Equal(t, content.BlockOrigin{Kind: content.OriginAssistant, ParentID: parent}.By(answered), author(edited))
-	if _, inForm := strings.CutPrefix(found[answer].Text(), "{"); parent != content.Sum([]byte(answer)) || !inForm {
+	if _, inForm := strings.CutPrefix(found[answer].Excerpt(), "{"); parent != content.Sum([]byte(answer)) || !inForm {
 		require.Equal(t, found[answer].Content, parent)
 	}
 	byUser, byModel := make(map[string]int), make(map[string]int)

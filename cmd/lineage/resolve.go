@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/engine"
+	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -51,7 +51,7 @@ var renderers = map[string]engine.Renderer{
 }
 
 // requests are the formats of APIs.
-var requests = map[string]export.Format{"openai": export.OpenAI, "responses": export.Responses, "anthropic": export.Anthropic}
+var requests = map[string]message.Dialect{"openai": message.Chat, "responses": message.Responses, "anthropic": message.Anthropic}
 
 func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOptions) error {
 	renderer, known := renderers[o.format]
@@ -62,16 +62,19 @@ func runResolve(ctx context.Context, s *session, found *refs.Ref, o *resolveOpti
 	if o.budget < 0 {
 		return usagef("--budget %d: must be 0 or more", o.budget)
 	}
-	resolved, err := found.Context.Resolve(ctx, lineage.ResolveOptions{Last: o.last, Budget: o.budget})
+	if s.json && o.format != "text" {
+		return usagef("--json prints records: --format %s is not for it", o.format)
+	}
+	options := lineage.ResolveOptions{Last: o.last, Budget: o.budget}
+	if request != "" {
+		return s.request(ctx, found.Context, request, options)
+	}
+	resolved, err := found.Context.Resolve(ctx, options)
 	if err != nil {
 		return err
 	}
 	switch {
-	case s.json && o.format != "text":
-		return usagef("--json prints records: --format %s is not for it", o.format)
 	case s.json:
-	case request != "":
-		return s.requestResolved(ctx, resolved, request)
 	case renderer != nil:
 		return s.renderResolved(ctx, resolved, renderer)
 	case resolved.SystemPrompt != "":
@@ -112,15 +115,18 @@ func (s *session) printPart(ctx context.Context, p *lineage.Part) error {
 	return s.printMessage(m, nil)
 }
 
-// requestResolved writes everything as the request of an API.
-func (s *session) requestResolved(ctx context.Context, resolved *lineage.Resolved, format export.Format) error {
-	var lost losses
-	request, err := export.Request(ctx, s.store, format, resolved, lost.add)
+// request writes a context as the request of an API.
+func (s *session) request(ctx context.Context, c *lineage.Context, to message.Dialect, o lineage.ResolveOptions) error {
+	request, err := c.Request(ctx, to, o)
 	if err != nil {
 		return err
 	}
+	var lost losses
+	for _, l := range request.Losses {
+		lost.add(l)
+	}
 	lost.warn(s.app)
-	_, err = fmt.Fprintf(exportTo(s.raw(), format), "%s\n", request)
+	_, err = fmt.Fprintf(screen.NewJSONFilter(s.raw()), "%s\n", request.Body())
 	return err
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/resume"
@@ -137,7 +136,7 @@ func (s *session) agreeToRun(ctx context.Context, made *resume.Session) error {
 func (s *session) writeSession(ctx context.Context, o *resumeOptions, made *resume.Session) error {
 	var lost losses
 	for _, l := range made.Losses {
-		lost.add(export.Loss{Position: l.Position, Reason: l.Reason})
+		lost.add(l)
 	}
 	lost.warn(s.app)
 	r := &records.Resumed{

@@ -48,7 +48,7 @@ func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, er
 func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
 	h := &hit{Hit: records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}}
 	if e := found.Entry; e != nil {
-		h.ID, h.Kind, h.createdAt, h.Text = e.Span.String(), e.Kind.String(), e.CreatedAt, e.Text()
+		h.ID, h.Kind, h.createdAt, h.Text = e.Span.String(), e.Kind.String(), e.CreatedAt, e.Excerpt()
 		switch e.Kind {
 		case structure.MessageUsage:
 			h.Role = e.Role

@@ -15,7 +15,7 @@ func TestKeptMessagesAreShown(t *testing.T) {
 	require.NoError(t, err)
 	thread, err := s.CreateThread(t.Context(), lineage.ThreadOptions{SourceID: "kept", Keep: true})
 	require.NoError(t, err)
-	_, err = thread.Hang(t.Context(), lineage.SpanRef{}, lineage.User("in no branch"))
+	_, err = thread.AddAfter(t.Context(), lineage.SpanRef{}, lineage.User("in no branch"))
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	require.Contains(t, runLine(t.Context(), "tree", "kept", "--store", dir).out, "in no branch")

@@ -30,16 +30,36 @@ func TestReadmeShowsTheExample(t *testing.T) {
 
 // Following the README leads from an empty folder to a program that runs, and so does the package documentation.
 func TestProgramsOfTheDocumentationRun(t *testing.T) {
-	blocks := fenced(read(t, "README.md"))
-	program := slices.IndexFunc(blocks, func(b block) bool { return b.language == "go" })
-	require.Positive(t, program)
-	setup, build, output := blocks[program-1].text, blocks[program+1].text, blocks[program+2].text
 	module, err := filepath.Abs(root)
 	require.NoError(t, err)
 	beside := t.TempDir()
 	require.NoError(t, os.Symlink(module, filepath.Join(beside, "lineage")))
-	require.Equal(t, output, follow(t, beside, setup, blocks[program].text, build))
-	require.Equal(t, "The fork has 2 messages.\n", follow(t, beside, setup, documentedProgram(t), build))
+	for _, document := range []string{"docs/sql.md", "README.md"} {
+		blocks := fenced(read(t, document))
+		program := slices.IndexFunc(blocks, isProgram)
+		require.Positive(t, program, document)
+		setup, build, output := blocks[program-1].text, blocks[program+1].text, blocks[program+2].text
+		require.Equal(t, output, follow(t, beside, setup, blocks[program].text, build), document)
+		if document == "README.md" {
+			require.Equal(t, "The fork has 2 messages.\n", follow(t, beside, setup, documentedProgram(t), build))
+		}
+	}
+}
+
+func isProgram(b block) bool {
+	return b.language == "go" && strings.HasPrefix(b.text, "package main\n")
+}
+
+// The program for ADK is the example of its module, whose tests run it.
+func TestAdaptersShowTheExample(t *testing.T) {
+	example := functionBody(t, read(t, "adapters/adk/example_test.go"), "Example")
+	example, output, found := strings.Cut(example, "\t// Output:\n")
+	require.True(t, found)
+	blocks := fenced(read(t, "docs/adapters.md"))
+	program := slices.IndexFunc(blocks, isProgram)
+	require.NotEqual(t, -1, program)
+	require.Equal(t, example, functionBody(t, blocks[program].text, "main"))
+	require.Equal(t, strings.ReplaceAll(output, "\t// ", ""), blocks[program+1].text)
 }
 
 // follow runs the commands of setup, which make a folder and enter it, saves program as main.go, runs the commands of

@@ -288,7 +288,7 @@ func told(t *testing.T, s *lineage.Store) map[string][]string {
 			if e.Type == content.TypeJSON {
 				require.Equal(t, string(original), string(chain[i].Data))
 			}
-			all[info.SourceID] = append(all[info.SourceID], fmt.Sprintf("%s %q %s %s %v", e.Role, e.Text(), original, e.SourceID, digest))
+			all[info.SourceID] = append(all[info.SourceID], fmt.Sprintf("%s %q %s %s %v", e.Role, e.Excerpt(), original, e.SourceID, digest))
 		}
 	}
 	return all

@@ -436,7 +436,7 @@ func TestGrowingBesidesPeople(t *testing.T) {
 		for _, e := range entries {
 			var message struct{ Content string }
 			if json.Unmarshal(e.Body, &message) != nil {
-				message.Content = e.Text()
+				message.Content = e.Excerpt()
 			}
 			all = append(all, strings.TrimPrefix(message.Content, "message "))
 		}

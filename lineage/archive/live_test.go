@@ -63,7 +63,7 @@ func TestSubagentWithoutParents(t *testing.T) {
 		require.NoError(t, err)
 		history := ""
 		for _, e := range all {
-			history += e.Text()
+			history += e.Excerpt()
 		}
 		histories = append(histories, history)
 	}

@@ -351,7 +351,7 @@ func TestBranchContinuedInTheStore(t *testing.T) {
 		for _, b := range branches {
 			for e, err := range s.History(ctx, b.Head, lineage.Window{}) {
 				require.NoError(t, err)
-				said[b.Name] = append(said[b.Name], e.Text())
+				said[b.Name] = append(said[b.Name], e.Excerpt())
 			}
 		}
 		return said

@@ -42,7 +42,7 @@ func requireTree(t require.TestingT, s *lineage.Store, tree string, rows []treeR
 		require.True(t, reached[r.ID], "%s is on no branch", r.ID)
 		e, err := thread.Find(ctx, r.ID)
 		require.NoError(t, err)
-		require.Equal(t, r.Text, e.Text())
+		require.Equal(t, r.Text, e.Excerpt())
 		var above []string
 		for before, err := range s.History(ctx, e.Span, lineage.Window{}) {
 			require.NoError(t, err)

@@ -238,7 +238,7 @@ func TestOddMessagesAreKept(t *testing.T) {
 func requireSays(t require.TestingT, quoted string, e *lineage.Entry, body []byte) {
 	var text string
 	require.NoError(t, json.Unmarshal([]byte(quoted), &text))
-	require.Equal(t, text, e.Text(), "%q", body)
+	require.Equal(t, text, e.Excerpt(), "%q", body)
 	said := message.Decode(body, e.Type, e.Role)
 	require.Len(t, said, 1)
 	require.Equal(t, text, said[0].String(), "%q", body)

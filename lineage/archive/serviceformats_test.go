@@ -210,13 +210,13 @@ func TestChatGPTKeepsWhatItHas(t *testing.T) {
 	e := found(t, s, "c-branching", "a2")
 	require.Equal(t, "assistant", e.Role)
 	require.Equal(t, "gpt-4o", e.Origin.ModelID)
-	require.Equal(t, "second answer é\n", e.Text())
+	require.Equal(t, "second answer é\n", e.Excerpt())
 	require.Equal(t, time.UnixMilli(1700000003000).UTC(), e.CreatedAt)
 	require.Contains(t, string(e.Body), `"finish_details"`)
 
 	image := found(t, s, "c-branching", "u3")
 	require.Equal(t, "application/json", image.Type)
-	require.Equal(t, "file-service://file-1\nwhat is this?", image.Text())
+	require.Equal(t, "file-service://file-1\nwhat is this?", image.Excerpt())
 	hidden := found(t, s, "c-branching", "sys")
 	require.Contains(t, string(hidden.Body), `"weight":0.0`)
 	tool := found(t, s, "c-branching", "t4")
@@ -246,9 +246,9 @@ func TestClaudeKeepsAttachmentsAndBranches(t *testing.T) {
 	require.Len(t, entries, 2)
 	require.Equal(t, lineage.Asset, entries[1].Kind)
 	require.Equal(t, "notes.txt", entries[1].Filename)
-	require.Equal(t, "the notes\nin full", entries[1].Text())
+	require.Equal(t, "the notes\nin full", entries[1].Excerpt())
 	require.Contains(t, string(e.Body), `"file_size":17`)
-	require.Equal(t, "look at this", e.Text())
+	require.Equal(t, "look at this", e.Excerpt())
 	require.Contains(t, e.Pieces, lineage.Piece{Kind: lineage.DataPiece, Content: entries[1].Content, Type: "text/plain", Size: 17, Body: []byte("the notes\nin full")})
 	require.Equal(t, "application/json", found(t, s, "conv-a", "m2").Type)
 }
@@ -289,7 +289,7 @@ func TestClaudeCodeSession(t *testing.T) {
 			agents++
 			entries, err := c.All(ctx)
 			require.NoError(t, err)
-			require.Equal(t, "search the tests", entries[0].Text())
+			require.Equal(t, "search the tests", entries[0].Excerpt())
 		}
 	}
 	require.Equal(t, 1, agents)

@@ -338,7 +338,7 @@ func TestInvalidText(t *testing.T) {
 	report, err := archive.Import(ctx, s, archive.Stream("f", strings.NewReader(text)), archive.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Skipped)
-	require.Equal(t, "hi\uFFFD\uFFFD", found(t, s, "a", "m").Text())
+	require.Equal(t, "hi\uFFFD\uFFFD", found(t, s, "a", "m").Excerpt())
 	require.Contains(t, string(found(t, s, "a", "m").Body), "[\"hi\xff\xfe\"]")
 	thread, err := s.FindThread(ctx, "a")
 	require.NoError(t, err)
@@ -481,7 +481,7 @@ func TestImportAfterDeletion(t *testing.T) {
 		require.EqualValues(t, 1, report.NewConversations)
 		require.EqualValues(t, 7, report.NewMessages)
 		require.Equal(t, want, stored(t, s))
-		require.Equal(t, "question", found(t, s, "c-branching", "u1").Text())
+		require.Equal(t, "question", found(t, s, "c-branching", "u1").Excerpt())
 		requireImportedAgain(t, s, src)
 	}
 	requireSound(t, s)
@@ -531,7 +531,7 @@ func TestNewerAndOlderExports(t *testing.T) {
 		require.Equal(t, "main-v2", branch.Name)
 		last, err := s.Span(ctx, branch.Head)
 		require.NoError(t, err)
-		require.Equal(t, "second", last[0].Text())
+		require.Equal(t, "second", last[0].Excerpt())
 	}
 	check()
 	requireImportedAgain(t, s, older())

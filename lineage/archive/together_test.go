@@ -119,7 +119,7 @@ func TestOrderOfExports(t *testing.T) {
 			requireNothingNew(t, s, exports[k:k+1])
 		}
 		for id, text := range map[string]string{"m0": "a", "m4": "e"} {
-			require.Equal(t, text, found(t, s, "c", id).Text())
+			require.Equal(t, text, found(t, s, "c", id).Excerpt())
 		}
 		stats := counts(t, s)
 		if i == 0 {

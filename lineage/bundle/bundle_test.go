@@ -462,7 +462,7 @@ func allTexts(t *testing.T, c *lineage.Context) []string {
 	var all []string
 	for _, e := range entries {
 		require.False(t, e.Erased)
-		all = append(all, e.Text()) // large bodies are not in memory
+		all = append(all, e.Excerpt()) // large bodies are not in memory
 	}
 	return all
 }
@@ -483,7 +483,7 @@ func TestSourcesTaken(t *testing.T) {
 	require.NoError(t, err)
 	e, err := copied.Find(bg, "m1")
 	require.NoError(t, err)
-	require.Equal(t, "ours", e.Text())
+	require.Equal(t, "ours", e.Excerpt())
 	entries, err := on(t, b, report.Conflicts[0].Theirs).All(bg)
 	require.NoError(t, err)
 	require.Equal(t, "m1", entries[0].SourceID)
@@ -509,7 +509,7 @@ func TestThreadsOfAnotherIncarnation(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		e, err := thread.Find(bg, "only in "+name)
 		require.NoError(t, err)
-		require.Equal(t, "said in "+name, e.Text())
+		require.Equal(t, "said in "+name, e.Excerpt())
 	}
 	runs := 0
 	for _, err := range b.View().RunsOf(bg, thread.ID(), structure.RunID{}) {

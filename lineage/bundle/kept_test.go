@@ -51,7 +51,7 @@ func TestKept(t *testing.T) {
 		for i := range n {
 			e, err := there.Find(bg, fmt.Sprint("m", i))
 			require.NoError(t, err)
-			require.Equal(t, fmt.Sprint("m", i), e.Text())
+			require.Equal(t, fmt.Sprint("m", i), e.Excerpt())
 			one, err := write.Of(a.s).Engine().Digest(bg, at[i+2])
 			require.NoError(t, err)
 			other, err := write.Of(b.s).Engine().Digest(bg, e.Span)

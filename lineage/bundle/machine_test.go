@@ -144,7 +144,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			ok(t, err)
 		},
 		"together": func(t *rapid.T) {
-			_, err := m.context(t).Extend(bg, lineage.Together(m.item(t), m.item(t))...)
+			_, err := m.context(t).Extend(bg, lineage.Together(m.item(t), m.item(t)))
 			ok(t, err)
 		},
 		"fork": func(t *rapid.T) {

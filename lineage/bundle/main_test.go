@@ -90,7 +90,7 @@ func texts(t tester, c *lineage.Context) []string {
 	require.NoError(t, err)
 	said := []string{}
 	for _, e := range entries {
-		said = append(said, e.Text())
+		said = append(said, e.Excerpt())
 	}
 	return said
 }

@@ -59,9 +59,9 @@ func TestErasedTexts(t *testing.T) {
 	require.NoError(t, err)
 	_, err = main.Extend(ctx, lineage.User("plain").WithID("m1"))
 	require.NoError(t, err)
-	_, err = main.Extend(ctx, lineage.Together(lineage.User("plain").WithID("m2"), lineage.User("kept"))...)
+	_, err = main.Extend(ctx, lineage.Together(lineage.User("plain").WithID("m2"), lineage.User("kept")))
 	require.NoError(t, err)
-	_, err = main.Extend(ctx, lineage.Together(lineage.User("plain").WithID("m3"), lineage.User("plain"))...)
+	_, err = main.Extend(ctx, lineage.Together(lineage.User("plain").WithID("m3"), lineage.User("plain")))
 	require.NoError(t, err)
 	require.NoError(t, s.Erase(ctx, content.Sum([]byte("plain"))))
 	for id, want := range map[string]string{

@@ -48,11 +48,11 @@ func TestOneHistory(t *testing.T) {
 			require.NoError(t, err)
 			_, err = chats.Append(background, chat.AppendRequest{ChatID: "c", BranchID: branch.ID, ExpectedHead: branch.HeadMessageID, Messages: []chat.Message{says("x3")}})
 			require.NoError(t, err)
-			together, err := main.Extend(background, lineage.Together(lineage.Item{Kind: lineage.Asset, Filename: "a", Body: []byte{1}}, lineage.User("see").WithID("x4"))...)
+			together, err := main.Extend(background, lineage.Together(lineage.Item{Kind: lineage.Asset, Filename: "a", Body: []byte{1}}, lineage.User("see").WithID("x4")))
 			require.NoError(t, err)
 			add(t, chats, "c", "aside", "x1")
 			add(t, chats, "c", "root", "")
-			hung, err := thread.Hang(background, together[0], lineage.User("behind").WithID("x5"))
+			hung, err := thread.AddAfter(background, together[0], lineage.User("behind").WithID("x5"))
 			require.NoError(t, err)
 
 			for id, at := range map[string]lineage.SpanRef{"x1": spans[0], "x4": together[0], "x5": hung[0]} {
@@ -70,7 +70,7 @@ func TestOneHistory(t *testing.T) {
 				require.NoError(t, err)
 				require.EqualValues(t, e.Position, n)
 				require.ErrorIs(t, chats.AddMessage(background, chat.Message{ID: id, ChatID: "c", Name: "user", Data: []byte(`9`)}), chat.ErrExists)
-				_, err = thread.Hang(background, lineage.SpanRef{}, lineage.User("again").WithID(id))
+				_, err = thread.AddAfter(background, lineage.SpanRef{}, lineage.User("again").WithID(id))
 				require.ErrorIs(t, err, lineage.ErrExists)
 			}
 			var chain []string

@@ -39,7 +39,7 @@ func TestThreadsAreChats(t *testing.T) {
 	require.NoError(t, err)
 	_, err = main.Extend(background, lineage.User("hello"), lineage.Assistant("hi").WithID("mine"))
 	require.NoError(t, err)
-	_, err = main.Extend(background, lineage.Together(lineage.User("see this"), lineage.Item{Kind: lineage.Asset, Filename: "a.png", Type: "image/png", Body: []byte{1}})...)
+	_, err = main.Extend(background, lineage.Together(lineage.User("see this"), lineage.Item{Kind: lineage.Asset, Filename: "a.png", Type: "image/png", Body: []byte{1}}))
 	require.NoError(t, err)
 
 	chats := chat.On(store)

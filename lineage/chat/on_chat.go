@@ -73,8 +73,12 @@ func (s *onStore) newChat(ctx context.Context, c Chat, reuse bool) (Chat, error)
 	case err == nil && !reuse:
 		err = ErrExists
 	case isNotFound(err):
-		_, err = s.store.CreateThread(ctx, lineage.ThreadOptions{
-			SourceID: c.ID, Reuse: reuse, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keep: true, CreatedAt: moment(c.CreatedAt),
+		create := s.store.CreateThread
+		if reuse {
+			create = s.store.OpenThread
+		}
+		_, err = create(ctx, lineage.ThreadOptions{
+			SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keep: true, CreatedAt: moment(c.CreatedAt),
 		})
 	}
 	if errors.Is(err, ErrExists) {

@@ -70,7 +70,7 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		if err != nil {
 			return err
 		}
-		if _, err = c.thread.Hang(ctx, parent, item); err != nil {
+		if _, err = c.thread.AddAfter(ctx, parent, item); err != nil {
 			return err
 		}
 		return c.touch(ctx, m)

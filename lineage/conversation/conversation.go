@@ -43,7 +43,7 @@ func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options
 	if err := checkText("session", "id", sessionID); err != nil {
 		return nil, err
 	}
-	thread, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: sessionID, Reuse: true, UserID: o.UserID, Title: o.Title})
+	thread, err := store.OpenThread(ctx, lineage.ThreadOptions{SourceID: sessionID, UserID: o.UserID, Title: o.Title})
 	c := &Conversation{store: store, thread: thread}
 	if err == nil {
 		err = c.ensureMain(ctx, o.StartOnMain)

@@ -135,7 +135,7 @@ func TestMessagesOfOthers(t *testing.T) {
 	active, err := c.Thread().Active(bg)
 	require.NoError(t, err)
 	_, err = active.Extend(bg, lineage.Together(lineage.User("look at these"),
-		lineage.Item{Kind: lineage.Asset, Filename: "a.png", Body: []byte{1}}, lineage.User("please"))...)
+		lineage.Item{Kind: lineage.Asset, Filename: "a.png", Body: []byte{1}}, lineage.User("please")))
 	require.NoError(t, err)
 	_, err = active.Extend(bg, lineage.Item{Role: "tool", Type: content.TypeJSON, Body: []byte(`{"answer":42}`)})
 	require.NoError(t, err)

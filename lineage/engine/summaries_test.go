@@ -171,7 +171,7 @@ func TestResolveRevisions(t *testing.T) {
 	}
 	_, err = main.Extend(ctx, lineage.User("q"), revision("plan", "p1"), revision("notes", "n1"))
 	require.NoError(t, err)
-	_, err = main.Extend(ctx, lineage.Together(lineage.User("r"), revision("plan", "p2"))...)
+	_, err = main.Extend(ctx, lineage.Together(lineage.User("r"), revision("plan", "p2")))
 	require.NoError(t, err)
 	_, err = main.Extend(ctx, lineage.Item{Kind: lineage.Document, Document: "scan", Body: []byte{0, 1}, Type: "image/png"}, revision("plan", "p3"))
 	require.NoError(t, err)

@@ -337,7 +337,7 @@ func threadsOf(t *rapid.T, store *lineage.Store) map[string]shown {
 			texts := []string{}
 			for e, err := range store.History(ctx, b.Head, lineage.Window{}) {
 				require.NoError(t, err)
-				texts = append(texts, e.Text())
+				texts = append(texts, e.Excerpt())
 			}
 			is.Branches[b.Name] = texts
 			if b.Active {

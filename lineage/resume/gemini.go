@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 // gemini makes sessions of Gemini CLI: a file of messages, in a folder for each project. Its lines change earlier ones, so a session is
@@ -102,7 +103,7 @@ func makeGemini(m *maker, p *part) error {
 		if t.role == "assistant" {
 			said.Type, said.Model = "gemini", "unknown"
 		} else if len(t.blocks) > 0 && t.blocks[0].kind == "text" && ignoredByGemini(t.blocks[0].text("text")) {
-			m.s.lose(Loss{Reason: "a text that begins like a command: the agent does not send it"})
+			m.s.lose(lineage.Loss{Reason: "a text that begins like a command: the agent does not send it"})
 		}
 		said.Content = m.parts(t.blocks, tools)
 		line, err := marshal(said)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/message"
 )
@@ -71,7 +70,7 @@ type part struct {
 }
 
 // read reads spans of the history from an index on, up to another.
-func (h *history) read(ctx context.Context, from, to int, lost func(Loss)) (*part, error) {
+func (h *history) read(ctx context.Context, from, to int, lost func(lineage.Loss)) (*part, error) {
 	p := &part{}
 	if from >= to {
 		return p, nil
@@ -82,7 +81,7 @@ func (h *history) read(ctx context.Context, from, to int, lost func(Loss)) (*par
 			return nil, err
 		}
 		if e.Erased {
-			lost(Loss{Position: e.Position, Reason: "it was erased: left out"})
+			lost(lineage.Loss{Position: e.Position, Reason: "it was erased: left out"})
 			continue
 		}
 		if size += e.Size; size > h.most {
@@ -92,7 +91,7 @@ func (h *history) read(ctx context.Context, from, to int, lost func(Loss)) (*par
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range export.Messages(e, body) {
+		for _, m := range e.Messages(body) {
 			p.messages, p.from, p.models = append(p.messages, m), append(p.from, h.index[e.Span]), append(p.models, e.Origin.ModelID)
 		}
 	}
@@ -118,7 +117,7 @@ func (h *history) rest(ctx context.Context, s *Session) (*part, error) {
 		if len(open) == 0 {
 			return p, nil
 		}
-		before, err := h.read(ctx, max(0, upTo-callsBack), upTo, func(Loss) {})
+		before, err := h.read(ctx, max(0, upTo-callsBack), upTo, func(lineage.Loss) {})
 		if err != nil {
 			return nil, err
 		}
@@ -157,4 +156,4 @@ func openResults(messages []message.Message) map[string]bool {
 	return open
 }
 
-func (s *Session) lose(l Loss) { s.Losses = append(s.Losses, l) }
+func (s *Session) lose(l lineage.Loss) { s.Losses = append(s.Losses, l) }

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/resume"
 )
@@ -158,18 +157,10 @@ func (h *home) resolved(thread *lineage.Thread, at lineage.SpanRef, dialect mess
 	require.NoError(h.t, err)
 	fork, err := active.Fork(bg, lineage.ForkOptions{At: at})
 	require.NoError(h.t, err)
-	all, err := fork.Resolve(bg, lineage.ResolveOptions{})
+	request, err := fork.Request(bg, dialect, lineage.ResolveOptions{})
 	require.NoError(h.t, err)
-	format := export.OpenAI
-	if dialect == message.Responses {
-		format = export.Responses
-	}
-	request, err := export.Request(bg, h.store, format, all, nil)
-	require.NoError(h.t, err)
-	var body struct{ Input, Messages []json.RawMessage }
-	require.NoError(h.t, json.Unmarshal(request, &body))
 	var messages []message.Message
-	for _, raw := range append(body.Input, body.Messages...) {
+	for _, raw := range request.Messages {
 		messages = append(messages, message.Decode(raw, "application/json", "")...)
 	}
 	return messages

@@ -60,7 +60,7 @@ type Session struct {
 	Command []string
 	// Messages is the number of spans of the history. Own of them are written as the agent's own lines.
 	Messages, Own int
-	Losses        []Loss
+	Losses        []lineage.Loss
 	// Machine is the name of the machine that the thread's session ran on, empty if it is not known.
 	Machine string
 
@@ -70,13 +70,6 @@ type Session struct {
 	made   [][]byte
 	// also are files that the agent finds the session by, for a folder that it does not know.
 	also []file
-}
-
-// Loss is something of the history that the agent has no place for.
-type Loss struct {
-	// Position is the position in the history, 0 for something else than a message.
-	Position uint64
-	Reason   string
 }
 
 // New makes a session of the history that ends at a span. It writes nothing.

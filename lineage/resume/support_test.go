@@ -13,7 +13,6 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
-	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/lineage/resume"
@@ -162,7 +161,7 @@ func (h *home) texts(tip lineage.SpanRef) (texts []string) {
 		require.NoError(h.t, err)
 		body, err := h.store.Original(bg, e)
 		require.NoError(h.t, err)
-		for _, m := range export.Messages(e, body) {
+		for _, m := range e.Messages(body) {
 			texts = append(texts, m.String())
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
@@ -105,7 +106,7 @@ func (m *maker) add(line []byte) { m.lines = append(m.lines, line) }
 
 // lose reports a loss of a message of a part.
 func (m *maker) lose(p *part, i int, reason string) {
-	m.s.lose(Loss{Position: uint64(p.from[i]) + 1, Reason: reason})
+	m.s.lose(lineage.Loss{Position: uint64(p.from[i]) + 1, Reason: reason})
 }
 
 // stamp returns the session's time as agents write it.

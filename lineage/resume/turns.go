@@ -2,6 +2,7 @@ package resume
 
 import (
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
@@ -69,5 +70,5 @@ func (b block) note() string {
 
 // loseBlock reports that the agent has no place for a block.
 func (m *maker) loseBlock(b block, how string) {
-	m.s.lose(Loss{Reason: "a block of type " + b.kind + ": " + how})
+	m.s.lose(lineage.Loss{Reason: "a block of type " + b.kind + ": " + how})
 }

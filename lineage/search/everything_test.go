@@ -52,7 +52,7 @@ func TestEverythingIsFound(t *testing.T) {
 		item(structure.AssetUsage, "numbat.csv", content.TypeCSV, "animal\nwombat"),
 		item(structure.AssetUsage, "photo-of-a-bilby.png", content.TypePNG, "\x89PNG\x00okapi"),
 		item(structure.DocumentUsage, "long.txt", content.TypeText, strings.Repeat("filler words ", 20_000)+"tapir"),
-	)...)
+	))
 	require.NoError(t, err)
 	_, err = c.Extend(bg, item(structure.MessageUsage, "", content.TypeJSON,
 		`{"role":"user","parts":[{"type":"source-url","url":"https://dingo","title":"A Page on Possums"},{"type":"data-x","data":{"where":["Perth"]}}]}`))

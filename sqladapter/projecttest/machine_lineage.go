@@ -108,7 +108,7 @@ func (m *machine) unnamedItem(t *rapid.T) lineage.Item {
 	case 2:
 		return lineage.Item{Role: "assistant", Body: body, Origin: lineage.Origin{UserID: "eve", ModelID: "model", SourceID: "s", Kind: content.OriginAssistant}}
 	case 3:
-		return lineage.ToolResult("look", string(body))
+		return lineage.ToolResult("", "look", string(body))
 	case 4:
 		large := []byte(strings.Repeat(string(body)+" ", 70_000/len(body)))
 		m.note(large)
@@ -151,7 +151,7 @@ func (m *machine) hang(t *rapid.T) error {
 	}
 	at, err := m.anySpan(t, c)
 	if err == nil {
-		_, err = thread.Hang(bg, at, m.items(t)...)
+		_, err = thread.AddAfter(bg, at, m.items(t)...)
 	}
 	return err
 }
@@ -184,7 +184,7 @@ func (m *machine) extendTogether(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Extend(bg, lineage.Together(m.items(t)...)...)
+	_, err = c.Extend(bg, lineage.Together(m.items(t)...))
 	return err
 }
 

@@ -131,7 +131,7 @@ func TestTurnsOfShareGPT(t *testing.T) {
 // What a format cannot express is reported with its place.
 func TestLossesAreReported(t *testing.T) {
 	s, thread := sample(t)
-	for format, want := range map[export.Format][]export.Loss{
+	for format, want := range map[export.Format][]lineage.Loss{
 		export.OpenAI:    {{Position: 4, Reason: "a call without a result: written as text"}, {Position: 6, Reason: "no place for reasoning that is not its own: left out"}},
 		export.Anthropic: {{Position: 10, Reason: "no place for image/svg+xml there: written as text"}, {Reason: "the list of tools is in another format: left out"}},
 		export.Responses: {{Position: 6, Reason: "no place for reasoning that is not its own: left out"}},
@@ -140,8 +140,7 @@ func TestLossesAreReported(t *testing.T) {
 		var lost []export.Loss
 		written(t, s, format, export.Options{Lost: func(l export.Loss) { lost = append(lost, l) }})
 		for _, l := range want {
-			l.Thread = thread.ID()
-			require.Contains(t, lost, l, format)
+			require.Contains(t, lost, export.Loss{Thread: thread.ID(), Loss: l}, format)
 		}
 	}
 	for _, format := range []export.Format{export.OpenAI, export.ShareGPT} {

@@ -59,7 +59,7 @@ type Options struct {
 }
 
 const (
-	defaultMaxBody  = 64 << 20
+	defaultMaxBody  = lineage.MostBody
 	defaultMaxImage = 4 << 20
 )
 

@@ -114,7 +114,7 @@ func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 	_, err = main.Extend(bg, lineage.Together(lineage.User(hostile),
 		lineage.Item{Kind: lineage.Asset, Filename: "a\"b.png", Type: "image/png", Body: []byte(onePixel)},
 		lineage.Item{Kind: lineage.Asset, Filename: "evil.svg", Type: "image/svg+xml", Body: []byte("<svg onload=alert(1)>")},
-		lineage.Item{Kind: lineage.Document, Document: "notes.md", Revision: 2, Body: []byte("# Notes\n\n- one")})...)
+		lineage.Item{Kind: lineage.Document, Document: "notes.md", Revision: 2, Body: []byte("# Notes\n\n- one")}))
 	require.NoError(t, err)
 	_, err = thread.CreateBranch(bg, "aside", lineage.BranchOptions{Empty: true})
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ func (x *exporter) given(ctx context.Context, e *lineage.Entry) (json.RawMessage
 	case e.Erased:
 		m = wrapped(rawjson.Quote(erased))
 	case e.Kind != lineage.Message:
-		out, err := message.Encode(message.Chat, said(e, body))
+		out, err := message.Encode(message.Chat, e.Messages(body))
 		if err != nil {
 			return nil, err
 		}

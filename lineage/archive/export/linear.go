@@ -74,7 +74,7 @@ func (x *exporter) prompted(ctx context.Context, prompt string, said history) hi
 			if first && err == nil {
 				first = false
 				var there bool
-				if there, err = x.saysPrompt(ctx, e, []byte(prompt)); err == nil && !there && !yield(promptEntry(prompt), nil) {
+				if there, err = x.saysPrompt(ctx, e, []byte(prompt)); err == nil && !there && !yield(lineage.SystemPrompt(prompt), nil) {
 					return
 				}
 			}
@@ -82,12 +82,6 @@ func (x *exporter) prompted(ctx context.Context, prompt string, said history) hi
 				return
 			}
 		}
-	}
-}
-
-func promptEntry(prompt string) *lineage.Entry {
-	return &lineage.Entry{
-		Kind: lineage.Message, Role: "system", Name: "system", Type: content.TypeText, Size: int64(len(prompt)), Body: []byte(prompt),
 	}
 }
 

@@ -20,18 +20,18 @@ func (x *exporter) lines(ctx context.Context, format Format) error {
 			return err
 		}
 		if tools != nil && !x.o.AsGiven && (format != OpenAI || !isTools(tools)) {
-			x.o.Lost(Loss{Thread: conv.info.ID, Reason: "the list of tools is in another format: left out"})
+			x.o.Lost(Loss{Thread: conv.info.ID, Loss: lineage.Loss{Reason: "the list of tools is in another format: left out"}})
 			tools = nil
 		}
 		err = x.histories(ctx, conv, func(history history) error {
 			if x.o.AsGiven {
 				return x.givenLine(ctx, history, tools)
 			}
-			line, err := x.request(ctx, conv, history, format)
+			request, err := x.request(ctx, conv, history, format)
 			if err != nil {
 				return err
 			}
-			x.put(onOneLine(withTools(line, tools)), "\n")
+			x.put(onOneLine(withTools(request.Body(), tools)), "\n")
 			return x.failed()
 		})
 		if err != nil {

@@ -26,12 +26,12 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 			if x.o.AsGiven {
 				return x.givenTurns(ctx, history)
 			}
-			encoded, err := x.translate(ctx, conv, history, message.Chat)
+			request, err := x.request(ctx, conv, history, ShareGPT)
 			if err != nil {
 				return err
 			}
 			var turns []string
-			for _, item := range encoded.Items {
+			for _, item := range request.Messages {
 				for _, m := range message.Decode(item, content.TypeJSON, "") {
 					turns = append(turns, x.turnsOf(conv, &m)...)
 				}
@@ -63,7 +63,7 @@ func (x *exporter) turnsOf(conv *conversation, m *message.Message) []string {
 			calls = append(calls, `{"name":`+string(rawjson.Quote(p.Tool))+`,"arguments":`+string(arguments)+"}")
 			continue
 		case message.FileKind:
-			x.o.Lost(Loss{Thread: conv.info.ID, Reason: "no place for " + p.Label() + ": written as text"})
+			x.o.Lost(Loss{Thread: conv.info.ID, Loss: lineage.Loss{Reason: "no place for " + p.Label() + ": written as text"}})
 		}
 		said.Parts = append(said.Parts, *p)
 	}
@@ -149,12 +149,12 @@ func (x *exporter) givenTurn(ctx context.Context, e *lineage.Entry) (string, err
 		from, value = "human", "["+assetLabel(e)+"]"
 	case e.Kind == lineage.Document:
 		from = "human"
-	case e.Type == content.TypeJSON && e.Role == "assistant" && isCall(body, said(e, body)):
+	case e.Type == content.TypeJSON && e.Role == "assistant" && isCall(body, e.Messages(body)):
 		from = "function_call"
 	case e.Type == content.TypeJSON && isQuoted(bytes.TrimSpace(body)):
 		quoted = bytes.TrimSpace(body)
 	case e.Type == content.TypeJSON:
-		value = plain(said(e, body))
+		value = plain(e.Messages(body))
 	}
 	if quoted == nil {
 		quoted = rawjson.Quote(value)

@@ -8,15 +8,15 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Hang adds items after any span of the store, each after the one before it, all or none; the zero span
+// AddAfter adds items after any span of the store, each after the one before it, all or none; the zero span
 // begins a history. Each item becomes a span (but see Together). Document revisions are numbered as in
 // Extend. No context moves. The new spans belong to the thread, which from then on keeps all its
 // messages: see ThreadOptions.Keep.
-func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans []SpanRef, err error) {
+func (t *Thread) AddAfter(ctx context.Context, parent SpanRef, items ...Item) (spans []SpanRef, err error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if items, err = t.store.revisedAfter(ctx, parent, items); err != nil {
+	if items, err = t.store.revisedAfter(ctx, parent, flat(items)); err != nil {
 		return nil, err
 	}
 	var m material
@@ -53,7 +53,7 @@ func (t *Thread) Hang(ctx context.Context, parent SpanRef, items ...Item) (spans
 }
 
 // Spans yields the entries of all spans that belong to the thread, on any history: those that its
-// contexts added and those added by Hang, but not those that its contexts share with other threads.
+// contexts added and those added by AddAfter, but not those that its contexts share with other threads.
 // Unreachable spans are included until the next Collect. Within a history, earlier spans come
 // first.
 func (t *Thread) Spans(ctx context.Context) iter.Seq2[*Entry, error] {

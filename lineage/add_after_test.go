@@ -47,36 +47,36 @@ func TestHang(t *testing.T) {
 		require.NoError(t, err)
 		other, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: "other", Keep: true})
 		require.NoError(t, err)
-		theirs, err := other.Hang(bg, lineage.SpanRef{}, lineage.User("theirs").WithID("m"))
+		theirs, err := other.AddAfter(bg, lineage.SpanRef{}, lineage.User("theirs").WithID("m"))
 		require.NoError(t, err)
 
 		var one, two, aside, root, there, both []lineage.SpanRef
 		require.NoError(t, with(func(find func(string) *lineage.Thread) (err error) {
 			a := find("a")
-			none, err := a.Hang(bg, lineage.SpanRef{})
+			none, err := a.AddAfter(bg, lineage.SpanRef{})
 			require.NoError(t, err)
 			require.Empty(t, none)
-			one, err = a.Hang(bg, lineage.SpanRef{}, lineage.User("one").WithID("m"))
+			one, err = a.AddAfter(bg, lineage.SpanRef{}, lineage.User("one").WithID("m"))
 			require.NoError(t, err)
-			two, err = a.Hang(bg, one[0], lineage.User("two"), lineage.User("three"))
+			two, err = a.AddAfter(bg, one[0], lineage.User("two"), lineage.User("three"))
 			require.NoError(t, err)
 			require.Equal(t, []lineage.SpanRef{{Run: one[0].Run, Seq: 2}, {Run: one[0].Run, Seq: 3}}, two, "its run goes on")
-			aside, err = a.Hang(bg, one[0], lineage.User("aside"))
+			aside, err = a.AddAfter(bg, one[0], lineage.User("aside"))
 			require.NoError(t, err)
-			root, err = a.Hang(bg, lineage.SpanRef{}, lineage.User("root"))
+			root, err = a.AddAfter(bg, lineage.SpanRef{}, lineage.User("root"))
 			require.NoError(t, err)
-			there, err = a.Hang(bg, theirs[0], lineage.User("behind what is theirs"))
+			there, err = a.AddAfter(bg, theirs[0], lineage.User("behind what is theirs"))
 			require.NoError(t, err)
 			require.NotEqual(t, theirs[0].Run, there[0].Run)
-			both, err = a.Hang(bg, root[0], lineage.Together(lineage.User("see"), lineage.Item{Kind: lineage.Asset, Filename: "a", Body: []byte{1}})...)
+			both, err = a.AddAfter(bg, root[0], lineage.Together(lineage.User("see"), lineage.Item{Kind: lineage.Asset, Filename: "a", Body: []byte{1}}))
 			return err
 		}))
 		require.ErrorIs(t, with(func(find func(string) *lineage.Thread) error {
-			_, err := find("a").Hang(bg, lineage.SpanRef{}, lineage.User("again").WithID("m"))
+			_, err := find("a").AddAfter(bg, lineage.SpanRef{}, lineage.User("again").WithID("m"))
 			return err
 		}), lineage.ErrExists)
 		require.ErrorIs(t, with(func(find func(string) *lineage.Thread) error {
-			_, err := find("a").Hang(bg, lineage.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}, lineage.User("nowhere"))
+			_, err := find("a").AddAfter(bg, lineage.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}, lineage.User("nowhere"))
 			return err
 		}), lineage.ErrNotFound)
 
@@ -99,7 +99,7 @@ func TestHang(t *testing.T) {
 			texts := map[string]lineage.SpanRef{}
 			for e, err := range a.Spans(bg) {
 				require.NoError(t, err)
-				texts[e.Text()] = e.Span
+				texts[e.Excerpt()] = e.Span
 			}
 			require.Equal(t, map[string]lineage.SpanRef{
 				"one": one[0], "two": two[0], "three": two[1], "aside": aside[0], "root": root[0],
@@ -140,7 +140,7 @@ func TestHangTrees(t *testing.T) {
 			for range rapid.IntRange(1, 3).Draw(r, "items") {
 				items = append(items, lineage.User(fmt.Sprint(len(refs)+len(items))))
 			}
-			spans, err := a.Hang(bg, parent, items...)
+			spans, err := a.AddAfter(bg, parent, items...)
 			require.NoError(r, err)
 			for i, ref := range spans {
 				said[ref] = said[parent] + " " + string(items[i].Body)
@@ -167,7 +167,7 @@ func TestHangTrees(t *testing.T) {
 			history := ""
 			for h, err := range s.History(bg, e.Span, lineage.Window{}) {
 				require.NoError(r, err)
-				history += " " + h.Text()
+				history += " " + h.Excerpt()
 			}
 			require.Equal(r, said[e.Span], history)
 		}
@@ -186,7 +186,7 @@ func TestSourceIDsOfNames(t *testing.T) {
 		uuid := structure.NewID[lineage.ContextID]().String()
 		require.NoError(t, with(func(find func(string) *lineage.Thread) error {
 			a := find("a")
-			spans, err := a.Hang(bg, lineage.SpanRef{}, lineage.User("one"), lineage.User("two"))
+			spans, err := a.AddAfter(bg, lineage.SpanRef{}, lineage.User("one"), lineage.User("two"))
 			require.NoError(t, err)
 			for name, id := range map[string]string{"side": "an id", "other": uuid} {
 				c, err := a.CreateBranch(bg, name, lineage.BranchOptions{At: spans[0], SourceID: id, CreatedAt: at})
@@ -242,7 +242,7 @@ func TestFindAnywhereInTransaction(t *testing.T) {
 	for i := range 2000 {
 		thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: fmt.Sprint(i), Keep: true})
 		require.NoError(t, err)
-		_, err = thread.Hang(bg, lineage.SpanRef{}, lineage.User("hello").WithID("m"))
+		_, err = thread.AddAfter(bg, lineage.SpanRef{}, lineage.User("hello").WithID("m"))
 		require.NoError(t, err)
 	}
 	tries := 0
@@ -253,12 +253,12 @@ func TestFindAnywhereInTransaction(t *testing.T) {
 		if tries == 1 {
 			thread, err := s.FindThread(bg, "1")
 			require.NoError(t, err)
-			_, err = thread.Hang(bg, lineage.SpanRef{}, lineage.User("theirs").WithID("new"))
+			_, err = thread.AddAfter(bg, lineage.SpanRef{}, lineage.User("theirs").WithID("new"))
 			require.NoError(t, err)
 		}
 		own, err := tx.CreateThread(bg, lineage.ThreadOptions{Keep: true})
 		require.NoError(t, err)
-		spans, err := own.Hang(bg, lineage.SpanRef{}, lineage.User("own").WithID("new"))
+		spans, err := own.AddAfter(bg, lineage.SpanRef{}, lineage.User("own").WithID("new"))
 		require.NoError(t, err)
 		in := foundAnywhere(t, tx.Store, "new")
 		require.Contains(t, in, spans[0])

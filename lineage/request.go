@@ -1,0 +1,194 @@
+package lineage
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+// Request is a history as messages for the API of a provider.
+type Request struct {
+	Dialect message.Dialect
+	// System are the system prompts that the API has separately: for Anthropic, those at the start of
+	// the history. Messages are the others, and everything else.
+	System   []string
+	Messages []json.RawMessage
+	// Losses are what the API has no place for.
+	Losses []Loss
+	// Resolved is what the request was made from; nil if Encode made it.
+	Resolved *Resolved
+}
+
+// Loss is something of a history that an API has no place for. Position is that of its message, zero
+// if it is not in the history.
+type Loss struct {
+	Position uint64
+	Reason   string
+}
+
+// Body returns the messages as the body of a request, to which a model and settings can be added:
+// {"messages":[…]}, with a member "system" for Anthropic, and with "input" in place of "messages" for
+// the Responses API.
+func (r *Request) Body() json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	if len(r.System) > 0 {
+		b.WriteString(`"system":`)
+		b.Write(rawjson.Quote(strings.Join(r.System, "\n\n")))
+		b.WriteByte(',')
+	}
+	list := `"messages":[`
+	if r.Dialect == message.Responses {
+		list = `"input":[`
+	}
+	b.WriteString(list)
+	for i, m := range r.Messages {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(m)
+	}
+	b.WriteString("]}")
+	return b.Bytes()
+}
+
+// MostBody is the size of the largest body in a request.
+const MostBody = 64 << 20
+
+// Request resolves the context and writes the result for the API of a provider: what to send to a model, in
+// one call. Calls and results of tools are paired as the API requires. A summary is a system message,
+// and erased messages are left out. A body of more than MostBody is ErrTooLarge.
+func (c *Context) Request(ctx context.Context, to message.Dialect, o ResolveOptions) (*Request, error) {
+	resolved, err := c.Resolve(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var erased []Loss
+	r, err := c.store.Encode(ctx, to, MostBody, func(yield func(*Entry, error) bool) {
+		if resolved.SystemPrompt != "" && !yield(SystemPrompt(resolved.SystemPrompt), nil) {
+			return
+		}
+		for i := range resolved.Parts {
+			p := &resolved.Parts[i]
+			e := p.Entry
+			switch {
+			case p.Summary != nil:
+				e = SystemPrompt(fmt.Sprintf("Summary of messages %d to %d:\n\n%s", p.Summary.First, p.Summary.Last, p.Summary.Text))
+			case e.Erased:
+				erased = append(erased, Loss{Position: e.Position, Reason: "it was erased: left out"})
+				continue
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Resolved = resolved
+	r.Losses = append(erased, r.Losses...)
+	return r, nil
+}
+
+// SystemPrompt returns a system prompt as an entry that is not in a history.
+func SystemPrompt(text string) *Entry {
+	return &Entry{Kind: Message, Role: "system", Name: "system", Type: content.TypeText, Size: int64(len(text)), Body: []byte(text)}
+}
+
+// Encode writes entries for the API of a provider. A body of more than maxBody bytes is ErrTooLarge.
+// What was erased is a note.
+func (s *Store) Encode(ctx context.Context, to message.Dialect, maxBody int64, entries iter.Seq2[*Entry, error]) (*Request, error) {
+	var history []message.Message
+	var positions []uint64
+	for e, err := range entries {
+		if err != nil {
+			return nil, err
+		}
+		body := e.Body
+		if body == nil && !e.Erased {
+			if e.Size > maxBody {
+				return nil, fmt.Errorf("content %v of %d bytes: %w", e.Content, e.Size, ErrTooLarge)
+			}
+			if body, err = s.Original(ctx, e); err != nil {
+				return nil, err
+			}
+		}
+		for _, m := range e.Messages(body) {
+			history, positions = append(history, m), append(positions, e.Position)
+		}
+	}
+	encoded, err := message.Encode(to, history)
+	if err != nil {
+		return nil, err
+	}
+	r := &Request{Dialect: to, System: encoded.System, Messages: encoded.Items}
+	for _, l := range encoded.Losses {
+		r.Losses = append(r.Losses, Loss{Position: positions[l.Message], Reason: l.Reason})
+	}
+	return r, nil
+}
+
+// Messages returns the messages in an entry with its body: one, or several if that is a list. A
+// document or an asset is a message of the user.
+func (e *Entry) Messages(body []byte) []message.Message {
+	messages := e.decode(body)
+	if len(messages) > 0 {
+		e.name(&messages[0])
+	}
+	return messages
+}
+
+func (e *Entry) decode(body []byte) []message.Message {
+	text := func(role, text string) []message.Message {
+		return []message.Message{{Role: role, Parts: []message.Part{{Kind: message.TextKind, Text: text}}}}
+	}
+	switch {
+	case e.Erased:
+		return text(e.Role, form.Erased)
+	case e.Kind == Asset && strings.HasPrefix(e.Type, "image/"):
+		url := "data:" + e.Type + ";base64," + base64.StdEncoding.EncodeToString(body)
+		return []message.Message{{Role: "user", Parts: []message.Part{{Kind: message.FileKind, MediaType: e.Type, URL: url}}}}
+	case e.Kind == Asset:
+		return text("user", "["+e.fileLabel()+"]")
+	case e.Kind == Document:
+		return text("user", string(body))
+	case e.Type != content.TypeJSON:
+		return message.Decode(body, content.TypeText, e.Role)
+	}
+	return message.Decode(body, content.TypeJSON, e.Role)
+}
+
+// fileLabel describes an asset.
+func (e *Entry) fileLabel() string {
+	return fmt.Sprintf("file %s, %s, %d bytes", e.Filename, e.Type, e.Size)
+}
+
+// name gives a message the name of the entry, unless it has its own. That of a tool's message is the
+// tool.
+func (e *Entry) name(m *message.Message) {
+	if e.Kind != Message || e.Name == "" || e.Name == e.Role || m.Name != "" {
+		return
+	}
+	for i := range m.Parts {
+		if p := &m.Parts[i]; p.Kind == message.CallKind || p.Kind == message.ResultKind {
+			if p.Tool == "" {
+				p.Tool = e.Name
+			}
+			return
+		}
+	}
+	m.Name = e.Name
+	if m.Given != nil {
+		m.Given = rawjson.Set(m.Given, []byte(`"name"`), rawjson.Quote(e.Name))
+	}
+}
