@@ -243,7 +243,7 @@ func fillMessage(item *lineage.Item, in io.Reader) error {
 	}
 	item.Type = cmp.Or(item.Type, mediaType("", body))
 	item.Body = body
-	if isText(item.Type) {
+	if records.IsText(item.Type) {
 		// A shell adds a newline, which is not a part of the message.
 		item.Body = []byte(strings.TrimSuffix(strings.TrimSuffix(string(body), "\n"), "\r"))
 	}

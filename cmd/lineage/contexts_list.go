@@ -81,7 +81,7 @@ func (s *session) listContexts(ctx context.Context, of lineage.ThreadID, o *cont
 		if err != nil {
 			return err
 		}
-		r, err := s.contextRecord(ctx, c)
+		r, err := records.OfContext(ctx, s.store, c)
 		if err != nil {
 			return err
 		}

@@ -107,7 +107,7 @@ var rooms = []room{
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
 	{path: "lineage/graph", ours: belowStore},
-	{path: "lineage/records", ours: join(belowStore, "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
+	{path: "lineage/records", ours: join(belowStore, "lineage/graph", "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
 	{path: "lineage/usage", ours: join(belowStore, "lineage/derived", "internal/derivedfile", "lineage/archive", "lineage/usage/prices", "lineage/records")},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},

@@ -32,6 +32,7 @@ type Resolver struct {
 	view   backend.View
 	thread *lineage.Thread
 	allows func(*structure.Thread) bool // nil for all
+	alone  bool                         // there is no other thread
 }
 
 // New returns a resolver of names as they are meant in a thread, which may be nil.
@@ -41,7 +42,7 @@ func New(store *lineage.Store, thread *lineage.Thread) *Resolver {
 
 // inside returns a resolver of names as they are meant in another thread.
 func (r *Resolver) inside(t *lineage.Thread) *Resolver {
-	return &Resolver{store: r.store, view: r.view, thread: t, allows: r.allows}
+	return &Resolver{store: r.store, view: r.view, thread: t, allows: r.allows, alone: r.alone}
 }
 
 // Ref is what a name stands for: a position, and mostly a context that has it.
@@ -226,6 +227,9 @@ func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
 
 // inOtherThread finds THREAD/NAME, and THREAD alone for its active branch.
 func (r *Resolver) inOtherThread(ctx context.Context, name string) (*Ref, error) {
+	if r.alone {
+		return nil, nil
+	}
 	t, err := r.threadNamed(ctx, name)
 	if err != nil {
 		return nil, err

@@ -16,11 +16,22 @@ func (r *Resolver) Within(allows func(*structure.Thread) bool) *Resolver {
 	return &Resolver{store: r.store, view: r.view, thread: r.thread, allows: allows}
 }
 
+// Alone returns a resolver for which there is only its thread, and no other is looked at.
+func (r *Resolver) Alone() *Resolver {
+	id := r.thread.ID()
+	return &Resolver{
+		store: r.store, view: r.view, thread: r.thread, alone: true, allows: func(t *structure.Thread) bool { return t.ID == id },
+	}
+}
+
 // mayRead reports whether the resolver knows a thread.
 func (r *Resolver) mayRead(t *structure.Thread) bool { return r.allows == nil || r.allows(t) }
 
 // threads yields the threads that the resolver knows.
 func (r *Resolver) threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
+	if r.alone {
+		return func(yield func(*structure.Thread, error) bool) { yield(r.view.Thread(ctx, r.thread.ID())) }
+	}
 	return only(r.view.Threads(ctx, structure.ThreadID{}), r.mayRead)
 }
 
