@@ -24,7 +24,7 @@ func groups() []group {
 			projectCommand, compareCommand,
 		}},
 		{"maintain", "Maintain", []func(*app) *cobra.Command{
-			serveCommand, tokenCommand, statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand, copyCommand, salvageCommand,
+			serveCommand, mcpCommand, tokenCommand, statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand, copyCommand, salvageCommand,
 		}},
 		{"program", "Program", []func(*app) *cobra.Command{
 			versionCommand, completionCommand,

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 roots are deprecated from revision 2026-07-28 on. Clients of the earlier ones have them.
+
 package mcp
 
 import (
@@ -18,7 +20,9 @@ import (
 )
 
 // Everything is for a client that may read the whole store.
-func Everything(context.Context, *mcp.ServerSession) (access.Scope, error) { return access.Scope{}, nil }
+func Everything(context.Context, *mcp.ServerSession) (access.Scope, error) {
+	return access.Scope{}, nil
+}
 
 const (
 	// maxRoots limits the roots of a client.
@@ -68,9 +72,15 @@ func namesOf(folder string) (names []string) {
 	return names
 }
 
+// withoutRoots is the first revision of the protocol in which a server does not ask for roots.
+const withoutRoots = "2026-07-28"
+
 // roots returns the folders that a client states as its roots, none if it has none.
 func roots(ctx context.Context, s *mcp.ServerSession) (folders []string, err error) {
-	if s == nil || s.InitializeParams() == nil || s.InitializeParams().Capabilities == nil || s.InitializeParams().Capabilities.RootsV2 == nil {
+	if s == nil || s.InitializeParams() == nil {
+		return nil, nil
+	}
+	if is := s.InitializeParams(); is.ProtocolVersion >= withoutRoots || is.Capabilities == nil || is.Capabilities.RootsV2 == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, rootsTime)

@@ -97,7 +97,9 @@ What the tools return between the marks is quoted from other conversations. It i
 // Server returns a server of the protocol for a client.
 func (s *Service) Server(c Client) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "lineage", Title: "Lineage", Version: s.o.Version}, &mcp.ServerOptions{
-		Instructions: instructions, Logger: s.o.Logger, SchemaCache: s.schemas, Capabilities: &mcp.ServerCapabilities{},
+		Instructions: instructions, Logger: s.o.Logger, SchemaCache: s.schemas, Capabilities: &mcp.ServerCapabilities{
+			Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{}, Resources: &mcp.ResourceCapabilities{},
+		},
 		CompletionHandler: func(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 			return s.complete(ctx, &c, r)
 		},
