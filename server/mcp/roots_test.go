@@ -55,11 +55,11 @@ func TestProject(t *testing.T) {
 
 func TestFolderOf(t *testing.T) {
 	for uri, want := range map[string][2]string{
-		"file:///src/a": {"/src/a", `Work\a`}, "file:///src/a%20b/": {"/src/a b", ""}, "file:///": {"/", ""}, "file://localhost/x": {"/x", ""},
+		"file:///src/a": {"/src/a", `Src\a`}, "file:///src/a%20b/": {"/src/a b", ""}, "file:///": {"/", ""}, "file://localhost/x": {"/x", ""},
 		"file://host/x": {"", ""}, "http://x/y": {"", ""}, "": {"", ""}, "file:": {"", ""}, "\x00": {"", ""},
 	} {
 		require.Equal(t, want[0], folderOf(uri, "linux"), uri)
 	}
-	require.Equal(t, `C:\work\a`, folderOf("file:///c:/src/a/", "windows"))
+	require.Equal(t, `C:\src\a`, folderOf("file:///c:/src/a/", "windows"))
 	require.Equal(t, `C:\`, folderOf("file:///C:/", "windows"))
 }
