@@ -134,7 +134,7 @@ var rooms = []room{
 	{path: "server/attachment"},
 	{path: "server/page", ours: join(belowStore, "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server/attachment")},
 	{path: "server/problem", ours: belowStore},
-	{path: "server/api", ours: join(belowStore, "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/graph", "lineage/records", "server/access", "server/problem")},
+	{path: "server/api", ours: join(belowStore, "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server/access", "server/problem")},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment", "server/problem")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
