@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/usage"
+	"github.com/lineage-store/lineage/server"
 	"github.com/lineage-store/lineage/server/mcp"
 )
 
@@ -100,6 +101,11 @@ func (nopWriteCloser) Close() error { return nil }
 func (s *session) mcp(indexes *pageIndexes, logger *slog.Logger) *mcp.Service {
 	build, _ := debug.ReadBuildInfo()
 	return mcp.New(mcp.Options{Store: s.store, Version: newVersionRecord(build).Version, Logger: logger, Search: indexes.find, Usage: indexes.report})
+}
+
+// mcpRoute returns the route for agents.
+func (s *session) mcpRoute(o *serveOptions, logger *slog.Logger, indexes *pageIndexes) server.Route {
+	return server.Route{Pattern: "/mcp", Scoped: true, BodySize: mcp.MaxRequest, Handler: s.mcp(indexes, logger).Handler(o.mcpWrite)}
 }
 
 // find is mcp.Options.Search.

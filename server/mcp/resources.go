@@ -40,10 +40,15 @@ func (r *registry) resources() {
 	r.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 			if asked, is := request.(*mcp.ListResourcesRequest); is && method == "resources/list" {
-				if r.o.more != nil { // those of the conformance suite
-					return next(ctx, method, request)
+				result, err := guarded(r.Service, method, func() (*mcp.ListResourcesResult, error) { return list(ctx, asked) })
+				if err != nil || r.o.More == nil {
+					return result, err
 				}
-				return guarded(r.Service, method, func() (*mcp.ListResourcesResult, error) { return list(ctx, asked) })
+				more, err := next(ctx, method, request)
+				if further, is := more.(*mcp.ListResourcesResult); is && err == nil {
+					result.Resources = append(further.Resources, result.Resources...)
+				}
+				return result, err
 			}
 			return next(ctx, method, request)
 		}
@@ -64,7 +69,7 @@ func (r *registry) listResources(ctx context.Context, request *mcp.ListResources
 	if q.After, err = backend.ParsePageToken(cursor); err != nil {
 		return nil, fmt.Errorf("cursor: %w", lineage.ErrInvalid)
 	}
-	result := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
+	result := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: mcp.Cacheable{CacheScope: "private"}}
 	last := ""
 	for t, err := range c.threads(ctx, q) {
 		if err != nil {

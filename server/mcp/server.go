@@ -26,8 +26,8 @@ type Options struct {
 	// Logger gets what went wrong inside. Default none.
 	Logger *slog.Logger
 
-	// more registers further tools, resources and prompts; for the conformance suite.
-	more func(*mcp.Server)
+	// More, when not nil, registers further tools, resources and prompts with each server.
+	More func(*mcp.Server)
 }
 
 // SearchQuery is what to search for: Thread, when not zero, and Among, when not nil, limit where.
@@ -110,8 +110,8 @@ func (s *Service) Server(c Client) *mcp.Server {
 	r.tools()
 	r.resources()
 	r.prompts()
-	if s.o.more != nil {
-		s.o.more(server)
+	if s.o.More != nil {
+		s.o.More(server)
 	}
 	return server
 }
