@@ -2,6 +2,7 @@ package records
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,10 +66,10 @@ func wrongInput(err error) error {
 		return errors.New("revision has to be a number from 0 on")
 	case errors.As(err, &kind):
 		return fmt.Errorf("%s has to be a string; this one is of the type %s", kind.Field, kind.Value)
-	case errors.As(err, new(*time.ParseError)):
-		return errors.New("created_at has to be a time such as 2006-01-02T15:04:05Z")
+	case errors.As(err, new(base64.CorruptInputError)):
+		return errors.New("data has to be in base64")
 	}
-	return errors.New("data has to be in base64")
+	return errors.New("created_at has to be a time such as 2006-01-02T15:04:05Z")
 }
 
 // whole returns a line that is a message of a format which has more than a text or content, such as calls of tools: it is
