@@ -27,8 +27,17 @@ func (c *Context) MoveTo(ctx context.Context, to SpanRef, reason string) error {
 // what was added since. Undo is itself a move, so undoing twice restores the tip. Extending,
 // merging and choosing an alternative from its start are not moves; use MoveTo to go back from
 // there.
-func (c *Context) Undo(ctx context.Context) error {
-	return c.move(ctx, "undo", func(SpanRef) (SpanRef, error) {
+func (c *Context) Undo(ctx context.Context) error { return c.undo(ctx, nil) }
+
+// UndoFrom is Undo for callers that must not revert what they have not seen: if the context is not
+// at tip, nothing changes and the error matches ErrTipMoved.
+func (c *Context) UndoFrom(ctx context.Context, tip SpanRef) error { return c.undo(ctx, &tip) }
+
+func (c *Context) undo(ctx context.Context, expected *SpanRef) error {
+	return c.move(ctx, "undo", func(tip SpanRef) (SpanRef, error) {
+		if expected != nil && tip != *expected {
+			return SpanRef{}, &TipError{Context: c.id, Expected: *expected, Actual: tip}
+		}
 		var last *structure.Reflog
 		for r, err := range c.store.engine.Reflog(ctx, c.id) {
 			if err != nil {

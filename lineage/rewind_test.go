@@ -47,3 +47,20 @@ func TestUndoIgnoresExtending(t *testing.T) {
 	require.NoError(t, c.Undo(bg))
 	require.Equal(t, []string{"question", "answer 2", "thanks"}, texts(t, c))
 }
+
+// UndoFrom does nothing unless the context is at the tip that the caller has seen.
+func TestUndoFrom(t *testing.T) {
+	s := newStore(t)
+	c := newContext(t, s, "question", "answer")
+	back(t, c, 1)
+	seen, err := c.Tip(bg)
+	require.NoError(t, err)
+	say(t, c, "another answer")
+	require.ErrorIs(t, c.UndoFrom(bg, seen), lineage.ErrTipMoved)
+	require.Equal(t, []string{"question", "another answer"}, texts(t, c))
+	require.Len(t, reasons(t, c), 1)
+	seen, err = c.Tip(bg)
+	require.NoError(t, err)
+	require.NoError(t, c.UndoFrom(bg, seen))
+	require.Equal(t, []string{"question", "answer"}, texts(t, c))
+}

@@ -7,14 +7,19 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 lineage=${LINEAGE:-$root/.bin/lineage}
 bench=${LINEAGE_BENCH:-$root/.bin/lineage-bench}
 demo=${DEMO:-$root/.bin/demo}
+mkdir -p -- "$(dirname -- "$demo")"
+demo=$(cd -- "$(dirname -- "$demo")" && pwd -P)/$(basename -- "$demo")
 
-if [[ -e $demo && ! -d $demo/.lineage ]]; then
-	echo "$demo is there and is no store of a demonstration: remove it, or set DEMO" >&2
+# Only a folder that this script made is removed: it has the marker.
+marker=.lineage-demonstration
+if [[ -e $demo && ! -f $demo/$marker ]]; then
+	echo "$demo is there and is no demonstration: remove it, or set DEMO" >&2
 	exit 1
 fi
-rm -rf "$demo"
-mkdir -p "$demo"
-cd "$demo"
+rm -rf -- "$demo"
+mkdir -p -- "$demo"
+cd -- "$demo"
+: > "$marker"
 
 if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold= plain=; fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
@@ -32,7 +37,7 @@ show() {
 }
 
 # The sessions of a user who is not there: nobody's own are touched.
-unset LINEAGE_STORE LINEAGE_THREAD CLAUDE_CONFIG_DIR CODEX_HOME COPILOT_HOME QWEN_HOME GEMINI_CLI_HOME PI_CODING_AGENT_DIR OPENCODE_DB XDG_DATA_HOME XDG_CONFIG_HOME XDG_CACHE_HOME
+unset LINEAGE_STORE LINEAGE_THREAD CLAUDE_CONFIG_DIR CODEX_HOME COPILOT_HOME QWEN_HOME GEMINI_CLI_HOME PI_CODING_AGENT_DIR OPENCODE_DB XDG_DATA_HOME XDG_CONFIG_HOME XDG_CACHE_HOME XDG_RUNTIME_DIR
 export HOME=$demo/home
 samples=$root/lineage/archive/testdata
 put() {
@@ -140,7 +145,7 @@ address=${link#http://}
 address=${address%%/*}
 exec 4<> "/dev/tcp/127.0.0.1/${address##*:}"
 printf 'GET /login HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$address" >&4
-read -r answer <&4
+read -r -t 30 answer <&4
 exec 4>&-
 if [[ $answer != *' 200 '* ]]; then
 	echo "the page answers: $answer" >&2

@@ -34,11 +34,26 @@ func TestInBrowser(t *testing.T) {
 			return err == nil && is == want
 		}, 10*time.Second, 5*time.Millisecond)
 	}
+	// An address that needs a session is not lost: neither by the tab that gets one, nor by those that wait.
+	const address, other = "/?x=1#m5", "/?y=//evil.example#m7"
+	waits := tab.Tab()
+	for at, asks := range map[string]*browser.Tab{address: waits, other: tab} {
+		asks.Do(chromedp.Navigate(h.URL() + at))
+		title(asks, "Lineage")
+		require.Contains(t, browser.Get(asks, chromedp.Poll[string](`document.getElementById("state").textContent`)), "works once", "the anchor is no code")
+	}
 	link := h.Link()
 	tab.Do(chromedp.Navigate(link))
 	title(tab, "the page")
-	require.Equal(t, h.URL()+"/", browser.Get(tab, chromedp.Location()))
-	require.Empty(t, tab.Problems())
+	require.Equal(t, h.URL()+other, browser.Get(tab, chromedp.Location()))
+	title(waits, "the page")
+	require.Equal(t, h.URL()+address, browser.Get(waits, chromedp.Location()))
+	for _, r := range tab.Requests() {
+		require.True(t, strings.HasPrefix(r, h.URL()), r)
+	}
+	for _, problem := range append(tab.Problems(), waits.Problems()...) {
+		require.Contains(t, problem, "401", "of the addresses without a session only")
+	}
 
 	second := tab.Tab()
 	second.Do(chromedp.Navigate(link))

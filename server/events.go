@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -31,7 +32,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer end()
 	w.Header().Set("Content-Type", "text/event-stream")
-	o := &outlet{s: s, w: w, c: http.NewResponseController(w), after: after, filter: filter}
+	o := &outlet{s: s, w: w, c: http.NewResponseController(w), after: after, filter: filter, next: time.Now().Add(s.o.Limits.Heartbeat)}
 	// A browser that loses the connection before the first event continues here.
 	if err := o.send(fmt.Sprintf("retry: 1000\nid: %s\n\n", eventID(after))); err != nil {
 		return
@@ -135,6 +136,7 @@ type outlet struct {
 	c      *http.ResponseController
 	after  lineage.Cursor // what was sent
 	told   lineage.Cursor // the position that the reader knows
+	next   time.Time      // of the next sign of life
 	filter *eventFilter
 	buffer bytes.Buffer
 }
@@ -153,6 +155,9 @@ func (o *outlet) changes(ctx context.Context) error {
 }
 
 func (o *outlet) change(ctx context.Context, change *lineage.Change) error {
+	if err := o.beat(); err != nil {
+		return err
+	}
 	o.buffer.Reset()
 	for i := range change.Events {
 		e := &change.Events[i]
@@ -183,28 +188,38 @@ func (o *outlet) change(ctx context.Context, change *lineage.Change) error {
 	return o.send(o.buffer.String())
 }
 
-// wait returns when there is another commit. Meanwhile it shows that the stream lives, and tells the reader the position
-// if commits were left out.
+// wait returns when there is another commit.
 func (o *outlet) wait(ctx context.Context) error {
 	for {
-		pause, cancel := context.WithTimeout(ctx, o.s.o.Limits.Heartbeat)
+		pause, cancel := context.WithDeadline(ctx, o.next)
 		_, err := o.s.o.Store.View().Wait(pause, o.after)
 		quiet := pause.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil || !quiet {
 			return err
 		}
-		if !o.filter.caller.valid(o.s.o.now()) {
-			return errEnded
-		}
-		beat := ":\n\n"
-		if o.told != o.after {
-			beat, o.told = "id: "+eventID(o.after)+"\n\n", o.after
-		}
-		if err := o.send(beat); err != nil {
+		if err := o.beat(); err != nil {
 			return err
 		}
 	}
+}
+
+// beat, when it is time, ends a stream whose caller may not read any more, and otherwise shows that the stream lives. It
+// tells the reader the position if commits were left out.
+func (o *outlet) beat() error {
+	now := time.Now()
+	if now.Before(o.next) {
+		return nil
+	}
+	o.next = now.Add(o.s.o.Limits.Heartbeat)
+	if !o.filter.caller.valid(o.s.o.now()) {
+		return errEnded
+	}
+	beat := ":\n\n"
+	if o.told != o.after {
+		beat, o.told = "id: "+eventID(o.after)+"\n\n", o.after
+	}
+	return o.send(beat)
 }
 
 // send sends a part of the stream now.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -231,6 +232,40 @@ func TestEventsEnd(t *testing.T) {
 }
 
 // Too many streams are refused; a stream is no request at work.
+// A stream of a thread where nothing happens shows that it lives while others write without a pause, and ends with its
+// token.
+func TestEventsOfABusyStore(t *testing.T) {
+	h := open(t, func(o *Options) { o.Limits.Heartbeat = 50 * time.Millisecond })
+	quiet, _ := thread(t, h.store, lineage.ThreadOptions{}, "quiet")
+	_, busy := thread(t, h.store, lineage.ThreadOptions{}, "busy")
+	token, secret, err := h.access.Create(t.Context(), access.Token{})
+	require.NoError(t, err)
+	s := h.stream("?thread="+quiet.ID().String(), "Authorization: Bearer "+secret)
+	ctx, stop := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := busy.Extend(ctx, lineage.User("more")); err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	defer writer.Wait()
+	defer stop()
+	first := ""
+	for s.last == first || first == "" { // the heartbeat has the position
+		line, err := s.in.ReadString('\n')
+		require.NoError(t, err)
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			first, s.last = s.last, strings.TrimSpace(id)
+		}
+	}
+	require.NoError(t, h.access.Delete(t.Context(), token.ID))
+	_, err = s.next()
+	require.ErrorIs(t, err, io.EOF)
+}
+
 func TestStreamsAreLimited(t *testing.T) {
 	h := open(t, func(o *Options) { o.Limits.Streams, o.Limits.Requests = 2, 1 })
 	bearer := h.token(access.Token{})

@@ -44,7 +44,10 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		origin := r.Header.Get("Origin")
 		trusted := slices.Contains(s.o.Origins, origin)
-		if origin != "" && !trusted && !s.ourOrigin(r, origin) {
+		// Browsers hide the origin of a form when the page has no referrer, but not that it is the same: documents that have
+		// no origin, such as files and sandboxed frames, are of another site than any.
+		hidden := origin == "null" && r.Header.Get("Sec-Fetch-Site") == "same-origin"
+		if origin != "" && !hidden && !trusted && !s.ourOrigin(r, origin) {
 			s.refuse(w, r, http.StatusForbidden, "another origin", "pages of this origin may not call the server")
 			return
 		}

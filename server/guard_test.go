@@ -46,12 +46,18 @@ func TestOriginIsOurs(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, h.get("/", bearer, "Origin: "+origin).status, origin)
 		require.Equal(t, http.StatusForbidden, h.do("POST", "/act", "", bearer, "Origin: "+origin).status, origin)
 	}
+	session := h.session()
+	require.Equal(t, 200, h.do("POST", "/act", "", session, "Origin: null", ours).status, "browsers send this for forms of a page without a referrer")
+	for _, site := range []string{"cross-site", "same-site", "none", "Same-Origin", ""} {
+		require.Equal(t, http.StatusForbidden, h.do("POST", "/act", "", session, "Origin: null", "Sec-Fetch-Site: "+site).status, site)
+		require.Equal(t, http.StatusForbidden, h.do("POST", "/act", "", bearer, "Origin: null", "Sec-Fetch-Site: "+site).status, site)
+	}
 	got := h.get("/", bearer, "Origin: https://app.example", "Sec-Fetch-Site: cross-site")
 	require.Equal(t, 200, got.status)
 	require.Equal(t, "https://app.example", got.header.Get("Access-Control-Allow-Origin"))
 	require.Empty(t, got.header.Get("Access-Control-Allow-Credentials"))
 	require.Equal(t, http.StatusNoContent, h.do("OPTIONS", "/act", "", "Origin: https://app.example", "Access-Control-Request-Method: POST").status)
-	require.Equal(t, http.StatusForbidden, h.get("/", h.session(), "Origin: https://app.example", "Sec-Fetch-Site: cross-site").status)
+	require.Equal(t, http.StatusForbidden, h.get("/", session, "Origin: https://app.example", "Sec-Fetch-Site: cross-site").status)
 	require.Empty(t, open(t).get("/", "Origin: https://app.example").header.Get("Access-Control-Allow-Origin"))
 }
 

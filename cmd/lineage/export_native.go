@@ -72,14 +72,15 @@ func (s *session) sourceToExport(ctx context.Context, what []string) (*follow.So
 	}
 	var found []*follow.Source
 	for source, err := range follow.Sources(ctx, s.store) {
-		if err != nil {
+		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
 			return nil, err
 		}
 		path := filepath.ToSlash(source.About.Path)
-		if path == name {
-			return source, nil
-		}
-		if threadOf != "" && source.Is.Session == threadOf || strings.HasSuffix(path, "/"+strings.TrimPrefix(name, "./")) {
+		switch {
+		case path == name:
+			return source, err
+		case err != nil: // another one is damaged
+		case threadOf != "" && source.Is.Session == threadOf, strings.HasSuffix(path, "/"+strings.TrimPrefix(name, "./")):
 			found = append(found, source)
 		}
 	}

@@ -38,8 +38,9 @@ history of another agent, service or program is translated: what the agent has n
 on standard error. The new session gets no permissions from the old one.
 
 The session belongs to the folder that the thread worked in, or the current one if that is not there;
---dir chooses. With --dry-run nothing is written. With --run the agent is started there. If the
-thread did not come from this machine, that asks first, or needs --yes.
+--dir chooses. With --dry-run nothing is written. With --run the agent is started there. If
+'lineage follow' on this machine did not read all of the history, that asks first, or needs --yes.
+The command is for a POSIX shell, and on Windows for PowerShell.
 
 One new session file is created, and nothing of the agent's is changed. 'lineage follow' makes a
 thread of it, which shares the agent's own messages with the one that it came from.`,
@@ -72,8 +73,8 @@ func runResume(ctx context.Context, a *app, o *resumeOptions) error {
 		if made, err = s.newSession(ctx, o, environment); err != nil {
 			return err
 		}
-		if o.run && !o.yes && made.Machine != machine.Name {
-			if err := s.agreeToRun(ctx, made); err != nil {
+		if o.run && !o.yes {
+			if err := s.agreeToRun(ctx, made, machine); err != nil {
 				return err
 			}
 		}
@@ -123,11 +124,14 @@ func threadOf(found *refs.Ref) lineage.ThreadID {
 	return found.Thread.ID()
 }
 
-// agreeToRun asks whether to start an agent with a history that another machine has brought.
-func (s *session) agreeToRun(ctx context.Context, made *resume.Session) error {
+// agreeToRun asks whether to start an agent with a history that was not read from session files of this machine.
+func (s *session) agreeToRun(ctx context.Context, made *resume.Session, machine follow.Machine) error {
+	if here, err := made.IsFrom(ctx, machine); err != nil || here {
+		return err
+	}
 	from := "from elsewhere"
 	if made.Machine != "" {
-		from = "from the machine " + made.Machine
+		from = "that says it is from the machine " + made.Machine
 	}
 	return s.ask(ctx, fmt.Sprintf("start %s in %s with a thread %s", made.Agent.Title, made.Dir, from), "")
 }

@@ -28,11 +28,7 @@ func (s *session) page(readOnly bool, logger *slog.Logger, from *pageIndexes) ([
 	if err != nil {
 		return nil, err
 	}
-	var routes []server.Route
-	for _, r := range p.Routes() {
-		routes = append(routes, server.Route(r))
-	}
-	return routes, nil
+	return p.Routes(), nil
 }
 
 // pageIndexes are what the page searches and counts with. Each is opened when it is used first.

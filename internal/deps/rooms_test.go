@@ -131,8 +131,8 @@ var rooms = []room{
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
 	{path: "server/attachment"},
-	{path: "server/page", ours: join(belowStore, "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server/attachment")},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment")},
+	{path: "server/page", ours: join(belowStore, "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server", "server/attachment")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 	{path: "internal/processes", any: true},
@@ -140,7 +140,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/usage", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto}
 )
 

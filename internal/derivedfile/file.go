@@ -39,9 +39,10 @@ type File struct {
 	path   string
 	config Config
 
-	mu   sync.RWMutex // held for writing while db is replaced
-	db   *sql.DB
-	file os.FileInfo // of db
+	mu     sync.RWMutex // held for writing while db is replaced
+	db     *sql.DB      // nil after it could not be replaced
+	file   os.FileInfo  // of db
+	closed bool
 
 	updating chan struct{} // has an element while a goroutine updates the data
 }
@@ -147,6 +148,12 @@ func Remove(dir, name string) error {
 func (x *File) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.closed = true
+	return x.closeDB()
+}
+
+// closeDB closes the open database, if any.
+func (x *File) closeDB() error {
 	if x.db == nil {
 		return nil
 	}
@@ -155,22 +162,22 @@ func (x *File) Close() error {
 	return db.Close()
 }
 
-// current reopens the file if it was removed or replaced, by a collection or another process. The
-// open file may contain texts that have been erased since.
+// current reopens the file if it was removed or replaced, by a collection or another process, or could not be opened
+// before. The open file may contain texts that have been erased since.
 func (x *File) current(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.db == nil {
-		return fmt.Errorf("%s: %w", x.config.Label, lineage.ErrClosed)
+	if x.closed {
+		return x.errClosed()
 	}
-	if is, err := os.Lstat(x.path); err == nil && os.SameFile(is, x.file) {
+	if is, err := os.Lstat(x.path); x.db != nil && err == nil && os.SameFile(is, x.file) {
 		return nil
 	}
-	db := x.db
-	x.db = nil
-	_ = db.Close() // its content is not needed
+	_ = x.closeDB() // its content is not needed
 	return x.open(ctx)
 }
+
+func (x *File) errClosed() error { return fmt.Errorf("%s: %w", x.config.Label, lineage.ErrClosed) }
 
 // Update brings the data up to date. apply applies a window: see derived.Target.
 func (x *File) Update(ctx context.Context, u Updating) error {
@@ -263,11 +270,10 @@ func isUseless(err error) bool {
 func (x *File) renew(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.db == nil {
-		return fmt.Errorf("%s: %w", x.config.Label, lineage.ErrClosed)
+	if x.closed {
+		return x.errClosed()
 	}
-	closeErr := x.db.Close()
-	x.db = nil
+	closeErr := x.closeDB()
 	if is, err := os.Lstat(x.path); err == nil && os.SameFile(is, x.file) {
 		if err := Remove(filepath.Dir(x.path), x.config.Name); err != nil {
 			return errors.Join(err, closeErr)
@@ -276,12 +282,18 @@ func (x *File) renew(ctx context.Context) error {
 	return x.open(ctx)
 }
 
+// errNotOpen is returned if the file could not be replaced since it was opened. The next update opens it.
+var errNotOpen = errors.New("the file is not open")
+
 // With calls do with the database and prevents its replacement meanwhile.
 func (x *File) With(do func(*sql.DB) error) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if x.db == nil {
-		return fmt.Errorf("%s: %w", x.config.Label, lineage.ErrClosed)
+	switch {
+	case x.closed:
+		return x.errClosed()
+	case x.db == nil:
+		return fmt.Errorf("%s: %w", x.config.Label, errNotOpen)
 	}
 	return do(x.db)
 }

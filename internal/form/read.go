@@ -71,7 +71,10 @@ func NewReader(from Blocks) *Reader { return &Reader{from: from, forms: make(map
 // Message returns the message that starts at usage i of a step with bodies. Of the step's memory it
 // keeps only bodies.
 func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Message, error) {
-	usages := step.Span.Usages
+	return r.message(ctx, step.Span.Usages, step.Blocks, i)
+}
+
+func (r *Reader) message(ctx context.Context, usages []structure.Usage, blocks []*structure.Block, i int) (*Message, error) {
 	end := End(usages, i)
 	head := &usages[i]
 	m := &Message{Pieces: make([]Stored, 0, end-i), formed: !head.Form.IsZero()}
@@ -79,7 +82,7 @@ func (r *Reader) Message(ctx context.Context, step *backend.Step, i int) (*Messa
 		m.extras = append(m.extras, bytes.Clone(extra))
 	}
 	for k := i; k < end; k++ {
-		u, b := &usages[k], step.Blocks[k]
+		u, b := &usages[k], blocks[k]
 		p := Stored{Content: u.Content, Type: u.Type, Size: b.Size, Erased: b.Body == nil && b.Tree.Size == 0}
 		p.Kind, p.Name, p.Body = u.Piece, u.Name, b.Body
 		if k == i {

@@ -88,6 +88,8 @@ type Rules struct {
 	// Same, when not nil, compares a message that has an id with a version that looks different. A source may keep less
 	// than the store: the values of JSON and not its layout, or a text that was erased here.
 	Same func(m *Message, version *structure.Span) (bool, error)
+	// Kept, when not nil, decides whether a version that says the same in another serialization counts as the message.
+	Kept func(m *Message, version *structure.Span) (bool, error)
 }
 
 // equality is the result of a comparison. Messages that say the same in other forms are similar.
@@ -242,10 +244,15 @@ func (p *Placer) same(m *Message, span *structure.Span) (equality, error) {
 		}
 		return different, nil
 	}
-	if saySame(m.Usages, span.Usages) {
-		return similar, nil
+	if !saySame(m.Usages, span.Usages) {
+		return different, nil
 	}
-	return different, nil
+	if p.rules.Kept != nil {
+		if kept, err := p.rules.Kept(m, span); !kept || err != nil {
+			return different, err
+		}
+	}
+	return similar, nil
 }
 
 // versionsOf looks for the message among the versions of its id.

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -97,6 +98,52 @@ func (s *onStore) MessageChain(ctx context.Context, chatID, id string) iter.Seq2
 		}
 	}
 }
+
+// Ancestors implements Store.
+func (s *onStore) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		r, at, err := s.readingOf(ctx, chatID, id)
+		if err != nil {
+			yield(Message{}, err)
+			return
+		}
+		if r == nil {
+			return
+		}
+		last, err := s.store.Position(ctx, at)
+		if err != nil {
+			yield(Message{}, err)
+			return
+		}
+		for step := uint64(firstStep); last > 0; step = min(2*step, maxStep) {
+			first := last - min(step, last) + 1
+			// The message before says what the parent of the first one is.
+			var part []Message
+			for m, err := range r.chain(ctx, at, structure.Window{From: max(first-1, 1), To: last}) {
+				if err != nil {
+					yield(Message{}, err)
+					return
+				}
+				part = append(part, m)
+			}
+			if first > 1 {
+				part = part[1:]
+			}
+			for _, m := range slices.Backward(part) {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			last = first - 1
+		}
+	}
+}
+
+// How many messages are read at once on the way to the root.
+const (
+	firstStep = 16
+	maxStep   = 512
+)
 
 // CountMessages implements Store.
 func (s *onStore) CountMessages(ctx context.Context, chatID, id string) (int, error) {

@@ -47,6 +47,9 @@ type Store interface {
 	// whatever their number; nothing if there is none. It ends where a parent is not
 	// in the chat.
 	MessageChain(ctx context.Context, chatID, id string) iter.Seq2[Message, error]
+	// Ancestors yields the same messages from the one with the id to the root. Reading some of them costs
+	// as much as they are, however long the chain is.
+	Ancestors(ctx context.Context, chatID, id string) iter.Seq2[Message, error]
 	// CountMessages returns the length of that chain, 0 if there is none. It reads no
 	// message.
 	CountMessages(ctx context.Context, chatID, id string) (int, error)

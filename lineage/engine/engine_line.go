@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 )
@@ -65,6 +66,10 @@ func (e *Engine) part(ctx context.Context, l *line, pending []Fragment, saved ma
 		if !l.versions[f.ID] {
 			continue
 		}
+		if len(l.versions) == 1 {
+			l.after = saved[f.ID].ParentID
+			return nil
+		}
 		n, err := e.store.CountMessages(ctx, e.chatID, f.ID)
 		if err != nil {
 			return err
@@ -82,21 +87,24 @@ func (e *Engine) addVersions(ctx context.Context, l *line, same []string) (more 
 	if len(same) == 0 {
 		return false, nil
 	}
-	on := make(map[string]bool)
-	if l.after != "" {
-		for m, err := range e.store.MessageChain(ctx, e.chatID, string(l.after)) {
+	off := make(map[string]bool)
+	for _, id := range same {
+		if !l.versions[id] {
+			off[id] = true
+		}
+	}
+	if l.after != "" && len(off) > 0 {
+		for m, err := range e.store.Ancestors(ctx, e.chatID, string(l.after)) {
 			if err != nil {
 				return false, err
 			}
-			on[m.ID] = true
+			if delete(off, m.ID); len(off) == 0 {
+				break
+			}
 		}
 	}
-	for _, id := range same {
-		if !on[id] && !l.versions[id] {
-			l.versions[id], more = true, true
-		}
-	}
-	return more, nil
+	maps.Copy(l.versions, off)
+	return len(off) > 0, nil
 }
 
 // savedAmong returns the saved messages with the ids of pending ones.

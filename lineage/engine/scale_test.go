@@ -70,3 +70,40 @@ func TestOperationsDoNotGrow(t *testing.T) {
 		return costs
 	})
 }
+
+// What the last messages cost does not depend on those before them, also where one of them is set again.
+//
+//test:norace
+func TestLastDoesNotGrow(t *testing.T) {
+	ctx := context.Background()
+	backendtest.RequireScale(t, func(n int) map[string]int64 {
+		store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
+		require.NoError(t, err)
+		defer store.Close()
+		counting := backendtest.NewCounting(write.Of(store).Engine())
+		chats := chat.On(lineage.New(counting))
+		e, err := engine.Open(ctx, chats, engine.Options{ChatID: "c", UserID: "ada"})
+		require.NoError(t, err)
+		for i := range 10 * n {
+			require.NoError(t, e.Set(engine.AssistantText("words", fmt.Sprint(i))))
+		}
+		_, err = e.Save(ctx)
+		require.NoError(t, err)
+		costs := make(map[string]int64)
+		for name, o := range map[string]engine.ResolveOptions{"last": {Last: 10}, "budget": {Budget: 100}} {
+			costs[name] = counting.Cost(func() {
+				r, err := e.Resolve(ctx, o)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, len(r.Messages), 10)
+				require.True(t, r.Omitted)
+			})
+		}
+		require.NoError(t, e.Set(engine.AssistantText("words", fmt.Sprint(10*n-3))))
+		costs["again"] = counting.Cost(func() {
+			r, err := e.Resolve(ctx, engine.ResolveOptions{Last: 10})
+			require.NoError(t, err)
+			require.Len(t, r.Messages, 10)
+		})
+		return costs
+	})
+}

@@ -52,7 +52,7 @@ func TestResolveWithSummaries(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, last.Messages, 10)
 	require.Equal(t, want, last.Summaries)
-	require.Zero(t, last.Omitted)
+	require.False(t, last.Omitted)
 	require.Equal(t, "<role>r</role>\n<summary>70 messages</summary>", last.SystemPrompt)
 
 	budget, err := e.Resolve(ctx, engine.ResolveOptions{Budget: 400, Renderer: engine.MarkdownRenderer{}})
@@ -60,12 +60,12 @@ func TestResolveWithSummaries(t *testing.T) {
 	require.Equal(t, want, budget.Summaries)
 	require.LessOrEqual(t, budget.Tokens, 400)
 	require.GreaterOrEqual(t, len(budget.Messages), 10)
-	require.Zero(t, budget.Omitted)
+	require.False(t, budget.Omitted)
 	require.Contains(t, budget.SystemPrompt, "70 messages")
 
 	few, err := e.Resolve(ctx, engine.ResolveOptions{Last: 3})
 	require.NoError(t, err)
-	require.Equal(t, 7, few.Omitted, "between the summary and the last three")
+	require.True(t, few.Omitted, "between the summary and the last three")
 
 	// A branch has the summaries of its parent for the history they share.
 	_, err = e.Rewind(ctx, "75")
@@ -78,7 +78,7 @@ func TestResolveWithSummaries(t *testing.T) {
 	branch, err = e.Resolve(ctx, engine.ResolveOptions{Last: 5})
 	require.NoError(t, err)
 	require.Empty(t, branch.Summaries)
-	require.Equal(t, 55, branch.Omitted)
+	require.True(t, branch.Omitted)
 
 	// A summary does not apply to a history that a pending correction forks from.
 	require.NoError(t, e.SwitchBranch(ctx, "main"))
@@ -86,7 +86,7 @@ func TestResolveWithSummaries(t *testing.T) {
 	corrected, err := e.Resolve(ctx, engine.ResolveOptions{Last: 5})
 	require.NoError(t, err)
 	require.Empty(t, corrected.Summaries)
-	require.Equal(t, 64, corrected.Omitted)
+	require.True(t, corrected.Omitted)
 }
 
 // A message replaced during its save is a new version; one removed during its save is saved.
@@ -180,7 +180,7 @@ func TestResolveRevisions(t *testing.T) {
 	said := func(o engine.ResolveOptions) (texts []string) {
 		r, err := e.Resolve(ctx, o)
 		require.NoError(t, err)
-		require.Zero(t, r.Omitted)
+		require.False(t, r.Omitted)
 		for i := range r.History {
 			texts = append(texts, r.History[i].String())
 		}

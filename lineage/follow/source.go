@@ -65,7 +65,8 @@ const (
 // sourceKey is the key of SourceOf in the metadata of a context.
 const sourceKey = "source"
 
-// Sources yields the sources of all machines, in no order.
+// Sources yields the sources of all machines, in no order. A damaged one comes with an error that is ErrCorrupt, and others
+// follow it. After any other error there is none.
 func Sources(ctx context.Context, store *lineage.Store) iter.Seq2[*Source, error] {
 	return func(yield func(*Source, error) bool) {
 		for c, err := range store.Contexts(ctx) {
@@ -75,7 +76,7 @@ func Sources(ctx context.Context, store *lineage.Store) iter.Seq2[*Source, error
 					continue // deleted meanwhile, or no source
 				}
 			}
-			if !yield(s, err) || err != nil {
+			if !yield(s, err) || err != nil && !errors.Is(err, lineage.ErrCorrupt) {
 				return
 			}
 		}
@@ -93,6 +94,12 @@ func FindSource(ctx context.Context, store *lineage.Store, machine string, path 
 		err = &lineage.SubjectError{Subject: "source", ID: path, Err: lineage.ErrNotFound}
 	}
 	return s, err
+}
+
+// IsOf reports whether a follower on a machine has recorded the source. Unlike About.Machine, which is a name, the id of a
+// machine is not known to others.
+func (s *Source) IsOf(m Machine) bool {
+	return m.ID != "" && s.Context == lineage.SourceBranch(sourceID(m.ID, s.About.Path))
 }
 
 // sourceID returns the id that a machine gives to the source of a file.
@@ -117,7 +124,7 @@ func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*S
 		return nil, err
 	}
 	if !isManifest(last[0]) || json.Unmarshal(last[0].Metadata, &s.Is) != nil {
-		return nil, s.damaged("it does not end with a manifest")
+		return s, s.damaged("it does not end with a manifest")
 	}
 	return s, nil
 }

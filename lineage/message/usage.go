@@ -244,6 +244,9 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 	case f["outputTokens"] != nil: // Copilot CLI
 		ok = a.read(new(object).raw("outputTokens", f["outputTokens"]).bytes())
 	}
+	if a.Model == "unknown" && a.Provider == "unknown" && a.Tokens.of == [TokenKinds]int64{} { // translated for pi, no model wrote it
+		return a, false
+	}
 	if a.Cost == "" {
 		a.Cost = cost(around["costUSD"]) // Claude Code, of old versions
 	}

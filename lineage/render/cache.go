@@ -24,28 +24,28 @@ type entry struct {
 	ok   bool
 }
 
-// get returns the HTML of what a key describes, which is made if it is not remembered.
-func (c *cache) get(key string, make func() (template.HTML, bool)) (template.HTML, bool) {
+// get returns the HTML of what a key describes, if it is remembered.
+func (c *cache) get(key string) (made template.HTML, ok, known bool) {
 	id := sha256.Sum256([]byte(key))
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	e, known := c.young[id]
 	if !known {
 		if e, known = c.old[id]; known {
-			c.put(id, e)
+			c.add(id, e)
 		}
 	}
-	c.mu.Unlock()
-	if known {
-		return e.html, e.ok
-	}
-	e.html, e.ok = make()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.put(id, e)
-	return e.html, e.ok
+	return e.html, e.ok, known
 }
 
-func (c *cache) put(id [sha256.Size]byte, e entry) {
+// put remembers the HTML of what a key describes.
+func (c *cache) put(key string, made template.HTML, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(sha256.Sum256([]byte(key)), entry{made, ok})
+}
+
+func (c *cache) add(id [sha256.Size]byte, e entry) {
 	if c.young == nil || c.size > maxRendered {
 		c.young, c.old, c.size = make(map[[sha256.Size]byte]entry), c.young, 0
 	}

@@ -1,8 +1,10 @@
 package render
 
 import (
+	"context"
 	"html/template"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/formatters/html"
@@ -10,27 +12,86 @@ import (
 	"github.com/alecthomas/chroma/v2/styles"
 )
 
-// maxCode is the length of code that is highlighted. Longer code is shown as it is.
-const maxCode = 16 << 10
+const (
+	// maxCode is the length of code that is highlighted, and codeTime how long that may take. Other code is shown as it is.
+	maxCode  = 16 << 10
+	codeTime = time.Second
+)
 
-// Code returns code as HTML, highlighted if its language is known.
-func Code(language, code string) template.HTML {
-	lexer := lexers.Get(language)
-	if lexer == nil || language == "" || len(code) > maxCode {
-		return plainCode(code)
+// languages are the languages that are highlighted, by their names in lower case. To look for any name that a text gives is
+// slow, and some languages hold code of any other.
+var languages = func() map[string]bool {
+	all := make(map[string]bool)
+	for name := range strings.FieldsSeq(`awk bash sh shell zsh console c h cpp c++ cc hpp csharp c# cs clojure cmake css scss dart diff patch docker dockerfile
+		elixir elm erlang fish fsharp go golang graphql groovy haskell hcl terraform html http ini cfg toml java javascript js jsx mjs json json5 julia kotlin
+		latex tex lua make makefile matlab nginx nix objective-c ocaml perl php powershell ps1 properties proto protobuf python py
+		python3 r ruby rb rust rs scala scheme sql mysql postgres postgresql svelte swift tcl typescript ts tsx vim vue xml yaml yml zig`) {
+		all[name] = true
 	}
-	made, _ := rendered.get("code\x00"+language+"\x00"+code, func() (template.HTML, bool) {
-		tokens, err := chroma.Coalesce(lexer).Tokenise(nil, code)
-		var out strings.Builder
-		if err == nil {
-			err = formatter.Format(&out, styles.Fallback, tokens)
+	return all
+}()
+
+// texts renders the texts of a page.
+type texts struct {
+	ctx context.Context
+	// left is how long code may still be highlighted.
+	left time.Duration
+}
+
+// code returns code as HTML, highlighted if its language is known. all is false if there was no time for that, so that it may
+// be another time.
+func (r *texts) code(language, code string) (made template.HTML, all bool) {
+	language = strings.ToLower(language)
+	if !languages[language] || len(code) > maxCode {
+		return plainCode(code), true
+	}
+	key := "code\x00" + language + "\x00" + code
+	if made, _, known := rendered.get(key); known {
+		return made, true
+	}
+	if r.left <= 0 || r.ctx.Err() != nil {
+		return plainCode(code), false
+	}
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(r.ctx, began.Add(min(codeTime, r.left)))
+	defer cancel()
+	made, whole := highlighted(ctx, language, code)
+	took := time.Since(began)
+	r.left -= took
+	if !whole && took < codeTime {
+		return made, false
+	}
+	rendered.put(key, made, true)
+	return made, true
+}
+
+// highlighted returns code with its words marked, or as it is if the context ends before.
+func highlighted(ctx context.Context, language, code string) (made template.HTML, whole bool) {
+	defer func() {
+		if recover() != nil { // the library reports errors of a language so
+			made, whole = plainCode(code), true
 		}
-		if err != nil {
-			return plainCode(code), true
+	}()
+	tokens, err := lexers.Get(language).Tokenise(nil, code)
+	if err != nil {
+		return plainCode(code), true
+	}
+	var all []chroma.Token
+	for token := tokens(); token != chroma.EOF; token = tokens() {
+		if ctx.Err() != nil {
+			return plainCode(code), false
 		}
-		return template.HTML(`<pre class="code"><code>` + out.String() + `</code></pre>`), true
-	})
-	return made
+		if n := len(all); n > 0 && all[n-1].Type == token.Type {
+			all[n-1].Value += token.Value
+			continue
+		}
+		all = append(all, token)
+	}
+	var out strings.Builder
+	if err := formatter.Format(&out, styles.Fallback, chroma.Literator(all...)); err != nil {
+		return plainCode(code), true
+	}
+	return template.HTML(`<pre class="code"><code>` + out.String() + `</code></pre>`), true
 }
 
 var formatter = html.New(html.WithClasses(true), html.PreventSurroundingPre(true), html.ClassPrefix("k-"))

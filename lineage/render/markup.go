@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -65,18 +66,16 @@ func image(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkSt
 	return ast.WalkContinue, err
 }
 
-// fenced writes a block of code with its language.
-func fenced(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+// codeAttribute has the HTML of a block of code.
+const codeAttribute = "code"
+
+// fenced writes a block of code.
+func fenced(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkSkipChildren, nil
 	}
-	block := node.(*ast.FencedCodeBlock)
-	var code bytes.Buffer
-	for i := range block.Lines().Len() {
-		line := block.Lines().At(i)
-		code.Write(line.Value(source))
-	}
-	_, err := w.WriteString(string(Code(string(block.Language(source)), code.String())))
+	made, _ := node.AttributeString(codeAttribute)
+	_, err := w.WriteString(string(made.(template.HTML))) // every block of code has one
 	return ast.WalkSkipChildren, err
 }
 
@@ -99,43 +98,91 @@ var policy = func() *bluemonday.Policy {
 }()
 
 // Limits of what is rendered. Other text is shown as it is. The time for a line grows with the square of the quotes and
-// list items that begin in it, and browsers limit nesting.
+// list items that begin in it, and that for a text with the square of the marks of emphasis and of the brackets in it. Each
+// row of a table has all of its columns. Browsers limit nesting.
 const (
 	maxMarkup        = 64 << 10
 	maxMarkersInLine = 20
+	maxMarks         = 5000
+	maxCells         = 50_000
 	maxMarkupNesting = 50
 )
 
 // markers matches lines with too many beginnings of quotes and list items.
 var markers = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*][ \t]|\d{1,9}[.)][ \t])){` + strconv.Itoa(maxMarkersInLine+1) + `}`)
 
-// Markdown returns the HTML of a Markdown text: no tags of the text, links that tell nothing about the page, and
-// nothing that a browser loads. ok is false if the text is too large or nested too deeply.
-func Markdown(markdown string) (made template.HTML, ok bool) {
-	if len(markdown) > maxMarkup || markers.MatchString(markdown) {
-		return "", false
+// isDear reports whether a text takes too long to render, or makes too much of little.
+func isDear(text string) bool {
+	if len(text) > maxMarkup || markers.MatchString(text) {
+		return true
 	}
-	return rendered.get("markdown\x00"+markdown, func() (template.HTML, bool) { return toHTML([]byte(newlines.Replace(markdown))) })
+	marks, lines, columns := 0, 0, 0
+	var last rune
+	for line := range strings.Lines(text) {
+		lines++
+		bars, rule := 0, false
+		for _, r := range line {
+			switch r {
+			case '*', '_', '~', '[', ']':
+				if r != last || r == '[' || r == ']' {
+					marks++
+				}
+			case '|':
+				bars++
+			case '-':
+				rule = true
+			}
+			last = r
+		}
+		if rule { // it may be the line below the heads of a table
+			columns = max(columns, bars+1)
+		}
+	}
+	return marks > maxMarks || columns > 2 && columns*lines > maxCells
 }
 
-func toHTML(source []byte) (template.HTML, bool) {
+// markdown returns the HTML of a Markdown text: no tags of the text, links that tell nothing about the page, and
+// nothing that a browser loads. ok is false if the text is too large, too dear or nested too deeply.
+func (r *texts) markdown(markdown string) (made template.HTML, ok bool) {
+	if isDear(markdown) {
+		return "", false
+	}
+	key := "markdown\x00" + markdown
+	if made, ok, known := rendered.get(key); known {
+		return made, ok
+	}
+	made, ok, all := r.toHTML([]byte(newlines.Replace(markdown)))
+	if all {
+		rendered.put(key, made, ok)
+	}
+	return made, ok
+}
+
+// toHTML renders a Markdown text. all is false if code in it would be highlighted another time.
+func (r *texts) toHTML(source []byte) (made template.HTML, ok, all bool) {
 	document := markup.Parser().Parse(text.NewReader(source))
 	depth, deepest := 0, 0
-	err := ast.Walk(document, func(_ ast.Node, entering bool) (ast.WalkStatus, error) {
+	all = true
+	err := ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			depth--
 			return ast.WalkContinue, nil
 		}
 		depth++
 		deepest = max(deepest, depth)
+		if block, is := node.(*ast.FencedCodeBlock); is {
+			code, now := r.code(string(block.Language(source)), string(block.Lines().Value(source)))
+			block.SetAttributeString(codeAttribute, code)
+			all = all && now
+		}
 		return ast.WalkContinue, nil
 	})
 	if err != nil || deepest > maxMarkupNesting {
-		return "", false
+		return "", false, true
 	}
 	var out bytes.Buffer
 	if err := markup.Renderer().Render(&out, source, document); err != nil {
-		return "", false
+		return "", false, true
 	}
-	return template.HTML(policy.SanitizeBytes(out.Bytes())), true
+	return template.HTML(policy.SanitizeBytes(out.Bytes())), true, all
 }

@@ -4,8 +4,10 @@ package render
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"html/template"
+	"math"
 	"strings"
 	"time"
 
@@ -80,10 +82,19 @@ type Options struct {
 	Image func(m *transcript.Message, f *transcript.FileInfo) template.URL
 	// Prefix is the beginning of the anchors of messages, which differs where a page has several histories.
 	Prefix string
+	// Highlighting is how long code may be highlighted. Then it is shown as it is. Zero means any time.
+	Highlighting time.Duration
 }
 
-// Messages returns items as messages.
-func Messages(items []*transcript.Item, o Options) []*Message {
+// page is how the messages of a page are shown.
+type page struct {
+	Options
+	texts
+}
+
+// Messages returns items as messages. When the context ends, the rest is not highlighted.
+func Messages(ctx context.Context, items []*transcript.Item, options Options) []*Message {
+	o := &page{options, texts{ctx, cmp.Or(options.Highlighting, math.MaxInt64)}}
 	var all []*Message
 	var last *Message
 	var from *transcript.Message
@@ -126,10 +137,16 @@ func classOf(i *transcript.Item) string {
 		return class
 	}
 	if i.From.Filename == "" && i.From.Document == "" {
-		switch role := i.From.Role; role {
-		case "user", "assistant", "system", "tool":
-			return role
-		}
+		return RoleClass(i.From.Role)
+	}
+	return "other"
+}
+
+// RoleClass returns the style of a role, which may be any text: user, assistant, system, tool or other.
+func RoleClass(role string) string {
+	switch role {
+	case "user", "assistant", "system", "tool":
+		return role
 	}
 	return "other"
 }
@@ -157,7 +174,7 @@ const (
 )
 
 // block returns the block of an item.
-func (o Options) block(i *transcript.Item) *Block {
+func (o *page) block(i *transcript.Item) *Block {
 	b := &Block{Kind: "text", Text: i.Text, Left: i.Left}
 	switch i.Kind {
 	case transcript.Call:
@@ -180,18 +197,20 @@ func (o Options) block(i *transcript.Item) *Block {
 		b.Kind, b.Title, b.What = "fold", cmp.Or(i.Tag, "data"), start(i.Line())
 	default:
 		isMarkdown := i.Kind == transcript.Answer || strings.HasPrefix(i.From.Type, "text/markdown")
-		if made, ok := Markdown(i.Text); ok && isMarkdown {
-			b.Kind, b.HTML = "html", made
+		if isMarkdown {
+			if made, ok := o.markdown(i.Text); ok {
+				b.Kind, b.HTML = "html", made
+			}
 		}
 		b.Long = i.Kind == transcript.Prompt && (len(i.Text) > longText || strings.Count(i.Text, "\n") > longLines)
 	}
 	return b
 }
 
-func (o Options) call(b *Block, c *transcript.ToolCall) {
+func (o *page) call(b *Block, c *transcript.ToolCall) {
 	b.Kind, b.Title, b.What, b.About, b.Text, b.Left = "call", transcript.Start(c.Tool), c.Title, c.About, "", c.Left
 	if c.Text != c.Title {
-		b.HTML = Code(languageOf(c.Tool), c.Text)
+		b.HTML, _ = o.texts.code(languageOf(c.Tool), c.Text)
 	}
 	b.Diff = diffOf(c.Diff)
 	for _, l := range b.Diff {
@@ -211,7 +230,7 @@ func (o Options) call(b *Block, c *transcript.ToolCall) {
 }
 
 // result adds a result to a block.
-func (o Options) result(b *Block, r *transcript.ToolResult) {
+func (o *page) result(b *Block, r *transcript.ToolResult) {
 	is := &Result{Text: r.Text, Failed: r.Failed, Left: r.Left}
 	for _, f := range r.Files {
 		is.Files = append(is.Files, o.file(r.From, f))
@@ -226,7 +245,7 @@ func (o Options) result(b *Block, r *transcript.ToolResult) {
 	}
 }
 
-func (o Options) file(from *transcript.Message, f *transcript.FileInfo) *File {
+func (o *page) file(from *transcript.Message, f *transcript.FileInfo) *File {
 	is := &File{Name: transcript.Start(f.String())}
 	if o.Image != nil {
 		is.Src = o.Image(from, f)

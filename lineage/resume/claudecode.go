@@ -42,7 +42,11 @@ func claudeEditor(s *Session) func(raw []byte) []byte {
 	return func(raw []byte) []byte {
 		switch kind := text(raw, "type"); {
 		case kind == "user" || kind == "assistant" || kind == "system":
-			raw = rawjson.RemoveFunc(raw, grants) // what was said stays byte for byte
+			// What was said stays byte for byte. What a subagent said is what the new session says.
+			raw = rawjson.RemoveFunc(raw, func(key string) bool { return key == "agentId" || grants(key) })
+			if rawjson.IsTrue(rawjson.Last(raw, "isSidechain")) {
+				raw = set(raw, "isSidechain", []byte("false"))
+			}
 		case text(raw, "uuid") != "" || kind == "custom-title" || kind == "ai-title" || kind == "tag":
 			raw = ungranted(raw)
 		default:

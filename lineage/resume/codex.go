@@ -69,7 +69,7 @@ func codexEditor(s *Session) func(raw []byte) []byte {
 			raw = set(raw, "payload", s.codexHeader(payload, was))
 			raw = setText(raw, "timestamp", stamp(s.now))
 		case "turn_context":
-			payload = setText(ungranted(payload), "approval_policy", "on-request")
+			payload = setText(setText(ungranted(payload), "cwd", s.Dir), "approval_policy", "on-request")
 			raw = set(raw, "payload", set(payload, "sandbox_policy", []byte(`{"type":"read-only"}`)))
 		case "event_msg":
 			if text(payload, "type") == "thread_settings_applied" {

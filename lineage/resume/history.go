@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
@@ -36,6 +37,25 @@ func readHistory(ctx context.Context, store *lineage.Store, tip lineage.SpanRef)
 		return nil, ErrNothing
 	}
 	return h, nil
+}
+
+// sources returns the session files of the threads that the messages belong to, and of another session.
+func (h *history) sources(ctx context.Context, session string) (of []*follow.Source, err error) {
+	sessions, err := h.sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sessions[session] = true
+	for source, err := range follow.Sources(ctx, h.store) {
+		switch {
+		case errors.Is(err, lineage.ErrCorrupt):
+		case err != nil:
+			return nil, err
+		case source.Is.Session != "" && sessions[source.Is.Session]:
+			of = append(of, source)
+		}
+	}
+	return of, nil
 }
 
 // sessions returns the source ids of the threads that the messages belong to.

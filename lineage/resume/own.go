@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
@@ -36,25 +37,16 @@ type ownLine struct {
 }
 
 // findOwn returns the lines of the agent's own that a history begins with, nil if there are none.
-func findOwn(ctx context.Context, store *lineage.Store, h *history, t *target, agent follow.Agent, a about) (*ownLines, error) {
+func findOwn(ctx context.Context, h *history, t *target, agent follow.Agent, a about) (*ownLines, error) {
 	if t.line == nil {
 		return nil, nil
 	}
-	sessions, err := h.sessions(ctx)
+	sources, err := h.sources(ctx, a.session)
 	if err != nil {
 		return nil, err
 	}
-	sessions[a.session] = true
-	var of []*follow.Source
-	for source, err := range follow.Sources(ctx, store) {
-		if err != nil {
-			return nil, err
-		}
-		if source.Is.Session != "" && sessions[source.Is.Session] && (source.About.Agent == "" || source.About.Agent == agent.Name) {
-			of = append(of, source)
-		}
-	}
-	return bestOwn(ctx, h, t, of)
+	sources = slices.DeleteFunc(sources, func(s *follow.Source) bool { return s.About.Agent != "" && s.About.Agent != agent.Name })
+	return bestOwn(ctx, h, t, sources)
 }
 
 // bestOwn returns the lines of the source that has most of the history.
@@ -74,11 +66,19 @@ func bestOwn(ctx context.Context, h *history, t *target, sources []*follow.Sourc
 
 // notUsable reports whether the lines of a source cannot be had: the messages are translated then.
 func notUsable(err error) bool {
-	return errors.Is(err, follow.ErrNotExact) || errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrNotFound) || errors.Is(err, errElsewhere)
+	for _, is := range []error{follow.ErrNotExact, lineage.ErrErased, lineage.ErrNotFound, lineage.ErrCorrupt, errElsewhere, errAmbiguous} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // errElsewhere is returned for a session that begins in another file.
 var errElsewhere = errors.New("the session begins in another file")
+
+// errAmbiguous is returned for a session with a record that has a key twice, which programs read differently.
+var errAmbiguous = errors.New("a record has a key twice")
 
 // matchOwn reads which lines of a source have which messages of a history.
 func matchOwn(ctx context.Context, source *follow.Source, h *history, t *target) (*ownLines, error) {
@@ -92,6 +92,9 @@ func matchOwn(ctx context.Context, source *follow.Source, h *history, t *target)
 		}
 		l := ownLine{first: -1, last: -1}
 		if rawjson.Valid(line.Raw) && rawjson.IsObject(bytes.TrimSpace(line.Raw)) {
+			if ambiguous(line.Raw) {
+				return nil, errAmbiguous
+			}
 			if err := t.line(line.Raw, &l); err != nil {
 				return nil, err
 			}
@@ -178,8 +181,7 @@ func (o *ownLines) within(line int) bool {
 	return l.last >= 0 && l.last < o.upTo && l.others <= l.beside
 }
 
-// each calls visit for each line that is kept, without its end. Lines that are no JSON objects are left out, and so are
-// objects that have a key twice, which programs read differently.
+// each calls visit for each line that is kept, without its end. Lines that are no JSON objects are left out.
 func (o *ownLines) each(ctx context.Context, visit func(raw []byte) error) error {
 	n := 0
 	for line, err := range o.source.Lines(ctx) {
@@ -189,7 +191,7 @@ func (o *ownLines) each(ctx context.Context, visit func(raw []byte) error) error
 		case n >= len(o.keep):
 			return nil
 		case o.keep[n]:
-			if raw := bytes.TrimSpace(line.Raw); rawjson.Valid(raw) && rawjson.IsObject(raw) && !ambiguous(raw) {
+			if raw := bytes.TrimSpace(line.Raw); rawjson.Valid(raw) && rawjson.IsObject(raw) {
 				if err := visit(raw); err != nil {
 					return err
 				}

@@ -55,8 +55,10 @@ func piEditor(s *Session) func(raw []byte) []byte {
 			return setText(raw, "parentSession", s.own.source.About.Path)
 		case piSaid(kind):
 			return raw // what was said stays byte for byte
+		case kind == "custom":
+			return set(raw, "data", []byte("null")) // of an extension: it may hold permissions in any form
 		}
-		return ungranted(raw) // settings of extensions
+		return ungranted(raw)
 	}
 }
 

@@ -1,68 +1,73 @@
 package resume_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/resume"
 )
 
 // A stored session never switches a safety off: for each agent, whatever gives permissions is left out, however it is written.
 func TestNoPermissionComesBack(t *testing.T) {
-	cases := []struct{ agent, path, lines string }{
+	cases := []struct{ agent, path, lines, twice string }{ // twice is a line with a key twice: then nothing is the agent's own
 		{"codex", "2026/01/01/rollout-2026-01-01T00-00-00-01a21e42-0000-7492-bf98-cb89e6a74924.jsonl", `
 {"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"01a21e42-0000-7492-bf98-cb89e6a74924","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","originator":"codex_cli","cli_version":"0.171.0","source":"cli","runtime_workspace_roots":["/EVIL"],"sandbox_policy":{"type":"EVIL"}}}
 {"timestamp":"2026-01-01T00:00:00.000Z","type":"turn_context","payload":{"cwd":"/w","approval_policy":"EVIL","approval\u005fpolicy":"EVIL","sandbox_policy":{"type":"EVIL"},"permission_profile":{"type":"EVIL"},"model":"m","nested":[{"writable_roots":["/EVIL"]}]}}
 {"timestamp":"2026-01-01T00:00:00.000Z","type":"event_msg","payload":{"type":"thread_settings_applied","thread_settings":{"approval_policy":"EVIL"}}}
 {"timestamp":"2026-01-01T00:00:00.000Z","type":"unheard_of","payload":{"settings":{"bypassApprovals":"EVIL"}}}
-{"type":"response_item","timestamp":"2026-01-01T00:00:01.000Z","type":"turn_context","payload":{"type":"message","role":"user","content":[],"approval_policy":"EVIL"}}
 {"timestamp":"2026-01-01T00:00:01.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hello"}]}}
 {"timestamp":"2026-01-01T00:00:02.000Z","type":"event_msg","payload":{"type":"approved","approval":"EVIL"}}
-`},
+`, `{"type":"response_item","timestamp":"2026-01-01T00:00:01.000Z","type":"turn_context","payload":{"type":"message","role":"user","content":[],"approval_policy":"EVIL"}}`},
 		{"pi", "--w--/2026-01-01T00-00-00-000Z_s1.jsonl", `
 {"type":"session","version":3,"id":"s1","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","trusted":"EVIL"}
-{"type":"custom","customType":"modes","data":{"permissionMode":"EVIL"},"id":"c1","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z"}
+{"type":"custom","customType":"modes","data":{"mode":"EVIL"},"id":"c1","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z"}
 {"type":"message","id":"m1","parentId":"c1","timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"Hello"}],"timestamp":1}}
-`},
+`, ""},
 		{"claude-code", "-w/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009.jsonl", `
 {"type":"permission-mode","permissionMode":"EVIL","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009"}
 {"type":"mode","mode":"EVIL","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009"}
 {"type":"agent-setting","agentSetting":"EVIL","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009"}
 {"type":"attachment","attachment":{"type":"command_permissions","allowedTools":["EVIL"]},"uuid":"a1","parentUuid":null,"sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009"}
-{"type":"user","message":{"role":"user","content":"Hello"},"permissionMode":"EVIL","permission\u004dode":"EVIL","uuid":"u0","parentUuid":"a1","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009","timestamp":"2026-01-01T00:00:01.000Z"}
+{"type":"user","message":{"role":"user","content":"Hello"},"permission\u004dode":"EVIL","uuid":"u0","parentUuid":"a1","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009","timestamp":"2026-01-01T00:00:01.000Z"}
 {"type":"user","message":{"role":"user","content":"Hello again"},"permissionMode":"EVIL","uuid":"u1","parentUuid":"u0","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009","timestamp":"2026-01-01T00:00:01.000Z"}
-`},
+`, `{"type":"user","message":{"role":"user","content":"Twice"},"permissionMode":"EVIL","permission\u004dode":"EVIL","uuid":"u2","parentUuid":"u1","sessionId":"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550009","timestamp":"2026-01-01T00:00:01.000Z"}`},
 		{"qwen", "-w/chats/27d495d1-de2d-449d-af11-d42d4d6ef80e.jsonl", `
 {"uuid":"s1","parentUuid":null,"sessionId":"27d495d1-de2d-449d-af11-d42d4d6ef80e","timestamp":"2026-01-01T00:00:00.000Z","type":"system","subtype":"mode","cwd":"/w","version":"0.21.6","systemPayload":{"approvalMode":"EVIL"}}
 {"uuid":"u1","parentUuid":"s1","sessionId":"27d495d1-de2d-449d-af11-d42d4d6ef80e","timestamp":"2026-01-01T00:00:01.000Z","type":"user","cwd":"/w","version":"0.21.6","approvalMode":"EVIL","message":{"role":"user","parts":[{"text":"Hello"}]}}
-`},
+`, ""},
 		{"gemini", "w/chats/session-2026-01-01T00-00-be8bdd25.jsonl", `
 {"sessionId":"be8bdd25-be91-4732-ab18-00726ebdee11","projectHash":"EVIL","startTime":"2026-01-01T00:00:00.000Z","lastUpdated":"2026-01-01T00:00:00.000Z","kind":"main","approvalMode":"EVIL"}
 {"$set":{"approvalMode":"EVIL"}}
 {"id":"m1","timestamp":"2026-01-01T00:00:01.000Z","type":"user","content":[{"text":"Hello"}],"permissions":"EVIL"}
-`},
+`, ""},
 	}
 	for _, c := range cases {
-		for _, broken := range []string{"", `{"type":"user","permissionMode":"EVIL","approval_policy":"EVIL`} { // torn off
+		for _, more := range []string{"", `{"type":"user","permissionMode":"EVIL","approval_policy":"EVIL`, c.twice + "\n"} { // the second is torn off
 			h := newHome(t)
-			h.put(c.agent, c.path, []byte(strings.TrimPrefix(c.lines, "\n")+broken))
+			h.put(c.agent, c.path, []byte(strings.TrimPrefix(c.lines, "\n")+more))
 			h.follow()
 			threads := h.threads()
 			require.Len(t, threads, 1)
 			s := h.plan(c.agent, threads[0], h.tip(threads[0]))
-			require.Equal(t, c.agent != "gemini", s.Own > 0, c.agent) // which is always translated
+			twice := len(more) > 1 && strings.HasSuffix(more, "\n")
+			require.Equal(t, c.agent != "gemini" && !twice, s.Own > 0, c.agent) // which is always translated
 			h.write(s)
 			raw, err := os.ReadFile(s.File())
 			require.NoError(t, err)
 			require.NotContains(t, string(raw), "EVIL", c.agent)
 			require.Contains(t, string(raw), "Hello", c.agent)
+			require.Equal(t, twice && c.agent == "claude-code", strings.Contains(string(raw), "Twice"), c.agent) // nothing is dropped
 		}
 	}
 }
@@ -257,4 +262,110 @@ func TestTooLarge(t *testing.T) {
 	}
 	require.ErrorIs(t, make("codex"), lineage.ErrTooLarge)
 	require.NoError(t, make("pi"))
+}
+
+// Whether a history is of this machine is known by the id of the machine in the sources, and by nothing that a thread states.
+func TestIsFrom(t *testing.T) {
+	h := newHome(t)
+	other := follow.Machine{ID: strings.Repeat("2", 32), Name: h.machine.Name}
+	isFrom := func(agent string, thread *lineage.Thread, m follow.Machine) bool {
+		is, err := h.plan(agent, thread, h.tip(thread)).IsFrom(bg, m)
+		require.NoError(t, err)
+		return is
+	}
+	o := owned[2]
+	h.sample(o.agent, o.path, o.sample)
+	h.follow()
+	thread := h.thread(o.session)
+	for _, agent := range []string{"pi", "codex"} {
+		require.True(t, isFrom(agent, thread, h.machine), agent)
+		require.False(t, isFrom(agent, thread, other), agent)
+		require.False(t, isFrom(agent, thread, follow.Machine{Name: h.machine.Name}), agent)
+	}
+	h.extend(thread, jsonItem("user", `{"role":"user","content":"added by somebody"}`))
+	require.False(t, isFrom("pi", thread, h.machine))
+	forged, err := h.store.CreateThread(bg, lineage.ThreadOptions{Metadata: []byte(`{"machine":"here","agent":"pi"}`)})
+	require.NoError(t, err)
+	h.extend(forged, jsonItem("user", `{"role":"user","content":"start me"}`))
+	s := h.plan("pi", forged, h.tip(forged))
+	require.Equal(t, "here", s.Machine)
+	require.False(t, isFrom("pi", forged, h.machine))
+}
+
+// A source that is damaged stops nothing: sessions of others have their own lines.
+func TestDamagedSource(t *testing.T) {
+	h := newHome(t)
+	o := owned[2]
+	h.sample(o.agent, o.path, o.sample)
+	h.follow()
+	for _, id := range []string{"source a", "source z"} {
+		about, err := json.Marshal(map[string]any{"aside": lineage.AsideSource, "source": follow.SourceOf{Machine: "x", Path: "/" + id}})
+		require.NoError(t, err)
+		c, err := h.store.NewContext(bg, lineage.ContextOptions{SourceID: id, Metadata: about})
+		require.NoError(t, err)
+		_, err = c.Extend(bg, lineage.User("no manifest"))
+		require.NoError(t, err)
+	}
+	thread := h.thread(o.session)
+	s := h.plan(o.agent, thread, h.tip(thread))
+	require.Equal(t, s.Messages, s.Own)
+	damaged := 0
+	for source, err := range follow.Sources(bg, h.store) {
+		if errors.Is(err, lineage.ErrCorrupt) {
+			require.NotNil(t, source)
+			damaged++
+		} else {
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, 2, damaged)
+}
+
+// Records that state a folder state that of the new session.
+func TestFolderOfRecords(t *testing.T) {
+	h := newHome(t)
+	o := owned[0]
+	h.sample(o.agent, o.path, o.sample)
+	h.follow()
+	contexts := 0
+	for _, line := range h.write(h.plan("codex", h.thread(o.session), h.tip(h.thread(o.session)))) {
+		var record struct {
+			Type    string
+			Payload struct{ Cwd string }
+		}
+		require.NoError(t, json.Unmarshal(line, &record))
+		if record.Type == "turn_context" {
+			contexts++
+			require.Equal(t, h.work, record.Payload.Cwd)
+		}
+	}
+	require.Positive(t, contexts)
+}
+
+// What a subagent of Claude Code said is continued as a session, which the agent does not show if its lines say that they are
+// of a subagent.
+func TestSubagentContinues(t *testing.T) {
+	h := newHome(t)
+	const session = "0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001"
+	h.sample("claude-code", "-w/"+session+".jsonl", "claude-code-made/"+session+".jsonl")
+	h.put("claude-code", "-w/agent-a1.jsonl", []byte(`{"parentUuid":null,"isSidechain":true,"agentId":"a1","sessionId":"`+session+`","type":"user","message":{"role":"user","content":"Count the files."},"uuid":"s-1","timestamp":"2026-01-05T10:00:03.000Z"}
+{"parentUuid":"s-1","isSidechain":true,"agentId":"a1","sessionId":"`+session+`","type":"assistant","message":{"id":"msg_s","type":"message","role":"assistant","model":"claude-h","content":[{"type":"text","text":"Two."}]},"uuid":"s-2","timestamp":"2026-01-05T10:00:04.000Z"}
+`))
+	h.follow()
+	thread := h.thread(session)
+	found := false
+	for info, err := range h.store.View().Contexts(bg, lineage.ThreadID{}, lineage.ContextID{}) {
+		require.NoError(t, err)
+		if info.Thread != thread.ID() || info.Tip.IsZero() || !slices.ContainsFunc(h.texts(info.Tip), func(said string) bool { return strings.Contains(said, "Two.") }) {
+			continue
+		}
+		found = true
+		s := h.plan("claude-code", thread, info.Tip)
+		raw := string(bytes.Join(h.write(s), []byte("\n")))
+		require.Contains(t, raw, "Two.")
+		require.Positive(t, s.Own)
+		require.NotContains(t, raw, `"isSidechain":true`)
+		require.NotContains(t, raw, "agentId")
+	}
+	require.True(t, found)
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -61,13 +62,15 @@ type Session struct {
 	// Messages is the number of spans of the history. Own of them are written as the agent's own lines.
 	Messages, Own int
 	Losses        []lineage.Loss
-	// Machine is the name of the machine that the thread's session ran on, empty if it is not known.
+	// Machine is the name of the machine that the thread says its session ran on, empty if it is not known. See IsFrom.
 	Machine string
 
-	target *target
-	now    time.Time
-	own    *ownLines
-	made   [][]byte
+	target  *target
+	now     time.Time
+	about   about
+	history *history
+	own     *ownLines
+	made    [][]byte
 	// also are files that the agent finds the session by, for a folder that it does not know.
 	also []file
 }
@@ -97,7 +100,7 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{target: t, now: o.Now, Agent: agent, ID: t.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: about.machine}
+	s := &Session{target: t, now: o.Now, Agent: agent, ID: t.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: about.machine, about: about}
 	if s.Path, err = t.path(s, o.Now); err != nil {
 		return nil, err
 	}
@@ -107,11 +110,38 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 		return nil, err
 	}
 	h.most = cmp.Or(o.MaxMade, maxMade)
-	s.Messages = len(h.spans)
-	if s.own, err = findOwn(ctx, store, h, t, agent, about); err != nil {
+	s.Messages, s.history = len(h.spans), h
+	if s.own, err = findOwn(ctx, h, t, agent, about); err != nil {
 		return nil, err
 	}
 	return s, s.complete(ctx, h)
+}
+
+// IsFrom reports whether all of the history was read from session files on a machine. What threads say of machines does not
+// matter: somebody else may have written it.
+func (s *Session) IsFrom(ctx context.Context, m follow.Machine) (bool, error) {
+	sources, err := s.history.sources(ctx, s.about.session)
+	if err != nil {
+		return false, err
+	}
+	read := make(map[lineage.SpanRef]bool)
+	for _, source := range sources {
+		if !source.IsOf(m) {
+			continue
+		}
+		lines, err := source.Spans(ctx)
+		switch {
+		case notUsable(err):
+		case err != nil:
+			return false, err
+		}
+		for _, spans := range lines {
+			for _, span := range spans {
+				read[span] = true
+			}
+		}
+	}
+	return !slices.ContainsFunc(s.history.spans, func(span lineage.SpanRef) bool { return !read[span] }), nil
 }
 
 // complete makes the lines that are not the agent's own.

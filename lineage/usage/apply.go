@@ -13,7 +13,6 @@ import (
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/rawjson"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage/prices"
@@ -94,9 +93,6 @@ func (f *writer) keepStarts(ctx context.Context) error {
 	return nil
 }
 
-// unread stands for a block that is not read, or is gone.
-var unread = structure.Described(content.Block{})
-
 // maxBody is the largest body that is read for usage, in bytes, without its texts.
 const maxBody = 1 << 20
 
@@ -127,63 +123,19 @@ func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[cont
 
 // record returns a message without its texts, and when it was created.
 func (f *writer) record(ctx context.Context, s *structure.Span, i int, blocks map[content.ID]*structure.Block) (r message.Record, created time.Time, err error) {
-	end := form.End(s.Usages, i)
 	u := &s.Usages[i]
-	step := &backend.Step{Span: s, Blocks: make([]*structure.Block, len(s.Usages))}
-	var missing []content.ID
-	for k := i; k < end; k++ {
-		p := &s.Usages[k]
-		if step.Blocks[k] = blocks[p.Content]; step.Blocks[k] == nil && (p.Type == content.TypeJSON || p.Type == "") && (p.Piece != structure.TextPiece && p.Piece != structure.ReasoningPiece || u.Form.IsZero()) {
-			missing = append(missing, p.Content)
-		}
+	r = message.Record{Role: u.Role, Model: u.By.ModelID}
+	if r.Body, r.Metadata, err = f.forms.Stated(ctx, s.Usages, i, blocks, maxBody); err != nil {
+		return r, created, err
 	}
-	for _, id := range missing {
-		b, err := f.block(ctx, id)
+	if created = u.CreatedAt; created.IsZero() {
+		b, err := f.forms.Block(ctx, u.Content, blocks)
 		if err != nil {
 			return r, created, err
 		}
-		blocks[id] = b
+		created = b.CreatedAt
 	}
-	for k := range step.Blocks {
-		if step.Blocks[k] == nil {
-			if step.Blocks[k] = blocks[s.Usages[k].Content]; step.Blocks[k] == nil {
-				step.Blocks[k] = unread
-			}
-		}
-	}
-	if u.Form != (content.ID{}) && blocks[u.Form] != nil && blocks[u.Form].Body != nil {
-		f.forms.Know(u.Form, blocks[u.Form].Body)
-	}
-	m, err := f.forms.Message(ctx, step, i)
-	if err != nil {
-		return r, created, err
-	}
-	r = message.Record{Body: m.Brief(maxBody), Role: u.Role, Model: u.By.ModelID}
-	if created = u.CreatedAt; created.IsZero() {
-		if b := step.Blocks[i]; b.CreatedAt.IsZero() {
-			if b, err = f.block(ctx, u.Content); err != nil {
-				return r, created, err
-			}
-			created = b.CreatedAt
-		} else {
-			created = b.CreatedAt
-		}
-	}
-	if b := blocks[u.MetadataContent]; !u.MetadataContent.IsZero() && b != nil && b.Body != nil {
-		r.Metadata = b.Body
-		return r, created, nil
-	}
-	r.Metadata, err = f.forms.Metadata(ctx, u)
-	return r, created, err
-}
-
-// block returns a block, unread if it was erased or collected.
-func (f *writer) block(ctx context.Context, id content.ID) (*structure.Block, error) {
-	b, err := derivedfile.BlockIn(ctx, f.Snapshot, id)
-	if b == nil {
-		b = unread
-	}
-	return b, err
+	return r, created, nil
 }
 
 // sight adds an answer that a span states.

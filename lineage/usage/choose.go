@@ -34,15 +34,26 @@ type sums struct {
 	cost, costs               int64 // what sources state, in 10^-12 dollars, and of how many answers they do
 }
 
+// add adds sums, or with factor -1 subtracts them. Figures stay within most, in either direction.
 func (s *sums) add(o *sums, factor int64) {
-	s.answers += factor * o.answers
-	s.requests += factor * o.requests
-	s.covers += factor * o.covers
-	for k := range s.tokens {
-		s.tokens[k] += factor * o.tokens[k]
+	add := func(to *int64, n int64) {
+		switch n *= factor; {
+		case n > 0 && *to > most-n:
+			*to = most
+		case n < 0 && *to < -most-n:
+			*to = -most
+		default:
+			*to += n
+		}
 	}
-	s.cost += factor * o.cost
-	s.costs += factor * o.costs
+	add(&s.answers, o.answers)
+	add(&s.requests, o.requests)
+	add(&s.covers, o.covers)
+	for k := range s.tokens {
+		add(&s.tokens[k], o.tokens[k])
+	}
+	add(&s.cost, o.cost)
+	add(&s.costs, o.costs)
 }
 
 // before is the order of sightings of an answer: by time, then by place.
@@ -88,11 +99,11 @@ type totalKey struct {
 	known               uint8
 }
 
-// input returns the input of all kinds.
+// input returns the input of all kinds of a request: of a record that adds to several, the mean.
 func (f *figures) input() int64 {
 	t := message.MakeTokens(f.tokens, f.known)
 	input, _ := t.Sums()
-	return input
+	return input / max(f.covers, 1)
 }
 
 func quarterOf(time int64) int64 {

@@ -161,9 +161,9 @@ func (r *reporter) run(ctx context.Context) error {
 		return err
 	}
 	for _, row := range r.rows {
+		r.report.Total.add(&row.Figures) // before it is settled: a record may add to answers of another row
 		row.settle()
 		r.report.Rows = append(r.report.Rows, *row)
-		r.report.Total.add(&row.Figures)
 	}
 	r.report.Total.settle()
 	slices.SortFunc(r.report.Rows, func(a, b Row) int {

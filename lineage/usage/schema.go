@@ -1,7 +1,7 @@
 package usage
 
 // format is the version of the tables and their content. Data of another version is rebuilt.
-const format = 2
+const format = 3
 
 // quarter is the unit of time of totals, in milliseconds.
 const quarter = 15 * 60 * 1000

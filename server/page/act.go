@@ -2,6 +2,9 @@ package page
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // maxName limits names and titles that are given, and maxForm the form with them.
@@ -58,25 +62,77 @@ func (p *Page) rename(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := t.Update(r.Context(), func(i *lineage.ThreadInfo) error { i.Title = title; return nil }); err != nil {
+	was := r.PostForm.Get("was")
+	err = t.Update(r.Context(), func(i *lineage.ThreadInfo) error {
+		if markOf(i.Title) != was {
+			return errMoved
+		}
+		i.Title = title
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	return done(w, r, &place{ID: t.ID().String()}, "Renamed")
 }
 
-// nameAt returns the name in a form, and the message at its position in the history that it is about.
+// markOf returns a mark that differs for other texts. A text itself does not come back from a form as it was.
+func markOf(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(hash[:8])
+}
+
+// errMoved is about an act on what is not as it was shown any more.
+var errMoved = errors.New("changed after the page was loaded")
+
+// shown returns the history that a form is about, and the end that it had when the form was shown. The error is errMoved if
+// another branch is active now.
+func (p *Page) shown(w http.ResponseWriter, r *http.Request) (is *place, tip lineage.SpanRef, err error) {
+	f, err := form(w, r)
+	if err != nil {
+		return nil, tip, err
+	}
+	if is, err = p.placeOf(r, f.Get("in")); err != nil {
+		return nil, tip, err
+	}
+	if is.Context != f.Get("context") {
+		return nil, tip, errMoved
+	}
+	if tip, err = structure.ParseSpanRef(f.Get("tip")); err != nil {
+		return nil, tip, fmt.Errorf("tip %.80q: %w: it is the message at the end", f.Get("tip"), errRequest)
+	}
+	return is, tip, nil
+}
+
+// nameAt returns the name in a form, and the message at its position in the history that it is about. The error is errMoved
+// if the history does not continue the one that was shown.
 func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *place, ref lineage.SpanRef, err error) {
 	if name, err = given(w, r, "name"); err != nil {
 		return name, nil, ref, err
 	}
-	if is, err = p.placeOf(r, r.PostForm.Get("in")); err != nil {
+	is, tip, err := p.shown(w, r)
+	if err != nil {
 		return name, nil, ref, err
+	}
+	length, err := p.o.Store.Position(r.Context(), tip)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return name, nil, ref, errMoved
+	}
+	if err != nil {
+		return name, nil, ref, err
+	}
+	common, err := p.o.Store.CommonPrefix(r.Context(), tip, is.Tip)
+	if err != nil {
+		return name, nil, ref, err
+	}
+	if common < length {
+		return name, nil, ref, errMoved
 	}
 	at, err := strconv.ParseUint(r.PostForm.Get("at"), 10, 63)
 	if err != nil || at == 0 {
 		return name, nil, ref, fmt.Errorf("at %.40q: %w: it is a position", r.PostForm.Get("at"), errRequest)
 	}
-	ref, err = p.o.Store.At(r.Context(), is.Tip, at)
+	ref, err = p.o.Store.At(r.Context(), tip, at)
 	return name, is, ref, err
 }
 
@@ -86,7 +142,13 @@ func (p *Page) fork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := is.Thread.CreateBranch(r.Context(), name, lineage.BranchOptions{At: ref})
+	o := lineage.BranchOptions{At: ref}
+	if is.Context != "" {
+		if o.From, err = p.contextOf(r, is); err != nil {
+			return err
+		}
+	}
+	c, err := is.Thread.CreateBranch(r.Context(), name, o)
 	if err != nil {
 		return err
 	}
@@ -104,24 +166,25 @@ func (p *Page) checkpoint(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, is, "Checkpoint "+name+" set")
 }
 
+// contextOf returns the context of a place that has one.
+func (p *Page) contextOf(r *http.Request, is *place) (*lineage.Context, error) {
+	id, err := structure.ParseID[lineage.ContextID](is.Context)
+	if err != nil {
+		return nil, err
+	}
+	return p.o.Store.Context(r.Context(), id)
+}
+
 // undo takes back the last move of a branch.
 func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
-	is, err := p.placeOf(r, f.Get("in"))
+	is, tip, err := p.shown(w, r)
 	if err != nil {
 		return err
 	}
 	if is.Context == "" {
 		return fmt.Errorf("undo: %w: there is no branch", errRequest)
 	}
-	var id lineage.ContextID
-	if err := id.UnmarshalText([]byte(is.Context)); err != nil {
-		return err
-	}
-	c, err := p.o.Store.Context(r.Context(), id)
+	c, err := p.contextOf(r, is)
 	if err != nil {
 		return err
 	}
@@ -129,7 +192,7 @@ func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if err := c.Undo(r.Context()); err != nil {
+		if err := c.UndoFrom(r.Context(), tip); err != nil {
 			return err
 		}
 		return done(w, r, is, "Undone")

@@ -53,7 +53,7 @@ func TestBrowserHostileText(t *testing.T) {
 	thread, _ := s.thread(lineage.ThreadOptions{Title: hostile[0], Metadata: mustJSON(map[string]any{"agent": hostile[4], "cwd": strings.Repeat("long", 200)})},
 		append(hostileItems(), lineage.User(strings.Repeat("w", 5000)), lineage.Assistant("```\n"+strings.Repeat("x", 5000)+"\n```\n\n|a|\n|-|\n|"+strings.Repeat("y", 3000)+"|"))...)
 	id := thread.ID().String()
-	b := browser.Open(t)
+	b := s.tab()
 	b.Do(chromedp.EmulateViewport(360, 740))
 	for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/search?q=attacked", "/t/" + id + "/sides?a=&b=", "/t/" + id + "/delete", "/t/nothing"} {
 		open(b, s.url+path)
@@ -76,7 +76,7 @@ func TestBrowserAppends(t *testing.T) {
 		items = append(items, lineage.User(fmt.Sprintf("question %d", i)), lineage.Assistant(strings.Repeat("answer ", 1+i%40)))
 	}
 	thread, main := s.thread(lineage.ThreadOptions{}, items...)
-	b := browser.Open(t)
+	b := s.tab()
 	for _, at := range []struct{ name, query, scroll string }{
 		{"far from the end", "?at=300", "scrollTo(0, 900)"},
 		{"near the end", "", "scrollTo(0, document.documentElement.scrollHeight)"},
@@ -115,7 +115,7 @@ func TestBrowserResultsArrive(t *testing.T) {
 	result := mustJSON(map[string]any{"role": "user", "content": []any{map[string]any{"type": "tool_result", "tool_use_id": "1", "content": "built", "is_error": false}}})
 	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("go"), lineage.Item{Role: "assistant", Body: call, Type: "application/json"})
 	_, other := s.thread(lineage.ThreadOptions{}, lineage.User("go"))
-	b := browser.Open(t)
+	b := s.tab()
 	open(b, s.url+"/t/"+thread.ID().String())
 	until(b, `document.querySelector("#live.on") && document.querySelector(".call.pending")`)
 	_, err := other.Extend(t.Context(), lineage.Assistant("elsewhere"))
@@ -132,7 +132,7 @@ func TestBrowserHomeIsLive(t *testing.T) {
 	s := newSite(t, page.Options{})
 	first, a := s.thread(lineage.ThreadOptions{Title: "first"}, lineage.User("one"))
 	s.thread(lineage.ThreadOptions{Title: "second"}, lineage.User("two"))
-	b := browser.Open(t)
+	b := s.tab()
 	open(b, s.url)
 	until(b, `document.querySelector("#live.on")`)
 	order := `[...document.querySelectorAll(".row .title")].map((t) => t.textContent).join()`
@@ -155,7 +155,7 @@ func TestBrowserControls(t *testing.T) {
 	items := []lineage.Item{lineage.User("first prompt"), lineage.Assistant("an answer"), lineage.User("second prompt"), lineage.Assistant("```go\nfunc main() {}\n```")}
 	thread, main := s.thread(lineage.ThreadOptions{Title: "Lisbon"}, items...)
 	id := thread.ID().String()
-	b := browser.Open(t)
+	b := s.tab()
 	key := func(keys string) { b.Do(chromedp.KeyEvent(keys)) }
 	at := func() string { u, _ := url.Parse(browser.Get(b, chromedp.Location())); return u.Path }
 	open(b, s.url)

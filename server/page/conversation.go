@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -25,6 +26,8 @@ const (
 	// maxRead is how many bytes of bodies are read for a window, and maxBody of one body.
 	maxRead = 32 << 20
 	maxBody = 8 << 20
+	// highlighting is how long code of a window may be highlighted. What was highlighted is remembered.
+	highlighting = 2 * time.Second
 	// beside is how many branches and subagents are listed beside a conversation.
 	beside = 60
 )
@@ -245,7 +248,7 @@ func (p *Page) messages(ctx context.Context, is *place, w lineage.Window) ([]*re
 		}
 		items = append(items, i)
 	}
-	return render.Messages(items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix}), nil
+	return render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting}), nil
 }
 
 // transcribed yields a window of a history. Of messages that do not fit into the bytes that are read for a window, it has

@@ -1,15 +1,16 @@
 package page
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/render"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
@@ -17,6 +18,8 @@ const (
 	// rows is how many rows of a graph a page has, and lanes how many lanes.
 	rows  = 300
 	lanes = 40
+	// maxContexts limits the contexts that the script of the page knows. With more, it looks at the graph after each append.
+	maxContexts = 1000
 	// The picture, in pixels: the heights of rows and the distances of lanes.
 	rowHeight = 34
 	laneWidth = 16
@@ -34,22 +37,25 @@ type graphView struct {
 	// From is the first row, Total how many there are, and Next and Before the addresses of other parts, empty for none.
 	From, Total  int
 	Next, Before string
-	Branches     int
+	// None is set if nothing has the name that was asked for.
+	None bool
+	// Contexts are the contexts of the thread, for the script, none if there are too many.
+	Contexts []string
 }
 
 // graphRow is a row of the graph: a message, or how many are left out before it.
 type graphRow struct {
-	X, Y          int
-	Color         int
-	Href          string
-	Speaker, Role string
-	Text          string
-	Position      uint64
-	Span          string
-	Folded        uint64
-	Hidden        int
-	Labels        []graph.Label
-	Current       bool
+	X, Y           int
+	Color          int
+	Href           string
+	Speaker, Class string
+	Text           string
+	Position       uint64
+	Span           string
+	Folded         uint64
+	Hidden         int
+	Labels         []graph.Label
+	Current        bool
 }
 
 type graphLine struct {
@@ -78,9 +84,21 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 		o.Want = func(l graph.Label) bool { return strings.Contains(strings.ToLower(l.String()), want) }
 	}
 	d := g.Draw(o)
+	v.None = v.Filter != ""
 	for _, labels := range g.Labels {
-		v.Branches += len(labels)
+		for _, l := range labels {
+			if v.Filter != "" && o.Want(l) {
+				v.None = false
+			}
+			if !l.Context.IsZero() {
+				v.Contexts = append(v.Contexts, l.Context.String())
+			}
+		}
 	}
+	if len(v.Contexts) > maxContexts {
+		v.Contexts = nil
+	}
+	slices.Sort(v.Contexts)
 	v.Total = len(d.Rows)
 	v.From = int(min(from, uint64(v.Total)))
 	end := min(v.From+rows, v.Total)
@@ -145,7 +163,7 @@ func (p *Page) graphRow(r *http.Request, is *place, d *graph.Row) (*graphRow, er
 		return nil, err
 	}
 	row.Speaker, row.Text = transcript.Line(said)
-	row.Text, row.Role = short(row.Text, 200), cmp.Or(said.Role, "other")
+	row.Text, row.Class = short(row.Text, 200), render.RoleClass(said.Role)
 	there := &place{ID: is.ID, In: d.Line.At(d.Line.Last).Ref().String()}
 	for _, l := range d.Labels {
 		if !l.Context.IsZero() {

@@ -2,9 +2,7 @@ package page
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -72,18 +70,10 @@ func (p *Page) message(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	h := w.Header()
-	inert(h)
+	h.Set("Content-Security-Policy", attachment.Policy)
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write(body) // the browser has gone
 	return nil
-}
-
-// inert sets the headers of content of the store: it is no document of the page.
-func inert(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
 }
 
 // imageOf returns how the images of a thread are found: by their message and the hash of their address.
@@ -103,8 +93,7 @@ func isShown(address string) bool {
 }
 
 func hashOf(f *transcript.FileInfo) string {
-	hash := sha256.Sum256([]byte(f.URL + "\x00" + f.Name))
-	return hex.EncodeToString(hash[:8])
+	return markOf(f.URL + "\x00" + f.Name)
 }
 
 // image sends an image of a message. What cannot be decoded as one is saved and not shown.

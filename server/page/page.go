@@ -21,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/render"
+	"github.com/lineage-store/lineage/server"
 	"github.com/lineage-store/lineage/server/attachment"
 )
 
@@ -58,14 +59,6 @@ type Page struct {
 	sender    attachment.Sender
 }
 
-// Route is a route of the page. Its pattern is one of http.ServeMux, with a method.
-type Route struct {
-	Pattern string
-	// Writes is set if it changes the store.
-	Writes  bool
-	Handler http.Handler
-}
-
 //go:embed templates static
 var files embed.FS
 
@@ -85,7 +78,7 @@ func New(o Options) (*Page, error) {
 		return nil, err
 	}
 	p := &Page{o: o}
-	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "money": money, "amount": amount}).ParseFS(files, "templates/*.html"); err != nil {
+	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "mark": markOf, "money": money, "amount": amount}).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, err
 	}
 	if p.script, err = newAsset("page.js", "text/javascript; charset=utf-8"); err != nil {
@@ -100,32 +93,39 @@ func New(o Options) (*Page, error) {
 }
 
 // Routes returns the routes of the page.
-func (p *Page) Routes() []Route {
-	routes := []Route{
-		{"GET /{$}", false, p.does(p.home)},
-		{"GET /t/{thread}", false, p.does(p.conversation)},
-		{"GET /t/{thread}/graph", false, p.does(p.graph)},
-		{"GET /t/{thread}/sides", false, p.does(p.sides)},
-		{"GET /t/{thread}/message/{run}/{seq}", false, p.does(p.message)},
-		{"GET /t/{thread}/image/{run}/{seq}/{hash}", false, p.does(p.image)},
-		{"GET /t/{thread}/delete", false, p.does(p.askDelete)},
-		{"GET /search", false, p.does(p.search)},
-		{"GET /page.js", false, p.script},
-		{"GET /page.css", false, p.style},
-		{"GET /icon.svg", false, p.icon},
+func (p *Page) Routes() []server.Route {
+	type does = func(w http.ResponseWriter, r *http.Request) error
+	get := func(path string, do does) server.Route {
+		return server.Route{Pattern: "GET " + path, Handler: p.does(do)}
+	}
+	post := func(path string, do does) server.Route {
+		return server.Route{Pattern: "POST " + path, Writes: true, Handler: p.does(do)}
+	}
+	routes := []server.Route{
+		get("/{$}", p.home),
+		get("/t/{thread}", p.conversation),
+		get("/t/{thread}/graph", p.graph),
+		get("/t/{thread}/sides", p.sides),
+		get("/t/{thread}/message/{run}/{seq}", p.message),
+		get("/t/{thread}/image/{run}/{seq}/{hash}", p.image),
+		get("/t/{thread}/delete", p.askDelete),
+		get("/search", p.search),
+		{Pattern: "GET /page.js", Handler: p.script},
+		{Pattern: "GET /page.css", Handler: p.style},
+		{Pattern: "GET /icon.svg", Handler: p.icon},
 	}
 	if p.o.Usage != nil {
-		routes = append(routes, Route{"GET /usage", false, p.does(p.usage)})
+		routes = append(routes, get("/usage", p.usage))
 	}
 	if p.o.ReadOnly {
 		return routes
 	}
 	return append(routes,
-		Route{"POST /t/{thread}/rename", true, p.does(p.rename)},
-		Route{"POST /t/{thread}/fork", true, p.does(p.fork)},
-		Route{"POST /t/{thread}/checkpoint", true, p.does(p.checkpoint)},
-		Route{"POST /t/{thread}/undo", true, p.does(p.undo)},
-		Route{"POST /t/{thread}/delete", true, p.does(p.delete)},
+		post("/t/{thread}/rename", p.rename),
+		post("/t/{thread}/fork", p.fork),
+		post("/t/{thread}/checkpoint", p.checkpoint),
+		post("/t/{thread}/undo", p.undo),
+		post("/t/{thread}/delete", p.delete),
 	)
 }
 
@@ -144,12 +144,18 @@ func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.
 			status, text = http.StatusNotFound, "There is nothing here: it was deleted, or never was."
 		case errors.Is(err, lineage.ErrErased):
 			status, text = http.StatusGone, "Its content was erased on purpose."
+		case errors.Is(err, errMoved), errors.Is(err, lineage.ErrTipMoved):
+			status, text = http.StatusConflict, "It was changed after this page was loaded. Nothing was done: look at it again."
 		case errors.Is(err, lineage.ErrExists), errors.Is(err, lineage.ErrConflict), errors.Is(err, lineage.ErrProtected):
 			status, text = http.StatusConflict, err.Error()
 		default:
 			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
 		}
-		if err := p.show(w, r, status, "error", &view{Title: http.StatusText(status), Body: text}); err != nil {
+		v := &view{Title: http.StatusText(status), Body: text}
+		if id := r.PathValue("thread"); id != "" && status != http.StatusNotFound {
+			v.Back = "/t/" + id
+		}
+		if err := p.show(w, r, status, "error", v); err != nil {
 			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
 		}
 	})
@@ -168,7 +174,9 @@ type view struct {
 	Script, Style, Icon      string
 	// Query is what is searched for.
 	Query string
-	Body  any
+	// Back, when not empty, is where an error leads back to.
+	Back string
+	Body any
 }
 
 // show renders a template and sends it. Of a request of the script it is the part without the frame around it.
@@ -184,12 +192,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name str
 	if err := p.templates.ExecuteTemplate(&out, frame, v); err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", policy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, err := w.Write([]byte(render.Clean(out.String()))) // no character of a text reorders the page or is there unseen
 	if err != nil {
@@ -197,8 +200,6 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name str
 	}
 	return nil
 }
-
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // asset is a file of the page. Its path changes with its content.
 type asset struct {
@@ -222,7 +223,6 @@ func (a *asset) add(text string) {
 func (a asset) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", a.mediaType)
-	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "private, max-age=31536000, immutable")
 	_, _ = w.Write(a.body) // the browser has gone
 }

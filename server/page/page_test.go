@@ -2,139 +2,24 @@ package page_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"html"
 	"image"
 	"image/png"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/lineagetest"
-	"github.com/lineage-store/lineage/lineage/records"
-	"github.com/lineage-store/lineage/lineage/search"
-	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/server/page"
 )
-
-// site is a page on a server without authentication, with the stream of events that the server of a store has.
-type site struct {
-	t     testing.TB
-	store *lineage.Store
-	url   string
-}
-
-func newSite(t testing.TB, o page.Options) *site {
-	t.Helper()
-	s := &site{t: t, store: lineagetest.New(t, lineage.Options{})}
-	o.Store = s.store
-	if o.Search == nil {
-		index, err := search.Open(t.Context(), s.store, t.TempDir(), search.Options{})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, index.Close()) })
-		o.Search = func(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
-			found, err := index.Search(ctx, search.Query{Text: text, Among: among, Limit: limit})
-			for _, h := range found {
-				hits = append(hits, page.Hit{Entry: h.Entry, Threads: h.Threads, Snippet: h.Snippet})
-			}
-			return hits, err
-		}
-	}
-	if o.Usage == nil {
-		index, err := usage.Open(t.Context(), s.store, t.TempDir(), usage.Options{})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, index.Close()) })
-		o.Usage = func(ctx context.Context, q page.UsageQuery) (rows []*records.Usage, total *records.Usage, err error) {
-			by := []usage.By{usage.By(q.By)}
-			report, err := index.Report(ctx, usage.Query{By: by, Since: q.Since})
-			if err != nil {
-				return nil, nil, err
-			}
-			return report.Records(by), report.TotalRecord(), nil
-		}
-	}
-	p, err := page.New(o)
-	require.NoError(t, err)
-	mux := http.NewServeMux()
-	for _, r := range p.Routes() {
-		require.Equal(t, strings.HasPrefix(r.Pattern, "POST "), r.Writes, r.Pattern)
-		mux.Handle(r.Pattern, r.Handler)
-	}
-	mux.HandleFunc("GET /v1/events", s.events)
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	s.url = server.URL
-	return s
-}
-
-func (s *site) events(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	c := http.NewResponseController(w)
-	head, err := s.store.View().Head(r.Context())
-	if err != nil {
-		return
-	}
-	fmt.Fprint(w, "retry: 1000\n\n")
-	_ = c.Flush()
-	for change, err := range s.store.Watch(r.Context(), head) {
-		if err != nil {
-			return
-		}
-		var lines []string
-		for i := range change.Events {
-			line, _ := records.Encode(records.NewEvent(&change, &change.Events[i]))
-			lines = append(lines, strings.TrimSpace(string(line)))
-		}
-		fmt.Fprintf(w, "data: [%s]\n\n", strings.Join(lines, ","))
-		if c.Flush() != nil {
-			return
-		}
-	}
-}
-
-// thread creates a thread with messages, and returns its active branch.
-func (s *site) thread(o lineage.ThreadOptions, items ...lineage.Item) (*lineage.Thread, *lineage.Context) {
-	s.t.Helper()
-	thread, err := s.store.CreateThread(s.t.Context(), o)
-	require.NoError(s.t, err)
-	main, err := thread.Active(s.t.Context())
-	require.NoError(s.t, err)
-	if len(items) > 0 {
-		_, err = main.Extend(s.t.Context(), items...)
-		require.NoError(s.t, err)
-	}
-	return thread, main
-}
-
-// get returns the status and the body of an address.
-func (s *site) get(path string) (int, string) {
-	s.t.Helper()
-	r, err := http.Get(s.url + path)
-	require.NoError(s.t, err)
-	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	require.NoError(s.t, err)
-	return r.StatusCode, string(body)
-}
-
-// post sends a form, and returns the status and where it leads.
-func (s *site) post(path string, form url.Values) (int, string) {
-	s.t.Helper()
-	c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	r, err := c.PostForm(s.url+path, form)
-	require.NoError(s.t, err)
-	require.NoError(s.t, r.Body.Close())
-	return r.StatusCode, r.Header.Get("Location")
-}
 
 // hostile are texts that attack a page.
 var hostile = []string{
@@ -209,7 +94,7 @@ func TestImages(t *testing.T) {
 	status, body := s.get(imageURL(file.Bytes()))
 	require.Equal(t, 200, status)
 	require.Equal(t, file.String(), body)
-	r, err := http.Get(s.url + imageURL([]byte("<html><script>alert(1)</script>")))
+	r, err := s.client.Get(s.url + imageURL([]byte("<html><script>alert(1)</script>")))
 	require.NoError(t, err)
 	require.NoError(t, r.Body.Close())
 	require.Equal(t, "application/octet-stream", r.Header.Get("Content-Type"))
@@ -284,17 +169,34 @@ func TestLargeMessages(t *testing.T) {
 	require.Less(t, len(body), 32<<10)
 }
 
+// with returns what a form of a page has, hidden fields and all, and what a person enters.
+func (s *site) with(page, action string, entered ...string) url.Values {
+	s.t.Helper()
+	_, body := s.get(page)
+	_, form, found := strings.Cut(body, `action="`+action+`">`)
+	require.True(s.t, found, action)
+	form, _, _ = strings.Cut(form, "</form>")
+	values := url.Values{}
+	for _, hidden := range regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`).FindAllStringSubmatch(form, -1) {
+		values.Set(hidden[1], html.UnescapeString(hidden[2]))
+	}
+	for i := 0; i < len(entered); i += 2 {
+		values.Set(entered[i], entered[i+1])
+	}
+	return values
+}
+
 // Every act is done to the store, and what is not right changes nothing.
 func TestActing(t *testing.T) {
 	s := newSite(t, page.Options{})
-	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
+	thread, main := s.thread(lineage.ThreadOptions{Title: "a \u202e title "}, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
 	at := "/t/" + thread.ID().String()
-	status, to := s.post(at+"/rename", url.Values{"title": {"Lisbon"}})
+	status, to := s.post(at+"/rename", s.with(at, at+"/rename", "title", "Lisbon"))
 	require.Equal(t, 303, status)
 	_, body := s.get(to)
 	require.Contains(t, body, "<bdi>Lisbon</bdi>")
 	require.Contains(t, body, "Renamed")
-	status, to = s.post(at+"/fork", url.Values{"name": {"other"}, "at": {"2"}})
+	status, to = s.post(at+"/fork", s.with(at, at+"/fork", "name", "other", "at", "2"))
 	require.Equal(t, 303, status)
 	_, body = s.get(to)
 	require.Contains(t, body, "two")
@@ -302,38 +204,122 @@ func TestActing(t *testing.T) {
 	branch, err := thread.Branch(t.Context(), "other")
 	require.NoError(t, err)
 	require.Equal(t, uint64(2), branch.Length)
-	status, _ = s.post(at+"/checkpoint", url.Values{"name": {"before"}, "at": {"1"}})
+	status, _ = s.post(at+"/checkpoint", s.with(at, at+"/checkpoint", "name", "before", "at", "1"))
 	require.Equal(t, 303, status)
 	_, err = thread.Checkpoint(t.Context(), "before")
 	require.NoError(t, err)
-	status, _ = s.post(at+"/undo", nil)
+	status, _ = s.post(at+"/undo", s.with(at, at+"/undo"))
 	require.Equal(t, 400, status)
 	tip, err := main.Tip(t.Context())
 	require.NoError(t, err)
 	first, err := s.store.At(t.Context(), tip, 1)
 	require.NoError(t, err)
 	require.NoError(t, main.MoveTo(t.Context(), first, "rewind"))
-	status, _ = s.post(at+"/undo", nil)
+	status, _ = s.post(at+"/undo", s.with(at, at+"/undo"))
 	require.Equal(t, 303, status)
 	n, err := main.Len(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, uint64(3), n)
-	for path, form := range map[string]url.Values{
-		"/fork": {"name": {"other"}, "at": {"2"}}, "/fork?": {"name": {"new"}, "at": {"4"}}, "/fork?1": {"name": {"new"}, "at": {"0"}}, "/rename": {"title": {" "}}, "/checkpoint": {"name": {strings.Repeat("x", 500)}, "at": {"1"}},
-		"/delete": {"sure": {"yes"}},
+	for _, wrong := range []struct {
+		path string
+		form url.Values
+	}{
+		{"/fork", s.with(at, at+"/fork", "name", "other", "at", "2")},
+		{"/fork", s.with(at, at+"/fork", "name", "new", "at", "4")},
+		{"/fork", s.with(at, at+"/fork", "name", "new", "at", "0")},
+		{"/fork", s.with(at, at+"/fork", "name", "new", "at", "1", "tip", "x")},
+		{"/fork", s.with(at, at+"/fork", "name", "new", "at", "1", "in", "x")},
+		{"/fork", url.Values{"name": {"new"}, "at": {"1"}}},
+		{"/rename", s.with(at, at+"/rename", "title", " ")},
+		{"/checkpoint", s.with(at, at+"/checkpoint", "name", strings.Repeat("x", 500), "at", "1")},
+		{"/undo", nil},
+		{"/delete", url.Values{"sure": {"yes"}}},
 	} {
-		status, _ := s.post(at+path, form)
-		require.GreaterOrEqual(t, status, 400, path)
-		require.Less(t, status, 500, path)
+		status, _ := s.post(at+wrong.path, wrong.form)
+		require.GreaterOrEqual(t, status, 400, wrong)
+		require.Less(t, status, 500, wrong)
 	}
+	all, err := thread.Branches(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 2)
 	status, body = s.get(at + "/delete")
 	require.Equal(t, 200, status)
 	require.Contains(t, body, "3 messages on 2 branches")
-	status, to = s.post(at+"/delete", url.Values{"sure": {thread.ID().String()}})
+	status, to = s.post(at+"/delete", s.with(at+"/delete", at+"/delete"))
 	require.Equal(t, 303, status)
 	require.Equal(t, "/", to)
 	status, _ = s.get(at)
 	require.Equal(t, 404, status)
+}
+
+// An act is about what was shown: if that has changed, nothing is done, and the answer says so. A branch that has only
+// grown has the messages that were shown.
+func TestActsAreAboutWhatIsShown(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{Title: "was"}, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
+	at := "/t/" + thread.ID().String()
+	forms := func() map[string]url.Values {
+		return map[string]url.Values{
+			"/fork": s.with(at, at+"/fork", "name", "new", "at", "2"), "/checkpoint": s.with(at, at+"/checkpoint", "name", "new", "at", "2"), "/undo": s.with(at, at+"/undo"),
+		}
+	}
+	state := func() (all []any) {
+		t.Helper()
+		branches, err := thread.Branches(t.Context())
+		require.NoError(t, err)
+		checkpoints, err := thread.Checkpoints(t.Context())
+		require.NoError(t, err)
+		info, err := thread.Info(t.Context())
+		require.NoError(t, err)
+		return []any{branches, checkpoints, info.Title}
+	}
+	refused := func(path string, form url.Values) {
+		t.Helper()
+		before := state()
+		r, err := s.client.PostForm(s.url+at+path, form)
+		require.NoError(t, err)
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, errors.Join(err, r.Body.Close()))
+		require.Equal(t, 409, r.StatusCode, path)
+		require.Contains(t, string(body), "Nothing was done")
+		require.Equal(t, before, state(), path)
+	}
+	tip, err := main.Tip(t.Context())
+	require.NoError(t, err)
+	first, err := s.store.At(t.Context(), tip, 1)
+	require.NoError(t, err)
+
+	old := forms()
+	require.NoError(t, main.MoveTo(t.Context(), first, "rewind"))
+	_, err = main.Extend(t.Context(), lineage.Assistant("another two"), lineage.User("another three"), lineage.User("four"))
+	require.NoError(t, err)
+	for path, form := range old { // the branch was moved and has grown
+		refused(path, form)
+	}
+
+	old = forms()
+	other, err := thread.CreateBranch(t.Context(), "other", lineage.BranchOptions{Switch: true})
+	require.NoError(t, err)
+	for path, form := range old { // another branch is active
+		refused(path, form)
+	}
+
+	require.NoError(t, other.MoveTo(t.Context(), first, "rewind"))
+	_, err = other.Extend(t.Context(), lineage.User("a third two"))
+	require.NoError(t, err)
+	old = forms()
+	_, err = other.Extend(t.Context(), lineage.User("five"))
+	require.NoError(t, err)
+	refused("/undo", old["/undo"])
+	status, _ := s.post(at+"/fork", old["/fork"])
+	require.Equal(t, 303, status)
+	made, err := thread.Branch(t.Context(), "new")
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), made.Length)
+
+	form := s.with(at, at+"/rename", "title", "mine")
+	require.NoError(t, thread.Update(t.Context(), func(i *lineage.ThreadInfo) error { i.Title = "theirs"; return nil }))
+	refused("/rename", form)
 }
 
 func TestAReadOnlyPageHasNoActs(t *testing.T) {
@@ -431,7 +417,7 @@ func FuzzQueries(f *testing.F) {
 			t.Skip()
 		}
 		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/usage", "/t/" + id + "/message/" + tip.String()} {
-			r, err := http.Get(s.url + path + "?" + query)
+			r, err := s.client.Get(s.url + path + "?" + query)
 			require.NoError(t, err)
 			require.NoError(t, r.Body.Close())
 			require.Less(t, r.StatusCode, 500, path+"?"+query)

@@ -32,7 +32,7 @@ func TestPictures(t *testing.T) {
 		return s.url + "/t/" + thread.ID().String()
 	}
 	imported(samples+"/agents", samples+"/claude-code-log", samples+"/claude-code-spotter")
-	b := browser.Open(t)
+	b := s.tab()
 	b.Do(chromedp.EmulateViewport(1160, 640))
 	for _, view := range []struct {
 		name, scheme string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/render"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -36,9 +37,9 @@ type searchGroup struct {
 
 // searchHit is a message that was found.
 type searchHit struct {
-	Href, Role string
-	Time       time.Time
-	Parts      []snippetPart
+	Href, Role, Class string
+	Time              time.Time
+	Parts             []snippetPart
 }
 
 // snippetPart is a part of a snippet. Mark is set for a word that was searched for.
@@ -112,7 +113,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 			return err
 		}
 		there := &place{ID: g.ID, In: h.Entry.Span.String()}
-		g.Hits = append(g.Hits, &searchHit{Href: there.Href(h.Entry.Position), Role: h.Entry.Role, Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
+		g.Hits = append(g.Hits, &searchHit{Href: there.Href(h.Entry.Position), Role: h.Entry.Role, Class: render.RoleClass(h.Entry.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
 		v.Hits++
 	}
 	return nil

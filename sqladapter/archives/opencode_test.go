@@ -1,6 +1,7 @@
 package archives_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	messages "github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/usage"
 )
 
 const openCodeSchema = `
@@ -88,4 +90,54 @@ INSERT INTO part VALUES ('p1', 'm1', 's1', 0, 0, '{"type":"text","text":"Ask a h
 		texts[string(state.Metadata)] = strings.Join(said, " ")
 	}
 	require.Equal(t, map[string]string{"": "m1 m2 m3", `{"aside":"agent s2"}`: "m1 m2 n1", `{"aside":"agent s3"}`: "o1"}, texts)
+}
+
+// A session that is read while its answer is written ends with the final text and tokens, and the answer counts once: as it is in
+// the end. It does not matter whether the last change was of the text or of the tokens only.
+func TestOpenCodeWhileItIsWritten(t *testing.T) {
+	const text = `UPDATE part SET data = '{"type":"text","text":"TEXT"}' WHERE id = 'p2'`
+	const data = `UPDATE message SET data = '{"role":"assistant","modelID":"x","providerID":"p","cost":COST,"tokens":{"input":INPUT,"output":OUTPUT,"reasoning":0,"cache":{"read":0,"write":0}},"time":{"created":1767225600001TIME}}' WHERE id = 'm2'`
+	for name, steps := range map[string][]string{
+		"tokens last":         {"", text, strings.NewReplacer("COST", "0.5", "INPUT", "70", "OUTPUT", "9", "TIME", `,"completed":1767225609999`).Replace(data)},
+		"no tokens before":    {`UPDATE message SET data = '{"role":"assistant","modelID":"x"}' WHERE id = 'm2'`, text, strings.NewReplacer("COST", "0.5", "INPUT", "70", "OUTPUT", "9", "TIME", "").Replace(data)},
+		"text last":           {strings.NewReplacer("COST", "0.5", "INPUT", "70", "OUTPUT", "9", "TIME", "").Replace(data), text},
+		"tokens in two steps": {text, strings.NewReplacer("COST", "0.1", "INPUT", "70", "OUTPUT", "1", "TIME", "").Replace(data), strings.NewReplacer("COST", "0.5", "INPUT", "70", "OUTPUT", "9", "TIME", "").Replace(data)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := t.TempDir() + "/opencode.db"
+			execute(t, path, openCodeSchema, `
+INSERT INTO session VALUES ('s1', 'p', NULL, 'x', '/w', 'T', '1.0', 'build', NULL, 1767225600000, 1767225601000);
+INSERT INTO message VALUES ('m1', 's1', 1767225600000, 0, '{"role":"user"}'), ('m2', 's1', 1767225600001, 0, '');
+INSERT INTO part VALUES ('p1', 'm1', 's1', 0, 0, '{"type":"text","text":"Hello"}'), ('p2', 'm2', 's1', 0, 0, '{"type":"text","text":"T"}')`,
+				strings.NewReplacer("COST", "0", "INPUT", "0", "OUTPUT", "0", "TIME", "").Replace(data))
+			s := storeIn(t)
+			x, err := usage.Open(bg, s, t.TempDir(), usage.Options{})
+			require.NoError(t, err)
+			defer x.Close()
+			for _, step := range steps {
+				imported(t, s, path)
+				require.NoError(t, x.Update(bg))
+				execute(t, path, step)
+			}
+			execute(t, path, `INSERT INTO message VALUES ('m3', 's1', 1767225600002, 0, '{"role":"user"}'); INSERT INTO part VALUES ('p3', 'm3', 's1', 0, 0, '{"type":"text","text":"Thanks"}')`)
+			for range 2 { // the second time nothing is new
+				imported(t, s, path)
+			}
+			report, err := x.Report(bg, usage.Query{})
+			require.NoError(t, err)
+			require.EqualValues(t, 1, report.Total.Requests)
+			require.Equal(t, []int64{70, 9}, []int64{report.Total.Tokens[messages.Input].N, report.Total.Tokens[messages.Output].N})
+			require.Equal(t, "0.5", report.Total.Stated.String())
+			thread, err := s.FindThread(bg, "s1")
+			require.NoError(t, err)
+			active, err := thread.Active(bg)
+			require.NoError(t, err)
+			entries, err := active.All(bg)
+			require.NoError(t, err)
+			require.Len(t, entries, 3)
+			require.Contains(t, string(entries[1].Body), `"text":"TEXT"`)
+			require.Contains(t, string(entries[1].Body), `"input":70`)
+			require.True(t, slices.ContainsFunc(entries, func(e *lineage.Entry) bool { return e.SourceID == "m3" }))
+		})
+	}
 }

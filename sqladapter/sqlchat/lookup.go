@@ -174,31 +174,50 @@ const chainStep = 10_000
 // chainOf returns the ids from the root to a message of a chat, none if the message does not exist.
 func chainOf(ctx context.Context, c *sqladapter.Conn, chatID, id string) ([]string, error) {
 	var ids []string
-	var seen map[string]bool
-	for at := id; at != ""; {
-		part, err := lists.Collect(ctx, c, chatrows.ScanLink, lookupSQL.chain, at, chatID, chatID, chainStep)
+	for w := (climb{chatID: chatID, at: id}); w.at != ""; {
+		links, err := w.read(ctx, c, chainStep)
 		if err != nil {
 			return nil, err
 		}
-		if len(part) == 0 {
-			break
+		part, err := w.pass(links)
+		if err != nil {
+			return nil, err
 		}
-		for _, l := range part {
-			ids = append(ids, l.ID)
-		}
-		if at = part[len(part)-1].Parent; at == "" {
-			break
-		}
-		if seen == nil {
-			seen = make(map[string]bool)
-		}
-		for _, l := range part {
-			if seen[l.ID] {
-				return nil, &sqladapter.TableError{Table: "messages", Err: sqladapter.ErrCorrupt, Detail: "message " + l.ID + " is its own ancestor"}
-			}
-			seen[l.ID] = true
-		}
+		ids = append(ids, part...)
 	}
 	slices.Reverse(ids)
+	return ids, nil
+}
+
+// climb is the way from a message to the root of its chat.
+type climb struct {
+	chatID string
+	at     string // the next message, empty behind the root
+	seen   map[string]bool
+}
+
+// read returns the next n messages, fewer at the root; none if the message does not exist.
+func (w *climb) read(ctx context.Context, c *sqladapter.Conn, n int) ([]chatrows.Link, error) {
+	return lists.Collect(ctx, c, chatrows.ScanLink, lookupSQL.chain, w.at, w.chatID, w.chatID, n)
+}
+
+// pass continues behind the messages that were read, and returns their ids.
+func (w *climb) pass(links []chatrows.Link) (ids []string, err error) {
+	w.at = ""
+	if len(links) > 0 {
+		w.at = links[len(links)-1].Parent
+	}
+	if w.at != "" && w.seen == nil {
+		w.seen = make(map[string]bool)
+	}
+	for _, l := range links {
+		if ids = append(ids, l.ID); w.seen == nil {
+			continue
+		}
+		if w.seen[l.ID] {
+			return nil, &sqladapter.TableError{Table: "messages", Err: sqladapter.ErrCorrupt, Detail: "message " + l.ID + " is its own ancestor"}
+		}
+		w.seen[l.ID] = true
+	}
 	return ids, nil
 }

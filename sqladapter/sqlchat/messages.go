@@ -113,6 +113,35 @@ func (s *store) MessageChain(ctx context.Context, chatID, id string) iter.Seq2[c
 	}
 }
 
+// Ancestors implements chat.Store. If the chat is deleted meanwhile, the error is ErrNotFound.
+func (s *store) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[chat.Message, error] {
+	return func(yield func(chat.Message, error) bool) {
+		w := climb{chatID: chatID, at: id}
+		for step := 16; w.at != ""; step = min(2*step, chainStep) {
+			links, err := lists.Read(ctx, s.db, func(c *sqladapter.Conn) ([]chatrows.Link, error) {
+				links, err := w.read(ctx, c, step)
+				if err == nil && len(links) == 0 && w.at == id {
+					_, err = hasMessage(ctx, c, chatID, id)
+				}
+				return links, err
+			})
+			var ids []string
+			if err == nil {
+				ids, err = w.pass(links)
+			}
+			if err != nil {
+				yield(chat.Message{}, err)
+				return
+			}
+			for m, err := range chatrows.InOrder(ctx, s.db, ids) {
+				if !yield(m, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
 // CountMessages implements chat.Store.
 func (s *store) CountMessages(ctx context.Context, chatID, id string) (int, error) {
 	return lists.Read(ctx, s.db, func(c *sqladapter.Conn) (int, error) {

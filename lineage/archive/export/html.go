@@ -181,7 +181,7 @@ func (p *page) branch(ctx context.Context, l *fork, depth int, open bool) error 
 	if err != nil {
 		return err
 	}
-	p.close()
+	p.close(ctx)
 	p.depth, p.prefix = above, prefix
 	if !open {
 		p.put("</details>\n")
@@ -190,7 +190,7 @@ func (p *page) branch(ctx context.Context, l *fork, depth int, open bool) error 
 }
 
 func (p *page) passing(ctx context.Context, at *passing) error {
-	p.close()
+	p.close(ctx)
 	if len(at.names) > 0 {
 		p.put("<p class=\"tip\">", escape(strings.Join(at.names, ", ")), "</p>\n")
 	}
@@ -205,16 +205,16 @@ func (p *page) passing(ctx context.Context, at *passing) error {
 // maxItems is how many items are held before they are written.
 const maxItems = 256
 
-func (p *page) item(i *transcript.Item, first bool) {
+func (p *page) item(ctx context.Context, i *transcript.Item, first bool) {
 	if first && len(p.items) >= maxItems {
-		p.close()
+		p.close(ctx)
 	}
 	p.items = append(p.items, i)
 }
 
 // close writes the items that are held.
-func (p *page) close() {
-	messages := render.Messages(p.items, render.Options{Image: p.image, Prefix: p.prefix})
+func (p *page) close(ctx context.Context) {
+	messages := render.Messages(ctx, p.items, render.Options{Image: p.image, Prefix: p.prefix})
 	p.items = p.items[:0]
 	if len(messages) == 0 {
 		return

@@ -105,7 +105,7 @@ func (w *markdownWriter) passing(_ context.Context, p *passing) error {
 	return nil
 }
 
-func (w *markdownWriter) item(i *transcript.Item, first bool) {
+func (w *markdownWriter) item(_ context.Context, i *transcript.Item, first bool) {
 	if first {
 		w.put("\n### ", heading(messageTitle(i.From)), "\n")
 	}

@@ -13,7 +13,7 @@ import (
 // writer writes what people read of a line.
 type writer interface {
 	// item writes an item. first is set if it begins a message.
-	item(i *transcript.Item, first bool)
+	item(ctx context.Context, i *transcript.Item, first bool)
 	// passing writes what there is after a message.
 	passing(ctx context.Context, p *passing) error
 }
@@ -41,7 +41,7 @@ func (x *exporter) write(ctx context.Context, t *tree, l *fork, w writer) error 
 				}
 				continue
 			}
-			w.item(i, i.From != last)
+			w.item(ctx, i, i.From != last)
 			last = i.From
 		}
 		return x.failed()

@@ -37,6 +37,13 @@ func testMessages(t *testing.T, s *store) {
 	for range s.MessageChain(background, "c", "f") {
 		break
 	}
+	for i, m := range collect(t, s.Ancestors(background, "c", "f")) {
+		s.requireMessage(want[2-i], m)
+	}
+	for range s.Ancestors(background, "c", "f") {
+		break
+	}
+	require.Empty(t, collect(t, s.Ancestors(background, "c", "nothing")))
 	require.Empty(t, collect(t, s.Messages(background, "c")), "adding moves no branch")
 	require.NoError(t, s.UpdateBranchHead(background, "c", s.active("c").ID, "a"))
 	require.Equal(t, []string{"q", "a"}, idsOf(collect(t, s.Messages(background, "c"))))
@@ -279,6 +286,15 @@ func testLongChain(t *testing.T, s *store) {
 		n++
 	}
 	require.Equal(t, count, n)
+	for m, err := range s.Ancestors(background, "c", string(head)) {
+		require.NoError(t, err)
+		n--
+		if want := fmt.Sprint("m", n); m.ID != want || (m.ParentID == "") != (n == 0) {
+			require.Equal(t, want, m.ID)
+			require.Equal(t, n == 0, m.ParentID == "")
+		}
+	}
+	require.Zero(t, n)
 	s.createBranch(chat.Branch{ChatID: "c", Name: "fork", HeadMessageID: chat.Ref(fmt.Sprint("m", count-step)), CreatedAt: main.CreatedAt + 1})
 	infos := s.branches("c")
 	require.Equal(t, count, infos[0].MessageCount)

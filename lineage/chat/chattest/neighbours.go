@@ -143,6 +143,9 @@ func neighbourCalls() map[string]neighbourCall {
 		"MessageChain": {message: true, do: func(ctx context.Context, s *store, n Neighbour, id, _ string) (any, error) {
 			return all(s.MessageChain(ctx, n.ChatID, id))
 		}},
+		"Ancestors": {message: true, do: func(ctx context.Context, s *store, n Neighbour, id, _ string) (any, error) {
+			return all(s.Ancestors(ctx, n.ChatID, id))
+		}},
 		"CountMessages": {message: true, do: func(ctx context.Context, s *store, n Neighbour, id, _ string) (any, error) {
 			return s.CountMessages(ctx, n.ChatID, id)
 		}},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,11 @@ func (s *store) list(o chat.ListOptions) []string {
 
 // chain returns the ids of a message's chain.
 func (s *store) chain(chatID, id string) []string {
-	return idsOf(collect(s.t, s.MessageChain(background, chatID, id)))
+	chain := idsOf(collect(s.t, s.MessageChain(background, chatID, id)))
+	back := idsOf(collect(s.t, s.Ancestors(background, chatID, id)))
+	slices.Reverse(back)
+	require.Equal(s.t, chain, back)
+	return chain
 }
 
 func (s *store) graph(chatID string) chat.Graph {

@@ -240,6 +240,11 @@ func (c *chainless) MessageChain(context.Context, string, string) iter.Seq2[chat
 	return nil
 }
 
+func (c *chainless) Ancestors(context.Context, string, string) iter.Seq2[chat.Message, error] {
+	require.FailNow(c.t, "a chain was read")
+	return nil
+}
+
 func testBranchingReadsNoChain(t *testing.T, s *store) {
 	s.open("c").save(user("q1"), assistant("a1"), user("q2"))
 	c := (&store{Store: &chainless{s.Store, t}, t: t}).open("c")

@@ -99,13 +99,21 @@ func (f *faulty) Message(ctx context.Context, chatID, id string) (*chat.Message,
 }
 
 func (f *faulty) MessageChain(ctx context.Context, chatID, id string) iter.Seq2[chat.Message, error] {
+	return f.list(f.Store.MessageChain(ctx, chatID, id))
+}
+
+func (f *faulty) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[chat.Message, error] {
+	return f.list(f.Store.Ancestors(ctx, chatID, id))
+}
+
+func (f *faulty) list(messages iter.Seq2[chat.Message, error]) iter.Seq2[chat.Message, error] {
 	fails, done := f.fails()
 	return func(yield func(chat.Message, error) bool) {
 		if fails && !done {
 			yield(chat.Message{}, f.fail())
 			return
 		}
-		for m, err := range f.Store.MessageChain(ctx, chatID, id) {
+		for m, err := range messages {
 			if !yield(m, err) {
 				return
 			}

@@ -61,7 +61,7 @@ func testLast(t *testing.T, s *store) {
 	} {
 		r := c.resolve(engine.ResolveOptions{Last: n})
 		require.Equal(t, want, textsOf(r))
-		require.Equal(t, 5-len(want), r.Omitted)
+		require.Equal(t, len(want) < 5, r.Omitted)
 	}
 	for _, o := range []engine.ResolveOptions{{Last: -1}, {Budget: -1}} {
 		_, err := c.Resolve(background, o)
@@ -89,16 +89,17 @@ func testBudget(t *testing.T, s *store) {
 		}
 		whole := c.resolve(engine.ResolveOptions{Tokens: bytes})
 		require.Len(r, whole.Messages, n)
-		require.Zero(r, whole.Omitted)
+		require.False(r, whole.Omitted)
 		o := engine.ResolveOptions{Tokens: bytes, Budget: rapid.IntRange(1, whole.Tokens+10).Draw(r, "budget")}
 		got := c.resolve(o)
-		require.Equal(r, n, len(got.Messages)+got.Omitted)
-		require.Equal(r, textsOf(whole)[got.Omitted:], textsOf(got))
+		omitted := n - len(got.Messages)
+		require.Equal(r, omitted > 0, got.Omitted)
+		require.Equal(r, textsOf(whole)[omitted:], textsOf(got))
 		if len(got.Messages) > 0 {
 			require.LessOrEqual(r, got.Tokens, o.Budget)
 		}
-		if got.Omitted > 0 {
-			next := textsOf(whole)[got.Omitted-1]
+		if got.Omitted {
+			next := textsOf(whole)[omitted-1]
 			require.Greater(r, got.Tokens+len(next)+4, o.Budget, "one more does not fit")
 		}
 	})

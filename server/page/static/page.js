@@ -7,33 +7,57 @@ document.documentElement.classList.add("js");
 const part = (address) => { const u = new URL(address, location.href); u.searchParams.set("part", ""); u.hash = ""; return u; };
 async function fetchPart(address, signal) {
   const answer = await fetch(part(address), { signal, credentials: "same-origin" });
-  if (answer.status === 401 || answer.status === 403) { say("signed out"); throw new Error("signed out"); }
-  if (!answer.ok) throw new Error("status " + answer.status);
+  if (answer.status === 401 || answer.status === 403) lasting("signed out");
+  if (!answer.ok) throw Object.assign(new Error("status " + answer.status), { status: answer.status });
   // A parsed document runs no script and loads nothing.
   return new DOMParser().parseFromString(await answer.text(), "text/html").body;
 }
-function say(text, on) { const live = $("#live"); live.textContent = text; live.classList.toggle("on", !!on); }
+// What the top of the page says: what holds until the page is loaded again, else what was done just now, else whether the
+// page is live.
+const said = { lasting: "", note: "", state: "", live: false };
+function show() {
+  const live = $("#live");
+  const text = said.lasting || said.note || (following && said.live ? "following" : said.state);
+  if (live.textContent !== text) live.textContent = text;
+  live.classList.toggle("on", said.live && !said.lasting);
+}
+function lasting(text) { said.lasting = text; show(); }
+let noted;
+function note(text, ms = 2500) { clearTimeout(noted); said.note = text; show(); if (text && ms) noted = setTimeout(() => note(""), ms); }
+function connection(state, live) { said.state = state; said.live = live; show(); }
+let following = false;
 const store = { get(key) { try { return JSON.parse(localStorage.getItem("lineage." + key)); } catch { return null; } }, set(key, value) { try { localStorage.setItem("lineage." + key, JSON.stringify(value)); } catch { /* full or not allowed */ } } };
 
-// One stream of events for a browser: the tab that holds the lock reads it and tells the others.
+// One stream of events for a browser: the tab that holds the lock reads it and tells the others. A tab that comes later asks
+// for the state, and looks at what it missed meanwhile.
 function listen(heard) {
+  const missed = [{ kind: "reconnected" }];
   const others = new BroadcastChannel("lineage-events");
-  others.onmessage = (e) => { if (e.data.state) say(...e.data.state); else heard(e.data.events); };
-  const tell = (message) => others.postMessage(message);
-  // A page that is left gives the lock back, and one that comes back from the history begins anew.
-  const read = () => new Promise((left) => { connect(); addEventListener("pagehide", () => left()); });
-  addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
-  const connect = () => {
-    const source = new EventSource("/v1/events");
-    const state = (...s) => { say(...s); tell({ state: s }); };
-    source.onopen = () => { state("live", true); const missed = [{ kind: "reconnected" }]; heard(missed); tell({ events: missed }); };
-    // A stream that is refused, because its position is gone or the session ended, begins again without a position.
-    source.onerror = () => { if (source.readyState !== EventSource.CLOSED) { state("reconnecting"); return; } state("not live"); setTimeout(connect, 5000); };
-    source.addEventListener("diverged", () => location.reload());
-    source.onmessage = (e) => { let events; try { events = JSON.parse(e.data); } catch { return; } events = [events].flat(); heard(events); tell({ events }); };
-    addEventListener("pagehide", () => source.close());
+  let leads = false; let source; let leave;
+  const state = (text, live) => { connection(text, live); others.postMessage({ state: [text, live] }); };
+  const tell = (events) => { heard(events); others.postMessage({ events }); };
+  others.onmessage = (e) => {
+    if (e.data.asks && leads && said.state) others.postMessage({ answers: [said.state, said.live] });
+    if (leads) return;
+    if (e.data.answers && !said.state) heard(missed);
+    const is = e.data.state ?? e.data.answers;
+    if (is) connection(...is);
+    if (e.data.events) heard(e.data.events);
   };
+  const connect = () => {
+    source = new EventSource("/v1/events");
+    source.onopen = () => { state("live", true); tell(missed); };
+    // A stream that is refused, because its position is gone or the session ended, begins again without a position.
+    source.onerror = () => { if (source.readyState !== EventSource.CLOSED) { state("reconnecting", false); return; } state("not live", false); setTimeout(connect, 5000); };
+    source.addEventListener("diverged", () => location.reload());
+    source.onmessage = (e) => { let events; try { events = JSON.parse(e.data); } catch { return; } tell([events].flat()); };
+  };
+  // A page that is left gives the lock back, and one that comes back from the history begins anew.
+  const read = () => new Promise((left) => { leads = true; leave = left; connect(); });
+  addEventListener("pagehide", () => { source?.close(); leave?.(); });
+  addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
   if (navigator.locks) navigator.locks.request("lineage-events", read); else read();
+  others.postMessage({ asks: true });
 }
 // soon returns a function that does something once, a moment after its first call.
 function soon(ms, does) { let timer; let again = false; let busy = false; const run = async () => { timer = undefined; if (busy) { again = true; return; } busy = true; try { await does(); } catch { /* the next event tries again */ } busy = false; if (again) { again = false; call(); } }; const call = () => { timer ??= setTimeout(run, ms); }; return call; }
@@ -58,7 +82,7 @@ const keys = {
   o: () => { const parts = $$("details.part", here()); const open = !parts.some((d) => d.open); for (const d of parts) d.open = open; },
   x: () => exact(here()),
   e: () => toEnd(),
-  f: () => { following = !following; say(following ? "following" : "live", true); if (following) toEnd(); },
+  f: () => { following = !following; show(); if (following) toEnd(); },
   y: () => copy("resume"),
   "g u": () => { const link = $("a.nav[href='/usage']"); if (link) location.href = link.href; },
   "g h": () => { location.href = "/"; },
@@ -82,7 +106,7 @@ addEventListener("click", (e) => {
   if (long && !String(getSelection())) long.classList.add("all");
 });
 $("#keys-button").addEventListener("click", () => $("#keys").showModal());
-async function copy(id) { const node = $("#" + id); if (!node) return; try { await navigator.clipboard.writeText(node.textContent); say("copied", true); } catch { getSelection().selectAllChildren(node); } }
+async function copy(id) { const node = $("#" + id); if (!node) return; try { await navigator.clipboard.writeText(node.textContent); note("copied"); } catch { getSelection().selectAllChildren(node); } }
 async function exact(m) {
   const thread = $("[data-thread]")?.dataset.thread;
   if (!m || !thread) return;
@@ -104,9 +128,9 @@ if (view === "search") {
     request?.abort();
     timer = setTimeout(async () => {
       const mine = request = new AbortController();
-      const slow = setTimeout(() => { $("#results").classList.add("waiting"); say("searching"); }, 200);
+      const slow = setTimeout(() => { $("#results").classList.add("waiting"); note("searching", 0); }, 200);
       const address = "/search?q=" + encodeURIComponent(input.value);
-      try { const body = await fetchPart(address, mine.signal); $("#results").replaceWith(...body.childNodes); history.replaceState(null, "", address); } catch { /* another search goes on */ } finally { clearTimeout(slow); if (mine === request) { say("live", true); $("#results")?.classList.remove("waiting"); } }
+      try { const body = await fetchPart(address, mine.signal); $("#results").replaceWith(...body.childNodes); history.replaceState(null, "", address); } catch { /* another search goes on */ } finally { clearTimeout(slow); if (mine === request) { note(""); $("#results")?.classList.remove("waiting"); } }
     }, 150);
   });
 }
@@ -123,29 +147,50 @@ function home() {
   const grow = () => { const more = $(".more", list); if (!more) return; more.addEventListener("reached", async () => { const body = await fetchPart(more.dataset.next); const had = new Set($$(".row", list).map((r) => r.dataset.id)); for (const r of $$(".row", body)) if (had.has(r.dataset.id)) r.remove(); marks(body); more.replaceWith(...body.childNodes); names(); grow(); }); edges.observe(more); };
   marks(list); names(); grow();
   // Rows change in place. They move only while nobody points at them or has the focus there.
-  let waiting;
+  let waiting; let stale = false;
+  const rowOf = (id) => $(`.row[data-id="${CSS.escape(id)}"]`, list);
+  const time = (row) => $("time", row)?.dateTime ?? "";
+  const empty = (body) => { const now = $(".row", list) ? null : $(".empty", body); const old = $("#main > .empty"); if (now && !old) $("#main").append(now); else if (!now) old?.remove(); };
+  const refresh = (old, row) => {
+    for (const what of [".line1", ".line2", ".facts"]) {
+      const from = $(what, old), to = $(what, row);
+      if (from.isEqualNode(to)) continue;
+      // A link that is about to be used stays.
+      if (what === ".facts" && (old.matches(":hover") || from.contains(document.activeElement))) { stale = true; continue; }
+      from.replaceWith(to.cloneNode(true));
+    }
+    for (const key of ["agent", "project"]) old.dataset[key] = row.dataset[key];
+    if (old.className !== row.className) old.className = row.className;
+  };
+  // What the list has and the server has not any more is gone: the fresh rows are the first ones.
+  const drop = (fresh, whole) => {
+    const is = new Set(fresh.map((r) => r.dataset.id)); const oldest = fresh.length ? time(fresh.at(-1)) : "";
+    for (const r of $$(".row", list)) if (!is.has(r.dataset.id) && (whole || time(r) > oldest)) r.remove();
+  };
   const put = (body) => {
-    const fresh = $$(".row", body); marks(body);
-    const at = new Set(fresh.map((r) => r.dataset.id));
-    for (const r of $$(".row", list)) if (at.has(r.dataset.id)) r.remove();
-    list.prepend(...fresh); waiting = undefined; $("#fresh").hidden = true;
+    const fresh = $$(".row", body);
+    for (const [i, r] of fresh.entries()) { const old = rowOf(r.dataset.id); if (old) refresh(old, r); const row = old ?? r; const at = $$(".row", list)[i]; if (at !== row) { if (at) at.before(row); else list.prepend(row); } }
+    waiting = undefined; $("#fresh").hidden = true;
   };
   const update = soon(400, async () => {
-    const body = $("#list", await fetchPart(location.href)); if (!body) return;
-    const fresh = $$(".row", body);
+    const body = await fetchPart(location.href); const part = $("#list", body); if (!part) return;
+    marks(part); stale = false;
+    const fresh = $$(".row", part);
+    drop(fresh, !$(".more", part));
     const moved = fresh.some((r, i) => $$(".row", list)[i]?.dataset.id !== r.dataset.id);
     if (moved && (list.matches(":hover") || list.contains(document.activeElement))) {
       let n = 0;
-      for (const r of fresh) { const old = $(`.row[data-id="${CSS.escape(r.dataset.id)}"]`, list); if (!old) { n++; continue; } for (const what of [".line1", ".line2", ".facts"]) if (!old.contains(document.activeElement) || what !== ".facts") $(what, old).replaceWith($(what, r).cloneNode(true)); old.className = r.className; }
-      waiting = body; const pill = $("#fresh"); pill.textContent = n ? `${n} new` : "New order"; pill.hidden = false; return;
-    }
-    if (moved) put(body); else for (const [i, r] of fresh.entries()) { const old = $$(".row", list)[i]; if (!old.contains(document.activeElement)) { marks(body); old.replaceWith(r); } }
+      for (const r of fresh) { const old = rowOf(r.dataset.id); if (old) refresh(old, r); else n++; }
+      waiting = part; const pill = $("#fresh"); pill.textContent = n ? `${n} new` : "New order"; pill.hidden = false;
+    } else put(part);
+    if (!waiting) empty(body);
+    names();
   });
   $("#fresh").addEventListener("click", () => { if (waiting) put(waiting); scrollTo(0, 0); });
+  list.addEventListener("pointerleave", () => { if (stale) update(); });
   listen((events) => { if (events.some((e) => /^(thread|context|branch|reconnected)/.test(e.kind))) update(); });
 }
 
-let following = false;
 function toEnd() { const c = $(".conv"); if (!c) { scrollTo(0, document.body.scrollHeight); return; } const win = $(".win"); if (Number(win.dataset.to) < Number(c.dataset.length)) { location.href = c.dataset.in ? "?in=" + encodeURIComponent(c.dataset.in) : location.pathname; return; } scrollTo(0, document.documentElement.scrollHeight); }
 
 if (view === "conversation") conversation();
@@ -183,13 +228,25 @@ function conversation() {
     prompts(); watch();
   }
   function later() { const p = document.createElement("p"), a = document.createElement("a"); p.className = "edge down"; a.textContent = "later messages"; a.href = address({ at: number("to") }) ; p.append(a); return p; }
-  // add shows the messages from a position on. Those that are there are replaced.
+  // moved says that what is shown is not the history any more. It is loaded again, but not while somebody enters something.
+  let gone = false;
+  const again = () => { if (gone) return; gone = true; if (!$("dialog[open], .acts[open]") && !document.activeElement.matches("input, textarea, select")) { location.reload(); return; } lasting("moved"); pill.textContent = "The branch was moved: show it"; pill.hidden = false; };
+  const isMoved = (body) => body.dataset.context !== win.dataset.context || Number(body.dataset.length) < Number(conv.dataset.length) || $$(".m", body).some((m) => (document.getElementById(m.id)?.dataset.id ?? m.dataset.id) !== m.dataset.id);
+  // What a reader did to a message: what is open in it, and that it is the one of the address.
+  const plain = (m) => { const is = m.cloneNode(true); is.classList.remove("cont", "at"); for (const d of $$("details", is)) d.open = false; for (const t of $$(".text.all", is)) t.classList.remove("all"); return is; };
+  const keep = (old, m) => {
+    for (const c of ["cont", "at"]) m.classList.toggle(c, old.classList.contains(c));
+    for (const what of ["details", ".text.long"]) { const was = $$(what, old); for (const [i, is] of $$(what, m).entries()) { if (was[i]?.open) is.open = true; if (was[i]?.classList.contains("all")) is.classList.add("all"); } }
+    const focus = old.contains(document.activeElement); old.replaceWith(m); if (focus) m.focus({ preventScroll: true });
+  };
+  const tip = (body) => { for (const key of ["to", "length", "tip"]) win.dataset[key] = body.dataset[key]; conv.dataset.length = body.dataset.length; for (const input of $$(".acts [name=tip]")) input.value = body.dataset.tip; for (const input of $$("input.here")) input.max = body.dataset.length; };
+  // add shows the messages from a position on. Those that are there are replaced if they changed.
   function add(body) {
     still(() => {
       edge(false)?.remove(); $(".empty", win)?.remove();
-      for (const m of $$(".m", body)) { const old = document.getElementById(m.id); if (old) { m.classList.toggle("cont", old.classList.contains("cont")); const open = new Set($$("details.part", old).map((d, i) => d.open ? i : -1)); $$("details.part", m).forEach((d, i) => { d.open = open.has(i); }); old.replaceWith(m); } else win.append(m); }
+      for (const m of $$(".m", body)) { const old = document.getElementById(m.id); if (!old) win.append(m); else if (!plain(old).isEqualNode(plain(m))) keep(old, m); }
       const down = $(".edge.down", body); if (down) win.append(down);
-      win.dataset.to = body.dataset.to; conv.dataset.length = win.dataset.length = body.dataset.length;
+      tip(body);
       const extra = $$(".m", win).slice(0, -most);
       for (const m of extra) m.remove();
       if (extra.length) { win.dataset.from = $(".m", win).dataset.pos; if (!edge(true)) { const p = document.createElement("p"), a = document.createElement("a"); p.className = "edge up"; a.textContent = "earlier messages"; a.href = address({ at: number("from") }); p.append(a); win.prepend(p); } }
@@ -206,14 +263,16 @@ function conversation() {
   let unseen = 0;
   const count = () => { pill.textContent = `${unseen} new`; pill.hidden = false; };
   const update = soon(60, async () => {
-    const body = $(".win", await fetchPart(address({ from: from() })));
+    if (gone) return;
+    let body;
+    try { body = $(".win", await fetchPart(address({ from: from() }))); } catch (e) { if (e.status === 404) { gone = true; lasting("deleted"); conv.classList.add("gone"); pill.hidden = true; } throw e; }
+    if (isMoved(body)) { again(); return; }
     const length = Number(body.dataset.length); const known = Number(conv.dataset.length);
-    if (length < known) { say("this branch was moved: reload", true); return; }
     if (atEnd() && near()) { add(body); unseen = length - number("to"); if (unseen) count(); return; }
     unseen += Math.max(0, length - known); conv.dataset.length = length;
     if (unseen) count();
   });
-  pill.addEventListener("click", async () => { pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } const body = $(".win", await fetchPart(address({ from: from() }))); add(body); last()?.scrollIntoView({ block: "end" }); });
+  pill.addEventListener("click", async () => { if (gone) { location.reload(); return; } pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } const body = $(".win", await fetchPart(address({ from: from() }))); add(body); last()?.scrollIntoView({ block: "end" }); });
   addEventListener("scroll", () => { if (!pill.hidden && atEnd() && near()) update(); }, { passive: true });
   const spy = () => { const top = $$(".m[data-prompt]", win).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); if (at && !$(".acts[open]")) for (const input of $$("input.here")) input.value = at.dataset.pos; };
   let ticking = false;
@@ -227,7 +286,18 @@ function conversation() {
 if (view === "graph") {
   const form = $(".compare");
   addEventListener("change", (e) => { if (!e.target.matches(".pick")) return; const picked = $$(".pick:checked"); if (picked.length > 2) picked.find((p) => p !== e.target).checked = false; const two = $$(".pick:checked").map((p) => p.closest("[data-span]").dataset.span); form.a.value = two[0] ?? ""; form.b.value = two[1] ?? ""; $("button", form).disabled = two.length !== 2; });
-  const thread = $("[data-thread]").dataset.thread;
-  const update = soon(500, async () => { const body = await fetchPart(location.href); if ($(".pick:checked") || $(".graph").contains(document.activeElement)) { say("changed", true); return; } $(".graph").replaceWith($(".graph", body)); });
-  listen((events) => { if (events.some((e) => e.thread === thread && /^(branch|checkpoint|context)/.test(e.kind) || e.kind === "context extended")) update(); });
+  const page = $(".graphpage"); const thread = page.dataset.thread;
+  let contexts = new Set(page.dataset.contexts.split(" ").filter(Boolean));
+  const update = soon(500, async () => {
+    let body;
+    try { body = await fetchPart(location.href); } catch (e) { if (e.status === 404) lasting("deleted"); throw e; }
+    contexts = new Set($(".graphpage", body).dataset.contexts.split(" ").filter(Boolean));
+    const now = $(".graph", page), fresh = $(".graph", body);
+    if (now && fresh && now.isEqualNode(fresh)) { note(""); return; }
+    if ($(".pick:checked") || now?.contains(document.activeElement)) { note("changed", 0); return; }
+    if (now && fresh) now.replaceWith(fresh); else location.reload();
+    note("");
+  });
+  const concerns = (e) => e.kind === "reconnected" || e.thread === thread && /^(thread|branch|checkpoint|context)/.test(e.kind) || /^context/.test(e.kind) && (!contexts.size || contexts.has(e.context));
+  listen((events) => { if (events.some(concerns)) update(); });
 } else if (view !== "home" && view !== "conversation") listen(() => {});
