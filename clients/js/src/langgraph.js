@@ -2,7 +2,7 @@ import { BaseCheckpointSaver, TASKS, WRITES_IDX_MAP, compareWritesSortKeys, maxC
 import { setTimeout as sleep } from "node:timers/promises";
 import { is } from "./errors.js";
 import { Log } from "./langgraph/log.js";
-import { isMain, listName, main, nsOf } from "./langgraph/names.js";
+import { isListOf, isMain, listName, main, nsOf } from "./langgraph/names.js";
 import { encode, load, messageOf, textOf } from "./langgraph/values.js";
 
 const maxLogs = 256; // that are remembered
@@ -194,7 +194,7 @@ export class LineageSaver extends BaseCheckpointSaver {
     const end = name !== undefined && view.exists ? await view.endOf(name) : { tip: "empty", length: 0 };
     let tip = end.tip;
     if (name === undefined || end.length !== n) {
-      const start = from === undefined ? { empty: true } : { from: `${from}:${n}` };
+      const start = n === 0 ? { empty: true } : { from: `${from}:${n}` };
       name = listName(ns, channel);
       operations.push({ op: "create_branch", thread, name, ...start, switch: isMain(ns, channel) || undefined });
       tip = undefined;
@@ -216,20 +216,25 @@ export class LineageSaver extends BaseCheckpointSaver {
     }));
   }
 
-  /** Appends an entry, with what it needs, in one commit; again if another process was first. Changes of a log by this saver are one after the other. */
+  /** Appends an entry, with what it needs, in one commit. */
   async #change(threadId, ns, build) {
     const log = this.#log(threadId, ns);
+    await this.#attempts(log, async (view) => {
+      const { entry, operations, lists } = await build(view);
+      const first = view.exists ? [] : this.#create(threadId, log);
+      const append = { op: "append", thread: log.thread, context: log.name, messages: [{ role: entry.kind, content: entry }], if_tip: view.tip };
+      const done = await this.#client.batch([...first, ...operations, append]);
+      for (const list of lists.values()) list.tip = done[first.length + list.operation].tip;
+      log.appended(view, done.at(-1), entry, lists);
+    });
+  }
+
+  /** Changes a log, again if another process was first. */
+  #attempts(log, change) {
     return this.#alone(log, async () => {
       for (let tried = 1; ; tried++) {
-        const view = await log.read();
-        const { entry, operations, lists } = await build(view);
-        const first = view.exists ? [] : this.#create(threadId, log);
-        const all = [...first, ...operations, { op: "append", thread: log.thread, context: log.name, messages: [{ role: entry.kind, content: entry }], if_tip: view.tip }];
         try {
-          const done = await this.#client.batch(all);
-          for (const list of lists.values()) list.tip = done[first.length + list.operation].tip;
-          log.appended(view, done.at(-1), entry, lists);
-          return;
+          return await change(await log.read());
         } catch (err) {
           log.forget();
           if (tried === maxAttempts || !is(err, "tip-moved", "exists", "conflict", "not-found")) throw err;
@@ -247,6 +252,7 @@ export class LineageSaver extends BaseCheckpointSaver {
     ];
   }
 
+  /** Changes of a thread by this saver are one after the other. */
   async #alone(log, work) {
     const before = this.#queues.get(log.thread) ?? Promise.resolve();
     const mine = before.then(work, work);
@@ -276,6 +282,63 @@ export class LineageSaver extends BaseCheckpointSaver {
     await this.#client.thread(this.#ref(sourceId)).copy({ id: this.#prefix + targetId, metadata: { framework: "langgraph", thread_id: targetId } });
   }
 
+  /**
+   * Deletes all checkpoints of threads but the latest of each namespace, with `strategy: "delete"` all of them. Checkpoints from which the
+   * latest takes the values of delta channels stay. The next `lineage gc` frees the space.
+   */
+  async prune(threadIds, { strategy = "keep_latest" } = {}) {
+    if (strategy !== "keep_latest" && strategy !== "delete") throw new TypeError(`strategy ${JSON.stringify(strategy)}: it is keep_latest or delete`);
+    for (const threadId of threadIds) {
+      named("thread_id", threadId);
+      if (strategy === "delete") {
+        await this.deleteThread(threadId);
+        continue;
+      }
+      for (const ns of await collect(this.#namespaces(threadId))) await this.#prune(threadId, ns);
+    }
+  }
+
+  async #prune(threadId, ns) {
+    const log = this.#log(threadId, ns);
+    const branches = await collect(this.#client.thread(log.thread).branches());
+    await this.#attempts(log, async (view) => {
+      const kept = await this.#needed(view);
+      if (kept.length === 0) return;
+      const { entries, lists } = await pruned(view, kept);
+      const old = `pruned/${log.name}/${view.tip}`;
+      const at = { thread: log.thread };
+      const operations = [
+        // Nobody has appended since.
+        { ...at, op: "append", context: log.name, messages: [{ role: "pruned", text: "" }], if_tip: view.tip },
+        { ...at, op: "update_branch", branch: log.name, name: old },
+        { ...at, op: "create_branch", name: log.name, empty: true },
+        { ...at, op: "append", context: log.name, messages: entries.map((entry) => ({ role: entry.kind, content: entry })) },
+        { ...at, op: "delete_branch", branch: old },
+      ];
+      for (const b of branches) {
+        if (isListOf(ns, b.name) && !b.active && !lists.has(b.name)) operations.push({ ...at, op: "delete_branch", branch: b.name });
+      }
+      await this.#client.batch(operations);
+      log.forget();
+    });
+  }
+
+  /** The latest checkpoint and those that its values come from, the oldest first. */
+  async #needed(view) {
+    const kept = [];
+    const left = new Set();
+    for (let found = view.max === "" ? undefined : await view.find(view.max); found !== undefined; ) {
+      const { channel_versions, v } = await load(this.serde, found.entry.checkpoint);
+      if (kept.length === 0) for (const channel of Object.keys(channel_versions ?? {})) left.add(channel);
+      kept.unshift(found);
+      for (const [channel] of found.entry.refs) left.delete(channel);
+      const sends = kept.length === 1 && v < 4; // are kept with the parent
+      if ((left.size === 0 && !sends) || found.entry.parent === undefined) break;
+      found = await view.find(found.entry.parent);
+    }
+    return kept;
+  }
+
   async getDeltaChannelHistory({ config, channels }) {
     const { threadId, ns, id } = idsOf(config);
     const found = new Map(channels.map((channel) => [channel, { writes: [] }]));
@@ -300,6 +363,45 @@ export class LineageSaver extends BaseCheckpointSaver {
 
 // A list that has less in common with the one before is kept whole.
 const minCommon = 8;
+
+/** The entries of a log that has only these checkpoints, and the lists that they need. */
+async function pruned(view, kept) {
+  const lists = new Set();
+  const places = new Map(); // of values, in the old log and in the new one
+  const entries = [];
+  let max = "";
+  for (const { entry, writes } of kept) {
+    const at = entries.length + 1;
+    const added = [];
+    const refs = [];
+    for (const [channel, ref] of entry.refs) {
+      if (ref.list !== undefined) {
+        lists.add(ref.list);
+        refs.push([channel, ref]);
+        continue;
+      }
+      const place = JSON.stringify([channel, ref.at]);
+      if (!places.has(place)) {
+        places.set(place, at);
+        added.push((await view.at(ref.at)).new.find(([name]) => name === channel));
+      }
+      refs.push([channel, { at: places.get(place) }]);
+    }
+    for (const e of [{ ...entry, refs, new: added }, ...writes]) {
+      const { at: _, late, ...rest } = e;
+      const inOrder = e.kind === "checkpoint" ? e.id > max : e.id === max;
+      if (inOrder) max = e.id;
+      entries.push({ ...rest, max, before: entries.findLastIndex((e) => e.late) + 1, late: inOrder ? undefined : true });
+    }
+  }
+  return { entries, lists };
+}
+
+async function collect(all) {
+  const items = [];
+  for await (const item of all) items.push(item);
+  return items;
+}
 
 async function* one(found, below) {
   if (found !== undefined && (below === undefined || found.entry.id < below)) yield found;

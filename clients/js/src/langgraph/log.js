@@ -120,7 +120,7 @@ class View {
         continue;
       }
       const max = Math.min(last - at + 1, size);
-      for await (const m of this.#context(this.log.name).messages({ first: at }, { max })) yield this.cache.keep(m);
+      for await (const m of this.#context(this.log.name).messages({ at: this.tip, first: at }, { max })) yield this.cache.keep(m);
       at += max;
     }
   }

@@ -25,3 +25,8 @@ export function listName(ns, channel) {
   const number = randomBytes(6).toString("hex");
   return isMain(ns, channel) ? `messages/${number}` : `values/${encode(ns)}/${encode(channel)}/${number}`;
 }
+
+/** Whether a branch is such a list of a namespace. The first branch of a thread stays. */
+export function isListOf(ns, branch) {
+  return branch.startsWith(`values/${encode(ns)}/`) || (ns === "" && branch.startsWith("messages/"));
+}
