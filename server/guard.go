@@ -60,9 +60,10 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			h.Add("Vary", "Origin")
 			h.Set("Access-Control-Allow-Origin", origin)
 			h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+			h.Set("Access-Control-Expose-Headers", "ETag, Idempotency-Replayed, Lineage-Tip")
 			if r.Method == http.MethodOptions {
 				h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-				h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID")
+				h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Last-Event-ID, Range")
 				w.WriteHeader(http.StatusNoContent)
 				return
 			}
@@ -138,6 +139,15 @@ type caller struct {
 	valid func(now time.Time) bool
 }
 
+// access returns the caller for handlers of other packages.
+func (c *caller) access() *access.Caller {
+	id, isToken := strings.CutPrefix(c.name, "token ")
+	if !isToken {
+		id = "local"
+	}
+	return &access.Caller{ID: id, Writes: c.writes, Scope: c.scope, Valid: c.valid}
+}
+
 type callerKey struct{}
 
 func callerOf(r *http.Request) *caller {
@@ -211,7 +221,8 @@ func (s *Server) allowed(who who, next http.Handler) http.Handler {
 			s.refuse(w, r, http.StatusForbidden, "not allowed", why)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+		ctx := access.With(context.WithValue(r.Context(), callerKey{}, c), c.access())
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -225,9 +236,9 @@ func (s *Server) denies(who who, c *caller) string {
 		return "this is for the page"
 	case (who == allReaders || who == changer) && !whole:
 		return "the token is for a part of the store"
-	case who == changer && s.o.ReadOnly:
+	case (who == changer || who == writers) && s.o.ReadOnly:
 		return "the server is read-only"
-	case who == changer && !c.writes:
+	case (who == changer || who == writers) && !c.writes:
 		return "the token is read-only"
 	}
 	return ""

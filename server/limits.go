@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -78,6 +79,8 @@ type slotKey struct{}
 type slot struct {
 	g    *gates
 	once sync.Once
+	// body is the body without the usual limit of its size.
+	body io.ReadCloser
 }
 
 func (s *slot) free() { s.once.Do(func() { s.g.requests.Add(-1) }) }
@@ -101,9 +104,60 @@ func (s *Server) limited(next http.Handler) http.Handler {
 		if r.Body != nil && r.Body != http.NoBody {
 			// The standard library takes the limit back at the end of the body.
 			_ = c.SetReadDeadline(time.Now().Add(g.limits.Body))
+			own.body = r.Body
 			r.Body = http.MaxBytesReader(w, r.Body, g.limits.BodySize)
 		}
 		next.ServeHTTP(&patient{w, c, g.limits.Write}, r.WithContext(context.WithValue(r.Context(), slotKey{}, own)))
+	})
+}
+
+// sized lets a route have larger bodies. They may take longer in proportion.
+func (s *Server) sized(size int64, next http.Handler) http.Handler {
+	if size <= s.o.Limits.BodySize {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if own, is := r.Context().Value(slotKey{}).(*slot); is && own.body != nil {
+			body := &steady{ReadCloser: own.body, c: http.NewResponseController(w), began: time.Now(), least: s.o.Limits.Body}
+			r.Body = http.MaxBytesReader(w, body, size)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// slowest is the least rate of a large body, in bytes a second.
+const slowest = 64 << 10
+
+// steady is a body that has time in proportion to what has arrived.
+type steady struct {
+	io.ReadCloser
+	c     *http.ResponseController
+	began time.Time
+	least time.Duration
+	bytes int64
+}
+
+// Read implements io.Reader.
+func (b *steady) Read(p []byte) (int, error) {
+	_ = b.c.SetReadDeadline(b.began.Add(b.least + time.Duration(b.bytes/slowest)*time.Second)) // every connection has them
+	n, err := b.ReadCloser.Read(p)
+	b.bytes += int64(n)
+	return n, err
+}
+
+// streaming makes the requests of a route streams, which end when the server closes.
+func (s *Server) streaming(is bool, next http.Handler) http.Handler {
+	if !is {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, end, ok := s.stream(r)
+		if !ok {
+			s.tooMany(w, r)
+			return
+		}
+		defer end()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 

@@ -24,7 +24,7 @@ type Options struct {
 	Store *lineage.Store
 	// Access has the tokens and the host name of the page.
 	Access *access.File
-	// Routes are those of the page. Without any there is no page, and no session.
+	// Routes are those of the page and the API. Without those of the page there is no session.
 	Routes []Route
 	// Listen is the address. Default DefaultListen, or a free port near it. An address that other machines reach needs
 	// TLS or Plain.

@@ -2,12 +2,19 @@ package server
 
 import "net/http"
 
-// Route is a route of the page. Its pattern is one of http.ServeMux, with a method.
+// Route is a route of the page or the API. Its pattern is one of http.ServeMux, with a method.
 type Route struct {
 	Pattern string
 	// Writes is set if it changes the store.
-	Writes  bool
-	Handler http.Handler
+	Writes bool
+	// Scoped is set if the handler keeps to the scope of its caller (access.Of). Otherwise it is for those who may use
+	// the whole store.
+	Scoped bool
+	// Streams is set for an answer that does not end by itself. The context of the request ends when the server closes.
+	Streams bool
+	// BodySize is the size of the largest body in bytes, if it is more than that of Limits.
+	BodySize int64
+	Handler  http.Handler
 }
 
 // route is a route with who may call it.
@@ -26,8 +33,22 @@ const (
 	readers               // whoever may read something: the handler keeps to the scope of a token
 	allReaders            // whoever may read the whole store
 	visitor               // a session of the page
-	changer               // a session of the page, where the store may be changed
+	changer               // whoever may change the whole store
+	writers               // whoever may change something: the handler keeps to the scope of a token
 )
+
+// who may call the route.
+func (r *Route) who() who {
+	switch {
+	case r.Scoped && r.Writes:
+		return writers
+	case r.Scoped:
+		return readers
+	case r.Writes:
+		return changer
+	}
+	return allReaders
+}
 
 // routes is every route of the server but those of the page.
 func (s *Server) routes() []route {
@@ -57,11 +78,7 @@ func (s *Server) handler() http.Handler {
 		add(r.pattern, r.who, r.handler)
 	}
 	for _, r := range s.o.Routes {
-		who := allReaders
-		if r.Writes {
-			who = changer
-		}
-		add(r.Pattern, who, r.Handler)
+		add(r.Pattern, r.who(), s.sized(r.BodySize, s.streaming(r.Streams, r.Handler)))
 	}
 	return s.observed(s.limited(s.guarded(mux)))
 }

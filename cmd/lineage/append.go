@@ -4,22 +4,17 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/awaited"
-	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -243,7 +238,7 @@ func fillMessage(item *lineage.Item, in io.Reader) error {
 	}
 	item.Type = cmp.Or(item.Type, mediaType("", body))
 	item.Body = body
-	if isText(item.Type) {
+	if records.IsText(item.Type) {
 		// A shell adds a newline, which is not a part of the message.
 		item.Body = []byte(strings.TrimSuffix(strings.TrimSuffix(string(body), "\n"), "\r"))
 	}
@@ -286,20 +281,6 @@ func (a *app) input(ctx context.Context, name string) (io.ReadCloser, error) {
 	return awaited.Open(ctx, name)
 }
 
-// inputMessage is a line of --jsonl.
-type inputMessage struct {
-	Role      string          `json:"role"`
-	Name      string          `json:"name"`
-	Text      *string         `json:"text"`
-	Content   json.RawMessage `json:"content"`
-	ID        string          `json:"id"`
-	Model     string          `json:"model"`
-	User      string          `json:"user"`
-	MediaType string          `json:"media_type"`
-	Metadata  json.RawMessage `json:"metadata"`
-	CreatedAt time.Time       `json:"created_at"`
-}
-
 // lines reads the messages of --jsonl.
 func (o *appendOptions) lines(in io.Reader) ([]lineage.Item, error) {
 	var items []lineage.Item
@@ -310,11 +291,7 @@ func (o *appendOptions) lines(in io.Reader) ([]lineage.Item, error) {
 		if line == "" {
 			continue
 		}
-		var m inputMessage
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			return nil, usagef("%s, line %d: %s", o.jsonl, n, wrongLine(err))
-		}
-		item, err := o.item(&m, []byte(line))
+		item, err := records.ParseItem([]byte(line), records.InputDefaults{Role: o.role, Model: o.model, User: o.user})
 		if err != nil {
 			return nil, usagef("%s, line %d: %v", o.jsonl, n, err)
 		}
@@ -330,76 +307,4 @@ func (o *appendOptions) lines(in io.Reader) ([]lineage.Item, error) {
 		return nil, usagef("%s: no messages", o.jsonl)
 	}
 	return items, nil
-}
-
-// wrongLine explains why a line is not an inputMessage.
-func wrongLine(err error) string {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return "not valid JSON: " + syntax.Error()
-	case errors.As(err, &kind) && kind.Field == "":
-		return "it is not a JSON object"
-	case errors.As(err, &kind):
-		return fmt.Sprintf("%s has to be a string; this one is of the type %s", kind.Field, kind.Value)
-	}
-	// Nothing else is more than a string or any JSON.
-	return "created_at has to be a time such as 2006-01-02T15:04:05Z"
-}
-
-// inputKeys are the members of an inputMessage.
-var inputKeys = map[string]bool{
-	"role": true, "name": true, "text": true, "content": true, "id": true, "model": true, "user": true, "media_type": true, "metadata": true, "created_at": true,
-}
-
-// wholeMessage returns a line that is a message of a format which has more than a text or
-// content, such as calls of tools: it is kept as it is. It is nil for any other line.
-func (o *appendOptions) wholeMessage(m *inputMessage, line []byte) *message.Message {
-	other := false
-	for member := range rawjson.Members(line) {
-		other = other || !inputKeys[member.Key]
-	}
-	if !other || m.Text != nil || m.MediaType != "" {
-		return nil
-	}
-	decoded := message.Decode(line, content.TypeJSON, cmp.Or(m.Role, o.role))
-	for _, p := range decoded[0].Parts {
-		if p.Kind != message.DataKind {
-			return &decoded[0]
-		}
-	}
-	return nil
-}
-
-func (o *appendOptions) item(m *inputMessage, line []byte) (lineage.Item, error) {
-	item := lineage.Item{
-		Kind: lineage.Message, Role: m.Role, Name: m.Name, SourceID: m.ID, Type: m.MediaType, Metadata: m.Metadata,
-		CreatedAt: m.CreatedAt, Origin: lineage.Origin{ModelID: m.Model, UserID: m.User},
-	}
-	whole := o.wholeMessage(m, line)
-	if item.Role == "" && whole != nil {
-		item.Role, item.Name = whole.Role, whole.Name
-	}
-	item.Role = cmp.Or(item.Role, o.role)
-	if item.Origin.ModelID == "" && item.Role == "assistant" {
-		item.Origin.ModelID = o.model
-	}
-	item.Origin.UserID = cmp.Or(item.Origin.UserID, o.user)
-	var text string
-	switch {
-	case whole != nil:
-		item.Body, item.Type = line, content.TypeJSON
-	case m.Text != nil && m.Content != nil:
-		return item, errors.New("has both text and content")
-	case m.Text != nil:
-		item.Body = []byte(*m.Text)
-	case m.Content == nil:
-		return item, errors.New("has neither text nor content")
-	case json.Unmarshal(m.Content, &text) == nil:
-		item.Body = []byte(text)
-	default:
-		item.Body, item.Type = m.Content, cmp.Or(item.Type, content.TypeJSON)
-	}
-	return item, nil
 }

@@ -53,13 +53,6 @@ position with --from. A name that reads as a position (main~1, main:2) is refuse
 	return c
 }
 
-func newBranchRecord(b lineage.BranchInfo) *records.Branch {
-	return &records.Branch{
-		Name: b.Name, Thread: b.Thread.String(), Context: b.Context.String(), Head: records.SpanID(b.Head), Active: b.Active,
-		Length: b.Length, CreatedAt: b.CreatedAt.UTC(), UpdatedAt: b.UpdatedAt.UTC(),
-	}
-}
-
 func runBranchList(ctx context.Context, a *app, in threads) error {
 	branches, err := in.listBranches(ctx, "")
 	if err != nil {
@@ -91,7 +84,7 @@ func (s *session) listBranches(ctx context.Context, thread string) (list []*reco
 	}
 	branches, err := t.Branches(ctx)
 	for _, b := range branches {
-		list = append(list, newBranchRecord(b))
+		list = append(list, records.OfBranch(b))
 	}
 	return list, err
 }
@@ -128,7 +121,7 @@ func branchOf(ctx context.Context, t *lineage.Thread, c *lineage.Context) (*reco
 	if err != nil {
 		return nil, err
 	}
-	return newBranchRecord(b), nil
+	return records.OfBranch(b), nil
 }
 
 // printBranch prints a branch that a command created or changed, unless that failed. ofActive describes it if it is

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func catCommand(a *app) *cobra.Command {
@@ -43,7 +44,7 @@ func runCat(ctx context.Context, s *session, name string) error {
 	if s.json {
 		return s.emit(newContentRecord(&block.Block))
 	}
-	if s.out.Terminal && !isText(block.Type) {
+	if s.out.Terminal && !records.IsText(block.Type) {
 		return usagef("%s of %s are not for a terminal: send them to a file", screen.Bytes(block.Size), block.Type)
 	}
 	var body io.Reader

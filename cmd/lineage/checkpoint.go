@@ -43,16 +43,6 @@ or for the message that --at names. An existing checkpoint of that name is moved
 	return c
 }
 
-func (s *session) checkpointRecord(ctx context.Context, t *lineage.Thread, c lineage.CheckpointInfo) (*records.Checkpoint, error) {
-	position, err := s.store.Position(ctx, c.Span)
-	if err != nil {
-		return nil, err
-	}
-	return &records.Checkpoint{
-		ID: c.ID.String(), Name: c.Name, Thread: t.ID().String(), Message: c.Span.String(), Position: position, CreatedAt: c.CreatedAt.UTC(),
-	}, nil
-}
-
 func runCheckpointList(ctx context.Context, a *app, in threads) error {
 	checkpoints, err := in.listCheckpoints(ctx, "")
 	if err != nil {
@@ -79,7 +69,7 @@ func (s *session) listCheckpoints(ctx context.Context, thread string) (list []*r
 	}
 	checkpoints, err := t.Checkpoints(ctx)
 	for _, c := range checkpoints {
-		r, err := s.checkpointRecord(ctx, t, c)
+		r, err := records.OfCheckpoint(ctx, s.store, t, c)
 		if err != nil {
 			return nil, err
 		}
@@ -116,5 +106,5 @@ func (s *session) setCheckpoint(ctx context.Context, o *checkpointOptions) (*rec
 	if err != nil {
 		return nil, err
 	}
-	return s.checkpointRecord(ctx, t, c)
+	return records.OfCheckpoint(ctx, s.store, t, c)
 }

@@ -3,41 +3,15 @@ package main
 import (
 	"context"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
 )
-
-// contextRecord returns the record of a context.
-func (s *session) contextRecord(ctx context.Context, c *lineage.Context) (*records.Context, error) {
-	info, err := c.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := &records.Context{
-		ID: info.ID.String(), Thread: records.ID(info.Thread), Branch: info.Branch, SpanSet: records.ID(info.Set), Parent: records.ID(info.Parent), Base: records.SpanID(info.Base), Tip: records.SpanID(info.Tip),
-		SystemPrompt: info.Overrides.SystemPrompt, Model: info.Overrides.Model, Overrides: records.JSON(info.Overrides.JSON),
-		Metadata: records.JSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
-		Kind: string(graph.KindOf(&info)),
-	}
-	if r.Length, err = s.store.Position(ctx, info.Tip); err != nil {
-		return nil, err
-	}
-	if info.Thread.IsZero() {
-		return r, nil
-	}
-	t, err := s.store.View().Thread(ctx, info.Thread)
-	if err == nil {
-		r.Active = t.Active == info.ID
-	}
-	return r, err
-}
 
 // created prints a context that a command created: its id for scripts, on a line of its own.
 func (s *session) created(ctx context.Context, c *lineage.Context) error {
 	if s.json {
-		r, err := s.contextRecord(ctx, c)
+		r, err := records.OfContext(ctx, s.store, c)
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -81,7 +81,7 @@ func (s *session) listContexts(ctx context.Context, of lineage.ThreadID, o *cont
 		if err != nil {
 			return err
 		}
-		r, err := s.contextRecord(ctx, c)
+		r, err := records.OfContext(ctx, s.store, c)
 		if err != nil {
 			return err
 		}

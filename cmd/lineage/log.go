@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 type logOptions struct {
@@ -109,7 +110,7 @@ func (s *session) followFrom(ctx context.Context, c *lineage.Context, after line
 			return err
 		}
 		if o.wants(e.Kind.String(), e.Role) {
-			m, err := s.message(ctx, e, maxText)
+			m, err := s.message(ctx, e, records.MaxText)
 			if err != nil {
 				return err
 			}
@@ -181,9 +182,9 @@ func (s *session) historyAt(ctx context.Context, found *refs.Ref, o *logOptions,
 			return err
 		}
 	}
-	limit := int64(maxText)
+	limit := int64(records.MaxText)
 	if o.oneline && !s.json {
-		limit = maxPreview
+		limit = records.MaxPreview
 	}
 	first := true
 	for e, err := range s.store.History(ctx, found.Span, lineage.Window{From: o.from, To: o.to, Last: o.last}) {

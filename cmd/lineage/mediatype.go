@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // headSize is how much of a file is read to find out whether it is text.
@@ -19,10 +20,10 @@ func mediaType(named string, head []byte) string {
 	switch {
 	case isPlain(head) && named == "":
 		return content.TypeText
-	case isPlain(head), named != "" && !isText(named):
+	case isPlain(head), named != "" && !records.IsText(named):
 		return named
 	}
-	if found := http.DetectContentType(head); !isText(found) {
+	if found := http.DetectContentType(head); !records.IsText(found) {
 		return found
 	}
 	return content.TypeBinary

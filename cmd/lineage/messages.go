@@ -2,23 +2,14 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
-)
-
-const (
-	// maxText is how much of a body is printed by anything but cat, and maxPreview how much is read for a line.
-	maxText    = 16 << 20
-	maxPreview = 64 << 10
 )
 
 // A readMessage is a message that a command read. The text and data of its record are for programs.
@@ -47,89 +38,24 @@ func shortID(id string) string {
 
 // message returns the record of an entry, with at most limit bytes of a body.
 func (s *session) message(ctx context.Context, e *lineage.Entry, limit int64) (*readMessage, error) {
-	parent, err := s.parentOf(ctx, e)
+	if s.json {
+		r, err := records.OfMessage(ctx, s.store, e, limit)
+		if err != nil {
+			return nil, err
+		}
+		return &readMessage{Message: *r}, nil
+	}
+	r, err := records.OfEntry(ctx, s.store, e)
 	if err != nil {
 		return nil, err
 	}
-	m := &readMessage{Message: records.Message{
-		ID: records.EntryID(e), Position: e.Position, Kind: e.Kind.String(), Role: e.Role,
-		Document: e.Document, Revision: e.Revision, Filename: e.Filename,
-		ContentID: e.Content.String(), MediaType: e.Type, Size: e.Size, Erased: e.Erased,
-		Origin: records.NewOrigin(e.Origin), SourceID: e.SourceID, CreatedAt: e.CreatedAt.UTC(),
-		Parent: records.SpanID(parent), SpanSet: records.ID(e.Set), Metadata: records.JSON(e.Metadata),
-	}}
-	if e.Name != e.Role {
-		m.Name = e.Name
-	}
-	if !s.json {
-		m.said, err = s.store.Transcribe(ctx, e, limit)
-		return m, err
-	}
-	if isGone(e) || !isText(e.Type) {
-		return m, nil
-	}
-	if len(e.Pieces) > 0 && (limit <= maxPreview || e.Erased) {
-		m.Text = e.Excerpt() // as much as was read with the entry
-		return m, nil
-	}
-	body, err := s.body(ctx, e, limit)
-	if err != nil {
-		return nil, err
-	}
-	if m.Truncated = int64(len(body)) > limit; m.Truncated {
-		body = body[:limit]
-	} else if e.Type == content.TypeJSON {
-		m.Data = records.JSON(body)
-	}
-	switch {
-	case len(e.Pieces) > 0 && e.Size <= maxText:
-		m.Text, err = s.store.Text(ctx, e)
-	case len(e.Pieces) > 0:
-		m.Text = e.Excerpt()
-	case e.Type == content.TypeJSON:
-		m.Text = form.Text(body, e.Role)
-	default:
-		m.Text = string(body)
-	}
-	return m, err
-}
-
-// body returns what was given for an entry. Of a single piece with more than limit bytes it reads one byte more.
-func (s *session) body(ctx context.Context, e *lineage.Entry, limit int64) ([]byte, error) {
-	if len(e.Pieces) > 0 || e.Body != nil || e.Size <= limit {
-		return s.store.Original(ctx, e)
-	}
-	r, err := s.store.Body(ctx, e.Content)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.LimitReader(r, limit+1))
-}
-
-// isText reports whether a media type is one that people read as it is.
-func isText(mediaType string) bool {
-	base, _, _ := strings.Cut(mediaType, ";")
-	switch base {
-	case content.TypeJSON, content.TypeXML, content.TypeYAML, content.TypeSVG, "":
-		return true
-	}
-	return strings.HasPrefix(base, "text/") || strings.HasSuffix(base, "+json") || strings.HasSuffix(base, "+xml")
-}
-
-// parentOf returns the span before an entry.
-func (s *session) parentOf(ctx context.Context, e *lineage.Entry) (lineage.SpanRef, error) {
-	switch {
-	case e.Span.Seq > 1:
-		return lineage.SpanRef{Run: e.Span.Run, Seq: e.Span.Seq - 1}, nil
-	case e.Position <= 1:
-		return lineage.SpanRef{}, nil
-	}
-	return s.store.At(ctx, e.Span, e.Position-1)
+	said, err := s.store.Transcribe(ctx, e, limit)
+	return &readMessage{*r, said}, err
 }
 
 // emitEntry prints the record of an entry.
 func (s *session) emitEntry(ctx context.Context, e *lineage.Entry) error {
-	m, err := s.message(ctx, e, maxText)
+	m, err := s.message(ctx, e, records.MaxText)
 	if err != nil {
 		return err
 	}
@@ -139,24 +65,14 @@ func (s *session) emitEntry(ctx context.Context, e *lineage.Entry) error {
 // listed returns the record of an entry for a list, which shows people a line of its text.
 func (s *session) listed(ctx context.Context, e *lineage.Entry) (*readMessage, error) {
 	if s.json {
-		return s.message(ctx, e, maxText)
+		return s.message(ctx, e, records.MaxText)
 	}
-	return s.message(ctx, e, maxPreview)
-}
-
-// isGone reports whether all content of an entry was erased.
-func isGone(e *lineage.Entry) bool {
-	for i := range e.Pieces {
-		if !e.Pieces[i].Erased {
-			return false
-		}
-	}
-	return e.Erased
+	return s.message(ctx, e, records.MaxPreview)
 }
 
 // line returns what an entry says as one line.
 func (s *session) line(ctx context.Context, e *lineage.Entry) (string, error) {
-	m, err := s.store.Transcribe(ctx, e, maxPreview)
+	m, err := s.store.Transcribe(ctx, e, records.MaxPreview)
 	if err != nil {
 		return "", err
 	}

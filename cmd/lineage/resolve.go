@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/message"
@@ -105,7 +105,7 @@ func (s *session) printPart(ctx context.Context, p *lineage.Part) error {
 		r := records.Part{Tokens: p.Tokens, Summary: records.NewSummary(p.Summary)}
 		return s.print(&r, "%s\n%s\n", s.out.Paint(screen.Purple+";1", fmt.Sprintf("%d-%d  summary", r.Summary.First, r.Summary.Last)), s.indented("    ", r.Summary.Text))
 	}
-	m, err := s.message(ctx, p.Entry, maxText)
+	m, err := s.message(ctx, p.Entry, records.MaxText)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -18,7 +18,10 @@ func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, er
 	if err != nil {
 		return nil, err
 	}
-	q := search.Query{Text: o.query, User: o.user, Among: among, Roles: o.roles, Limit: min(o.limit, maxHits)}
+	q := search.Query{Text: o.query, User: o.user, Roles: o.roles, Limit: min(o.limit, maxHits)}
+	if among != nil {
+		q.Among = s.store.Threads(ctx, *among)
+	}
 	if s.namedThread() != "" {
 		q.Thread = s.thread.ID()
 	}

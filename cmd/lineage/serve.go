@@ -169,6 +169,7 @@ func (s *session) listen(ctx context.Context, o *serveOptions, options server.Op
 	if options.Routes, err = s.page(o.readOnly, options.Logger, indexes); err != nil {
 		return nil, err
 	}
+	options.Routes = append(options.Routes, s.api(options.Logger, indexes)...)
 	http, err := server.Open(ctx, options)
 	if errors.Is(err, server.ErrNeedsTLS) {
 		err = hint(&usageError{err}, "--tls-cert and --tls-key name a certificate; --plain does without")

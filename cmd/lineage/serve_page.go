@@ -61,7 +61,11 @@ func (p *pageIndexes) search(ctx context.Context, text string, among *lineage.Th
 	if err != nil {
 		return nil, err
 	}
-	found, err := index.Search(ctx, search.Query{Text: text, Among: among, Limit: limit})
+	q := search.Query{Text: text, Limit: limit}
+	if among != nil {
+		q.Among = p.store.Threads(ctx, *among)
+	}
+	found, err := index.Search(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -41,7 +41,7 @@ func (s *session) show(ctx context.Context, name string) error {
 }
 
 func (s *session) showContext(ctx context.Context, found *refs.Ref) error {
-	r, err := s.contextRecord(ctx, found.Context)
+	r, err := records.OfContext(ctx, s.store, found.Context)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *session) showMessage(ctx context.Context, found *refs.Ref) error {
 		return err
 	}
 	for _, e := range entries {
-		m, err := s.message(ctx, e, maxText)
+		m, err := s.message(ctx, e, records.MaxText)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (s *session) learnBefore(ctx context.Context, r *reader, e *lineage.Entry) 
 	if s.json || e.Position == 1 {
 		return nil
 	}
-	before, err := s.parentOf(ctx, e)
+	before, err := records.ParentOf(ctx, s.store, e)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (s *session) learnBefore(ctx context.Context, r *reader, e *lineage.Entry) 
 		if err != nil {
 			return err
 		}
-		m, err := s.store.Transcribe(ctx, e, maxPreview)
+		m, err := s.store.Transcribe(ctx, e, records.MaxPreview)
 		if err != nil {
 			return err
 		}

@@ -30,26 +30,9 @@ are listed.`,
 }
 
 func (s *session) threadRecord(ctx context.Context, t *lineage.Thread) (*records.Thread, error) {
-	info, err := t.Info(ctx)
-	if err != nil {
-		return nil, err
+	r, err := records.OfThread(ctx, s.store, t)
+	if err == nil {
+		r.Current = s.thread != nil && s.thread.ID() == t.ID()
 	}
-	r := &records.Thread{
-		ID: info.ID.String(), SourceID: info.SourceID, User: info.UserID, Title: info.Title,
-		Current:  s.thread != nil && s.thread.ID() == info.ID,
-		Metadata: records.JSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
-	}
-	for _, err := range s.store.View().Branches(ctx, info.ID, "", "") {
-		if err != nil {
-			return nil, err
-		}
-		r.Branches++
-	}
-	if info.Active.IsZero() {
-		return r, nil
-	}
-	r.Context = info.Active.String()
-	active, err := t.Branch(ctx, "")
-	r.Branch, r.Messages = active.Name, active.Length
 	return r, err
 }

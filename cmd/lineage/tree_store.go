@@ -79,7 +79,7 @@ func (s *session) emitNodes(ctx context.Context, tip lineage.SpanRef, last uint6
 		if err != nil {
 			return err
 		}
-		parent, err := s.parentOf(ctx, e)
+		parent, err := records.ParentOf(ctx, s.store, e)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (s *session) treePoint(ctx context.Context, ref lineage.SpanRef) (*treePoin
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.store.Transcribe(ctx, entries[0], maxPreview)
+	m, err := s.store.Transcribe(ctx, entries[0], records.MaxPreview)
 	if err != nil {
 		return nil, err
 	}

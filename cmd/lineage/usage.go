@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/refs"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/plain"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
@@ -84,7 +84,7 @@ func byText() string {
 
 // query returns what the flags ask for.
 func (o *usageOptions) query(ctx context.Context, s *session) (q usage.Query, err error) {
-	q = usage.Query{Since: o.since.Time, Until: o.until.Time, Zone: time.Local, Agent: o.agent, Model: o.model, Project: o.project, Users: o.users}
+	q = usage.Query{Since: o.since.Time, Until: o.until.Time, Zone: time.Local, Agent: o.agent, Model: o.model, Users: o.users}
 	if o.csv && s.json {
 		return q, usagef("--csv and --json: one of them")
 	}
@@ -94,10 +94,13 @@ func (o *usageOptions) query(ctx context.Context, s *session) (q usage.Query, er
 		}
 		q.Since, q.Until = o.since.in(q.Zone), o.until.in(q.Zone)
 	}
-	if o.project != "" && !filepath.IsAbs(o.project) && !strings.Contains(o.project, `:\`) {
-		if q.Project, err = filepath.Abs(o.project); err != nil {
-			return q, err
+	if project := o.project; project != "" {
+		if !filepath.IsAbs(project) && !strings.Contains(project, `:\`) {
+			if project, err = filepath.Abs(project); err != nil {
+				return q, err
+			}
 		}
+		q.Projects = []string{project}
 	}
 	if o.thread != "" {
 		t, err := s.threadNamed(ctx, o.thread)

@@ -121,10 +121,6 @@ func valueHistoryCommand(a *app, o *valueOptions) *cobra.Command {
 	}
 }
 
-func newValueRecord(v *lineage.Value) *records.Value {
-	return &records.Value{Key: v.Key, Value: v.JSON, Context: records.ID(v.Context), SetAt: v.SetAt.UTC()}
-}
-
 // values returns the values of the owner that the options name.
 func (s *session) values(ctx context.Context, o *valueOptions) (*lineage.Values, error) {
 	switch {
@@ -183,7 +179,7 @@ func (s *session) printValues(values iter.Seq2[lineage.Value, error], none strin
 		if err != nil {
 			return err
 		}
-		r, text := newValueRecord(&v), string(v.JSON)
+		r, text := records.OfValue(&v), string(v.JSON)
 		if v.JSON == nil {
 			text = "(deleted)"
 		}
@@ -202,7 +198,7 @@ func getValue(ctx context.Context, s *session, values *lineage.Values, args []st
 
 func (s *session) printValue(v *lineage.Value) error {
 	if s.json {
-		return s.emit(newValueRecord(v))
+		return s.emit(records.OfValue(v))
 	}
 	_, err := fmt.Fprintln(s.raw(), string(v.JSON))
 	return err

@@ -5,6 +5,7 @@ package plain
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -25,6 +26,20 @@ func Hidden(r rune) bool {
 // Text returns a text without hidden characters: controls become their pictures, others U+FFFD, which also replaces
 // bytes that are not UTF-8.
 func Text(text string) string { return string(replace([]byte(text), Picture)) }
+
+// Line returns a text as one line, clean, with its white space reduced to single spaces.
+func Line(text string) string {
+	// A line shows a few hundred characters at most.
+	const enough = 4096
+	if len(text) > enough {
+		cut := enough
+		for cut > 0 && !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return Text(strings.Join(strings.Fields(text), " "))
+}
 
 // JSON returns a JSON document with hidden characters escaped, so that the values of its strings stay as they are.
 func JSON(doc []byte) []byte { return replace(doc, Escape) }

@@ -99,7 +99,7 @@ func TestEverythingIsFound(t *testing.T) {
 	} {
 		require.Equal(t, want, find(search.Query{Text: query}), query)
 		about := func(project, user string) search.Query {
-			return search.Query{Text: query, User: user, Among: &lineage.ThreadQuery{Metadata: []lineage.MetadataIs{{Key: "cwd", Value: []byte(project)}}}}
+			return search.Query{Text: query, User: user, Among: store.Threads(t.Context(), lineage.ThreadQuery{Metadata: []lineage.MetadataIs{{Key: "cwd", Value: []byte(project)}}})}
 		}
 		for _, scoped := range []search.Query{{Text: query, User: "ada"}, {Text: query, Thread: thread.ID()}, about(`"/zoo"`, ""), about(`"/zoo"`, "ada")} {
 			if query == "echidna" || query == "lyrebird" {

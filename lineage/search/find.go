@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
@@ -26,11 +27,11 @@ type Query struct {
 	// that have its length. Names are not searched.
 	Vector []float32
 	// Thread, when not zero, restricts the search to a thread; User, when not empty, to the threads
-	// of a user; Among, when not nil, to the threads that it selects. Without any of them, the whole
-	// store is searched, including contexts outside threads.
+	// of a user; Among, when not nil, to the threads that it yields, such as those of Store.Threads.
+	// Without any of them, the whole store is searched, including contexts outside threads.
 	Thread lineage.ThreadID
 	User   string
-	Among  *lineage.ThreadQuery
+	Among  iter.Seq2[*lineage.ListedThread, error]
 	// Roles, when not empty, restricts the search to messages with these roles.
 	Roles []string
 	// Limit is the maximum number of hits. Default chat.DefaultSearchLimit.
@@ -158,7 +159,7 @@ func (f *finding) inScope() string {
 	return strings.Join(of, ` AND `)
 }
 
-// selectAmong determines the threads that Among selects.
+// selectAmong determines the threads that Among yields.
 func (f *finding) selectAmong(ctx context.Context) error {
 	if f.Among == nil {
 		return nil
@@ -168,7 +169,7 @@ func (f *finding) selectAmong(ctx context.Context) error {
 			return err
 		}
 	}
-	for t, err := range f.store.Threads(ctx, *f.Among) {
+	for t, err := range f.Among {
 		if err != nil {
 			return err
 		}

@@ -48,8 +48,9 @@ type Query struct {
 	// (see Row.Shared). Users, when not empty, reports those in the threads of these users.
 	Thread structure.ThreadID
 	Users  []string
-	// Agent, Model and Project, when not empty, are those to report.
-	Agent, Model, Project string
+	// Agent and Model, when not empty, are those to report; so are Projects, of which an answer is in one.
+	Agent, Model string
+	Projects     []string
 	// Prices are the prices. Default prices.Default.
 	Prices *prices.Table
 }
@@ -214,12 +215,12 @@ func (r *reporter) add(ctx context.Context, g *group) error {
 		return nil
 	}
 	var p *place
-	if q.Agent != "" || q.Project != "" || slices.ContainsFunc(q.By, ofPlace) {
+	if q.Agent != "" || len(q.Projects) > 0 || slices.ContainsFunc(q.By, ofPlace) {
 		var err error
 		if p, err = r.places.of(ctx, g.run, slices.Contains(q.By, Branch) || slices.Contains(q.By, Subagent), r.thread); err != nil {
 			return err
 		}
-		if q.Agent != "" && p.agent != q.Agent || q.Project != "" && p.project != q.Project {
+		if q.Agent != "" && p.agent != q.Agent || len(q.Projects) > 0 && !slices.Contains(q.Projects, p.project) {
 			return nil
 		}
 	}

@@ -41,7 +41,11 @@ func newSite(t testing.TB, o page.Options) *site {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, index.Close()) })
 		o.Search = func(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
-			found, err := index.Search(ctx, search.Query{Text: text, Among: among, Limit: limit})
+			q := search.Query{Text: text, Limit: limit}
+			if among != nil {
+				q.Among = s.store.Threads(ctx, *among)
+			}
+			found, err := index.Search(ctx, q)
 			for _, h := range found {
 				hits = append(hits, page.Hit{Entry: h.Entry, Threads: h.Threads, Snippet: h.Snippet})
 			}

@@ -38,20 +38,8 @@ func isWide(r rune) bool {
 		r >= 0x20000 && r <= 0x3fffd)
 }
 
-// Line returns a text as one line, clean, with its white space reduced to single
-// spaces.
-func Line(text string) string {
-	// A line shows a few hundred characters at most.
-	const enough = 4096
-	if len(text) > enough {
-		cut := enough
-		for cut > 0 && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
-	}
-	return plain.Text(strings.Join(strings.Fields(text), " "))
-}
+// Line returns a text as one line: see plain.Line.
+func Line(text string) string { return plain.Line(text) }
 
 // Cut returns a text of at most width columns, with an ellipsis where it was
 // longer. A width of 0 or less cuts nothing.

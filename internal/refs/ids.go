@@ -118,7 +118,7 @@ func one[T any](kind, text string, found []T, name func(T) Match) (*T, error) {
 // is none. The current thread's come first.
 func (r *Resolver) contextByID(ctx context.Context, text string) (*lineage.Context, error) {
 	if id, err := structure.ParseID[lineage.ContextID](text); err == nil {
-		return orNone(r.store.Context(ctx, id))
+		return r.allowedContext(ctx, id)
 	}
 	if !isShort(text) {
 		return nil, nil
@@ -128,9 +128,7 @@ func (r *Resolver) contextByID(ctx context.Context, text string) (*lineage.Conte
 		scopes = []lineage.ThreadID{r.thread.ID(), {}}
 	}
 	for _, scope := range scopes {
-		found, err := fitting(r.view.Contexts(ctx, scope, structure.ContextID{}), func(c backend.Context) bool {
-			return matches(c.ID, strings.ToLower(text))
-		})
+		found, err := fitting(r.contexts(ctx, scope), func(c backend.Context) bool { return matches(c.ID, strings.ToLower(text)) })
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +152,11 @@ func (r *Resolver) spanByID(ctx context.Context, text string) (lineage.SpanRef, 
 		if isNotFound(err) {
 			return ref, false, nil
 		}
-		return ref, err == nil, err
+		if err != nil {
+			return ref, false, err
+		}
+		sees, err := r.Sees(ctx, ref)
+		return ref, sees, err
 	}
 	short, place, found := strings.Cut(text, "/")
 	seq, err := strconv.ParseUint(place, 10, 64)
@@ -165,7 +167,9 @@ func (r *Resolver) spanByID(ctx context.Context, text string) (lineage.SpanRef, 
 	if err != nil || run == nil {
 		return lineage.SpanRef{}, false, err
 	}
-	return lineage.SpanRef{Run: *run, Seq: seq}, true, nil
+	ref := lineage.SpanRef{Run: *run, Seq: seq}
+	sees, err := r.Sees(ctx, ref)
+	return ref, sees, err
 }
 
 // WithoutThread returns the address of a span without the thread that chat stores
@@ -196,50 +200,48 @@ func ShortAddress(id string) string {
 // runByID returns the run that short stands for among those that have a place seq. The runs of the current thread come
 // first.
 func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*structure.RunID, error) {
-	scopes := []iter.Seq2[structure.RunInfo, error]{backend.AllRuns(ctx, r.view)}
+	wanted := func(run structure.RunID) bool { return matches(run, short) }
+	scopes := []iter.Seq2[backend.Extent, error]{r.extents(ctx, wanted)}
 	if r.thread != nil {
-		scopes = []iter.Seq2[structure.RunInfo, error]{r.threadRuns(ctx), backend.AllRuns(ctx, r.view)}
+		scopes = []iter.Seq2[backend.Extent, error]{r.threadExtents(ctx, wanted), r.extents(ctx, wanted)}
 	}
-	for _, runs := range scopes {
-		var found []structure.RunID
-		for run, err := range runs {
-			if err != nil {
-				return nil, err
-			}
-			if !matches(run.ID, short) {
-				continue
-			}
-			last, err := r.view.Last(ctx, run.ID)
-			if err != nil {
-				return nil, err
-			}
-			if seq <= last.Seq {
-				found = append(found, run.ID)
-			}
-			if len(found) > maxMatches {
-				break
-			}
+	for _, extents := range scopes {
+		found, err := fitting(extents, func(e backend.Extent) bool { return seq <= e.Last })
+		if err != nil {
+			return nil, err
 		}
-		run, err := one("message", fmt.Sprintf("%s/%d", short, seq), found, func(run structure.RunID) Match {
-			return Match{ID: fmt.Sprintf("%s/%d", shown(run, short), seq)}
+		e, err := one("message", fmt.Sprintf("%s/%d", short, seq), found, func(e backend.Extent) Match {
+			return Match{ID: fmt.Sprintf("%s/%d", shown(e.Run.ID, short), seq)}
 		})
-		if run != nil || err != nil {
-			return run, err
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			return &e.Run.ID, nil
 		}
 	}
 	return nil, nil
 }
 
-// threadRuns yields the runs of the histories of the current thread's contexts, each once.
-func (r *Resolver) threadRuns(ctx context.Context) iter.Seq2[structure.RunInfo, error] {
-	return func(yield func(structure.RunInfo, error) bool) {
+// threadExtents yields the runs in the histories of the current thread's contexts that are wanted, each once.
+func (r *Resolver) threadExtents(ctx context.Context, wanted func(structure.RunID) bool) iter.Seq2[backend.Extent, error] {
+	return func(yield func(backend.Extent, error) bool) {
 		reach := make(backend.Reach)
 		if err := reach.FollowContexts(ctx, r.view, r.thread.ID()); err != nil {
-			yield(structure.RunInfo{}, err)
+			yield(backend.Extent{}, err)
 			return
 		}
 		for _, e := range reach.Extents() {
-			if !yield(e.Run, nil) {
+			if !wanted(e.Run.ID) {
+				continue
+			}
+			var err error
+			if r.allows == nil {
+				var last lineage.SpanRef
+				last, err = r.view.Last(ctx, e.Run.ID)
+				e.Last = last.Seq
+			}
+			if !yield(e, err) || err != nil {
 				return
 			}
 		}

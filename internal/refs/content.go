@@ -69,11 +69,11 @@ func isShortContent(text string) bool {
 
 func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.ContentID, error) {
 	var found []lineage.ContentID
-	for run, err := range backend.AllRuns(ctx, r.view) {
+	for e, err := range r.extents(ctx, func(structure.RunID) bool { return true }) {
 		if err != nil {
 			return lineage.ContentID{}, err
 		}
-		if found, err = r.contentsOfRun(ctx, run.ID, prefix, found); err != nil {
+		if found, err = r.contentsOf(ctx, e, prefix, found); err != nil {
 			return lineage.ContentID{}, err
 		}
 		if len(found) > maxMatches {
@@ -87,12 +87,9 @@ func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.Cont
 	return *id, nil
 }
 
-// contentsOfRun adds the contents of a run whose ids begin with prefix to those that were found.
-func (r *Resolver) contentsOfRun(ctx context.Context, run structure.RunID, prefix string, found []lineage.ContentID) ([]lineage.ContentID, error) {
-	last, err := r.view.Last(ctx, run)
-	if err != nil {
-		return nil, err
-	}
+// contentsOf adds the contents of a run whose ids begin with prefix to those that were found.
+func (r *Resolver) contentsOf(ctx context.Context, e backend.Extent, prefix string, found []lineage.ContentID) ([]lineage.ContentID, error) {
+	last := lineage.SpanRef{Run: e.Run.ID, Seq: e.Last}
 	for step, err := range r.view.Path(ctx, last, lineage.Window{Last: last.Seq}, backend.PathOptions{}) {
 		if err != nil {
 			return nil, err

@@ -15,6 +15,7 @@
 package refs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,11 +31,18 @@ type Resolver struct {
 	store  *lineage.Store
 	view   backend.View
 	thread *lineage.Thread
+	allows func(*structure.Thread) bool // nil for all
+	alone  bool                         // there is no other thread
 }
 
 // New returns a resolver of names as they are meant in a thread, which may be nil.
 func New(store *lineage.Store, thread *lineage.Thread) *Resolver {
 	return &Resolver{store: store, view: store.View(), thread: thread}
+}
+
+// inside returns a resolver of names as they are meant in another thread.
+func (r *Resolver) inside(t *lineage.Thread) *Resolver {
+	return &Resolver{store: r.store, view: r.view, thread: t, allows: r.allows, alone: r.alone}
 }
 
 // Ref is what a name stands for: a position, and mostly a context that has it.
@@ -219,12 +227,15 @@ func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
 
 // inOtherThread finds THREAD/NAME, and THREAD alone for its active branch.
 func (r *Resolver) inOtherThread(ctx context.Context, name string) (*Ref, error) {
+	if r.alone {
+		return nil, nil
+	}
 	t, err := r.threadNamed(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if t != nil {
-		return New(r.store, t).active(ctx, "")
+		return r.inside(t).active(ctx, "")
 	}
 	for i := strings.LastIndex(name, "/"); i > 0; i = strings.LastIndex(name[:i], "/") {
 		t, err := r.threadNamed(ctx, name[:i])
@@ -293,7 +304,11 @@ func (r *Resolver) before(ctx context.Context, found *Ref, s step) (lineage.Span
 	if s.n == 0 || s.n > uint64(len(tips)) {
 		return lineage.SpanRef{}, fmt.Errorf("%q: it was moved %d times: %w", shorten(found.Text), len(tips), lineage.ErrNotFound)
 	}
-	return tips[uint64(len(tips))-s.n], nil
+	tip := tips[uint64(len(tips))-s.n]
+	if sees, err := r.Sees(ctx, tip); err != nil || !sees {
+		return lineage.SpanRef{}, cmp.Or(err, fmt.Errorf("%q: %w", shorten(found.Text), lineage.ErrNotFound))
+	}
+	return tip, nil
 }
 
 // names returns what could have been meant in the current thread, and the threads.

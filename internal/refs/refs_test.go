@@ -1,9 +1,7 @@
 package refs
 
 import (
-	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,11 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
-	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
-	"github.com/lineage-store/lineage/sqladapter"
-	"github.com/lineage-store/lineage/sqladapter/sqlchat"
-	"github.com/lineage-store/lineage/sqladapter/sqlite"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -303,29 +297,4 @@ func FuzzCutStep(f *testing.F) {
 			require.Less(t, len(name), len(text))
 		}
 	})
-}
-
-func TestChatsOfADatabaseAreFoundByTheirTitles(t *testing.T) {
-	ctx := context.Background()
-	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{})
-	require.NoError(t, err)
-	defer db.Close()
-	for id, title := range map[string]string{"first": "Trip to Porto", "second": "Trip to Lisbon", "third": "Groceries", "fourth": "groceries"} {
-		_, err := sqlchat.On(db).CreateChat(ctx, chat.Chat{ID: id, UserID: "ada", Title: title})
-		require.NoError(t, err)
-	}
-	r := NewChats(sqlchat.On(db), "")
-	for _, name := range []string{"second", "trip TO lisbon", "seco", "cond"} {
-		found, err := r.Chat(ctx, name)
-		require.NoError(t, err, name)
-		require.Equal(t, "second", found.ID)
-		require.Equal(t, "ada", found.UserID, "all of the thread is answered")
-	}
-	_, err = r.Chat(ctx, "groceries")
-	var ambiguous *AmbiguousError
-	require.ErrorAs(t, err, &ambiguous)
-	_, err = r.Chat(ctx, "Trip to Lisbo")
-	var unknown *UnknownError
-	require.ErrorAs(t, err, &unknown)
-	require.Contains(t, unknown.Near, "Trip to Lisbon")
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -35,11 +35,14 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 		return nil, nil
 	}
 	t, err := orNone(r.store.FindThread(ctx, text))
+	if t != nil && err == nil {
+		t, err = r.allowedThread(ctx, t.ID())
+	}
 	if t != nil || err != nil {
 		return t, err
 	}
 	if id, err := structure.ParseID[lineage.ThreadID](text); err == nil {
-		return orNone(r.store.Thread(ctx, id))
+		return r.allowedThread(ctx, id)
 	}
 	for _, find := range []func(context.Context, string) ([]*structure.Thread, error){r.threadsEnding, r.threadsTitled, r.threadsLike, r.threadsShown} {
 		found, err := find(ctx, text)
@@ -68,14 +71,16 @@ func (r *Resolver) threadsEnding(ctx context.Context, text string) ([]*structure
 	if _, err := hex.Decode(end[:], []byte(text[len(text)-shortLength:])); err != nil {
 		return nil, nil // it has a hyphen there
 	}
-	return fitting(r.view.ThreadsEnding(ctx, end), func(t *structure.Thread) bool { return strings.HasSuffix(t.ID.String(), text) })
+	return fitting(r.view.ThreadsEnding(ctx, end), func(t *structure.Thread) bool {
+		return strings.HasSuffix(t.ID.String(), text) && r.mayRead(t)
+	})
 }
 
 // threadsTitled returns threads that have text as their title, in upper or lower case.
 func (r *Resolver) threadsTitled(ctx context.Context, text string) ([]*structure.Thread, error) {
 	title := backend.FoldCase(text)
 	listed, err := fitting(r.view.ListThreads(ctx, backend.ThreadQuery{TitlePrefix: text}), func(l backend.ThreadListing) bool {
-		return backend.FoldCase(l.Title) == title
+		return backend.FoldCase(l.Title) == title && r.mayRead(l.Thread)
 	})
 	var found []*structure.Thread
 	for _, l := range listed {
@@ -91,13 +96,13 @@ func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.T
 	if !isShort(text) {
 		return nil, nil
 	}
-	return fitting(r.view.Threads(ctx, structure.ThreadID{}), func(t *structure.Thread) bool { return matches(t.ID, text) })
+	return fitting(r.threads(ctx), func(t *structure.Thread) bool { return matches(t.ID, text) })
 }
 
 // threadsShown returns threads that are shown under a title: mostly by their first words. It looks at
 // all threads, and at the first messages of those that have no title.
 func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*structure.Thread, err error) {
-	for t, err := range r.view.Threads(ctx, structure.ThreadID{}) {
+	for t, err := range r.threads(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -120,14 +125,14 @@ func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*stru
 // isTitle reports whether text is a title as it is shown, in upper or lower case, also where its end
 // is cut off.
 func isTitle(title, text string) bool {
-	title, text = backend.FoldCase(screen.Line(title)), backend.FoldCase(screen.Line(text))
+	title, text = backend.FoldCase(plain.Line(title)), backend.FoldCase(plain.Line(text))
 	start, cut := strings.CutSuffix(text, "…")
 	return text != "" && (title == text || cut && start != "" && strings.HasPrefix(title, start))
 }
 
 func (r *Resolver) threadNames(ctx context.Context) ([]string, error) {
 	var names []string
-	for t, err := range r.view.Threads(ctx, structure.ThreadID{}) {
+	for t, err := range r.threads(ctx) {
 		if err != nil {
 			return nil, err
 		}

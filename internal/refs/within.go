@@ -1,0 +1,194 @@
+package refs
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Within returns a resolver for which there are only the threads that allows selects. No name stands for
+// anything else, and no error lists anything else. There is a message if one of these threads wrote it or has it
+// in its history. The thread of the resolver must be one of them.
+func (r *Resolver) Within(allows func(*structure.Thread) bool) *Resolver {
+	return &Resolver{store: r.store, view: r.view, thread: r.thread, allows: allows}
+}
+
+// Alone returns a resolver for which there is only its thread, and no other is looked at.
+func (r *Resolver) Alone() *Resolver {
+	id := r.thread.ID()
+	return &Resolver{
+		store: r.store, view: r.view, thread: r.thread, alone: true, allows: func(t *structure.Thread) bool { return t.ID == id },
+	}
+}
+
+// mayRead reports whether the resolver knows a thread.
+func (r *Resolver) mayRead(t *structure.Thread) bool { return r.allows == nil || r.allows(t) }
+
+// threads yields the threads that the resolver knows.
+func (r *Resolver) threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
+	if r.alone {
+		return func(yield func(*structure.Thread, error) bool) { yield(r.view.Thread(ctx, r.thread.ID())) }
+	}
+	return only(r.view.Threads(ctx, structure.ThreadID{}), r.mayRead)
+}
+
+// only yields the elements that fit.
+func only[T any](all iter.Seq2[T, error], fits func(T) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for element, err := range all {
+			if (err != nil || fits(element)) && !yield(element, err) {
+				return
+			}
+		}
+	}
+}
+
+// allowedThread returns a thread, nil if there is none that the resolver knows.
+func (r *Resolver) allowedThread(ctx context.Context, id lineage.ThreadID) (*lineage.Thread, error) {
+	if known, err := r.knows(ctx, id); err != nil || !known {
+		return nil, err
+	}
+	return orNone(r.store.Thread(ctx, id))
+}
+
+// knows reports whether the resolver knows a thread.
+func (r *Resolver) knows(ctx context.Context, id lineage.ThreadID) (bool, error) {
+	if r.allows == nil {
+		return true, nil
+	}
+	t, err := orNone(r.view.Thread(ctx, id))
+	return t != nil && r.allows(t), err
+}
+
+// allowedContext returns a context, nil if there is none that the resolver knows.
+func (r *Resolver) allowedContext(ctx context.Context, id lineage.ContextID) (*lineage.Context, error) {
+	c, err := orNone(r.store.Context(ctx, id))
+	if c == nil || err != nil || r.allows == nil {
+		return c, err
+	}
+	is, err := r.view.Context(ctx, id)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if known := false; err == nil {
+		if known, err = r.knows(ctx, is.Thread); known {
+			return c, nil
+		}
+	}
+	return nil, err
+}
+
+// contexts yields the contexts of a thread, or of all threads for the zero id.
+func (r *Resolver) contexts(ctx context.Context, thread lineage.ThreadID) iter.Seq2[backend.Context, error] {
+	if r.allows == nil || !thread.IsZero() {
+		return r.view.Contexts(ctx, thread, structure.ContextID{})
+	}
+	return func(yield func(backend.Context, error) bool) {
+		for t, err := range r.threads(ctx) {
+			if err != nil {
+				yield(backend.Context{}, err)
+				return
+			}
+			for c, err := range r.view.Contexts(ctx, t.ID, structure.ContextID{}) {
+				if !yield(c, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// extents yields the runs of the store that are wanted, or the parts of these that the resolver knows.
+func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) bool) iter.Seq2[backend.Extent, error] {
+	return func(yield func(backend.Extent, error) bool) {
+		if r.allows == nil {
+			r.whole(ctx, only(backend.AllRuns(ctx, r.view), func(run structure.RunInfo) bool { return wanted(run.ID) }))(yield)
+			return
+		}
+		all := make(backend.Reach)
+		for t, err := range r.threads(ctx) {
+			var reach backend.Reach
+			if err == nil {
+				reach, err = backend.ReachOf(ctx, r.view, t)
+			}
+			if err != nil {
+				yield(backend.Extent{}, err)
+				return
+			}
+			for id, e := range reach {
+				if known := all[id]; known == nil || known.Last < e.Last {
+					all[id] = e
+				}
+			}
+		}
+		for _, e := range all.Extents() {
+			if wanted(e.Run.ID) && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// whole yields runs with all that they have.
+func (r *Resolver) whole(ctx context.Context, runs iter.Seq2[structure.RunInfo, error]) iter.Seq2[backend.Extent, error] {
+	return func(yield func(backend.Extent, error) bool) {
+		for run, err := range runs {
+			var last lineage.SpanRef
+			if err == nil {
+				last, err = r.view.Last(ctx, run.ID)
+			}
+			if !yield(backend.Extent{Run: run, Last: last.Seq}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Sees reports whether there is a message for the resolver.
+func (r *Resolver) Sees(ctx context.Context, at lineage.SpanRef) (bool, error) {
+	if r.allows == nil || at.IsZero() {
+		return true, nil
+	}
+	run, err := r.view.Run(ctx, at.Run)
+	if isNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	home, err := orNone(r.view.Thread(ctx, run.Home.Thread))
+	if err != nil {
+		return false, err
+	}
+	if home != nil && home.Home() == run.Home && r.allows(home) {
+		return true, nil
+	}
+	// It may have been forked from another thread.
+	if r.thread != nil {
+		if has, err := r.has(ctx, r.thread.ID(), at); has || err != nil {
+			return has, err
+		}
+	}
+	for t, err := range r.threads(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if has, err := r.has(ctx, t.ID, at); has || err != nil {
+			return has, err
+		}
+	}
+	return false, nil
+}
+
+// has reports whether a thread has a message in its history.
+func (r *Resolver) has(ctx context.Context, thread lineage.ThreadID, at lineage.SpanRef) (bool, error) {
+	t, err := orNone(r.view.Thread(ctx, thread))
+	if t == nil || err != nil {
+		return false, err
+	}
+	reach, err := backend.ReachOf(ctx, r.view, t)
+	return err == nil && reach.Has(at), err
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestConversation(t *testing.T) {
+	h := open(t)
+	thread := h.do("POST", "/v1/threads", `{"id":"my/key","title":"Trip","metadata":{"topic":"x"},"model":"m-1"}`).is(201)
+	require.Equal(t, "thread", thread["type"])
+	again := h.do("POST", "/v1/threads", `{"id":"my/key","reuse":true}`).is(200)
+	require.Equal(t, thread["id"], again["id"])
+	h.do("POST", "/v1/threads", `{"id":"my/key"}`).is(409)
+	require.Equal(t, thread["id"], h.do("GET", "/v1/threads/=my%2Fkey", nil).is(200)["id"])
+
+	const c = "/v1/threads/=my%2Fkey/contexts/main"
+	added := h.do("POST", c+"/messages", `{"messages":[{"role":"user","text":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"ls","input":{"b" : 1}}]}]}`, `If-Match: "empty"`).is(201)
+	require.EqualValues(t, 2, added["length"])
+	moved := h.do("POST", c+"/messages", `{"messages":[{"text":"late"}]}`, `If-Match: "empty"`).is(412)
+	require.Equal(t, "urn:lineage:problem:tip-moved", moved["type"])
+	require.Equal(t, added["tip"], moved["tip"])
+	is := h.do("GET", c, nil)
+	require.Equal(t, added["tip"], is.Header.Get("Lineage-Tip"))
+	h.do("POST", c+"/messages", `{"messages":[{"text":"on time","id":"m-3"}]}`, "If-Match: "+is.Header.Get("ETag")).is(201)
+	h.do("GET", c, nil, "If-None-Match: "+h.do("GET", c, nil).Header.Get("ETag")).is(304)
+
+	all := h.do("GET", c+"/messages", nil).items()
+	require.Len(t, all, 3)
+	require.Equal(t, "on time", all[2]["text"])
+	stored, err := h.store.FindThread(t.Context(), "my/key")
+	require.NoError(t, err)
+	main, err := stored.Active(t.Context())
+	require.NoError(t, err)
+	entries, err := main.All(t.Context())
+	require.NoError(t, err)
+	body, err := h.store.Original(t.Context(), entries[1])
+	require.NoError(t, err)
+	require.Equal(t, `[{"type":"tool_use","id":"1","name":"ls","input":{"b" : 1}}]`, string(body), "bytes stay as they are")
+	first := h.do("GET", c+"/messages?limit=2", nil).is(200)
+	rest := h.do("GET", c+"/messages?limit=2&after="+first["next"].(string), nil).items()
+	require.Len(t, rest, 1)
+	require.Len(t, h.do("GET", c+"/messages?last=1", nil).items(), 1)
+	require.Equal(t, "a", h.do("GET", c+"/messages?at=:1", nil).items()[0]["text"])
+	request := h.do("GET", c+"/messages?dialect=anthropic", nil).is(200)
+	require.NotEmpty(t, request["messages"])
+
+	h.do("POST", "/v1/threads/=my%2Fkey/branches", `{"name":"try","from":"main~2","switch":true}`).is(201)
+	require.Len(t, h.do("GET", "/v1/threads/=my%2Fkey/contexts/@/messages", nil).items(), 1)
+	h.do("PATCH", "/v1/threads/=my%2Fkey/branches/try", `{"name":"tried"}`).is(200)
+	h.do("POST", "/v1/threads/=my%2Fkey/checkpoints", `{"name":"start","at":"main:1"}`).is(201)
+	require.Len(t, h.do("GET", "/v1/threads/=my%2Fkey/checkpoints", nil).items(), 1)
+	h.do("POST", c+"/move", `{"to":"start"}`).is(200)
+	require.EqualValues(t, 3, h.do("POST", c+"/undo", nil).is(200)["length"])
+	require.Len(t, h.do("GET", c+"/moves", nil).items(), 2)
+
+	h.do("PUT", c+"/values/a%2Fb", `{"x":1}`).is(200)
+	require.Equal(t, map[string]any{"x": 1.0}, h.do("GET", c+"/values/a%2Fb", nil).is(200)["value"])
+	copied := h.do("POST", "/v1/threads/=my%2Fkey/copy", `{"id":"copy"}`).is(201)
+	require.Equal(t, "Trip", copied["title"])
+	require.Equal(t, map[string]any{"x": 1.0}, h.do("GET", "/v1/threads/=copy/contexts/main/values/a%2Fb", nil).is(200)["value"])
+	require.Len(t, h.do("GET", "/v1/threads/=copy/contexts/main/messages", nil).items(), 3)
+	require.Len(t, h.do("GET", "/v1/threads/=copy/branches", nil).items(), 2)
+	require.Len(t, h.do("GET", "/v1/threads?metadata=topic=x", nil).items(), 2)
+
+	h.do("DELETE", c+"/values/a%2Fb", nil).is(204)
+	h.do("GET", c+"/values/a%2Fb", nil).is(404)
+	h.do("DELETE", "/v1/threads/=my%2Fkey", nil).is(204)
+	h.do("GET", c, nil).is(404)
+	require.Equal(t, map[string]any{"x": 1.0}, h.do("GET", "/v1/threads/=copy/contexts/main/values/a%2Fb", nil).is(200)["value"], "a copy stays")
+}
+
+func TestBatch(t *testing.T) {
+	h := open(t)
+	is := h.do("POST", "/v1/batch", `{"operations":[
+		{"op":"create_thread","id":"t"},
+		{"op":"append","thread":"#0","context":"main","messages":[{"text":"a"}]},
+		{"op":"fork","thread":"#0"},
+		{"op":"append","context":"#2","messages":[{"text":"b"}],"if_tip":""},
+		{"op":"set_value","context":"#2","key":"k","value":[ 1]},
+		{"op":"delete_value","thread":"#0","context":"#2","key":"k"}]}`).is(200)
+	require.Len(t, is["items"], 6)
+	require.Nil(t, is["items"].([]any)[5])
+	head, err := h.store.View().Head(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, head.Number, "one commit")
+	h.do("POST", "/v1/batch", `{"operations":[{"op":"append","thread":"=t","context":"main","messages":[{"text":"c"}]},{"op":"delete_branch","thread":"=t","branch":"no"}]}`).is(404)
+	require.Len(t, h.do("GET", "/v1/threads/=t/contexts/main/messages", nil).items(), 1, "all or none")
+	h.do("POST", "/v1/batch", `{"operations":[{"op":"append","thread":"=t","context":"main","mesages":[]}]}`).is(400)
+}
+
+func TestIdempotency(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	const path, body = "/v1/threads/=t/contexts/main/messages", `{"messages":[{"text":"a"}]}`
+	first := h.do("POST", path, body, "Idempotency-Key: k")
+	first.is(201)
+	again := h.do("POST", path, body, "Idempotency-Key: k")
+	require.Equal(t, first.is(201), again.is(201))
+	require.Equal(t, "true", again.Header.Get("Idempotency-Replayed"))
+	h.do("POST", path, `{"messages":[{"text":"b"}]}`, "Idempotency-Key: k").is(422)
+	h.do("POST", path, body, "Idempotency-Key: k", "Caller: other").is(201)
+	require.Len(t, h.do("GET", path, nil).items(), 2)
+}

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+// maxOperations is how many operations a batch has.
+const maxOperations = 1000
+
+type batchOf struct {
+	Operations []json.RawMessage `json:"operations" doc:"what to do, in order; #N as a thread, context or position is what operation N, from 0, has made"`
+}
+
+// operations returns the types of operations by their names.
+func (a *API) operations() map[string]reflect.Type {
+	all := make(map[string]reflect.Type)
+	for _, r := range a.routes {
+		if r.op != "" {
+			all[r.op] = r.in
+		}
+	}
+	return all
+}
+
+// batch does several operations in one commit.
+func (a *API) batch(ctx context.Context, c *call, in *batchOf) error {
+	if len(in.Operations) == 0 || len(in.Operations) > maxOperations {
+		return fmt.Errorf("operations: %w: there are 1 to %d", lineage.ErrInvalid, maxOperations)
+	}
+	types := a.operations()
+	all := make([]operation, len(in.Operations))
+	for i, text := range in.Operations {
+		op, err := parseOperation(types, text)
+		if err != nil {
+			return fmt.Errorf("operation %d: %w", i, err)
+		}
+		all[i] = op
+	}
+	done, err := a.commit(c, all)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"items":[`)
+	for i := range done {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if err := a.encodeMade(ctx, &b, &done[i]); err != nil {
+			return err
+		}
+	}
+	b.WriteString("]}\n")
+	return c.sendJSON(http.StatusOK, b.Bytes())
+}
+
+// encodeMade writes the record of what an operation made, null for nothing or if it is gone since.
+func (a *API) encodeMade(ctx context.Context, b *bytes.Buffer, m *made) error {
+	if m.Contexts != nil {
+		l, err := a.offered(ctx, m)
+		if err != nil {
+			return err
+		}
+		err = l.encode(b)
+		b.Truncate(b.Len() - 1) // the newline
+		return err
+	}
+	r, err := a.record(ctx, m)
+	if isGone(err) || err == nil && r == nil {
+		b.WriteString("null")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return encode(b, r)
+}
+
+// parseOperation reads an operation: an object with its name and the members of its route's path and body.
+func parseOperation(types map[string]reflect.Type, text json.RawMessage) (operation, error) {
+	var named struct {
+		Op string `json:"op"`
+	}
+	if err := json.Unmarshal(text, &named); err != nil {
+		return nil, fmt.Errorf("%w: it is an object with op", lineage.ErrInvalid)
+	}
+	t, known := types[named.Op]
+	if !known {
+		return nil, fmt.Errorf("op %.100q: %w: there is no such operation", named.Op, lineage.ErrInvalid)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return nil, fmt.Errorf("%w: it is an object", lineage.ErrInvalid)
+	}
+	v := reflect.New(t)
+	for _, f := range fieldsOf(t) {
+		delete(members, f.json)
+	}
+	delete(members, "op")
+	for name := range members {
+		return nil, fmt.Errorf("%s: %w: there is no member %.100q", named.Op, lineage.ErrInvalid, name)
+	}
+	if err := json.Unmarshal(text, v.Interface()); err != nil { // what is raw in it stays as it is, byte for byte
+		return nil, fmt.Errorf("%s: %w: %w", named.Op, lineage.ErrInvalid, err)
+	}
+	return v.Interface().(operation), nil
+}
+
+// offered returns the records of alternatives that were made.
+func (a *API) offered(ctx context.Context, m *made) (*list[*records.Alternative], error) {
+	w, out := within{store: a.o.Store}, &list[*records.Alternative]{}
+	for _, id := range m.Contexts {
+		c, err := w.madeContext(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		info, err := c.Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r := &records.Alternative{SpanSet: records.ID(info.Set), Context: id}
+		if info.Overrides.Model != nil {
+			r.Model = *info.Overrides.Model
+		}
+		out.Items = append(out.Items, r)
+	}
+	return out, nil
+}

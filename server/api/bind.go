@@ -1,0 +1,203 @@
+package api
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// bind fills the input of a route: from the body, then from the query, the path and the headers. Members and parameters
+// that it does not have are refused: a misspelt one would change nothing in silence.
+func (c *call) bind(in any) error {
+	if f := wholeBody(reflect.TypeOf(in).Elem()); f != nil {
+		if len(bytes.TrimSpace(c.body)) == 0 {
+			return fmt.Errorf("body: %w: it is empty", lineage.ErrInvalid)
+		}
+		reflect.ValueOf(in).Elem().FieldByIndex(f.index).SetBytes(c.body)
+	} else if hasBody(reflect.TypeOf(in).Elem()) {
+		if err := decode(c.body, in); err != nil {
+			return err
+		}
+	} else if len(bytes.TrimSpace(c.body)) > 0 && c.r.Method != http.MethodGet {
+		return fmt.Errorf("body: %w: this takes none", lineage.ErrInvalid)
+	}
+	query := c.r.URL.Query()
+	known := make(map[string]bool)
+	for _, f := range fieldsOf(reflect.TypeOf(in).Elem()) {
+		v := reflect.ValueOf(in).Elem().FieldByIndex(f.index)
+		var texts []string
+		switch f.from {
+		case fromPath:
+			texts = []string{c.r.PathValue(f.name)}
+			if f.name != "" && !strings.Contains(c.r.Pattern, "{"+f.name+"}") {
+				continue // the input of two routes, of which one has no such part
+			}
+			if texts[0] == "" {
+				return fmt.Errorf("%s: %w: it is empty", f.name, lineage.ErrInvalid)
+			}
+		case fromQuery:
+			known[f.name] = true
+			texts = query[f.name]
+		case fromHeader:
+			texts = c.r.Header.Values(f.name)
+		default:
+			continue
+		}
+		if len(texts) == 0 {
+			continue
+		}
+		if err := set(v, texts); err != nil {
+			return fmt.Errorf("%s %.100q: %w: %s", f.name, texts[0], lineage.ErrInvalid, err.Error())
+		}
+	}
+	for name := range query {
+		if !known[name] {
+			return fmt.Errorf("query %.100q: %w: there is no such parameter", name, lineage.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// decode reads a body of JSON. An empty one is an empty object.
+func decode(body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, after := d.Token(); !errors.Is(after, io.EOF) {
+			err = errors.New("there is more after the object")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("body: %w: %s", lineage.ErrInvalid, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// origin is where a member of an input is from.
+type origin int
+
+const (
+	fromBody origin = iota
+	fromPath
+	fromQuery
+	fromHeader
+)
+
+// field is a member of an input.
+type field struct {
+	name  string
+	from  origin
+	doc   string
+	index []int
+	kind  reflect.Type
+	// json is its name in an operation of a batch, empty for none.
+	json     string
+	optional bool
+	whole    bool // it is the whole body
+}
+
+// fieldsOf returns the members of an input, those of embedded structs included.
+func fieldsOf(t reflect.Type) (all []field) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			for _, inner := range fieldsOf(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				all = append(all, inner)
+			}
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		is := field{name: name, json: name, doc: f.Tag.Get("doc"), index: []int{i}, kind: f.Type, optional: strings.Contains(options, "omit"), whole: f.Tag.Get("body") != ""}
+		for tag, from := range map[string]origin{"path": fromPath, "query": fromQuery, "header": fromHeader} {
+			if n := f.Tag.Get(tag); n != "" {
+				is.name, is.from = n, from
+			}
+		}
+		if is.json == "-" {
+			is.json = ""
+		}
+		all = append(all, is)
+	}
+	return all
+}
+
+// wholeBody returns the member that is the whole body, nil if there is none.
+func wholeBody(t reflect.Type) *field {
+	for _, f := range fieldsOf(t) {
+		if f.whole {
+			return &f
+		}
+	}
+	return nil
+}
+
+// hasBody reports whether an input has members of the body.
+func hasBody(t reflect.Type) bool {
+	for _, f := range fieldsOf(t) {
+		if f.from == fromBody && f.json != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// set sets a member from texts.
+func set(v reflect.Value, texts []string) error {
+	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String {
+		v.Set(reflect.ValueOf(texts))
+		return nil
+	}
+	if len(texts) > 1 {
+		return errors.New("it is there more than once")
+	}
+	text := texts[0]
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	if u, is := v.Addr().Interface().(encoding.TextUnmarshaler); is {
+		if u.UnmarshalText([]byte(text)) != nil {
+			return errors.New("not of its form")
+		}
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		is, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("it is true or false")
+		}
+		v.SetBool(is)
+	case reflect.Int, reflect.Int64:
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 0 {
+			return errors.New("it is a number from 0 on")
+		}
+		v.SetInt(n)
+	case reflect.Uint64:
+		n, err := strconv.ParseUint(text, 10, 63)
+		if err != nil {
+			return errors.New("it is a number from 0 on")
+		}
+		v.SetUint(n)
+	default:
+		return fmt.Errorf("a parameter of the type %s", v.Type()) // of the table: every route is called in a test
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/server/access"
+	"github.com/lineage-store/lineage/server/problem"
+)
+
+// call is a request that is answered.
+type call struct {
+	a      *API
+	route  *route
+	w      http.ResponseWriter
+	r      *http.Request
+	caller *access.Caller
+	within
+	// body is the body of JSON, once it was read.
+	body []byte
+	// tag is put before the hash in the ETag of the answer.
+	tag string
+}
+
+// handler returns what answers the requests of a route.
+func (a *API) handler(r *route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		c := &call{a: a, route: r, w: w, r: req, caller: access.Of(req.Context())}
+		if c.caller == nil { // a fault of the server: nobody may do anything
+			problem.New(http.StatusUnauthorized, "no credentials", "the caller is not known").Write(w)
+			return
+		}
+		c.within = within{store: a.o.Store, caller: c.caller}
+		release, err := c.readBody(r)
+		if err == nil {
+			defer release()
+			err = r.serve(a, c)
+		}
+		if err != nil {
+			a.fail(w, req, err)
+		}
+	})
+}
+
+// fail answers a request that failed.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return
+	}
+	var ambiguous *refs.AmbiguousError
+	if errors.As(err, &ambiguous) { // of names in one thread, which the caller may read
+		err = problem.New(http.StatusConflict, "ambiguous", ambiguous.Error()+"; "+ambiguous.Hint())
+	}
+	p, known := problem.Of(err)
+	if !known {
+		a.o.Logger.LogAttrs(context.WithoutCancel(r.Context()), levelError, "request failed", attr("err", err.Error()), attr("route", r.Pattern))
+	}
+	p.Write(w)
+}
+
+const (
+	// smallBody is the size up to which bodies are not counted, and maxBodies the sum of the others that are in memory at once.
+	smallBody = 256 << 10
+	maxBodies = 128 << 20
+)
+
+// readBody reads the body of a route that has JSON.
+func (c *call) readBody(r *route) (release func(), err error) {
+	release = func() {}
+	if r.upload || c.r.Body == nil || c.r.Body == http.NoBody || c.r.ContentLength == 0 {
+		return release, nil
+	}
+	size := c.r.ContentLength
+	if size < 0 || size > maxBody {
+		size = maxBody // the reader ends there
+	}
+	if size > smallBody {
+		if c.a.bodies.Add(size) > maxBodies {
+			c.a.bodies.Add(-size)
+			return nil, problem.New(http.StatusServiceUnavailable, "too many requests", "try again in a moment")
+		}
+		release = func() { c.a.bodies.Add(-size) }
+	}
+	if c.body, err = io.ReadAll(c.r.Body); err != nil {
+		release()
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return nil, err
+		}
+		return nil, problem.New(http.StatusBadRequest, "invalid", "the body did not arrive whole")
+	}
+	return release, nil
+}

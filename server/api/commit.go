@@ -1,0 +1,261 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server/problem"
+)
+
+// operation is a change. It finds what it changes through w, in the transaction, and returns what it made.
+type operation interface {
+	do(ctx context.Context, w *within) (made, error)
+}
+
+// made is what an operation made. It has ids only, and no text: it is kept for repeated requests, and what is erased or
+// deleted later must not live on there.
+type made struct {
+	Thread     string `json:"thread,omitempty"`
+	Context    string `json:"context,omitempty"`
+	Branch     bool   `json:"branch,omitempty"`     // the answer is the branch that the context is
+	Checkpoint string `json:"checkpoint,omitempty"` // the id of a checkpoint of the thread
+	// Contexts are alternatives.
+	Contexts []string          `json:"contexts,omitempty"`
+	Appended *records.Appended `json:"appended,omitempty"`
+	Moved    *records.Moved    `json:"moved,omitempty"`
+	Merged   *records.Merged   `json:"merged,omitempty"`
+	Sent     *records.Sent     `json:"sent,omitempty"`
+	Value    *valueOf          `json:"value,omitempty"`
+	// Found is set where nothing was created, because it was there.
+	Found bool `json:"found,omitempty"`
+}
+
+const (
+	// keysOf is the application whose values are the keys of requests that were applied.
+	keysOf = "lineage/idempotency"
+	// maxKey is the size of a key in bytes.
+	maxKey = 255
+	day    = 24 * time.Hour
+)
+
+// applied is the value of a key: the request that it was sent with, and what that made.
+type applied struct {
+	Request string `json:"request"`
+	Made    []made `json:"made"`
+}
+
+// commit applies operations as one commit. With a key they are applied once, whoever else applies them at the same time.
+func (a *API) commit(c *call, all []operation) (done []made, _ error) {
+	ctx := c.r.Context()
+	keys := c.r.Header.Values("Idempotency-Key")
+	if len(keys) > 1 || len(keys) == 1 && (keys[0] == "" || len(keys[0]) > maxKey) {
+		return nil, fmt.Errorf("key: %w: a request has one of 1 to %d bytes", lineage.ErrInvalid, maxKey)
+	}
+	if len(keys) == 0 {
+		err := a.o.Store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
+			done, err = apply(ctx, tx.Store, c, all)
+			return err
+		})
+		return done, err
+	}
+	name, request := c.keyName(keys[0]), c.request()
+	today := a.o.now().UTC()
+	a.keys.sweep(ctx, a, today)
+	replayed := false
+	err := a.o.Store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
+		values := tx.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: keysOf})
+		// The clocks of two servers may differ, and it may be midnight.
+		for _, at := range []time.Time{today, today.Add(-day), today.Add(day)} {
+			v, err := values.Get(ctx, keyOf(at, name))
+			if errors.Is(err, lineage.ErrNotFound) {
+				continue
+			}
+			var was applied
+			if err == nil {
+				err = json.Unmarshal(v.JSON, &was)
+			}
+			if err != nil {
+				return fmt.Errorf("key %s: %w", name, err)
+			}
+			if was.Request != request {
+				return problem.New(http.StatusUnprocessableEntity, "key used", "the key was used for another request")
+			}
+			done, replayed = was.Made, true
+			return nil
+		}
+		replayed = false
+		if done, err = apply(ctx, tx.Store, c, all); err != nil {
+			return err
+		}
+		value, err := json.Marshal(applied{request, done})
+		if err != nil {
+			return err
+		}
+		return values.Set(ctx, keyOf(today, name), value)
+	})
+	if replayed {
+		c.w.Header().Set("Idempotency-Replayed", "true")
+	}
+	return done, err
+}
+
+// apply does operations one after the other.
+func apply(ctx context.Context, store *lineage.Store, c *call, all []operation) ([]made, error) {
+	w := &within{store: store, caller: c.caller, outside: c.a.o.Store, outer: c.r.Context(), made: make([]made, 0, len(all))}
+	for i, op := range all {
+		m, err := op.do(ctx, w)
+		if err != nil && len(all) > 1 {
+			err = fmt.Errorf("operation %d: %w", i, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		w.made = append(w.made, m)
+	}
+	return w.made, nil
+}
+
+// keyOf returns the name of the value of a key that was used on a day.
+func keyOf(at time.Time, name string) string { return at.Format(time.DateOnly) + "/" + name }
+
+// keyName returns a name for a key of a caller. Two callers may use the same key.
+func (c *call) keyName(key string) string {
+	return sum(c.caller.ID, key)
+}
+
+// request returns a hash of what is asked for.
+func (c *call) request() string {
+	return sum(c.r.Method, c.r.URL.EscapedPath(), c.r.URL.Query().Encode(), c.r.Header.Get("If-Match"), string(c.body))
+}
+
+// sum hashes texts, which are told apart by their lengths.
+func sum(texts ...string) string {
+	h := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(h, "%d:%s", len(text), text)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// keeper deletes the keys of days that are over.
+type keeper struct {
+	mu    sync.Mutex
+	swept string // the day that it last looked at
+}
+
+// maxSwept is how many keys are deleted at once.
+const maxSwept = 1000
+
+// sweep deletes old keys, once a day. A failure is tried again by the next request.
+func (k *keeper) sweep(ctx context.Context, a *API, today time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := today.Format(time.DateOnly)
+	if k.swept == now {
+		return
+	}
+	first := today.Add(-day).Format(time.DateOnly) // is still looked up
+	owner := lineage.Owner{Scope: lineage.ApplicationScope, Name: keysOf}
+	var old []string
+	for v, err := range a.o.Store.View().Values(ctx, owner, "", "") {
+		if err != nil || v.Key >= first || len(old) == maxSwept {
+			break // they are in the order of their days
+		}
+		if !v.Deleted() {
+			old = append(old, v.Key)
+		}
+	}
+	if len(old) > 0 {
+		err := a.o.Store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+			values := tx.Values(owner)
+			for _, key := range old {
+				if err := values.Delete(ctx, key); err != nil && !errors.Is(err, lineage.ErrNotFound) {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || len(old) == maxSwept {
+			return
+		}
+	}
+	k.swept = now
+}
+
+// record returns the record of what an operation made, as it is now; nil for nothing.
+func (a *API) record(ctx context.Context, m *made) (records.Record, error) {
+	w := within{store: a.o.Store}
+	switch {
+	case m.Appended != nil:
+		r := *m.Appended
+		var err error
+		r.Branch, err = w.branchName(ctx, r.Context)
+		return &r, err
+	case m.Moved != nil:
+		r := *m.Moved
+		var err error
+		r.Branch, err = w.branchName(ctx, r.Context)
+		return &r, err
+	case m.Merged != nil:
+		return m.Merged, nil
+	case m.Sent != nil:
+		return m.Sent, nil
+	case m.Value != nil:
+		return m.Value.record(ctx, a.o.Store)
+	case m.Checkpoint != "":
+		return w.checkpointRecord(ctx, m)
+	case m.Branch:
+		return w.branchRecord(ctx, m)
+	case m.Context != "":
+		c, err := w.madeContext(ctx, m.Context)
+		if err != nil {
+			return nil, err
+		}
+		return records.OfContext(ctx, a.o.Store, c)
+	case m.Thread != "":
+		t, err := w.madeThread(ctx, m.Thread)
+		if err != nil {
+			return nil, err
+		}
+		return records.OfThread(ctx, a.o.Store, t)
+	}
+	return nil, nil
+}
+
+// sendMade answers with what an operation made.
+func (c *call) sendMade(status int, m *made) error {
+	if m.Contexts != nil {
+		l, err := c.a.offered(c.r.Context(), m)
+		if err != nil {
+			return err
+		}
+		return c.send(status, l)
+	}
+	r, err := c.a.record(c.r.Context(), m)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if m.Found {
+		status = http.StatusOK
+	}
+	if m.Appended != nil {
+		c.w.Header().Set("Lineage-Tip", m.Appended.Tip)
+	}
+	return c.send(status, r)
+}
+
+// isGone reports whether something is not there any more.
+func isGone(err error) bool { return errors.Is(err, lineage.ErrNotFound) }

@@ -1,0 +1,338 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
+)
+
+func (a *API) listContexts(ctx context.Context, c *call, in *threadList) (*list[*records.Context], error) {
+	t, err := c.thread(ctx, in.Thread)
+	if err != nil {
+		return nil, err
+	}
+	var after lineage.ContextID
+	if in.After != "" {
+		if after, err = structure.ParseID[lineage.ContextID](in.After); err != nil {
+			return nil, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+		}
+	}
+	out := &list[*records.Context]{}
+	for is, err := range a.o.Store.View().Contexts(ctx, t.ID(), after) {
+		if err != nil {
+			return nil, err
+		}
+		if len(out.Items) == in.size() {
+			out.Next = out.Items[len(out.Items)-1].ID
+			break
+		}
+		r, err := a.contextRecord(ctx, is.ID)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, r)
+	}
+	return out, nil
+}
+
+func (a *API) contextRecord(ctx context.Context, id lineage.ContextID) (*records.Context, error) {
+	c, err := a.o.Store.Context(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return records.OfContext(ctx, a.o.Store, c)
+}
+
+func (a *API) getContext(ctx context.Context, c *call, in *of) (*records.Context, error) {
+	found, err := c.context(ctx, *in)
+	if err != nil {
+		return nil, err
+	}
+	r, err := records.OfContext(ctx, a.o.Store, found.Context)
+	if err == nil {
+		c.tellTip(r.Tip)
+	}
+	return r, err
+}
+
+// emptyTip is the tip of an empty history in headers.
+const emptyTip = "empty"
+
+// tellTip tells the tip of a history, for If-Match.
+func (c *call) tellTip(tip *string) {
+	c.tag = emptyTip
+	if tip != nil {
+		c.tag = *tip
+	}
+	c.w.Header().Set("Lineage-Tip", c.tag)
+}
+
+// madeContext returns a context that was made by a request of the caller.
+func (w *within) madeContext(ctx context.Context, id string) (*lineage.Context, error) {
+	parsed, err := structure.ParseID[lineage.ContextID](id)
+	if err != nil {
+		return nil, err
+	}
+	return w.store.Context(ctx, parsed)
+}
+
+// branchName returns the name of the branch that a context is now, empty for none.
+func (w *within) branchName(ctx context.Context, id string) (string, error) {
+	c, err := w.madeContext(ctx, id)
+	if err == nil {
+		var info lineage.ContextInfo
+		if info, err = c.Info(ctx); err == nil {
+			return info.Branch, nil
+		}
+	}
+	if errors.Is(err, lineage.ErrNotFound) {
+		return "", nil // deleted since
+	}
+	return "", err
+}
+
+// subagentMark is the metadata of a subagent that was given none.
+const subagentMark = `{"made_by":"subagent"}`
+
+type fork struct {
+	ofThread
+	From     string   `json:"from,omitempty" doc:"the position it continues from; default the tip of the active branch"`
+	Empty    bool     `json:"empty,omitempty" doc:"start with an empty history"`
+	Into     string   `json:"into,omitempty" doc:"the thread that it belongs to, if another"`
+	Subagent bool     `json:"subagent,omitempty" doc:"it is for a subagent, which reports with return"`
+	Last     *uint64  `json:"last,omitempty" doc:"it sees only the last so many messages"`
+	Roles    []string `json:"roles,omitempty" doc:"it sees only messages of these roles"`
+	settings
+}
+
+func (o *fork) do(ctx context.Context, w *within) (made, error) {
+	t, err := w.thread(ctx, o.Thread)
+	if err != nil {
+		return made{}, err
+	}
+	from, at, err := w.start(ctx, t, o.From)
+	if err != nil {
+		return made{}, err
+	}
+	options := lineage.ForkOptions{
+		At: at, Empty: o.Empty || at.IsZero(), Thread: t.ID(), Overrides: o.overrides(), Metadata: orNil(o.Metadata),
+	}
+	if options.Empty {
+		options.At = lineage.SpanRef{}
+	}
+	if o.Into != "" {
+		into, err := w.thread(ctx, o.Into)
+		if err != nil {
+			return made{}, err
+		}
+		options.Thread = into.ID()
+	}
+	if o.Subagent && options.Metadata == nil {
+		options.Metadata = []byte(subagentMark)
+	}
+	if o.Last != nil || len(o.Roles) > 0 {
+		options.Sees = &lineage.Filter{Roles: o.Roles}
+		if o.Last != nil {
+			options.Sees.Window.Last = *o.Last
+			if *o.Last == 0 {
+				options.Sees.Keep = func(*lineage.Entry) bool { return false }
+			}
+		}
+	}
+	c, err := from.Fork(ctx, options)
+	if err != nil {
+		return made{}, err
+	}
+	return made{Context: c.ID().String()}, nil
+}
+
+type createContext struct {
+	ID string `json:"id,omitempty" doc:"an id of your choice, unique in the store"`
+	settings
+}
+
+func (o *createContext) do(ctx context.Context, w *within) (made, error) {
+	if !w.caller.Scope.All() {
+		return made{}, errWhole
+	}
+	c, err := w.store.NewContext(ctx, lineage.ContextOptions{SourceID: o.ID, Overrides: o.overrides(), Metadata: orNil(o.Metadata)})
+	if err != nil {
+		return made{}, err
+	}
+	return made{Context: c.ID().String()}, nil
+}
+
+type updateContext struct {
+	of
+	settings
+}
+
+func (o *updateContext) do(ctx context.Context, w *within) (made, error) {
+	found, err := w.context(ctx, o.of)
+	if err != nil {
+		return made{}, err
+	}
+	err = found.Context.Update(ctx, func(is *lineage.ContextInfo) error {
+		if o.SystemPrompt != nil {
+			is.Overrides.SystemPrompt = orUnset(o.SystemPrompt)
+		}
+		if o.Model != nil {
+			is.Overrides.Model = orUnset(o.Model)
+		}
+		if o.Overrides != nil {
+			is.Overrides.JSON = orNil(o.Overrides)
+		}
+		if o.Metadata != nil {
+			is.Metadata = orNil(o.Metadata)
+		}
+		return nil
+	})
+	return made{Context: found.Context.ID().String()}, err
+}
+
+// orUnset returns a setting, nil for an empty one: it is inherited again.
+func orUnset(text *string) *string {
+	if *text == "" {
+		return nil
+	}
+	return text
+}
+
+type deleteContext struct{ of }
+
+func (o *deleteContext) do(ctx context.Context, w *within) (made, error) {
+	found, err := w.context(ctx, o.of)
+	if err != nil {
+		return made{}, err
+	}
+	return made{}, found.Context.Delete(ctx)
+}
+
+// ifTip is the tip that a context must have for a change.
+type ifTip struct {
+	IfTip string `json:"if_tip,omitempty" header:"If-Match" doc:"only if this is the tip of the context; empty for an empty history"`
+}
+
+// check returns the tip that is expected, and whether one is.
+func (i *ifTip) tip() (tip lineage.SpanRef, expected bool, err error) {
+	text := strings.TrimPrefix(strings.TrimSpace(i.IfTip), "W/")
+	text = strings.Trim(text, `"`)
+	text, _, _ = strings.Cut(text, ".") // the hash that follows in an ETag
+	switch text {
+	case "", "*":
+		return tip, false, nil
+	case emptyTip:
+		return tip, true, nil
+	}
+	if tip, err = structure.ParseSpanRef(text); err != nil {
+		err = fmt.Errorf("tip %.100q: %w: it is the id of a message, or %s", i.IfTip, lineage.ErrInvalid, emptyTip)
+	}
+	return tip, true, err
+}
+
+// check returns a TipError if the tip is not the expected one.
+func (i *ifTip) check(c *lineage.Context, is lineage.SpanRef) error {
+	tip, expected, err := i.tip()
+	if err == nil && expected && tip != is {
+		err = &lineage.TipError{Context: c.ID(), Expected: tip, Actual: is}
+	}
+	return err
+}
+
+type move struct {
+	of
+	To     string `json:"to" doc:"the position"`
+	Reason string `json:"reason,omitempty" doc:"is kept in the list of moves; default move"`
+	ifTip
+}
+
+func (o *move) do(ctx context.Context, w *within) (made, error) {
+	found, err := w.context(ctx, o.of)
+	if err != nil {
+		return made{}, err
+	}
+	if err := o.check(found.Context, found.Span); err != nil {
+		return made{}, err
+	}
+	if o.To == "" {
+		return made{}, fmt.Errorf("to: %w: it is a position", lineage.ErrInvalid)
+	}
+	to, err := w.position(ctx, found, o.To)
+	if err != nil {
+		return made{}, err
+	}
+	reason := o.Reason
+	if reason == "" {
+		reason = "move"
+	}
+	if err := found.Context.MoveTo(ctx, to.Span, reason); err != nil {
+		return made{}, err
+	}
+	return w.moved(ctx, found.Context, found.Span)
+}
+
+// moved returns what a move from a tip made.
+func (w *within) moved(ctx context.Context, c *lineage.Context, from lineage.SpanRef) (made, error) {
+	to, err := c.Tip(ctx)
+	if err != nil {
+		return made{}, err
+	}
+	length, err := w.store.Position(ctx, to)
+	return made{Moved: &records.Moved{Context: c.ID().String(), From: records.SpanID(from), To: records.SpanID(to), Length: length}}, err
+}
+
+type undo struct {
+	of
+	ifTip
+}
+
+func (o *undo) do(ctx context.Context, w *within) (made, error) {
+	found, err := w.context(ctx, o.of)
+	if err != nil {
+		return made{}, err
+	}
+	if err := o.check(found.Context, found.Span); err != nil {
+		return made{}, err
+	}
+	if err := found.Context.Undo(ctx); err != nil {
+		return made{}, err
+	}
+	return w.moved(ctx, found.Context, found.Span)
+}
+
+type contextList struct {
+	of
+	page
+}
+
+func (a *API) listMoves(ctx context.Context, c *call, in *of) (*list[*records.Move], error) {
+	found, err := c.context(ctx, *in)
+	if err != nil {
+		return nil, err
+	}
+	out := &list[*records.Move]{}
+	for m, err := range found.Context.Reflog(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, &records.Move{
+			Context: found.Context.ID().String(), From: records.SpanID(m.From), To: records.SpanID(m.To), Reason: m.Reason, At: m.At.UTC(),
+		})
+	}
+	n := len(out.Items)
+	for i := range n / 2 {
+		out.Items[i], out.Items[n-1-i] = out.Items[n-1-i], out.Items[i]
+	}
+	for i, m := range out.Items {
+		m.Back = i + 1
+	}
+	return out, nil
+}

@@ -1,0 +1,245 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server/problem"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// errWhole is the error for what is not of single threads.
+var errWhole = problem.New(http.StatusForbidden, "not allowed", "the token is for a part of the store")
+
+// maxTexts is about how many bytes of texts a page has; a message alone may have more.
+const maxTexts = 8 << 20
+
+type messagesQuery struct {
+	of
+	At      string   `json:"-" query:"at" doc:"the position that the history ends at; default the tip of the context"`
+	First   uint64   `json:"-" query:"first" doc:"from this position on, counted from 1"`
+	Last    uint64   `json:"-" query:"last" doc:"only the last so many messages"`
+	Roles   []string `json:"-" query:"role" doc:"only messages of this role; pages may then have fewer than limit"`
+	Dialect string   `json:"-" query:"dialect" doc:"answer with the request to send to a model instead: openai, responses, anthropic or ui"`
+	Budget  int      `json:"-" query:"budget" doc:"with dialect: the number of tokens it may take, by estimate"`
+	page
+}
+
+func (a *API) messages(ctx context.Context, c *call, in *messagesQuery) error {
+	found, err := c.context(ctx, in.of)
+	if err != nil {
+		return err
+	}
+	if in.Dialect != "" {
+		return a.request(ctx, c, found, in)
+	}
+	if in.Budget != 0 {
+		return fmt.Errorf("budget: %w: it goes with dialect", lineage.ErrInvalid)
+	}
+	c.tellTip(records.SpanID(found.Span))
+	tip, window, err := c.window(ctx, found, in)
+	if err != nil {
+		return err
+	}
+	out, err := a.pageOf(ctx, tip, window, in)
+	if err != nil {
+		return err
+	}
+	return c.send(http.StatusOK, out)
+}
+
+// window returns the end of the history that is asked for, and the positions of it.
+func (c *call) window(ctx context.Context, found *refs.Ref, in *messagesQuery) (tip lineage.SpanRef, w lineage.Window, err error) {
+	if in.After == "" {
+		at, err := c.position(ctx, found, in.At)
+		if err != nil {
+			return tip, w, err
+		}
+		w.From = in.First
+		if in.Last > 0 {
+			length, err := c.store.Position(ctx, at.Span)
+			if err != nil {
+				return tip, w, err
+			}
+			w.From = max(w.From, length-min(in.Last, length)+1)
+		}
+		return at.Span, w, nil
+	}
+	// Pages are of the history that the first one began with, also when the context has moved since.
+	end, position, _ := strings.Cut(in.After, ":")
+	n, err := strconv.ParseUint(position, 10, 62)
+	if _, wrong := structure.ParseSpanRef(end); err != nil || wrong != nil {
+		return tip, w, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+	}
+	at, err := c.position(ctx, found, end)
+	if err != nil {
+		return tip, w, err
+	}
+	return at.Span, lineage.Window{From: n + 1}, nil
+}
+
+// pageOf reads a page of a history.
+func (a *API) pageOf(ctx context.Context, tip lineage.SpanRef, w lineage.Window, in *messagesQuery) (*list[*records.Message], error) {
+	out := &list[*records.Message]{}
+	if tip.IsZero() {
+		return out, nil
+	}
+	length, err := a.o.Store.Position(ctx, tip)
+	if err != nil {
+		return nil, err
+	}
+	w.From = max(w.From, 1)
+	if w.From > length {
+		return out, nil
+	}
+	w.To = min(length, w.From+uint64(in.size())-1)
+	texts, last := int64(0), w.From-1
+	for e, err := range a.o.Store.History(ctx, tip, w) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Position > last && len(out.Items) > 0 && texts+e.Size > maxTexts {
+			break
+		}
+		last = e.Position
+		if len(in.Roles) > 0 && (e.Kind != lineage.Message || !slices.Contains(in.Roles, e.Role)) {
+			continue
+		}
+		m, err := records.OfMessage(ctx, a.o.Store, e, records.MaxText)
+		if err != nil {
+			return nil, err
+		}
+		texts += e.Size
+		out.Items = append(out.Items, m)
+	}
+	if last < length {
+		out.Next = tip.String() + ":" + strconv.FormatUint(last, 10)
+	}
+	return out, nil
+}
+
+// request answers with what to send to a model.
+func (a *API) request(ctx context.Context, c *call, found *refs.Ref, in *messagesQuery) error {
+	if in.At != "" || in.First != 0 || in.After != "" || len(in.Roles) > 0 || in.Limit != 0 {
+		return fmt.Errorf("dialect: %w: of the other parameters only budget and last go with it", lineage.ErrInvalid)
+	}
+	to, known := dialects[in.Dialect]
+	if !known {
+		return fmt.Errorf("dialect %.100q: %w: it is openai, responses, anthropic or ui", in.Dialect, lineage.ErrInvalid)
+	}
+	request, err := found.Context.Request(ctx, to, lineage.ResolveOptions{Last: in.Last, Budget: in.Budget})
+	if err != nil {
+		return err
+	}
+	c.tellTip(records.SpanID(request.Resolved.Tip))
+	c.w.Header().Set("Lineage-Losses", strconv.Itoa(len(request.Losses)))
+	return c.sendJSON(http.StatusOK, append(slices.Clip(request.Body()), '\n'))
+}
+
+type appendMessages struct {
+	of
+	Messages []json.RawMessage `json:"messages" doc:"the messages: each one is an input, or a message of a provider as it is"`
+	Together bool              `json:"together,omitempty" doc:"make all of them one step of the history"`
+	Dialect  string            `json:"dialect,omitempty" query:"dialect" doc:"keep each of them as it is: a message of openai, responses, anthropic or ui"`
+	ifTip
+}
+
+// dialects are those that messages can be appended in.
+var dialects = map[string]message.Dialect{
+	"openai": message.Chat, "responses": message.Responses, "anthropic": message.Anthropic, "ui": message.UI,
+}
+
+func (o *appendMessages) do(ctx context.Context, w *within) (made, error) {
+	items, err := o.items(w)
+	if err != nil {
+		return made{}, err
+	}
+	found, err := w.context(ctx, o.of)
+	if err != nil {
+		return made{}, err
+	}
+	tip, expected, err := o.tip()
+	if err != nil {
+		return made{}, err
+	}
+	var added []lineage.SpanRef
+	if expected {
+		added, err = found.Context.ExtendFrom(ctx, tip, items...)
+	} else {
+		added, err = found.Context.Extend(ctx, items...)
+	}
+	if err != nil {
+		return made{}, err
+	}
+	return w.appended(ctx, found, added)
+}
+
+// appended returns what an extension made.
+func (w *within) appended(ctx context.Context, found *refs.Ref, added []lineage.SpanRef) (made, error) {
+	r := &records.Appended{Context: found.Context.ID().String()}
+	if found.Thread != nil {
+		r.Thread = found.Thread.ID().String()
+	}
+	for _, ref := range added {
+		r.IDs = append(r.IDs, ref.String())
+	}
+	r.Tip = r.IDs[len(r.IDs)-1]
+	var err error
+	r.Length, err = w.store.Position(ctx, added[len(added)-1])
+	return made{Appended: r}, err
+}
+
+// items returns what is appended.
+func (o *appendMessages) items(w *within) ([]lineage.Item, error) {
+	if len(o.Messages) == 0 {
+		return nil, fmt.Errorf("messages: %w: there are none", lineage.ErrInvalid)
+	}
+	if _, known := dialects[o.Dialect]; o.Dialect != "" && !known {
+		return nil, fmt.Errorf("dialect %.100q: %w: it is openai, responses, anthropic or ui", o.Dialect, lineage.ErrInvalid)
+	}
+	items := make([]lineage.Item, len(o.Messages))
+	for i, m := range o.Messages {
+		var err error
+		if items[i], err = o.item(w, m); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	if o.Together {
+		return []lineage.Item{lineage.Together(items...)}, nil
+	}
+	return items, nil
+}
+
+func (o *appendMessages) item(w *within, m json.RawMessage) (lineage.Item, error) {
+	if o.Dialect != "" {
+		given := records.AsGiven(m, "user")
+		if given == nil {
+			return lineage.Item{}, fmt.Errorf("%w: it is no message of %s", lineage.ErrInvalid, o.Dialect)
+		}
+		return lineage.Item{Kind: lineage.Message, Role: given.Role, Name: given.Name, Body: m, Type: content.TypeJSON}, nil
+	}
+	return input(w, m)
+}
+
+// input reads a message that is given.
+func input(w *within, m json.RawMessage) (lineage.Item, error) {
+	item, err := records.ParseItem(m, records.InputDefaults{Role: "user"})
+	if err != nil {
+		return item, fmt.Errorf("%w: %w", lineage.ErrInvalid, err)
+	}
+	// Who knows the hash of a content could read it by adding it to a thread.
+	if !item.Content.IsZero() && !w.caller.Scope.All() {
+		return item, errWhole
+	}
+	return item, nil
+}

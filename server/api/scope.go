@@ -1,0 +1,185 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/server/access"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// within is a store as a caller may see it, perhaps inside a transaction.
+type within struct {
+	store  *lineage.Store
+	caller *access.Caller
+	// outside and outer are the store and the context outside the transaction.
+	outside *lineage.Store
+	outer   context.Context
+	// made is what the operations before have made, in a transaction.
+	made []made
+}
+
+// notFound is the error for what is not there, and for what is not for the caller: they cannot be told apart.
+func notFound(what, name string) error {
+	return fmt.Errorf("%s %.100q: %w", what, name, lineage.ErrNotFound)
+}
+
+// sourceMark is before the source id of a thread in place of its id.
+const sourceMark = "="
+
+// thread returns the thread that a name stands for: its id, or = and its source id, or # and the number of the operation of
+// this request that made it.
+func (w *within) thread(ctx context.Context, name string) (*lineage.Thread, error) {
+	var t *lineage.Thread
+	var err error
+	if before := w.before(name); before != nil {
+		name = before.Thread
+	}
+	if key, is := strings.CutPrefix(name, sourceMark); is {
+		t, err = w.store.FindThread(ctx, key)
+	} else {
+		id, parsed := structure.ParseID[lineage.ThreadID](name)
+		if parsed != nil {
+			return nil, notFound("thread", name)
+		}
+		t, err = w.store.Thread(ctx, id)
+	}
+	if err == nil {
+		err = w.allowed(ctx, t)
+	}
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil, notFound("thread", name)
+	}
+	return t, err
+}
+
+// allowed returns ErrNotFound for a thread that is not for the caller.
+func (w *within) allowed(ctx context.Context, t *lineage.Thread) error {
+	if w.caller.Scope.All() {
+		return nil
+	}
+	info, err := t.Info(ctx)
+	if err == nil && !w.caller.Scope.Allows(&info) {
+		err = notFound("thread", t.ID().String())
+	}
+	return err
+}
+
+// before returns what an operation of this request made, nil for any other name.
+func (w *within) before(name string) *made {
+	digits, is := strings.CutPrefix(name, "#")
+	if !is {
+		return nil
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n >= len(w.made) {
+		return nil
+	}
+	return &w.made[n]
+}
+
+// of says which context is meant, in a path or as members of an operation.
+type of struct {
+	Thread  string `json:"thread,omitempty" path:"thread" doc:"the id of the thread, or = and the source id"`
+	Context string `json:"context,omitempty" path:"context" doc:"@ for the active branch, the name of a branch, or the id of a context; without a thread its id"`
+}
+
+// context returns the context that is meant. Its Span is the tip.
+func (w *within) context(ctx context.Context, o of) (*refs.Ref, error) {
+	if before := w.before(o.Context); before != nil {
+		o = of{Context: before.Context}
+	}
+	if o.Thread == "" {
+		return w.contextByID(ctx, o.Context)
+	}
+	t, err := w.thread(ctx, o.Thread)
+	if err != nil {
+		return nil, err
+	}
+	found, err := refs.New(w.store, t).Alone().Context(ctx, o.Context)
+	if err != nil {
+		return nil, err
+	}
+	found.Thread = t
+	return found, nil
+}
+
+// contextByID returns a context of any thread, or of none for those who may use the whole store.
+func (w *within) contextByID(ctx context.Context, name string) (*refs.Ref, error) {
+	id, err := structure.ParseID[lineage.ContextID](name)
+	if err != nil {
+		return nil, notFound("context", name)
+	}
+	c, err := w.store.Context(ctx, id)
+	if err != nil {
+		return nil, hidden(err, "context", name)
+	}
+	info, err := c.Info(ctx)
+	if err != nil {
+		return nil, hidden(err, "context", name)
+	}
+	found := &refs.Ref{Text: name, Context: c, Branch: info.Branch, Span: info.Tip}
+	if info.Thread.IsZero() {
+		if !w.caller.Scope.All() {
+			return nil, notFound("context", name)
+		}
+		return found, nil
+	}
+	if found.Thread, err = w.store.Thread(ctx, info.Thread); err == nil {
+		err = w.allowed(ctx, found.Thread)
+	}
+	return found, hidden(err, "context", name)
+}
+
+// hidden returns an error, ErrNotFound in the same words whatever was not found.
+func hidden(err error, what, name string) error {
+	if errors.Is(err, lineage.ErrNotFound) {
+		return notFound(what, name)
+	}
+	return err
+}
+
+// position returns what a text stands for in the thread of a context. Steps without a name begin at the context, and an
+// empty text is the context itself.
+func (w *within) position(ctx context.Context, at *refs.Ref, text string) (*refs.Ref, error) {
+	if text == "" {
+		return at, nil
+	}
+	if strings.HasPrefix(text, "~") || strings.HasPrefix(text, ":") || strings.HasPrefix(text, "@{") {
+		text = at.Context.ID().String() + text
+	}
+	if at.Thread == nil { // of a caller that may read the whole store
+		return refs.New(w.store, nil).Find(ctx, text)
+	}
+	found, err := refs.New(w.store, at.Thread).Alone().Find(ctx, text)
+	if err == nil && found.Thread == nil {
+		found.Thread = at.Thread
+	}
+	return found, err
+}
+
+// start returns the position that a text stands for in a thread, and the context to fork for it: the active branch for a
+// message.
+func (w *within) start(ctx context.Context, t *lineage.Thread, text string) (from *lineage.Context, at lineage.SpanRef, err error) {
+	if before := w.before(text); before != nil {
+		text = before.Context
+	}
+	names := refs.New(w.store, t).Alone()
+	found, err := names.Find(ctx, text)
+	if err != nil {
+		return nil, at, err
+	}
+	if found.Context == nil {
+		active, err := names.Context(ctx, "")
+		if err != nil {
+			return nil, at, err
+		}
+		found.Context = active.Context
+	}
+	return found.Context, found.Span, nil
+}

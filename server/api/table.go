@@ -1,0 +1,201 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+// needs is what a route needs of its caller.
+type needs struct {
+	writes bool
+	// whole is set for routes that are not of single threads: the caller must be allowed the whole store.
+	whole bool
+}
+
+// route is a row of the table.
+type route struct {
+	pattern string
+	needs   needs
+	doc     string
+	// in is the type of the input: a struct with members from the path, the query and the body.
+	in reflect.Type
+	// answer is what it answers with: a record, a list of records, or bytes of a media type.
+	answer answers
+	// op is the name of the operation in a batch, empty for routes that are none.
+	op      string
+	streams bool
+	// upload is set for a body that is not JSON and is read while it arrives.
+	upload bool
+	serve  func(a *API, c *call) error
+}
+
+// answers is what a route answers with.
+type answers struct {
+	status int
+	// record is the type of the record, or of the records of a list; nil for none.
+	record reflect.Type
+	list   bool
+	// media is the media type where the answer is not a record.
+	media string
+}
+
+// method and path of the pattern.
+func (r *route) method() string { return strings.Fields(r.pattern)[0] }
+func (r *route) path() string   { return strings.Fields(r.pattern)[1] }
+
+const (
+	// maxBody is the size of a body of JSON, and maxUpload that of bytes that are read while they arrive.
+	maxBody   = 16 << 20
+	maxUpload = 4 << 30
+)
+
+func (r *route) bodySize() int64 {
+	switch {
+	case r.upload:
+		return maxUpload
+	case r.needs.writes && r.method() != http.MethodDelete:
+		return maxBody
+	}
+	return 0
+}
+
+// get is a route that answers with a record or a list.
+func get[In, Out any](path, doc string, f func(ctx context.Context, c *call, in *In) (Out, error)) route {
+	return route{
+		pattern: "GET " + path, doc: doc, in: reflect.TypeFor[In](), answer: answerOf[Out](http.StatusOK),
+		serve: func(_ *API, c *call) error {
+			in := new(In)
+			if err := c.bind(in); err != nil {
+				return err
+			}
+			out, err := f(c.r.Context(), c, in)
+			if err != nil {
+				return err
+			}
+			return c.send(http.StatusOK, out)
+		},
+	}
+}
+
+// raw is a route whose handler writes the answer itself.
+func raw[In any](pattern, doc, media string, f func(ctx context.Context, c *call, in *In) error) route {
+	return route{
+		pattern: pattern, doc: doc, in: reflect.TypeFor[In](), answer: answers{status: http.StatusOK, media: media},
+		serve: func(_ *API, c *call) error {
+			in := new(In)
+			if err := c.bind(in); err != nil {
+				return err
+			}
+			return f(c.r.Context(), c, in)
+		},
+	}
+}
+
+// change is a route of an operation. Its answer is what the operation made; without any it is 204.
+func change[Op any, Out any, P interface {
+	*Op
+	operation
+}](pattern, op, doc string) route {
+	status := http.StatusOK
+	if strings.HasPrefix(pattern, "POST ") {
+		status = http.StatusCreated
+	}
+	r := route{pattern: pattern, doc: doc, op: op, in: reflect.TypeFor[Op](), needs: needs{writes: true}, answer: answerOf[Out](status)}
+	r.serve = func(a *API, c *call) error {
+		o := P(new(Op))
+		if err := c.bind(o); err != nil {
+			return err
+		}
+		done, err := a.commit(c, []operation{o})
+		if err != nil {
+			return err
+		}
+		return c.sendMade(c.route.answer.status, &done[0])
+	}
+	return r
+}
+
+// nothing is the answer of an operation that leaves nothing.
+type nothing struct{}
+
+func answerOf[Out any](status int) answers {
+	t := reflect.TypeFor[Out]()
+	switch {
+	case t == reflect.TypeFor[nothing]():
+		return answers{status: http.StatusNoContent}
+	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && t.Implements(reflect.TypeFor[lister]()):
+		return answers{status: status, record: reflect.Zero(t).Interface().(lister).element(), list: true}
+	}
+	return answers{status: status, record: t}
+}
+
+// of changes a row.
+func (r route) of(change func(*route)) route {
+	change(&r)
+	return r
+}
+
+func ok(r *route)    { r.answer.status = http.StatusOK }
+func whole(r *route) { r.needs.whole = true }
+func streams(r *route) {
+	r.streams, r.answer = true, answers{status: http.StatusOK, media: "text/event-stream"}
+}
+func upload(r *route) { r.upload = true }
+
+// table is every route.
+func (a *API) table() []route {
+	const (
+		thread  = "/v1/threads/{thread}"
+		context = thread + "/contexts/{context}"
+		outside = "/v1/contexts/{context}"
+	)
+	all := []route{
+		raw("GET /v1/openapi.json", "This document.", "application/json", a.openAPIDocument),
+
+		get("/v1/threads", "List threads, the one that was updated last first.", a.listThreads),
+		change[createThread, *records.Thread]("POST /v1/threads", "create_thread", "Create a thread, or with reuse get the one with the id."),
+		get(thread, "A thread.", a.getThread),
+		change[updateThread, *records.Thread]("PATCH "+thread, "update_thread", "Change a thread. What is absent stays."),
+		change[deleteThread, nothing]("DELETE "+thread, "delete_thread", "Delete a thread with all that is in it."),
+		change[copyThread, *records.Thread]("POST "+thread+"/copy", "copy_thread", "Create a thread whose branches are forks of those of another."),
+
+		get(thread+"/branches", "List the branches of a thread.", a.listBranches),
+		change[createBranch, *records.Branch]("POST "+thread+"/branches", "create_branch", "Create a branch."),
+		change[updateBranch, *records.Branch]("PATCH "+thread+"/branches/{branch}", "update_branch", "Rename a branch, or make it the active one."),
+		change[deleteBranch, nothing]("DELETE "+thread+"/branches/{branch}", "delete_branch", "Delete a branch."),
+		get(thread+"/checkpoints", "List the checkpoints of a thread.", a.listCheckpoints),
+		change[setCheckpoint, *records.Checkpoint]("POST "+thread+"/checkpoints", "set_checkpoint", "Set a checkpoint."),
+		change[deleteCheckpoint, nothing]("DELETE "+thread+"/checkpoints/{checkpoint}", "delete_checkpoint", "Delete a checkpoint."),
+		get(thread+"/contexts", "List the contexts of a thread: its branches, forks, subagents and alternatives.", a.listContexts),
+		change[fork, *records.Context]("POST "+thread+"/contexts", "fork", "Create a context that continues from a position."),
+		change[createContext, *records.Context]("POST /v1/contexts", "create_context", "Create a context outside threads.").of(whole),
+		raw("POST /v1/batch", "Several changes in one commit: all or none.", "application/json", a.batch).of(func(r *route) { r.needs.writes = true }),
+	}
+	for _, c := range []string{context, outside} {
+		all = append(all,
+			get(c, "A context.", a.getContext),
+			change[updateContext, *records.Context]("PATCH "+c, "update_context", "Change the settings of a context. What is absent stays."),
+			change[deleteContext, nothing]("DELETE "+c, "delete_context", "Delete a context without a name."),
+			raw("GET "+c+"/messages", "The messages of a history, oldest first; with dialect, the request to send to a model.", "application/json", a.messages).of(func(r *route) {
+				r.answer = answerOf[*list[*records.Message]](http.StatusOK)
+			}),
+			change[appendMessages, *records.Appended]("POST "+c+"/messages", "append", "Append messages."),
+			change[move, *records.Moved]("POST "+c+"/move", "move", "Move a context to another message.").of(ok),
+			change[undo, *records.Moved]("POST "+c+"/undo", "undo", "Undo the last move of a context.").of(ok),
+			get(c+"/moves", "List the moves of a context, last first.", a.listMoves),
+		)
+	}
+	for _, v := range []string{context, outside, thread, "/v1/users/{user}", "/v1/applications/{application}", "/v1/store"} {
+		all = append(all,
+			get(v+"/values", "List values, in the order of their keys.", a.listValues),
+			get(v+"/values/{key}", "A value.", a.getValue),
+			change[setValue, *records.Value]("PUT "+v+"/values/{key}", "set_value", "Set a value: the body is any JSON."),
+			change[deleteValue, nothing]("DELETE "+v+"/values/{key}", "delete_value", "Delete a value. In a context it also hides what that would inherit."),
+		)
+	}
+	return all
+}

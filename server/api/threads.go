@@ -1,0 +1,371 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server/problem"
+	"github.com/lineage-store/lineage/structure"
+)
+
+const (
+	// usualPage and maxPage are how many records a page has.
+	usualPage = 100
+	maxPage   = 1000
+	// maxLooked is how many threads a page looks at for those that the caller may read.
+	maxLooked = 10_000
+)
+
+// page is the part of a list that is asked for.
+type page struct {
+	Limit int    `json:"-" query:"limit" doc:"at most so many; default 100, at most 1000"`
+	After string `json:"-" query:"after" doc:"the next of the page before"`
+}
+
+func (p *page) size() int {
+	if p.Limit == 0 {
+		return usualPage
+	}
+	return min(p.Limit, maxPage)
+}
+
+// settings are what a context sets differently from what it was forked from.
+type settings struct {
+	SystemPrompt *string         `json:"system_prompt,omitempty" doc:"the system prompt"`
+	Model        *string         `json:"model,omitempty" doc:"the model that is asked"`
+	Overrides    json.RawMessage `json:"overrides,omitempty" doc:"further settings: a JSON object"`
+	Metadata     json.RawMessage `json:"metadata,omitempty" doc:"any JSON of the caller"`
+}
+
+func (s *settings) overrides() lineage.Overrides {
+	return lineage.Overrides{SystemPrompt: s.SystemPrompt, Model: s.Model, JSON: orNil(s.Overrides)}
+}
+
+// orNil returns JSON, nil for none and for null.
+func orNil(j json.RawMessage) json.RawMessage {
+	if string(j) == "null" {
+		return nil
+	}
+	return j
+}
+
+type threadsQuery struct {
+	User         *string   `json:"-" query:"user" doc:"only those of this user"`
+	SourcePrefix string    `json:"-" query:"source_prefix" doc:"only those whose source id has this prefix"`
+	Title        string    `json:"-" query:"title" doc:"only those whose title has this prefix, in upper or lower case"`
+	Metadata     []string  `json:"-" query:"metadata" doc:"only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string"`
+	Agent        string    `json:"-" query:"agent" doc:"only sessions of this agent"`
+	Project      string    `json:"-" query:"project" doc:"only sessions that began in this folder"`
+	Since        time.Time `json:"-" query:"since" doc:"only those updated at this time or later"`
+	Until        time.Time `json:"-" query:"until" doc:"only those updated before this time"`
+	Oldest       bool      `json:"-" query:"oldest" doc:"the one that was updated first first"`
+	page
+}
+
+// metadataIs reads KEY=VALUE.
+func metadataIs(pair string) (is lineage.MetadataIs, err error) {
+	key, text, ok := strings.Cut(pair, "=")
+	if !ok {
+		return is, fmt.Errorf("metadata %.100q: %w: it is KEY=VALUE", pair, lineage.ErrInvalid)
+	}
+	is = lineage.MetadataIs{Key: key, Value: json.RawMessage(text)}
+	if _, ok := is.Scalar(); !ok {
+		is.Value, _ = json.Marshal(text) // strings always marshal
+	}
+	return is, nil
+}
+
+func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list[*records.Thread], error) {
+	q := lineage.ThreadQuery{
+		User: in.User, SourcePrefix: in.SourcePrefix, TitlePrefix: in.Title, From: in.Since, To: in.Until, Oldest: in.Oldest,
+	}
+	for _, pair := range in.Metadata {
+		is, err := metadataIs(pair)
+		if err != nil {
+			return nil, err
+		}
+		q.Metadata = append(q.Metadata, is)
+	}
+	scope := &c.caller.Scope
+	project := in.Project
+	if project == "" && len(scope.Projects) == 1 {
+		project = scope.Projects[0]
+	}
+	for key, value := range map[string]string{archive.KeyAgent: in.Agent, archive.KeyProject: project} {
+		if value != "" {
+			text, _ := json.Marshal(value) // strings always marshal
+			q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: key, Value: text})
+		}
+	}
+	if q.User == nil && len(scope.Users) == 1 {
+		q.User = &scope.Users[0]
+	}
+	var err error
+	if q.After, err = backend.ParsePageToken(in.After); err != nil {
+		return nil, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+	}
+	out, looked, last := &list[*records.Thread]{}, 0, ""
+	for t, err := range a.o.Store.Threads(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		if len(out.Items) == in.size() || looked == maxLooked {
+			out.Next = last
+			break
+		}
+		looked, last = looked+1, t.Page.String()
+		if !scope.Allows(&t.Was) {
+			continue
+		}
+		r, err := records.OfThread(ctx, a.o.Store, t.Thread)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, r)
+	}
+	return out, nil
+}
+
+type ofThread struct {
+	Thread string `json:"thread,omitempty" path:"thread" doc:"the id of the thread, or = and the source id"`
+}
+
+func (a *API) getThread(ctx context.Context, c *call, in *ofThread) (*records.Thread, error) {
+	t, err := c.thread(ctx, in.Thread)
+	if err != nil {
+		return nil, err
+	}
+	return records.OfThread(ctx, a.o.Store, t)
+}
+
+// madeThread returns a thread that was made by a request of the caller.
+func (w *within) madeThread(ctx context.Context, id string) (*lineage.Thread, error) {
+	parsed, err := structure.ParseID[lineage.ThreadID](id)
+	if err != nil {
+		return nil, err
+	}
+	return w.store.Thread(ctx, parsed)
+}
+
+// mayHave refuses a thread that the caller could not read itself.
+func (w *within) mayHave(t *lineage.ThreadInfo) error {
+	if !w.caller.Scope.Allows(t) {
+		return problem.New(http.StatusForbidden, "not allowed", "the token is not for threads of this user or project")
+	}
+	return nil
+}
+
+type createThread struct {
+	ID       string          `json:"id,omitempty" doc:"an id of your choice, unique in the store"`
+	Reuse    bool            `json:"reuse,omitempty" doc:"with an id: if there is such a thread, it is the answer, unchanged"`
+	User     string          `json:"user,omitempty" doc:"the user it belongs to"`
+	Title    string          `json:"title,omitempty" doc:"the title"`
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"any JSON of the caller; the members of an object can be listed by"`
+	Keep     bool            `json:"keep,omitempty" doc:"keep every message as long as the thread, also when no context leads to it"`
+
+	SystemPrompt *string         `json:"system_prompt,omitempty" doc:"the system prompt of the main branch"`
+	Model        *string         `json:"model,omitempty" doc:"the model of the main branch"`
+	Overrides    json.RawMessage `json:"overrides,omitempty" doc:"further settings of the main branch: a JSON object"`
+}
+
+func (o *createThread) do(ctx context.Context, w *within) (made, error) {
+	is := lineage.ThreadInfo{UserID: o.User, Metadata: orNil(o.Metadata)}
+	if users := w.caller.Scope.Users; is.UserID == "" && len(users) == 1 {
+		is.UserID = users[0]
+	}
+	if err := w.mayHave(&is); err != nil {
+		return made{}, err
+	}
+	if o.ID != "" {
+		t, err := w.store.FindThread(ctx, o.ID)
+		if err == nil {
+			if err := w.allowed(ctx, t); err != nil || !o.Reuse {
+				return made{}, fmt.Errorf("thread %.100q: %w", o.ID, lineage.ErrExists)
+			}
+			info, err := t.Info(ctx)
+			if err == nil && o.User != "" && info.UserID != o.User {
+				err = fmt.Errorf("thread %.100q: %w", o.ID, lineage.ErrOtherUser)
+			}
+			return made{Thread: t.ID().String(), Found: true}, err
+		}
+		if !errors.Is(err, lineage.ErrNotFound) {
+			return made{}, err
+		}
+	}
+	t, err := w.store.CreateThread(ctx, lineage.ThreadOptions{
+		SourceID: o.ID, UserID: is.UserID, Title: o.Title, Metadata: is.Metadata, Keep: o.Keep,
+		Overrides: lineage.Overrides{SystemPrompt: o.SystemPrompt, Model: o.Model, JSON: orNil(o.Overrides)},
+	})
+	if err != nil {
+		return made{}, err
+	}
+	return made{Thread: t.ID().String()}, nil
+}
+
+type updateThread struct {
+	ofThread
+	Title    *string         `json:"title,omitempty" doc:"the title"`
+	User     *string         `json:"user,omitempty" doc:"the user it belongs to, if it has none yet"`
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"in place of what was there; null for none"`
+}
+
+func (o *updateThread) do(ctx context.Context, w *within) (made, error) {
+	t, err := w.thread(ctx, o.Thread)
+	if err != nil {
+		return made{}, err
+	}
+	err = t.Update(ctx, func(info *lineage.ThreadInfo) error {
+		if o.Title != nil {
+			info.Title = *o.Title
+		}
+		if o.User != nil {
+			info.UserID = *o.User
+		}
+		if o.Metadata != nil {
+			info.Metadata = orNil(o.Metadata)
+		}
+		return w.mayHave(info)
+	})
+	return made{Thread: t.ID().String()}, err
+}
+
+type deleteThread struct{ ofThread }
+
+func (o *deleteThread) do(ctx context.Context, w *within) (made, error) {
+	t, err := w.thread(ctx, o.Thread)
+	if err != nil {
+		return made{}, err
+	}
+	return made{}, t.Delete(ctx)
+}
+
+type copyThread struct {
+	ofThread
+	ID       string          `json:"id,omitempty" doc:"an id of your choice for the copy, unique in the store"`
+	Reuse    bool            `json:"reuse,omitempty" doc:"with an id: if there is such a thread, it is the answer, unchanged"`
+	User     string          `json:"user,omitempty" doc:"the user it belongs to; default that of the thread"`
+	Title    *string         `json:"title,omitempty" doc:"default that of the thread"`
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"default that of the thread; null for none"`
+	Inherit  bool            `json:"inherit,omitempty" doc:"do not copy values: the copy has those of the thread as they are now, until that is deleted"`
+}
+
+func (o *copyThread) do(ctx context.Context, w *within) (made, error) {
+	from, err := w.thread(ctx, o.Thread)
+	if err != nil {
+		return made{}, err
+	}
+	was, err := from.Info(ctx)
+	if err != nil {
+		return made{}, err
+	}
+	create := &createThread{ID: o.ID, Reuse: o.Reuse, User: o.User, Title: was.Title, Metadata: o.Metadata, Keep: was.Keeps}
+	if create.User == "" {
+		create.User = was.UserID
+	}
+	if o.Title != nil {
+		create.Title = *o.Title
+	}
+	if create.Metadata == nil {
+		create.Metadata = was.Metadata
+	}
+	is, err := create.do(ctx, w)
+	if err != nil || is.Found {
+		return is, err
+	}
+	to, err := w.madeThread(ctx, is.Thread)
+	if err != nil {
+		return made{}, err
+	}
+	return is, w.copyBranches(ctx, from, to, !o.Inherit)
+}
+
+// copyBranches makes forks of the branches of a thread the branches of a new one, under their names, and sets its checkpoints. With
+// values, the copies have the values in force themselves: those that they inherit end with the thread.
+func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread, values bool) error {
+	first, err := to.Active(ctx)
+	if err != nil {
+		return err
+	}
+	// The branch that a thread begins with cannot become a fork. It makes room for one.
+	room := first.ID().String()
+	if err := to.NameBranch(ctx, room, first); err != nil {
+		return err
+	}
+	branches, err := from.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	active := ""
+	for _, b := range branches {
+		c, err := w.store.Context(ctx, b.Context)
+		if err != nil {
+			return err
+		}
+		forked, err := c.Fork(ctx, lineage.ForkOptions{Thread: to.ID(), Empty: b.Head.IsZero()})
+		if err != nil {
+			return err
+		}
+		if err := to.NameBranch(ctx, b.Name, forked); err != nil {
+			return err
+		}
+		if b.Active {
+			active = b.Name
+		}
+		if !values {
+			continue
+		}
+		if err := w.copyValues(ctx, lineage.Owner{Context: c.ID()}, lineage.Owner{Context: forked.ID()}); err != nil {
+			return err
+		}
+	}
+	if active != "" {
+		if err := to.Switch(ctx, active); err != nil {
+			return err
+		}
+	}
+	if values {
+		if err := w.copyValues(ctx, lineage.Owner{Thread: from.ID()}, lineage.Owner{Thread: to.ID()}); err != nil {
+			return err
+		}
+	}
+	if len(branches) == 0 {
+		return to.NameBranch(ctx, lineage.MainBranch, first)
+	}
+	if err := to.DeleteBranch(ctx, room); err != nil {
+		return err
+	}
+	checkpoints, err := from.Checkpoints(ctx)
+	for _, c := range checkpoints {
+		if _, err := to.SetCheckpoint(ctx, c.Name, lineage.CheckpointOptions{At: c.Span}); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// copyValues sets the values of an owner for another one. They are read outside the transaction, which cannot list, as they
+// were after one commit.
+func (w *within) copyValues(ctx context.Context, from, to lineage.Owner) error {
+	values := w.store.Values(to)
+	for v, err := range w.outside.Values(from).All(w.outer, "") {
+		if err != nil {
+			return err
+		}
+		if err := values.Set(ctx, v.Key, v.JSON); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// ofOwner says whose values are meant: those of a context, a thread, a user or an application; without any, of the store.
+type ofOwner struct {
+	of
+	User        string `json:"user,omitempty" path:"user" doc:"the user"`
+	Application string `json:"application,omitempty" path:"application" doc:"the application"`
+}
+
+// ownApplications are the names of applications whose values the program itself keeps.
+const ownApplications = "lineage/"
+
+// owner returns whose values are meant, if the caller may have them.
+func (w *within) owner(ctx context.Context, o *ofOwner) (owner lineage.Owner, at *lineage.Context, err error) {
+	scope := &w.caller.Scope
+	switch {
+	case o.Context != "":
+		found, err := w.context(ctx, o.of)
+		if err != nil {
+			return owner, nil, err
+		}
+		return lineage.Owner{Scope: lineage.ContextScope, Context: found.Context.ID()}, found.Context, nil
+	case o.Thread != "":
+		t, err := w.thread(ctx, o.Thread)
+		if err != nil {
+			return owner, nil, err
+		}
+		return lineage.Owner{Scope: lineage.ThreadScope, Thread: t.ID()}, nil, nil
+	case o.User != "" && o.Application == "":
+		// The values of a user are for the user's threads in all projects.
+		if !scope.All() && !(slices.Contains(scope.Users, o.User) && len(scope.Projects) == 0) {
+			return owner, nil, notFound("user", o.User)
+		}
+		return lineage.Owner{Scope: lineage.UserScope, Name: o.User}, nil, nil
+	case !scope.All():
+		return owner, nil, errWhole
+	case o.Application != "" && o.User == "":
+		if strings.HasPrefix(o.Application, ownApplications) {
+			return owner, nil, fmt.Errorf("application %.100q: %w: its values are those of the server", o.Application, lineage.ErrProtected)
+		}
+		return lineage.Owner{Scope: lineage.ApplicationScope, Name: o.Application}, nil, nil
+	case o.Application == "":
+		return lineage.Owner{Scope: lineage.StoreScope}, nil, nil
+	}
+	return owner, nil, fmt.Errorf("owner: %w: a user and an application", lineage.ErrInvalid)
+}
+
+type valuesQuery struct {
+	ofOwner
+	Prefix string `json:"-" query:"prefix" doc:"only keys with this prefix"`
+	page
+}
+
+func (a *API) listValues(ctx context.Context, c *call, in *valuesQuery) (*list[*records.Value], error) {
+	owner, _, err := c.owner(ctx, &in.ofOwner)
+	if err != nil {
+		return nil, err
+	}
+	out, bytes := &list[*records.Value]{}, 0
+	for v, err := range a.o.Store.Values(owner).All(ctx, in.Prefix) {
+		if err != nil {
+			return nil, err
+		}
+		if v.Key <= in.After && in.After != "" {
+			continue
+		}
+		if len(out.Items) == in.size() || len(out.Items) > 0 && bytes+len(v.JSON) > maxTexts {
+			out.Next = out.Items[len(out.Items)-1].Key
+			break
+		}
+		bytes += len(v.JSON)
+		out.Items = append(out.Items, records.OfValue(&v))
+	}
+	return out, nil
+}
+
+type ofValue struct {
+	ofOwner
+	Key string `json:"key" path:"key" doc:"the key"`
+}
+
+type valueQuery struct {
+	ofValue
+	At string `json:"-" query:"at" doc:"of a context: as of this position of its history"`
+}
+
+func (a *API) getValue(ctx context.Context, c *call, in *valueQuery) (*records.Value, error) {
+	owner, of, err := c.owner(ctx, &in.ofOwner)
+	if err != nil {
+		return nil, err
+	}
+	values := a.o.Store.Values(owner)
+	if in.At != "" {
+		if of == nil {
+			return nil, fmt.Errorf("at: %w: it goes with a context", lineage.ErrInvalid)
+		}
+		found, err := c.context(ctx, in.of)
+		if err != nil {
+			return nil, err
+		}
+		at, err := c.position(ctx, found, in.At)
+		if err != nil {
+			return nil, err
+		}
+		values = values.At(at.Span)
+	}
+	v, err := values.Get(ctx, in.Key)
+	if err != nil {
+		return nil, err
+	}
+	return records.OfValue(&v), nil
+}
+
+// valueOf is a value that was set.
+type valueOf struct {
+	Scope   structure.Scope `json:"scope"`
+	Name    string          `json:"name,omitempty"`
+	Thread  string          `json:"thread,omitempty"`
+	Context string          `json:"context,omitempty"`
+	Key     string          `json:"key"`
+}
+
+func (v *valueOf) record(ctx context.Context, store *lineage.Store) (records.Record, error) {
+	owner := lineage.Owner{Scope: v.Scope, Name: v.Name}
+	var err error
+	if v.Thread != "" {
+		owner.Thread, err = structure.ParseID[lineage.ThreadID](v.Thread)
+	}
+	if v.Context != "" {
+		owner.Context, err = structure.ParseID[lineage.ContextID](v.Context)
+	}
+	if err != nil {
+		return nil, err
+	}
+	is, err := store.Values(owner).Get(ctx, v.Key)
+	if err != nil {
+		return nil, err
+	}
+	return records.OfValue(&is), nil
+}
+
+type setValue struct {
+	ofValue
+	Value json.RawMessage `json:"value" body:"whole" doc:"any JSON"`
+}
+
+func (o *setValue) do(ctx context.Context, w *within) (made, error) {
+	owner, _, err := w.owner(ctx, &o.ofOwner)
+	if err != nil {
+		return made{}, err
+	}
+	if err := w.store.Values(owner).Set(ctx, o.Key, o.Value); err != nil {
+		return made{}, err
+	}
+	return made{Value: &valueOf{Scope: owner.Scope, Name: owner.Name, Thread: records.ID(owner.Thread), Context: records.ID(owner.Context), Key: o.Key}}, nil
+}
+
+type deleteValue struct{ ofValue }
+
+func (o *deleteValue) do(ctx context.Context, w *within) (made, error) {
+	owner, _, err := w.owner(ctx, &o.ofOwner)
+	if err != nil {
+		return made{}, err
+	}
+	return made{}, w.store.Values(owner).Delete(ctx, o.Key)
+}
