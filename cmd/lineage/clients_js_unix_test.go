@@ -44,12 +44,16 @@ func serveForTests(t *testing.T) (store, runtime string) {
 	c := command(t, "lineage", "serve", "--listen", "127.0.0.1:0", "--json", "--store", store)
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
-	c.Stderr = os.Stderr
+	var problems bytes.Buffer
+	c.Stderr = &problems
 	require.NoError(t, c.Start())
 	t.Cleanup(func() {
 		require.NoError(t, c.Process.Signal(syscall.SIGINT))
 		_, _ = io.Copy(io.Discard, out)
 		_ = c.Wait() // it was interrupted
+		if t.Failed() {
+			t.Log(problems.String())
+		}
 	})
 	require.NoError(t, json.NewDecoder(out).Decode(new(map[string]any))) // it listens
 	return store, filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lineage")
@@ -104,7 +108,7 @@ func TestClientForJavaScript(t *testing.T) {
 		}
 	}
 	require.NoError(t, failed, output.String())
-	// 722 tests of savers, 4 of which are run in two namespaces... of the history of delta channels.
+	// 718 of savers, and 4 of the history of delta channels for each of two namespaces.
 	require.Equal(t, 726, passed["langgraph.suite"])
 	files, err := filepath.Glob(filepath.Join(client, "test", "*.test.js"))
 	require.NoError(t, err)

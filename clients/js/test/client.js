@@ -1,4 +1,6 @@
 // The client of the server that the tests run with, in two instances as of two processes.
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { connect } from "@lineage-store/client";
 
 const at = { store: process.env.LINEAGE_STORE, runtime: process.env.LINEAGE_RUNTIME };
@@ -20,4 +22,11 @@ export async function collect(all) {
   const items = [];
   for await (const item of all) items.push(item);
   return items;
+}
+
+/** How many bytes the store has written. */
+export async function written() {
+  const journal = join(process.env.LINEAGE_STORE, "journal");
+  const sizes = (await readdir(journal)).map(async (name) => (await stat(join(journal, name))).size);
+  return (await Promise.all(sizes)).reduce((a, b) => a + b, 0);
 }
