@@ -143,10 +143,7 @@ func (s *session) writeSession(ctx context.Context, o *resumeOptions, made *resu
 		lost.add(l)
 	}
 	lost.warn(s.app)
-	r := &records.Resumed{
-		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Args: made.Command,
-		Messages: made.Messages, Own: made.Own, Losses: len(made.Losses), Machine: made.Machine, Written: !o.dryRun,
-	}
+	r := resumedRecord(made, !o.dryRun)
 	if o.dryRun {
 		size, err := made.Content(ctx, io.Discard)
 		if err != nil {
@@ -169,6 +166,14 @@ func (s *session) writeSession(ctx context.Context, o *resumeOptions, made *resu
 		s.warn("%s is not in PATH", made.Command[0])
 	}
 	return s.print(r, "%s\n", r.Command)
+}
+
+// resumedRecord returns the record of a session, which has no size yet.
+func resumedRecord(made *resume.Session, written bool) *records.Resumed {
+	return &records.Resumed{
+		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Args: made.Command,
+		Messages: made.Messages, Own: made.Own, Losses: len(made.Losses), Machine: made.Machine, Written: written,
+	}
 }
 
 // startAgent starts an agent at the terminal, and waits for it. An interrupt is the agent's.

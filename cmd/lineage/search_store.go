@@ -45,14 +45,54 @@ func (s *session) search(ctx context.Context, o *searchOptions) (hits []*hit, er
 	return hits, err
 }
 
+// hit returns a hit for people or programs.
 func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
-	h := &hit{Hit: records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}}
+	r, err := hitRecord(ctx, s.store, found, nil)
+	if err != nil {
+		return nil, err
+	}
+	h := &hit{Hit: *r, createdAt: found.SummarizedAt}
+	if found.Entry != nil {
+		h.createdAt = found.Entry.CreatedAt
+	}
+	if s.json {
+		return h, nil
+	}
+	for _, id := range found.Threads {
+		if len(h.in) == maxHitThreads {
+			break
+		}
+		t, err := s.store.View().Thread(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // it was deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		title, err := s.shownTitle(ctx, lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
+		if err != nil {
+			return nil, err
+		}
+		h.addIn(title, refs.Short(t.ID))
+	}
+	for _, id := range found.Contexts {
+		if len(h.in) < maxHitThreads {
+			h.in = append(h.in, "context "+refs.Short(id))
+		}
+	}
+	return h, nil
+}
+
+// hitRecord returns the record of a hit. It names the threads that allows selects; nil selects all, and the contexts outside
+// threads.
+func hitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, allows func(*structure.Thread) bool) (*records.Hit, error) {
+	h := &records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}
 	if e := found.Entry; e != nil {
-		h.ID, h.Kind, h.createdAt, h.Text = e.Span.String(), e.Kind.String(), e.CreatedAt, e.Excerpt()
+		h.ID, h.Kind, h.Text = e.Span.String(), e.Kind.String(), e.Excerpt()
 		switch e.Kind {
 		case structure.MessageUsage:
 			h.Role = e.Role
-			text, err := s.store.Text(ctx, e)
+			text, err := store.Text(ctx, e)
 			switch {
 			case err == nil:
 				h.Text = text
@@ -65,30 +105,23 @@ func (s *session) hit(ctx context.Context, found *search.Hit) (*hit, error) {
 			h.Name = e.Filename
 		}
 	} else {
-		h.ID, h.Kind, h.createdAt = found.Summary.String(), "summary", found.SummarizedAt
+		h.ID, h.Kind = found.Summary.String(), "summary"
 	}
 	for _, id := range found.Threads {
-		t, err := s.store.View().Thread(ctx, id)
+		t, err := store.View().Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // it was deleted since
 		}
 		if err != nil {
 			return nil, err
 		}
-		h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: t.Title})
-		if s.json || len(h.in) == maxHitThreads {
-			continue
+		if allows == nil || allows(t) {
+			h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: t.Title})
 		}
-		title, err := s.shownTitle(ctx, lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
-		if err != nil {
-			return nil, err
-		}
-		h.addIn(title, refs.Short(t.ID))
 	}
-	for _, id := range found.Contexts {
-		h.Contexts = append(h.Contexts, id.String())
-		if len(h.in) < maxHitThreads {
-			h.in = append(h.in, "context "+refs.Short(id))
+	if allows == nil {
+		for _, id := range found.Contexts {
+			h.Contexts = append(h.Contexts, id.String())
 		}
 	}
 	return h, nil

@@ -7,10 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
-	"github.com/lineage-store/lineage/structure"
 )
 
 func statsCommand(a *app) *cobra.Command {
@@ -32,20 +29,15 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 	return c
 }
 
-// exactUpTo is how many messages are read to count copies unless --exact asks for it.
-const exactUpTo = 20_000
-
 func runStats(ctx context.Context, s *session, exact bool) error {
-	stats, err := s.store.Stats(ctx)
+	line := s.progress("counting", func(n int64) string { return screen.Plural(n, "context") })
+	r, err := records.OfStats(ctx, s.store, exact, line.Show)
+	line.Done()
 	if err != nil {
 		return err
 	}
-	r := records.Stats{Stats: stats, CopiedExact: exact || stats.Usages <= exactUpTo}
-	if err := s.countCopies(ctx, &r); err != nil {
-		return err
-	}
 	if s.json {
-		return s.emit(&r)
+		return s.emit(r)
 	}
 	list := s.list("", "", "")
 	row := func(name string, c screen.Cell, note string) {
@@ -57,14 +49,14 @@ func runStats(ctx context.Context, s *session, exact bool) error {
 	row("logical", sizeCell(r.LogicalBytes), "the bytes of all messages")
 	row("unique", sizeCell(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
 	row("on disk", sizeCell(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
-		screen.Bytes(journalBytes(&r)), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
+		screen.Bytes(journalBytes(r)), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
 	about := ""
 	if !r.CopiedExact {
 		about = "about "
 	}
 	row("as copies", sizeCell(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
-		about, screen.Plural(r.CopiedMessages, "message"), comparison(&r)))
-	if packingDue(&r) {
+		about, screen.Plural(r.CopiedMessages, "message"), comparison(r)))
+	if packingDue(r) {
 		row("not packed", sizeCell(r.UnpackedBytes), "'lineage pack' compresses it")
 	}
 	return list.end("")
@@ -99,65 +91,4 @@ func times(more, less uint64) string {
 		return ""
 	}
 	return fmt.Sprintf(": %.1f times less", float64(more)/float64(less))
-}
-
-// countCopies counts what copies of all histories would hold.
-func (s *session) countCopies(ctx context.Context, r *records.Stats) error {
-	line := s.progress("counting", func(n int64) string { return screen.Plural(n, "context") })
-	defer line.Done()
-	var tips []lineage.SpanRef
-	done := int64(0)
-	for c, err := range s.store.View().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
-		if err != nil {
-			return err
-		}
-		length, err := s.store.Position(ctx, c.Tip)
-		if err != nil {
-			return err
-		}
-		r.CopiedMessages += length
-		if length > 0 && r.CopiedExact {
-			tips = append(tips, c.Tip)
-		}
-		done++
-		line.Show(done, int64(r.Contexts))
-	}
-	if !r.CopiedExact && r.Spans > 0 {
-		r.CopiedBytes = uint64(float64(r.CopiedMessages) / float64(r.Spans) * float64(r.LogicalBytes))
-	}
-	sizes, err := s.historySizes(ctx, tips)
-	if err != nil {
-		return err
-	}
-	for _, tip := range tips {
-		r.CopiedBytes += sizes[tip.Run][tip.Seq-1]
-	}
-	return nil
-}
-
-// historySizes returns the bytes of the history up to each span that the histories of some tips have. It reads every
-// span once.
-func (s *session) historySizes(ctx context.Context, tips []lineage.SpanRef) (map[structure.RunID][]uint64, error) {
-	reach := make(backend.Reach)
-	for _, tip := range tips {
-		if err := reach.Follow(ctx, s.store.View(), tip); err != nil {
-			return nil, err
-		}
-	}
-	sizes := make(map[structure.RunID][]uint64)
-	for _, e := range reach.Extents() {
-		sum := uint64(0)
-		if parent := e.Run.Parent; !parent.IsZero() {
-			sum = sizes[parent.Run][parent.Seq-1]
-		}
-		sizes[e.Run.ID] = make([]uint64, e.Last)
-		for entry, err := range s.store.History(ctx, lineage.SpanRef{Run: e.Run.ID, Seq: e.Last}, lineage.Window{Last: e.Last}) {
-			if err != nil {
-				return nil, err
-			}
-			sum += uint64(entry.Size)
-			sizes[e.Run.ID][entry.Span.Seq-1] = sum
-		}
-	}
-	return sizes, nil
 }
