@@ -77,7 +77,10 @@ export class Context {
   appendFile(bytes, { mediaType = "application/octet-stream", query, ...options } = {}) {
     return this.client.send("POST", `${this.path}/files`, { ...options, query, body: bytes, headers: { "Content-Type": mediaType } });
   }
-  /** Yields `{id, event, data}` for each message that is appended, from after `after` or from now on. */
+  /**
+   * Yields `{id, event, data}` for each step that is added, from after the message `after` ("empty": the first) or from now on: its messages
+   * with the event `messages`, `moved` where the context was moved, and `deleted` at the end.
+   */
   follow({ after, signal } = {}) {
     return events(this.client.transport, `${this.path}/follow`, {}, { lastEventID: after, signal });
   }

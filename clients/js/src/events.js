@@ -25,6 +25,7 @@ export async function* events(transport, path, query, { lastEventID, signal } = 
         const data = JSON.parse(e.data);
         if (e.event === "diverged") throw new LineageError({ type: "another-history", title: "another history", status: 409, ...data });
         yield { id: e.id, event: e.event, data };
+        if (e.event === "deleted") return;
       }
     } catch (err) {
       if (signal?.aborted) throw signal.reason;
