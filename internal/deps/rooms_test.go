@@ -25,6 +25,7 @@ const (
 	goleak     = "go.uber.org/goleak"
 	linear     = "github.com/anishathalye/porcupine"
 	rapid      = "pgregory.net/rapid"
+	jsonschema = "github.com/santhosh-tekuri/jsonschema/v6"
 	sys        = "golang.org/x/sys"
 	testify    = "github.com/stretchr/testify"
 	text       = "golang.org/x/text"
@@ -144,7 +145,7 @@ var rooms = []room{
 // Test files may also import these, and every room below the one they test.
 var (
 	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
-	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto}
+	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 
 // A heavy is a kind of package that only the rooms named may link, through whatever import.

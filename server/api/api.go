@@ -8,6 +8,7 @@ package api
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +40,7 @@ type Options struct {
 type API struct {
 	o       Options
 	routes  []route
-	openAPI []byte
+	openAPI func() []byte // the document
 	// bodies is how many bytes of bodies are in memory.
 	bodies atomic.Int64
 	keys   keeper
@@ -58,7 +59,7 @@ func New(o Options) *API {
 	}
 	a := &API{o: o}
 	a.routes = a.table()
-	a.openAPI = document(a.routes)
+	a.openAPI = sync.OnceValue(func() []byte { return document(a.routes) })
 	return a
 }
 

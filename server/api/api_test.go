@@ -54,6 +54,8 @@ func TestConversation(t *testing.T) {
 	h.do("POST", c+"/move", `{"to":"start"}`).is(200)
 	require.EqualValues(t, 3, h.do("POST", c+"/undo", nil).is(200)["length"])
 	require.Len(t, h.do("GET", c+"/moves", nil).items(), 2)
+	require.Nil(t, h.do("POST", c+"/move", `{"to":"empty"}`).is(200)["to"])
+	h.do("POST", c+"/undo", nil).is(200)
 
 	h.do("PUT", c+"/values/a%2Fb", `{"x":1}`).is(200)
 	require.Equal(t, map[string]any{"x": 1.0}, h.do("GET", c+"/values/a%2Fb", nil).is(200)["value"])

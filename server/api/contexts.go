@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -249,7 +250,7 @@ func (i *ifTip) check(c *lineage.Context, is lineage.SpanRef) error {
 
 type move struct {
 	of
-	To     string `json:"to" doc:"the position"`
+	To     string `json:"to" doc:"the position; empty for the one before the first message"`
 	Reason string `json:"reason,omitempty" doc:"is kept in the list of moves; default move"`
 	ifTip
 }
@@ -265,15 +266,15 @@ func (o *move) do(ctx context.Context, w *within) (made, error) {
 	if o.To == "" {
 		return made{}, fmt.Errorf("to: %w: it is a position", lineage.ErrInvalid)
 	}
-	to, err := w.position(ctx, found, o.To)
-	if err != nil {
-		return made{}, err
+	var to lineage.SpanRef
+	if o.To != emptyTip {
+		at, err := w.position(ctx, found, o.To)
+		if err != nil {
+			return made{}, err
+		}
+		to = at.Span
 	}
-	reason := o.Reason
-	if reason == "" {
-		reason = "move"
-	}
-	if err := found.Context.MoveTo(ctx, to.Span, reason); err != nil {
+	if err := found.Context.MoveTo(ctx, to, cmp.Or(o.Reason, "move")); err != nil {
 		return made{}, err
 	}
 	return w.moved(ctx, found.Context, found.Span)
