@@ -52,6 +52,7 @@ test: ## Install what tests need, then run every test with the race detector
 	@scripts/deepagents.sh
 	@scripts/aisdk.sh
 	@scripts/agents.sh
+	@scripts/js.sh
 	@$(MAKE) --no-print-directory tools
 	@scripts/step.sh 'compiling with the race detector' go build -v $(RACE) ./...
 	@{ status=0; \

@@ -108,6 +108,10 @@ func TestClientForJavaScript(t *testing.T) {
 		}
 	}
 	require.NoError(t, failed, output.String())
+	compiler := exec.Command(node, filepath.Join(modules, "typescript", "bin", "tsc"), "--noEmit", "--strict", "--target", "es2023", "--module", "nodenext", "--skipLibCheck", "test/types.ts")
+	compiler.Dir = client
+	problems, err := compiler.CombinedOutput()
+	require.NoError(t, err, string(problems))
 	// 718 of savers, and 4 of the history of delta channels for each of two namespaces.
 	require.Equal(t, 726, passed["langgraph.suite"])
 	files, err := filepath.Glob(filepath.Join(client, "test", "*.test.js"))

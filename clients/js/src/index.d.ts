@@ -107,8 +107,8 @@ export type Query = { [name: string]: string | number | boolean | string[] | und
 
 export interface RequestOptions {
   signal?: AbortSignal;
-  /** The Idempotency-Key of a write. Each has a random one by default. */
-  key?: string;
+  /** The Idempotency-Key of a write; default a random one. A write without one (null) is not sent again. */
+  key?: string | null;
 }
 export interface ListOptions extends RequestOptions {
   /** At most so many records. */

@@ -1,12 +1,13 @@
 import { BaseCheckpointSaver, TASKS, WRITES_IDX_MAP, compareWritesSortKeys, maxChannelVersion, writesSortKey } from "@langchain/langgraph-checkpoint";
 import { setTimeout as sleep } from "node:timers/promises";
-import { is } from "./errors.js";
-import { Log } from "./langgraph/log.js";
+import { ConnectionError, is } from "./errors.js";
+import { Log, messageOf } from "./langgraph/log.js";
 import { isListOf, isMain, listName, main, nsOf } from "./langgraph/names.js";
-import { encode, load, messageOf, textOf } from "./langgraph/values.js";
+import { elementMessage, encode, load, textOf } from "./langgraph/values.js";
 
 const maxLogs = 256; // that are remembered
 const maxAttempts = 50;
+const maxBroken = 3; // attempts without an answer
 
 /**
  * A checkpoint saver of LangGraph. A thread is a thread of the store, each namespace a branch with its checkpoints. Values that did not
@@ -87,7 +88,7 @@ export class LineageSaver extends BaseCheckpointSaver {
 
   async #tuple(threadId, ns, view, { entry, writes }, metadata) {
     const configOf = (id) => ({ configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: id } });
-    const checkpoint = await load(this.serde, entry.checkpoint);
+    const checkpoint = { id: entry.id, ...(await load(this.serde, entry.checkpoint)) };
     const values = await Promise.all(entry.refs.map(async ([channel, ref]) => [channel, await this.#value(view, channel, ref)]));
     checkpoint.channel_values = Object.fromEntries(values);
     if (checkpoint.v < 4 && entry.parent !== undefined) await this.#migrate(checkpoint, await view.find(entry.parent));
@@ -133,13 +134,13 @@ export class LineageSaver extends BaseCheckpointSaver {
   async put(config, checkpoint, metadata, newVersions) {
     const { threadId, ns, id: parentId } = idsOf(config, "put checkpoint");
     named("checkpoint_id", checkpoint.id);
-    const { channel_values, ...rest } = checkpoint;
-    const [head, meta] = await Promise.all([this.#dump({ ...rest, channel_values: {} }), this.#dump(metadata)]);
+    const { id, channel_values, ...rest } = checkpoint;
+    const [head, meta] = await Promise.all([this.#dump(rest), this.#dump(metadata)]);
     const values = await Promise.all(Object.entries(channel_values ?? {}).map(async ([channel, value]) => [channel, await this.#dump(value)]));
     await this.#change(threadId, ns, async (view) => {
       const parent = parentId === "" ? undefined : (await view.find(parentId))?.entry;
-      const entry = { ...view.header("checkpoint", checkpoint.id), parent: parentId || undefined, checkpoint: head.stored, metadata: meta.stored };
-      const at = view.length + 1;
+      const entry = { ...view.header("checkpoint", id), parent: parentId || undefined, checkpoint: head.stored, metadata: meta.stored };
+      const own = { own: true };
       const operations = [];
       const lists = new Map();
       const refs = [];
@@ -153,12 +154,12 @@ export class LineageSaver extends BaseCheckpointSaver {
         }
         const ref = await this.#store(view, channel, was, value, operations, lists);
         if (ref === undefined) added.push([channel, value.stored]);
-        refs.push([channel, ref ?? { at }]);
+        refs.push([channel, ref ?? own]);
       }
       Object.assign(entry, { refs, new: added });
       return { entry, operations, lists };
     });
-    return { configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: checkpoint.id } };
+    return { configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: id } };
   }
 
   async #dump(value) {
@@ -199,7 +200,7 @@ export class LineageSaver extends BaseCheckpointSaver {
       operations.push({ op: "create_branch", thread, name, ...start, switch: isMain(ns, channel) || undefined });
       tip = undefined;
     }
-    operations.push({ op: "append", thread, context: name, messages: array.slice(n).map(messageOf), if_tip: tip });
+    operations.push({ op: "append", thread, context: name, messages: array.slice(n).map(elementMessage), if_tip: tip });
     lists.set(name, { elements: array, texts, operation: operations.length - 1 });
     return { list: name, n: array.length };
   }
@@ -222,22 +223,26 @@ export class LineageSaver extends BaseCheckpointSaver {
     await this.#attempts(log, async (view) => {
       const { entry, operations, lists } = await build(view);
       const first = view.exists ? [] : this.#create(threadId, log);
-      const append = { op: "append", thread: log.thread, context: log.name, messages: [{ role: entry.kind, content: entry }], if_tip: view.tip };
-      const done = await this.#client.batch([...first, ...operations, append]);
+      const append = { op: "append", thread: log.thread, context: log.name, messages: [messageOf(entry)], if_tip: view.tip };
+      const done = await this.#client.batch([...first, ...operations, append], { key: null });
       for (const list of lists.values()) list.tip = done[first.length + list.operation].tip;
       log.appended(view, done.at(-1), entry, lists);
     });
   }
 
-  /** Changes a log, again if another process was first. */
+  /**
+   * Changes a log, again if another process was first, or if no answer came: a checkpoint that is there twice is the same, and so are writes.
+   * So no key has to be kept with each change.
+   */
   #attempts(log, change) {
     return this.#alone(log, async () => {
-      for (let tried = 1; ; tried++) {
+      for (let tried = 1, broken = 0; ; tried++) {
         try {
           return await change(await log.read());
         } catch (err) {
           log.forget();
-          if (tried === maxAttempts || !is(err, "tip-moved", "exists", "conflict", "not-found")) throw err;
+          const again = is(err, "tip-moved", "exists", "conflict", "not-found") || ((err instanceof ConnectionError || is(err, "closing")) && ++broken <= maxBroken);
+          if (tried === maxAttempts || !again) throw err;
           await sleep(Math.random() * 2 ** Math.min(tried, 8));
         }
       }
@@ -312,13 +317,13 @@ export class LineageSaver extends BaseCheckpointSaver {
         { ...at, op: "append", context: log.name, messages: [{ role: "pruned", text: "" }], if_tip: view.tip },
         { ...at, op: "update_branch", branch: log.name, name: old },
         { ...at, op: "create_branch", name: log.name, empty: true },
-        { ...at, op: "append", context: log.name, messages: entries.map((entry) => ({ role: entry.kind, content: entry })) },
+        { ...at, op: "append", context: log.name, messages: entries.map(messageOf) },
         { ...at, op: "delete_branch", branch: old },
       ];
       for (const b of branches) {
         if (isListOf(ns, b.name) && !b.active && !lists.has(b.name)) operations.push({ ...at, op: "delete_branch", branch: b.name });
       }
-      await this.#client.batch(operations);
+      await this.#client.batch(operations, { key: null });
       log.forget();
     });
   }
@@ -385,13 +390,12 @@ async function pruned(view, kept) {
         places.set(place, at);
         added.push((await view.at(ref.at)).new.find(([name]) => name === channel));
       }
-      refs.push([channel, { at: places.get(place) }]);
+      refs.push([channel, places.get(place) === at ? { own: true } : { at: places.get(place) }]);
     }
     for (const e of [{ ...entry, refs, new: added }, ...writes]) {
-      const { at: _, late, ...rest } = e;
       const inOrder = e.kind === "checkpoint" ? e.id > max : e.id === max;
       if (inOrder) max = e.id;
-      entries.push({ ...rest, max, before: entries.findLastIndex((e) => e.late) + 1, late: inOrder ? undefined : true });
+      entries.push({ ...e, max, before: entries.findLastIndex((e) => e.late) + 1, late: inOrder ? undefined : true });
     }
   }
   return { entries, lists };

@@ -33,13 +33,14 @@ export class Transport {
 
   /**
    * Sends a request and returns its answer: JSON, or bytes with `bytes`. Reads, and writes with a key, are sent again where no answer
-   * came. Each write has a key, unless its body is a stream, which cannot be sent twice.
+   * came. Each write has a key, unless that is null, or its body a stream, which cannot be sent twice.
    */
   async request(method, path, { query, body, headers = {}, key, bytes = false, signal } = {}) {
     const writes = method !== "GET";
     const streamed = body !== undefined && !(body instanceof Uint8Array) && typeof body === "object" && Symbol.asyncIterator in body;
     headers = { ...headers };
-    if (writes && !streamed) headers["Idempotency-Key"] = key ?? randomUUID();
+    const once = writes && (streamed || key === null);
+    if (writes && !once) headers["Idempotency-Key"] = key ?? randomUUID();
     let payload = body;
     if (body !== undefined && !streamed && !(body instanceof Uint8Array)) {
       payload = Buffer.from(JSON.stringify(body));
@@ -51,7 +52,7 @@ export class Transport {
         return await read(answer, bytes);
       } catch (err) {
         const again = err instanceof ConnectionError || (err instanceof LineageError && err.status === 503);
-        if (!again || streamed || tried >= this.#retries || signal?.aborted) throw err;
+        if (!again || once || tried >= this.#retries || signal?.aborted) throw err;
         await sleep(50 * 2 ** tried * (1 + Math.random()), undefined, { signal });
       }
     }

@@ -7,6 +7,26 @@ const pageSize = 500;
 const maxCached = 4096; // entries of a log
 const maxElements = 100_000; // of the lists of a log
 
+/**
+ * Makes an entry a message of the store. What is mostly the same is left out: `max` of an entry in order, `before` if nothing was late, and where
+ * values are that came with a checkpoint itself.
+ */
+export function messageOf({ kind, id, max, before, at: _, refs, ...rest }) {
+  const content = { id, ...rest };
+  if (max !== id) content.max = max;
+  if (before > 0) content.before = before;
+  if (refs !== undefined) content.refs = refs.map(([channel, ref]) => (ref.list !== undefined ? [channel, ref.list, ref.n] : ref.own ? [channel] : [channel, ref.at]));
+  return { role: kind, content };
+}
+
+function entryOf({ role, data, position }) {
+  const entry = { ...data, kind: role, at: position, max: data.max ?? data.id, before: data.before ?? 0 };
+  if (data.refs !== undefined) {
+    entry.refs = data.refs.map(([channel, place = position, n]) => [channel, n === undefined ? { at: place } : { list: place, n }]);
+  }
+  return entry;
+}
+
 /** What was read of a log, and is the same for ever: entries by position, and lists by the name of their branch. */
 class Cache {
   entries = new Map();
@@ -14,7 +34,7 @@ class Cache {
 
   keep(message) {
     if (this.entries.size >= maxCached) for (const at of [...this.entries.keys()].slice(0, maxCached / 2)) this.entries.delete(at);
-    const entry = { ...message.data, at: message.position };
+    const entry = entryOf(message);
     this.entries.delete(entry.at);
     this.entries.set(entry.at, entry);
     return entry;
@@ -80,7 +100,8 @@ export class Log {
   appended(view, record, entry, lists) {
     if (view.cache !== this.#cache) return;
     this.#tip = { id: record.tip, position: record.length };
-    this.#cache.keep({ data: entry, position: record.length });
+    const { role, content } = messageOf(entry);
+    this.#cache.keep({ role, data: content, position: record.length });
     for (const [name, list] of lists) this.#cache.lists.set(name, list);
   }
 }

@@ -34,7 +34,7 @@ const roles = new Map(Object.entries({
 const other = "value";
 
 /** Makes an element of a list a message of the store: one of LangChain with its role, anything else as a value. */
-export function messageOf(json) {
+export function elementMessage(json) {
   const isMessage = json !== null && typeof json === "object" && json.lc === 1 && json.type === "constructor" && Array.isArray(json.id);
   const role = isMessage ? roles.get(json.id.at(-1)) : undefined;
   return role === undefined ? { role: other, content: { json } } : { role, content: json };
