@@ -51,6 +51,7 @@ test: ## Install what tests need, then run every test with the race detector
 	@scripts/chromium.sh
 	@scripts/deepagents.sh
 	@scripts/aisdk.sh
+	@scripts/axe.sh
 	@scripts/agents.sh
 	@scripts/js.sh
 	@$(MAKE) --no-print-directory tools

@@ -253,7 +253,7 @@ func serve(ctx context.Context, s *app.Session, o *serveOptions, http *server.Se
 		if err := alive(); err != nil {
 			return err
 		}
-		if dir, err := server.RuntimeDir(); err == nil && o.open {
+		if dir, err := server.RuntimeDir(); err == nil {
 			removeOpened(dir, time.Now())
 		}
 		if o.idle == 0 {
