@@ -77,7 +77,7 @@ func (e *DatabaseError) Error() string {
 
 func (e *DatabaseError) Unwrap() error { return e.Err }
 
-// DatabaseHint adds what to do about a database that cannot be used so.
+// DatabaseHint adds to an error of a database what to do about it.
 func DatabaseHint(err error) error {
 	switch {
 	case errors.Is(err, project.ErrOtherStore), errors.Is(err, project.ErrNotEmpty), errors.Is(err, sqladapter.ErrForeign):

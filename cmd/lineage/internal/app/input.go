@@ -67,7 +67,7 @@ func TypeOfFile(name string) string { return typesOfFiles[strings.ToLower(filepa
 // MaxInput bounds a message that is read whole, and a line of --jsonl.
 const MaxInput = 256 << 20
 
-// ReadAll reads an input that may have limit bytes.
+// ReadAll reads an input whole. An input of more than limit bytes is an error.
 func ReadAll(name string, in io.Reader, limit int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(in, limit+1))
 	if err != nil {

@@ -98,8 +98,8 @@ const (
 	staleSuffix = ".stale"
 )
 
-// forgetCollected removes what the files of the command line have from before the last collection:
-// the search index, and replicas that processes left. Replicas that are in use are removed later.
+// forgetCollected removes files that still have data from before the last collection: the search index, and replicas that
+// other processes left. A replica in use is removed later.
 func (s *servedEngine) forgetCollected(ctx context.Context) error {
 	epoch, err := s.Epoch(ctx)
 	if err != nil {

@@ -386,7 +386,7 @@ func decimalText(d *json.Number) string {
 	return string(*d)
 }
 
-// csvText returns a text as a cell that no spreadsheet takes for a formula.
+// csvText returns a text as a cell that a spreadsheet does not read as a formula.
 func csvText(text string) string {
 	if text = plain.Text(text); text != "" && strings.ContainsRune("=+-@", rune(text[0])) {
 		return "'" + text
