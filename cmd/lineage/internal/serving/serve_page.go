@@ -25,7 +25,7 @@ import (
 
 // pageRoutes returns the routes of the page.
 func pageRoutes(s *app.Session, readOnly bool, logger *slog.Logger, from *pageIndexes) ([]server.Route, error) {
-	p, err := page.New(page.Options{Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage})
+	p, err := page.New(page.Options{Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage, Cost: from.cost})
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +40,8 @@ type pageIndexes struct {
 	mu    sync.Mutex
 	texts *search.Index
 	costs *usage.Index
+
+	threads threadCosts
 }
 
 // opened returns an index, which it opens if it is not open.
@@ -78,9 +80,13 @@ func (p *pageIndexes) search(ctx context.Context, text string, among *lineage.Th
 	return hits, nil
 }
 
+func (p *pageIndexes) usageIndex(ctx context.Context) (*usage.Index, error) {
+	return opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+}
+
 // usage is page.Options.Usage.
 func (p *pageIndexes) usage(ctx context.Context, q page.UsageQuery) (rows []*records.Usage, total *records.Usage, err error) {
-	index, err := opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+	index, err := p.usageIndex(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,6 +100,7 @@ func (p *pageIndexes) usage(ctx context.Context, q page.UsageQuery) (rows []*rec
 
 // close closes the indexes. Nothing uses them any more.
 func (p *pageIndexes) close() (err error) {
+	p.threads.end()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.texts != nil {
