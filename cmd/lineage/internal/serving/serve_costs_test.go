@@ -18,7 +18,7 @@ func TestCost(t *testing.T) {
 	main, err := thread.Active(t.Context())
 	require.NoError(t, err)
 	_, err = main.Extend(t.Context(), lineage.Item{Role: "assistant", Type: "application/json",
-		Body: []byte(`{"id":"m","model":"claude-sonnet-4-5","role":"assistant","content":"a","usage":{"input_tokens":1000000,"output_tokens":0}}`)})
+		Body: []byte(`{"id":"m","model":"claude-sonnet-4-5","role":"assistant","content":"a","usage":{"input_tokens":100000,"output_tokens":0}}`)})
 	require.NoError(t, err)
 	p := &pageIndexes{store: store, dir: t.TempDir()}
 	require.Empty(t, p.cost(thread.ID()))
@@ -26,8 +26,8 @@ func TestCost(t *testing.T) {
 	index, err := p.usageIndex(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, index.Update(t.Context()))
-	require.Eventually(t, func() bool { return p.cost(thread.ID()) == "$3.00" }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return p.cost(thread.ID()) == "$0.30" }, time.Minute, time.Millisecond)
 	require.NoError(t, p.close())
-	require.Equal(t, "$3.00", p.cost(thread.ID()), "what is known stays")
+	require.Equal(t, "$0.30", p.cost(thread.ID()), "what is known stays")
 	require.Empty(t, p.cost(lineage.ThreadID{1}))
 }
