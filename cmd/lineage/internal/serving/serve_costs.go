@@ -49,7 +49,7 @@ func (p *pageIndexes) cost(id lineage.ThreadID) string {
 
 // costsByThread returns what conversations cost, nil if that cannot be found out, as in a store that is damaged.
 func (p *pageIndexes) costsByThread(ctx context.Context) map[lineage.ThreadID]string {
-	index, err := p.usageIndex(ctx)
+	index, err := p.openCosts(ctx)
 	if err != nil {
 		return nil
 	}

@@ -23,7 +23,7 @@ func TestCost(t *testing.T) {
 	p := &pageIndexes{store: store, dir: t.TempDir()}
 	require.Empty(t, p.cost(thread.ID()))
 	require.False(t, p.threads.looks)
-	index, err := p.usageIndex(t.Context())
+	index, err := p.openCosts(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, index.Update(t.Context()))
 	require.Eventually(t, func() bool { return p.cost(thread.ID()) == "$0.30" }, time.Minute, time.Millisecond)
