@@ -38,6 +38,7 @@ var targets = map[string]func() *target{
 // noWayIn says why no session is made for an agent.
 var noWayIn = map[string]string{
 	"opencode": "it keeps sessions in a database, and its import is not supported yet",
+	"openclaw": "sessions that it did not write were not tried",
 	"copilot":  "sessions that it did not write were not tried",
 	"vscode":   "it keeps its chats in a log that it rewrites while it runs",
 }

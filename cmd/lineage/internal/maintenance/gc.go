@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -28,7 +29,7 @@ func GcCommand(a *app.App) *cobra.Command {
 		Use:   "gc",
 		Short: "Remove unused data from the disk",
 		Long: `Removes what is left of deleted threads and contexts, messages that no context, checkpoint or recent move
-leads to, and the bytes of erased content, also from the files on disk. It can be interrupted, and continues
+leads to, what 'lineage follow' keeps of the session files of deleted threads, and the bytes of erased content, also from the files on disk. It can be interrupted, and continues
 the next time. It shows what would be removed and asks first, unless --yes is given; --dry-run only shows it.
 
 Files of the store that may contain removed data are removed as well: the index from before a repair, the search
@@ -80,6 +81,11 @@ func collection(ctx context.Context, s *app.Session, o *gcOptions) (*app.Destruc
 }
 
 func collect(ctx context.Context, s *app.Session, o *gcOptions, dryRun bool) (backend.CollectReport, error) {
+	if !dryRun {
+		if _, err := follow.ForgetDeleted(ctx, s.Store); err != nil {
+			return backend.CollectReport{}, err
+		}
+	}
 	line := s.Progress("collecting", screen.Bytes)
 	defer line.Done()
 	return s.Store.Collect(ctx, lineage.CollectOptions{

@@ -1,9 +1,9 @@
 package show
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
@@ -81,21 +81,4 @@ func UsedText(f *records.UsageFigures) string {
 }
 
 // CostText returns a cost for people, "-" if there is none.
-func CostText(f *records.UsageFigures) string {
-	if f == nil || f.Cost == nil {
-		return "-"
-	}
-	dollars, err := strconv.ParseFloat(f.Cost.String(), 64)
-	if err != nil {
-		return "-"
-	}
-	decimals := 2
-	if dollars > 0 && dollars < 0.1 {
-		decimals = 4
-	}
-	text := "$" + strconv.FormatFloat(dollars, 'f', decimals, 64)
-	if f.Unpriced > 0 || f.Incomplete > 0 {
-		text += "+"
-	}
-	return text
-}
+func CostText(f *records.UsageFigures) string { return cmp.Or(f.Money(), "-") }
