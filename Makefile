@@ -51,7 +51,9 @@ test: ## Install what tests need, then run every test with the race detector
 	@scripts/chromium.sh
 	@scripts/deepagents.sh
 	@scripts/aisdk.sh
+	@scripts/axe.sh
 	@scripts/agents.sh
+	@scripts/mcp.sh
 	@$(MAKE) --no-print-directory tools
 	@scripts/step.sh 'compiling with the race detector' go build -v $(RACE) ./...
 	@{ status=0; \

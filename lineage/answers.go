@@ -139,13 +139,32 @@ func (c *Context) AlternativesTo(ctx context.Context, span SpanRef) ([]Alternati
 	return alternatives, nil
 }
 
-// alternatives returns the continuations after a position in the context's thread.
-func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, error) {
+// Continuations returns the spans that histories of the context's thread have directly after a
+// position, in the order of their creation. It is AlternativesTo without what the answers cost.
+func (c *Context) Continuations(ctx context.Context, at SpanRef) ([]SpanRef, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return nil, err
 	}
 	spans, err := c.store.following(ctx, &state, at)
+	if err != nil || len(spans) < 2 {
+		return spans, err
+	}
+	commits := make(map[SpanRef]uint64, len(spans))
+	for _, span := range spans {
+		entries, err := c.store.Span(ctx, span)
+		if err != nil {
+			return nil, err
+		}
+		commits[span] = entries[0].Commit
+	}
+	slices.SortStableFunc(spans, func(a, b SpanRef) int { return cmp.Compare(commits[a], commits[b]) })
+	return spans, nil
+}
+
+// alternatives returns the continuations after a position in the context's thread.
+func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, error) {
+	spans, err := c.Continuations(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +180,6 @@ func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, 
 		}
 		found = append(found, Alternative{Entry: entries[0], Tip: last})
 	}
-	slices.SortStableFunc(found, func(a, b Alternative) int { return cmp.Compare(a.Entry.Commit, b.Entry.Commit) })
 	return found, nil
 }
 

@@ -1,12 +1,15 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/server/attachment"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // maxUses limits how many uses of a content are looked at for one that a caller may read.
@@ -33,11 +36,29 @@ func (s *Server) content(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mayReadContent returns ErrNotFound unless a message of a thread that the caller may read has a content.
+// mayReadContent returns ErrNotFound unless a message of a thread that the caller may read has a content: of the thread in
+// the query, which may be a fork that shares it, else of the one in which the message was written.
 func (s *Server) mayReadContent(r *http.Request, id content.ID) error {
 	c, ctx := callerOf(r), r.Context()
 	if c.scope.All() {
 		return nil
+	}
+	var reach backend.Reach
+	if text := r.URL.Query().Get("thread"); text != "" {
+		thread, err := structure.ParseID[lineage.ThreadID](text)
+		if err != nil {
+			return fmt.Errorf("thread %.60q: %w", text, lineage.ErrInvalid)
+		}
+		if may, err := s.allows(ctx, c, thread); err != nil || !may {
+			return errors.Join(err, fmt.Errorf("thread %v: %w", thread, lineage.ErrNotFound))
+		}
+		is, err := s.o.Store.View().Thread(ctx, thread)
+		if err != nil {
+			return err
+		}
+		if reach, err = backend.ReachOf(ctx, s.o.Store.View(), is); err != nil {
+			return err
+		}
 	}
 	threads := make(map[lineage.ThreadID]bool)
 	uses := 0
@@ -47,6 +68,12 @@ func (s *Server) mayReadContent(r *http.Request, id content.ID) error {
 		}
 		if uses++; uses > maxUses {
 			break
+		}
+		if reach != nil {
+			if reach.Has(use.Span) {
+				return nil
+			}
+			continue
 		}
 		run, err := s.o.Store.View().Run(ctx, use.Span.Run)
 		if err != nil {

@@ -94,7 +94,7 @@ func bomb(t *testing.T) string {
 func TestContentOfThreads(t *testing.T) {
 	h := open(t)
 	thread(t, h.store, lineage.ThreadOptions{UserID: "ada", Metadata: []byte(`{"cwd":"/src/a"}`)}, "of ada", "of both")
-	thread(t, h.store, lineage.ThreadOptions{UserID: "bob", Metadata: []byte(`{"cwd":["/src/a"]}`)}, "of bob", "of both")
+	bob, bobs := thread(t, h.store, lineage.ThreadOptions{UserID: "bob", Metadata: []byte(`{"cwd":["/src/a"]}`)}, "of bob", "of both")
 	ada := h.token(access.Token{Scope: access.Scope{Users: []string{"ada"}}})
 	project := h.token(access.Token{Scope: access.Scope{Projects: []string{"/src/a"}}})
 	neither := h.token(access.Token{Scope: access.Scope{Users: []string{"bob"}, Projects: []string{"/src/a"}}})
@@ -108,4 +108,24 @@ func TestContentOfThreads(t *testing.T) {
 	}
 	require.Equal(t, http.StatusNotFound, status("of both", neither))
 	require.Equal(t, 200, status("of bob", h.token(access.Token{})))
+
+	// A fork in another thread shares a message of one that the caller may not read. It is read as a message of the fork.
+	carol := h.token(access.Token{Scope: access.Scope{Users: []string{"carol"}}})
+	fork, err := h.store.CreateThread(t.Context(), lineage.ThreadOptions{UserID: "carol"})
+	require.NoError(t, err)
+	span, err := bobs.Tip(t.Context())
+	require.NoError(t, err)
+	first, err := h.store.At(t.Context(), span, 1)
+	require.NoError(t, err)
+	_, err = fork.CreateBranch(t.Context(), "of bob", lineage.BranchOptions{From: bobs, At: first})
+	require.NoError(t, err)
+	of := func(text, thread, bearer string) int {
+		return h.get("/content/"+content.Sum([]byte(text)).String()+"?thread="+thread, bearer).status
+	}
+	require.Equal(t, http.StatusNotFound, status("of bob", carol))
+	require.Equal(t, 200, of("of bob", fork.ID().String(), carol))
+	require.Equal(t, http.StatusNotFound, of("of both", fork.ID().String(), carol), "it comes later")
+	require.Equal(t, http.StatusNotFound, of("of bob", bob.ID().String(), carol))
+	require.Equal(t, http.StatusNotFound, of("of bob", fork.ID().String(), ada), "of another user's fork")
+	require.Equal(t, http.StatusBadRequest, of("of bob", "x", carol))
 }

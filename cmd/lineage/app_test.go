@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -30,7 +31,7 @@ type result struct {
 // runLine runs a command line in this process.
 func runLine(ctx context.Context, args ...string) result {
 	var out, errOut bytes.Buffer
-	code := newApp(strings.NewReader(""), &out, &errOut, func(string) string { return "" }).run(ctx, args)
+	code := execute(ctx, app.New(strings.NewReader(""), &out, &errOut, func(string) string { return "" }), args)
 	return result{code, out.String(), errOut.String()}
 }
 
@@ -50,25 +51,25 @@ func TestALockedStoreIsWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 
 	got := runLine(t.Context(), "log", "--store", dir, "--wait", "0s")
-	require.Equal(t, exitLocked, got.code)
+	require.Equal(t, app.ExitLocked, got.code)
 	require.Contains(t, got.err, fmt.Sprintf("locked by process %d (", os.Getpid()))
 	require.Contains(t, got.err, ": held by a process that cannot be reached (host ")
 	require.Contains(t, got.err, fmt.Sprintf("hint: --wait 1m waits for process %d to end", os.Getpid()))
 	for _, line := range []string{"restore", "salvage"} {
 		got := runLine(t.Context(), line, dir, filepath.Join(t.TempDir(), "new"))
-		require.Equal(t, exitLocked, got.code)
+		require.Equal(t, app.ExitLocked, got.code)
 		require.Contains(t, got.err, fmt.Sprintf("locked by process %d (", os.Getpid()))
 		require.Contains(t, got.err, "hint: nothing was copied: end that process first")
 	}
 	got = runLine(t.Context(), "log", "--store", dir, "--wait", "0s", "--json")
-	require.Equal(t, exitLocked, got.code)
+	require.Equal(t, app.ExitLocked, got.code)
 	var record struct {
 		Type string `json:"type"`
 		records.Error
 	}
 	require.NoError(t, json.Unmarshal([]byte(got.err), &record))
 	require.Equal(t, "error", record.Type)
-	require.Equal(t, exitLocked, record.Code)
+	require.Equal(t, app.ExitLocked, record.Code)
 
 	time.AfterFunc(50*time.Millisecond, func() { holder.Close() })
 	got = runLine(t.Context(), "log", "--store", dir, "--wait", "1m")
@@ -81,7 +82,7 @@ func TestInterruptsEndACommand(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupt"))
 	got := runLine(ctx, "append", "more", "--store", dir)
-	require.Equal(t, exitInterrupted, got.code)
+	require.Equal(t, app.ExitInterrupted, got.code)
 	require.Contains(t, got.err, "interrupted")
 
 	// Waiting for a lock ends too.
@@ -90,7 +91,7 @@ func TestInterruptsEndACommand(t *testing.T) {
 	defer holder.Close()
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	require.Equal(t, exitInterrupted, runLine(ctx, "log", "--store", dir, "--wait", "1h").code)
+	require.Equal(t, app.ExitInterrupted, runLine(ctx, "log", "--store", dir, "--wait", "1h").code)
 }
 
 // That something is kept is told by commands that leave something.
@@ -98,8 +99,8 @@ func TestInterruptsTellWhatIsKept(t *testing.T) {
 	dir := newStore(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var told bytes.Buffer
-	a := newApp(readerFunc(func([]byte) (int, error) { stop(); return 0, context.Canceled }), io.Discard, &told, func(string) string { return "" })
-	require.Equal(t, exitInterrupted, a.run(ctx, []string{"bundle", "import", "-", "--store", dir}))
+	a := app.New(readerFunc(func([]byte) (int, error) { stop(); return 0, context.Canceled }), io.Discard, &told, func(string) string { return "" })
+	require.Equal(t, app.ExitInterrupted, execute(ctx, a, []string{"bundle", "import", "-", "--store", dir}))
 	require.Contains(t, told.String(), "interrupted\nhint: what was done so far is kept")
 
 	file := filepath.Join(t.TempDir(), "file")
@@ -107,7 +108,7 @@ func TestInterruptsTellWhatIsKept(t *testing.T) {
 		{"export", "-o", file}, {"backup", file}, {"bundle", "create", file}, {"verify"}, {"search", "hello"},
 	} {
 		got := runLine(ctx, append(line, "--store", dir)...)
-		require.Equal(t, exitInterrupted, got.code, line)
+		require.Equal(t, app.ExitInterrupted, got.code, line)
 		require.Equal(t, "lineage: interrupted\n", got.err, line)
 	}
 }
@@ -135,8 +136,8 @@ func TestInterruptsEndWaitingForInput(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			var out, errOut bytes.Buffer
 			in := waitingInput{func() { cancel(errors.New("interrupt")) }}
-			code := newApp(in, &out, &errOut, func(string) string { return "" }).run(ctx, append(strings.Fields(line), "--store", dir))
-			require.Equal(t, exitInterrupted, code, errOut.String())
+			code := execute(ctx, app.New(in, &out, &errOut, func(string) string { return "" }), append(strings.Fields(line), "--store", dir))
+			require.Equal(t, app.ExitInterrupted, code, errOut.String())
 			require.Contains(t, errOut.String(), "interrupted")
 		})
 	}
@@ -150,14 +151,14 @@ func TestWatchHearsOfLaterChanges(t *testing.T) {
 	out := &notifyingBuffer{wrote: make(chan string, 100)}
 	done := make(chan int)
 	go func() {
-		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
-		done <- a.run(ctx, []string{"watch", "--from", "1", "--interval", "5ms", "--store", dir, "--json"})
+		a := app.New(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
+		done <- execute(ctx, a, []string{"watch", "--from", "1", "--interval", "5ms", "--store", dir, "--json"})
 	}()
 	require.Contains(t, <-out.wrote, "context extended")
 	require.Equal(t, 0, runLine(t.Context(), "branch", "later", "--store", dir).code)
 	require.Contains(t, <-out.wrote, `"kind":"branch set"`)
 	stop()
-	require.Equal(t, exitInterrupted, <-done)
+	require.Equal(t, app.ExitInterrupted, <-done)
 }
 
 func TestLogFollows(t *testing.T) {
@@ -167,8 +168,8 @@ func TestLogFollows(t *testing.T) {
 	out := &notifyingBuffer{wrote: make(chan string, 100)}
 	done := make(chan int)
 	go func() {
-		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
-		done <- a.run(ctx, []string{"log", "-f", "--store", dir})
+		a := app.New(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
+		done <- execute(ctx, a, []string{"log", "-f", "--store", dir})
 	}()
 	require.Contains(t, <-out.wrote, "hello")
 	for _, text := range []string{"and more", "and the end"} {
@@ -176,8 +177,8 @@ func TestLogFollows(t *testing.T) {
 		require.Contains(t, <-out.wrote, text)
 	}
 	stop()
-	require.Equal(t, exitInterrupted, <-done)
-	require.Equal(t, exitUsage, runLine(t.Context(), "log", "-f", ":1", "--store", dir).code)
+	require.Equal(t, app.ExitInterrupted, <-done)
+	require.Equal(t, app.ExitUsage, runLine(t.Context(), "log", "-f", ":1", "--store", dir).code)
 }
 
 // A context that is rewound is followed from where it points to.
@@ -189,8 +190,8 @@ func TestFollowingAfterARewind(t *testing.T) {
 	out, told := &notifyingBuffer{wrote: make(chan string, 100)}, &notifyingBuffer{wrote: make(chan string, 100)}
 	done := make(chan int)
 	go func() {
-		a := newApp(strings.NewReader(""), out, told, func(string) string { return "" })
-		done <- a.run(ctx, []string{"log", "-f", "--store", dir})
+		a := app.New(strings.NewReader(""), out, told, func(string) string { return "" })
+		done <- execute(ctx, a, []string{"log", "-f", "--store", dir})
 	}()
 	require.Contains(t, <-out.wrote, "second")
 	for _, reply := range []string{"third", "fourth"} {
@@ -200,7 +201,7 @@ func TestFollowingAfterARewind(t *testing.T) {
 		require.Contains(t, <-out.wrote, reply)
 	}
 	stop()
-	require.Equal(t, exitInterrupted, <-done)
+	require.Equal(t, app.ExitInterrupted, <-done)
 }
 
 func TestProjectFollows(t *testing.T) {
@@ -211,8 +212,8 @@ func TestProjectFollows(t *testing.T) {
 	out := &notifyingBuffer{wrote: make(chan string, 100)}
 	done := make(chan int)
 	go func() {
-		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
-		done <- a.run(ctx, []string{"project", db, "--follow", "--interval", "5ms", "--store", dir, "--json"})
+		a := app.New(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
+		done <- execute(ctx, a, []string{"project", db, "--follow", "--interval", "5ms", "--store", dir, "--json"})
 	}()
 	require.Contains(t, <-out.wrote, `"added":1`)
 	for range 3 {
@@ -235,7 +236,7 @@ func TestProjectFollows(t *testing.T) {
 		}
 	}
 	stop()
-	require.Equal(t, exitInterrupted, <-done)
+	require.Equal(t, app.ExitInterrupted, <-done)
 	require.Equal(t, 0, runLine(t.Context(), "compare", db, "--store", dir).code)
 }
 
@@ -269,21 +270,21 @@ func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space
 func TestLostOutputIsAFailure(t *testing.T) {
 	dir := newStore(t)
 	var errOut bytes.Buffer
-	a := newApp(strings.NewReader(""), failingWriter{}, &errOut, func(string) string { return "" })
-	require.Equal(t, exitFailure, a.run(t.Context(), []string{"log", "--store", dir}))
+	a := app.New(strings.NewReader(""), failingWriter{}, &errOut, func(string) string { return "" })
+	require.Equal(t, app.ExitFailure, execute(t.Context(), a, []string{"log", "--store", dir}))
 	require.Contains(t, errOut.String(), "write output: no space left")
 }
 
 // Errors that come together are told apart, and decide the exit code together.
 func TestJoinedErrorsAreToldApart(t *testing.T) {
 	var told bytes.Buffer
-	a := newApp(nil, io.Discard, &told, func(string) string { return "" })
+	a := app.New(nil, io.Discard, &told, func(string) string { return "" })
 	joined := fmt.Errorf("export: %w", errors.Join(errors.New("disk is full"), nil, fmt.Errorf("close: %w", lineage.ErrLocked)))
-	require.Equal(t, exitLocked, a.fail(errors.Join(joined, errors.New("a third\n"))))
+	require.Equal(t, app.ExitLocked, a.Fail(errors.Join(joined, errors.New("a third\n"))))
 	require.Regexp(t, "^lineage: export: disk is full; close: locked; a third\nhint: ", told.String())
 	told.Reset()
-	a.json = true
-	a.fail(joined)
+	a.JSON = true
+	a.Fail(joined)
 	require.Contains(t, told.String(), `"error":"export: disk is full; close: locked"`)
 }
 
@@ -292,7 +293,7 @@ func TestPasswordsAreNotShown(t *testing.T) {
 		"postgres://ada:secret@host/db", "sqlserver://ada:secret@host?database=x", "postgres://host/db?password=secret&user=ada", "postgres://ada:se%cret@host",
 	} {
 		got := runLine(t.Context(), "stats", "--store", dsn)
-		require.Equal(t, exitUsage, got.code)
+		require.Equal(t, app.ExitUsage, got.code)
 		require.NotContains(t, got.err, "secret")
 		require.NotContains(t, got.err, "cret@")
 	}
@@ -315,7 +316,7 @@ func TestNothingIsMissingWithoutAWordAboutDamage(t *testing.T) {
 		{"log", "--thread", "later"}, {"log", "--thread", "never"}, {"cat", "--thread", "later", ":1"}, {"search", "walrus"}, {"search", "nothing-of"}, {"thread", "list"},
 	} {
 		got := run(line...)
-		require.Equal(t, exitCorrupt, got.code, "%s: %s", line, got.err)
+		require.Equal(t, app.ExitCorrupt, got.code, "%s: %s", line, got.err)
 		require.Contains(t, got.err, "corrupt", line)
 	}
 }
@@ -330,8 +331,8 @@ func TestFollowedMessagesOfOneStepHaveOneParent(t *testing.T) {
 	out := &notifyingBuffer{wrote: make(chan string, 100)}
 	done := make(chan int)
 	go func() {
-		a := newApp(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
-		done <- a.run(ctx, []string{"log", "-f", "--store", dir, "--json"})
+		a := app.New(strings.NewReader(""), out, &bytes.Buffer{}, func(string) string { return "" })
+		done <- execute(ctx, a, []string{"log", "-f", "--store", dir, "--json"})
 	}()
 	var first, a, b records.Message
 	require.NoError(t, json.Unmarshal([]byte(<-out.wrote), &first))
@@ -341,11 +342,11 @@ func TestFollowedMessagesOfOneStepHaveOneParent(t *testing.T) {
 	require.Equal(t, first.ID, *a.Parent)
 	require.Equal(t, first.ID, *b.Parent)
 	stop()
-	require.Equal(t, exitInterrupted, <-done)
+	require.Equal(t, app.ExitInterrupted, <-done)
 }
 
 // The lines of an error are joined, and what a driver repeats is said once.
 func TestSaying(t *testing.T) {
 	err := errors.New("cannot connect to `x`:\n\tdial a: refused\n\tdial b: refused\n\tdial a: refused\n\nbusy")
-	require.Equal(t, "cannot connect to `x`: dial a: refused; dial b: refused; busy", saying(err))
+	require.Equal(t, "cannot connect to `x`: dial a: refused; dial b: refused; busy", app.Saying(err))
 }

@@ -1,33 +1,50 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/branches"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/conversations"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/databases"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/history"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/maintenance"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/serving"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/sources"
+)
 
 // groups are the commands as help lists them.
 func groups() []group {
 	return []group{
-		{"start", "Stores and threads", []func(*app) *cobra.Command{
-			initCommand, infoCommand, followCommand, resumeCommand, threadCommand, importCommand, exportCommand, bundleCommand,
+		{"start", "Stores and threads", []func(*app.App) *cobra.Command{
+			maintenance.InitCommand, maintenance.InfoCommand, sources.FollowCommand, sources.ResumeCommand, conversations.ThreadCommand, sources.ImportCommand, sources.ExportCommand, sources.BundleCommand,
 		}},
-		{"read", "Read", []func(*app) *cobra.Command{
-			logCommand, showCommand, treeCommand, contextsCommand, usageCommand, catCommand, documentCommand, diffCommand, commonPrefixCommand, resolveCommand,
-			searchCommand, whereCommand, provenanceCommand, reflogCommand, watchCommand,
+		{"read", "Read", []func(*app.App) *cobra.Command{
+			history.LogCommand, history.ShowCommand, history.TreeCommand, history.ContextsCommand, history.UsageCommand, history.CatCommand, history.DocumentCommand, history.DiffCommand, history.CommonPrefixCommand, history.ResolveCommand,
+			history.SearchCommand, history.WhereCommand, history.ProvenanceCommand, history.ReflogCommand, history.WatchCommand,
 		}},
-		{"write", "Write", []func(*app) *cobra.Command{
-			appendCommand, editCommand, setCommand, valueCommand, summarizeCommand, sendCommand,
+		{"write", "Write", []func(*app.App) *cobra.Command{
+			history.AppendCommand, history.EditCommand, history.SetCommand, conversations.ValueCommand, history.SummarizeCommand, history.SendCommand,
 		}},
-		{"branch", "Branch", []func(*app) *cobra.Command{
-			forkCommand, subagentCommand, returnCommand, alternativesCommand, chooseCommand, branchCommand, switchCommand,
-			renameCommand, deleteCommand, rewindCommand, asideCommand, checkpointCommand, restoreCheckpointCommand,
-			mergeCommand, undoCommand,
+		{"branch", "Branch", []func(*app.App) *cobra.Command{
+			branches.ForkCommand, branches.SubagentCommand, branches.ReturnCommand, branches.AlternativesCommand, branches.ChooseCommand, branches.BranchCommand, branches.SwitchCommand,
+			branches.RenameCommand, branches.DeleteCommand, branches.RewindCommand, branches.AsideCommand, branches.CheckpointCommand, branches.RestoreCheckpointCommand,
+			branches.MergeCommand, branches.UndoCommand,
 		}},
-		{"sql", "Databases", []func(*app) *cobra.Command{
-			projectCommand, compareCommand,
+		{"sql", "Databases", []func(*app.App) *cobra.Command{
+			databases.ProjectCommand, databases.CompareCommand,
 		}},
-		{"maintain", "Maintain", []func(*app) *cobra.Command{
-			serveCommand, tokenCommand, statsCommand, verifyCommand, repairCommand, packCommand, gcCommand, eraseCommand, backupCommand, restoreCommand, copyCommand, salvageCommand,
+		{"maintain", "Maintain", []func(*app.App) *cobra.Command{
+			serving.ServeCommand, serving.MCPCommand, serving.TokenCommand, maintenance.StatsCommand, maintenance.VerifyCommand, maintenance.RepairCommand, maintenance.PackCommand, maintenance.GcCommand, maintenance.EraseCommand, maintenance.BackupCommand, maintenance.RestoreCommand, maintenance.CopyCommand, maintenance.SalvageCommand,
 		}},
-		{"program", "Program", []func(*app) *cobra.Command{
+		{"program", "Program", []func(*app.App) *cobra.Command{
 			versionCommand, completionCommand,
 		}},
 	}
+}
+
+// group is a group of commands in the help.
+type group struct {
+	id, title string
+	commands  []func(*app.App) *cobra.Command
 }

@@ -6,10 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-func completionCommand(a *app) *cobra.Command {
+func completionCommand(a *app.App) *cobra.Command {
 	var c *cobra.Command
 	c = &cobra.Command{
 		Use:   "completion SHELL",
@@ -24,14 +25,14 @@ in every session:
 		Example:   `  lineage completion bash`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		RunE: a.does(func(_ context.Context, args []string) error {
+		RunE: a.Does(func(_ context.Context, args []string) error {
 			return runCompletion(a, c.Root(), args[0])
 		}),
 	}
 	return c
 }
 
-func runCompletion(a *app, root *cobra.Command, shell string) error {
+func runCompletion(a *app.App, root *cobra.Command, shell string) error {
 	var script strings.Builder
 	var err error
 	switch shell {
@@ -47,5 +48,5 @@ func runCompletion(a *app, root *cobra.Command, shell string) error {
 	if err != nil {
 		return err
 	}
-	return a.print(&records.Completion{Shell: shell, Script: script.String()}, "%s", script.String())
+	return a.Print(&records.Completion{Shell: shell, Script: script.String()}, "%s", script.String())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -120,6 +121,7 @@ var evilLines = map[string][]string{
 	"lineage reflog":             {"rewind :1 --in-place", "reflog", "reflog nonesuch-EVIL"},
 	"lineage watch":              {"watch --from 1 --follow=false"},
 	"lineage serve":              {"serve --idle 1ms"},
+	"lineage mcp":                {"mcp --write EVIL"},
 	"lineage token":              {"token nonesuch-EVIL"},
 	"lineage token create":       {"token create --name EVIL --user EVIL --project EVIL"},
 	"lineage token list":         {"token create --name EVIL", "token list"},
@@ -203,7 +205,7 @@ func TestNoControlCharactersReachATerminal(t *testing.T) {
 	parent := t.TempDir()
 	store, ids := evilStore(t, parent)
 	lines := map[string][]string{"database": evilLines["database"]}
-	for _, c := range allCommands(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, os.Getenv)) {
+	for _, c := range allCommands(app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, os.Getenv)) {
 		require.NotEmpty(t, evilLines[c.CommandPath()], "%s has no lines to be run with", c.CommandPath())
 		lines[c.CommandPath()] = evilLines[c.CommandPath()]
 	}
@@ -212,7 +214,7 @@ func TestNoControlCharactersReachATerminal(t *testing.T) {
 		for _, mode := range []string{"terminal", "terminal json", "pipe", "pipe json"} {
 			t.Run(path+" to a "+mode, func(t *testing.T) {
 				folder := filepath.Join(t.TempDir(), evilName)
-				copied := filepath.Join(folder, storeDir)
+				copied := filepath.Join(folder, app.StoreDir)
 				require.NoError(t, errors.Join(os.CopyFS(copied, os.DirFS(store)), os.Mkdir(filepath.Join(folder, "files"), 0o700),
 					os.WriteFile(filepath.Join(folder, "files", "odd"+evilName), []byte("odd"), 0o600), os.WriteFile(filepath.Join(folder, "files", "c.jsonl"), evilArchive(t), 0o600)))
 				archive := filepath.Join(folder, "archive"+evilName+".jsonl")
@@ -266,7 +268,7 @@ func runEvil(t *testing.T, line, store string, args []string, terminal bool) {
 	}
 	if !terminal {
 		var out, errOut bytes.Buffer
-		newApp(strings.NewReader(""), &out, &errOut, getenv).run(t.Context(), args)
+		execute(t.Context(), app.New(strings.NewReader(""), &out, &errOut, getenv), args)
 		requireSafe(t, errOut.String(), line)
 		if !isRaw(line) || args[len(args)-1] == "--json" {
 			requireSafe(t, out.String(), line)
@@ -274,7 +276,7 @@ func runEvil(t *testing.T, line, store string, args []string, terminal bool) {
 		return
 	}
 	p := openPTY(t)
-	newApp(strings.NewReader(""), p.File, p.File, getenv).run(t.Context(), args)
+	execute(t.Context(), app.New(strings.NewReader(""), p.File, p.File, getenv), args)
 	wrote := p.Close()
 	requireSafe(t, styles.Replace(wrote), line)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -132,9 +133,9 @@ func TestTheLatestChatIsFoundWithoutTheOthers(t *testing.T) {
 		made, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
 		require.NoError(t, err)
 		counting := backendtest.NewCounting(write.Of(store).Engine())
-		s := &session{app: newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }), store: lineage.New(counting)}
+		s := &app.Session{App: app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }), Store: lineage.New(counting)}
 		return map[string]int64{"the latest thread": counting.Cost(func() {
-			latest, err := s.latestThread(t.Context())
+			latest, err := s.LatestThread(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, made.ID(), latest.ID())
 		})}
@@ -146,14 +147,14 @@ func TestDamagedCurrentChat(t *testing.T) {
 	dir := newStore(t)
 	run := func(args ...string) result { return runLine(t.Context(), append(args, "--store", dir)...) }
 	require.Zero(t, run("thread", "create", "--title", "second").code)
-	path := filepath.Join(dir, threadFile)
+	path := filepath.Join(dir, app.ThreadFile)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	try := func(b []byte) {
 		t.Helper()
 		require.NoError(t, os.WriteFile(path, b, 0o600))
 		got := run("append", "to the second")
-		require.Equal(t, exitCorrupt, got.code, got.err)
+		require.Equal(t, app.ExitCorrupt, got.code, got.err)
 		require.Contains(t, got.err, "hint: 'lineage thread use THREAD' chooses the current thread again")
 	}
 	for at := range whole {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/campaign"
 )
 
@@ -157,12 +158,12 @@ func requireProjected(t *testing.T, dir string, d campaign.Damage, got result, o
 	t.Helper()
 	what := fmt.Sprintf("%v: exit %d\n%s%s", d, got.code, got.out, got.err)
 	if inDatabase(d) {
-		require.Contains(t, []int{exitOK, exitFailure, exitCorrupt, exitConflict}, got.code, what)
+		require.Contains(t, []int{app.ExitOK, app.ExitFailure, app.ExitCorrupt, app.ExitConflict}, got.code, what)
 		return
 	}
 	is, err := rowsOf(t, filepath.Join(dir, projectionFile))
 	require.NoError(t, err, what)
-	if got.code == exitOK {
+	if got.code == app.ExitOK {
 		require.Equal(t, want, is, what)
 		return
 	}
@@ -175,9 +176,9 @@ func requireProjected(t *testing.T, dir string, d campaign.Damage, got result, o
 func requireDamageReported(t *testing.T, got result, what string) {
 	t.Helper()
 	if strings.Contains(got.err, "a newer version of lineage reads it") {
-		require.Equal(t, exitFailure, got.code, what)
+		require.Equal(t, app.ExitFailure, got.code, what)
 	} else {
-		require.Equal(t, exitCorrupt, got.code, what)
+		require.Equal(t, app.ExitCorrupt, got.code, what)
 	}
 }
 
@@ -186,14 +187,14 @@ func requireCompared(t *testing.T, dir string, d campaign.Damage, got result, wa
 	t.Helper()
 	what := fmt.Sprintf("%v: exit %d\n%s%s", d, got.code, got.out, got.err)
 	switch {
-	case got.code == exitOK:
+	case got.code == app.ExitOK:
 		is, err := rowsOf(t, filepath.Join(dir, projectionFile))
 		require.NoError(t, err, what)
 		if !maps.Equal(is, want) {
 			require.Equal(t, want, is, what)
 		}
 	case inDatabase(d):
-		require.Contains(t, []int{exitFailure, exitCorrupt, exitDiffers}, got.code, what)
+		require.Contains(t, []int{app.ExitFailure, app.ExitCorrupt, app.ExitDiffers}, got.code, what)
 	default:
 		requireDamageReported(t, got, what)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
@@ -86,18 +87,18 @@ func requireHonest(t *testing.T, line, name string, got, want result, texts map[
 	what += "\n" + got.err
 	if strings.HasPrefix(line, "search") && strings.HasPrefix(name, search.FileName) {
 		// SQLite has no checksums: what is found may be less or more, not how the program ends.
-		require.Contains(t, []int{exitOK, exitFailure, exitCorrupt, exitNoHit}, got.code, what)
+		require.Contains(t, []int{app.ExitOK, app.ExitFailure, app.ExitCorrupt, app.ExitNoHit}, got.code, what)
 		return
 	}
-	if got.code == exitOK {
+	if got.code == app.ExitOK {
 		require.True(t, want.out == got.out, "%s\nprinted %d bytes instead of %d: %.300q", what, len(got.out), len(want.out), got.out)
 		return
 	}
 	require.NotEmpty(t, got.err, what)
 	if strings.Contains(got.err, "a newer version of lineage reads it") {
-		require.Equal(t, exitFailure, got.code, what)
+		require.Equal(t, app.ExitFailure, got.code, what)
 	} else {
-		require.Equal(t, exitCorrupt, got.code, what)
+		require.Equal(t, app.ExitCorrupt, got.code, what)
 	}
 	if strings.HasPrefix(line, "cat") {
 		require.True(t, strings.HasPrefix(want.out, got.out), what)
@@ -117,14 +118,14 @@ func readWith(t *testing.T, line, dir, body, out string) result {
 	switch {
 	case strings.Contains(line, "OUT"):
 		b, err := os.ReadFile(out)
-		if got.code == exitOK {
+		if got.code == app.ExitOK {
 			require.NoError(t, err)
 		}
 		got.out = string(b)
 		_ = os.Remove(out)
 	case strings.HasPrefix(line, "stats"): // sizes of files differ when an index is rebuilt
 		var r records.Stats
-		if got.code == exitOK {
+		if got.code == app.ExitOK {
 			require.NoError(t, json.Unmarshal([]byte(got.out), &r))
 			r.StoredBytes, r.IndexBytes, r.OtherBytes, r.UnpackedBytes = 0, 0, 0, 0
 			got.out = fmt.Sprintf("%+v", r)
@@ -176,8 +177,8 @@ func talkALot(t *testing.T, dir string) string {
 	t.Helper()
 	do := func(in string, args ...string) string {
 		var out, errOut bytes.Buffer
-		a := newApp(strings.NewReader(in), &out, &errOut, func(string) string { return "" })
-		require.Zero(t, a.run(t.Context(), append(args, "--store", dir, "--durability", "normal")), errOut.String())
+		a := app.New(strings.NewReader(in), &out, &errOut, func(string) string { return "" })
+		require.Zero(t, execute(t.Context(), a, append(args, "--store", dir, "--durability", "normal")), errOut.String())
 		return out.String()
 	}
 	do("", "init", dir)

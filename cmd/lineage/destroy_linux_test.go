@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -16,7 +17,7 @@ func runAt(t *testing.T, typed func() string, args ...string) (code int, shows s
 	p := openPTY(t)
 	done := make(chan int)
 	go func() {
-		done <- newApp(p.File, p.File, p.File, func(string) string { return "" }).run(t.Context(), args)
+		done <- execute(t.Context(), app.New(p.File, p.File, p.File, func(string) string { return "" }), args)
 	}()
 	for {
 		select {
@@ -59,7 +60,7 @@ func TestDestructionIsAskedFor(t *testing.T) {
 		args := append(strings.Fields(line), "--store", dir)
 		for _, no := range []string{"\n", "n\n", "no\n", "x y\n"} {
 			code, shows := runAt(t, says(no), args...)
-			require.Equal(t, exitFailure, code, "%s: %s", line, shows)
+			require.Equal(t, app.ExitFailure, code, "%s: %s", line, shows)
 			require.Contains(t, shows, "This will "+asks, line)
 			require.Contains(t, shows, "nothing was changed")
 		}
@@ -72,13 +73,13 @@ func TestDestructionIsAskedFor(t *testing.T) {
 		run("append four --thread doomed")
 		return "y\n"
 	}, "thread", "delete", "doomed", "--store", dir)
-	require.Equal(t, exitConflict, code, shows)
+	require.Equal(t, app.ExitConflict, code, shows)
 	require.Contains(t, shows, "with 4 messages")
 	run("log --thread doomed")
 
 	// Under --json nobody is asked.
 	code, shows = runAt(t, nil, "thread", "delete", "doomed", "--json", "--store", dir)
-	require.Equal(t, exitUsage, code, shows)
+	require.Equal(t, app.ExitUsage, code, shows)
 
 	for _, line := range []string{"delete here", "delete other", "erase :1", "thread delete doomed", "gc --keep-reflog 0"} {
 		code, shows := runAt(t, says("Yes\n"), append(strings.Fields(line), "--store", dir)...)

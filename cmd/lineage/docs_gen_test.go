@@ -6,10 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 )
 
 // allCommands returns every command, each before those below it.
-func allCommands(a *app) []*cobra.Command {
+func allCommands(a *app.App) []*cobra.Command {
 	var list []*cobra.Command
 	var add func(*cobra.Command)
 	add = func(c *cobra.Command) {
@@ -21,21 +23,21 @@ func allCommands(a *app) []*cobra.Command {
 			add(below)
 		}
 	}
-	root := a.root()
+	root := root(a)
 	root.InitDefaultHelpCmd()
 	add(root)
 	return list
 }
 
 // manual returns the reference of all commands as Markdown.
-func manual(a *app) string {
+func manual(a *app.App) string {
 	var b strings.Builder
 	b.WriteString("# Command line\n\nThis page is generated from the commands: `lineage COMMAND --help` prints the same text.\n")
-	root := a.root()
+	root := root(a)
 	fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(root.Long))
 	b.WriteString("\n## Output\n\n" + strings.TrimSpace(outputText) + "\n")
 	b.WriteString("\n## Exit codes\n\n| code | meaning |\n|---|---|\n")
-	for _, c := range exitCodes() {
+	for _, c := range app.ExitCodes() {
 		fmt.Fprintf(&b, "| %d | %s |\n", c.Code, c.Meaning)
 	}
 	b.WriteString("\n## Flags of all commands\n\n")

@@ -10,19 +10,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lineage-store/lineage/lineage/archive"
-	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/sources"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
 func TestManualIsCurrent(t *testing.T) {
 	const path = "../../docs/cli.md"
-	want := manual(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }))
+	want := manual(app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, func(string) string { return "" }))
 	if os.Getenv("LINEAGE_UPDATE_GOLDEN") != "" {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 	}
@@ -63,7 +65,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 		require.True(t, json.Valid(line), "%s", line)
 		require.Equal(t, rows, strings.Count(body, "\n| `"), "section %s of docs/json.md has rows for fields that are not there", name)
 	}
-	for _, c := range exitCodes() {
+	for _, c := range app.ExitCodes() {
 		require.Contains(t, string(doc), "| "+strconv.Itoa(c.Code)+" |")
 	}
 }
@@ -71,9 +73,9 @@ func TestRecordsAreDocumented(t *testing.T) {
 // Help fits a terminal of 80 columns, its examples one of 100, and another program's word is not one of ours.
 func TestHelpFits(t *testing.T) {
 	var out bytes.Buffer
-	a := newApp(nil, &out, &bytes.Buffer{}, func(string) string { return "" })
-	root := a.root()
-	each(root, func(c *cobra.Command) {
+	a := app.New(nil, &out, &bytes.Buffer{}, func(string) string { return "" })
+	root := root(a)
+	app.Each(root, func(c *cobra.Command) {
 		out.Reset()
 		c.SetOut(&out)
 		require.NoError(t, c.Help())
@@ -85,9 +87,9 @@ func TestHelpFits(t *testing.T) {
 			}
 			assert.LessOrEqual(t, screen.Width(line), width, "%s: %s", c.CommandPath(), line)
 		}
-		require.False(t, c.Parent() == root && elsewhere[c.Name()] != "", c.Name())
+		require.False(t, c.Parent() == root && app.Elsewhere[c.Name()] != "", c.Name())
 	})
-	for word, ours := range elsewhere {
+	for word, ours := range app.Elsewhere {
 		found, _, err := root.Find(strings.Fields(ours))
 		require.NoError(t, err, word)
 		require.Equal(t, root.Name()+" "+ours, found.CommandPath())
@@ -99,9 +101,9 @@ func TestTriedFormatsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/archives.md")
 	require.NoError(t, err)
 	for _, agent := range follow.Agents() {
-		i := slices.IndexFunc(formats(), func(f archive.Format) bool { return f.Name == agent.Format })
+		i := slices.IndexFunc(sources.Formats(), func(f archive.Format) bool { return f.Name == agent.Format })
 		require.GreaterOrEqual(t, i, 0, "no reader of %s", agent.Format)
-		tried := formats()[i].Tried
+		tried := sources.Formats()[i].Tried
 		if tried == "" {
 			tried = "documents"
 		}

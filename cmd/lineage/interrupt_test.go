@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -58,7 +59,7 @@ func ended(t *testing.T, c *exec.Cmd) int {
 }
 
 // signalCodes are the exit codes of processes that were told to end.
-var signalCodes = map[syscall.Signal]int{syscall.SIGINT: exitInterrupted, syscall.SIGTERM: exitTerminated}
+var signalCodes = map[syscall.Signal]int{syscall.SIGINT: app.ExitInterrupted, syscall.SIGTERM: app.ExitTerminated}
 
 // A process that does not look whether it was interrupted ends all the same: after a time
 // of grace, or with the second signal.
@@ -187,7 +188,7 @@ func TestInterruptedProcess(t *testing.T) {
 			require.NoError(t, err)
 			atWork(t, dir)
 			require.NoError(t, c.Process.Signal(os.Interrupt))
-			require.Equal(t, exitInterrupted, ended(t, c))
+			require.Equal(t, app.ExitInterrupted, ended(t, c))
 		})
 	}
 }

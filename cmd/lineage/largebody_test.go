@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -95,8 +96,8 @@ func TestEditRefusesWhatIsTooLarge(t *testing.T) {
 	campaign.Long(t)
 	dir, large := newStore(t), filepath.Join(t.TempDir(), "large")
 	require.NoError(t, os.WriteFile(large, nil, 0o600))
-	require.NoError(t, os.Truncate(large, maxInput+1))
+	require.NoError(t, os.Truncate(large, app.MaxInput+1))
 	got := runLine(t.Context(), "edit", ":1", "--file", large, "--store", dir)
-	require.Equal(t, exitFailure, got.code)
+	require.Equal(t, app.ExitFailure, got.code)
 	require.Contains(t, got.err, "more than 256.0 MiB")
 }

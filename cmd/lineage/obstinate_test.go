@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 )
 
 // obstinate is a program that never looks whether it was interrupted. Its arguments are
@@ -15,7 +17,7 @@ func obstinate() {
 	if err != nil {
 		panic(err)
 	}
-	ctx := endOnSignals(context.Background(), grace)
+	ctx := app.EndOnSignals(context.Background(), grace)
 	context.AfterFunc(ctx, func() { fmt.Print("2") })
 	fmt.Print("1")
 	if os.Args[1] == "loop" {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 )
@@ -17,7 +18,7 @@ import (
 func TestCommandsWorkOnPostgres(t *testing.T) {
 	campaign.Long(t)
 	dsn := pgtest.DSN(t)
-	if !isDSN(dsn) {
+	if !app.IsDSN(dsn) {
 		t.Skipf("the server is named by %q, which is no URL", strings.SplitN(dsn, " ", 2)[0])
 	}
 	run := func(want int, args ...string) result {
@@ -31,18 +32,18 @@ func TestCommandsWorkOnPostgres(t *testing.T) {
 	run(0, "append", "Trams and fish.", "-r", "assistant", "--store", dsn)
 	run(0, "branch", "cheap", "--from", ":1", "--switch", "--store", dsn)
 	run(0, "append", "Cheaper, please.", "--store", dsn)
-	run(exitConflict, "append", "late", "--after", "m-1", "--store", dsn)
+	run(app.ExitConflict, "append", "late", "--after", "m-1", "--store", dsn)
 	run(0, "checkpoint", "here", "--store", dsn)
 	require.Contains(t, run(0, "log", "--oneline", "--store", dsn).out, "Cheaper")
 	require.Contains(t, run(0, "tree", "--store", dsn).out, "cheap *, ◆ here")
 	require.Contains(t, run(0, "search", "trams", "--json", "--store", dsn).out, "<mark>Trams</mark>")
-	run(exitNotFound, "switch", "nobody", "--store", dsn)
+	run(app.ExitNotFound, "switch", "nobody", "--store", dsn)
 
 	// Into a store and, by way of another database, back.
 	dir := t.TempDir() + "/store"
 	require.Contains(t, run(0, "import", dsn, "--store", dir, "--json").out, `"new_messages":3`)
 	require.Contains(t, run(0, "log", "--store", dir, "--oneline").out, "Cheaper")
-	run(exitFailure, "project", dsn, "--store", dir)
+	run(app.ExitFailure, "project", dsn, "--store", dir)
 	other := pgtest.DSN(t)
 	run(0, "project", other, "--store", dir)
 	run(0, "compare", other, "--store", dir)
@@ -51,11 +52,11 @@ func TestCommandsWorkOnPostgres(t *testing.T) {
 	// Reading creates nothing, and needs no rights but to read.
 	empty := pgtest.DSN(t)
 	for _, line := range []string{"log", "thread", "tree", "search fish", "branch", "branch cheap", "checkpoint", "show", "thread show"} {
-		got := run(exitNotFound, append(strings.Fields(line), "--store", empty)...)
+		got := run(app.ExitNotFound, append(strings.Fields(line), "--store", empty)...)
 		require.Contains(t, got.err, "tables of chats are missing", line)
 		require.Contains(t, got.err, "?store=NAME", line)
 	}
-	run(exitNotFound, "import", empty, "--store", t.TempDir()+"/none")
+	run(app.ExitNotFound, "import", empty, "--store", t.TempDir()+"/none")
 	conn, err := pgx.Connect(t.Context(), empty)
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
@@ -79,5 +80,5 @@ func TestCommandsWorkOnPostgres(t *testing.T) {
 	u.RawQuery = query.Encode()
 	require.Contains(t, run(0, "log", "--store", u.String()).out, "Is it warm?")
 	require.Contains(t, run(0, "search", "warm", "--store", u.String()).out, "warm")
-	require.Contains(t, run(exitFailure, "append", "no", "--store", u.String()).err, "permission denied")
+	require.Contains(t, run(app.ExitFailure, "append", "no", "--store", u.String()).err, "permission denied")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -202,7 +203,7 @@ func damage(ts *testscript.TestScript, _ bool, args []string) {
 // exampleStore makes the small store that examples are run on.
 func exampleStore(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), storeDir)
+	dir := filepath.Join(t.TempDir(), app.StoreDir)
 	for _, line := range [][]string{
 		{"init", dir},
 		{"thread", "create", "--title", "Lisbon", "--id", "lisbon", "--user", "ada"},
@@ -232,7 +233,7 @@ const aSession = `{"parentUuid":null,"type":"user","uuid":"u1","sessionId":"s1",
 func TestExamples(t *testing.T) {
 	campaign.Long(t)
 	store, dir := exampleStore(t), t.TempDir()
-	for _, c := range allCommands(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}, os.Getenv)) {
+	for _, c := range allCommands(app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, os.Getenv)) {
 		require.NotEmpty(t, c.Example, "%s has no example", c.CommandPath())
 		var script strings.Builder
 		if c.Name() == "init" || !c.HasParent() {
@@ -256,14 +257,14 @@ func TestExamples(t *testing.T) {
 	params := scriptParams(dir)
 	setup := params.Setup
 	params.Setup = func(e *testscript.Env) error {
-		return errors.Join(setup(e), os.CopyFS(filepath.Join(e.WorkDir, storeDir), os.DirFS(store)))
+		return errors.Join(setup(e), os.CopyFS(filepath.Join(e.WorkDir, app.StoreDir), os.DirFS(store)))
 	}
 	testscript.Run(t, params)
 }
 
 func TestExitCodesAreDocumentedOnce(t *testing.T) {
 	var codes []int
-	for _, c := range exitCodes() {
+	for _, c := range app.ExitCodes() {
 		codes = append(codes, c.Code)
 	}
 	require.True(t, slices.IsSorted(codes))
@@ -290,7 +291,7 @@ func TestDemo(t *testing.T) {
 		"exec bash " + root + "/scripts/demo.sh\n" +
 		"stdout '1,167'\nstdout 'subagent [0-9a-f]{8}'\nstdout 'added 2 messages of clearer to mine'\nstdout '^    .*[Ss]ymbolic link'\n! stdout 'mark>'\n" +
 		"stdout 'every byte is what was written'\nstdout '10 +sqlite'\nstdout 'read 9 sessions'\nstdout 'pi --session'\nstdout 'the page answers'\n! stderr .\n" +
-		"env DEMO=$WORK\n! exec bash " + root + "/scripts/demo.sh\nstderr 'is no store of a demonstration'\nexists demo\n"
+		"env DEMO=$WORK\n! exec bash " + root + "/scripts/demo.sh\nstderr 'is there and is no demonstration'\nexists demo\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "demo.txtar"), []byte(script), 0o600))
 	testscript.Run(t, scriptParams(dir))
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -20,9 +22,9 @@ func TestHitsStandOut(t *testing.T) {
 	dir := newStore(t)
 	search := func(colour bool) string {
 		var out bytes.Buffer
-		a := newApp(strings.NewReader(""), &out, &out, func(string) string { return "" })
-		a.out.Colour = colour
-		require.Equal(t, 0, a.run(t.Context(), []string{"search", "hello", "--store", dir}), out.String())
+		a := app.New(strings.NewReader(""), &out, &out, func(string) string { return "" })
+		a.Out.Colour = colour
+		require.Equal(t, 0, execute(t.Context(), a, []string{"search", "hello", "--store", dir}), out.String())
 		return out.String()
 	}
 	require.Contains(t, search(true), "\n    \x1b[33;1mhello\x1b[0m\n")
@@ -47,7 +49,7 @@ func TestHitsAreDistinctMessages(t *testing.T) {
 		asked++
 		return all[:min(limit, len(all))], nil
 	}
-	hits, err := findHits(2, find)
+	hits, err := threads.FindHits(2, find)
 	require.NoError(t, err)
 	require.Len(t, hits, 2)
 	require.Equal(t, shared.String(), hits[0].ID)
@@ -55,12 +57,12 @@ func TestHitsAreDistinctMessages(t *testing.T) {
 	require.Equal(t, "m1", hits[1].ID)
 	require.LessOrEqual(t, asked, 2)
 
-	hits, err = findHits(0, find)
+	hits, err = threads.FindHits(0, find)
 	require.NoError(t, err)
 	require.Len(t, hits, 3)
-	_, err = findHits(math.MaxInt, find)
+	_, err = threads.FindHits(math.MaxInt, find)
 	require.NoError(t, err)
 	broken := errors.New("broken")
-	_, err = findHits(1, func(int) ([]chat.SearchResult, error) { return nil, broken })
+	_, err = threads.FindHits(1, func(int) ([]chat.SearchResult, error) { return nil, broken })
 	require.ErrorIs(t, err, broken)
 }

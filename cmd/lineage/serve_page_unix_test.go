@@ -18,12 +18,13 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/browser"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// serving starts a server of a store in a process of its own.
-func serving(t *testing.T, dir string, more ...string) (*exec.Cmd, *records.Serving) {
+// startServing starts a server of a store in a process of its own.
+func startServing(t *testing.T, dir string, more ...string) (*exec.Cmd, *records.Serving) {
 	t.Helper()
 	c := command(t, "lineage", append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--store", dir}, more...)...)
 	out, err := c.StdoutPipe()
@@ -41,7 +42,7 @@ func stopped(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))
 	require.Error(t, c.Wait())
-	require.Equal(t, exitInterrupted, c.ProcessState.ExitCode())
+	require.Equal(t, app.ExitInterrupted, c.ProcessState.ExitCode())
 }
 
 // TestServePage opens the page of a server in a browser. What another process appends is seen without a reload, and so it
@@ -49,8 +50,8 @@ func stopped(t *testing.T, c *exec.Cmd) {
 func TestServePage(t *testing.T) {
 	ownHome(t)
 	dir := newStore(t)
-	first, at := serving(t, dir)
-	second, other := serving(t, dir)
+	first, at := startServing(t, dir)
+	second, other := startServing(t, dir)
 	require.NotEqual(t, at.URL, other.URL)
 	tab := browser.Open(t)
 	seen := func(tab *browser.Tab, text string) {
@@ -84,7 +85,7 @@ func TestServePage(t *testing.T) {
 	tab.Do(chromedp.Navigate(again.Link))
 	seen(tab, "words after the handover")
 	stopped(t, second)
-	require.Equal(t, exitNotFound, runLine(t.Context(), "serve", "--link", "--store", dir).code, "there is none any more")
+	require.Equal(t, app.ExitNotFound, runLine(t.Context(), "serve", "--link", "--store", dir).code, "there is none any more")
 }
 
 func quoted(text string) string {
@@ -96,7 +97,7 @@ func quoted(text string) string {
 func TestServeToPrograms(t *testing.T) {
 	ownHome(t)
 	dir := newStore(t)
-	c, at := serving(t, dir, "--read-only")
+	c, at := startServing(t, dir, "--read-only")
 	base := "http://127.0.0.1:" + at.URL[strings.LastIndex(at.URL, ":")+1:]
 	get := func(path, token string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", base+path, nil)
@@ -126,7 +127,7 @@ func TestServeToPrograms(t *testing.T) {
 	require.Contains(t, runLine(t.Context(), "token", "list", "--store", dir).out, "ci")
 	require.NotContains(t, runLine(t.Context(), "token", "list", "--json", "--store", dir).out, token.Secret)
 	require.Equal(t, 0, runLine(t.Context(), "token", "delete", token.ID, "--store", dir).code)
-	require.Equal(t, exitNotFound, runLine(t.Context(), "token", "delete", token.ID, "--store", dir).code)
+	require.Equal(t, app.ExitNotFound, runLine(t.Context(), "token", "delete", token.ID, "--store", dir).code)
 	status, _ = get("/metrics", token.Secret)
 	require.Equal(t, http.StatusUnauthorized, status)
 	stopped(t, c)
@@ -136,7 +137,7 @@ func TestServeToPrograms(t *testing.T) {
 func TestServeRemovedStore(t *testing.T) {
 	ownHome(t)
 	dir := newStore(t)
-	c, at := serving(t, dir, "--idle", "1h")
+	c, at := startServing(t, dir, "--idle", "1h")
 	require.NotEmpty(t, at.URL)
 	require.NoError(t, os.RemoveAll(dir))
 	done := make(chan error, 1)
@@ -146,7 +147,7 @@ func TestServeRemovedStore(t *testing.T) {
 	select {
 	case err := <-done:
 		require.Error(t, err)
-		require.NotEqual(t, exitInterrupted, c.ProcessState.ExitCode())
+		require.NotEqual(t, app.ExitInterrupted, c.ProcessState.ExitCode())
 	case <-ctx.Done():
 		t.Fatal("it still serves")
 	}
@@ -160,10 +161,10 @@ func TestServeFlags(t *testing.T) {
 		{"--link", "--follow"}, {"--idle", "-1s"}, {"--allow-origin", "example.org"}, {"--no-http", "--open"},
 	} {
 		got := runLine(t.Context(), append([]string{"serve", "--store", dir}, args...)...)
-		require.Equal(t, exitUsage, got.code, "%v: %s", args, got.err)
+		require.Equal(t, app.ExitUsage, got.code, "%v: %s", args, got.err)
 	}
 	got := runLine(t.Context(), "serve", "--listen", "127.0.0.1:0", "--tls-cert", dir+"/none", "--tls-key", dir+"/none", "--store", dir)
-	require.Equal(t, exitNotFound, got.code, got.err)
-	require.Equal(t, exitUsage, runLine(t.Context(), "token", "create", "--user", "", "--store", dir).code)
-	require.Equal(t, exitUsage, runLine(t.Context(), "token", "create", "--expires", "-1s", "--store", dir).code)
+	require.Equal(t, app.ExitNotFound, got.code, got.err)
+	require.Equal(t, app.ExitUsage, runLine(t.Context(), "token", "create", "--user", "", "--store", dir).code)
+	require.Equal(t, app.ExitUsage, runLine(t.Context(), "token", "create", "--expires", "-1s", "--store", dir).code)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -29,8 +30,8 @@ func TestServe(t *testing.T) {
 	defer stop()
 	done := make(chan int, 1)
 	go func() {
-		a := newApp(strings.NewReader(""), &bytes.Buffer{}, os.Stderr, func(string) string { return "" })
-		done <- a.run(ctx, []string{"serve", "--store", dir})
+		a := app.New(strings.NewReader(""), &bytes.Buffer{}, os.Stderr, func(string) string { return "" })
+		done <- execute(ctx, a, []string{"serve", "--store", dir})
 	}()
 	atWork(t, dir)
 	got := runLine(t.Context(), "info", "--json", "--store", dir)
@@ -46,7 +47,7 @@ func TestServe(t *testing.T) {
 		require.Equal(t, 0, got.code, "%v: %s", line, got.err)
 	}
 	stop()
-	require.Equal(t, exitInterrupted, <-done)
+	require.Equal(t, app.ExitInterrupted, <-done)
 	require.Equal(t, 0, runLine(t.Context(), "serve", "--idle", "10ms", "--store", dir).code)
 }
 
@@ -63,7 +64,7 @@ func TestServeTakesOver(t *testing.T) {
 		all, err := first.Processes(t.Context())
 		return err == nil && len(all.Guests) == 1
 	}, soon, 5*time.Millisecond)
-	require.Equal(t, exitLocked, runLine(t.Context(), "repair", "--store", dir, "--wait", "0s").code)
+	require.Equal(t, app.ExitLocked, runLine(t.Context(), "repair", "--store", dir, "--wait", "0s").code)
 	require.NoError(t, first.Close())
 	atWork(t, dir)
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))

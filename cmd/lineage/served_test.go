@@ -9,26 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/pgtest"
 )
-
-func TestServedStore(t *testing.T) {
-	for named, want := range map[string]served{
-		"postgres://u:p@h:1/db?store=main":                   {"postgres://u:p@h:1/db", "main", false},
-		"postgresql:///db?host=%2Frun&store=a+b&unsafe=true": {"postgresql:///db?host=%2Frun", "a b", true},
-		"postgres://h/db":                                    {},
-		"postgres://h/db?store=":                             {},
-		"sqlserver://h/db?store=x":                           {},
-		"/a/directory?store=x":                               {},
-		"host=h dbname=d store=x":                            {},
-		"postgres://h:port/d?store=x":                        {},
-	} {
-		got, is := servedStore(named)
-		require.Equal(t, want, got, named)
-		require.Equal(t, want.store != "", is, named)
-		require.False(t, isServed(named) && isDSN(named), named)
-	}
-}
 
 // TestCommandsWorkOnServedStores works on a store on a server from two machines, whose caches are
 // their own.
@@ -50,7 +33,7 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 		require.Equal(t, want, got.code, "%v: %s", args, got.err)
 		return got
 	}
-	run(exitNotFound, "a", "info")
+	run(app.ExitNotFound, "a", "info")
 	require.Contains(t, run(0, "a", "init").out, "store=main")
 	require.NotEqual(t, 0, runLine(t.Context(), "init", "--store", named).code)
 	run(0, "a", "append", "Plan a weekend in Lisbon.")
@@ -65,8 +48,8 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	require.Contains(t, run(0, "a", "info", "--json").out, `"messages":3`)
 	run(0, "a", "stats")
 	run(0, "b", "verify", "--deep")
-	require.Contains(t, run(exitFailure, "a", "pack").err, "hint: it is compressed as it is written")
-	require.Contains(t, run(exitFailure, "a", "backup", filepath.Join(t.TempDir(), "copy")).err, "hint: back up its database, or 'lineage copy' it into a directory")
+	require.Contains(t, run(app.ExitFailure, "a", "pack").err, "hint: it is compressed as it is written")
+	require.Contains(t, run(app.ExitFailure, "a", "backup", filepath.Join(t.TempDir(), "copy")).err, "hint: back up its database, or 'lineage copy' it into a directory")
 
 	// What is deleted and erased leaves the machine that collects at once, and others with their next command.
 	run(0, "a", "append", "Nobody shall read this.")
@@ -93,7 +76,7 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	require.NoFileExists(t, index[0])
 	require.NoFileExists(t, other+".stale")
 	run(0, "b", "verify", "--deep")
-	run(exitUsage, "b", "repair")
+	run(app.ExitUsage, "b", "repair")
 
 	// What answers used is counted on both machines.
 	run(0, "a", "import", "../../lineage/archive/testdata/agents/gemini")
@@ -126,8 +109,8 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	line(0, "append", "More.", "--store", back)
 	require.Contains(t, line(0, "copy", back, copied, "--json").out, `"added":1`)
 	line(0, "append", "Less.", "--store", named)
-	require.Contains(t, line(exitConflict, "copy", copied, named).err, "already exists, and is no beginning of a copy")
-	line(exitNotFound, "copy", t.TempDir(), copied)
+	require.Contains(t, line(app.ExitConflict, "copy", copied, named).err, "already exists, and is no beginning of a copy")
+	line(app.ExitNotFound, "copy", t.TempDir(), copied)
 }
 
 // filesWith returns the files below a directory in which a text is found.

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 )
 
 // someone is a user who is not root.
@@ -106,7 +108,7 @@ func TestReadOnlyStore(t *testing.T) {
 		}
 		require.NoError(t, c.Process.Signal(syscall.SIGINT))
 		require.Error(t, c.Wait())
-		require.Equal(t, exitInterrupted, c.ProcessState.ExitCode(), failed.String())
+		require.Equal(t, app.ExitInterrupted, c.ProcessState.ExitCode(), failed.String())
 	}
 }
 

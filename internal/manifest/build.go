@@ -165,10 +165,35 @@ func (c *cutter) line(text []byte) bool {
 	c.out = append(c.out, text[:before]...)
 	switch {
 	case len(trimmed) == 0:
+	case isAround(trimmed):
+		c.out = append(c.out, trimmed...)
 	case rawjson.Check(trimmed) != nil, !c.value("", trimmed):
 		return false
 	}
 	c.out = append(c.out, text[before+len(trimmed):]...)
+	return true
+}
+
+// isAround reports whether bytes are only what stands around values in JSON: white space, brackets, commas, and plain keys with
+// their colons. A file that is one JSON value is recorded as its values, with such bytes between them.
+func isAround(b []byte) bool {
+	for i := 0; i < len(b); {
+		switch b[i] {
+		case ' ', '\t', '\r', '\n', '{', '}', '[', ']', ',':
+			i++
+		case '"':
+			end := rawjson.StringEnd(b, i)
+			if end < 0 || end > len(b) || !form.IsPlainKey(b[i:end]) {
+				return false
+			}
+			if i = rawjson.SkipSpace(b, end); i == len(b) || b[i] != ':' {
+				return false
+			}
+			i++
+		default:
+			return false
+		}
+	}
 	return true
 }
 

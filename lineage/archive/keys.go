@@ -2,7 +2,7 @@ package archive
 
 // Keys of the metadata of threads that are sessions of agents. Each is missing where the session does not state it.
 const (
-	// KeyAgent is the name of the agent's format.
+	// KeyAgent is the name of the agent: of the format, unless a follower knows that another agent has written it.
 	KeyAgent = "agent"
 	// KeyVersion is the version of the program that wrote the last record.
 	KeyVersion = "agentVersion"

@@ -18,6 +18,8 @@ type Agent struct {
 	Name, Title string
 	// Format is the name of the archive format of its files.
 	Format string
+	// Untried is set if only sessions of another program in the same form were tried.
+	Untried bool
 
 	places func(e *Environment) []place
 	// keeps returns how long the agent keeps a file that does not change, 0 for ever.
@@ -154,6 +156,12 @@ func Agents() []Agent {
 			Name: "gemini", Title: "Gemini CLI", Format: "gemini",
 			places: func(e *Environment) []place {
 				return []place{placeOf(filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini", "tmp"), "*/chats/*.jsonl", "*/chats/*.json")}
+			},
+		},
+		{
+			Name: "openclaw", Title: "OpenClaw", Format: "pi", Untried: true,
+			places: func(e *Environment) []place {
+				return []place{placeOf(filepath.Join(e.Dir("OPENCLAW_STATE_DIR", ".openclaw"), "agents"), "*/sessions/*.jsonl")}
 			},
 		},
 	}

@@ -312,17 +312,28 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 func (r *run) importFile(ctx context.Context, f *file) error {
 	t := &taking{ctx: ctx, run: r}
 	report, err := archive.Import(ctx, r.store, archive.Path(f.path), r.archiveOptions(f, t))
-	if err = t.outcome(err); err == nil {
+	if err = t.outcome(err); err != nil {
+		return err
+	}
+	again, err := r.recordWhole(ctx, f, t)
+	switch {
+	case again:
+		r.waiting[f] = r.clock.Now()
+	case err == nil:
 		r.took(f, t, &report, f.now, f.now.size)
 	}
 	return err
 }
 
 func (r *run) archiveOptions(f *file, t *taking) archive.Options {
-	machine, _ := json.Marshal(map[string]string{archive.KeyMachine: r.options.Machine.Name}) // text always marshals
+	members := map[string]string{archive.KeyMachine: r.options.Machine.Name}
+	if agent := &f.folder.agent; agent.Name != agent.Format && agent.Name != "" {
+		members[archive.KeyAgent] = agent.Name // which has the sessions of another one's form
+	}
+	more, _ := json.Marshal(members) // text always marshals
 	return archive.Options{
 		Unsynced: true, // save syncs
-		Format:   f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: machine,
+		Format:   f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: more,
 	}
 }
 

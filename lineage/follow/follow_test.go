@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -578,4 +579,35 @@ func TestLastLineEnd(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, end)
 	}
+}
+
+// OpenClaw has sessions in the form of pi. Its threads say so, and the listing says that none of its sessions was tried. A session of pi
+// with equal ids of messages stays pi's.
+func TestOpenClaw(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	raw := func(id string) string {
+		return `{"type":"session","version":3,"id":"` + id + `","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}` + "\n" +
+			`{"type":"message","id":"m1","parentId":null,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"I am ` + id + `"}],"timestamp":1}}` + "\n"
+	}
+	claw := h.path(".openclaw", "agents", "main", "sessions", "claw.jsonl")
+	h.write(t, claw, raw("claw"))
+	h.write(t, h.path(".openclaw", "agents", "main", "sessions", "sessions.json"), `{"agent:main:main":{"sessionId":"claw"}}`)
+	h.write(t, h.path(".pi", "agent", "sessions", "--w--", "2026_pi.jsonl"), raw("pi"))
+	once(t, store, h.options())
+	h.append(t, claw, `{"type":"message","id":"m2","parentId":"m1","timestamp":"2026-01-01T00:00:02.000Z","message":{"role":"user","content":[{"type":"text","text":"more"}],"timestamp":1}}`+"\n")
+	once(t, store, h.options())
+	for id, agent := range map[string]string{"claw": "openclaw", "pi": "pi"} {
+		thread, err := store.FindThread(t.Context(), id)
+		require.NoError(t, err)
+		info, err := thread.Info(t.Context())
+		require.NoError(t, err)
+		require.Contains(t, string(info.Metadata), `"agent":"`+agent+`"`)
+	}
+	requireKept(t, store, claw)
+	all, err := List(t.Context(), store, h.options())
+	require.NoError(t, err)
+	i := slices.IndexFunc(all, func(l Listing) bool { return l.Agent.Name == "openclaw" })
+	require.EqualValues(t, 1, all[i].Files)
+	require.Empty(t, all[i].Tried)
+	require.Equal(t, Followed, all[i].State)
 }

@@ -17,7 +17,7 @@ type Listing struct {
 	Agent Agent
 	Path  string
 	State ListingState
-	// Tried says what the reader of the agent's format was tried on, empty if it follows a description only.
+	// Tried says what the reader of the agent's format was tried on, empty if no session of the agent was.
 	Tried string
 	// Files are the files that are there, and Bytes is their size. Unread of them have something that
 	// was not read yet. LeftOut are not read.
@@ -121,7 +121,7 @@ func (r *run) addNotChosen() {
 func (r *run) listing(p *folder) Listing {
 	l := Listing{Agent: p.agent, Path: p.root, State: Followed, Keeps: p.keeps}
 	for _, format := range r.options.Formats {
-		if format.Name == p.agent.Format {
+		if format.Name == p.agent.Format && !p.agent.Untried {
 			l.Tried = format.Tried
 		}
 	}

@@ -73,11 +73,9 @@ func (r *run) flush(ctx context.Context, f *file) error {
 		return nil
 	}
 	r.dropReader(f)
-	for _, overtaken := range []error{lineage.ErrConflict, lineage.ErrExists, lineage.ErrNotFound} {
-		if errors.Is(err, overtaken) {
-			r.waiting[f] = r.clock.Now()
-			return nil
-		}
+	if isOvertaken(err) {
+		r.waiting[f] = r.clock.Now()
+		return nil
 	}
 	return err
 }
@@ -209,7 +207,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 		}
 	}
 	is := &reader{taking: t}
-	is.record = record(r.store, r.options.Machine.ID, SourceOf{Machine: r.options.Machine.Name, Agent: f.agent(), Path: f.path}, known, sum)
+	is.record = record(r.store, r.options.Machine.ID, r.sourceOf(f), known, sum)
 	is.record.seen = true
 	if known == nil && found != nil {
 		is.record.was = found.tip
@@ -224,8 +222,12 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	return false, nil
 }
 
+func (r *run) sourceOf(f *file) SourceOf {
+	return SourceOf{Machine: r.options.Machine.Name, Agent: f.agent(), Path: f.path}
+}
+
 // recorded returns what is recorded of a file, nil for nothing, and its hash if the file begins with it.
-func (r *run) recorded(ctx context.Context, f *file, opened *os.File, now stamp) (found *Source, sum hash.Hash, err error) {
+func (r *run) recorded(ctx context.Context, f *file, opened io.ReaderAt, now stamp) (found *Source, sum hash.Hash, err error) {
 	found, err = FindSource(ctx, r.store, r.options.Machine.ID, f.path)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil, nil, nil

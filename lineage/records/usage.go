@@ -1,6 +1,9 @@
 package records
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // Usage is what answers of models cost: a row of a report, or all of them.
 type Usage struct {
@@ -48,4 +51,25 @@ type UsageFigures struct {
 	// StatedCost is what the sources say of StatedRequests answers.
 	StatedCost     *json.Number `json:"stated_cost,omitempty"`
 	StatedRequests int64        `json:"stated_requests,omitempty"`
+}
+
+// Money returns the cost as people read it, such as "$1.25", or "$0.0012" for a small one, with a plus if it is not all of
+// it. It is empty if no cost is known.
+func (f *UsageFigures) Money() string {
+	if f == nil || f.Cost == nil {
+		return ""
+	}
+	dollars, err := f.Cost.Float64()
+	if err != nil {
+		return ""
+	}
+	decimals := 2
+	if dollars > 0 && dollars < 0.1 {
+		decimals = 4
+	}
+	text := "$" + strconv.FormatFloat(dollars, 'f', decimals, 64)
+	if f.Unpriced > 0 || f.Incomplete > 0 {
+		text += "+"
+	}
+	return text
 }

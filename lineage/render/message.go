@@ -32,6 +32,15 @@ type Message struct {
 	Open bool
 	// Prompt is the start of the first prompt in it, empty if it has none.
 	Prompt string
+	// Retries, when not nil, says which of several it is.
+	Retries *Retries
+}
+
+// Retries is a message as one of several in the same place: answers that were asked for again, edits. Before and After are
+// the addresses of its neighbours, empty for none.
+type Retries struct {
+	Number, Of    int
+	Before, After string
 }
 
 // Block is a part of a message.

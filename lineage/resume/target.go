@@ -44,8 +44,9 @@ var targets = map[string]func() *target{
 
 // noWayIn says why no session is made for an agent.
 var noWayIn = map[string]string{
-	"copilot": "sessions that it did not write were not tried",
-	"vscode":  "it keeps its chats in a log that it rewrites while it runs",
+	"openclaw": "sessions that it did not write were not tried",
+	"copilot":  "its program has no free licence, and sessions that it did not write were not tried",
+	"vscode":   "it keeps its chats in a log that it rewrites while it runs",
 }
 
 func targetOf(name string) (*target, follow.Agent, error) {

@@ -25,6 +25,8 @@ type Options struct {
 	Usage func(ctx context.Context, q UsageQuery) ([]*records.Usage, error)
 	// Import adds an archive to the store; nil where nothing can be imported.
 	Import func(ctx context.Context, q ImportQuery) (*records.Imported, error)
+	// Resume makes a session of an agent; nil where there is none.
+	Resume func(ctx context.Context, q ResumeQuery) (*records.Resumed, error)
 	// Heartbeat is the pause after which a stream shows that it lives. Default 15 s.
 	Heartbeat time.Duration
 	// Logger gets what went wrong inside. Default none.
@@ -73,6 +75,9 @@ type Route struct {
 func (a *API) Routes() (all []Route) {
 	for i := range a.routes {
 		r := &a.routes[i]
+		if r.serve == nil { // the server has it
+			continue
+		}
 		all = append(all, Route{Pattern: r.pattern, Writes: r.needs.writes, Scoped: !r.needs.whole, Streams: r.streams, BodySize: r.bodySize(), Handler: a.handler(r)})
 	}
 	return all

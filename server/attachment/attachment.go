@@ -14,6 +14,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -34,7 +35,8 @@ const Policy = "sandbox; default-src 'none'; frame-ancestors 'none'"
 type File struct {
 	// Name is the name under which a browser saves it. It may be hostile.
 	Name string
-	// Tag identifies the bytes, for requests that have them already. It is of letters and digits.
+	// Tag identifies the bytes, also among those of other files: it is made of a hash of them or of what has them. It is of
+	// letters and digits.
 	Tag  string
 	Body io.ReadSeeker
 }
@@ -45,11 +47,41 @@ func Shows(mediaType string) bool {
 }
 
 // Sender sends files. The zero value is ready, and safe for concurrent use.
-type Sender struct{ turns turns }
+type Sender struct {
+	turns turns
+
+	mu    sync.Mutex
+	kinds map[string]string // of files that were sent, by their tags
+}
+
+// maxKinds limits the files whose kinds are remembered.
+const maxKinds = 10_000
+
+// kind returns the media type of a picture that can be decoded, empty for anything else. A file is decoded once, however
+// often and in however many parts it is asked for.
+func (s *Sender) kind(r *http.Request, f *File) (string, error) {
+	s.mu.Lock()
+	kind, known := s.kinds[f.Tag]
+	s.mu.Unlock()
+	if known {
+		return kind, nil
+	}
+	kind, err := s.image(r, f.Body)
+	if err != nil || f.Tag == "" {
+		return kind, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kinds == nil || len(s.kinds) >= maxKinds {
+		s.kinds = make(map[string]string)
+	}
+	s.kinds[f.Tag] = kind
+	return kind, nil
+}
 
 // Send answers a request with a file. It sets every header that says how a browser treats it.
 func (s *Sender) Send(w http.ResponseWriter, r *http.Request, f File) error {
-	kind, err := s.image(r, f.Body)
+	kind, err := s.kind(r, &f)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,45 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+// counted counts the bytes that are read.
+type counted struct {
+	io.ReadSeeker
+	n int
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.ReadSeeker.Read(b)
+	c.n += n
+	return n, err
+}
+
+// TestDecodedOnce: a picture that is known is not read for an answer without it, and only in part for a part.
+func TestDecodedOnce(t *testing.T) {
+	var picture bytes.Buffer
+	require.NoError(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 300, 300))))
+	var s Sender
+	send := func(tag string, body []byte, header, value string) (*httptest.ResponseRecorder, int) {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		r.Header.Set(header, value)
+		c := &counted{ReadSeeker: bytes.NewReader(body)}
+		require.NoError(t, s.Send(w, r, File{Tag: tag, Body: c}))
+		return w, c.n
+	}
+	_, n := send("a", picture.Bytes(), "Range", "bytes=0-9")
+	require.Greater(t, n, 10)
+	w, n := send("a", picture.Bytes(), "Range", "bytes=0-9")
+	require.Equal(t, http.StatusPartialContent, w.Code)
+	require.Equal(t, "image/png", w.Header().Get("Content-Type"))
+	require.Equal(t, 10, n)
+	w, n = send("a", picture.Bytes(), "If-None-Match", `"a"`)
+	require.Equal(t, http.StatusNotModified, w.Code)
+	require.Zero(t, n)
+	for range 2 {
+		w, _ = send("b", []byte("<svg/>"), "X", "")
+		require.Equal(t, "application/octet-stream", w.Header().Get("Content-Type"))
+	}
+}
+
 // failing fails when it is read.
 type failing struct{ io.ReadSeeker }
 

@@ -144,7 +144,7 @@ func (p *Page) fork(w http.ResponseWriter, r *http.Request) error {
 	}
 	o := lineage.BranchOptions{At: ref}
 	if is.Context != "" {
-		if o.From, err = p.contextOf(r, is); err != nil {
+		if o.From, err = p.contextOf(r.Context(), is); err != nil {
 			return err
 		}
 	}
@@ -167,12 +167,12 @@ func (p *Page) checkpoint(w http.ResponseWriter, r *http.Request) error {
 }
 
 // contextOf returns the context of a place that has one.
-func (p *Page) contextOf(r *http.Request, is *place) (*lineage.Context, error) {
+func (p *Page) contextOf(ctx context.Context, is *place) (*lineage.Context, error) {
 	id, err := structure.ParseID[lineage.ContextID](is.Context)
 	if err != nil {
 		return nil, err
 	}
-	return p.o.Store.Context(r.Context(), id)
+	return p.o.Store.Context(ctx, id)
 }
 
 // undo takes back the last move of a branch.
@@ -184,7 +184,7 @@ func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
 	if is.Context == "" {
 		return fmt.Errorf("undo: %w: there is no branch", errRequest)
 	}
-	c, err := p.contextOf(r, is)
+	c, err := p.contextOf(r.Context(), is)
 	if err != nil {
 		return err
 	}

@@ -192,13 +192,22 @@ func TestBrowserControls(t *testing.T) {
 	b.Do(chromedp.Click(chromedp.CSS(".compare button")))
 	until(b, `document.body.dataset.view === "sides"`)
 	require.Contains(t, eval[string](b, `document.querySelector(".common").textContent`), "2 messages in common")
+	key("j")
+	key("x")
+	until(b, `document.querySelector("#exact").open && document.querySelector("#exact pre").textContent === "first prompt"`)
+	b.Do(chromedp.Click(chromedp.CSS("#exact button")))
 	key("gh")
 	until(b, `document.body.dataset.view === "home"`)
 	key("/")
 	b.Do(chromedp.SendKeys(chromedp.CSS("#q"), "second\r"))
 	until(b, `document.body.dataset.view === "search" && document.querySelector("mark")`)
-	b.Do(chromedp.Evaluate[chromedp.Void](`const q = document.querySelector("#q"); q.value = "elsewhere"; q.dispatchEvent(new Event("input")); 0`))
-	until(b, `document.querySelector("mark")?.textContent === "elsewhere" && location.search === "?q=elsewhere"`)
+	types := func(query string) {
+		run(b, `{ const q = document.querySelector("#q"); q.value = `+string(mustJSON(query))+`; q.dispatchEvent(new Event("input")); }`)
+	}
+	types("elsewhere after:20") // before the rest of a date
+	until(b, `document.querySelector("#results [role=alert]") && !document.querySelector(".hits .hit")`)
+	types("elsewhere after:2020")
+	until(b, `document.querySelector("mark")?.textContent === "elsewhere" && location.search === "?q=elsewhere%20after%3A2020"`)
 	b.Do(chromedp.Click(chromedp.CSS(".hits .hit")))
 	until(b, `document.body.dataset.view === "conversation" && document.querySelector(".m.at")?.textContent.includes("elsewhere")`)
 	b.Do(chromedp.Click(chromedp.CSS(".acts summary")), chromedp.Click(chromedp.CSS(".acts .danger")))
@@ -207,6 +216,23 @@ func TestBrowserControls(t *testing.T) {
 	until(b, `document.body.dataset.view === "home" && !document.querySelector(".row")`)
 	_, err = main.Len(t.Context())
 	require.ErrorIs(t, err, lineage.ErrNotFound)
-	require.Empty(t, b.Problems())
+	for _, problem := range b.Problems() {
+		require.Contains(t, problem, "after%3A20", "only half a query fails")
+	}
 	require.Empty(t, s.own(b))
+}
+
+// All of a long prompt is shown by a key, and folded by the same.
+func TestBrowserLongPrompts(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, _ := s.thread(lineage.ThreadOptions{}, lineage.User(strings.Repeat("a line\n", 200)))
+	b := s.tab()
+	open(b, s.url+"/t/"+thread.ID().String())
+	height := `document.querySelector(".text.long").clientHeight`
+	until(b, `document.querySelector(".text.long")`)
+	folded := eval[int](b, height)
+	b.Do(chromedp.KeyEvent("o"))
+	require.Greater(t, eval[int](b, height), 2*folded)
+	b.Do(chromedp.KeyEvent("o"))
+	require.Equal(t, folded, eval[int](b, height))
 }

@@ -203,6 +203,9 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	if v.Messages, err = p.messages(ctx, is, lineage.Window{From: v.From, To: v.To}); err != nil {
 		return err
 	}
+	if err := p.addRetries(ctx, v); err != nil {
+		return err
+	}
 	if r.URL.Query().Has("part") {
 		return p.show(w, r, http.StatusOK, "window", &view{Body: v})
 	}

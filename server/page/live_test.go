@@ -169,3 +169,63 @@ func TestBrowserGraphIsLive(t *testing.T) {
 	require.Equal(t, before+1, asked())
 	require.Empty(t, b.Problems())
 }
+
+// Every act is done by its control, in the browser and through the server.
+func TestBrowserActs(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{Title: "was"}, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
+	require.NoError(t, main.MoveTo(t.Context(), s.first(main), "rewind"))
+	b := s.tab()
+	at := s.url + "/t/" + thread.ID().String()
+	act := func(action string, fields map[string]string, done string) {
+		t.Helper()
+		open(b, at)
+		until(b, live)
+		form := ".acts form[action$=" + action + "]"
+		run(b, `document.querySelector(".acts").open = true`)
+		for name, value := range fields {
+			run(b, `document.querySelector("`+form+` [name=`+name+`]").value = "`+value+`"`)
+		}
+		b.Do(chromedp.Click(chromedp.CSS(form + " button")))
+		until(b, `document.querySelector(".did")?.textContent === "`+done+`"`)
+	}
+	act("rename", map[string]string{"title": "Lisbon"}, "Renamed")
+	act("undo", nil, "Undone")
+	until(b, `document.querySelectorAll(".m").length === 3`)
+	act("checkpoint", map[string]string{"name": "mark", "at": "2"}, "Checkpoint mark set")
+	act("fork", map[string]string{"name": "other", "at": "1"}, "Branch other continues here")
+	info, err := thread.Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "Lisbon", info.Title)
+	mark, err := thread.Checkpoint(t.Context(), "mark")
+	require.NoError(t, err)
+	tip, err := main.Tip(t.Context())
+	require.NoError(t, err)
+	second, err := s.store.At(t.Context(), tip, 2)
+	require.NoError(t, err)
+	require.Equal(t, second, mark.Span)
+	other, err := thread.Branch(t.Context(), "other")
+	require.NoError(t, err)
+	require.Equal(t, s.first(main), other.Head)
+
+	// Two tabs: what one has changed is not undone by the other, which has not seen it.
+	branch, err := s.store.Context(t.Context(), other.Context)
+	require.NoError(t, err)
+	elsewhere, err := branch.Extend(t.Context(), lineage.Assistant("another two"))
+	require.NoError(t, err)
+	open(b, at)
+	until(b, live+` && document.querySelectorAll(".m").length === 3`)
+	run(b, `document.querySelector(".acts").open = true; document.querySelector(".acts [name=title]").focus()`)
+	require.NoError(t, main.MoveTo(t.Context(), elsewhere[0], "elsewhere"))
+	until(b, `document.querySelector("#live").textContent === "moved"`)
+	b.Do(chromedp.Click(chromedp.CSS(".acts form[action$=undo] button")))
+	until(b, `document.querySelector("h1").textContent === "Conflict" && document.body.textContent.includes("Nothing was done")`)
+	n, err := main.Len(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), n)
+	b.Do(chromedp.Navigate(at+"/delete"), chromedp.Click(chromedp.CSS(".ask .danger")))
+	until(b, `document.body.dataset.view === "home" && !document.querySelector(".row")`)
+	for _, problem := range b.Problems() {
+		require.Contains(t, problem, "/undo", "only what was refused fails")
+	}
+}

@@ -2,9 +2,12 @@ package page
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"html/template"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -16,9 +19,8 @@ import (
 )
 
 const (
-	// maxWhole limits a message that is shown as it is, and maxImage an image.
+	// maxWhole limits a message that is shown as it is.
 	maxWhole = 16 << 20
-	maxImage = 8 << 20
 )
 
 // entriesOf returns the entries of the message of a request. A message of several has the index after its address.
@@ -110,22 +112,25 @@ func (p *Page) image(w http.ResponseWriter, r *http.Request) error {
 		if hashOf(f) != r.PathValue("hash") {
 			continue
 		}
-		var data []byte
+		var body io.ReadSeeker
+		tag := sha256.Sum256([]byte(f.URL))
 		switch {
 		case isShown(f.URL):
 			_, text, _ := strings.Cut(f.URL, ",")
-			if len(text) > maxImage/3*4 {
-				break
-			}
-			if data, err = base64.StdEncoding.DecodeString(text); err != nil {
+			data, err := base64.StdEncoding.DecodeString(text)
+			if err != nil {
 				return fmt.Errorf("image of %v: %w: %w", e.Span, errRequest, err)
 			}
-		case e.Kind == lineage.Asset && e.Size <= maxImage && !e.Erased:
-			if data, err = p.o.Store.Original(r.Context(), e); err != nil {
+			body = bytes.NewReader(data)
+		case e.Kind == lineage.Asset:
+			tag = [sha256.Size]byte(e.Content)
+			if body, err = p.o.Store.Body(r.Context(), e.Content); err != nil {
 				return err
 			}
+		default:
+			continue
 		}
-		return p.sender.Send(w, r, attachment.File{Name: f.Name, Tag: hashOf(f), Body: bytes.NewReader(data)})
+		return p.sender.Send(w, r, attachment.File{Name: f.Name, Tag: hex.EncodeToString(tag[:]), Body: body})
 	}
 	return fmt.Errorf("image of %v: %w", e.Span, lineage.ErrNotFound)
 }

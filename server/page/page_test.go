@@ -331,24 +331,88 @@ func TestAReadOnlyPageHasNoActs(t *testing.T) {
 	require.NotContains(t, body, `method="post"`)
 }
 
-// A search is limited by filters in its query, and groups what it found by conversation.
+// A search is limited by filters in its query, and groups what it found by conversation. Ids and titles come first, and
+// filters alone list conversations.
 func TestSearching(t *testing.T) {
 	s := newSite(t, page.Options{})
-	a, _ := s.thread(lineage.ThreadOptions{Title: "first", Metadata: []byte(`{"agent":"codex"}`)}, lineage.User("the tram to Lisbon"), lineage.Assistant("Lisbon it is"))
-	b, _ := s.thread(lineage.ThreadOptions{Title: "second"}, lineage.User("Lisbon again"))
+	a, _ := s.thread(lineage.ThreadOptions{Title: "first", SourceID: "session-1", Metadata: []byte(`{"agent":"codex","cwd":"/home/ada/my app"}`)}, lineage.User("the tram to Lisbon"), lineage.Assistant("Lisbon it is"))
+	b, _ := s.thread(lineage.ThreadOptions{Title: "second Lisbon"}, lineage.User("Lisbon again"), lineage.User("what agent:codex means"))
+	shown := func(query string) (found []string) {
+		t.Helper()
+		status, body := s.get("/search?q=" + url.QueryEscape(query))
+		require.Equal(t, 200, status, query)
+		for _, m := range regexp.MustCompile(`class="row[^"]*" data-id="([^"]*)"`).FindAllStringSubmatch(body, -1) {
+			found = append(found, map[string]string{a.ID().String(): "a", b.ID().String(): "b"}[m[1]])
+		}
+		return found
+	}
 	_, body := s.get("/search?q=lisbon")
 	require.Contains(t, body, "3 messages in 2 conversations")
 	require.Contains(t, body, "<mark>Lisbon</mark>")
-	_, body = s.get("/search?q=lisbon+agent:codex")
-	require.Contains(t, body, a.ID().String())
-	require.NotContains(t, body, b.ID().String())
-	_, body = s.get("/search?q=" + b.ID().String())
-	require.Contains(t, body, "second")
-	status, _ := s.get("/search?q=lisbon+after:yesterday")
-	require.Equal(t, 400, status)
-	status, body = s.get("/search?q=nothing-like-that")
-	require.Equal(t, 200, status)
+	for query, want := range map[string][]string{
+		"lisbon agent:codex": {"a"}, "agent:codex": {"a"}, `project:"/home/ada/my app" tram`: {"a"}, "agent:nobody": nil, "after:2020 before:2021": nil,
+		"after:2020": {"b", "a"}, `"agent:codex"`: {"b"}, `"what agent:codex means"`: {"b"}, b.ID().String(): {"b"}, a.ID().Short(): {"a"}, "session-1": {"a"},
+		"second": {"b"}, "SECOND lis": {"b"}, "second agent:codex": nil, "nothing-like-that": nil, "": nil, "agent:": {"b"},
+	} {
+		require.ElementsMatch(t, want, shown(query), query)
+	}
+	require.Equal(t, "b", shown("second Lisbon")[0], "titles are first")
+	for _, query := range []string{"lisbon after:yesterday", strings.Repeat("é", 800)} {
+		status, body := s.get("/search?q=" + url.QueryEscape(query))
+		require.Equal(t, 400, status)
+		require.Contains(t, body, `<span role="alert">`)
+		require.Contains(t, body, `id="results"`)
+	}
+	_, body = s.get("/search?q=nothing-like-that")
 	require.Contains(t, body, "Nothing has these words.")
+}
+
+// A message that is one of several, because it was edited or asked for again, says so and leads to the others.
+func TestRetries(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
+	_, elsewhere := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
+	tip, err := main.Tip(t.Context())
+	require.NoError(t, err)
+	second, err := s.store.At(t.Context(), tip, 2)
+	require.NoError(t, err)
+	for _, text := range []string{"another two", "a third two"} {
+		again, err := main.Retry(t.Context(), second, lineage.Overrides{})
+		require.NoError(t, err)
+		_, err = again.Extend(t.Context(), lineage.Assistant(text))
+		require.NoError(t, err)
+	}
+	other, err := thread.CreateBranch(t.Context(), "edited", lineage.BranchOptions{Empty: true})
+	require.NoError(t, err)
+	_, err = other.Extend(t.Context(), lineage.User("edited one"), lineage.Assistant("edited two"))
+	require.NoError(t, err)
+	_, err = s.store.NewContext(t.Context(), lineage.ContextOptions{}) // a history of no thread
+	require.NoError(t, err)
+	_, err = elsewhere.Extend(t.Context(), lineage.Assistant("two"))
+	require.NoError(t, err)
+	at := "/t/" + thread.ID().String()
+	links := regexp.MustCompile(`<span class="retries">(?:<a href="([^"]*)" rel="prev"[^>]*>‹</a> )?(\d+ of \d+)(?: <a href="([^"]*)" rel="next"[^>]*>›</a>)?</span>`)
+	_, body := s.get(at)
+	found := links.FindAllStringSubmatch(body, -1)
+	require.Len(t, found, 2)
+	require.Equal(t, []string{"", "1 of 2"}, found[0][1:3])
+	require.Equal(t, []string{"", "1 of 3"}, found[1][1:3])
+	_, edited := s.get(html.UnescapeString(found[0][3]))
+	require.Contains(t, edited, "edited two")
+	to := found[1]
+	for i, text := range []string{"another two", "a third two"} {
+		_, body = s.get(html.UnescapeString(to[3]))
+		require.Contains(t, body, text)
+		found = links.FindAllStringSubmatch(body, -1)
+		require.Len(t, found, 2)
+		to = found[1]
+		require.Equal(t, fmt.Sprintf("%d of 3", i+2), to[2])
+	}
+	require.Empty(t, to[3])
+	tip, err = main.Tip(t.Context())
+	require.NoError(t, err)
+	_, body = s.get(at + "?in=" + tip.String()) // a message, not a branch
+	require.Len(t, links.FindAllString(body, -1), 2)
 }
 
 // The graph draws forks on lanes, and two messages are compared side by side from where they part.

@@ -2,22 +2,27 @@ package page
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/render"
 	"github.com/lineage-store/lineage/structure"
 )
 
 const (
-	// found is how many hits a search shows, and maxQuery how long a query may be.
+	// found is how many hits a search shows, titled how many conversations by their titles, and maxQuery how long a query may
+	// be.
 	found    = 60
+	titled   = 10
 	maxQuery = 1000
 )
 
@@ -26,7 +31,8 @@ type searchView struct {
 	Query  string
 	Groups []*searchGroup
 	Hits   int
-	Took   time.Duration
+	// Problem says why a query cannot be searched for.
+	Problem string
 }
 
 // searchGroup is the hits in a conversation.
@@ -50,53 +56,122 @@ type snippetPart struct {
 
 func (p *Page) search(w http.ResponseWriter, r *http.Request) error {
 	v := &searchView{Query: strings.TrimSpace(r.URL.Query().Get("q"))}
-	if len(v.Query) > maxQuery {
-		return fmt.Errorf("query of %d bytes: %w: at most %d", len(v.Query), errRequest, maxQuery)
+	status := http.StatusOK
+	err := p.find(r.Context(), v)
+	if errors.Is(err, errRequest) || errors.Is(err, lineage.ErrInvalid) { // it may be half of a query
+		status, v.Problem = http.StatusBadRequest, err.Error()
+		err = nil
 	}
-	start := p.o.now()
-	if err := p.find(r.Context(), v); err != nil {
-		return err
-	}
-	v.Took = p.o.now().Sub(start).Round(time.Millisecond)
-	return p.show(w, r, http.StatusOK, "search", &view{Title: "Search", Query: v.Query, Body: v})
-}
-
-// find searches conversations by id or title, and then their texts.
-func (p *Page) find(ctx context.Context, v *searchView) error {
-	query, text, err := readQuery(v.Query)
 	if err != nil {
 		return err
 	}
-	groups := make(map[lineage.ThreadID]*searchGroup)
-	group := func(id lineage.ThreadID) (*searchGroup, error) {
-		if g := groups[id]; g != nil {
-			return g, nil
-		}
-		t, err := p.o.Store.Thread(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		info, err := t.Info(ctx)
-		if err != nil {
-			return nil, err
-		}
-		row, err := p.row(ctx, t, &info)
-		if err != nil {
-			return nil, err
-		}
-		groups[id] = &searchGroup{homeRow: row}
-		v.Groups = append(v.Groups, groups[id])
-		return groups[id], nil
+	return p.show(w, r, status, "search", &view{Title: "Search", Query: v.Query, Body: v})
+}
+
+// finding is a search.
+type finding struct {
+	*Page
+	*searchView
+	groups map[lineage.ThreadID]*searchGroup
+}
+
+// group returns the group of a conversation, and adds it if it is not there. ErrNotFound is for one that was deleted.
+func (f *finding) group(ctx context.Context, id lineage.ThreadID) (*searchGroup, error) {
+	if g := f.groups[id]; g != nil {
+		return g, nil
 	}
+	t, err := f.o.Store.Thread(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	info, err := t.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	row, err := f.row(ctx, t, &info)
+	if err != nil {
+		return nil, err
+	}
+	g := &searchGroup{homeRow: row}
+	f.groups[id] = g
+	f.Groups = append(f.Groups, g)
+	return g, nil
+}
+
+// listed adds the conversations that a query lists, at most so many.
+func (f *finding) listed(ctx context.Context, q lineage.ThreadQuery, most int) error {
+	for t, err := range f.o.Store.Threads(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if _, err := f.group(ctx, t.ID()); err != nil && !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+		if most--; most == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// named adds the conversations that a text names: by the id, the end of it that is shown, the id of its source, or the
+// start of the title.
+func (f *finding) named(ctx context.Context, text string, among *lineage.ThreadQuery) error {
+	var ids []lineage.ThreadID
 	if id, err := structure.ParseID[lineage.ThreadID](text); err == nil {
-		if _, err := group(id); err != nil && !errors.Is(err, lineage.ErrNotFound) {
+		ids = append(ids, id)
+	}
+	if t, err := f.o.Store.FindThread(ctx, text); err == nil {
+		ids = append(ids, t.ID())
+	} else if !errors.Is(err, lineage.ErrNotFound) && !errors.Is(err, lineage.ErrInvalid) {
+		return err
+	}
+	if end, err := hex.DecodeString(text); err == nil && len(end) == backend.IDEnd {
+		for t, err := range f.o.Store.View().ThreadsEnding(ctx, [backend.IDEnd]byte(end)) {
+			if err != nil {
+				return err
+			}
+			if ids = append(ids, t.ID); len(ids) > titled {
+				break
+			}
+		}
+	}
+	for _, id := range ids {
+		if _, err := f.group(ctx, id); err != nil && !errors.Is(err, lineage.ErrNotFound) {
 			return err
 		}
 	}
-	if text == "" || p.o.Search == nil {
-		return nil
+	var q lineage.ThreadQuery
+	if among != nil {
+		q = *among
 	}
-	hits, err := p.o.Search(ctx, text, query, found)
+	q.TitlePrefix = text
+	if q.Check() != nil {
+		return nil // no title is like that
+	}
+	return f.listed(ctx, q, titled)
+}
+
+// find searches conversations by id or title, and then their texts. Filters alone list conversations.
+func (p *Page) find(ctx context.Context, v *searchView) error {
+	if len(v.Query) > maxQuery {
+		return fmt.Errorf("query of %d bytes: %w: at most %d", len(v.Query), errRequest, maxQuery)
+	}
+	among, text, err := readQuery(v.Query)
+	if err != nil {
+		return err
+	}
+	f := &finding{p, v, make(map[lineage.ThreadID]*searchGroup)}
+	if text == "" {
+		if among == nil {
+			return nil
+		}
+		return f.listed(ctx, *among, found)
+	}
+	if err := f.named(ctx, text, among); err != nil || p.o.Search == nil {
+		return err
+	}
+	hits, err := p.o.Search(ctx, text, among, found)
 	if err != nil {
 		return err
 	}
@@ -105,7 +180,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 		if h.Entry == nil || len(h.Threads) == 0 {
 			continue
 		}
-		g, err := group(h.Threads[0])
+		g, err := f.group(ctx, h.Threads[0])
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}
@@ -119,15 +194,26 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 	return nil
 }
 
-// readQuery divides a query into filters, such as agent:codex or after:2026-10-01, and the text. Without filters, the
-// query is nil.
+// wordsOf divides a query at spaces, but not in quotes.
+func wordsOf(query string) []string {
+	quoted := false
+	return strings.FieldsFunc(query, func(r rune) bool {
+		if r == '"' {
+			quoted = !quoted
+		}
+		return unicode.IsSpace(r) && !quoted
+	})
+}
+
+// readQuery divides a query into filters, such as agent:codex, agent:"claude code" or after:2026-10-01, and the text.
+// Without filters, the query is nil.
 func readQuery(query string) (among *lineage.ThreadQuery, text string, err error) {
 	var words []string
 	among = &lineage.ThreadQuery{}
 	given := false
-	for word := range strings.FieldsSeq(query) {
+	for _, word := range wordsOf(query) {
 		key, value, isFilter := strings.Cut(word, ":")
-		if value == "" {
+		if value = strings.Trim(value, `"`); value == "" {
 			isFilter = false
 		}
 		switch {

@@ -166,7 +166,7 @@ func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 		bar := usageBar{X: len(v.Bars) * barWidth, Title: day}
 		if u := of[day]; u != nil && largest > 0 {
 			bar.Height = max(2, int(v.weight(u)/largest*barHeight))
-			bar.Title = fmt.Sprintf("%s: %s, %d answers", day, money(u.Cost), u.Requests)
+			bar.Title = fmt.Sprintf("%s: %s, %d answers", day, cmp.Or(u.Money(), "no cost"), u.Requests)
 		}
 		bar.Y = barHeight - bar.Height
 		v.Bars = append(v.Bars, bar)
@@ -188,18 +188,6 @@ func (v *usageView) table(rows []*records.Usage) {
 		}
 		v.Rows = append(v.Rows, row)
 	}
-}
-
-// money returns an amount, and a dash for one that is not known.
-func money(cost *json.Number) string {
-	n, known := dollars(cost)
-	switch {
-	case !known:
-		return "–"
-	case n != 0 && n < 0.01:
-		return "<$0.01"
-	}
-	return fmt.Sprintf("$%.2f", n)
 }
 
 // amount returns a number of tokens, and a dash for one that is not known.

@@ -8,9 +8,10 @@ const part = (address) => { const u = new URL(address, location.href); u.searchP
 async function fetchPart(address, signal) {
   const answer = await fetch(part(address), { signal, credentials: "same-origin" });
   if (answer.status === 401 || answer.status === 403) lasting("signed out");
-  if (!answer.ok) throw Object.assign(new Error("status " + answer.status), { status: answer.status });
   // A parsed document runs no script and loads nothing.
-  return new DOMParser().parseFromString(await answer.text(), "text/html").body;
+  const body = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+  if (!answer.ok) throw Object.assign(new Error("status " + answer.status), { status: answer.status, body });
+  return body;
 }
 // What the top of the page says: what holds until the page is loaded again, else what was done just now, else whether the
 // page is live.
@@ -79,7 +80,7 @@ const keys = {
   "?": () => $("#keys").showModal(),
   j: () => move(rowsOf(), 1, 110), k: () => move(rowsOf(), -1, 110),
   n: () => move($$(".m[data-prompt]"), 1, 110), p: () => move($$(".m[data-prompt]"), -1, 110),
-  o: () => { const parts = $$("details.part", here()); const open = !parts.some((d) => d.open); for (const d of parts) d.open = open; },
+  o: () => { const m = here(); if (!m) return; const parts = $$("details.part", m), long = $$(".text.long", m); const open = !parts.some((d) => d.open) && !long.some((t) => t.classList.contains("all")); for (const d of parts) d.open = open; for (const t of long) t.classList.toggle("all", open); },
   x: () => exact(here()),
   e: () => toEnd(),
   f: () => { following = !following; show(); if (following) toEnd(); },
@@ -130,7 +131,10 @@ if (view === "search") {
       const mine = request = new AbortController();
       const slow = setTimeout(() => { $("#results").classList.add("waiting"); note("searching", 0); }, 200);
       const address = "/search?q=" + encodeURIComponent(input.value);
-      try { const body = await fetchPart(address, mine.signal); $("#results").replaceWith(...body.childNodes); history.replaceState(null, "", address); } catch { /* another search goes on */ } finally { clearTimeout(slow); if (mine === request) { note(""); $("#results")?.classList.remove("waiting"); } }
+      try {
+        const body = await fetchPart(address, mine.signal).catch((e) => { if (e.status === 400) return e.body; throw e; }); // half of a query
+        if (mine === request) { $("#results").replaceWith(...body.childNodes); history.replaceState(null, "", address); }
+      } catch (e) { if (e.name !== "AbortError" && mine === request) note("not found: the server did not answer"); } finally { clearTimeout(slow); if (mine === request) { if (said.note === "searching") note(""); $("#results").classList.remove("waiting"); } }
     }, 150);
   });
 }

@@ -1,0 +1,149 @@
+// Package app has what every command uses: input and output, flags, errors and exit codes, and the opening of stores and
+// databases.
+package app
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+// App is what every command uses: its input and output, and the flags of all commands.
+type App struct {
+	Stdin  io.Reader
+	getenv func(string) string
+	// Out is where results go and err where everything else does.
+	Out, Err *screen.Screen
+	buffer   *bufio.Writer
+
+	// Flags of all commands.
+	Store      string
+	ThreadName string
+	JSON       bool
+	Wait       time.Duration
+	// Durability is "full" or "normal".
+	Durability string
+
+	// Rebuilt holds the warnings about an index that was rebuilt when the store was opened.
+	Rebuilt []string
+
+	// Args is the command line.
+	Args []string
+	// Began is set when the command itself runs: errors before that are about the command line.
+	Began bool
+	// Keeps is set while a store is open for changes: an interrupted command keeps those it has made.
+	Keeps bool
+}
+
+// New returns what the commands of one command line use.
+func New(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) *App {
+	a := &App{Stdin: stdin, getenv: getenv, Out: screen.Of(stdout, getenv), Err: screen.Of(stderr, getenv)}
+	a.buffer = bufio.NewWriterSize(stdout, 64<<10)
+	a.Out.W = screen.NewFilter(a.buffer)
+	return a
+}
+
+// NamedThread returns the thread that the user named, empty for none.
+func (a *App) NamedThread() string { return cmp.Or(a.ThreadName, a.getenv("LINEAGE_THREAD")) }
+
+// NamedStore returns the store or database that the user named, empty for none.
+func (a *App) NamedStore() string { return cmp.Or(a.Store, a.getenv("LINEAGE_STORE")) }
+
+// Each does something to a command and those below it.
+func Each(c *cobra.Command, do func(*cobra.Command)) {
+	for _, below := range c.Commands() {
+		Each(below, do)
+	}
+	do(c)
+}
+
+// KnownCommand refuses a command that does not exist, and suggests one with a similar name.
+func KnownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := Usagef("unknown command %q", args[0])
+	var names []string
+	for _, below := range c.Commands() {
+		if !below.Hidden {
+			names = append(append(names, below.Name()), below.Aliases...)
+		}
+	}
+	if c.Parent() == nil && Elsewhere[args[0]] != "" {
+		return Hint(err, "did you mean '%s %s'?", c.CommandPath(), Elsewhere[args[0]])
+	}
+	if near := refs.Nearest(args[0], names); len(near) > 0 {
+		return Hint(err, "did you mean '%s %s'?", c.CommandPath(), near[0])
+	}
+	return Hint(err, "'%s --help' lists the commands", c.CommandPath())
+}
+
+// Elsewhere has what commands of other programs are called here.
+var Elsewhere = map[string]string{
+	"add": "append", "branches": "branch", "checkout": "switch", "clone": "copy", "co": "switch", "commit": "append", "create": "init", "du": "stats",
+	"find": "search", "get": "show", "grep": "search", "history": "log", "list": "thread list", "ls": "thread list", "mv": "rename", "new": "append",
+	"print": "cat", "purge": "gc", "query": "search", "remove": "delete", "reset": "rewind", "revert": "rewind", "rm": "delete", "sessions": "thread list",
+	"status": "info", "tag": "checkpoint", "threads": "thread list", "vacuum": "pack", "view": "show",
+}
+
+// Does returns what cobra calls for a command.
+func (a *App) Does(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		a.Began = true
+		return run(c.Context(), args)
+	}
+}
+
+// Note prints a remark for a person.
+func (a *App) Note(format string, args ...any) {
+	if a.Err.Terminal && !a.JSON {
+		a.Flush() // results that were printed before come first
+		fmt.Fprintln(a.Err.W, a.Err.Paint(screen.Dim, fmt.Sprintf(format, args...)))
+	}
+}
+
+// noteAfter prints a remark for a person if done is not called within a time.
+func (a *App) noteAfter(wait time.Duration, format string, args ...any) (done func()) {
+	noted := make(chan struct{})
+	timer := time.AfterFunc(wait, func() {
+		defer close(noted)
+		a.Note(format, args...)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-noted
+		}
+	}
+}
+
+// Warn prints a problem that does not end the command.
+func (a *App) Warn(format string, args ...any) {
+	if a.JSON {
+		line, _ := records.Encode(&records.Warning{Warning: fmt.Sprintf(format, args...)}) // strings always marshal
+		a.Err.W.Write(line)
+		return
+	}
+	fmt.Fprintln(a.Err.W, a.Err.Paint(screen.Yellow, "lineage: "+screen.Line(fmt.Sprintf(format, args...))))
+}
+
+// Flush writes the results that are buffered.
+func (a *App) Flush() error { return errors.Join(a.Out.W.Flush(), a.buffer.Flush()) }
+
+// Progress returns a line that shows the progress of something.
+func (a *App) Progress(what string, format func(int64) string) *screen.Progress {
+	to := a.Err
+	if a.JSON {
+		to = screen.Of(io.Discard, a.getenv)
+	}
+	return screen.NewProgress(to, what, format)
+}

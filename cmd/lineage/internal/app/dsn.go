@@ -1,0 +1,64 @@
+package app
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// IsDSN reports whether a store is named that is a database of chats.
+func IsDSN(store string) bool {
+	schemes := []string{"sqlite:", "postgres://", "postgresql://", "sqlserver://"}
+	return !IsServed(store) && slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(store, scheme) })
+}
+
+// served names a store that is kept on a PostgreSQL server.
+type served struct {
+	dsn, store string
+	unsafe     bool // a server with fsync=off is good enough
+}
+
+// servedStore reads the URL of a database with the parameter store, and maybe unsafe=true.
+func servedStore(named string) (served, bool) {
+	u, err := url.Parse(named)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return served{}, false
+	}
+	query := u.Query()
+	s := served{store: query.Get("store"), unsafe: query.Get("unsafe") == "true"}
+	if s.store == "" {
+		return served{}, false
+	}
+	query.Del("store")
+	query.Del("unsafe")
+	u.RawQuery = query.Encode()
+	s.dsn = u.String()
+	return s, true
+}
+
+// IsServed reports whether a store is named that is kept on a PostgreSQL server.
+func IsServed(store string) bool {
+	_, is := servedStore(store)
+	return is
+}
+
+// sqliteFile returns the file of a database that is one.
+func sqliteFile(dsn string) (path string, isFile bool) {
+	path, isFile = strings.CutPrefix(dsn, "sqlite:")
+	return strings.TrimPrefix(path, "//"), isFile
+}
+
+// Redact returns the name of a database without its password.
+func Redact(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		scheme, _, _ := strings.Cut(dsn, ":")
+		return scheme + ":…"
+	}
+	query := u.Query()
+	if query.Has("password") {
+		query.Set("password", "xxxxx")
+		u.RawQuery = query.Encode()
+	}
+	return u.Redacted()
+}

@@ -1,0 +1,25 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestServedStore(t *testing.T) {
+	for named, want := range map[string]served{
+		"postgres://u:p@h:1/db?store=main":                   {"postgres://u:p@h:1/db", "main", false},
+		"postgresql:///db?host=%2Frun&store=a+b&unsafe=true": {"postgresql:///db?host=%2Frun", "a b", true},
+		"postgres://h/db":                                    {},
+		"postgres://h/db?store=":                             {},
+		"sqlserver://h/db?store=x":                           {},
+		"/a/directory?store=x":                               {},
+		"host=h dbname=d store=x":                            {},
+		"postgres://h:port/d?store=x":                        {},
+	} {
+		got, is := servedStore(named)
+		require.Equal(t, want, got, named)
+		require.Equal(t, want.store != "", is, named)
+		require.False(t, IsServed(named) && IsDSN(named), named)
+	}
+}

@@ -1,0 +1,221 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/sqladapter"
+)
+
+// Exit codes. Scripts rely on them.
+const (
+	ExitOK          = 0
+	ExitFailure     = 1
+	ExitUsage       = 2
+	ExitNotFound    = 3
+	ExitConflict    = 4
+	ExitLocked      = 5
+	ExitCorrupt     = 6
+	exitPartial     = 7
+	ExitDiffers     = 8
+	ExitNoHit       = 9
+	ExitInterrupted = 130
+	ExitTerminated  = 143
+)
+
+// ExitCode is a code and its meaning, for the documentation.
+type ExitCode struct {
+	Code    int
+	Meaning string
+}
+
+// ExitCodes returns the codes with which the program can end.
+func ExitCodes() []ExitCode {
+	return []ExitCode{
+		{ExitOK, "done"},
+		{ExitFailure, "failed for another reason than those below"},
+		{ExitUsage, "the command line is not right, or cannot be satisfied"},
+		{ExitNotFound, "a store, thread, context, message or content is not there, is ambiguous, or was erased"},
+		{ExitConflict, "a name is taken, something is protected or belongs to another user, or another writer changed it first"},
+		{ExitLocked, "another process has the store open"},
+		{ExitCorrupt, "stored bytes are not what was written"},
+		{exitPartial, "done in part: some items were skipped, and are listed"},
+		{ExitDiffers, "a comparison found differences"},
+		{ExitNoHit, "a search found nothing"},
+		{ExitInterrupted, "interrupted by SIGINT; a store keeps what was done so far"},
+		{ExitTerminated, "ended by SIGTERM; a store keeps what was done so far"},
+	}
+}
+
+// UsageError is about how the command was written.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns an error about how the command was written, which ends it with ExitUsage.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// hintError adds what to do next.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+
+func (e *hintError) Unwrap() error { return e.err }
+
+func (e *hintError) Hint() string { return e.hint }
+
+// Hint adds what to do next to an error.
+func Hint(err error, format string, args ...any) error {
+	return &hintError{err, fmt.Sprintf(format, args...)}
+}
+
+// Outcomes that are no failures of the program and have a code of their own.
+var (
+	ErrInterrupted  = errors.New("interrupted")
+	ErrPartial      = errors.New("done in part")
+	ErrDiffers      = errors.New("differences found")
+	ErrNothingFound = errors.New("nothing found")
+	ErrDamaged      = fmt.Errorf("damage found: %w", lineage.ErrCorrupt)
+)
+
+// codeOf returns the exit code of an error.
+func codeOf(err error) int {
+	var usage *UsageError
+	var interrupted *Interruption
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &interrupted):
+		return interrupted.code()
+	case is(ErrInterrupted), is(context.Canceled):
+		return ExitInterrupted
+	case is(ErrPartial):
+		return exitPartial
+	case is(ErrDiffers):
+		return ExitDiffers
+	case is(ErrNothingFound):
+		return ExitNoHit
+	case errors.As(err, &usage):
+		return ExitUsage
+	case is(lineage.ErrLocked):
+		return ExitLocked
+	case is(lineage.ErrCorrupt):
+		return ExitCorrupt
+	case is(sqladapter.ErrBusy): // nothing was changed, although it matches ErrConflict
+		return ExitFailure
+	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected), is(lineage.ErrOtherUser):
+		return ExitConflict
+	case is(lineage.ErrNotFound), is(refs.ErrAmbiguous), is(lineage.ErrErased), is(fs.ErrNotExist), is(sqladapter.ErrNoTables), is(sqladapter.ErrNoSchema):
+		return ExitNotFound
+	case is(lineage.ErrInvalid):
+		return ExitUsage
+	}
+	return ExitFailure
+}
+
+// HintOf returns the advice about an error, if there is any.
+func HintOf(err error) string {
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		return hinted.Hint()
+	}
+	var usage *UsageError
+	switch {
+	case errors.As(err, &usage):
+		return "" // the command is named where it is known
+	case errors.Is(err, lineage.ErrLocked):
+		return lockedHint(err)
+	}
+	for _, h := range hints {
+		if errors.Is(err, h.err) {
+			return h.hint
+		}
+	}
+	return ""
+}
+
+// hints are the advice about errors. The first that an error matches is given.
+var hints = []hintError{
+	{lineage.ErrCorrupt, "'lineage verify --deep' lists the damage and how to repair it"},
+	{sqladapter.ErrBusy, "nothing was changed; repeat the command when the database is free and can be reached"},
+	{sqladapter.ErrUncertain, "look whether the change is there before you repeat the command"},
+	{sqladapter.ErrNoSchema, "CREATE SCHEMA creates it, or name another with search_path"},
+	{sqladapter.ErrDenied, "the user of the database needs SELECT, INSERT, UPDATE and DELETE on its tables; the owner has to open it first"},
+	{lineage.ErrConflict, "another writer was first: check with 'lineage log', and repeat the command"},
+	{lineage.ErrErased, "its bytes were removed on purpose and cannot be restored"},
+	{lineage.ErrReadOnly, "'lineage verify' shows why"},
+	{backend.ErrNewerFormat, "a newer version of lineage reads it"},
+	{backend.ErrOlderFormat, "import its sources again"},
+}
+
+// lockedHint is the advice about a store that another process has open.
+func lockedHint(err error) string {
+	var locked *lineage.LockedError
+	if errors.As(err, &locked) && locked.PID != 0 {
+		return fmt.Sprintf("--wait 1m waits for process %d to end", locked.PID)
+	}
+	return "--wait 1m waits for it to end"
+}
+
+// NotWaited adds what to do about a locked store to the error of a command that --wait does
+// not apply to.
+func NotWaited(err error) error {
+	if errors.Is(err, lineage.ErrLocked) {
+		return Hint(err, "nothing was copied: end that process first")
+	}
+	return err
+}
+
+// Fail prints an error and returns its exit code.
+func (a *App) Fail(err error) int {
+	code := codeOf(err)
+	if err == nil || errors.Is(err, ErrDiffers) {
+		return code
+	}
+	record := records.Error{Code: code, Error: Saying(err), Hint: HintOf(err)}
+	if a.JSON {
+		line, _ := records.Encode(&record) // strings always marshal
+		a.Err.W.Write(line)
+		return code
+	}
+	fmt.Fprintln(a.Err.W, a.Err.Paint(screen.Red, "lineage: ")+screen.Line(record.Error))
+	if record.Hint != "" {
+		fmt.Fprintln(a.Err.W, a.Err.Paint(screen.Dim, "hint: "+screen.Line(record.Hint)))
+	}
+	return code
+}
+
+// Saying returns the text of an error on one line. Joined errors have a semicolon between them.
+func Saying(err error) string {
+	var said strings.Builder
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line)
+		if line == "" || slices.Contains(lines, line) { // a driver repeats what each attempt failed with
+			continue
+		}
+		if n := len(lines); n > 0 && strings.HasSuffix(lines[n-1], ":") {
+			said.WriteByte(' ')
+		} else if n > 0 {
+			said.WriteString("; ")
+		}
+		lines = append(lines, line)
+		said.WriteString(line)
+	}
+	return said.String()
+}

@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/lineage/follow"
+)
+
+// Machine returns where agents keep their sessions, and the machine that these belong to.
+func (a *App) Machine() (*follow.Environment, follow.Machine, error) {
+	environment, err := follow.NewEnvironment(a.getenv)
+	if err != nil {
+		return nil, follow.Machine{}, Hint(err, "agents keep their sessions below the home directory")
+	}
+	machine, err := environment.Machine()
+	if err != nil {
+		err = Hint(err, "what is known of files belongs to a machine: its id is kept in the folder of the user's configuration")
+	}
+	return environment, machine, err
+}
+
+// Follow does something at once and whenever the store has changed, until it fails or
+// is interrupted.
+func (a *App) Follow(ctx context.Context, interval time.Duration, do func(context.Context, *Session) error) error {
+	began := false
+	err := a.Open(ctx, Reading|NoThread, func(ctx context.Context, s *Session) error {
+		began = true
+		return derived.Follow(ctx, s.Store, func(ctx context.Context) (lineage.Cursor, error) {
+			head, err := s.Store.View().Head(ctx) // what changes from here on is seen the next time
+			if err == nil {
+				err = do(ctx, s)
+			}
+			return head, errors.Join(err, a.Flush())
+		})
+	})
+	if began || !errors.Is(err, lineage.ErrLocked) {
+		return err
+	}
+	return a.poll(ctx, interval, do)
+}
+
+// poll is Follow for a store that another process may keep others out of. It opens the store only
+// when its files have changed, for a moment, and waits while another process has it open.
+func (a *App) poll(ctx context.Context, interval time.Duration, do func(context.Context, *Session) error) error {
+	dir, err := a.FindStore(false)
+	if err != nil {
+		return err
+	}
+	for seen := ""; ; {
+		// What changes meanwhile is seen the next time.
+		if state := journalState(dir); state != seen {
+			err := a.Open(ctx, Reading|NoThread, do)
+			if err == nil {
+				seen = state
+			} else if !errors.Is(err, lineage.ErrLocked) {
+				return err
+			}
+			if err := a.Flush(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(interval):
+		}
+	}
+}
+
+// journalState returns a text that differs when a journal has changed.
+func journalState(dir string) string {
+	entries, err := os.ReadDir(filepath.Join(dir, "journal"))
+	if err != nil {
+		return "?" + err.Error()
+	}
+	state := ""
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			state += e.Name() + info.ModTime().String() + screen.Count(info.Size())
+		}
+	}
+	return state
+}

@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// Grace is how long a command has to end by itself after a signal. What a store has
+// acknowledged survives the death of the process at any point.
+const Grace = 1500 * time.Millisecond
+
+// Interruption is a signal to end. It matches errInterrupted.
+type Interruption struct{ signal os.Signal }
+
+func (e *Interruption) Error() string { return ErrInterrupted.Error() }
+
+func (e *Interruption) Is(target error) bool { return target == ErrInterrupted }
+
+// code returns the exit code, which is that of a process that the signal ended.
+func (e *Interruption) code() int {
+	if e.signal == syscall.SIGTERM {
+		return ExitTerminated
+	}
+	return ExitInterrupted
+}
+
+// EndOnSignals returns a context that ends with the first SIGINT or SIGTERM, with an
+// *interruption as its cause. The process ends with the second, or when the first was not
+// obeyed in time.
+func EndOnSignals(ctx context.Context, grace time.Duration) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		first := &Interruption{<-signals}
+		cancel(first)
+		select {
+		case second := <-signals:
+			os.Exit((&Interruption{second}).code())
+		case <-time.After(grace):
+			// The command is still at work, so nothing of it is used here.
+			a := New(nil, io.Discard, os.Stderr, os.Getenv)
+			a.JSON = slices.Contains(os.Args, "--json")
+			os.Exit(a.Fail(first))
+		}
+	}()
+	return ctx
+}

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/refs"
+)
+
+// CheckArguments makes a command report its usage when it is given too many arguments or too few, and
+// refuse a name that is given and empty. Without a name it works on the active branch or the
+// current thread, which is not what a script with an unset variable means.
+func CheckArguments(c *cobra.Command) {
+	fits := c.Args
+	if fits == nil {
+		fits = cobra.ArbitraryArgs
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		switch err := fits(c, args); {
+		case err == nil:
+		case len(c.ValidArgs) > 0 || c.HasSubCommands():
+			return err
+		default:
+			return Usagef("%s: the usage is '%s %s'", screen.Plural(len(args), "argument"), c.Parent().CommandPath(), c.Use)
+		}
+		if err := namesInFlags(c); err != nil {
+			return err
+		}
+		return namesInArguments(c, args)
+	}
+}
+
+// namesInFlags refuses an empty name in the flags that were given.
+func namesInFlags(c *cobra.Command) (err error) {
+	naming := []string{"store", "thread", "in", "from", "at", "into", "after", "branch", "output"}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains(naming, f.Name) && f.Value.String() == "" {
+			err = EmptyName("--" + f.Name)
+		}
+	})
+	return err
+}
+
+// namesInArguments refuses an empty name in the arguments. Texts may be empty; append,
+// whose one argument is the text, looks itself.
+func namesInArguments(c *cobra.Command, args []string) error {
+	words := strings.Fields(c.Use)[1:]
+	if len(words) == 0 || c.Name() == "append" {
+		return nil
+	}
+	for i, given := range args {
+		word := strings.Trim(words[min(i, len(words)-1)], "[].")
+		if given == "" && word != "TEXT" && word != "QUERY" {
+			return EmptyName(word)
+		}
+	}
+	return nil
+}
+
+// NewName refuses a name for a branch or checkpoint that reads as a position.
+func NewName(name string) error {
+	if err := refs.CheckName(name); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// EmptyName is the error for a name that is empty.
+func EmptyName(what string) error {
+	return Hint(Usagef("%s: the name is empty", what), "it may come from a variable that is not set; the active branch is written @")
+}

@@ -1,0 +1,93 @@
+package branches
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+type forkOptions struct {
+	at        string
+	branch    string
+	thread    string
+	count     int
+	metadata  app.JSONFlag
+	overrides app.OverrideFlags
+}
+
+func ForkCommand(a *app.App) *cobra.Command {
+	o := &forkOptions{}
+	c := &cobra.Command{
+		Use:   "fork [NAME]",
+		Short: "Create a context that continues from a position",
+		Long: `Creates a context at the tip of another, or at any message, that shares its
+history: it costs one small record, however long that is. Prints the new context's id.
+A fork is without a name unless --branch gives it one.`,
+		Example: `  lineage fork
+  lineage fork :2 --branch museums
+  lineage fork cheap --count 3 --model small-1 --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.Does(func(ctx context.Context, args []string) error {
+			o.at = app.Arg(args, 0)
+			if err := app.NewName(o.branch); err != nil {
+				return err
+			}
+			return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.Session) error { return runFork(ctx, s, o) })
+		}),
+	}
+	f := c.Flags()
+	f.StringVarP(&o.branch, "branch", "b", "", "name it, as a branch")
+	f.StringVar(&o.thread, "into", "", "the thread that it belongs to, if another")
+	f.IntVar(&o.count, "count", 1, "how many to make")
+	f.Var(&o.metadata, "metadata", "JSON to keep with it")
+	o.overrides.Bind(c)
+	return c
+}
+
+func runFork(ctx context.Context, s *app.Session, o *forkOptions) error {
+	if o.count < 1 || o.count > 1 && o.branch != "" {
+		return app.Usagef("--count: at least 1, and with --branch no more")
+	}
+	found, err := s.Refs.Find(ctx, o.at)
+	if err != nil {
+		return err
+	}
+	home, err := s.Home(found)
+	if err != nil {
+		return err
+	}
+	from, err := s.ContextOf(ctx, found)
+	if err != nil {
+		return err
+	}
+	if o.thread != "" {
+		if home, err = s.Refs.Thread(ctx, o.thread); err != nil {
+			return err
+		}
+	}
+	for range o.count {
+		var fork *lineage.Context
+		if o.branch != "" {
+			fork, err = home.CreateBranch(ctx, o.branch, lineage.BranchOptions{
+				From: from.Context, At: found.Span, Empty: found.Span.IsZero(), Overrides: o.overrides.Build(), Metadata: o.metadata,
+			})
+		} else {
+			fork, err = from.Context.Fork(ctx, lineage.ForkOptions{
+				At: found.Span, Empty: found.Span.IsZero(), Thread: home.ID(), Overrides: o.overrides.Build(), Metadata: o.metadata,
+			})
+		}
+		if err != nil {
+			return err
+		}
+		if err := show.Created(ctx, s, fork); err != nil {
+			return err
+		}
+	}
+	s.Note("%s of %s", screen.Plural(o.count, "fork"), show.NameOf(found))
+	return nil
+}

@@ -1,0 +1,103 @@
+package conversations
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+func threadListCommand(a *app.App) *cobra.Command {
+	o := &threads.ThreadListOptions{}
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the threads, the one that was updated last first",
+		Long: `List the threads, the one that was updated last first. A thread is updated when it
+is changed and when it gets a message. Messages count by their own times, so
+imported threads are sorted by the times of their archive.
+
+Only the page that is shown is read. With --limit, the token for the next
+page is printed after it. Costs are shown after the first 'lineage usage',
+which reads the whole store.`,
+		Example: `  lineage thread list
+  lineage thread list --user ada --limit 20 --json
+  lineage thread list --project . --agent claude-code --since 2026-01-01
+  lineage thread list --title trip --metadata topic=x`,
+		Args: cobra.NoArgs,
+		RunE: threads.On(a, app.Reading, func(ctx context.Context, in threads.Keeper, _ []string) error {
+			session, err := o.Session.Metadata()
+			if err != nil {
+				return err
+			}
+			o.Metadata = append(o.Metadata, session...)
+			return runThreadList(ctx, a, in, o)
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&o.User, "user", "", "only this user's")
+	f.StringVar(&o.Source, "source-prefix", "", "only those whose source id has this prefix")
+	f.StringVar(&o.Title, "title", "", "only those whose title has this prefix, in upper or lower case")
+	f.Var(&o.Metadata, "metadata", "only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string; may be repeated")
+	o.Session.Add(f)
+	f.Var(&o.Since, "since", "only those updated at this time or later: 2026-01-31, or as in RFC 3339")
+	f.Var(&o.Until, "until", "only those updated before this time")
+	f.BoolVar(&o.Gone, "gone", false, "only sessions of this machine whose files the agent has deleted, as 'lineage follow' saw it last")
+	f.BoolVar(&o.Oldest, "oldest", false, "list the one that was updated first first")
+	f.IntVarP(&o.Limit, "limit", "n", 0, "at most so many")
+	f.StringVar(&o.After, "after", "", "continue after the page that ended with this TOKEN")
+	return c
+}
+
+func runThreadList(ctx context.Context, a *app.App, in threads.Keeper, o *threads.ThreadListOptions) error {
+	found, err := in.ListThreads(ctx, o)
+	if err != nil {
+		return err
+	}
+	heads := []string{"", "ID", "CHANGED", "MESSAGES", "BRANCHES", "TITLE"}
+	ofAgents := slices.ContainsFunc(found, func(r *records.Thread) bool { return r.States(archive.KeyAgent) != "" })
+	if ofAgents {
+		heads = slices.Insert(heads, len(heads)-1, "AGENT", "PROJECT")
+	}
+	priced := slices.ContainsFunc(found, func(r *records.Thread) bool { return r.Usage != nil })
+	if priced {
+		heads = slices.Insert(heads, len(heads)-1, "COST")
+	}
+	list := a.List(heads...)
+	next := ""
+	for _, r := range found {
+		next = r.Next
+		title := r.Title
+		if !a.JSON {
+			if title, err = in.TitleOf(ctx, r); err != nil {
+				return err
+			}
+		}
+		row := []screen.Cell{app.MarkCell(r.Current), app.IDCell(show.ShortID(r.ID)), app.TimeCell(r.UpdatedAt), app.CountCell(r.Messages), app.CountCell(uint64(r.Branches))}
+		if ofAgents {
+			row = append(row, app.PlainCell(r.States(archive.KeyAgent)), app.PlainCell(folderName(r.States(archive.KeyProject))))
+		}
+		if priced {
+			row = append(row, screen.Cell{Text: show.CostText(r.Usage), Right: true})
+		}
+		list.Add(r, append(row, app.PlainCell(title))...)
+	}
+	if err := list.End("%s", o.None()); err != nil || next == "" {
+		return err
+	}
+	a.Note("more with --after %s", next)
+	return nil
+}
+
+// folderName returns the last part of a path of any system.
+func folderName(path string) string {
+	path = strings.TrimRight(path, `/\`)
+	return path[strings.LastIndexAny(path, `/\`)+1:]
+}

@@ -1,0 +1,106 @@
+// Package databases has the commands that project a store to a SQL database and compare them.
+package databases
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/project"
+)
+
+type projectOptions struct {
+	dsn       string
+	chatsOnly bool
+	follow    bool
+	interval  time.Duration
+}
+
+func ProjectCommand(a *app.App) *cobra.Command {
+	o := &projectOptions{}
+	c := &cobra.Command{
+		Use:   "project DATABASE",
+		Short: "Write the threads of a store to a SQL database",
+		Long: `Writes the threads of a store to the documented tables of a database: a SQLite file
+(sqlite:FILE), Postgres (postgres://…) or SQL Server (sqlserver://…). A database that was filled before gets
+what is new. It can be stopped at any point and continues from there; running it twice changes nothing.
+
+With --follow it keeps the database up to date until it is interrupted. As with 'lineage watch', other
+processes can change the store meanwhile. Changes of one that keeps others out are written when it closes the store.`,
+		Example: `  lineage project sqlite:chats.db
+  lineage project sqlite:only-chats.db --chats-only --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.Does(func(ctx context.Context, args []string) error {
+			o.dsn = args[0]
+			if err := app.NeedDSN(o.dsn); err != nil {
+				return err
+			}
+			return runProject(ctx, a, o)
+		}),
+	}
+	f := c.Flags()
+	f.BoolVar(&o.chatsOnly, "chats-only", false, "leave out the tables of content and structure")
+	f.BoolVar(&o.follow, "follow", false, "keep writing new messages, until interrupted")
+	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "how often to look for changes, with --follow, where another process has the store for itself")
+	return c
+}
+
+func runProject(ctx context.Context, a *app.App, o *projectOptions) (err error) {
+	if o.interval <= 0 {
+		return app.Usagef("--interval: must be more than 0")
+	}
+	var db *sqladapter.DB
+	defer func() {
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	runs := 0
+	project := func(ctx context.Context, s *app.Session) error {
+		if db == nil { // a store that cannot be opened makes no file
+			opened, err := app.OpenDB(ctx, o.dsn, sqladapter.CreateTables)
+			if err != nil {
+				return err
+			}
+			db, a.Keeps = opened, true
+		}
+		r, err := projectOnce(ctx, s, o, db)
+		if err != nil {
+			return err
+		}
+		if runs++; runs > 1 && r.From == r.To {
+			return nil // such as after a collection, which changes files only
+		}
+		return tellProjected(s.App, r)
+	}
+	if !o.follow {
+		return a.Open(ctx, app.Reading|app.NoThread, project)
+	}
+	return a.Follow(ctx, o.interval, project)
+}
+
+func projectOnce(ctx context.Context, s *app.Session, o *projectOptions, db *sqladapter.DB) (*records.Projected, error) {
+	line := s.Progress("projecting", func(n int64) string { return screen.Plural(n, "thread") })
+	report, err := (&project.Projector{Store: s.Store, DB: db, ChatsOnly: o.chatsOnly, Progress: func(r project.Report) {
+		line.Show(int64(r.Threads), int64(r.Total))
+	}}).Run(ctx)
+	line.Done()
+	return &records.Projected{
+		Database: app.Redact(o.dsn), From: report.From.Number, To: report.To.Number, Threads: report.Threads,
+		Added: report.Added, Changed: report.Changed, Removed: report.Removed,
+	}, app.DatabaseHint(err)
+}
+
+func tellProjected(a *app.App, r *records.Projected) error {
+	if r.From == r.To {
+		return a.Print(r, "%s has everything up to commit %d already\n", r.Database, r.To)
+	}
+	return a.Print(r, "%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
+		screen.Plural(r.Added, "message"), r.Changed, r.Removed, screen.Plural(r.Threads, "thread"))
+}

@@ -1,0 +1,96 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+func SearchCommand(a *app.App) *cobra.Command {
+	o := &threads.SearchOptions{}
+	c := &cobra.Command{
+		Use:   "search QUERY",
+		Short: "Find messages, documents, assets and summaries by text",
+		Long: `Finds messages by their words, the best first: in all threads, or in the one that --thread names. A store is also
+searched for documents and text assets, by their names too, and for summaries; and, without --thread and --user, in contexts outside
+threads. A message that several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes
+are found as a phrase, word* finds words that begin with it, and AND, OR, NOT and NEAR(…) combine them. Text that is not a valid
+query is searched for its words. The search index is a file of the store, which is rebuilt if it is missing, or for each search if
+the store cannot be written. If nothing is found, the command exits with 9.`,
+		Example: `  lineage search lisbon
+  lineage search '"fish in" OR tram*' --role assistant -n 5 --json
+  lineage search lisbon --since 2026-01-01`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: a.Does(func(ctx context.Context, args []string) error {
+			if o.Limit < 0 {
+				return app.Usagef("--limit %d: it is not below 0", o.Limit)
+			}
+			o.Query = strings.Join(args, " ")
+			return threads.Open(ctx, a, app.Reading, func(ctx context.Context, in threads.Keeper) error {
+				hits, err := in.Search(ctx, o)
+				if err != nil {
+					return err
+				}
+				return printHits(a, hits)
+			})
+		}),
+	}
+	c.Flags().StringSliceVar(&o.Roles, "role", nil, "only messages of these roles")
+	c.Flags().StringVar(&o.User, "user", "", "only in threads of this user")
+	o.Session.Add(c.Flags())
+	c.Flags().Var(&o.Since, "since", "only in threads updated at this time or later: 2026-01-31, or as in RFC 3339")
+	c.Flags().Var(&o.Until, "until", "only in threads updated before this time")
+	c.Flags().IntVarP(&o.Limit, "limit", "n", 0, fmt.Sprintf("at most so many (default %d)", chat.DefaultSearchLimit))
+	return c
+}
+
+// printHits prints what a search found.
+func printHits(a *app.App, hits []*threads.Hit) error {
+	for _, h := range hits {
+		if h.Threads == nil {
+			h.Threads = []records.HitThread{}
+		}
+		in := h.In
+		if more := len(h.Threads) + len(h.Contexts) - len(in); more > 0 {
+			in = append(in, fmt.Sprintf("and %s more", screen.Count(more)))
+		}
+		what := cmp.Or(h.Role, strings.TrimSpace(h.Kind+" "+h.Name))
+		snippet := cmp.Or(h.Snippet, screen.Cut(screen.Line(h.Text), 200))
+		err := a.Print(&h.Hit, "%s  %s  %s\n    %s\n", a.Out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
+			a.Out.Paint(screen.Dim, screen.Line(refs.ShortAddress(h.ID))+"  "+screen.Time(h.CreatedAt)), screen.Line(strings.Join(in, ", ")),
+			marked(a, screen.Line(snippet)))
+		if err != nil {
+			return err
+		}
+	}
+	if len(hits) == 0 {
+		return app.ErrNothingFound
+	}
+	return nil
+}
+
+// marked returns a snippet with the text between its marks in a style, or as plain
+// text where there are no styles.
+func marked(a *app.App, snippet string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(snippet, "<mark>")
+		word, after, closed := strings.Cut(rest, "</mark>")
+		if !found || !closed {
+			b.WriteString(snippet)
+			return b.String()
+		}
+		b.WriteString(before + a.Out.Paint(screen.Yellow+";"+screen.Bold, word))
+		snippet = after
+	}
+}

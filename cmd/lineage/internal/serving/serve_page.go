@@ -1,0 +1,190 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/lineage/usage"
+	"github.com/lineage-store/lineage/server"
+	"github.com/lineage-store/lineage/server/page"
+)
+
+// pageRoutes returns the routes of the page.
+func pageRoutes(s *app.Session, readOnly bool, logger *slog.Logger, from *pageIndexes) ([]server.Route, error) {
+	p, err := page.New(page.Options{Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage})
+	if err != nil {
+		return nil, err
+	}
+	return p.Routes(), nil
+}
+
+// pageIndexes are what the page searches and counts with. Each is opened when it is used first.
+type pageIndexes struct {
+	store *lineage.Store
+	dir   string
+
+	mu    sync.Mutex
+	texts *search.Index
+	costs *usage.Index
+}
+
+// opened returns an index, which it opens if it is not open.
+func opened[T any](p *pageIndexes, is **T, open func() (*T, error)) (*T, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if *is == nil {
+		index, err := open()
+		if err != nil {
+			return nil, err
+		}
+		*is = index
+	}
+	return *is, nil
+}
+
+func (p *pageIndexes) openTexts(ctx context.Context) (*search.Index, error) {
+	return opened(p, &p.texts, func() (*search.Index, error) { return search.Open(ctx, p.store, p.dir, search.Options{}) })
+}
+
+func (p *pageIndexes) openCosts(ctx context.Context) (*usage.Index, error) {
+	return opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+}
+
+// search is page.Options.Search.
+func (p *pageIndexes) search(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
+	index, err := p.openTexts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := search.Query{Text: text, Limit: limit}
+	if among != nil {
+		q.Among = p.store.Threads(ctx, *among)
+	}
+	found, err := index.Search(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if found[i].Entry != nil { // the others are summaries
+			hits = append(hits, page.Hit{Entry: found[i].Entry, Threads: found[i].Threads, Snippet: found[i].Snippet})
+		}
+	}
+	return hits, nil
+}
+
+// usage is page.Options.Usage.
+func (p *pageIndexes) usage(ctx context.Context, q page.UsageQuery) (rows []*records.Usage, total *records.Usage, err error) {
+	index, err := p.openCosts(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	by := []usage.By{usage.By(q.By)}
+	report, err := index.Report(ctx, usage.Query{By: by, Since: q.Since})
+	if err != nil {
+		return nil, nil, err
+	}
+	return report.Records(by), report.TotalRecord(), nil
+}
+
+// close closes the indexes. Nothing uses them any more.
+func (p *pageIndexes) close() (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.texts != nil {
+		err = p.texts.Close()
+	}
+	if p.costs != nil {
+		err = errors.Join(err, p.costs.Close())
+	}
+	return err
+}
+
+// printLink prints, or opens, a link to a server of the store that runs already.
+func printLink(ctx context.Context, a *app.App, o *serveOptions) error {
+	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.Session) error {
+		dir, err := server.RuntimeDir()
+		if err != nil {
+			return err
+		}
+		all, err := server.Find(dir, s.Store.ID())
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return app.Hint(fmt.Errorf("server of %s: %w", s.Name, lineage.ErrNotFound), "'lineage serve' starts one")
+		}
+		is := &all[len(all)-1]
+		link, err := is.Link(ctx)
+		if err != nil {
+			return err
+		}
+		if o.open {
+			if err := openBrowser(dir, link); err != nil {
+				s.Warn("the browser was not opened: %v", err)
+			}
+		}
+		r := &records.Serving{Store: s.Name, URL: is.URL, Link: link, ReadOnly: is.ReadOnly}
+		return s.Print(r, "%s\n", screen.Line(link))
+	})
+}
+
+// openedFor is how long the file is kept that leads a browser to the page: as long as the link in it works.
+const openedFor = time.Minute
+
+// openBrowser opens a link in the browser of the user. Other users see the arguments of programs, so the link is in a
+// file that only this user can read.
+func openBrowser(dir, link string) error {
+	f, err := os.CreateTemp(dir, "open-*.html") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>"+
+		"<meta http-equiv=refresh content=\"0;url=%s\"><a href=\"%[1]s\">Lineage</a>\n", html.EscapeString(link))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = startBrowser(f.Name())
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// startBrowser starts the program that opens files of the user.
+func startBrowser(file string) error {
+	name, args := "xdg-open", []string{file}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", file}
+	}
+	c := exec.Command(name, args...)
+	if err := c.Start(); err != nil {
+		return err
+	}
+	return c.Process.Release()
+}
+
+// removeOpened removes the files that led browsers to the page, once their links have ended.
+func removeOpened(dir string, now time.Time) {
+	files, _ := filepath.Glob(filepath.Join(dir, "open-*.html")) // only the pattern can be wrong
+	for _, file := range files {
+		if info, err := os.Lstat(file); err == nil && now.Sub(info.ModTime()) > openedFor {
+			_ = os.Remove(file) // the next server tries again
+		}
+	}
+}

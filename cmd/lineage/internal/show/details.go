@@ -1,0 +1,144 @@
+package show
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/usage"
+	"github.com/lineage-store/lineage/lineage/usage/prices"
+)
+
+// PrintContext prints a context with its origin and settings.
+func PrintContext(ctx context.Context, s *app.Session, found *refs.Ref) error {
+	r, err := records.OfContext(ctx, s.Store, found.Context)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return s.Emit(r)
+	}
+	inForce, err := found.Context.Effective(ctx)
+	if err != nil {
+		return err
+	}
+	digest, err := found.Context.Digest(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Facts(r, [][2]string{
+		{"context", r.ID}, {"branch", r.Branch}, {"thread", r.Thread}, {"parent", r.Parent}, {"messages", screen.Count(r.Length)},
+		{"base", OrEmpty(r.Base)}, {"tip", OrEmpty(r.Tip)}, {"span set", r.SpanSet}, {"model", OrEmpty(inForce.Model)},
+		{"system prompt", OrEmpty(inForce.SystemPrompt)}, {"overrides", string(inForce.JSON)}, {"metadata", string(r.Metadata)},
+		{"digest", digest.String()}, {"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)},
+	}...)
+}
+
+// PrintSpan prints the messages of a span with their origins.
+func PrintSpan(ctx context.Context, s *app.Session, found *refs.Ref) error {
+	entries, err := s.Store.Span(ctx, found.Span)
+	if err != nil {
+		return err
+	}
+	r := NewReader(s.App)
+	if err := LearnBefore(ctx, s, r, entries[0]); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		m, err := Message(ctx, s, e, records.MaxText)
+		if err != nil {
+			return err
+		}
+		author, through, err := s.Store.Author(ctx, e)
+		if err != nil {
+			return err
+		}
+		used, err := usageOf(ctx, s, e)
+		if err != nil {
+			return err
+		}
+		m.Usage = used
+		added := m.Origin
+		m.Origin = records.NewOrigin(author)
+		if s.JSON {
+			if err := s.Emit(m); err != nil {
+				return err
+			}
+			continue
+		}
+		addedBy, by := "", records.Origin{}
+		if !through.IsZero() {
+			addedBy = "context " + through.String()
+		}
+		if m.Origin != nil {
+			by = *m.Origin
+		}
+		if err := s.Facts(m, [][2]string{
+			{"message", m.ID}, {"parent", OrEmpty(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + screen.Bytes(m.Size)},
+			{"origin", by.Kind}, {"user", by.User}, {"model", by.Model}, {"source", by.Source}, {"derived from", by.DerivedFrom},
+			{"used", UsedText(m.Usage)}, {"added by", addedBy}, {"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)},
+		}...); err != nil {
+			return err
+		}
+		s.Printf("\n")
+		m.Origin = added
+		r.Add(m, nil)
+		r.End()
+	}
+	return nil
+}
+
+// usageOf returns what a message states of answers of models, nil for nothing.
+func usageOf(ctx context.Context, s *app.Session, e *lineage.Entry) (*records.UsageFigures, error) {
+	if e.Kind != lineage.Message || !message.MayStateUsage(e.Role) || e.Erased {
+		return nil, nil
+	}
+	body, err := s.Store.Original(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	answers := message.Usage(message.Record{Body: body, Role: e.Role, Model: e.Origin.ModelID, Metadata: e.Metadata})
+	if len(answers) == 0 {
+		return nil, nil
+	}
+	used := usage.Of(answers, e.CreatedAt, prices.Default())
+	figures := used.Record()
+	return &figures, nil
+}
+
+// callsBefore is how many messages before a result are searched for its call.
+const callsBefore = 64
+
+// LearnBefore lets a reader know the calls before an entry, so that results name them.
+func LearnBefore(ctx context.Context, s *app.Session, r *Reader, e *lineage.Entry) error {
+	if s.JSON || e.Position == 1 {
+		return nil
+	}
+	before, err := records.ParentOf(ctx, s.Store, e)
+	if err != nil {
+		return err
+	}
+	for e, err := range s.Store.History(ctx, before, lineage.Window{Last: callsBefore}) {
+		if err != nil {
+			return err
+		}
+		m, err := s.Store.Transcribe(ctx, e, records.MaxPreview)
+		if err != nil {
+			return err
+		}
+		r.Learn(m)
+	}
+	return nil
+}
+
+// OrEmpty returns a text that may be missing.
+func OrEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

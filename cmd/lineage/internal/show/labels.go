@@ -1,0 +1,52 @@
+package show
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
+)
+
+// ShownTitle returns the title under which a thread is shown.
+func ShownTitle(ctx context.Context, s *app.Session, info lineage.ThreadInfo) (string, error) {
+	title, err := s.Store.ShownTitle(ctx, info)
+	return cmp.Or(screen.Line(title), Untitled), err
+}
+
+// Untitled is shown for a thread without a title.
+const Untitled = "(untitled)"
+
+// painted returns a label as a terminal shows it.
+func painted(a *app.App, l graph.Label) string {
+	switch text := screen.Line(l.String()); {
+	case l.Active:
+		return a.Out.Paint(screen.Green+";"+screen.Bold, text+" *")
+	case l.Kind == graph.KindBranch:
+		return a.Out.Paint(screen.Green, text)
+	case l.Kind == graph.KindCheckpoint:
+		return a.Out.Paint(screen.Yellow, "◆ "+text)
+	default:
+		return a.Out.Paint(screen.Blue, text)
+	}
+}
+
+// maxLabels bounds how many names are shown at one message.
+const maxLabels = 6
+
+// LabelText returns the names that point to a message, painted.
+func LabelText(a *app.App, names []graph.Label) string {
+	var texts []string
+	for i, name := range names {
+		if i == maxLabels {
+			texts = append(texts, fmt.Sprintf("and %d more", len(names)-maxLabels))
+			break
+		}
+		texts = append(texts, painted(a, name))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,47 @@
+package show
+
+import (
+	"fmt"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Losses counts what a format cannot express, by reason.
+type Losses struct {
+	first []lineage.Loss // the first of each reason
+	count map[string]int
+}
+
+// Add counts a loss.
+func (l *Losses) Add(loss lineage.Loss) {
+	if l.count == nil {
+		l.count = make(map[string]int)
+	}
+	if l.count[loss.Reason]++; l.count[loss.Reason] == 1 {
+		l.first = append(l.first, loss)
+	}
+}
+
+// maxLosses limits the reasons that are listed.
+const maxLosses = 20
+
+// Warn lists what was lost.
+func (l *Losses) Warn(a *app.App) {
+	for i, loss := range l.first {
+		if i == maxLosses {
+			a.Warn("lost: … and %s more", screen.Plural(len(l.first)-i, "reason"))
+			return
+		}
+		where := ""
+		if loss.Position > 0 {
+			where = fmt.Sprintf("message %d: ", loss.Position)
+		}
+		if n := l.count[loss.Reason]; n > 1 {
+			a.Warn("lost: %s%s; and %s more", where, loss.Reason, screen.Count(n-1))
+		} else {
+			a.Warn("lost: %s%s", where, loss.Reason)
+		}
+	}
+}

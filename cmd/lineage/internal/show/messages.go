@@ -1,0 +1,105 @@
+// Package show prints what commands read of a store or database: messages, contexts, trees, costs.
+package show
+
+import (
+	"context"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/transcript"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A ReadMessage is a message that a command read. The text and data of its record are for programs.
+type ReadMessage struct {
+	records.Message
+	// Said is what people read of it.
+	Said *transcript.Message `json:"-"`
+}
+
+// ShortID returns the form of an id that people read: that of refs for ids of things and addresses of messages, and
+// any other id whole.
+func ShortID(id string) string {
+	if parsed, err := structure.ParseID[lineage.ThreadID](id); err == nil {
+		return refs.Short(parsed)
+	}
+	address, index, found := strings.Cut(id, ".")
+	switch short := refs.ShortAddress(address); {
+	case short == address:
+		return id
+	case found:
+		return short + "." + index
+	default:
+		return short
+	}
+}
+
+// Message returns the record of an entry, with at most limit bytes of a body.
+func Message(ctx context.Context, s *app.Session, e *lineage.Entry, limit int64) (*ReadMessage, error) {
+	if s.JSON {
+		r, err := records.OfMessage(ctx, s.Store, e, limit)
+		if err != nil {
+			return nil, err
+		}
+		return &ReadMessage{Message: *r}, nil
+	}
+	r, err := records.OfEntry(ctx, s.Store, e)
+	if err != nil {
+		return nil, err
+	}
+	said, err := s.Store.Transcribe(ctx, e, limit)
+	return &ReadMessage{*r, said}, err
+}
+
+// EmitEntry prints the record of an entry.
+func EmitEntry(ctx context.Context, s *app.Session, e *lineage.Entry) error {
+	m, err := Message(ctx, s, e, records.MaxText)
+	if err != nil {
+		return err
+	}
+	return s.Emit(m)
+}
+
+// Listed returns the record of an entry for a list, which shows people a line of its text.
+func Listed(ctx context.Context, s *app.Session, e *lineage.Entry) (*ReadMessage, error) {
+	if s.JSON {
+		return Message(ctx, s, e, records.MaxText)
+	}
+	return Message(ctx, s, e, records.MaxPreview)
+}
+
+// Line returns what an entry says as one line.
+func Line(ctx context.Context, s *app.Session, e *lineage.Entry) (string, error) {
+	m, err := s.Store.Transcribe(ctx, e, records.MaxPreview)
+	if err != nil {
+		return "", err
+	}
+	_, line := transcript.Line(m)
+	return screen.Line(line), nil
+}
+
+// Line returns the cell of the speaker of a message and what it says. They are empty for programs.
+func (m *ReadMessage) Line() (screen.Cell, string) {
+	if m.Said == nil {
+		return screen.Cell{}, ""
+	}
+	speaker, line := transcript.Line(m.Said)
+	return app.RoleCell(speaker, m.Role), screen.Line(line)
+}
+
+// Speaker returns the speaker of an entry, or its name if it is a document or file.
+func Speaker(e *lineage.Entry) string {
+	switch {
+	case e.Kind == lineage.Document:
+		return "document " + e.Document
+	case e.Kind == lineage.Asset:
+		return "file " + e.Filename
+	case e.Name != "" && e.Name != e.Role:
+		return e.Role + " " + e.Name
+	}
+	return e.Role
+}

@@ -1,0 +1,219 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/plain"
+	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/transcript"
+)
+
+// Reader prints messages for people, with the results of calls below the calls.
+type Reader struct {
+	*app.App
+	pairer *transcript.Pairer
+	// open are the messages that may have items to come.
+	open map[*transcript.Message]*loggedMessage
+	last *transcript.Message
+}
+
+// loggedMessage is a message with the names that point to it.
+type loggedMessage struct {
+	*ReadMessage
+	names  []graph.Label
+	headed bool // its head is printed
+	shown  bool // something of it is printed
+}
+
+// NewReader returns a reader that prints to the output of the program.
+func NewReader(a *app.App) *Reader {
+	return &Reader{App: a, pairer: transcript.NewPairer(transcript.Options{}), open: make(map[*transcript.Message]*loggedMessage)}
+}
+
+// PrintMessage prints a message.
+func PrintMessage(a *app.App, m *ReadMessage, names []graph.Label) error {
+	if a.JSON {
+		return a.Emit(m)
+	}
+	r := NewReader(a)
+	r.Add(m, names)
+	r.End()
+	return nil
+}
+
+// Learn lets results that are printed name the calls of a message that is not printed.
+func (r *Reader) Learn(m *transcript.Message) {
+	r.pairer.Add(m)
+	r.pairer.Flush()
+}
+
+// Add adds a message, and prints what is complete.
+func (r *Reader) Add(m *ReadMessage, names []graph.Label) {
+	is := &loggedMessage{ReadMessage: m, names: names}
+	r.open[m.Said] = is
+	r.pairer.Add(m.Said)
+	r.pairer.Mark(is)
+	r.print(r.pairer.Ready())
+}
+
+// Flush prints the messages that were added, without waiting for results of their calls.
+func (r *Reader) Flush() { r.print(r.pairer.Flush()) }
+
+// End prints the rest.
+func (r *Reader) End() {
+	r.Flush()
+	if r.last != nil {
+		r.Printf("\n")
+	}
+	r.last = nil
+}
+
+func (r *Reader) print(items []*transcript.Item) {
+	for _, i := range items {
+		is, ended := i.Value.(*loggedMessage)
+		if !ended {
+			m := r.open[i.From]
+			m.shown = true
+			r.head(m)
+			r.item(i, m)
+			continue
+		}
+		// The results of a message are shown with their calls: it has a head if a name points to it.
+		switch {
+		case is.shown && len(is.names) > 0 && !is.headed:
+			r.head(is)
+			r.Printf("    %s\n", r.dim("(shown with its call)"))
+		case !is.shown:
+			r.head(is)
+		}
+		delete(r.open, is.Said)
+	}
+}
+
+// head prints the speaker of a message and the names that point to it, once.
+func (r *Reader) head(m *loggedMessage) {
+	if m.headed {
+		return
+	}
+	if m.headed = true; r.last != nil {
+		r.Printf("\n")
+	}
+	r.last = m.Said
+	speaker, _ := transcript.Line(m.Said)
+	who := r.Out.Paint(screen.OfRole(m.Role)+";1", screen.Line(speaker))
+	if m.Origin != nil && m.Origin.Model != "" {
+		who += r.dim(" (" + screen.Line(m.Origin.Model) + ")")
+	}
+	r.Printf("%s  %s  %s", r.dim(fmt.Sprint(m.Position)), who, r.dim(screen.Line(ShortID(m.ID))+"  "+screen.Time(m.CreatedAt)))
+	if len(m.names) > 0 {
+		r.Printf("  %s", LabelText(r.App, m.names))
+	}
+	r.Printf("\n")
+}
+
+func (r *Reader) dim(text string) string { return r.Out.Paint(screen.Dim, text) }
+
+// item prints an item of a message.
+func (r *Reader) item(i *transcript.Item, m *loggedMessage) {
+	switch i.Kind {
+	case transcript.Call:
+		r.call(i.Call, m)
+	case transcript.Result:
+		r.result(i.Result, i.Result.Of())
+	case transcript.File, transcript.Note:
+		r.Printf("    %s\n", r.dim(screen.Line(i.Line())))
+	case transcript.Thinking:
+		r.text("    ", "(thinking) "+i.Text, screen.Dim)
+	case transcript.Reminder:
+		r.text("    ", "("+cmp.Or(i.Tag, "reminder")+") "+i.Text, screen.Dim)
+	default:
+		r.text("    ", i.Text, screen.Plain)
+	}
+	r.left("    ", i.Left, m.ReadMessage)
+}
+
+// text prints a text for a person: wrapped to the terminal, its lines indented and in a style.
+func (r *Reader) text(indent, text string, style screen.Style) {
+	for line := range strings.Lines(r.Indented(indent, text)) {
+		end := ""
+		if line, end = strings.TrimSuffix(line, "\n"), "\n"; style != screen.Plain && line != "" {
+			line = r.Out.Paint(style, line)
+		}
+		r.Printf("%s%s", line, end)
+	}
+}
+
+// left says how much of a text is not shown.
+func (r *Reader) left(indent string, n int, m *ReadMessage) {
+	if n > 0 {
+		r.Printf("%s%s\n", indent, r.dim(fmt.Sprintf("… %s more: lineage cat %s", screen.Bytes(n), m.ContentID)))
+	}
+}
+
+// call prints a call and its results.
+func (r *Reader) call(c *transcript.ToolCall, m *loggedMessage) {
+	r.Printf("    → %s", r.Out.Paint(screen.Bold, screen.Line(c.Tool)))
+	if c.Title != "" {
+		r.Printf(" %s", screen.Line(c.Title))
+	}
+	r.Printf("\n")
+	if c.Text != c.Title {
+		r.text("      ", c.Text, screen.Plain)
+		r.left("      ", c.Left, m.ReadMessage)
+	}
+	if c.Diff != "" {
+		for line := range strings.Lines(c.Diff) {
+			style := map[byte]screen.Style{'-': screen.Red, '+': screen.Green}[line[0]]
+			r.text("      ", line, style)
+		}
+		r.left("      ", c.DiffLeft, m.ReadMessage)
+	}
+	if c.Rest != nil && string(c.Rest) != c.Title {
+		r.text("      ", string(c.Rest), screen.Dim)
+	}
+	for _, result := range c.Results {
+		where := ""
+		if result.From != m.Said {
+			where = fmt.Sprint(result.From.Position)
+		}
+		r.result(result, where)
+	}
+}
+
+// result prints a result: what it is of or where it comes from, how the call ended, and what came out.
+func (r *Reader) result(of *transcript.ToolResult, head string) {
+	from := r.open[of.From]
+	from.shown = true
+	mark, style := "← ", screen.Dim
+	if of.Failed {
+		mark, style = "✗ ", screen.Red
+	}
+	if of.Exit != nil {
+		head += fmt.Sprintf(" exit %d", *of.Exit)
+	}
+	head = strings.TrimSpace(screen.Line(head))
+	if text := plain.Text(of.Text); isShort(text) {
+		r.Printf("    %s%s", r.Out.Paint(style, mark), text)
+		if head != "" {
+			r.Printf("%s", r.dim("  "+head))
+		}
+		r.Printf("\n")
+	} else {
+		r.Printf("    %s\n", r.Out.Paint(style, strings.TrimSpace(mark+head)))
+		r.text("      ", of.Text, screen.Plain)
+	}
+	for _, f := range of.Files {
+		r.Printf("      %s\n", r.dim("["+screen.Line(f.String())+"]"))
+	}
+	r.left("      ", of.Left, from.ReadMessage)
+}
+
+// isShort reports whether a text is shown in the line of its head.
+func isShort(text string) bool {
+	const longest = 60
+	return text != "" && screen.Width(text) <= longest && !strings.Contains(text, "\n")
+}

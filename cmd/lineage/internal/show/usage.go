@@ -1,0 +1,84 @@
+package show
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/usage"
+)
+
+// CostCell is the cell of a cost.
+func CostCell(f *usage.Figures) screen.Cell {
+	figures := f.Record()
+	return screen.Cell{Text: CostText(&figures), Right: true}
+}
+
+// AddUsage sets what the answers of threads cost: those that count in them. Threads are listed without before 'lineage
+// usage' was called for the first time, which reads the whole store, and where the costs cannot be found out, as in a
+// store that is damaged or cannot be written to.
+func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) error {
+	if len(list) == 0 || !usage.Exists(s.Dir) {
+		return nil
+	}
+	report, err := usageByThread(ctx, s)
+	if err != nil {
+		return ctx.Err()
+	}
+	of := make(map[string]*usage.Row, len(report.Rows))
+	for i := range report.Rows {
+		of[report.Rows[i].Keys[0]] = &report.Rows[i]
+	}
+	for _, r := range list {
+		if row := of[r.ID]; row != nil {
+			figures := row.Figures.Record()
+			r.Usage = &figures
+		}
+	}
+	return nil
+}
+
+func usageByThread(ctx context.Context, s *app.Session) (*usage.Report, error) {
+	index, err := usage.Open(ctx, s.Store, s.Dir, usage.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer index.Close()
+	return index.Report(ctx, usage.Query{By: []usage.By{usage.Thread}})
+}
+
+// UsedText returns figures as a line for people, empty for none.
+func UsedText(f *records.UsageFigures) string {
+	if f == nil {
+		return ""
+	}
+	var parts []string
+	for _, of := range []struct {
+		name   string
+		tokens []*int64
+	}{
+		{"input", []*int64{f.InputTokens}}, {"cached", []*int64{f.CachedInputTokens}}, {"written to the cache", []*int64{f.CacheWriteTokens, f.CacheWrite1hTokens}},
+		{"output", []*int64{f.OutputTokens}}, {"of it reasoning", []*int64{f.ReasoningTokens}},
+	} {
+		n, known := int64(0), false
+		for _, tokens := range of.tokens {
+			if tokens != nil {
+				n, known = n+*tokens, true
+			}
+		}
+		if known {
+			parts = append(parts, fmt.Sprintf("%s %s", screen.Count(uint64(n)), of.name))
+		}
+	}
+	if cost := CostText(f); cost != "-" {
+		parts = append(parts, cost)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// CostText returns a cost for people, "-" if there is none.
+func CostText(f *records.UsageFigures) string { return cmp.Or(f.Money(), "-") }

@@ -1,0 +1,357 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+type followOptions struct {
+	once, list, reset bool
+	chosen            follow.Choice
+}
+
+func FollowCommand(a *app.App) *cobra.Command {
+	o := &followOptions{}
+	c := &cobra.Command{
+		Use:   "follow",
+		Short: "Keep the sessions of the agents on this machine",
+		Long: `Brings the session files of the coding agents on this machine into the store, and then keeps
+the store up to date while they grow, until it is interrupted. With --once it ends when everything
+is read, and with --list it shows what is there and reads nothing.
+
+The folders of the agents are found by themselves. --agent, --not, --from and --not-project choose
+what is followed. The choice is remembered in the store for this machine; --reset forgets it. What
+an agent deletes, rewrites or cuts off stays in the store. A thread that is deleted in the store
+does not come back. Nothing of an agent is changed.
+
+A session is read again from where it was read before. What cannot be read does not stop the rest:
+--list shows it. Other processes can use the store meanwhile. A store that is named by --store is
+created if it does not exist.`,
+		Example: `  lineage follow --list
+  lineage follow --once
+  lineage follow --once --agent codex --json
+  lineage follow --once --not-project ~/private`,
+		Args: cobra.NoArgs,
+		RunE: a.Does(func(ctx context.Context, _ []string) error { return runFollow(ctx, a, o) }),
+	}
+	f := c.Flags()
+	f.BoolVar(&o.once, "once", false, "end when everything is read")
+	f.BoolVar(&o.list, "list", false, "show the agents, their folders, and what cannot be read")
+	f.StringSliceVar(&o.chosen.Agents, "agent", nil, "follow these agents only")
+	f.StringSliceVar(&o.chosen.Not, "not", nil, "leave out these agents")
+	f.StringArrayVar(&o.chosen.From, "from", nil, "follow the session files below this folder, too")
+	f.StringArrayVar(&o.chosen.NotProjects, "not-project", nil, "leave out sessions that work in this folder or below it")
+	f.BoolVar(&o.reset, "reset", false, "forget what was chosen before")
+	c.MarkFlagsMutuallyExclusive("once", "list")
+	return c
+}
+
+func runFollow(ctx context.Context, a *app.App, o *followOptions) error {
+	for _, dirs := range [][]string{o.chosen.From, o.chosen.NotProjects} {
+		for i, dir := range dirs {
+			full, err := filepath.Abs(dir)
+			if err != nil {
+				return err
+			}
+			dirs[i] = full
+		}
+	}
+	environment, machine, err := a.Machine()
+	if err != nil {
+		return err
+	}
+	common := follow.Options{Environment: environment, Machine: machine, Formats: Formats()}
+	if o.list {
+		return listFollowed(ctx, a, o, common)
+	}
+	return a.Open(ctx, a.CreateIfNamed(), func(ctx context.Context, s *app.Session) error {
+		if common.Choice, err = choose(ctx, s, o, machine); err != nil {
+			return err
+		}
+		common.Once = o.once
+		return Follow(ctx, s, common)
+	})
+}
+
+// choose returns what is followed: what was remembered, with what the command line changes of it.
+func (o *followOptions) choose(remembered follow.Choice) (choice follow.Choice, changed bool) {
+	choice = remembered
+	if o.reset {
+		choice, changed = follow.Choice{}, true
+	}
+	for _, list := range []struct{ is, given *[]string }{
+		{&choice.Agents, &o.chosen.Agents}, {&choice.Not, &o.chosen.Not}, {&choice.From, &o.chosen.From}, {&choice.NotProjects, &o.chosen.NotProjects},
+	} {
+		if len(*list.given) > 0 {
+			*list.is, changed = *list.given, true
+		}
+	}
+	return choice, changed
+}
+
+// choose returns what is followed, and remembers it.
+func choose(ctx context.Context, s *app.Session, o *followOptions, machine follow.Machine) (follow.Choice, error) {
+	remembered, err := follow.Remembered(ctx, s.Store, machine)
+	if err != nil {
+		return remembered, err
+	}
+	choice, changed := o.choose(remembered)
+	if err := choice.Check(); err != nil || !changed {
+		return choice, unknownAgent(err)
+	}
+	return choice, follow.Remember(ctx, s.Store, machine, choice)
+}
+
+func unknownAgent(err error) error {
+	if unknown := (*follow.UnknownAgentError)(nil); errors.As(err, &unknown) {
+		return app.Hint(&app.UsageError{Err: err}, "'lineage follow --list' lists the agents; --from follows a folder of another one")
+	}
+	return err
+}
+
+// Follow follows agents, and prints what happens.
+func Follow(ctx context.Context, s *app.Session, o follow.Options) error {
+	p := &followPrinter{Session: s, ctx: ctx, line: s.Progress("reading", screen.Bytes)}
+	defer p.line.Done()
+	o.Events = p.event
+	if err := follow.Run(ctx, s.Store, o); err != nil {
+		return unknownAgent(err)
+	}
+	if p.err == nil && p.problems > 0 {
+		return fmt.Errorf("%s: %w", screen.Plural(p.problems, "problem"), app.ErrPartial)
+	}
+	return p.err
+}
+
+// followPrinter prints the events of a run.
+type followPrinter struct {
+	*app.Session
+	ctx  context.Context
+	line *screen.Progress
+	// waiting is set once everything was read for the first time.
+	waiting                   bool
+	found, messages, problems int64
+	err                       error // of writing
+}
+
+func (p *followPrinter) event(e follow.Event) {
+	if e.Err != nil {
+		p.problems++
+	}
+	if e.Kind == follow.Reading {
+		p.line.Show(e.Done, e.Total)
+		return
+	}
+	if p.JSON {
+		if e.Kind == follow.Found && e.Files == 0 {
+			return
+		}
+		p.err = errors.Join(p.err, p.Emit(p.record(e)), p.Flush())
+		return
+	}
+	p.show(e)
+	p.err = errors.Join(p.err, p.Flush())
+}
+
+func (p *followPrinter) record(e follow.Event) *records.Followed {
+	r := &records.Followed{
+		Event: string(e.Kind), Time: time.Now().UTC(), Agent: e.Agent, Path: e.Path, Files: e.Files, Bytes: e.Bytes, Soon: e.Soon,
+		Messages: e.Messages, Skipped: e.Skipped, Reason: e.Reason,
+	}
+	for _, id := range e.Conversations {
+		if t, err := p.Store.FindThread(p.ctx, id); err == nil {
+			r.Threads = append(r.Threads, t.ID().String())
+		}
+	}
+	if e.Err != nil {
+		r.Error = app.Saying(e.Err)
+	}
+	return r
+}
+
+// show prints an event for a person.
+func (p *followPrinter) show(e follow.Event) {
+	path := screen.Line(e.Path)
+	switch e.Kind {
+	case follow.Found:
+		if e.Files == 0 {
+			return
+		}
+		p.found += e.Files
+		reason := ""
+		if e.Reason != "" {
+			reason = ", " + e.Reason
+		}
+		p.Printf("%s  %s, %s%s  %s\n", p.agentName(e.Agent), screen.Plural(e.Files, "session"), screen.Bytes(e.Bytes), reason, p.Out.Paint(screen.Dim, path))
+		if e.Soon > 0 {
+			p.Printf("  %s deletes sessions %d days after their last change: %s of these within a week. They are kept here.\n",
+				p.agentName(e.Agent), int(e.Keeps.Hours()/24), screen.Count(e.Soon))
+		}
+	case follow.Read:
+		p.messages += e.Messages
+		if e.Err != nil {
+			p.problem(e)
+		}
+		if p.waiting && e.Messages > 0 {
+			p.Printf("%s  %s  %s  %s\n", p.Out.Paint(screen.Dim, time.Now().Format("15:04:05")), p.agentName(e.Agent),
+				screen.Plural(e.Messages, "new message"), p.titles(e))
+		}
+	case follow.Failed:
+		p.problem(e)
+	case follow.Gone:
+		if p.waiting {
+			p.Printf("%s  %s  gone, and kept here  %s\n", p.Out.Paint(screen.Dim, time.Now().Format("15:04:05")), p.agentName(e.Agent), path)
+		}
+	case follow.Slow:
+		p.line.Done()
+		p.Warn("%s is looked at every few seconds: %s", e.Path, e.Reason)
+	case follow.Waiting:
+		p.line.Done()
+		if !p.waiting {
+			p.waiting = true
+			p.read(e)
+		}
+	}
+}
+
+// read prints what was read before the first wait.
+func (p *followPrinter) read(e follow.Event) {
+	switch {
+	case p.found == 0:
+		p.Printf("no sessions found\n")
+	case e.Files == 0:
+		p.Printf("nothing is new\n")
+	default:
+		p.Printf("read %s: %s\n", screen.Plural(e.Files, "session"), screen.Plural(p.messages, "new message"))
+	}
+	if p.problems > 0 {
+		p.Note("'lineage follow --list' shows what could not be read")
+	}
+}
+
+// problem prints what is wrong with a file or folder.
+func (p *followPrinter) problem(e follow.Event) {
+	p.line.Done()
+	what := ""
+	if e.Skipped > 0 {
+		what = screen.Plural(e.Skipped, "item") + " left out: "
+	}
+	p.Warn("%s: %s%s", e.Path, what, app.Saying(e.Err))
+}
+
+// titles returns the titles of the threads of a file that was read, or its path.
+func (p *followPrinter) titles(e follow.Event) string {
+	if len(e.Conversations) == 1 {
+		if t, err := p.Store.FindThread(p.ctx, e.Conversations[0]); err == nil {
+			if info, err := t.Info(p.ctx); err == nil {
+				if title, err := p.Store.ShownTitle(p.ctx, info); err == nil {
+					return screen.Cut(screen.Line(title), 60)
+				}
+			}
+		}
+	}
+	return screen.Line(e.Path)
+}
+
+// agentName returns the name of an agent for people.
+func (p *followPrinter) agentName(name string) string {
+	for _, agent := range follow.Agents() {
+		if agent.Name == name {
+			return agent.Title
+		}
+	}
+	return "folder"
+}
+
+// listFollowed lists what is followed. Without a store it lists what would be.
+func listFollowed(ctx context.Context, a *app.App, o *followOptions, common follow.Options) error {
+	list := func(ctx context.Context, store *lineage.Store) error {
+		remembered, err := follow.Remembered(ctx, store, common.Machine)
+		if err != nil {
+			return err
+		}
+		common.Choice, _ = o.choose(remembered)
+		all, err := follow.List(ctx, store, common)
+		if err != nil {
+			return unknownAgent(err)
+		}
+		return printFollowed(a, all)
+	}
+	if a.NamedStore() == "" {
+		if _, err := a.FindStore(false); errors.Is(err, lineage.ErrNotFound) {
+			none, err := lineage.OpenMemory(ctx, lineage.Options{})
+			if err != nil {
+				return err
+			}
+			a.Note("there is no store yet: 'lineage init' makes one")
+			return errors.Join(list(ctx, none), none.Close())
+		}
+	}
+	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.Session) error { return list(ctx, s.Store) })
+}
+
+// firstOf reports whether a place is to stand for those of its agent of which none is there.
+func firstOf(all []follow.Listing, i int) bool {
+	for k := range all {
+		if all[k].Agent.Name == all[i].Agent.Name && (k < i || all[k].State != follow.NotThere) {
+			return false
+		}
+	}
+	return true
+}
+
+func printFollowed(a *app.App, all []follow.Listing) error {
+	l := a.List("AGENT", "STATE", "SESSIONS", "SIZE", "UNREAD", "GONE", "FOLDER")
+	for i := range all {
+		is := &all[i]
+		r := &records.Agent{
+			Agent: is.Agent.Name, Path: is.Path, State: string(is.State), Verified: is.Tried, Files: is.Files, Bytes: is.Bytes,
+			Unread: is.Unread, LeftOut: is.LeftOut, Gone: is.Gone, Soon: is.Soon, Problems: []records.Problem{},
+		}
+		for _, p := range is.Problems {
+			r.Problems = append(r.Problems, records.Problem(p))
+		}
+		state := r.State
+		if is.State == follow.Followed && is.Agent.Name != "" && is.Tried == "" {
+			state += ", unverified"
+		}
+		name := is.Agent.Title
+		if name == "" {
+			name = "folder"
+		}
+		if is.State == follow.NotThere && !a.JSON && !firstOf(all, i) {
+			continue
+		}
+		l.Add(r, app.PlainCell(name), app.PlainCell(state), app.CountCell(uint64(is.Files)), app.SizeCell(uint64(is.Bytes)), app.CountCell(uint64(is.Unread)), app.CountCell(uint64(is.Gone)), app.PlainCell(is.Path))
+	}
+	if err := l.End(""); err != nil || a.JSON {
+		return err
+	}
+	for i := range all {
+		is := &all[i]
+		if is.Soon > 0 {
+			a.Printf("%s deletes sessions %d days after their last change: %s within a week\n", is.Agent.Title, int(is.Keeps.Hours()/24), screen.Count(is.Soon))
+		}
+		var lines []string
+		for _, p := range is.Problems {
+			line := screen.Line(p.Path) + ": "
+			if p.Skipped > 0 {
+				line += screen.Plural(p.Skipped, "item") + " left out: "
+			}
+			lines = append(lines, line+screen.Line(p.Error))
+		}
+		listSome(a, "problem", lines, int64(len(lines)), maxItems)
+	}
+	return nil
+}

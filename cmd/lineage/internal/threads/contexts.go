@@ -1,0 +1,64 @@
+package threads
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// ListContexts prints the contexts of a thread.
+func ListContexts(ctx context.Context, s *app.Session, of lineage.ThreadID, o *ContextsOptions) error {
+	var after lineage.ContextID
+	if o.After != "" {
+		var err error
+		if after, err = structure.ParseID[lineage.ContextID](o.After); err != nil {
+			return app.Usagef("--after: %w", err)
+		}
+	}
+	list := s.List("", "ID", "KIND", "NAME", "MESSAGES", "CREATED")
+	listed, more := 0, false
+	for is, err := range s.Store.View().Contexts(ctx, of, after) {
+		if err != nil {
+			return err
+		}
+		if is.Thread != of { // all are listed where none is asked for
+			continue
+		}
+		if more = o.Limit > 0 && listed == o.Limit; more {
+			break
+		}
+		c, err := s.Store.Context(ctx, is.ID)
+		if err != nil {
+			return err
+		}
+		r, err := records.OfContext(ctx, s.Store, c)
+		if err != nil {
+			return err
+		}
+		list.Add(r, app.MarkCell(r.Active), app.IDCell(refs.Short(is.ID)), app.PlainCell(r.Kind), app.PlainCell(contextName(r)), app.CountCell(r.Length), app.TimeCell(r.CreatedAt))
+		listed, after = listed+1, is.ID
+	}
+	if err := list.End("no contexts"); err != nil || !more {
+		return err
+	}
+	s.Note("more with --after %s", after)
+	return nil
+}
+
+// contextName returns the name of a branch, or the one that an import has for a subagent.
+func contextName(r *records.Context) string {
+	var mark struct {
+		Aside string `json:"aside"`
+	}
+	if r.Kind == string(graph.KindSubagent) && json.Unmarshal(r.Metadata, &mark) == nil {
+		return strings.TrimPrefix(mark.Aside, "agent ")
+	}
+	return r.Branch
+}

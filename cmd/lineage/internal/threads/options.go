@@ -1,0 +1,170 @@
+package threads
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+)
+
+// AppendOptions say what is appended, and where.
+type AppendOptions struct {
+	Context   string
+	Text      string
+	TextSet   bool
+	File      string
+	JSONL     string
+	Asset     string
+	Document  string
+	Revision  uint64
+	Role      string
+	Name      string
+	Model     string
+	User      string
+	MediaType string
+	ID        string
+	Metadata  app.JSONFlag
+	Together  bool
+	After     string
+}
+
+// BranchOptions say which branch is created.
+type BranchOptions struct {
+	Name, From string
+	Empty      bool
+	SwitchTo   bool
+	Overrides  app.OverrideFlags
+}
+
+// CheckpointOptions say which checkpoint is created, and at which position.
+type CheckpointOptions struct{ Name, At string }
+
+// ContextsOptions say which contexts are listed.
+type ContextsOptions struct {
+	Alone bool
+	Limit int
+	After string
+}
+
+// inDatabase returns the options of a list of a database's threads.
+func (o *ThreadListOptions) inDatabase() (chat.ListOptions, error) {
+	if o.Gone {
+		return chat.ListOptions{}, app.Usagef("--gone is about the session files that a store follows, not about a database")
+	}
+	list := chat.ListOptions{UserID: o.User, IDPrefix: o.Source, TitlePrefix: o.Title, Oldest: o.Oldest, After: o.After}
+	if !o.Since.IsZero() {
+		list.From = o.Since.UnixMilli()
+	}
+	if !o.Until.IsZero() {
+		list.To = o.Until.UnixMilli()
+	}
+	for _, is := range o.Metadata {
+		filter := chat.MetadataFilter{Key: is.Key}
+		decoder := json.NewDecoder(bytes.NewReader(is.Value))
+		decoder.UseNumber()
+		if err := decoder.Decode(&filter.Value); err != nil {
+			return list, err
+		}
+		list.Metadata = append(list.Metadata, filter)
+	}
+	return list, nil
+}
+
+// DeleteOptions name what is deleted.
+type DeleteOptions struct {
+	Name       string
+	Checkpoint bool
+	Yes        bool
+}
+
+// LogOptions say which messages of a history are printed, and how.
+type LogOptions struct {
+	At      string
+	Last    uint64
+	From    uint64
+	To      uint64
+	Roles   []string
+	Oneline bool
+	Follow  bool
+}
+
+// Wants reports whether a message of a role, or another use of content, is to be printed.
+func (o *LogOptions) Wants(kind, role string) bool {
+	return len(o.Roles) == 0 || kind == lineage.Message.String() && slices.Contains(o.Roles, role)
+}
+
+// SearchOptions say what is searched for, and where.
+type SearchOptions struct {
+	Query        string
+	Roles        []string
+	User         string
+	Session      app.SessionFlags
+	Since, Until app.TimeFlag
+	Limit        int
+}
+
+// among returns the threads that are searched, nil for all.
+func (o *SearchOptions) among() (*lineage.ThreadQuery, error) {
+	if !o.Session.Given() && o.Since.IsZero() && o.Until.IsZero() {
+		return nil, nil
+	}
+	is, err := o.Session.Metadata()
+	return &lineage.ThreadQuery{Metadata: is, From: o.Since.Time, To: o.Until.Time}, err
+}
+
+// ThreadCreateOptions are the settings of a new thread.
+type ThreadCreateOptions struct {
+	ID, Title, User string
+	Metadata        app.JSONFlag
+	Overrides       app.OverrideFlags
+}
+
+// ThreadListOptions say which threads are listed.
+type ThreadListOptions struct {
+	User, Source, Title string
+	Metadata            app.MetadataFlag
+	Session             app.SessionFlags
+	Since, Until        app.TimeFlag
+	After               string
+	Oldest, Gone        bool
+	Limit               int
+}
+
+// query returns what the flags ask for.
+func (o *ThreadListOptions) query() (q lineage.ThreadQuery, err error) {
+	q = lineage.ThreadQuery{
+		SourcePrefix: o.Source, TitlePrefix: o.Title, Metadata: o.Metadata, From: o.Since.Time, To: o.Until.Time, Oldest: o.Oldest,
+	}
+	if o.User != "" {
+		q.User = &o.User
+	}
+	if q.After, err = backend.ParsePageToken(o.After); err != nil {
+		return q, app.Usagef("--after: %w", err)
+	}
+	return q, nil
+}
+
+// None reports that there are no threads to list.
+func (o *ThreadListOptions) None() string {
+	if o.User+o.Source+o.Title+o.After == "" && len(o.Metadata) == 0 && o.Since.IsZero() && o.Until.IsZero() {
+		return "no threads; 'lineage thread create' makes one"
+	}
+	return "no such threads"
+}
+
+// ThreadSetOptions say what of a thread is changed.
+type ThreadSetOptions struct {
+	Thread, Title, User string
+	Metadata            app.JSONFlag
+	Given               func(flag string) bool
+}
+
+// TreeOptions say which thread is drawn.
+type TreeOptions struct {
+	Thread string
+	Full   bool
+}

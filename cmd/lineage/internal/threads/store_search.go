@@ -1,0 +1,97 @@
+package threads
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Search implements threads, with an index beside the store.
+func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err error) {
+	among, err := o.among()
+	if err != nil {
+		return nil, err
+	}
+	q := search.Query{Text: o.Query, User: o.User, Roles: o.Roles, Limit: min(o.Limit, maxHits)}
+	if among != nil {
+		q.Among = s.Store.Threads(ctx, *among)
+	}
+	if s.NamedThread() != "" {
+		q.Thread = s.Thread.ID()
+	}
+	open := func(dir string, progress func(done, total uint64)) (*search.Index, error) {
+		return search.Open(ctx, s.Store, dir, search.Options{Progress: progress})
+	}
+	err = app.WithDerived(s.Session, "indexing", open, func(index *search.Index) error {
+		found, err := index.Search(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			h, err := hit(ctx, s.Session, &found[i])
+			if err != nil {
+				return err
+			}
+			hits = append(hits, h)
+		}
+		return nil
+	})
+	return hits, err
+}
+
+func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
+	h := &Hit{Hit: records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}}
+	if e := found.Entry; e != nil {
+		h.ID, h.Kind, h.CreatedAt, h.Text = e.Span.String(), e.Kind.String(), e.CreatedAt, e.Excerpt()
+		switch e.Kind {
+		case structure.MessageUsage:
+			h.Role = e.Role
+			text, err := s.Store.Text(ctx, e)
+			switch {
+			case err == nil:
+				h.Text = text
+			case !errors.Is(err, lineage.ErrErased):
+				return nil, err
+			}
+		case structure.DocumentUsage:
+			h.Name = e.Document
+		default:
+			h.Name = e.Filename
+		}
+	} else {
+		h.ID, h.Kind, h.CreatedAt = found.Summary.String(), "summary", found.SummarizedAt
+	}
+	for _, id := range found.Threads {
+		t, err := s.Store.View().Thread(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // it was deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: t.Title})
+		if s.JSON || len(h.In) == maxHitThreads {
+			continue
+		}
+		title, err := show.ShownTitle(ctx, s, lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
+		if err != nil {
+			return nil, err
+		}
+		h.addIn(title, refs.Short(t.ID))
+	}
+	for _, id := range found.Contexts {
+		h.Contexts = append(h.Contexts, id.String())
+		if len(h.In) < maxHitThreads {
+			h.In = append(h.In, "context "+refs.Short(id))
+		}
+	}
+	return h, nil
+}

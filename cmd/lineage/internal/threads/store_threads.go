@@ -1,0 +1,200 @@
+package threads
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// ThreadRecord returns the record of a thread of a store.
+func ThreadRecord(ctx context.Context, s *app.Session, t *lineage.Thread) (*records.Thread, error) {
+	r, err := records.OfThread(ctx, s.Store, t)
+	if err == nil {
+		r.Current = s.Thread != nil && s.Thread.ID() == t.ID()
+	}
+	return r, err
+}
+
+// CreateThread implements Keeper.
+func (s InStore) CreateThread(ctx context.Context, o *ThreadCreateOptions) (*records.Thread, error) {
+	t, err := s.Store.CreateThread(ctx, lineage.ThreadOptions{
+		SourceID: o.ID, UserID: o.User, Title: o.Title, Metadata: o.Metadata, Overrides: o.Overrides.Build(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.UseThread(t.ID()); err != nil {
+		return nil, err
+	}
+	s.Thread, s.Refs = t, refs.New(s.Store, t)
+	return ThreadRecord(ctx, s.Session, t)
+}
+
+// ThreadToDelete implements Keeper.
+func (s InStore) ThreadToDelete(ctx context.Context, name string) (*app.Destruction, error) {
+	t, err := s.Refs.Thread(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := ThreadRecord(ctx, s.Session, t)
+	if err != nil {
+		return nil, err
+	}
+	reach, err := reachOf(ctx, s.Session, t)
+	if err != nil {
+		return nil, err
+	}
+	title, err := s.TitleOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &app.Destruction{
+		What: deleteChatText(title, refs.Short(t.ID()), int64(reach.Spans()), int64(r.Branches)),
+		Do: func(ctx context.Context) error {
+			if err := t.Delete(ctx); err != nil {
+				return err
+			}
+			err := s.Deleted(&records.Deleted{What: "thread", ID: r.ID, Name: title})
+			if err != nil || !r.Current {
+				return err
+			}
+			return noteCurrent(ctx, s.Session)
+		},
+	}, nil
+}
+
+// noteCurrent reports the new current thread after the current one was deleted.
+func noteCurrent(ctx context.Context, s *app.Session) error {
+	t, err := s.LatestThread(ctx)
+	if err != nil || t == nil {
+		return err
+	}
+	info, err := t.Info(ctx)
+	if err != nil {
+		return err
+	}
+	title, err := show.ShownTitle(ctx, s, info)
+	if err != nil {
+		return err
+	}
+	s.Note("now on thread %q (%s)", title, refs.Short(t.ID()))
+	return nil
+}
+
+// ListThreads implements Keeper.
+func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []*records.Thread, err error) {
+	q, err := o.query()
+	if err != nil {
+		return nil, err
+	}
+	threads := s.Store.Threads(ctx, q)
+	if o.Gone {
+		if threads, err = onlyGone(ctx, s.Session, threads); err != nil {
+			return nil, err
+		}
+	}
+	page, more, err := PageOf(threads, o.Limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range page {
+		r, err := ThreadRecord(ctx, s.Session, t.Thread)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if more && t == page[len(page)-1] {
+			r.Next = t.Page.String()
+		}
+		list = append(list, r)
+	}
+	return list, show.AddUsage(ctx, s.Session, list...)
+}
+
+// onlyGone yields the threads that only the store has.
+func onlyGone(ctx context.Context, s *app.Session, all iter.Seq2[*lineage.ListedThread, error]) (iter.Seq2[*lineage.ListedThread, error], error) {
+	_, machine, err := s.Machine()
+	if err != nil {
+		return nil, err
+	}
+	gone, err := follow.OnlyKept(ctx, s.Store, machine)
+	return func(yield func(*lineage.ListedThread, error) bool) {
+		for t, err := range all {
+			if err == nil {
+				if _, is := gone[t.Was.SourceID]; !is {
+					continue
+				}
+			}
+			if !yield(t, err) {
+				return
+			}
+		}
+	}, err
+}
+
+// TitleOf implements Keeper.
+func (s InStore) TitleOf(ctx context.Context, r *records.Thread) (string, error) {
+	info := lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
+	if r.Context != "" {
+		var err error
+		if info.Active, err = structure.ParseID[lineage.ContextID](r.Context); err != nil {
+			return "", err
+		}
+	}
+	return show.ShownTitle(ctx, s.Session, info)
+}
+
+// SetThread implements Keeper.
+func (s InStore) SetThread(ctx context.Context, o *ThreadSetOptions) (*records.Thread, error) {
+	t, err := ThreadNamed(ctx, s.Session, o.Thread)
+	if err != nil {
+		return nil, err
+	}
+	err = t.Update(ctx, func(info *lineage.ThreadInfo) error {
+		if o.Given("title") {
+			info.Title = o.Title
+		}
+		if o.Given("user") {
+			info.UserID = o.User
+		}
+		if o.Given("metadata") {
+			info.Metadata = o.Metadata
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ThreadRecord(ctx, s.Session, t)
+}
+
+// ThreadNamed returns the thread with a name; an empty name is the current thread's.
+func ThreadNamed(ctx context.Context, s *app.Session, name string) (*lineage.Thread, error) {
+	if name == "" {
+		return s.NeedThread()
+	}
+	return s.Refs.Thread(ctx, name)
+}
+
+// FindThread implements Keeper.
+func (s InStore) FindThread(ctx context.Context, name string) (*records.Thread, error) {
+	t, err := ThreadNamed(ctx, s.Session, name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := ThreadRecord(ctx, s.Session, t)
+	if err != nil {
+		return nil, err
+	}
+	return r, show.AddUsage(ctx, s.Session, r)
+}

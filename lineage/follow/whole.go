@@ -1,0 +1,155 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"iter"
+	"path/filepath"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// maxWhole is the largest file that is recorded whole, in bytes.
+const maxWhole = 256 << 20
+
+// recordWhole records a session file that was imported whole, so that it can be given back byte for byte. A file that has changed
+// since is imported again. again is set if another process has recorded it meanwhile.
+func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, err error) {
+	ending := filepath.Ext(f.path)
+	if f.folder.agent.Name == "" || len(t.ids) != 1 || len(t.stored) != 1 || ending != ".json" && ending != ".jsonl" || f.now.size > maxWhole {
+		return false, nil
+	}
+	raw, err := vfs.ReadFile(f.path, maxWhole)
+	if err != nil || int64(len(raw)) != f.now.size {
+		return false, err
+	}
+	found, sum, err := r.recorded(ctx, f, bytes.NewReader(raw), f.now)
+	if err != nil || sum != nil && found.Is.Bytes == f.now.size {
+		return false, err
+	}
+	known, rest := found, raw
+	if sum != nil && ending == ".jsonl" && raw[found.Is.Bytes-1] == '\n' {
+		rest = raw[found.Is.Bytes:]
+	} else {
+		known, sum = nil, sha256.New()
+	}
+	is := record(r.store, r.options.Machine.ID, r.sourceOf(f), known, sum)
+	if is.seen = true; known == nil && found != nil {
+		is.was = found.tip
+	}
+	for part := range parts(rest, ending == ".jsonl") {
+		is.add(ctx, t.ids[0], []archive.Line{{Raw: part}})
+	}
+	if err = is.flush(ctx); isOvertaken(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// isOvertaken reports whether an error says that another process has recorded the file.
+func isOvertaken(err error) bool {
+	return errors.Is(err, lineage.ErrConflict) || errors.Is(err, lineage.ErrExists) || errors.Is(err, lineage.ErrNotFound)
+}
+
+// Parts of a file that is not read by lines. A value of more than partSize bytes is divided into its members or elements, if
+// these have leastPart bytes in the mean, down to partLevels.
+const (
+	partSize   = 16 << 10
+	leastPart  = 64
+	partLevels = 8
+)
+
+// parts yields the parts of a file that follow each other: values of JSON, so that their texts are stored once with those of
+// messages, and what is between them. What is not JSON is yielded by lines.
+func parts(raw []byte, lines bool) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if !lines && rawjson.Valid(raw) {
+			at := rawjson.SkipSpace(raw, 0)
+			divide(raw, at, rawjson.ValueEnd(raw, at), yield)
+			return
+		}
+		for line := range bytes.Lines(raw) {
+			if value := bytes.TrimSpace(line); len(value) <= partSize || !rawjson.Valid(value) {
+				if !yield(line) {
+					return
+				}
+			} else if at := bytes.IndexByte(line, value[0]); !divide(line, at, at+len(value), yield) {
+				return
+			}
+		}
+	}
+}
+
+// divide yields the parts of a value with what is around it.
+func divide(raw []byte, from, to int, yield func([]byte) bool) bool {
+	done := 0
+	var visit func(from, to, level int) bool
+	visit = func(from, to, level int) bool {
+		v := raw[from:to]
+		var inner [][2]int
+		switch {
+		case len(v) <= partSize || level == partLevels:
+		case v[0] == '{':
+			for m := range rawjson.Members(v) {
+				inner = append(inner, [2]int{from + m.At, from + m.At + len(m.Value)})
+			}
+		case v[0] == '[':
+			for at, e := range rawjson.ElementsAt(v) {
+				inner = append(inner, [2]int{from + at, from + at + len(e)})
+			}
+		}
+		if len(inner) > 0 && len(v)/len(inner) >= leastPart {
+			for _, of := range inner {
+				if !visit(of[0], of[1], level+1) {
+					return false
+				}
+			}
+			return true
+		}
+		if from > done && !yield(raw[done:from]) {
+			return false
+		}
+		done = to
+		return yield(v)
+	}
+	return visit(from, to, 0) && (done == len(raw) || yield(raw[done:]))
+}
+
+// ForgetDeleted deletes what is kept of session files whose threads were deleted, so that a collection removes it. It returns how
+// many there were.
+func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error) {
+	var gone []lineage.ContextID
+	for s, err := range Sources(ctx, store) {
+		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
+			return 0, err
+		}
+		if s.Is.Session == "" {
+			continue
+		}
+		_, err := store.FindThread(ctx, s.Is.Session)
+		switch {
+		case errors.Is(err, lineage.ErrNotFound):
+			gone = append(gone, s.Context)
+		case err != nil:
+			return 0, err
+		}
+	}
+	for _, id := range gone {
+		c, err := store.Context(ctx, id)
+		if err == nil {
+			err = c.Delete(ctx)
+		}
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, lineage.ErrNotFound):
+			return n, err
+		}
+	}
+	return n, nil
+}
