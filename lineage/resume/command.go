@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Shell returns the command that starts the agent: for PowerShell on Windows, and else for a POSIX shell.
+// Shell returns the commands that start the agent in one line: for PowerShell on Windows, and else for a POSIX shell.
 func (s *Session) Shell() string {
 	if runtime.GOOS == "windows" {
 		return s.powerShell()
@@ -14,8 +14,13 @@ func (s *Session) Shell() string {
 	if strings.HasPrefix(s.Dir, "-") {
 		line = "cd -- " + quote(s.Dir) + " &&"
 	}
-	for _, arg := range s.Command {
-		line += " " + quote(arg)
+	for i, command := range s.Commands {
+		if i > 0 {
+			line += " &&"
+		}
+		for _, arg := range command {
+			line += " " + quote(arg)
+		}
 	}
 	return line
 }
@@ -30,13 +35,19 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// powerShell returns the command for PowerShell, of which old versions have no &&.
+// powerShell returns the commands for PowerShell, of which old versions have no &&.
 func (s *Session) powerShell() string {
-	line := "Set-Location -LiteralPath " + quotePowerShell(s.Dir) + " -ErrorAction Stop; &"
-	for _, arg := range s.Command {
-		line += " " + quotePowerShell(arg)
+	line, end := "Set-Location -LiteralPath "+quotePowerShell(s.Dir)+" -ErrorAction Stop;", ""
+	for i, command := range s.Commands {
+		if i > 0 {
+			line, end = line+"; if ($?) {", end+" }"
+		}
+		line += " &"
+		for _, arg := range command {
+			line += " " + quotePowerShell(arg)
+		}
 	}
-	return line
+	return line + end
 }
 
 // quotePowerShell returns a word for PowerShell, which reads several characters as a single quote.
