@@ -89,7 +89,7 @@ var evilLines = map[string][]string{
 	"lineage info":               {"info", "inspect"},
 	"lineage thread":             {"thread", "thread nonesuch-EVIL"},
 	"lineage thread create":      {"thread create --title EVIL --id EVIL --user EVIL --model EVIL --system EVIL", "thread create --id EVIL"},
-	"lineage thread delete":      {"thread delete nonesuch-EVIL", "thread delete THREAD", "thread delete THREAD --yes"},
+	"lineage thread delete":      {"thread delete nonesuch-EVIL", "thread delete THREAD", "thread delete --user nonesuch-EVIL", "thread delete --user USER", "thread delete THREAD --yes", "thread delete --user USER --yes"},
 	"lineage thread list":        {"thread list", "thread list --user USER", "thread list --title EVIL --source-prefix EVIL --metadata EVIL=EVIL", "thread list --metadata EVIL", "thread list --since EVIL", "thread list --after EVIL", "thread list --limit 1 --oldest"},
 	"lineage thread set":         {"thread set --title EVIL --user EVIL", "thread set nonesuch-EVIL", "thread set --metadata EVIL"},
 	"lineage thread show":        {"thread show", "thread show THREAD", "thread show EVIL"},

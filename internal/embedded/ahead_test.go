@@ -177,7 +177,7 @@ func (n *prefetching) judge(c *structure.Commit, o backend.Options) {
 	}
 	p.fail = func(what string) {
 		switch { // names of content that is not stored yet, and results of lookups by source id in any thread
-		case what[1] == keys.TableNamed, len(o.Sources) > 0 && (what[1] == keys.TableThread || what[1] == keys.TableLookup):
+		case what[1] == keys.TableBranchOfContext, len(o.Sources) > 0 && (what[1] == keys.TableThread || what[1] == keys.TableSpanBySource):
 		default:
 			fail(what)
 		}

@@ -115,7 +115,7 @@ func (b *barrier) dead(key, value []byte) bool {
 		return b.span(structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: keys.ReadUint64(key[17:])})
 	case keys.TableSpanSet:
 		return b.set(structure.SpanSetID(key[1:]))
-	case keys.TableLookup:
+	case keys.TableSpanBySource:
 		v := keys.Varints{Rest: value}
 		return b.span(keys.ReadRef(&v))
 	}

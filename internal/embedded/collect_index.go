@@ -160,7 +160,7 @@ func (p *pruning) add(change [2]index.Entry) error {
 	k := change[1].Key
 	// Packs do not store the requests of their commits, and a fold derives the order. The pending
 	// entry is written at the end.
-	if k[0] == keys.TableOnce || k[0] == keys.TableOrder || k[0] == keys.TablePending {
+	if k[0] == keys.TableRequests || k[0] == keys.TableThreadByTime || k[0] == keys.TablePendingCollection {
 		return nil
 	}
 	if k[0] != keys.TableReflog && k[0] != keys.TableSummary {
@@ -185,7 +185,7 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 	defer e.write.Unlock()
 	var batch []index.Entry
 	for _, change := range p.changes {
-		if change[1].Key[0] == keys.TableMessage {
+		if change[1].Key[0] == keys.TableLastMessage {
 			batch = append(batch, p.message(change[1]))
 			continue
 		}

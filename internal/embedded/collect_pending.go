@@ -47,7 +47,7 @@ func (e *Engine) pendingPath() string { return filepath.Join(e.dir, journalDir, 
 
 // pendingEntry identifies the collection that the index accounts for, by its last commit.
 func pendingEntry(l *live.Set) index.Entry {
-	return index.Entry{Key: keys.Of(keys.TablePending), Value: binary.AppendUvarint(nil, l.Until)}
+	return index.Entry{Key: keys.Of(keys.TablePendingCollection), Value: binary.AppendUvarint(nil, l.Until)}
 }
 
 // savePending makes a collection pending. After an error it may be pending too, if maybe is
@@ -91,7 +91,7 @@ func (e *Engine) dropBarrier() {
 	e.setBarrier(nil)
 	state := e.index.State()
 	state.Counts = e.counts.Values()
-	e.index.Apply(state, []index.Entry{{Key: keys.Of(keys.TablePending)}})
+	e.index.Apply(state, []index.Entry{{Key: keys.Of(keys.TablePendingCollection)}})
 }
 
 // endPending ends the pending collection: journal and index are filtered.
@@ -124,7 +124,7 @@ func (e *Engine) openPending() error {
 	if err != nil {
 		return err
 	}
-	value, counts, err := e.index.Get(keys.Of(keys.TablePending))
+	value, counts, err := e.index.Get(keys.Of(keys.TablePendingCollection))
 	if err != nil {
 		return err
 	}

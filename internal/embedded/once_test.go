@@ -171,7 +171,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, receipt.Repeated)
 		require.Equal(t, head, e.index.Number())
-		require.Equal(t, maxSessions+1, entriesOf(t, e)[keys.TableOnce], "forgotten sessions free their entries")
+		require.Equal(t, maxSessions+1, entriesOf(t, e)[keys.TableRequests], "forgotten sessions free their entries")
 		require.NoError(t, e.Close())
 		e, err = Open(background, dir, Options{})
 		require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	for n := range uint64(maxSessions + 10) {
 		require.NoError(t, e.Forget(background, sessionID(n)))
 	}
-	require.Equal(t, 1, entriesOf(t, e)[keys.TableOnce], "the horizon")
+	require.Equal(t, 1, entriesOf(t, e)[keys.TableRequests], "the horizon")
 	requireSound(t, e)
 	require.NoError(t, e.Close())
 }
@@ -272,12 +272,12 @@ func TestSessionEntry(t *testing.T) {
 		x.note(number, sessionID(n%4), n/4*2+n%3, n < 4 && n != 2, put)
 	}
 	for id, want := range x.known {
-		got, err := decodeSession(id, entries[string(keys.Of(keys.TableOnce, id[:]))])
+		got, err := decodeSession(id, entries[string(keys.Of(keys.TableRequests, id[:]))])
 		require.NoError(t, err)
 		got.used, got.place = want.used, want.place // set by this process only
 		require.Equal(t, want, got)
-		for cut := range entries[string(keys.Of(keys.TableOnce, id[:]))] {
-			_, _ = decodeSession(id, entries[string(keys.Of(keys.TableOnce, id[:]))][:cut]) // does not panic
+		for cut := range entries[string(keys.Of(keys.TableRequests, id[:]))] {
+			_, _ = decodeSession(id, entries[string(keys.Of(keys.TableRequests, id[:]))][:cut]) // does not panic
 		}
 	}
 }

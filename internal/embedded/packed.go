@@ -328,7 +328,7 @@ var packedTables = []byte{keys.TableBlock, keys.TableCommit, keys.TableSpan, key
 
 // packedEntry records the last segment that packs answer for.
 func packedEntry(last uint32) index.Entry {
-	return index.Entry{Key: keys.Of(keys.TablePacked), Value: binary.AppendUvarint(nil, uint64(last))}
+	return index.Entry{Key: keys.Of(keys.TablePackedUpTo), Value: binary.AppendUvarint(nil, uint64(last))}
 }
 
 var errPacks = errors.New("the index relies on packs that do not exist")
@@ -346,7 +346,7 @@ func (e *Engine) openPacks() error {
 		e.beginWith(last)
 		return nil
 	}
-	value, ok, err := e.index.Get(keys.Of(keys.TablePacked))
+	value, ok, err := e.index.Get(keys.Of(keys.TablePackedUpTo))
 	if err != nil || !ok {
 		return err
 	}

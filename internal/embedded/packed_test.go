@@ -97,7 +97,7 @@ func TestEntriesLeaveTheIndex(t *testing.T) {
 		is := entriesOf(t, e)
 		require.Equal(t, 700-packed, is[keys.TableBlock])
 		require.Equal(t, 700-packed+packed/keys.DigestEvery, is[keys.TableSpan])
-		require.Equal(t, 1, is[keys.TablePacked])
+		require.Equal(t, 1, is[keys.TablePackedUpTo])
 		require.Equal(t, before[keys.TableRun], is[keys.TableRun])
 		requireSound(t, e)
 	}

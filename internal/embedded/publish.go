@@ -173,7 +173,7 @@ func (e *Engine) identify(b *entries.Builder, f journal.Frame) (id, since uint64
 		return e.id, e.since
 	}
 	e.id, e.since = f.ID, f.Number
-	b.Put(keys.Of(keys.TableID, keys.Uint64(f.Number)), binary.LittleEndian.AppendUint64(nil, f.ID))
+	b.Put(keys.Of(keys.TableCommitID, keys.Uint64(f.Number)), binary.LittleEndian.AppendUint64(nil, f.ID))
 	return e.id, e.since
 }
 

@@ -167,7 +167,7 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 	s.add(sequence, number)
 	s.used = x.now()
 	x.order.MoveToBack(s.place)
-	put(keys.Of(keys.TableOnce, id[:]), s.encode())
+	put(keys.Of(keys.TableRequests, id[:]), s.encode())
 	for oldest := x.oldest(); len(x.known) > maxSessions || s.used.Sub(oldest.used) > sessionAge; oldest = x.oldest() {
 		x.forget(oldest.id, put)
 	}
@@ -177,7 +177,7 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 // putHorizon writes the horizon if the index has an older one.
 func (x *sessions) putHorizon(put func(key, value []byte)) {
 	if x.changed {
-		put(keys.Of(keys.TableOnce), binary.AppendUvarint(nil, x.horizon))
+		put(keys.Of(keys.TableRequests), binary.AppendUvarint(nil, x.horizon))
 		x.changed = false
 	}
 }
@@ -196,7 +196,7 @@ func (x *sessions) forget(id [16]byte, put func(key, value []byte)) {
 	if x.horizon < s.first {
 		x.horizon, x.changed = s.first, true
 	}
-	put(keys.Of(keys.TableOnce, id[:]), nil)
+	put(keys.Of(keys.TableRequests, id[:]), nil)
 }
 
 // encode returns the session's index entry.
@@ -236,7 +236,7 @@ func (e *Engine) loadSessions(state index.State) error {
 	e.sessions = newSessions()
 	s := e.index.Snapshot()
 	defer s.Close()
-	for entry, err := range s.Scan(keys.Of(keys.TableOnce), keys.PrefixEnd(keys.Of(keys.TableOnce))) {
+	for entry, err := range s.Scan(keys.Of(keys.TableRequests), keys.PrefixEnd(keys.Of(keys.TableRequests))) {
 		if err != nil {
 			return err
 		}

@@ -398,7 +398,7 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 		}
 		var problem string
 		packed := false
-		if order < 0 && u.Key[0] == keys.TablePacked || order > 0 && f.Key[0] == keys.TablePacked {
+		if order < 0 && u.Key[0] == keys.TablePackedUpTo || order > 0 && f.Key[0] == keys.TablePackedUpTo {
 			packed = true // entries are being dropped right now
 		} else if order < 0 {
 			var err error
@@ -411,15 +411,15 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 			least = f.Key
 		}
 		switch {
-		case least[0] == keys.TableOnce: // packs do not store requests
-		case least[0] == keys.TableOrder: // see verifier.order
-		case least[0] == keys.TablePending: // the journal does not contain the pending collection
+		case least[0] == keys.TableRequests: // packs do not store requests
+		case least[0] == keys.TableThreadByTime: // see verifier.order
+		case least[0] == keys.TablePendingCollection: // the journal does not contain the pending collection
 		case packed: // not dropped from the index yet
 		case order < 0:
 			problem = "entry that the journal does not account for"
 		case order > 0:
 			problem = "entry is missing"
-		case !bytes.Equal(u.Value, f.Value) && u.Key[0] != keys.TablePacked:
+		case !bytes.Equal(u.Value, f.Value) && u.Key[0] != keys.TablePackedUpTo:
 			problem = "entry differs from the journal"
 		}
 		if problem != "" {

@@ -21,7 +21,7 @@ func (v *verifier) order(used *index.Snapshot) error {
 	for _, id := range read.ChangedThreads(used.Changed) {
 		changed[id] = true
 	}
-	from, to := []byte{keys.TableOrder}, keys.PrefixEnd([]byte{keys.TableOrder})
+	from, to := []byte{keys.TableThreadByTime}, keys.PrefixEnd([]byte{keys.TableThreadByTime})
 	for {
 		e, ok, err := used.FirstDerived(from, to)
 		if err != nil {

@@ -64,10 +64,14 @@ func (*Thread) RecordType() string { return "thread" }
 
 // Deleted is something that was deleted.
 type Deleted struct {
-	// What is thread, branch, checkpoint, context, summary or content.
+	// What is thread, branch, checkpoint, context, summary, content or user.
 	What string `json:"what"`
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
+	// Threads, Messages and Values count what was deleted with a user. A database does not count messages.
+	Threads  int    `json:"threads,omitempty"`
+	Messages uint64 `json:"messages,omitempty"`
+	Values   int    `json:"values,omitempty"`
 }
 
 func (*Deleted) RecordType() string { return "deleted" }

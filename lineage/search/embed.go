@@ -18,15 +18,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Embedder embeds texts. Both fields are required.
-type Embedder struct {
-	// Model names the model. All texts are embedded again when it changes.
-	Model string
-	// Embed returns a vector for each text, in the same order. Searches do not find a text whose
-	// vector is empty, all zeros, or not finite. Embed is not called concurrently by one index.
-	Embed func(ctx context.Context, texts []string) ([][]float32, error)
-}
-
 // MaxEmbedded is the number of bytes of a text that are embedded, from its start.
 const MaxEmbedded = 32 << 10
 
@@ -315,20 +306,4 @@ func (x *Index) keep(ctx context.Context, db *sql.DB, batch []unembedded, vector
 		}
 	}
 	return tx.Commit()
-}
-
-// pend makes a text pending if the index has embeddings. Names are not embedded.
-func (f *writer) pend(ctx context.Context, id textID, text int64) error {
-	if f.model == "" || id.reading() == name {
-		return nil
-	}
-	return f.Exec(ctx, `INSERT INTO pending VALUES (?, ?)`, text, id[:])
-}
-
-// forget removes the embedding of a text.
-func (f *writer) forget(ctx context.Context, text int64) error {
-	if err := f.Exec(ctx, `DELETE FROM vectors WHERE text = ?`, text); err != nil {
-		return err
-	}
-	return f.Exec(ctx, `DELETE FROM pending WHERE text = ?`, text)
 }

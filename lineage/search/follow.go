@@ -33,16 +33,3 @@ func apply(ctx context.Context, w *derived.Window[*sql.Tx]) error {
 		return f.Exec(ctx, `UPDATE meta SET spans = ?, texts = ?`, f.spans, f.text)
 	})
 }
-
-// writer applies a window in a transaction.
-type writer struct {
-	*derivedfile.Writer
-	words query.Terms
-
-	spans, text int64 // the number of steps, and the highest number of a text
-	model       string
-	erased      bool // table erased is not empty
-
-	roles    map[role]int64
-	contents map[textID]known
-}

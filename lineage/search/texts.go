@@ -49,6 +49,19 @@ type role struct {
 // summary is the kind for summaries.
 const summary structure.UsageKind = 0
 
+// writer applies a window in a transaction.
+type writer struct {
+	*derivedfile.Writer
+	words query.Terms
+
+	spans, text int64 // the number of steps, and the highest number of a text
+	model       string
+	erased      bool // table erased is not empty
+
+	roles    map[role]int64
+	contents map[textID]known
+}
+
 // addSpan indexes a step. blocks are those of its commit.
 func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[content.ID]*structure.Block) error {
 	run, err := f.RunNumber(ctx, s.Ref.Run)
@@ -241,4 +254,20 @@ func (f *writer) roleNumber(ctx context.Context, r role) (n int64, err error) {
 	}
 	f.roles[r] = n
 	return n, err
+}
+
+// pend makes a text pending if the index has embeddings. Names are not embedded.
+func (f *writer) pend(ctx context.Context, id textID, text int64) error {
+	if f.model == "" || id.reading() == name {
+		return nil
+	}
+	return f.Exec(ctx, `INSERT INTO pending VALUES (?, ?)`, text, id[:])
+}
+
+// forget removes the embedding of a text.
+func (f *writer) forget(ctx context.Context, text int64) error {
+	if err := f.Exec(ctx, `DELETE FROM vectors WHERE text = ?`, text); err != nil {
+		return err
+	}
+	return f.Exec(ctx, `DELETE FROM pending WHERE text = ?`, text)
 }

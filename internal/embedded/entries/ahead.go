@@ -42,7 +42,7 @@ func (s *State) prefetchLines(ctx context.Context, ahead read.Prefetcher, k judg
 	case judge.KeyLine:
 		return s.prefetchLine(ctx, ahead, structure.ContextID(k.ID))
 	case judge.KeyOfThread:
-		return s.list(keys.Of(keys.TableMember, k.ID[:]), func(id, _ []byte) error {
+		return s.list(keys.Of(keys.TableContextOfThread, k.ID[:]), func(id, _ []byte) error {
 			return s.prefetchLine(ctx, ahead, structure.ContextID(id))
 		})
 	}
@@ -53,7 +53,7 @@ func (s *State) prefetchLine(ctx context.Context, ahead read.Prefetcher, id stru
 	c, err := s.Context(id)
 	for !id.IsZero() && err == nil {
 		err = ahead.Prefetch(ctx, read.Need{
-			Keys: [][]byte{keys.Of(keys.TableRemnant, id[:])}, Ranges: []read.Range{read.Under(keys.Of(keys.TableChild, id[:]))},
+			Keys: [][]byte{keys.Of(keys.TableRemnant, id[:])}, Ranges: []read.Range{read.Under(keys.Of(keys.TableChildOfContext, id[:]))},
 		})
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (s *State) need(n *read.Need, k judge.Key) {
 		get(keys.TableRun, id)
 	case judge.KeyEnd:
 		get(keys.TableRun, id)
-		get(keys.TableCut, id)
+		get(keys.TableCutRun, id)
 		n.Lasts = append(n.Lasts, read.Under(keys.Of(keys.TableSpan, id)))
 	case judge.KeyDigest:
 		get(keys.TableRun, id)
@@ -107,9 +107,9 @@ func (s *State) need(n *read.Need, k judge.Key) {
 	case judge.KeyCheckpoint:
 		n.Keys = append(n.Keys, keys.Checkpoint(k.ID, k.Name))
 	case judge.KeyBranchFrom:
-		n.Keys = append(n.Keys, keys.Source(keys.TableBranchFrom, k.Name, id...))
+		n.Keys = append(n.Keys, keys.Source(keys.TableBranchBySource, k.Name, id...))
 	case judge.KeyCheckpointFrom:
-		n.Keys = append(n.Keys, keys.Source(keys.TablePointFrom, k.Name, id...))
+		n.Keys = append(n.Keys, keys.Source(keys.TableCheckpointBySource, k.Name, id...))
 	case judge.KeyBlock:
 		n.Keys = append(n.Keys, keys.Block(k.Hash))
 	case judge.KeyErased:
@@ -117,7 +117,7 @@ func (s *State) need(n *read.Need, k judge.Key) {
 	case judge.KeyChunk, judge.KeyTree:
 		n.Keys = append(n.Keys, keys.Chunk(k.Hash))
 	case judge.KeyOfThread:
-		under(keys.Of(keys.TableMember, id))
+		under(keys.Of(keys.TableContextOfThread, id))
 		under(keys.Of(keys.TableBranch, id))
 		under(keys.Of(keys.TableCheckpoint, id))
 	case judge.KeySummaries:
@@ -152,7 +152,7 @@ func (s *State) needNext(n *read.Need, k judge.Key) error {
 		}
 		return err
 	case judge.KeyOfThread:
-		return s.list(keys.Of(keys.TableMember, k.ID[:]), func(id, _ []byte) error {
+		return s.list(keys.Of(keys.TableContextOfThread, k.ID[:]), func(id, _ []byte) error {
 			n.Keys = append(n.Keys, keys.Of(keys.TableContext, id), keys.Of(keys.TableTip, id))
 			n.Ranges = append(n.Ranges, read.Under(keys.Named(k.ID, structure.ContextID(id), "")), read.Under(keys.Of(keys.TableSummary, id)))
 			return nil

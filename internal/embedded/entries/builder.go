@@ -117,7 +117,7 @@ func (b *Builder) Entries(records int) error {
 		b.run(id, info)
 	}
 	for _, run := range b.Cuts {
-		b.Put(b.slab.key(keys.TableCut, run[:]), keys.Present)
+		b.Put(b.slab.key(keys.TableCutRun, run[:]), keys.Present)
 	}
 	for id, s := range b.Sets.All() {
 		if err := b.requireGone(structure.KindSpanSet, id.String(), keys.TableSpanSet, id[:]); err != nil {
@@ -165,9 +165,9 @@ func (b *Builder) context(id structure.ContextID, c *judge.ContextChange, record
 func (b *Builder) contextGone(c *backend.Context) error {
 	b.Put(b.slab.key(keys.TableContext, c.ID[:]), nil)
 	b.Put(b.slab.key(keys.TableTip, c.ID[:]), nil)
-	b.Put(b.slab.key(keys.TableMember, c.Thread[:], c.ID[:]), nil)
+	b.Put(b.slab.key(keys.TableContextOfThread, c.Thread[:], c.ID[:]), nil)
 	if !c.Parent.IsZero() {
-		b.Put(b.slab.key(keys.TableChild, c.Parent[:], c.ID[:]), nil)
+		b.Put(b.slab.key(keys.TableChildOfContext, c.Parent[:], c.ID[:]), nil)
 	}
 	gone, err := b.state.entriesOf(c.ID)
 	b.Batch = append(b.Batch, gone...)
@@ -183,7 +183,7 @@ func (b *Builder) remnantsGone() {
 		}
 		b.Put(b.slab.key(keys.TableRemnant, id[:]), nil)
 		if !r.Was.Parent.IsZero() {
-			b.Put(b.slab.key(keys.TableChild, r.Was.Parent[:], id[:]), nil)
+			b.Put(b.slab.key(keys.TableChildOfContext, r.Was.Parent[:], id[:]), nil)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (b *Builder) remnants() {
 		}
 		b.putRecord(b.slab.key(keys.TableRemnant, id[:]), r.Now)
 		if !r.Now.Parent.IsZero() {
-			b.Put(b.slab.key(keys.TableChild, r.Now.Parent[:], id[:]), keys.RemnantChild)
+			b.Put(b.slab.key(keys.TableChildOfContext, r.Now.Parent[:], id[:]), keys.RemnantChild)
 		}
 	}
 }
@@ -227,9 +227,9 @@ func (c *statedContext) Make(memory []byte, put func(index.Entry)) []byte {
 		}
 		put(index.Entry{Key: memory[start:end:end], Value: memory[end:len(memory):len(memory)]})
 	}
-	entry(keys.TableMember, c.Thread[:], nil)
+	entry(keys.TableContextOfThread, c.Thread[:], nil)
 	if !c.Parent.IsZero() {
-		entry(keys.TableChild, c.Parent[:], nil)
+		entry(keys.TableChildOfContext, c.Parent[:], nil)
 	}
 	entry(keys.TableContext, nil, c.append)
 	return memory
@@ -310,10 +310,10 @@ func (b *Builder) names() {
 		}
 	}
 	for from, name := range b.BranchSources.All() {
-		b.named(keys.TableBranchFrom, from, name)
+		b.named(keys.TableBranchBySource, from, name)
 	}
 	for from, name := range b.CheckpointSources.All() {
-		b.named(keys.TablePointFrom, from, name)
+		b.named(keys.TableCheckpointBySource, from, name)
 	}
 }
 
@@ -344,9 +344,9 @@ func (b *Builder) run(id structure.RunID, info structure.RunInfo) {
 	k, start := b.slab.key(keys.TableRun, id[:]), b.slab.begin()
 	b.slab.buf = keys.AppendRun(b.slab.buf, info)
 	b.Put(k, b.slab.end(start))
-	b.Put(b.slab.key(keys.TableFork, info.Parent.Run[:], keys.Uint64(info.Parent.Seq), id[:]), keys.Present)
+	b.Put(b.slab.key(keys.TableForkOfRun, info.Parent.Run[:], keys.Uint64(info.Parent.Seq), id[:]), keys.Present)
 	if thread := info.Home.Thread; !thread.IsZero() {
-		b.Put(b.slab.key(keys.TableHome, thread[:], id[:]), keys.Present)
+		b.Put(b.slab.key(keys.TableRunOfThread, thread[:], id[:]), keys.Present)
 	}
 }
 

@@ -36,7 +36,7 @@ func listed[R structure.Record](s *State, kind structure.Kind, prefix []byte) (a
 // Members implements judge.View. The contexts are about to be deleted, so they are not
 // cached.
 func (s *State) Members(id structure.ThreadID) (all []*backend.Context, err error) {
-	err = s.list(keys.Of(keys.TableMember, id[:]), func(rest, _ []byte) error {
+	err = s.list(keys.Of(keys.TableContextOfThread, id[:]), func(rest, _ []byte) error {
 		c, err := read.Context(s, structure.ContextID(rest))
 		all = append(all, &c)
 		return err
@@ -65,10 +65,10 @@ func (s *State) NamesOf(thread structure.ThreadID, id structure.ContextID) (name
 
 // NextChild implements judge.View.
 func (s *State) NextChild(parent, after structure.ContextID) (child structure.ContextID, ok bool, err error) {
-	prefix := keys.Of(keys.TableChild, parent[:])
+	prefix := keys.Of(keys.TableChildOfContext, parent[:])
 	from := prefix
 	if !after.IsZero() {
-		from = append(keys.Of(keys.TableChild, parent[:], after[:]), 0)
+		from = append(keys.Of(keys.TableChildOfContext, parent[:], after[:]), 0)
 	}
 	for e, err := range s.Source.Scan(from, keys.PrefixEnd(prefix)) {
 		if err != nil {

@@ -152,7 +152,7 @@ func (s *State) End(id structure.RunID) (end judge.End, there bool, err error) {
 	if err != nil || !ok {
 		return end, false, err
 	}
-	end.Closed, err = s.has(keys.TableCut, id[:])
+	end.Closed, err = s.has(keys.TableCutRun, id[:])
 	if end.Closed = end.Closed || s.Source.Closed(id); err != nil || end.Closed {
 		return end, true, err
 	}
@@ -225,12 +225,12 @@ func (s *State) Checkpoint(n judge.Name) (*structure.Checkpoint, error) {
 
 // BranchFrom implements judge.View.
 func (s *State) BranchFrom(from judge.Source) (string, error) {
-	return s.nameFrom(keys.TableBranchFrom, from)
+	return s.nameFrom(keys.TableBranchBySource, from)
 }
 
 // CheckpointFrom implements judge.View.
 func (s *State) CheckpointFrom(from judge.Source) (string, error) {
-	return s.nameFrom(keys.TablePointFrom, from)
+	return s.nameFrom(keys.TableCheckpointBySource, from)
 }
 
 func (s *State) nameFrom(table byte, from judge.Source) (string, error) {

@@ -14,49 +14,49 @@ import (
 
 // The tables of the index. A key is the table's letter followed by:
 const (
-	TableLookup      = 'a' // start of the hash of a source id, start of the hash of the home and the source id, number unless it is 1 → span
-	TableBranch      = 'b' // thread, name → branch record
-	TableBranchFrom  = 'B' // start of the hash of a source id, thread → name of the branch
-	TableContext     = 'c' // context → since which commit it has the tip in its record, the record
-	TableChild       = 'd' // parent context, context or remnant → nothing, or RemnantChild
-	TableErased      = 'e' // content id → nothing
-	TableFork        = 'f' // parent run, place, run → nothing
-	TableID          = 'i' // number of a commit → id of the commits from there on
-	TableSpanSet     = 'g' // span set → span set record
-	TableAlternative = 'G' // span set, commit, place in the commit → span
-	TableBlock       = 'h' // start of the content id → place of its record
-	TableOnce        = 'o' // session → its last requests; nothing → the horizon, see sessions
-	TableCheckpoint  = 'k' // thread, name → checkpoint record
-	TablePointFrom   = 'K' // start of the hash of a source id, thread → name of the checkpoint
-	TableReflog      = 'l' // context, commit, place in the commit → reflog record
-	TableSummary     = 'm' // context, commit, place in the commit → summary record
-	TableCommit      = 'n' // number of a commit, for some → position of its frame
-	TableHome        = 'O' // thread, run that belongs to it → nothing
-	TableTip         = 'p' // context that has moved → tip
-	TableCut         = 'q' // run that lost its last spans → nothing
-	TableRemnant     = 'R' // context that was deleted and has forks → remnant record
-	TableRun         = 'r' // run → parent, depth, digest
-	TableSpan        = 's' // run, place → position of the frame, sometimes digest
-	TableThread      = 't' // thread → thread record
-	TableThreadEnd   = 'T' // last four bytes of a thread's id, the others → nothing
-	TableUsage       = 'u' // start of the content id, commit, number of the usage in the commit → span, place in it
-	TablePacked      = 'P' // nothing → last segment whose packs replace entries
-	TablePending     = 'z' // nothing → last commit that the pending collection filters, if the index accounts for it
-	TableValue       = 'V' // scope, owner, key, NUL, commit (the latest first) → value record; names of owners end with NUL
-	TableMessage     = 'v' // thread, incarnation → time of the last message
-	TableOrder       = 'A' // filter, time of the last update, thread → nothing; derived from the other tables
-	TableFrom        = 'S' // start of a source id, thread → nothing
-	TableTitle       = 'Y' // start of a title without upper case, thread → nothing
-	TableNamed       = 'w' // thread, context, name → nothing: the branch of that name is the context
-	TableMember      = 'x' // thread, context → nothing
-	TableChunk       = 'y' // start of the chunk key → place of its record
+	TableSpanBySource       = 'a' // start of the hash of a source id, start of the hash of the home and the source id, number unless it is 1 → span
+	TableBranch             = 'b' // thread, name → branch record
+	TableBranchBySource     = 'B' // start of the hash of a source id, thread → name of the branch
+	TableContext            = 'c' // context → since which commit it has the tip in its record, the record
+	TableChildOfContext     = 'd' // parent context, context or remnant → nothing, or RemnantChild
+	TableErased             = 'e' // content id → nothing
+	TableForkOfRun          = 'f' // parent run, place, run → nothing
+	TableCommitID           = 'i' // number of a commit → id of the commits from there on
+	TableSpanSet            = 'g' // span set → span set record
+	TableAlternative        = 'G' // span set, commit, place in the commit → span
+	TableBlock              = 'h' // start of the content id → place of its record
+	TableRequests           = 'o' // session → its last requests; nothing → the horizon, see sessions
+	TableCheckpoint         = 'k' // thread, name → checkpoint record
+	TableCheckpointBySource = 'K' // start of the hash of a source id, thread → name of the checkpoint
+	TableReflog             = 'l' // context, commit, place in the commit → reflog record
+	TableSummary            = 'm' // context, commit, place in the commit → summary record
+	TableCommit             = 'n' // number of a commit, for some → position of its frame
+	TableRunOfThread        = 'O' // thread, run that belongs to it → nothing
+	TableTip                = 'p' // context that has moved → tip
+	TableCutRun             = 'q' // run that lost its last spans → nothing
+	TableRemnant            = 'R' // context that was deleted and has forks → remnant record
+	TableRun                = 'r' // run → parent, depth, digest
+	TableSpan               = 's' // run, place → position of the frame, sometimes digest
+	TableThread             = 't' // thread → thread record
+	TableThreadByEnd        = 'T' // last four bytes of a thread's id, the others → nothing
+	TableUsageOfContent     = 'u' // start of the content id, commit, number of the usage in the commit → span, place in it
+	TablePackedUpTo         = 'P' // nothing → last segment whose packs replace entries
+	TablePendingCollection  = 'z' // nothing → last commit that the pending collection filters, if the index accounts for it
+	TableValue              = 'V' // scope, owner, key, NUL, commit (the latest first) → value record; names of owners end with NUL
+	TableLastMessage        = 'v' // thread, incarnation → time of the last message
+	TableThreadByTime       = 'A' // filter, time of the last update, thread → nothing; derived from the other tables
+	TableThreadBySource     = 'S' // start of a source id, thread → nothing
+	TableThreadByTitle      = 'Y' // start of a title without upper case, thread → nothing
+	TableBranchOfContext    = 'w' // thread, context, name → nothing: the branch of that name is the context
+	TableContextOfThread    = 'x' // thread, context → nothing
+	TableChunk              = 'y' // start of the chunk key → place of its record
 )
 
 // Early reports whether an entry may be written before the index's state accounts for it:
 // replaying its commit reads nothing from the same table.
 func Early(key []byte) bool {
 	switch key[0] {
-	case TableLookup, TableHome, TableFork, TableAlternative, TableBlock, TableCommit, TableRun, TableSpan, TableUsage, TableChunk:
+	case TableSpanBySource, TableRunOfThread, TableForkOfRun, TableAlternative, TableBlock, TableCommit, TableRun, TableSpan, TableUsageOfContent, TableChunk:
 		return true
 	}
 	return false
@@ -91,12 +91,12 @@ func Checkpoint(thread structure.ThreadID, name string) []byte {
 
 // Named is the key of a name of a context. Without the name it is the prefix of all its names.
 func Named(thread structure.ThreadID, context structure.ContextID, name string) []byte {
-	return Of(TableNamed, thread[:], context[:], []byte(name))
+	return Of(TableBranchOfContext, thread[:], context[:], []byte(name))
 }
 
 // ThreadEnd is the key that finds a thread by the end of its id.
 func ThreadEnd(id structure.ThreadID) []byte {
-	return Of(TableThreadEnd, id[len(id)-backend.IDEnd:], id[:len(id)-backend.IDEnd])
+	return Of(TableThreadByEnd, id[len(id)-backend.IDEnd:], id[:len(id)-backend.IDEnd])
 }
 
 // Uint64 encodes a number so that keys sort numerically.
@@ -127,7 +127,7 @@ func PrefixEnd(prefix []byte) []byte {
 // Present is the value of keys without a value.
 var Present = []byte{}
 
-// RemnantChild is the value in TableChild of a child that is a remnant.
+// RemnantChild is the value in TableChildOfContext of a child that is a remnant.
 var RemnantChild = []byte{1}
 
 // ReadUint64 is the inverse of Uint64.

@@ -16,7 +16,7 @@ import (
 const (
 	filterSize = 6
 	timeSize   = 6
-	// OrderKeySize is the size of the keys of TableOrder.
+	// OrderKeySize is the size of the keys of TableThreadByTime.
 	OrderKeySize = 1 + filterSize + timeSize + 16
 	// indexedScalars limits the metadata values with entries. A thread with more values also has
 	// an entry under FilterMore.
@@ -59,7 +59,7 @@ func appendOrderTime(k []byte, at int64) []byte {
 
 // Order returns the key of a position in the order of a filter.
 func Order(f OrderFilter, at backend.PageToken) []byte {
-	k := append(append(make([]byte, 0, OrderKeySize+1), TableOrder), f[:]...)
+	k := append(append(make([]byte, 0, OrderKeySize+1), TableThreadByTime), f[:]...)
 	return append(appendOrderTime(k, at.Updated), at.Thread[:]...)
 }
 
@@ -89,7 +89,7 @@ func Orders(l backend.ThreadListing) (keys [][]byte) {
 
 // AppendMessage appends the key of the last message of a home.
 func AppendMessage(k []byte, home structure.Home) []byte {
-	k = append(append(k, TableMessage), home.Thread[:]...)
+	k = append(append(k, TableLastMessage), home.Thread[:]...)
 	return binary.BigEndian.AppendUint64(k, home.Incarnation)
 }
 
@@ -104,7 +104,7 @@ func SourceText(t *structure.Thread) []byte {
 	if t == nil {
 		return nil
 	}
-	return textKey(TableFrom, t.SourceID, t.ID)
+	return textKey(TableThreadBySource, t.SourceID, t.ID)
 }
 
 // TitleText is the key that finds a thread by a prefix of its title.
@@ -112,7 +112,7 @@ func TitleText(t *structure.Thread) []byte {
 	if t == nil {
 		return nil
 	}
-	return textKey(TableTitle, backend.FoldCase(t.Title), t.ID)
+	return textKey(TableThreadByTitle, backend.FoldCase(t.Title), t.ID)
 }
 
 func textKey(table byte, text string, id structure.ThreadID) []byte {

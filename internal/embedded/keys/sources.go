@@ -27,7 +27,7 @@ const (
 func Lookups(sourceID string) []byte {
 	sum := sha256.Sum256([]byte(sourceID))
 	k := make([]byte, 0, LookupsInSize+9)
-	return append(append(k, TableLookup), sum[:sourcePrefix]...)
+	return append(append(k, TableSpanBySource), sum[:sourcePrefix]...)
 }
 
 // LookupsIn is the key prefix of the usages with a source id in a home, and the key of lookup

@@ -18,7 +18,7 @@ func (v *View) IDOf(number uint64) (uint64, error) {
 	if s := v.Index.State(); number >= s.Since {
 		return s.ID, nil
 	}
-	entry, ok, err := v.Index.Last(keys.Of(keys.TableID), keys.Of(keys.TableID, keys.Uint64(number+1)))
+	entry, ok, err := v.Index.Last(keys.Of(keys.TableCommitID), keys.Of(keys.TableCommitID, keys.Uint64(number+1)))
 	if err == nil && (!ok || len(entry.Value) != 8) {
 		err = &backend.CorruptError{File: v.Index.Name(), What: fmt.Sprintf("the id of commit %d is missing; to repair: %s", number, backend.RebuildIndex)}
 	}
@@ -60,7 +60,7 @@ func (v *View) common(c backend.Cursor) (backend.Cursor, error) {
 	if head := v.Index.State(); c.ID == head.ID {
 		return CursorOf(head), nil
 	}
-	prefix := keys.Of(keys.TableID)
+	prefix := keys.Of(keys.TableCommitID)
 	known := false
 	for entry, err := range v.Index.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err != nil {

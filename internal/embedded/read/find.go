@@ -14,12 +14,12 @@ import (
 
 // BranchesBySource implements backend.Reader.
 func (v *View) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
-	return bySource(ctx, v, keys.TableBranchFrom, sourceID, thread, v.Branch)
+	return bySource(ctx, v, keys.TableBranchBySource, sourceID, thread, v.Branch)
 }
 
 // CheckpointsBySource implements backend.Reader.
 func (v *View) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
-	return bySource(ctx, v, keys.TablePointFrom, sourceID, thread, v.Checkpoint)
+	return bySource(ctx, v, keys.TableCheckpointBySource, sourceID, thread, v.Checkpoint)
 }
 
 // bySource yields the branches or checkpoints with a source id in a thread, or in all
@@ -184,7 +184,7 @@ func (v *View) RunsOf(ctx context.Context, thread structure.ThreadID, after stru
 		if err != nil || !ok {
 			return
 		}
-		prefix := keys.Of(keys.TableHome, thread[:])
+		prefix := keys.Of(keys.TableRunOfThread, thread[:])
 		for r, err := range v.runsUnder(ctx, prefix, slices.Concat(prefix, after[:])) {
 			if err == nil && r.Home != is {
 				continue // of an earlier thread with the same id

@@ -80,7 +80,7 @@ func LastMessage(state Getter, home structure.Home) (at int64, ok bool, err erro
 // ChangedThreads returns the threads whose derived entries may have changed, given the
 // changed entries. They are sorted and may repeat.
 func ChangedThreads(changed func(prefix []byte) iter.Seq[index.Entry]) (ids []structure.ThreadID) {
-	for _, table := range []byte{keys.TableThread, keys.TableMessage} {
+	for _, table := range []byte{keys.TableThread, keys.TableLastMessage} {
 		for e := range changed([]byte{table}) {
 			ids = append(ids, structure.ThreadID(e.Key[1:1+len(structure.ThreadID{})]))
 		}

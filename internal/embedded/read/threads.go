@@ -66,7 +66,7 @@ func (l *lister) list() error {
 	for _, by := range []struct {
 		table byte
 		text  string
-	}{{keys.TableFrom, l.q.SourcePrefix}, {keys.TableTitle, backend.FoldCase(l.q.TitlePrefix)}} {
+	}{{keys.TableThreadBySource, l.q.SourcePrefix}, {keys.TableThreadByTitle, backend.FoldCase(l.q.TitlePrefix)}} {
 		if by.text == "" {
 			continue
 		}
@@ -184,7 +184,7 @@ func (l *lister) seek(lists []keys.OrderFilter, from orderBound) (first backend.
 			if from.behind {
 				k = append(k, 0)
 			}
-			to := keys.PrefixEnd(keys.Of(keys.TableOrder, f[:]))
+			to := keys.PrefixEnd(keys.Of(keys.TableThreadByTime, f[:]))
 			if !l.q.To.IsZero() {
 				to = append(keys.Order(f, backend.PageToken{Updated: backend.OrderTime(l.q.To), Thread: lastThread}), 0)
 			}
@@ -193,7 +193,7 @@ func (l *lister) seek(lists []keys.OrderFilter, from orderBound) (first backend.
 			if !from.behind {
 				k = append(k, 0)
 			}
-			low := keys.Of(keys.TableOrder, f[:])
+			low := keys.Of(keys.TableThreadByTime, f[:])
 			if !l.q.From.IsZero() {
 				low = keys.Order(f, backend.PageToken{Updated: backend.OrderTime(l.q.From)})
 			}

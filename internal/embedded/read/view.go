@@ -119,7 +119,7 @@ func (v *View) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[
 
 // ThreadsEnding implements backend.Reader.
 func (v *View) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
-	prefix := keys.Of(keys.TableThreadEnd, end[:])
+	prefix := keys.Of(keys.TableThreadByEnd, end[:])
 	return Readings(v.Entries(ctx, prefix), func(e index.Entry) (*structure.Thread, error) {
 		var id structure.ThreadID
 		copy(id[copy(id[:], e.Key[len(prefix):]):], end[:])
@@ -142,17 +142,17 @@ func (v *View) Contexts(ctx context.Context, thread structure.ThreadID, after st
 	if thread.IsZero() {
 		return v.contexts(ctx, keys.Of(keys.TableContext), after)
 	}
-	return v.contexts(ctx, keys.Of(keys.TableMember, thread[:]), after)
+	return v.contexts(ctx, keys.Of(keys.TableContextOfThread, thread[:]), after)
 }
 
 // ContextsAlone implements backend.Reader.
 func (v *View) ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	return v.contexts(ctx, keys.Of(keys.TableMember, make([]byte, len(structure.ThreadID{}))), after)
+	return v.contexts(ctx, keys.Of(keys.TableContextOfThread, make([]byte, len(structure.ThreadID{}))), after)
 }
 
 // Children implements backend.Reader.
 func (v *View) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
-	return v.contexts(ctx, keys.Of(keys.TableChild, parent[:]), after)
+	return v.contexts(ctx, keys.Of(keys.TableChildOfContext, parent[:]), after)
 }
 
 // contexts yields the contexts whose ids end the keys under a prefix, after the given id. Remnants
@@ -160,7 +160,7 @@ func (v *View) Children(ctx context.Context, parent, after structure.ContextID) 
 func (v *View) contexts(ctx context.Context, prefix []byte, after structure.ContextID) iter.Seq2[backend.Context, error] {
 	return func(yield func(backend.Context, error) bool) {
 		for e, err := range v.entriesAfter(ctx, prefix, slices.Concat(prefix, after[:])) {
-			if err == nil && prefix[0] == keys.TableChild && len(e.Value) > 0 {
+			if err == nil && prefix[0] == keys.TableChildOfContext && len(e.Value) > 0 {
 				continue
 			}
 			var c backend.Context
@@ -263,12 +263,12 @@ func (v *View) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]s
 
 // Forks implements backend.Reader.
 func (v *View) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
-	return v.runsUnder(ctx, keys.Of(keys.TableFork, run[:]), nil)
+	return v.runsUnder(ctx, keys.Of(keys.TableForkOfRun, run[:]), nil)
 }
 
 // ForksAt implements backend.Reader.
 func (v *View) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
-	return v.runsUnder(ctx, keys.Of(keys.TableFork, at.Run[:], keys.Uint64(at.Seq)), nil)
+	return v.runsUnder(ctx, keys.Of(keys.TableForkOfRun, at.Run[:], keys.Uint64(at.Seq)), nil)
 }
 
 // runsUnder yields the runs whose ids end the keys under a prefix and after a key.

@@ -43,7 +43,7 @@ func (v *View) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usa
 			}
 			return true
 		}
-		prefix := keys.Of(keys.TableUsage, id[:keys.HashPrefix])
+		prefix := keys.Of(keys.TableUsageOfContent, id[:keys.HashPrefix])
 		for e, err := range v.Entries(ctx, prefix) {
 			if err != nil {
 				fail(err)

@@ -27,6 +27,8 @@ type Keeper interface {
 	CreateThread(ctx context.Context, o *ThreadCreateOptions) (*records.Thread, error)
 	SetThread(ctx context.Context, o *ThreadSetOptions) (*records.Thread, error)
 	ThreadToDelete(ctx context.Context, name string) (*app.Destruction, error)
+	// UserToDelete finds everything of a user.
+	UserToDelete(ctx context.Context, user string) (*app.Destruction, error)
 
 	ListBranches(ctx context.Context, thread string) ([]*records.Branch, error)
 	CreateBranch(ctx context.Context, o *BranchOptions) (*records.Branch, error)
