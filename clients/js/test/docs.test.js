@@ -11,6 +11,7 @@ const printed = {
   client: "user Where to?\ntrue true\n",
   langgraph: "",
   "openai-agents": "[ { type: 'message', role: 'user', content: 'hello' } ]\n",
+  "ai": "[ 'Where to?', 'To the sea.' ]\n[ 'Where to in winter?', 'To the sea.' ]\n",
 };
 
 it.each(Object.entries(printed).map(([name, text], i) => [name, text, examples[i]]))("the example of %s", async (name, text, example) => {
