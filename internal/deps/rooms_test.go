@@ -23,12 +23,14 @@ const (
 	chroma     = "github.com/alecthomas/chroma/v2"
 	bluemonday = "github.com/microcosm-cc/bluemonday"
 	goleak     = "go.uber.org/goleak"
+	mcp        = "github.com/modelcontextprotocol/go-sdk"
 	linear     = "github.com/anishathalye/porcupine"
 	rapid      = "pgregory.net/rapid"
 	jsonschema = "github.com/santhosh-tekuri/jsonschema/v6"
 	sys        = "golang.org/x/sys"
 	testify    = "github.com/stretchr/testify"
 	text       = "golang.org/x/text"
+	udiff      = "github.com/aymanbagabas/go-udiff"
 	uuid       = "github.com/google/uuid"
 
 	sqlite    = "modernc.org/sqlite"
@@ -132,6 +134,8 @@ var rooms = []room{
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "internal/refs", ours: join(belowStore, "internal/plain", "lineage/chat")},
 	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
+	{path: "internal/difference", ours: belowStore, libs: []string{udiff}},
+	{path: "server/mcp", ours: join(belowStore, "internal/plain", "internal/refs", "internal/difference", "lineage/archive", "lineage/chat", "lineage/graph", "lineage/records", "lineage/transcript", "server/access"), libs: []string{mcp}},
 	{path: "server/attachment"},
 	{path: "server/problem", ours: belowStore},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment", "server/problem")},
@@ -175,10 +179,11 @@ var heavies = []heavy{
 		"an AI client",
 		[]string{
 			"github.com/openai/openai-go", "github.com/sashabaranov/go-openai", "github.com/anthropics/anthropic-sdk-go",
-			"google.golang.org/genai", "github.com/tmc/langchaingo", "github.com/modelcontextprotocol/go-sdk",
+			"google.golang.org/genai", "github.com/tmc/langchaingo",
 		},
 		[]string{"cmd"},
 	},
+	{"a library for MCP", []string{mcp}, []string{"server/mcp", "cmd"}},
 }
 
 // storeLinks are all the modules that a program links by importing the store.

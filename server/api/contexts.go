@@ -222,15 +222,15 @@ type ifTip struct {
 	IfTip string `json:"if_tip,omitempty" header:"If-Match" doc:"only if this is the tip of the context; empty for an empty history"`
 }
 
-// check returns the tip that is expected, and whether one is.
+// tip returns the tip that is expected, and whether one is.
 func (i *ifTip) tip() (tip lineage.SpanRef, expected bool, err error) {
-	text := strings.TrimPrefix(strings.TrimSpace(i.IfTip), "W/")
-	text = strings.Trim(text, `"`)
-	text, _, _ = strings.Cut(text, ".") // the hash that follows in an ETag
-	switch text {
-	case "", "*":
+	text := strings.TrimSpace(i.IfTip)
+	if text == "" || text == "*" {
 		return tip, false, nil
-	case emptyTip:
+	}
+	text = strings.Trim(strings.TrimPrefix(text, "W/"), `"`)
+	text, _, _ = strings.Cut(text, ".") // the hash that follows in an ETag
+	if text == emptyTip {
 		return tip, true, nil
 	}
 	if tip, err = structure.ParseSpanRef(text); err != nil {

@@ -29,8 +29,8 @@ func served(t testing.TB, store *lineage.Store, change ...func(*server.Options))
 	return "http://" + s.Addr().String(), tokens
 }
 
-// TestExamples sends the requests of docs/api.md, in order, to a server.
-func TestExamples(t *testing.T) {
+// TestRequestsOfDocuments sends the requests of docs/api.md, in order, to a server.
+func TestRequestsOfDocuments(t *testing.T) {
 	text, err := os.ReadFile("../../docs/api.md")
 	require.NoError(t, err)
 	url, tokens := served(t, lineagetest.New(t, lineage.Options{}))
