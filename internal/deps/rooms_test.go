@@ -29,6 +29,8 @@ const (
 	sys        = "golang.org/x/sys"
 	testify    = "github.com/stretchr/testify"
 	text       = "golang.org/x/text"
+	hujson     = "github.com/tailscale/hujson"
+	burntsushi = "github.com/BurntSushi/toml"
 	udiff      = "github.com/aymanbagabas/go-udiff"
 	uuid       = "github.com/google/uuid"
 
@@ -135,6 +137,7 @@ var rooms = []room{
 	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
 	{path: "internal/difference", ours: belowStore, libs: []string{udiff}},
 	{path: "server/mcp", ours: join(belowStore, "internal/plain", "internal/refs", "internal/difference", "lineage/archive", "lineage/chat", "lineage/graph", "lineage/records", "lineage/transcript", "server/access"), libs: []string{mcp}},
+	{path: "server/mcp/install", ours: []string{"lineage", "lineage/follow"}, libs: []string{hujson, burntsushi}},
 	{path: "server/attachment"},
 	{path: "server/problem", ours: belowStore},
 	{path: "server/api", ours: join(belowStore, "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server/access", "server/problem")},

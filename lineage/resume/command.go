@@ -10,14 +10,27 @@ func (s *Session) Shell() string {
 	if runtime.GOOS == "windows" {
 		return s.powerShell()
 	}
-	line := "cd " + quote(s.Dir) + " &&"
+	line := "cd " + quote(s.Dir) + " && "
 	if strings.HasPrefix(s.Dir, "-") {
-		line = "cd -- " + quote(s.Dir) + " &&"
+		line = "cd -- " + quote(s.Dir) + " && "
 	}
-	for _, arg := range s.Command {
-		line += " " + quote(arg)
+	return line + words(s.Command, quote)
+}
+
+// Shell returns a command line: for PowerShell on Windows, and else for a POSIX shell.
+func Shell(command []string) string {
+	if runtime.GOOS == "windows" {
+		return "& " + words(command, quotePowerShell)
 	}
-	return line
+	return words(command, quote)
+}
+
+func words(command []string, quote func(string) string) string {
+	quoted := make([]string, len(command))
+	for i, word := range command {
+		quoted[i] = quote(word)
+	}
+	return strings.Join(quoted, " ")
 }
 
 const plainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
@@ -32,11 +45,7 @@ func quote(word string) string {
 
 // powerShell returns the command for PowerShell, of which old versions have no &&.
 func (s *Session) powerShell() string {
-	line := "Set-Location -LiteralPath " + quotePowerShell(s.Dir) + " -ErrorAction Stop; &"
-	for _, arg := range s.Command {
-		line += " " + quotePowerShell(arg)
-	}
-	return line
+	return "Set-Location -LiteralPath " + quotePowerShell(s.Dir) + " -ErrorAction Stop; & " + words(s.Command, quotePowerShell)
 }
 
 // quotePowerShell returns a word for PowerShell, which reads several characters as a single quote.
