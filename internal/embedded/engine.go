@@ -90,6 +90,7 @@ type Options struct {
 	Sequence func(Sequenced) (id uint64, err error)
 
 	packBytes int64 // size of sealed segments at which packing in the background starts; backgroundBytes when 0
+	fullPack  int64 // size of the largest pack; fullBytes when 0
 }
 
 // Engine is an open store. It is safe for concurrent use.
@@ -136,8 +137,10 @@ type Engine struct {
 	packs atomic.Pointer[packLayer]
 
 	// packing is held while files of the journal are replaced, or must not be.
-	packing    sync.Mutex
-	background struct {
+	packing sync.Mutex
+	// unmergeable has the names of packs that could not be read. packing is held.
+	unmergeable map[string]bool
+	background  struct {
 		ctx    context.Context
 		cancel context.CancelCauseFunc
 		busy   atomic.Bool // packing
@@ -194,9 +197,10 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 
 func newEngine(dir string) *Engine {
 	e := &Engine{
-		dir:      dir,
-		sessions: newSessions(),
-		cache:    entries.NewCache(),
+		dir:         dir,
+		sessions:    newSessions(),
+		cache:       entries.NewCache(),
+		unmergeable: map[string]bool{},
 	}
 	e.reads.engine = e
 	e.state.Source, e.state.Cache = (*source)(e), e.cache

@@ -272,3 +272,43 @@ func TestReadersShareTheLock(t *testing.T) {
 	require.NoError(t, os.Remove(lock))
 	require.NoError(t, read().Close())
 }
+
+// A pack that is cut loses the commits behind the cut. Those of other packs are saved.
+func TestSalvageOfACutPack(t *testing.T) {
+	dir := t.TempDir()
+	e, err := Open(background, dir, Options{NoPacking: true})
+	require.NoError(t, err)
+	random := newRandom(3)
+	for _, bytes := range []int{3 << 20, 1 << 20} {
+		fillTo(t, e, random, bytes)
+		require.NoError(t, e.journal.Seal())
+		_, err := e.Pack(background, backend.PackOptions{})
+		require.NoError(t, err)
+	}
+	all := e.journal.Last()
+	require.NoError(t, e.Close())
+	packs, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
+	require.NoError(t, err)
+	require.Len(t, packs, 2)
+	info, err := os.Stat(packs[0])
+	require.NoError(t, err)
+	before := all
+	for _, cut := range []int64{41, 1 << 19, 3 << 19, info.Size() - 70} {
+		require.NoError(t, os.Truncate(packs[0], info.Size()-cut))
+		_, err = Open(background, dir, Options{ReadOnly: true})
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+		require.ErrorContains(t, err, packs[0])
+		report, err := Salvage(background, dir, filepath.Join(t.TempDir(), "to"), SalvageOptions{})
+		require.NoError(t, err)
+		require.EqualValues(t, all, report.Commits+report.Missing)
+		require.NotZero(t, report.Losses)
+		if cut == 41 {
+			require.Zero(t, report.Missing)
+			continue
+		}
+		require.Less(t, report.Commits, before)
+		require.GreaterOrEqual(t, report.Commits, all/4, "the second pack is whole")
+		before = report.Commits
+	}
+	require.Less(t, before, all/3, "of the first pack nothing is left")
+}

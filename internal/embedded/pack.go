@@ -12,13 +12,6 @@ import (
 
 var _ backend.Packer = (*Engine)(nil)
 
-const (
-	// maxPackSource limits the total size of segments that are merged into one pack.
-	maxPackSource = 64 << 20
-	// packedRatio is the assumed ratio between segments and their pack.
-	packedRatio = 4
-)
-
 // Pack implements backend.Packer.
 func (e *Engine) Pack(ctx context.Context, o backend.PackOptions) (backend.PackReport, error) {
 	if err := e.begin(); err != nil {
@@ -41,38 +34,20 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 			return report, fmt.Errorf("pack: %w", err)
 		}
 	}
-	files := e.journal.Segments()
+	files, err := e.packFiles(o.All)
+	if err != nil {
+		return report, fmt.Errorf("pack: %w", err)
+	}
+	plan := planSegments(files)
 	if o.All {
-		if err := e.markDamaged(files); err != nil {
-			return report, fmt.Errorf("pack: %w", err)
-		}
+		plan = planAll(files, o.Dense)
 	}
-	plan := packPlan(files, o.All, o.Dense)
-	var done, total int64
-	for _, p := range plan {
-		total += p.bytes
+	err = e.packJobs(ctx, plan, o, &report)
+	if err == nil && !o.All {
+		err = e.mergePacks(ctx, &report)
 	}
-	for _, p := range plan {
-		r, err := e.journal.Rewrite(ctx, p.first, p.last, journal.RewriteOptions{
-			Yield: e.giveWay(),
-			Dense: o.Dense, Unlisted: e.unlisted(p.first, o.Dense),
-			Progress: func(n, _ int64) {
-				if o.Progress != nil {
-					o.Progress(done+min(n, p.bytes), total)
-				}
-			},
-		})
-		e.frames.Clear()
-		if p.damaged && errors.Is(err, backend.ErrCorrupt) {
-			e.opt.Logger.Warn("damaged pack is left as it is", "err", err) // the others are packed
-			continue
-		}
-		if err != nil {
-			return report, fmt.Errorf("pack: %w", err)
-		}
-		done += p.bytes
-		report.Files++
-		report.Commits += r.Commits
+	if err != nil {
+		return report, fmt.Errorf("pack: %w", err)
 	}
 	if err := e.dropPacked(ctx); err != nil && ctx.Err() == nil {
 		e.opt.Logger.Warn("index keeps entries that packs replace", "err", err)
@@ -89,67 +64,80 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 	if !e.indexIsSpare() { // it is deleted when the store is closed
 		report.After += e.index.Size()
 	}
+	for _, f := range e.journal.Segments() {
+		if f.Packed && !f.Dense {
+			report.Fast += f.Bytes
+		}
+	}
 	return report, nil
 }
 
-// packJob is a range of files that become one pack.
-type packJob struct {
-	first, last uint32
-	bytes       int64 // size as segments, estimated
-	files       int
-	packed      bool // it is one pack already, dense if it is to be
-	damaged     bool // and is rewritten only for that reason
-}
-
-// markDamaged sets Damaged for packs that are damaged, even if they can be read.
-func (e *Engine) markDamaged(files []journal.SegmentInfo) error {
-	v := e.journal.View()
-	defer v.Release()
-	for damaged, err := range v.PackDamage() {
-		if !errors.Is(err, backend.ErrCorrupt) {
+// packJobs writes the packs of a plan.
+func (e *Engine) packJobs(ctx context.Context, plan []packJob, o backend.PackOptions, report *backend.PackReport) error {
+	var done, total int64
+	for _, p := range plan {
+		total += p.bytes
+	}
+	for _, p := range plan {
+		r, err := e.journal.Rewrite(ctx, p.first, p.last, journal.RewriteOptions{
+			Yield: e.giveWay(),
+			Dense: o.Dense, Unlisted: e.unlisted(p.first, o.Dense),
+			Progress: func(n, of int64) {
+				if o.Progress != nil {
+					o.Progress(done+int64(float64(p.bytes)*float64(n)/float64(max(of, 1))), total)
+				}
+			},
+		})
+		e.frames.Clear()
+		if p.damaged && errors.Is(err, backend.ErrCorrupt) {
+			e.opt.Logger.Warn("damaged pack is left as it is", "err", err) // the others are packed
+			continue
+		}
+		if err != nil {
 			return err
 		}
-		for i := range files {
-			files[i].Damaged = files[i].Damaged || files[i].Name == damaged
-		}
+		done += p.bytes
+		report.Files++
+		report.Commits += r.Commits
 	}
 	return nil
 }
 
-// packPlan returns what to pack: sealed segments, merged up to a size; with all, also
-// small or damaged packs; with dense, also packs that are not dense.
-func packPlan(files []journal.SegmentInfo, all, dense bool) []packJob {
-	var plan []packJob
-	var at packJob
-	flush := func() {
-		at.damaged = at.damaged && at.files == 1
-		if at.files > 1 || at.files == 1 && !at.packed || at.damaged {
-			plan = append(plan, at)
+// mergePacks merges packs in the background, smaller ones first. Packs that cannot be read
+// are left out until the store is opened again.
+func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) error {
+	for {
+		files, err := e.packFiles(false)
+		if err != nil {
+			return err
 		}
-		at = packJob{}
-	}
-	for _, f := range files {
-		bytes := f.Bytes
-		if f.Packed {
-			bytes *= packedRatio
+		job, ok := planMerge(files)
+		if !ok {
+			return nil
 		}
-		done := f.Packed && (f.Dense || !dense)
-		skip := !f.Sealed || done && !all
-		if skip || at.files > 0 && at.bytes+bytes > maxPackSource {
-			flush()
-		}
-		if skip {
+		err = e.packJobs(ctx, []packJob{job}, backend.PackOptions{}, report)
+		var damage *backend.CorruptError
+		if !errors.As(err, &damage) {
+			if err != nil {
+				return err
+			}
 			continue
 		}
-		if at.files == 0 {
-			at.first = f.First
+		e.opt.Logger.Warn("packs are not merged", "err", err)
+		var names []string
+		for _, f := range files {
+			if f.Last < job.first || f.First > job.last {
+				continue
+			}
+			if names = append(names, f.Name); f.Name == damage.File {
+				names = []string{f.Name}
+				break
+			}
 		}
-		at.last, at.packed, at.damaged = f.Last, done, f.Damaged
-		at.bytes += bytes
-		at.files++
+		for _, name := range names {
+			e.unmergeable[name] = true
+		}
 	}
-	flush()
-	return plan
 }
 
 // spareSpans limits the number of spans, contexts and threads of a store whose index

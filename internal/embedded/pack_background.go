@@ -65,8 +65,10 @@ func (e *Engine) packWaiting() error {
 
 // waitingToPack returns the size of sealed segments that are not packed.
 func (e *Engine) waitingToPack() (bytes int64) {
-	for _, p := range packPlan(e.journal.Segments(), false, false) {
-		bytes += p.bytes
+	for _, f := range e.journal.Segments() {
+		if f.Sealed && !f.Packed {
+			bytes += f.Bytes
+		}
 	}
 	return bytes
 }

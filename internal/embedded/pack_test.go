@@ -295,7 +295,7 @@ func TestSpareIndex(t *testing.T) {
 const packVariable = "EMBEDDED_TEST_PACK"
 
 func packForEver(dir string) int {
-	e, err := Open(background, dir, Options{SegmentSize: 4 << 10, Durability: backend.Normal})
+	e, err := Open(background, dir, Options{SegmentSize: 4 << 10, Durability: backend.Normal, fullPack: 64 << 10})
 	if err != nil {
 		fmt.Println(err)
 		return 1

@@ -38,6 +38,12 @@ func (j *Journal) loadSegments() (empty *segment, err error) {
 	}
 	j.segments = append(j.segments, packs...)
 	slices.SortFunc(j.segments, func(a, b *segment) int { return cmp.Compare(a.segment, b.segment) })
+	if j.damage != nil && (len(j.segments) == 0 || j.segments[0].segment > 1) {
+		for _, s := range packs {
+			s.close()
+		}
+		return nil, j.damage // it is all that is before the others
+	}
 	for i, s := range j.segments {
 		err := j.loadHeader(s, i)
 		switch {

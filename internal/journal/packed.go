@@ -158,6 +158,15 @@ func (v *View) Packed() (last uint32) {
 	return last
 }
 
+// Objects returns how many ids and bodies the pack with a segment has.
+func (v *View) Objects(segment uint32) (uint64, error) {
+	s := v.find(segment)
+	if s == nil || s.pack == nil {
+		return 0, nil
+	}
+	return s.pack.Objects()
+}
+
 // CheckSums yields damage in the lookup tables of packs up to a segment.
 func (v *View) CheckSums(last uint32) iter.Seq[error] {
 	return func(yield func(error) bool) {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +23,6 @@ type SegmentInfo struct {
 	Bytes              int64
 	Packed, Sealed     bool
 	Dense              bool // a dense pack
-	Damaged            bool // set by callers; Segments does not check
 	Name               string
 }
 
@@ -127,6 +127,9 @@ func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOpti
 	}
 	name := filepath.Join(j.dir, pack.Name(first, last, generation))
 	header := pack.Header{First: first, Last: last, FirstCommit: old[0].first, Store: j.store, Dense: o.Dense, Collected: o.Filter != nil}
+	if _, err := rand.Read(header.Salt[:]); err != nil {
+		return report, fmt.Errorf("rewrite segments %d to %d: %w", first, last, err)
+	}
 	for _, s := range old {
 		if s.pack != nil {
 			header.Dense = header.Dense || s.pack.Dense

@@ -200,7 +200,7 @@ func (s *salvager) pack(name string, yield func(Frame) bool) {
 		s.fault(name, err)
 		return
 	}
-	p, err := pack.Open(f, size, name, pack.NewCache(defaultCache))
+	p, err := pack.OpenDamaged(f, size, name, pack.NewCache(defaultCache))
 	if err != nil {
 		s.fault(name, err)
 		return

@@ -52,6 +52,9 @@ func (p *File) CheckParts(ctx context.Context) error {
 			}
 		}
 	}
+	if err := p.checkHeads(rows); err != nil {
+		return err
+	}
 	if err := p.CheckSums(); err != nil && !errors.Is(err, ErrUnlisted) {
 		return err
 	}

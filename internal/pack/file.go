@@ -24,7 +24,9 @@ type File struct {
 	cut   int64 // missing bytes at the end, of the second footer
 	foot  footer
 	cache *Cache
-	alone codec // for parts without a dictionary
+	// unfinished is why the footers cannot be used, in a pack that is only to be salvaged.
+	unfinished error
+	alone      codec // for parts without a dictionary
 
 	mu         sync.Mutex // held while the table or the dictionary is read
 	rows       []row
@@ -183,6 +185,9 @@ func (p *File) tableLocked() ([]row, error) {
 	if p.rows != nil {
 		return p.rows, nil
 	}
+	if p.unfinished != nil {
+		return nil, p.unfinished
+	}
 	b := make([]byte, p.foot.length)
 	if err := p.read(b, p.foot.offset); err != nil {
 		return nil, err
@@ -201,6 +206,16 @@ func (p *File) tableLocked() ([]row, error) {
 	}
 	p.rows, p.identities = rows, identities
 	return rows, nil
+}
+
+// Objects returns how many ids and bodies the pack has.
+func (p *File) Objects() (uint64, error) {
+	rows, err := p.table()
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	last := &rows[len(rows)-1]
+	return uint64(last.id) + uint64(last.ids) + last.body + last.bodies, nil
 }
 
 // chapter is a decoded chapter without bodies.

@@ -22,7 +22,7 @@ import (
 
 // FormatVersion is the version of the layout that this program writes, and the newest that
 // it reads.
-const FormatVersion = 6
+const FormatVersion = 7
 
 const (
 	headerSize = 64
@@ -51,7 +51,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	28  number of the last commit, 8 bytes
 //	36  store id, 16 bytes
 //	52  flags, 1 byte: 1 when it was made to be small rather than fast, 2 when a collection
-//	    removed records; zero, 7 bytes
+//	    removed records; others announce something that this program does not know
+//	53  salt, 4 bytes: begins the checksum of every head of a chapter, so that bytes inside a
+//	    message cannot pass for one
+//	57  zero, 3 bytes
 //	60  CRC-32C of the 60 bytes before
 type Header struct {
 	First, Last             uint32
@@ -61,6 +64,7 @@ type Header struct {
 	Dense bool
 	// Collected packs lack records that a collection removed.
 	Collected bool
+	Salt      [4]byte
 }
 
 const (
@@ -83,6 +87,7 @@ func (h Header) encode() []byte {
 	if h.Collected {
 		b[52] |= flagCollected
 	}
+	copy(b[53:57], h.Salt[:])
 	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 	return b
 }
@@ -101,13 +106,16 @@ func decodeHeader(b []byte) (h Header, err error) {
 	if v > 0 && v < FormatVersion {
 		return h, fmt.Errorf("%w: pack format %d, this program reads %d", backend.ErrOlderFormat, v, FormatVersion)
 	}
+	if b[52]&^(flagDense|flagCollected) != 0 {
+		return h, fmt.Errorf("%w: pack with flags %d", backend.ErrNewerFormat, b[52])
+	}
 	h = Header{
 		First: binary.LittleEndian.Uint32(b[12:]), Last: binary.LittleEndian.Uint32(b[16:]),
 		FirstCommit: binary.LittleEndian.Uint64(b[20:]), LastCommit: binary.LittleEndian.Uint64(b[28:]),
 		Store: [16]byte(b[36:]), Dense: b[52]&flagDense != 0, Collected: b[52]&flagCollected != 0,
+		Salt: [4]byte(b[53:]),
 	}
-	if v != FormatVersion || h.First == 0 || h.Last < h.First || h.FirstCommit == 0 || h.LastCommit >= 1<<62 || h.LastCommit+1 < h.FirstCommit ||
-		binary.LittleEndian.Uint64(b[52:]) > flagDense|flagCollected {
+	if v != FormatVersion || h.First == 0 || h.Last < h.First || h.FirstCommit == 0 || h.LastCommit >= 1<<62 || h.LastCommit+1 < h.FirstCommit || [3]byte(b[57:]) != [3]byte{} {
 		return h, errors.New("header makes no sense")
 	}
 	return h, nil
@@ -207,7 +215,8 @@ type row struct {
 	end     int64 // of the frame before, or of the one that continues here
 	id      uint32
 	body    uint64
-	offset  int64
+	offset  int64 // of the chapter, which begins with its head
+	head    int64 // size of the head
 
 	commits, ids int // commits and ids that begin here
 	bodies       uint64
@@ -257,32 +266,40 @@ const (
 	partContent
 )
 
-// appendTable writes the table, each row as differences to the one before.
+// appendTable writes the table, each row as differences to the one before and with the size of its
+// head.
 func appendTable(dst []byte, rows []row) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(rows)))
-	segment, end := uint32(0), int64(0)
-	for _, r := range rows {
-		head := uint64(r.commits) << 1
-		if r.rest != nil {
-			head |= 1
-		}
-		dst = binary.AppendUvarint(dst, head)
-		dst = binary.AppendUvarint(dst, uint64(r.ids))
-		dst = binary.AppendUvarint(dst, uint64(r.segment-segment))
-		if r.segment != segment {
-			end = 0
-		}
-		dst = binary.AppendUvarint(dst, uint64(r.end-end))
-		segment, end = r.segment, r.end
-		if x := r.rest; x != nil {
-			dst = binary.AppendUvarint(dst, uint64(r.end-x.start))
-			dst = binary.AppendUvarint(dst, uint64(x.begin))
-			dst = binary.AppendUvarint(append(dst, x.run), x.seq)
-		}
-		dst = binary.AppendUvarint(dst, r.bodies)
-		for _, n := range []int64{r.idBytes, r.columns, r.laid[bodyText], r.laid[bodyOther], r.text, r.parts[partIDs].size, r.parts[partColumns].size, r.parts[partContent].size} {
-			dst = binary.AppendUvarint(dst, uint64(n))
-		}
+	var before row
+	for i := range rows {
+		dst = binary.AppendUvarint(appendRow(dst, &rows[i], &before), uint64(rows[i].head))
+		before = rows[i]
+	}
+	return dst
+}
+
+// appendRow writes what a row adds to the one before, which may be empty.
+func appendRow(dst []byte, r, before *row) []byte {
+	head := uint64(r.commits) << 1
+	if r.rest != nil {
+		head |= 1
+	}
+	dst = binary.AppendUvarint(dst, head)
+	dst = binary.AppendUvarint(dst, uint64(r.ids))
+	dst = binary.AppendUvarint(dst, uint64(r.segment-before.segment))
+	end := before.end
+	if r.segment != before.segment {
+		end = 0
+	}
+	dst = binary.AppendUvarint(dst, uint64(r.end-end))
+	if x := r.rest; x != nil {
+		dst = binary.AppendUvarint(dst, uint64(r.end-x.start))
+		dst = binary.AppendUvarint(dst, uint64(x.begin))
+		dst = binary.AppendUvarint(append(dst, x.run), x.seq)
+	}
+	dst = binary.AppendUvarint(dst, r.bodies)
+	for _, n := range []int64{r.idBytes, r.columns, r.laid[bodyText], r.laid[bodyOther], r.text, r.parts[partIDs].size, r.parts[partColumns].size, r.parts[partContent].size} {
+		dst = binary.AppendUvarint(dst, uint64(n))
 	}
 	return dst
 }
@@ -292,46 +309,71 @@ var errTable = errors.New("table of chapters makes no sense")
 // readTable reads the table of the chapters from the header up to end.
 func readTable(b []byte, h Header, end int64) ([]row, error) {
 	v := varints{rest: b}
-	n := v.next(uint64(len(b)) / 13)
+	n := v.next(uint64(len(b)) / 14)
 	rows := make([]row, 0, n)
 	r := row{commit: h.FirstCommit, id: 1, offset: headerSize}
 	for i := range int(n) {
-		head := v.next(1 << 40)
-		r.commits, r.ids = int(head>>1), int(v.next(1<<31))
-		if d := v.next(1<<32 - 1); d > 0 {
-			r.segment, r.end = r.segment+uint32(d), 0
+		if err := readRow(&v, &r); err != nil || i == 0 && r.rest != nil {
+			return nil, errTable
 		}
-		r.end += int64(v.next(1 << 40))
-		r.rest, r.until = nil, 0
-		if head&1 != 0 {
-			var err error
-			if r.rest, err = readRest(&v, r.end); err != nil || i == 0 {
-				return nil, errTable
-			}
+		if r.rest != nil {
 			rows[i-1].until = r.end
 		}
-		r.bodies = v.next(1 << 40)
-		for _, n := range []*int64{&r.idBytes, &r.columns, &r.laid[bodyText], &r.laid[bodyOther], &r.text} {
-			*n = int64(v.next(maxPart))
-		}
-		offset := r.offset
-		for k := range r.parts {
-			r.parts[k] = part{offset: offset, size: int64(v.next(maxPart))}
-			offset += r.parts[k].size
-		}
-		if v.bad || offset > end || uint64(r.id)+uint64(r.ids) > 1<<32-1 || r.segment > h.Last || r.size() > maxPart || r.pieces() == 0 {
+		r.head = int64(v.next(maxHead))
+		after := r.layOut()
+		if v.bad || after > end || r.head < minHead || !r.possible(h) {
 			return nil, errTable
 		}
 		rows = append(rows, r)
 		r.commit += uint64(r.commits)
 		r.id += uint32(r.ids)
 		r.body += r.bodies
-		r.offset = offset
+		r.offset = after
 	}
 	if v.bad || len(v.rest) > 0 || r.commit != h.LastCommit+1 || r.offset != end {
 		return nil, errTable
 	}
 	return rows, nil
+}
+
+// readRow changes a row to the one that follows it. The caller sets what the row begins with.
+func readRow(v *varints, r *row) error {
+	head := v.next(1 << 40)
+	r.commits, r.ids = int(head>>1), int(v.next(1<<31))
+	if d := v.next(1<<32 - 1); d > 0 {
+		r.segment, r.end = r.segment+uint32(d), 0
+	}
+	r.end += int64(v.next(1 << 40))
+	r.rest, r.until = nil, 0
+	if head&1 != 0 {
+		var err error
+		if r.rest, err = readRest(v, r.end); err != nil {
+			return err
+		}
+	}
+	r.bodies = v.next(1 << 40)
+	for _, n := range []*int64{&r.idBytes, &r.columns, &r.laid[bodyText], &r.laid[bodyOther], &r.text} {
+		*n = int64(v.next(maxPart))
+	}
+	for k := range r.parts {
+		r.parts[k].size = int64(v.next(maxPart))
+	}
+	return nil
+}
+
+// layOut sets the offsets of the parts, which follow the head, and returns the end of the chapter.
+func (r *row) layOut() int64 {
+	at := r.offset + r.head
+	for k := range r.parts {
+		r.parts[k].offset = at
+		at += r.parts[k].size
+	}
+	return at
+}
+
+// possible reports whether a pack with the header can have such a chapter.
+func (r *row) possible(h Header) bool {
+	return uint64(r.id)+uint64(r.ids) <= 1<<32-1 && r.segment <= h.Last && r.size() <= maxPart && r.pieces() > 0
 }
 
 func readRest(v *varints, end int64) (*rest, error) {

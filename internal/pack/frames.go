@@ -44,13 +44,21 @@ func (p *File) End() (segment uint32, offset int64, err error) {
 	return x.segment, x.end, nil
 }
 
-// Salvage yields every readable commit in order, and the errors of the others.
+// Salvage yields every readable commit in order, and before them and instead of others the
+// reasons why some are missing.
 func (p *File) Salvage() iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		rows, err := p.table()
 		if err != nil {
-			yield(Frame{}, err)
-			return
+			if p.unfinished == nil && !yield(Frame{}, err) {
+				return
+			}
+			for _, err := range p.findChapters() {
+				if !yield(Frame{}, err) {
+					return
+				}
+			}
+			rows = p.rows
 		}
 		for n := range rows {
 			c, err := p.chapter(n)
@@ -61,7 +69,10 @@ func (p *File) Salvage() iter.Seq2[Frame, error] {
 				continue
 			}
 			for _, x := range c.commits {
-				if x.rest == nil && !yield(p.frame(piece{c, x, n})) {
+				if x.rest != nil || x.open && len(p.rests(n)) == 0 { // what is missing was said
+					continue
+				}
+				if !yield(p.frame(piece{c, x, n})) {
 					return
 				}
 			}

@@ -473,3 +473,11 @@ func TestDenseChaptersEndByTheirPackedSize(t *testing.T) {
 	})
 	require.InDelta(t, 80*len(noise)/denseLimits.packed, n, 2)
 }
+
+// exampleCommits returns the same commits each time.
+func exampleCommits(n int) (commits []*structure.Commit) {
+	for i := range n {
+		commits = append(commits, structuretest.Commits().Example(i))
+	}
+	return commits
+}

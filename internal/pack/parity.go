@@ -49,6 +49,9 @@ func (p parity) fold(size int) parity {
 // difference returns the difference between the damaged block and the original, or nil if no
 // block is damaged or the difference is unknown. It reads the file once.
 func (p *File) difference() parity {
+	if p.unfinished != nil {
+		return nil
+	}
 	p.mending.Do(func() {
 		end := p.foot.parityAt(p.size)
 		d := make(parity, p.foot.parity)

@@ -1,6 +1,10 @@
 package pack
 
-import "github.com/lineage-store/lineage/structure"
+import (
+	"fmt"
+
+	"github.com/lineage-store/lineage/structure"
+)
 
 // A commit that is larger than a chapter is stored as pieces in consecutive chapters.
 // The table of chapters shows which piece is needed, so that only that chapter is
@@ -43,7 +47,13 @@ func (p *File) restIn(n int) (piece, error) {
 }
 
 // after returns the next piece of the same commit.
-func (p *File) after(at piece) (piece, error) { return p.restIn(at.n + 1) }
+func (p *File) after(at piece) (piece, error) {
+	next, err := p.restIn(at.n + 1)
+	if err == nil && (next.x.rest == nil || next.x.number != at.x.number) {
+		err = p.corrupt(at.c.fileEnd(), fmt.Sprintf("the rest of commit %d is missing", at.x.number))
+	}
+	return next, err
+}
 
 // joinedPieces returns the whole commit.
 func joinedPieces(pieces []piece) *commit {

@@ -2,7 +2,6 @@ package pack
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -297,12 +296,20 @@ func (w *Writer) flush() error {
 	r.idBytes, r.columns, r.text = int64(len(ids)), int64(len(fields)), int64(len(f.text))
 	r.laid = [bodyKinds]int64{int64(len(f.laid[bodyText])), int64(len(f.laid[bodyOther]))}
 	w.codec.stop = w.Stop
+	var packed [3][]byte
 	for i, raw := range [][]byte{partIDs: ids, partColumns: fields, partContent: content} {
 		b, err := w.codec.squeeze(raw)
 		if err != nil {
 			return err
 		}
-		if r.parts[i], err = w.part(b); err != nil {
+		packed[i] = withSum(b)
+		r.parts[i].size = int64(len(packed[i]))
+	}
+	head := r.encodeHead(w.h)
+	r.head = int64(len(head))
+	r.layOut()
+	for _, b := range append([][]byte{head}, packed[:]...) {
+		if err := w.write(b); err != nil {
 			return err
 		}
 	}
@@ -318,15 +325,12 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// part writes bytes and their checksum, or nothing for no bytes.
-func (w *Writer) part(b []byte) (part, error) {
-	p := part{offset: w.at}
+// withSum returns the bytes with their checksum, or nothing for no bytes.
+func withSum(b []byte) []byte {
 	if len(b) == 0 {
-		return p, nil
+		return nil
 	}
-	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	p.size = int64(len(b))
-	return p, w.write(b)
+	return summed(b, 0)
 }
 
 // write appends bytes to the file.
@@ -358,7 +362,7 @@ func (w *Writer) Finish() (int64, error) {
 	w.parity.add(header, 0)
 	spare := w.parity.fold(paritySize(w.at))
 	f.directory, f.parity, f.header = uint32(len(directory)), uint32(len(spare)), headerSum(header)
-	if _, err := w.part(spare); err != nil {
+	if err := w.write(withSum(spare)); err != nil {
 		return 0, err
 	}
 	if err := w.write(slices.Concat(f.encode(), f.encode())); err != nil {
@@ -401,6 +405,9 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 	}
 	if i != len(w.sums) {
 		return fmt.Errorf("pack %s: %d commits of %d read back", name, i, len(w.sums))
+	}
+	if err := p.checkHeads(p.rows); err != nil {
+		return err
 	}
 	if w.Unlisted {
 		return nil

@@ -189,6 +189,7 @@ func packReport(w *wire, r *backend.PackReport) {
 	w.Uint("commits", &r.Commits)
 	integer(w, "before", &r.Before)
 	integer(w, "after", &r.After)
+	integer(w, "fast", &r.Fast)
 }
 
 func collectOptions(w *wire, o *backend.CollectOptions) {

@@ -11,8 +11,9 @@ type Packer interface {
 
 // PackOptions configure packing.
 type PackOptions struct {
-	// All packs everything up to the latest commit, and merges small packs. Otherwise only
-	// whole unpacked files are packed.
+	// All packs everything up to the latest commit, and merges packs until each is several times
+	// larger than the next. Otherwise only whole unpacked files are packed, and packs merge
+	// where that costs little.
 	All bool
 	// Dense compresses as much as possible, for archives, and packs that are not dense once
 	// more. Writing takes about two seconds per megabyte of text, and reading a message
@@ -30,4 +31,6 @@ type PackReport struct {
 	// Before and After are the sizes in bytes of journal and index.
 	Before int64 `json:"bytes_before"`
 	After  int64 `json:"bytes_after"`
+	// Fast is the size of the packs that are not dense.
+	Fast int64 `json:"bytes_not_dense"`
 }

@@ -34,7 +34,7 @@ repairs it, and exits with 6 if anything is damaged.`,
 				return runVerify(ctx, s, deep)
 			})
 			if !opened && errors.Is(err, lineage.ErrCorrupt) {
-				return app.Hint(err, "the store cannot be opened, not even to read: 'lineage restore' makes one of a backup")
+				return app.Hint(err, "the store cannot be opened, not even to read: 'lineage restore' makes one of a backup, 'lineage salvage' of what is left")
 			}
 			return err
 		}),

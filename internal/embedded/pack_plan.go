@@ -1,0 +1,177 @@
+package embedded
+
+import (
+	"errors"
+
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// A store has few packs, because a lookup asks each of them. Packs are merged by size:
+// each is in a tier, and neighbors of a tier or lower become one pack as soon as together
+// they reach the next tier. So a byte is rewritten at most once for each tier.
+
+const (
+	// fullBytes and fullObjects limit one pack: the size of its file, and the number of its
+	// ids and bodies, of which the writer keeps a table in memory.
+	fullBytes   = 256 << 20
+	fullObjects = 1 << 20
+	// segmentRatio is the assumed ratio between segments and their pack, and objectBytes the
+	// assumed size of an object in a segment.
+	segmentRatio = 4
+	objectBytes  = 128
+	// tierFactor is the ratio between the sizes of tiers.
+	tierFactor = 4
+)
+
+// Sizes of packs are shares of the largest one. tiers are the sizes at which tiers end. A
+// pack of the last size is not merged any more; two smaller ones always fit into one.
+var tiers = []float64{1. / 128, 1. / 32, 1. / 8, 1. / 2}
+
+// manyPacks neighbors are merged even if together they stay small. It is more than can be
+// in any higher tier.
+const manyPacks = 8
+
+// smallPack is the size up to which 'lineage pack' merges packs with any newer one.
+const smallPack = 1. / 64
+
+// packFile is a file of the journal for which packing is planned.
+type packFile struct {
+	journal.SegmentInfo
+	share   float64 // of the size of the largest pack
+	damaged bool    // it may be impossible to read, so it is packed by itself
+}
+
+// packFiles returns the sealed files. With check, damage is searched for.
+func (e *Engine) packFiles(check bool) (files []packFile, err error) {
+	v := e.journal.View()
+	defer v.Release()
+	damaged := map[string]bool{}
+	if check {
+		for name, err := range v.PackDamage() {
+			if !errors.Is(err, backend.ErrCorrupt) {
+				return nil, err
+			}
+			damaged[name] = true
+		}
+	}
+	for _, f := range e.journal.Segments() {
+		if !f.Sealed {
+			break
+		}
+		p := packFile{SegmentInfo: f, damaged: damaged[f.Name] || !check && e.unmergeable[f.Name]}
+		bytes, objects := f.Bytes/segmentRatio, uint64(f.Bytes/objectBytes)
+		if f.Packed {
+			bytes = f.Bytes
+			switch objects, err = v.Objects(f.First); {
+			case errors.Is(err, backend.ErrCorrupt):
+				p.damaged = true
+			case err != nil:
+				return nil, err
+			}
+		}
+		p.share = max(float64(bytes)/float64(e.fullPack()), float64(objects)/fullObjects)
+		files = append(files, p)
+	}
+	return files, nil
+}
+
+// fullPack is the size of the largest pack.
+func (e *Engine) fullPack() int64 {
+	if e.opt.fullPack > 0 {
+		return e.opt.fullPack
+	}
+	return fullBytes
+}
+
+// packJob is a range of files that become one pack.
+type packJob struct {
+	first, last uint32
+	bytes       int64
+	share       float64
+	files       int
+	needed      bool // it is to be written even if it is one file
+	dense       bool // a pack in it is dense
+	damaged     bool // it is one damaged pack
+}
+
+func newJob(f packFile) packJob {
+	return packJob{first: f.First, last: f.Last, bytes: f.Bytes, share: f.share, files: 1, dense: f.Dense, damaged: f.damaged}
+}
+
+// and returns the job of two consecutive ones.
+func (p packJob) and(next packJob) packJob {
+	return packJob{
+		first: p.first, last: next.last, bytes: p.bytes + next.bytes, share: p.share + next.share, files: p.files + next.files,
+		needed: p.needed || next.needed, dense: p.dense || next.dense,
+	}
+}
+
+// planAll plans that everything is packed, and that there are few packs afterwards, each
+// of them several times larger than the next. Packs that are not dense are merged with
+// dense ones only if everything is to become dense.
+func planAll(files []packFile, dense bool) (plan []packJob) {
+	var jobs []packJob
+	for _, f := range files {
+		job := newJob(f)
+		job.needed = !f.Packed || f.damaged || dense && !f.Dense
+		jobs = append(jobs, job)
+		for n := len(jobs); n > 1; n = len(jobs) {
+			a, b := jobs[n-2], jobs[n-1]
+			if a.damaged || b.damaged || a.dense != b.dense && !dense || a.share+b.share > 1 {
+				break
+			}
+			if !(a.needed && b.needed) && a.share >= max(tierFactor*b.share, smallPack) {
+				break
+			}
+			jobs = append(jobs[:n-2], a.and(b))
+		}
+	}
+	for _, p := range jobs {
+		if p.needed || p.files > 1 {
+			plan = append(plan, p)
+		}
+	}
+	return plan
+}
+
+// planSegments plans that sealed segments are packed.
+func planSegments(files []packFile) (plan []packJob) {
+	adjacent := false
+	for _, f := range files {
+		if f.Packed {
+			adjacent = false
+			continue
+		}
+		job := newJob(f)
+		if n := len(plan) - 1; adjacent && plan[n].share+job.share <= 1 {
+			plan[n] = plan[n].and(job)
+		} else {
+			plan = append(plan, job)
+		}
+		adjacent = true
+	}
+	return plan
+}
+
+// planMerge returns the next merge of packs, if any is due, of the lowest tier. Dense packs
+// are left as they are: compressing them again takes long.
+func planMerge(files []packFile) (packJob, bool) {
+	for _, tier := range tiers {
+		var job packJob
+		for _, f := range files {
+			if !f.Packed || f.Dense || f.damaged || f.share >= tier {
+				job = packJob{}
+				continue
+			}
+			if job.files == 0 {
+				job = newJob(f)
+				continue
+			}
+			if job = job.and(newJob(f)); job.share >= tier || job.files >= manyPacks {
+				return job, true
+			}
+		}
+	}
+	return packJob{}, false
+}

@@ -1,0 +1,198 @@
+package pack
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure/structuretest"
+)
+
+// salvaged returns what is left of a pack, and the reasons why the rest is missing.
+func salvaged(t require.TestingT, b []byte) (frames []Frame, missing []error) {
+	p, err := OpenDamaged(&memory{b}, int64(len(b)), "salvaged", NewCache(1<<20))
+	require.NoError(t, err)
+	for f, err := range p.Salvage() {
+		if err != nil {
+			require.ErrorIs(t, err, backend.ErrCorrupt)
+			missing = append(missing, err)
+			continue
+		}
+		frames = append(frames, f)
+	}
+	return frames, missing
+}
+
+// whole returns the commits of a pack that end before an offset, and those that do not.
+func whole(t require.TestingT, p *File, frames []Frame, offset int64) (saved []Frame) {
+	rows, err := p.table()
+	require.NoError(t, err)
+	at := 0
+	for i := range rows {
+		if rows[i].fileEnd() > offset {
+			break
+		}
+		at = int(rows[i].commit) + rows[i].commits - 1
+		if rows[i].until > 0 {
+			at--
+		}
+	}
+	return frames[:at]
+}
+
+// A pack that is cut anywhere loses the chapters that are cut, and no other.
+func TestCutAnywhere(t *testing.T) {
+	shrink(t)
+	rapid.Check(t, func(t *rapid.T) {
+		frames := framesOf(t, 7, rapid.SliceOfN(structuretest.Commits(), 2, 30).Draw(t, "commits"))
+		p := write(t, frames, nil)
+		b := p.src.(*memory).b
+		for _, size := range campaign.Sample(len(b)-1, 60) {
+			if size < headerSize {
+				_, err := OpenDamaged(&memory{b[:size]}, int64(size), "salvaged", NewCache(1<<20))
+				require.ErrorIs(t, err, backend.ErrCorrupt)
+				continue
+			}
+			saved, missing := salvaged(t, b[:size])
+			want := whole(t, p, frames, int64(size))
+			require.Len(t, saved, len(want), "cut to %d of %d bytes", size, len(b))
+			for i := range want {
+				want, is := want[i], saved[i]
+				want.ID, is.ID = 0, 0 // only the table has it
+				require.Equal(t, want, is, "cut to %d of %d bytes", size, len(b))
+			}
+			if len(saved) < len(frames) {
+				require.NotEmpty(t, missing)
+			}
+		}
+	})
+}
+
+// The chapters of a pack whose table is destroyed are found, and those after a damaged head; a pack that
+// is not dense needs its first one.
+func TestDamagedTableAndHead(t *testing.T) {
+	shrink(t)
+	for _, dense := range []bool{false, true} {
+		frames := framesOf(t, 7, exampleCommits(30))
+		m := &memory{}
+		w := NewWriter(m, Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Store: [16]byte{7}, Dense: dense}, nil)
+		for _, f := range frames {
+			require.NoError(t, w.Add(f))
+		}
+		_, err := w.Finish()
+		require.NoError(t, err)
+		w.Close()
+		p, err := Open(m, int64(len(m.b)), "sound", NewCache(1<<20))
+		require.NoError(t, err)
+		rows, err := p.table()
+		require.NoError(t, err)
+		require.Greater(t, len(rows), 4)
+
+		b := bytes.Clone(m.b)
+		for i := range p.foot.length {
+			b[p.foot.offset+int64(i)] ^= 0xff
+		}
+		saved, missing := salvaged(t, b)
+		require.Len(t, saved, len(frames))
+		require.Len(t, missing, 1, "the table")
+
+		for damaged := range 3 {
+			b := bytes.Clone(m.b[:p.foot.offset])
+			b[rows[damaged].offset+3] ^= 1
+			saved, missing := salvaged(t, b)
+			require.NotEmpty(t, missing)
+			if damaged == 0 && !dense {
+				require.Empty(t, saved)
+				continue
+			}
+			require.NotEmpty(t, saved)
+			require.Less(t, len(saved), len(frames))
+			require.EqualValues(t, len(frames), saved[len(saved)-1].Number)
+			for _, f := range saved {
+				want := frames[f.Number-1]
+				want.ID, f.ID = 0, 0
+				require.Equal(t, want, f)
+			}
+		}
+	}
+}
+
+// A head is only one at its place in its pack.
+func TestHeadsDoNotMove(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := Header{First: 1, Last: 9, FirstCommit: 5, LastCommit: 500, Store: [16]byte{1}, Salt: [4]byte{2}}
+		r := row{commit: 7, commits: rapid.IntRange(1, 300).Draw(t, "commits"), segment: 3, end: 64, id: 1, offset: rapid.Int64Range(64, 1<<40).Draw(t, "offset")}
+		r.parts[partColumns].size, r.columns = 12, 40
+		b := r.encodeHead(h)
+		r.head = int64(len(b))
+		r.layOut()
+		is, ok := decodeHead(b, r.offset, h)
+		require.True(t, ok)
+		require.Equal(t, r, is)
+		_, ok = decodeHead(b, r.offset+rapid.Int64Range(1, 1<<30).Draw(t, "moved"), h)
+		require.False(t, ok)
+		other := h
+		other.Salt[3]++
+		_, ok = decodeHead(b, r.offset, other)
+		require.False(t, ok)
+		other = h
+		other.Store[9]++
+		_, ok = decodeHead(b, r.offset, other)
+		require.False(t, ok)
+		for n := range len(b) {
+			_, ok = decodeHead(b[:n], r.offset, h)
+			require.False(t, ok)
+		}
+	})
+}
+
+// A pack with something that this program does not know is refused as a newer one.
+func TestUnknownFlags(t *testing.T) {
+	h := Header{First: 1, Last: 1, FirstCommit: 1, LastCommit: 3}
+	b := h.encode()
+	for _, at := range []int{52, 57, 59} {
+		b := bytes.Clone(b)
+		b[at] |= 0x40
+		_, err := decodeHeader(b)
+		require.ErrorContains(t, err, "checksum")
+		binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+		if _, err = decodeHeader(b); at == 52 {
+			require.ErrorIs(t, err, backend.ErrNewerFormat)
+		} else {
+			require.Error(t, err)
+		}
+	}
+}
+
+func FuzzDecodeHead(f *testing.F) {
+	h := Header{First: 1, Last: 9, FirstCommit: 5, LastCommit: 500, Store: [16]byte{1}}
+	for _, r := range []row{
+		{commit: 5, commits: 3, segment: 1, id: 1},
+		{commit: 9, segment: 2, end: 700, id: 40, body: 9, bodies: 3, until: 900, rest: &rest{start: 600, begin: 30, run: 7, seq: 12}},
+	} {
+		f.Add(r.encodeHead(h), int64(64))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, offset int64) {
+		if len(b) > 5 && int(b[0])+5 <= len(b) { // behind the checksum
+			end := int(b[0]) + 1
+			binary.LittleEndian.PutUint32(b[end:], crc32.Update(h.headStart(offset), castagnoli, b[:end]))
+		}
+		r, ok := decodeHead(b, offset, h)
+		if !ok {
+			return
+		}
+		require.True(t, r.possible(h))
+		require.LessOrEqual(t, r.commit+uint64(r.commits)-1, h.LastCommit)
+		again, ok := decodeHead(r.encodeHead(h), offset, h)
+		require.True(t, ok)
+		again.head = r.head
+		again.layOut()
+		require.Equal(t, r, again)
+	})
+}
