@@ -10,19 +10,31 @@ func (s *Session) Shell() string {
 	if runtime.GOOS == "windows" {
 		return s.powerShell()
 	}
-	line := "cd " + quote(s.Dir) + " &&"
+	line := "cd " + quote(s.Dir) + " && "
 	if strings.HasPrefix(s.Dir, "-") {
-		line = "cd -- " + quote(s.Dir) + " &&"
+		line = "cd -- " + quote(s.Dir) + " && "
 	}
+	lines := make([]string, len(s.Commands))
 	for i, command := range s.Commands {
-		if i > 0 {
-			line += " &&"
-		}
-		for _, arg := range command {
-			line += " " + quote(arg)
-		}
+		lines[i] = words(command, quote)
 	}
-	return line
+	return line + strings.Join(lines, " && ")
+}
+
+// Shell returns a command line: for PowerShell on Windows, and else for a POSIX shell.
+func Shell(command []string) string {
+	if runtime.GOOS == "windows" {
+		return "& " + words(command, quotePowerShell)
+	}
+	return words(command, quote)
+}
+
+func words(command []string, quote func(string) string) string {
+	quoted := make([]string, len(command))
+	for i, word := range command {
+		quoted[i] = quote(word)
+	}
+	return strings.Join(quoted, " ")
 }
 
 const plainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
@@ -42,10 +54,7 @@ func (s *Session) powerShell() string {
 		if i > 0 {
 			line, end = line+"; if ($?) {", end+" }"
 		}
-		line += " &"
-		for _, arg := range command {
-			line += " " + quotePowerShell(arg)
-		}
+		line += " & " + words(command, quotePowerShell)
 	}
 	return line + end
 }
