@@ -53,6 +53,8 @@ test: ## Install what tests need, then run every test with the race detector
 	@scripts/aisdk.sh
 	@scripts/axe.sh
 	@scripts/agents.sh
+	@scripts/mcp.sh
+	@scripts/js.sh
 	@$(MAKE) --no-print-directory tools
 	@scripts/step.sh 'compiling with the race detector' go build -v $(RACE) ./...
 	@{ status=0; \

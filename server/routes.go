@@ -67,6 +67,7 @@ func (s *Server) routes() []route {
 
 		{"GET /v1/events", readers, s.events},
 		{"GET /content/{id}", readers, s.content},
+		{"GET /v1/content/{id}", readers, s.content},
 	}
 }
 

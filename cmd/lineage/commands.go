@@ -35,7 +35,7 @@ func groups() []group {
 			databases.ProjectCommand, databases.CompareCommand,
 		}},
 		{"maintain", "Maintain", []func(*app.App) *cobra.Command{
-			serving.ServeCommand, serving.TokenCommand, maintenance.StatsCommand, maintenance.VerifyCommand, maintenance.RepairCommand, maintenance.PackCommand, maintenance.GcCommand, maintenance.EraseCommand, maintenance.BackupCommand, maintenance.RestoreCommand, maintenance.CopyCommand, maintenance.SalvageCommand,
+			serving.ServeCommand, serving.MCPCommand, serving.TokenCommand, maintenance.StatsCommand, maintenance.VerifyCommand, maintenance.RepairCommand, maintenance.PackCommand, maintenance.GcCommand, maintenance.EraseCommand, maintenance.BackupCommand, maintenance.RestoreCommand, maintenance.CopyCommand, maintenance.SalvageCommand,
 		}},
 		{"program", "Program", []func(*app.App) *cobra.Command{
 			versionCommand, completionCommand,

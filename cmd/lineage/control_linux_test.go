@@ -121,6 +121,7 @@ var evilLines = map[string][]string{
 	"lineage reflog":             {"rewind :1 --in-place", "reflog", "reflog nonesuch-EVIL"},
 	"lineage watch":              {"watch --from 1 --follow=false"},
 	"lineage serve":              {"serve --idle 1ms"},
+	"lineage mcp":                {"mcp --write EVIL"},
 	"lineage token":              {"token nonesuch-EVIL"},
 	"lineage token create":       {"token create --name EVIL --user EVIL --project EVIL"},
 	"lineage token list":         {"token create --name EVIL", "token list"},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -24,26 +23,6 @@ func versionCommand(a *app.App) *cobra.Command {
 	}
 }
 
-// newVersionRecord returns the version of a build, which may be nil if the build has no information.
-func newVersionRecord(build *debug.BuildInfo) *records.Version {
-	r := &records.Version{Version: "unreleased", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if build == nil {
-		return r
-	}
-	if v := build.Main.Version; v != "" && v != "(devel)" {
-		r.Version = v
-	}
-	for _, setting := range build.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			r.Revision = setting.Value
-		case "vcs.modified":
-			r.Modified = setting.Value == "true"
-		}
-	}
-	return r
-}
-
 // versionText returns the version for people.
 func versionText(r *records.Version) string {
 	commit := r.Revision
@@ -58,6 +37,6 @@ func versionText(r *records.Version) string {
 
 func runVersion(a *app.App) error {
 	build, _ := debug.ReadBuildInfo()
-	r := newVersionRecord(build)
+	r := app.NewVersion(build)
 	return a.Print(r, "%s", versionText(r))
 }

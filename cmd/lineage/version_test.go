@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 )
 
 func TestVersion(t *testing.T) {
@@ -31,7 +33,7 @@ func TestVersion(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			text := versionText(newVersionRecord(tt.build))
+			text := versionText(app.NewVersion(tt.build))
 			require.Contains(t, text, tt.want)
 			require.Regexp(t, `\ngo      1\.\d+\S* \w+/\w+\n$`, text)
 		})

@@ -23,11 +23,14 @@ const (
 	chroma     = "github.com/alecthomas/chroma/v2"
 	bluemonday = "github.com/microcosm-cc/bluemonday"
 	goleak     = "go.uber.org/goleak"
+	mcp        = "github.com/modelcontextprotocol/go-sdk"
 	linear     = "github.com/anishathalye/porcupine"
 	rapid      = "pgregory.net/rapid"
+	jsonschema = "github.com/santhosh-tekuri/jsonschema/v6"
 	sys        = "golang.org/x/sys"
 	testify    = "github.com/stretchr/testify"
 	text       = "golang.org/x/text"
+	udiff      = "github.com/aymanbagabas/go-udiff"
 	uuid       = "github.com/google/uuid"
 
 	sqlite    = "modernc.org/sqlite"
@@ -131,11 +134,13 @@ var rooms = []room{
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "internal/refs", ours: join(belowStore, "internal/plain", "lineage/chat")},
 	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
+	{path: "internal/difference", ours: belowStore, libs: []string{udiff}},
+	{path: "server/mcp", ours: join(belowStore, "internal/plain", "internal/refs", "internal/difference", "lineage/archive", "lineage/chat", "lineage/graph", "lineage/records", "lineage/transcript", "server/access"), libs: []string{mcp}},
 	{path: "server/attachment"},
 	{path: "server/problem", ours: belowStore},
-	{path: "server/api", ours: join(belowStore, "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/graph", "lineage/records", "server/access", "server/problem")},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment", "server/problem")},
 	{path: "server/page", ours: join(belowStore, "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server", "server/attachment")},
+	{path: "server/api", ours: join(belowStore, "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server", "server/access", "server/problem")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 	{path: "internal/processes", any: true},
@@ -144,7 +149,7 @@ var rooms = []room{
 // Test files may also import these, and every room below the one they test.
 var (
 	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
-	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto}
+	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 
 // A heavy is a kind of package that only the rooms named may link, through whatever import.
@@ -174,10 +179,11 @@ var heavies = []heavy{
 		"an AI client",
 		[]string{
 			"github.com/openai/openai-go", "github.com/sashabaranov/go-openai", "github.com/anthropics/anthropic-sdk-go",
-			"google.golang.org/genai", "github.com/tmc/langchaingo", "github.com/modelcontextprotocol/go-sdk",
+			"google.golang.org/genai", "github.com/tmc/langchaingo",
 		},
 		[]string{"cmd"},
 	},
+	{"a library for MCP", []string{mcp}, []string{"server/mcp", "cmd"}},
 }
 
 // storeLinks are all the modules that a program links by importing the store.

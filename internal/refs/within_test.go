@@ -44,7 +44,7 @@ func TestWithin(t *testing.T) {
 	foreignNames := []string{
 		"source-theirs", "Title of theirs", "title OF theirs", theirs.ID().String(), Short(theirs.ID()),
 		other.ID().String(), Short(other.ID()), "secret-point", "secret-branch", "source-theirs/main", Short(theirs.ID()) + "/secret-point",
-		theirs.ID().String() + "/" + foreign[1].String(), foreign[1].String(), foreign[0].String(), ShortSpan(foreign[1]), run[:20] + "/2", run[len(run)-6:] + "/2",
+		theirs.ID().String() + "/" + foreign[1].String(), foreign[1].String(), foreign[0].String(), ShortSpan(foreign[1]), run[len(run)-6:] + "/2",
 		foreign[1].String() + ".0", "msg-theirs", other.ID().String() + "@{-1}", Short(other.ID()) + "@{-1}", Short(other.ID()) + ":1", foreign[2].String() + "~1",
 		alone.ID().String(), Short(alone.ID()), lone[0].String(), ShortSpan(lone[0]),
 	}

@@ -29,7 +29,7 @@ func claudeCode() Format {
 		},
 		Read: func(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 			return func(yield func(*Conversation, error) bool) {
-				s := claudeSession{session: newSession(in, yield), turnOf: make(map[string]string), tail: make(map[string]string)}
+				s := claudeSession{session: newSession(in, yield), turnOf: make(map[string]string), tail: make(map[string]string), seen: make(map[string]bool), summaries: make(map[string]string)}
 				s.sharedIDs = true
 				if has(in.Head().object(), "loglines") {
 					s.readWhole(ctx)
@@ -56,6 +56,35 @@ type claudeSession struct {
 	// to its last line: see follow.
 	turnOf, tail map[string]string
 	noParents    bool // see statesNoParents
+	// seen are the uuids of lines, and summaries those of leaves that were not seen: a file begins with summaries of other sessions.
+	seen      map[string]bool
+	summaries map[string]string
+}
+
+// maxSummaries limits the summaries of leaves that were not seen.
+const maxSummaries = 1000
+
+// summary sets the title to a summary if its leaf is in the session, as soon as it is.
+func (s *claudeSession) summary(of, leaf string) {
+	switch {
+	case s.custom:
+	case leaf == "" || s.seen[leaf]:
+		s.title = of
+	case len(s.summaries) < maxSummaries:
+		s.summaries[leaf] = of
+	}
+}
+
+// see notes the uuid of a line.
+func (s *claudeSession) see(id string) {
+	if id == "" {
+		return
+	}
+	s.seen[id] = true
+	if of, waits := s.summaries[id]; waits {
+		delete(s.summaries, id)
+		s.summary(of, id)
+	}
 }
 
 // readWhole reads the variant with all lines in one object.
@@ -139,8 +168,8 @@ func (s *claudeSession) line(raw []byte, at Position) error {
 			}
 			rest.add(m)
 		case "summary":
-			if kind := rawjson.Str(rawjson.Get(raw, "type")); kind == "summary" && !s.custom {
-				s.title = rawjson.Str(m.Value)
+			if rawjson.Str(rawjson.Get(raw, "type")) == "summary" {
+				s.summary(rawjson.Str(m.Value), rawjson.Str(rawjson.Get(raw, "leafUuid")))
 			}
 			rest.add(m)
 		case "customTitle":
@@ -152,6 +181,7 @@ func (s *claudeSession) line(raw []byte, at Position) error {
 			rest.add(m)
 		}
 	}
+	s.see(n.ID)
 	if s.id == "" {
 		if s.id = sessionName(s.in.Name); s.id == "" {
 			s.id = sessionID

@@ -536,7 +536,7 @@ func TestGrowingBesidesPeople(t *testing.T) {
 func TestGrowingOddInputs(t *testing.T) {
 	ctx := context.Background()
 	message := `{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"a"}}` + "\n"
-	summary := `{"type":"summary","summary":"t","leafUuid":"x"}` + "\n"
+	summary := `{"type":"summary","summary":"t","leafUuid":"1"}` + "\n"
 	grow := func(t *testing.T, name string, o archive.Options) (read func(string) (archive.Report, error), g *archive.Growing, s *lineage.Store) {
 		s = storeIn(t)
 		g = archive.Grow(s, name, o)

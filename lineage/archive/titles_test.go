@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,5 +62,36 @@ func TestFilesNameTheirRuns(t *testing.T) {
 		again, err := s.View().Head(ctx)
 		require.NoError(t, err)
 		require.Equal(t, head, again)
+	}
+}
+
+// A session of Claude Code has the title of a summary whose leaf is in it, wherever the summary is, and not that of another session's.
+// What the person has named it is its title.
+func TestSummariesNameTheirSession(t *testing.T) {
+	message := `{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"a"}}` + "\n"
+	mine, other := `{"type":"summary","summary":"mine","leafUuid":"1"}`+"\n", `{"type":"summary","summary":"another's","leafUuid":"2"}`+"\n"
+	named := `{"type":"custom-title","customTitle":"named","sessionId":"s"}` + "\n"
+	for text, want := range map[string]string{
+		mine + message: "mine", message + mine: "mine", other + message: "", message + other: "", other + mine + message: "mine", mine + other + message: "mine",
+		message + mine + other: "mine", named + mine + message: "named", mine + message + named: "named",
+	} {
+		for _, grows := range []bool{false, true} {
+			s := storeIn(t)
+			if !grows {
+				importText(t, s, "s.jsonl", text, archive.Options{})
+			} else {
+				g := archive.Grow(s, "s.jsonl", archive.Options{Format: "claude-code"})
+				for line := range strings.Lines(text) {
+					_, err := g.Read(t.Context(), strings.NewReader(line))
+					require.NoError(t, err)
+				}
+				g.Close()
+			}
+			thread, err := s.FindThread(t.Context(), "s")
+			require.NoError(t, err)
+			info, err := thread.Info(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, info.Title, "grows: %v, %s", grows, text)
+		}
 	}
 }

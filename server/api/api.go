@@ -8,12 +8,13 @@ package api
 import (
 	"context"
 	"log/slog"
-	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server"
 )
 
 // Options are the options of the API. Store is required.
@@ -25,6 +26,8 @@ type Options struct {
 	Usage func(ctx context.Context, q UsageQuery) ([]*records.Usage, error)
 	// Import adds an archive to the store; nil where nothing can be imported.
 	Import func(ctx context.Context, q ImportQuery) (*records.Imported, error)
+	// Resume makes a session of an agent; nil where there is none.
+	Resume func(ctx context.Context, q ResumeQuery) (*records.Resumed, error)
 	// Heartbeat is the pause after which a stream shows that it lives. Default 15 s.
 	Heartbeat time.Duration
 	// Logger gets what went wrong inside. Default none.
@@ -37,7 +40,7 @@ type Options struct {
 type API struct {
 	o       Options
 	routes  []route
-	openAPI []byte
+	openAPI func() []byte // the document
 	// bodies is how many bytes of bodies are in memory.
 	bodies atomic.Int64
 	keys   keeper
@@ -56,24 +59,18 @@ func New(o Options) *API {
 	}
 	a := &API{o: o}
 	a.routes = a.table()
-	a.openAPI = document(a.routes)
+	a.openAPI = sync.OnceValue(func() []byte { return document(a.routes) })
 	return a
 }
 
-// Route is a route for the server: see server.Route.
-type Route struct {
-	Pattern         string
-	Writes          bool
-	Scoped, Streams bool
-	BodySize        int64
-	Handler         http.Handler
-}
-
 // Routes returns the routes of the API.
-func (a *API) Routes() (all []Route) {
+func (a *API) Routes() (all []server.Route) {
 	for i := range a.routes {
 		r := &a.routes[i]
-		all = append(all, Route{Pattern: r.pattern, Writes: r.needs.writes, Scoped: !r.needs.whole, Streams: r.streams, BodySize: r.bodySize(), Handler: a.handler(r)})
+		if r.serve == nil { // the server has it
+			continue
+		}
+		all = append(all, server.Route{Pattern: r.pattern, Writes: r.needs.writes, Scoped: !r.needs.whole, Streams: r.streams, BodySize: r.bodySize(), Handler: a.handler(r)})
 	}
 	return all
 }

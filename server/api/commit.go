@@ -28,6 +28,7 @@ type made struct {
 	Context    string `json:"context,omitempty"`
 	Branch     bool   `json:"branch,omitempty"`     // the answer is the branch that the context is
 	Checkpoint string `json:"checkpoint,omitempty"` // the id of a checkpoint of the thread
+	Summary    string `json:"summary,omitempty"`
 	// Contexts are alternatives.
 	Contexts []string          `json:"contexts,omitempty"`
 	Appended *records.Appended `json:"appended,omitempty"`
@@ -213,6 +214,8 @@ func (a *API) record(ctx context.Context, m *made) (records.Record, error) {
 		return m.Value.record(ctx, a.o.Store)
 	case m.Checkpoint != "":
 		return w.checkpointRecord(ctx, m)
+	case m.Summary != "":
+		return w.summaryRecord(ctx, m)
 	case m.Branch:
 		return w.branchRecord(ctx, m)
 	case m.Context != "":

@@ -41,6 +41,8 @@ type answers struct {
 	list   bool
 	// media is the media type where the answer is not a record.
 	media string
+	// or is set where it may also be the request of another API.
+	or bool
 }
 
 // method and path of the pattern.
@@ -139,12 +141,23 @@ func (r route) of(change func(*route)) route {
 	return r
 }
 
+func writes(r *route) { r.needs.writes = true }
+func answersWith[Out any](status int) func(*route) {
+	return func(r *route) { r.answer = answerOf[Out](status) }
+}
 func ok(r *route)    { r.answer.status = http.StatusOK }
 func whole(r *route) { r.needs.whole = true }
 func streams(r *route) {
 	r.streams, r.answer = true, answers{status: http.StatusOK, media: "text/event-stream"}
 }
 func upload(r *route) { r.upload = true }
+
+// eventsQuery is the input of the events of the server.
+type eventsQuery struct {
+	From    uint64   `json:"-" query:"from" doc:"the number of the first commit; default the next one"`
+	Threads []string `json:"-" query:"thread" doc:"only of these threads, by their ids"`
+	LastID  string   `json:"-" header:"Last-Event-ID" doc:"the id of the last event, in place of from"`
+}
 
 // table is every route.
 func (a *API) table() []route {
@@ -173,7 +186,29 @@ func (a *API) table() []route {
 		get(thread+"/contexts", "List the contexts of a thread: its branches, forks, subagents and alternatives.", a.listContexts),
 		change[fork, *records.Context]("POST "+thread+"/contexts", "fork", "Create a context that continues from a position."),
 		change[createContext, *records.Context]("POST /v1/contexts", "create_context", "Create a context outside threads.").of(whole),
-		raw("POST /v1/batch", "Several changes in one commit: all or none.", "application/json", a.batch).of(func(r *route) { r.needs.writes = true }),
+		get(thread+"/graph", "The histories of a thread as lines that fork off one another.", a.graph),
+		raw("GET "+thread+"/export", "A thread in a format for other programs or for people.", "application/octet-stream", a.export),
+		raw("GET "+thread+"/native", "The session file of an agent, as it was.", "application/octet-stream", a.native),
+
+		{pattern: "GET /v1/events", doc: "Commits as they happen.", in: reflect.TypeFor[eventsQuery](), answer: answers{status: http.StatusOK, media: "text/event-stream"}, streams: true},
+		{pattern: "GET /v1/content/{content}", doc: "The bytes of a content, with ranges.", in: reflect.TypeFor[ofContent](), answer: answers{status: http.StatusOK, media: "application/octet-stream"}},
+		raw("POST /v1/content", "Store bytes, which a message can name by their id within a day.", "", a.putContent).of(writes).of(whole).of(upload).of(answersWith[*records.Content](http.StatusCreated)),
+		get("/v1/content/{content}/uses", "List the messages that have a content.", a.contentUses),
+		get("/v1/stats", "How much is stored.", a.stats).of(whole),
+		raw("DELETE /v1/users/{user}", "Delete everything of a user, in several commits.", "application/json", a.deleteUser).of(writes),
+		raw("POST /v1/batch", "Several changes in one commit: all or none.", "application/json", a.batch).of(writes),
+	}
+	if a.o.Search != nil {
+		all = append(all, get("/v1/search", "Search the texts of messages.", a.search))
+	}
+	if a.o.Usage != nil {
+		all = append(all, get("/v1/usage", "What answers of models cost: rows, and the total last.", a.usage))
+	}
+	if a.o.Import != nil {
+		all = append(all, raw("POST /v1/import", "Import an archive: the body is the archive.", "", a.importArchive).of(writes).of(whole).of(upload).of(answersWith[*records.Imported](http.StatusOK)))
+	}
+	if a.o.Resume != nil {
+		all = append(all, raw("POST "+thread+"/resume", "Make a session of an agent on the machine of the server.", "", a.resume).of(writes).of(whole).of(answersWith[*records.Resumed](http.StatusOK)))
 	}
 	for _, c := range []string{context, outside} {
 		all = append(all,
@@ -182,11 +217,25 @@ func (a *API) table() []route {
 			change[deleteContext, nothing]("DELETE "+c, "delete_context", "Delete a context without a name."),
 			raw("GET "+c+"/messages", "The messages of a history, oldest first; with dialect, the request to send to a model.", "application/json", a.messages).of(func(r *route) {
 				r.answer = answerOf[*list[*records.Message]](http.StatusOK)
+				r.answer.or = true
 			}),
 			change[appendMessages, *records.Appended]("POST "+c+"/messages", "append", "Append messages."),
 			change[move, *records.Moved]("POST "+c+"/move", "move", "Move a context to another message.").of(ok),
 			change[undo, *records.Moved]("POST "+c+"/undo", "undo", "Undo the last move of a context.").of(ok),
 			get(c+"/moves", "List the moves of a context, last first.", a.listMoves),
+			get(c+"/resolved", "The parts of what to send to a model, and the sum of them.", a.resolved),
+			raw("POST "+c+"/files", "Append a file, a document or a message: the body is its bytes, and Content-Type its media type.", "", a.files).of(writes).of(upload).of(answersWith[*records.Appended](http.StatusCreated)),
+			raw("GET "+c+"/follow", "The messages of a history as they are added.", "", a.follow).of(streams),
+			change[merge, *records.Merged]("POST "+c+"/merge", "merge", "Append the messages of another context of the thread.").of(ok),
+			change[edit, *records.Context]("POST "+c+"/edits", "edit", "Fork a history with one message changed."),
+			change[returnResult, *records.Sent]("POST "+c+"/return", "return", "Append the result of a subagent to its parent."),
+			change[send, *records.Sent]("POST "+c+"/send", "send", "Send a message to another context."),
+			get(c+"/alternatives", "List alternatives.", a.listAlternatives),
+			change[alternatives, *list[*records.Alternative]]("POST "+c+"/alternatives", "alternatives", "Offer alternatives: contexts that continue from the same message."),
+			change[choose, *records.Moved]("POST "+c+"/choose", "choose", "Continue with an alternative.").of(ok),
+			get(c+"/summaries", "List summaries.", a.listSummaries),
+			change[summarizeRange, *records.Summary]("POST "+c+"/summaries", "summarize", "Create a summary."),
+			change[deleteSummary, nothing]("DELETE "+c+"/summaries/{summary}", "delete_summary", "Delete a summary."),
 		)
 	}
 	for _, v := range []string{context, outside, thread, "/v1/users/{user}", "/v1/applications/{application}", "/v1/store"} {

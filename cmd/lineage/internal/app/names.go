@@ -61,18 +61,12 @@ func namesInArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// NewName refuses a name for a branch or checkpoint that reads as a position: it would
-// hide that, or not be found itself.
+// NewName refuses a name for a branch or checkpoint that reads as a position.
 func NewName(name string) error {
-	if name != "" && strings.TrimSpace(name) == "" {
-		return Usagef("name %q: a branch or checkpoint without a name", name)
+	if err := refs.CheckName(name); err != nil {
+		return &UsageError{Err: err}
 	}
-	step, found := refs.Step(name)
-	if !found {
-		return nil
-	}
-	return Hint(Usagef("name %q: %s would be read as a step to a position", name, step),
-		"'~', ':' and '@{}' with a number lead from a name to another message, and @ is the active branch; see 'lineage --help'")
+	return nil
 }
 
 // EmptyName is the error for a name that is empty.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aymanbagabas/go-udiff/lcs"
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/difference"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -37,34 +37,14 @@ func runDiff(ctx context.Context, s *app.Session, nameA, nameB string) error {
 	if err != nil {
 		return err
 	}
-	common, err := s.Store.CommonPrefix(ctx, a.Span, b.Span)
+	d, err := difference.Of(ctx, s.Store, a.Span, b.Span, 0)
 	if err != nil {
 		return err
-	}
-	after := lineage.Window{From: common + 1}
-	saidA, err := saidIn(ctx, s, a.Span, after)
-	if err != nil {
-		return err
-	}
-	saidB, err := saidIn(ctx, s, b.Span, after)
-	if err != nil {
-		return err
-	}
-	onlyA, onlyB := make([]bool, len(saidA)), make([]bool, len(saidB))
-	summary := records.DiffSummary{Common: common, Same: uint64(len(saidA))}
-	for _, d := range lcs.DiffLines(saidA, saidB) {
-		for i := d.Start; i < d.End; i++ {
-			onlyA[i] = true
-			summary.Same--
-		}
-		for i := d.ReplStart; i < d.ReplEnd; i++ {
-			onlyB[i] = true
-		}
 	}
 	if !s.JSON {
-		line := screen.Plural(common, "message") + " in common"
-		if summary.Same > 0 {
-			line += fmt.Sprintf(", %s after the fork the same", screen.Count(summary.Same))
+		line := screen.Plural(d.Common, "message") + " in common"
+		if d.Same > 0 {
+			line += fmt.Sprintf(", %s after the fork the same", screen.Count(d.Same))
 		}
 		s.Printf("%s\n", s.Out.Paint(screen.Dim, line))
 	}
@@ -74,18 +54,16 @@ func runDiff(ctx context.Context, s *app.Session, nameA, nameB string) error {
 		name  string
 		mark  string
 		style screen.Style
-		count *uint64
-	}{{a, onlyA, "a", "-", screen.Red, &summary.OnlyA}, {b, onlyB, "b", "+", screen.Green, &summary.OnlyB}} {
+	}{{a, d.A, "a", "-", screen.Red}, {b, d.B, "b", "+", screen.Green}} {
 		list := s.List("", "", "", "", "")
 		i := 0
-		for e, err := range s.Store.History(ctx, side.found.Span, after) {
+		for e, err := range s.Store.History(ctx, side.found.Span, lineage.Window{From: d.Common + 1}) {
 			if err != nil {
 				return err
 			}
 			if i++; !side.only[i-1] {
 				continue
 			}
-			*side.count++
 			m, err := show.Listed(ctx, s, e)
 			if err != nil {
 				return err
@@ -99,22 +77,7 @@ func runDiff(ctx context.Context, s *app.Session, nameA, nameB string) error {
 		}
 	}
 	if s.JSON {
-		return s.Emit(&summary)
+		return s.Emit(&records.DiffSummary{Common: d.Common, OnlyA: d.OnlyA(), OnlyB: d.OnlyB(), Same: d.Same})
 	}
 	return nil
-}
-
-// saidIn returns for each message of a history a text that is equal for messages that say the same.
-func saidIn(ctx context.Context, s *app.Session, span lineage.SpanRef, w lineage.Window) (said []string, err error) {
-	for e, err := range s.Store.History(ctx, span, w) {
-		if err != nil {
-			return nil, err
-		}
-		text := fmt.Sprintf("%v %q %q %q %d %q %v", e.Kind, e.Role, e.Name, e.Document, e.Revision, e.Filename, e.Content)
-		for _, p := range e.Pieces {
-			text += " " + p.Content.String()
-		}
-		said = append(said, text)
-	}
-	return said, nil
 }

@@ -8,10 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
-	"github.com/lineage-store/lineage/structure"
 )
 
 func StatsCommand(a *app.App) *cobra.Command {
@@ -33,20 +30,15 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 	return c
 }
 
-// exactUpTo is how many messages are read to count copies unless --exact asks for it.
-const exactUpTo = 20_000
-
 func runStats(ctx context.Context, s *app.Session, exact bool) error {
-	stats, err := s.Store.Stats(ctx)
+	line := s.Progress("counting", func(n int64) string { return screen.Plural(n, "context") })
+	r, err := records.OfStats(ctx, s.Store, exact, line.Show)
+	line.Done()
 	if err != nil {
 		return err
 	}
-	r := records.Stats{Stats: stats, CopiedExact: exact || stats.Usages <= exactUpTo}
-	if err := countCopies(ctx, s, &r); err != nil {
-		return err
-	}
 	if s.JSON {
-		return s.Emit(&r)
+		return s.Emit(r)
 	}
 	list := s.List("", "", "")
 	row := func(name string, c screen.Cell, note string) {
@@ -58,14 +50,14 @@ func runStats(ctx context.Context, s *app.Session, exact bool) error {
 	row("logical", app.SizeCell(r.LogicalBytes), "the bytes of all messages")
 	row("unique", app.SizeCell(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
 	row("on disk", app.SizeCell(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
-		screen.Bytes(journalBytes(&r)), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
+		screen.Bytes(journalBytes(r)), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
 	about := ""
 	if !r.CopiedExact {
 		about = "about "
 	}
 	row("as copies", app.SizeCell(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
-		about, screen.Plural(r.CopiedMessages, "message"), comparison(&r)))
-	if packingDue(&r) {
+		about, screen.Plural(r.CopiedMessages, "message"), comparison(r)))
+	if packingDue(r) {
 		row("not packed", app.SizeCell(r.UnpackedBytes), "'lineage pack' compresses it")
 	}
 	return list.End("")
@@ -100,65 +92,4 @@ func times(more, less uint64) string {
 		return ""
 	}
 	return fmt.Sprintf(": %.1f times less", float64(more)/float64(less))
-}
-
-// countCopies counts what copies of all histories would hold.
-func countCopies(ctx context.Context, s *app.Session, r *records.Stats) error {
-	line := s.Progress("counting", func(n int64) string { return screen.Plural(n, "context") })
-	defer line.Done()
-	var tips []lineage.SpanRef
-	done := int64(0)
-	for c, err := range s.Store.View().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
-		if err != nil {
-			return err
-		}
-		length, err := s.Store.Position(ctx, c.Tip)
-		if err != nil {
-			return err
-		}
-		r.CopiedMessages += length
-		if length > 0 && r.CopiedExact {
-			tips = append(tips, c.Tip)
-		}
-		done++
-		line.Show(done, int64(r.Contexts))
-	}
-	if !r.CopiedExact && r.Spans > 0 {
-		r.CopiedBytes = uint64(float64(r.CopiedMessages) / float64(r.Spans) * float64(r.LogicalBytes))
-	}
-	sizes, err := historySizes(ctx, s, tips)
-	if err != nil {
-		return err
-	}
-	for _, tip := range tips {
-		r.CopiedBytes += sizes[tip.Run][tip.Seq-1]
-	}
-	return nil
-}
-
-// historySizes returns the bytes of the history up to each span that the histories of some tips have. It reads every
-// span once.
-func historySizes(ctx context.Context, s *app.Session, tips []lineage.SpanRef) (map[structure.RunID][]uint64, error) {
-	reach := make(backend.Reach)
-	for _, tip := range tips {
-		if err := reach.Follow(ctx, s.Store.View(), tip); err != nil {
-			return nil, err
-		}
-	}
-	sizes := make(map[structure.RunID][]uint64)
-	for _, e := range reach.Extents() {
-		sum := uint64(0)
-		if parent := e.Run.Parent; !parent.IsZero() {
-			sum = sizes[parent.Run][parent.Seq-1]
-		}
-		sizes[e.Run.ID] = make([]uint64, e.Last)
-		for entry, err := range s.Store.History(ctx, lineage.SpanRef{Run: e.Run.ID, Seq: e.Last}, lineage.Window{Last: e.Last}) {
-			if err != nil {
-				return nil, err
-			}
-			sum += uint64(entry.Size)
-			sizes[e.Run.ID][entry.Span.Seq-1] = sum
-		}
-	}
-	return sizes, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server"
 	"github.com/lineage-store/lineage/server/access"
+	"github.com/lineage-store/lineage/server/mcp"
 )
 
 type serveOptions struct {
@@ -30,6 +31,7 @@ type serveOptions struct {
 	open, link         bool
 	alone, log, follow bool
 	origins            []string
+	mcpWrite           []string
 }
 
 func ServeCommand(a *app.App) *cobra.Command {
@@ -44,7 +46,7 @@ and --open opens the browser. It runs until it is interrupted, or with --idle un
 it for some time. A store that another process has open is served as well.
 
 It listens on 127.0.0.1:7411, or the next port that is free, and on a socket for this user. Programs
-read events and content there: 'lineage token create' makes a token for one. --follow keeps the
+call the API there, and agents /mcp: 'lineage token create' makes a token for one. --follow keeps the
 sessions of the agents on this machine up to date meanwhile, as 'lineage follow' does.
 
 --listen with an address that other machines reach needs a certificate, or --plain, with which
@@ -66,9 +68,10 @@ everybody between can read what is sent.`,
 	f.BoolVar(&o.follow, "follow", false, "follow the agents on this machine as well")
 	f.BoolVar(&o.alone, "no-http", false, "keep the store open for processes of this user only")
 	f.StringArrayVar(&o.origins, "allow-origin", nil, "let pages of this origin call with a token")
+	f.StringSliceVar(&o.mcpWrite, "mcp-write", nil, "let agents call these tools that change the store, with a token that may: see 'lineage mcp'")
 	f.BoolVar(&o.log, "log", false, "log each request on standard error, as JSON")
 	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
-	for _, other := range []string{"listen", "tls-cert", "plain", "read-only", "allow-origin", "log"} {
+	for _, other := range []string{"listen", "tls-cert", "plain", "read-only", "allow-origin", "mcp-write", "log"} {
 		c.MarkFlagsMutuallyExclusive("no-http", other)
 		c.MarkFlagsMutuallyExclusive("link", other)
 	}
@@ -76,6 +79,7 @@ everybody between can read what is sent.`,
 		c.MarkFlagsMutuallyExclusive("link", other)
 	}
 	c.MarkFlagsMutuallyExclusive("no-http", "open")
+	c.MarkFlagsMutuallyExclusive("read-only", "mcp-write")
 	c.MarkFlagsMutuallyExclusive("read-only", "follow")
 	return c
 }
@@ -96,6 +100,9 @@ func (o *serveOptions) options() (server.Options, error) {
 func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 	if o.idle < 0 {
 		return app.Usagef("--idle: must be 0 or more")
+	}
+	if err := mcp.CheckWrites(o.mcpWrite); err != nil {
+		return app.Usagef("--mcp-write: %w", err)
 	}
 	dir, err := a.FindStore(false)
 	if err != nil {
@@ -173,6 +180,7 @@ func listen(ctx context.Context, s *app.Session, o *serveOptions, options server
 		return nil, err
 	}
 	options.Routes = append(options.Routes, apiRoutes(s, options.Logger, indexes)...)
+	options.Routes = append(options.Routes, mcpRoute(s, o, options.Logger, indexes))
 	http, err := server.Open(ctx, options)
 	if errors.Is(err, server.ErrNeedsTLS) {
 		err = app.Hint(&app.UsageError{Err: err}, "--tls-cert and --tls-key name a certificate; --plain does without")

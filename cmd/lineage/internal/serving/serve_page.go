@@ -56,9 +56,17 @@ func opened[T any](p *pageIndexes, is **T, open func() (*T, error)) (*T, error) 
 	return *is, nil
 }
 
+func (p *pageIndexes) openTexts(ctx context.Context) (*search.Index, error) {
+	return opened(p, &p.texts, func() (*search.Index, error) { return search.Open(ctx, p.store, p.dir, search.Options{}) })
+}
+
+func (p *pageIndexes) openCosts(ctx context.Context) (*usage.Index, error) {
+	return opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+}
+
 // search is page.Options.Search.
 func (p *pageIndexes) search(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) (hits []page.Hit, err error) {
-	index, err := opened(p, &p.texts, func() (*search.Index, error) { return search.Open(ctx, p.store, p.dir, search.Options{}) })
+	index, err := p.openTexts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +88,7 @@ func (p *pageIndexes) search(ctx context.Context, text string, among *lineage.Th
 
 // usage is page.Options.Usage.
 func (p *pageIndexes) usage(ctx context.Context, q page.UsageQuery) (rows []*records.Usage, total *records.Usage, err error) {
-	index, err := opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+	index, err := p.openCosts(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,85 @@
+// Package difference finds the messages that only one of two histories has.
+package difference
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aymanbagabas/go-udiff/lcs"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Difference is how two histories differ.
+type Difference struct {
+	// Common is how many messages they share at the start.
+	Common uint64
+	// A and B report for each message after those whether only that history has it.
+	A, B []bool
+	// Same is how many messages after those in common say the same in both.
+	Same uint64
+	// Cut is set if a history has more messages than were compared.
+	Cut bool
+}
+
+// OnlyA and OnlyB return how many messages only one history has.
+func (d *Difference) OnlyA() uint64 { return count(d.A) }
+
+// OnlyB is OnlyA of the other history.
+func (d *Difference) OnlyB() uint64 { return count(d.B) }
+
+func count(only []bool) (n uint64) {
+	for _, is := range only {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// Of compares two histories. It reads only what is not shared and, if most is not 0, at most so many messages of each.
+func Of(ctx context.Context, store *lineage.Store, a, b lineage.SpanRef, most int) (*Difference, error) {
+	common, err := store.CommonPrefix(ctx, a, b)
+	if err != nil {
+		return nil, err
+	}
+	d := &Difference{Common: common}
+	saidA, err := d.said(ctx, store, a, most)
+	if err != nil {
+		return nil, err
+	}
+	saidB, err := d.said(ctx, store, b, most)
+	if err != nil {
+		return nil, err
+	}
+	d.A, d.B, d.Same = make([]bool, len(saidA)), make([]bool, len(saidB)), uint64(len(saidA))
+	for _, part := range lcs.DiffLines(saidA, saidB) {
+		for i := part.Start; i < part.End; i++ {
+			d.A[i] = true
+			d.Same--
+		}
+		for i := part.ReplStart; i < part.ReplEnd; i++ {
+			d.B[i] = true
+		}
+	}
+	return d, nil
+}
+
+// said returns for each message after those in common a text that is equal for messages that say the same.
+func (d *Difference) said(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, most int) (said []string, err error) {
+	for e, err := range store.History(ctx, tip, lineage.Window{From: d.Common + 1}) {
+		if err != nil {
+			return nil, err
+		}
+		if most > 0 && len(said) == most {
+			d.Cut = true
+			break
+		}
+		text := fmt.Sprintf("%v %q %q %q %d %q %v", e.Kind, e.Role, e.Name, e.Document, e.Revision, e.Filename, e.Content)
+		for _, p := range e.Pieces {
+			text += " " + p.Content.String()
+		}
+		said = append(said, text)
+	}
+	return said, nil
+}

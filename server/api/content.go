@@ -1,0 +1,181 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
+)
+
+type filesQuery struct {
+	of
+	Name     string `json:"-" query:"name" doc:"the name of the file or document, or of the speaker"`
+	As       string `json:"-" query:"as" doc:"asset, document or message; default asset"`
+	Role     string `json:"-" query:"role" doc:"of a message; default user"`
+	ID       string `json:"-" query:"id" doc:"an id of your choice, unique in the thread"`
+	Metadata string `json:"-" query:"metadata" doc:"any JSON to keep with it"`
+	ifTip
+}
+
+// files appends one thing whose bytes are read while they arrive.
+func (a *API) files(ctx context.Context, c *call, in *filesQuery) error {
+	if len(c.r.Header.Values("Idempotency-Key")) > 0 {
+		return fmt.Errorf("key: %w: with an id a file is added once", lineage.ErrInvalid)
+	}
+	item := lineage.Item{Kind: lineage.Asset, Filename: in.Name, SourceID: in.ID, Type: mediaType(c.r), Reader: c.r.Body}
+	if in.Metadata != "" {
+		item.Metadata = json.RawMessage(in.Metadata)
+	}
+	switch in.As {
+	case "", "asset":
+	case "document":
+		item.Kind, item.Filename, item.Document = lineage.Document, "", in.Name
+	case "message":
+		item.Kind, item.Filename, item.Name, item.Role = lineage.Message, "", in.Name, cmp.Or(in.Role, "user")
+	default:
+		return fmt.Errorf("as %.100q: %w: it is asset, document or message", in.As, lineage.ErrInvalid)
+	}
+	found, err := c.context(ctx, in.of)
+	if err != nil {
+		return err
+	}
+	tip, expected, err := in.tip()
+	if err != nil {
+		return err
+	}
+	var added []lineage.SpanRef
+	if expected {
+		added, err = found.Context.ExtendFrom(ctx, tip, item)
+	} else {
+		added, err = found.Context.Extend(ctx, item)
+	}
+	if err != nil {
+		return err
+	}
+	m, err := c.appended(ctx, found, added)
+	if err != nil {
+		return err
+	}
+	return c.sendMade(http.StatusCreated, &m)
+}
+
+// mediaType returns the media type that a body is said to have.
+func mediaType(r *http.Request) string {
+	return cmp.Or(r.Header.Get("Content-Type"), "application/octet-stream")
+}
+
+// putContent stores bytes, which messages can name by their id within a day.
+func (a *API) putContent(ctx context.Context, c *call, _ *struct{}) error {
+	block, _, err := a.o.Store.Put(ctx, c.r.Body, lineage.BlockOptions{Type: mediaType(c.r)})
+	if err != nil {
+		return err
+	}
+	at := block.CreatedAt.UTC()
+	return c.send(http.StatusCreated, &records.Content{
+		ID: block.ID.String(), MediaType: block.Type, Size: block.Size, CreatedAt: &at,
+	})
+}
+
+type ofContent struct {
+	Content string `json:"-" path:"content" doc:"the id of the content"`
+}
+
+const (
+	// maxUses is how many uses of a content are looked at for those that a caller may read.
+	maxUses = 10_000
+)
+
+// uses visits the uses of a content that the caller may read, until visit returns false.
+func (c *call) uses(ctx context.Context, id content.ID, visit func(*lineage.Entry) (bool, error)) error {
+	may, looked := make(map[structure.RunID]bool), 0
+	for e, err := range c.store.Where(ctx, id) {
+		if err != nil {
+			return err
+		}
+		if looked++; looked > maxUses {
+			return nil
+		}
+		if _, known := may[e.Span.Run]; !known {
+			if may[e.Span.Run], err = c.mayReadRun(ctx, e.Span.Run); err != nil {
+				return err
+			}
+		}
+		if !may[e.Span.Run] {
+			continue
+		}
+		if more, err := visit(e); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayReadRun reports whether the caller may read the thread that a run was written for.
+func (c *call) mayReadRun(ctx context.Context, id structure.RunID) (bool, error) {
+	if c.caller.Scope.All() {
+		return true, nil
+	}
+	run, err := c.store.View().Run(ctx, id)
+	if err != nil || run.Home.Thread.IsZero() {
+		return false, err
+	}
+	is, err := c.store.View().Thread(ctx, run.Home.Thread)
+	if err == nil && is.Home() != run.Home { // another thread had the id
+		return false, nil
+	}
+	var t *lineage.Thread
+	if err == nil {
+		t, err = c.store.Thread(ctx, run.Home.Thread)
+	}
+	if err == nil {
+		err = c.allowed(ctx, t)
+	}
+	if errors.Is(err, lineage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// contentID returns the id of a content that the caller may read.
+func (c *call) contentID(ctx context.Context, text string) (id content.ID, err error) {
+	if id, err = content.ParseID(text); err != nil {
+		return id, notFound("content", text)
+	}
+	if c.caller.Scope.All() {
+		return id, nil
+	}
+	may := false
+	if err = c.uses(ctx, id, func(*lineage.Entry) (bool, error) {
+		may = true
+		return false, nil
+	}); err == nil && !may {
+		err = notFound("content", text)
+	}
+	return id, err
+}
+
+type usesQuery struct {
+	ofContent
+	Limit int `json:"-" query:"limit" doc:"at most so many; default 100, at most 1000"`
+}
+
+func (a *API) contentUses(ctx context.Context, c *call, in *usesQuery) (*list[*records.Message], error) {
+	id, err := c.contentID(ctx, in.Content)
+	if err != nil {
+		return nil, err
+	}
+	p, out := page{Limit: in.Limit}, &list[*records.Message]{}
+	err = c.uses(ctx, id, func(e *lineage.Entry) (bool, error) {
+		m, err := records.OfMessage(ctx, a.o.Store, e, records.MaxPreview)
+		out.Items = append(out.Items, m)
+		return len(out.Items) < p.size(), err
+	})
+	return out, err
+}

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
+)
+
+type followQuery struct {
+	of
+	After  string `json:"-" query:"after" doc:"the id of the message after which it begins, or empty for the whole history; default the tip"`
+	LastID string `json:"-" header:"Last-Event-ID" doc:"the id of the last event, in place of after"`
+}
+
+// follow sends the messages of a history as they are added, as server-sent events. An event is a step of the history: its
+// data is an array of the records of messages, and its id the address of the step. So a stream that breaks anywhere continues
+// with the header Last-Event-ID where it was, and nothing is missing or sent twice. Where the context was moved, the event
+// moved has the new tip, and the messages after that follow.
+func (a *API) follow(ctx context.Context, c *call, in *followQuery) error {
+	found, err := c.context(ctx, in.of)
+	if err != nil {
+		return err
+	}
+	after, err := in.start(found)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", "text/event-stream")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &stream{c: c, found: found, cancel: cancel, out: http.NewResponseController(c.w)}
+	beats := make(chan struct{})
+	defer func() { // the answer is not written to after it
+		cancel()
+		<-beats
+	}()
+	go func() {
+		defer close(beats)
+		s.beat(ctx, a.o.Heartbeat, a.o.now)
+	}()
+	s.write(fmt.Sprintf("retry: 1000\nid: %s\n\n", tipText(after)))
+	for {
+		after, err = s.messages(ctx, after)
+		var tip *lineage.TipError
+		switch {
+		case errors.As(err, &tip):
+			after = tip.Actual
+			s.write(fmt.Sprintf("event: moved\nid: %s\ndata: {\"tip\":%q}\n\n", tipText(after), tipText(after)))
+		case errors.Is(err, lineage.ErrNotFound):
+			s.write("event: deleted\ndata: {}\n\n")
+			return nil
+		default:
+			if ctx.Err() == nil && !errors.Is(err, lineage.ErrClosed) && !errors.Is(err, lineage.ErrExpired) {
+				a.o.Logger.LogAttrs(ctx, levelError, "stream failed", attr("err", err.Error()))
+			}
+			return nil
+		}
+	}
+}
+
+// start returns where a stream begins.
+func (q *followQuery) start(found *refs.Ref) (after lineage.SpanRef, err error) {
+	text := q.LastID
+	if text == "" {
+		text = q.After
+	}
+	switch text {
+	case "":
+		return found.Span, nil
+	case emptyTip:
+		return after, nil
+	}
+	if after, err = structure.ParseSpanRef(text); err != nil {
+		err = fmt.Errorf("after %.100q: %w: it is the id of a message, or %s", text, lineage.ErrInvalid, emptyTip)
+	}
+	return after, err
+}
+
+// tipText returns a tip as it is written in headers and events.
+func tipText(tip lineage.SpanRef) string {
+	if tip.IsZero() {
+		return emptyTip
+	}
+	return tip.String()
+}
+
+// stream is a stream of messages.
+type stream struct {
+	c      *call
+	found  *refs.Ref
+	cancel context.CancelFunc
+
+	mu  sync.Mutex
+	out *http.ResponseController
+}
+
+// write sends a part of the stream now. A reader that has gone ends it.
+func (s *stream) write(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.c.w.Write([]byte(text))
+	if err == nil {
+		err = s.out.Flush()
+	}
+	if err != nil {
+		s.cancel()
+	}
+}
+
+// beat shows that the stream lives, and ends it with the credentials of the caller.
+func (s *stream) beat(ctx context.Context, pause time.Duration, now func() time.Time) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !s.c.caller.Valid(now()) {
+			s.cancel()
+			return
+		}
+		s.write(":\n\n")
+	}
+}
+
+// messages sends the messages after a span until an error, and returns the last one that was sent.
+func (s *stream) messages(ctx context.Context, after lineage.SpanRef) (lineage.SpanRef, error) {
+	for e, err := range s.found.Context.Watch(ctx, after) {
+		if err != nil {
+			return after, err
+		}
+		if e.Span == after {
+			continue // sent with the first of its step
+		}
+		if s.found.Thread != nil {
+			if err := s.c.allowed(ctx, s.found.Thread); err != nil {
+				return after, err
+			}
+		}
+		var b bytes.Buffer
+		fmt.Fprintf(&b, "event: messages\nid: %s\ndata: [", e.Span)
+		for i, err := range s.step(ctx, e.Span) {
+			if err != nil {
+				return after, err
+			}
+			m, err := records.OfMessage(ctx, s.c.store, i, records.MaxText)
+			if err == nil && m.ID != e.Span.String() {
+				b.WriteByte(',')
+			}
+			if err == nil {
+				err = encode(&b, m)
+			}
+			if err != nil {
+				return after, err
+			}
+		}
+		b.WriteString("]\n\n")
+		s.write(b.String())
+		after = e.Span
+	}
+	return after, ctx.Err()
+}
+
+// step yields the entries of a span.
+func (s *stream) step(ctx context.Context, at lineage.SpanRef) func(yield func(*lineage.Entry, error) bool) {
+	return s.c.store.History(ctx, at, lineage.Window{Last: 1})
+}

@@ -1,0 +1,110 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/follow"
+)
+
+// ImportQuery is an archive to import.
+type ImportQuery struct {
+	Archive              io.Reader
+	Format, User, Prefix string
+}
+
+type importInput struct {
+	Format string `json:"-" query:"format" doc:"read it as this format; default what it looks like"`
+	User   string `json:"-" query:"user" doc:"the user of conversations for which the archive has none"`
+	Prefix string `json:"-" query:"prefix" doc:"put this before the ids of conversations, to keep archives apart"`
+}
+
+func (a *API) importArchive(ctx context.Context, c *call, in *importInput) error {
+	r, err := a.o.Import(ctx, ImportQuery{Archive: c.r.Body, Format: in.Format, User: in.User, Prefix: in.Prefix})
+	if err != nil {
+		return err
+	}
+	return c.send(http.StatusOK, r)
+}
+
+// native sends the session file of an agent that a thread is of, byte for byte as it was.
+func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
+	t, err := c.thread(ctx, in.Thread)
+	if err != nil {
+		return err
+	}
+	info, err := t.Info(ctx)
+	if err != nil {
+		return err
+	}
+	for source, err := range follow.Sources(ctx, a.o.Store) {
+		if err != nil {
+			return err
+		}
+		if info.SourceID == "" || source.Is.Session != info.SourceID {
+			continue
+		}
+		h := c.w.Header()
+		h.Set("Content-Type", "application/octet-stream")
+		h.Set("Content-Disposition", "attachment; filename=\"session\"")
+		w := &late{w: c.w}
+		if err = source.Export(ctx, w); err != nil && w.began {
+			a.o.Logger.LogAttrs(ctx, levelError, "export failed", attr("err", err.Error()))
+			panic(http.ErrAbortHandler) // what was sent is cut off, which the caller must notice
+		}
+		return err
+	}
+	return notFound("session file of thread", in.Thread)
+}
+
+// ResumeQuery is a session to make for an agent.
+type ResumeQuery struct {
+	At         lineage.SpanRef
+	Thread     lineage.ThreadID
+	Agent, Dir string
+	DryRun     bool
+}
+
+type resumeInput struct {
+	ofThread
+	At     string `json:"at,omitempty" doc:"the position to continue from; default the tip of the active branch"`
+	Agent  string `json:"agent,omitempty" doc:"the agent; default the one that the thread is of"`
+	Dir    string `json:"dir,omitempty" doc:"the folder in which it continues; default that of the thread"`
+	DryRun bool   `json:"dry_run,omitempty" doc:"write nothing"`
+}
+
+// resume makes a session of an agent on the machine of the server. It does not start the agent.
+func (a *API) resume(ctx context.Context, c *call, in *resumeInput) error {
+	t, err := c.thread(ctx, in.Thread)
+	if err != nil {
+		return err
+	}
+	_, at, err := c.start(ctx, t, in.At)
+	if err != nil {
+		return err
+	}
+	r, err := a.o.Resume(ctx, ResumeQuery{At: at, Thread: t.ID(), Agent: in.Agent, Dir: in.Dir, DryRun: in.DryRun})
+	if err != nil {
+		return err
+	}
+	return c.send(http.StatusOK, r)
+}
+
+type ofUser struct {
+	User string `json:"user,omitempty" path:"user" doc:"the user"`
+}
+
+// deleteUser deletes everything of a user.
+func (a *API) deleteUser(ctx context.Context, c *call, in *ofUser) error {
+	if scope := &c.caller.Scope; !scope.All() && (len(scope.Users) != 1 || scope.Users[0] != in.User || len(scope.Projects) > 0) {
+		return notFound("user", in.User)
+	}
+	done, err := a.o.Store.DeleteUser(ctx, in.User)
+	if err != nil {
+		return fmt.Errorf("user %.100q: %w", in.User, err)
+	}
+	return c.sendJSON(http.StatusOK, fmt.Appendf(nil, "{\"threads\":%d,\"messages\":%d,\"values\":%d}\n", done.Threads, done.Messages, done.Values))
+}

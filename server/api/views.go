@@ -1,0 +1,239 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server/access"
+)
+
+type resolvedQuery struct {
+	of
+	Last   uint64 `json:"-" query:"last" doc:"at most the last so many messages"`
+	Budget int    `json:"-" query:"budget" doc:"the number of tokens it may take, by estimate"`
+}
+
+// resolved answers with the parts of what to send to a model, and at the end with the sum of them.
+func (a *API) resolved(ctx context.Context, c *call, in *resolvedQuery) (*list[records.Record], error) {
+	found, err := c.context(ctx, in.of)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := found.Context.Resolve(ctx, lineage.ResolveOptions{Last: in.Last, Budget: in.Budget})
+	if err != nil {
+		return nil, err
+	}
+	c.tellTip(records.SpanID(resolved.Tip))
+	out, bytes := &list[records.Record]{}, int64(0)
+	for i := range resolved.Parts {
+		p := &resolved.Parts[i]
+		r := &records.Part{Tokens: p.Tokens}
+		if p.Entry == nil {
+			r.Summary = records.NewSummary(p.Summary)
+		} else if r.Message, err = records.OfMessage(ctx, a.o.Store, p.Entry, records.MaxText); err != nil {
+			return nil, err
+		} else if bytes += p.Entry.Size; bytes > lineage.MostBody {
+			return nil, fmt.Errorf("history: %w: give a budget", lineage.ErrTooLarge)
+		}
+		out.Items = append(out.Items, r)
+	}
+	out.Items = append(out.Items, &records.Resolved{
+		SystemPrompt: resolved.SystemPrompt, Model: resolved.Model, Parts: len(resolved.Parts), Tokens: resolved.Tokens,
+		Omitted: resolved.Omitted, Digest: resolved.Digest.String(),
+	})
+	return out, nil
+}
+
+// SearchQuery is what to search for.
+type SearchQuery struct {
+	Text string
+	// Thread, when not zero, is the thread to search. Scope selects the threads that may be searched, and named in the
+	// answer.
+	Thread lineage.ThreadID
+	Scope  access.Scope
+	Limit  int
+}
+
+type searchInput struct {
+	Text   string `json:"-" query:"q" doc:"what to search for"`
+	Thread string `json:"-" query:"thread" doc:"only in this thread"`
+	Limit  int    `json:"-" query:"limit" doc:"at most so many; default 100, at most 1000"`
+}
+
+func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*records.Hit], error) {
+	if in.Text == "" {
+		return nil, fmt.Errorf("q: %w: it is empty", lineage.ErrInvalid)
+	}
+	p := page{Limit: in.Limit}
+	q := SearchQuery{Text: in.Text, Scope: c.caller.Scope, Limit: p.size()}
+	if in.Thread != "" {
+		t, err := c.thread(ctx, in.Thread)
+		if err != nil {
+			return nil, err
+		}
+		q.Thread = t.ID()
+	}
+	hits, err := a.o.Search(ctx, q)
+	return &list[*records.Hit]{Items: hits}, err
+}
+
+// UsageQuery is what to report.
+type UsageQuery struct {
+	By           []string
+	Since, Until time.Time
+	Thread       lineage.ThreadID
+	Scope        access.Scope
+}
+
+type usageInput struct {
+	By     []string  `json:"-" query:"by" doc:"day, week, month, agent, model, provider, project, thread, branch, git_branch, subagent or user"`
+	Since  time.Time `json:"-" query:"since" doc:"only answers of this time or later"`
+	Until  time.Time `json:"-" query:"until" doc:"only answers before this time"`
+	Thread string    `json:"-" query:"thread" doc:"only answers in the history of this thread"`
+}
+
+func (a *API) usage(ctx context.Context, c *call, in *usageInput) (*list[*records.Usage], error) {
+	q := UsageQuery{By: in.By, Since: in.Since, Until: in.Until, Scope: c.caller.Scope}
+	if in.Thread != "" {
+		t, err := c.thread(ctx, in.Thread)
+		if err != nil {
+			return nil, err
+		}
+		q.Thread = t.ID()
+	}
+	rows, err := a.o.Usage(ctx, q)
+	return &list[*records.Usage]{Items: rows}, err
+}
+
+type statsQuery struct {
+	Exact bool `json:"-" query:"exact" doc:"count copies by reading every message, however many there are"`
+}
+
+func (a *API) stats(ctx context.Context, _ *call, in *statsQuery) (*records.Stats, error) {
+	return records.OfStats(ctx, a.o.Store, in.Exact, nil)
+}
+
+// line is a straight part of the histories of a thread.
+type line struct {
+	// ID is the last message of the line, and After the message that it forks off.
+	ID    string  `json:"id"`
+	After *string `json:"after"`
+	// Before is how many messages lead to it, Length how many it has, and Main how many of them the active branch has.
+	Before uint64  `json:"before"`
+	Length uint64  `json:"length"`
+	Main   uint64  `json:"main"`
+	Labels []label `json:"labels"`
+}
+
+// label is a name that points to a message of a line.
+type label struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Message string `json:"message"`
+	Active  bool   `json:"active,omitempty"`
+	Context string `json:"context,omitempty"`
+}
+
+// RecordType implements records.Record.
+func (*line) RecordType() string { return "line" }
+
+func (a *API) graph(ctx context.Context, c *call, in *ofThread) (*list[*line], error) {
+	t, err := c.thread(ctx, in.Thread)
+	if err != nil {
+		return nil, err
+	}
+	g, err := graph.Of(ctx, a.o.Store, t)
+	if err != nil {
+		return nil, err
+	}
+	out, at := &list[*line]{}, make(map[*graph.Line]*line)
+	for l := range g.Lines() {
+		r := &line{ID: l.At(l.Last).Ref().String(), Before: l.Before, Length: l.Last, Main: l.Main, Labels: []label{}}
+		if l.After != (graph.Place{}) {
+			r.After = records.SpanID(l.After.Ref())
+		}
+		at[l] = r
+		out.Items = append(out.Items, r)
+	}
+	for place, labels := range g.Labels {
+		r := at[place.Line]
+		if r == nil {
+			continue // a name of an empty history
+		}
+		for _, l := range labels {
+			r.Labels = append(r.Labels, label{
+				Kind: string(l.Kind), Name: l.Name, Message: place.Ref().String(), Active: l.Active, Context: records.ID(l.Context),
+			})
+		}
+	}
+	for _, r := range out.Items {
+		slices.SortFunc(r.Labels, func(a, b label) int { return strings.Compare(a.Message+a.Kind+a.Name, b.Message+b.Kind+b.Name) })
+	}
+	return out, nil
+}
+
+type exportQuery struct {
+	ofThread
+	Format  string `json:"-" query:"format" doc:"openai, responses, anthropic, sharegpt, markdown or html"`
+	Context string `json:"-" query:"context" doc:"only this context; default the thread with all its branches"`
+}
+
+// mediaTypes are those of the formats of exports.
+var mediaTypes = map[export.Format]string{
+	export.Markdown: "text/markdown; charset=utf-8", export.HTML: "text/html; charset=utf-8", export.ShareGPT: "application/json",
+	export.OpenAI: "application/jsonl", export.Responses: "application/jsonl", export.Anthropic: "application/jsonl",
+}
+
+func (a *API) export(ctx context.Context, c *call, in *exportQuery) error {
+	t, err := c.thread(ctx, in.Thread)
+	if err != nil {
+		return err
+	}
+	format := export.Format(in.Format)
+	kind, known := mediaTypes[format]
+	if !known {
+		return fmt.Errorf("format %.100q: %w: it is openai, responses, anthropic, sharegpt, markdown or html", in.Format, lineage.ErrInvalid)
+	}
+	scope := export.Scope{Threads: []*lineage.Thread{t}}
+	if in.Context != "" {
+		found, err := c.context(ctx, of{Thread: in.Thread, Context: in.Context})
+		if err != nil {
+			return err
+		}
+		scope = export.Scope{Context: found.Context}
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", "attachment; filename=\"export\"") // no browser opens it as a document of the page
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
+	w := &late{w: c.w}
+	err = export.Write(ctx, a.o.Store, w, format, export.Options{Scope: scope})
+	if err != nil && w.began {
+		a.o.Logger.LogAttrs(ctx, levelError, "export failed", attr("err", err.Error()))
+		panic(http.ErrAbortHandler) // what was sent is cut off, which the caller must notice
+	}
+	if err != nil {
+		h.Del("Content-Disposition")
+	}
+	return err
+}
+
+// late is an answer that may have begun.
+type late struct {
+	w     http.ResponseWriter
+	began bool
+}
+
+// Write implements io.Writer.
+func (l *late) Write(p []byte) (int, error) {
+	l.began = true
+	return l.w.Write(p)
+}

@@ -1,0 +1,239 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/plain"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+// maxRows limits how many rows a tool lists, and defaultRows is how many it lists if nothing else is asked for.
+const (
+	maxRows     = 100
+	defaultRows = 20
+)
+
+// rows returns how many rows to list.
+func rows(asked int) int {
+	if asked <= 0 {
+		return defaultRows
+	}
+	return min(asked, maxRows)
+}
+
+// stamp returns a time as people read it.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
+
+type threadsInput struct {
+	Title string `json:"title,omitempty" jsonschema:"only those whose title begins so"`
+	Agent string `json:"agent,omitempty" jsonschema:"only sessions of this agent, such as claude-code or codex"`
+	Since string `json:"since,omitempty" jsonschema:"only those that changed at this time or later: 2026-01-31, or as in RFC 3339"`
+	Until string `json:"until,omitempty" jsonschema:"only those that changed before this time"`
+	Limit int    `json:"limit,omitempty" jsonschema:"at most so many (default 20, at most 100)"`
+	After string `json:"after,omitempty" jsonschema:"continue after the page that ended with this token"`
+}
+
+// query returns what the arguments ask for.
+func (in *threadsInput) query() (q lineage.ThreadQuery, err error) {
+	if err := checked(in.Title, in.Agent, in.After); err != nil {
+		return q, err
+	}
+	q.TitlePrefix = in.Title
+	if q.From, err = moment("since", in.Since); err != nil {
+		return q, err
+	}
+	if q.To, err = moment("until", in.Until); err != nil {
+		return q, err
+	}
+	if in.Agent != "" {
+		is, err := json.Marshal(in.Agent)
+		if err != nil {
+			return q, err
+		}
+		q.Metadata = []lineage.MetadataIs{{Key: archive.KeyAgent, Value: is}}
+	}
+	if q.After, err = backend.ParsePageToken(in.After); err != nil {
+		return q, fmt.Errorf("after: %w: %w", lineage.ErrInvalid, err)
+	}
+	return q, nil
+}
+
+func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, error) {
+	q, err := in.query()
+	if err != nil {
+		return nil, err
+	}
+	a, limit := newAnswer(0), rows(in.Limit)
+	last := ""
+	for t, err := range c.threads(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		if len(a.records) == limit {
+			a.full = true
+			break
+		}
+		r, err := records.OfThread(ctx, c.o.Store, t.Thread)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		title, err := c.title(ctx, &t.Was)
+		if err != nil {
+			return nil, err
+		}
+		line := fmt.Sprintf("%s  %s  %d messages, %d branches  %s", refs.Short(t.ID()), stamp(r.UpdatedAt), r.Messages, r.Branches, title)
+		if agent := r.States(archive.KeyAgent); agent != "" {
+			line += "  (" + plain.Line(agent) + ")"
+		}
+		if ok, err := a.add(r); err != nil || !ok || !a.quote("%s\n", line) {
+			if err != nil {
+				return nil, err
+			}
+			break
+		}
+		last = t.Page.String()
+	}
+	if a.full {
+		a.next = given(map[string]any{"title": in.Title, "agent": in.Agent, "since": in.Since, "until": in.Until, "after": last})
+		if in.Limit > 0 {
+			a.next["limit"] = limit
+		}
+	}
+	a.head = fmt.Sprintf("%d conversations of %s, the one that changed last first.", len(a.text), plain.Line(c.where()))
+	return a, nil
+}
+
+// given returns arguments without those that are empty.
+func given(args map[string]any) map[string]any {
+	for name, value := range args {
+		if value == "" {
+			delete(args, name)
+		}
+	}
+	return args
+}
+
+// maxTitle limits a title in an answer, in bytes.
+const maxTitle = 200
+
+// title returns the title under which a thread is shown.
+func (c *call) title(ctx context.Context, info *lineage.ThreadInfo) (string, error) {
+	title, err := c.o.Store.ShownTitle(ctx, *info)
+	return cut(plain.Line(title), maxTitle), err
+}
+
+type searchInput struct {
+	Query  string   `json:"query" jsonschema:"what to search for"`
+	Thread string   `json:"thread,omitempty" jsonschema:"only in this conversation: its id or title"`
+	Roles  []string `json:"roles,omitempty" jsonschema:"only messages of these roles: user, assistant, system, tool"`
+	Agent  string   `json:"agent,omitempty" jsonschema:"only in sessions of this agent"`
+	Since  string   `json:"since,omitempty" jsonschema:"only in conversations that changed at this time or later"`
+	Until  string   `json:"until,omitempty" jsonschema:"only in conversations that changed before this time"`
+	Limit  int      `json:"limit,omitempty" jsonschema:"at most so many (default 20, at most 100)"`
+}
+
+func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
+	if err := checked(append([]string{in.Query, in.Thread}, in.Roles...)...); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(in.Query) == "" {
+		return nil, fmt.Errorf("query: %w: it is empty", lineage.ErrInvalid)
+	}
+	limit := rows(in.Limit)
+	q := SearchQuery{Text: in.Query, Roles: in.Roles, Limit: limit}
+	filter := threadsInput{Agent: in.Agent, Since: in.Since, Until: in.Until}
+	among, err := filter.query()
+	if err != nil {
+		return nil, err
+	}
+	if !c.scope.All() || in.Agent+in.Since+in.Until != "" {
+		q.Among = c.threads(ctx, among)
+	}
+	if in.Thread != "" {
+		t, err := c.thread(ctx, in.Thread)
+		if err != nil {
+			return nil, err
+		}
+		q.Thread = t.ID()
+	}
+	hits, err := c.o.Search(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	a := newAnswer(0)
+	for i := range hits {
+		more, err := c.addHit(ctx, a, &hits[i])
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+	}
+	a.head = fmt.Sprintf("%d messages found.", len(a.text))
+	if a.full || len(hits) == limit && limit < maxRows {
+		a.note("There may be more: ask with a larger limit, or search for more words.")
+	}
+	if len(hits) > 0 {
+		a.note("Read around a message with the tool read: thread, and its id as at.")
+	}
+	return a, nil
+}
+
+// addHit adds what a search found. It reports whether there is room for more.
+func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, err error) {
+	e := found.Entry
+	if e == nil {
+		return true, nil // a summary
+	}
+	h := &records.Hit{ID: records.EntryID(e), Kind: e.Kind.String(), Role: e.Role, Rank: found.Rank, Snippet: found.Snippet, Text: e.Excerpt(), Threads: []records.HitThread{}}
+	switch e.Kind {
+	case lineage.Message:
+	case lineage.Document:
+		h.Role, h.Name = "", e.Document
+	default:
+		h.Role, h.Name = "", e.Filename
+	}
+	in := ""
+	for _, id := range found.Threads {
+		t, err := c.o.Store.View().Thread(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && !c.allows(t) {
+			continue // it was deleted, or moved out of the scope, since
+		}
+		if err != nil {
+			return false, err
+		}
+		if h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: t.Title}); len(h.Threads) > 1 {
+			continue
+		}
+		title, err := c.title(ctx, &lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
+		if err != nil {
+			return false, err
+		}
+		in = fmt.Sprintf("%s (%s)", title, refs.Short(t.ID))
+	}
+	if !c.scope.All() && len(h.Threads) == 0 {
+		return true, nil
+	}
+	if n := len(h.Threads); n > 1 {
+		in += fmt.Sprintf(" and %d more", n-1)
+	}
+	if more, err = a.add(h); err != nil || !more {
+		return false, err
+	}
+	snippet := cut(plain.Line(found.Snippet), 600)
+	return a.quote("%s  %s  %s  in %s\n    %s\n", refs.ShortAddress(h.ID), plain.Line(h.Role+h.Name), stamp(e.CreatedAt), in, snippet), nil
+}

@@ -1,0 +1,121 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/plain"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+// usageKeys are what usage groups by, in the order in which a row shows them. anywhere are those that name nothing of a
+// conversation.
+var (
+	usageKeys = []string{"day", "week", "month", "agent", "model", "provider", "project", "thread", "branch", "git-branch", "subagent", "user"}
+	anywhere  = []string{"day", "week", "month", "model", "provider"}
+)
+
+type usageInput struct {
+	By     []string `json:"by,omitempty" jsonschema:"what to group by: day, week, month, agent, model, provider, project, thread, branch, git-branch, subagent, user (default day)"`
+	Thread string   `json:"thread,omitempty" jsonschema:"only this conversation: its id or title"`
+	Since  string   `json:"since,omitempty" jsonschema:"only answers of this time or later: 2026-01-31, or as in RFC 3339"`
+	Until  string   `json:"until,omitempty" jsonschema:"only answers before this time"`
+	From   int      `json:"from,omitempty" jsonschema:"continue with this row"`
+}
+
+func (c *call) usage(ctx context.Context, in *usageInput) (*answer, error) {
+	if err := checked(append([]string{in.Thread}, in.By...)...); err != nil {
+		return nil, err
+	}
+	q := UsageQuery{By: in.By, Users: c.scope.Users, Projects: c.scope.Projects}
+	if len(q.By) == 0 {
+		q.By = []string{"day"}
+	}
+	for i, by := range q.By {
+		if !slices.Contains(usageKeys, by) || slices.Contains(q.By[:i], by) {
+			return nil, fmt.Errorf("by %.40q: %w: it is one of %s, once", by, lineage.ErrInvalid, strings.Join(usageKeys, ", "))
+		}
+		// An answer counts in the conversation that had it first, which may be of another user.
+		if len(c.scope.Users) > 0 && !slices.Contains(anywhere, by) {
+			return nil, fmt.Errorf("by %s: %w: a client for some users asks by %s", by, lineage.ErrInvalid, strings.Join(anywhere, ", "))
+		}
+	}
+	var err error
+	if q.Since, err = moment("since", in.Since); err != nil {
+		return nil, err
+	}
+	if q.Until, err = moment("until", in.Until); err != nil {
+		return nil, err
+	}
+	if in.Thread != "" {
+		t, err := c.thread(ctx, in.Thread)
+		if err != nil {
+			return nil, err
+		}
+		q.Thread = t.ID()
+	}
+	all, total, err := c.o.Usage(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	a := newAnswer(0)
+	if _, err := a.add(total); err != nil {
+		return nil, err
+	}
+	a.head = "In all: " + figures(&total.UsageFigures)
+	from := min(max(in.From, 0), len(all))
+	for i, r := range all[from:] {
+		fits, err := a.add(r)
+		if err != nil {
+			return nil, err
+		}
+		if !fits || i == maxRows || !a.quote("%s  %s\n", plain.Line(keysOf(r, q.By)), figures(&r.UsageFigures)) {
+			a.next = given(map[string]any{"thread": in.Thread, "since": in.Since, "until": in.Until, "by": q.By, "from": from + i})
+			break
+		}
+	}
+	return a, nil
+}
+
+// keysOf returns what a row is of.
+func keysOf(r *records.Usage, by []string) string {
+	all := map[string]*string{
+		"day": r.Day, "week": r.Week, "month": r.Month, "agent": r.Agent, "model": r.Model, "provider": r.Provider, "project": r.Project,
+		"thread": r.Thread, "branch": r.Branch, "git-branch": r.GitBranch, "subagent": r.Subagent, "user": r.User,
+	}
+	var keys []string
+	for _, key := range by {
+		text := "-"
+		if is := all[key]; is != nil && *is != "" {
+			text = *is
+		}
+		keys = append(keys, text)
+	}
+	line := strings.Join(keys, ", ")
+	if r.Shared {
+		line += " (counts in another conversation)"
+	}
+	return line
+}
+
+// figures returns tokens and money in a line. What is not known is a dash.
+func figures(f *records.UsageFigures) string {
+	number := func(n *int64) string {
+		if n == nil {
+			return "-"
+		}
+		return fmt.Sprint(*n)
+	}
+	cost := "-"
+	if f.Cost != nil {
+		cost = "$" + f.Cost.String()
+	}
+	if f.Unpriced > 0 {
+		cost += fmt.Sprintf(" and %d requests without a price", f.Unpriced)
+	}
+	return fmt.Sprintf("%d requests, input %s, cached %s, written %s, output %s tokens, cost %s", f.Requests, number(f.InputTokens), number(f.CachedInputTokens),
+		number(f.CacheWriteTokens), number(f.OutputTokens), cost)
+}
