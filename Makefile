@@ -54,6 +54,7 @@ test: ## Install what tests need, then run every test with the race detector
 	@scripts/axe.sh
 	@scripts/agents.sh
 	@scripts/mcp.sh
+	@scripts/js.sh
 	@$(MAKE) --no-print-directory tools
 	@scripts/step.sh 'compiling with the race detector' go build -v $(RACE) ./...
 	@{ status=0; \

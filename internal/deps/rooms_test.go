@@ -26,6 +26,7 @@ const (
 	mcp        = "github.com/modelcontextprotocol/go-sdk"
 	linear     = "github.com/anishathalye/porcupine"
 	rapid      = "pgregory.net/rapid"
+	jsonschema = "github.com/santhosh-tekuri/jsonschema/v6"
 	sys        = "golang.org/x/sys"
 	testify    = "github.com/stretchr/testify"
 	text       = "golang.org/x/text"
@@ -137,9 +138,9 @@ var rooms = []room{
 	{path: "server/mcp", ours: join(belowStore, "internal/plain", "internal/refs", "internal/difference", "lineage/archive", "lineage/chat", "lineage/graph", "lineage/records", "lineage/transcript", "server/access"), libs: []string{mcp}},
 	{path: "server/attachment"},
 	{path: "server/problem", ours: belowStore},
-	{path: "server/api", ours: join(belowStore, "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server/access", "server/problem")},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment", "server/problem")},
 	{path: "server/page", ours: join(belowStore, "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server", "server/attachment")},
+	{path: "server/api", ours: join(belowStore, "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server", "server/access", "server/problem")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 	{path: "internal/processes", any: true},
@@ -148,7 +149,7 @@ var rooms = []room{
 // Test files may also import these, and every room below the one they test.
 var (
 	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
-	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto}
+	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 
 // A heavy is a kind of package that only the rooms named may link, through whatever import.

@@ -8,12 +8,13 @@ package api
 import (
 	"context"
 	"log/slog"
-	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server"
 )
 
 // Options are the options of the API. Store is required.
@@ -39,7 +40,7 @@ type Options struct {
 type API struct {
 	o       Options
 	routes  []route
-	openAPI []byte
+	openAPI func() []byte // the document
 	// bodies is how many bytes of bodies are in memory.
 	bodies atomic.Int64
 	keys   keeper
@@ -58,27 +59,18 @@ func New(o Options) *API {
 	}
 	a := &API{o: o}
 	a.routes = a.table()
-	a.openAPI = document(a.routes)
+	a.openAPI = sync.OnceValue(func() []byte { return document(a.routes) })
 	return a
 }
 
-// Route is a route for the server: see server.Route.
-type Route struct {
-	Pattern         string
-	Writes          bool
-	Scoped, Streams bool
-	BodySize        int64
-	Handler         http.Handler
-}
-
 // Routes returns the routes of the API.
-func (a *API) Routes() (all []Route) {
+func (a *API) Routes() (all []server.Route) {
 	for i := range a.routes {
 		r := &a.routes[i]
 		if r.serve == nil { // the server has it
 			continue
 		}
-		all = append(all, Route{Pattern: r.pattern, Writes: r.needs.writes, Scoped: !r.needs.whole, Streams: r.streams, BodySize: r.bodySize(), Handler: a.handler(r)})
+		all = append(all, server.Route{Pattern: r.pattern, Writes: r.needs.writes, Scoped: !r.needs.whole, Streams: r.streams, BodySize: r.bodySize(), Handler: a.handler(r)})
 	}
 	return all
 }

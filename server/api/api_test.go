@@ -54,6 +54,8 @@ func TestConversation(t *testing.T) {
 	h.do("POST", c+"/move", `{"to":"start"}`).is(200)
 	require.EqualValues(t, 3, h.do("POST", c+"/undo", nil).is(200)["length"])
 	require.Len(t, h.do("GET", c+"/moves", nil).items(), 2)
+	require.Nil(t, h.do("POST", c+"/move", `{"to":"empty"}`).is(200)["to"])
+	h.do("POST", c+"/undo", nil).is(200)
 
 	h.do("PUT", c+"/values/a%2Fb", `{"x":1}`).is(200)
 	require.Equal(t, map[string]any{"x": 1.0}, h.do("GET", c+"/values/a%2Fb", nil).is(200)["value"])
@@ -102,4 +104,20 @@ func TestIdempotency(t *testing.T) {
 	h.do("POST", path, `{"messages":[{"text":"b"}]}`, "Idempotency-Key: k").is(422)
 	h.do("POST", path, body, "Idempotency-Key: k", "Caller: other").is(201)
 	require.Len(t, h.do("GET", path, nil).items(), 2)
+}
+
+// TestNamesInChanges uses names that a transaction cannot list: parts of ids, and names of nothing.
+func TestNamesInChanges(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	h.do("POST", "/v1/threads/=t/contexts/main/messages", `{"messages":[{"text":"a"},{"text":"b"}]}`).is(201)
+	fork := h.do("POST", "/v1/threads/=t/contexts", `{"from":"main~1"}`).is(201)["id"].(string)
+	short := fork[len(fork)-8:]
+	require.EqualValues(t, 2, h.do("POST", "/v1/threads/=t/contexts/"+short+"/messages", `{"messages":[{"text":"c"}]}`).is(201)["length"])
+	h.do("POST", "/v1/threads/=t/branches", `{"name":"b","from":"`+short+`~1"}`).is(201)
+	require.Len(t, h.do("GET", "/v1/threads/=t/contexts/b/messages", nil).items(), 1)
+	for _, from := range []string{"no", "b:9", "b~9", "ffffffff", "ffffffff/1", "=t/main", "main@{-1}"} {
+		h.do("POST", "/v1/threads/=t/branches", map[string]string{"name": "x", "from": from}).is(404)
+	}
+	h.do("POST", "/v1/batch", `{"operations":[{"op":"create_thread"},{"op":"append","thread":"#0","context":"ffffffff","messages":[{"text":"c"}]}]}`).is(404)
 }

@@ -37,6 +37,9 @@ func (c *call) bind(in any) error {
 		var texts []string
 		switch f.from {
 		case fromPath:
+			if !v.IsZero() {
+				return fmt.Errorf("%s: %w: it is not a member of the body", f.json, lineage.ErrInvalid)
+			}
 			texts = []string{c.r.PathValue(f.name)}
 			if f.name != "" && !strings.Contains(c.r.Pattern, "{"+f.name+"}") {
 				continue // the input of two routes, of which one has no such part

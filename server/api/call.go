@@ -34,6 +34,10 @@ func (a *API) handler(r *route) http.Handler {
 			return
 		}
 		c.within = within{store: a.o.Store, caller: c.caller}
+		if err := c.may(r); err != nil { // the server asks this too
+			a.fail(w, req, err)
+			return
+		}
 		release, err := c.readBody(r)
 		if err == nil {
 			defer release()
@@ -43,6 +47,17 @@ func (a *API) handler(r *route) http.Handler {
 			a.fail(w, req, err)
 		}
 	})
+}
+
+// may returns an error if the caller may not call a route.
+func (c *call) may(r *route) error {
+	switch {
+	case r.needs.writes && !c.caller.Writes:
+		return problem.New(http.StatusForbidden, "not allowed", "the token is read-only")
+	case r.needs.whole && !c.caller.Scope.All():
+		return errWhole
+	}
+	return nil
 }
 
 // fail answers a request that failed.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,15 +222,15 @@ type ifTip struct {
 	IfTip string `json:"if_tip,omitempty" header:"If-Match" doc:"only if this is the tip of the context; empty for an empty history"`
 }
 
-// check returns the tip that is expected, and whether one is.
+// tip returns the tip that is expected, and whether one is.
 func (i *ifTip) tip() (tip lineage.SpanRef, expected bool, err error) {
-	text := strings.TrimPrefix(strings.TrimSpace(i.IfTip), "W/")
-	text = strings.Trim(text, `"`)
-	text, _, _ = strings.Cut(text, ".") // the hash that follows in an ETag
-	switch text {
-	case "", "*":
+	text := strings.TrimSpace(i.IfTip)
+	if text == "" || text == "*" {
 		return tip, false, nil
-	case emptyTip:
+	}
+	text = strings.Trim(strings.TrimPrefix(text, "W/"), `"`)
+	text, _, _ = strings.Cut(text, ".") // the hash that follows in an ETag
+	if text == emptyTip {
 		return tip, true, nil
 	}
 	if tip, err = structure.ParseSpanRef(text); err != nil {
@@ -249,7 +250,7 @@ func (i *ifTip) check(c *lineage.Context, is lineage.SpanRef) error {
 
 type move struct {
 	of
-	To     string `json:"to" doc:"the position"`
+	To     string `json:"to" doc:"the position; empty for the one before the first message"`
 	Reason string `json:"reason,omitempty" doc:"is kept in the list of moves; default move"`
 	ifTip
 }
@@ -265,15 +266,15 @@ func (o *move) do(ctx context.Context, w *within) (made, error) {
 	if o.To == "" {
 		return made{}, fmt.Errorf("to: %w: it is a position", lineage.ErrInvalid)
 	}
-	to, err := w.position(ctx, found, o.To)
-	if err != nil {
-		return made{}, err
+	var to lineage.SpanRef
+	if o.To != emptyTip {
+		at, err := w.position(ctx, found, o.To)
+		if err != nil {
+			return made{}, err
+		}
+		to = at.Span
 	}
-	reason := o.Reason
-	if reason == "" {
-		reason = "move"
-	}
-	if err := found.Context.MoveTo(ctx, to.Span, reason); err != nil {
+	if err := found.Context.MoveTo(ctx, to, cmp.Or(o.Reason, "move")); err != nil {
 		return made{}, err
 	}
 	return w.moved(ctx, found.Context, found.Span)

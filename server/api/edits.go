@@ -425,11 +425,44 @@ func (o *summarizeRange) do(ctx context.Context, w *within) (made, error) {
 		}
 		options.Parts = append(options.Parts, id)
 	}
+	if len(o.Of) == 0 && o.First == 0 && o.Last == 0 {
+		if options.Range, err = w.unsummarized(ctx, found, o.Keep); err != nil {
+			return made{}, err
+		}
+		options.Keep = 0
+	}
 	s, err := found.Context.Summarize(ctx, by, options)
 	if err != nil {
 		return made{}, err
 	}
 	return made{Context: s.Context.String(), Summary: s.ID.String()}, nil
+}
+
+// unsummarized returns the messages of a context after those that its last summary of messages is of. A transaction cannot list
+// summaries: it is looked for outside.
+func (w *within) unsummarized(ctx context.Context, found *refs.Ref, keep uint64) (of lineage.Window, err error) {
+	if of.To, err = w.store.Position(ctx, found.Span); err != nil {
+		return of, err
+	}
+	of.From, of.To = 1, of.To-min(keep, of.To)
+	same, err := w.outside.Context(w.outer, found.Context.ID())
+	if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+		return of, err
+	}
+	if err == nil { // it may be made in this transaction
+		for s, err := range same.Summaries(w.outer) {
+			if err != nil {
+				return of, err
+			}
+			if s.Level == 0 {
+				of.From = max(of.From, s.Last+1)
+			}
+		}
+	}
+	if of.From > of.To {
+		return of, fmt.Errorf("summary: %w: there is nothing new to summarize", lineage.ErrInvalid)
+	}
+	return of, nil
 }
 
 type deleteSummary struct {

@@ -101,12 +101,38 @@ func (w *within) context(ctx context.Context, o of) (*refs.Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := refs.New(w.store, t).Alone().Context(ctx, o.Context)
-	if err != nil {
-		return nil, err
+	return w.named(ctx, t, func(ctx context.Context, names *refs.Resolver) (*refs.Ref, error) {
+		return names.Context(ctx, o.Context)
+	})
+}
+
+// named finds what a name stands for in a thread alone. A transaction cannot list, as the search for a part of an id does: such
+// names are looked up outside.
+func (w *within) named(ctx context.Context, t *lineage.Thread, find func(context.Context, *refs.Resolver) (*refs.Ref, error)) (*refs.Ref, error) {
+	found, err := find(ctx, refs.New(w.store, t).Alone())
+	if w.outside != nil && errors.Is(err, lineage.ErrInvalid) {
+		found, err = w.namedOutside(ctx, t, find)
 	}
-	found.Thread = t
-	return found, nil
+	if err == nil {
+		found.Thread = t
+	}
+	return found, err
+}
+
+// namedOutside finds what a name stands for outside the transaction, and returns it for the transaction.
+func (w *within) namedOutside(ctx context.Context, t *lineage.Thread, find func(context.Context, *refs.Resolver) (*refs.Ref, error)) (*refs.Ref, error) {
+	same, err := w.outside.Thread(w.outer, t.ID())
+	if err != nil { // it was made in this transaction
+		return nil, hidden(err, "name", "")
+	}
+	found, err := find(w.outer, refs.New(w.outside, same).Alone())
+	if err != nil || found.Context == nil {
+		return found, err
+	}
+	if found.Context, err = w.store.Context(ctx, found.Context.ID()); err == nil && !found.Moved {
+		found.Span, err = found.Context.Tip(ctx)
+	}
+	return found, err
 }
 
 // contextByID returns a context of any thread, or of none for those who may use the whole store.
@@ -156,11 +182,7 @@ func (w *within) position(ctx context.Context, at *refs.Ref, text string) (*refs
 	if at.Thread == nil { // of a caller that may read the whole store
 		return refs.New(w.store, nil).Find(ctx, text)
 	}
-	found, err := refs.New(w.store, at.Thread).Alone().Find(ctx, text)
-	if err == nil && found.Thread == nil {
-		found.Thread = at.Thread
-	}
-	return found, err
+	return w.named(ctx, at.Thread, func(ctx context.Context, names *refs.Resolver) (*refs.Ref, error) { return names.Find(ctx, text) })
 }
 
 // start returns the position that a text stands for in a thread, and the context to fork for it: the active branch for a
@@ -169,13 +191,12 @@ func (w *within) start(ctx context.Context, t *lineage.Thread, text string) (fro
 	if before := w.before(text); before != nil {
 		text = before.Context
 	}
-	names := refs.New(w.store, t).Alone()
-	found, err := names.Find(ctx, text)
+	found, err := w.named(ctx, t, func(ctx context.Context, names *refs.Resolver) (*refs.Ref, error) { return names.Find(ctx, text) })
 	if err != nil {
 		return nil, at, err
 	}
 	if found.Context == nil {
-		active, err := names.Context(ctx, "")
+		active, err := w.context(ctx, of{Thread: t.ID().String(), Context: "@"})
 		if err != nil {
 			return nil, at, err
 		}

@@ -2,14 +2,18 @@ package api
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -19,6 +23,28 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// schema returns a schema of the document, or any other part of it.
+func schema(at string) (*jsonschema.Schema, error) {
+	compiled.Lock()
+	defer compiled.Unlock()
+	if compiled.compiler == nil {
+		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(document(New(fixtureOptions()).routes)))
+		if err != nil {
+			return nil, err
+		}
+		compiled.compiler = jsonschema.NewCompiler()
+		if err := compiled.compiler.AddResource("api.json", document); err != nil {
+			return nil, err
+		}
+	}
+	return compiled.compiler.Compile("api.json" + at)
+}
+
+var compiled struct {
+	sync.Mutex
+	compiler *jsonschema.Compiler
+}
 
 // harness is the API of a store, called without a network by several callers.
 type harness struct {
@@ -46,6 +72,7 @@ func openOf(t testing.TB, store *lineage.Store, change ...func(*Options)) *harne
 		"ada":   {ID: "t-ada", Writes: true, Scope: access.Scope{Users: []string{"ada"}}, Valid: always},
 		"bob":   {ID: "t-bob", Writes: true, Scope: access.Scope{Users: []string{"bob"}}, Valid: always},
 		"proj":  {ID: "t-proj", Writes: true, Scope: access.Scope{Projects: []string{"/projects/a"}}, Valid: always},
+		"reads": {ID: "t-reads", Valid: always},
 		"other": {ID: "t-other", Writes: true, Valid: always},
 	}}
 	for _, r := range h.api.Routes() {
@@ -88,8 +115,54 @@ func (h *harness) do(method, path string, body any, headers ...string) *answer {
 	require.NotNil(h, h.callers[who])
 	r = r.WithContext(access.With(r.Context(), h.callers[who]))
 	w := httptest.NewRecorder()
+	_, pattern := h.mux.Handler(r)
 	h.mux.ServeHTTP(w, r)
-	return &answer{w.Code, w.Result().Header, w.Body.Bytes(), h}
+	a := &answer{w.Code, w.Result().Header, w.Body.Bytes(), h}
+	h.validate(pattern, a)
+	return a
+}
+
+// validate compares an answer with the document, by a validator that knows nothing of this package.
+func (h *harness) validate(pattern string, a *answer) {
+	h.Helper()
+	method, path, found := strings.Cut(pattern, " ")
+	if !found || a.Status == http.StatusNotModified {
+		return
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	kind := strings.Split(a.Header.Get("Content-Type"), ";")[0]
+	at := "#/paths/" + escape.Replace(path) + "/" + strings.ToLower(method) + "/responses/"
+	if a.Status >= 400 {
+		at += "default"
+		require.Equal(h, "application/problem+json", kind, "%s %d", pattern, a.Status)
+	} else {
+		at += strconv.Itoa(a.Status)
+	}
+	body := a.Body
+	if a.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		require.NoError(h, err)
+		body, err = io.ReadAll(z)
+		require.NoError(h, err)
+	}
+	if len(body) == 0 {
+		_, err := schema(at)
+		require.NoError(h, err, "the status is not in the document: %s %d", pattern, a.Status)
+		return
+	}
+	if !strings.HasSuffix(kind, "json") {
+		return
+	}
+	media := at + "/content/" + escape.Replace(kind)
+	_, err := schema(media)
+	require.NoError(h, err, "%s %d", pattern, a.Status)
+	of, err := schema(media + "/schema")
+	if err != nil { // of any JSON
+		return
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	require.NoError(h, err)
+	require.NoError(h, of.Validate(value), "%s %d: %s", pattern, a.Status, body)
 }
 
 // is checks the status and reads the body.

@@ -41,6 +41,8 @@ type answers struct {
 	list   bool
 	// media is the media type where the answer is not a record.
 	media string
+	// or is set where it may also be the request of another API.
+	or bool
 }
 
 // method and path of the pattern.
@@ -215,12 +217,13 @@ func (a *API) table() []route {
 			change[deleteContext, nothing]("DELETE "+c, "delete_context", "Delete a context without a name."),
 			raw("GET "+c+"/messages", "The messages of a history, oldest first; with dialect, the request to send to a model.", "application/json", a.messages).of(func(r *route) {
 				r.answer = answerOf[*list[*records.Message]](http.StatusOK)
+				r.answer.or = true
 			}),
 			change[appendMessages, *records.Appended]("POST "+c+"/messages", "append", "Append messages."),
 			change[move, *records.Moved]("POST "+c+"/move", "move", "Move a context to another message.").of(ok),
 			change[undo, *records.Moved]("POST "+c+"/undo", "undo", "Undo the last move of a context.").of(ok),
 			get(c+"/moves", "List the moves of a context, last first.", a.listMoves),
-			get(c+"/resolved", "The parts of what to send to a model, and the sum of them.", a.resolved).of(func(r *route) { r.answer.record = nil }),
+			get(c+"/resolved", "The parts of what to send to a model, and the sum of them.", a.resolved),
 			raw("POST "+c+"/files", "Append a file, a document or a message: the body is its bytes, and Content-Type its media type.", "", a.files).of(writes).of(upload).of(answersWith[*records.Appended](http.StatusCreated)),
 			raw("GET "+c+"/follow", "The messages of a history as they are added.", "", a.follow).of(streams),
 			change[merge, *records.Merged]("POST "+c+"/merge", "merge", "Append the messages of another context of the thread.").of(ok),

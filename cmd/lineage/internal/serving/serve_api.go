@@ -1,17 +1,163 @@
 package serving
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"path/filepath"
+	"slices"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/sources"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/resume"
+	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/server"
+	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/server/api"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // apiRoutes returns the routes of the API.
-func apiRoutes(s *app.Session, logger *slog.Logger, from *pageIndexes) (routes []server.Route) {
-	for _, r := range api.New(api.Options{Store: s.Store, Logger: logger}).Routes() {
-		routes = append(routes, server.Route(r))
+func apiRoutes(s *app.Session, logger *slog.Logger, from *pageIndexes) []server.Route {
+	to := &transfers{s}
+	return api.New(api.Options{
+		Store: s.Store, Logger: logger, Search: from.searchFor, Usage: from.usageFor, Import: to.importArchive, Resume: to.resume,
+	}).Routes()
+}
+
+// searchFor is api.Options.Search.
+func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []*records.Hit, err error) {
+	index, err := opened(p, &p.texts, func() (*search.Index, error) { return search.Open(ctx, p.store, p.dir, search.Options{}) })
+	if err != nil {
+		return nil, err
 	}
-	return routes
+	of := search.Query{Text: q.Text, Thread: q.Thread, Limit: q.Limit}
+	var allows func(*structure.Thread) bool
+	if !q.Scope.All() {
+		allows = func(t *structure.Thread) bool {
+			return q.Scope.Allows(&lineage.ThreadInfo{UserID: t.UserID, Metadata: t.Metadata})
+		}
+		if q.Thread.IsZero() {
+			of.Among = threadsOf(ctx, p.store, &q.Scope)
+		}
+	}
+	found, err := index.Search(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		r, err := threads.HitRecord(ctx, p.store, &found[i], allows)
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, r)
+	}
+	return hits, nil
+}
+
+// threadsOf yields the threads in a scope.
+func threadsOf(ctx context.Context, store *lineage.Store, scope *access.Scope) func(yield func(*lineage.ListedThread, error) bool) {
+	q := lineage.ThreadQuery{}
+	if len(scope.Users) == 1 {
+		q.User = &scope.Users[0]
+	}
+	return func(yield func(*lineage.ListedThread, error) bool) {
+		for t, err := range store.Threads(ctx, q) {
+			if err == nil && !scope.Allows(&t.Was) {
+				continue
+			}
+			if !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// usageFor is api.Options.Usage.
+func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*records.Usage, error) {
+	by := []usage.By{}
+	for _, name := range q.By {
+		if !slices.Contains(usage.Keys, usage.By(name)) {
+			return nil, fmt.Errorf("by %.100q: %w: it is one of %v", name, lineage.ErrInvalid, usage.Keys)
+		}
+		by = append(by, usage.By(name))
+	}
+	index, err := opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+	if err != nil {
+		return nil, err
+	}
+	of := usage.Query{By: by, Since: q.Since, Until: q.Until, Thread: q.Thread}
+	if q.Thread.IsZero() {
+		of.Users, of.Projects = q.Scope.Users, q.Scope.Projects
+	}
+	report, err := index.Report(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	return append(report.Records(by), report.TotalRecord()), nil
+}
+
+// transfers are what the API does with archives and session files.
+type transfers struct{ *app.Session }
+
+// importArchive is api.Options.Import.
+func (t *transfers) importArchive(ctx context.Context, q api.ImportQuery) (*records.Imported, error) {
+	begun, err := archive.Begin(ctx, archive.Stream("", q.Archive), archive.Options{
+		Format: q.Format, Formats: sources.Formats(), UserID: q.User, Prefix: q.Prefix,
+	})
+	if err != nil {
+		return nil, notArchive(err)
+	}
+	defer begun.Close()
+	report, err := begun.Into(t.Store)
+	if err != nil {
+		return nil, notArchive(err)
+	}
+	return sources.ImportedRecord(&report), nil
+}
+
+// notArchive returns the error of an import, which is the caller's where the archive cannot be read.
+func notArchive(err error) error {
+	var limit *archive.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return fmt.Errorf("%w: %w", lineage.ErrTooLarge, err)
+	case errors.Is(err, archive.ErrUnknownFormat), errors.Is(err, archive.ErrNothingFound):
+		return fmt.Errorf("%w: %w", lineage.ErrInvalid, err)
+	}
+	return err
+}
+
+// resume is api.Options.Resume.
+func (t *transfers) resume(ctx context.Context, q api.ResumeQuery) (*records.Resumed, error) {
+	if q.Dir != "" && !filepath.IsAbs(q.Dir) {
+		return nil, fmt.Errorf("dir %.100q: %w: it is a full path", q.Dir, lineage.ErrInvalid)
+	}
+	environment, _, err := t.Machine()
+	if err != nil {
+		return nil, err
+	}
+	made, err := resume.New(ctx, t.Store, q.At, resume.Options{Agent: q.Agent, Environment: environment, Thread: q.Thread, Dir: q.Dir})
+	if errors.Is(err, resume.ErrNoWayIn) || errors.Is(err, resume.ErrNoFolder) || errors.As(err, new(*follow.UnknownAgentError)) {
+		err = fmt.Errorf("%w: %w", lineage.ErrInvalid, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := sources.ResumedRecord(made, !q.DryRun)
+	write := made.Write
+	if q.DryRun {
+		write = func(ctx context.Context) (resume.Size, error) { return made.Content(ctx, io.Discard) }
+	}
+	size, err := write(ctx)
+	r.Lines, r.Bytes = size.Lines, size.Bytes
+	return r, err
 }

@@ -213,20 +213,25 @@ func firstBytes(path string) []byte {
 
 // imported prints what an import did.
 func imported(a *app.App, report *archive.Report, whole bool) error {
-	r := records.Imported{
-		Formats: append([]string{}, report.Formats...), Conversations: report.Conversations, Messages: report.Messages,
-		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,
-		NewBytes: report.NewBytes, Kept: report.Kept, Converted: report.Converted, Opaque: report.Opaque, Skipped: items(report.Skipped), SkippedCount: report.SkippedCount,
-		Repaired: items(report.Repaired), RepairedCount: report.RepairedCount,
-		Ignored: append([]string{}, report.Ignored...), IgnoredCount: report.IgnoredCount,
-	}
-	err := printImported(a, &r, whole)
+	r := ImportedRecord(report)
+	err := printImported(a, r, whole)
 	for _, d := range report.Skipped {
 		if how, ok := limitHint(d); ok && err != nil {
 			return app.Hint(err, "%s", how)
 		}
 	}
 	return err
+}
+
+// ImportedRecord returns the record of an import.
+func ImportedRecord(report *archive.Report) *records.Imported {
+	return &records.Imported{
+		Formats: append([]string{}, report.Formats...), Conversations: report.Conversations, Messages: report.Messages,
+		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,
+		NewBytes: report.NewBytes, Kept: report.Kept, Converted: report.Converted, Opaque: report.Opaque, Skipped: items(report.Skipped), SkippedCount: report.SkippedCount,
+		Repaired: items(report.Repaired), RepairedCount: report.RepairedCount,
+		Ignored: append([]string{}, report.Ignored...), IgnoredCount: report.IgnoredCount,
+	}
 }
 
 // partly reports that items were left out, or that there are no messages: the import is done in

@@ -146,10 +146,7 @@ func writeSession(ctx context.Context, s *app.Session, o *resumeOptions, made *r
 		lost.Add(l)
 	}
 	lost.Warn(s.App)
-	r := &records.Resumed{
-		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Commands: made.Commands,
-		Messages: made.Messages, Own: made.Own, Losses: len(made.Losses), Machine: made.Machine, Written: !o.dryRun,
-	}
+	r := ResumedRecord(made, !o.dryRun)
 	if o.dryRun {
 		size, err := made.Content(ctx, io.Discard)
 		if err != nil {
@@ -173,6 +170,14 @@ func writeSession(ctx context.Context, s *app.Session, o *resumeOptions, made *r
 		s.Warn("%s is not in PATH", program)
 	}
 	return s.Print(r, "%s\n", r.Command)
+}
+
+// ResumedRecord returns the record of a session, which has no size yet.
+func ResumedRecord(made *resume.Session, written bool) *records.Resumed {
+	return &records.Resumed{
+		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Commands: made.Commands,
+		Messages: made.Messages, Own: made.Own, Losses: len(made.Losses), Machine: made.Machine, Written: written,
+	}
 }
 
 // startAgent runs the commands of an agent at the terminal, and waits for them. An interrupt is the agent's.

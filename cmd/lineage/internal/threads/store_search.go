@@ -48,13 +48,49 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 }
 
 func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
-	h := &Hit{Hit: records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}}
+	r, err := HitRecord(ctx, s.Store, found, nil)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hit{Hit: *r, CreatedAt: found.SummarizedAt}
+	if found.Entry != nil {
+		h.CreatedAt = found.Entry.CreatedAt
+	}
+	for _, id := range found.Threads {
+		if s.JSON || len(h.In) == maxHitThreads {
+			break
+		}
+		t, err := s.Store.View().Thread(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // it was deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		title, err := show.ShownTitle(ctx, s, lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
+		if err != nil {
+			return nil, err
+		}
+		h.addIn(title, refs.Short(t.ID))
+	}
+	for _, id := range found.Contexts {
+		if len(h.In) < maxHitThreads {
+			h.In = append(h.In, "context "+refs.Short(id))
+		}
+	}
+	return h, nil
+}
+
+// HitRecord returns the record of a hit. It names the threads that allows selects; nil selects all, and the contexts outside
+// threads.
+func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, allows func(*structure.Thread) bool) (*records.Hit, error) {
+	h := &records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}
 	if e := found.Entry; e != nil {
-		h.ID, h.Kind, h.CreatedAt, h.Text = e.Span.String(), e.Kind.String(), e.CreatedAt, e.Excerpt()
+		h.ID, h.Kind, h.Text = e.Span.String(), e.Kind.String(), e.Excerpt()
 		switch e.Kind {
 		case structure.MessageUsage:
 			h.Role = e.Role
-			text, err := s.Store.Text(ctx, e)
+			text, err := store.Text(ctx, e)
 			switch {
 			case err == nil:
 				h.Text = text
@@ -67,30 +103,23 @@ func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
 			h.Name = e.Filename
 		}
 	} else {
-		h.ID, h.Kind, h.CreatedAt = found.Summary.String(), "summary", found.SummarizedAt
+		h.ID, h.Kind = found.Summary.String(), "summary"
 	}
 	for _, id := range found.Threads {
-		t, err := s.Store.View().Thread(ctx, id)
+		t, err := store.View().Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // it was deleted since
 		}
 		if err != nil {
 			return nil, err
 		}
-		h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: t.Title})
-		if s.JSON || len(h.In) == maxHitThreads {
-			continue
+		if allows == nil || allows(t) {
+			h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: t.Title})
 		}
-		title, err := show.ShownTitle(ctx, s, lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
-		if err != nil {
-			return nil, err
-		}
-		h.addIn(title, refs.Short(t.ID))
 	}
-	for _, id := range found.Contexts {
-		h.Contexts = append(h.Contexts, id.String())
-		if len(h.In) < maxHitThreads {
-			h.In = append(h.In, "context "+refs.Short(id))
+	if allows == nil {
+		for _, id := range found.Contexts {
+			h.Contexts = append(h.Contexts, id.String())
 		}
 	}
 	return h, nil

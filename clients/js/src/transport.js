@@ -1,0 +1,123 @@
+import { randomUUID } from "node:crypto";
+import * as http from "node:http";
+import * as https from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ConnectionError, LineageError } from "./errors.js";
+
+const maxAnswer = 1 << 30;
+
+/** Requests to one server, on its socket or its address. */
+export class Transport {
+  #base;
+  #agent;
+  #socket;
+  #token;
+  #retries;
+  #timeout;
+
+  constructor({ url, socket, token, retries = 3, timeout = 120_000 }) {
+    this.#socket = socket;
+    this.#base = new URL(socket === undefined ? url : "http://localhost");
+    if (!/^https?:$/.test(this.#base.protocol)) throw new TypeError(`url ${url}: only http and https`);
+    this.#token = token;
+    this.#retries = retries;
+    this.#timeout = timeout;
+    const Agent = this.#base.protocol === "https:" ? https.Agent : http.Agent;
+    this.#agent = new Agent({ keepAlive: true, maxSockets: 32 });
+  }
+
+  /** Ends idle connections. */
+  close() {
+    this.#agent.destroy();
+  }
+
+  /**
+   * Sends a request and returns its answer: JSON, or bytes with `bytes`. Reads, and writes with a key, are sent again where no answer
+   * came. Each write has a key, unless that is null, or its body a stream, which cannot be sent twice.
+   */
+  async request(method, path, { query, body, headers = {}, key, bytes = false, signal } = {}) {
+    const writes = method !== "GET";
+    const streamed = body !== undefined && !(body instanceof Uint8Array) && typeof body === "object" && Symbol.asyncIterator in body;
+    headers = { ...headers };
+    const once = writes && (streamed || key === null);
+    if (writes && !once) headers["Idempotency-Key"] = key ?? randomUUID();
+    let payload = body;
+    if (body !== undefined && !streamed && !(body instanceof Uint8Array)) {
+      payload = Buffer.from(JSON.stringify(body));
+      headers["Content-Type"] ??= "application/json";
+    }
+    for (let tried = 0; ; tried++) {
+      try {
+        const answer = await this.open(method, path, { query, body: payload, headers, signal });
+        return await read(answer, bytes);
+      } catch (err) {
+        const again = err instanceof ConnectionError || (err instanceof LineageError && err.status === 503);
+        if (!again || once || tried >= this.#retries || signal?.aborted) throw err;
+        await sleep(50 * 2 ** tried * (1 + Math.random()), undefined, { signal });
+      }
+    }
+  }
+
+  /** Sends a request once and returns the answer before its body, an error for one that is not 2xx. */
+  open(method, path, { query, body, headers = {}, signal, timeout = this.#timeout } = {}) {
+    const at = new URL(path, this.#base);
+    for (const [name, value] of Object.entries(query ?? {})) {
+      for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) at.searchParams.append(name, String(one));
+    }
+    return new Promise((done, failed) => {
+      const fail = (err) => failed(signal?.aborted ? signal.reason : new ConnectionError(`${method} ${path}: ${err.message}`, { cause: err }));
+      const lib = at.protocol === "https:" ? https : http;
+      const options = { method, agent: this.#agent, headers: { Accept: "application/json", ...headers }, signal, timeout };
+      if (this.#token !== undefined) options.headers.Authorization = `Bearer ${this.#token}`;
+      if (body instanceof Uint8Array) options.headers["Content-Length"] = body.byteLength;
+      const request = this.#socket === undefined
+        ? lib.request(at, options)
+        : lib.request({ ...options, socketPath: this.#socket, path: at.pathname + at.search, host: "localhost" });
+      request.on("error", fail);
+      request.on("timeout", () => request.destroy(new Error(`no answer for ${timeout / 1000} s`)));
+      request.on("response", (answer) => {
+        if (answer.statusCode >= 200 && answer.statusCode < 300) return done(answer);
+        collect(answer).then((b) => failed(problemOf(answer, b)), fail);
+      });
+      if (body === undefined || body instanceof Uint8Array) return request.end(body);
+      (async () => {
+        for await (const part of body) {
+          if (!request.write(part)) await new Promise((r) => request.once("drain", r));
+        }
+        request.end();
+      })().catch((err) => request.destroy(err));
+    });
+  }
+}
+
+async function read(answer, bytes) {
+  let body;
+  try {
+    body = await collect(answer);
+  } catch (err) {
+    throw new ConnectionError(err.message, { cause: err });
+  }
+  if (bytes) return body;
+  if (body.length === 0) return undefined;
+  return JSON.parse(body.toString("utf8"));
+}
+
+async function collect(answer) {
+  const parts = [];
+  let size = 0;
+  for await (const part of answer) {
+    if ((size += part.length) > maxAnswer) throw new Error(`the answer is larger than ${maxAnswer} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+function problemOf(answer, body) {
+  try {
+    const problem = JSON.parse(body.toString("utf8"));
+    if (typeof problem.title === "string") return new LineageError({ ...problem, status: answer.statusCode });
+  } catch {
+    // Not of the server: a proxy, perhaps.
+  }
+  return new LineageError({ type: "failed", title: `status ${answer.statusCode}`, status: answer.statusCode, detail: body.toString("utf8", 0, 200) });
+}

@@ -1,0 +1,21 @@
+// Compiled, and not run: the types are those of the frameworks.
+import { StateGraph, MessagesAnnotation } from "@langchain/langgraph";
+import type { Session, SessionHistoryTransactionAwareSession } from "@openai/agents-core";
+import { connect, is, type MessageRecord } from "@lineage-store/client";
+import { LineageSaver } from "@lineage-store/client/langgraph";
+import { LineageSession } from "@lineage-store/client/openai-agents";
+
+const client = await connect({ store: "~/.lineage", url: "http://127.0.0.1:7411", token: "t" });
+export const graph = new StateGraph(MessagesAnnotation).compile({ checkpointer: new LineageSaver(client, { user: "ann" }) });
+export const session: Session & SessionHistoryTransactionAwareSession = new LineageSession(client, { sessionId: "s" });
+try {
+  const { tip } = await client.thread("=key").context().append([{ role: "user", text: "hello" }], { ifTip: "" });
+  for await (const m of client.thread("=key").context("main").messages({ last: 3 })) {
+    const message: MessageRecord = m;
+    console.log(message.text, tip);
+  }
+} catch (err) {
+  if (is(err, "tip-moved")) console.log(err.tip?.length);
+  // @ts-expect-error: there is no such method
+  client.unknown();
+}

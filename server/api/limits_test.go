@@ -1,0 +1,107 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestBodiesAreLimited has bodies in memory up to the limit: a large one is refused until there is room, a small one is not.
+func TestBodiesAreLimited(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	const path = "/v1/threads/=t/contexts/main/messages"
+	large := `{"messages":[{"text":"` + strings.Repeat("a", smallBody) + `"}]}`
+	h.api.bodies.Add(maxBodies)
+	refused := h.do("POST", path, large)
+	refused.is(503)
+	require.NotEmpty(t, refused.Header.Get("Retry-After"))
+	h.do("POST", path, `{"messages":[{"text":"a"}]}`).is(201)
+	h.api.bodies.Add(-maxBodies)
+	h.do("POST", path, large).is(201)
+	require.Zero(t, h.api.bodies.Load(), "all is given back")
+}
+
+// TestHostile sends what no client of ours does.
+func TestHostile(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t","user":"ada"}`).is(201)
+	const path = "/v1/threads/=t/contexts/main/messages"
+	deep := strings.Repeat(`[`, 100_000) + strings.Repeat(`]`, 100_000)
+	for _, body := range []string{
+		``, `null`, `[]`, `"x"`, `{`, `{"messages":null}`, `{"messages":{}}`, `{"messages":[1]}`, `{"messages":[null]}`, `{"messages":[{}]}`, `{"messages":[{"text":1}]}`,
+		`{"messages":[{"text":"a","content":"b"}]}`, `{"messages":[{"data":"*"}]}`, `{"messages":[{"content_id":"x"}]}`, `{"messages":[{"text":"a","created_at":"now"}]}`,
+		`{"messages":[{"text":"a"}]} {}`, `{"messages":[{"text":"a"}],"x":1}`, `{"messages":[{"text":"a","metadata":1}],"if_tip":"../x"}`, `{"messages":[` + deep + `]}`,
+		"\x00", "\xff\xfe", `{"messages":[{"text":"a"}],"thread":"=other"}`,
+	} {
+		a := h.do("POST", path, body)
+		require.Equal(t, http.StatusBadRequest, a.Status, "%.80q: %s", body, a.Body)
+	}
+	for _, name := range []string{"..", "%2e%2e%2f", "=", "=%00", "%ff", "=" + strings.Repeat("a", 5000), "00000000-0000-0000-0000-000000000000", "#0", "t", "%3Cscript%3E"} {
+		a := h.do("GET", "/v1/threads/"+name, nil)
+		require.Contains(t, []int{400, 404, 301, 307}, a.Status, "%.80q: %s", name, a.Body)
+		a = h.do("GET", "/v1/threads/=t/contexts/"+name, nil)
+		require.Contains(t, []int{400, 404, 301, 307}, a.Status, "%.80q: %s", name, a.Body)
+	}
+	for _, query := range []string{"limit=-1", "limit=x", "limit=99999999999", "x=1", "first=-1", "after=x", "after=:1", "at=main~99", "dialect=x", "budget=1", "limit=1&limit=2", "dialect=openai&at=:1"} {
+		a := h.do("GET", path+"?"+query, nil)
+		require.Contains(t, []int{400, 404}, a.Status, "%q: %s", query, a.Body)
+	}
+	require.Empty(t, h.do("GET", path, nil).items(), "nothing was added")
+	h.do("GET", path, "{}").is(200) // a body that nobody asked for
+
+	// Text of the store is no control character of a terminal, and no markup.
+	h.do("POST", path, `{"messages":[{"text":"\u001b]0;x\u0007\u202e<script>"}]}`).is(201)
+	a := h.do("GET", path, nil)
+	require.NotContains(t, string(a.Body), "\x1b")
+	require.NotContains(t, string(a.Body), "\u202e")
+	require.Equal(t, "application/json", a.Header.Get("Content-Type"))
+}
+
+// TestTokensCannotReach tries the ways out of the scope of a token that the routes themselves have.
+func TestTokensCannotReach(t *testing.T) {
+	h := open(t)
+	ada := h.do("POST", "/v1/threads", `{"id":"ada-1","user":"ada"}`).is(201)["id"].(string)
+	h.do("POST", "/v1/threads/=ada-1/contexts/main/messages", `{"messages":[{"text":"secret"}]}`).is(201)
+	message := h.do("GET", "/v1/threads/=ada-1/contexts/main/messages", nil).items()[0]
+	adasMain := h.do("GET", "/v1/threads/=ada-1/contexts/main", nil).is(200)["id"].(string)
+	bob := func(method, path, body string) *answer {
+		t.Helper()
+		return h.do(method, path, body, "Caller: bob")
+	}
+	require.Equal(t, "bob", bob("POST", "/v1/threads", `{"id":"bob-1"}`).is(201)["user"], "what bob creates is bob's")
+	const c = "/v1/threads/=bob-1/contexts/main"
+	bob("POST", c+"/messages", `{"messages":[{"text":"mine"}]}`).is(201)
+	bob("POST", "/v1/threads", `{"user":"ada"}`).is(403)
+	bob("POST", "/v1/threads", `{"id":"ada-1","reuse":true}`).is(409)
+	bob("POST", c+"/messages", `{"messages":[{"content_id":"`+message["content_id"].(string)+`"}]}`).is(403)
+	for _, at := range []string{message["id"].(string), "=ada-1/main", ada, ada + "/main", adasMain, adasMain + "~0", adasMain[len(adasMain)-8:], "ada-1/main"} {
+		bob("POST", "/v1/threads/=bob-1/branches", `{"name":"x","from":"`+at+`"}`).is(404)
+		bob("POST", "/v1/threads/=bob-1/contexts", `{"from":"`+at+`"}`).is(404)
+		bob("POST", c+"/move", `{"to":"`+at+`"}`).is(404)
+		bob("POST", c+"/merge", `{"from":"`+at+`"}`).is(404)
+		bob("POST", c+"/send", `{"to":"`+at+`"}`).is(404)
+		bob("POST", c+"/edits", `{"at":"`+at+`","message":{"text":"x"}}`).is(404)
+		bob("POST", "/v1/threads/=bob-1/checkpoints", `{"name":"x","at":"`+at+`"}`).is(404)
+		require.Equal(t, 404, h.do("GET", c+"/messages?at="+strings.ReplaceAll(at, "/", "%2F"), nil, "Caller: bob").Status, at)
+	}
+	bob("POST", "/v1/threads/=bob-1/contexts", `{"into":"=ada-1"}`).is(404)
+	bob("PUT", "/v1/users/ada/values/k", `1`).is(404)
+	bob("PUT", "/v1/users/bob/values/k", `1`).is(200)
+	bob("POST", "/v1/batch", `{"operations":[{"op":"create_thread"},{"op":"append","thread":"=ada-1","context":"main","messages":[{"text":"x"}]}]}`).is(404)
+	bob("POST", "/v1/batch", `{"operations":[{"op":"set_value","key":"k","value":1}]}`).is(403)
+	bob("POST", "/v1/batch", `{"operations":[{"op":"create_context"}]}`).is(403)
+	require.Len(t, h.do("GET", "/v1/threads", nil, "Caller: bob").items(), 1)
+
+	// A subagent of bob's thread whose parent is ada's cannot return there.
+	fork := h.do("POST", "/v1/threads/=ada-1/contexts", `{"into":"=bob-1","empty":true}`).is(201)["id"].(string)
+	bob("POST", "/v1/contexts/"+fork+"/messages", `{"messages":[{"text":"x"}]}`).is(201)
+	bob("POST", "/v1/contexts/"+fork+"/return", `{}`).is(404)
+	h.do("POST", "/v1/contexts/"+fork+"/return", `{}`).is(201)
+
+	// A project is part of the metadata, which a token for it cannot change to another.
+	project := func(method, path, body string) *answer { return h.do(method, path, body, "Caller: proj") }
+	project("POST", "/v1/threads", `{"id":"p"}`).is(403)
+}
