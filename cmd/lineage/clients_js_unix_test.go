@@ -83,10 +83,12 @@ func TestClientForJavaScript(t *testing.T) {
 	client := filepath.Join(dir, "client")
 	require.NoError(t, os.CopyFS(client, os.DirFS(filepath.Join("..", "..", "clients", "js"))))
 	require.NoError(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
+	require.NoError(t, err)
 	report := filepath.Join(dir, "report.json")
 	c := exec.Command(node, filepath.Join(modules, "vitest", "vitest.mjs"), "run", "--reporter=json", "--outputFile="+report)
 	c.Dir = client
-	c.Env = append(os.Environ(), "LINEAGE_STORE="+store, "LINEAGE_RUNTIME="+runtime, "CI=1", "NO_COLOR=1")
+	c.Env = append(os.Environ(), "LINEAGE_STORE="+store, "LINEAGE_RUNTIME="+runtime, "LINEAGE_DOCS="+docs, "CI=1", "NO_COLOR=1")
 	var output bytes.Buffer
 	c.Stdout, c.Stderr = &output, &output
 	failed := c.Run()

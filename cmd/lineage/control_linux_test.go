@@ -122,6 +122,7 @@ var evilLines = map[string][]string{
 	"lineage watch":              {"watch --from 1 --follow=false"},
 	"lineage serve":              {"serve --idle 1ms"},
 	"lineage mcp":                {"mcp --write EVIL"},
+	"lineage mcp install":        {"mcp install EVIL", "mcp install gemini --tools EVIL"},
 	"lineage token":              {"token nonesuch-EVIL"},
 	"lineage token create":       {"token create --name EVIL --user EVIL --project EVIL"},
 	"lineage token list":         {"token create --name EVIL", "token list"},

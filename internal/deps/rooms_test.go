@@ -30,6 +30,8 @@ const (
 	sys        = "golang.org/x/sys"
 	testify    = "github.com/stretchr/testify"
 	text       = "golang.org/x/text"
+	hujson     = "github.com/tailscale/hujson"
+	burntsushi = "github.com/BurntSushi/toml"
 	udiff      = "github.com/aymanbagabas/go-udiff"
 	uuid       = "github.com/google/uuid"
 
@@ -136,6 +138,7 @@ var rooms = []room{
 	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
 	{path: "internal/difference", ours: belowStore, libs: []string{udiff}},
 	{path: "server/mcp", ours: join(belowStore, "internal/plain", "internal/refs", "internal/difference", "lineage/archive", "lineage/chat", "lineage/graph", "lineage/records", "lineage/transcript", "server/access"), libs: []string{mcp}},
+	{path: "server/mcp/install", ours: []string{"lineage", "lineage/follow"}, libs: []string{hujson, burntsushi}},
 	{path: "server/attachment"},
 	{path: "server/problem", ours: belowStore},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment", "server/problem")},

@@ -15,11 +15,11 @@ const (
 	// fullBytes and fullObjects limit one pack: the size of its file, and the number of its
 	// ids and bodies, of which the writer keeps a table in memory.
 	fullBytes   = 256 << 20
-	fullObjects = 1 << 20
+	fullObjects = 1 << 18
 	// segmentRatio is the assumed ratio between segments and their pack, and objectBytes the
 	// assumed size of an object in a segment.
 	segmentRatio = 4
-	objectBytes  = 128
+	objectBytes  = 512
 	// tierFactor is the ratio between the sizes of tiers.
 	tierFactor = 4
 )

@@ -17,8 +17,8 @@ const maxStated = 1 << 20
 // sameUsage returns a rule of a placer: a message whose texts are those of a version in the store is another version if it states
 // other tokens or costs, as that of a program which writes an answer before its usage is known.
 func sameUsage(ctx context.Context, from form.Blocks) func(*place.Message, *structure.Span) (bool, error) {
+	forms := form.NewReader(from)
 	return func(m *place.Message, version *structure.Span) (bool, error) {
-		forms := form.NewReader(from)
 		blocks := make(map[content.ID]*structure.Block, len(m.Contents))
 		for i := range m.Contents {
 			if c := &m.Contents[i]; c.Block != nil {

@@ -70,15 +70,23 @@ func NewEnvironment(getenv func(string) string) (*Environment, error) {
 func (e *Environment) config() string {
 	switch e.OS {
 	case "windows":
-		return e.dir("APPDATA", "AppData", "Roaming")
+		return e.Dir("APPDATA", "AppData", "Roaming")
 	case "darwin":
 		return filepath.Join(e.Home, "Library", "Application Support")
 	}
-	return e.dir("XDG_CONFIG_HOME", ".config")
+	return e.Dir("XDG_CONFIG_HOME", ".config")
 }
 
-// dir returns the folder in an environment variable, or else one below the home directory.
-func (e *Environment) dir(variable string, below ...string) string {
+// State returns the folder in which this program keeps what belongs to no store.
+func (e *Environment) State() string {
+	if e.OS == "windows" || e.OS == "darwin" {
+		return filepath.Join(e.config(), "lineage")
+	}
+	return filepath.Join(e.Dir("XDG_STATE_HOME", ".local", "state"), "lineage")
+}
+
+// Dir returns the folder in an environment variable, or else one below the home directory.
+func (e *Environment) Dir(variable string, below ...string) string {
 	if dir := e.Getenv(variable); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
 	}
@@ -100,7 +108,7 @@ func Agents() []Agent {
 		{
 			Name: "codex", Title: "Codex", Format: "codex",
 			places: func(e *Environment) []place {
-				home := e.dir("CODEX_HOME", ".codex")
+				home := e.Dir("CODEX_HOME", ".codex")
 				patterns := []string{"**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"}
 				return []place{placeOf(filepath.Join(home, "sessions"), patterns...), placeOf(filepath.Join(home, "archived_sessions"), patterns...)}
 			},
@@ -108,7 +116,7 @@ func Agents() []Agent {
 		{
 			Name: "opencode", Title: "OpenCode", Format: "opencode",
 			places: func(e *Environment) []place {
-				places := []place{placeOf(filepath.Join(e.dir("XDG_DATA_HOME", ".local", "share"), "opencode"), "opencode.db", "opencode-*.db")}
+				places := []place{placeOf(filepath.Join(e.Dir("XDG_DATA_HOME", ".local", "share"), "opencode"), "opencode.db", "opencode-*.db")}
 				if db := e.Getenv("OPENCODE_DB"); filepath.IsAbs(db) {
 					places = append(places, placeOf(filepath.Dir(db), literal(filepath.Base(db))))
 				}
@@ -118,13 +126,13 @@ func Agents() []Agent {
 		{
 			Name: "pi", Title: "pi", Format: "pi",
 			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions"), "**/*.jsonl")}
+				return []place{placeOf(filepath.Join(e.Dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions"), "**/*.jsonl")}
 			},
 		},
 		{
 			Name: "copilot", Title: "Copilot CLI", Format: "copilot",
 			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.dir("COPILOT_HOME", ".copilot"), "session-state"), "*/events.jsonl")}
+				return []place{placeOf(filepath.Join(e.Dir("COPILOT_HOME", ".copilot"), "session-state"), "*/events.jsonl")}
 			},
 		},
 		{
@@ -141,25 +149,25 @@ func Agents() []Agent {
 		{
 			Name: "qwen", Title: "Qwen Code", Format: "qwen",
 			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.dir("QWEN_HOME", ".qwen"), "projects"), "*/chats/*.jsonl")}
+				return []place{placeOf(filepath.Join(e.Dir("QWEN_HOME", ".qwen"), "projects"), "*/chats/*.jsonl")}
 			},
 		},
 		{
 			Name: "gemini", Title: "Gemini CLI", Format: "gemini",
 			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.dir("GEMINI_CLI_HOME"), ".gemini", "tmp"), "*/chats/*.jsonl", "*/chats/*.json")}
+				return []place{placeOf(filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini", "tmp"), "*/chats/*.jsonl", "*/chats/*.json")}
 			},
 		},
 		{
 			Name: "openclaw", Title: "OpenClaw", Format: "pi", Untried: true,
 			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.dir("OPENCLAW_STATE_DIR", ".openclaw"), "agents"), "*/sessions/*.jsonl")}
+				return []place{placeOf(filepath.Join(e.Dir("OPENCLAW_STATE_DIR", ".openclaw"), "agents"), "*/sessions/*.jsonl")}
 			},
 		},
 	}
 }
 
-func (e *Environment) claude() string { return e.dir("CLAUDE_CONFIG_DIR", ".claude") }
+func (e *Environment) claude() string { return e.Dir("CLAUDE_CONFIG_DIR", ".claude") }
 
 // claudeKeeps returns how long Claude Code keeps a session: 30 days, or what its settings say.
 func (e *Environment) claudeKeeps() time.Duration {

@@ -118,9 +118,10 @@ type Resumed struct {
 	Session string `json:"session"`
 	Dir     string `json:"dir"`
 	File    string `json:"file"`
-	// Command is the command for a shell, and Args the one without a shell, to be started in Dir.
-	Command string   `json:"command"`
-	Args    []string `json:"args"`
+	// Command is the command for a shell. Commands are the same without a shell, to be started in Dir, each after the one before it
+	// succeeded.
+	Command  string     `json:"command"`
+	Commands [][]string `json:"commands"`
 	// Messages is the length of the history, and Own how much of it is written with the agent's own lines.
 	Messages int   `json:"messages"`
 	Own      int   `json:"own"`

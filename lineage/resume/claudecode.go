@@ -16,7 +16,7 @@ func claudeCode() *target {
 			folder, err := folderName(dashed(s.Dir), s.Dir) // it shortens a long one, and adds a hash that versions compute differently
 			return path.Join(folder, s.ID+".jsonl"), err
 		},
-		command: func(s *Session) []string { return []string{"claude", "--resume", s.ID} },
+		commands: func(s *Session) [][]string { return [][]string{{"claude", "--resume", s.ID}} },
 		line: func(raw []byte, l *ownLine) error {
 			l.id, l.parent = text(raw, "uuid"), text(raw, "parentUuid")
 			if l.parent == "" {

@@ -24,7 +24,7 @@ func codex() *target {
 			now = now.Local() // as Codex names its files
 			return path.Join(now.Format("2006/01/02"), "rollout-"+now.Format("2006-01-02T15-04-05")+"-"+s.ID+".jsonl"), nil
 		},
-		command: func(s *Session) []string { return []string{"codex", "resume", s.ID} },
+		commands: func(s *Session) [][]string { return [][]string{{"codex", "resume", s.ID}} },
 		line: func(raw []byte, l *ownLine) error {
 			payload := rawjson.Last(raw, "payload")
 			switch text(raw, "type") {

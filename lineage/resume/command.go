@@ -5,19 +5,36 @@ import (
 	"strings"
 )
 
-// Shell returns the command that starts the agent: for PowerShell on Windows, and else for a POSIX shell.
+// Shell returns the commands that start the agent in one line: for PowerShell on Windows, and else for a POSIX shell.
 func (s *Session) Shell() string {
 	if runtime.GOOS == "windows" {
 		return s.powerShell()
 	}
-	line := "cd " + quote(s.Dir) + " &&"
+	line := "cd " + quote(s.Dir) + " && "
 	if strings.HasPrefix(s.Dir, "-") {
-		line = "cd -- " + quote(s.Dir) + " &&"
+		line = "cd -- " + quote(s.Dir) + " && "
 	}
-	for _, arg := range s.Command {
-		line += " " + quote(arg)
+	lines := make([]string, len(s.Commands))
+	for i, command := range s.Commands {
+		lines[i] = words(command, quote)
 	}
-	return line
+	return line + strings.Join(lines, " && ")
+}
+
+// Shell returns a command line: for PowerShell on Windows, and else for a POSIX shell.
+func Shell(command []string) string {
+	if runtime.GOOS == "windows" {
+		return "& " + words(command, quotePowerShell)
+	}
+	return words(command, quote)
+}
+
+func words(command []string, quote func(string) string) string {
+	quoted := make([]string, len(command))
+	for i, word := range command {
+		quoted[i] = quote(word)
+	}
+	return strings.Join(quoted, " ")
 }
 
 const plainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
@@ -30,13 +47,16 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// powerShell returns the command for PowerShell, of which old versions have no &&.
+// powerShell returns the commands for PowerShell, of which old versions have no &&.
 func (s *Session) powerShell() string {
-	line := "Set-Location -LiteralPath " + quotePowerShell(s.Dir) + " -ErrorAction Stop; &"
-	for _, arg := range s.Command {
-		line += " " + quotePowerShell(arg)
+	line, end := "Set-Location -LiteralPath "+quotePowerShell(s.Dir)+" -ErrorAction Stop;", ""
+	for i, command := range s.Commands {
+		if i > 0 {
+			line, end = line+"; if ($?) {", end+" }"
+		}
+		line += " & " + words(command, quotePowerShell)
 	}
-	return line
+	return line + end
 }
 
 // quotePowerShell returns a word for PowerShell, which reads several characters as a single quote.

@@ -10,6 +10,7 @@
 // the store has beyond those lines, and a history of another program, goes through package message: what the agent has no place
 // for is a Loss.
 //
-// Write creates one new file in the agent's folder, and changes and removes nothing. A session never carries a permission:
+// Write creates one new file in the agent's folder, and changes and removes nothing. OpenCode, whose sessions are in a database, gets
+// a file for its import, in a folder of this program. A session never carries a permission:
 // approvals, sandboxes and modes of the stored session are left out, and the agent uses its own settings.
 package resume

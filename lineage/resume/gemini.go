@@ -29,8 +29,8 @@ func gemini() *target {
 			}
 			return path.Join(folder, "chats", "session-"+now.UTC().Format("2006-01-02T15-04")+"-"+s.ID[:8]+".jsonl"), nil
 		},
-		command: func(s *Session) []string { return []string{"gemini", "--resume", s.ID} },
-		make:    makeGemini,
+		commands: func(s *Session) [][]string { return [][]string{{"gemini", "--resume", s.ID}} },
+		make:     makeGemini,
 	}
 }
 

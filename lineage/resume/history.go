@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // history is a history of which the bodies are read when they are needed.
@@ -116,6 +119,41 @@ func (h *history) read(ctx context.Context, from, to int, lost func(lineage.Loss
 		}
 	}
 	return p, nil
+}
+
+// stored yields the bodies of messages that are an agent's own, up to the first other one, each with its id.
+func (h *history) stored(ctx context.Context, own func(raw []byte) bool) iter.Seq2[follow.SourceLine, error] {
+	return func(yield func(follow.SourceLine, error) bool) {
+		for e, err := range h.store.History(ctx, h.tip, lineage.Window{}) {
+			if err != nil {
+				yield(follow.SourceLine{}, err)
+				return
+			}
+			if e.Index > 0 {
+				yield(follow.SourceLine{}, errElsewhere) // several messages were added as one
+				return
+			}
+			if e.Erased || e.Kind != structure.MessageUsage || e.Size > h.most {
+				return
+			}
+			body, err := h.store.Original(ctx, e)
+			if notUsable(err) {
+				return
+			}
+			if err != nil {
+				yield(follow.SourceLine{}, err)
+				return
+			}
+			info := rawjson.Last(body, "info")
+			if !rawjson.Valid(body) || !rawjson.IsObject(info) || !own(body) {
+				return
+			}
+			body = set(body, "info", setText(info, "id", e.SourceID))
+			if !yield(follow.SourceLine{Raw: body, Spans: []lineage.SpanRef{e.Span}}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // callsBack is how far before the rest of a history calls are looked for whose results are in it.

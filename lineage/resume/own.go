@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -13,7 +14,9 @@ import (
 
 // ownLines are the lines of an agent's session that a history begins with.
 type ownLines struct {
+	// source is the file that the lines are of, nil for bodies of messages.
 	source *follow.Source
+	all    linesOf
 	target *target
 	lines  []ownLine
 	// lineOf is the line that each span of the history is on, for as many as are there.
@@ -22,6 +25,9 @@ type ownLines struct {
 	upTo int
 	keep []bool
 }
+
+// linesOf yields lines with what was read from them.
+type linesOf func(ctx context.Context) iter.Seq2[follow.SourceLine, error]
 
 // ownLine is what is known of a line of a session.
 type ownLine struct {
@@ -41,6 +47,16 @@ func findOwn(ctx context.Context, h *history, t *target, agent follow.Agent, a a
 	if t.line == nil {
 		return nil, nil
 	}
+	if t.stored != nil {
+		o, err := matchOwn(ctx, func(ctx context.Context) iter.Seq2[follow.SourceLine, error] { return h.stored(ctx, t.stored) }, h, t)
+		switch {
+		case notUsable(err):
+			return nil, nil
+		case err != nil || !o.cut(len(h.spans)):
+			return nil, err
+		}
+		return o, nil
+	}
 	sources, err := h.sources(ctx, a.session)
 	if err != nil {
 		return nil, err
@@ -52,13 +68,14 @@ func findOwn(ctx context.Context, h *history, t *target, agent follow.Agent, a a
 // bestOwn returns the lines of the source that has most of the history.
 func bestOwn(ctx context.Context, h *history, t *target, sources []*follow.Source) (best *ownLines, err error) {
 	for _, source := range sources {
-		o, err := matchOwn(ctx, source, h, t)
+		o, err := matchOwn(ctx, source.Lines, h, t)
 		switch {
 		case notUsable(err):
 		case err != nil:
 			return nil, err
 		case o.cut(len(h.spans)) && (best == nil || o.upTo > best.upTo):
 			best = o
+			best.source = source
 		}
 	}
 	return best, nil
@@ -77,16 +94,19 @@ func notUsable(err error) bool {
 // errElsewhere is returned for a session that begins in another file.
 var errElsewhere = errors.New("the session begins in another file")
 
+// errChanged is returned if messages were erased after the session was planned.
+var errChanged = errors.New("the history changed meanwhile")
+
 // errAmbiguous is returned for a session with a record that has a key twice, which programs read differently.
 var errAmbiguous = errors.New("a record has a key twice")
 
 // matchOwn reads which lines of a source have which messages of a history.
-func matchOwn(ctx context.Context, source *follow.Source, h *history, t *target) (*ownLines, error) {
-	o := &ownLines{source: source, target: t, lineOf: make([]int, len(h.spans))}
+func matchOwn(ctx context.Context, all linesOf, h *history, t *target) (*ownLines, error) {
+	o := &ownLines{all: all, target: t, lineOf: make([]int, len(h.spans))}
 	for i := range o.lineOf {
 		o.lineOf[i] = -1
 	}
-	for line, err := range source.Lines(ctx) {
+	for line, err := range all(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +204,7 @@ func (o *ownLines) within(line int) bool {
 // each calls visit for each line that is kept, without its end. Lines that are no JSON objects are left out.
 func (o *ownLines) each(ctx context.Context, visit func(raw []byte) error) error {
 	n := 0
-	for line, err := range o.source.Lines(ctx) {
+	for line, err := range o.all(ctx) {
 		switch {
 		case err != nil:
 			return err
@@ -198,6 +218,9 @@ func (o *ownLines) each(ctx context.Context, visit func(raw []byte) error) error
 			}
 		}
 		n++
+	}
+	if n < len(o.keep) {
+		return errChanged
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func pi() *target {
 			name := strings.NewReplacer(":", "-", ".", "-").Replace(stamp(now)) + "_" + s.ID + ".jsonl"
 			return path.Join(folder, name), err
 		},
-		command: func(s *Session) []string { return []string{"pi", "--session", s.ID} },
+		commands: func(s *Session) [][]string { return [][]string{{"pi", "--session", s.ID}} },
 		line: func(raw []byte, l *ownLine) error {
 			kind := text(raw, "type")
 			if kind != "session" {

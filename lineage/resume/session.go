@@ -55,22 +55,24 @@ type Session struct {
 	ID    string
 	// Dir is the folder in which the agent is started.
 	Dir string
-	// Root is the agent's folder of sessions, and Path the file below it.
+	// Root is the agent's folder of sessions, and Path the file below it. For an agent that imports sessions, Root is a folder of this
+	// program.
 	Root, Path string
-	// Command starts the agent, without a shell.
-	Command []string
+	// Commands start the agent, without a shell, each after the one before it succeeded. The last one is the agent.
+	Commands [][]string
 	// Messages is the number of spans of the history. Own of them are written as the agent's own lines.
 	Messages, Own int
 	Losses        []lineage.Loss
 	// Machine is the name of the machine that the thread says its session ran on, empty if it is not known. See IsFrom.
 	Machine string
 
-	target  *target
-	now     time.Time
-	about   about
-	history *history
-	own     *ownLines
-	made    [][]byte
+	environment *follow.Environment
+	target      *target
+	now         time.Time
+	about       about
+	history     *history
+	own         *ownLines
+	made        [][]byte
 	// also are files that the agent finds the session by, for a folder that it does not know.
 	also []file
 }
@@ -100,11 +102,14 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{target: t, now: o.Now, Agent: agent, ID: t.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: about.machine, about: about}
+	s := &Session{target: t, now: o.Now, Agent: agent, ID: t.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: about.machine, about: about, environment: o.Environment}
+	if t.root != nil {
+		s.Root = t.root(s)
+	}
 	if s.Path, err = t.path(s, o.Now); err != nil {
 		return nil, err
 	}
-	s.Command = t.command(s)
+	s.Commands = t.commands(s)
 	h, err := readHistory(ctx, store, tip)
 	if err != nil {
 		return nil, err
@@ -190,7 +195,7 @@ func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) 
 
 // about is what a thread says of its session.
 type about struct {
-	session, agent, dir, machine string
+	session, title, agent, dir, machine string
 }
 
 func aboutThread(ctx context.Context, store *lineage.Store, id lineage.ThreadID) (a about, err error) {
@@ -205,7 +210,7 @@ func aboutThread(ctx context.Context, store *lineage.Store, id lineage.ThreadID)
 	if err != nil {
 		return a, err
 	}
-	a.session = info.SourceID
+	a.session, a.title = info.SourceID, info.Title
 	if rawjson.Valid(info.Metadata) {
 		text := func(key string) string { return rawjson.Str(rawjson.Get(info.Metadata, key)) }
 		a.agent, a.dir, a.machine = text(archive.KeyAgent), text(archive.KeyProject), text(archive.KeyMachine)

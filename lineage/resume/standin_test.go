@@ -55,6 +55,9 @@ func (s *model) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	events := answer(r.URL.Path)
+	if path := toRead(body); events != nil && path != "" {
+		events = callRead(path)
+	}
 	if events == nil {
 		http.NotFound(w, r)
 		return
@@ -91,6 +94,37 @@ func answer(path string) []string {
 		}
 	}
 	return nil
+}
+
+// toRead returns the file that a request to a model with a chat API, whose last message is the user's, asks to read.
+func toRead(body []byte) string {
+	var asked struct {
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+		Tools []json.RawMessage
+	}
+	if json.Unmarshal(body, &asked) != nil || len(asked.Messages) == 0 || len(asked.Tools) == 0 {
+		return ""
+	}
+	last := asked.Messages[len(asked.Messages)-1]
+	_, path, _ := strings.Cut(string(last.Content), "Read:")
+	if last.Role != "user" {
+		return ""
+	}
+	return strings.TrimRight(path, "\"\\")
+}
+
+// callRead returns the events of an answer with a call.
+func callRead(path string) []string {
+	arguments, _ := json.Marshal(map[string]string{"filePath": path})
+	text, _ := json.Marshal(string(arguments))
+	return []string{
+		event("", fmt.Sprintf(`{"id":"standin","object":"chat.completion.chunk","created":1,"model":"demo","choices":[{"index":0,"delta":{"role":"assistant","content":"I read it.","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"read","arguments":%s}}]},"finish_reason":null}]}`, text)),
+		event("", `{"id":"standin","object":"chat.completion.chunk","created":1,"model":"demo","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107}}`),
+		event("", "[DONE]"),
+	}
 }
 
 func event(name, data string) string {

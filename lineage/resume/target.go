@@ -14,12 +14,17 @@ import (
 // target is what is known of an agent that sessions are made for. What is known of its folders is in package follow.
 type target struct {
 	newID func() string
-	// path is the path of the file below the agent's folder.
-	path    func(s *Session, now time.Time) (string, error)
-	command func(s *Session) []string
+	// root, when not nil, returns the folder of the file: this program's, for an agent that imports it.
+	root func(s *Session) string
+	// path is the path of the file below that folder.
+	path     func(s *Session, now time.Time) (string, error)
+	commands func(s *Session) [][]string
 	// line reads what an own line is, nil if sessions are never made of own lines. An error says that the lines
 	// of the source cannot be used.
 	line func(raw []byte, l *ownLine) error
+	// stored, for an agent that keeps no files of lines, reports whether the body of a message is a record of its own: its lines
+	// are these bodies.
+	stored func(raw []byte) bool
 	// tree is set if lines state their parents, so that a file may have several histories.
 	tree bool
 	// first, when not nil, returns a line before the own ones.
@@ -28,18 +33,19 @@ type target struct {
 	editor func(s *Session) func(raw []byte) []byte
 	// make adds lines for messages.
 	make func(m *maker, p *part) error
+	// frame, when not nil, returns what is before and after the lines, which are the elements of an array.
+	frame func(s *Session) (head, tail []byte, err error)
 }
 
 // targets are the targets by the names of agents.
 var targets = map[string]func() *target{
-	"codex": codex, "pi": pi, "claude-code": claudeCode, "qwen": qwen, "gemini": gemini,
+	"codex": codex, "pi": pi, "claude-code": claudeCode, "qwen": qwen, "gemini": gemini, "opencode": openCode,
 }
 
 // noWayIn says why no session is made for an agent.
 var noWayIn = map[string]string{
-	"opencode": "it keeps sessions in a database, and its import is not supported yet",
 	"openclaw": "sessions that it did not write were not tried",
-	"copilot":  "sessions that it did not write were not tried",
+	"copilot":  "its program has no free licence, and sessions that it did not write were not tried",
 	"vscode":   "it keeps its chats in a log that it rewrites while it runs",
 }
 

@@ -28,11 +28,29 @@ type Size struct{ Lines, Bytes int64 }
 // Content writes the content of the session's file.
 func (s *Session) Content(ctx context.Context, to io.Writer) (size Size, err error) {
 	w := bufio.NewWriter(to)
-	line := func(raw []byte) error {
+	put := func(separator string, raw []byte) error {
 		size.Lines++
-		size.Bytes += int64(len(raw)) + 1
+		size.Bytes += int64(len(separator)+len(raw)) + 1
+		_, _ = w.WriteString(separator)
 		_, _ = w.Write(raw)
-		return w.WriteByte('\n') // the error of either
+		return w.WriteByte('\n') // the error of any
+	}
+	var tail []byte
+	if s.target.frame != nil {
+		head, end, err := s.target.frame(s)
+		if err == nil {
+			err = put("", head)
+		}
+		if err != nil {
+			return size, err
+		}
+		tail = end
+	}
+	line := func(raw []byte) error {
+		if tail != nil && size.Lines > 1 {
+			return put(",", raw)
+		}
+		return put("", raw)
 	}
 	if s.own != nil {
 		if err := s.ownEdited(ctx, line); err != nil {
@@ -44,14 +62,19 @@ func (s *Session) Content(ctx context.Context, to io.Writer) (size Size, err err
 			return size, err
 		}
 	}
+	if tail != nil {
+		if err := put("", tail); err != nil {
+			return size, err
+		}
+	}
 	return size, w.Flush()
 }
 
 // File returns the path of the session's file.
 func (s *Session) File() string { return filepath.Join(s.Root, filepath.FromSlash(s.Path)) }
 
-// Write creates the session's file, and where the agent needs it to find the session one that names its folder. The names must be free. Links below the agent's folder do not lead out of it. A file that cannot be
-// written whole is removed.
+// Write creates the session's file, and where the agent needs it to find the session one that names its folder. The names must be free.
+// Links below Root do not lead out of it. A file that cannot be written whole is removed.
 func (s *Session) Write(ctx context.Context) (size Size, err error) {
 	if err := os.MkdirAll(s.Root, 0o700); err != nil {
 		return size, fmt.Errorf("session %s: %w", s.ID, err)

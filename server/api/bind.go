@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -31,7 +32,7 @@ func (c *call) bind(in any) error {
 		return fmt.Errorf("body: %w: this takes none", lineage.ErrInvalid)
 	}
 	query := c.r.URL.Query()
-	known := make(map[string]bool)
+	used := 0 // parameters that it has
 	for _, f := range fieldsOf(reflect.TypeOf(in).Elem()) {
 		v := reflect.ValueOf(in).Elem().FieldByIndex(f.index)
 		var texts []string
@@ -48,8 +49,9 @@ func (c *call) bind(in any) error {
 				return fmt.Errorf("%s: %w: it is empty", f.name, lineage.ErrInvalid)
 			}
 		case fromQuery:
-			known[f.name] = true
-			texts = query[f.name]
+			if texts = query[f.name]; len(texts) > 0 {
+				used++
+			}
 		case fromHeader:
 			texts = c.r.Header.Values(f.name)
 		default:
@@ -62,10 +64,16 @@ func (c *call) bind(in any) error {
 			return fmt.Errorf("%s %.100q: %w: %s", f.name, texts[0], lineage.ErrInvalid, err.Error())
 		}
 	}
-	for name := range query {
-		if !known[name] {
-			return fmt.Errorf("query %.100q: %w: there is no such parameter", name, lineage.ErrInvalid)
+	if used == len(query) {
+		return nil
+	}
+	for _, f := range fieldsOf(reflect.TypeOf(in).Elem()) {
+		if f.from == fromQuery {
+			delete(query, f.name)
 		}
+	}
+	for name := range query {
+		return fmt.Errorf("query %.100q: %w: there is no such parameter", name, lineage.ErrInvalid)
 	}
 	return nil
 }
@@ -112,12 +120,24 @@ type field struct {
 	whole    bool // it is the whole body
 }
 
-// fieldsOf returns the members of an input, those of embedded structs included.
-func fieldsOf(t reflect.Type) (all []field) {
+// knownFields has the members of the inputs that were asked for, by type.
+var knownFields sync.Map
+
+// fieldsOf returns the members of an input, those of embedded structs included. They must not be changed.
+func fieldsOf(t reflect.Type) []field {
+	if all, known := knownFields.Load(t); known {
+		return all.([]field)
+	}
+	all := readFields(t)
+	knownFields.Store(t, all)
+	return all
+}
+
+func readFields(t reflect.Type) (all []field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Anonymous {
-			for _, inner := range fieldsOf(f.Type) {
+			for _, inner := range readFields(f.Type) {
 				inner.index = append([]int{i}, inner.index...)
 				all = append(all, inner)
 			}

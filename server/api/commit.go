@@ -21,6 +21,9 @@ type operation interface {
 	do(ctx context.Context, w *within) (made, error)
 }
 
+// alone is an operation that makes one commit without a transaction, too.
+type alone interface{ alone() }
+
 // made is what an operation made. It has ids only, and no text: it is kept for repeated requests, and what is erased or
 // deleted later must not live on there.
 type made struct {
@@ -36,6 +39,8 @@ type made struct {
 	Merged   *records.Merged   `json:"merged,omitempty"`
 	Sent     *records.Sent     `json:"sent,omitempty"`
 	Value    *valueOf          `json:"value,omitempty"`
+	// branch is the name of the branch that was appended to or moved, where the answer is made at once.
+	branch *string
 	// Found is set where nothing was created, because it was there.
 	Found bool `json:"found,omitempty"`
 }
@@ -60,6 +65,13 @@ func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 	keys := c.r.Header.Values("Idempotency-Key")
 	if len(keys) > 1 || len(keys) == 1 && (keys[0] == "" || len(keys[0]) > maxKey) {
 		return nil, fmt.Errorf("key: %w: a request has one of 1 to %d bytes", lineage.ErrInvalid, maxKey)
+	}
+	if len(keys) == 0 && len(all) == 1 {
+		if _, is := all[0].(alone); is {
+			w := &within{store: a.o.Store, caller: c.caller}
+			m, err := all[0].do(ctx, w)
+			return []made{m}, err
+		}
 	}
 	if len(keys) == 0 {
 		err := a.o.Store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
@@ -199,7 +211,11 @@ func (a *API) record(ctx context.Context, m *made) (records.Record, error) {
 	case m.Appended != nil:
 		r := *m.Appended
 		var err error
-		r.Branch, err = w.branchName(ctx, r.Context)
+		if m.branch != nil {
+			r.Branch = *m.branch
+		} else {
+			r.Branch, err = w.branchName(ctx, r.Context)
+		}
 		return &r, err
 	case m.Moved != nil:
 		r := *m.Moved

@@ -309,11 +309,6 @@ func (o *undo) do(ctx context.Context, w *within) (made, error) {
 	return w.moved(ctx, found.Context, found.Span)
 }
 
-type contextList struct {
-	of
-	page
-}
-
 func (a *API) listMoves(ctx context.Context, c *call, in *of) (*list[*records.Move], error) {
 	found, err := c.context(ctx, *in)
 	if err != nil {

@@ -49,7 +49,7 @@ func (a *API) follow(ctx context.Context, c *call, in *followQuery) error {
 	}()
 	s.write(fmt.Sprintf("retry: 1000\nid: %s\n\n", tipText(after)))
 	for {
-		after, err = s.messages(ctx, after)
+		err := s.messages(ctx, after)
 		var tip *lineage.TipError
 		switch {
 		case errors.As(err, &tip):
@@ -134,25 +134,25 @@ func (s *stream) beat(ctx context.Context, pause time.Duration, now func() time.
 	}
 }
 
-// messages sends the messages after a span until an error, and returns the last one that was sent.
-func (s *stream) messages(ctx context.Context, after lineage.SpanRef) (lineage.SpanRef, error) {
+// messages sends the messages after a span until an error.
+func (s *stream) messages(ctx context.Context, after lineage.SpanRef) error {
 	for e, err := range s.found.Context.Watch(ctx, after) {
 		if err != nil {
-			return after, err
+			return err
 		}
 		if e.Span == after {
 			continue // sent with the first of its step
 		}
 		if s.found.Thread != nil {
 			if err := s.c.allowed(ctx, s.found.Thread); err != nil {
-				return after, err
+				return err
 			}
 		}
 		var b bytes.Buffer
 		fmt.Fprintf(&b, "event: messages\nid: %s\ndata: [", e.Span)
 		for i, err := range s.step(ctx, e.Span) {
 			if err != nil {
-				return after, err
+				return err
 			}
 			m, err := records.OfMessage(ctx, s.c.store, i, records.MaxText)
 			if err == nil && m.ID != e.Span.String() {
@@ -162,14 +162,14 @@ func (s *stream) messages(ctx context.Context, after lineage.SpanRef) (lineage.S
 				err = encode(&b, m)
 			}
 			if err != nil {
-				return after, err
+				return err
 			}
 		}
 		b.WriteString("]\n\n")
 		s.write(b.String())
 		after = e.Span
 	}
-	return after, ctx.Err()
+	return ctx.Err()
 }
 
 // step yields the entries of a span.

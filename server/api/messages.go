@@ -159,6 +159,9 @@ var dialects = map[string]message.Dialect{
 	"openai": message.Chat, "responses": message.Responses, "anthropic": message.Anthropic, "ui": message.UI,
 }
 
+// alone implements alone: an append is one call of the library.
+func (*appendMessages) alone() {}
+
 func (o *appendMessages) do(ctx context.Context, w *within) (made, error) {
 	items, err := o.items(w)
 	if err != nil {
@@ -196,7 +199,11 @@ func (w *within) appended(ctx context.Context, found *refs.Ref, added []lineage.
 	r.Tip = r.IDs[len(r.IDs)-1]
 	var err error
 	r.Length, err = w.store.Position(ctx, added[len(added)-1])
-	return made{Appended: r}, err
+	m := made{Appended: r}
+	if w.outside == nil { // an operation after it may change the name
+		m.branch = &found.Branch
+	}
+	return m, err
 }
 
 // items returns what is appended.

@@ -174,7 +174,7 @@ func (a *API) table() []route {
 		get(thread, "A thread.", a.getThread),
 		change[updateThread, *records.Thread]("PATCH "+thread, "update_thread", "Change a thread. What is absent stays."),
 		change[deleteThread, nothing]("DELETE "+thread, "delete_thread", "Delete a thread with all that is in it."),
-		change[copyThread, *records.Thread]("POST "+thread+"/copy", "copy_thread", "Create a thread whose branches are forks of those of another."),
+		change[copyThread, *records.Thread]("POST "+thread+"/copy", "copy_thread", "Create a thread whose branches have the histories, settings and values of those of another."),
 
 		get(thread+"/branches", "List the branches of a thread.", a.listBranches),
 		change[createBranch, *records.Branch]("POST "+thread+"/branches", "create_branch", "Create a branch."),

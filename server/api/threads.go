@@ -258,7 +258,6 @@ type copyThread struct {
 	User     string          `json:"user,omitempty" doc:"the user it belongs to; default that of the thread"`
 	Title    *string         `json:"title,omitempty" doc:"default that of the thread"`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"default that of the thread; null for none"`
-	Inherit  bool            `json:"inherit,omitempty" doc:"do not copy values: the copy has those of the thread as they are now, until that is deleted"`
 }
 
 func (o *copyThread) do(ctx context.Context, w *within) (made, error) {
@@ -288,17 +287,18 @@ func (o *copyThread) do(ctx context.Context, w *within) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	return is, w.copyBranches(ctx, from, to, !o.Inherit)
+	return is, w.copyBranches(ctx, from, to)
 }
 
-// copyBranches makes forks of the branches of a thread the branches of a new one, under their names, and sets its checkpoints. With
-// values, the copies have the values in force themselves: those that they inherit end with the thread.
-func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread, values bool) error {
+// copyBranches makes the histories of the branches of a thread those of branches of a new one, under their names, with their
+// settings and values, and sets its checkpoints. They are no forks of the branches: what is set there later, at the message that
+// a fork starts at, is inherited by the fork, and what it inherits ends with the thread.
+func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) error {
 	first, err := to.Active(ctx)
 	if err != nil {
 		return err
 	}
-	// The branch that a thread begins with cannot become a fork. It makes room for one.
+	// The branch that a thread begins with makes room for one of its name.
 	room := first.ID().String()
 	if err := to.NameBranch(ctx, room, first); err != nil {
 		return err
@@ -313,7 +313,15 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread, val
 		if err != nil {
 			return err
 		}
-		forked, err := c.Fork(ctx, lineage.ForkOptions{Thread: to.ID(), Empty: b.Head.IsZero()})
+		info, err := c.Info(ctx)
+		if err != nil {
+			return err
+		}
+		settings, err := c.Effective(ctx)
+		if err != nil {
+			return err
+		}
+		forked, err := first.Fork(ctx, lineage.ForkOptions{At: b.Head, Empty: b.Head.IsZero(), Overrides: settings, Metadata: info.Metadata})
 		if err != nil {
 			return err
 		}
@@ -322,9 +330,6 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread, val
 		}
 		if b.Active {
 			active = b.Name
-		}
-		if !values {
-			continue
 		}
 		if err := w.copyValues(ctx, lineage.Owner{Context: c.ID()}, lineage.Owner{Context: forked.ID()}); err != nil {
 			return err
@@ -335,10 +340,8 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread, val
 			return err
 		}
 	}
-	if values {
-		if err := w.copyValues(ctx, lineage.Owner{Thread: from.ID()}, lineage.Owner{Thread: to.ID()}); err != nil {
-			return err
-		}
+	if err := w.copyValues(ctx, lineage.Owner{Thread: from.ID()}, lineage.Owner{Thread: to.ID()}); err != nil {
+		return err
 	}
 	if len(branches) == 0 {
 		return to.NameBranch(ctx, lineage.MainBranch, first)

@@ -56,7 +56,7 @@ func TestBrowserAccessible(t *testing.T) {
 		_, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: is.scheme}}})
 		require.NoError(t, err)
 		b.Do(chromedp.EmulateViewport(is.width, 800))
-		for _, path := range []string{"/", "/?agent=nobody", at, at + "?in=" + other.ID().String(), at + "/graph", at + "/sides?a=&b=" + other.ID().String(), at + "/delete", "/usage", "/search?q=words", "/search?q=after:x", "/t/none"} {
+		for _, path := range []string{"/", "/?agent=nobody", at, at + "?in=" + other.ID().String(), at + "/graph", at + "/sides?a=&b=" + other.ID().String(), at + "/delete", "/usage", "/usage?days=365", "/search?q=words", "/search?q=after:x", "/t/none"} {
 			open(b, s.url+path)
 			until(b, `true`)
 			run(b, `for (const d of document.querySelectorAll("details")) d.open = true`)

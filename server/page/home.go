@@ -45,11 +45,11 @@ func (f homeFilter) Given() bool { return f != homeFilter{} }
 
 // homeRow is a conversation in the list.
 type homeRow struct {
-	ID, Title, Agent, Project, User, Last, Speaker string
-	Messages                                       uint64
-	Branches                                       int
-	Updated                                        time.Time
-	Running                                        bool
+	ID, Title, Agent, Project, User, Last, Speaker, Cost string
+	Messages                                             uint64
+	Branches                                             int
+	Updated                                              time.Time
+	Running                                              bool
 }
 
 // filterOf reads what of the list is asked for.
@@ -115,6 +115,9 @@ func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadI
 	row := &homeRow{
 		ID: info.ID.String(), User: info.UserID, Updated: info.UpdatedAt, Agent: states(info, archive.KeyAgent), Project: states(info, archive.KeyProject),
 		Running: info.LastMessage.Sub(info.CreatedAt) > imported && p.o.now().Sub(info.LastMessage) < runs,
+	}
+	if p.o.Cost != nil {
+		row.Cost = p.o.Cost(info.ID)
 	}
 	var err error
 	if row.Title, err = p.title(ctx, info); err != nil {

@@ -24,3 +24,20 @@ func TestRunning(t *testing.T) {
 	_, body = s.get("/")
 	require.Contains(t, body, `class="row running"`)
 }
+
+// A row has the cost of its conversation where that is known.
+func TestCostInTheList(t *testing.T) {
+	var dear lineage.ThreadID
+	s := newSite(t, page.Options{Cost: func(id lineage.ThreadID) string {
+		if id == dear {
+			return "$1.25"
+		}
+		return ""
+	}})
+	thread, _ := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
+	s.thread(lineage.ThreadOptions{}, lineage.User("two"))
+	dear = thread.ID()
+	_, body := s.get("/")
+	require.Equal(t, 1, strings.Count(body, `<span class="cost" title="cost">$1.25</span>`))
+	require.Equal(t, 1, strings.Count(body, `class="cost"`))
+}

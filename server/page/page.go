@@ -34,6 +34,9 @@ type Options struct {
 	// Usage reports what answers cost: rows by what the query says, and their sum. Without it the page has no usage. The
 	// package usage has one.
 	Usage func(ctx context.Context, q UsageQuery) (rows []*records.Usage, total *records.Usage, err error)
+	// Cost returns what the answers of a conversation cost, as people read it, empty if that is not known. It is called for
+	// each row of a list and must not take long. Without it lists have no costs.
+	Cost func(id lineage.ThreadID) string
 	// ReadOnly leaves out everything that changes the store.
 	ReadOnly bool
 	// Logger gets the details of errors, which are not sent. Default: they are dropped.

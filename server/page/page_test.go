@@ -447,7 +447,7 @@ func TestUsage(t *testing.T) {
 		body := mustJSON(map[string]any{"id": id, "role": "assistant", "model": model, "content": []any{map[string]any{"type": "text", "text": "done"}}, "usage": map[string]any{"input_tokens": in, "output_tokens": out}})
 		return lineage.Item{Role: "assistant", Body: body, Type: "application/json"}.From(model)
 	}
-	thread, _ := s.thread(lineage.ThreadOptions{}, lineage.User("one"), answer("m1", "claude-sonnet-4-5", 1000, 500), lineage.User("two"), answer("m2", hostile[0], 70, 7))
+	thread, _ := s.thread(lineage.ThreadOptions{}, lineage.User("one"), answer("m1", "claude-sonnet-4-5", 1000, 500), lineage.User("two"), answer("m2", hostile[0], 70, 7), lineage.User(strings.Repeat("the same ", 2000)), lineage.User(strings.Repeat("the same ", 2000)))
 	_, err := thread.CreateBranch(t.Context(), "copy", lineage.BranchOptions{})
 	require.NoError(t, err)
 	for _, query := range []string{"", "?by=agent&days=0", "?by=project&days=365", "?by=model&days=7"} {
@@ -458,7 +458,15 @@ func TestUsage(t *testing.T) {
 		require.Contains(t, body, `class="sum"`, query)
 		require.NotContains(t, body, "<img")
 	}
+	_, body = s.get("/usage?days=365")
+	require.Contains(t, body, `class="heat h4"`)
+	require.Contains(t, body, "is stored once", "the same text is said twice")
+	days := strings.Count(body, `class="heat `)
+	require.Greater(t, days, 52*7)
+	require.LessOrEqual(t, days, 53*7)
+	require.Equal(t, days-1, strings.Count(body, `class="heat h0"`))
 	_, body = s.get("/usage")
+	require.NotContains(t, body, `class="heat `)
 	require.Less(t, strings.Index(body, "claude-sonnet-4-5"), strings.Index(body, "&lt;script&gt;document.title"), "the largest is first")
 	for _, query := range []string{"?by=thread", "?days=x", "?days=-1", "?days=99999999"} {
 		status, _ := s.get("/usage" + query)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -34,6 +35,25 @@ type usageView struct {
 	Width   int
 	InMoney bool
 	Prices  string
+	// Year are the days of the last year by weeks, and WeekWidth the width of their picture. It is nil for fewer days.
+	Year      []heatDay
+	YearWidth int
+	// Saved is what is stored once though several messages have it, nil if nothing is.
+	Saved *savings
+}
+
+// heatDay is a day in the picture of a year. Level is 0 for none to 4.
+type heatDay struct {
+	X, Y, Level int
+	Title       string
+}
+
+// savings says what bodies that were given again do not take. What forks share is one message, and in neither number.
+type savings struct {
+	// Bytes is the size of the bodies of all messages, and Unique that of each body once.
+	Bytes, Unique string
+	// Percent is the part that is not stored again.
+	Percent int
 }
 
 type usageChoice struct {
@@ -105,6 +125,14 @@ func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
 	spent, _ := dollars(total.Cost)
 	v.InMoney = spent > 0
 	v.bars(days, since, p.o.now().UTC())
+	if v.Days == 0 || v.Days > 90 {
+		v.year(days, p.o.now().UTC())
+	}
+	stats, err := p.o.Store.Stats(r.Context())
+	if err != nil {
+		return err
+	}
+	v.Saved = savingsOf(&stats)
 	v.table(rows)
 	return p.show(w, r, http.StatusOK, "usage", &view{Title: "Usage", Body: v})
 }
@@ -166,12 +194,67 @@ func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 		bar := usageBar{X: len(v.Bars) * barWidth, Title: day}
 		if u := of[day]; u != nil && largest > 0 {
 			bar.Height = max(2, int(v.weight(u)/largest*barHeight))
-			bar.Title = fmt.Sprintf("%s: %s, %d answers", day, cmp.Or(u.Money(), "no cost"), u.Requests)
+			bar.Title = titleOf(day, u)
 		}
 		bar.Y = barHeight - bar.Height
 		v.Bars = append(v.Bars, bar)
 	}
 	v.Width = len(v.Bars) * barWidth
+}
+
+// heatSize is the distance of days in the picture of a year, in pixels.
+const heatSize = 13
+
+// year draws the last 53 weeks, a column for each, from Monday to Sunday. The levels are quarters of the largest day.
+func (v *usageView) year(days []*records.Usage, now time.Time) {
+	of := make(map[string]*records.Usage)
+	largest := 0.0
+	today := now.Truncate(24 * time.Hour)
+	first := today.AddDate(0, 0, -(int(today.Weekday())+6)%7-52*7)
+	for _, u := range days {
+		if u.Day != nil && *u.Day >= first.Format(time.DateOnly) {
+			of[*u.Day] = u
+			largest = max(largest, v.weight(u))
+		}
+	}
+	for at, i := first, 0; !at.After(today); at, i = at.AddDate(0, 0, 1), i+1 {
+		day := at.Format(time.DateOnly)
+		is := heatDay{X: i / 7 * heatSize, Y: i % 7 * heatSize, Title: day}
+		if u := of[day]; u != nil {
+			is.Title = titleOf(day, u)
+			if largest > 0 {
+				is.Level = min(4, 1+int(v.weight(u)/largest*4))
+			}
+		}
+		v.Year = append(v.Year, is)
+		v.YearWidth = is.X + heatSize
+	}
+}
+
+func titleOf(day string, u *records.Usage) string {
+	return fmt.Sprintf("%s: %s, %d answers", day, cmp.Or(u.Money(), "no cost"), u.Requests)
+}
+
+// savingsOf returns what is stored once, nil if there is nothing else.
+func savingsOf(s *backend.Stats) *savings {
+	if s.UniqueBytes >= s.LogicalBytes {
+		return nil
+	}
+	saved := s.LogicalBytes - s.UniqueBytes
+	return &savings{Bytes: size(s.LogicalBytes), Unique: size(s.UniqueBytes), Percent: int(float64(saved) / float64(s.LogicalBytes) * 100)}
+}
+
+// size returns a number of bytes.
+func size(n uint64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 // table lists rows, the largest first.

@@ -8,7 +8,7 @@ import type { Client } from "./index.js";
 export interface SaverOptions {
   /** Begins the source ids of the threads; default `langgraph/`. Savers with different ones do not see each other's threads. */
   prefix?: string;
-  /** The user that new threads belong to. Only that user's threads are listed. */
+  /** The user that new threads belong to. Only that user's threads are listed. Who may read a thread is a matter of the client's token. */
   user?: string;
   serde?: SerializerProtocol;
 }

@@ -5,8 +5,9 @@ import { Log, messageOf } from "./langgraph/log.js";
 import { isListOf, isMain, listName, main, nsOf } from "./langgraph/names.js";
 import { elementMessage, encode, load, textOf } from "./langgraph/values.js";
 
-const maxLogs = 256; // that are remembered
+const maxLogs = 64; // that are remembered
 const maxAttempts = 50;
+const maxOperations = 1000; // of a batch; what is left is for the next one
 const maxBroken = 3; // attempts without an answer
 
 /**
@@ -321,7 +322,7 @@ export class LineageSaver extends BaseCheckpointSaver {
         { ...at, op: "delete_branch", branch: old },
       ];
       for (const b of branches) {
-        if (isListOf(ns, b.name) && !b.active && !lists.has(b.name)) operations.push({ ...at, op: "delete_branch", branch: b.name });
+        if (isListOf(ns, b.name) && !b.active && !lists.has(b.name) && operations.length < maxOperations) operations.push({ ...at, op: "delete_branch", branch: b.name });
       }
       await this.#client.batch(operations, { key: null });
       log.forget();

@@ -6,7 +6,7 @@ export interface SessionOptions {
   sessionId?: string;
   /** Begins the source ids of the threads; default `openai-agents/`. */
   prefix?: string;
-  /** The user that a new session belongs to. */
+  /** The user that a new session belongs to. Who may read a session is a matter of the client's token. */
   user?: string;
 }
 

@@ -1,5 +1,5 @@
 import { UserError } from "@openai/agents-core";
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { is } from "./errors.js";
 import { decode, encode, stable } from "./openai-agents/items.js";
@@ -102,7 +102,7 @@ export class LineageSession {
     if (lists.length === 0 || !lists.every(Array.isArray)) throw new UserError("not a transaction of the history of a session");
     const [expected, add] = lists.length === 2 ? lists : [[], lists[0]];
     const asked = stable(transaction);
-    const key = `operation/${operationId}`;
+    const key = `operation/${createHash("sha256").update(operationId).digest("hex")}`; // ids of any length
     await this.#change(Math.max(expected.length, 1), async (last) => {
       const applied = await this.#value(key);
       if (applied !== undefined) {

@@ -4,8 +4,9 @@ import { logName } from "./names.js";
 
 const tailSize = 32; // entries that are read at once near the end
 const pageSize = 500;
-const maxCached = 4096; // entries of a log
-const maxElements = 100_000; // of the lists of a log
+// What of a log is remembered at most, in characters of JSON.
+const maxEntries = 8 << 20;
+const maxLists = 32 << 20;
 
 /**
  * Makes an entry a message of the store. What is mostly the same is left out: `max` of an entry in order, `before` if nothing was late, and where
@@ -31,13 +32,28 @@ function entryOf({ role, data, position }) {
 class Cache {
   entries = new Map();
   lists = new Map();
+  #size = 0;
 
+  /** Remembers an entry, and forgets the oldest ones. */
   keep(message) {
-    if (this.entries.size >= maxCached) for (const at of [...this.entries.keys()].slice(0, maxCached / 2)) this.entries.delete(at);
     const entry = entryOf(message);
-    this.entries.delete(entry.at);
-    this.entries.set(entry.at, entry);
+    this.#drop(entry.at);
+    this.entries.set(entry.at, { entry, size: message.size });
+    this.#size += message.size;
+    for (const at of this.entries.keys()) {
+      if (this.#size <= maxEntries || at === entry.at) break;
+      this.#drop(at);
+    }
     return entry;
+  }
+
+  #drop(at) {
+    this.#size -= this.entries.get(at)?.size ?? 0;
+    this.entries.delete(at);
+  }
+
+  at(position) {
+    return this.entries.get(position)?.entry;
   }
 
   /** The elements of a list that were read. */
@@ -45,8 +61,8 @@ class Cache {
     let list = this.lists.get(name);
     if (list === undefined) {
       let size = 0;
-      for (const l of this.lists.values()) size += l.elements.length;
-      if (size > maxElements) this.lists.clear();
+      for (const { texts } of this.lists.values()) for (const text of texts) size += text.length;
+      if (size > maxLists) this.lists.clear();
       this.lists.set(name, (list = { elements: [], texts: [], tip: undefined }));
     }
     return list;
@@ -101,7 +117,7 @@ export class Log {
     if (view.cache !== this.#cache) return;
     this.#tip = { id: record.tip, position: record.length };
     const { role, content } = messageOf(entry);
-    this.#cache.keep({ role, data: content, position: record.length });
+    this.#cache.keep({ role, data: content, position: record.length, size: JSON.stringify(content).length });
     for (const [name, list] of lists) this.#cache.lists.set(name, list);
   }
 }
@@ -116,7 +132,7 @@ class View {
     this.tip = tip?.id ?? "empty";
     this.length = tip?.position ?? 0;
     /** The last entry, undefined for an empty log. */
-    this.last = tip && cache.entries.get(tip.position);
+    this.last = tip && cache.at(tip.position);
     /** The greatest id, "" if there is none. */
     this.max = this.last?.max ?? "";
   }
@@ -134,7 +150,7 @@ class View {
   /** Yields the entries from a position to another, so many of which are read at once. */
   async *range(first, last, size = pageSize) {
     for (let at = first; at <= last; ) {
-      const cached = this.cache.entries.get(at);
+      const cached = this.cache.at(at);
       if (cached !== undefined) {
         yield cached;
         at++;

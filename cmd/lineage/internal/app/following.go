@@ -13,11 +13,20 @@ import (
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
-// Machine returns where agents keep their sessions, and the machine that these belong to.
-func (a *App) Machine() (*follow.Environment, follow.Machine, error) {
+// Environment returns where the folders of agents are.
+func (a *App) Environment() (*follow.Environment, error) {
 	environment, err := follow.NewEnvironment(a.getenv)
 	if err != nil {
-		return nil, follow.Machine{}, Hint(err, "agents keep their sessions below the home directory")
+		err = Hint(err, "agents keep their sessions and configuration below the home directory")
+	}
+	return environment, err
+}
+
+// Machine returns where agents keep their sessions, and the machine that these belong to.
+func (a *App) Machine() (*follow.Environment, follow.Machine, error) {
+	environment, err := a.Environment()
+	if err != nil {
+		return nil, follow.Machine{}, err
 	}
 	machine, err := environment.Machine()
 	if err != nil {

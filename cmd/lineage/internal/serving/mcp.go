@@ -51,6 +51,7 @@ Nothing is changed, unless --write names tools: ` + strings.Join(mcp.WriteTools(
 	f := c.Flags()
 	f.BoolVar(&o.all, "all", false, "read the conversations of all projects")
 	f.StringSliceVar(&o.write, "write", nil, "offer these tools that change the store: "+strings.Join(mcp.WriteTools(), ", "))
+	c.AddCommand(mcpInstallCommand(a))
 	return c
 }
 

@@ -25,7 +25,7 @@ import (
 
 // pageRoutes returns the routes of the page.
 func pageRoutes(s *app.Session, readOnly bool, logger *slog.Logger, from *pageIndexes) ([]server.Route, error) {
-	p, err := page.New(page.Options{Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage})
+	p, err := page.New(page.Options{Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage, Cost: from.cost})
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +40,8 @@ type pageIndexes struct {
 	mu    sync.Mutex
 	texts *search.Index
 	costs *usage.Index
+
+	threads threadCosts
 }
 
 // opened returns an index, which it opens if it is not open.
@@ -102,6 +104,7 @@ func (p *pageIndexes) usage(ctx context.Context, q page.UsageQuery) (rows []*rec
 
 // close closes the indexes. Nothing uses them any more.
 func (p *pageIndexes) close() (err error) {
+	p.threads.end()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.texts != nil {

@@ -44,8 +44,9 @@ The session belongs to the folder that the thread worked in, or the current one 
 'lineage follow' on this machine did not read all of the history, that asks first, or needs --yes.
 The command is for a POSIX shell, and on Windows for PowerShell.
 
-One new session file is created, and nothing of the agent's is changed. 'lineage follow' makes a
-thread of it, which shares the agent's own messages with the one that it came from.`,
+One new session file is created, and nothing of the agent's is changed. For OpenCode, which has its
+sessions in a database, it is a file for 'opencode import' in this program's own folder. 'lineage
+follow' makes a thread of the session.`,
 		Example: `  lineage resume :2 --agent codex
   lineage resume --agent pi --dry-run
   lineage resume main --agent claude-code --json`,
@@ -164,8 +165,9 @@ func writeSession(ctx context.Context, s *app.Session, o *resumeOptions, made *r
 		return err
 	}
 	r.Lines, r.Bytes = size.Lines, size.Bytes
-	if _, err := exec.LookPath(made.Command[0]); err != nil {
-		s.Warn("%s is not in PATH", made.Command[0])
+	program := made.Commands[0][0]
+	if _, err := exec.LookPath(program); err != nil {
+		s.Warn("%s is not in PATH", program)
 	}
 	return s.Print(r, "%s\n", r.Command)
 }
@@ -173,17 +175,19 @@ func writeSession(ctx context.Context, s *app.Session, o *resumeOptions, made *r
 // ResumedRecord returns the record of a session, which has no size yet.
 func ResumedRecord(made *resume.Session, written bool) *records.Resumed {
 	return &records.Resumed{
-		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Args: made.Command,
+		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Commands: made.Commands,
 		Messages: made.Messages, Own: made.Own, Losses: len(made.Losses), Machine: made.Machine, Written: written,
 	}
 }
 
-// startAgent starts an agent at the terminal, and waits for it. An interrupt is the agent's.
+// startAgent runs the commands of an agent at the terminal, and waits for them. An interrupt is the agent's.
 func startAgent(made *resume.Session) error {
-	c := exec.Command(made.Command[0], made.Command[1:]...)
-	c.Dir, c.Stdin, c.Stdout, c.Stderr = made.Dir, os.Stdin, os.Stdout, os.Stderr
-	if err := c.Run(); err != nil {
-		return app.Hint(fmt.Errorf("%s: %w", made.Agent.Title, err), "%s", screen.Line(made.Shell()))
+	for _, command := range made.Commands {
+		c := exec.Command(command[0], command[1:]...)
+		c.Dir, c.Stdin, c.Stdout, c.Stderr = made.Dir, os.Stdin, os.Stdout, os.Stderr
+		if err := c.Run(); err != nil {
+			return app.Hint(fmt.Errorf("%s: %w", made.Agent.Title, err), "%s", screen.Line(made.Shell()))
+		}
 	}
 	return nil
 }

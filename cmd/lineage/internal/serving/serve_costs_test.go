@@ -1,0 +1,33 @@
+package serving
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
+)
+
+// The cost of a conversation is known after somebody has asked for the usage of the store, and nothing is read for it before.
+func TestCost(t *testing.T) {
+	store := lineagetest.New(t, lineage.Options{})
+	thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(t.Context())
+	require.NoError(t, err)
+	_, err = main.Extend(t.Context(), lineage.Item{Role: "assistant", Type: "application/json",
+		Body: []byte(`{"id":"m","model":"claude-sonnet-4-5","role":"assistant","content":"a","usage":{"input_tokens":100000,"output_tokens":0}}`)})
+	require.NoError(t, err)
+	p := &pageIndexes{store: store, dir: t.TempDir()}
+	require.Empty(t, p.cost(thread.ID()))
+	require.False(t, p.threads.looks)
+	index, err := p.openCosts(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, index.Update(t.Context()))
+	require.Eventually(t, func() bool { return p.cost(thread.ID()) == "$0.30" }, time.Minute, time.Millisecond)
+	require.NoError(t, p.close())
+	require.Equal(t, "$0.30", p.cost(thread.ID()), "what is known stays")
+	require.Empty(t, p.cost(lineage.ThreadID{1}))
+}

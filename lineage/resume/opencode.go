@@ -1,0 +1,328 @@
+package resume
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/vfs"
+)
+
+// openCode makes sessions of OpenCode, which keeps them in a database: a file for its import, as its export writes them. The file is
+// in this program's own folder.
+func openCode() *target {
+	return &target{
+		newID: func() string { return "ses_" + openCodeID(^openCodeClock(time.Now()), openCodeSuffix()) },
+		root:  func(s *Session) string { return filepath.Join(s.environment.State(), "resume") },
+		path:  func(s *Session, _ time.Time) (string, error) { return "opencode-" + s.ID + ".json", nil },
+		commands: func(s *Session) [][]string {
+			return [][]string{{"opencode", "import", s.File()}, {"opencode", "--session", s.ID}}
+		},
+		line: func(raw []byte, l *ownLine) error {
+			l.id, l.said = text(rawjson.Last(raw, "info"), "id"), true
+			return nil
+		},
+		stored: openCodeStored,
+		editor: openCodeEditor,
+		make:   makeOpenCode,
+		frame:  openCodeFrame,
+	}
+}
+
+// Ids of OpenCode are a time in twelve hexadecimal digits, of which the last three count within a millisecond, and 14 letters and digits.
+// That of a session falls with time. Messages are sorted by their times and ids, and the parts of one by their ids.
+const (
+	openCodeSuffixSize = 14
+	openCodeLetters    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+func openCodeClock(t time.Time) uint64 { return uint64(t.UnixMilli()) << 12 }
+
+func openCodeID(clock uint64, suffix string) string {
+	return fmt.Sprintf("%012x", clock&(1<<48-1)) + suffix
+}
+
+// openCodeSuffix returns random letters and digits.
+func openCodeSuffix() string {
+	var b [openCodeSuffixSize]byte
+	rand.Read(b[:]) // never fails
+	for i := range b {
+		b[i] = openCodeLetters[int(b[i])%len(openCodeLetters)]
+	}
+	return string(b[:])
+}
+
+// openCodeMessageID returns the id of the message of the session with a number, always the same. It is below those that the program
+// gives from now on. Ids are new because the program leaves out a message or a part whose id it has.
+func (s *Session) openCodeMessageID(n int64) string {
+	return "msg_" + openCodeID(openCodeClock(s.now.Add(-time.Second))+uint64(n), s.ID[len(s.ID)-openCodeSuffixSize:])
+}
+
+// openCodePartID returns the id of the part with a number of a message.
+func openCodePartID(message string, n int) string {
+	id := []byte("prt_" + strings.TrimPrefix(message, "msg_"))
+	for i := len(id) - 1; i >= len(id)-5; i-- {
+		id[i] = openCodeLetters[n%len(openCodeLetters)]
+		n /= len(openCodeLetters)
+	}
+	return string(id)
+}
+
+// openCodeFrame returns what is before and after the messages.
+func openCodeFrame(s *Session) (head, tail []byte, err error) {
+	now := s.now.UnixMilli()
+	title := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s.about.title, "\uFFFD"))
+	if title == "" {
+		title = "New session - " + stamp(s.now) // which the program replaces
+	}
+	// The import sets the project and the folder: those in which it is started.
+	info, err := marshal(map[string]any{
+		"id": s.ID, "slug": "resumed-" + strings.ToLower(s.ID[len(s.ID)-openCodeSuffixSize:]), "projectID": "global", "directory": s.Dir,
+		"title": title, "version": "lineage", "time": map[string]int64{"created": now, "updated": now},
+	})
+	return fmt.Appendf(nil, `{"info":%s,"messages":[`, info), []byte("]}"), err
+}
+
+// openCodeModel is a model as messages of the user name it.
+type openCodeModel struct {
+	Provider string `json:"providerID"`
+	Model    string `json:"modelID"`
+}
+
+// openCodeChoice returns the mode and the model that the program's settings choose: those that it last used if they name no model.
+// Settings with comments are not read.
+func (s *Session) openCodeChoice() (mode string, model openCodeModel) {
+	mode, model = "build", openCodeModel{"unknown", "unknown"}
+	var recent struct{ Recent []openCodeModel }
+	_ = readJSON(filepath.Join(s.environment.Dir("XDG_STATE_HOME", ".local", "state"), "opencode", "model.json"), &recent)
+	if len(recent.Recent) > 0 && recent.Recent[0].Provider != "" {
+		model = recent.Recent[0]
+	}
+	for _, name := range []string{"config.json", "opencode.json", "opencode.jsonc"} {
+		var config struct {
+			Model string
+			Agent string `json:"default_agent"`
+		}
+		_ = readJSON(filepath.Join(s.environment.Dir("XDG_CONFIG_HOME", ".config"), "opencode", name), &config)
+		if provider, id, ok := strings.Cut(config.Model, "/"); ok {
+			model = openCodeModel{provider, id}
+		}
+		if config.Agent != "" {
+			mode = config.Agent
+		}
+	}
+	return mode, model
+}
+
+// readJSON reads a configuration.
+func readJSON(file string, into any) error {
+	raw, err := vfs.ReadFile(file, maxConfig)
+	if err == nil && !rawjson.Valid(raw) {
+		err = errors.New("not JSON")
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+type openCodeMessage struct {
+	Info  any   `json:"info"`
+	Parts []any `json:"parts"`
+}
+
+type openCodeUser struct {
+	ID      string           `json:"id"`
+	Session string           `json:"sessionID"`
+	Role    string           `json:"role"`
+	Time    map[string]int64 `json:"time"`
+	Agent   string           `json:"agent"`
+	Model   openCodeModel    `json:"model"`
+}
+
+type openCodeAssistant struct {
+	ID       string            `json:"id"`
+	Session  string            `json:"sessionID"`
+	Role     string            `json:"role"`
+	Time     map[string]int64  `json:"time"`
+	Parent   string            `json:"parentID"`
+	Model    string            `json:"modelID"`
+	Provider string            `json:"providerID"`
+	Mode     string            `json:"mode"`
+	Agent    string            `json:"agent"`
+	Path     map[string]string `json:"path"`
+	Cost     int64             `json:"cost"`
+	Tokens   openCodeTokens    `json:"tokens"`
+	Finish   string            `json:"finish"`
+}
+
+// openCodeTokens has none: what an answer cost was counted where it was made.
+type openCodeTokens struct {
+	Input     int64 `json:"input"`
+	Output    int64 `json:"output"`
+	Reasoning int64 `json:"reasoning"`
+	Cache     struct {
+		Read  int64 `json:"read"`
+		Write int64 `json:"write"`
+	} `json:"cache"`
+}
+
+// openCodePart is a part of a message.
+type openCodePart struct {
+	ID      string         `json:"id"`
+	Session string         `json:"sessionID"`
+	Message string         `json:"messageID"`
+	Type    string         `json:"type"`
+	Text    *string        `json:"text,omitempty"`
+	MIME    string         `json:"mime,omitempty"`
+	URL     string         `json:"url,omitempty"`
+	CallID  string         `json:"callID,omitempty"`
+	Tool    string         `json:"tool,omitempty"`
+	State   *openCodeState `json:"state,omitempty"`
+}
+
+// openCodeState is the state of a call: pending until it has its result.
+type openCodeState struct {
+	Status   string            `json:"status"`
+	Input    json.RawMessage   `json:"input"`
+	Raw      *string           `json:"raw,omitempty"`
+	Output   *string           `json:"output,omitempty"`
+	Error    *string           `json:"error,omitempty"`
+	Title    *string           `json:"title,omitempty"`
+	Metadata map[string]string `json:"metadata,omitzero"`
+	Time     map[string]int64  `json:"time,omitempty"`
+}
+
+// makeOpenCode adds a message for each turn. The result of a call is in the call.
+func makeOpenCode(m *maker, p *part) error {
+	turns, err := m.turns(p)
+	if err != nil {
+		return err
+	}
+	results := make(map[string]block)
+	for _, t := range turns {
+		for _, b := range t.blocks {
+			if b.kind == "tool_result" {
+				results[b.text("tool_use_id")] = b
+			}
+		}
+	}
+	o := openCodeMessages{m: m, n: m.after.lines, at: m.s.now.UnixMilli(), results: results}
+	o.mode, o.model = m.s.openCodeChoice()
+	o.question = m.s.openCodeMessageID(o.n)
+	if info := rawjson.Last(m.after.line, "info"); info != nil {
+		if o.question = text(info, "id"); text(info, "role") != "user" {
+			o.question = text(info, "parentID")
+		}
+	}
+	for _, t := range turns {
+		if err := o.add(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openCodeMessages adds messages.
+type openCodeMessages struct {
+	m     *maker
+	n, at int64
+	// question is the id of the last message of the user.
+	question string
+	mode     string
+	model    openCodeModel
+	results  map[string]block
+}
+
+func (o *openCodeMessages) add(t turn) error {
+	s, id := o.m.s, o.m.s.openCodeMessageID(o.n)
+	var parts []any
+	finish := "stop"
+	for _, b := range t.blocks {
+		part, ok := o.part(b)
+		if !ok {
+			continue
+		}
+		if part.Type == "tool" {
+			finish = "tool-calls"
+		}
+		part.ID, part.Session, part.Message = openCodePartID(id, len(parts)), s.ID, id
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	created := map[string]int64{"created": o.at}
+	said := openCodeMessage{Parts: parts}
+	if t.role == "assistant" {
+		created["completed"] = o.at
+		said.Info = openCodeAssistant{
+			ID: id, Session: s.ID, Role: t.role, Time: created, Parent: o.question, Model: "unknown", Provider: "unknown", Mode: o.mode, Agent: o.mode,
+			Path: map[string]string{"cwd": s.Dir, "root": s.Dir}, Finish: finish,
+		}
+	} else {
+		o.question = id
+		said.Info = openCodeUser{ID: id, Session: s.ID, Role: "user", Time: created, Agent: o.mode, Model: o.model}
+	}
+	line, err := marshal(said)
+	o.n++
+	o.m.said++
+	o.m.add(line)
+	return err
+}
+
+// part returns a block as OpenCode has it. ok is false for one that it has no place for, and for results, which are in their calls.
+func (o *openCodeMessages) part(b block) (p openCodePart, ok bool) {
+	said := func(text string) (openCodePart, bool) { return openCodePart{Type: "text", Text: &text}, true }
+	switch b.kind {
+	case "text":
+		return said(b.text("text"))
+	case "thinking", "redacted_thinking":
+		o.m.loseBlock(b, "left out, OpenCode sends the reasoning of other models as their text")
+		return p, false
+	case "tool_result":
+		return p, false
+	case "tool_use":
+		return openCodePart{Type: "tool", CallID: b.text("id"), Tool: b.text("name"), State: o.state(b)}, true
+	case "image", "document":
+		source := rawjson.Last(b.raw, "source")
+		if data := text(source, "data"); data != "" && text(source, "type") == "base64" {
+			kind := text(source, "media_type")
+			return openCodePart{Type: "file", MIME: kind, URL: "data:" + kind + ";base64," + data}, true
+		}
+	}
+	o.m.loseBlock(b, "as a note")
+	return said(b.note())
+}
+
+// state returns the state of a call.
+func (o *openCodeMessages) state(call block) *openCodeState {
+	none := ""
+	state := &openCodeState{Status: "pending", Input: rawjson.Last(call.raw, "input"), Raw: &none}
+	if !rawjson.IsObject(state.Input) {
+		state.Input = []byte("{}")
+	}
+	result, ok := o.results[call.text("id")]
+	if !ok {
+		return state
+	}
+	output := o.m.output(result)
+	state.Raw, state.Time = nil, map[string]int64{"start": o.at, "end": o.at}
+	if rawjson.IsTrue(rawjson.Last(result.raw, "is_error")) {
+		state.Status, state.Error = "error", &output
+		return state
+	}
+	state.Status, state.Output, state.Title, state.Metadata = "completed", &output, &none, map[string]string{}
+	return state
+}

@@ -1,0 +1,271 @@
+package resume
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// field is a member that OpenCode's import checks: a message with a wrong one ends it in the middle.
+type field struct {
+	key      string
+	is       func(raw []byte) bool
+	optional bool
+}
+
+func has(raw []byte, fields ...field) bool {
+	for _, f := range fields {
+		value := rawjson.Last(raw, f.key)
+		if value == nil && f.optional {
+			continue
+		}
+		if value == nil || !f.is(value) {
+			return false
+		}
+	}
+	return true
+}
+
+func isBool(raw []byte) bool { return rawjson.IsTrue(raw) || string(bytes.TrimSpace(raw)) == "false" }
+
+func isNumber(raw []byte) bool {
+	n, err := strconv.ParseFloat(string(raw), 64)
+	return err == nil && !math.IsInf(n, 0) && !math.IsNaN(n)
+}
+
+// count returns a whole number that is not negative.
+func count(raw []byte) (n int64, ok bool) {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	return int64(f), err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f)
+}
+
+func isCount(raw []byte) bool {
+	_, ok := count(raw)
+	return ok
+}
+
+// object returns a check for an object with members.
+func object(fields ...field) func(raw []byte) bool {
+	return func(raw []byte) bool { return rawjson.IsObject(raw) && !ambiguous(raw) && has(raw, fields...) }
+}
+
+var (
+	openCodeSpan    = object(field{"start", isCount, false}, field{"end", isCount, true}, field{"compacted", isCount, true})
+	openCodeSpanned = object(field{"start", isCount, false}, field{"end", isCount, false}, field{"compacted", isCount, true})
+	openCodeCounted = object(field{"total", isNumber, true}, field{"input", isNumber, false}, field{"output", isNumber, false}, field{"reasoning", isNumber, false},
+		field{"cache", object(field{"read", isNumber, false}, field{"write", isNumber, false}), false})
+	openCodeFile = object(field{"mime", rawjson.IsString, false}, field{"url", rawjson.IsString, false}, field{"filename", rawjson.IsString, true})
+
+	openCodeInfo = map[string]func([]byte) bool{
+		"user": object(field{"time", object(field{"created", isCount, false}), false}, field{"agent", rawjson.IsString, false},
+			field{"model", object(field{"providerID", rawjson.IsString, false}, field{"modelID", rawjson.IsString, false}, field{"variant", rawjson.IsString, true}), false},
+			field{"system", rawjson.IsString, true}),
+		"assistant": object(field{"time", object(field{"created", isCount, false}, field{"completed", isCount, true}), false},
+			field{"modelID", rawjson.IsString, false}, field{"providerID", rawjson.IsString, false}, field{"mode", rawjson.IsString, false},
+			field{"agent", rawjson.IsString, true}, field{"path", object(field{"cwd", rawjson.IsString, false}, field{"root", rawjson.IsString, false}), false},
+			field{"summary", isBool, true}, field{"cost", isNumber, false}, field{"tokens", openCodeCounted, false},
+			field{"variant", rawjson.IsString, true}, field{"finish", rawjson.IsString, true}),
+	}
+	openCodeStates = map[string]func([]byte) bool{
+		"pending": object(field{"input", rawjson.IsObject, false}, field{"raw", rawjson.IsString, false}),
+		"running": object(field{"input", rawjson.IsObject, false}, field{"title", rawjson.IsString, true}, field{"metadata", rawjson.IsObject, true}, field{"time", openCodeSpan, false}),
+		"completed": object(field{"input", rawjson.IsObject, false}, field{"output", rawjson.IsString, false}, field{"title", rawjson.IsString, false},
+			field{"metadata", rawjson.IsObject, false}, field{"time", openCodeSpanned, false}, field{"attachments", rawjson.IsArray, true}),
+		"error": object(field{"input", rawjson.IsObject, false}, field{"error", rawjson.IsString, false}, field{"metadata", rawjson.IsObject, true}, field{"time", openCodeSpanned, false}),
+	}
+	// openCodeParts are the parts that are kept. Those with nil are left out: steps, of which nothing is sent, and what undoes changes of
+	// files, which belongs to another session.
+	openCodeParts = map[string]func([]byte) bool{
+		"text": object(field{"text", rawjson.IsString, false}, field{"synthetic", isBool, true}, field{"ignored", isBool, true},
+			field{"time", openCodeSpan, true}, field{"metadata", rawjson.IsObject, true}),
+		"reasoning":   object(field{"text", rawjson.IsString, false}, field{"time", openCodeSpan, false}, field{"metadata", rawjson.IsObject, true}),
+		"file":        openCodeFile,
+		"tool":        object(field{"callID", rawjson.IsString, false}, field{"tool", rawjson.IsString, false}, field{"metadata", rawjson.IsObject, true}, field{"state", openCodeStateIs, false}),
+		"compaction":  object(field{"auto", isBool, false}, field{"overflow", isBool, true}),
+		"step-start":  object(),
+		"step-finish": object(field{"reason", rawjson.IsString, false}, field{"cost", isNumber, false}, field{"tokens", openCodeCounted, false}),
+		"agent":       object(field{"name", rawjson.IsString, false}),
+		"subtask":     object(),
+		"snapshot":    nil, "patch": nil, "retry": nil,
+	}
+)
+
+func openCodeStateIs(raw []byte) bool {
+	is := openCodeStates[text(raw, "status")]
+	if is == nil || !is(raw) {
+		return false
+	}
+	for file := range rawjson.Elements(rawjson.Last(raw, "attachments")) {
+		if !openCodeFile(file) {
+			return false
+		}
+	}
+	return true
+}
+
+// openCodeStored reports whether the body of a message is one of OpenCode's that its import takes.
+func openCodeStored(raw []byte) bool {
+	info, parts := rawjson.Last(raw, "info"), rawjson.Last(raw, "parts")
+	is := openCodeInfo[text(info, "role")]
+	if ambiguous(raw) || is == nil || !is(info) || !rawjson.IsArray(parts) {
+		return false
+	}
+	for part := range rawjson.Elements(parts) {
+		is, known := openCodeParts[text(part, "type")]
+		if !known || is != nil && !is(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// openCodeEditor changes messages for another session.
+func openCodeEditor(s *Session) func(raw []byte) []byte {
+	mode, _ := s.openCodeChoice()
+	e := &openCodeEdit{s: s, mode: mode, ids: make(map[string]string)}
+	return e.message
+}
+
+type openCodeEdit struct {
+	s    *Session
+	mode string
+	n    int64
+	// ids are new ids of messages, question is that of the last one of the user, and at the time of the last one.
+	ids      map[string]string
+	question string
+	at       int64
+}
+
+func (e *openCodeEdit) message(raw []byte) []byte {
+	info := rawjson.Last(raw, "info")
+	role, id := text(info, "role"), e.s.openCodeMessageID(e.n)
+	e.n++
+	e.ids[text(info, "id")] = id
+	info = ungranted(rawjson.RemoveFunc(info, func(key string) bool {
+		switch key {
+		case "tools", "format", "structured":
+			return true // what was allowed, and wanted, for one answer
+		case "summary":
+			return role == "user" // changes of files
+		}
+		return false
+	}))
+	info = setText(setText(info, "id", id), "sessionID", e.s.ID)
+	// Messages are sorted by time, and what is said from now on follows them.
+	times := rawjson.Last(info, "time")
+	created, _ := count(rawjson.Last(times, "created"))
+	if at := max(e.at, min(created, e.s.now.UnixMilli())); at != created || e.at == 0 {
+		times, created = set(times, "created", strconv.AppendInt(nil, at, 10)), at
+	}
+	e.at = created
+	info = set(info, "time", times)
+	if role == "user" {
+		e.question = id
+		info = setText(info, "agent", e.mode)
+	} else {
+		parent, ok := e.ids[text(info, "parentID")]
+		if !ok {
+			if parent = e.question; parent == "" {
+				parent = id
+			}
+		}
+		info = setText(info, "parentID", parent)
+		if rawjson.Last(info, "agent") == nil {
+			info = setText(info, "agent", text(info, "mode"))
+		}
+		if failed := rawjson.Last(info, "error"); failed != nil {
+			info = set(info, "error", openCodeError(failed))
+		}
+	}
+	out := append(append([]byte(`{"info":`), info...), `,"parts":[`...)
+	n := 0
+	for part := range rawjson.Elements(rawjson.Last(raw, "parts")) {
+		if part = e.part(part); part == nil {
+			continue
+		}
+		if n > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e.own(part, openCodePartID(id, n), id)...)
+		n++
+	}
+	return append(out, "]}"...)
+}
+
+// own sets the ids of a part.
+func (e *openCodeEdit) own(part []byte, id, message string) []byte {
+	return setText(setText(setText(part, "id", id), "sessionID", e.s.ID), "messageID", message)
+}
+
+// part returns a part for the new session, nil for none.
+func (e *openCodeEdit) part(raw []byte) []byte {
+	switch kind := text(raw, "type"); kind {
+	case "step-start", "step-finish":
+		return rawjson.Remove(raw, "snapshot")
+	case "agent":
+		return rawjson.Remove(raw, "source")
+	case "compaction":
+		if kept, ok := e.ids[text(raw, "tail_start_id")]; ok {
+			return setText(raw, "tail_start_id", kept)
+		}
+		return rawjson.Remove(raw, "tail_start_id")
+	case "subtask":
+		// The last one would be run. This is what is sent of it.
+		return []byte(`{"type":"text","synthetic":true,"text":"The following tool was executed by the user"}`)
+	case "file":
+		return e.file(raw)
+	case "tool":
+		return e.call(raw)
+	default:
+		if openCodeParts[kind] == nil {
+			return nil
+		}
+		return raw
+	}
+}
+
+// file returns a file with its data, and a note in place of a reference, which the program would read on this machine.
+func (e *openCodeEdit) file(raw []byte) []byte {
+	if strings.HasPrefix(text(raw, "url"), "data:") {
+		return rawjson.Remove(raw, "source")
+	}
+	kind, name := text(raw, "mime"), text(raw, "filename")
+	if kind == "text/plain" || kind == "application/x-directory" {
+		return nil // what was read is in the texts beside it
+	}
+	if name == "" {
+		name = "file"
+	}
+	return textBlock("[Attached " + kind + ": " + name + "]").raw
+}
+
+// call returns a call with those of its files that have their data.
+func (e *openCodeEdit) call(raw []byte) []byte {
+	state := rawjson.Last(raw, "state")
+	files := rawjson.Last(state, "attachments")
+	if files == nil {
+		return raw
+	}
+	var kept [][]byte
+	for file := range rawjson.Elements(files) {
+		if strings.HasPrefix(text(file, "url"), "data:") {
+			n := len(kept)
+			file = setText(rawjson.Remove(file, "source"), "type", "file")
+			kept = append(kept, e.own(file, openCodePartID(e.s.openCodeMessageID(e.n), n), e.s.openCodeMessageID(e.n-1)))
+		}
+	}
+	list := append(append([]byte("["), bytes.Join(kept, []byte(","))...), ']')
+	return set(raw, "state", set(state, "attachments", list))
+}
+
+// openCodeError returns an error of an answer as all versions read it. An answer that was aborted is sent, and others are not.
+func openCodeError(raw []byte) []byte {
+	name, said := "UnknownError", text(rawjson.Last(raw, "data"), "message")
+	if text(raw, "name") == "MessageAbortedError" {
+		name = "MessageAbortedError"
+	}
+	return append(append([]byte(`{"name":"`+name+`","data":{"message":`), rawjson.Quote(said)...), "}}"...)
+}

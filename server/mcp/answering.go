@@ -1,0 +1,96 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// answering is a transport that ends when the client has said everything and every request is answered. The library ends
+// at once, and answers nothing of what it has read.
+type answering struct{ mcp.Transport }
+
+func (t answering) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &answeringConnection{Connection: c, waiting: make(map[any]bool), closed: make(chan struct{}), answered: make(chan struct{}, 1)}, nil
+}
+
+type answeringConnection struct {
+	mcp.Connection
+	closing sync.Once
+	closed  chan struct{}
+	// answered gets a value when a request is answered.
+	answered chan struct{}
+
+	mu      sync.Mutex
+	waiting map[any]bool // the ids of requests that are not answered
+}
+
+func (c *answeringConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	message, err := c.Connection.Read(ctx)
+	if err != nil {
+		c.drain(ctx)
+		return nil, err
+	}
+	if r, is := message.(*jsonrpc.Request); is {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch {
+		case r.IsCall():
+			c.waiting[r.ID.Raw()] = true
+		case r.Method == "notifications/cancelled": // it has no answer
+			var of struct{ RequestID any }
+			if json.Unmarshal(r.Params, &of) == nil {
+				if n, is := of.RequestID.(float64); is {
+					of.RequestID = int64(n)
+				}
+				delete(c.waiting, of.RequestID)
+			}
+		}
+	}
+	return message, nil
+}
+
+func (c *answeringConnection) Write(ctx context.Context, message jsonrpc.Message) error {
+	err := c.Connection.Write(ctx, message)
+	if r, is := message.(*jsonrpc.Response); is {
+		c.mu.Lock()
+		delete(c.waiting, r.ID.Raw())
+		c.mu.Unlock()
+		select {
+		case c.answered <- struct{}{}:
+		default:
+		}
+	}
+	return err
+}
+
+// drain waits until every request is answered, or the connection is closed.
+func (c *answeringConnection) drain(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		left := len(c.waiting)
+		c.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-c.answered:
+		case <-c.closed:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *answeringConnection) Close() error {
+	c.closing.Do(func() { close(c.closed) })
+	return c.Connection.Close()
+}

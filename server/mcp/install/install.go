@@ -1,0 +1,219 @@
+// Package install adds a server of the Model Context Protocol to the configuration of coding agents: an entry that says
+// which program to start.
+//
+// A file keeps everything else that it has, comments and order included. One that cannot be read as its format is not
+// changed, and neither is an entry of the same name that says something else.
+package install
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/follow"
+)
+
+// Name is the name of the entry.
+const Name = "lineage"
+
+// maxConfiguration limits a file of configuration in bytes.
+const maxConfiguration = 16 << 20
+
+// Server is what an agent starts.
+type Server struct {
+	Command string
+	Args    []string
+}
+
+// Plan is what is to be added for an agent.
+type Plan struct {
+	Agent string
+	// Command adds the entry, for an agent that has a command for it. The other fields are then empty.
+	Command []string
+	// Text is the entry alone, as a file of configuration has it, and Path is the file.
+	Text, Path string
+
+	base, name string // the folder that is not left, and the file below it
+	add        func(was []byte) ([]byte, error)
+}
+
+var (
+	// ErrNoServers is returned for an agent that starts no servers.
+	ErrNoServers = errors.New("it has no MCP")
+	// ErrDiffers is returned where there is an entry of the name that says something else.
+	ErrDiffers = errors.New("there is an entry of this name that says something else")
+	// ErrUnreadable is returned for a file that is not of its format. It is not changed.
+	ErrUnreadable = errors.New("it cannot be read as configuration")
+)
+
+// agent is how an agent is told of a server.
+type agent struct {
+	// base and name return the folder of the configuration, and the file below it.
+	base func(*follow.Environment) string
+	name string
+	// other, when not empty, is taken in place of name if it is there.
+	other string
+	add   func(was []byte, s Server) ([]byte, error)
+}
+
+// agents are those that have a file.
+var agents = map[string]agent{
+	"codex":    {base: inHome("CODEX_HOME", ".codex"), name: "config.toml", add: addTOML},
+	"opencode": {base: inConfig, name: "opencode/opencode.json", other: "opencode/opencode.jsonc", add: jsonAdder("mcp", opencodeEntry)},
+	"copilot":  {base: inHome("COPILOT_HOME", ".copilot"), name: "mcp-config.json", add: jsonAdder("mcpServers", copilotEntry)},
+	"vscode":   {base: inCode, name: "mcp.json", add: jsonAdder("servers", vscodeEntry)},
+	"qwen":     {base: inHome("", ".qwen"), name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
+	"gemini":   {base: inHome("", ".gemini"), name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
+}
+
+// inHome returns the folder that a variable names, or one below the home directory.
+func inHome(variable, folder string) func(*follow.Environment) string {
+	return func(e *follow.Environment) string {
+		if variable != "" && filepath.IsAbs(e.Getenv(variable)) {
+			return e.Getenv(variable)
+		}
+		return filepath.Join(e.Home, folder)
+	}
+}
+
+func inConfig(e *follow.Environment) string {
+	if dir := e.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(e.Home, ".config")
+}
+
+func inCode(e *follow.Environment) string {
+	switch e.OS {
+	case "darwin":
+		return filepath.Join(e.Home, "Library", "Application Support", "Code", "User")
+	case "windows":
+		return filepath.Join(cmp.Or(e.Getenv("APPDATA"), filepath.Join(e.Home, "AppData", "Roaming")), "Code", "User")
+	}
+	return filepath.Join(inConfig(e), "Code", "User")
+}
+
+// For returns what is to be added for an agent, by the name that follow has for it.
+func For(name string, e *follow.Environment, s Server) (*Plan, error) {
+	if name == "claude-code" {
+		return &Plan{Agent: name, Command: append([]string{"claude", "mcp", "add", "--scope", "user", Name, "--", s.Command}, s.Args...)}, nil
+	}
+	is, known := agents[name]
+	if !known {
+		for _, other := range follow.Agents() {
+			if other.Name == name {
+				return nil, fmt.Errorf("%s: %w", other.Title, ErrNoServers)
+			}
+		}
+		return nil, &follow.UnknownAgentError{Name: name}
+	}
+	p := &Plan{Agent: name, base: is.base(e), name: is.name, add: func(was []byte) ([]byte, error) { return is.add(was, s) }}
+	if is.other != "" {
+		if _, err := os.Lstat(filepath.Join(p.base, filepath.FromSlash(is.other))); err == nil {
+			p.name = is.other
+		}
+	}
+	p.Path = filepath.Join(p.base, filepath.FromSlash(p.name))
+	text, err := p.add(nil)
+	p.Text = string(text)
+	return p, err
+}
+
+// Write adds the entry to the file. It reports false if the file has it. Links are not followed out of the folder of the
+// configuration, and a file that is a link is not replaced.
+func (p *Plan) Write() (changed bool, err error) {
+	if p.add == nil {
+		return false, fmt.Errorf("%s: %w: it has a command of its own", p.Agent, errors.ErrUnsupported)
+	}
+	if err := os.MkdirAll(p.base, 0o700); err != nil {
+		return false, err
+	}
+	root, err := os.OpenRoot(p.base)
+	if err != nil {
+		return false, err
+	}
+	defer root.Close()
+	was, mode, err := read(root, p.name)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", p.Path, err)
+	}
+	is, err := p.add(was)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", p.Path, err)
+	}
+	if string(is) == string(was) {
+		return false, nil
+	}
+	if err := replace(root, p.name, was, is, mode); err != nil {
+		return false, fmt.Errorf("%s: %w", p.Path, err)
+	}
+	return true, nil
+}
+
+// read returns a file and its mode, nil if it is not there.
+func read(root *os.Root, name string) ([]byte, fs.FileMode, error) {
+	info, err := root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, 0o600, nil
+	case err != nil:
+		return nil, 0, err
+	case !info.Mode().IsRegular():
+		return nil, 0, fmt.Errorf("%w: a link or not a file", lineage.ErrNotRegular)
+	case info.Size() > maxConfiguration:
+		return nil, 0, fmt.Errorf("%d bytes: %w", info.Size(), lineage.ErrTooLarge)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxConfiguration+1))
+	if b == nil {
+		b = []byte{}
+	}
+	return b, info.Mode().Perm(), err
+}
+
+// replace replaces a file that had some bytes, at once.
+func replace(root *os.Root, name string, was, is []byte, mode fs.FileMode) error {
+	if dir := path.Dir(name); dir != "." {
+		if err := root.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	var random [8]byte
+	rand.Read(random[:]) // never fails
+	temporary := name + ".lineage-" + hex.EncodeToString(random[:])
+	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(is)
+	if err == nil {
+		err = errors.Join(f.Chmod(mode), f.Sync())
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		// The agent may have written it meanwhile.
+		var now []byte
+		if now, _, err = read(root, name); err == nil && string(now) != string(was) {
+			err = fmt.Errorf("%w: it was changed by another program just now", lineage.ErrConflict)
+		}
+	}
+	if err == nil {
+		err = root.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(temporary))
+	}
+	return nil
+}
