@@ -104,7 +104,7 @@ func TestAbsurdSums(t *testing.T) {
 	report, err := x.Report(bg, usage.Query{})
 	require.NoError(t, err)
 	require.EqualValues(t, 9, report.Total.Requests)
-	require.EqualValues(t, 3_000_000_000_000, report.Total.Tokens[message.Output].N)
+	require.EqualValues(t, int64(3_000_000_000_000), report.Total.Tokens[message.Output].N)
 	require.EqualValues(t, 6, report.Total.Tokens[message.Output].Unknown)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/refs"
@@ -416,7 +417,7 @@ func (o *summarizeRange) do(ctx context.Context, w *within) (made, error) {
 	var by lineage.Summarizer = summarize.Extractive{}
 	if o.Text != "" {
 		by = given{o.Text, o.Model}
-		options.MostAtOnce = 1 << 40 // one call for all of it
+		options.MostAtOnce = math.MaxInt // one call for all of it
 	}
 	for _, text := range o.Of {
 		id, err := structure.ParseID[structure.SummaryID](text)

@@ -127,7 +127,7 @@ func fixtureOptions() Options {
 			return &records.Imported{Formats: []string{}, Skipped: []records.SkippedItem{}, Repaired: []records.SkippedItem{}, Ignored: []string{}}, nil
 		},
 		Resume: func(context.Context, ResumeQuery) (*records.Resumed, error) {
-			return &records.Resumed{Args: []string{}}, nil
+			return &records.Resumed{Commands: [][]string{}}, nil
 		},
 	}
 }
