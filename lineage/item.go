@@ -245,6 +245,13 @@ func (e *Entry) Item() Item {
 	}
 }
 
+// Result returns a message with the content of the entry, as the result of a subagent: without who said it
+// and when.
+func (e *Entry) Result(role string) Item {
+	i := e.Item()
+	return Item{Role: role, Content: i.Content, Type: i.Type, parts: i.parts}
+}
+
 var (
 	errTogether      = fmt.Errorf("several items together where one is expected: %w", ErrInvalid)
 	errSeveralBodies = fmt.Errorf("item has more than one of body, reader and content id: %w", ErrInvalid)

@@ -61,8 +61,13 @@ func (r *Request) Body() json.RawMessage {
 	return b.Bytes()
 }
 
-// MostBody is the size of the largest body in a request.
-const MostBody = 64 << 20
+// MostBody is the size of the largest body in a request, and maxRequest that of all large bodies.
+const (
+	MostBody   = 64 << 20
+	maxRequest = 512 << 20
+)
+
+func isImage(mediaType string) bool { return strings.HasPrefix(mediaType, "image/") }
 
 // Request resolves the context and writes the result for the API of a provider: what to send to a model, in
 // one call. Calls and results of tools are paired as the API requires. A summary is a system message,
@@ -110,14 +115,15 @@ func SystemPrompt(text string) *Entry {
 func (s *Store) Encode(ctx context.Context, to message.Dialect, maxBody int64, entries iter.Seq2[*Entry, error]) (*Request, error) {
 	var history []message.Message
 	var positions []uint64
+	total := int64(0) // of the bodies that are not read with their entries
 	for e, err := range entries {
 		if err != nil {
 			return nil, err
 		}
 		body := e.Body
-		if body == nil && !e.Erased {
-			if e.Size > maxBody {
-				return nil, fmt.Errorf("content %v of %d bytes: %w", e.Content, e.Size, ErrTooLarge)
+		if body == nil && !e.Erased && (e.Kind != Asset || isImage(e.Type)) {
+			if total += e.Size; e.Size > maxBody || total > maxRequest {
+				return nil, fmt.Errorf("content %v of %d bytes, in a request of %d: %w", e.Content, e.Size, total, ErrTooLarge)
 			}
 			if body, err = s.Original(ctx, e); err != nil {
 				return nil, err
@@ -155,7 +161,7 @@ func (e *Entry) decode(body []byte) []message.Message {
 	switch {
 	case e.Erased:
 		return text(e.Role, form.Erased)
-	case e.Kind == Asset && strings.HasPrefix(e.Type, "image/"):
+	case e.Kind == Asset && isImage(e.Type):
 		url := "data:" + e.Type + ";base64," + base64.StdEncoding.EncodeToString(body)
 		return []message.Message{{Role: "user", Parts: []message.Part{{Kind: message.FileKind, MediaType: e.Type, URL: url}}}}
 	case e.Kind == Asset:

@@ -62,3 +62,37 @@ func TestTogetherAmongOthers(t *testing.T) {
 	}
 	require.Equal(t, []string{"1 1", "2 2a", "2 2b", "2 2c", "2 2d", "3 3", "4 4a", "4 4b"}, got)
 }
+
+// A body that an API does not get is not read, and one that is too large for it is an error.
+func TestEncodeIsBounded(t *testing.T) {
+	s := newStore(t)
+	_, c := newThread(t, s)
+	large := make([]byte, 100<<10)
+	_, err := c.Extend(bg, lineage.User("see"), lineage.Item{Kind: lineage.Asset, Filename: "a.mp4", Type: "video/mp4", Body: large})
+	require.NoError(t, err)
+	r, err := s.Encode(bg, message.Chat, 1<<10, c.Entries(bg, lineage.Window{}))
+	require.NoError(t, err)
+	require.Contains(t, string(r.Messages[len(r.Messages)-1]), "a.mp4")
+	_, err = c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "a.png", Type: "image/png", Body: large})
+	require.NoError(t, err)
+	_, err = s.Encode(bg, message.Chat, 1<<10, c.Entries(bg, lineage.Window{}))
+	require.ErrorIs(t, err, lineage.ErrTooLarge)
+}
+
+// The result of a subagent is the whole message, with its calls.
+func TestResultIsWhole(t *testing.T) {
+	s := newStore(t)
+	parent := newContext(t, s, "a task")
+	child := fork(t, parent)
+	said := `{"role":"assistant","content":[{"type":"text","text":"first"},{"type":"tool_use","id":"1","name":"ls","input":{"a":1}},{"type":"text","text":"second"}]}`
+	_, err := child.Extend(bg, lineage.Item{Role: "assistant", Type: "application/json", Body: []byte(said), Metadata: []byte(`{"usage":{"output_tokens":5}}`)})
+	require.NoError(t, err)
+	_, err = child.Return(bg, lastEntry(t, child).Result("tool"))
+	require.NoError(t, err)
+	got := lastEntry(t, parent)
+	body, err := s.Original(bg, got)
+	require.NoError(t, err)
+	require.Equal(t, said, string(body))
+	require.Equal(t, "tool", got.Role)
+	require.Empty(t, got.Metadata, "what it cost was counted where it was made")
+}

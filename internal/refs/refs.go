@@ -33,6 +33,8 @@ type Resolver struct {
 	thread *lineage.Thread
 	allows func(*structure.Thread) bool // nil for all
 	alone  bool                         // there is no other thread
+	keeps  bool                         // what histories lead to is kept in reach
+	reach  backend.Reach
 }
 
 // New returns a resolver of names as they are meant in a thread, which may be nil.

@@ -108,21 +108,10 @@ func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) boo
 			r.whole(ctx, only(backend.AllRuns(ctx, r.view), func(run structure.RunInfo) bool { return wanted(run.ID) }))(yield)
 			return
 		}
-		all := make(backend.Reach)
-		for t, err := range r.threads(ctx) {
-			var reach backend.Reach
-			if err == nil {
-				reach, err = backend.ReachOf(ctx, r.view, t)
-			}
-			if err != nil {
-				yield(backend.Extent{}, err)
-				return
-			}
-			for id, e := range reach {
-				if known := all[id]; known == nil || known.Last < e.Last {
-					all[id] = e
-				}
-			}
+		all, err := r.reachOfAll(ctx)
+		if err != nil {
+			yield(backend.Extent{}, err)
+			return
 		}
 		for _, e := range all.Extents() {
 			if wanted(e.Run.ID) && !yield(e, nil) {
@@ -130,6 +119,39 @@ func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) boo
 			}
 		}
 	}
+}
+
+// Seeing returns Sees for many messages: what the histories of threads lead to is read once.
+func (r *Resolver) Seeing() func(ctx context.Context, at lineage.SpanRef) (bool, error) {
+	once := *r
+	once.thread, once.keeps = nil, true
+	return once.Sees
+}
+
+// reachOfAll returns what the histories of all threads that the resolver knows lead to.
+func (r *Resolver) reachOfAll(ctx context.Context) (backend.Reach, error) {
+	if r.reach != nil {
+		return r.reach, nil
+	}
+	all := make(backend.Reach)
+	for t, err := range r.threads(ctx) {
+		var reach backend.Reach
+		if err == nil {
+			reach, err = backend.ReachOf(ctx, r.view, t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for id, e := range reach {
+			if known := all[id]; known == nil || known.Last < e.Last {
+				all[id] = e
+			}
+		}
+	}
+	if r.keeps {
+		r.reach = all
+	}
+	return all, nil
 }
 
 // whole yields runs with all that they have.
@@ -172,15 +194,12 @@ func (r *Resolver) Sees(ctx context.Context, at lineage.SpanRef) (bool, error) {
 			return has, err
 		}
 	}
-	for t, err := range r.threads(ctx) {
-		if err != nil {
-			return false, err
-		}
-		if has, err := r.has(ctx, t.ID, at); has || err != nil {
-			return has, err
-		}
+	all, err := r.reachOfAll(ctx)
+	if err != nil {
+		return false, err
 	}
-	return false, nil
+	e := all[at.Run]
+	return e != nil && at.Seq <= e.Last, nil
 }
 
 // has reports whether a thread has a message in its history.

@@ -164,7 +164,7 @@ func (h *history) leaveLatestRevisions(t *turn) {
 	for k := range t.messages {
 		for i := range t.messages[k].Parts {
 			if r := chat.RevisionOf(t.messages[k].Parts[i].Given); r.Document != "" {
-				superseded = superseded || r.Number < h.latest[r.Document]
+				superseded = superseded || h.latest[r.Document] > 0 && r.Number != h.latest[r.Document]
 				h.latest[r.Document] = max(h.latest[r.Document], r.Number)
 			}
 		}

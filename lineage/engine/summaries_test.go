@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,6 +193,15 @@ func TestResolveRevisions(t *testing.T) {
 	require.Equal(t, []string{
 		"q", "[text/markdown plan]\n\np1", "[text/markdown notes]\n\nn1", "r\n\n[text/markdown plan]\n\np2", "[image/png scan]", "[text/markdown plan]\n\np3",
 	}, said(engine.ResolveOptions{AllRevisions: true}))
+
+	both, err := main.Fork(ctx, lineage.ForkOptions{Thread: thread.ID()})
+	require.NoError(t, err)
+	_, err = both.Extend(ctx, lineage.Together(lineage.User("s"), revision("draft", "d1"), revision("draft", "d2")))
+	require.NoError(t, err)
+	require.NoError(t, thread.NameBranch(ctx, "both", both))
+	require.NoError(t, e.SwitchBranch(ctx, "both"))
+	require.Equal(t, append(slices.Clone(latest), "s\n\n[text/markdown draft]\n\nd2"), said(engine.ResolveOptions{}), "two revisions in one turn")
+	require.NoError(t, e.SwitchBranch(ctx, "main"))
 
 	require.NoError(t, store.Erase(ctx, content.Sum([]byte("p3"))))
 	require.Equal(t, []string{"q", "[text/markdown notes]\n\nn1", "r\n\n[text/markdown plan]\n\np2", "[image/png scan]"}, said(engine.ResolveOptions{}))

@@ -65,8 +65,8 @@ const (
 // sourceKey is the key of SourceOf in the metadata of a context.
 const sourceKey = "source"
 
-// Sources yields the sources of all machines, in no order. A damaged one comes with an error that is ErrCorrupt, and others
-// follow it. After any other error there is none.
+// Sources yields the sources of all machines, in no order. A damaged one comes with an error that is ErrCorrupt, nil if
+// nothing of it can be read, and others follow it. After any other error there is none.
 func Sources(ctx context.Context, store *lineage.Store) iter.Seq2[*Source, error] {
 	return func(yield func(*Source, error) bool) {
 		for c, err := range store.Contexts(ctx) {

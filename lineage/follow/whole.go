@@ -123,31 +123,44 @@ func divide(raw []byte, from, to int, yield func([]byte) bool) bool {
 // ForgetDeleted deletes what is kept of session files whose threads were deleted, so that a collection removes it. It returns how
 // many there were.
 func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error) {
-	var gone []lineage.ContextID
+	var gone []*Source
 	for s, err := range Sources(ctx, store) {
 		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
 			return 0, err
 		}
-		if s.Is.Session == "" {
-			continue
+		if s == nil || s.Is.Session == "" {
+			continue // what is damaged stays
 		}
 		_, err := store.FindThread(ctx, s.Is.Session)
 		switch {
 		case errors.Is(err, lineage.ErrNotFound):
-			gone = append(gone, s.Context)
+			gone = append(gone, s)
 		case err != nil:
 			return 0, err
 		}
 	}
-	for _, id := range gone {
-		c, err := store.Context(ctx, id)
-		if err == nil {
-			err = c.Delete(ctx)
-		}
+	for _, s := range gone {
+		deleted := false
+		err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+			deleted = false
+			// Another process may have stored the session and its file again.
+			if _, err := tx.FindThread(ctx, s.Is.Session); !errors.Is(err, lineage.ErrNotFound) {
+				return err
+			}
+			c, err := tx.Context(ctx, s.Context)
+			if err != nil {
+				return err
+			}
+			if tip, err := c.Tip(ctx); err != nil || tip != s.tip {
+				return err
+			}
+			deleted = true
+			return c.Delete(ctx)
+		})
 		switch {
-		case err == nil:
+		case err == nil && deleted:
 			n++
-		case !errors.Is(err, lineage.ErrNotFound):
+		case err != nil && !errors.Is(err, lineage.ErrNotFound):
 			return n, err
 		}
 	}

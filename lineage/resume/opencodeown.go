@@ -137,6 +137,9 @@ type openCodeEdit struct {
 	ids      map[string]string
 	question string
 	at       int64
+	// id is that of this message, and next the number of its next file that is not a part.
+	id   string
+	next int
 }
 
 func (e *openCodeEdit) message(raw []byte) []byte {
@@ -182,6 +185,10 @@ func (e *openCodeEdit) message(raw []byte) []byte {
 	}
 	out := append(append([]byte(`{"info":`), info...), `,"parts":[`...)
 	n := 0
+	e.id, e.next = id, 0
+	for range rawjson.Elements(rawjson.Last(raw, "parts")) {
+		e.next++
+	}
 	for part := range rawjson.Elements(rawjson.Last(raw, "parts")) {
 		if part = e.part(part); part == nil {
 			continue
@@ -252,9 +259,9 @@ func (e *openCodeEdit) call(raw []byte) []byte {
 	var kept [][]byte
 	for file := range rawjson.Elements(files) {
 		if strings.HasPrefix(text(file, "url"), "data:") {
-			n := len(kept)
 			file = setText(rawjson.Remove(file, "source"), "type", "file")
-			kept = append(kept, e.own(file, openCodePartID(e.s.openCodeMessageID(e.n), n), e.s.openCodeMessageID(e.n-1)))
+			kept = append(kept, e.own(file, openCodePartID(e.id, e.next), e.id))
+			e.next++
 		}
 	}
 	list := append(append([]byte("["), bytes.Join(kept, []byte(","))...), ']')

@@ -166,8 +166,7 @@ func (o *returnResult) do(ctx context.Context, w *within) (made, error) {
 		if len(last) == 0 {
 			return made{}, fmt.Errorf("message: %w: the context has none to return", lineage.ErrInvalid)
 		}
-		e := last[len(last)-1]
-		result = lineage.Item{Role: "assistant", Content: e.Content, Type: e.Type}
+		result = last[len(last)-1].Result("assistant")
 	}
 	ref, err := found.Context.Return(ctx, result)
 	return made{Sent: &records.Sent{From: info.ID.String(), To: info.Parent.String(), ID: ref.String()}}, err

@@ -193,6 +193,12 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	return a, nil
 }
 
+// How many threads of a message are listed, and the longest part of their titles.
+const (
+	maxHitThreads = 20
+	maxHitTitle   = 200
+)
+
 // addHit adds what a search found. It reports whether there is room for more.
 func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, err error) {
 	e := found.Entry
@@ -208,7 +214,11 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		h.Role, h.Name = "", e.Filename
 	}
 	in := ""
-	for _, id := range found.Threads {
+	for i, id := range found.Threads {
+		if len(h.Threads) == maxHitThreads {
+			in += fmt.Sprintf(" and up to %d more", len(found.Threads)-i)
+			break
+		}
 		t, err := c.o.Store.View().Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) || err == nil && !c.allows(t) {
 			continue // it was deleted, or moved out of the scope, since
@@ -216,7 +226,7 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		if err != nil {
 			return false, err
 		}
-		if h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: t.Title}); len(h.Threads) > 1 {
+		if h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: cut(t.Title, maxHitTitle)}); len(h.Threads) > 1 {
 			continue
 		}
 		title, err := c.title(ctx, &lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
@@ -228,7 +238,7 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 	if !c.scope.All() && len(h.Threads) == 0 {
 		return true, nil
 	}
-	if n := len(h.Threads); n > 1 {
+	if n := len(h.Threads); n > 1 && n < maxHitThreads {
 		in += fmt.Sprintf(" and %d more", n-1)
 	}
 	if more, err = a.add(h); err != nil || !more {

@@ -242,7 +242,7 @@ func (c *call) readWhole(ctx context.Context, at *position, in *readInput) (*ans
 		return nil, err
 	}
 	c.hide(r)
-	r.Text, r.Data, r.Truncated = part, nil, len(part) < len(text)
+	r.Text, r.Data, r.Metadata, r.Truncated = part, nil, nil, len(part) < len(text)
 	whole, err := records.Encode(r)
 	if err != nil {
 		return nil, err

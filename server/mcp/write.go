@@ -196,8 +196,7 @@ func (c *call) return_(ctx context.Context, in *returnInput) (*answer, error) {
 		if len(last) == 0 {
 			return nil, fmt.Errorf("context %s: %w: it has no message to return", refs.Short(info.ID), lineage.ErrInvalid)
 		}
-		e := last[len(last)-1]
-		item.Body, item.Content, item.Type = nil, e.Content, e.Type
+		item = last[len(last)-1].Result(item.Role)
 	}
 	ref, err := from.Context.Return(ctx, item)
 	if err != nil {

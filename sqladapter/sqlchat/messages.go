@@ -120,10 +120,16 @@ func (s *store) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[chat
 		for step := 16; w.at != ""; step = min(2*step, chainStep) {
 			links, err := lists.Read(ctx, s.db, func(c *sqladapter.Conn) ([]chatrows.Link, error) {
 				links, err := w.read(ctx, c, step)
-				if err == nil && len(links) == 0 && w.at == id {
-					_, err = hasMessage(ctx, c, chatID, id)
+				if err != nil || len(links) > 0 {
+					return links, err
 				}
-				return links, err
+				is, err := hasMessage(ctx, c, chatID, w.at)
+				if err == nil && !is && w.at != id {
+					if is, err = hasMessage(ctx, c, chatID, id); err == nil && !is {
+						err = noChat(chatID) // messages are only deleted with their chat
+					}
+				}
+				return nil, err
 			})
 			var ids []string
 			if err == nil {

@@ -70,8 +70,8 @@ var agents = map[string]agent{
 	"opencode": {base: inConfig, name: "opencode/opencode.json", other: "opencode/opencode.jsonc", add: jsonAdder("mcp", opencodeEntry)},
 	"copilot":  {base: inHome("COPILOT_HOME", ".copilot"), name: "mcp-config.json", add: jsonAdder("mcpServers", copilotEntry)},
 	"vscode":   {base: inCode, name: "mcp.json", add: jsonAdder("servers", vscodeEntry)},
-	"qwen":     {base: inHome("", ".qwen"), name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
-	"gemini":   {base: inHome("", ".gemini"), name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
+	"qwen":     {base: inHome("QWEN_HOME", ".qwen"), name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
+	"gemini":   {base: func(e *follow.Environment) string { return filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini") }, name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
 }
 
 // inHome returns the folder that a variable names, or one below the home directory.

@@ -42,8 +42,8 @@ func runReturn(ctx context.Context, s *app.Session, found *refs.Ref, o *returnOp
 		if len(last) == 0 {
 			return app.Usagef("context %s has no message to return: give the text", found.Context.ID())
 		}
-		e := last[len(last)-1]
-		item.Body, item.Content, item.Type = nil, e.Content, e.Type
+		item = last[len(last)-1].Result(o.role)
+		item.Name = o.name
 	}
 	info, err := found.Context.Info(ctx)
 	if err != nil {

@@ -182,11 +182,16 @@ func ResumedRecord(made *resume.Session, written bool) *records.Resumed {
 
 // startAgent runs the commands of an agent at the terminal, and waits for them. An interrupt is the agent's.
 func startAgent(made *resume.Session) error {
-	for _, command := range made.Commands {
+	for i, command := range made.Commands {
 		c := exec.Command(command[0], command[1:]...)
 		c.Dir, c.Stdin, c.Stdout, c.Stderr = made.Dir, os.Stdin, os.Stdout, os.Stderr
 		if err := c.Run(); err != nil {
 			return app.Hint(fmt.Errorf("%s: %w", made.Agent.Title, err), "%s", screen.Line(made.Shell()))
+		}
+		if i == 0 && len(made.Commands) > 1 { // the agent has imported the file
+			if err := os.Remove(made.File()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
