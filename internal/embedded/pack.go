@@ -42,15 +42,16 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 	if o.All {
 		plan = planAll(files, o.Dense)
 	}
-	err = e.packJobs(ctx, plan, o, &report)
-	if err == nil && !o.All {
-		err = e.mergePacks(ctx, &report)
-	}
-	if err != nil {
+	if err := e.packJobs(ctx, plan, o, &report); err != nil {
 		return report, fmt.Errorf("pack: %w", err)
 	}
 	if err := e.dropPacked(ctx); err != nil && ctx.Err() == nil {
 		e.opt.Logger.Warn("index keeps entries that packs replace", "err", err)
+	}
+	if !o.All {
+		if err := e.mergePacks(ctx, &report); err != nil {
+			return report, fmt.Errorf("pack: %w", err)
+		}
 	}
 	if o.All && !e.indexIsSpare() {
 		if err := e.index.Compact(ctx); err != nil {
@@ -103,8 +104,8 @@ func (e *Engine) packJobs(ctx context.Context, plan []packJob, o backend.PackOpt
 	return nil
 }
 
-// mergePacks merges packs in the background, smaller ones first. Packs that cannot be read
-// are left out until the store is opened again.
+// mergePacks merges packs in the background, smaller ones first. Packs that cannot be merged, because
+// they cannot be read or the disk is full, are left as they are until the store is opened again.
 func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) error {
 	for {
 		files, err := e.packFiles(false)
@@ -116,20 +117,21 @@ func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) err
 			return nil
 		}
 		err = e.packJobs(ctx, []packJob{job}, backend.PackOptions{}, report)
-		var damage *backend.CorruptError
-		if !errors.As(err, &damage) {
-			if err != nil {
-				return err
-			}
+		if err == nil {
 			continue
 		}
+		if ctx.Err() != nil || errors.Is(err, backend.ErrClosed) {
+			return err
+		}
+		var damage *backend.CorruptError
+		located := errors.As(err, &damage)
 		e.opt.Logger.Warn("packs are not merged", "err", err)
 		var names []string
 		for _, f := range files {
 			if f.Last < job.first || f.First > job.last {
 				continue
 			}
-			if names = append(names, f.Name); f.Name == damage.File {
+			if names = append(names, f.Name); located && f.Name == damage.File {
 				names = []string{f.Name}
 				break
 			}

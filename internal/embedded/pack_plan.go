@@ -63,12 +63,11 @@ func (e *Engine) packFiles(check bool) (files []packFile, err error) {
 		bytes, objects := f.Bytes/segmentRatio, uint64(f.Bytes/objectBytes)
 		if f.Packed {
 			bytes = f.Bytes
-			switch objects, err = v.Objects(f.First); {
-			case errors.Is(err, backend.ErrCorrupt):
-				p.damaged = true
-			case err != nil:
+			objects, err = v.Objects(f.First)
+			if errors.Is(err, backend.ErrClosed) {
 				return nil, err
 			}
+			p.damaged = p.damaged || err != nil
 		}
 		p.share = max(float64(bytes)/float64(e.fullPack()), float64(objects)/fullObjects)
 		files = append(files, p)

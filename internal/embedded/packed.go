@@ -400,12 +400,17 @@ func (e *Engine) findable(ctx context.Context, known uint32) (uint32, error) {
 		case e.isSmall():
 			return last, nil
 		}
+		found := false
 		for _, s := range e.journal.Segments() {
-			if s.First == last+1 {
+			if s.First <= last+1 && last+1 <= s.Last {
+				found = true
 				if _, err := e.journal.Rewrite(ctx, s.First, s.Last, journal.RewriteOptions{}); err != nil {
 					return last, err
 				}
 			}
+		}
+		if !found {
+			return last, err
 		}
 		known = last
 	}

@@ -89,7 +89,8 @@ func (p *File) checkHeads(rows []row) error {
 // OpenDamaged opens a pack of which only the start may be left. It can only be salvaged.
 func OpenDamaged(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error) {
 	p, err := Open(src, size, name, cache)
-	if !errors.Is(err, backend.ErrCorrupt) || size < headerSize || size > maxFile {
+	unhelpful := errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) || errors.Is(err, backend.ErrClosed)
+	if err == nil || unhelpful || size < headerSize || size > maxFile {
 		return p, err
 	}
 	p = &File{name: name, src: src, cache: cache, size: size, unfinished: err}
@@ -155,16 +156,48 @@ func (p *File) findChapters() (missing []error) {
 // nextHead returns the first chapter at or after an offset that is whole and has nothing from before
 // a commit, or nil if there is none.
 func (p *File) nextHead(at, end int64, commit uint64) (*row, error) {
+	head := func(b []byte, at int64) *row {
+		if r, ok := decodeHead(b, at, p.Header); ok && r.fileEnd() <= end && r.first() >= commit {
+			return &r
+		}
+		return nil
+	}
+	// Mostly it follows directly.
+	b := make([]byte, min(end-at, maxHead))
+	if p.read(b, at) == nil {
+		if r := head(b, at); r != nil {
+			return r, nil
+		}
+	}
 	for ; at < end; at += scanSize {
 		b := make([]byte, min(end-at, scanSize+maxHead))
-		if err := p.read(b, at); err != nil {
+		if err := p.readSectors(b, at); err != nil {
 			return nil, err
 		}
 		for i := range min(len(b), scanSize) {
-			if r, ok := decodeHead(b[i:], at+int64(i), p.Header); ok && r.fileEnd() <= end && r.first() >= commit {
-				return &r, nil
+			if r := head(b[i:], at+int64(i)); r != nil {
+				return r, nil
 			}
 		}
 	}
 	return nil, nil
+}
+
+// readSectors reads bytes, with zeros for sectors that the disk does not return.
+func (p *File) readSectors(b []byte, at int64) error {
+	err := p.read(b, at)
+	if err == nil || errors.Is(err, backend.ErrClosed) {
+		return err
+	}
+	const sector = 4 << 10
+	for i := 0; i < len(b); i += sector {
+		part := b[i:min(i+sector, len(b))]
+		if err := p.read(part, at+int64(i)); err != nil {
+			if errors.Is(err, backend.ErrClosed) {
+				return err
+			}
+			clear(part)
+		}
+	}
+	return nil
 }
