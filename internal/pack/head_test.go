@@ -3,7 +3,9 @@ package pack
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -195,4 +197,49 @@ func FuzzDecodeHead(f *testing.F) {
 		again.layOut()
 		require.Equal(t, r, again)
 	})
+}
+
+// failing is a disk that does not return some sectors.
+type failing struct {
+	memory
+	from, to int64
+}
+
+var errSector = errors.New("input/output error")
+
+func (f *failing) ReadAt(b []byte, at int64) (int, error) {
+	if at < f.to && at+int64(len(b)) > f.from {
+		return 0, errSector
+	}
+	return f.memory.ReadAt(b, at)
+}
+
+// A pack of which the disk does not return the end, or part of it and the end is cut, loses what cannot be read.
+func TestUnreadableSectors(t *testing.T) {
+	shrink(t)
+	frames := framesOf(t, 7, exampleCommits(60))
+	p := write(t, frames, nil)
+	b := p.src.(*memory).b
+	rows, err := p.table()
+	require.NoError(t, err)
+	require.Greater(t, len(rows), 4)
+	salvage := func(src io.ReaderAt, size int) (saved int) {
+		p, err := OpenDamaged(src, int64(size), "salvaged", NewCache(1<<20))
+		require.NoError(t, err)
+		for _, err := range p.Salvage() {
+			if err == nil {
+				saved++
+			}
+		}
+		return saved
+	}
+	end := &failing{memory{b}, int64(len(b)) - 80, int64(len(b))}
+	require.Equal(t, len(frames), salvage(end, len(b)), "only the end of the pack cannot be read")
+
+	middle := rows[2]
+	inside := &failing{memory{b[:len(b)-100]}, middle.offset, middle.offset + 1}
+	saved := salvage(inside, len(b)-100)
+	require.Less(t, saved, len(frames))
+	require.GreaterOrEqual(t, saved, rows[2].commits-1, "those before it")
+	require.Greater(t, saved, int(rows[2].commit)-1, "and some of those after it")
 }
