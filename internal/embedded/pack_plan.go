@@ -9,7 +9,8 @@ import (
 
 // A store has few packs, because a lookup asks each of them. Packs are merged by size:
 // each is in a tier, and neighbors of a tier or lower become one pack as soon as together
-// they reach the next tier. So a byte is rewritten at most once for each tier.
+// they reach the next tier. So a byte is rewritten about once for each tier; below the first
+// tier, manyPacks can make it more often.
 
 const (
 	// fullBytes and fullObjects limit one pack: the size of its file, and the number of its
