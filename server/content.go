@@ -82,6 +82,13 @@ func (s *Server) mayReadContent(r *http.Request, id content.ID) error {
 		if _, known := threads[run.Home.Thread]; known || run.Home.Thread.IsZero() {
 			continue
 		}
+		is, err := s.o.Store.View().Thread(ctx, run.Home.Thread)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && is.Home() != run.Home {
+			continue // another thread had the id
+		}
+		if err != nil {
+			return err
+		}
 		may, err := s.allows(ctx, c, run.Home.Thread)
 		if err != nil || may {
 			return err

@@ -14,9 +14,6 @@ func (s *Server) refuse(w http.ResponseWriter, _ *http.Request, status int, titl
 
 // fail answers a request that failed. What is not the caller's fault is logged and not sent.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil { // nobody reads it
-		return
-	}
 	p, known := problem.Of(err)
 	if !known {
 		s.o.Logger.LogAttrs(r.Context(), levelError, "request failed", attrErr(err), attrPattern(r))

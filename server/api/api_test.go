@@ -79,7 +79,7 @@ func TestBatch(t *testing.T) {
 		{"op":"create_thread","id":"t"},
 		{"op":"append","thread":"#0","context":"main","messages":[{"text":"a"}]},
 		{"op":"fork","thread":"#0"},
-		{"op":"append","context":"#2","messages":[{"text":"b"}],"if_tip":""},
+		{"op":"append","context":"#2","messages":[{"text":"b"}]},
 		{"op":"set_value","context":"#2","key":"k","value":[ 1]},
 		{"op":"delete_value","thread":"#0","context":"#2","key":"k"}]}`).is(200)
 	require.Len(t, is["items"], 6)
@@ -120,4 +120,28 @@ func TestNamesInChanges(t *testing.T) {
 		h.do("POST", "/v1/threads/=t/branches", map[string]string{"name": "x", "from": from}).is(404)
 	}
 	h.do("POST", "/v1/batch", `{"operations":[{"op":"create_thread"},{"op":"append","thread":"#0","context":"ffffffff","messages":[{"text":"c"}]}]}`).is(404)
+}
+
+// What an operation stands for is the message or context that it made, and an error where it made none.
+func TestOperationsStandForWhatTheyMade(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"k"}`).is(201)
+	const c = "/v1/threads/=k/contexts/main"
+	h.do("POST", c+"/messages", `{"messages":[{"text":"a"}]}`).is(201)
+	h.do("POST", "/v1/threads/=k/branches", `{"name":"b","from":"main"}`).is(201)
+	h.do("POST", "/v1/batch", `{"operations":[
+		{"op":"append","thread":"=k","context":"b","messages":[{"text":"of b"}]},
+		{"op":"set_checkpoint","thread":"=k","name":"x","at":"#0"},
+		{"op":"create_branch","thread":"=k","name":"c","from":"#0"}]}`).is(200)
+	require.Equal(t, "of b", h.do("GET", "/v1/threads/=k/contexts/c/messages?last=1", nil).items()[0]["text"])
+	tip := h.do("GET", "/v1/threads/=k/contexts/b", nil).is(200)["tip"]
+	require.Equal(t, tip, h.do("GET", "/v1/threads/=k/checkpoints", nil).items()[0]["message"])
+	h.do("POST", "/v1/batch", `{"operations":[
+		{"op":"set_value","of":"thread","thread":"=k","key":"v","value":1},
+		{"op":"set_checkpoint","thread":"=k","name":"y","at":"#0"}]}`).is(400)
+
+	h.do("POST", "/v1/threads/=k/branches", `{"name":"none","empty":true}`).is(201)
+	empty := `{"operations":[{"op":"append","thread":"=k","context":"none","messages":[{"text":"1"}],"if_tip":""}]}`
+	h.do("POST", "/v1/batch", empty).is(200)
+	h.do("POST", "/v1/batch", empty).is(412)
 }

@@ -62,9 +62,6 @@ func (c *call) may(r *route) error {
 
 // fail answers a request that failed.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
-		return
-	}
 	var ambiguous *refs.AmbiguousError
 	if errors.As(err, &ambiguous) { // of names in one thread, which the caller may read
 		err = problem.New(http.StatusConflict, "ambiguous", ambiguous.Error()+"; "+ambiguous.Hint())

@@ -115,10 +115,85 @@ func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 		}
 		return values.Set(ctx, keyOf(today, name), value)
 	})
-	if replayed {
+	if replayed && err == nil {
 		c.w.Header().Set("Idempotency-Replayed", "true")
+		err = c.mayStillSee(ctx, done)
 	}
 	return done, err
+}
+
+// mayStillSee returns ErrNotFound if something that was made is no longer for the caller.
+func (c *call) mayStillSee(ctx context.Context, done []made) error {
+	if c.caller.Scope.All() {
+		return nil
+	}
+	w := &within{store: c.a.o.Store, caller: c.caller}
+	for i := range done {
+		threads, contexts := done[i].places()
+		for _, id := range threads {
+			if _, err := w.thread(ctx, id); err != nil {
+				return err
+			}
+		}
+		for _, id := range contexts {
+			if _, err := w.contextByID(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// places returns the threads and contexts of which the answer tells something.
+func (m *made) places() (threads, contexts []string) {
+	if m.Thread != "" {
+		threads = append(threads, m.Thread)
+	}
+	contexts = append(contexts, m.Contexts...)
+	if m.Context != "" {
+		contexts = append(contexts, m.Context)
+	}
+	if m.Appended != nil {
+		contexts = append(contexts, m.Appended.Context)
+	}
+	if m.Moved != nil {
+		contexts = append(contexts, m.Moved.Context)
+	}
+	if v := m.Value; v != nil && v.Thread != "" {
+		threads = append(threads, v.Thread)
+	}
+	if v := m.Value; v != nil && v.Context != "" {
+		contexts = append(contexts, v.Context)
+	}
+	return threads, contexts
+}
+
+// position returns the name of what an operation made as a position: the message that it ended with, else the context.
+func (m *made) position() (string, error) {
+	switch {
+	case m.Appended != nil:
+		return m.Appended.Tip, nil
+	case m.Sent != nil:
+		return m.Sent.ID, nil
+	case m.Moved != nil:
+		return m.Moved.Context, nil
+	case m.Context != "":
+		return m.Context, nil
+	}
+	return "", fmt.Errorf("%w: the operation made no position", lineage.ErrInvalid)
+}
+
+// context returns the context that an operation made or changed.
+func (m *made) context() (string, error) {
+	switch {
+	case m.Appended != nil:
+		return m.Appended.Context, nil
+	case m.Moved != nil:
+		return m.Moved.Context, nil
+	case m.Context != "":
+		return m.Context, nil
+	}
+	return "", fmt.Errorf("%w: the operation made no context", lineage.ErrInvalid)
 }
 
 // apply does operations one after the other.
@@ -180,7 +255,10 @@ func (k *keeper) sweep(ctx context.Context, a *API, today time.Time) {
 	owner := lineage.Owner{Scope: lineage.ApplicationScope, Name: keysOf}
 	var old []string
 	for v, err := range a.o.Store.View().Values(ctx, owner, "", "") {
-		if err != nil || v.Key >= first || len(old) == maxSwept {
+		if err != nil {
+			return
+		}
+		if v.Key >= first || len(old) == maxSwept {
 			break // they are in the order of their days
 		}
 		if !v.Deleted() {

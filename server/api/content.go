@@ -24,10 +24,18 @@ type filesQuery struct {
 	ifTip
 }
 
+// refuseKey refuses a key where nothing is kept with it.
+func (c *call) refuseKey(why string) error {
+	if len(c.r.Header.Values("Idempotency-Key")) > 0 {
+		return fmt.Errorf("key: %w: it is not for this request: %s", lineage.ErrInvalid, why)
+	}
+	return nil
+}
+
 // files appends one thing whose bytes are read while they arrive.
 func (a *API) files(ctx context.Context, c *call, in *filesQuery) error {
-	if len(c.r.Header.Values("Idempotency-Key")) > 0 {
-		return fmt.Errorf("key: %w: with an id a file is added once", lineage.ErrInvalid)
+	if err := c.refuseKey("with an id a file is added once"); err != nil {
+		return err
 	}
 	item := lineage.Item{Kind: lineage.Asset, Filename: in.Name, SourceID: in.ID, Type: mediaType(c.r), Reader: c.r.Body}
 	if in.Metadata != "" {
@@ -73,6 +81,9 @@ func mediaType(r *http.Request) string {
 
 // putContent stores bytes, which messages can name by their id within a day.
 func (a *API) putContent(ctx context.Context, c *call, _ *struct{}) error {
+	if err := c.refuseKey("the same content is stored once"); err != nil {
+		return err
+	}
 	block, _, err := a.o.Store.Put(ctx, c.r.Body, lineage.BlockOptions{Type: mediaType(c.r)})
 	if err != nil {
 		return err

@@ -219,22 +219,28 @@ func (o *deleteContext) do(ctx context.Context, w *within) (made, error) {
 
 // ifTip is the tip that a context must have for a change.
 type ifTip struct {
-	IfTip string `json:"if_tip,omitempty" header:"If-Match" doc:"only if this is the tip of the context; empty for an empty history"`
+	IfTip *string `json:"if_tip,omitempty" header:"If-Match" doc:"only if this is the tip of the context; empty for an empty history"`
 }
 
 // tip returns the tip that is expected, and whether one is.
 func (i *ifTip) tip() (tip lineage.SpanRef, expected bool, err error) {
-	text := strings.TrimSpace(i.IfTip)
-	if text == "" || text == "*" {
+	if i.IfTip == nil {
+		return tip, false, nil
+	}
+	text := strings.TrimSpace(*i.IfTip)
+	if text == "*" {
 		return tip, false, nil
 	}
 	text = strings.Trim(strings.TrimPrefix(text, "W/"), `"`)
+	if text == "" { // as in the answer tip-moved
+		return tip, true, nil
+	}
 	text, _, _ = strings.Cut(text, ".") // the hash that follows in an ETag
 	if text == emptyTip {
 		return tip, true, nil
 	}
 	if tip, err = structure.ParseSpanRef(text); err != nil {
-		err = fmt.Errorf("tip %.100q: %w: it is the id of a message, or %s", i.IfTip, lineage.ErrInvalid, emptyTip)
+		err = fmt.Errorf("tip %.100q: %w: it is the id of a message, or %s", *i.IfTip, lineage.ErrInvalid, emptyTip)
 	}
 	return tip, true, err
 }

@@ -206,6 +206,9 @@ func (w *within) appended(ctx context.Context, found *refs.Ref, added []lineage.
 	return m, err
 }
 
+// maxAppended is how many messages are appended at once. A commit has no more records.
+const maxAppended = 10_000
+
 // items returns what is appended.
 func (o *appendMessages) items(w *within) ([]lineage.Item, error) {
 	if len(o.Messages) == 0 {
@@ -213,6 +216,9 @@ func (o *appendMessages) items(w *within) ([]lineage.Item, error) {
 	}
 	if _, known := dialects[o.Dialect]; o.Dialect != "" && !known {
 		return nil, fmt.Errorf("dialect %.100q: %w: it is openai, responses, anthropic or ui", o.Dialect, lineage.ErrInvalid)
+	}
+	if len(o.Messages) > maxAppended {
+		return nil, fmt.Errorf("messages: %d: %w: at most %d at once", len(o.Messages), lineage.ErrTooLarge, maxAppended)
 	}
 	items := make([]lineage.Item, len(o.Messages))
 	for i, m := range o.Messages {

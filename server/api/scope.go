@@ -92,7 +92,11 @@ type of struct {
 // context returns the context that is meant. Its Span is the tip.
 func (w *within) context(ctx context.Context, o of) (*refs.Ref, error) {
 	if before := w.before(o.Context); before != nil {
-		o = of{Context: before.Context}
+		id, err := before.context()
+		if err != nil {
+			return nil, fmt.Errorf("context %s: %w", o.Context, err)
+		}
+		o = of{Context: id}
 	}
 	if o.Thread == "" {
 		return w.contextByID(ctx, o.Context)
@@ -176,6 +180,13 @@ func (w *within) position(ctx context.Context, at *refs.Ref, text string) (*refs
 	if text == "" {
 		return at, nil
 	}
+	if before := w.before(text); before != nil {
+		name, err := before.position()
+		if err != nil {
+			return nil, fmt.Errorf("position %s: %w", text, err)
+		}
+		text = name
+	}
 	if strings.HasPrefix(text, "~") || strings.HasPrefix(text, ":") || strings.HasPrefix(text, "@{") {
 		text = at.Context.ID().String() + text
 	}
@@ -189,7 +200,11 @@ func (w *within) position(ctx context.Context, at *refs.Ref, text string) (*refs
 // message.
 func (w *within) start(ctx context.Context, t *lineage.Thread, text string) (from *lineage.Context, at lineage.SpanRef, err error) {
 	if before := w.before(text); before != nil {
-		text = before.Context
+		name, err := before.position()
+		if err != nil {
+			return nil, at, fmt.Errorf("position %s: %w", text, err)
+		}
+		text = name
 	}
 	found, err := w.named(ctx, t, func(ctx context.Context, names *refs.Resolver) (*refs.Ref, error) { return names.Find(ctx, text) })
 	if err != nil {

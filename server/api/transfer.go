@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +24,9 @@ type importInput struct {
 }
 
 func (a *API) importArchive(ctx context.Context, c *call, in *importInput) error {
+	if err := c.refuseKey("what was imported is known when it comes again"); err != nil {
+		return err
+	}
 	r, err := a.o.Import(ctx, ImportQuery{Archive: c.r.Body, Format: in.Format, User: in.User, Prefix: in.Prefix})
 	if err != nil {
 		return err
@@ -41,6 +45,9 @@ func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 		return err
 	}
 	for source, err := range follow.Sources(ctx, a.o.Store) {
+		if errors.Is(err, lineage.ErrCorrupt) {
+			continue // the file of another session, or not to be read
+		}
 		if err != nil {
 			return err
 		}
@@ -86,6 +93,9 @@ func (a *API) resume(ctx context.Context, c *call, in *resumeInput) error {
 	if err != nil {
 		return err
 	}
+	if err := c.refuseKey("each makes a session of its own"); err != nil {
+		return err
+	}
 	r, err := a.o.Resume(ctx, ResumeQuery{At: at, Thread: t.ID(), Agent: in.Agent, Dir: in.Dir, DryRun: in.DryRun})
 	if err != nil {
 		return err
@@ -101,6 +111,9 @@ type ofUser struct {
 func (a *API) deleteUser(ctx context.Context, c *call, in *ofUser) error {
 	if scope := &c.caller.Scope; !scope.All() && (len(scope.Users) != 1 || scope.Users[0] != in.User || len(scope.Projects) > 0) {
 		return notFound("user", in.User)
+	}
+	if err := c.refuseKey("a deletion that is repeated finds nothing"); err != nil {
+		return err
 	}
 	done, err := a.o.Store.DeleteUser(ctx, in.User)
 	if err != nil {

@@ -75,7 +75,7 @@ export class Context {
   }
   /** Appends bytes as a message, a file or a revision of a document. */
   appendFile(bytes, { mediaType = "application/octet-stream", query, ...options } = {}) {
-    return this.client.send("POST", `${this.path}/files`, { ...options, query, body: bytes, headers: { "Content-Type": mediaType } });
+    return this.client.send("POST", `${this.path}/files`, { ...options, query, body: bytes, headers: { "Content-Type": mediaType }, key: null });
   }
   /**
    * Yields `{id, event, data}` for each step that is added, from after the message `after` ("empty": the first) or from now on: its messages
@@ -91,7 +91,7 @@ export class Context {
     return this.#post("undo", undefined, options);
   }
   moves(query, options) {
-    return this.client.list(`${this.path}/moves`, query, options);
+    return this.client.all(`${this.path}/moves`, query, options);
   }
   merge(from, options) {
     return this.#post("merge", { from }, options);
@@ -103,11 +103,12 @@ export class Context {
   return(message, options) {
     return this.#post("return", { message }, options);
   }
-  sendTo(to, message, options) {
-    return this.#post("send", { to, message }, options);
+  /** Sends a message of this context, by default the last one, to another. */
+  sendTo(to, { at, ...options } = {}) {
+    return this.#post("send", { to, at }, options);
   }
   alternatives(query, options) {
-    return this.client.list(`${this.path}/alternatives`, query, options);
+    return this.client.all(`${this.path}/alternatives`, query, options);
   }
   offer(body, options) {
     return this.#post("alternatives", body, options);
@@ -116,7 +117,7 @@ export class Context {
     return this.#post("choose", { alternative }, options);
   }
   summaries(query, options) {
-    return this.client.list(`${this.path}/summaries`, query, options);
+    return this.client.all(`${this.path}/summaries`, query, options);
   }
   summarize(body, options) {
     return this.#post("summaries", body, options);
@@ -143,7 +144,7 @@ export class Thread {
   delete(options) {
     return this.client.send("DELETE", this.path, options);
   }
-  /** Makes a thread whose branches are forks of those of this one. */
+  /** Makes a thread whose branches share the histories of this one. */
   copy(body = {}, options) {
     return this.client.send("POST", `${this.path}/copy`, { ...options, body });
   }
@@ -189,7 +190,7 @@ export class Thread {
     return this.client.send("GET", `${this.path}/native`, { ...options, bytes: true });
   }
   resume(body, options) {
-    return this.client.send("POST", `${this.path}/resume`, { ...options, body });
+    return this.client.send("POST", `${this.path}/resume`, { ...options, body, key: null });
   }
 }
 
@@ -224,6 +225,11 @@ export class Client {
     }
   }
 
+  /** Yields the records of a list that comes whole. */
+  async *all(path, query = {}, options = {}) {
+    yield* (await this.send("GET", path, { ...options, query })).items;
+  }
+
   threads(query, options) {
     return this.list("/v1/threads", query, options);
   }
@@ -255,7 +261,7 @@ export class Client {
     return this.send("GET", `/v1/content/${part(id)}`, { ...options, bytes: true });
   }
   putContent(bytes, { mediaType = "application/octet-stream", ...options } = {}) {
-    return this.send("POST", "/v1/content", { ...options, body: bytes, headers: { "Content-Type": mediaType } });
+    return this.send("POST", "/v1/content", { ...options, body: bytes, headers: { "Content-Type": mediaType }, key: null });
   }
   uses(id, query, options) {
     return this.list(`/v1/content/${part(id)}/uses`, query, options);
@@ -264,16 +270,13 @@ export class Client {
     return this.list("/v1/search", { ...query, q }, options);
   }
   usage(query, options) {
-    return this.list("/v1/usage", query, options);
+    return this.all("/v1/usage", query, options);
   }
   stats(options) {
     return this.send("GET", "/v1/stats", options);
   }
-  diff(query, options) {
-    return this.send("GET", "/v1/diff", { ...options, query });
-  }
   import(archive, options) {
-    return this.send("POST", "/v1/import", { ...options, body: archive });
+    return this.send("POST", "/v1/import", { ...options, body: archive, key: null });
   }
   /** Yields `{id, event, data}` for each commit from `from` on, or from now on; `data` are the records of what changed. */
   events({ from, thread, lastEventID, signal } = {}) {

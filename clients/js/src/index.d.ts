@@ -188,15 +188,15 @@ export class Context {
   follow(options?: { after?: string; signal?: AbortSignal }): AsyncGenerator<StreamEvent>;
   move(to: string, options?: TipOptions & { reason?: string }): Promise<MovedRecord>;
   undo(options?: RequestOptions): Promise<MovedRecord>;
-  moves(query?: Query, options?: ListOptions): AsyncGenerator<Record>;
+  moves(query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   merge(from: string, options?: RequestOptions): Promise<Record>;
   edit(body: { at: string; [member: string]: unknown }, options?: RequestOptions): Promise<ContextRecord>;
   return(message: MessageInput, options?: RequestOptions): Promise<Record>;
-  sendTo(to: string, message: MessageInput, options?: RequestOptions): Promise<Record>;
-  alternatives(query?: Query, options?: ListOptions): AsyncGenerator<Record>;
+  sendTo(to: string, options?: RequestOptions & { at?: string }): Promise<Record>;
+  alternatives(query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   offer(body: { [member: string]: unknown }, options?: RequestOptions): Promise<{ items: Record[] }>;
   choose(alternative: string, options?: RequestOptions): Promise<MovedRecord>;
-  summaries(query?: Query, options?: ListOptions): AsyncGenerator<Record>;
+  summaries(query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   summarize(body: { [member: string]: unknown }, options?: RequestOptions): Promise<Record>;
   deleteSummary(id: string, options?: RequestOptions): Promise<void>;
 }
@@ -238,6 +238,7 @@ export class Client {
   send(method: string, path: string, options?: RequestOptions & { query?: Query; body?: unknown; headers?: { [name: string]: string }; bytes?: boolean }): Promise<any>;
   /** Yields the records of the list of any route. */
   list(path: string, query?: Query, options?: ListOptions): AsyncGenerator<any>;
+  all(path: string, query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   threads(query?: Query, options?: ListOptions): AsyncGenerator<ThreadRecord>;
   createThread(body?: { id?: string; reuse?: boolean; user?: string; title?: string; metadata?: Json; [member: string]: unknown }, options?: RequestOptions): Promise<ThreadRecord>;
   /** A thread by its id, or by `=` and the id that its creator chose. */
@@ -252,9 +253,8 @@ export class Client {
   putContent(bytes: Bytes, options?: RequestOptions & { mediaType?: string }): Promise<Record>;
   uses(id: string, query?: Query, options?: ListOptions): AsyncGenerator<MessageRecord>;
   search(q: string, query?: Query, options?: ListOptions): AsyncGenerator<Record>;
-  usage(query?: Query, options?: ListOptions): AsyncGenerator<Record>;
+  usage(query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   stats(options?: RequestOptions): Promise<Record>;
-  diff(query: Query, options?: RequestOptions): Promise<{ items: Record[]; common?: string }>;
   import(archive: Bytes, options?: RequestOptions): Promise<Record>;
   events(options?: { from?: number; thread?: string | string[]; lastEventID?: string; signal?: AbortSignal }): AsyncGenerator<StreamEvent<Record[]>>;
 }

@@ -61,6 +61,7 @@ export class Transport {
   /** Sends a request once and returns the answer before its body, an error for one that is not 2xx. */
   open(method, path, { query, body, headers = {}, signal, timeout = this.#timeout } = {}) {
     const at = new URL(path, this.#base);
+    if (!path.startsWith("/") || at.origin !== new URL(this.#base).origin) throw new TypeError(`${path}: not a path of the server`);
     for (const [name, value] of Object.entries(query ?? {})) {
       for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) at.searchParams.append(name, String(one));
     }
@@ -82,7 +83,8 @@ export class Transport {
       if (body === undefined || body instanceof Uint8Array) return request.end(body);
       (async () => {
         for await (const part of body) {
-          if (!request.write(part)) await new Promise((r) => request.once("drain", r));
+          if (request.destroyed) return;
+          if (!request.write(part)) await new Promise((r) => request.once("drain", r).once("close", r));
         }
         request.end();
       })().catch((err) => request.destroy(err));
@@ -98,7 +100,10 @@ async function read(answer, bytes) {
     throw new ConnectionError(err.message, { cause: err });
   }
   if (bytes) return body;
-  if (body.length === 0) return undefined;
+  if (body.length === 0) {
+    if (answer.statusCode !== 204) throw new ConnectionError(`an empty answer with status ${answer.statusCode}`);
+    return undefined;
+  }
   return JSON.parse(body.toString("utf8"));
 }
 
