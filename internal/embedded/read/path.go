@@ -167,6 +167,17 @@ func (v *View) ComputeDigest(r structure.SpanRef) (structure.Digest, error) {
 		return structure.Digest{}, nil
 	}
 	var d structure.Digest
+	if v.Ahead != nil { // each span has its digest
+		value, ok, err := v.Index.Get(keys.Span(r))
+		if err != nil {
+			return d, err
+		}
+		p, err := keys.ReadSpanPlace(value)
+		if !ok || err != nil || p.Digest == d {
+			return d, v.missingSpan(r)
+		}
+		return p.Digest, nil
+	}
 	first := r.Seq - r.Seq%keys.DigestEvery
 	if first == 0 {
 		run, err := Run(v.Index, r.Run)
