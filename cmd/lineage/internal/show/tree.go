@@ -54,7 +54,7 @@ func (f *Forest) withoutRecords() []*graph.Line {
 	return slices.DeleteFunc(slices.Clone(f.Roots), func(root *graph.Line) bool {
 		name, is := records[root]
 		if is {
-			rest, _ := strings.CutPrefix(name, string(graph.KindRecords))
+			rest := strings.TrimPrefix(name, string(graph.KindRecords))
 			f.drawNote("┊ ", screen.Plural(root.Messages(1), "record")+rest)
 		}
 		return is
