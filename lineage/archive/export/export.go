@@ -137,4 +137,3 @@ func (x *exporter) mustBody(ctx context.Context, e *lineage.Entry) ([]byte, erro
 	}
 	return body, err
 }
-
