@@ -21,9 +21,12 @@ const (
 	// maxContexts limits the contexts that the script of the page knows. With more, it looks at the graph after each append.
 	maxContexts = 1000
 	// The picture, in pixels: the heights of rows and the distances of lanes.
-	rowHeight = 34
+	rowHeight = 30
 	laneWidth = 16
 	laneStart = 14
+	// maxWidth is how wide the lanes may be together before they come closer, and minLane how close.
+	maxWidth = 240
+	minLane  = 6
 )
 
 // graphView is a part of the graph of a thread.
@@ -112,7 +115,8 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 		v.Before = href(max(0, v.From-rows))
 	}
 	y := func(row int) int { return (row-v.From)*rowHeight + rowHeight/2 }
-	x := func(row int) int { return d.Rows[row].Lane*laneWidth + laneStart }
+	distance := min(laneWidth, max(minLane, maxWidth/max(d.Lanes, 1)))
+	x := func(row int) int { return d.Rows[row].Lane*distance + laneStart }
 	for _, e := range d.Edges {
 		if e.To < v.From || e.From >= end {
 			continue
@@ -163,7 +167,10 @@ func (p *Page) graphRow(r *http.Request, is *place, d *graph.Row) (*graphRow, er
 		return nil, err
 	}
 	row.Speaker, row.Text = transcript.Line(said)
-	row.Text, row.Class = short(row.Text, 200), render.RoleClass(said.Role)
+	row.Text, row.Class = short(words(row.Text), 200), render.RoleClass(said.Role)
+	if row.Speaker == "tool" { // results alone, whatever role their format gives them
+		row.Class = row.Speaker
+	}
 	there := &place{ID: is.ID, In: d.Line.At(d.Line.Last).Ref().String()}
 	for _, l := range d.Labels {
 		if !l.Context.IsZero() {
