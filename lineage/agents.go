@@ -3,6 +3,7 @@ package lineage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
