@@ -38,7 +38,7 @@ func After(ctx context.Context, from backend.Reader, at structure.SpanRef, home 
 }
 
 // Extend adds a span for each step and returns their addresses. The spans extend the run of the place or
-// start a new one. The engine refuses the commit if the run does not end there. blocks are new content, in
+// start a new one. The engine refuses the commit if the run does not end there. content has the new blocks, in
 // the order in which the usages name them. Each block is placed just before the span that uses it, which is
 // compact and keeps the two close for readers.
 func (b *Batch) Extend(p Place, content []*structure.Block, steps [][]structure.Usage) []structure.SpanRef {
