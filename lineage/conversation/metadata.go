@@ -18,7 +18,7 @@ type metadata struct {
 	ParentID           string     `json:"parentId,omitempty"`
 	ParentMessageIndex int        `json:"parentMessageIndex,omitempty"`
 	UpdatedAt          *time.Time `json:"updatedAt,omitempty"` // when it was renamed
-	// CreatedAt, Messages and UpdatedAt are from the file of an imported branch.
+	// CreatedAt and Messages are from the file of an imported branch, as of UpdatedAt.
 	CreatedAt *time.Time `json:"createdAt,omitempty"`
 	Messages  int        `json:"messages,omitempty"`
 	// RenamedFrom is the name in the file of an imported branch that was renamed since. An import renames the

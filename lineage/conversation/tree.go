@@ -40,7 +40,7 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 	return roots, nil
 }
 
-// History returns a branch and its ancestors, oldest first. It ends at a deleted ancestor.
+// History returns a branch and its ancestors, oldest first. It begins after a deleted ancestor.
 func (c *Conversation) History(ctx context.Context, id string) ([]Branch, error) {
 	return read(ctx, c, func(r *reading) (history []Branch, err error) {
 		b, err := r.find(ctx, id)
