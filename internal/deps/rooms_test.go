@@ -111,7 +111,7 @@ var rooms = []room{
 	{path: "lineage/resume", ours: join(belowStore, "internal/vfs", "lineage/archive", "lineage/archive/export", "lineage/follow"), libs: []string{uuid}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
-	{path: "lineage/graph", ours: belowStore},
+	{path: "lineage/graph", ours: join(belowStore, "lineage/derived")},
 	{path: "lineage/records", ours: join(belowStore, "lineage/graph", "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
 	{path: "lineage/usage", ours: join(belowStore, "lineage/derived", "internal/derivedfile", "lineage/archive", "lineage/usage/prices", "lineage/records")},
 	{path: "internal/pgcluster", libs: []string{postgres}},

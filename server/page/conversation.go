@@ -283,22 +283,23 @@ func (p *Page) transcribed(ctx context.Context, tip lineage.SpanRef, w lineage.W
 
 // besides lists the other contexts of a conversation.
 func (p *Page) besides(ctx context.Context, v *conversationView) error {
-	branches, err := v.Thread.Branches(ctx)
+	from := p.o.Store.View()
+	branches, err := backend.BranchesByCreation(ctx, from, v.Info.ID)
 	if err != nil {
 		return err
 	}
 	for _, b := range branches {
 		if len(v.Branches) == beside {
 			v.More = true
-			continue
+			break
 		}
 		row := &besideRow{Name: b.Name, Href: (&place{ID: v.ID, In: b.Context.String()}).Href(0), Here: b.Context.String() == v.Context}
-		if b.Active {
+		if b.Context == v.Info.Active {
 			row.Href = (&place{ID: v.ID}).Href(0)
 		}
 		v.Branches = append(v.Branches, row)
 	}
-	for c, err := range graph.Unnamed(ctx, p.o.Store, v.Info.ID, branches) {
+	for c, err := range graph.Contexts(ctx, from, v.Info.ID, branches) {
 		if err != nil {
 			return err
 		}
