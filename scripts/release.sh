@@ -17,7 +17,7 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 
 	name=lineage-$version-$os-$arch
 	suffix=$([[ $os == windows ]] && echo .exe || true)
 	mkdir "$build/$name"
-	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -ldflags '-s -w' -o "$build/$name/lineage$suffix" ./cmd/lineage
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=true -ldflags '-s -w' -o "$build/$name/lineage$suffix" ./cmd/lineage
 	cp LICENSE README.md CHANGELOG.md "$build/$name/"
 	tar -C "$build" --sort=name --mtime="@$at" --owner=0 --group=0 --numeric-owner -cf - "$name" | gzip -9n >"$out/$name.tar.gz"
 	echo "$name.tar.gz" >&2
