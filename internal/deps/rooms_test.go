@@ -77,7 +77,7 @@ var rooms = []room{
 	{path: "internal/memtable"},
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable"), libs: []string{bolt}},
 	{path: "internal/write", ours: join(belowEngines, "internal/form")},
-	{path: "internal/place", ours: join(belowEngines, "internal/write")},
+	{path: "internal/place", ours: join(belowEngines, "internal/form", "internal/rawjson", "internal/write")},
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
 	{path: "internal/embedded/keys", ours: join(belowEngines, "internal/judge", "internal/journal", "internal/index")},
