@@ -76,9 +76,6 @@ func (c *call) tellTip(tip *string) {
 	c.w.Header().Set("Lineage-Tip", c.tag)
 }
 
-// subagentMark is the metadata of a subagent that was given none.
-const subagentMark = `{"made_by":"subagent"}`
-
 type fork struct {
 	ofThread
 	From     string   `json:"from,omitempty" doc:"the position it continues from; default the tip of the active branch"`
@@ -113,7 +110,7 @@ func (o *fork) do(ctx context.Context, w *within) (made, error) {
 		options.Thread = into.ID()
 	}
 	if o.Subagent && options.Metadata == nil {
-		options.Metadata = []byte(subagentMark)
+		options.Metadata = []byte(lineage.SubagentMark)
 	}
 	if o.Last != nil || len(o.Roles) > 0 {
 		options.Sees = &lineage.Filter{Roles: o.Roles}
