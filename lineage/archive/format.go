@@ -74,6 +74,9 @@ type Conversation struct {
 	// SharedIDs is set if equal message ids in different conversations mean the same message,
 	// because one conversation was resumed from the other.
 	SharedIDs bool
+	// Copies is set if it may be a copy of another conversation up to some message, in which lines have other ids and times:
+	// an answer with the same id of its provider shows that.
+	Copies bool
 	// More is set if the next conversation yielded continues this one with more nodes, so that
 	// readers need not hold all. Its non-zero fields replace those of this one, but Updated is the latest.
 	More bool

@@ -237,7 +237,8 @@ func sum(texts ...string) string {
 // keeper deletes the keys of days that are over.
 type keeper struct {
 	mu    sync.Mutex
-	swept string // the day that it last looked at
+	swept string // the day on which it last finished
+	after string // the last key that it deleted: those before it are not looked at again
 }
 
 // maxSwept is how many keys are deleted at once.
@@ -253,33 +254,14 @@ func (k *keeper) sweep(ctx context.Context, a *API, today time.Time) {
 	}
 	first := today.Add(-day).Format(time.DateOnly) // is still looked up
 	owner := lineage.Owner{Scope: lineage.ApplicationScope, Name: keysOf}
-	var old []string
-	for v, err := range a.o.Store.View().Values(ctx, owner, "", "") {
-		if err != nil {
-			return
-		}
-		if v.Key >= first || len(old) == maxSwept {
-			break // they are in the order of their days
-		}
-		if !v.Deleted() {
-			old = append(old, v.Key)
-		}
+	next, _, err := a.o.Store.Values(owner).DeleteRange(ctx, k.after, first, maxSwept) // keys are in the order of their days
+	switch {
+	case err != nil:
+	case next != "":
+		k.after = next
+	default:
+		k.after, k.swept = first, now
 	}
-	if len(old) > 0 {
-		err := a.o.Store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
-			values := tx.Values(owner)
-			for _, key := range old {
-				if err := values.Delete(ctx, key); err != nil && !errors.Is(err, lineage.ErrNotFound) {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil || len(old) == maxSwept {
-			return
-		}
-	}
-	k.swept = now
 }
 
 // record returns the record of what an operation made, as it is now; nil for nothing.

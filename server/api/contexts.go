@@ -100,9 +100,6 @@ func (w *within) branchName(ctx context.Context, id string) (string, error) {
 	return "", err
 }
 
-// subagentMark is the metadata of a subagent that was given none.
-const subagentMark = `{"made_by":"subagent"}`
-
 type fork struct {
 	ofThread
 	From     string   `json:"from,omitempty" doc:"the position it continues from; default the tip of the active branch"`
@@ -137,7 +134,7 @@ func (o *fork) do(ctx context.Context, w *within) (made, error) {
 		options.Thread = into.ID()
 	}
 	if o.Subagent && options.Metadata == nil {
-		options.Metadata = []byte(subagentMark)
+		options.Metadata = []byte(lineage.SubagentMark)
 	}
 	if o.Last != nil || len(o.Roles) > 0 {
 		options.Sees = &lineage.Filter{Roles: o.Roles}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -219,6 +220,7 @@ type updateThread struct {
 	Title    *string         `json:"title,omitempty" doc:"the title"`
 	User     *string         `json:"user,omitempty" doc:"the user it belongs to, if it has none yet"`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"in place of what was there; null for none"`
+	Merge    json.RawMessage `json:"merge,omitempty" doc:"what to change in the metadata, which are an object or none: a merge patch (RFC 7396)"`
 }
 
 func (o *updateThread) do(ctx context.Context, w *within) (made, error) {
@@ -226,7 +228,16 @@ func (o *updateThread) do(ctx context.Context, w *within) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
+	if o.Merge != nil && (o.Metadata != nil || !rawjson.IsObject(o.Merge)) {
+		return made{}, fmt.Errorf("merge: %w: it is an object, and goes without metadata", lineage.ErrInvalid)
+	}
 	err = t.Update(ctx, func(info *lineage.ThreadInfo) error {
+		if o.Merge != nil && info.Metadata != nil && !rawjson.IsObject(info.Metadata) {
+			return fmt.Errorf("merge: %w: the metadata of thread %s are no object", lineage.ErrInvalid, info.ID)
+		}
+		if o.Merge != nil {
+			info.Metadata = rawjson.MergePatch(info.Metadata, o.Merge)
+		}
 		if o.Title != nil {
 			info.Title = *o.Title
 		}

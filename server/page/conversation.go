@@ -26,6 +26,8 @@ const (
 	// maxRead is how many bytes of bodies are read for a window, and maxBody of one body.
 	maxRead = 32 << 20
 	maxBody = 8 << 20
+	// around is how many messages before and after a window are read for the calls and results that belong to those in it.
+	around = 32
 	// highlighting is how long code of a window may be highlighted. What was highlighted is remembered.
 	highlighting = 2 * time.Second
 	// beside is how many branches and subagents are listed beside a conversation.
@@ -200,7 +202,7 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.From, v.To = windowOf(v.Length, at, from, to)
-	if v.Messages, err = p.messages(ctx, is, lineage.Window{From: v.From, To: v.To}); err != nil {
+	if v.Messages, err = p.messages(ctx, is, lineage.Window{From: v.From, To: v.To}, around); err != nil {
 		return err
 	}
 	if err := p.addRetries(ctx, v); err != nil {
@@ -239,17 +241,21 @@ func windowOf(length, at, from, to uint64) (first, last uint64) {
 	return max(first, 1), min(last, length)
 }
 
-// messages returns a window of a history as messages.
-func (p *Page) messages(ctx context.Context, is *place, w lineage.Window) ([]*render.Message, error) {
+// messages returns a window of a history as messages. Calls in it have the results, and results the calls, that are up to
+// so many messages outside.
+func (p *Page) messages(ctx context.Context, is *place, w lineage.Window, outside uint64) ([]*render.Message, error) {
 	if w.From > w.To || is.Tip.IsZero() {
 		return nil, nil
 	}
 	var items []*transcript.Item
-	for i, err := range transcript.All(p.transcribed(ctx, is.Tip, w), transcript.Options{MaxText: most}) {
+	wide := lineage.Window{From: max(w.From, outside+1) - outside, To: w.To + outside}
+	for i, err := range transcript.All(p.transcribed(ctx, is.Tip, wide), transcript.Options{MaxText: most}) {
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		if i.From != nil && w.From <= i.From.Position && i.From.Position <= w.To {
+			items = append(items, i)
+		}
 	}
 	return render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting}), nil
 }
@@ -277,22 +283,23 @@ func (p *Page) transcribed(ctx context.Context, tip lineage.SpanRef, w lineage.W
 
 // besides lists the other contexts of a conversation.
 func (p *Page) besides(ctx context.Context, v *conversationView) error {
-	branches, err := v.Thread.Branches(ctx)
+	from := p.o.Store.View()
+	branches, err := backend.BranchesByCreation(ctx, from, v.Info.ID)
 	if err != nil {
 		return err
 	}
 	for _, b := range branches {
 		if len(v.Branches) == beside {
 			v.More = true
-			continue
+			break
 		}
 		row := &besideRow{Name: b.Name, Href: (&place{ID: v.ID, In: b.Context.String()}).Href(0), Here: b.Context.String() == v.Context}
-		if b.Active {
+		if b.Context == v.Info.Active {
 			row.Href = (&place{ID: v.ID}).Href(0)
 		}
 		v.Branches = append(v.Branches, row)
 	}
-	for c, err := range graph.Unnamed(ctx, p.o.Store, v.Info.ID, branches) {
+	for c, err := range graph.Contexts(ctx, from, v.Info.ID, branches) {
 		if err != nil {
 			return err
 		}

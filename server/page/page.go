@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/render"
 	"github.com/lineage-store/lineage/server"
@@ -56,6 +57,7 @@ type Hit struct {
 type Page struct {
 	o         Options
 	templates *template.Template
+	graphs    *graph.Live
 	script    asset
 	style     asset
 	icon      asset
@@ -80,7 +82,7 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{o: o}
+	p := &Page{o: o, graphs: graph.NewLive(o.Store)}
 	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "mark": markOf, "amount": amount}).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, err
 	}

@@ -429,7 +429,7 @@ func TestGraphAndSides(t *testing.T) {
 	require.NoError(t, err)
 	at := "/t/" + thread.ID().String()
 	_, body := s.get(at + "/graph")
-	require.Equal(t, 4, strings.Count(body, "<circle class"))
+	require.Equal(t, 4, strings.Count(body, `<path class="dot`))
 	require.Equal(t, 3, strings.Count(body, `<path class="lane`))
 	require.Contains(t, body, "elsewhere")
 	_, body = s.get(at + "/sides?a=&b=" + other.ID().String())

@@ -10,9 +10,33 @@ async function fetchPart(address, signal) {
   if (answer.status === 401 || answer.status === 403) lasting("signed out");
   // A parsed document runs no script and loads nothing.
   const body = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+  local(body);
   if (!answer.ok) throw Object.assign(new Error("status " + answer.status), { status: answer.status, body });
   return body;
 }
+// Times are those of the reader's clock. They are sent in UTC.
+const clock = (at, o) => at.toLocaleString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...o });
+function local(within) {
+  const now = new Date();
+  for (const t of $$("time[datetime]", within)) {
+    const at = new Date(t.dateTime);
+    if (isNaN(at)) continue;
+    t.title = clock(at, { weekday: "short", day: "numeric", month: "short", year: "numeric" });
+    if (t.dataset.ago !== undefined) continue;
+    const day = at.toDateString() === now.toDateString() ? {} : { day: "numeric", month: "short", ...(at.getFullYear() === now.getFullYear() ? {} : { year: "numeric" }) };
+    t.textContent = clock(at, day);
+  }
+}
+local(document);
+// How long ago something was changes without a request.
+function ago() {
+  for (const t of $$("time[data-ago]")) {
+    const minutes = Math.floor((Date.now() - new Date(t.dateTime)) / 60000);
+    if (minutes < 1440 && minutes >= 0) { const text = minutes < 1 ? "now" : minutes < 60 ? minutes + "m" : Math.floor(minutes / 60) + "h"; if (t.textContent !== text) t.textContent = text; }
+    if (minutes >= 2) t.closest(".running")?.classList.remove("running");
+  }
+}
+setInterval(ago, 30000);
 // What the top of the page says: what holds until the page is loaded again, else what was done just now, else whether the
 // page is live.
 const said = { lasting: "", note: "", state: "", live: false };
@@ -145,6 +169,7 @@ const edges = new IntersectionObserver((entries) => { for (const e of entries) i
 
 if (view === "home") home();
 function home() {
+  if (innerWidth > 640) $("#filters").open = true;
   const list = $("#list"); const seen = store.get("seen") ?? {};
   const marks = (within) => { for (const row of $$(".row", within)) { const at = $("time", row)?.dateTime; row.classList.toggle("unread", !!seen[row.dataset.id] && seen[row.dataset.id] < at); } };
   const names = () => { for (const [id, key] of [["agents", "agent"], ["projects", "project"]]) { const all = new Set($$(".row", list).map((r) => r.dataset[key]).filter(Boolean)); $("#" + id).replaceChildren(...[...all].sort().map((v) => { const o = document.createElement("option"); o.value = v; return o; })); } };
