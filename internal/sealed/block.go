@@ -67,7 +67,11 @@ type columns struct {
 
 // fits reports whether a block has space for another entry. The first one always fits.
 func (c *columns) fits(key, value []byte) bool {
-	return c.count == 0 || c.count < maxCount && c.whole+len(key) <= maxKeys && len(c.keys)+len(c.ids) <= blockSize && len(c.values)+len(value) <= 2*blockSize
+	values := blockSize
+	if c.count < fewCount {
+		values = 4 * blockSize
+	}
+	return c.count == 0 || c.count < maxCount && c.whole+len(key) <= maxKeys && len(c.keys)+len(c.ids) <= blockSize && len(c.values)+len(value) <= values
 }
 
 // add adds an entry with a stored key. The references are in order and within the value.
