@@ -3,6 +3,7 @@ package lineage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,18 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
+
+// Result returns the last message of the context, to Return it with a role. It is ErrInvalid if there is none.
+func (c *Context) Result(ctx context.Context, role string) (Item, error) {
+	last, err := c.Last(ctx, 1)
+	if err != nil {
+		return Item{}, err
+	}
+	if len(last) == 0 {
+		return Item{}, fmt.Errorf("context %s: %w: it has no message to return", c.id, ErrInvalid)
+	}
+	return last[len(last)-1].Result(role), nil
+}
 
 // Return appends the result of a subagent to its parent and returns the new span. Unless they are
 // set, Origin.SourceID of the result names this context and its tip, and Origin.ParentID is the

@@ -137,6 +137,3 @@ func (x *exporter) mustBody(ctx context.Context, e *lineage.Entry) ([]byte, erro
 	}
 	return body, err
 }
-
-// erased is the marker for erased content.
-const erased = "[erased]"
