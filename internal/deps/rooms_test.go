@@ -125,7 +125,7 @@ var rooms = []room{
 	{path: "sqladapter/sqlchat", ours: join(belowStore, "internal/query", "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
 	{path: "sqladapter/project", ours: join(belowStore, "lineage/chat", "lineage/derived", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
 	{path: "sqladapter/importing", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
-	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "lineage/chat/chattest", "sqladapter", "sqladapter/sqlchat"), libs: []string{testify, uuid, rapid}},
+	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "lineage/chat/chattest", "lineage/engine", "lineage/message", "sqladapter", "sqladapter/sqlchat"), libs: []string{testify, uuid, rapid}},
 	{path: "sqladapter/internal/deepagents", libs: []string{testify}},
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "sqladapter", "sqladapter/internal/tables")},
 	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/derived/derivedtest", "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine", "sqladapter", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing"), libs: []string{testify, rapid}},
