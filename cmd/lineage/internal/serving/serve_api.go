@@ -37,7 +37,7 @@ func apiRoutes(s *app.Session, logger *slog.Logger, from *pageIndexes) []server.
 
 // searchFor is api.Options.Search.
 func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []*records.Hit, err error) {
-	index, err := opened(p, &p.texts, func() (*search.Index, error) { return search.Open(ctx, p.store, p.dir, search.Options{}) })
+	index, err := p.openTexts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*record
 		}
 		by = append(by, usage.By(name))
 	}
-	index, err := opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+	index, err := p.openCosts(ctx)
 	if err != nil {
 		return nil, err
 	}
