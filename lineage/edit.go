@@ -16,12 +16,30 @@ type EditOptions struct {
 	// Replay, when not nil, is called for each later entry of the history, in order, and reports
 	// whether the fork gets a copy of it. Typically user messages are replayed and the model
 	// answers again. Copies share the content and have no source id, because source ids are unique
-	// in a thread.
+	// in a thread. See Replaying.
 	Replay func(*Entry) bool
 	// Thread, Overrides and Metadata are as in ForkOptions.
 	Thread    ThreadID
 	Overrides Overrides
 	Metadata  []byte
+}
+
+// Marks are metadata that programs give to contexts, by which others show what a context is.
+const (
+	EditMark     = `{"made_by":"edit"}`
+	SubagentMark = `{"made_by":"subagent"}`
+)
+
+// Replaying returns a function for EditOptions.Replay that selects all entries for "all", else the messages of a role.
+// For an empty text it is nil.
+func Replaying(what string) func(*Entry) bool {
+	switch what {
+	case "":
+		return nil
+	case "all":
+		return func(*Entry) bool { return true }
+	}
+	return func(e *Entry) bool { return e.Kind == Message && e.Role == what }
 }
 
 // Edit creates a fork of the context in which one entry is replaced. The new content is recorded as

@@ -67,8 +67,6 @@ const (
 	maxRequest = 512 << 20
 )
 
-func isImage(mediaType string) bool { return strings.HasPrefix(mediaType, "image/") }
-
 // Request resolves the context and writes the result for the API of a provider: what to send to a model, in
 // one call. Calls and results of tools are paired as the API requires. A summary is a system message,
 // and erased messages are left out. A body of more than MostBody is ErrTooLarge.
@@ -121,7 +119,7 @@ func (s *Store) Encode(ctx context.Context, to message.Dialect, maxBody int64, e
 			return nil, err
 		}
 		body := e.Body
-		if body == nil && !e.Erased && (e.Kind != Asset || isImage(e.Type)) {
+		if body == nil && !e.Erased && (e.Kind != Asset || message.IsImage(e.Type)) {
 			if total += e.Size; e.Size > maxBody || total > maxRequest {
 				return nil, fmt.Errorf("content %v of %d bytes, in a request of %d: %w", e.Content, e.Size, total, ErrTooLarge)
 			}
@@ -161,11 +159,11 @@ func (e *Entry) decode(body []byte) []message.Message {
 	switch {
 	case e.Erased:
 		return text(e.Role, form.Erased)
-	case e.Kind == Asset && isImage(e.Type):
+	case e.Kind == Asset && message.IsImage(e.Type):
 		url := "data:" + e.Type + ";base64," + base64.StdEncoding.EncodeToString(body)
 		return []message.Message{{Role: "user", Parts: []message.Part{{Kind: message.FileKind, MediaType: e.Type, URL: url}}}}
 	case e.Kind == Asset:
-		return text("user", "["+e.fileLabel()+"]")
+		return text("user", "["+e.FileLabel()+"]")
 	case e.Kind == Document:
 		return text("user", string(body))
 	case e.Type != content.TypeJSON:
@@ -174,8 +172,8 @@ func (e *Entry) decode(body []byte) []message.Message {
 	return message.Decode(body, content.TypeJSON, e.Role)
 }
 
-// fileLabel describes an asset.
-func (e *Entry) fileLabel() string {
+// FileLabel describes an asset.
+func (e *Entry) FileLabel() string {
 	return fmt.Sprintf("file %s, %s, %d bytes", e.Filename, e.Type, e.Size)
 }
 

@@ -83,37 +83,13 @@ func (s *Store) deleteThreads(ctx context.Context, threads []ThreadID) (deleted 
 
 // deleteValues deletes all values of an owner, and returns how many.
 func (s *Store) deleteValues(ctx context.Context, of Owner) (deleted int, err error) {
-	var keys []string
-	remove := func() error {
-		now := 0
-		err := s.Update(ctx, func(ctx context.Context, tx *Tx) error {
-			now = 0
-			for _, key := range keys {
-				err := tx.Values(of).Delete(ctx, key)
-				if err != nil && !isNotFound(err) {
-					return err
-				}
-				if err == nil {
-					now++
-				}
-			}
-			return nil
-		})
-		if err == nil {
-			deleted += now
-		}
-		keys = keys[:0]
-		return err
-	}
-	for v, err := range s.Values(of).All(ctx, "") {
-		if err != nil {
+	values, next := s.Values(of), ""
+	for {
+		var now int
+		next, now, err = values.DeleteRange(ctx, next, "", deletedTogether)
+		deleted += now
+		if err != nil || next == "" {
 			return deleted, err
 		}
-		if keys = append(keys, v.Key); len(keys) == deletedTogether {
-			if err := remove(); err != nil {
-				return deleted, err
-			}
-		}
 	}
-	return deleted, remove()
 }

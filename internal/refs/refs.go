@@ -33,8 +33,7 @@ type Resolver struct {
 	thread *lineage.Thread
 	allows func(*structure.Thread) bool // nil for all
 	alone  bool                         // there is no other thread
-	keeps  bool                         // what histories lead to is kept in reach
-	reach  backend.Reach
+	kept   *reaches                     // nil where all is allowed
 }
 
 // New returns a resolver of names as they are meant in a thread, which may be nil.
@@ -44,7 +43,7 @@ func New(store *lineage.Store, thread *lineage.Thread) *Resolver {
 
 // inside returns a resolver of names as they are meant in another thread.
 func (r *Resolver) inside(t *lineage.Thread) *Resolver {
-	return &Resolver{store: r.store, view: r.view, thread: t, allows: r.allows, alone: r.alone}
+	return &Resolver{store: r.store, view: r.view, thread: t, allows: r.allows, alone: r.alone, kept: r.kept}
 }
 
 // Ref is what a name stands for: a position, and mostly a context that has it.

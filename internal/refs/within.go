@@ -11,16 +11,17 @@ import (
 
 // Within returns a resolver for which there are only the threads that allows selects. No name stands for
 // anything else, and no error lists anything else. There is a message if one of these threads wrote it or has it
-// in its history. The thread of the resolver must be one of them.
+// in its history. The thread of the resolver must be one of them. It is for one request of one goroutine: what the
+// histories lead to is read once.
 func (r *Resolver) Within(allows func(*structure.Thread) bool) *Resolver {
-	return &Resolver{store: r.store, view: r.view, thread: r.thread, allows: allows}
+	return &Resolver{store: r.store, view: r.view, thread: r.thread, allows: allows, kept: newReaches()}
 }
 
 // Alone returns a resolver for which there is only its thread, and no other is looked at.
 func (r *Resolver) Alone() *Resolver {
 	id := r.thread.ID()
 	return &Resolver{
-		store: r.store, view: r.view, thread: r.thread, alone: true, allows: func(t *structure.Thread) bool { return t.ID == id },
+		store: r.store, view: r.view, thread: r.thread, alone: true, allows: func(t *structure.Thread) bool { return t.ID == id }, kept: newReaches(),
 	}
 }
 
@@ -121,17 +122,31 @@ func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) boo
 	}
 }
 
-// Seeing returns Sees for many messages: what the histories of threads lead to is read once.
-func (r *Resolver) Seeing() func(ctx context.Context, at lineage.SpanRef) (bool, error) {
-	once := *r
-	once.thread, once.keeps = nil, true
-	return once.Sees
+// reaches are what the histories of threads lead to, as far as it was read: of single ones, and of all together.
+type reaches struct {
+	of  map[lineage.ThreadID]backend.Reach
+	all backend.Reach
 }
 
-// reachOfAll returns what the histories of all threads that the resolver knows lead to.
+func newReaches() *reaches { return &reaches{of: make(map[lineage.ThreadID]backend.Reach)} }
+
+// reachOf returns what the histories of a thread lead to.
+func (r *Resolver) reachOf(ctx context.Context, t *structure.Thread) (backend.Reach, error) {
+	reach, known := r.kept.of[t.ID]
+	if known {
+		return reach, nil
+	}
+	reach, err := backend.ReachOf(ctx, r.view, t)
+	if err == nil {
+		r.kept.of[t.ID] = reach
+	}
+	return reach, err
+}
+
+// reachOfAll returns what the histories of all threads that a restricted resolver knows lead to.
 func (r *Resolver) reachOfAll(ctx context.Context) (backend.Reach, error) {
-	if r.reach != nil {
-		return r.reach, nil
+	if r.kept.all != nil {
+		return r.kept.all, nil
 	}
 	all := make(backend.Reach)
 	for t, err := range r.threads(ctx) {
@@ -148,9 +163,7 @@ func (r *Resolver) reachOfAll(ctx context.Context) (backend.Reach, error) {
 			}
 		}
 	}
-	if r.keeps {
-		r.reach = all
-	}
+	r.kept.all = all
 	return all, nil
 }
 
@@ -208,6 +221,6 @@ func (r *Resolver) has(ctx context.Context, thread lineage.ThreadID, at lineage.
 	if t == nil || err != nil {
 		return false, err
 	}
-	reach, err := backend.ReachOf(ctx, r.view, t)
+	reach, err := r.reachOf(ctx, t)
 	return err == nil && reach.Has(at), err
 }

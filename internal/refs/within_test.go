@@ -39,7 +39,10 @@ func TestWithin(t *testing.T) {
 	entries, err := store.Span(ctx, foreign[1])
 	require.NoError(t, err)
 
-	r := New(store, ours).Within(func(t *structure.Thread) bool { return t.UserID == "ours" })
+	within := func() *Resolver {
+		return New(store, ours).Within(func(t *structure.Thread) bool { return t.UserID == "ours" })
+	}
+	r := within()
 	run := foreign[1].Run.String()
 	foreignNames := []string{
 		"source-theirs", "Title of theirs", "title OF theirs", theirs.ID().String(), Short(theirs.ID()),
@@ -80,6 +83,7 @@ func TestWithin(t *testing.T) {
 	// What a thread of ours has of another one's history is ours to read, and no message after it.
 	_, err = ours.CreateBranch(ctx, "taken", lineage.BranchOptions{From: other, At: foreign[1]})
 	require.NoError(t, err)
+	r = within()
 	for name, is := range map[string]bool{
 		foreign[0].String(): true, foreign[1].String(): true, ShortSpan(foreign[1]): true, "taken": true, "taken~1": true,
 		foreign[2].String(): false, ShortSpan(foreign[2]): false, other.ID().String(): false, "msg-theirs": false, "secret-point": false,
@@ -93,6 +97,7 @@ func TestWithin(t *testing.T) {
 
 	// A thread that was deleted and made again does not have the messages of the first.
 	require.NoError(t, theirs.Delete(ctx))
+	r = within()
 	for _, name := range []string{foreign[2].String(), "source-theirs"} {
 		_, err := r.Find(ctx, name)
 		require.ErrorIs(t, err, lineage.ErrNotFound, name)

@@ -34,12 +34,13 @@ func (e *encoder) file(p *Part, role string) json.RawMessage {
 	return nil
 }
 
-func isImage(p *Part) bool { return strings.HasPrefix(p.MediaType, "image/") }
+// IsImage reports whether a media type is that of an image.
+func IsImage(mediaType string) bool { return strings.HasPrefix(mediaType, "image/") }
 
 func chatFile(p *Part) json.RawMessage {
 	_, data, isData := base64Of(p.URL)
 	switch {
-	case isImage(p) && anyURL(quote(p.URL)):
+	case IsImage(p.MediaType) && anyURL(quote(p.URL)):
 		return new(object).text("type", "image_url").raw("image_url", new(object).text("url", p.URL).bytes()).bytes()
 	case !isData:
 		return nil
@@ -58,7 +59,7 @@ func chatFile(p *Part) json.RawMessage {
 func responsesFile(p *Part) json.RawMessage {
 	_, _, isData := base64Of(p.URL)
 	switch {
-	case isImage(p) && (isData || isWeb(p.URL)):
+	case IsImage(p.MediaType) && (isData || isWeb(p.URL)):
 		return new(object).text("type", "input_image").text("detail", "auto").text("image_url", p.URL).bytes()
 	case p.MediaType == "application/pdf" && isData:
 		return new(object).text("type", "input_file").text("filename", cmp.Or(p.Filename, "file.pdf")).text("file_data", p.URL).bytes()
@@ -78,7 +79,7 @@ func anthropicFile(p *Part) json.RawMessage {
 		source.text("type", "base64").text("media_type", mediaType).text("data", data)
 	case isData && mediaType == "application/pdf":
 		source.text("type", "base64").text("media_type", mediaType).text("data", data)
-	case isWeb(p.URL) && isImage(p):
+	case isWeb(p.URL) && IsImage(p.MediaType):
 		kind = "image"
 		source.text("type", "url").text("url", p.URL)
 	case isWeb(p.URL) && p.MediaType == "application/pdf":

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -98,11 +98,6 @@ type ofContent struct {
 	Content string `json:"-" path:"content" doc:"the id of the content"`
 }
 
-const (
-	// maxUses is how many uses of a content are looked at for those that a caller may read.
-	maxUses = 10_000
-)
-
 // uses visits the uses of a content that the caller may read, until visit returns false.
 func (c *call) uses(ctx context.Context, id content.ID, visit func(*lineage.Entry) (bool, error)) error {
 	may, looked := make(map[structure.RunID]bool), 0
@@ -110,11 +105,11 @@ func (c *call) uses(ctx context.Context, id content.ID, visit func(*lineage.Entr
 		if err != nil {
 			return err
 		}
-		if looked++; looked > maxUses {
+		if looked++; looked > access.MaxUses {
 			return nil
 		}
 		if _, known := may[e.Span.Run]; !known {
-			if may[e.Span.Run], err = c.mayReadRun(ctx, e.Span.Run); err != nil {
+			if may[e.Span.Run], err = c.caller.Scope.HasRun(ctx, c.store.View(), e.Span.Run); err != nil {
 				return err
 			}
 		}
@@ -128,45 +123,13 @@ func (c *call) uses(ctx context.Context, id content.ID, visit func(*lineage.Entr
 	return nil
 }
 
-// mayReadRun reports whether the caller may read the thread that a run was written for.
-func (c *call) mayReadRun(ctx context.Context, id structure.RunID) (bool, error) {
-	if c.caller.Scope.All() {
-		return true, nil
-	}
-	run, err := c.store.View().Run(ctx, id)
-	if err != nil || run.Home.Thread.IsZero() {
-		return false, err
-	}
-	is, err := c.store.View().Thread(ctx, run.Home.Thread)
-	if err == nil && is.Home() != run.Home { // another thread had the id
-		return false, nil
-	}
-	var t *lineage.Thread
-	if err == nil {
-		t, err = c.store.Thread(ctx, run.Home.Thread)
-	}
-	if err == nil {
-		err = c.allowed(ctx, t)
-	}
-	if errors.Is(err, lineage.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // contentID returns the id of a content that the caller may read.
 func (c *call) contentID(ctx context.Context, text string) (id content.ID, err error) {
 	if id, err = content.ParseID(text); err != nil {
 		return id, notFound("content", text)
 	}
-	if c.caller.Scope.All() {
-		return id, nil
-	}
-	may := false
-	if err = c.uses(ctx, id, func(*lineage.Entry) (bool, error) {
-		may = true
-		return false, nil
-	}); err == nil && !may {
+	may, err := c.caller.Scope.HasContent(ctx, c.store.View(), id, lineage.ThreadID{})
+	if err == nil && !may {
 		err = notFound("content", text)
 	}
 	return id, err

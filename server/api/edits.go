@@ -65,9 +65,6 @@ func (o *merge) do(ctx context.Context, w *within) (made, error) {
 	return made{Merged: r}, err
 }
 
-// editMark is the metadata of a context that an edit created.
-const editMark = `{"made_by":"edit"}`
-
 type edit struct {
 	of
 	At      string          `json:"at" doc:"the message"`
@@ -103,7 +100,7 @@ func (o *edit) do(ctx context.Context, w *within) (made, error) {
 	if new.Type != "" {
 		edited.Type = new.Type
 	}
-	options := lineage.EditOptions{Index: at.Index, Replay: replayed(o.Replay), Metadata: []byte(editMark)}
+	options := lineage.EditOptions{Index: at.Index, Replay: lineage.Replaying(o.Replay), Metadata: []byte(lineage.EditMark)}
 	if in.Thread != nil {
 		options.Thread = in.Thread.ID()
 	}
@@ -120,17 +117,6 @@ func (o *edit) do(ctx context.Context, w *within) (made, error) {
 		}
 	}
 	return made{Context: fork.ID().String()}, nil
-}
-
-// replayed returns the messages to repeat after an edit, nil for none.
-func replayed(what string) func(*lineage.Entry) bool {
-	switch what {
-	case "":
-		return nil
-	case "all":
-		return func(*lineage.Entry) bool { return true }
-	}
-	return func(e *lineage.Entry) bool { return e.Kind == lineage.Message && e.Role == what }
 }
 
 type returnResult struct {
@@ -154,19 +140,13 @@ func (o *returnResult) do(ctx context.Context, w *within) (made, error) {
 		return made{}, err
 	}
 	var result lineage.Item
-	if o.Message != nil {
-		if result, err = input(w, o.Message); err != nil {
-			return made{}, fmt.Errorf("message: %w", err)
-		}
-	} else {
-		last, err := found.Context.Last(ctx, 1)
-		if err != nil {
-			return made{}, err
-		}
-		if len(last) == 0 {
-			return made{}, fmt.Errorf("message: %w: the context has none to return", lineage.ErrInvalid)
-		}
-		result = last[len(last)-1].Result("assistant")
+	if o.Message == nil {
+		result, err = found.Context.Result(ctx, "assistant")
+	} else if result, err = input(w, o.Message); err != nil {
+		err = fmt.Errorf("message: %w", err)
+	}
+	if err != nil {
+		return made{}, err
 	}
 	ref, err := found.Context.Return(ctx, result)
 	return made{Sent: &records.Sent{From: info.ID.String(), To: info.Parent.String(), ID: ref.String()}}, err
@@ -374,11 +354,11 @@ func (a *API) listSummaries(ctx context.Context, c *call, in *of) (*list[*record
 
 // summaryRecord returns the record of a summary that was made.
 func (w *within) summaryRecord(ctx context.Context, m *made) (records.Record, error) {
-	c, err := w.madeContext(ctx, m.Context)
+	in, err := w.contextByID(ctx, m.Context)
 	if err != nil {
 		return nil, err
 	}
-	for s, err := range c.Summaries(ctx) {
+	for s, err := range in.Context.Summaries(ctx) {
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
@@ -54,6 +55,12 @@ func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 		if info.SourceID == "" || source.Is.Session != info.SourceID {
 			continue
 		}
+		if is, err := c.isOf(ctx, source, t); err != nil || !is {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		h := c.w.Header()
 		h.Set("Content-Type", "application/octet-stream")
 		h.Set("Content-Disposition", "attachment; filename=\"session\"")
@@ -65,6 +72,27 @@ func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 		return err
 	}
 	return notFound("session file of thread", in.Thread)
+}
+
+// isOf reports whether the first message of a session file is in a thread. Another thread may have had its source id before.
+func (c *call) isOf(ctx context.Context, source *follow.Source, t *lineage.Thread) (bool, error) {
+	is, err := c.store.View().Thread(ctx, t.ID())
+	if err != nil {
+		return false, err
+	}
+	reach, err := backend.ReachOf(ctx, c.store.View(), is)
+	if err != nil {
+		return false, err
+	}
+	for line, err := range source.Lines(ctx) {
+		if err != nil {
+			return true, nil // Export returns it
+		}
+		if len(line.Spans) > 0 {
+			return reach.Has(line.Spans[0]), nil
+		}
+	}
+	return false, nil
 }
 
 // ResumeQuery is a session to make for an agent.

@@ -137,7 +137,6 @@ func (c *call) where_(ctx context.Context, in *whereInput) (*answer, error) {
 		return nil, err
 	}
 	a, found := newAnswer(0), 0
-	seen := names.Seeing()
 	for e, err := range c.o.Store.Where(ctx, id) {
 		if err != nil {
 			if errors.Is(err, lineage.ErrNotFound) {
@@ -145,7 +144,7 @@ func (c *call) where_(ctx context.Context, in *whereInput) (*answer, error) {
 			}
 			return nil, err
 		}
-		sees, err := seen(ctx, e.Span)
+		sees, err := names.Sees(ctx, e.Span)
 		if err != nil {
 			return nil, err
 		}

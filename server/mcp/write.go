@@ -189,14 +189,9 @@ func (c *call) return_(ctx context.Context, in *returnInput) (*answer, error) {
 		item.Role = "assistant"
 	}
 	if in.Text == "" {
-		last, err := from.Context.Last(ctx, 1)
-		if err != nil {
+		if item, err = from.Context.Result(ctx, item.Role); err != nil {
 			return nil, err
 		}
-		if len(last) == 0 {
-			return nil, fmt.Errorf("context %s: %w: it has no message to return", refs.Short(info.ID), lineage.ErrInvalid)
-		}
-		item = last[len(last)-1].Result(item.Role)
 	}
 	ref, err := from.Context.Return(ctx, item)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
@@ -54,7 +55,7 @@ func (x *exporter) given(ctx context.Context, e *lineage.Entry) (json.RawMessage
 	var m json.RawMessage
 	switch value := bytes.TrimSpace(body); {
 	case e.Erased:
-		m = wrapped(rawjson.Quote(erased))
+		m = wrapped(rawjson.Quote(form.Erased))
 	case e.Kind != lineage.Message:
 		out, err := message.Encode(message.Chat, e.Messages(body))
 		if err != nil {

@@ -3,15 +3,9 @@ package export
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
-	"github.com/lineage-store/lineage/lineage"
 )
-
-func assetLabel(e *lineage.Entry) string {
-	return fmt.Sprintf("file %s, %s, %d bytes", e.Filename, e.Type, e.Size)
-}
 
 // isQuoted reports whether a body is a JSON string, the stored form of text that is not Unicode.
 func isQuoted(body []byte) bool { return rawjson.IsString(body) && json.Valid(body) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
@@ -144,9 +145,9 @@ func (x *exporter) givenTurn(ctx context.Context, e *lineage.Entry) (string, err
 	var quoted []byte
 	switch {
 	case e.Erased:
-		value = erased
+		value = form.Erased
 	case e.Kind == lineage.Asset:
-		from, value = "human", "["+assetLabel(e)+"]"
+		from, value = "human", "["+e.FileLabel()+"]"
 	case e.Kind == lineage.Document:
 		from = "human"
 	case e.Type == content.TypeJSON && e.Role == "assistant" && isCall(body, e.Messages(body)):

@@ -33,18 +33,14 @@ subagent. Without a text it is the last message of the subagent.`,
 }
 
 func runReturn(ctx context.Context, s *app.Session, found *refs.Ref, o *returnOptions) error {
-	item := lineage.Item{Role: o.role, Name: o.name, Body: []byte(o.text)}
+	item := lineage.Item{Role: o.role, Body: []byte(o.text)}
 	if o.text == "" {
-		last, err := found.Context.Last(ctx, 1)
-		if err != nil {
+		var err error
+		if item, err = found.Context.Result(ctx, o.role); err != nil {
 			return err
 		}
-		if len(last) == 0 {
-			return app.Usagef("context %s has no message to return: give the text", found.Context.ID())
-		}
-		item = last[len(last)-1].Result(o.role)
-		item.Name = o.name
 	}
+	item.Name = o.name
 	info, err := found.Context.Info(ctx)
 	if err != nil {
 		return err

@@ -45,13 +45,10 @@ return'. It sees the whole history, at no cost, or only what --last and --role c
 	return c
 }
 
-// subagentMark is the metadata of a subagent that was given none.
-const subagentMark = `{"made_by":"subagent"}`
-
 func runSubagent(ctx context.Context, s *app.Session, found *refs.Ref, o *subagentOptions) error {
 	options := lineage.ForkOptions{Overrides: o.overrides.Build(), Metadata: o.metadata}
 	if options.Metadata == nil {
-		options.Metadata = []byte(subagentMark)
+		options.Metadata = []byte(lineage.SubagentMark)
 	}
 	if o.lastSet || len(o.roles) > 0 {
 		options.Sees = &lineage.Filter{Window: lineage.Window{Last: o.last}, Roles: o.roles}

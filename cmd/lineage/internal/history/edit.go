@@ -80,7 +80,7 @@ func runEdit(ctx context.Context, a *app.App, o *editOptions) error {
 		}
 		edited := old.Item()
 		edited.Content, edited.Body, edited.CreatedAt = lineage.ContentID{}, body, time.Time{}
-		options := lineage.EditOptions{Index: found.Index, Replay: replayed(o.replay), Metadata: []byte(editMark)}
+		options := lineage.EditOptions{Index: found.Index, Replay: lineage.Replaying(o.replay), Metadata: []byte(lineage.EditMark)}
 		var home *lineage.Thread
 		if o.branch != "" {
 			if home, err = threads.BranchHome(ctx, s, found, in); err != nil {
@@ -100,18 +100,4 @@ func runEdit(ctx context.Context, a *app.App, o *editOptions) error {
 		s.Note("a fork in which message %d reads differently", old.Position)
 		return show.Created(ctx, s, fork)
 	})
-}
-
-// editMark is the metadata of a context that an edit created.
-const editMark = `{"made_by":"edit"}`
-
-// replayed returns the messages to repeat after an edit, nil for none.
-func replayed(what string) func(*lineage.Entry) bool {
-	switch what {
-	case "":
-		return nil
-	case "all":
-		return func(*lineage.Entry) bool { return true }
-	}
-	return func(e *lineage.Entry) bool { return e.Kind == lineage.Message && e.Role == what }
 }

@@ -1,0 +1,78 @@
+package access
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// MaxUses limits how many uses of a content are looked at for one in the scope.
+const MaxUses = 10_000
+
+// HasRun reports whether a run was written for a thread in the scope.
+func (s *Scope) HasRun(ctx context.Context, view backend.View, id structure.RunID) (bool, error) {
+	if s.All() {
+		return true, nil
+	}
+	run, err := view.Run(ctx, id)
+	if err != nil || run.Home.Thread.IsZero() {
+		return false, err
+	}
+	t, err := view.Thread(ctx, run.Home.Thread)
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && t.Home() != run.Home { // another thread had the id
+		return false, nil
+	}
+	return err == nil && s.allows(t), err
+}
+
+// HasContent reports whether a message in the scope has a content: a message that was written for a thread in the scope or,
+// unless thread is zero, one in the histories of that thread, which may be a fork that shares it.
+func (s *Scope) HasContent(ctx context.Context, view backend.View, id lineage.ContentID, thread lineage.ThreadID) (bool, error) {
+	if s.All() {
+		return true, nil
+	}
+	var reach backend.Reach
+	if !thread.IsZero() {
+		t, err := view.Thread(ctx, thread)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && !s.allows(t) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if reach, err = backend.ReachOf(ctx, view, t); err != nil {
+			return false, err
+		}
+	}
+	looked := make(map[structure.RunID]bool)
+	uses := 0
+	for use, err := range view.Where(ctx, id) {
+		if err != nil {
+			return false, err
+		}
+		if uses++; uses > MaxUses {
+			break
+		}
+		if reach != nil {
+			if reach.Has(use.Span) {
+				return true, nil
+			}
+			continue
+		}
+		if looked[use.Span.Run] {
+			continue
+		}
+		if has, err := s.HasRun(ctx, view, use.Span.Run); has || err != nil {
+			return has, err
+		}
+		looked[use.Span.Run] = true
+	}
+	return false, nil
+}
+
+func (s *Scope) allows(t *structure.Thread) bool {
+	return s.Allows(&lineage.ThreadInfo{UserID: t.UserID, Metadata: t.Metadata})
+}
