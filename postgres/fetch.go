@@ -62,6 +62,8 @@ FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.ep
 
 // lastsSQL is for keys that are never deleted in an epoch, those of spans.
 //
+// Each lookup is a subquery with a limit, so that a server without statistics does not read more.
+//
 // A version counts if it is not newer than the state. $3 is minus the number of the state. Each lookup ends with the
 // first version that it finds, which is the newest.
 const (
@@ -76,7 +78,8 @@ WHERE e.value IS NOT NULL ORDER BY r.i, e.key`
 ORDER BY key, age LIMIT $6`
 	pageDownSQL = `SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3
 ORDER BY key DESC, age LIMIT $6`
-	rowsSQL = `SELECT n, count, id, data, $3::bigint FROM lineage_log WHERE store = $1 AND n = ANY ($2)`
+	rowsSQL = `SELECT l.n, l.count, l.id, l.data, $3::bigint FROM unnest($2::bigint[]) AS k (n), LATERAL (
+  SELECT n, count, id, data FROM lineage_log WHERE store = $1 AND n = k.n LIMIT 1) l`
 )
 
 // high is the end of a range without one.

@@ -162,7 +162,8 @@ func (l *log) queueLockAt(b *pgx.Batch, h head) {
 // queueRow adds the statements that write a row and its entries.
 func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
 	if len(r.assumed) > 0 {
-		b.Queue(`SELECT 1 / (1 - count(*)) FROM (SELECT FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = ANY ($3) LIMIT 1) known`, l.store, int64(epoch), r.assumed)
+		b.Queue(`SELECT 1 / (1 - count(*)) FROM (
+  SELECT FROM unnest($3::bytea[]) AS k (key), LATERAL (SELECT FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key LIMIT 1) e LIMIT 1) known`, l.store, int64(epoch), r.assumed)
 	}
 	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data, entries) VALUES ($1, $2, $3, $4, $5, $6)`,
 		l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int32(len(r.entries)))

@@ -100,6 +100,7 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
 	horizon := numbers[len(numbers)-1]
 	var d pgx.Batch
 	queueDurability(&d, backend.Normal)
+	d.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`) // without statistics
 	// The newest version that is as old as the horizon stays, unless it is a deletion.
 	d.Queue(`DELETE FROM lineage_entry e USING (
   SELECT k.key, v.age, v.gone FROM (SELECT DISTINCT unnest($4::bytea[]) AS key) k, LATERAL (
