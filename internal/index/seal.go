@@ -139,8 +139,9 @@ func (db *DB) seal(ctx context.Context, fresh *DB, s State, spare func(key, valu
 	w := sealed.NewWriter(db.opt.Shape, func(n uint32, b []byte) error {
 		return to.put(sealedBucket, extentKey(n), bytes.Clone(b))
 	})
+	n := 0
 	yield := func() {
-		if db.opt.Yield != nil {
+		if n++; n%16 == 0 && db.opt.Yield != nil {
 			db.opt.Yield()
 		}
 	}
