@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 // file is a file that is followed, or that was.
@@ -234,7 +235,7 @@ func (r *run) readFile(ctx context.Context, f *file) error {
 		return err
 	}
 	err = r.readLines(ctx, f, opened, now, end, false)
-	if errors.Is(err, archive.ErrStale) {
+	if errors.Is(err, importer.ErrStale) {
 		err = r.readLines(ctx, f, opened, now, end, true)
 	}
 	if errors.Is(err, archive.ErrCannotGrow) {
@@ -311,7 +312,7 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 // importFile imports a file that is not read by lines.
 func (r *run) importFile(ctx context.Context, f *file) error {
 	t := &taking{ctx: ctx, run: r}
-	report, err := archive.Import(ctx, r.store, archive.Path(f.path), r.archiveOptions(f, t))
+	report, err := importer.Import(ctx, r.store, archive.Path(f.path), r.archiveOptions(f, t))
 	if err = t.outcome(err); err != nil {
 		return err
 	}
@@ -325,13 +326,13 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 	return err
 }
 
-func (r *run) archiveOptions(f *file, t *taking) archive.Options {
+func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 	members := map[string]string{archive.KeyMachine: r.options.Machine.Name}
 	if agent := &f.folder.agent; agent.Name != agent.Format && agent.Name != "" {
 		members[archive.KeyAgent] = agent.Name // which has the sessions of another one's form
 	}
 	more, _ := json.Marshal(members) // text always marshals
-	return archive.Options{
+	return importer.Options{
 		Unsynced: true, // save syncs
 		Format:   f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: more,
 	}
@@ -390,7 +391,7 @@ func (r *run) settle(ctx context.Context) error {
 }
 
 // took sets the state of a file that was read up to an offset.
-func (r *run) took(f *file, t *taking, report *archive.Report, now stamp, end int64) {
+func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end int64) {
 	was := f.state
 	is := &State{
 		Agent: f.agent(), Bytes: end, Size: now.size, Modified: r.settled(f, now), Beside: now.beside,
