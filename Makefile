@@ -126,6 +126,10 @@ demo: ## Bring in sample sessions and an archive, continue, fork, edit and searc
 	@scripts/step.sh 'building $(BIN)/lineage-bench' go -C bench build -v -buildvcs=false -o ../$(BIN)/ ./cmd/...
 	@scripts/demo.sh
 
+.PHONY: release
+release: ## Build archives of the program for each platform into .bin/release
+	scripts/release.sh $(BIN)/release
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Result returns the last message of the context, to Return it with a role. It is ErrInvalid if there is none.
@@ -170,101 +168,6 @@ func (c *Context) summarized(ctx context.Context, state *backend.Context) (Item,
 	}
 	result.Body = []byte(strings.Join(texts, "\n\n"))
 	return result, nil
-}
-
-// widest returns summaries that do not overlap, in order. Among those that start first it prefers
-// the longest, then the newest.
-func widest(summaries []*SummaryInfo) (chain []*SummaryInfo) {
-	next := uint64(1)
-	for {
-		var best *SummaryInfo
-		for _, s := range summaries {
-			if s.First >= next && (best == nil || s.First < best.First || s.First == best.First && s.Last >= best.Last) {
-				best = s
-			}
-		}
-		if best == nil {
-			return chain
-		}
-		chain, next = append(chain, best), best.Last+1
-	}
-}
-
-// forkSome creates a fork whose history has only the entries that o.Sees keeps.
-func (c *Context) forkSome(ctx context.Context, o ForkOptions) (*Context, error) {
-	state, err := c.store.engine.Context(ctx, c.id)
-	if err != nil {
-		return nil, err
-	}
-	at := forked(&state.Context, &o).At
-	chosen, err := c.store.choose(ctx, at, *o.Sees)
-	if err != nil {
-		return nil, err
-	}
-	summaries, err := c.store.summariesOn(ctx, c.id, at)
-	if err != nil {
-		return nil, err
-	}
-	o.Empty = true
-	fork := forked(&state.Context, &o)
-	var created ContextID
-	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
-		is := b.NewContext(fork)
-		if created = is.ID; len(chosen) == 0 && len(summaries) == 0 {
-			return nil
-		}
-		steps := chosen.withSummaries(summaries, b)
-		if len(steps) == 0 {
-			return nil
-		}
-		home, _, err := c.store.home(ctx, is)
-		if err == nil {
-			appendStepsAfter(b, is, SpanRef{}, home, nil, steps, true)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Context{store: c.store, id: created}, nil
-}
-
-// chosenSteps are selected steps of a history, each with its position there.
-type chosenSteps []chosenStep
-
-type chosenStep struct {
-	position uint64
-	usages   []structure.Usage
-}
-
-// usages returns the usages of each step.
-func (steps chosenSteps) usages() (all [][]structure.Usage) {
-	for _, s := range steps {
-		all = append(all, s.usages)
-	}
-	return all
-}
-
-// summarySource is the prefix of the source id of messages that withSummaries adds.
-const summarySource = "lineage:summary/"
-
-// withSummaries returns the steps and, in place of those left out, a message for each summary that
-// covers only such steps.
-func (steps chosenSteps) withSummaries(summaries []*SummaryInfo, b *write.Batch) (all [][]structure.Usage) {
-	unseen := slices.DeleteFunc(slices.Clone(summaries), func(s *SummaryInfo) bool {
-		return slices.ContainsFunc(steps, func(step chosenStep) bool { return s.First <= step.position && step.position <= s.Last })
-	})
-	for _, s := range widest(unseen) {
-		for len(steps) > 0 && steps[0].position < s.First {
-			all, steps = append(all, steps[0].usages), steps[1:]
-		}
-		item := Item{
-			Kind: Message, Role: "system", Name: "summary", Content: s.Content, Type: content.TypeText, CreatedAt: b.Time(),
-			Origin: Origin{Kind: content.OriginAssistant, ModelID: s.Model, SourceID: fmt.Sprint(summarySource, s.ID)},
-		}
-		all = append(all, appendUsages(nil, &item, new(content.BlockOrigin)))
-	}
-	return append(all, steps.usages()...)
 }
 
 // Send adds an item to the history of another context of the same store. Its origin refers to this

@@ -54,14 +54,3 @@ func commonPrefix(ctx context.Context, snapshot backend.Reader, a, b SpanRef) (u
 	})
 	return shared + uint64(differ), failed
 }
-
-func (s *Store) collect(ctx context.Context, tip SpanRef, w Window) ([]*Entry, error) {
-	var entries []*Entry
-	for e, err := range s.History(ctx, tip, w) {
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, e)
-	}
-	return entries, nil
-}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -17,28 +16,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// Context is a view of a history that can be extended and forked. It is a handle: it does not hold
-// the history, and may be copied and kept.
-type Context struct {
-	store *Store
-	id    ContextID
-	at    atomic.Pointer[knownHome] // of the last extension
-}
-
-// sameStore refuses a context argument that is nil or belongs to another store.
-func (s *Store) sameStore(c *Context) error {
-	if c == nil || c.store == nil {
-		return fmt.Errorf("no context: %w", ErrInvalid)
-	}
-	if c.store != s && !write.Same(c.store.engine, s.engine) {
-		return subjectError("context", c.id.String(), ErrInvalid, "it belongs to another store")
-	}
-	return nil
-}
-
-// ID returns the context's id.
-func (c *Context) ID() ContextID { return c.id }
 
 // ContextInfo is the current state of a context.
 type ContextInfo struct {
@@ -130,15 +107,6 @@ func (c *Context) Info(ctx context.Context) (ContextInfo, error) {
 		}
 	}
 	return info, nil
-}
-
-// Tip returns the span that the context points to; the zero ref while it is empty.
-func (c *Context) Tip(ctx context.Context) (SpanRef, error) {
-	state, err := c.store.engine.Context(ctx, c.id)
-	if err != nil {
-		return SpanRef{}, err
-	}
-	return state.Tip, nil
 }
 
 // Children yields the contexts that were forked from this one.

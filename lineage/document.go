@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -41,54 +40,23 @@ func (c *Context) Revisions(ctx context.Context, document string) ([]*Entry, err
 	return found, nil
 }
 
-// documentCache has the document indexes of recently extended contexts.
-type documentCache struct {
-	mu sync.Mutex
-	of map[ContextID]*documentIndex
-}
-
-// maxCachedIndexes limits the documentCache.
-const maxCachedIndexes = 64
-
-func (s *documentCache) get(id ContextID) *documentIndex {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	is := s.of[id]
-	if is == nil {
-		if s.of == nil || len(s.of) >= maxCachedIndexes {
-			s.of = make(map[ContextID]*documentIndex)
+// Revision returns a revision of a document on the context's history, the latest for the number 0. If there
+// is none, the error is ErrNotFound.
+func (c *Context) Revision(ctx context.Context, document string, number uint64) (*Entry, error) {
+	revisions, err := c.Revisions(ctx, document)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Backward(revisions) {
+		if document != "" && (number == 0 || e.Revision == number) {
+			return e, nil
 		}
-		is = new(documentIndex)
-		s.of[id] = is
 	}
-	return is
-}
-
-// documentIndex has the document revisions on the history up to a span.
-type documentIndex struct {
-	mu        sync.Mutex
-	tip       SpanRef
-	length    uint64
-	documents map[string]*revisions
-}
-
-// revisions are the revisions of one document, by number.
-type revisions struct {
-	contents map[uint64]ContentID
-	latest   uint64
-}
-
-// put adds a revision. The first one with a number counts.
-func (s *documentIndex) put(document string, number uint64, is ContentID) {
-	r := s.documents[document]
-	if r == nil {
-		r = &revisions{contents: make(map[uint64]ContentID)}
-		s.documents[document] = r
+	which := "revision"
+	if number > 0 {
+		which = fmt.Sprintf("revision %d", number)
 	}
-	if _, known := r.contents[number]; !known {
-		r.contents[number] = is
-	}
-	r.latest = max(r.latest, number)
+	return nil, subjectError("document", document, ErrNotFound, which)
 }
 
 // advance updates the index to the history up to tip. It reads only the new part if the indexed

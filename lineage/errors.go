@@ -71,3 +71,5 @@ type (
 func subjectError(subject, id string, err error, detail string) error {
 	return &SubjectError{Subject: subject, ID: id, Err: err, Detail: detail}
 }
+
+func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }

@@ -2,6 +2,8 @@ package lineage
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -41,7 +43,10 @@ func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
 	if o.Sees != nil && !o.Empty {
 		return c.forkSome(ctx, o)
 	}
-	f := c.store.forkings.Get().(*forking)
+	f, _ := c.store.forkings.Get().(*forking)
+	if f == nil {
+		f = new(forking)
+	}
 	*f = forking{context: c, options: o}
 	b := c.store.writer.Batch()
 	defer c.store.writer.Release(b)
@@ -138,4 +143,78 @@ func (f *Filter) keeps(e *Entry) bool {
 		}
 	}
 	return f.Keep == nil || f.Keep(e)
+}
+
+// forkSome creates a fork whose history has only the entries that o.Sees keeps.
+func (c *Context) forkSome(ctx context.Context, o ForkOptions) (*Context, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return nil, err
+	}
+	at := forked(&state.Context, &o).At
+	chosen, err := c.store.choose(ctx, at, *o.Sees)
+	if err != nil {
+		return nil, err
+	}
+	summaries, err := c.store.summariesOn(ctx, c.id, at)
+	if err != nil {
+		return nil, err
+	}
+	o.Empty = true
+	fork := forked(&state.Context, &o)
+	var created ContextID
+	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
+		is := b.NewContext(fork)
+		if created = is.ID; len(chosen) == 0 && len(summaries) == 0 {
+			return nil
+		}
+		steps := chosen.withSummaries(summaries, b)
+		if len(steps) == 0 {
+			return nil
+		}
+		home, _, err := c.store.home(ctx, is)
+		if err == nil {
+			appendStepsAfter(b, is, SpanRef{}, home, nil, steps, true)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Context{store: c.store, id: created}, nil
+}
+
+// chosenSteps are selected steps of a history, each with its position there.
+type chosenSteps []chosenStep
+
+type chosenStep struct {
+	position uint64
+	usages   []structure.Usage
+}
+
+// usages returns the usages of each step.
+func (steps chosenSteps) usages() (all [][]structure.Usage) {
+	for _, s := range steps {
+		all = append(all, s.usages)
+	}
+	return all
+}
+
+// withSummaries returns the steps and, in place of those left out, a message for each summary that
+// covers only such steps.
+func (steps chosenSteps) withSummaries(summaries []*SummaryInfo, b *write.Batch) (all [][]structure.Usage) {
+	unseen := slices.DeleteFunc(slices.Clone(summaries), func(s *SummaryInfo) bool {
+		return slices.ContainsFunc(steps, func(step chosenStep) bool { return s.First <= step.position && step.position <= s.Last })
+	})
+	for _, s := range widest(unseen) {
+		for len(steps) > 0 && steps[0].position < s.First {
+			all, steps = append(all, steps[0].usages), steps[1:]
+		}
+		item := Item{
+			Kind: Message, Role: "system", Name: "summary", Content: s.Content, Type: content.TypeText, CreatedAt: b.Time(),
+			Origin: Origin{Kind: content.OriginAssistant, ModelID: s.Model, SourceID: fmt.Sprint(summarySource, s.ID)},
+		}
+		all = append(all, appendUsages(nil, &item, new(content.BlockOrigin)))
+	}
+	return append(all, steps.usages()...)
 }

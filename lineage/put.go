@@ -166,3 +166,5 @@ func (s *Store) Erase(ctx context.Context, id ContentID) error {
 		return nil
 	})
 }
+
+var errReaderInside = fmt.Errorf("body from a Reader inside a transaction, which may be retried: %w", ErrInvalid)

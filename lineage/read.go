@@ -13,8 +13,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
-
 // Entries yields a window of the context's history as it is when reading begins, oldest first. The
 // cost depends on the size of the window only.
 func (c *Context) Entries(ctx context.Context, w Window) iter.Seq2[*Entry, error] {
@@ -117,9 +115,6 @@ func (s *Store) At(ctx context.Context, tip SpanRef, position uint64) (SpanRef, 
 	return ref, err
 }
 
-// runs returns a lookup of runs that reads each run once.
-func (s *Store) runs(ctx context.Context) structure.RunLookup { return backend.Runs(ctx, s.engine) }
-
 // entryReader creates entries. It allocates them in batches that grow with the history.
 type entryReader struct {
 	from     form.Blocks
@@ -211,4 +206,24 @@ func parts(usages []structure.Usage) []structure.Usage {
 		own[i].CloneBytes()
 	}
 	return own
+}
+
+func (s *Store) collect(ctx context.Context, tip SpanRef, w Window) ([]*Entry, error) {
+	var entries []*Entry
+	for e, err := range s.History(ctx, tip, w) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// Tip returns the span that the context points to; the zero ref while it is empty.
+func (c *Context) Tip(ctx context.Context) (SpanRef, error) {
+	state, err := c.store.engine.Context(ctx, c.id)
+	if err != nil {
+		return SpanRef{}, err
+	}
+	return state.Tip, nil
 }

@@ -213,3 +213,24 @@ func (s *Store) summariesOn(ctx context.Context, id ContextID, tip SpanRef) ([]*
 	slices.SortStableFunc(found, func(a, b *SummaryInfo) int { return cmp.Compare(a.First, b.First) })
 	return found, nil
 }
+
+// summarySource is the prefix of the source id of messages that withSummaries adds.
+const summarySource = "lineage:summary/"
+
+// widest returns summaries that do not overlap, in order. Among those that start first it prefers
+// the longest, then the newest.
+func widest(summaries []*SummaryInfo) (chain []*SummaryInfo) {
+	next := uint64(1)
+	for {
+		var best *SummaryInfo
+		for _, s := range summaries {
+			if s.First >= next && (best == nil || s.First < best.First || s.First == best.First && s.Last >= best.Last) {
+				best = s
+			}
+		}
+		if best == nil {
+			return chain
+		}
+		chain, next = append(chain, best), best.Last+1
+	}
+}

@@ -15,14 +15,6 @@ import (
 // MainBranch is the name of the branch that a thread starts with.
 const MainBranch = "main"
 
-// Thread is a conversation with its branches. It is a handle that may be copied and kept. It refers
-// to the thread by id: if a thread is deleted and created again with the same source id, the handle
-// refers to the new one.
-type Thread struct {
-	store *Store
-	id    ThreadID
-}
-
 // ThreadOptions configure a new thread.
 type ThreadOptions struct {
 	// SourceID is an id chosen by the caller, unique in the store: see Store.FindThread.
@@ -60,9 +52,6 @@ type ThreadInfo struct {
 	// zero if there is none.
 	LastMessage time.Time
 }
-
-// ID returns the thread's id.
-func (t *Thread) ID() ThreadID { return t.id }
 
 // OpenThread returns the thread with the source id of the options, and creates it if there is none. An
 // existing thread stays as it is. Of concurrent calls, one creates it. If UserID is set and the thread
@@ -262,4 +251,11 @@ func (t *Thread) Find(ctx context.Context, sourceID string) (*Entry, error) {
 		}
 	}
 	return nil, subjectError("message", sourceID, ErrNotFound, "in thread "+t.id.String())
+}
+
+// infoOf returns the state of a listed thread.
+func infoOf(l backend.ThreadListing) ThreadInfo {
+	info := *threadInfo(l.Thread)
+	info.UpdatedAt, info.LastMessage = l.Updated(), l.LastMessage
+	return info
 }

@@ -44,30 +44,8 @@ func (s *Store) Threads(ctx context.Context, q ThreadQuery) iter.Seq2[*ListedThr
 	}
 }
 
-// infoOf returns the state of a listed thread.
-func infoOf(l backend.ThreadListing) ThreadInfo {
-	info := *threadInfo(l.Thread)
-	info.UpdatedAt, info.LastMessage = l.Updated(), l.LastMessage
-	return info
-}
-
 // Contexts yields the contexts outside of threads, oldest first. Thread.Contexts yields those of a
 // thread.
 func (s *Store) Contexts(ctx context.Context) iter.Seq2[*Context, error] {
 	return s.handles(s.engine.ContextsAlone(ctx, structure.ContextID{}))
-}
-
-// handles returns handles of listed contexts.
-func (s *Store) handles(all iter.Seq2[backend.Context, error]) iter.Seq2[*Context, error] {
-	return func(yield func(*Context, error) bool) {
-		for c, err := range all {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(&Context{store: s, id: c.ID}, nil) {
-				return
-			}
-		}
-	}
 }

@@ -47,18 +47,11 @@ func (s *Store) Update(ctx context.Context, change func(ctx context.Context, tx 
 	return takenSourceID(err, nil)
 }
 
-var errReaderInside = fmt.Errorf("body from a Reader inside a transaction, which may be retried: %w", ErrInvalid)
-
 // update is the change of a transaction.
 type update struct {
 	store  *Store
 	change func(context.Context, *Tx) error
 	tx     *Store // of the last attempt
-}
-
-func (s *Store) inTransaction() bool {
-	_, staged := s.engine.(*write.Stage)
-	return staged
 }
 
 // Fill implements write.Change.

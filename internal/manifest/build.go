@@ -154,6 +154,7 @@ type cutter struct {
 	uuids   []uuid.UUID
 	times   []int64
 	ids     [][]byte // of the line, which later ones may name
+	depth   int      // of the object that is being cut
 	filling
 }
 
@@ -279,6 +280,8 @@ func timeIn(v []byte) (ms int64, ok bool) {
 func quoteTime(at time.Time) []byte { return at.UTC().AppendFormat(nil, timeForm) }
 
 func (c *cutter) object(v []byte) bool {
+	c.depth++
+	defer func() { c.depth-- }()
 	end := 0
 	for m := range rawjson.Members(v) {
 		if !form.IsPlainKey(m.Quoted) {
@@ -319,6 +322,8 @@ func (c *cutter) known(key string, v []byte) bool {
 			hole = holeMeta
 		case bytes.Equal(v, c.body[key]):
 			hole = holeMember
+		case c.depth > 1 && bytes.Equal(v, c.inner()[key]):
+			hole = holeInner
 		}
 	}
 	if v[0] == '"' && hole == 0 {

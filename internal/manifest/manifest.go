@@ -45,6 +45,7 @@ const (
 	holeWhole   = 0x0e // a line that is kept whole
 	holeUUID    = 0x0f // a UUID of this line alone, in lower case
 	holeOwnTime = 0x10 // a time of this line alone
+	holeInner   = 0x11 // the first member with the key before the hole in the values of the body
 )
 
 func isHole(c byte) bool { return c < ' ' && c != '\t' && c != '\n' && c != '\r' }

@@ -156,6 +156,42 @@ type filling struct {
 	is         *Message
 	id, at     []byte
 	body, meta map[string][]byte
+	inside     map[string][]byte // nil before it is needed: see inner
+}
+
+// inner returns the members of the values of the body, the first of each key.
+func (f *filling) inner() map[string][]byte {
+	if f.inside != nil || f.is == nil || !rawjson.IsObject(f.is.Body) {
+		return f.inside
+	}
+	f.inside = make(map[string][]byte)
+	for m := range rawjson.Members(f.is.Body) {
+		addInner(f.inside, m.Value, 0)
+	}
+	return f.inside
+}
+
+// Limits of inner. They decide what blocks mean: they must not change.
+const (
+	maxInner      = 1 << 12
+	maxInnerDepth = 16
+)
+
+func addInner(members map[string][]byte, v []byte, depth int) {
+	switch {
+	case depth == maxInnerDepth:
+	case rawjson.IsObject(v):
+		for m := range rawjson.Members(v) {
+			if _, known := members[m.Key]; !known && len(members) < maxInner {
+				members[m.Key] = m.Value
+			}
+			addInner(members, m.Value, depth+1)
+		}
+	case rawjson.IsArray(v):
+		for e := range rawjson.Elements(v) {
+			addInner(members, e, depth+1)
+		}
+	}
 }
 
 func fill(m *Message) filling {
@@ -238,6 +274,8 @@ func (j *joiner) fills(hole byte, before []byte) ([]byte, error) {
 		return j.at, nil
 	case holeMember:
 		return j.body[keyAt(before)], nil
+	case holeInner:
+		return j.inner()[keyAt(before)], nil
 	case holeMeta:
 		return j.meta[keyAt(before)], nil
 	}

@@ -4,33 +4,122 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxCopies limits the messages with an id that are looked at.
-const maxCopies = 64
+// maxCopies limits the messages that are looked at to find a copy. Content of less than leastSought bytes is in too many of them.
+const (
+	maxCopies   = 64
+	leastSought = 16
+)
+
+// copies looks for the thread that a session was copied from. It is the only lookup across threads, and never returns a thread
+// of another user.
+type copies struct {
+	ctx  context.Context
+	from backend.Reader
+	user string
+	like func(*structure.Thread) bool
+}
 
 // FindCopy returns a thread of a user that has a message with an id, nil if there is none: what a session that was
-// resumed or copied elsewhere was copied from. Only threads that like accepts are considered. It is the only lookup
-// across threads, and never returns a thread of another user.
+// resumed or copied elsewhere was copied from. Only threads that like accepts are considered.
 func FindCopy(ctx context.Context, from backend.Reader, user, id string, like func(*structure.Thread) bool) (*structure.Thread, error) {
-	seen := 0
+	c, seen := copies{ctx, from, user, like}, 0
 	for found, err := range from.Find(ctx, id, structure.ThreadID{}, backend.Found{}) {
 		if err != nil {
 			return nil, err
 		}
-		t, err := from.Thread(ctx, found.Home.Thread)
-		switch {
-		case errors.Is(err, backend.ErrNotFound):
-		case err != nil:
-			return nil, err
-		case t.UserID == user && t.Home() == found.Home && like(t):
-			return t, nil
+		if t, err := c.thread(found.Home); t != nil || err != nil {
+			return t, err
 		}
 		if seen++; seen == maxCopies {
 			break
 		}
 	}
 	return nil, nil
+}
+
+// FindAnswer is FindCopy for a message that states an id of its provider in its body, whatever the id and time of its line.
+func FindAnswer(ctx context.Context, from backend.Reader, user string, m *Message, like func(*structure.Thread) bool) (*structure.Thread, error) {
+	c := copies{ctx, from, user, like}
+	var found *structure.Thread
+	is, err := c.answer(m, func(_ structure.SpanRef, home structure.Home) (bool, error) {
+		var err error
+		found, err = c.thread(home)
+		return found != nil, err
+	})
+	if !is || err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// HasAnswer reports whether a history has a message that states an id of its provider in its body, in another thread than the given
+// one, whatever the id and time of its line.
+func HasAnswer(ctx context.Context, from backend.Reader, history backend.Reach, own structure.Home, m *Message) (bool, error) {
+	c := copies{ctx: ctx, from: from}
+	return c.answer(m, func(at structure.SpanRef, home structure.Home) (bool, error) {
+		return history.Has(at) && home != own, nil
+	})
+}
+
+// answer looks for a message that says the same in the spans that accept accepts.
+func (c *copies) answer(m *Message, accept func(structure.SpanRef, structure.Home) (bool, error)) (bool, error) {
+	largest, most := content.ID{}, -1
+	for i := range m.Usages {
+		for k := range m.Contents {
+			if is := &m.Contents[k]; is.ID == m.Usages[i].Content && is.Block != nil && len(is.Block.Body) > most {
+				largest, most = is.ID, len(is.Block.Body)
+			}
+		}
+	}
+	if most < leastSought {
+		return false, nil
+	}
+	seen := 0
+	for used, err := range c.from.Where(c.ctx, largest) {
+		if err != nil {
+			return false, err
+		}
+		if seen++; seen > maxCopies {
+			break
+		}
+		run, err := c.from.Run(c.ctx, used.Span.Run)
+		if errors.Is(err, backend.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if ok, err := accept(used.Span, run.Home); !ok || err != nil {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		for step, err := range c.from.Path(c.ctx, used.Span, structure.Window{Last: 1}, backend.PathOptions{}) {
+			if err != nil {
+				return false, err
+			}
+			if saysTheSame(m.Usages, step.Span.Usages, false) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// thread returns the thread of a home, nil if it is not considered.
+func (c *copies) thread(home structure.Home) (*structure.Thread, error) {
+	t, err := c.from.Thread(c.ctx, home.Thread)
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil || t.UserID != c.user || t.Home() != home || !c.like(t) {
+		return nil, err
+	}
+	return t, nil
 }

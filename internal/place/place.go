@@ -13,6 +13,7 @@ import (
 	"context"
 	"crypto/sha256"
 
+	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -33,6 +34,10 @@ type Message struct {
 	Behind bool
 	// Apart begins a run, although the run of the span before it could be continued.
 	Apart bool
+	// Body is the message as the source has it. It is only needed with Rules.Copies.
+	Body []byte
+	// Record is set for a record of the source that is no message: ids and times in its body are those of its line.
+	Record bool
 }
 
 // How is what the store has of a message.
@@ -61,7 +66,9 @@ type Found struct {
 	Span structure.SpanRef
 	// Batch is set if it is the batch that has the message, not yet the store.
 	Batch bool
-	last  uint64 // the lookup number of the latest version
+	// Copy is set if Span belongs to another thread, and the message is a copy of it under another id or time.
+	Copy *Copy
+	last uint64 // the lookup number of the latest version
 }
 
 // Rules are what distinguishes sources.
@@ -77,6 +84,8 @@ type Rules struct {
 	Fresh bool
 	// Base has spans of other threads that are searched as well, such as the history that a fork shares with its origin.
 	Base backend.Reach
+	// Copies is set if a message may be a copy of a span of another thread in Base, with another id and another time.
+	Copies bool
 	// Exact is set if a span of Base with another serialization of a message does not count as that message.
 	Exact bool
 	// Latest is set if the source has the present state of each message, as a database has: of the versions of an id only
@@ -123,6 +132,7 @@ type Placer struct {
 	cached  int                                     // spans in forks
 	message []byte                                  // what the message says that is looked for
 	other   []byte
+	forms   *form.Reader // nil before the first copy
 }
 
 // child is a message after a span, by what it says.
@@ -162,6 +172,7 @@ type search struct {
 	after structure.SpanRef
 	*Message
 	kept structure.SpanRef
+	copy *Copy // of the span that was found
 }
 
 // Find looks for a message after a span: among those that the batch has, the next one of the run, the versions of
@@ -186,7 +197,7 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 		}
 		if next != nil {
 			if e, err := p.compare(&s, next); e == equal || err != nil {
-				return Found{How: Known, Span: next.Ref}, err
+				return Found{How: Known, Span: next.Ref, Copy: s.copy}, err
 			}
 		}
 	}
@@ -203,7 +214,7 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 			return f, err
 		}
 		if !at.IsZero() {
-			return Found{How: Known, Span: at}, nil
+			return Found{How: Known, Span: at, Copy: s.copy}, nil
 		}
 	}
 	if !s.kept.IsZero() {
@@ -227,6 +238,11 @@ func (p *Placer) inBatch(m *Message) Found {
 // compare compares the message with a span that follows the same span.
 func (p *Placer) compare(s *search, span *structure.Span) (equality, error) {
 	e, err := p.same(s.Message, span)
+	if e != equal && err == nil && p.rules.Copies && p.rules.Base.Has(span.Ref) && p.rules.Base[span.Ref.Run].Run.Home != p.thread.Home() {
+		if s.copy, err = p.compareCopy(s.Message, span); s.copy != nil {
+			e = equal
+		}
+	}
 	if e == similar && s.kept.IsZero() && !(p.rules.Exact && p.rules.Base.Has(span.Ref)) {
 		s.kept = span.Ref
 	}

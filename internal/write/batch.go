@@ -8,31 +8,30 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Batch collects the records of one commit, and the states that the commit is made for.
-// It does no I/O. An engine keeps nothing of a commit's memory, so that of a batch is used
-// again.
+// Batch collects the records of one commit and its expectations. It does no I/O. Engines do not retain the
+// memory of a commit, so that batches are reused.
 type Batch struct {
-	// Options say how durable the commit is to be, and what must be so just before it.
+	// Options are the durability of the commit and its expectations.
 	backend.Options
 
 	commit structure.Commit
 	bytes  int
 	places bool // see Places
 
-	// Memory of the records that most batches have.
+	// Memory for the records that most batches have.
 	spans   []structure.Span
 	run     structure.Run
 	tip     structure.Tip
 	context structure.Context
 }
 
-// A batch whose memory has room for no more spans and records than this is used again.
+// Larger batches are not reused.
 const (
 	mostKept        = 64
 	mostRecordsKept = 1024
 )
 
-// Reset empties the batch, for a commit at a time. Durability stays.
+// Reset empties the batch for a commit at the given time. It keeps the durability.
 func (b *Batch) Reset(at time.Time) {
 	clear(b.commit.Records)
 	clear(b.spans)
@@ -48,21 +47,19 @@ func (b *Batch) Reset(at time.Time) {
 	}
 }
 
-// Time returns the time of the commit with the precision that records keep.
+// Time returns the time of the commit, truncated as in records.
 func (b *Batch) Time() time.Time { return Kept(b.commit.Time) }
 
-// Kept returns a time with the precision that records keep.
+// Kept returns a time truncated to the precision of records.
 func Kept(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
-// Records returns the records so far. They belong to the batch.
+// Records returns the records of the batch, which the caller must not change.
 func (b *Batch) Records() []structure.Record { return b.commit.Records }
 
-// Size returns how many records the batch has, and how many bytes of bodies, metadata and
-// the like are in them.
+// Size returns the number of records, and the bytes of their bodies, metadata and other unbounded fields.
 func (b *Batch) Size() (records, bytes int) { return len(b.commit.Records), b.bytes }
 
-// Adopt adds records as they are, such as those of another store. They must not be changed
-// before the batch was committed.
+// Adopt adds existing records, such as those of another store. They must not be changed before the commit.
 func (b *Batch) Adopt(records ...structure.Record) {
 	for _, r := range records {
 		b.add(r)
@@ -80,7 +77,7 @@ func (b *Batch) add(r structure.Record) {
 	b.bytes += weight(r)
 }
 
-// truncate takes the last records back.
+// truncate removes all records after the first n.
 func (b *Batch) truncate(n int) {
 	for _, r := range b.commit.Records[n:] {
 		b.bytes -= weight(r)
@@ -97,7 +94,7 @@ func weightOf(o *structure.Overrides) int {
 	return n
 }
 
-// weight is how many bytes a record has of what has no bound of its own.
+// weight returns the size of a record's unbounded fields.
 func weight(r structure.Record) int {
 	switch r := r.(type) {
 	case *structure.Block:
@@ -127,27 +124,26 @@ func weight(r structure.Record) int {
 	return 0
 }
 
-// Expect adds the position that a context must have.
+// Expect adds the expected head of a context.
 func (b *Batch) Expect(id structure.ContextID, tip structure.SpanRef) {
 	b.Tips = append(b.Tips, backend.Expect{Context: id, Tip: tip})
 }
 
-// ExpectThread adds the state that a thread must have, nil for none.
+// ExpectThread adds the expected state of a thread. nil means that it must not exist.
 func (b *Batch) ExpectThread(id structure.ThreadID, was *structure.Thread) {
 	b.Threads = append(b.Threads, backend.ExpectThread{ID: id, Was: was})
 }
 
-// ExpectContext adds the state that a context must have, nil for none.
+// ExpectContext adds the expected state of a context. nil means that it must not exist.
 func (b *Batch) ExpectContext(id structure.ContextID, was *structure.Context) {
 	b.Contexts = append(b.Contexts, backend.ExpectContext{ID: id, Was: was})
 }
 
-// Places states that the batch was made for a state in which nothing of what it adds was there: ids of messages, runs
-// and names of branches; and in which the spans are that it continues.
+// Places declares that the batch expects the spans that it extends, and expects that the source ids of
+// messages, the runs and the branch names that it adds do not exist.
 func (b *Batch) Places() { b.places = true }
 
-// expectsNone reports whether the commit is made for a state in which something of a kind is
-// not there.
+// expectsNone reports whether the batch expects that something of a kind does not exist.
 func (b *Batch) expectsNone(subject string) bool {
 	switch subject {
 	case "source id", "run", "branch", "context":

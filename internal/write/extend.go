@@ -9,20 +9,20 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Place is where a history goes on.
+// Place is where new spans are added to a history.
 type Place struct {
-	// After is the span that is followed, zero for none.
+	// After is the parent of the first new span, zero for none.
 	After structure.SpanRef
-	// Home is the thread whose messages the new spans are.
+	// Home is the thread that owns the new spans.
 	Home structure.Home
-	// Fresh begins a run, though that of After may end there.
+	// Fresh starts a new run even if the run of After ends there.
 	Fresh bool
-	// Set is the set that the first of the new spans is an alternative in, else zero.
+	// Set is the span set that the first new span is an alternative of, zero for none.
 	Set structure.SpanSetID
 }
 
-// After returns the place after a span of a history that goes on in a home: in the span's run
-// if that ends there and belongs to the home.
+// After returns the place after a span. New spans extend the run of the span if it ends there and belongs to
+// the home; otherwise they start a run.
 func After(ctx context.Context, from backend.Reader, at structure.SpanRef, home structure.Home) (Place, error) {
 	p := Place{After: at, Home: home, Fresh: true}
 	if at.IsZero() {
@@ -37,11 +37,10 @@ func After(ctx context.Context, from backend.Reader, at structure.SpanRef, home 
 	return p, err
 }
 
-// Extend adds a span for each step and returns their addresses. The spans continue the run
-// of the place, or begin one; whether the run ends there the engine tells when it refuses.
-// Content has the blocks that the commit brings, in the order in which the usages name
-// them. A block stands just before the span that uses it: that takes few bytes, and is near
-// when it is read.
+// Extend adds a span for each step and returns their addresses. The spans extend the run of the place or
+// start a new one. The engine refuses the commit if the run does not end there. content has the new blocks, in
+// the order in which the usages name them. Each block is placed just before the span that uses it, which is
+// compact and keeps the two close for readers.
 func (b *Batch) Extend(p Place, content []*structure.Block, steps [][]structure.Usage) []structure.SpanRef {
 	b.commit.Records = slices.Grow(b.commit.Records, len(content)+len(steps)+2)
 	at := p.After
@@ -67,7 +66,7 @@ func (b *Batch) Extend(p Place, content []*structure.Block, steps [][]structure.
 	return refs
 }
 
-// NewRun begins a run after a span, zero for none, and returns its id. A zero id is made.
+// NewRun adds a run after a span, zero for none, and returns its id. A zero id is replaced by a new one.
 func (b *Batch) NewRun(id structure.RunID, after structure.SpanRef, home structure.Home) structure.RunID {
 	if id.IsZero() {
 		id = structure.NewIDAt[structure.RunID](b.commit.Time)
@@ -81,22 +80,21 @@ func (b *Batch) NewRun(id structure.RunID, after structure.SpanRef, home structu
 	return id
 }
 
-// Span adds the span at an address. A nonzero set is the one that it is an alternative in.
+// Span adds the span at an address. If set is not zero, the span is an alternative of that set.
 func (b *Batch) Span(at structure.SpanRef, set structure.SpanSetID, usages []structure.Usage) {
 	b.growSpans(1)
 	b.spans = append(b.spans, structure.Span{Ref: at, Set: set, Usages: usages})
 	b.add(&b.spans[len(b.spans)-1])
 }
 
-// growSpans makes room for n spans. Earlier spans keep their memory, for records point to
-// them.
+// growSpans makes room for n spans. It does not move earlier spans, because records point to them.
 func (b *Batch) growSpans(n int) {
 	if cap(b.spans)-len(b.spans) < n {
 		b.spans = make([]structure.Span, 0, max(n, min(2*cap(b.spans), mostKept)))
 	}
 }
 
-// Point makes a context stand at a span.
+// Point advances the head of a context to a span.
 func (b *Batch) Point(id structure.ContextID, at structure.SpanRef) {
 	tip := &b.tip
 	if !tip.Context.IsZero() {
@@ -106,13 +104,13 @@ func (b *Batch) Point(id structure.ContextID, at structure.SpanRef) {
 	b.add(tip)
 }
 
-// Move is Point for a move other than forward, which is kept in the context's reflog.
+// Move sets the head of a context to any span, and adds the move to its reflog.
 func (b *Batch) Move(id structure.ContextID, from, to structure.SpanRef, reason string) {
 	b.Point(id, to)
 	b.Log(id, from, to, reason, b.Time())
 }
 
-// Log keeps a move in a context's reflog, which was made at a time.
+// Log adds a move to the reflog of a context.
 func (b *Batch) Log(id structure.ContextID, from, to structure.SpanRef, reason string, at time.Time) {
 	b.add(&structure.Reflog{Context: id, From: from, To: to, Reason: reason, At: at})
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// contextLocks serialise appends to contexts where they met, so that they need not be
-// tried again and again. Each context has a lock of its own, as long as somebody wants
-// it: a lock is held through a sync, and whoever shared it with another context would
-// wait for two.
+// contextLocks serialize appends to contexts that had conflicts, which saves retries. Each context has a lock
+// of its own while there are writers. A lock is held during a sync, so contexts that shared one would wait
+// for each other.
 type contextLocks struct {
 	shards [64]contextShard
 }
@@ -31,11 +30,11 @@ type ContextLock struct {
 }
 
 func (l *contextLocks) shard(id structure.ContextID) *contextShard {
-	// Ids that were made one after the other differ in their last byte, others in all.
+	// The last byte differs even between ids that were made in sequence.
 	return &l.shards[id[len(id)-1]%byte(len(l.shards))]
 }
 
-// wanted reports whether somebody may have the lock of a context.
+// wanted reports whether the lock of a context may be held or waited for.
 func (l *contextLocks) wanted(id structure.ContextID) bool { return l.shard(id).wanted.Load() > 0 }
 
 // lock takes the lock of a context.
@@ -65,7 +64,7 @@ func (s *contextShard) find(id structure.ContextID) *ContextLock {
 	return c
 }
 
-// Unlock lets go of the lock. A lock that is nil is none.
+// Unlock releases the lock. It does nothing for nil.
 func (c *ContextLock) Unlock() {
 	if c == nil {
 		return
@@ -89,7 +88,7 @@ func (c *ContextLock) Unlock() {
 	s.free = c
 }
 
-// Wanted reports whether somebody may have the lock of a context.
+// Wanted reports whether the lock of a context may be held or waited for.
 func (w *Writer) Wanted(id structure.ContextID) bool { return w.busy.wanted(id) }
 
 // Lock takes the lock of a context.

@@ -6,12 +6,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// StoreFunc takes content that a usage names and returns its id.
+// StoreFunc stores the content of a usage and returns its id.
 type StoreFunc func(mediaType string, kind content.OriginKind, body []byte) (content.ID, error)
 
-// Message appends the usages of a message: the head, which says everything but its content,
-// and parts. A message of JSON is taken apart into what it says and its form; any other is one
-// piece. Content is taken in the order in which usages name it.
+// Message appends the usages of a message: the head, which has all fields but the content, and parts. A JSON
+// message is split into its texts and its form; any other is a single piece. Content is stored in the order
+// of the usages.
 func Message(dst []structure.Usage, head structure.Usage, mediaType string, body []byte, store StoreFunc) ([]structure.Usage, error) {
 	head.Piece = form.PlainPiece(head.Role)
 	kind := content.OriginOfRole(head.Role)
@@ -59,8 +59,8 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 	return dst, nil
 }
 
-// Metadata makes content of the metadata of a usage that says something, so that it can be
-// erased. Its other content was taken before.
+// Metadata stores the metadata of a usage as content, if it is not empty, so that it can be erased. The
+// usage's other content must be stored before.
 func Metadata(u *structure.Usage, store StoreFunc) (err error) {
 	if u.Metadata != nil && form.Says(u.Metadata) {
 		u.MetadataContent, err = store(content.TypeJSON, content.OriginUnknown, u.Metadata)
@@ -69,7 +69,7 @@ func Metadata(u *structure.Usage, store StoreFunc) (err error) {
 	return err
 }
 
-// OmitStated clears fields of usages that equal those of the first block with their content.
+// OmitStated clears the fields of usages that are equal in the first block of their content.
 func OmitStated(usages []structure.Usage, blocks []*structure.Block) {
 	var first map[content.ID]*structure.Block
 	if len(blocks) > 8 {
@@ -107,7 +107,7 @@ func typeOf(p *form.Piece) string {
 	return content.TypeText
 }
 
-// originOf returns whom a piece comes from in a message from the given origin.
+// originOf returns the origin of a piece of a message.
 func originOf(p *form.Piece, message content.OriginKind) content.OriginKind {
 	if p.Kind == structure.OutputPiece {
 		return content.OriginTool

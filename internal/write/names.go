@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Thread is a new thread. Zero ids are made.
+// Thread describes a new thread. A zero ID is replaced by a new one.
 type Thread struct {
 	ID       structure.ThreadID
 	SourceID string
@@ -15,14 +15,14 @@ type Thread struct {
 	Title    string
 	Metadata []byte
 	Keeps    bool
-	// CreatedAt and UpdatedAt are by default the time of the commit.
+	// CreatedAt and UpdatedAt default to the time of the commit.
 	CreatedAt, UpdatedAt time.Time
-	// Incarnation is by default a new one.
+	// Incarnation defaults to a new one.
 	Incarnation uint64
 }
 
-// NewThread adds a thread that must not be there, without a branch, and returns its record.
-// A thread with a source id has the id that is derived of it.
+// NewThread adds a thread without branches and returns its record. The commit is refused if the thread
+// exists. The id of a thread with a source id is derived from the source id.
 func (b *Batch) NewThread(t Thread) *structure.Thread {
 	switch {
 	case t.SourceID != "":
@@ -53,8 +53,8 @@ func SourceThread(sourceID string) structure.ThreadID {
 	return structure.DeriveID[structure.ThreadID]("thread", sourceID)
 }
 
-// SourceBranch returns the id of the context of the branch with a source id. A source id
-// that is the text of an id is that id.
+// SourceBranch returns the id of the context of the branch with a source id. A source id that has the form of
+// an id is used as the id.
 func SourceBranch(sourceID string) structure.ContextID {
 	if id, err := structure.ParseID[structure.ContextID](sourceID); err == nil && !id.IsZero() && id.String() == sourceID {
 		return id
@@ -62,15 +62,14 @@ func SourceBranch(sourceID string) structure.ContextID {
 	return structure.DeriveID[structure.ContextID]("branch", sourceID)
 }
 
-// StateThread states a thread as it is from now on. The caller states by itself what it
-// must have been before.
+// StateThread adds the new state of a thread. It adds no expectation; ChangeThread does.
 func (b *Batch) StateThread(t structure.Thread) *structure.Thread {
 	b.add(&t)
 	return &t
 }
 
-// ChangeThread states a thread anew, and that it must be as it was. Its time of change is
-// later than before in any case: a state that has passed never comes back.
+// ChangeThread adds the new state of a thread, and the old one as an expectation. UpdatedAt always increases,
+// so that an old state never returns.
 func (b *Batch) ChangeThread(was *structure.Thread, is structure.Thread) *structure.Thread {
 	b.ExpectThread(was.ID, was)
 	if is.UpdatedAt = b.Time(); !is.UpdatedAt.After(was.UpdatedAt) {
@@ -79,24 +78,24 @@ func (b *Batch) ChangeThread(was *structure.Thread, is structure.Thread) *struct
 	return b.StateThread(is)
 }
 
-// Context is a new context. A zero id is made.
+// Context describes a new context. A zero ID is replaced by a new one.
 type Context struct {
 	ID     structure.ContextID
 	Thread structure.ThreadID
 	Parent structure.ContextID
-	// At is where it begins, Set the set that it fills an alternative of.
+	// At is the span that the context starts after. Set is the span set that it is an alternative of.
 	At  structure.SpanRef
 	Set structure.SpanSetID
-	// Tip is where it points to, by default where it begins.
+	// Tip is the head of the context. It defaults to At.
 	Tip       structure.SpanRef
 	Overrides structure.Overrides
 	Metadata  []byte
-	// CreatedAt is by default the time of the commit.
+	// CreatedAt defaults to the time of the commit.
 	CreatedAt time.Time
 }
 
-// Remnant returns what is left of the context if it is deleted and has forks. It shares memory with
-// the context.
+// Remnant returns the record that replaces the context when it is deleted and has forks. The two share
+// memory.
 func (c *Context) Remnant() *structure.Remnant {
 	return &structure.Remnant{ID: c.ID, Parent: c.Parent, Overrides: c.Overrides}
 }
@@ -124,13 +123,14 @@ func (b *Batch) NewContext(c Context) *structure.Context {
 	return is
 }
 
-// StateContext states a context as it is from now on.
+// StateContext adds the new state of a context.
 func (b *Batch) StateContext(c structure.Context) { b.add(&c) }
 
-// Remnant states a deleted context of which only the id is known.
+// Remnant adds a deleted context of which only the id is known.
 func (b *Batch) Remnant(id structure.ContextID) { b.add(&structure.Remnant{ID: id}) }
 
-// Branch names a context. It counts the branch in the thread, which the caller states.
+// Branch gives a context the name of a branch. It increments the thread's count of branches; the caller adds
+// the thread's record.
 func (b *Batch) Branch(thread *structure.Thread, name, sourceID string, id structure.ContextID, created time.Time) *structure.Branch {
 	thread.Named++
 	is := &structure.Branch{Thread: thread.ID, Name: name, SourceID: sourceID, Context: id, Order: thread.Named, CreatedAt: created}
@@ -138,7 +138,7 @@ func (b *Batch) Branch(thread *structure.Thread, name, sourceID string, id struc
 	return is
 }
 
-// RenameBranch gives a branch another name.
+// RenameBranch replaces the name of a branch.
 func (b *Batch) RenameBranch(was *structure.Branch, name string) {
 	b.DeleteBranch(was.Thread, was.Name)
 	is := *was
@@ -146,19 +146,19 @@ func (b *Batch) RenameBranch(was *structure.Branch, name string) {
 	b.add(&is)
 }
 
-// Checkpoint is a checkpoint to be made, or to be moved where it is there. A zero id is
-// made.
+// Checkpoint describes a checkpoint that is created, or moved if it exists. A zero ID is replaced by a new
+// one.
 type Checkpoint struct {
 	ID       structure.CheckpointID
 	Name     string
 	SourceID string
 	At       structure.SpanRef
-	// CreatedAt is by default the time of the commit.
+	// CreatedAt defaults to the time of the commit.
 	CreatedAt time.Time
 }
 
-// Checkpoint names a span, and returns the record. It counts the checkpoint in the thread, which
-// the caller states.
+// Checkpoint adds a checkpoint and returns its record. It increments the thread's count of checkpoints; the
+// caller adds the thread's record.
 func (b *Batch) Checkpoint(thread *structure.Thread, c Checkpoint) *structure.Checkpoint {
 	if c.ID.IsZero() {
 		c.ID = structure.NewIDAt[structure.CheckpointID](b.commit.Time)
@@ -174,7 +174,7 @@ func (b *Batch) Checkpoint(thread *structure.Thread, c Checkpoint) *structure.Ch
 	return is
 }
 
-// SpanSet offers a number of alternatives after a span.
+// SpanSet adds a set of count alternatives after a span.
 func (b *Batch) SpanSet(after structure.SpanRef, count int) structure.SpanSetID {
 	is := &structure.SpanSet{ID: structure.NewIDAt[structure.SpanSetID](b.commit.Time), Parent: after, Count: uint64(count), CreatedAt: b.Time()}
 	b.add(is)
@@ -194,8 +194,8 @@ func (b *Batch) Chunk(key content.Key, bytes []byte) {
 	b.add(&structure.Chunk{Key: key, Bytes: bytes})
 }
 
-// Value sets a named value, to JSON or to content that has it, or deletes it without either.
-// Seen is where the context stands that it belongs to, if it does.
+// Value sets a named value to JSON, or to the content with an id. With neither it deletes the value. If the
+// value belongs to a context, seen is the head of that context.
 func (b *Batch) Value(key structure.ValueKey, incarnation uint64, json []byte, in content.ID, seen structure.SpanRef) {
 	b.add(&structure.Value{ValueKey: key, Incarnation: incarnation, JSON: json, Content: in, Seen: seen, At: b.Time()})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// sessions number the requests of a writer that must be applied once. Each session has one
-// request at a time, so that none falls behind the others.
+// sessions number the requests of a writer that must be applied at most once. A session has one request at a
+// time, so that numbers arrive in order.
 type sessions struct {
 	mu   sync.Mutex
 	free []*session
@@ -37,14 +37,14 @@ func (w *Writer) session(ctx context.Context) (*session, error) {
 	return one, err
 }
 
-// release lets a session number other requests.
+// release makes a session available for other requests.
 func (w *Writer) release(one *session) {
 	w.sessions.mu.Lock()
 	defer w.sessions.mu.Unlock()
 	w.sessions.free = append(w.sessions.free, one)
 }
 
-// DoOnce is Do for a change that is to be applied once even if an answer is lost.
+// DoOnce is Do for a change that must be applied once even if an answer is lost.
 func (w *Writer) DoOnce(ctx context.Context, b *Batch, c Change) (backend.Receipt, error) {
 	one, err := w.session(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (w *Writer) DoOnce(ctx context.Context, b *Batch, c Change) (backend.Receip
 	return w.Do(ctx, b, numbered{c, one})
 }
 
-// numbered is a change each attempt of which is a request of its own.
+// numbered gives each attempt at a change a request number.
 type numbered struct {
 	Change
 	session *session

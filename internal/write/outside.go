@@ -16,7 +16,7 @@ import (
 // the context of a transaction on the same store: such a call would not be part of the transaction.
 type Outside struct{ backend.Engine }
 
-// transaction is what the context of a transaction carries.
+// transaction is the value in the context of a transaction.
 type transaction struct {
 	engine backend.Engine
 	ended  atomic.Bool
@@ -25,8 +25,7 @@ type transaction struct {
 
 type transactionKey struct{}
 
-// WithTransaction returns the context of a transaction on an engine. After end it is an ordinary
-// context.
+// WithTransaction returns the context of a transaction on an engine. end makes it an ordinary context again.
 func WithTransaction(ctx context.Context, on backend.Engine) (inside context.Context, end func()) {
 	outer, _ := ctx.Value(transactionKey{}).(*transaction)
 	t := &transaction{engine: on, outer: outer}
@@ -44,7 +43,7 @@ func (e Outside) Check(ctx context.Context) error {
 	return nil
 }
 
-// Inner returns the engine below Outside, or the engine itself.
+// Inner unwraps Outside. It returns other engines as they are.
 func Inner(engine backend.Engine) backend.Engine {
 	if e, ok := engine.(Outside); ok {
 		return e.Engine

@@ -13,11 +13,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Stage is the state of a store within a transaction: a snapshot, and over it what the
-// transaction has changed. It is an engine, so that everything that works on a store works
-// on it. Its commits go into the batch of the transaction. What is read by an id or a name
-// becomes an expectation of that batch; listings of the whole store are refused.
-// It is for one goroutine.
+// Stage is the state of a store within a transaction: a snapshot with the changes of the transaction. It
+// implements backend.Engine, so that all operations work in transactions. Its commits are added to the batch
+// of the transaction. What is read by id or name becomes an expectation of that batch. Listings of the whole
+// store are refused. A Stage is for one goroutine.
 type Stage struct {
 	backend.Reader // the snapshot
 	engine         backend.Engine
@@ -44,7 +43,7 @@ type Stage struct {
 
 var _ backend.Engine = (*Stage)(nil)
 
-// branchName is a name of a branch in a thread, and checkpointName one of a checkpoint.
+// branchName is the name of a branch in a thread, checkpointName that of a checkpoint.
 type (
 	branchName struct {
 		thread structure.ThreadID
@@ -53,8 +52,8 @@ type (
 	checkpointName branchName
 )
 
-// NewStage returns the stage of a transaction that is to be committed with a batch. With
-// fresh no run of the store is continued: one that was goes on elsewhere.
+// NewStage returns the stage of a transaction, which a batch commits. With fresh it starts new runs instead
+// of extending those of the store: an earlier attempt lost a race for one.
 func NewStage(engine backend.Engine, from backend.Reader, b *Batch, fresh bool) *Stage {
 	return &Stage{
 		Reader: from, engine: engine, batch: b, fresh: fresh,
@@ -68,26 +67,26 @@ func NewStage(engine backend.Engine, from backend.Reader, b *Batch, fresh bool) 
 	}
 }
 
-// End ends the stage: nothing can be changed in it any more, nor read of what it changed.
+// End ends the stage. Later calls fail.
 func (s *Stage) End() { s.done = true }
 
-// Load makes the transaction one that loads what was said elsewhere. Its commit is that of a
-// time, as if all was loaded then, and of a durability. It may place messages: see Batch.Places.
+// Load sets the time and the durability of the commit of an import, and lets it place messages: see
+// Batch.Places.
 func (s *Stage) Load(at time.Time, d backend.Durability) {
 	s.batch.commit.Time, s.batch.Durability = at, d
 	s.batch.Places()
 }
 
-// AllowLarge lifts the bounds of a transaction, for one that is made at once.
+// AllowLarge removes the size limits of the transaction, for one that is built in a single call.
 func (s *Stage) AllowLarge() { s.large = true }
 
-// IsLarge reports whether the transaction may have any size.
+// IsLarge reports whether AllowLarge was called.
 func (s *Stage) IsLarge() bool { return s.large }
 
-// IsFresh reports whether no run of the store is continued: see NewStage.
+// IsFresh reports whether the stage starts new runs: see NewStage.
 func (s *Stage) IsFresh() bool { return s.fresh }
 
-// Changes returns how many records the transaction has so far.
+// Changes returns the number of records of the transaction.
 func (s *Stage) Changes() int { return len(s.batch.commit.Records) }
 
 func (s *Stage) alive() error {
@@ -129,7 +128,7 @@ func (s *Stage) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 	return backend.Receipt{}, nil
 }
 
-// put sets an entry of a map of the stage, until a commit is refused.
+// put sets an entry of a map. A refused commit is undone.
 func put[K comparable, V any](s *Stage, m map[K]V, key K, is V) {
 	was, had := m[key]
 	s.undo = append(s.undo, func() {
@@ -140,7 +139,7 @@ func put[K comparable, V any](s *Stage, m map[K]V, key K, is V) {
 	m[key] = is
 }
 
-// check compares what a commit was made for with the stage.
+// check compares the expectations of a commit with the stage.
 func (s *Stage) check(ctx context.Context, o *backend.Options) error {
 	for _, e := range o.Tips {
 		is, err := s.Context(ctx, e.Context)
@@ -186,13 +185,13 @@ func (s *Stage) check(ctx context.Context, o *backend.Options) error {
 	}
 	for _, e := range o.Sources {
 		for range s.Find(ctx, e.SourceID, e.Thread, backend.Found{}) {
-			// It becomes an expectation of the batch.
+			// The read adds the expectation to the batch.
 		}
 	}
 	return s.alive()
 }
 
-// same compares a state that was read with one that is expected, which may be none.
+// same compares the state that was read with the expected one. none means that it must not exist.
 func same(subject, id string, is, was structure.Record, none bool, err error) error {
 	switch missing := isNotFound(err); {
 	case err != nil && !missing:
@@ -205,8 +204,8 @@ func same(subject, id string, is, was structure.Record, none bool, err error) er
 	return nil
 }
 
-// stage adds a copy of a record to the batch, and makes the change that it states visible.
-// given has the first block of each content in the same commit.
+// stage adds a copy of a record to the batch and makes it visible to reads. given has the first block of each
+// content of the same commit.
 func (s *Stage) stage(ctx context.Context, r structure.Record, given map[content.ID]*structure.Block) error {
 	switch r := r.(type) {
 	case *structure.Thread:
@@ -273,7 +272,7 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, given map[content
 	return nil
 }
 
-// keep adds a copy of a record to the batch, and makes it visible under a key.
+// keep adds a copy of a record to the batch and puts it into a map under a key.
 func keep[K comparable, T any, P interface {
 	*T
 	structure.Record
@@ -292,7 +291,7 @@ func owned[T any, P interface {
 	return &r
 }
 
-// deleted makes a deletion visible.
+// deleted makes a deletion visible to reads.
 func (s *Stage) deleted(ctx context.Context, d *structure.Deletion) error {
 	switch d.Subject {
 	case structure.KindThread:
@@ -316,8 +315,8 @@ func (s *Stage) deletedContext(is *backend.Context) {
 	put(s, s.remnants, is.ID, owned(*is.Remnant()))
 }
 
-// deletedThread makes the deletion of a thread visible, with its names and contexts. Contexts that
-// others add until the commit are deleted too.
+// deletedThread makes the deletion of a thread, its names and its contexts visible to reads. The commit also
+// deletes contexts that others add in the meantime.
 func (s *Stage) deletedThread(ctx context.Context, id structure.ThreadID) error {
 	for b, err := range s.Branches(ctx, id, "", "") {
 		if err != nil {
@@ -348,7 +347,7 @@ func (s *Stage) deletedThread(ctx context.Context, id structure.ThreadID) error 
 	return nil
 }
 
-// span stages a span, which must be the next of its run.
+// span adds a span, which must be the next of its run.
 func (s *Stage) span(ctx context.Context, r *structure.Span, given map[content.ID]*structure.Block) error {
 	run, own := s.runs[r.Ref.Run]
 	if !own {
@@ -388,15 +387,15 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, given map[content.I
 	return nil
 }
 
-// settle states in a usage what it left to its block, where that is not the first block of the content in
-// the transaction. left is the block in the commit of the usage, nil if there is none.
+// settle fills in the fields that a usage leaves to its block, if another block of the same content comes
+// first in the transaction. left is the block of the usage's commit, or nil.
 func (s *Stage) settle(ctx context.Context, u *structure.Usage, left *structure.Block) error {
 	first := s.blocks[u.Content]
 	if first == nil {
 		return nil
 	}
 	if left == nil && first.Tree.Size == 0 && (u.Type == "" || u.Origin == nil) {
-		// The usage refers to content that the store has, if it has it.
+		// Without a block of its own the usage refers to content of the store.
 		blocks, err := s.Reader.Blocks(ctx, []content.ID{u.Content})
 		if err != nil {
 			return nil
@@ -424,7 +423,7 @@ func (s *Stage) Upload(ctx context.Context, chunks []*structure.Chunk) (int, err
 // Recent implements backend.Engine.
 func (s *Stage) Recent() backend.Reader { return s }
 
-// Snapshot implements backend.Engine: a stage is the state after one commit already.
+// Snapshot implements backend.Engine. A stage is a snapshot already.
 func (s *Stage) Snapshot(context.Context) (backend.Snapshot, error) { return staged{s}, nil }
 
 type staged struct{ *Stage }
@@ -467,7 +466,7 @@ func (s *Stage) Verify(context.Context, backend.VerifyOptions) iter.Seq2[backend
 
 func (s *Stage) Close() error { return outside("closing the store") }
 
-// refused is a sequence that cannot be had inside a transaction.
+// refused returns a sequence that fails: it is not allowed in a transaction.
 func refused[T any](what string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// mostFound is how many messages of one source id a transaction can have to do with.
+// mostFound limits the messages with one source id that a transaction reads.
 const mostFound = 1000
 
 type sourceRead struct {
@@ -40,8 +40,8 @@ func (s *Stage) Find(ctx context.Context, sourceID string, thread structure.Thre
 	}
 }
 
-// findAnywhere is Find in all threads. It reads no further than it is asked to: what it found
-// in a thread is expected to stay so, and that there is nothing in any.
+// findAnywhere is Find in all threads. It reads lazily. Expected are what was found in each thread that was
+// read, and that no thread has the source id if nothing was found.
 func (s *Stage) findAnywhere(ctx context.Context, sourceID string, after backend.Found) iter.Seq2[backend.Found, error] {
 	return func(yield func(backend.Found, error) bool) {
 		if err := s.alive(); err != nil {
@@ -84,7 +84,7 @@ func (s *Stage) findAnywhere(ctx context.Context, sourceID string, after backend
 	}
 }
 
-// found returns what Find yields of a thread.
+// found returns the results of Find in a thread.
 func (s *Stage) found(ctx context.Context, sourceID string, thread structure.ThreadID) ([]backend.Found, error) {
 	if err := s.alive(); err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func (s *Stage) Last(ctx context.Context, id structure.RunID) (structure.SpanRef
 	return s.Reader.Last(ctx, id)
 }
 
-// staged returns a span that the transaction adds, nil if it adds none there.
+// staged returns the span of the transaction at an address, or nil.
 func (s *Stage) staged(at structure.SpanRef) *structure.Span {
 	own := s.spans[at.Run]
 	if len(own) == 0 || at.Seq < own[0].Ref.Seq || at.Seq > own[len(own)-1].Ref.Seq {
@@ -72,7 +72,7 @@ func (s *Stage) Path(ctx context.Context, tip structure.SpanRef, w structure.Win
 	}
 }
 
-// segment yields the spans of a segment, first those of the store.
+// segment yields the spans of a segment: those of the store, then those of the transaction.
 func (s *Stage) segment(ctx context.Context, of structure.Segment, o backend.PathOptions, yield func(*backend.Step, error) bool) bool {
 	stored := of.Last
 	if own := s.spans[of.Run.ID]; len(own) > 0 {
@@ -140,8 +140,8 @@ func (s *Stage) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure
 	return s.Reader.SpanSet(ctx, id)
 }
 
-// Reflog implements backend.Reader. Each move of a context changes where it stands, which
-// becomes an expectation.
+// Reflog implements backend.Reader. The head of the context becomes an expectation, because each move changes
+// it.
 func (s *Stage) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
 	return func(yield func(*structure.Reflog, error) bool) {
 		if _, err := s.Context(ctx, id); err != nil && !isNotFound(err) {

@@ -50,8 +50,8 @@ func (s *Stage) BranchesBySource(ctx context.Context, sourceID string, thread st
 		func(b *structure.Branch) bool { return b.SourceID == sourceID })
 }
 
-// branchesAnywhere yields the branches with a source id in all threads. That there are no others is
-// not expected: the contexts of two branches with one source id have one id.
+// branchesAnywhere yields the branches with a source id in all threads. No expectation is needed: the id of a
+// branch's context is derived from the source id, so two cannot be added.
 func (s *Stage) branchesAnywhere(ctx context.Context, sourceID string) iter.Seq2[*structure.Branch, error] {
 	return func(yield func(*structure.Branch, error) bool) {
 		threads := make(map[structure.ThreadID]bool)
@@ -95,9 +95,8 @@ func (s *Stage) CheckpointsBySource(ctx context.Context, sourceID string, thread
 func nameOfBranch(b *structure.Branch) string         { return b.Name }
 func nameOfCheckpoint(c *structure.Checkpoint) string { return c.Name }
 
-// listed yields names of a thread: those that the snapshot has, as found, and those of the
-// transaction that match. Whoever changes a name states the thread anew, so that the state of
-// the thread is what is expected.
+// listed yields names of a thread: those of the snapshot, and matching ones of the transaction. The state of
+// the thread becomes an expectation, because each change of a name changes it.
 func listed[K branchName | checkpointName, T any](
 	ctx context.Context, s *Stage, thread structure.ThreadID, found iter.Seq2[*T, error], changed map[K]*T, nameOf func(*T) string, match func(*T) bool,
 ) iter.Seq2[*T, error] {
@@ -120,8 +119,8 @@ func listed[K branchName | checkpointName, T any](
 	}
 }
 
-// merged yields what is found and not among the own ones, which are nil where they are gone,
-// and these, in the order of their names.
+// merged merges the names of the snapshot with those of the transaction, in order. An entry of own replaces
+// the name in the snapshot; nil removes it.
 func merged[T any](found iter.Seq2[*T, error], own map[string]*T, nameOf func(*T) string) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		var rest []*T

@@ -8,13 +8,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// What a transaction reads: its own changes, else the snapshot. What of that can be changed
-// by others becomes an expectation, once, as the snapshot has it.
+// A transaction reads its own changes, then the snapshot. State that others can change becomes an expectation
+// when it is first read, as it is in the snapshot.
 
 func isNotFound(err error) bool { return errors.Is(err, backend.ErrNotFound) }
 
-// first reports whether something is read for the first time. What the transaction itself
-// has made or changed is expected to be as it was before.
+// first reports whether something is read for the first time.
 func (s *Stage) first(what any) bool {
 	if s.read[what] {
 		return false
@@ -27,8 +26,8 @@ func missing(subject, id string) error {
 	return &backend.SubjectError{Subject: subject, ID: id, Err: backend.ErrNotFound}
 }
 
-// read returns what the transaction has under a key: what it changed that to, else what the
-// snapshot has, which is then expected.
+// read returns the record of the transaction under a key, else that of the snapshot, which becomes an
+// expectation.
 func read[K comparable, T any, P interface {
 	*T
 	structure.Record
@@ -89,8 +88,8 @@ func (s *Stage) Context(ctx context.Context, id structure.ContextID) (backend.Co
 	return is, err
 }
 
-// Remnant implements backend.Reader. A context that the transaction has deleted is one, whether others
-// were forked from it or not.
+// Remnant implements backend.Reader. A context that the transaction deleted counts as a remnant, with or
+// without forks.
 func (s *Stage) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ func (s *Stage) Remnant(ctx context.Context, id structure.ContextID) (*structure
 	return s.Reader.Remnant(ctx, id)
 }
 
-// isOver reports whether the transaction has deleted a home, or made another in its place.
+// isOver reports whether the transaction deleted a home, or replaced it.
 func (s *Stage) isOver(home structure.Home) bool {
 	is, changed := s.threads[home.Thread]
 	return changed && (is == nil || is.Home() != home)

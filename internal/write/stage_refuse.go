@@ -9,9 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// refuse refuses a record that the transaction could not be committed with, as the engine
-// would, so that the function of the transaction learns of it where it happens. The engine
-// decides all the same.
+// refuse returns the error with which the engine would refuse a record at the commit, so that the call that
+// causes it fails. The engine checks again.
 func (s *Stage) refuse(ctx context.Context, r structure.Record) error {
 	switch r := r.(type) {
 	case *structure.Branch:
@@ -45,7 +44,7 @@ func (s *Stage) refuse(ctx context.Context, r structure.Record) error {
 	return nil
 }
 
-// requireOwn refuses a source id that is found under another name than its own.
+// requireOwn refuses a source id that another name has.
 func requireOwn[T any](s *Stage, sourceID, name string, found iter.Seq2[*T, error], nameOf func(*T) string) error {
 	if sourceID == "" {
 		return nil
@@ -81,7 +80,7 @@ func (s *Stage) taken(subject, id string) error {
 	return &backend.SubjectError{Subject: subject, ID: fmt.Sprintf("%.80q", id), Err: backend.ErrExists}
 }
 
-// requireSpan refuses a span that is not there. The empty position always is.
+// requireSpan refuses a span that does not exist. Zero is valid: the start of a history.
 func (s *Stage) requireSpan(ctx context.Context, at structure.SpanRef) error {
 	if at.IsZero() {
 		return nil
@@ -93,7 +92,7 @@ func (s *Stage) requireSpan(ctx context.Context, at structure.SpanRef) error {
 	return err
 }
 
-// requireFree refuses a usage whose source id and lookup another has in its home.
+// requireFree refuses a usage if another one in its home has its source id and lookup.
 func (s *Stage) requireFree(ctx context.Context, u *structure.Usage, home structure.Home) error {
 	if home.Thread.IsZero() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Listings whose result others can change in ways that are no expectation.
+// Listings are refused because no expectation covers the changes that others can make to them.
 
 func (s *Stage) Threads(context.Context, structure.ThreadID) iter.Seq2[*structure.Thread, error] {
 	return refused[*structure.Thread]("a list of threads")

@@ -17,8 +17,8 @@ func (s *Stage) Value(ctx context.Context, key structure.ValueKey) (backend.Valu
 	return backend.Value{}, missing("value", key.Name())
 }
 
-// ValueHistory implements backend.Reader. Whatever is added to it changes the value, which
-// becomes an expectation.
+// ValueHistory implements backend.Reader. The value becomes an expectation, because each addition to its
+// history changes it.
 func (s *Stage) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
 	return func(yield func(backend.Value, error) bool) {
 		if err := s.alive(); err != nil {
@@ -49,7 +49,7 @@ func (s *Stage) ValueHistory(ctx context.Context, key structure.ValueKey) iter.S
 	}
 }
 
-// lapsed reports whether the transaction has deleted what a value belongs to.
+// lapsed reports whether the transaction deleted the owner of a value.
 func (s *Stage) lapsed(v *backend.Value) bool {
 	switch v.Owner.Scope {
 	case structure.ThreadScope:

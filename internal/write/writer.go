@@ -17,8 +17,8 @@ import (
 type Writer struct {
 	engine backend.Engine
 	now    func() time.Time
-	// busy has the locks of contexts whose writers meet. Writing without a lock is not
-	// wrong: the engine decides where two meet all the same.
+	// busy has a lock for each context that had conflicting writers. The locks only save retries: the engine
+	// detects conflicts in any case.
 	busy     *contextLocks
 	meeting  chan struct{} // held by one of the changes that others came before
 	batches  *sync.Pool
@@ -26,8 +26,8 @@ type Writer struct {
 	attached sync.Map
 }
 
-// Attached returns what packages above a store keep for it: a value under a key of their own, which make makes
-// the first time.
+// Attached returns the value that a package above the store keeps for it under a key. The first call creates
+// it with make.
 func (w *Writer) Attached(key any, make func() any) any {
 	value, ok := w.attached.Load(key)
 	if !ok {
@@ -36,7 +36,7 @@ func (w *Writer) Attached(key any, make func() any) any {
 	return value
 }
 
-// New returns a writer to an engine. Now returns the time that commits are stamped with.
+// New returns a writer to an engine. now returns the time of commits.
 func New(engine backend.Engine, now func() time.Time) *Writer {
 	return &Writer{
 		engine: engine, now: now, busy: new(contextLocks), meeting: make(chan struct{}, 1),
@@ -44,23 +44,23 @@ func New(engine backend.Engine, now func() time.Time) *Writer {
 	}
 }
 
-// On returns a writer to the stage of a transaction. All that it writes has the time of the commit.
+// On returns a writer to the stage of a transaction. All of its records have the time of that commit.
 func (w *Writer) On(s *Stage) *Writer {
 	now := func() time.Time { return s.batch.commit.Time }
 	return &Writer{engine: s, now: now, busy: w.busy, meeting: w.meeting, batches: w.batches}
 }
 
-// Of returns the writer of a *lineage.Store, which may be that of a transaction, for the packages of this module that
-// write to one. Package lineage sets it.
+// Of returns the writer of a *lineage.Store or of its transaction. Package lineage sets it, for the packages
+// of this module that write to stores.
 var Of func(store any) *Writer
 
-// Engine returns the engine that is written to, or the stage of the transaction.
+// Engine returns the engine, or the stage of the transaction.
 func (w *Writer) Engine() backend.Engine { return Inner(w.engine) }
 
 // Now returns the time for a commit.
 func (w *Writer) Now() time.Time { return w.now() }
 
-// Batch returns an empty batch for a commit at this time. Release it after use.
+// Batch returns an empty batch for a commit now. The caller releases it after use.
 func (w *Writer) Batch() *Batch {
 	b := w.batches.Get().(*Batch)
 	b.Durability = backend.DefaultDurability
@@ -68,7 +68,7 @@ func (w *Writer) Batch() *Batch {
 	return b
 }
 
-// Release lets the memory of a batch be used again.
+// Release returns the memory of a batch for reuse.
 func (w *Writer) Release(b *Batch) {
 	if cap(b.spans) <= mostKept && cap(b.commit.Records) <= mostRecordsKept {
 		b.Reset(time.Time{})
@@ -76,8 +76,8 @@ func (w *Writer) Release(b *Batch) {
 	}
 }
 
-// Commit commits a batch. An empty one is nothing to do. One that says which request it is
-// is sent again where it is not known whether it was applied.
+// Commit commits a batch, unless it is empty. If the outcome is uncertain, a batch with a request id is sent
+// again.
 func (w *Writer) Commit(ctx context.Context, b *Batch) (backend.Receipt, error) {
 	if len(b.commit.Records) == 0 {
 		return backend.Receipt{}, nil
@@ -93,43 +93,41 @@ func (w *Writer) Commit(ctx context.Context, b *Batch) (backend.Receipt, error) 
 	return receipt, err
 }
 
-// mostRepeats is how often a request is sent whose answer is lost.
+// mostRepeats limits how often a request is sent whose answer was lost.
 const mostRepeats = 3
 
-// Change is what becomes a commit.
+// Change is an operation that is committed.
 type Change interface {
-	// Fill fills an empty batch for the state that it finds. It is called again where others
-	// came first, and fails where the new state does not allow the change. A batch that stays
-	// empty is not committed.
+	// Fill reads the current state and fills an empty batch. It is called again after a conflict. It fails if
+	// the state does not allow the change. An empty batch is not committed.
 	Fill(ctx context.Context, b *Batch, t Try) error
 }
 
-// ErrPassed is returned by Fill where what it read does not fit together, for others changed
-// it meanwhile.
+// ErrPassed is returned by Fill if its reads are inconsistent because of concurrent changes.
 var ErrPassed = fmt.Errorf("the state has passed: %w", backend.ErrConflict)
 
-// Try says what the attempts before have met.
+// Try describes the earlier attempts at a change.
 type Try struct {
 	// Number counts the attempts, from 0.
 	Number int
-	// Fresh is set where the run that was continued goes on elsewhere: begin another.
+	// Fresh is set if another commit extended the run that was to be extended: start a new run.
 	Fresh bool
-	// Err is why the last attempt was refused.
+	// Err is the error of the last attempt.
 	Err error
 }
 
-// Taken reports whether the last attempt was refused because something of a kind exists that
-// should not: the new state decides, and a change that does not look at it fails.
+// Taken reports whether the last attempt was refused because something of a kind exists already. The change
+// must look at the new state, or it fails again.
 func (t Try) Taken(subject string) bool { return About(t.Err, subject, backend.ErrExists) }
 
-// Gone reports whether a commit was refused because a collection took a piece of a body after
-// its upload: upload it again.
+// Gone reports whether a commit was refused because garbage collection deleted an uploaded chunk: upload the
+// body again.
 func Gone(err error) bool { return About(err, "chunk", backend.ErrNotFound) }
 
-// mostTries is how often a change is tried.
+// mostTries limits the attempts at a change.
 const mostTries = 100
 
-// Do commits a change, and tries again while others come first.
+// Do commits a change. It tries again after conflicts.
 func (w *Writer) Do(ctx context.Context, b *Batch, c Change) (receipt backend.Receipt, err error) {
 	for t := (Try{}); ; t.Number++ {
 		if t.Number > 0 {
@@ -156,8 +154,8 @@ func (w *Writer) Do(ctx context.Context, b *Batch, c Change) (receipt backend.Re
 	}
 }
 
-// Changes that others came before this often go one after another, those of this process.
-// None waits for long: a change may use the store that it changes, and wait for another one.
+// After so many conflicts the changes of this process run one after another. The wait is bounded, because a
+// change may use the store and wait for another change.
 const (
 	metOften = 3
 	longest  = 100 * time.Millisecond
@@ -175,8 +173,7 @@ func (w *Writer) meet(ctx context.Context) (done func()) {
 	return func() {}
 }
 
-// passed reports whether a commit was refused because a state that it was made for has
-// passed.
+// passed reports whether a commit was refused because the state changed after it was read.
 func passed(err error, b *Batch, t Try) bool {
 	var tip *backend.TipError
 	var is *backend.SubjectError
@@ -204,8 +201,7 @@ func passed(err error, b *Batch, t Try) bool {
 	return false
 }
 
-// About reports whether an engine refused something for a reason that concerns a kind of
-// thing.
+// About reports whether an error is about a kind of record and has a reason.
 func About(err error, subject string, reason error) bool {
 	if err == nil {
 		return false // without memory for what is not there
@@ -214,8 +210,8 @@ func About(err error, subject string, reason error) bool {
 	return errors.As(err, &is) && is.Subject == subject && errors.Is(err, reason)
 }
 
-// Upload stores a body that is too large to be kept whole, and returns its block for the
-// commit that uses it. Of the description it fills in the id and the size.
+// Upload stores the chunks of a large body. It returns the description as a block for a commit, with id and
+// size filled in.
 func (w *Writer) Upload(ctx context.Context, is content.Block, body io.Reader) (*structure.Block, error) {
 	b := structure.Described(is)
 	var err error
@@ -224,7 +220,7 @@ func (w *Writer) Upload(ctx context.Context, is content.Block, body io.Reader) (
 	return b, err
 }
 
-// Make commits what fill puts into a batch: see Do.
+// Make is Do for a function.
 func (w *Writer) Make(ctx context.Context, fill func(b *Batch, t Try) error) (backend.Receipt, error) {
 	b := w.Batch()
 	defer w.Release(b)

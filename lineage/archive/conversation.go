@@ -34,9 +34,14 @@ type Conversation struct {
 	// SharedIDs is set if equal message ids in different conversations mean the same message,
 	// because one conversation was resumed from the other.
 	SharedIDs bool
+	// Copies is set if it may be a copy of another conversation up to some message, in which lines have other ids and times:
+	// an answer with the same id of its provider shows that.
+	Copies bool
 	// More is set if the next conversation yielded continues this one with more nodes, so that
 	// readers need not hold all. Its non-zero fields replace those of this one, but Updated is the latest.
 	More bool
+	// Rows are the rows of a database that it was read from, if they are wanted: see ReadOptions.Rows.
+	Rows []Row
 	// Repairs describe irregularities and how they were handled, Skipped what was left out.
 	Repairs, Skipped []*Damage
 	// RepairsMore and SkippedMore count those beyond the first MaxReported.
@@ -63,6 +68,14 @@ func (c *Conversation) Size() int64 {
 		}
 	}
 	return int64(n)
+}
+
+// Row is a row of a table of a database.
+type Row struct {
+	// Key identifies it in the database: its table, a space, and its primary key there.
+	Key string
+	// JSON is an object on one line with its "table", its "key" and all of the "row".
+	JSON []byte
 }
 
 // EmptyBranch is a branch without messages, with what Node.Branch, BranchOf and BranchMetadata say of others.

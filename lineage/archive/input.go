@@ -30,6 +30,7 @@ type Input struct {
 	folder   string // the name of the folder, for files that are read together
 	format   string // that grouped the files
 	feed     *Feed  // what the reader reads, if the input grows
+	rows     bool   // are wanted
 }
 
 // NewInput returns an input that reads from r, for tests of formats.
@@ -110,6 +111,9 @@ func (in *Input) ReadFile(ctx context.Context, name string) ([]byte, error) {
 
 // Folder returns the name of the folder of Files, empty if it has none.
 func (in *Input) Folder() string { return in.folder }
+
+// WantsRows reports whether a format that reads a database fills Conversation.Rows.
+func (in *Input) WantsRows() bool { return in.rows }
 
 // MaxItem is the maximum size of an item.
 func (in *Input) MaxItem() int64 { return in.limits.Item }

@@ -29,7 +29,7 @@ func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int
 	}
 	kind := compression(head)
 	if kind == "" {
-		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits, guard: within}
+		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits, guard: within, rows: o.rows}
 		if onDisk != nil {
 			in.path = onDisk.Name()
 		}

@@ -19,6 +19,8 @@ type ReadOptions struct {
 	Formats []Format
 	// Limits protect against hostile archives.
 	Limits Limits
+	// Rows asks formats that read databases for Conversation.Rows.
+	Rows bool
 }
 
 // formats returns the formats to detect.
@@ -100,7 +102,7 @@ func newReading(ctx context.Context, o ReadOptions) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.OrDefault()}, forced: o.Format != ""}, nil
+	return &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.OrDefault(), rows: o.Rows}, forced: o.Format != ""}, nil
 }
 
 func (r *reading) run(src Source) error {

@@ -37,6 +37,7 @@ type opening struct {
 	ctx     context.Context
 	formats []Format
 	limits  Limits
+	rows    bool // are wanted
 	read    func(in *Input) error
 	skip    func(*Damage)
 	files   int64

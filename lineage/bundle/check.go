@@ -17,21 +17,6 @@ const maxOpen = 1 << 16
 // maxLeft is how many blocks that were left out are looked up together.
 const maxLeft = 512
 
-// checker reads a whole bundle and looks for damage, contradictions, and things left out that the
-// store does not have.
-type checker struct {
-	ctx     context.Context
-	in      *reader
-	here    backend.Reader
-	open    pieces
-	left    []content.ID                 // blocks that were left out and not yet looked up
-	owners  map[structure.Owner]bool     // threads and contexts
-	deleted map[structure.ContextID]bool // contexts of which there are remnants
-	parents map[structure.ContextID]bool // that did not come before what was forked from them
-	missing MissingError
-	references
-}
-
 // check reports whether there are bodies in chunks.
 func check(ctx context.Context, r io.Reader, here backend.Reader) (bodies bool, err error) {
 	in, err := newReader(r)

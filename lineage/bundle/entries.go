@@ -1,11 +1,14 @@
 package bundle
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -188,3 +191,63 @@ func (r *reader) names(records []structure.Record) error {
 	}
 	return nil
 }
+
+// each calls f for each entry.
+func (r *reader) each(ctx context.Context, f func(*entry) error) error {
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		tag, b, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		e, err := r.decode(tag, b)
+		if err == nil {
+			err = f(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// theirs is a context of the bundle, with ids of the store.
+type theirs struct {
+	*structure.Context
+	parent    structure.ContextID // in the bundle
+	reflog    []*structure.Reflog
+	summaries []*structure.Summary
+}
+
+// rename gives a context another id.
+func (t *theirs) rename(id structure.ContextID) {
+	t.ID = id
+	for _, r := range t.reflog {
+		r.Context = id
+	}
+	for _, s := range t.summaries {
+		s.Context = id
+	}
+}
+
+func empty(b *write.Batch) bool {
+	records, _ := b.Size()
+	return records == 0
+}
+
+func full(b *write.Batch) bool {
+	records, bytes := b.Size()
+	return bytes+recordBytes*records >= commitBytes || records >= commitRecords
+}
+
+// Limits of a commit in a bundle. The store that imports the bundle applies it as one commit, and
+// reading a message decodes its whole commit.
+const (
+	commitBytes   = 192 << 10
+	commitRecords = 2048
+	recordBytes   = 128 // estimate of a record without bodies and metadata
+)

@@ -12,13 +12,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// change is a commit about threads and contexts that is being prepared.
-type change struct {
-	*write.Batch
-	stated map[structure.ContextID]bool // remnants
-	report ImportReport
-}
-
 // facts adds new threads and contexts, and what is new in those that are here.
 func (im *importer) facts(e *entry) error {
 	to := change{Batch: im.batch(), stated: make(map[structure.ContextID]bool)}
@@ -65,33 +58,6 @@ func (im *importer) newThread(to *change, t *structure.Thread) error {
 		to.StateThread(changed)
 	}
 	return err
-}
-
-// theirs is a context of the bundle, with ids of the store.
-type theirs struct {
-	*structure.Context
-	parent    structure.ContextID // in the bundle
-	reflog    []*structure.Reflog
-	summaries []*structure.Summary
-}
-
-// rename gives a context another id.
-func (t *theirs) rename(id structure.ContextID) {
-	t.ID = id
-	for _, r := range t.reflog {
-		r.Context = id
-	}
-	for _, s := range t.summaries {
-		s.Context = id
-	}
-}
-
-// localContext returns the id here of a context of the bundle.
-func (im *importer) localContext(id structure.ContextID) structure.ContextID {
-	if local, ok := im.contexts[id]; ok {
-		return local
-	}
-	return id
 }
 
 // localize replaces the ids in a context by those here.
@@ -307,6 +273,3 @@ func (im *importer) summaries(to *change, added []*structure.Summary) error {
 	}
 	return im.noteErased(used)
 }
-
-// later compares times in milliseconds, as they are stored.
-func later(a, b time.Time) bool { return a.UnixMilli() > b.UnixMilli() }

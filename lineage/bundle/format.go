@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -186,29 +185,6 @@ func (r *reader) read(b []byte, what string) error {
 }
 
 func (r *reader) corrupt(format string, args ...any) error { return corrupt(r.at, format, args...) }
-
-// each calls f for each entry.
-func (r *reader) each(ctx context.Context, f func(*entry) error) error {
-	for {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		tag, b, err := r.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		e, err := r.decode(tag, b)
-		if err == nil {
-			err = f(e)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
 
 // next returns the next entry. It returns io.EOF after the last one, when the end of the bundle
 // shows that nothing is missing.

@@ -136,55 +136,6 @@ func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
 	return []structure.Record{&local}, nil
 }
 
-// find returns content that is here, or whether it was erased here. It is neither for content that the
-// store never had.
-func (im *importer) find(id content.ID) (ours *structure.Block, erased bool, err error) {
-	if im.wasEmpty {
-		return nil, false, nil
-	}
-	blocks, err := im.engine.Blocks(im.ctx, []content.ID{id})
-	switch {
-	case errors.Is(err, backend.ErrErased):
-		return nil, true, nil
-	case errors.Is(err, backend.ErrNotFound):
-		return nil, false, nil
-	case err != nil:
-		return nil, false, err
-	}
-	return blocks[0], false, nil
-}
-
-// noteErased notes content that was erased here and that records which are added use. It is stored again
-// at the end, because its block may be in an earlier entry.
-func (im *importer) noteErased(used map[content.ID]bool) error {
-	if im.wasEmpty {
-		return nil
-	}
-	var ids []content.ID
-	for id, added := range used {
-		if added {
-			ids = append(ids, id)
-		}
-	}
-	has, err := im.engine.Has(im.ctx, ids)
-	if err != nil {
-		return err
-	}
-	for i, id := range ids {
-		if has[i] {
-			continue
-		}
-		_, erased, err := im.find(id)
-		if err != nil {
-			return err
-		}
-		if erased {
-			im.revive[id] = true
-		}
-	}
-	return nil
-}
-
 // bodyEntry stores the chunks of bodies that are not here, and checks the bodies.
 func (im *importer) bodyEntry(e *entry) error {
 	switch e.tag {

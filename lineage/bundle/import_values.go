@@ -8,18 +8,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// merging is the state of importing a value. The latest record comes first, and then all records from
-// the oldest on, unless there is only one.
-type merging struct {
-	key     structure.ValueKey // in the bundle
-	latest  *structure.Value
-	ours    *structure.Value // nil if there is none
-	commit  uint64           // that set ours
-	done    bool             // ours is the same or newer
-	history bool             // records from the oldest on have begun
-	behind  bool             // the following records are newer than ours
-}
-
 // values adds new values.
 func (im *importer) values(c *structure.Commit) error {
 	for _, r := range c.Records {

@@ -112,3 +112,29 @@ func (c *bytesLeft) take(n uint64) []byte {
 	c.b = c.b[n:]
 	return out
 }
+
+// incoming is a piece whose spans are being read. The checker uses at and digest only.
+type incoming struct {
+	piece
+	run    structure.RunID   // the run here
+	after  uint64            // the place in the bundle's run before its first span
+	parent structure.SpanRef // of the run here, if it is new
+	create bool              // the run here
+
+	mode   mode
+	at     uint64             // the last place that was read
+	digest structure.Digest   // up to there
+	have   uint64             // the last place of the run here
+	window []structure.Digest // of places of the run here, from first on
+	first  uint64
+}
+
+// mode is what happens to the spans of a piece.
+type mode int
+
+const (
+	unlocated mode = iota
+	skipping       // they are here
+	comparing      // some of them may be here
+	adding
+)

@@ -8,61 +8,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// relocation is where spans of a run of the bundle are here: those after a place of the run are in
-// another run, from its start.
-type relocation struct {
-	after uint64
-	run   structure.RunID
-}
-
-// mode is what happens to the spans of a piece.
-type mode int
-
-const (
-	unlocated mode = iota
-	skipping       // they are here
-	comparing      // some of them may be here
-	adding
-)
-
-// incoming is a piece whose spans are being read. The checker uses at and digest only.
-type incoming struct {
-	piece
-	run    structure.RunID   // the run here
-	after  uint64            // the place in the bundle's run before its first span
-	parent structure.SpanRef // of the run here, if it is new
-	create bool              // the run here
-
-	mode   mode
-	at     uint64             // the last place that was read
-	digest structure.Digest   // up to there
-	have   uint64             // the last place of the run here
-	window []structure.Digest // of places of the run here, from first on
-	first  uint64
-}
-
-// pending is what the commit that is being prepared adds.
-type pending struct {
-	digests map[structure.SpanRef]structure.Digest
-	ends    map[structure.RunID]uint64
-	sets    map[structure.SpanSetID]bool
-}
-
-func newPending() pending {
-	return pending{digests: make(map[structure.SpanRef]structure.Digest), ends: make(map[structure.RunID]uint64), sets: make(map[structure.SpanSetID]bool)}
-}
-
-// local returns the ref here of a span of the bundle.
-func (im *importer) local(ref structure.SpanRef) structure.SpanRef {
-	relocations := im.relocated[ref.Run]
-	for i := len(relocations) - 1; i >= 0; i-- {
-		if s := relocations[i]; ref.Seq > s.after {
-			return structure.SpanRef{Run: s.run, Seq: ref.Seq - s.after}
-		}
-	}
-	return ref
-}
-
 // digestOf returns the digest of a history in the store or the pending commit.
 func (im *importer) digestOf(ref structure.SpanRef) (structure.Digest, error) {
 	if ref.IsZero() {

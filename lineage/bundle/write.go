@@ -15,33 +15,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// WriteOptions choose the content of a bundle. The zero value chooses everything.
-type WriteOptions struct {
-	// Threads are included with all their contexts, Contexts without the others of their
-	// thread. If both are empty, everything is included.
-	Threads  []structure.ThreadID
-	Contexts []structure.ContextID
-	// Have, when not nil, lists what the other store has, which is left out.
-	Have *Inventory
-	// Progress, when not nil, is called from time to time with the number of spans written.
-	Progress func(spans uint64)
-}
-
-// WriteReport counts what was written.
-type WriteReport struct {
-	Threads  uint64 `json:"threads"`
-	Contexts uint64 `json:"contexts"`
-	Spans    uint64 `json:"spans"`
-	Blocks   uint64 `json:"blocks"`
-	Chunks   uint64 `json:"chunks"`
-	Values   uint64 `json:"values"`
-	// Erased counts erased blocks, which have only a description.
-	Erased uint64 `json:"erased"`
-	// Left counts the blocks and chunks that were left out.
-	Left  uint64 `json:"left"`
-	Bytes int64  `json:"bytes"`
-}
-
 // Write writes a bundle of one commit of a store. The store can be changed meanwhile. It is ErrExpired
 // if the state of that commit goes away meanwhile; the bundle is then incomplete.
 func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOptions) (report WriteReport, err error) {
@@ -76,74 +49,6 @@ func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOption
 	}
 	e.report.Bytes = out.written
 	return e.report, nil
-}
-
-// Limits of a commit in a bundle. The store that imports the bundle applies it as one commit, and
-// reading a message decodes its whole commit.
-const (
-	commitBytes   = 192 << 10
-	commitRecords = 2048
-	recordBytes   = 128 // estimate of a record without bodies and metadata
-)
-
-// exporter writes a bundle. Of what was written it keeps ids in memory.
-type exporter struct {
-	ctx    context.Context
-	from   backend.Reader
-	out    *writer
-	o      WriteOptions
-	report WriteReport
-	seed   maphash.Seed
-
-	// What was written, or left out.
-	written  map[prefix]uint64          // content, with the hash of its defaults
-	runs     map[structure.RunID]uint64 // the last place of each
-	sets     map[structure.SpanSetID]bool
-	threads  map[structure.ThreadID]bool
-	contexts map[structure.ContextID]bool // and remnants
-
-	chosen map[structure.ContextID]bool // nil for all
-	busy   map[structure.RunID]bool     // of which a piece is being written
-
-	// Records for the next entries.
-	pending       write.Batch // a history
-	pendingRuns   map[structure.RunID]bool
-	facts         write.Batch
-	pendingValues write.Batch
-	single        write.Batch // for commit
-	encoder       structure.Encoder
-}
-
-func empty(b *write.Batch) bool {
-	records, _ := b.Size()
-	return records == 0
-}
-
-func full(b *write.Batch) bool {
-	records, bytes := b.Size()
-	return bytes+recordBytes*records >= commitBytes || records >= commitRecords
-}
-
-// commit writes records as an entry, with times relative to t.
-func (e *exporter) commit(tag byte, t time.Time, records ...structure.Record) error {
-	e.single.Reset(t)
-	e.single.Adopt(records...)
-	return e.flush(tag, &e.single)
-}
-
-// flush writes a batch as an entry and empties it.
-func (e *exporter) flush(tag byte, b *write.Batch) error {
-	if empty(b) {
-		return nil
-	}
-	encoded, err := b.Encode(&e.encoder)
-	if err != nil {
-		return err
-	}
-	if b.Reset(time.Time{}); b == &e.pending {
-		clear(e.pendingRuns)
-	}
-	return e.out.entry(tag, encoded)
 }
 
 // group is the chosen contexts of a thread, or those without a thread.
@@ -291,28 +196,6 @@ func (e *exporter) fact(at time.Time, records ...structure.Record) error {
 
 func (e *exporter) flushFacts() error { return e.flushAfter(entryFacts, &e.facts) }
 
-// addAfter adds records to an entry that follows the history which they refer to. at is the time of a new one.
-func (e *exporter) addAfter(tag byte, to *write.Batch, at time.Time, records ...structure.Record) error {
-	if full(to) {
-		if err := e.flushAfter(tag, to); err != nil {
-			return err
-		}
-	}
-	if empty(to) {
-		to.Reset(at)
-	}
-	to.Adopt(records...)
-	return nil
-}
-
-// flushAfter writes an entry after the pending history.
-func (e *exporter) flushAfter(tag byte, b *write.Batch) error {
-	if err := e.flush(entryHistory, &e.pending); err != nil {
-		return err
-	}
-	return e.flush(tag, b)
-}
-
 // contextAndParents writes a context, after those above it. Of those that are not chosen or were
 // deleted it writes remnants, which have the overrides that are inherited.
 func (e *exporter) contextAndParents(id structure.ContextID) error {
@@ -459,5 +342,3 @@ func (e *exporter) onAny(span structure.SpanRef, contexts []structure.ContextID)
 	}
 	return false, nil
 }
-
-func (e *exporter) lookup() structure.RunLookup { return backend.Runs(e.ctx, e.from) }

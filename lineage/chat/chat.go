@@ -63,7 +63,7 @@ type ListOptions struct {
 	// was updated meanwhile may be missing, or be there twice.
 	After string `json:"after,omitempty"`
 	// Limit is the most chats wanted; 0 is all. Offset is how many to leave out
-	// first, which costs as much as to list them. Neither needs the other.
+	// first, which costs at most as much as to list them: After costs nothing. Neither needs the other.
 	Limit  int `json:"limit,omitempty"`
 	Offset int `json:"offset,omitempty"`
 }

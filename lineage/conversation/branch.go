@@ -11,25 +11,25 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Branch is a branch as it was when it was asked for.
+// Branch describes a branch at the time of the call.
 type Branch struct {
 	ID string
-	// Name is for people. Branches may share it.
+	// Name is for people. It need not be unique.
 	Name string
-	// ParentID is the branch that this one was made from, which may have been deleted
-	// since; empty if it was made from none.
+	// ParentID is the branch that this one was created from, or empty. That branch may have been deleted
+	// since.
 	ParentID string
-	// ParentMessageIndex is how many of its parent's messages it started with.
+	// ParentMessageIndex is the number of the parent's messages that it started with.
 	ParentMessageIndex int
 	Current            bool
-	// MessageCount is how many messages it has, inherited ones included.
+	// MessageCount is the number of messages, including inherited ones.
 	MessageCount int
 	CreatedAt    time.Time
 	// UpdatedAt is when its messages or its name last changed.
 	UpdatedAt time.Time
 }
 
-// branch is a branch with what it is made of.
+// branch is a Branch with its records.
 type branch struct {
 	Branch
 	state    backend.Context
@@ -37,7 +37,7 @@ type branch struct {
 	imported bool              // the metadata of its context is what its file says
 }
 
-// reading is a conversation as it is after one commit.
+// reading is the state of a conversation after one commit.
 type reading struct {
 	backend.Snapshot
 	thread  lineage.ThreadID
@@ -45,7 +45,7 @@ type reading struct {
 	runs    structure.RunLookup
 }
 
-// read reads the conversation as it is after one commit.
+// read calls do with the state of the conversation after one commit.
 func read[T any](ctx context.Context, c *Conversation, do func(*reading) (T, error)) (T, error) {
 	return backend.AtOnce(ctx, c.store.View(), func(snapshot backend.Snapshot) (none T, err error) {
 		r := &reading{Snapshot: snapshot, thread: c.thread.ID(), runs: backend.Runs(ctx, snapshot)}
@@ -63,12 +63,12 @@ func read[T any](ctx context.Context, c *Conversation, do func(*reading) (T, err
 	})
 }
 
-// find returns the branch with an id as it is now, the current one if the id is empty.
+// find returns the branch with an id, or the current branch if the id is empty.
 func (c *Conversation) find(ctx context.Context, id string) (branch, error) {
 	return read(ctx, c, func(r *reading) (branch, error) { return r.find(ctx, id) })
 }
 
-// findContext is find for those who also need the context of the branch.
+// findContext is find that also returns the context of the branch.
 func (c *Conversation) findContext(ctx context.Context, id string) (b branch, of *lineage.Context, err error) {
 	if b, err = c.find(ctx, id); err == nil {
 		of, err = c.store.Context(ctx, b.state.ID)
@@ -76,7 +76,7 @@ func (c *Conversation) findContext(ctx context.Context, id string) (b branch, of
 	return b, of, err
 }
 
-// find returns the branch with an id, the current one if the id is empty.
+// find returns the branch with an id, or the current branch if the id is empty.
 func (r *reading) find(ctx context.Context, id string) (branch, error) {
 	if id == "" {
 		return r.branch(ctx, r.current)
@@ -123,8 +123,8 @@ func (r *reading) branch(ctx context.Context, record *structure.Branch) (branch,
 	return b, err
 }
 
-// link finds the parent. It is known by its context, so that a branch which later gets
-// the id of a deleted one is nobody's parent.
+// link finds the parent by its context, not by its id: a branch that gets the id of a deleted one must not
+// become a parent.
 func (r *reading) link(ctx context.Context, b *branch) error {
 	parent, err := backend.BranchOf(ctx, r, r.thread, b.state.Parent)
 	if err != nil || parent == nil {
@@ -161,7 +161,7 @@ func (c *Conversation) list(ctx context.Context) ([]branch, error) {
 	})
 }
 
-// Branches returns all branches, the one that was last updated first.
+// Branches returns all branches, most recently updated first.
 func (c *Conversation) Branches(ctx context.Context) ([]Branch, error) {
 	all, err := c.list(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *Conversation) Branches(ctx context.Context) ([]Branch, error) {
 	return branches, nil
 }
 
-// Branch returns the branch with an id, the current one if the id is empty.
+// Branch returns the branch with an id, or the current branch if the id is empty.
 func (c *Conversation) Branch(ctx context.Context, id string) (Branch, error) {
 	b, err := c.find(ctx, id)
 	return b.Branch, err

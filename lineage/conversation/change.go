@@ -13,17 +13,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// From says what a new branch starts with.
+// From is the history that a new branch starts with.
 type From struct {
-	// Branch is the id of its parent, the current branch if it is empty.
+	// Branch is the id of the parent. It defaults to the current branch.
 	Branch string
-	// MessageIndex is how many of the parent's messages it starts with; nil is all.
+	// MessageIndex is the number of the parent's messages that it starts with; nil means all.
 	MessageIndex *int
 }
 
-// CreateBranch makes a branch, and leaves the current one current. nil from makes it
-// empty and without a parent. An id that is taken is ErrExists, and an index that the
-// parent does not have ErrInvalid.
+// CreateBranch creates a branch without checking it out. If from is nil the branch is empty and has no
+// parent. The error is ErrExists if the id is taken, and ErrInvalid if the index is out of range.
 func (c *Conversation) CreateBranch(ctx context.Context, id, name string, from *From) (Branch, error) {
 	if err := checkText("branch", "id", id); err != nil {
 		return Branch{}, err
@@ -31,8 +30,8 @@ func (c *Conversation) CreateBranch(ctx context.Context, id, name string, from *
 	return c.create(ctx, id, name, from)
 }
 
-// Fork makes a branch of the current one with all its messages, under an id made of
-// the name, and checks it out.
+// Fork creates a branch with all messages of the current one and checks it out. Its id is derived from the
+// name.
 func (c *Conversation) Fork(ctx context.Context, name string) (Branch, error) {
 	return c.create(ctx, "", name, &From{})
 }
@@ -42,8 +41,8 @@ func (c *Conversation) ForkFromMessage(ctx context.Context, name string, index i
 	return c.create(ctx, "", name, &From{MessageIndex: &index})
 }
 
-// create makes a branch. Without an id it is a fork: its id is made of the name, and it
-// becomes the current one.
+// create creates a branch. Without an id it forks: the id is derived from the name, and the branch becomes
+// current.
 func (c *Conversation) create(ctx context.Context, id, name string, from *From) (Branch, error) {
 	if err := checkText("branch", "name", name); err != nil {
 		return Branch{}, err
@@ -56,7 +55,7 @@ func (c *Conversation) create(ctx context.Context, id, name string, from *From) 
 				return err
 			}
 		}
-		// The context of a branch without a parent has main's before it, which cannot be deleted.
+		// The context of a branch without a parent is a child of main's context, which cannot be deleted.
 		start := From{Branch: Main, MessageIndex: new(int)}
 		if from != nil {
 			start = *from
@@ -95,11 +94,11 @@ func (c *Conversation) create(ctx context.Context, id, name string, from *From) 
 	return c.Branch(ctx, created.ID)
 }
 
-// maxSlug is the length in characters of what a name gives to an id.
+// maxSlug limits the part of an id that is derived from a name, in characters.
 const maxSlug = 40
 
-// unusedID returns the id of a new branch with a name: its letters and digits, and a
-// number if other branches were named alike.
+// unusedID derives the id of a new branch from its name: its letters and digits, and a number if that is
+// taken.
 func (c *Conversation) unusedID(ctx context.Context, name string) (string, error) {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	slug := []rune(strings.Join(words, "-"))
@@ -140,7 +139,7 @@ func (c *Conversation) checkout(ctx context.Context, id string) error {
 	return err
 }
 
-// MergeStrategy says what a merge does: see Conversation.Merge.
+// MergeStrategy selects how Conversation.Merge combines two branches.
 type MergeStrategy int
 
 // The strategies.
@@ -149,10 +148,9 @@ const (
 	Replace
 )
 
-// Merge brings the messages of a branch into the current one. Append adds those after
-// the point where the two parted, and none twice; Replace takes all of them instead of
-// its own. The messages are shared, not copied. It returns the spans that were appended: none if
-// the current branch has all of the messages.
+// Merge merges a branch into the current one. Append adds its messages after the common beginning, without
+// those that the current branch has already. Replace replaces the current branch's messages. Messages are
+// shared, not copied. Merge returns the spans that were appended, none if nothing was missing.
 func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeStrategy) (added []lineage.SpanRef, err error) {
 	defer c.change()()
 	merged := Event{Kind: BranchMerged, Source: source, Strategy: strategy}
@@ -188,8 +186,8 @@ func (c *Conversation) Merge(ctx context.Context, source string, strategy MergeS
 	return added, nil
 }
 
-// DeleteBranch deletes a branch. Branches that were made from it stay as they are. If
-// it was current, the main branch becomes so. The main branch is ErrProtected.
+// DeleteBranch deletes a branch. Branches created from it are unaffected. If it was current, the main branch
+// becomes current. The error is ErrProtected for the main branch.
 func (c *Conversation) DeleteBranch(ctx context.Context, id string) error {
 	defer c.change()()
 	was, err := c.CurrentBranchID(ctx)

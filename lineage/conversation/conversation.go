@@ -14,18 +14,16 @@ import (
 const (
 	// Main is the id of the branch that every conversation has.
 	Main = lineage.MainBranch
-	// MainName is its name until it is renamed.
+	// MainName is its initial name.
 	MainName = "Main conversation"
 )
 
-// Options say how a conversation is opened. The zero value of each field is a
-// default.
+// Options configure Open. The zero value of each field is a default.
 type Options struct {
-	// UserID and Title are those of the thread, if it is made now. The conversation of another user is
+	// UserID and Title are set if the thread is created. Opening a conversation of another user fails with
 	// lineage.ErrOtherUser.
 	UserID, Title string
-	// StartOnMain makes the main branch current. By default a conversation goes on
-	// with the branch that was.
+	// StartOnMain checks out the main branch. By default the current branch stays.
 	StartOnMain bool
 }
 
@@ -36,9 +34,8 @@ type Conversation struct {
 	thread *lineage.Thread
 }
 
-// Open returns the conversation of a session, making it if there is none: the source
-// id of its thread is the session id. A new one has an empty main branch, which is
-// current.
+// Open returns the conversation of a session, and creates it if necessary. The session id is the source id of
+// its thread. A new conversation has an empty main branch, which is current.
 func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options) (*Conversation, error) {
 	if err := checkText("session", "id", sessionID); err != nil {
 		return nil, err
@@ -54,8 +51,8 @@ func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options
 	return c, nil
 }
 
-// ensureMain creates the main branch of a thread that was made by other means, and makes it
-// current if it is to be or no other branch is.
+// ensureMain creates the main branch if the thread has none. It checks the branch out if current is set or no
+// branch is current.
 func (c *Conversation) ensureMain(ctx context.Context, current bool) error {
 	defer c.change()()
 	_, err := c.thread.On(ctx, Main)
@@ -74,8 +71,8 @@ func (c *Conversation) ensureMain(ctx context.Context, current bool) error {
 	return c.checkout(ctx, Main)
 }
 
-// change begins a change of the branches. No other Conversation of the thread and store changes them until end is
-// called, which delivers the events. So events are in the order of the changes.
+// change locks the branches against changes by other Conversations of the store until end is called. end
+// delivers the events, which are therefore in the order of the changes.
 func (c *Conversation) change() (end func()) {
 	changing := c.changing()
 	changing.Lock()
@@ -85,7 +82,7 @@ func (c *Conversation) change() (end func()) {
 	}
 }
 
-// inTransaction does something with the conversation in one transaction: see lineage.Store.Update.
+// inTransaction calls do in a transaction: see lineage.Store.Update.
 func (c *Conversation) inTransaction(ctx context.Context, do func(in *Conversation) error) error {
 	return c.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		write.Of(tx.Store).Engine().(*write.Stage).AllowLarge() // what a caller gives at once is in memory already
@@ -97,10 +94,10 @@ func (c *Conversation) inTransaction(ctx context.Context, do func(in *Conversati
 	})
 }
 
-// Thread returns the thread below, for everything else that can be done with it.
+// Thread returns the thread of the conversation, for all other operations.
 func (c *Conversation) Thread() *lineage.Thread { return c.thread }
 
-// checkText refuses ids and names that could not be told apart or kept as JSON.
+// checkText refuses ids and names that are not valid as JSON text.
 func checkText(subject, what, text string) error {
 	switch {
 	case strings.TrimSpace(text) == "":

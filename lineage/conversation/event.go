@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// EventKind tells what happened.
+// EventKind is the kind of a change.
 type EventKind string
 
 // The kinds of event.
@@ -29,8 +29,8 @@ const (
 	BranchRenamed EventKind = "branch:renamed"
 )
 
-// Event is something that happened to a conversation's branches. Which fields are
-// set follows from Kind. Branches are named by their ids.
+// Event is a change of a conversation's branches. Kind determines which fields are set. Branches are given by
+// id.
 type Event struct {
 	Kind EventKind
 	ID   string
@@ -41,8 +41,7 @@ type Event struct {
 	MessageIndex   *int
 	Source, Target string
 	Strategy       MergeStrategy
-	// Changed reports of a merge whether it changed the target. Otherwise the target had
-	// all of the source already.
+	// Changed reports whether a merge changed the target, which may have had all messages of the source.
 	Changed bool
 }
 
@@ -76,7 +75,7 @@ func (c *Conversation) On(listener func(Event)) (cancel func()) {
 	}
 }
 
-// announcers are those of the threads of a store that somebody listens to.
+// announcers has an announcer for each thread of a store with listeners.
 type announcers struct {
 	mu sync.Mutex // guards the announcers, too
 	of map[lineage.ThreadID]*announcer
@@ -105,7 +104,7 @@ type announcer struct {
 	delivering bool
 }
 
-// enqueue states what is to be delivered. The order of calls is that of the events.
+// enqueue adds events to be delivered, in the order of the calls.
 func (c *Conversation) enqueue(events ...Event) {
 	all := c.announcers()
 	all.mu.Lock()
@@ -115,8 +114,8 @@ func (c *Conversation) enqueue(events ...Event) {
 	}
 }
 
-// deliver calls the listeners with the events that wait. If somebody does so already, also
-// further up this call stack, it is left to them.
+// deliver delivers the pending events, unless another call does so already, possibly one further up this
+// stack.
 func (c *Conversation) deliver() {
 	all := c.announcers()
 	all.mu.Lock()
@@ -138,7 +137,7 @@ func (c *Conversation) deliver() {
 	}
 }
 
-// tell calls a listener without the lock that its caller holds.
+// tell calls a listener. It releases the lock of its caller meanwhile.
 func (all *announcers) tell(hear func(Event), e Event) {
 	all.mu.Unlock()
 	defer all.mu.Lock()

@@ -18,30 +18,29 @@ import (
 	"github.com/lineage-store/lineage/lineage/lock"
 )
 
-// ExportOptions say what to export.
+// ExportOptions configure Export.
 type ExportOptions struct {
-	// Sessions are the ids of those wanted. Default all.
+	// Sessions are the ids of the sessions to export. Default all.
 	Sessions []string
-	// Prune deletes branch files that no branch has, such as those of branches that were deleted. Otherwise they are
-	// reported, because an import brings their branches back.
+	// Prune deletes branch files without a branch, such as those of deleted branches. By default they are
+	// reported, because an import would restore their branches.
 	Prune bool
 }
 
-// ExportReport tells what an export did.
+// ExportReport is the result of Export.
 type ExportReport struct {
-	// Sessions and Branches were written.
+	// Sessions and Branches count what was written.
 	Sessions, Branches int
 	// Pruned is the number of files that were deleted.
 	Pruned int
-	// Problems are what was left out.
+	// Problems are the sessions and branches that were left out.
 	Problems []*Problem
 }
 
-// Problem says what was left out, and why.
+// Problem is a session or branch that was left out, and why.
 type Problem struct {
 	Session string
-	// File is the name of a branch's file, also where no file can have it; empty if it is
-	// about the session.
+	// File is the file name of a branch, even if it is not a valid one. It is empty for a session.
 	File string
 	Err  error
 }
@@ -109,16 +108,15 @@ func Export(ctx context.Context, store *lineage.Store, root string, o ExportOpti
 	return report, nil
 }
 
-// isFileName reports whether an id can be that of a session or branch, which are
-// names of files, whatever the operating system.
+// isFileName reports whether an id is a valid file name on all operating systems.
 func isFileName(id string) bool {
 	return id != "" && id != "." && id != ".." && !strings.ContainsAny(id, "/\\\x00")
 }
 
-// patience is how long an export waits for the lock of a file.
+// patience limits the wait for the lock of a file.
 const patience = time.Second
 
-// export writes the files of one session below root, which dir is.
+// export writes the files of one session below root. dir is root, open.
 func (c *Conversation) export(ctx context.Context, root string, dir *os.Root, session string, prune bool, report *ExportReport) error {
 	branches, err := c.list(ctx)
 	if err != nil {
@@ -149,7 +147,7 @@ func (c *Conversation) export(ctx context.Context, root string, dir *os.Root, se
 	return abandoned(ctx, root, dir, session, branches, prune, report)
 }
 
-// abandoned reports, or deletes, the branch files of a session that no branch has.
+// abandoned reports or deletes the branch files of a session without a branch.
 func abandoned(ctx context.Context, root string, dir *os.Root, session string, branches []branch, prune bool, report *ExportReport) error {
 	entries, err := fs.ReadDir(dir.FS(), session)
 	if err != nil {
@@ -188,7 +186,7 @@ func isBranchFile(data []byte, id string) bool {
 	return rawjson.Valid(data) && rawjson.Str(rawjson.Get(data, "id")) == id && rawjson.IsArray(rawjson.Get(data, "messages"))
 }
 
-// replaceFile writes a file that takes the place of the one that has its name.
+// replaceFile writes a file and renames it over an existing one.
 func replaceFile(dir *os.Root, name string, data []byte) error {
 	temporary := name + ".tmp"
 	if err := dir.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -208,8 +206,8 @@ func replaceFile(dir *os.Root, name string, data []byte) error {
 	return nil
 }
 
-// branchFile returns the file of a branch. A branch that cannot have one, for its id or a
-// message that JSON cannot have, is ErrInvalid.
+// branchFile returns the content of a branch's file. The error is ErrInvalid if the id is not a file name, or
+// JSON cannot express a message.
 func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error) {
 	if !isFileName(b.ID) {
 		return nil, branchError(b.ID, lineage.ErrInvalid, "its id is no name of a file")
@@ -246,7 +244,7 @@ func (c *Conversation) branchFile(ctx context.Context, b *branch) ([]byte, error
 	return append(data, '\n'), nil
 }
 
-// branchJSON is what every file of a branch has.
+// branchJSON has the fields of every branch file.
 type branchJSON struct {
 	ID                 string            `json:"id"`
 	Name               string            `json:"name"`

@@ -18,19 +18,19 @@ import (
 type Message struct {
 	Role    string
 	Content string
-	// Fields are whatever else the message has, such as tool calls: JSON values by their
-	// keys, kept byte for byte but for white space around them. "role" cannot be among
-	// them; "content" can, for content that is not a string, when Content is empty.
+	// Fields are further fields of the message, such as tool calls: JSON values by key, kept byte for byte
+	// except for surrounding white space. "role" is not allowed. "content" is allowed if Content is empty,
+	// for content that is not a string.
 	Fields map[string]json.RawMessage
-	// Erased is set when the message was read but its content had been erased.
+	// Erased is set if the content of the message was erased.
 	Erased bool
-	// By is who said it, with which model and where it comes from, as far as that is stated.
+	// By has the author, the model and the origin of the message, as far as known.
 	By content.Attribution
-	// DerivedFrom is the content that it was edited or derived from, if any.
+	// DerivedFrom is the content that the message was edited or derived from, if any.
 	DerivedFrom lineage.ContentID
 }
 
-// Equal reports whether two messages say the same, whoever said it.
+// Equal reports whether two messages are equal. It ignores By.
 func (m Message) Equal(other Message) bool {
 	return m.Role == other.Role && m.Content == other.Content && m.Erased == other.Erased &&
 		maps.EqualFunc(m.Fields, other.Fields, func(a, b json.RawMessage) bool {
@@ -38,8 +38,7 @@ func (m Message) Equal(other Message) bool {
 		})
 }
 
-// item returns what stores the message. Text is stored as it is, and a message with
-// fields as one JSON object.
+// item returns the message as an item of a span: a text, or one JSON object if it has fields.
 func (m Message) item() (lineage.Item, error) {
 	if err := checkText("message", "role", m.Role); err != nil {
 		return lineage.Item{}, err
@@ -96,8 +95,7 @@ func (m Message) checkField(key string, value []byte) error {
 	return fmt.Errorf("message field %q: %s: %w", key, problem, lineage.ErrInvalid)
 }
 
-// decode returns the message that a stored body stands for. JSON that is not such a
-// message is its content.
+// decode returns the message that item encoded. Other JSON becomes the content of the message.
 func decode(role, mediaType string, body []byte) Message {
 	plain := Message{Role: role, Content: string(body)}
 	var fields map[string]json.RawMessage
@@ -119,7 +117,7 @@ func decode(role, mediaType string, body []byte) Message {
 	return m
 }
 
-// messageOf returns the message that an entry is. It shares nothing with the entry.
+// messageOf returns the message of an entry. The two share no memory.
 func (c *Conversation) messageOf(ctx context.Context, e *lineage.Entry) (Message, error) {
 	m := Message{Role: e.Role, Erased: true}
 	if !e.Erased {

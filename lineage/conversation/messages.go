@@ -30,9 +30,9 @@ func (c *Conversation) AddMessage(ctx context.Context, m Message) error {
 	}
 }
 
-// SetMessages makes these the messages of the current branch. The messages that the
-// two lists begin with alike stay shared with other branches. What the branch said
-// before is in the reflog of its context, so that Undo there takes it back, unless the list only continues it.
+// SetMessages replaces the messages of the current branch. The common beginning of the two lists stays
+// shared. Unless the list only extends the branch, the old messages are in the reflog of the branch's
+// context, and Undo restores them.
 func (c *Conversation) SetMessages(ctx context.Context, messages []Message) error {
 	return c.inTransaction(ctx, func(in *Conversation) error {
 		b, current, err := in.findContext(ctx, "")
@@ -57,8 +57,8 @@ func (c *Conversation) SetMessages(ctx context.Context, messages []Message) erro
 	})
 }
 
-// commonPrefix returns how many messages a history and a list begin with alike, and
-// the last span of these. A span counts as a whole or not at all.
+// commonPrefix returns the length of the common beginning of a history and a list, in messages of whole
+// spans, and its last span.
 func (c *Conversation) commonPrefix(ctx context.Context, tip lineage.SpanRef, messages []Message) (after lineage.SpanRef, kept int, err error) {
 	var span lineage.SpanRef
 	alike := 0
@@ -84,7 +84,7 @@ func (c *Conversation) commonPrefix(ctx context.Context, tip lineage.SpanRef, me
 // Messages returns the messages of the current branch.
 func (c *Conversation) Messages(ctx context.Context) ([]Message, error) { return c.MessagesOf(ctx, "") }
 
-// MessagesOf returns the messages of any branch, the current one if the id is empty.
+// MessagesOf returns the messages of the branch with an id, or of the current branch if the id is empty.
 func (c *Conversation) MessagesOf(ctx context.Context, id string) ([]Message, error) {
 	b, err := c.find(ctx, id)
 	if err != nil {

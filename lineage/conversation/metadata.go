@@ -11,19 +11,18 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// metadata is what a branch's context keeps for this package. It is on disk: keys
-// must not change. Package archive writes what the file of a branch says under the same keys.
+// metadata is this package's part of the metadata of a branch's context. The keys are on disk and must not
+// change. Package archive writes the same keys when it imports branch files.
 type metadata struct {
 	Name               string     `json:"name,omitempty"`
 	ParentID           string     `json:"parentId,omitempty"`
 	ParentMessageIndex int        `json:"parentMessageIndex,omitempty"`
 	UpdatedAt          *time.Time `json:"updatedAt,omitempty"` // when it was renamed
-	// CreatedAt is when an imported branch was created, and Messages how many messages it then had in its file,
-	// which was last changed at UpdatedAt.
+	// CreatedAt and Messages are from the file of an imported branch, as of UpdatedAt.
 	CreatedAt *time.Time `json:"createdAt,omitempty"`
 	Messages  int        `json:"messages,omitempty"`
-	// RenamedFrom is the name in its file of an imported branch that was renamed here. An import gives the branch
-	// another name only.
+	// RenamedFrom is the name in the file of an imported branch that was renamed since. An import renames the
+	// branch only if its name in the file changed.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
 }
 
@@ -32,13 +31,13 @@ func newMetadata(name, parentID string, index int) []byte {
 	return data
 }
 
-// isOurs reports whether a key is one of metadata. Keys are taken as they are spelled, so that keys of
-// others are not mistaken for ours.
+// isOurs reports whether a key is one of metadata. Unlike encoding/json it respects case, so that keys of
+// others stay.
 func isOurs(key string) bool {
 	return slices.Contains([]string{"name", "parentId", "parentMessageIndex", "updatedAt", "createdAt", "messages", "renamedFrom"}, key)
 }
 
-// readMetadata returns what the metadata says. Metadata that others wrote says nothing.
+// readMetadata decodes metadata. It returns the zero value for metadata of another form.
 func readMetadata(data []byte) (m metadata) {
 	if !rawjson.Valid(data) {
 		return metadata{}
@@ -50,7 +49,7 @@ func readMetadata(data []byte) (m metadata) {
 	return m
 }
 
-// renamed returns metadata with a new name. What others keep there stays.
+// renamed returns metadata with a new name. Keys of others stay.
 func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) {
 	if data = bytes.TrimSpace(data); len(data) > 0 && !(rawjson.IsObject(data) && rawjson.Valid(data)) {
 		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")

@@ -7,15 +7,15 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Tree is a branch with those that were made from it.
+// Tree is a branch with the branches created from it.
 type Tree struct {
 	Branch
-	// Children are the branches made from this one, oldest first.
+	// Children are the branches created from this one, oldest first.
 	Children []*Tree
 }
 
-// Tree returns the main branch, and after it every other branch that has no parent, or
-// whose parent was deleted, oldest first; each with those made from it.
+// Tree returns the main branch, then the other branches without a parent or with a deleted one, oldest first,
+// each with the branches created from it.
 func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 	all, err := c.list(ctx)
 	if err != nil {
@@ -40,8 +40,7 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 	return roots, nil
 }
 
-// History returns the ancestry of a branch, from the main branch down to itself. Where
-// an ancestor was deleted, it begins after that one.
+// History returns a branch and its ancestors, oldest first. It begins after a deleted ancestor.
 func (c *Conversation) History(ctx context.Context, id string) ([]Branch, error) {
 	return read(ctx, c, func(r *reading) (history []Branch, err error) {
 		b, err := r.find(ctx, id)

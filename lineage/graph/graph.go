@@ -76,16 +76,20 @@ func (g *Graph) Place(ref lineage.SpanRef) Place {
 	return Place{}
 }
 
-// Add adds a line. The forks of a line are added in the order of their places.
+// Add adds a line, after those that fork off before it.
 func (g *Graph) Add(l *Line) {
 	if !l.Run.IsZero() {
 		g.runs[l.Run] = l
 	}
-	if l.After.Line == nil {
-		g.Roots = append(g.Roots, l)
-	} else {
-		l.After.Line.Forks = append(l.After.Line.Forks, l)
+	beside := &g.Roots
+	if l.After.Line != nil {
+		beside = &l.After.Line.Forks
 	}
+	i := len(*beside)
+	for i > 0 && cmp.Or(cmp.Compare((*beside)[i-1].After.At, l.After.At), (*beside)[i-1].Run.Compare(l.Run)) > 0 {
+		i--
+	}
+	*beside = slices.Insert(*beside, i, l)
 }
 
 // Label adds a name that points to a message.

@@ -66,6 +66,13 @@ func TestConversation(t *testing.T) {
 	require.Len(t, h.do("GET", "/v1/threads/=copy/branches", nil).items(), 2)
 	require.Len(t, h.do("GET", "/v1/threads?metadata=topic=x", nil).items(), 2)
 
+	merged := h.do("PATCH", "/v1/threads/=copy", `{"merge":{"topic":null,"n":{"a":[1]},"list":["x","y"]}}`).is(200)
+	require.Equal(t, map[string]any{"n": map[string]any{"a": []any{1.0}}, "list": []any{"x", "y"}}, merged["metadata"])
+	require.Len(t, h.do("GET", "/v1/threads?metadata=list=y", nil).items(), 1)
+	h.do("PATCH", "/v1/threads/=copy", `{"merge":[1]}`).is(400)
+	h.do("PATCH", "/v1/threads/=copy", `{"merge":{},"metadata":{}}`).is(400)
+	h.do("PATCH", "/v1/threads/=copy", `{"metadata":"text"}`).is(200)
+	h.do("PATCH", "/v1/threads/=copy", `{"merge":{"a":1}}`).is(400)
 	h.do("DELETE", c+"/values/a%2Fb", nil).is(204)
 	h.do("GET", c+"/values/a%2Fb", nil).is(404)
 	h.do("DELETE", "/v1/threads/=my%2Fkey", nil).is(204)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ const (
 	// maxRead is how many bytes of bodies are read for a window, and maxBody of one body.
 	maxRead = 32 << 20
 	maxBody = 8 << 20
+	// around is how many messages before and after a window are read for the calls and results that belong to those in it.
+	around = 32
 	// highlighting is how long code of a window may be highlighted. What was highlighted is remembered.
 	highlighting = 2 * time.Second
 	// beside is how many branches and subagents are listed beside a conversation.
@@ -38,12 +41,16 @@ type conversationView struct {
 	Messages []*render.Message
 	// From and To are the positions of the window, and Length that of the history.
 	From, To, Length uint64
-	Branches         []*besideRow
-	Subagents        []*besideRow
+	// At is the message that was asked for, 0 for none.
+	At        uint64
+	Branches  []*besideRow
+	Subagents []*besideRow
 	// More is set if there are more branches than are listed.
 	More    bool
 	Prompts []*render.Message
 	Notice  string
+
+	subagents []*subagent
 }
 
 // besideRow is another context of the thread.
@@ -63,6 +70,8 @@ type place struct {
 	Branch                string
 	Tip                   lineage.SpanRef
 	Resume                string
+	// base is the message that the context was forked after, zero for none.
+	base lineage.SpanRef
 
 	prefix string // of the anchors of its messages, where a view has two histories
 }
@@ -136,7 +145,7 @@ func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 	if about.Thread != info.ID {
 		return nil, fmt.Errorf("context %v is of another thread: %w", id, lineage.ErrNotFound)
 	}
-	is.Context, is.Branch, is.Tip = id.String(), about.Branch, about.Tip
+	is.Context, is.Branch, is.Tip, is.base = id.String(), about.Branch, about.Tip, about.Base
 	if is.Branch == "" {
 		is.Branch = string(graph.KindOf(&about)) + " " + id.Short()
 	}
@@ -199,11 +208,30 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	if v.Length, err = p.o.Store.Position(ctx, is.Tip); err != nil {
 		return err
 	}
+	if to := r.URL.Query().Get("prompt"); to != "" { // the next or previous one, or if there is none the message itself
+		found, err := p.outlines.prompt(ctx, is.Tip, at, to == "previous")
+		if err != nil {
+			return err
+		}
+		at = cmp.Or(found, at)
+		v.At = at
+	}
 	v.From, v.To = windowOf(v.Length, at, from, to)
-	if v.Messages, err = p.messages(ctx, is, lineage.Window{From: v.From, To: v.To}); err != nil {
+	if r.URL.Query().Get("part") == "inside" { // a subagent, from its first message on
+		return p.inside(w, r, v)
+	}
+	var items []*transcript.Item
+	if items, err = p.items(ctx, is, lineage.Window{From: v.From, To: v.To}, around); err != nil {
 		return err
 	}
+	v.Messages = p.rendered(ctx, is, items)
 	if err := p.addRetries(ctx, v); err != nil {
+		return err
+	}
+	if v.subagents, err = p.subagentsOf(ctx, is); err != nil {
+		return err
+	}
+	if err := p.addSubagents(ctx, v, items); err != nil {
 		return err
 	}
 	if r.URL.Query().Has("part") {
@@ -241,17 +269,30 @@ func windowOf(length, at, from, to uint64) (first, last uint64) {
 
 // messages returns a window of a history as messages.
 func (p *Page) messages(ctx context.Context, is *place, w lineage.Window) ([]*render.Message, error) {
+	items, err := p.items(ctx, is, w, 0)
+	return p.rendered(ctx, is, items), err
+}
+
+// items returns what a window of a history says. Calls in it have the results, and results the calls, that are up to so many
+// messages outside.
+func (p *Page) items(ctx context.Context, is *place, w lineage.Window, outside uint64) (items []*transcript.Item, err error) {
 	if w.From > w.To || is.Tip.IsZero() {
 		return nil, nil
 	}
-	var items []*transcript.Item
-	for i, err := range transcript.All(p.transcribed(ctx, is.Tip, w), transcript.Options{MaxText: most}) {
+	wide := lineage.Window{From: max(w.From, outside+1) - outside, To: w.To + outside}
+	for i, err := range transcript.All(p.transcribed(ctx, is.Tip, wide), transcript.Options{MaxText: most}) {
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		if i.From != nil && w.From <= i.From.Position && i.From.Position <= w.To {
+			items = append(items, i)
+		}
 	}
-	return render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting}), nil
+	return items, nil
+}
+
+func (p *Page) rendered(ctx context.Context, is *place, items []*transcript.Item) []*render.Message {
+	return render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting})
 }
 
 // transcribed yields a window of a history. Of messages that do not fit into the bytes that are read for a window, it has
@@ -277,33 +318,21 @@ func (p *Page) transcribed(ctx context.Context, tip lineage.SpanRef, w lineage.W
 
 // besides lists the other contexts of a conversation.
 func (p *Page) besides(ctx context.Context, v *conversationView) error {
-	branches, err := v.Thread.Branches(ctx)
+	from := p.o.Store.View()
+	branches, err := backend.BranchesByCreation(ctx, from, v.Info.ID)
 	if err != nil {
 		return err
 	}
 	for _, b := range branches {
 		if len(v.Branches) == beside {
 			v.More = true
-			continue
+			break
 		}
 		row := &besideRow{Name: b.Name, Href: (&place{ID: v.ID, In: b.Context.String()}).Href(0), Here: b.Context.String() == v.Context}
-		if b.Active {
+		if b.Context == v.Info.Active {
 			row.Href = (&place{ID: v.ID}).Href(0)
 		}
 		v.Branches = append(v.Branches, row)
 	}
-	for c, err := range graph.Unnamed(ctx, p.o.Store, v.Info.ID, branches) {
-		if err != nil {
-			return err
-		}
-		if c.Kind != graph.KindSubagent || c.Tip.IsZero() {
-			continue
-		}
-		if len(v.Subagents) == beside {
-			v.More = true
-			break
-		}
-		v.Subagents = append(v.Subagents, &besideRow{Name: c.ID.Short(), Href: (&place{ID: v.ID, In: c.ID.String()}).Href(0), Here: c.ID.String() == v.Context})
-	}
-	return nil
+	return p.listSubagents(ctx, v)
 }

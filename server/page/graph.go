@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,9 +22,12 @@ const (
 	// maxContexts limits the contexts that the script of the page knows. With more, it looks at the graph after each append.
 	maxContexts = 1000
 	// The picture, in pixels: the heights of rows and the distances of lanes.
-	rowHeight = 34
+	rowHeight = 30
 	laneWidth = 16
 	laneStart = 14
+	// maxWidth is how wide the lanes may be together before they come closer, and minLane how close.
+	maxWidth = 240
+	minLane  = 6
 )
 
 // graphView is a part of the graph of a thread.
@@ -51,7 +55,7 @@ type graphRow struct {
 	Speaker, Class string
 	Text           string
 	Position       uint64
-	Span           string
+	Span           lineage.SpanRef
 	Folded         uint64
 	Hidden         int
 	Labels         []graph.Label
@@ -73,11 +77,27 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	g, err := graph.Of(ctx, p.o.Store, is.Thread)
-	if err != nil {
+	v := &graphView{place: is, Filter: r.URL.Query().Get("name")}
+	if err := p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error { v.draw(g, from); return nil }); err != nil {
 		return err
 	}
-	v := &graphView{place: is, Filter: r.URL.Query().Get("name")}
+	shown := v.Rows
+	v.Rows = nil
+	for _, row := range shown {
+		err := p.say(ctx, row)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // collected meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return p.show(w, r, http.StatusOK, "graph", &view{Title: is.Title + " · graph", Body: v})
+}
+
+// draw draws the rows of a graph from one on, without what the messages say.
+func (v *graphView) draw(g *graph.Graph, from uint64) {
 	o := graph.Options{Lanes: lanes}
 	if v.Filter != "" {
 		want := strings.ToLower(v.Filter)
@@ -103,7 +123,7 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	v.From = int(min(from, uint64(v.Total)))
 	end := min(v.From+rows, v.Total)
 	href := func(from int) string {
-		return "/t/" + is.ID + "/graph?" + url.Values{"name": {v.Filter}, "from": {fmt.Sprint(from)}}.Encode()
+		return "/t/" + v.ID + "/graph?" + url.Values{"name": {v.Filter}, "from": {fmt.Sprint(from)}}.Encode()
 	}
 	if end < v.Total {
 		v.Next = href(end)
@@ -111,8 +131,9 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if v.From > 0 {
 		v.Before = href(max(0, v.From-rows))
 	}
+	distance := min(laneWidth, max(minLane, maxWidth/max(d.Lanes, 1)))
 	y := func(row int) int { return (row-v.From)*rowHeight + rowHeight/2 }
-	x := func(row int) int { return d.Rows[row].Lane*laneWidth + laneStart }
+	x := func(row int) int { return d.Rows[row].Lane*distance + laneStart }
 	for _, e := range d.Edges {
 		if e.To < v.From || e.From >= end {
 			continue
@@ -121,19 +142,12 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	}
 	widest := 0
 	for i := v.From; i < end; i++ {
-		row, err := p.graphRow(r, is, &d.Rows[i])
-		if errors.Is(err, lineage.ErrNotFound) {
-			continue // collected meanwhile
-		}
-		if err != nil {
-			return err
-		}
+		row := newGraphRow(v.ID, &d.Rows[i])
 		row.X, row.Y = x(i), y(i)
 		widest = max(widest, row.X)
 		v.Rows = append(v.Rows, row)
 	}
 	v.Width, v.Height = widest+laneStart, (end-v.From)*rowHeight
-	return p.show(w, r, http.StatusOK, "graph", &view{Title: is.Title + " · graph", Body: v})
 }
 
 // colors is how many colours lanes have.
@@ -149,22 +163,12 @@ func pathOf(x1, y1, x2, y2 int) string {
 	return fmt.Sprintf("M%d %dC%d %d %d %d %d %dV%d", x1, y1, x1, (y1+turn)/2+4, x2, (y1+turn)/2-4, x2, turn, y2)
 }
 
-// graphRow returns a row with the start of its message.
-func (p *Page) graphRow(r *http.Request, is *place, d *graph.Row) (*graphRow, error) {
+// newGraphRow returns a row without what its message says.
+func newGraphRow(thread string, d *graph.Row) *graphRow {
 	row := &graphRow{
-		Color: d.Lane % colors, Position: d.Position(), Span: d.Ref().String(), Folded: d.Folded, Hidden: d.Hidden, Labels: d.Labels, Current: d.Current,
+		Color: d.Lane % colors, Position: d.Position(), Span: d.Ref(), Folded: d.Folded, Hidden: d.Hidden, Labels: d.Labels, Current: d.Current,
 	}
-	entries, err := p.o.Store.Span(r.Context(), d.Ref())
-	if err != nil {
-		return nil, err
-	}
-	said, err := p.o.Store.Transcribe(r.Context(), entries[0], preview)
-	if err != nil {
-		return nil, err
-	}
-	row.Speaker, row.Text = transcript.Line(said)
-	row.Text, row.Class = short(row.Text, 200), render.RoleClass(said.Role)
-	there := &place{ID: is.ID, In: d.Line.At(d.Line.Last).Ref().String()}
+	there := &place{ID: thread, In: d.Line.At(d.Line.Last).Ref().String()}
 	for _, l := range d.Labels {
 		if !l.Context.IsZero() {
 			there.In = l.Context.String()
@@ -174,5 +178,23 @@ func (p *Page) graphRow(r *http.Request, is *place, d *graph.Row) (*graphRow, er
 		there.In = ""
 	}
 	row.Href = there.Href(row.Position)
-	return row, nil
+	return row
+}
+
+// say adds the start of its message to a row.
+func (p *Page) say(ctx context.Context, row *graphRow) error {
+	entries, err := p.o.Store.Span(ctx, row.Span)
+	if err != nil {
+		return err
+	}
+	said, err := p.o.Store.Transcribe(ctx, entries[0], preview)
+	if err != nil {
+		return err
+	}
+	row.Speaker, row.Text = transcript.Line(said)
+	row.Text, row.Class = short(words(row.Text), 200), render.RoleClass(said.Role)
+	if row.Speaker == "tool" { // results alone, whatever role their format gives them
+		row.Class = row.Speaker
+	}
+	return nil
 }

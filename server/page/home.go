@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -152,7 +153,7 @@ func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadI
 		return nil, err
 	}
 	row.Speaker, row.Last = transcript.Line(said)
-	row.Last = short(row.Last, 200)
+	row.Last = short(words(row.Last), 200)
 	return row, nil
 }
 
@@ -183,3 +184,8 @@ func short(line string, longest int) string {
 	}
 	return line
 }
+
+// words returns a line without the signs of Markdown that say how it looks.
+func words(line string) string { return strings.Join(strings.Fields(signs.Replace(line)), " ") }
+
+var signs = strings.NewReplacer("**", "", "```", "", "`", "")

@@ -28,16 +28,16 @@ func (p *Page) addRetries(ctx context.Context, v *conversationView) error {
 		return err
 	}
 	var ends map[lineage.SpanRef]string
-	before := lineage.SpanRef{} // the message
-	if first := v.Messages[0].Position; first > 1 {
-		if before, err = p.o.Store.At(ctx, v.Tip, first-1); err != nil {
-			return err
-		}
-	}
+	var before lineage.SpanRef // the message before, and its position
 	done := uint64(0)
 	for _, m := range v.Messages {
 		if m.Position == done {
 			continue // another part of the same message
+		}
+		if m.Position > done+1 { // results are shown with their calls
+			if before, err = p.o.Store.At(ctx, v.Tip, m.Position-1); err != nil {
+				return err
+			}
 		}
 		done = m.Position
 		here, err := p.o.Store.At(ctx, v.Tip, m.Position)

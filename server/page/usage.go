@@ -31,10 +31,13 @@ type usageView struct {
 	Total  *records.Usage
 	Rows   []*usageRow
 	Bars   []usageBar
-	// Width is that of the picture of days, and InMoney is set if its bars are money, else they are tokens.
-	Width   int
-	InMoney bool
-	Prices  string
+	// Width and BarWidth are those of the picture of days and of a day in it, and InMoney is set if its bars are money, else
+	// they are tokens. Most is the largest day. Dates and Months are below the days and above the year.
+	Width, BarWidth int
+	InMoney         bool
+	Most            string
+	Dates, Months   []usageMark
+	Prices          string
 	// Year are the days of the last year by weeks, and WeekWidth the width of their picture. It is nil for fewer days.
 	Year      []heatDay
 	YearWidth int
@@ -61,6 +64,9 @@ type usageChoice struct {
 	Here       bool
 }
 
+// Bar returns the width of a bar, which leaves a gap.
+func (v *usageView) Bar() int { return max(v.BarWidth-max(1, v.BarWidth/6), 1) }
+
 // usageRow is a row of the table. Share is its part of the largest row, in percent.
 type usageRow struct {
 	Name string
@@ -77,9 +83,18 @@ type usageBar struct {
 // usageGroups are what the table can be by.
 var usageGroups = []string{"model", "agent", "project"}
 
+// usageMark is a date below the days.
+type usageMark struct {
+	X    int
+	Text string
+}
+
 const (
-	barWidth  = 10
-	barHeight = 120
+	// The picture of days, in pixels: its width unless there are many days, the widths of a day, and its height.
+	barsWidth   = 1160
+	minBarWidth = 4
+	maxBarWidth = 44
+	barHeight   = 120
 	// maxBars limits the days that are drawn, the last ones.
 	maxBars = 400
 	// maxUsageRows limits the rows of the table, the largest ones.
@@ -189,17 +204,36 @@ func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 	if earliest := now.AddDate(0, 0, 1-maxBars); since.Before(earliest) {
 		since = earliest
 	}
+	count := int(now.Sub(since)/(24*time.Hour)) + 1
+	v.BarWidth = min(maxBarWidth, max(minBarWidth, barsWidth/count))
 	for at := since; !at.After(now); at = at.AddDate(0, 0, 1) {
 		day := at.Format(time.DateOnly)
-		bar := usageBar{X: len(v.Bars) * barWidth, Title: day}
+		bar := usageBar{X: len(v.Bars) * v.BarWidth, Title: day}
+		if text := dateBelow(at, count); text != "" {
+			v.Dates = append(v.Dates, usageMark{bar.X, text})
+		}
 		if u := of[day]; u != nil && largest > 0 {
+			if v.weight(u) == largest {
+				v.Most = titleOf(day, u)
+			}
 			bar.Height = max(2, int(v.weight(u)/largest*barHeight))
 			bar.Title = titleOf(day, u)
 		}
 		bar.Y = barHeight - bar.Height
 		v.Bars = append(v.Bars, bar)
 	}
-	v.Width = len(v.Bars) * barWidth
+	v.Width = len(v.Bars) * v.BarWidth
+}
+
+// dateBelow returns what is written below a day of so many, empty for most.
+func dateBelow(at time.Time, count int) string {
+	switch {
+	case count <= 10, count <= 100 && at.Weekday() == time.Monday:
+		return at.Format("2 Jan")
+	case count > 100 && at.Day() == 1:
+		return at.Format("Jan")
+	}
+	return ""
 }
 
 // heatSize is the distance of days in the picture of a year, in pixels.
@@ -225,6 +259,9 @@ func (v *usageView) year(days []*records.Usage, now time.Time) {
 			if largest > 0 {
 				is.Level = min(4, 1+int(v.weight(u)/largest*4))
 			}
+		}
+		if at.Day() == 1 {
+			v.Months = append(v.Months, usageMark{is.X, at.Format("Jan")})
 		}
 		v.Year = append(v.Year, is)
 		v.YearWidth = is.X + heatSize

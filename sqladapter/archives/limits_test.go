@@ -102,6 +102,8 @@ const graphRows = `INSERT INTO checkpoints VALUES
 
 // An item that exceeds the limit is reported and left out before it takes memory; the others are
 // read.
+//
+//test:norace
 func TestLimitOfItems(t *testing.T) {
 	for name, statements := range largeItems {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +123,8 @@ func TestLimitOfItems(t *testing.T) {
 }
 
 // A database from which much more would be read than it holds is left after a while.
+//
+//test:norace
 func TestLimitOfExpansion(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"fragments": {llmSchema, `INSERT INTO fragments VALUES (1, 'h', replace(hex(zeroblob(500000)), '0', 'y'), '', '')`,

@@ -46,6 +46,8 @@ func (d Dialect) Syntax() sqladapter.Syntax {
 		Recursive: "RECURSIVE",
 		Version:   `m."xmin"::text`,
 		Limit:     func(limit string) string { return "LIMIT " + limit },
+		Nth:       func(before string) string { return "LIMIT 1 OFFSET " + before },
+		RowValues: sqladapter.AllColumns,
 		Metadata:  metadataSyntax(),
 	}
 	x.Terms = func(parameter string) string {

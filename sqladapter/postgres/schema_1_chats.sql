@@ -2,7 +2,7 @@
 
 -- Listing chats and deleting messages look for these.
 
-CREATE INDEX "lineage_chats_user" ON "chats" ("userId", "updatedAt" DESC);
+CREATE INDEX "lineage_chats_user" ON "chats" ("userId", "updatedAt", "id");
 CREATE INDEX "lineage_branches_head" ON "branches" ("headMessageId");
 CREATE INDEX "lineage_checkpoints_message" ON "checkpoints" ("messageId");
 

@@ -24,25 +24,33 @@ import (
 // Chats are listed by pages, each of which begins after the last chat of the previous one. The
 // database applies the filters, some of them approximately: it may return more chats, which are
 // filtered out here.
+//
+// The filters are inside of CASE: a planner that does not know their parameters takes conditions for
+// very selective, and would read and sort the whole list for each page.
 
 var listSQL = struct {
 	newest, oldest, newestOfUser, oldestOfUser, latest, byIDs, titles sqladapter.Statement
+	nthNewest, nthOldest, nthNewestOfUser, nthOldestOfUser            sqladapter.Statement
 }{
-	newest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" ` +
-		`WHERE "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" < ? OR "updatedAt" = ? AND "id" < ?) ` +
-		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
-	oldest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" ` +
-		`WHERE "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" > ? OR "updatedAt" = ? AND "id" > ?) ` +
-		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} {kept:chats.id} ORDER BY "updatedAt", "id" {limit}`,
-	newestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "userId" = ? ` +
-		`AND "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" < ? OR "updatedAt" = ? AND "id" < ?) ` +
-		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
-	oldestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "userId" = ? ` +
-		`AND "updatedAt" >= ? AND "updatedAt" <= ? AND ("updatedAt" > ? OR "updatedAt" = ? AND "id" > ?) ` +
-		`AND "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} {kept:chats.id} ORDER BY "updatedAt", "id" {limit}`,
-	latest: `SELECT COALESCE(MAX("updatedAt"), 0) AS "latest" FROM "chats"`,
-	byIDs:  `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list}) {kept:chats.id}`,
-	titles: `SELECT "id", "title" FROM "chats" WHERE "id" > ? {kept:chats.id} ORDER BY "id" {limit}`,
+	newest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:<} AND "updatedAt" >= ? ` +
+		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
+		`ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
+	oldest: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:>} AND "updatedAt" <= ? ` +
+		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
+		`ORDER BY "updatedAt", "id" {limit}`,
+	newestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:user <} AND "updatedAt" >= ? ` +
+		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
+		`ORDER BY "updatedAt" DESC, "id" DESC {limit}`,
+	oldestOfUser: `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE {after:user >} AND "updatedAt" <= ? ` +
+		`AND CASE WHEN "id" LIKE ? AND LOWER(COALESCE("title", '')) LIKE ? {metadata} THEN 1 ELSE 0 END > 0 {kept:chats.id} ` +
+		`ORDER BY "updatedAt", "id" {limit}`,
+	nthNewest:       `SELECT "updatedAt", "id" FROM "chats" WHERE {after:<} AND "updatedAt" >= ? {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {nth}`,
+	nthOldest:       `SELECT "updatedAt", "id" FROM "chats" WHERE {after:>} AND "updatedAt" <= ? {kept:chats.id} ORDER BY "updatedAt", "id" {nth}`,
+	nthNewestOfUser: `SELECT "updatedAt", "id" FROM "chats" WHERE {after:user <} AND "updatedAt" >= ? {kept:chats.id} ORDER BY "updatedAt" DESC, "id" DESC {nth}`,
+	nthOldestOfUser: `SELECT "updatedAt", "id" FROM "chats" WHERE {after:user >} AND "updatedAt" <= ? {kept:chats.id} ORDER BY "updatedAt", "id" {nth}`,
+	latest:          `SELECT COALESCE(MAX("updatedAt"), 0) AS "latest" FROM "chats"`,
+	byIDs:           `SELECT "id", "userId", "title", "metadata", "createdAt", "updatedAt" FROM "chats" WHERE "id" IN ({list}) {kept:chats.id}`,
+	titles:          `SELECT "id", "title" FROM "chats" WHERE "id" > ? {kept:chats.id} ORDER BY "id" {limit}`,
 }
 
 // listPage is the maximum number of chats per statement.
@@ -90,8 +98,14 @@ func parseListKey(text string) (k listKey, err error) {
 func (s *store) ListChats(ctx context.Context, o chat.ListOptions) iter.Seq2[chat.ChatInfo, error] {
 	return func(yield func(chat.ChatInfo, error) bool) {
 		l, err := s.list(ctx, o)
-		left, skip := o.Limit, o.Offset
-		for more := err == nil; more; {
+		left, skip, more := o.Limit, o.Offset, err == nil
+		if more {
+			var skipped bool
+			if skipped, more, err = l.skip(ctx, skip); skipped {
+				skip = 0
+			}
+		}
+		for more && err == nil {
 			var page []chat.Chat
 			if page, more, err = l.next(ctx); err != nil {
 				break
@@ -153,7 +167,7 @@ func (s *store) list(ctx context.Context, o chat.ListOptions) (*listing, error) 
 	}
 	l.size = listPage
 	if o.Limit > 0 {
-		l.size = min(listPage, o.Limit+o.Offset)
+		l.size = min(listPage, o.Limit+min(o.Offset, listPage))
 	}
 	l.like = [2]string{likePrefix(o.IDPrefix, false), likePrefix(o.TitlePrefix, true)}
 	syntax := s.db.Dialect().Syntax().Metadata
@@ -242,15 +256,8 @@ func (l *listing) next(ctx context.Context) (page []chat.Chat, more bool, err er
 	if l.byKeys {
 		return l.nextOfKeys(ctx, limit)
 	}
-	statement := map[[2]bool]sqladapter.Statement{
-		{false, false}: listSQL.newest, {false, true}: listSQL.oldest,
-		{true, false}: listSQL.newestOfUser, {true, true}: listSQL.oldestOfUser,
-	}[[2]bool{l.UserID != "", l.Oldest}]
-	var args []any
-	if l.UserID != "" {
-		args = append(args, l.UserID)
-	}
-	args = append(args, l.from, l.to, l.at.updated, l.at.updated, l.at.id, l.like[0], l.like[1])
+	statement := l.choose(listSQL.newest, listSQL.oldest, listSQL.newestOfUser, listSQL.oldestOfUser)
+	args := append(l.behind(), l.like[0], l.like[1])
 	args = append(append(args, l.metadata...), limit)
 	err = l.db.Read(ctx, func(c *sqladapter.Conn) error {
 		rows, err := c.QueryN(ctx, statement, l.filters, args...)
@@ -269,6 +276,59 @@ func (l *listing) next(ctx context.Context) (page []chat.Chat, more bool, err er
 		}
 	}
 	return passing, more, nil
+}
+
+// choose returns the statement for the order and the user of the listing.
+func (l *listing) choose(newest, oldest, newestOfUser, oldestOfUser sqladapter.Statement) sqladapter.Statement {
+	switch {
+	case l.UserID != "" && l.Oldest:
+		return oldestOfUser
+	case l.UserID != "":
+		return newestOfUser
+	case l.Oldest:
+		return oldest
+	}
+	return newest
+}
+
+// behind returns the parameters of what follows the last page: the user, if one is asked for, the position
+// after which the next page begins, and the last time of the list.
+func (l *listing) behind() (args []any) {
+	if l.UserID != "" {
+		args = append(args, l.UserID)
+	}
+	at, last := l.at, l.from
+	switch {
+	case l.Oldest:
+		if last = l.to; l.from > at.updated {
+			at = listKey{updated: l.from}
+		}
+	case l.to < at.updated && l.to < math.MaxInt64:
+		at = listKey{updated: l.to + 1}
+	}
+	return append(args, at.updated, at.id, last)
+}
+
+// skip moves the next page behind the first n chats of the list, and reports whether that was possible and
+// whether there may be more. Filters that the database does not apply exactly need the chats themselves.
+func (l *listing) skip(ctx context.Context, n int) (done, more bool, err error) {
+	loose := l.UserID != "" && l.db.Dialect().Limits().Loose
+	if n == 0 || l.IDPrefix != "" || l.TitlePrefix != "" || len(l.Metadata) > 0 || loose {
+		return false, true, nil
+	}
+	err = l.db.Read(ctx, func(c *sqladapter.Conn) error {
+		var at listKey
+		statement := l.choose(listSQL.nthNewest, listSQL.nthOldest, listSQL.nthNewestOfUser, listSQL.nthOldestOfUser)
+		more, err = c.Get(ctx, statement, append(l.behind(), n-1), &at.updated, &at.id)
+		if more {
+			l.at = at
+		}
+		return err
+	})
+	if l.Limit > 0 {
+		l.size = min(listPage, l.Limit)
+	}
+	return true, more, err
 }
 
 func keyOf(c chat.Chat) listKey { return listKey{c.UpdatedAt, c.ID} }

@@ -40,6 +40,8 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Quotes:    [2]string{`"`, `"`},
 		Recursive: "RECURSIVE",
 		Limit:     func(limit string) string { return "LIMIT " + limit },
+		Nth:       func(before string) string { return "LIMIT 1 OFFSET " + before },
+		RowValues: sqladapter.OrderedColumns,
 		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
 		// For single tables: a connection that has read a full-text table caches parts of it, and
 		// reports damage if another connection has written since.

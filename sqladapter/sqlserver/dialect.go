@@ -51,6 +51,7 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Terms:     func(parameter string) string { return "CONVERT(VARBINARY(MAX), " + parameter + ", 2)" },
 		Version:   version,
 		Limit:     func(limit string) string { return "OFFSET 0 ROWS FETCH NEXT " + limit + " ROWS ONLY" },
+		Nth:       func(before string) string { return "OFFSET " + before + " ROWS FETCH NEXT 1 ROWS ONLY" },
 		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
 	}
 }

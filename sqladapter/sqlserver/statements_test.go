@@ -31,7 +31,9 @@ func TestStatements(t *testing.T) {
 			text, err := syntax.Render(s.Text, n)
 			require.NoError(t, err, s.Name)
 			require.Empty(t, checkTSQL(text), "%s: %s", s.Name, text)
-			require.NotContains(t, strings.ReplaceAll(text, "OFFSET 0 ROWS", ""), "OFFSET", "%s: pages begin behind a key", s.Name)
+			if !strings.Contains(string(s.Text), "{nth}") { // finds the key
+				require.NotContains(t, strings.ReplaceAll(text, "OFFSET 0 ROWS", ""), "OFFSET", "%s: pages begin behind a key", s.Name)
+			}
 			if n == 1 || s.Repeats() {
 				fmt.Fprintf(&golden, "-- %s, %d\n%s\n\n", s.Name, n, text)
 			}

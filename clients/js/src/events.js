@@ -42,23 +42,29 @@ export async function* events(transport, path, query, { lastEventID, signal } = 
 /** Yields the events of a stream of bytes. One without data has `data` undefined. */
 export async function* parse(stream) {
   const decoder = new TextDecoder();
-  let rest = "";
+  let rest = []; // the parts of a line that has not ended
   let event = {};
+  let data = [];
   let size = 0;
   for await (const part of stream) {
-    const text = rest + decoder.decode(part, { stream: true });
-    const lines = text.split(/\r\n|\n|\r(?!$)/); // a \r at the end may be half of a line end
-    rest = lines.pop();
     if ((size += part.length) > maxEvent) throw new Error(`an event is larger than ${maxEvent} bytes`);
-    for (const line of lines) {
+    let text = decoder.decode(part, { stream: true });
+    if (rest.at(-1)?.endsWith("\r")) text = rest.pop() + text; // it may be half of a line end
+    const lines = text.split(/\r\n|\n|\r(?!$)/);
+    rest.push(lines[0]);
+    for (let i = 1; i < lines.length; i++) {
+      const line = rest.join("");
+      rest = [lines[i]];
       if (line === "") {
+        if (data.length > 0) event.data = data.join("\n");
         if (event.id !== undefined || event.data !== undefined) yield { event: "message", ...event };
         event = {};
+        data = [];
         size = 0;
         continue;
       }
       const [, field, value] = /^([^:]*)(?:: ?(.*))?$/s.exec(line);
-      if (field === "data") event.data = event.data === undefined ? (value ?? "") : `${event.data}\n${value ?? ""}`;
+      if (field === "data") data.push(value ?? "");
       else if ((field === "id" && !value?.includes("\0")) || field === "event") event[field] = value ?? "";
     }
   }

@@ -144,10 +144,19 @@ describe("events", () => {
     middle.close();
     through.close();
   });
-  it("are read as they are written", async () => {
-    const text = "\uFEFFid: 1\ndata: a\ndata:b\n\n: comment\n\nretry: 5\r\nevent: x\r\nid: 2\r\ndata\r\n\r\nid: 3\n\ndata: lost";
-    const all = [];
-    for await (const e of parse(Readable.from([...Buffer.from(text)].map((b) => Buffer.from([b]))))) all.push(e);
-    expect(all).toEqual([{ event: "message", id: "1", data: "a\nb" }, { event: "x", id: "2", data: "" }, { event: "message", id: "3" }]);
+  it("are read as they are written, however they are divided", async () => {
+    const text = "\uFEFFid: 1\ndata: a\ndata:b\n\n: comment\n\nretry: 5\r\nevent: x\r\nid: 2\r\ndata\r\n\r\nid: 3\r\rdata: é\r\n\ndata: lost";
+    const bytes = Buffer.from(text);
+    for (const size of [1, 2, 3, 7, bytes.length]) {
+      const parts = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => bytes.subarray(i * size, (i + 1) * size));
+      expect(await collect(parse(Readable.from(parts)))).toEqual([{ event: "message", id: "1", data: "a\nb" }, { event: "x", id: "2", data: "" }, { event: "message", id: "3" }, { event: "message", data: "é" }]);
+    }
+  });
+  it("are read in time that grows with their size", async () => {
+    // Whoever looks at all of a line again for each part of it does not end.
+    const part = Buffer.from("x".repeat(1 << 10));
+    const [event] = await collect(parse(Readable.from([Buffer.from("data: "), ...Array(32 << 10).fill(part), Buffer.from("\n\n")])));
+    expect(event.data).toHaveLength(32 << 20);
+    await expect(collect(parse(Readable.from(Array(65).fill(Buffer.alloc(1 << 20, "x")))))).rejects.toThrow("larger than 67108864 bytes");
   });
 });

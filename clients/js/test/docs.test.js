@@ -11,6 +11,7 @@ const printed = {
   client: "user Where to?\ntrue true\n",
   langgraph: "",
   "openai-agents": "[ { type: 'message', role: 'user', content: 'hello' } ]\n",
+  "claude-agent": "{ role: 'user', content: 'hello' }\n",
   "ai": "[ 'Where to?', 'To the sea.' ]\n[ 'Where to in winter?', 'To the sea.' ]\n",
 };
 

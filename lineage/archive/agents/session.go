@@ -97,6 +97,7 @@ func (s *session) begun() bool { return s.first || len(s.part.Nodes) > 0 }
 func (s *session) send(more bool) bool {
 	c := s.part
 	c.SourceID, c.Title, c.Metadata, c.SharedIDs, c.More = s.id, s.title, s.about.bytes(), s.sharedIDs, more
+	c.Copies = true
 	s.part, s.bytes, s.first = archive.Conversation{}, 0, true
 	return s.yield(&c, nil)
 }

@@ -19,6 +19,7 @@ func All() []archive.Format {
 		agents.ClaudeCode(),
 		agents.Pi(),
 		agents.Copilot(),
+		agents.GooseLines(),
 		agents.Qwen(),
 		agents.Gemini(),
 		agents.VSCode(),

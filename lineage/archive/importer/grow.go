@@ -35,6 +35,9 @@ type PlacedNode struct {
 	Span structure.SpanRef
 	// Kept is set if the store has the message in another serialization.
 	Kept bool
+	// Copied is set if the span belongs to another conversation, in which the message has another id or time: then
+	// the node has the body and metadata of that one, and no id and time.
+	Copied bool
 }
 
 // Growing imports an input that grows, such as the session file of an agent that is running. After each Read
@@ -250,7 +253,11 @@ func (g *Growing) placed() {
 	for _, n := range nodes {
 		if i := n.node.At.Line - lines[0].Number; i >= 0 && i < int64(len(lines)) {
 			is := &n.nodes[n.node.index]
-			lines[i].Nodes = append(lines[i].Nodes, PlacedNode{n.node.Node, is.ref, is.kept})
+			placed := PlacedNode{Node: n.node.Node, Span: is.ref, Kept: is.kept}
+			if c := n.node.copy; c != nil {
+				placed.Node, placed.Copied = &archive.Node{At: n.node.At, Role: n.node.Role, Body: c.Body, Type: n.node.Type, Metadata: c.Metadata}, true
+			}
+			lines[i].Nodes = append(lines[i].Nodes, placed)
 		}
 	}
 	g.loader.options.Placed(lines)

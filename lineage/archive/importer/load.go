@@ -142,8 +142,11 @@ type loading struct {
 	// again is set if the archive had an earlier part of the conversation. Without a Current, that
 	// part determines the current node.
 	again bool
-	// sought is set after the conversation that it was copied from was looked for.
-	sought bool
+	// sought is set after the conversation that it was copied from was looked for. copiedFrom is its thread, zero for none, and
+	// copies is set if its lines have other ids and times there.
+	sought     bool
+	copiedFrom structure.ThreadID
+	copies     bool
 	// lost is set if the thread was deleted during the import: the rest is left out.
 	lost   bool
 	format string
@@ -295,7 +298,7 @@ func merge(c, part *archive.Conversation) {
 	set(&c.Model, part.Model)
 	set(&c.Current, part.Current)
 	set(&c.ForkedFrom, part.ForkedFrom)
-	c.SharedIDs = c.SharedIDs || part.SharedIDs
+	c.SharedIDs, c.Copies = c.SharedIDs || part.SharedIDs, c.Copies || part.Copies
 	if !part.Created.IsZero() {
 		c.Created = part.Created
 	}

@@ -26,6 +26,8 @@ type Options struct {
 	Progress func(Progress)
 	// Metadata is a JSON object whose members are added to the metadata of each conversation.
 	Metadata []byte
+	// Rows asks formats that read databases for Conversation.Rows.
+	Rows bool
 	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes, each line once
 	// and in order, after the commits that have them.
 	Placed func([]Line)
@@ -33,7 +35,7 @@ type Options struct {
 
 // reading returns the options of reading. It is an error if options are invalid.
 func (o Options) reading() (archive.ReadOptions, error) {
-	r := archive.ReadOptions{Format: o.Format, Formats: o.Formats, Limits: o.Limits}
+	r := archive.ReadOptions{Format: o.Format, Formats: o.Formats, Limits: o.Limits, Rows: o.Rows}
 	if o.Metadata != nil && (!rawjson.Valid(o.Metadata) || !rawjson.IsObject(o.Metadata)) {
 		return r, fmt.Errorf("metadata of conversations: %w", archive.Malformed("not a JSON object"))
 	}

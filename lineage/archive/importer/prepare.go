@@ -19,6 +19,7 @@ type prepared struct {
 	place.Message
 	index  int32 // in loading.nodes
 	parent int32
+	copy   *place.Copy // of the span of another thread that it was found to be a copy of
 }
 
 // prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes, not
@@ -48,6 +49,7 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]pr
 			return nil, err
 		}
 		p.index, p.Apart = int32(len(st.nodes)), i < len(leaves) && leaves[i]
+		p.Message.Body, p.Record = n.Body, n.Aside == lineage.AsideLog
 		if n.Role == "" {
 			n.Role = "unknown"
 		}

@@ -29,6 +29,8 @@ type threadState struct {
 	stage    stage
 	// ours is set if the thread has only what this import added, as far as it knows.
 	ours bool
+	// copies is loading.copies.
+	copies bool
 	// base is what the contexts lead to of a thread that existed, or of the one that a new one was forked from.
 	base     backend.Reach
 	contexts []*contextState
@@ -80,7 +82,7 @@ func (l *loader) beginAfresh(st *loading) error {
 
 // begin looks up the thread of a conversation.
 func (l *loader) begin(st *loading) error {
-	t := &threadState{grown: make(map[structure.RunID]bool, 2), ends: make(map[structure.RunID]uint64, 2), held: make(map[structure.RunID]structure.Context)}
+	t := &threadState{copies: st.copies, grown: make(map[structure.RunID]bool, 2), ends: make(map[structure.RunID]uint64, 2), held: make(map[structure.RunID]structure.Context)}
 	state, err := l.state()
 	if err != nil {
 		return err
@@ -192,17 +194,23 @@ func (l *loader) newThread(st *loading, t *threadState, state backend.Reader) er
 	t.contexts, t.main = []*contextState{main}, main.ID
 	is := &t.record
 	is.ID, is.SourceID, is.UserID, is.CreatedAt, is.Active = main.Thread, st.header.SourceID, l.userOf(st), created, main.ID
-	if st.header.ForkedFrom == "" || l.threadOf(st.header.ForkedFrom) == is.ID {
+	of := l.threadOf(st.header.ForkedFrom)
+	if st.header.ForkedFrom == "" || of == is.ID {
+		of = st.copiedFrom
+	}
+	if of.IsZero() {
 		return nil
 	}
-	from, err := state.Thread(l.ctx, l.threadOf(st.header.ForkedFrom))
+	from, err := state.Thread(l.ctx, of)
 	if errors.Is(err, lineage.ErrNotFound) || err == nil && from.UserID != is.UserID {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	main.Parent = from.Active
+	if of != st.copiedFrom {
+		main.Parent = from.Active
+	}
 	return l.shareWith(t, from, state)
 }
 

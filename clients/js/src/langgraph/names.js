@@ -1,7 +1,6 @@
 // Names of branches. Whatever a namespace or a channel is called, it is one part of a name.
 import { randomBytes } from "node:crypto";
-
-const encode = (text) => encodeURIComponent(text).replaceAll("~", "%7E");
+import { encodePart as encode } from "../names.js";
 
 const logs = "checkpoints";
 

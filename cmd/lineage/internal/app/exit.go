@@ -16,22 +16,6 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// Exit codes. Scripts rely on them.
-const (
-	ExitOK          = 0
-	ExitFailure     = 1
-	ExitUsage       = 2
-	ExitNotFound    = 3
-	ExitConflict    = 4
-	ExitLocked      = 5
-	ExitCorrupt     = 6
-	exitPartial     = 7
-	ExitDiffers     = 8
-	ExitNoHit       = 9
-	ExitInterrupted = 130
-	ExitTerminated  = 143
-)
-
 // ExitCode is a code and its meaning, for the documentation.
 type ExitCode struct {
 	Code    int
@@ -55,42 +39,6 @@ func ExitCodes() []ExitCode {
 		{ExitTerminated, "ended by SIGTERM; a store keeps what was done so far"},
 	}
 }
-
-// UsageError is about how the command was written.
-type UsageError struct{ Err error }
-
-func (e *UsageError) Error() string { return e.Err.Error() }
-
-func (e *UsageError) Unwrap() error { return e.Err }
-
-// Usagef returns an error about how the command was written, which ends it with ExitUsage.
-func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
-
-// hintError adds what to do next.
-type hintError struct {
-	err  error
-	hint string
-}
-
-func (e *hintError) Error() string { return e.err.Error() }
-
-func (e *hintError) Unwrap() error { return e.err }
-
-func (e *hintError) Hint() string { return e.hint }
-
-// Hint adds what to do next to an error.
-func Hint(err error, format string, args ...any) error {
-	return &hintError{err, fmt.Sprintf(format, args...)}
-}
-
-// Outcomes that are no failures of the program and have a code of their own.
-var (
-	ErrInterrupted  = errors.New("interrupted")
-	ErrPartial      = errors.New("done in part")
-	ErrDiffers      = errors.New("differences found")
-	ErrNothingFound = errors.New("nothing found")
-	ErrDamaged      = fmt.Errorf("damage found: %w", lineage.ErrCorrupt)
-)
 
 // codeOf returns the exit code of an error.
 func codeOf(err error) int {

@@ -14,23 +14,8 @@ import (
 // acknowledged survives the death of the process at any point.
 const Grace = 1500 * time.Millisecond
 
-// Interruption is a signal to end. It matches errInterrupted.
-type Interruption struct{ signal os.Signal }
-
-func (e *Interruption) Error() string { return ErrInterrupted.Error() }
-
-func (e *Interruption) Is(target error) bool { return target == ErrInterrupted }
-
-// code returns the exit code, which is that of a process that the signal ended.
-func (e *Interruption) code() int {
-	if e.signal == syscall.SIGTERM {
-		return ExitTerminated
-	}
-	return ExitInterrupted
-}
-
 // EndOnSignals returns a context that ends with the first SIGINT or SIGTERM, with an
-// *interruption as its cause. The process ends with the second, or when the first was not
+// *Interruption as its cause. The process ends with the second, or when the first was not
 // obeyed in time.
 func EndOnSignals(ctx context.Context, grace time.Duration) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)

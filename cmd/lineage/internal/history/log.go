@@ -24,7 +24,8 @@ func LogCommand(a *app.App) *cobra.Command {
 		Use:   "log [CONTEXT]",
 		Short: "Print a history, oldest message first",
 		Long: `Prints the history of a context, branch, checkpoint or message, oldest message first:
-that of the active branch unless another is named. With --follow it prints further messages as
+that of the active branch unless another is named. Of a long system prompt only the beginning
+is printed without --full. With --follow it prints further messages as
 they are added, by any process, until it is interrupted. A rewind is reported on standard error.`,
 		Example: `  lineage log
   lineage log cheap --last 2
@@ -41,6 +42,7 @@ they are added, by any process, until it is interrupted. A rewind is reported on
 	f.Uint64Var(&o.From, "from", 0, "only from this position on, counted from 1")
 	f.Uint64Var(&o.To, "to", 0, "only up to this position")
 	f.StringSliceVar(&o.Roles, "role", nil, "only messages of these roles")
+	f.BoolVar(&o.Full, "full", false, "print long system prompts and reminders whole")
 	f.BoolVar(&o.Oneline, "oneline", false, "a line for each message")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "wait for more")
 	return c
@@ -57,6 +59,7 @@ func runLog(ctx context.Context, a *app.App, o *threads.LogOptions) error {
 	}
 	return threads.Open(ctx, a, app.Reading, func(ctx context.Context, in threads.Keeper) error {
 		r := show.NewReader(a)
+		r.Short = !o.Full
 		return printLog(a, o, r, func(visit func(*show.ReadMessage, []graph.Label) error) error { return in.History(ctx, o, r, visit) })
 	})
 }
@@ -71,6 +74,7 @@ func followLog(ctx context.Context, s *app.Session, o *threads.LogOptions) error
 		return app.Usagef("--follow: %s is a fixed position, to which nothing is added", found.Text)
 	}
 	r := show.NewReader(s.App)
+	r.Short = !o.Full
 	err = printLog(s.App, o, r, func(visit func(*show.ReadMessage, []graph.Label) error) error {
 		return threads.HistoryAt(ctx, s, found, o, r, visit)
 	})

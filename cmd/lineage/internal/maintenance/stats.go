@@ -16,8 +16,8 @@ func StatsCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stats",
 		Short: "Show how much is stored, and the size of copies",
-		Long: `Shows how much is stored: the bytes of all messages (logical), the same bytes counted once (unique),
-and the size of all files of the store (on disk), with their parts: the journal with its packs, the index,
+		Long: `Shows how much is stored: the bytes of all messages (logical), all content with the same bytes counted once
+(unique: messages, and what is kept of session files to give them back), and the size of all files of the store (on disk), with their parts: the journal with its packs, the index,
 and other files, such as the search index. 'as copies' is the size of the messages, not compressed, if every
 fork and branch held a copy of its history. It is compared with the journal and the index. 'not packed' is the
 part of the journal that 'lineage pack' would compress; it is shown while it is worth it.`,
@@ -48,7 +48,7 @@ func runStats(ctx context.Context, s *app.Session, exact bool) error {
 	row("contexts", app.CountCell(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(r.Branches)))
 	row("messages", app.CountCell(r.Usages), "")
 	row("logical", app.SizeCell(r.LogicalBytes), "the bytes of all messages")
-	row("unique", app.SizeCell(r.UniqueBytes), "the same bytes counted once"+times(r.LogicalBytes, r.UniqueBytes))
+	row("unique", app.SizeCell(r.UniqueBytes), uniqueNote(r))
 	row("on disk", app.SizeCell(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
 		screen.Bytes(journalBytes(r)), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
 	about := ""
@@ -84,6 +84,14 @@ func comparison(r *records.Stats) string {
 		return fmt.Sprintf("; journal and index take %.1f times as much", float64(kept)/float64(r.CopiedBytes))
 	}
 	return fmt.Sprintf("; journal and index take %.1f times less", float64(r.CopiedBytes)/float64(kept))
+}
+
+// uniqueNote says what the unique bytes are. What is kept of session files can be more than what forks share.
+func uniqueNote(r *records.Stats) string {
+	if r.UniqueBytes > r.LogicalBytes {
+		return "all content, counted once: messages, and what is kept of session files to give them back"
+	}
+	return "all content, with the same bytes counted once" + times(r.LogicalBytes, r.UniqueBytes)
 }
 
 // times describes by how much one size exceeds another, if it does.

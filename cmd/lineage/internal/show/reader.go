@@ -15,6 +15,8 @@ import (
 // Reader prints messages for people, with the results of calls below the calls.
 type Reader struct {
 	*app.App
+	// Short shows only the beginning of long instructions and reminders, which the program of an agent wrote.
+	Short  bool
 	pairer *transcript.Pairer
 	// open are the messages that may have items to come.
 	open map[*transcript.Message]*loggedMessage
@@ -129,9 +131,13 @@ func (r *Reader) item(i *transcript.Item, m *loggedMessage) {
 	case transcript.Thinking:
 		r.text("    ", "(thinking) "+i.Text, screen.Dim)
 	case transcript.Reminder:
-		r.text("    ", "("+cmp.Or(i.Tag, "reminder")+") "+i.Text, screen.Dim)
+		r.beginning("("+cmp.Or(i.Tag, "reminder")+") "+i.Text, screen.Dim, m)
 	default:
-		r.text("    ", i.Text, screen.Plain)
+		if m.Role == "system" || m.Role == "developer" {
+			r.beginning(i.Text, screen.Plain, m)
+		} else {
+			r.text("    ", i.Text, screen.Plain)
+		}
 	}
 	r.left("    ", i.Left, m.ReadMessage)
 }
@@ -145,6 +151,20 @@ func (r *Reader) text(indent, text string, style screen.Style) {
 		}
 		r.Printf("%s%s", line, end)
 	}
+}
+
+// beginning prints a text, or its first lines if the reader is short.
+func (r *Reader) beginning(text string, style screen.Style, m *loggedMessage) {
+	const most, first = 12, 8
+	lines := strings.Split(strings.TrimRight(r.Indented("    ", text), "\n"), "\n")
+	if !r.Short || len(lines) <= most {
+		r.text("    ", text, style)
+		return
+	}
+	for _, line := range lines[:first] {
+		r.Printf("%s\n", r.Out.Paint(style, line))
+	}
+	r.Printf("    %s\n", r.dim(fmt.Sprintf("… %d more lines: lineage show %s", len(lines)-first, screen.Line(ShortID(m.ID)))))
 }
 
 // left says how much of a text is not shown.

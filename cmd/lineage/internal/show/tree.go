@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
@@ -53,7 +54,8 @@ func (f *Forest) withoutRecords() []*graph.Line {
 	return slices.DeleteFunc(slices.Clone(f.Roots), func(root *graph.Line) bool {
 		name, is := records[root]
 		if is {
-			f.drawNote("┊ ", screen.Count(root.Messages(1))+" "+name)
+			rest := strings.TrimPrefix(name, string(graph.KindRecords))
+			f.drawNote("┊ ", screen.Plural(root.Messages(1), "record")+rest)
 		}
 		return is
 	})

@@ -90,6 +90,7 @@ type LogOptions struct {
 	Roles   []string
 	Oneline bool
 	Follow  bool
+	Full    bool
 }
 
 // Wants reports whether a message of a role, or another use of content, is to be printed.

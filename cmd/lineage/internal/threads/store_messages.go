@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
@@ -52,15 +51,6 @@ func (s InStore) Append(ctx context.Context, o *AppendOptions, items []lineage.I
 	r.Tip = r.IDs[len(r.IDs)-1]
 	r.Length, err = s.Store.Position(ctx, added[len(added)-1])
 	return r, err
-}
-
-// firstThread creates the thread of a store or database that has none, titled by how it begins.
-func firstThread(ctx context.Context, a *app.App, in Keeper, items []lineage.Item) error {
-	r, err := in.CreateThread(ctx, &ThreadCreateOptions{Title: screen.Cut(screen.Line(string(items[0].Body)), 60)})
-	if err == nil {
-		a.Note("created the thread %q", r.Title)
-	}
-	return err
 }
 
 // BranchHome returns the thread for a branch that forks a context: that of the context or, if it has

@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
@@ -197,4 +198,13 @@ func (s InStore) FindThread(ctx context.Context, name string) (*records.Thread, 
 		return nil, err
 	}
 	return r, show.AddUsage(ctx, s.Session, r)
+}
+
+// reachOf returns what a thread has: the histories of its contexts and checkpoints, and the messages that it keeps.
+func reachOf(ctx context.Context, s *app.Session, t *lineage.Thread) (backend.Reach, error) {
+	state, err := s.Store.View().Thread(ctx, t.ID())
+	if err != nil {
+		return nil, err
+	}
+	return backend.ReachOf(ctx, s.Store.View(), state)
 }

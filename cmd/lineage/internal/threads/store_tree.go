@@ -9,7 +9,6 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/transcript"
@@ -48,15 +47,6 @@ func (s InStore) Tree(ctx context.Context, o *TreeOptions) error {
 		return err
 	}
 	return f.Draw(ctx, title, show.ShortID(info.ID.String()))
-}
-
-// reachOf returns what a thread has: the histories of its contexts and checkpoints, and the messages that it keeps.
-func reachOf(ctx context.Context, s *app.Session, t *lineage.Thread) (backend.Reach, error) {
-	state, err := s.Store.View().Thread(ctx, t.ID())
-	if err != nil {
-		return nil, err
-	}
-	return backend.ReachOf(ctx, s.Store.View(), state)
 }
 
 // emitHeads prints the records of a thread, its contexts and its checkpoints.

@@ -95,3 +95,12 @@ func PageOf[T any](all iter.Seq2[T, error], limit int) (page []T, more bool, err
 func deleteChatText(title, id string, messages, branches int64) string {
 	return fmt.Sprintf("delete thread %q (%s) with %s and %s", title, id, screen.Plural(messages, "message"), screen.Plural(branches, "branch"))
 }
+
+// firstThread creates the thread of a store or database that has none, titled by how it begins.
+func firstThread(ctx context.Context, a *app.App, in Keeper, items []lineage.Item) error {
+	r, err := in.CreateThread(ctx, &ThreadCreateOptions{Title: screen.Cut(screen.Line(string(items[0].Body)), 60)})
+	if err == nil {
+		a.Note("created the thread %q", r.Title)
+	}
+	return err
+}

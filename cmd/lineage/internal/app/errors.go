@@ -1,0 +1,77 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Exit codes. Scripts rely on them.
+const (
+	ExitOK          = 0
+	ExitFailure     = 1
+	ExitUsage       = 2
+	ExitNotFound    = 3
+	ExitConflict    = 4
+	ExitLocked      = 5
+	ExitCorrupt     = 6
+	exitPartial     = 7
+	ExitDiffers     = 8
+	ExitNoHit       = 9
+	ExitInterrupted = 130
+	ExitTerminated  = 143
+)
+
+// UsageError is about how the command was written.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns an error about how the command was written, which ends it with ExitUsage.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// hintError adds what to do next.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+
+func (e *hintError) Unwrap() error { return e.err }
+
+func (e *hintError) Hint() string { return e.hint }
+
+// Hint adds what to do next to an error.
+func Hint(err error, format string, args ...any) error {
+	return &hintError{err, fmt.Sprintf(format, args...)}
+}
+
+// Outcomes that are no failures of the program and have a code of their own.
+var (
+	ErrInterrupted  = errors.New("interrupted")
+	ErrPartial      = errors.New("done in part")
+	ErrDiffers      = errors.New("differences found")
+	ErrNothingFound = errors.New("nothing found")
+	ErrDamaged      = fmt.Errorf("damage found: %w", lineage.ErrCorrupt)
+)
+
+// Interruption is a signal to end. It matches ErrInterrupted.
+type Interruption struct{ signal os.Signal }
+
+func (e *Interruption) Error() string { return ErrInterrupted.Error() }
+
+func (e *Interruption) Is(target error) bool { return target == ErrInterrupted }
+
+// code returns the exit code, which is that of a process that the signal ended.
+func (e *Interruption) code() int {
+	if e.signal == syscall.SIGTERM {
+		return ExitTerminated
+	}
+	return ExitInterrupted
+}

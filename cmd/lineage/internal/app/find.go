@@ -1,0 +1,92 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// StoreDir is the name of a store that is looked for.
+const StoreDir = ".lineage"
+
+// FindStore returns the name of the store: its directory, the one asked for or the nearest, or its URL.
+func (a *App) FindStore(create bool) (string, error) {
+	if named := a.NamedStore(); named != "" {
+		return StoreNamed(named, create)
+	}
+	at, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for start := at; ; at = filepath.Dir(at) {
+		if below := filepath.Join(at, StoreDir); IsStore(below) {
+			return below, nil
+		}
+		if IsStore(at) {
+			return at, nil
+		}
+		if filepath.Dir(at) == at {
+			return "", Hint(fmt.Errorf("store: %w in %s or a folder above it", lineage.ErrNotFound, start),
+				"'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere")
+		}
+	}
+}
+
+// StoreNamed is FindStore for a store that is named.
+func StoreNamed(dir string, create bool) (string, error) {
+	if IsServed(dir) {
+		return dir, nil
+	}
+	if IsDSN(dir) {
+		return "", Hint(Usagef("%s: this command needs a store, not a database of chats", Redact(dir)),
+			"'lineage thread', 'log', 'show', 'tree', 'append', 'branch', 'switch', 'checkpoint', 'restore-checkpoint', 'rewind', 'delete' and 'search' work on databases too")
+	}
+	if err := NotAFile(dir); err != nil {
+		return "", err
+	}
+	is, err := embedded.IsStore(dir)
+	if err != nil {
+		return "", fmt.Errorf("store %s: %w", dir, err)
+	}
+	if is || create {
+		return dir, nil
+	}
+	if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("store %s: %w", dir, err)
+	}
+	// A folder may be named that has its store below it.
+	if below := filepath.Join(dir, StoreDir); IsStore(below) {
+		return below, nil
+	}
+	return "", Hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
+}
+
+// ShownStore returns how people and programs read which store it is: its directory in full, or its URL without a password.
+func ShownStore(named string) string {
+	if IsServed(named) {
+		return Redact(named)
+	}
+	if full, err := filepath.Abs(named); err == nil {
+		return full
+	}
+	return named
+}
+
+// NotAFile refuses a store that cannot be one, because a file has its name.
+func NotAFile(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return Hint(Usagef("store %s: it is not a directory", dir), "a store is a directory that 'lineage init DIR' creates")
+	}
+	return nil
+}
+
+// IsStore reports whether a directory looks like a store.
+func IsStore(dir string) bool {
+	is, _ := embedded.IsStore(dir)
+	return is
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/logline"
+	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// CreateIfNamed is the mode for imports: a store that the user named is created if it does not exist.
+func (a *App) CreateIfNamed() OpenMode {
+	if a.NamedStore() != "" {
+		return Create | NoThread
+	}
+	return NoThread
+}
+
+// On returns what cobra calls for a command that works on a store.
+func (a *App) On(mode OpenMode, run func(context.Context, *Session, []string) error) func(*cobra.Command, []string) error {
+	return a.Does(func(ctx context.Context, args []string) error {
+		return a.Open(ctx, mode, func(ctx context.Context, s *Session) error { return run(ctx, s, args) })
+	})
+}
+
+// OnContext returns what cobra calls for a command that works on the context which its first argument names.
+func (a *App) OnContext(mode OpenMode, run func(context.Context, *Session, *refs.Ref) error) func(*cobra.Command, []string) error {
+	return a.Does(func(ctx context.Context, args []string) error { return a.OpenContext(ctx, mode, Arg(args, 0), run) })
+}
+
+// OpenContext runs a command on the context that a name stands for.
+func (a *App) OpenContext(ctx context.Context, mode OpenMode, name string, run func(context.Context, *Session, *refs.Ref) error) error {
+	return a.Open(ctx, mode, func(ctx context.Context, s *Session) error {
+		found, err := s.Refs.Context(ctx, name)
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, found)
+	})
+}
+
+// Open runs a command on the store that is found.
+func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context, *Session) error) (err error) {
+	named, err := a.FindStore(mode.Has(Create))
+	if err != nil {
+		return err
+	}
+	dir, err := localDir(named)
+	if err != nil {
+		return err
+	}
+	store, err := a.OpenStore(ctx, named, mode, structure.StoreID{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if damage := store.Damage(); damage != nil && !mode.Has(Damaged) {
+		defer func() { err = incomplete(err, dir, damage) }()
+	}
+	s := &Session{App: a, Name: ShownStore(named), Dir: dir, Store: store}
+	if !mode.Has(NoThread) {
+		if s.Thread, err = s.currentThread(ctx); err != nil {
+			return err
+		}
+	}
+	s.Refs = refs.New(store, s.Thread)
+	return run(ctx, s)
+}
+
+// incomplete returns the error of a command that ended with err on a damaged store: what was
+// not found, or differs, may be in the damaged part.
+func incomplete(err error, dir string, damage error) error {
+	switch missing := fmt.Errorf("%s is shown in part: %w", dir, damage); {
+	case err == nil, errors.Is(err, ErrNothingFound), errors.Is(err, ErrDiffers):
+		err = missing
+	case errors.Is(err, lineage.ErrNotFound):
+		err = fmt.Errorf("%w; %w", err, missing)
+	default:
+		return err
+	}
+	return Hint(err, "'lineage verify' shows the damage and what repairs it")
+}
+
+// OpenStore opens a store. It waits for another process for up to --wait. A store that is
+// created gets the id, or a random one if that is zero.
+func (a *App) OpenStore(ctx context.Context, dir string, mode OpenMode, id structure.StoreID) (*lineage.Store, error) {
+	durability := lineage.Full
+	switch a.Durability {
+	case "full":
+	case "normal":
+		durability = lineage.Normal
+	default:
+		return nil, Usagef("durability %q: it is full or normal", a.Durability)
+	}
+	line := a.Progress("opening", screen.Bytes)
+	defer line.Close() // the store reports progress again when this process takes over from another one
+	o := lineage.Options{
+		Durability: durability, ReadOnly: mode.Has(Reading), MustExist: !mode.Has(Create), ID: id,
+		Wait: a.Wait, Waiting: func(held error) { a.Note("waiting: %v", held) }, Progress: line.Show,
+		Logger: logline.New(slog.LevelWarn, func(line string) {
+			if strings.HasPrefix(line, "index is rebuilt") {
+				a.Rebuilt = append(a.Rebuilt, line)
+			}
+			a.Warn("%s", line)
+		}),
+	}
+	open := lineage.Open
+	if IsServed(dir) {
+		open = openServed
+		defer a.noteAfter(2*time.Second, "waiting for the database")()
+	}
+	store, err := open(ctx, dir, o)
+	a.Keeps = a.Keeps || err == nil && !mode.Has(Reading)
+	return store, err
+}
+
+// Arg returns an argument, empty if it was not given.
+func Arg(args []string, i int) string {
+	if i < len(args) {
+		return args[i]
+	}
+	return ""
+}

@@ -1,0 +1,216 @@
+package place
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Copy is the message that a copied message is a copy of. It says the same, and its line has another id or another time.
+type Copy struct {
+	Body, Metadata []byte
+}
+
+// compareCopy compares the message with a span of another thread after the same span. It returns nil if the message is no
+// copy of it.
+func (p *Placer) compareCopy(m *Message, span *structure.Span) (*Copy, error) {
+	if !saysTheSame(m.Usages, span.Usages, m.Record) {
+		return nil, nil
+	}
+	if p.forms == nil {
+		p.forms = form.NewReader(p.from)
+	}
+	c := &Copy{Body: m.Body}
+	if m.Record {
+		was, err := p.original(span)
+		if err != nil || !differInLines(m.Body, was) {
+			return nil, err
+		}
+		c.Body = was
+	}
+	u, was := &m.Usages[0], &span.Usages[0]
+	if u.MetadataContent == was.MetadataContent && bytes.Equal(u.Metadata, was.Metadata) {
+		c.Metadata = m.metadata()
+		return c, nil
+	}
+	before, err := p.forms.Metadata(p.ctx, was)
+	if err != nil || !differInLines(m.metadata(), before) {
+		return nil, err
+	}
+	c.Metadata = before
+	return c, nil
+}
+
+// original returns the message of a span as it was given, nil if a part of it is gone.
+func (p *Placer) original(span *structure.Span) ([]byte, error) {
+	for step, err := range p.from.Path(p.ctx, span.Ref, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
+		if err != nil {
+			return nil, err
+		}
+		m, err := p.forms.Message(p.ctx, step, 0)
+		if err != nil {
+			return nil, err
+		}
+		whole, err := p.forms.Original(p.ctx, m)
+		if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
+			return nil, nil
+		}
+		return whole, err
+	}
+	return nil, nil
+}
+
+// metadata returns the metadata of the message, nil if it has none.
+func (m *Message) metadata() []byte {
+	u := &m.Usages[0]
+	if u.MetadataContent.IsZero() {
+		return u.Metadata
+	}
+	for i := range m.Contents {
+		if c := &m.Contents[i]; c.ID == u.MetadataContent {
+			if c.Block != nil {
+				return c.Block.Body
+			}
+			return c.Body
+		}
+	}
+	return nil
+}
+
+// saysTheSame reports whether the usages of two messages are equal apart from the ids and times of their lines, and from their
+// metadata. Of records only what stands for their body is compared.
+func saysTheSame(a, b []structure.Usage, record bool) bool {
+	if a[0].Role != b[0].Role || a[0].Name != b[0].Name || a[0].By.ModelID != b[0].By.ModelID {
+		return false
+	}
+	if record {
+		return len(b) == form.End(b, 0)
+	}
+	return slices.EqualFunc(a, b, func(x, y structure.Usage) bool {
+		return x.Kind == y.Kind && x.Piece == y.Piece && x.Content == y.Content && x.Form == y.Form && x.Opaque == y.Opaque &&
+			x.Role == y.Role && x.Name == y.Name && x.Document == y.Document && x.Revision == y.Revision && x.Filename == y.Filename &&
+			slices.EqualFunc(x.Extras, y.Extras, bytes.Equal)
+	})
+}
+
+// differInLines reports whether two objects differ only in ids and times of lines.
+func differInLines(a, b []byte) bool {
+	was, ok := membersOf(b)
+	if !ok || !rawjson.IsObject(a) {
+		return false
+	}
+	n := 0
+	for m := range rawjson.Members(a) {
+		before, known := was[m.Key]
+		if !known || !isOfLine(m.Key, m.Value, before) && !differIn(m.Value, before, 0) {
+			return false
+		}
+		was[m.Key] = nil // a second one of the key is no copy
+		n++
+	}
+	return n == len(was)
+}
+
+// membersOf returns the members of an object, unless it has a key twice.
+func membersOf(raw []byte) (map[string][]byte, bool) {
+	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
+		return nil, false
+	}
+	members := make(map[string][]byte)
+	for m := range rawjson.Members(raw) {
+		if _, twice := members[m.Key]; twice {
+			return nil, false
+		}
+		members[m.Key] = m.Value
+	}
+	return members, true
+}
+
+// isOfLine reports whether two values under a key are ids of lines.
+func isOfLine(key string, a, b []byte) bool {
+	switch key {
+	case "id", "parentId", "uuid", "parentUuid":
+		return len(a) <= maxLineID && len(b) <= maxLineID && form.IsQuiet(key, a) && form.IsQuiet(key, b)
+	}
+	return false
+}
+
+// maxLineID is the size of the largest id of a line, in its quotes.
+const maxLineID = 66
+
+// maxNested limits how deep values are compared.
+const maxNested = 32
+
+// differIn reports whether two values differ only in UUIDs and times.
+func differIn(a, b []byte, depth int) bool {
+	switch {
+	case bytes.Equal(a, b):
+		return true
+	case len(a) == 0 || len(b) == 0 || a[0] != b[0] || depth == maxNested:
+		return false
+	case a[0] == '"':
+		return isUUID(a) && isUUID(b) || isTime(a) && isTime(b)
+	case a[0] == '{':
+		var members []rawjson.Member
+		for m := range rawjson.Members(b) {
+			members = append(members, m)
+		}
+		n := 0
+		for m := range rawjson.Members(a) {
+			if n == len(members) || m.Key != members[n].Key || !differIn(m.Value, members[n].Value, depth+1) {
+				return false
+			}
+			n++
+		}
+		return n == len(members)
+	case a[0] == '[':
+		var elements [][]byte
+		for e := range rawjson.Elements(b) {
+			elements = append(elements, e)
+		}
+		n := 0
+		for e := range rawjson.Elements(a) {
+			if n == len(elements) || !differIn(e, elements[n], depth+1) {
+				return false
+			}
+			n++
+		}
+		return n == len(elements)
+	}
+	return false
+}
+
+// isUUID reports whether a JSON string is a UUID.
+func isUUID(quoted []byte) bool {
+	if len(quoted) != 38 {
+		return false
+	}
+	for i, c := range quoted[1:37] {
+		switch i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isTime reports whether a JSON string is a time.
+func isTime(quoted []byte) bool {
+	if len(quoted) < 20 || len(quoted) > 40 {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339Nano, string(quoted[1:len(quoted)-1]))
+	return err == nil
+}

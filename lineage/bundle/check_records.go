@@ -1,0 +1,119 @@
+package bundle
+
+import (
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// span checks a span, and notes it with the digest of the history up to it.
+func (c *checker) span(s *structure.Span, digest structure.Digest) error {
+	if len(s.Usages) == 0 {
+		return c.in.corrupt("span %v says nothing", s.Ref)
+	}
+	if err := c.requireSet(s.Set); err != nil {
+		return err
+	}
+	for i := range s.Usages {
+		if err := s.Usages[i].Check(); err != nil {
+			return c.in.corrupt("span %v: %v", s.Ref, err)
+		}
+		for _, id := range s.Usages[i].Named(nil) {
+			if err := c.requireContent(*id); err != nil {
+				return err
+			}
+		}
+	}
+	add(&c.references, spanDigest{s.Ref, digest})
+	c.runs[s.Ref.Run] = s.Ref.Seq
+	return nil
+}
+
+// block notes a block. The root of its tree comes after all other chunks.
+func (c *checker) block(b *structure.Block) error {
+	if b.Tree.Size != 0 && !has(&c.references, b.Tree.Key) {
+		err := c.require("chunk", b.Tree.Key, func() error {
+			_, err := c.here.Chunks(c.ctx, []content.Key{b.Tree.Key})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	add(&c.references, b.ID)
+	return nil
+}
+
+func (c *checker) chunks(commit *structure.Commit) {
+	c.bodies = true
+	for _, r := range commit.Records {
+		add(&c.references, r.(*structure.Chunk).Key)
+	}
+}
+
+func (c *checker) spanSet(s *structure.SpanSet) error {
+	add(&c.references, s.ID)
+	return c.requireSpan(s.Parent)
+}
+
+// context checks a context with its reflog and summaries.
+func (c *checker) context(t *theirs) error {
+	if c.parents[t.ID] || t.Parent == t.ID {
+		return c.in.corrupt("context %v comes after its child", t.ID)
+	}
+	if _, before := c.contexts[t.Parent]; !before && !t.Parent.IsZero() {
+		c.parents[t.Parent] = true
+	}
+	c.contexts[t.ID] = t.Thread
+	err := c.requireThread(t.Thread)
+	if err == nil {
+		err = c.requireSet(t.Set)
+	}
+	refs := []structure.SpanRef{t.Base, t.Tip}
+	for _, r := range t.reflog {
+		refs = append(refs, r.From, r.To)
+	}
+	for _, s := range t.summaries {
+		if s.ID.IsZero() {
+			return c.in.corrupt("a summary of context %v without an id", t.ID)
+		}
+		if err == nil {
+			err = c.requireContent(s.Content)
+		}
+		refs = append(refs, s.From, s.To)
+	}
+	for _, ref := range refs {
+		if err == nil {
+			err = c.requireSpan(ref)
+		}
+	}
+	return err
+}
+
+// names checks the names of a thread, and the thread.
+func (c *checker) names(commit *structure.Commit) error {
+	t := commit.Records[len(commit.Records)-1].(*structure.Thread)
+	err := c.requireThread(t.ID)
+	for _, r := range commit.Records {
+		switch r := r.(type) {
+		case *structure.Branch:
+			if err == nil {
+				_, err = c.requireContext(r.Context)
+			}
+		case *structure.Checkpoint:
+			if r.ID.IsZero() || r.Span.IsZero() {
+				return c.in.corrupt("a checkpoint of thread %v without an id or span", t.ID)
+			}
+			if err == nil {
+				err = c.requireSpan(r.Span)
+			}
+		}
+	}
+	if err != nil || t.Active.IsZero() {
+		return err
+	}
+	of, err := c.requireContext(t.Active)
+	if err == nil && of != t.ID {
+		err = c.in.corrupt("context %v is active in thread %v and belongs to another", t.Active, t.ID)
+	}
+	return err
+}

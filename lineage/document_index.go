@@ -1,0 +1,53 @@
+package lineage
+
+import "sync"
+
+// documentCache has the document indexes of recently extended contexts.
+type documentCache struct {
+	mu sync.Mutex
+	of map[ContextID]*documentIndex
+}
+
+// maxCachedIndexes limits the documentCache.
+const maxCachedIndexes = 64
+
+func (s *documentCache) get(id ContextID) *documentIndex {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := s.of[id]
+	if is == nil {
+		if s.of == nil || len(s.of) >= maxCachedIndexes {
+			s.of = make(map[ContextID]*documentIndex)
+		}
+		is = new(documentIndex)
+		s.of[id] = is
+	}
+	return is
+}
+
+// documentIndex has the document revisions on the history up to a span.
+type documentIndex struct {
+	mu        sync.Mutex
+	tip       SpanRef
+	length    uint64
+	documents map[string]*revisions
+}
+
+// revisions are the revisions of one document, by number.
+type revisions struct {
+	contents map[uint64]ContentID
+	latest   uint64
+}
+
+// put adds a revision. The first one with a number counts.
+func (s *documentIndex) put(document string, number uint64, is ContentID) {
+	r := s.documents[document]
+	if r == nil {
+		r = &revisions{contents: make(map[uint64]ContentID)}
+		s.documents[document] = r
+	}
+	if _, known := r.contents[number]; !known {
+		r.contents[number] = is
+	}
+	r.latest = max(r.latest, number)
+}

@@ -1,0 +1,339 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
+)
+
+const (
+	// maxKept limits the lines and names of the graphs that are kept.
+	maxKept = 200_000
+	// maxBehind is how many commits are read to bring the graphs up to date. After more, they are read again when they are
+	// asked for.
+	maxBehind = 1000
+)
+
+// Live keeps the graphs that were asked for last, and brings them up to date from the feed of the store: an append moves
+// one name and the end of one line. It is for many goroutines.
+type Live struct {
+	store *lineage.Store
+	limit int
+
+	mu   sync.RWMutex
+	mark derived.Mark
+	// graphs are those that are kept, contexts the threads of their contexts, and kept how many lines and names they have.
+	graphs   map[lineage.ThreadID]*kept
+	contexts map[lineage.ContextID]lineage.ThreadID
+	kept     int
+	clock    uint64
+	// reads counts graphs that were read from the store.
+	reads int
+}
+
+// kept is a graph that is kept.
+type kept struct {
+	*Graph
+	active lineage.ContextID
+	tips   map[lineage.ContextID]lineage.SpanRef
+	size   int
+	at     uint64 // the commit that it is of
+	used   uint64
+}
+
+// NewLive returns the graphs of a store. It reads nothing.
+func NewLive(store *lineage.Store) *Live {
+	l := &Live{store: store, limit: maxKept}
+	l.forget()
+	return l
+}
+
+// forget drops all graphs.
+func (l *Live) forget() {
+	l.graphs, l.contexts, l.kept = make(map[lineage.ThreadID]*kept), make(map[lineage.ContextID]lineage.ThreadID), 0
+}
+
+// Read passes the graph of a thread, as it is now, to a function. It must not change the graph, or use it later.
+func (l *Live) Read(ctx context.Context, id lineage.ThreadID, do func(*Graph) error) error {
+	if err := l.update(ctx); err != nil {
+		return err
+	}
+	l.mu.RLock()
+	if k := l.graphs[id]; k != nil {
+		defer l.mu.RUnlock()
+		return do(k.Graph)
+	}
+	l.mu.RUnlock()
+	k, err := backend.AtOnce(ctx, l.store.View(), func(s backend.Snapshot) (*kept, error) { return newKept(ctx, s, id) })
+	if err != nil {
+		return err
+	}
+	if err := do(k.Graph); err != nil {
+		return err
+	}
+	l.keep(id, k) // it changes from here on
+	return nil
+}
+
+func newKept(ctx context.Context, s backend.Snapshot, id lineage.ThreadID) (*kept, error) {
+	head, err := s.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Thread(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	k := &kept{active: t.Active, at: head.Number, tips: make(map[lineage.ContextID]lineage.SpanRef)}
+	for c, err := range s.Contexts(ctx, id, lineage.ContextID{}) {
+		if err != nil {
+			return nil, err
+		}
+		k.tips[c.ID] = c.Tip
+	}
+	k.Graph, err = read(ctx, s, id)
+	return k, err
+}
+
+// keep keeps a graph, unless commits after it were applied to the others meanwhile.
+func (l *Live) keep(id lineage.ThreadID, k *kept) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reads++
+	k.size = len(k.runs) + len(k.Labels) + len(k.tips)
+	if k.at < l.mark.At.Number || l.graphs[id] != nil || k.size > l.limit {
+		return
+	}
+	for l.kept+k.size > l.limit {
+		oldest := lineage.ThreadID{}
+		for id, is := range l.graphs {
+			if oldest.IsZero() || is.used < l.graphs[oldest].used {
+				oldest = id
+			}
+		}
+		l.drop(oldest)
+	}
+	l.clock++
+	k.used = l.clock
+	l.graphs[id], l.kept = k, l.kept+k.size
+	for c := range k.tips {
+		l.contexts[c] = id
+	}
+}
+
+func (l *Live) drop(id lineage.ThreadID) {
+	k := l.graphs[id]
+	if k == nil {
+		return
+	}
+	for c := range k.tips {
+		delete(l.contexts, c)
+	}
+	l.kept -= k.size
+	delete(l.graphs, id)
+}
+
+// update brings the graphs that are kept up to date.
+func (l *Live) update(ctx context.Context) error {
+	head, err := l.store.View().Head(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.RLock()
+	current := l.mark.At == head && l.mark.Settled()
+	l.mu.RUnlock()
+	if current {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.graphs) == 0 || l.mark.At.Number+maxBehind < head.Number {
+		if l.mark.Turn == 0 || l.mark.At.Number < head.Number {
+			l.restart(head)
+		}
+		return nil
+	}
+	f := derived.Follower[*Live]{Store: l.store, Target: l}
+	_, err = f.Run(ctx)
+	if errors.Is(err, lineage.ErrDiverged) { // the store lost commits
+		l.restart(head)
+		return nil
+	}
+	return err
+}
+
+// restart drops all graphs. The feed is read from a commit on.
+func (l *Live) restart(at backend.Cursor) {
+	l.mark = derived.Mark{Store: l.store.ID(), At: at, Seen: at, Turn: l.mark.Turn + 1}
+	l.forget()
+}
+
+// Mark implements derived.Target. As the other methods of a target, it is called while the graphs are locked.
+func (l *Live) Mark(context.Context) (derived.Mark, error) { return l.mark, nil }
+
+// Write implements derived.Target.
+func (l *Live) Write(_ context.Context, do func(*Live) error) error { return do(l) }
+
+// Swap implements derived.Target.
+func (l *Live) Swap(_ context.Context, _ *Live, was, is derived.Mark) (bool, error) {
+	if l.mark != was {
+		return false, nil
+	}
+	l.mark = is
+	return true, nil
+}
+
+// Apply implements derived.Target. What an append changes is changed in place. After any other change the graph of a thread
+// is read again.
+func (l *Live) Apply(ctx context.Context, w *derived.Window[*Live]) error {
+	stale, moved, err := l.changed(ctx, w)
+	if err != nil {
+		return err
+	}
+	return w.Finish(ctx, func(*Live) error {
+		for _, m := range moved {
+			if k := l.graphs[m.thread]; k != nil && !stale[m.thread] {
+				before := k.size
+				k.move(m)
+				l.kept += k.size - before
+			}
+		}
+		for id := range stale {
+			l.drop(id)
+		}
+		for _, k := range l.graphs {
+			k.at = max(k.at, w.Head.Number)
+		}
+		return nil
+	})
+}
+
+// changed returns the threads whose graphs are read again, and the contexts that moved forward.
+func (l *Live) changed(ctx context.Context, w *derived.Window[*Live]) (stale map[lineage.ThreadID]bool, moved []*move, err error) {
+	stale = make(map[lineage.ThreadID]bool)
+	// old returns the graph of a thread if it is kept, and of a commit before the end of the window.
+	old := func(id lineage.ThreadID) *kept {
+		if k := l.graphs[id]; k != nil && k.at < w.To.Number && !stale[id] {
+			return k
+		}
+		return nil
+	}
+	again := func(id lineage.ThreadID) {
+		if old(id) != nil {
+			stale[id] = true
+		}
+	}
+	for id, change := range w.Changes.Threads {
+		k := old(id)
+		if k == nil {
+			continue
+		}
+		t, err := w.State.Thread(ctx, id)
+		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+			return nil, nil, err
+		}
+		if err != nil || change.Deleted || change.Keeps || t.Active != k.active {
+			again(id)
+		}
+	}
+	for _, names := range []map[derived.Name]bool{w.Changes.Branches, w.Changes.Checkpoints} {
+		for name := range names {
+			again(name.Thread)
+		}
+	}
+	for id, change := range w.Changes.Contexts {
+		thread, known := l.contexts[id]
+		c, err := w.State.Context(ctx, id)
+		if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+			return nil, nil, err
+		}
+		if err != nil || !known || c.Thread != thread || change.Deleted || change.Stated {
+			again(thread)
+			if err == nil {
+				again(c.Thread)
+			}
+			continue
+		}
+		k := old(thread)
+		if k == nil || !change.Moved {
+			continue
+		}
+		m, err := k.forward(ctx, w.State, &c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if m == nil {
+			again(thread)
+			continue
+		}
+		moved = append(moved, m)
+	}
+	return stale, moved, nil
+}
+
+// move is a context that moved forward.
+type move struct {
+	thread  lineage.ThreadID
+	context lineage.ContextID
+	to      lineage.SpanRef
+	// on is how far its history goes in the line that it was on, and runs are what follows, the first one first.
+	on   lineage.SpanRef
+	runs []backend.Extent
+}
+
+// forward returns how a context moved, nil if it did not move forward from its end.
+func (k *kept) forward(ctx context.Context, from backend.Reader, c *backend.Context) (*move, error) {
+	was := k.tips[c.ID]
+	m := &move{thread: c.Thread, context: c.ID, to: c.Tip, on: c.Tip}
+	for !m.on.IsZero() && k.runs[m.on.Run] == nil {
+		run, err := from.Run(ctx, m.on.Run)
+		if err != nil {
+			return nil, err
+		}
+		m.runs = append(m.runs, backend.Extent{Run: run, Last: m.on.Seq})
+		m.on = run.Parent
+	}
+	slices.Reverse(m.runs)
+	if m.on.Run != was.Run || m.on.Seq < was.Seq {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// move moves a context forward.
+func (k *kept) move(m *move) {
+	if line := k.runs[m.on.Run]; line != nil {
+		line.Last = max(line.Last, m.on.Seq)
+	}
+	for _, e := range m.runs {
+		if line := k.runs[e.Run.ID]; line != nil { // another context that moved
+			line.Last = max(line.Last, e.Last)
+			continue
+		}
+		k.size++
+		k.Add(&Line{Run: e.Run.ID, After: k.Place(e.Run.Parent), Before: e.Run.Depth, Last: e.Last})
+	}
+	was, is := k.Place(k.tips[m.context]), k.Place(m.to)
+	k.tips[m.context] = m.to
+	if m.context == k.active {
+		k.SetCurrent(is)
+	}
+	if was == is {
+		return
+	}
+	for _, l := range k.Labels[was] {
+		if l.Context == m.context {
+			k.Label(is, l)
+		}
+	}
+	// Labels that were passed on are not changed.
+	k.Labels[was] = slices.DeleteFunc(slices.Clone(k.Labels[was]), func(l Label) bool { return l.Context == m.context })
+	if len(k.Labels[was]) == 0 {
+		delete(k.Labels, was)
+	}
+}
