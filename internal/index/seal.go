@@ -234,12 +234,29 @@ func (w *batches) rollback() {
 }
 
 // tablePages returns the approximate number of pages of the sealed table.
-func (f *file) tablePages(size uint64) (n uint64) {
+func (f *file) tablePages(size uint64) uint64 {
 	if f.table == nil {
 		return 0
 	}
-	for at := range f.table.Blocks {
-		n += uint64(at.Length)
+	stored, _ := f.table.Size()
+	return uint64(stored) / size
+}
+
+// minLoose is the least size of leaves that IsLoose reports.
+const minLoose = 8 << 20
+
+// IsLoose reports whether the leaves have about as many entries as the sealed table, or more. Each
+// entry is written about twice by an index that is compacted whenever this is so.
+func (db *DB) IsLoose() bool {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.base == nil || db.closed || !db.folds() || !canReplace {
+		return false
 	}
-	return n / size
+	loose, whole := int64(db.base.pages.used()*db.base.pages.size), int64(0)
+	if table := db.base.file.table; table != nil {
+		stored, size := table.Size()
+		loose, whole = loose-stored, size
+	}
+	return loose >= max(db.limits.loose, 2*whole)
 }

@@ -334,11 +334,11 @@ func TestResuming(t *testing.T) {
 	at := "/t/" + thread.ID().String() + "/resume"
 	short := thread.ID().Short()
 	for query, want := range map[string]string{
-		"":                                "lineage resume " + short,
-		"?agent=codex":                    "lineage resume " + short + " --agent codex",
-		"?at=2":                           "lineage resume --thread " + short + " " + second.String(),
-		"?at=3":                           "lineage resume " + short,
-		"?in=" + other.ID().String():      "lineage resume --thread " + short + " " + other.ID().String(),
+		"":                                 "lineage resume " + short,
+		"?agent=codex":                     "lineage resume " + short + " --agent codex",
+		"?at=2":                            "lineage resume --thread " + short + " " + second.String(),
+		"?at=3":                            "lineage resume " + short,
+		"?in=" + other.ID().String():       "lineage resume --thread " + short + " " + other.ID().String(),
 		"?in=" + second.String() + "&at=9": "lineage resume --thread " + short + " " + second.String(),
 	} {
 		status, body := s.get(at + query)
