@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/resume"
@@ -112,7 +113,7 @@ type transfers struct{ *app.Session }
 
 // importArchive is api.Options.Import.
 func (t *transfers) importArchive(ctx context.Context, q api.ImportQuery) (*records.Imported, error) {
-	begun, err := archive.Begin(ctx, archive.Stream("", q.Archive), archive.Options{
+	begun, err := importer.Begin(ctx, archive.Stream("", q.Archive), importer.Options{
 		Format: q.Format, Formats: sources.Formats(), UserID: q.User, Prefix: q.Prefix,
 	})
 	if err != nil {
