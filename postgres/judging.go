@@ -58,7 +58,14 @@ func (j *judging) prefetch(ctx context.Context, all []*pending) error {
 			n.Keys = append(n.Keys, keys.Of(keys.TableRequests, p.o.Once.Session[:]), keys.Of(keys.TableRequests))
 		}
 	}
-	return j.state.Prefetch(ctx, &together{j.table, n}, ks)
+	if err := j.state.Prefetch(ctx, &together{j.table, n}, ks); err != nil {
+		return err
+	}
+	n = read.Need{} // of homes that are known only now
+	for _, p := range all {
+		j.needHomes(&n, p.commit)
+	}
+	return j.table.Prefetch(ctx, n)
 }
 
 // together adds something to the first prefetch.
@@ -82,9 +89,12 @@ func (j *judging) needHomes(n *read.Need, c *structure.Commit) {
 			continue
 		}
 		last = s.Ref.Run
-		v, known := j.table.look(keys.Of(keys.TableRun, last[:]))
-		if !known || v == nil {
-			continue
+		k := keys.Of(keys.TableRun, last[:])
+		v, _ := j.table.look(k)
+		if v == nil { // the state is not known yet, but a run keeps its home
+			if v, _ = j.table.cache.entry(k, newest); v == nil {
+				continue
+			}
 		}
 		if info, err := keys.ReadRun(last, v); err == nil {
 			n.Keys = append(n.Keys, keys.AppendMessage(nil, info.Home), keys.Of(keys.TableThread, info.Home.Thread[:]))

@@ -80,6 +80,7 @@ type snapshot struct {
 	engine *Engine
 	cache  *cache
 	is     state
+	first  *table // of a sequence: what was read with the state
 }
 
 // Snapshot implements backend.Engine.
@@ -102,7 +103,10 @@ func (s *snapshot) at(ctx context.Context, n need) (*table, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	}
-	t := s.engine.table(ctx, s.cache, s.is)
+	t := s.first
+	if s.first = nil; t == nil {
+		t = s.engine.table(ctx, s.cache, s.is)
+	}
 	inner := t.fetch
 	t.fetch = func(ctx context.Context, n need) (found, error) {
 		f, err := inner(ctx, n)
@@ -203,18 +207,41 @@ func chunksNeed(all []content.Key) (n need) {
 	return n
 }
 
-// pathNeed is what the last spans of a path need.
-func pathNeed(at structure.SpanRef) need {
-	if at.IsZero() {
+// spansNeeded limits the spans that are read with the first round trip of a path.
+const spansNeeded = 256
+
+// pathNeed is what a path certainly needs: its last span and run, and the spans of a short window.
+func pathNeed(tip structure.SpanRef, w structure.Window) need {
+	if tip.IsZero() {
 		return need{}
 	}
-	n := keysOf(keys.Span(at), keys.Of(keys.TableRun, at.Run[:]))
+	n := keysOf(keys.Span(tip), keys.Of(keys.TableRun, tip.Run[:]))
+	last := w.Last
+	if last == 0 || last > tip.Seq {
+		last = tip.Seq
+	}
+	if last <= spansNeeded {
+		first := structure.SpanRef{Run: tip.Run, Seq: tip.Seq - last + 1}
+		n.Ranges = []read.Range{{From: keys.Span(first), To: keys.PrefixEnd(keys.Span(tip))}}
+	}
 	return n
+}
+
+// Path implements backend.Reader. The state and what the path certainly needs are one round trip.
+func (r *readers) Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
+	of := resume.Sequences{Open: func(ctx context.Context) (resume.Opened[backend.Reader], error) {
+		t, err := r.engine.latest(ctx, pathNeed(tip, w))
+		if err != nil {
+			return resume.Opened[backend.Reader]{}, err
+		}
+		return resume.Opened[backend.Reader]{Reader: &snapshot{engine: r.engine, cache: t.cache, is: t.is, first: t}, Interrupted: r.engine.dropped}, nil
+	}}
+	return of.Path(ctx, tip, w, o)
 }
 
 // Path implements backend.Reader.
 func (s *snapshot) Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
-	return listed(ctx, s, pathNeed(tip), func(v *read.View) iter.Seq2[*backend.Step, error] { return v.Path(ctx, tip, w, o) })
+	return listed(ctx, s, pathNeed(tip, w), func(v *read.View) iter.Seq2[*backend.Step, error] { return v.Path(ctx, tip, w, o) })
 }
 
 // Stats implements backend.Reader.

@@ -405,7 +405,7 @@ const mostWarm = 1 << 16
 func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, error) {
 	var t *turn
 	c := e.cache.Load()
-	table := newTable(ctx, c, e.log.identity, state{head: head{epoch: c.head().epoch}}, nil)
+	table := newTable(ctx, c, e.log.identity, state{head: c.head()}, nil) // what it has is at least that old
 	j := e.judging
 	table.fetch = func(ctx context.Context, n need) (f found, err error) {
 		if t != nil {

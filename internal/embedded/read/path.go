@@ -25,17 +25,20 @@ func (v *View) Path(ctx context.Context, at structure.SpanRef, w structure.Windo
 			return
 		}
 		r := v.newPathReader(o)
+		ahead := uint64(spansAhead)
 		for _, s := range segments {
+			next := s.First
 			for seq := s.First; seq <= s.Last; seq++ {
 				if ctx.Err() != nil {
 					fail(context.Cause(ctx))
 					return
 				}
-				if (seq-s.First)%spansAhead == 0 {
-					if err := v.PrefetchSpans(ctx, s.Run.ID, seq, min(s.Last, seq+spansAhead-1)); err != nil {
+				if seq == next {
+					if err := v.PrefetchSpans(ctx, s.Run.ID, seq, min(s.Last, seq+ahead-1)); err != nil {
 						fail(err)
 						return
 					}
+					next, ahead = seq+ahead, min(2*ahead, mostSpansAhead)
 				}
 				step, err := r.step(s, seq)
 				if !yield(step, err) || err != nil {
