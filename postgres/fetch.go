@@ -74,10 +74,12 @@ const (
 WHERE e.value IS NOT NULL ORDER BY r.i, e.key`
 	lastsSQL = `SELECT r.i, e.key, e.value FROM unnest($4::bytea[], $5::bytea[]) WITH ORDINALITY AS r (low, high, i), LATERAL (
   SELECT key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 AND value IS NOT NULL ORDER BY key DESC LIMIT 1) e`
-	pageSQL = `SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3
-ORDER BY key, age LIMIT $6`
-	pageDownSQL = `SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3
-ORDER BY key DESC, age LIMIT $6`
+	pageSQL = `SELECT key, value FROM (
+  SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 ORDER BY key, age) e
+WHERE value IS NOT NULL ORDER BY key LIMIT $6`
+	pageDownSQL = `SELECT key, value FROM (
+  SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 ORDER BY key DESC, age) e
+WHERE value IS NOT NULL ORDER BY key DESC LIMIT $6`
 	rowsSQL = `SELECT l.n, l.count, l.id, l.data, $3::bigint FROM unnest($2::bigint[]) AS k (n), LATERAL (
   SELECT n, count, id, data FROM lineage_log WHERE store = $1 AND n = k.n LIMIT 1) l`
 )
@@ -147,17 +149,13 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 
 func (p *foundPage) read(rows pgx.Rows, limit int) error {
 	var key, value []byte
-	count := 0
 	_, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {
-		count++
 		p.next = key
-		if value != nil {
-			p.entries = append(p.entries, index.Entry{Key: key, Value: value})
-		}
+		p.entries = append(p.entries, index.Entry{Key: key, Value: present(value)})
 		key, value = nil, nil
 		return nil
 	})
-	p.more = count == limit
+	p.more = len(p.entries) == limit
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -44,13 +45,23 @@ type sink interface {
 
 // fillTo replays rows until the entries account for a commit, and reports how far it is.
 func (f *filling) fillTo(ctx context.Context, number uint64, progress func(done uint64) error) error {
-	for {
+	failed := time.Now() // or when it last got on
+	for pause := shortPause; ; {
 		more, err := f.some(ctx, number)
+		if (lost(err) || uncertain(err)) && ctx.Err() == nil && time.Since(failed) < patience { // it begins where the entries are
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, longPause)
+			continue
+		}
+		pause, failed = shortPause, time.Now()
 		if err == nil && progress != nil {
 			err = progress(f.at.Number)
 		}
 		if err != nil || !more {
-			return err
+			return explain(err)
 		}
 	}
 }

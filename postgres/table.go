@@ -139,7 +139,7 @@ func (t *table) read(ctx context.Context, n need) error {
 // assumable are the tables of what most commits bring: nobody else has it, as a rule.
 func assumable(key []byte) bool {
 	switch key[0] {
-	case keys.TableBlock, keys.TableChunk, keys.TableRun, keys.TableCutRun, keys.TableContext, keys.TableTip, keys.TableRemnant, keys.TableSpanSet, keys.TableThread, keys.TableErased:
+	case keys.TableBlock, keys.TableChunk, keys.TableSpan, keys.TableRun, keys.TableCutRun, keys.TableContext, keys.TableTip, keys.TableRemnant, keys.TableSpanSet, keys.TableThread, keys.TableErased:
 		return true
 	}
 	return false
@@ -379,20 +379,11 @@ func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
 		}
 		return r.entries[end-1], true, nil
 	}
-	for {
-		f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, 2, true}}})
-		if err != nil {
-			return index.Entry{}, false, err
-		}
-		p := f.pages[0]
-		switch {
-		case len(p.entries) > 0:
-			return p.entries[0], true, nil
-		case !p.more:
-			return index.Entry{}, false, nil
-		}
-		to = p.next
+	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, 1, true}}})
+	if err != nil || len(f.pages[0].entries) == 0 {
+		return index.Entry{}, false, err
 	}
+	return f.pages[0].entries[0], true, nil
 }
 
 // Cursor implements read.Index.
