@@ -104,7 +104,7 @@ var rooms = []room{
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},
-	{path: "lineage/archive", ours: join(belowStore, "internal/awaited", "internal/place"), libs: []string{compress, uuid}},
+	{path: "lineage/archive", ours: join(belowStore, "internal/awaited", "internal/place", "internal/vfs"), libs: []string{compress, uuid}},
 	{path: "lineage/follow", ours: join(belowStore, "internal/manifest", "internal/vfs", "lineage/archive"), libs: []string{fsnotify, sys}},
 	{path: "lineage/render", ours: []string{"internal/plain", "internal/rawjson", "lineage/message", "lineage/transcript"}, libs: []string{goldmark, chroma, bluemonday}},
 	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/transcript", "lineage/archive", "lineage/render")},

@@ -20,6 +20,7 @@ func TestSessionsStateTheirAgent(t *testing.T) {
 		"agentsview/standard_session.jsonl":                                             `{"agent":"codex","cwd":"/Users/alice/code/my-api"}`,
 		"agents/pi/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl": `{"agent":"pi","model":"m-1","cwd":"/home/dev/work"}`,
 		"agents/copilot/made/events.jsonl":                                              `{"agent":"copilot","agentVersion":"1.0.80","model":"gpt-5","cwd":"/home/dev/app","gitBranch":"fix"}`,
+		"agents/cline/1795858456629_jd2u5/1795858456629_jd2u5.messages.json":            `{"agent":"cline","agentVersion":"3.0.65","model":"demo-1","cwd":"/home/ada/work"}`,
 		"agents/gemini/session-2026-11-27T19-00-be8bdd25.jsonl":                         `{"agent":"gemini","model":"gemini-2.5-pro"}`,
 		"agents/qwen/made.jsonl":                                                        `{"agent":"qwen","agentVersion":"0.21.6","model":"qwen3","cwd":"/home/dev/app","gitBranch":"main"}`,
 	} {
@@ -77,6 +78,7 @@ func TestSessionsOfAgents(t *testing.T) {
 		"vscode":  {2, 0},
 		"qwen":    {4, 4},
 		"goose":   {1, 0},
+		"cline":   {3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, src := storeIn(t), archive.Path(fixture("agents/"+name))

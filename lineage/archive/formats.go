@@ -12,6 +12,7 @@ func Formats() []Format {
 		pi(),
 		copilot(),
 		gooseLines(),
+		cline(),
 		qwen(),
 		gemini(),
 		vscode(),

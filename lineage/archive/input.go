@@ -11,8 +11,12 @@ import (
 	"iter"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 // Input is a file of an archive, or several that a format reads together.
@@ -131,6 +135,21 @@ func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err e
 		return "", nil, err
 	}
 	return f.Name(), func() { f.Close(); os.Remove(f.Name()) }, nil
+}
+
+// maxBeside is the largest file beside an input that is read with it.
+const maxBeside = 64 << 20
+
+// beside returns a file in the folder of the input that is JSON, nil if there is none, or if the input is in an archive.
+func (in *Input) beside(name string) []byte {
+	if in.path == "" || name != filepath.Base(name) {
+		return nil
+	}
+	b, err := vfs.ReadFile(filepath.Join(filepath.Dir(in.path), name), maxBeside)
+	if err != nil || rawjson.Check(b) != nil {
+		return nil
+	}
+	return b[rawjson.SkipSpace(b, 0):]
 }
 
 // tooLarge returns the error for a line or value larger than Limits.Item.

@@ -183,6 +183,25 @@ func Agents() []Agent {
 				return []place{placeOf(dir, "sessions.db"), placeOf(dir, "*.jsonl").in("goose-jsonl")}
 			},
 		},
+		{
+			Name: "cline", Title: "Cline", Format: "cline",
+			places: func(e *Environment) []place {
+				data := filepath.Join(e.Dir("CLINE_DIR", ".cline"), "data")
+				if dir := e.Getenv("CLINE_DATA_DIR"); filepath.IsAbs(dir) {
+					data = filepath.Clean(dir)
+				}
+				sessions := filepath.Join(data, "sessions")
+				if dir := e.Getenv("CLINE_SESSION_DATA_DIR"); filepath.IsAbs(dir) {
+					sessions = filepath.Clean(dir)
+				}
+				// A session before its subagents, as their contexts are below it.
+				return append([]place{placeOf(sessions, "*/[0-9]*.messages.json", "*/*.messages.json"), placeOf(filepath.Join(data, "tasks"), tasks...)}, e.tasks("saoudrizwan.claude-dev")...)
+			},
+		},
+		{
+			Name: "roo", Title: "Roo Code", Format: "cline", Shares: true,
+			places: func(e *Environment) []place { return e.tasks("rooveterinaryinc.roo-cline") },
+		},
 		{Name: "crush", Title: "Crush", Format: "crush", places: (*Environment).crush},
 	}
 }
@@ -205,6 +224,21 @@ func (e *Environment) claudeKeeps() time.Duration {
 		days = *d
 	}
 	return time.Duration(days * 24 * float64(time.Hour))
+}
+
+// tasks are the files of a task of Cline or Roo Code: the messages before what only their screen says.
+var tasks = []string{"*/api_conversation_history.json", "*/ui_messages.json"}
+
+// tasks returns the places in which an extension for editors keeps its tasks.
+func (e *Environment) tasks(extension string) (places []place) {
+	editors := e.vscode()
+	for _, name := range []string{"Cursor", "Windsurf"} {
+		editors = append(editors, filepath.Join(e.config(), name, "User"))
+	}
+	for _, user := range editors {
+		places = append(places, placeOf(filepath.Join(user, "globalStorage", extension, "tasks"), tasks...))
+	}
+	return places
 }
 
 // vscode returns the folders of VS Code and the programs made from it that keep their chats alike.

@@ -39,7 +39,7 @@ type file struct {
 // stamp is what changes when a file does.
 type stamp struct {
 	size, modified int64
-	beside         int64 // of the log beside a database
+	beside         int64 // of the file that belongs to it
 	mode           fs.FileMode
 }
 
@@ -50,8 +50,8 @@ func (f *file) stat() error {
 		return err
 	}
 	f.now = stampOf(info)
-	if isDatabase(f.path) {
-		if info, err := os.Lstat(f.path + walSuffix); err == nil {
+	if name := beside(f.path); name != "" {
+		if info, err := os.Lstat(name); err == nil {
 			f.now.beside = info.ModTime().UnixNano()
 		}
 	}
@@ -69,8 +69,28 @@ func isDatabase(path string) bool {
 	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".vscdb")
 }
 
-// besideOf returns the name of the database that a log is beside of, or the name itself.
-func besideOf(name string) string { return strings.TrimSuffix(name, walSuffix) }
+// clineSuffix ends the name of a session of Cline, which has what else is known of it in a file beside it.
+const clineSuffix = ".messages.json"
+
+// beside returns the path of the file that is read with another one, empty if there is none: the log of a database, or what Cline
+// states of a session.
+func beside(path string) string {
+	if session, ok := strings.CutSuffix(path, clineSuffix); ok {
+		return session + ".json"
+	}
+	if isDatabase(path) {
+		return path + walSuffix
+	}
+	return ""
+}
+
+// besideOf returns the name of the file that a name is beside of, or the name itself.
+func besideOf(name string) string {
+	if base := strings.TrimSuffix(name, ".json"); base != name && !strings.HasSuffix(name, clineSuffix) {
+		return base + clineSuffix
+	}
+	return strings.TrimSuffix(name, walSuffix)
+}
 
 // byLines reports whether a file consists of lines, of which the last may not be complete.
 func (f *file) byLines() bool { return strings.HasSuffix(f.path, ".jsonl") }

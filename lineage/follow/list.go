@@ -92,7 +92,28 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	for i := range all {
 		slices.SortFunc(all[i].Problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	}
-	return all, nil
+	return withoutAbsent(all), nil
+}
+
+// withoutAbsent leaves out folders that do not exist of agents that have several: the first stays if there is no other.
+func withoutAbsent(all []Listing) (listed []Listing) {
+	absent := func(l *Listing) bool { return l.Agent.Name != "" && l.State == NotThere && l.Gone == 0 }
+	known := make(map[string]bool)
+	for i := range all {
+		if !absent(&all[i]) {
+			known[all[i].Agent.Name] = true
+		}
+	}
+	for i := range all {
+		if l := &all[i]; absent(l) {
+			if known[l.Agent.Name] {
+				continue
+			}
+			known[l.Agent.Name] = true
+		}
+		listed = append(listed, all[i])
+	}
+	return listed
 }
 
 // addNotChosen adds the places of the agents that are left out.

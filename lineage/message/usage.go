@@ -116,7 +116,7 @@ func (t *Tokens) Since(before *Tokens) (d Tokens, ok bool) {
 // response of an API.
 func MayStateUsage(role string) bool {
 	switch role {
-	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown", "usage_ledger":
+	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown", "usage_ledger", "api_req_started":
 		return true
 	}
 	return false
@@ -161,6 +161,8 @@ func Usage(r Record) []Answer {
 		return codexUsage(fieldsOf(f["payload"]), "usage", "thread_token_usage", r.Model)
 	case kind == "event_msg" && rawjson.IsObject(f["payload"]): // Codex
 		return codexCount(fieldsOf(f["payload"]), r.Model)
+	case r.Role == "api_req_started": // a task of Cline or Roo Code
+		return clineRequest(f)
 	case r.Role == "usage_ledger": // Goose
 		a := Answer{ID: f.text("usage_id"), Model: f.text("model"), Requests: 1, Cost: cost(f["cost"])}
 		if !a.read(r.Body) && a.Cost == "" {
@@ -228,6 +230,12 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 			a.ID = "anthropic:" + id + ":" + around.text("requestId")
 		case strings.HasPrefix(id, "resp_"), strings.HasPrefix(id, "chatcmpl-"): // OpenAI, a whole response
 			a.ID = "response:" + id
+		}
+	case rawjson.Get(f["metrics"], "inputTokens") != nil: // Cline
+		ok = a.read(f["metrics"])
+		a.Provider = rawjson.Str(rawjson.Get(f["modelInfo"], "provider"))
+		if id := f.text("id"); id != "" {
+			a.ID = "cline:" + id
 		}
 	case rawjson.IsObject(f["usage_metadata"]): // LangChain
 		ok = a.read(f["usage_metadata"])
