@@ -71,20 +71,27 @@ func TestLargeFieldsOfSessions(t *testing.T) {
 // Branches, forks, subagents and logs of the sessions of agents, and what people read of them.
 func TestSessionsOfAgents(t *testing.T) {
 	for name, want := range map[string]struct{ conversations, shared int64 }{
-		"pi":      {3, 14}, // a fork shares its messages
-		"copilot": {3, 0},
-		"codex":   {1, 0},
-		"gemini":  {2, 0},
-		"vscode":  {2, 0},
-		"qwen":    {4, 4},
-		"goose":   {1, 0},
-		"cline":   {3, 0},
+		"pi":       {3, 14}, // a fork shares its messages
+		"copilot":  {3, 0},
+		"codex":    {1, 0},
+		"gemini":   {2, 0},
+		"vscode":   {2, 0},
+		"qwen":     {4, 4},
+		"goose":    {1, 0},
+		"cline":    {3, 0},
+		"opencode": {5, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, src := storeIn(t), archive.Path(fixture("agents/"+name))
 			report, err := archive.Import(t.Context(), s, src, archive.Options{})
 			require.NoError(t, err)
-			require.Empty(t, report.Skipped)
+			if name == "opencode" { // a published file that is broken, and a subagent that is read with its session
+				require.EqualValues(t, 2, report.SkippedCount)
+				require.ErrorIs(t, report.Skipped[0], archive.ErrNoMessages)
+				require.ErrorContains(t, report.Skipped[1], "message msg_006: malformed")
+			} else {
+				require.Empty(t, report.Skipped)
+			}
 			require.Equal(t, want.conversations, report.NewConversations)
 			require.Equal(t, want.shared, report.SharedMessages)
 			goldenText(t, "agents_"+name+".stored.txt", stored(t, s))

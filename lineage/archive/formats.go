@@ -13,6 +13,7 @@ func Formats() []Format {
 		copilot(),
 		gooseLines(),
 		cline(),
+		openCodeFiles(),
 		qwen(),
 		gemini(),
 		vscode(),

@@ -128,7 +128,8 @@ func Agents() []Agent {
 		{
 			Name: "opencode", Title: "OpenCode", Format: "opencode",
 			places: func(e *Environment) []place {
-				places := []place{placeOf(filepath.Join(e.data(), "opencode"), "opencode.db", "opencode-*.db")}
+				dir := filepath.Join(e.data(), "opencode")
+				places := []place{placeOf(dir, "opencode.db", "opencode-*.db"), placeOf(filepath.Join(dir, "storage"), "session/*/ses_*.json").in("opencode-files")}
 				if db := e.Getenv("OPENCODE_DB"); filepath.IsAbs(db) {
 					places = append(places, placeOf(filepath.Dir(db), literal(filepath.Base(db))))
 				}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -72,14 +73,17 @@ func isDatabase(path string) bool {
 // clineSuffix ends the name of a session of Cline, which has what else is known of it in a file beside it.
 const clineSuffix = ".messages.json"
 
-// beside returns the path of the file that is read with another one, empty if there is none: the log of a database, or what Cline
-// states of a session.
+// beside returns the path of what is read with a file, empty if there is nothing: the log of a database, what Cline states of a
+// session, the messages of OpenCode.
 func beside(path string) string {
 	if session, ok := strings.CutSuffix(path, clineSuffix); ok {
 		return session + ".json"
 	}
 	if isDatabase(path) {
 		return path + walSuffix
+	}
+	if session, ok := strings.CutSuffix(filepath.Base(path), ".json"); ok && strings.HasPrefix(session, "ses_") {
+		return filepath.Join(filepath.Dir(path), "..", "..", "message", session) // the folder of the messages of a session of OpenCode
 	}
 	return ""
 }

@@ -73,7 +73,7 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	var all []Listing
 	of := make(map[*folder]int)
 	for _, p := range r.places {
-		if !p.index {
+		if !p.index || !slices.ContainsFunc(r.places, func(other *folder) bool { return other != p && other.agent.Name == p.agent.Name }) {
 			of[p] = len(all)
 			all = append(all, r.listing(p))
 		}
@@ -83,6 +83,9 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 		queued[f] = true
 	}
 	for _, f := range r.files {
+		if f.folder != nil && f.folder.index {
+			continue
+		}
 		if i, ok := of[f.folder]; ok && f.state.Gone.IsZero() {
 			r.addTo(&all[i], f, queued[f])
 		} else if i, ok := of[r.placeOf(f.path)]; ok && !f.state.Gone.IsZero() {
