@@ -71,15 +71,17 @@ func TestLargeFieldsOfSessions(t *testing.T) {
 // Branches, forks, subagents and logs of the sessions of agents, and what people read of them.
 func TestSessionsOfAgents(t *testing.T) {
 	for name, want := range map[string]struct{ conversations, shared int64 }{
-		"pi":       {3, 14}, // a fork shares its messages
-		"copilot":  {3, 0},
-		"codex":    {1, 0},
-		"gemini":   {2, 0},
-		"vscode":   {2, 0},
-		"qwen":     {4, 4},
-		"goose":    {1, 0},
-		"cline":    {3, 0},
-		"opencode": {5, 0},
+		"pi":          {3, 14}, // a fork shares its messages
+		"copilot":     {3, 0},
+		"codex":       {1, 0},
+		"gemini":      {2, 0},
+		"vscode":      {2, 0},
+		"qwen":        {4, 4},
+		"antigravity": {1, 0},
+		"atif":        {1, 0},
+		"goose":       {1, 0},
+		"cline":       {3, 0},
+		"opencode":    {5, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, src := storeIn(t), archive.Path(fixture("agents/"+name))

@@ -14,6 +14,8 @@ func Formats() []Format {
 		gooseLines(),
 		cline(),
 		openCodeFiles(),
+		antigravity(),
+		atif(),
 		qwen(),
 		gemini(),
 		vscode(),

@@ -42,6 +42,8 @@ type place struct {
 	format string
 	// project is the folder that its sessions work in, for an agent whose sessions do not say it.
 	project string
+	// named is set if the folder of a file names its session.
+	named bool
 	// index is set if its files have no sessions, but say where the agent's other places are.
 	index bool
 }
@@ -175,6 +177,17 @@ func Agents() []Agent {
 			Name: "openclaw", Title: "OpenClaw", Format: "pi", Shares: true,
 			places: func(e *Environment) []place {
 				return []place{placeOf(filepath.Join(e.Dir("OPENCLAW_STATE_DIR", ".openclaw"), "agents"), "*/sessions/*.jsonl")}
+			},
+		},
+		{
+			Name: "antigravity", Title: "Antigravity", Format: "antigravity",
+			places: func(e *Environment) (places []place) {
+				for _, program := range []string{"antigravity-cli", "antigravity", "antigravity-ide"} {
+					p := placeOf(filepath.Join(e.Home, ".gemini", program, "brain"), "*/.system_generated/logs/transcript_full.jsonl")
+					p.named = true
+					places = append(places, p)
+				}
+				return places
 			},
 		},
 		{

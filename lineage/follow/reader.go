@@ -172,6 +172,9 @@ func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (wait bool, err error) {
 	t := &taking{ctx: ctx, run: r, alone: true}
 	name := filepath.Base(f.path)
+	if below, ok := f.folder.name(f.path); ok && f.folder.named {
+		name = below
+	}
 	if len(r.options.NotProjects) > 0 {
 		source := archive.Stream(name, io.NewSectionReader(opened, 0, end))
 		for c, err := range archive.Read(ctx, source, archive.Options{Format: f.folder.format, Formats: r.options.Formats, Limits: r.options.Limits}) {

@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -231,6 +232,12 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		case strings.HasPrefix(id, "resp_"), strings.HasPrefix(id, "chatcmpl-"): // OpenAI, a whole response
 			a.ID = "response:" + id
 		}
+	case f["step_id"] != nil && rawjson.IsObject(f["metrics"]): // ATIF
+		if rawjson.IsTrue(f["is_copied_context"]) {
+			return a, false
+		}
+		ok = a.read(f["metrics"])
+		a.Cost = cmp.Or(a.Cost, cost(rawjson.Get(f["metrics"], "cost_usd")))
 	case rawjson.Get(f["metrics"], "inputTokens") != nil: // Cline
 		ok = a.read(f["metrics"])
 		a.Provider = rawjson.Str(rawjson.Get(f["modelInfo"], "provider"))
@@ -284,7 +291,7 @@ func (a *Answer) read(raw []byte) (ok bool) {
 	c.input = first(u, "input_tokens", "prompt_tokens", "promptTokenCount", "inputTokens", "promptTokens", "input")
 	c.output = first(u, "output_tokens", "completion_tokens", "candidatesTokenCount", "outputTokens", "completionTokens", "output")
 	c.total = first(u, "total_tokens", "totalTokenCount", "totalTokens", "total")
-	c.cached = first(u, "cache_read_input_tokens", "cached_input_tokens", "cachedContentTokenCount", "cacheReadTokens", "cachedInputTokens", "cacheRead", "cached", "prompt_cache_hit_tokens", "cache_read_tokens")
+	c.cached = first(u, "cache_read_input_tokens", "cached_input_tokens", "cachedContentTokenCount", "cacheReadTokens", "cachedInputTokens", "cacheRead", "cached", "prompt_cache_hit_tokens", "cache_read_tokens", "cached_tokens")
 	if c.cached == nil {
 		c.cached = first(in, "cached_tokens", "cache_read", "cacheReadTokens", "read")
 	}
