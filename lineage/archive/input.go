@@ -109,6 +109,9 @@ func (in *Input) OpenFile(ctx context.Context, name string) (io.ReadCloser, erro
 // WantsRows reports whether a format that reads a database fills Conversation.Rows.
 func (in *Input) WantsRows() bool { return in.rows }
 
+// OnDisk reports whether the input is a file on disk, as it is there.
+func (in *Input) OnDisk() bool { return in.path != "" }
+
 // MaxItem is the maximum size of an item.
 func (in *Input) MaxItem() int64 { return in.limits.Item }
 

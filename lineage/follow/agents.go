@@ -216,6 +216,12 @@ func Agents() []Agent {
 			Name: "roo", Title: "Roo Code", Format: "cline", Shares: true,
 			places: func(e *Environment) []place { return e.tasks("rooveterinaryinc.roo-cline") },
 		},
+		{
+			Name: "cursor", Title: "Cursor", Format: "cursor",
+			places: func(e *Environment) []place {
+				return []place{placeOf(filepath.Join(e.config(), "Cursor", "User", "globalStorage"), "state.vscdb")}
+			},
+		},
 		{Name: "crush", Title: "Crush", Format: "crush", places: (*Environment).crush},
 	}
 }

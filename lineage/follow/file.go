@@ -35,6 +35,7 @@ type file struct {
 	reader      *reader // nil unless the file is active
 	rows        *rowsOf // nil unless it is a database that was read lately
 	failures    int
+	rest        time.Time // until when a database that changes all the time is not read again
 }
 
 // stamp is what changes when a file does.
@@ -149,6 +150,10 @@ func (r *run) consider(f *file, first bool) {
 	}
 	again := f.state.LeftOut == OtherProject && !r.options.leavesOut(f.state.Project)
 	if f.queued || f.folder == nil || f.folder.unread || f.unchanged() && !again {
+		return
+	}
+	if r.clock.Now().Before(f.rest) {
+		r.waiting[f] = f.rest
 		return
 	}
 	f.queued = true
@@ -339,8 +344,23 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
+// A database is read whole when it has changed. One that takes restFrom or longer is read again after restFactor times that, at most
+// after restMost, so that following an agent that writes all the time takes a small part of a processor.
+const (
+	restFrom   = 200 * time.Millisecond
+	restFactor = 10
+	restMost   = 10 * time.Minute
+)
+
 // importFile imports a file that is not read by lines.
 func (r *run) importFile(ctx context.Context, f *file) error {
+	if began := r.clock.Now(); isDatabase(f.path) {
+		defer func() {
+			if now := r.clock.Now(); now.Sub(began) >= restFrom {
+				f.rest = now.Add(min(restFactor*now.Sub(began), restMost))
+			}
+		}()
+	}
 	t := &taking{ctx: ctx, run: r, known: f.folder.project}
 	t.rows = func(c *archive.Conversation) error { return r.keepRows(ctx, f, c.SourceID, c.Rows) }
 	o := r.archiveOptions(f, t)

@@ -232,6 +232,11 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		case strings.HasPrefix(id, "resp_"), strings.HasPrefix(id, "chatcmpl-"): // OpenAI, a whole response
 			a.ID = "response:" + id
 		}
+	case rawjson.IsString(f["bubbleId"]) && rawjson.IsObject(f["tokenCount"]): // Cursor, which states zeros where it does not know
+		if ok = a.read(f["tokenCount"]); a.Tokens.of == [TokenKinds]int64{} {
+			return a, false
+		}
+		a.ID = "cursor:" + f.text("bubbleId")
 	case f["step_id"] != nil && rawjson.IsObject(f["metrics"]): // ATIF
 		if rawjson.IsTrue(f["is_copied_context"]) {
 			return a, false
