@@ -42,8 +42,6 @@ type place struct {
 	format string
 	// project is the folder that its sessions work in, for an agent whose sessions do not say it.
 	project string
-	// named is set if the folder of a file names its session.
-	named bool
 	// index is set if its files have no sessions, but say where the agent's other places are.
 	index bool
 }
@@ -183,9 +181,7 @@ func Agents() []Agent {
 			Name: "antigravity", Title: "Antigravity", Format: "antigravity",
 			places: func(e *Environment) (places []place) {
 				for _, program := range []string{"antigravity-cli", "antigravity", "antigravity-ide"} {
-					p := placeOf(filepath.Join(e.Home, ".gemini", program, "brain"), "*/.system_generated/logs/transcript_full.jsonl")
-					p.named = true
-					places = append(places, p)
+					places = append(places, placeOf(filepath.Join(e.Home, ".gemini", program, "brain"), "*/.system_generated/logs/transcript_full.jsonl"))
 				}
 				return places
 			},

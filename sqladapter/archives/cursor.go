@@ -28,7 +28,7 @@ func cursor() archive.Format {
 		Detect: func(h archive.Head) bool { return mentions(h, cursorTable) },
 		Read: func(ctx context.Context, in *archive.Input) conversations {
 			return func(yield func(*archive.Conversation, error) bool) {
-				if !in.OnDisk() {
+				if in.DiskPath() == "" {
 					yield(nil, &archive.Damage{At: archive.Position{File: in.Name}, Err: fmt.Errorf("%w: it may have credentials, and is read only where Cursor has it", archive.ErrRefused)})
 					return
 				}

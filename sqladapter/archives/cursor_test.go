@@ -51,7 +51,7 @@ func TestCursor(t *testing.T) {
 	require.Equal(t, []int64{1, 100, 7}, []int64{report.Total.Requests, report.Total.Tokens[messages.Input].N, report.Total.Tokens[messages.Output].N})
 
 	var rows []string
-	for c, err := range archive.Read(bg, archive.Path(path), archive.Options{Formats: archives.Formats(), Rows: true}) {
+	for c, err := range archive.Read(bg, archive.Path(path), archive.ReadOptions{Formats: archives.Formats(), Rows: true}) {
 		require.NoError(t, err)
 		for _, row := range c.Rows {
 			require.NotContains(t, string(row.JSON), "SECRET")
@@ -63,7 +63,7 @@ func TestCursor(t *testing.T) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	for _, err := range archive.Read(bg, archive.Stream("state.vscdb", f), archive.Options{Formats: archives.Formats()}) {
+	for _, err := range archive.Read(bg, archive.Stream("state.vscdb", f), archive.ReadOptions{Formats: archives.Formats()}) {
 		require.ErrorIs(t, err, archive.ErrRefused)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite"
 
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -43,7 +43,7 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 	if log := fileSize(path + "-wal"); log >= 0 {
 		mode = "mode=ro"
 		size += log
-	} else if in.OnDisk() && strings.HasSuffix(path, ".vscdb") { // Cursor writes to it without a log
+	} else if in.DiskPath() != "" && strings.HasSuffix(path, ".vscdb") { // Cursor writes to it without a log
 		mode = "mode=ro"
 	}
 	name := "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + mode + "&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"
