@@ -40,6 +40,25 @@ func (c *Context) Revisions(ctx context.Context, document string) ([]*Entry, err
 	return found, nil
 }
 
+// Revision returns a revision of a document on the context's history, the latest for the number 0. If there
+// is none, the error is ErrNotFound.
+func (c *Context) Revision(ctx context.Context, document string, number uint64) (*Entry, error) {
+	revisions, err := c.Revisions(ctx, document)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Backward(revisions) {
+		if document != "" && (number == 0 || e.Revision == number) {
+			return e, nil
+		}
+	}
+	which := "revision"
+	if number > 0 {
+		which = fmt.Sprintf("revision %d", number)
+	}
+	return nil, subjectError("document", document, ErrNotFound, which)
+}
+
 // advance updates the index to the history up to tip. It reads only the new part if the indexed
 // history was extended.
 func (s *documentIndex) advance(ctx context.Context, store *Store, tip SpanRef) error {

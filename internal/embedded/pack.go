@@ -54,7 +54,7 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		}
 	}
 	if o.All && !e.indexIsSpare() {
-		if err := e.index.Compact(ctx); err != nil {
+		if err := e.compactIndex(ctx); err != nil {
 			e.opt.Logger.Warn("index is not compacted", "err", err)
 		}
 	}

@@ -196,13 +196,13 @@ func TestNameOfTheNewFileIsSynced(t *testing.T) {
 		require.ErrorIs(t, db.Checkpoint(), cause)
 		requireModel(t, m, db)
 	}
-	require.ErrorIs(t, db.Compact(context.Background()), cause)
+	require.ErrorIs(t, db.Compact(context.Background(), nil), cause)
 	failing = false
 	require.NoError(t, db.Checkpoint())
 	require.Positive(t, synced)
 	requireModel(t, m, db)
 	failing = true
-	require.ErrorIs(t, db.Compact(context.Background()), cause)
+	require.ErrorIs(t, db.Compact(context.Background(), nil), cause)
 	requireModel(t, m, db)
 	failing = false
 	batch = scattered(choose, 10)
@@ -240,7 +240,7 @@ func TestFoldWithoutAddressSpace(t *testing.T) {
 	}
 	require.EqualValues(t, most, db.mapped)
 	require.Len(t, said, 1)
-	require.ErrorIs(t, db.Compact(context.Background()), syscall.ENOMEM)
+	require.ErrorIs(t, db.Compact(context.Background(), nil), syscall.ENOMEM)
 	db.mapped, db.rewriteAfter = room, time.Time{}
 	batch := scattered(choose, 4_000)
 	m.apply(batch)

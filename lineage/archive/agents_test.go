@@ -76,6 +76,7 @@ func TestSessionsOfAgents(t *testing.T) {
 		"gemini":  {2, 0},
 		"vscode":  {2, 0},
 		"qwen":    {4, 4},
+		"goose":   {1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, src := storeIn(t), archive.Path(fixture("agents/"+name))

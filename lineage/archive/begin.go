@@ -28,7 +28,7 @@ func Begin(ctx context.Context, src Source, o Options) (*Begun, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.orDefault()}, forced: o.Format != "", budget: newBudget(readAhead)}
+	r := &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.orDefault(), rows: o.Rows}, forced: o.Format != "", budget: newBudget(readAhead)}
 	r.events = make(chan event, 256)
 	go func() {
 		defer close(r.events)

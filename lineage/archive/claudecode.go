@@ -56,6 +56,7 @@ type claudeSession struct {
 	// to its last line: see follow.
 	turnOf, tail map[string]string
 	noParents    bool // see statesNoParents
+	tasks        claudeTasks
 	// seen are the uuids of lines, and summaries those of leaves that were not seen: a file begins with summaries of other sessions.
 	seen      map[string]bool
 	summaries map[string]string
@@ -182,6 +183,7 @@ func (s *claudeSession) line(raw []byte, at Position) error {
 		}
 	}
 	s.see(n.ID)
+	ofAgent := strings.HasPrefix(baseName(s.in.Name), "agent-")
 	if s.id == "" {
 		if s.id = sessionName(s.in.Name); s.id == "" {
 			s.id = sessionID
@@ -190,7 +192,7 @@ func (s *claudeSession) line(raw []byte, at Position) error {
 	if sessionID != "" && sessionID != s.id {
 		rest.setText("sessionId", sessionID)
 	}
-	if side || agent != "" && strings.HasPrefix(baseName(s.in.Name), "agent-") {
+	if side || agent != "" && ofAgent {
 		n.Aside = "sidechain"
 		if agent != "" {
 			n.Aside = "agent " + agent
@@ -212,7 +214,7 @@ func (s *claudeSession) line(raw []byte, at Position) error {
 	}
 	n.Metadata = rest.bytes()
 	s.add(n)
-	if n.Aside == "" {
+	if n.Aside == "" || ofAgent { // whose session may not be there
 		s.about.agent = "claude-code"
 		s.about.version, s.about.model = cmp.Or(version, s.about.version), cmp.Or(n.Model, s.about.model)
 		s.about.cwd, s.about.gitBranch = cmp.Or(s.about.cwd, cwd), cmp.Or(s.about.gitBranch, branch)
@@ -242,8 +244,14 @@ func (s *claudeSession) message(n *Node, kind string, raw []byte, hasParent bool
 			id = rawjson.Str(m.Value)
 		}
 	}
+	if n.Aside == "sidechain" && n.Parent == "" && hasParent {
+		n.Parent = s.tasks.started(raw)
+	}
 	s.link(n, hasParent && !s.statesNoParents(n, result))
 	s.follow(n, id, result)
+	if n.Aside == "" {
+		s.tasks.see(n.ID, raw)
+	}
 }
 
 // statesNoParents reports whether the file has the parent null in every line, so that it says nothing: an answer, or the result of

@@ -80,10 +80,20 @@ type Conversation struct {
 	// More is set if the next conversation yielded continues this one with more nodes, so that
 	// readers need not hold all. Its non-zero fields replace those of this one, but Updated is the latest.
 	More bool
+	// Rows are the rows of a database that it was read from, if they are wanted: see Options.Rows.
+	Rows []Row
 	// Repairs describe irregularities and how they were handled, Skipped what was left out.
 	Repairs, Skipped []*Damage
 
 	repairedMore, skippedMore int64 // beyond maxReported
+}
+
+// Row is a row of a table of a database.
+type Row struct {
+	// Key identifies it in the database: its table, a space, and its primary key there.
+	Key string
+	// JSON is an object on one line with its "table", its "key" and all of the "row".
+	JSON []byte
 }
 
 // skip records a skipped part of the conversation.

@@ -11,6 +11,7 @@ func Formats() []Format {
 		claudeCode(),
 		pi(),
 		copilot(),
+		gooseLines(),
 		qwen(),
 		gemini(),
 		vscode(),

@@ -30,6 +30,8 @@ type Options struct {
 	Progress func(Progress)
 	// Metadata is a JSON object whose members are added to the metadata of each conversation.
 	Metadata []byte
+	// Rows asks formats that read databases for Conversation.Rows.
+	Rows bool
 	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes, each line once
 	// and in order, after the commits that have them.
 	Placed func([]Line)
@@ -118,7 +120,7 @@ func Read(ctx context.Context, src Source, o Options) iter.Seq2[*Conversation, e
 			yield(nil, err)
 			return
 		}
-		r := reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.orDefault()}, forced: o.Format != ""}
+		r := reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.orDefault(), rows: o.Rows}, forced: o.Format != ""}
 		r.take = func(e event) error {
 			more := true
 			switch {

@@ -32,6 +32,7 @@ type Input struct {
 	folder   string // the name of the folder, for files that are read together
 	format   string // that grouped the files
 	feed     *feed  // what the reader reads, if the input grows
+	rows     bool   // are wanted
 }
 
 // Item is an item of an input.
@@ -100,6 +101,9 @@ func (in *Input) OpenFile(ctx context.Context, name string) (io.ReadCloser, erro
 	}
 	return in.openFile(ctx, name)
 }
+
+// WantsRows reports whether a format that reads a database fills Conversation.Rows.
+func (in *Input) WantsRows() bool { return in.rows }
 
 // MaxItem is the maximum size of an item.
 func (in *Input) MaxItem() int64 { return in.limits.Item }

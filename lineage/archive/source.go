@@ -46,6 +46,7 @@ type opening struct {
 	ctx     context.Context
 	formats []Format
 	limits  Limits
+	rows    bool // are wanted
 	read    func(in *Input) error
 	skip    func(*Damage)
 	files   int64
@@ -266,7 +267,7 @@ func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int
 	}
 	kind := compression(head)
 	if kind == "" {
-		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits, guard: within}
+		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits, guard: within, rows: o.rows}
 		if onDisk != nil {
 			in.path = onDisk.Name()
 		}

@@ -161,8 +161,10 @@ type run struct {
 	// waiting are the files to look at again at a time.
 	waiting map[*file]time.Time
 	active  []*file // with open readers, the one used last at the end
-	unsaved []*file
-	saveAt  time.Time
+	// withRows are the databases of which the rows that are in the store are known.
+	withRows []*file
+	unsaved  []*file
+	saveAt   time.Time
 
 	// done and total are the bytes that were read, and that are going to be, since the last Waiting,
 	// and count is how many files were read. told is set if nothing happened since.
@@ -300,6 +302,9 @@ func (r *run) next() (next time.Time) {
 	}
 	if len(r.active) > 0 {
 		due(r.active[0].reader.used.Add(readerTime))
+	}
+	if len(r.withRows) > 0 {
+		due(r.withRows[0].rows.used.Add(readerTime))
 	}
 	return next
 }

@@ -82,6 +82,9 @@ func (r *run) flush(ctx context.Context, f *file) error {
 
 // closeReaders closes the readers that were not used for a time, and those beyond a number.
 func (r *run) closeReaders(ctx context.Context, most int) error {
+	for len(r.withRows) > 0 && r.clock.Now().Sub(r.withRows[0].rows.used) >= readerTime {
+		r.dropRows(r.withRows[0])
+	}
 	for len(r.active) > most || len(r.active) > 0 && r.clock.Now().Sub(r.active[0].reader.used) >= readerTime {
 		if err := r.closeReader(ctx, r.active[0]); err != nil {
 			return err
@@ -171,7 +174,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	name := filepath.Base(f.path)
 	if len(r.options.NotProjects) > 0 {
 		source := archive.Stream(name, io.NewSectionReader(opened, 0, end))
-		for c, err := range archive.Read(ctx, source, archive.Options{Format: f.folder.agent.Format, Formats: r.options.Formats, Limits: r.options.Limits}) {
+		for c, err := range archive.Read(ctx, source, archive.Options{Format: f.folder.format, Formats: r.options.Formats, Limits: r.options.Limits}) {
 			if err == nil {
 				if t.known = projectOf(c); t.known != "" {
 					break

@@ -38,7 +38,10 @@ type Source struct {
 type SourceOf struct {
 	Machine string `json:"machine"`
 	Agent   string `json:"agent,omitempty"`
-	Path    string `json:"path"`
+	// Path is the path of the file. Of the rows of a session it is that of the database, a slash and the session.
+	Path string `json:"path"`
+	// Rows is set if the lines are rows of a session in a database, of which a later one replaces an earlier one of the same table and key.
+	Rows bool `json:"rows,omitempty"`
 }
 
 // Recorded says how much of a file is recorded. It is the metadata of each block of a manifest.
@@ -268,8 +271,11 @@ func (s *Source) join(ctx context.Context, b block) iter.Seq2[[]byte, error] {
 	})
 }
 
-// Export writes the file as it was recorded, byte for byte: see Lines.
+// Export writes the file as it was recorded, byte for byte: see Lines. Of rows it writes the last state of each.
 func (s *Source) Export(ctx context.Context, w io.Writer) error {
+	if s.About.Rows {
+		return s.exportRows(ctx, w)
+	}
 	for line, err := range s.Lines(ctx) {
 		if err != nil {
 			return err

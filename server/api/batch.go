@@ -54,7 +54,7 @@ func (a *API) batch(ctx context.Context, c *call, in *batchOf) error {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		if err := a.encodeMade(ctx, &b, &done[i]); err != nil {
+		if err := c.encodeMade(ctx, &b, &done[i]); err != nil {
 			return err
 		}
 	}
@@ -63,9 +63,13 @@ func (a *API) batch(ctx context.Context, c *call, in *batchOf) error {
 }
 
 // encodeMade writes the record of what an operation made, null for nothing or if it is gone since.
-func (a *API) encodeMade(ctx context.Context, b *bytes.Buffer, m *made) error {
+func (w *within) encodeMade(ctx context.Context, b *bytes.Buffer, m *made) error {
 	if m.Contexts != nil {
-		l, err := a.offered(ctx, m)
+		l, err := w.offered(ctx, m)
+		if isGone(err) {
+			b.WriteString("null")
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -73,7 +77,7 @@ func (a *API) encodeMade(ctx context.Context, b *bytes.Buffer, m *made) error {
 		b.Truncate(b.Len() - 1) // the newline
 		return err
 	}
-	r, err := a.record(ctx, m)
+	r, err := w.record(ctx, m)
 	if isGone(err) || err == nil && r == nil {
 		b.WriteString("null")
 		return nil
@@ -115,14 +119,14 @@ func parseOperation(types map[string]reflect.Type, text json.RawMessage) (operat
 }
 
 // offered returns the records of alternatives that were made.
-func (a *API) offered(ctx context.Context, m *made) (*list[*records.Alternative], error) {
-	w, out := within{store: a.o.Store}, &list[*records.Alternative]{}
+func (w *within) offered(ctx context.Context, m *made) (*list[*records.Alternative], error) {
+	out := &list[*records.Alternative]{}
 	for _, id := range m.Contexts {
-		c, err := w.madeContext(ctx, id)
+		in, err := w.contextByID(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		info, err := c.Info(ctx)
+		info, err := in.Context.Info(ctx)
 		if err != nil {
 			return nil, err
 		}

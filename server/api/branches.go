@@ -44,19 +44,11 @@ func (a *API) listBranches(ctx context.Context, c *call, in *threadList) (*list[
 
 // branchRecord returns the record of a branch that was made.
 func (w *within) branchRecord(ctx context.Context, m *made) (records.Record, error) {
-	c, err := w.madeContext(ctx, m.Context)
+	in, err := w.contextByID(ctx, m.Context)
 	if err != nil {
 		return nil, err
 	}
-	info, err := c.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t, err := w.store.Thread(ctx, info.Thread)
-	if err != nil {
-		return nil, err
-	}
-	b, err := t.Branch(ctx, info.Branch)
+	b, err := in.Thread.Branch(ctx, in.Branch)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +184,7 @@ func (a *API) listCheckpoints(ctx context.Context, c *call, in *threadList) (*li
 
 // checkpointRecord returns the record of a checkpoint that was set.
 func (w *within) checkpointRecord(ctx context.Context, m *made) (records.Record, error) {
-	t, err := w.madeThread(ctx, m.Thread)
+	t, err := w.thread(ctx, m.Thread)
 	if err != nil {
 		return nil, err
 	}

@@ -117,55 +117,8 @@ func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 	})
 	if replayed && err == nil {
 		c.w.Header().Set("Idempotency-Replayed", "true")
-		err = c.mayStillSee(ctx, done)
 	}
 	return done, err
-}
-
-// mayStillSee returns ErrNotFound if something that was made is no longer for the caller.
-func (c *call) mayStillSee(ctx context.Context, done []made) error {
-	if c.caller.Scope.All() {
-		return nil
-	}
-	w := &within{store: c.a.o.Store, caller: c.caller}
-	for i := range done {
-		threads, contexts := done[i].places()
-		for _, id := range threads {
-			if _, err := w.thread(ctx, id); err != nil {
-				return err
-			}
-		}
-		for _, id := range contexts {
-			if _, err := w.contextByID(ctx, id); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// places returns the threads and contexts of which the answer tells something.
-func (m *made) places() (threads, contexts []string) {
-	if m.Thread != "" {
-		threads = append(threads, m.Thread)
-	}
-	contexts = append(contexts, m.Contexts...)
-	if m.Context != "" {
-		contexts = append(contexts, m.Context)
-	}
-	if m.Appended != nil {
-		contexts = append(contexts, m.Appended.Context)
-	}
-	if m.Moved != nil {
-		contexts = append(contexts, m.Moved.Context)
-	}
-	if v := m.Value; v != nil && v.Thread != "" {
-		threads = append(threads, v.Thread)
-	}
-	if v := m.Value; v != nil && v.Context != "" {
-		contexts = append(contexts, v.Context)
-	}
-	return threads, contexts
 }
 
 // position returns the name of what an operation made as a position: the message that it ended with, else the context.
@@ -264,18 +217,18 @@ func (k *keeper) sweep(ctx context.Context, a *API, today time.Time) {
 	}
 }
 
-// record returns the record of what an operation made, as it is now; nil for nothing.
-func (a *API) record(ctx context.Context, m *made) (records.Record, error) {
-	w := within{store: a.o.Store}
+// record returns the record of what an operation made, as it is now; nil for nothing. What is no longer for the caller, who may repeat
+// a request, is ErrNotFound.
+func (w *within) record(ctx context.Context, m *made) (records.Record, error) {
 	switch {
 	case m.Appended != nil:
 		r := *m.Appended
-		var err error
 		if m.branch != nil {
 			r.Branch = *m.branch
-		} else {
-			r.Branch, err = w.branchName(ctx, r.Context)
+			return &r, nil
 		}
+		var err error
+		r.Branch, err = w.branchName(ctx, r.Context)
 		return &r, err
 	case m.Moved != nil:
 		r := *m.Moved
@@ -283,11 +236,11 @@ func (a *API) record(ctx context.Context, m *made) (records.Record, error) {
 		r.Branch, err = w.branchName(ctx, r.Context)
 		return &r, err
 	case m.Merged != nil:
-		return m.Merged, nil
+		return m.Merged, w.maySee(ctx, m.Merged.Target, m.Merged.Source)
 	case m.Sent != nil:
-		return m.Sent, nil
+		return m.Sent, w.maySee(ctx, m.Sent.From, m.Sent.To)
 	case m.Value != nil:
-		return m.Value.record(ctx, a.o.Store)
+		return w.valueRecord(ctx, m.Value)
 	case m.Checkpoint != "":
 		return w.checkpointRecord(ctx, m)
 	case m.Summary != "":
@@ -295,31 +248,53 @@ func (a *API) record(ctx context.Context, m *made) (records.Record, error) {
 	case m.Branch:
 		return w.branchRecord(ctx, m)
 	case m.Context != "":
-		c, err := w.madeContext(ctx, m.Context)
+		c, err := w.contextByID(ctx, m.Context)
 		if err != nil {
 			return nil, err
 		}
-		return records.OfContext(ctx, a.o.Store, c)
+		return records.OfContext(ctx, w.store, c.Context)
 	case m.Thread != "":
-		t, err := w.madeThread(ctx, m.Thread)
+		t, err := w.thread(ctx, m.Thread)
 		if err != nil {
 			return nil, err
 		}
-		return records.OfThread(ctx, a.o.Store, t)
+		return records.OfThread(ctx, w.store, t)
 	}
 	return nil, nil
+}
+
+// branchName returns the name of the branch that a context is now, empty for none.
+func (w *within) branchName(ctx context.Context, id string) (string, error) {
+	in, err := w.contextByID(ctx, id)
+	if isGone(err) && w.caller.Scope.All() {
+		return "", nil // deleted since
+	}
+	if err != nil {
+		return "", err
+	}
+	return in.Branch, nil
+}
+
+// maySee returns ErrNotFound if one of these contexts is not for the caller.
+func (w *within) maySee(ctx context.Context, contexts ...string) error {
+	for _, id := range contexts {
+		if _, err := w.branchName(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sendMade answers with what an operation made.
 func (c *call) sendMade(status int, m *made) error {
 	if m.Contexts != nil {
-		l, err := c.a.offered(c.r.Context(), m)
+		l, err := c.offered(c.r.Context(), m)
 		if err != nil {
 			return err
 		}
 		return c.send(status, l)
 	}
-	r, err := c.a.record(c.r.Context(), m)
+	r, err := c.record(c.r.Context(), m)
 	if err != nil {
 		return err
 	}

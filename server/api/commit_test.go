@@ -98,3 +98,46 @@ func TestKeysEnd(t *testing.T) {
 	h.do("POST", "/v1/threads", `{}`, "Idempotency-Key: ").is(400)
 	h.do("GET", "/v1/applications/lineage%2Fidempotency/values", nil).is(409)
 }
+
+// A repeated request is answered with what its caller may read now: what is of another project since is not there.
+func TestRepeatedOutOfScope(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"a","metadata":{"cwd":"/projects/a"}}`, "Caller: proj").is(201)
+	batch := `{"operations":[{"op":"append","thread":"=a","context":"main","messages":[{"text":"a"},{"text":"b"}]},{"op":"set_value","thread":"=a","key":"k","value":1},
+		{"op":"create_branch","thread":"=a","name":"x"},{"op":"set_checkpoint","thread":"=a","name":"c"},{"op":"move","thread":"=a","context":"x","to":":1"},
+		{"op":"alternatives","thread":"=a","context":"x","count":1},{"op":"fork","thread":"=a","from":"x"},{"op":"summarize","thread":"=a","context":"main","text":"short"},
+		{"op":"merge","thread":"=a","context":"x","from":"main"},{"op":"send","thread":"=a","context":"main","to":"x"},{"op":"update_thread","thread":"=a","title":"a title"}]}`
+	headers := []string{"Caller: proj", "Idempotency-Key: k"}
+	first := h.do("POST", "/v1/batch", batch, headers...).is(200)
+	require.Equal(t, first, h.do("POST", "/v1/batch", batch, headers...).is(200))
+	h.do("PATCH", "/v1/threads/=a", `{"merge":{"cwd":"/projects/b"}}`).is(200)
+	require.Equal(t, make([]any, 11), h.do("POST", "/v1/batch", batch, headers...).is(200)["items"])
+	h.do("PATCH", "/v1/threads/=a", `{"merge":{"cwd":"/projects/a"}}`).is(200)
+	again := h.do("POST", "/v1/batch", batch, headers...)
+	require.Equal(t, "true", again.Header.Get("Idempotency-Replayed"))
+	require.NotContains(t, again.is(200)["items"], nil)
+}
+
+// A copy has the values as they are in the transaction: those of operations before it as well.
+func TestCopyInBatch(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	h.do("PUT", "/v1/threads/=t/values/a", `1`).is(200)
+	h.do("PUT", "/v1/threads/=t/values/gone", `1`).is(200)
+	h.do("PUT", "/v1/threads/=t/contexts/main/values/b", `2`).is(200)
+	done := h.do("POST", "/v1/batch", `{"operations":[{"op":"set_value","thread":"=t","key":"a","value":"new"},{"op":"set_value","thread":"=t","key":"c","value":3},
+		{"op":"delete_value","thread":"=t","key":"gone"},{"op":"set_value","thread":"=t","context":"main","key":"d","value":4},{"op":"copy_thread","thread":"=t","id":"u"},
+		{"op":"create_thread","id":"v"},{"op":"set_value","thread":"#5","key":"e","value":5},{"op":"set_value","thread":"#5","context":"main","key":"f","value":6},{"op":"copy_thread","thread":"#5","id":"w"}]}`).is(200)
+	require.Len(t, done["items"], 9)
+	values := func(of string) map[string]any {
+		all := make(map[string]any)
+		for _, v := range h.do("GET", of+"/values", nil).items() {
+			all[v["key"].(string)] = v["value"]
+		}
+		return all
+	}
+	require.Equal(t, map[string]any{"a": "new", "c": 3.0}, values("/v1/threads/=u"))
+	require.Equal(t, map[string]any{"b": 2.0, "d": 4.0}, values("/v1/threads/=u/contexts/main"))
+	require.Equal(t, map[string]any{"e": 5.0}, values("/v1/threads/=w"))
+	require.Equal(t, map[string]any{"f": 6.0}, values("/v1/threads/=w/contexts/main"))
+}

@@ -76,30 +76,6 @@ func (c *call) tellTip(tip *string) {
 	c.w.Header().Set("Lineage-Tip", c.tag)
 }
 
-// madeContext returns a context that was made by a request of the caller.
-func (w *within) madeContext(ctx context.Context, id string) (*lineage.Context, error) {
-	parsed, err := structure.ParseID[lineage.ContextID](id)
-	if err != nil {
-		return nil, err
-	}
-	return w.store.Context(ctx, parsed)
-}
-
-// branchName returns the name of the branch that a context is now, empty for none.
-func (w *within) branchName(ctx context.Context, id string) (string, error) {
-	c, err := w.madeContext(ctx, id)
-	if err == nil {
-		var info lineage.ContextInfo
-		if info, err = c.Info(ctx); err == nil {
-			return info.Branch, nil
-		}
-	}
-	if errors.Is(err, lineage.ErrNotFound) {
-		return "", nil // deleted since
-	}
-	return "", err
-}
-
 type fork struct {
 	ofThread
 	From     string   `json:"from,omitempty" doc:"the position it continues from; default the tip of the active branch"`

@@ -354,11 +354,11 @@ func (a *API) listSummaries(ctx context.Context, c *call, in *of) (*list[*record
 
 // summaryRecord returns the record of a summary that was made.
 func (w *within) summaryRecord(ctx context.Context, m *made) (records.Record, error) {
-	c, err := w.madeContext(ctx, m.Context)
+	in, err := w.contextByID(ctx, m.Context)
 	if err != nil {
 		return nil, err
 	}
-	for s, err := range c.Summaries(ctx) {
+	for s, err := range in.Context.Summaries(ctx) {
 		if err != nil {
 			return nil, err
 		}

@@ -38,59 +38,69 @@ var requests = map[string]request{
 	"DELETE T":             {},
 	"POST T/copy":          {body: `{"title":"Copy"}`},
 	"GET T/branches":       {}, "POST T/branches": {body: `{"name":"new","from":"main~1"}`},
-	"PATCH T/branches/{branch}":            {body: `{"name":"renamed","active":true}`},
-	"DELETE T/branches/{branch}":           {},
-	"GET T/checkpoints":                    {},
-	"POST T/checkpoints":                   {body: `{"name":"c","at":"{message}"}`},
-	"DELETE T/checkpoints/{checkpoint}":    {},
-	"GET T/contexts":                       {},
-	"POST T/contexts":                      {body: `{"from":"main:1","subagent":true}`},
-	"GET T/graph":                          {},
-	"GET T/export":                         {query: "format=markdown"},
-	"GET T/native":                         {others: 404},
-	"POST T/resume":                        {body: `{"dry_run":true}`, others: 403},
-	"POST /v1/contexts":                    {body: `{}`, others: 403},
-	"POST /v1/batch":                       {body: `{"operations":[{"op":"append","thread":"{thread}","context":"main","messages":[{"text":"b"}]}]}`},
-	"POST /v1/content":                     {body: "bytes", others: 403, upload: true},
-	"GET /v1/content/{content}/uses":       {},
-	"GET /v1/stats":                        {others: 403},
-	"DELETE /v1/users/{user}":              {},
-	"GET /v1/search":                       {query: "q=secret", free: true},
-	"GET /v1/usage":                        {query: "by=model", free: true},
-	"POST /v1/import":                      {body: "{}", others: 403, upload: true},
-	"GET C":                                {},
-	"PATCH C":                              {body: `{"model":"m"}`},
-	"DELETE C":                             {},
-	"GET C/messages":                       {query: "limit=1"},
-	"POST C/messages":                      {body: `{"messages":[{"text":"more"}]}`},
-	"POST C/files":                         {query: "name=f", body: "bytes", upload: true},
-	"GET C/follow":                         {},
-	"POST C/move":                          {body: `{"to":":1"}`},
-	"POST C/undo":                          {},
-	"GET C/moves":                          {},
-	"GET C/resolved":                       {},
-	"POST C/merge":                         {body: `{"from":"{other}"}`},
-	"POST C/edits":                         {body: `{"at":"{message}","message":{"text":"edited"},"branch":""}`},
-	"POST C/return":                        {body: `{"message":{"text":"found"}}`},
-	"POST C/send":                          {body: `{"to":"{other}"}`},
-	"GET C/alternatives":                   {},
-	"POST C/alternatives":                  {body: `{"count":1}`},
-	"POST C/choose":                        {body: `{"alternative":"{alternative}"}`},
-	"GET C/summaries":                      {},
-	"POST C/summaries":                     {body: `{"text":"short"}`},
-	"DELETE C/summaries/{summary}":         {},
-	"GET V/values":                         {},
-	"GET V/values/{key}":                   {},
-	"PUT V/values/{key}":                   {body: `{"x":2}`},
-	"DELETE V/values/{key}":                {},
-	"GET /v1/users/{user}/values":          {},
-	"GET /v1/users/{user}/values/{key}":    {},
-	"PUT /v1/users/{user}/values/{key}":    {body: `1`},
-	"DELETE /v1/users/{user}/values/{key}": {},
-	"GET W/values":                         {others: 403},
-	"GET W/values/{key}":                   {others: 403},
-	"PUT W/values/{key}":                   {body: `1`, others: 403},
-	"DELETE W/values/{key}":                {others: 403},
+	"PATCH T/branches/{branch}":                 {body: `{"name":"renamed","active":true}`},
+	"DELETE T/branches/{branch}":                {},
+	"GET T/checkpoints":                         {},
+	"POST T/checkpoints":                        {body: `{"name":"c","at":"{message}"}`},
+	"DELETE T/checkpoints/{checkpoint}":         {},
+	"GET T/contexts":                            {},
+	"POST T/contexts":                           {body: `{"from":"main:1","subagent":true}`},
+	"GET T/graph":                               {},
+	"GET T/export":                              {query: "format=markdown"},
+	"GET T/native":                              {others: 404},
+	"POST T/resume":                             {body: `{"dry_run":true}`, others: 403},
+	"POST /v1/contexts":                         {body: `{}`, others: 403},
+	"POST /v1/batch":                            {body: `{"operations":[{"op":"append","thread":"{thread}","context":"main","messages":[{"text":"b"}]}]}`},
+	"POST /v1/content":                          {body: "bytes", others: 403, upload: true},
+	"GET /v1/content/{content}/uses":            {},
+	"GET /v1/content/{content}/provenance":      {},
+	"DELETE /v1/content/{content}":              {others: 403},
+	"GET /v1/stats":                             {others: 403},
+	"DELETE /v1/users/{user}":                   {},
+	"GET /v1/search":                            {query: "q=secret", free: true},
+	"GET /v1/usage":                             {query: "by=model", free: true},
+	"POST /v1/import":                           {body: "{}", others: 403, upload: true},
+	"GET C":                                     {},
+	"PATCH C":                                   {body: `{"model":"m"}`},
+	"DELETE C":                                  {},
+	"GET C/messages":                            {query: "limit=1"},
+	"POST C/messages":                           {body: `{"messages":[{"text":"more"}]}`},
+	"POST C/files":                              {query: "name=f", body: "bytes", upload: true},
+	"GET C/follow":                              {},
+	"POST C/move":                               {body: `{"to":":1"}`},
+	"POST C/undo":                               {},
+	"GET C/moves":                               {},
+	"GET C/resolved":                            {},
+	"GET C/diff":                                {query: "with={other}"},
+	"GET C/documents":                           {},
+	"GET C/documents/{document}":                {},
+	"GET C/documents/{document}/diff":           {query: "from=1"},
+	"POST C/erase":                              {body: `{"at":"{message}"}`, others: 403},
+	"POST C/merge":                              {body: `{"from":"{other}"}`},
+	"POST C/edits":                              {body: `{"at":"{message}","message":{"text":"edited"},"branch":""}`},
+	"POST C/return":                             {body: `{"message":{"text":"found"}}`},
+	"POST C/send":                               {body: `{"to":"{other}"}`},
+	"GET C/alternatives":                        {},
+	"POST C/alternatives":                       {body: `{"count":1}`},
+	"POST C/choose":                             {body: `{"alternative":"{alternative}"}`},
+	"GET C/summaries":                           {},
+	"POST C/summaries":                          {body: `{"text":"short"}`},
+	"DELETE C/summaries/{summary}":              {},
+	"GET V/values":                              {},
+	"GET V/values/{key}":                        {},
+	"GET V/values/{key}/history":                {},
+	"PUT V/values/{key}":                        {body: `{"x":2}`},
+	"DELETE V/values/{key}":                     {},
+	"GET /v1/users/{user}/values":               {},
+	"GET /v1/users/{user}/values/{key}":         {},
+	"GET /v1/users/{user}/values/{key}/history": {},
+	"PUT /v1/users/{user}/values/{key}":         {body: `1`},
+	"DELETE /v1/users/{user}/values/{key}":      {},
+	"GET W/values":                              {others: 403},
+	"GET W/values/{key}":                        {others: 403},
+	"GET W/values/{key}/history":                {others: 403},
+	"PUT W/values/{key}":                        {body: `1`, others: 403},
+	"DELETE W/values/{key}":                     {others: 403},
 }
 
 // rowOf returns the row of a route: the shortest name of its path.
@@ -146,7 +156,7 @@ func fixture(t *testing.T) (*harness, *strings.Replacer) {
 	h.do("POST", "/v1/threads/"+thread+"/branches", `{"name":"side","from":"main~1"}`).is(201)
 	h.do("POST", "/v1/threads/"+thread+"/checkpoints", `{"name":"start","at":"main:1"}`).is(201)
 	fork := h.do("POST", "/v1/threads/"+thread+"/contexts", `{"from":"main~1","subagent":true}`).is(201)["id"].(string)
-	h.do("POST", "/v1/contexts/"+fork+"/messages", `{"messages":[{"text":"found","role":"assistant"}]}`).is(201)
+	h.do("POST", "/v1/contexts/"+fork+"/messages", `{"messages":[{"document":"plan","text":"secret"},{"text":"found","role":"assistant"}]}`).is(201)
 	h.do("POST", "/v1/contexts/"+fork+"/move", `{"to":"~1"}`).is(200)
 	h.do("POST", "/v1/contexts/"+fork+"/undo", nil).is(200)
 	offered := h.do("POST", "/v1/contexts/"+fork+"/alternatives", `{"count":1}`).is(201)["items"].([]any)[0].(map[string]any)["context"].(string)
@@ -159,7 +169,7 @@ func fixture(t *testing.T) (*harness, *strings.Replacer) {
 	message := added["ids"].([]any)[0].(string)
 	require.NotEmpty(t, main)
 	return h, strings.NewReplacer("{thread}", thread, "{context}", fork, "{branch}", "side", "{checkpoint}", "start", "{summary}", summary, "{key}", "k",
-		"{content}", content, "{user}", "ada", "{application}", "app", "{message}", message, "{other}", main, "{alternative}", offered)
+		"{content}", content, "{document}", "plan", "{user}", "ada", "{application}", "app", "{message}", message, "{other}", main, "{alternative}", offered)
 }
 
 // TestScopes calls every route as somebody who may use the whole store, as the user of the thread, as another user, for a
@@ -193,7 +203,7 @@ func testScope(t *testing.T, pattern string, row request) {
 		}
 		path := names.Replace(template)
 		if row.query != "" {
-			path += "?" + row.query
+			path += "?" + names.Replace(row.query)
 		}
 		var body any
 		if row.body != "" {

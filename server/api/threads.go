@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +17,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/problem"
-	"github.com/lineage-store/lineage/structure"
 )
 
 const (
@@ -149,15 +150,6 @@ func (a *API) getThread(ctx context.Context, c *call, in *ofThread) (*records.Th
 		return nil, err
 	}
 	return records.OfThread(ctx, a.o.Store, t)
-}
-
-// madeThread returns a thread that was made by a request of the caller.
-func (w *within) madeThread(ctx context.Context, id string) (*lineage.Thread, error) {
-	parsed, err := structure.ParseID[lineage.ThreadID](id)
-	if err != nil {
-		return nil, err
-	}
-	return w.store.Thread(ctx, parsed)
 }
 
 // mayHave refuses a thread that the caller could not read itself.
@@ -294,7 +286,7 @@ func (o *copyThread) do(ctx context.Context, w *within) (made, error) {
 	if err != nil || is.Found {
 		return is, err
 	}
-	to, err := w.madeThread(ctx, is.Thread)
+	to, err := w.thread(ctx, is.Thread)
 	if err != nil {
 		return made{}, err
 	}
@@ -319,6 +311,7 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) err
 		return err
 	}
 	active := ""
+	values := [][2]lineage.Owner{{{Thread: from.ID()}, {Thread: to.ID()}}}
 	for _, b := range branches {
 		c, err := w.store.Context(ctx, b.Context)
 		if err != nil {
@@ -342,42 +335,66 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) err
 		if b.Active {
 			active = b.Name
 		}
-		if err := w.copyValues(ctx, lineage.Owner{Context: c.ID()}, lineage.Owner{Context: forked.ID()}); err != nil {
-			return err
-		}
+		values = append(values, [2]lineage.Owner{{Context: c.ID()}, {Context: forked.ID()}})
 	}
 	if active != "" {
 		if err := to.Switch(ctx, active); err != nil {
 			return err
 		}
 	}
-	if err := w.copyValues(ctx, lineage.Owner{Thread: from.ID()}, lineage.Owner{Thread: to.ID()}); err != nil {
-		return err
-	}
 	if len(branches) == 0 {
-		return to.NameBranch(ctx, lineage.MainBranch, first)
+		err = to.NameBranch(ctx, lineage.MainBranch, first)
+	} else {
+		err = to.DeleteBranch(ctx, room)
 	}
-	if err := to.DeleteBranch(ctx, room); err != nil {
+	if err != nil {
 		return err
 	}
 	checkpoints, err := from.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
 	for _, c := range checkpoints {
 		if _, err := to.SetCheckpoint(ctx, c.Name, lineage.CheckpointOptions{At: c.Span}); err != nil {
 			return err
 		}
 	}
-	return err
+	for _, of := range values {
+		if err := w.copyValues(ctx, of[0], of[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// copyValues sets the values of an owner for another one. They are read outside the transaction, which cannot list, as they
-// were after one commit.
+// copyValues sets the values of an owner for another one. A transaction cannot list, so their keys are those outside of it and those
+// that operations before have set; the values are read in it. It comes after all else that a copy reads: that is still the same when
+// the transaction is committed, and so the copy is of one moment, the one of the list.
 func (w *within) copyValues(ctx context.Context, from, to lineage.Owner) error {
-	values := w.store.Values(to)
+	keys := make(map[string]bool)
 	for v, err := range w.outside.Values(from).All(w.outer, "") {
+		if errors.Is(err, lineage.ErrNotFound) {
+			break // an operation before has made what has them
+		}
 		if err != nil {
 			return err
 		}
-		if err := values.Set(ctx, v.Key, v.JSON); err != nil {
+		keys[v.Key] = true
+	}
+	for i := range w.made {
+		if v := w.made[i].Value; v != nil && v.Context == records.ID(from.Context) && v.Thread == records.ID(from.Thread) {
+			keys[v.Key] = true
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		v, err := w.store.Values(from).Get(ctx, key)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = w.store.Values(to).Set(ctx, key, v.JSON)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -123,6 +123,25 @@ func (a *API) getValue(ctx context.Context, c *call, in *valueQuery) (*records.V
 	return records.OfValue(&v), nil
 }
 
+// valueHistory lists what an owner itself has set under a key.
+func (a *API) valueHistory(ctx context.Context, c *call, in *ofValue) (*list[*records.Value], error) {
+	owner, _, err := c.owner(ctx, &in.ofOwner)
+	if err != nil {
+		return nil, err
+	}
+	out, bytes := &list[*records.Value]{}, 0
+	for v, err := range a.o.Store.Values(owner).History(ctx, in.Key) {
+		if err != nil {
+			return nil, err
+		}
+		if bytes += len(v.JSON); len(out.Items) == maxPage || len(out.Items) > 0 && bytes > maxTexts {
+			break
+		}
+		out.Items = append(out.Items, records.OfValue(&v))
+	}
+	return out, nil
+}
+
 // valueOf is a value that was set.
 type valueOf struct {
 	Scope   structure.Scope `json:"scope"`
@@ -132,19 +151,20 @@ type valueOf struct {
 	Key     string          `json:"key"`
 }
 
-func (v *valueOf) record(ctx context.Context, store *lineage.Store) (records.Record, error) {
-	owner := lineage.Owner{Scope: v.Scope, Name: v.Name}
-	var err error
-	if v.Thread != "" {
-		owner.Thread, err = structure.ParseID[lineage.ThreadID](v.Thread)
+// valueRecord returns the record of a value that was set.
+func (w *within) valueRecord(ctx context.Context, v *valueOf) (records.Record, error) {
+	o := &ofOwner{of: of{Thread: v.Thread, Context: v.Context}}
+	switch v.Scope {
+	case lineage.UserScope:
+		o.User = v.Name
+	case lineage.ApplicationScope:
+		o.Application = v.Name
 	}
-	if v.Context != "" {
-		owner.Context, err = structure.ParseID[lineage.ContextID](v.Context)
-	}
+	owner, _, err := w.owner(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	is, err := store.Values(owner).Get(ctx, v.Key)
+	is, err := w.store.Values(owner).Get(ctx, v.Key)
 	if err != nil {
 		return nil, err
 	}

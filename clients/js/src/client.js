@@ -35,6 +35,10 @@ class Values {
   delete(key, options) {
     return this.client.send("DELETE", `${this.path}/${part(key)}`, options);
   }
+  /** What the owner itself has set under the key, the latest first. */
+  history(key, options) {
+    return this.client.all(`${this.path}/${part(key)}/history`, {}, options);
+  }
 }
 
 /** A history: a branch or another context of a thread, or one outside threads. */
@@ -106,6 +110,24 @@ export class Context {
   /** Sends a message of this context, by default the last one, to another. */
   sendTo(to, { at, ...options } = {}) {
     return this.#post("send", { to, at }, options);
+  }
+  /** The messages that only this history has (side a), or only the one that ends at `position` (side b), and at the end their number. */
+  diff(position, query, options) {
+    return this.client.list(`${this.path}/diff`, { ...query, with: position }, options);
+  }
+  documents(query, options) {
+    return this.client.all(`${this.path}/documents`, query, options);
+  }
+  /** A revision of a document, the latest without `revision`. */
+  document(name, query, options) {
+    return this.client.send("GET", `${this.path}/documents/${part(name)}`, { ...options, query });
+  }
+  diffDocument(name, query, options) {
+    return this.client.send("GET", `${this.path}/documents/${part(name)}/diff`, { ...options, query });
+  }
+  /** Erases a message from every history. */
+  async erase(at, { dryRun, ...options } = {}) {
+    return (await this.#post("erase", { at, dry_run: dryRun }, { ...options, key: null })).items;
   }
   alternatives(query, options) {
     return this.client.all(`${this.path}/alternatives`, query, options);
@@ -266,6 +288,18 @@ export class Client {
   uses(id, query, options) {
     return this.list(`/v1/content/${part(id)}/uses`, query, options);
   }
+  /** A content, and what it was derived from. */
+  provenance(id, options) {
+    return this.all(`/v1/content/${part(id)}/provenance`, {}, options);
+  }
+  /** Erases a content from every history. */
+  async eraseContent(id, { dryRun, ...options } = {}) {
+    return (await this.send("DELETE", `/v1/content/${part(id)}`, { ...options, query: { dry_run: dryRun }, key: null })).items;
+  }
+  /** Deletes everything of a user, and says how much that was. */
+  deleteUser(user, options) {
+    return this.send("DELETE", `/v1/users/${part(user)}`, { ...options, key: null });
+  }
   search(q, query, options) {
     return this.list("/v1/search", { ...query, q }, options);
   }
@@ -275,8 +309,8 @@ export class Client {
   stats(options) {
     return this.send("GET", "/v1/stats", options);
   }
-  import(archive, options) {
-    return this.send("POST", "/v1/import", { ...options, body: archive, key: null });
+  import(archive, query, options) {
+    return this.send("POST", "/v1/import", { ...options, query, body: archive, key: null });
   }
   /** Yields `{id, event, data}` for each commit from `from` on, or from now on; `data` are the records of what changed. */
   events({ from, thread, lastEventID, signal } = {}) {

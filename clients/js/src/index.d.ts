@@ -169,6 +169,8 @@ export class Values {
   get(key: string, query?: Query, options?: RequestOptions): Promise<ValueRecord>;
   set(key: string, value: unknown, options?: RequestOptions): Promise<ValueRecord>;
   delete(key: string, options?: RequestOptions): Promise<void>;
+  /** What the owner itself has set under the key, the latest first. */
+  history(key: string, options?: RequestOptions): AsyncGenerator<ValueRecord>;
 }
 
 /** A history: a branch or another context. */
@@ -193,6 +195,13 @@ export class Context {
   edit(body: { at: string; [member: string]: unknown }, options?: RequestOptions): Promise<ContextRecord>;
   return(message: MessageInput, options?: RequestOptions): Promise<Record>;
   sendTo(to: string, options?: RequestOptions & { at?: string }): Promise<Record>;
+  /** The messages that only this history has (side a), or only the one that ends at `position` (side b), and at the end their number. */
+  diff(position: string, query?: Query, options?: ListOptions): AsyncGenerator<Record>;
+  documents(query?: { name?: string }, options?: RequestOptions): AsyncGenerator<MessageRecord>;
+  document(name: string, query?: { revision?: number }, options?: RequestOptions): Promise<MessageRecord>;
+  diffDocument(name: string, query: { from: number; to?: number }, options?: RequestOptions): Promise<Record>;
+  /** Erases a message from every history. */
+  erase(at: string, options?: RequestOptions & { dryRun?: boolean }): Promise<Record[]>;
   alternatives(query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   offer(body: { [member: string]: unknown }, options?: RequestOptions): Promise<{ items: Record[] }>;
   choose(alternative: string, options?: RequestOptions): Promise<MovedRecord>;
@@ -208,7 +217,7 @@ export class Thread {
   readonly path: string;
   readonly values: Values;
   get(options?: RequestOptions): Promise<ThreadRecord>;
-  update(body: { title?: string; user?: string; metadata?: Json }, options?: RequestOptions): Promise<ThreadRecord>;
+  update(body: { title?: string; user?: string; metadata?: Json; merge?: { [member: string]: Json } }, options?: RequestOptions): Promise<ThreadRecord>;
   delete(options?: RequestOptions): Promise<void>;
   copy(body?: { id?: string; title?: string; user?: string; metadata?: Json; reuse?: boolean }, options?: RequestOptions): Promise<ThreadRecord>;
   branches(query?: Query, options?: ListOptions): AsyncGenerator<BranchRecord>;
@@ -222,7 +231,8 @@ export class Thread {
   fork(body: { from?: string; [member: string]: unknown }, options?: RequestOptions): Promise<ContextRecord>;
   /** The context of a branch or of an id; without a name that of the active branch. */
   context(name?: string): Context;
-  graph(options?: RequestOptions): Promise<{ lines: unknown[]; rows: unknown[] }>;
+  /** The histories of the thread as lines that fork off one another. */
+  graph(options?: RequestOptions): Promise<{ items: Record[] }>;
   export(query?: Query, options?: RequestOptions): Promise<Uint8Array>;
   native(options?: RequestOptions): Promise<Uint8Array>;
   resume(body?: { [member: string]: unknown }, options?: RequestOptions): Promise<Record>;
@@ -252,10 +262,15 @@ export class Client {
   content(id: string, options?: RequestOptions): Promise<Uint8Array>;
   putContent(bytes: Bytes, options?: RequestOptions & { mediaType?: string }): Promise<Record>;
   uses(id: string, query?: Query, options?: ListOptions): AsyncGenerator<MessageRecord>;
+  provenance(id: string, options?: RequestOptions): AsyncGenerator<Record>;
+  /** Erases a content from every history. */
+  eraseContent(id: string, options?: RequestOptions & { dryRun?: boolean }): Promise<Record[]>;
+  /** Deletes everything of a user. */
+  deleteUser(user: string, options?: RequestOptions): Promise<{ threads: number; messages: number; values: number }>;
   search(q: string, query?: Query, options?: ListOptions): AsyncGenerator<Record>;
   usage(query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   stats(options?: RequestOptions): Promise<Record>;
-  import(archive: Bytes, options?: RequestOptions): Promise<Record>;
+  import(archive: Bytes, query?: { format?: string; user?: string; prefix?: string }, options?: RequestOptions): Promise<Record>;
   events(options?: { from?: number; thread?: string | string[]; lastEventID?: string; signal?: AbortSignal }): AsyncGenerator<StreamEvent<Record[]>>;
 }
 

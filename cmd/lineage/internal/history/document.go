@@ -2,15 +2,13 @@ package history
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
-	"github.com/aymanbagabas/go-udiff/lcs"
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/difference"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -104,30 +102,12 @@ func runDocumentList(ctx context.Context, s *app.Session, c *lineage.Context, ar
 	return list.End("no revisions; 'lineage append --document NAME TEXT' adds one")
 }
 
-// revision returns a revision of a document, the latest for the number 0.
-func revision(ctx context.Context, c *lineage.Context, name string, number uint64) (*lineage.Entry, error) {
-	revisions, err := c.Revisions(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	for i := len(revisions) - 1; i >= 0 && name != ""; i-- {
-		if e := revisions[i]; number == 0 || e.Revision == number {
-			return e, nil
-		}
-	}
-	which := "revision"
-	if number > 0 {
-		which = fmt.Sprintf("revision %d", number)
-	}
-	return nil, &lineage.SubjectError{Subject: "document", ID: name, Err: lineage.ErrNotFound, Detail: which}
-}
-
 func runDocumentShow(ctx context.Context, s *app.Session, c *lineage.Context, args []string) error {
 	number, err := revisionNumber(app.Arg(args, 1))
 	if err != nil {
 		return err
 	}
-	e, err := revision(ctx, c, args[0], number)
+	e, err := c.Revision(ctx, args[0], number)
 	switch {
 	case err != nil:
 		return err
@@ -147,15 +127,15 @@ func runDocumentDiff(ctx context.Context, s *app.Session, c *lineage.Context, ar
 	if err != nil {
 		return err
 	}
-	old, _, err := revisionLines(ctx, s, c, name, from)
+	old, _, err := difference.RevisionLines(ctx, s.Store, c, name, from)
 	if err != nil {
 		return err
 	}
-	current, to, err := revisionLines(ctx, s, c, name, to)
+	current, to, err := difference.RevisionLines(ctx, s.Store, c, name, to)
 	if err != nil {
 		return err
 	}
-	lines := diffLines(old, current)
+	lines := difference.Lines(old, current)
 	if s.JSON {
 		return s.Emit(&records.DocumentDiff{Document: name, From: from, To: to, Lines: lines})
 	}
@@ -164,38 +144,4 @@ func runDocumentDiff(ctx context.Context, s *app.Session, c *lineage.Context, ar
 		s.Printf("%s\n", s.Out.Paint(styles[line[0]], line[:1]+screen.Line(line[1:])))
 	}
 	return nil
-}
-
-// revisionLines returns the lines of a revision, without their ends, and its number.
-func revisionLines(ctx context.Context, s *app.Session, c *lineage.Context, name string, number uint64) (lines []string, of uint64, err error) {
-	e, err := revision(ctx, c, name, number)
-	if err != nil {
-		return nil, 0, err
-	}
-	if e.Size > lineage.MostText {
-		return nil, 0, &lineage.SubjectError{Subject: "document", ID: name, Err: lineage.ErrTooLarge, Detail: fmt.Sprintf("revision %d has %d bytes", e.Revision, e.Size)}
-	}
-	text, err := s.Store.Text(ctx, e)
-	if err != nil || text == "" {
-		return nil, e.Revision, err
-	}
-	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), e.Revision, nil
-}
-
-// diffLines returns the lines of both, with the prefixes of records.DocumentDiff.
-func diffLines(old, current []string) (diff []string) {
-	add := func(prefix string, lines []string) {
-		for _, line := range lines {
-			diff = append(diff, prefix+line)
-		}
-	}
-	at := 0
-	for _, d := range lcs.DiffLines(old, current) {
-		add(" ", old[at:d.Start])
-		add("-", old[d.Start:d.End])
-		add("+", current[d.ReplStart:d.ReplEnd])
-		at = d.End
-	}
-	add(" ", old[at:])
-	return diff
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/erasure"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -50,14 +49,16 @@ the old ones.`,
 			o.name = args[0]
 			if o.dryRun {
 				return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
-					_, list, err := contentsToErase(ctx, s, o.name)
-					for i := 0; err == nil && i < len(list); i++ {
-						err = printErased(s, list[i], i+1 == len(list))
+					plan, err := planned(ctx, s, o.name)
+					for i := 0; err == nil && i < len(plan.Erased); i++ {
+						err = printErased(s, plan.Erased[i], i+1 == len(plan.Erased))
 					}
 					return err
 				})
 			}
-			return app.Destroy(ctx, a, o.yes, app.Changing, a.Open, func(ctx context.Context, s *app.Session) (*app.Destruction, error) { return erasure(ctx, s, o.name) })
+			return app.Destroy(ctx, a, o.yes, app.Changing, a.Open, func(ctx context.Context, s *app.Session) (*app.Destruction, error) {
+				return destruction(ctx, s, o.name)
+			})
 		}),
 	}
 	app.YesFlag(c, &o.yes)
@@ -65,128 +66,48 @@ the old ones.`,
 	return c
 }
 
-func erasure(ctx context.Context, s *app.Session, name string) (*app.Destruction, error) {
-	ids, list, err := contentsToErase(ctx, s, name)
+func destruction(ctx context.Context, s *app.Session, name string) (*app.Destruction, error) {
+	plan, err := planned(ctx, s, name)
 	if err != nil {
 		return nil, err
 	}
 	var what []string
-	for i, r := range list {
-		what = append(what, fmt.Sprintf("content %s, used %s", ids[i].Short(), timesUsed(r.Uses)))
+	for _, r := range plan.Erased {
+		what = append(what, fmt.Sprintf("content %.8s, used %s", r.ContentID, timesUsed(r.Uses)))
 	}
 	return &app.Destruction{
 		What: "erase the bytes of " + strings.Join(what, ", and of "),
 		Do: func(ctx context.Context) error {
-			for i, r := range list {
-				if err := s.Store.Erase(ctx, ids[i]); err != nil {
-					return err
-				}
-				r.Erased = true
-				if err := printErased(s, r, i+1 == len(list)); err != nil {
-					return err
-				}
-			}
-			return nil
+			n := 0
+			return plan.Do(ctx, s.Store, func(r *records.Erased) error {
+				n++
+				return printErased(s, r, n == len(plan.Erased))
+			})
 		},
 	}, nil
 }
 
-// contentsToErase returns what erase would do: for a content, or for each piece of a message.
-func contentsToErase(ctx context.Context, s *app.Session, name string) (ids []lineage.ContentID, list []*records.Erased, err error) {
+// planned returns what erase would do: to a content, or to each piece of a message.
+func planned(ctx context.Context, s *app.Session, name string) (plan *erasure.Plan, err error) {
 	id, e, err := s.Refs.ContentOrEntry(ctx, name)
 	if err != nil {
-		return nil, nil, err
-	}
-	all := []lineage.ContentID{id}
-	if e != nil {
-		all = e.Contents()
-	}
-	if len(all) == 0 {
-		return nil, nil, refs.Unknown("content", name, nil)
-	}
-	for _, id := range all {
-		r, err := contentToErase(ctx, s, id, name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if e != nil && id != e.Content && r.Uses > 1 {
-			s.Warn("content %s stays: %d messages have it; 'lineage erase %s' erases it from all", id.Short(), r.Uses, id)
-			continue
-		}
-		ids, list = append(ids, id), append(list, r)
-	}
-	return ids, list, nil
-}
-
-// contentToErase returns what erase would do to a content.
-func contentToErase(ctx context.Context, s *app.Session, id lineage.ContentID, name string) (*records.Erased, error) {
-	has, err := s.Store.View().Has(ctx, []lineage.ContentID{id})
-	if err != nil {
 		return nil, err
 	}
-	if !has[0] {
+	if e == nil {
+		plan, err = erasure.OfContent(ctx, s.Store, id)
+	} else {
+		plan, err = erasure.OfMessage(ctx, s.Store, e)
+	}
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && len(plan.Erased) == 0 {
 		return nil, refs.Unknown("content", name, nil)
 	}
-	r := &records.Erased{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
-	var holding []*lineage.Entry
-	for e, err := range s.Store.Where(ctx, id) {
-		if err != nil {
-			return nil, err
-		}
-		r.Uses++
-		holding = append(holding, e)
-	}
-	if r.Titles, err = titlesOf(ctx, s, id); err != nil {
-		return nil, err
-	}
-	for summary, err := range s.Store.Summaries(ctx, lineage.ThreadQuery{}) {
-		if err != nil {
-			return nil, err
-		}
-		id := summary.Content.String()
-		if summary.Erased || slices.Contains(r.Summaries, id) {
-			continue
-		}
-		covers, err := covers(ctx, s, summary, holding)
-		if err != nil {
-			return nil, err
-		}
-		if covers {
-			r.Summaries = append(r.Summaries, id)
-		}
-	}
-	return r, nil
-}
-
-// maxTitle bounds how much of a content is compared with titles of threads.
-const maxTitle = 64 << 10
-
-// titlesOf returns the threads whose title is the start of a content, such as threads that were named
-// after their first message.
-func titlesOf(ctx context.Context, s *app.Session, id lineage.ContentID) ([]string, error) {
-	titles := []string{}
-	body, err := s.Store.Body(ctx, id)
-	if errors.Is(err, lineage.ErrErased) {
-		return titles, nil
-	}
 	if err != nil {
 		return nil, err
 	}
-	begins, err := io.ReadAll(io.LimitReader(body, maxTitle))
-	if err != nil {
-		return nil, err
+	for _, r := range plan.Stays {
+		s.Warn("content %.8s stays: %d messages have it; 'lineage erase %s' erases it from all", r.ContentID, r.Uses, r.ContentID)
 	}
-	text := strings.Join(strings.Fields(string(begins)), " ")
-	for t, err := range s.Store.View().Threads(ctx, lineage.ThreadID{}) {
-		if err != nil {
-			return nil, err
-		}
-		title := strings.TrimSuffix(strings.Join(strings.Fields(t.Title), " "), "…")
-		if title != "" && strings.HasPrefix(text, title) {
-			titles = append(titles, t.ID.String())
-		}
-	}
-	return titles, nil
+	return plan, nil
 }
 
 func printErased(s *app.Session, r *records.Erased, last bool) error {
@@ -211,18 +132,4 @@ func timesUsed(n int) string {
 		return "once"
 	}
 	return screen.Count(n) + " times"
-}
-
-// covers reports whether a summary covers one of the entries.
-func covers(ctx context.Context, s *app.Session, summary *lineage.SummaryInfo, entries []*lineage.Entry) (bool, error) {
-	for _, e := range entries {
-		if e.Position < summary.First || e.Position > summary.Last {
-			continue
-		}
-		at, err := s.Store.At(ctx, summary.To, e.Position)
-		if err != nil || at == e.Span {
-			return err == nil, err
-		}
-	}
-	return false, nil
 }

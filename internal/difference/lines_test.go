@@ -1,4 +1,4 @@
-package history
+package difference
 
 import (
 	"fmt"
@@ -13,14 +13,14 @@ import (
 //
 // feature: lineage/document-diff
 func TestDiffLines(t *testing.T) {
-	require.Equal(t, []string{" a", "-b", "+B", " c", "+d"}, diffLines([]string{"a", "b", "c"}, []string{"a", "B", "c", "d"}))
-	require.Equal(t, []string{"-a"}, diffLines([]string{"a"}, nil))
-	require.Empty(t, diffLines(nil, nil))
+	require.Equal(t, []string{" a", "-b", "+B", " c", "+d"}, Lines([]string{"a", "b", "c"}, []string{"a", "B", "c", "d"}))
+	require.Equal(t, []string{"-a"}, Lines([]string{"a"}, nil))
+	require.Empty(t, Lines(nil, nil))
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "", "-d"}), 0, 12)
 		from, to := lines.Draw(t, "from"), lines.Draw(t, "to")
 		old, current := []string{}, []string{}
-		for _, line := range diffLines(from, to) {
+		for _, line := range Lines(from, to) {
 			if line[0] != '+' {
 				old = append(old, line[1:])
 			}
@@ -32,7 +32,7 @@ func TestDiffLines(t *testing.T) {
 		require.Equal(t, to, current)
 	})
 	same := strings.Split(strings.Repeat("same\n", 20_000), "\n")
-	require.Equal(t, []string{"-x", "+y"}, diffLines(append(same, "x"), append(same, "y"))[len(same):])
+	require.Equal(t, []string{"-x", "+y"}, Lines(append(same, "x"), append(same, "y"))[len(same):])
 }
 
 // Texts without common lines are compared in bounded time and memory.
@@ -43,5 +43,5 @@ func TestDiffOfLargeTexts(t *testing.T) {
 		}
 		return lines
 	}
-	require.Len(t, diffLines(many("a"), many("b")), 400_000)
+	require.Len(t, Lines(many("a"), many("b")), 400_000)
 }

@@ -1,0 +1,181 @@
+package api
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Two histories are compared page after page, and the pages together have what one has.
+func TestDiff(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	c := "/v1/threads/=t/contexts/"
+	h.do("POST", c+"main/messages", `{"messages":[{"text":"one"},{"text":"two"},{"text":"three"},{"text":"four"}]}`).is(201)
+	h.do("POST", "/v1/threads/=t/branches", `{"name":"other","from":"main:1"}`).is(201)
+	h.do("POST", c+"other/messages", `{"messages":[{"text":"TWO"},{"text":"three"},{"text":"five"}]}`).is(201)
+	h.do("POST", c+"other/messages", `{"together":true,"messages":[{"text":"six"},{"text":"seven"}]}`).is(201)
+	texts := func(query string) (all []string) {
+		for next := ""; ; {
+			page := h.do("GET", c+"main/diff?with=other"+query+next, nil).is(200)
+			for _, item := range page["items"].([]any) {
+				if m, is := item.(map[string]any)["message"].(map[string]any); is {
+					all = append(all, item.(map[string]any)["side"].(string)+" "+m["text"].(string))
+				} else {
+					require.EqualValues(t, 1, item.(map[string]any)["common"])
+					require.EqualValues(t, 2, item.(map[string]any)["only_a"])
+					require.EqualValues(t, 4, item.(map[string]any)["only_b"])
+					require.EqualValues(t, 1, item.(map[string]any)["same"])
+				}
+			}
+			after, more := page["next"].(string)
+			if !more {
+				return all
+			}
+			next = "&after=" + after
+		}
+	}
+	want := []string{"a two", "a four", "b TWO", "b five", "b six", "b seven"}
+	require.Equal(t, want, texts(""))
+	for _, limit := range []string{"1", "2", "3", "5", "6"} {
+		require.Equal(t, want, texts("&limit="+limit))
+	}
+	// Another thread with the same messages, which were said there again.
+	h.do("POST", "/v1/threads", `{"id":"u"}`).is(201)
+	h.do("POST", "/v1/threads/=u/contexts/main/messages", `{"messages":[{"text":"one"},{"text":"three"}]}`).is(201)
+	items := h.do("GET", c+"main/diff?at=:3&with=main&with_thread=%3Du", nil).items()
+	require.Len(t, items, 2)
+	require.Equal(t, map[string]any{"type": "diff_summary", "common": 1.0, "only_a": 1.0, "only_b": 0.0, "same": 1.0}, items[1])
+	for _, query := range []string{"", "?with=none", "?with=other&after=x", "?with=other&after=c:1", "?with=main&with_thread=%3Dnone"} {
+		require.GreaterOrEqual(t, h.do("GET", c+"main/diff"+query, nil).Status, 400, query)
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	c := "/v1/threads/=t/contexts/main"
+	h.do("POST", c+"/messages", `{"messages":[{"document":"the/plan","text":"a\nb\nc\n"},{"text":"hm"},{"document":"the/plan","text":"a\nB\nc\n"},{"document":"other","text":"x"}]}`).is(201)
+	require.Len(t, h.do("GET", c+"/documents", nil).items(), 3)
+	require.Len(t, h.do("GET", c+"/documents?name=the%2Fplan", nil).items(), 2)
+	require.Equal(t, "a\nB\nc\n", h.do("GET", c+"/documents/the%2Fplan", nil).is(200)["text"])
+	require.Equal(t, "a\nb\nc\n", h.do("GET", c+"/documents/the%2Fplan?revision=1", nil).is(200)["text"])
+	require.Equal(t, []any{" a", "-b", "+B", " c"}, h.do("GET", c+"/documents/the%2Fplan/diff?from=1", nil).is(200)["lines"])
+	h.do("GET", c+"/documents/the%2Fplan?revision=3", nil).is(404)
+	h.do("GET", c+"/documents/none", nil).is(404)
+	h.do("GET", c+"/documents/the%2Fplan/diff", nil).is(400)
+}
+
+func TestProvenance(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	c := "/v1/threads/=t/contexts/main"
+	h.do("POST", c+"/messages", `{"messages":[{"text":"a week"}]}`).is(201)
+	fork := h.do("POST", c+"/edits", `{"at":":1","message":{"text":"two weeks"},"branch":"longer"}`).is(201)["id"].(string)
+	edited := h.do("GET", "/v1/contexts/"+fork+"/messages", nil).items()[0]["content_id"].(string)
+	chain := h.do("GET", "/v1/content/"+edited+"/provenance", nil).items()
+	require.Len(t, chain, 2)
+	require.Equal(t, h.do("GET", c+"/messages", nil).items()[0]["content_id"], chain[1]["id"])
+	h.do("GET", "/v1/content/"+strings.Repeat("0", 64)+"/provenance", nil).is(404)
+
+	// In the thread of another user the chain ends at what only that user has.
+	h.do("POST", "/v1/threads", `{"id":"ada","user":"ada"}`).is(201)
+	h.do("POST", "/v1/threads/=ada/contexts/main/messages", `{"messages":[{"content_id":"`+edited+`"}]}`).is(201)
+	require.Len(t, h.do("GET", "/v1/content/"+edited+"/provenance", nil, "Caller: ada").items(), 1)
+}
+
+// Erasing a message leaves what another message has of it; what is to be erased can be seen before.
+func TestErase(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t","title":"my secret"}`).is(201)
+	c := "/v1/threads/=t/contexts/main"
+	h.do("POST", c+"/messages", `{"messages":[{"text":"my secret"},{"text":"fine"},{"text":"fine"}]}`).is(201)
+	would := h.do("POST", c+"/erase", `{"at":":1","dry_run":true}`).items()
+	require.Len(t, would, 1)
+	require.Equal(t, false, would[0]["erased"])
+	require.Len(t, would[0]["titles"], 1)
+	require.Equal(t, "my secret", h.do("GET", c+"/messages", nil).items()[0]["text"])
+	h.do("POST", c+"/erase", `{"at":":1"}`, "Idempotency-Key: k").is(400)
+	h.do("POST", c+"/erase", `{}`).is(400)
+	require.Equal(t, "my secret", h.do("GET", c+"/messages", nil).items()[0]["text"])
+	require.Equal(t, true, h.do("POST", c+"/erase", `{"at":":1"}`).items()[0]["erased"])
+	require.Equal(t, true, h.do("GET", c+"/messages", nil).items()[0]["erased"])
+
+	fine := h.do("GET", c+"/messages", nil).items()[1]["content_id"].(string)
+	require.EqualValues(t, 2, h.do("DELETE", "/v1/content/"+fine+"?dry_run=true", nil).items()[0]["uses"])
+	require.Equal(t, "fine", h.do("GET", c+"/messages", nil).items()[2]["text"])
+	h.do("DELETE", "/v1/content/"+fine, nil).items()
+	require.Equal(t, true, h.do("GET", c+"/messages", nil).items()[2]["erased"])
+	h.do("DELETE", "/v1/content/"+strings.Repeat("0", 64), nil).is(404)
+}
+
+func TestValueHistory(t *testing.T) {
+	h := open(t)
+	for _, v := range []string{`1`, `"two"`} {
+		h.do("PUT", "/v1/store/values/k", v).is(200)
+	}
+	h.do("DELETE", "/v1/store/values/k", nil).is(204)
+	var values []any
+	for _, v := range h.do("GET", "/v1/store/values/k/history", nil).items() {
+		values = append(values, v["value"])
+	}
+	require.Equal(t, []any{nil, "two", 1.0}, values)
+}
+
+// routesOf says by which routes a program does what a command does; a command without any says why.
+var routesOf = map[string]string{
+	"thread": "GET T", "thread create": "POST /v1/threads", "thread delete": "DELETE T", "thread list": "GET /v1/threads", "thread set": "PATCH T",
+	"thread show": "GET T", "thread use": "- is the command line's", "import": "POST /v1/import", "export": "GET T/export, GET T/native", "resume": "POST T/resume",
+	"init": "- maintenance", "info": "- maintenance", "follow": "- reads files of this machine: lineage serve --follow",
+	"bundle": "- copies between stores", "bundle create": "- copies between stores", "bundle import": "- copies between stores", "bundle inventory": "- copies between stores",
+	"log": "GET C/messages", "show": "GET C/messages", "tree": "GET T/graph", "contexts": "GET T/contexts", "usage": "GET /v1/usage", "cat": "GET /v1/content/{content}",
+	"document": "GET C/documents", "document diff": "GET C/documents/{document}/diff", "document list": "GET C/documents", "document show": "GET C/documents/{document}",
+	"diff": "GET C/diff", "common-prefix": "GET C/diff", "resolve": "GET C/resolved", "search": "GET /v1/search", "where": "GET /v1/content/{content}/uses",
+	"provenance": "GET /v1/content/{content}/provenance", "reflog": "GET C/moves", "watch": "GET C/follow, GET /v1/events",
+	"append": "POST C/messages, POST C/files", "edit": "POST C/edits", "set": "PATCH C", "value": "GET V/values", "value delete": "DELETE V/values/{key}",
+	"value get": "GET V/values/{key}", "value history": "GET V/values/{key}/history", "value list": "GET V/values", "value set": "PUT V/values/{key}",
+	"summarize": "POST C/summaries, GET C/summaries, DELETE C/summaries/{summary}", "send": "POST C/send",
+	"fork": "POST T/contexts, POST T/branches", "subagent": "POST T/contexts", "return": "POST C/return", "alternatives": "GET C/alternatives, POST C/alternatives",
+	"choose": "POST C/choose", "branch": "GET T/branches, POST T/branches", "switch": "PATCH T/branches/{branch}", "rename": "PATCH T/branches/{branch}",
+	"delete": "DELETE T/branches/{branch}, DELETE C, DELETE T/checkpoints/{checkpoint}", "rewind": "POST C/move, POST T/branches", "aside": "POST T/contexts", "checkpoint": "GET T/checkpoints, POST T/checkpoints",
+	"restore-checkpoint": "POST C/move, POST T/branches", "merge": "POST C/merge", "undo": "POST C/undo",
+	"erase": "POST C/erase, DELETE /v1/content/{content}", "stats": "GET /v1/stats",
+}
+
+// TestCommandsHaveRoutes compares the commands that work on conversations with the routes: what the command line can do, a program can.
+func TestCommandsHaveRoutes(t *testing.T) {
+	routes := make(map[string]bool)
+	for _, r := range New(fixtureOptions()).routes {
+		routes[strings.NewReplacer("/v1/threads/{thread}/contexts/{context}", "C", "/v1/threads/{thread}", "T", "/v1/store/values", "V/values").Replace(r.pattern)] = true
+	}
+	f, err := os.Open(filepath.Join("..", "..", "docs", "cli.md"))
+	require.NoError(t, err)
+	defer f.Close()
+	group, heading := "", regexp.MustCompile(`^(##|###) (?:lineage )?(.+)$`)
+	var known []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		m := heading.FindStringSubmatch(lines.Text())
+		switch {
+		case m == nil:
+		case m[1] == "##":
+			group = m[2]
+		case slices.Contains([]string{"Stores and threads", "Read", "Write", "Branch"}, group) || m[2] == "erase" || m[2] == "stats":
+			known = append(known, m[2])
+			by, is := routesOf[m[2]]
+			require.True(t, is, "lineage %s: the table has no row for it", m[2])
+			if strings.HasPrefix(by, "- ") {
+				continue
+			}
+			for pattern := range strings.SplitSeq(by, ", ") {
+				require.True(t, routes[pattern], "lineage %s: there is no route %s", m[2], pattern)
+			}
+		}
+	}
+	require.Len(t, known, len(routesOf), "the table has rows for commands that are not there")
+}
