@@ -28,7 +28,10 @@ func Begin(ctx context.Context, src Source, o Options) (*Begun, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.orDefault(), rows: o.Rows}, forced: o.Format != "", budget: newBudget(readAhead)}
+	if o.Files != nil {
+		o.Files.setOptions(&o)
+	}
+	r := &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.orDefault(), rows: o.Rows, again: o.Files}, forced: o.Format != "", budget: newBudget(readAhead)}
 	r.events = make(chan event, 256)
 	go func() {
 		defer close(r.events)
@@ -62,7 +65,9 @@ func (b *Begun) Into(store *lineage.Store) (Report, error) {
 	}
 	l.close()
 	if err == nil {
-		err = b.outcome(&l.report)
+		if err = b.outcome(&l.report); err == nil {
+			err = b.options.Files.save(b.ctx, store)
+		}
 	}
 	return l.report, err
 }
@@ -97,7 +102,7 @@ func (b *Begun) outcome(r *Report) error {
 	switch {
 	case b.reading.err != nil:
 		return b.reading.err
-	case r.Conversations > 0 || r.SkippedCount > 0:
+	case r.Conversations > 0 || r.SkippedCount > 0 || r.Unchanged > 0:
 		return nil
 	case r.IgnoredCount > 0:
 		return fmt.Errorf("%s: %w", r.Ignored[0], ErrUnknownFormat)
@@ -118,6 +123,8 @@ type seen struct {
 func (s *seen) take(e event) {
 	s.read = e.read
 	switch {
+	case e.unchanged:
+		s.report.Unchanged++
 	case e.damage != nil:
 		s.report.skip(e.damage)
 	case e.repair != nil:

@@ -26,6 +26,8 @@ type Options struct {
 	Limits Limits
 	// Unsynced leaves it to the caller to make what was imported durable, with Store.Sync.
 	Unsynced bool
+	// Files, when not nil, are files that are not read again if they have not changed.
+	Files *Files
 	// Progress, when not nil, is called from time to time, by one goroutine at a time.
 	Progress func(Progress)
 	// Metadata is a JSON object whose members are added to the metadata of each conversation.
@@ -54,6 +56,8 @@ const maxReported = 1000
 type Report struct {
 	// Formats are the formats found.
 	Formats []string
+	// Unchanged is the number of files that were not read, because they have not changed since an earlier import.
+	Unchanged int64
 	// Conversations and Messages are the numbers in the archive.
 	Conversations, Messages int64
 	// NewConversations and NewMessages are the numbers added. SharedMessages counts messages of
@@ -174,6 +178,9 @@ type event struct {
 	// for titles.
 	format, file, title string
 	read                int64
+	// of is the file that a conversation was read from, nil if it is not remembered. unchanged is set for a file that was not read.
+	of        *fileRead
+	unchanged bool
 }
 
 // readAhead limits the bytes of conversations that wait to be stored.
@@ -193,12 +200,16 @@ type reading struct {
 func (r *reading) run(src Source) error {
 	r.opening.passed = func(n int64) { r.read += n }
 	r.opening.skip = func(d *Damage) { _ = r.send(event{damage: d}) }
+	r.opening.unchanged = func() error { return r.send(event{unchanged: true}) }
 	r.opening.read = r.input
 	return r.opening.source(src)
 }
 
 func (r *reading) send(e event) error {
-	e.read = r.read
+	e.read, e.of = r.read, r.opening.reading
+	if e.of != nil && (e.damage != nil || e.ignored != "" || e.conversation != nil && len(e.conversation.Skipped) > 0) {
+		e.of.partly = true
+	}
 	if r.take != nil {
 		return r.take(e)
 	}

@@ -36,7 +36,8 @@ type loader struct {
 	// part is the size of the part of a conversation that is being loaded, partIn the commit that keeps it.
 	part   int64
 	partIn *filling
-	open   *loading // the current conversation, which may continue
+	open   *loading  // the current conversation, which may continue
+	of     *fileRead // that it is read from, nil if the file is not remembered
 	// replaying is set while a commit is filled again: reports were made before.
 	replaying bool
 
@@ -62,7 +63,7 @@ func (l *loader) all(events iter.Seq[event], b *budget) error {
 	for e := range events {
 		switch {
 		case e.conversation != nil:
-			l.read, l.part, l.partIn = e.read, e.size, nil
+			l.read, l.part, l.partIn, l.of = e.read, e.size, nil, e.of
 			err := l.conversation(e.conversation)
 			b.give(e.size)
 			if limit := (*LimitError)(nil); errors.As(err, &limit) {
@@ -275,6 +276,9 @@ const loadedAtOnce = 512
 
 // count counts a conversation, unless it was counted before, which it reports.
 func (l *loader) count(sourceID string) (again bool, err error) {
+	if l.of != nil && !slices.Contains(l.of.Conversations, sourceID) && len(l.of.Conversations) <= maxOfFile {
+		l.of.Conversations = append(l.of.Conversations, sourceID)
+	}
 	k := shortHash(sourceID)
 	if again = l.met[k] != 0; !again {
 		if most := l.options.Limits.orDefault().Conversations; l.report.Conversations >= most {
@@ -286,6 +290,9 @@ func (l *loader) count(sourceID string) (again bool, err error) {
 	l.met[k] = l.number
 	return again, nil
 }
+
+// maxOfFile is how many conversations of a file are remembered. One with more is always read.
+const maxOfFile = 1000
 
 // merge adopts the non-zero fields of a part.
 func (c *Conversation) merge(part *Conversation) {

@@ -51,6 +51,11 @@ type opening struct {
 	skip    func(*Damage)
 	files   int64
 	root    string // the folder being read, as given
+	// again has the files that need not be read, reading is the one that is read; both may be nil. unchanged is called for a file
+	// that is not read.
+	again     *Files
+	reading   *fileRead
+	unchanged func() error
 	// passed counts the bytes read of the source, before decompression.
 	passed func(n int64)
 }
@@ -71,6 +76,9 @@ func (o *opening) source(s Source) error {
 		defer root.Close()
 		o.root = s.path
 		return o.folder(root.FS(), ".", 0)
+	}
+	if unchanged, err := o.beginFile(s.path, info); unchanged || err != nil {
+		return err
 	}
 	f, err := awaited.Open(o.ctx, s.path)
 	if err != nil {
@@ -161,7 +169,24 @@ func (o *opening) regular(fsys fs.FS, name string, depth int) error {
 	}
 	defer f.Close()
 	onDisk, _ := f.(*os.File)
+	if info, err := f.Stat(); err == nil {
+		if unchanged, err := o.beginFile(filepath.Join(o.root, filepath.FromSlash(name)), info); unchanged || err != nil {
+			return err
+		}
+		defer func() { o.reading = nil }()
+	}
 	return o.file(name, o.counted(f), onDisk, depth, nil)
+}
+
+// beginFile reports whether a file need not be read, because it has not changed.
+func (o *opening) beginFile(path string, info fs.FileInfo) (unchanged bool, err error) {
+	if o.again == nil || !info.Mode().IsRegular() {
+		return false, nil
+	}
+	if o.reading, unchanged = o.again.begin(path, info); unchanged {
+		err = o.unchanged()
+	}
+	return unchanged, err
 }
 
 func (o *opening) count() error {
