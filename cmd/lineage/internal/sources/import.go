@@ -20,7 +20,6 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/bundle"
-	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter/archives"
 )
@@ -161,7 +160,7 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 		opened := false
 		err := a.Open(ctx, mode&^app.Create, func(ctx context.Context, s *app.Session) (err error) {
 			opened = true
-			if archived.Files, err = filesOf(ctx, s.Store, o); err != nil {
+			if archived.Files, err = filesOf(ctx, a, s.Store, o); err != nil {
 				return err
 			}
 			return importInto(ctx, s.App, o, source, archived, line.Done, func(run func(context.Context, *app.Session) error) error { return run(ctx, s) })
@@ -169,7 +168,7 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 		if opened || !mode.Has(app.Create) || !errors.Is(err, lineage.ErrNotFound) {
 			return err
 		}
-		if archived.Files, err = filesOf(ctx, nil, o); err != nil {
+		if archived.Files, err = filesOf(ctx, a, nil, o); err != nil {
 			return err
 		}
 	}
@@ -177,17 +176,13 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 }
 
 // filesOf returns the files that this machine has imported into a store, which may be nil.
-func filesOf(ctx context.Context, store *lineage.Store, o *importOptions) (*archive.Files, error) {
+func filesOf(ctx context.Context, a *app.App, store *lineage.Store, o *importOptions) (*archive.Files, error) {
 	if o.again {
 		store = nil
 	}
-	e, err := follow.NewEnvironment(nil)
+	_, machine, err := a.Machine()
 	if err != nil {
 		return nil, nil // without a home nothing is remembered
-	}
-	machine, err := e.Machine()
-	if err != nil {
-		return nil, err
 	}
 	return archive.FilesOf(ctx, store, machine.ID, o.path)
 }
