@@ -16,13 +16,14 @@ import (
 )
 
 // limits limit the memory of a fold's transaction. rewrite is the least size of used
-// pages at which a file is rewritten.
+// pages at which a file is rewritten, and loose that of leaves that are sealed.
 type limits struct {
 	leaves, bytes int
 	rewrite       uint64
+	loose         int64
 }
 
-var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20}
+var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20, loose: minLoose}
 
 // startFold starts to fold the overlay in the background unless a fold is running. The
 // caller holds mu.

@@ -96,6 +96,22 @@ func TestDropOverSealedTable(t *testing.T) {
 	require.Empty(t, leaves(t, db))
 }
 
+func TestIsLoose(t *testing.T) {
+	db := open(t, newPath(t), Options{})
+	db.limits.loose = 64 << 10
+	for n, want := range []bool{false, true} {
+		require.False(t, db.IsLoose())
+		for k := range 10 {
+			from := 10000*n + 1000*k
+			db.Apply(at(uint64(from+1)), batchOf(from, from+100*(1+9*n), func(i int) string { return fmt.Sprint(i * i) }))
+		}
+		require.NoError(t, db.Checkpoint())
+		require.Equal(t, want, db.IsLoose())
+		require.NoError(t, db.Compact(t.Context(), nil))
+	}
+	require.False(t, db.IsLoose())
+}
+
 // Damage of the sealed table is an error, of its directory when the index is opened.
 func TestDamagedTable(t *testing.T) {
 	path := newPath(t)

@@ -11,7 +11,8 @@ import (
 //	numbers  of each entry varints: bytes that the stored key shares with the one before, its other
 //	         bytes, bytes of the value without ids, number of ids; of each id: bytes of the value
 //	         since the one before, kind
-//	keys     the other bytes of the stored keys
+//	keys     the other bytes of the stored keys; the first one as the difference to the byte of the
+//	         key before at this place, if it has one
 //	values   the values without the ids
 //	ids      the numbers of the ids, in as many bytes as the dictionaries need
 
@@ -66,7 +67,11 @@ type columns struct {
 
 // fits reports whether a block has space for another entry. The first one always fits.
 func (c *columns) fits(key, value []byte) bool {
-	return c.count == 0 || c.count < maxCount && c.whole+len(key) <= maxKeys && len(c.keys)+len(c.values)+len(c.ids)+len(value) <= blockSize
+	values := blockSize
+	if c.count < fewCount {
+		values = 4 * blockSize
+	}
+	return c.count == 0 || c.count < maxCount && c.whole+len(key) <= maxKeys && len(c.keys)+len(c.ids) <= blockSize && len(c.values)+len(value) <= values
 }
 
 // add adds an entry with a stored key. The references are in order and within the value.
@@ -83,7 +88,11 @@ func (c *columns) add(key, value []byte, refs []reference, width func(kind int) 
 		c.numbers = append(binary.AppendUvarint(c.numbers, uint64(r.gap)), r.kind)
 		c.ids = appendNumber(c.ids, r.n, width(int(r.kind)))
 	}
+	start := len(c.keys)
 	c.keys = append(c.keys, key[shared:]...)
+	if shared < len(c.last) && shared < len(key) {
+		c.keys[start] -= c.last[shared]
+	}
 	c.values = append(c.values, value...)
 	c.last = append(c.last[:0], key...)
 	c.count++
@@ -123,6 +132,9 @@ func decodeBlock(b []byte, count int, width func(kind int) int) (*block, error) 
 		}
 		next := len(d.keys)
 		d.keys = append(append(d.keys, d.keys[start:start+shared]...), keys[:differ]...)
+		if start+shared < next && differ > 0 {
+			d.keys[next+shared] += d.keys[start+shared]
+		}
 		if next > 0 && bytes.Compare(d.keys[start:next], d.keys[next:]) >= 0 {
 			return nil, ErrDamaged
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // cacheBytes is the memory of the decoded blocks that a table keeps.
-const cacheBytes = 8 << 20
+const cacheBytes = 16 << 20
 
 // cache keeps the blocks that were used last. It is safe for concurrent use.
 type cache struct {

@@ -103,6 +103,9 @@ func Open(shape Shape, directory []byte, sum uint32) (*Table, error) {
 		if err := t.sections[i].read(&v, &extent, &offset); err != nil {
 			return nil, fmt.Errorf("directory: %w", err)
 		}
+		for _, at := range t.sections[i].blocks {
+			t.stored, t.whole = t.stored+int64(at.Length), t.whole+int64(at.whole)
+		}
 	}
 	if v.bad || len(v.rest) > 0 || !t.complete() {
 		return nil, fmt.Errorf("directory: %w", ErrDamaged)

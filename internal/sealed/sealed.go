@@ -61,9 +61,10 @@ type Load func(Place) ([]byte, error)
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const (
-	// blockSize is the size of the keys and values of a block before compression, unless it has
-	// only one entry.
+	// blockSize limits the size of the keys of a block before compression, and of its values. The
+	// values of up to fewCount entries may have four times that size: large ones have much in common.
 	blockSize = 8 << 10
+	fewCount  = 32
 	// blockIDs is the number of ids in a block of a dictionary.
 	blockIDs = 256
 	// extentSize is the size at which an extent ends.

@@ -12,6 +12,8 @@ type Table struct {
 	counts   [MaxKinds]uint64
 	widths   [MaxKinds]int
 	sections []section // of each kind, and of the entries
+	stored   int64     // size of the blocks
+	whole    int64     // before compression
 	cache    cache
 }
 
@@ -23,16 +25,8 @@ func newTable(shape Shape) *Table {
 
 func (t *Table) entries() *section { return &t.sections[t.kinds] }
 
-// Blocks yields the places of all blocks with their checksums.
-func (t *Table) Blocks(yield func(Place, uint32) bool) {
-	for i := range t.sections {
-		for _, at := range t.sections[i].blocks {
-			if !yield(at.Place, at.sum) {
-				return
-			}
-		}
-	}
-}
+// Size returns the size of all blocks, as stored and before compression.
+func (t *Table) Size() (stored, whole int64) { return t.stored, t.whole }
 
 // Reader reads a table.
 type Reader struct {

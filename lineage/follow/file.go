@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 // file is a file that is followed, or that was.
@@ -241,7 +242,7 @@ func (r *run) readFile(ctx context.Context, f *file) error {
 		return err
 	}
 	err = r.readLines(ctx, f, opened, now, end, false)
-	if errors.Is(err, archive.ErrStale) {
+	if errors.Is(err, importer.ErrStale) {
 		err = r.readLines(ctx, f, opened, now, end, true)
 	}
 	if errors.Is(err, archive.ErrCannotGrow) {
@@ -321,7 +322,7 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 	t.rows = func(c *archive.Conversation) error { return r.keepRows(ctx, f, c.SourceID, c.Rows) }
 	o := r.archiveOptions(f, t)
 	o.Rows = f.folder.agent.Name != ""
-	report, err := archive.Import(ctx, r.store, archive.Path(f.path), o)
+	report, err := importer.Import(ctx, r.store, archive.Path(f.path), o)
 	if err = t.outcome(err); err != nil {
 		r.dropRows(f)
 		return err
@@ -339,7 +340,7 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 	return err
 }
 
-func (r *run) archiveOptions(f *file, t *taking) archive.Options {
+func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 	members := map[string]string{archive.KeyMachine: r.options.Machine.Name}
 	if agent := &f.folder.agent; agent.Shares {
 		members[archive.KeyAgent] = agent.Name
@@ -348,7 +349,7 @@ func (r *run) archiveOptions(f *file, t *taking) archive.Options {
 		members[archive.KeyProject] = f.folder.project
 	}
 	more, _ := json.Marshal(members) // text always marshals
-	return archive.Options{
+	return importer.Options{
 		Unsynced: true, // save syncs
 		Format:   f.folder.format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: more,
 	}
@@ -407,7 +408,7 @@ func (r *run) settle(ctx context.Context) error {
 }
 
 // took sets the state of a file that was read up to an offset.
-func (r *run) took(f *file, t *taking, report *archive.Report, now stamp, end int64) {
+func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end int64) {
 	was := f.state
 	is := &State{
 		Agent: f.agent(), Bytes: end, Size: now.size, Modified: r.settled(f, now), Beside: now.beside,

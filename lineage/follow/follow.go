@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/formats"
 )
 
 // Options configure a run. The zero value of each field is its default.
@@ -19,7 +20,7 @@ type Options struct {
 	Once bool
 	// Machine is the machine whose files these are. Default Environment.Machine().
 	Machine Machine
-	// Formats are those that are read. Default archive.Formats().
+	// Formats are those that are read. Default formats.All().
 	Formats []archive.Format
 	// Limits protect against hostile files.
 	Limits archive.Limits
@@ -103,7 +104,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	if o.Formats == nil {
-		o.Formats = archive.Formats()
+		o.Formats = formats.All()
 	}
 	if o.Events == nil {
 		o.Events = func(Event) {}

@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 // A database is not recorded as a file: it has much else, and changes everywhere. Of each of its sessions a source has the rows,
@@ -75,7 +76,7 @@ func (r *run) keepRows(ctx context.Context, f *file, session string, rows []arch
 			continue
 		}
 		s.states[key] = state
-		s.record.add(ctx, session, []archive.Line{{Raw: append(rows[i].JSON, '\n')}})
+		s.record.add(ctx, session, []importer.Line{{RawLine: archive.RawLine{Raw: append(rows[i].JSON, '\n')}}})
 	}
 	return s.record.err
 }

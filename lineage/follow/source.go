@@ -18,7 +18,7 @@ import (
 	"github.com/lineage-store/lineage/internal/manifest"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -369,7 +369,7 @@ func record(store *lineage.Store, machine Machine, about SourceOf, known *Source
 }
 
 // add records lines in order. session is the id of their session.
-func (r *recorder) add(ctx context.Context, session string, lines []archive.Line) {
+func (r *recorder) add(ctx context.Context, session string, lines []importer.Line) {
 	if r.builder == nil || session != r.is.Session {
 		r.cut()
 		r.builder, r.is.Session = manifest.NewBuilder(session), session
@@ -388,7 +388,7 @@ func (r *recorder) add(ctx context.Context, session string, lines []archive.Line
 	}
 }
 
-func (r *recorder) line(l *archive.Line) {
+func (r *recorder) line(l *importer.Line) {
 	r.is.Lines++
 	r.is.Bytes += int64(len(l.Raw))
 	r.hash.Write(l.Raw)

@@ -1,8 +1,6 @@
 package message
 
-import (
-	"github.com/lineage-store/lineage/internal/rawjson"
-)
+import "github.com/lineage-store/lineage/internal/rawjson"
 
 // agentMessage reads a message that a coding agent keeps in a form of its own. ok is false for others.
 // given is the role if the message has none.

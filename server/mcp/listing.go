@@ -183,7 +183,7 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 			break
 		}
 	}
-	a.head = fmt.Sprintf("%d messages found.", len(a.text))
+	a.head = fmt.Sprintf("%d messages and summaries found.", len(a.text))
 	if a.full || len(hits) == limit && limit < maxRows {
 		a.note("There may be more: ask with a larger limit, or search for more words.")
 	}
@@ -201,17 +201,21 @@ const (
 
 // addHit adds what a search found. It reports whether there is room for more.
 func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, err error) {
-	e := found.Entry
-	if e == nil {
-		return true, nil // a summary
-	}
-	h := &records.Hit{ID: records.EntryID(e), Kind: e.Kind.String(), Role: e.Role, Rank: found.Rank, Snippet: found.Snippet, Text: e.Excerpt(), Threads: []records.HitThread{}}
-	switch e.Kind {
-	case lineage.Message:
-	case lineage.Document:
-		h.Role, h.Name = "", e.Document
-	default:
-		h.Role, h.Name = "", e.Filename
+	h := &records.Hit{Rank: found.Rank, Snippet: found.Snippet, Threads: []records.HitThread{}}
+	at, short := found.SummarizedAt, ""
+	if e := found.Entry; e != nil {
+		h.ID, h.Kind, h.Text, at = records.EntryID(e), e.Kind.String(), e.Excerpt(), e.CreatedAt
+		switch e.Kind {
+		case lineage.Message:
+			h.Role = e.Role
+		case lineage.Document:
+			h.Name = e.Document
+		default:
+			h.Name = e.Filename
+		}
+		short = refs.ShortAddress(h.ID) + "  " + plain.Line(h.Role+h.Name)
+	} else {
+		h.ID, h.Kind, h.Text, short = found.Summary.String(), "summary", found.Text, "summary"
 	}
 	in := ""
 	for i, id := range found.Threads {
@@ -245,5 +249,5 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		return false, err
 	}
 	snippet := cut(plain.Line(found.Snippet), 600)
-	return a.quote("%s  %s  %s  in %s\n    %s\n", refs.ShortAddress(h.ID), plain.Line(h.Role+h.Name), stamp(e.CreatedAt), in, snippet), nil
+	return a.quote("%s  %s  in %s\n    %s\n", short, stamp(at), in, snippet), nil
 }

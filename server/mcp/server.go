@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/access"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Options are what a service works with. Store is required.
@@ -39,12 +40,16 @@ type SearchQuery struct {
 	Limit  int
 }
 
-// Hit is a message that was found, with the threads in scope that have it.
+// Hit is a message or a summary that was found, with the threads in scope that have it.
 type Hit struct {
-	Entry   *lineage.Entry
-	Threads []lineage.ThreadID
-	Rank    float64
-	Snippet string
+	// Entry is nil for a summary, of which there are the id, the time and the text.
+	Entry        *lineage.Entry
+	Summary      structure.SummaryID
+	SummarizedAt time.Time
+	Text         string
+	Threads      []lineage.ThreadID
+	Rank         float64
+	Snippet      string
 }
 
 // UsageQuery is what to report. Empty and zero fields do not limit it.

@@ -18,7 +18,7 @@ import (
 // tools registers the tools that the client may call.
 func (r *registry) tools() {
 	if r.o.Search != nil {
-		tool(r, "search", "Find messages by their words, the best first: in all conversations that you may read, or in one. Words are found in all their forms; \"several words\" is a phrase, word* a beginning; AND, OR and NOT combine them.", (*call).search)
+		tool(r, "search", "Find messages and summaries by their words, the best first: in all conversations that you may read, or in one. Words are found in all their forms; \"several words\" is a phrase, word* a beginning; AND, OR and NOT combine them.", (*call).search)
 	}
 	tool(r, "threads", "List conversations, the one that changed last first.", (*call).listThreads)
 	tool(r, "read", "Read a conversation: the latest messages that fit, or those from one position to another; with offset, one message in full.", (*call).read)

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/server/access"
 )
 
 // TestTools uses every tool on a conversation with branches.
@@ -280,4 +282,46 @@ func TestAnswersAreBounded(t *testing.T) {
 		args = r.Next
 	}
 	require.True(t, large[len(large)-200_000:] == whole.String())
+}
+
+// summing summarizes as it is told.
+type summing string
+
+func (s summing) Summarize(context.Context, []lineage.Passage) (lineage.SummaryText, error) {
+	return lineage.SummaryText{Text: string(s), Model: "m"}, nil
+}
+
+// TestSummariesAreFound finds summaries by their words, in the project only.
+func TestSummariesAreFound(t *testing.T) {
+	b := newBench(t)
+	for _, project := range []string{"/src/a", "/src/b"} {
+		_, main, _ := b.thread(project, project, "ada", lineage.User("one"), lineage.Assistant("two"))
+		_, err := main.Summarize(t.Context(), summing("They counted aardvarks in "+project), lineage.SummarizeOptions{})
+		require.NoError(t, err)
+	}
+	r := b.connect(Client{Scope: fixed(access.Scope{Projects: []string{"/src/a"}})}, nil).ok("search", map[string]any{"query": "aardvarks"})
+	require.Len(t, r.Records, 1)
+	require.Equal(t, "summary", r.Records[0]["kind"])
+	require.Equal(t, "They counted aardvarks in /src/a", r.Records[0]["text"])
+	require.Contains(t, r.Text, "in Title of /src/a")
+	require.Len(t, b.connect(Client{Scope: Everything}, nil).ok("search", map[string]any{"query": "aardvarks"}).Records, 2)
+}
+
+// TestLongKeysOfUsage reads rows with keys that are longer than an answer, page after page.
+func TestLongKeysOfUsage(t *testing.T) {
+	b := newBench(t)
+	for i := range 3 {
+		b.thread(fmt.Sprint("long", i), fmt.Sprint(i, "/", strings.Repeat("\u0001é", 12_000)), "ada", lineage.User("hello"), answered("yes", fmt.Sprint("msg_", i)))
+	}
+	c := b.connect(Client{Scope: Everything}, nil)
+	var projects []string
+	for args := (map[string]any{"by": []string{"project", "model"}}); args != nil; {
+		r := c.ok("usage", args)
+		require.Greater(t, len(r.Records), 1, "a page has a row")
+		for _, row := range r.Records[1:] {
+			projects = append(projects, row["project"].(string)[:2])
+		}
+		args = r.Next
+	}
+	require.ElementsMatch(t, []string{"0/", "1/", "2/"}, projects)
 }

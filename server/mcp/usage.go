@@ -68,6 +68,7 @@ func (c *call) usage(ctx context.Context, in *usageInput) (*answer, error) {
 	a.head = "In all: " + figures(&total.UsageFigures)
 	from := min(max(in.From, 0), len(all))
 	for i, r := range all[from:] {
+		r = withShortKeys(r)
 		fits, err := a.add(r)
 		if err != nil {
 			return nil, err
@@ -78,6 +79,22 @@ func (c *call) usage(ctx context.Context, in *usageInput) (*answer, error) {
 		}
 	}
 	return a, nil
+}
+
+// maxKey is how long a key of a row is in an answer, in bytes: a row always has room.
+const maxKey = 200
+
+// withShortKeys returns a row with keys that are cut where they are long.
+func withShortKeys(r *records.Usage) *records.Usage {
+	short := *r
+	for _, key := range []**string{&short.Day, &short.Week, &short.Month, &short.Agent, &short.Model, &short.Provider, &short.Project, &short.Thread,
+		&short.Branch, &short.GitBranch, &short.Subagent, &short.User} {
+		if *key != nil && len(**key) > maxKey {
+			text := cut(**key, maxKey) + "…"
+			*key = &text
+		}
+	}
+	return &short
 }
 
 // keysOf returns what a row is of.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite"
 
 	"github.com/lineage-store/lineage/lineage/archive"
 )

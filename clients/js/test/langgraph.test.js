@@ -238,16 +238,27 @@ it("finds any of many checkpoints with few requests", async () => {
   expect(await fresh.getTuple(config("t", uuid6(0)))).toBeUndefined();
 });
 
-it("stores unchanged values once", async () => {
+it("takes at most twice what is different in the steps, and a fork nothing of it", async () => {
   const saver = new LineageSaver(client, { prefix: newPrefix() });
-  const document = Array.from({ length: 30_000 }, (_, i) => `word ${i} of ${randomUUID()}`).join(" ");
+  const document = Array.from({ length: 3000 }, () => randomUUID()).join(" "); // is the same in each step
+  let different = document.length;
+  let at = config("t");
+  const messages = [];
   const before = await written();
-  await fill(saver, "t", 100, document);
+  for (let i = 1; i <= 100; i++) {
+    messages.push(new HumanMessage({ content: randomUUID().repeat(5), id: `m${i}` }));
+    const checkpoint = { ...emptyCheckpoint(), id: uuid6(i), channel_versions: { messages: i, document: 1, i } };
+    different += [messages.at(-1), { ...checkpoint, channel_values: { i } }, { ...loop, step: i }].reduce((n, part) => n + JSON.stringify(part).length, 0);
+    const channel_values = { messages: [...messages], document, i };
+    at = await saver.put(at, { ...checkpoint, channel_values }, { ...loop, step: i }, i === 1 ? { messages: i, document: 1, i } : { messages: i, i });
+  }
   const stored = (await written()) - before;
-  expect(stored).toBeLessThan(2 * document.length); // the journal grows by more than is written
+  expect(stored).toBeGreaterThan(document.length);
+  expect(stored).toBeLessThanOrEqual(2 * different);
   const copied = await written();
-  for (let i = 0; i < 20; i++) await saver.copyThread("t", `copy ${i}`);
-  expect((await written()) - copied).toBeLessThan(document.length);
+  for (let i = 0; i < 10; i++) await saver.copyThread("t", `copy ${i}`);
+  expect((await written()) - copied).toBeLessThan(10 * 4096);
+  expect(await saver.getTuple(config("copy 9"))).toMatchObject({ checkpoint: { id: at.configurable.checkpoint_id, channel_values: { document, i: 100 } } });
 });
 
 it("refuses what is no id", async () => {

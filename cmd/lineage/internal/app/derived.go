@@ -15,18 +15,29 @@ func WithDerived[T io.Closer](s *Session, what string, open func(dir string, pro
 	line := s.Progress(what, func(n int64) string { return screen.Plural(n, "commit") })
 	defer line.Done()
 	progress := func(done, total uint64) { line.Show(int64(done), int64(total)) }
-	is, err := open(s.Dir, progress)
-	if vfs.IsUnwritable(err) {
-		var dir string
-		if dir, err = os.MkdirTemp("", "lineage-derived-"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		is, err = open(dir, progress)
-	}
+	is, remove, err := OpenDerived(s.Dir, func(dir string) (T, error) { return open(dir, progress) })
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, is.Close()) }()
+	defer func() { err = errors.Join(err, is.Close(), remove()) }()
 	return do(is)
+}
+
+// OpenDerived opens data that is derived from a store, in a file in its directory or, if that cannot be written, in one of its own, which
+// remove removes after the data is closed.
+func OpenDerived[T any](dir string, open func(dir string) (T, error)) (is T, remove func() error, err error) {
+	remove = func() error { return nil }
+	is, err = open(dir)
+	if !vfs.IsUnwritable(err) {
+		return is, remove, err
+	}
+	own, err := os.MkdirTemp("", "lineage-derived-")
+	if err != nil {
+		return is, remove, err
+	}
+	remove = func() error { return os.RemoveAll(own) }
+	if is, err = open(own); err != nil {
+		err = errors.Join(err, remove())
+	}
+	return is, remove, err
 }

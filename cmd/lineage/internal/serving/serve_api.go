@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/resume"
@@ -37,7 +38,7 @@ func apiRoutes(s *app.Session, logger *slog.Logger, from *pageIndexes) []server.
 
 // searchFor is api.Options.Search.
 func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []*records.Hit, err error) {
-	index, err := opened(p, &p.texts, func() (*search.Index, error) { return search.Open(ctx, p.store, p.dir, search.Options{}) })
+	index, err := p.openTexts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*record
 		}
 		by = append(by, usage.By(name))
 	}
-	index, err := opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+	index, err := p.openCosts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ type transfers struct{ *app.Session }
 
 // importArchive is api.Options.Import.
 func (t *transfers) importArchive(ctx context.Context, q api.ImportQuery) (*records.Imported, error) {
-	begun, err := archive.Begin(ctx, archive.Stream("", q.Archive), archive.Options{
+	begun, err := importer.Begin(ctx, archive.Stream("", q.Archive), importer.Options{
 		Format: q.Format, Formats: sources.Formats(), UserID: q.User, Prefix: q.Prefix,
 	})
 	if err != nil {

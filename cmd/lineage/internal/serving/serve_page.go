@@ -44,30 +44,32 @@ type pageIndexes struct {
 	mu    sync.Mutex
 	texts *search.Index
 	costs *usage.Index
+	// remove removes the files of indexes in directories of their own.
+	remove []func() error
 
 	threads threadCosts
 }
 
 // opened returns an index, which it opens if it is not open.
-func opened[T any](p *pageIndexes, is **T, open func() (*T, error)) (*T, error) {
+func opened[T any](p *pageIndexes, is **T, open func(dir string) (*T, error)) (*T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if *is == nil {
-		index, err := open()
+		index, remove, err := app.OpenDerived(p.dir, open)
 		if err != nil {
 			return nil, err
 		}
-		*is = index
+		*is, p.remove = index, append(p.remove, remove)
 	}
 	return *is, nil
 }
 
 func (p *pageIndexes) openTexts(ctx context.Context) (*search.Index, error) {
-	return opened(p, &p.texts, func() (*search.Index, error) { return search.Open(ctx, p.store, p.dir, search.Options{}) })
+	return opened(p, &p.texts, func(dir string) (*search.Index, error) { return search.Open(ctx, p.store, dir, search.Options{}) })
 }
 
 func (p *pageIndexes) openCosts(ctx context.Context) (*usage.Index, error) {
-	return opened(p, &p.costs, func() (*usage.Index, error) { return usage.Open(ctx, p.store, p.dir, usage.Options{}) })
+	return opened(p, &p.costs, func(dir string) (*usage.Index, error) { return usage.Open(ctx, p.store, dir, usage.Options{}) })
 }
 
 // search is page.Options.Search.
@@ -116,6 +118,9 @@ func (p *pageIndexes) close() (err error) {
 	}
 	if p.costs != nil {
 		err = errors.Join(err, p.costs.Close())
+	}
+	for _, remove := range p.remove {
+		err = errors.Join(err, remove())
 	}
 	return err
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/formats"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter/archives"
@@ -98,7 +100,7 @@ func limitHint(err error) (string, bool) {
 }
 
 // Formats are those that can be imported.
-func Formats() []archive.Format { return append(archive.Formats(), archives.Formats()...) }
+func Formats() []archive.Format { return append(formats.All(), archives.Formats()...) }
 
 // formatList returns the names of all formats, indented and wrapped.
 func formatList() string {
@@ -151,9 +153,9 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 	}
 	line := a.Progress("importing", screen.Bytes)
 	defer line.Done()
-	archived := archive.Options{
+	archived := importer.Options{
 		Format: o.format, Formats: Formats(), UserID: o.user, Prefix: o.prefix, Limits: limits,
-		Progress: func(p archive.Progress) { line.Show(p.Read, size) },
+		Progress: func(p importer.Progress) { line.Show(p.Read, size) },
 	}
 	// What was read before is known before anything is read, if there is a store.
 	if o.path != "-" {
@@ -176,7 +178,7 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 }
 
 // filesOf returns the files that this machine has imported into a store, which may be nil.
-func filesOf(ctx context.Context, a *app.App, store *lineage.Store, o *importOptions) (*archive.Files, error) {
+func filesOf(ctx context.Context, a *app.App, store *lineage.Store, o *importOptions) (*importer.Files, error) {
 	if o.again {
 		store = nil
 	}
@@ -184,12 +186,12 @@ func filesOf(ctx context.Context, a *app.App, store *lineage.Store, o *importOpt
 	if err != nil {
 		return nil, nil // without a home nothing is remembered
 	}
-	return archive.FilesOf(ctx, store, machine.ID, o.path)
+	return importer.FilesOf(ctx, store, machine.ID, o.path)
 }
 
 // importInto imports an archive into the store that open opens. done is called before anything is printed.
-func importInto(ctx context.Context, a *app.App, o *importOptions, source archive.Source, archived archive.Options, done func(), open func(func(context.Context, *app.Session) error) error) error {
-	begun, err := archive.Begin(ctx, source, archived)
+func importInto(ctx context.Context, a *app.App, o *importOptions, source archive.Source, archived importer.Options, done func(), open func(func(context.Context, *app.Session) error) error) error {
+	begun, err := importer.Begin(ctx, source, archived)
 	if err != nil {
 		return sourceFailure(err, o)
 	}
@@ -251,7 +253,7 @@ func firstBytes(path string) []byte {
 }
 
 // imported prints what an import did.
-func imported(a *app.App, report *archive.Report, whole bool) error {
+func imported(a *app.App, report *importer.Report, whole bool) error {
 	r := ImportedRecord(report)
 	err := printImported(a, r, whole)
 	for _, d := range report.Skipped {
@@ -263,7 +265,7 @@ func imported(a *app.App, report *archive.Report, whole bool) error {
 }
 
 // ImportedRecord returns the record of an import.
-func ImportedRecord(report *archive.Report) *records.Imported {
+func ImportedRecord(report *importer.Report) *records.Imported {
 	return &records.Imported{
 		Formats: append([]string{}, report.Formats...), Unchanged: report.Unchanged, Conversations: report.Conversations, Messages: report.Messages,
 		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,

@@ -1,0 +1,49 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Where a directory cannot be written, what is derived is in one of its own, which is removed.
+func TestOpenDerived(t *testing.T) {
+	write := func(dir string) (string, error) {
+		if dir == "unwritable" {
+			return "", fmt.Errorf("open: %w", fs.ErrPermission)
+		}
+		file := filepath.Join(dir, "derived.db")
+		return file, os.WriteFile(file, nil, 0o600)
+	}
+	dir := t.TempDir()
+	file, remove, err := OpenDerived(dir, write)
+	require.NoError(t, err)
+	require.NoError(t, remove())
+	require.Equal(t, filepath.Join(dir, "derived.db"), file)
+	require.FileExists(t, file)
+
+	file, remove, err = OpenDerived("unwritable", write)
+	require.NoError(t, err)
+	require.FileExists(t, file)
+	require.NoError(t, remove())
+	require.NoDirExists(t, filepath.Dir(file))
+
+	t.Setenv("TMPDIR", t.TempDir())
+	_, _, err = OpenDerived("x", func(dir string) (int, error) {
+		if dir == "x" {
+			return 0, fs.ErrPermission
+		}
+		return 0, errors.New("damaged")
+	})
+	require.ErrorContains(t, err, "damaged")
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	_, _, err = OpenDerived(dir, func(string) (int, error) { return 0, errors.New("damaged") })
+	require.ErrorContains(t, err, "damaged")
+}
