@@ -24,7 +24,7 @@ NORACETESTS = $$(scripts/marked.sh tests norace)
 UNWATCHED := modernc.org/... github.com/klauspost/compress/... github.com/andybalholm/brotli/...
 RACE := -race -gcflags=std=-d=checkptr=0 $(UNWATCHED:%=-gcflags=%=-race=false)
 # Modules of their own, tested after the packages of this one that have goroutines, beside those that have none.
-MODULES := bench adapters/adk internal/sdktest tools
+MODULES := bench adapters/adk adapters/eino internal/sdktest tools
 
 # Vetting is a part of lint. Some tests mostly wait, so one package more runs at a time than there are processors.
 TESTFLAGS := -vet=off -count=1 -timeout 2h -json -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))

@@ -102,9 +102,9 @@ func TestKillDuringRewrite(t *testing.T) {
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(3, 4))
 	var killed []string
-	leaves := 0
+	calls, every := 0, 40
 	db := open(t, path, Options{OverlayBytes: 1 << 30, Yield: func() {
-		if leaves++; leaves%40 != 1 {
+		if calls++; calls%every != 1 {
 			return
 		}
 		dir := t.TempDir()
@@ -140,6 +140,19 @@ func TestKillDuringRewrite(t *testing.T) {
 		requireModel(t, m, db)
 		db.Apply(at(2), second)
 		require.NoError(t, db.Checkpoint())
+		requireModel(t, is, db)
+		require.NoError(t, db.Close())
+	}
+
+	killed, every = nil, 200
+	require.NoError(t, db.Compact(t.Context(), nil))
+	require.Greater(t, len(killed), 2)
+	for _, path := range killed {
+		require.FileExists(t, path+compactSuffix)
+		db := open(t, path, Options{})
+		require.Equal(t, at(2), db.State())
+		requireModel(t, is, db)
+		require.NoError(t, db.Compact(t.Context(), nil))
 		requireModel(t, is, db)
 		require.NoError(t, db.Close())
 	}

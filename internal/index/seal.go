@@ -69,15 +69,12 @@ func (b *base) openTable(shape sealed.Shape, is *sealing) error {
 // load returns a copy of bytes of the sealed table.
 func (b *base) load(p sealed.Place) (copied []byte, err error) {
 	err = b.read(func(c *bbolt.Cursor) error {
-		v := c.Bucket().Tx().Bucket(sealedBucket).Get(extentKey(p.Extent))
-		if p.Offset+p.Length > len(v) {
-			return sealed.ErrDamaged
-		}
-		if v = v[p.Offset:][:p.Length]; !b.pages.hold(v) {
-			return errStale
+		v, err := extentAt(c.Bucket().Tx(), p)
+		if err == nil && !b.pages.hold(v) {
+			err = errStale
 		}
 		copied = bytes.Clone(v)
-		return nil
+		return err
 	})
 	return copied, err
 }
@@ -138,9 +135,10 @@ func (db *DB) seal(ctx context.Context, fresh *DB, s State, spare func(key, valu
 	defer to.rollback()
 	w := sealed.NewWriter(db.opt.Shape, func(n uint32, b []byte) error {
 		return to.put(sealedBucket, extentKey(n), bytes.Clone(b))
-	})
+	}, to.load)
+	n := 0
 	yield := func() {
-		if db.opt.Yield != nil {
+		if n++; n%16 == 0 && db.opt.Yield != nil {
 			db.opt.Yield()
 		}
 	}
@@ -192,12 +190,9 @@ type batches struct {
 }
 
 // put puts a value, whose memory it keeps.
-func (w *batches) put(bucket, key, value []byte) (err error) {
-	if w.tx == nil {
-		if w.tx, err = w.bolt.Begin(true); err != nil {
-			return err
-		}
-		w.bytes = 0
+func (w *batches) put(bucket, key, value []byte) error {
+	if err := w.begin(); err != nil {
+		return err
 	}
 	b := w.tx.Bucket(bucket)
 	b.FillPercent = 1
@@ -208,6 +203,32 @@ func (w *batches) put(bucket, key, value []byte) (err error) {
 		return nil
 	}
 	return w.commit()
+}
+
+// load returns bytes of the sealed table, valid until the next put.
+func (w *batches) load(p sealed.Place) ([]byte, error) {
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	return extentAt(w.tx, p)
+}
+
+// begin begins a transaction unless there is one.
+func (w *batches) begin() (err error) {
+	if w.tx == nil {
+		w.tx, err = w.bolt.Begin(true)
+		w.bytes = 0
+	}
+	return err
+}
+
+// extentAt returns bytes of the sealed table, which belong to the transaction.
+func extentAt(tx *bbolt.Tx, p sealed.Place) ([]byte, error) {
+	v := tx.Bucket(sealedBucket).Get(extentKey(p.Extent))
+	if p.Offset+p.Length > len(v) {
+		return nil, sealed.ErrDamaged
+	}
+	return v[p.Offset:][:p.Length], nil
 }
 
 func (w *batches) commit() error {

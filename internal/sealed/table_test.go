@@ -59,7 +59,7 @@ func write(t require.TestingT, shape Shape, all map[string][]byte) *written {
 		require.Len(t, w.extents, int(n))
 		w.extents = append(w.extents, bytes.Clone(b))
 		return nil
-	})
+	}, w.load)
 	keys := sorted(all)
 	for _, k := range keys {
 		require.NoError(t, wr.Define([]byte(k)))
@@ -298,7 +298,7 @@ func TestSize(t *testing.T) {
 }
 
 func TestOrder(t *testing.T) {
-	w := NewWriter(testShape{}, func(uint32, []byte) error { return nil })
+	w := NewWriter(testShape{}, func(uint32, []byte) error { return nil }, nil)
 	require.NoError(t, w.Add([]byte("b"), nil))
 	require.ErrorIs(t, w.Add([]byte("b"), nil), errOrder)
 	require.ErrorIs(t, w.Add([]byte("a"), nil), errOrder)

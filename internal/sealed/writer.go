@@ -11,11 +11,11 @@ import (
 type Writer struct {
 	table  *Table
 	emit   func(extent uint32, b []byte) error
+	load   Load
 	extent []byte // not emitted yet
 	number uint32 // of that extent
 	ids    idBlock
-	kind   int               // of ids
-	kept   map[uint32][]byte // extents with dictionaries
+	kind   int // of ids
 	added  bool
 	last   []byte // key, of Add
 	stored []byte
@@ -28,9 +28,10 @@ type Writer struct {
 	whole  []byte
 }
 
-// NewWriter returns a writer that passes extents to emit, numbered from 0. Emit does not keep them.
-func NewWriter(shape Shape, emit func(extent uint32, b []byte) error) *Writer {
-	return &Writer{table: newTable(shape), emit: emit, kept: map[uint32][]byte{}}
+// NewWriter returns a writer that passes extents to emit, numbered from 0. Emit does not keep their
+// memory. Load returns bytes of extents that were emitted.
+func NewWriter(shape Shape, emit func(extent uint32, b []byte) error, load Load) *Writer {
+	return &Writer{table: newTable(shape), emit: emit, load: load}
 }
 
 var errOrder = errors.New("sealed table: keys are out of order")
@@ -103,9 +104,6 @@ func (w *Writer) flush() error {
 	if len(w.extent) == 0 {
 		return nil
 	}
-	if !w.added {
-		w.kept[w.number] = bytes.Clone(w.extent)
-	}
 	err := w.emit(w.number, w.extent)
 	w.extent = w.extent[:0]
 	w.number++
@@ -114,7 +112,7 @@ func (w *Writer) flush() error {
 
 // reader reads the dictionaries.
 func (w *Writer) reader() Reader {
-	return Reader{w.table, func(p Place) ([]byte, error) { return w.kept[p.Extent][p.Offset:][:p.Length], nil }}
+	return Reader{w.table, w.load}
 }
 
 // begin ends the dictionaries.

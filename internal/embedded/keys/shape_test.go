@@ -2,6 +2,7 @@ package keys_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,4 +81,29 @@ func found(table byte, value []byte) (ids [][16]byte) {
 		ids = append(ids, [16]byte(value[at.Offset:]))
 	}
 	return ids
+}
+
+// The parts of keys decide the bytes of sealed tables: changing them needs a new version of the index.
+func TestShapeIsFrozen(t *testing.T) {
+	names := map[int]string{0: "context", 1: "run", 2: "thread"}
+	all := map[string]string{}
+	for table := range 256 {
+		for _, p := range (keys.Shape{}).Parts(byte(table)) {
+			name := names[p.Kind]
+			if p.Size > 0 {
+				name = fmt.Sprint(p.Size)
+			}
+			if p.Tail {
+				name += " by its end"
+			}
+			all[string(rune(table))] += name + ";"
+		}
+	}
+	require.Equal(t, "crt", string(keys.Shape{}.Owners()))
+	require.Equal(t, map[string]string{
+		"A": "12;thread;", "b": "thread;", "B": "16;thread;", "c": "context;", "d": "context;context;", "f": "run;8;run;", "k": "thread;",
+		"K": "16;thread;", "l": "context;", "m": "context;", "O": "thread;run;", "p": "context;", "q": "run;", "r": "run;", "R": "context;",
+		"s": "run;", "S": "24;thread;", "t": "thread;", "T": "thread by its end;", "v": "thread;", "w": "thread;context;", "x": "thread;context;",
+		"Y": "24;thread;",
+	}, all)
 }
